@@ -1,0 +1,88 @@
+//! Finding each other: the seam to whoever started the ranks.
+
+use crate::mem::Rank;
+use core::fmt;
+
+/// Bytes that one rank may tell all others at start.
+pub const CARD_BYTES_MAX: usize = 1024;
+
+/// How ranks that do not know each other yet exchange one card each. A
+/// launcher of ours, a site's, a key-value server, or the embedding program.
+///
+/// Every call is collective and blocks an OS thread; none is on a data path.
+pub trait Bootstrap {
+    /// Which rank this is.
+    fn rank(&self) -> Rank;
+
+    /// How many there are.
+    fn size(&self) -> u32;
+
+    /// Publishes this rank's card: at most [`CARD_BYTES_MAX`] bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`BootError`].
+    fn publish(&mut self, card: &[u8]) -> Result<(), BootError>;
+
+    /// Copies `rank`'s card into `card` and returns its length. Valid after
+    /// the [`barrier`](Self::barrier) that followed everybody's `publish`.
+    ///
+    /// # Errors
+    ///
+    /// [`BootError`].
+    fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError>;
+
+    /// Waits for all ranks.
+    ///
+    /// # Errors
+    ///
+    /// [`BootError`].
+    fn barrier(&mut self) -> Result<(), BootError>;
+}
+
+/// Why ranks did not find each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootError {
+    /// The card is longer than [`CARD_BYTES_MAX`].
+    CardTooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// No such rank.
+    NoSuchRank {
+        /// What was asked for.
+        rank: Rank,
+        /// Ranks of the job.
+        size: u32,
+    },
+    /// The rank has not published its card.
+    NoCard {
+        /// Whose.
+        rank: Rank,
+    },
+    /// A rank died before it was found.
+    PeerLost {
+        /// Which.
+        rank: Rank,
+    },
+    /// The exchange itself broke off.
+    Disconnected,
+}
+
+impl fmt::Display for BootError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CardTooLong { bytes } => {
+                write!(f, "a card of {bytes} bytes is longer than {CARD_BYTES_MAX}")
+            }
+            Self::NoSuchRank { rank, size } => {
+                write!(f, "{rank} does not exist: the job has {size} ranks")
+            }
+            Self::NoCard { rank } => write!(f, "{rank} has published no card"),
+            Self::PeerLost { rank } => write!(f, "{rank} died during start"),
+            Self::Disconnected => write!(f, "the launcher has gone away"),
+        }
+    }
+}
+
+impl core::error::Error for BootError {}

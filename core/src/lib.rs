@@ -1,0 +1,27 @@
+//! What a communication is: the part of tsumugi that a task scheduler or a
+//! PGAS runtime embeds. `no_std`, no allocation.
+//!
+//! Bottom-up; a module uses only modules above it in this list:
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`sync`] | the one door to atomics and cells |
+//! | [`time`] | time as an argument |
+//! | [`tag`] | who a completion is for |
+//! | [`wait`] | sleeping and waking |
+//! | [`mem`] | regions, keys and addresses |
+//! | [`op`] | what is asked of a backend |
+//! | [`backend`] | how bytes move |
+//! | [`boot`] | finding each other |
+//! | [`signal`] | waiting for a word |
+#![no_std]
+
+pub mod backend;
+pub mod boot;
+pub mod mem;
+pub mod op;
+pub mod signal;
+pub mod sync;
+pub mod tag;
+pub mod time;
+pub mod wait;

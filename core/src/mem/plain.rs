@@ -1,0 +1,62 @@
+//! Types whose every bit pattern is a value: what may cross between ranks.
+
+/// A type that can be copied to and from another rank's memory byte by byte.
+///
+/// # Safety
+///
+/// Every bit pattern of the right size is a valid value, the type has no
+/// padding, and no pointer, reference or file descriptor is inside: they
+/// would mean something else on the other side.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+
+/// A [`Plain`] type that remote atomics work on: an integer of 4 or 8 bytes.
+pub trait Word: Plain + sealed::Sealed {
+    /// 4 or 8.
+    const BYTES: u8;
+    /// The value in the low bits of a `u64`.
+    fn to_bits(self) -> u64;
+    /// The value from the low bits of a `u64`.
+    fn from_bits(bits: u64) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! plain {
+    ($($type:ty),*) => {$(
+        // SAFETY: integers and floats have neither padding nor invalid values.
+        unsafe impl Plain for $type {}
+    )*};
+}
+
+macro_rules! word {
+    ($($type:ty => $bits:ty),*) => {$(
+        impl sealed::Sealed for $type {}
+        impl Word for $type {
+            const BYTES: u8 = size_of::<$type>() as u8;
+            #[inline(always)]
+            fn to_bits(self) -> u64 { self as $bits as u64 }
+            #[inline(always)]
+            fn from_bits(bits: u64) -> Self { bits as $type }
+        }
+    )*};
+}
+
+plain!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64);
+word!(u32 => u32, i32 => u32, u64 => u64, i64 => u64, usize => u64, isize => u64);
+
+// SAFETY: an array has no padding of its own.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signed_words_survive_the_round_trip() {
+        assert_eq!(i32::from_bits((-7i32).to_bits()), -7);
+        assert_eq!((-7i32).to_bits(), 0xffff_fff9);
+        assert_eq!(i64::from_bits((-7i64).to_bits()), -7);
+    }
+}

@@ -1,0 +1,421 @@
+//! The table of what one rank has registered, readable by every rank that can
+//! see its memory.
+//!
+//! ```text
+//!  slot:  live | last | access | base | bytes      (one half of a cache line)
+//!
+//!  free ──register──► live = last = generation     (owner only)
+//!  live ──unregister► live = 0                     (owner only)
+//!  any  ──strike────► live = 0, and dead is set    (whoever notices the death)
+//! ```
+//!
+//! A reader compares `live` with its key's generation before *and* after it
+//! takes `base` and `bytes` (a sequence lock of two loads), so that a slot
+//! that changes hands meanwhile can not lend it one region's base with
+//! another one's length.
+//!
+//! Progress: `resolve` is wait-free, `register` and `unregister` are lock-free.
+
+use super::{AddrError, Rank, RegionKey, RemoteAddr};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, mutant};
+use core::fmt;
+use core::ptr::NonNull;
+
+/// What other ranks may do with a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Access {
+    /// Nothing: a buffer of the rank's own operations.
+    Local = 0,
+    /// Get.
+    Read = 1,
+    /// Get, put and atomics.
+    ReadWrite = 3,
+}
+
+/// What an operation is about to do with a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Need {
+    /// Use it as the local end of the owner's own operation.
+    Local = 0,
+    /// Load from it.
+    Read = 1,
+    /// Change it.
+    Write = 2,
+}
+
+/// One registration, as its owner knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    /// What peers call it.
+    pub key: RegionKey,
+    /// Where it starts.
+    pub base: NonNull<u8>,
+    /// How long it is.
+    pub bytes: u64,
+    /// What peers may do with it.
+    pub access: Access,
+}
+
+/// Why a registration was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisterError {
+    /// All slots are taken, or worn out.
+    TableFull {
+        /// How many there are.
+        slots: usize,
+    },
+}
+
+impl fmt::Display for RegisterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TableFull { slots } => write!(f, "all {slots} region slots are in use"),
+        }
+    }
+}
+
+impl core::error::Error for RegisterError {}
+
+/// The regions of one rank: `N` slots, a power of two of at most
+/// [`RegionKey::INDEX_MAX`]. All zeroes is a table with nothing in it, so that
+/// fresh shared memory is one.
+#[repr(C)]
+pub struct RegionTable<const N: usize> {
+    dead: AtomicU32,
+    cursor: AtomicU32,
+    _line: [u32; 14],
+    slots: [Slot; N],
+}
+
+#[repr(C, align(32))]
+struct Slot {
+    live: AtomicU32,
+    last: AtomicU32,
+    access: AtomicU32,
+    claimed: AtomicU32,
+    base: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl<const N: usize> RegionTable<N> {
+    /// A table with nothing in it.
+    #[cfg(not(tsumugi_loom))]
+    pub const fn new() -> Self {
+        Self {
+            dead: AtomicU32::new(0),
+            cursor: AtomicU32::new(0),
+            _line: [0; 14],
+            slots: [const { Slot::new() }; N],
+        }
+    }
+
+    /// A table with nothing in it.
+    #[cfg(tsumugi_loom)]
+    pub fn new() -> Self {
+        Self {
+            dead: AtomicU32::new(0),
+            cursor: AtomicU32::new(0),
+            _line: [0; 14],
+            slots: core::array::from_fn(|_| Slot::new()),
+        }
+    }
+
+    const SIZE_IS_VALID: () = assert!(N.is_power_of_two() && N <= RegionKey::INDEX_MAX);
+
+    /// Lets peers reach `bytes` bytes at `base` until [`unregister`].
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError::TableFull`].
+    ///
+    /// # Safety
+    ///
+    /// The memory must stay mapped and must hold nothing but plain bytes that
+    /// any thread of any rank may change at any time (as far as `access`
+    /// says): until `unregister`, and after it until the operations that
+    /// peers had begun are over. Only the table's owner registers.
+    ///
+    /// [`unregister`]: Self::unregister
+    pub unsafe fn register(
+        &self,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
+        let () = Self::SIZE_IS_VALID;
+        // Relaxed: where to start looking is a hint. Going round spreads the
+        // wear of the generations over all slots.
+        let start = self.cursor.fetch_add(1, Ordering::Relaxed) as usize;
+        for step in 0..N {
+            let index = (start + step) & (N - 1);
+            let slot = &self.slots[index];
+            // Acquire: pairs with the Release in `unregister`.
+            if slot.claimed.load(Ordering::Relaxed) != 0
+                || slot.claimed.swap(1, Ordering::Acquire) != 0
+            {
+                continue;
+            }
+            let generation = slot.last.load(Ordering::Relaxed) + 1;
+            if generation > RegionKey::GENERATION_MAX {
+                continue; // worn out: stays claimed, so that no old key fits again
+            }
+            slot.last.store(generation, Ordering::Relaxed);
+            // Release: pairs with the Acquire fence in `resolve`. Who reads
+            // the new base sees that the old generation is gone.
+            fence(Ordering::Release);
+            slot.base.store(base.as_ptr() as u64, Ordering::Relaxed);
+            slot.bytes.store(bytes, Ordering::Relaxed);
+            slot.access.store(access as u32, Ordering::Relaxed);
+            let publish = if mutant("region_publish_relaxed") {
+                Ordering::Relaxed
+            } else {
+                // Release: pairs with the first Acquire in `resolve`.
+                Ordering::Release
+            };
+            slot.live.store(generation, publish);
+            return Ok(Region { key: RegionKey::new(index, generation), base, bytes, access });
+        }
+        Err(RegisterError::TableFull { slots: N })
+    }
+
+    /// Ends a registration: from here on its key is stale. Returns false if
+    /// it was already. Only the table's owner unregisters.
+    pub fn unregister(&self, key: RegionKey) -> bool {
+        let Some(slot) = self.slots.get(key.index()) else { return false };
+        // Relaxed on failure: nothing was learnt but that the key is stale.
+        let ended =
+            slot.live.compare_exchange(key.generation(), 0, Ordering::AcqRel, Ordering::Relaxed);
+        if ended.is_err() || key.generation() == 0 {
+            return false;
+        }
+        // Release: pairs with the Acquire of the next `register`.
+        slot.claimed.store(0, Ordering::Release);
+        true
+    }
+
+    /// Makes every key of this rank stale and says why: the rank has died.
+    pub fn strike(&self) {
+        // Release before the keys go: who finds a stale key looks here.
+        self.dead.store(1, Ordering::SeqCst);
+        for slot in &self.slots {
+            slot.live.store(0, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether the rank was struck out.
+    pub fn is_struck(&self) -> bool {
+        self.dead.load(Ordering::SeqCst) != 0
+    }
+
+    /// The place of `bytes` bytes at `addr`, if they are there and may be
+    /// used as `need` says. Wait-free.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError::StaleKey`], [`AddrError::OutOfRange`],
+    /// [`AddrError::ReadOnly`], [`AddrError::PeerLost`].
+    #[inline(always)]
+    pub fn resolve(
+        &self,
+        addr: RemoteAddr,
+        bytes: u64,
+        need: Need,
+    ) -> Result<NonNull<u8>, AddrError> {
+        let () = Self::SIZE_IS_VALID;
+        let index = addr.key.index();
+        if N < RegionKey::INDEX_MAX && index >= N {
+            return Err(AddrError::StaleKey { addr });
+        }
+        let slot = &self.slots[index & (N - 1)];
+        // Acquire: pairs with the Release in `register`.
+        let before = slot.live.load(Ordering::Acquire);
+        let base = slot.base.load(Ordering::Relaxed);
+        let region_bytes = slot.bytes.load(Ordering::Relaxed);
+        let access = slot.access.load(Ordering::Relaxed);
+        // Acquire: pairs with the Release fence in `register`.
+        fence(Ordering::Acquire);
+        let after = if mutant("region_no_second_look") {
+            before
+        } else {
+            slot.live.load(Ordering::Relaxed)
+        };
+        let generation = addr.key.generation();
+        if before != generation
+            || after != generation
+            || generation == 0
+            || bytes > region_bytes
+            || addr.offset > region_bytes - bytes
+            || access & need as u32 != need as u32
+        {
+            return Err(self.refuse(addr, bytes, generation == before && generation == after));
+        }
+        // SAFETY: `register` stored the address of a NonNull, and an offset
+        // within the region does not wrap.
+        Ok(unsafe { NonNull::new_unchecked((base + addr.offset) as *mut u8) })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse(&self, addr: RemoteAddr, bytes: u64, live: bool) -> AddrError {
+        if self.is_struck() {
+            return AddrError::PeerLost { rank: addr.rank };
+        }
+        if !live || addr.key.generation() == 0 {
+            return AddrError::StaleKey { addr };
+        }
+        let slot = &self.slots[addr.key.index()];
+        let region_bytes = slot.bytes.load(Ordering::Relaxed);
+        if bytes > region_bytes || addr.offset > region_bytes - bytes {
+            return AddrError::OutOfRange { addr, bytes, region_bytes };
+        }
+        match slot.access.load(Ordering::Relaxed) {
+            0 => AddrError::StaleKey { addr },
+            _ => AddrError::ReadOnly { addr },
+        }
+    }
+
+    /// Regions registered now.
+    pub fn len(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.live.load(Ordering::Relaxed) != 0).count()
+    }
+
+    /// Whether nothing is registered.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Checks that `rank` is one of `size`, the first of all checks.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError::NoSuchRank`].
+    #[inline(always)]
+    pub fn check_rank(rank: Rank, size: u32) -> Result<(), AddrError> {
+        if rank.0 < size { Ok(()) } else { Err(AddrError::NoSuchRank { rank, size }) }
+    }
+}
+
+impl Slot {
+    #[cfg(not(tsumugi_loom))]
+    const fn new() -> Self {
+        Self {
+            live: AtomicU32::new(0),
+            last: AtomicU32::new(0),
+            access: AtomicU32::new(0),
+            claimed: AtomicU32::new(0),
+            base: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    #[cfg(tsumugi_loom)]
+    fn new() -> Self {
+        Self {
+            live: AtomicU32::new(0),
+            last: AtomicU32::new(0),
+            access: AtomicU32::new(0),
+            claimed: AtomicU32::new(0),
+            base: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<const N: usize> Default for RegionTable<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> fmt::Debug for RegionTable<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RegionTable({} of {N} slots)", self.len())
+    }
+}
+
+#[cfg(not(tsumugi_loom))]
+const _: () = assert!(size_of::<Slot>() == 32 && size_of::<RegionTable<4>>() == 64 + 4 * 32);
+
+#[cfg(all(test, not(tsumugi_loom)))]
+mod tests {
+    use super::*;
+
+    fn addr(key: RegionKey, offset: u64) -> RemoteAddr {
+        RemoteAddr { offset, rank: Rank(3), key }
+    }
+
+    fn registered(table: &RegionTable<2>, memory: &mut [u8], access: Access) -> Region {
+        let base = NonNull::from(&mut *memory).cast();
+        // SAFETY: the memory outlives the table in every test here.
+        unsafe { table.register(base, memory.len() as u64, access) }.unwrap()
+    }
+
+    #[test]
+    fn a_range_inside_is_found_and_one_byte_more_is_not() {
+        let (table, mut memory) = (RegionTable::new(), [0; 64]);
+        let region = registered(&table, &mut memory, Access::ReadWrite);
+        let at = table.resolve(addr(region.key, 56), 8, Need::Write).unwrap();
+        assert_eq!(at.as_ptr() as usize, memory.as_ptr() as usize + 56);
+        assert_eq!(
+            table.resolve(addr(region.key, 57), 8, Need::Read),
+            Err(AddrError::OutOfRange { addr: addr(region.key, 57), bytes: 8, region_bytes: 64 })
+        );
+        assert!(table.resolve(addr(region.key, u64::MAX), 8, Need::Read).is_err());
+        assert!(table.resolve(addr(region.key, 64), 0, Need::Read).is_ok());
+    }
+
+    #[test]
+    fn a_key_does_not_outlive_its_region() {
+        let (table, mut memory) = (RegionTable::new(), [0; 64]);
+        let old = registered(&table, &mut memory, Access::ReadWrite);
+        assert!(table.unregister(old.key));
+        assert!(!table.unregister(old.key));
+        let _other = registered(&table, &mut memory, Access::ReadWrite);
+        let again = registered(&table, &mut memory, Access::ReadWrite);
+        assert_eq!(again.key.index(), old.key.index());
+        let stale = Err(AddrError::StaleKey { addr: addr(old.key, 0) });
+        assert_eq!(table.resolve(addr(old.key, 0), 8, Need::Read), stale);
+        assert!(table.resolve(addr(again.key, 0), 8, Need::Read).is_ok());
+    }
+
+    #[test]
+    fn a_full_table_says_so() {
+        let (table, mut memory) = (RegionTable::<2>::new(), [0; 64]);
+        registered(&table, &mut memory, Access::Read);
+        registered(&table, &mut memory, Access::Read);
+        let base = NonNull::from(&mut memory).cast();
+        // SAFETY: as above.
+        let third = unsafe { table.register(base, 64, Access::Read) };
+        assert_eq!(third.unwrap_err(), RegisterError::TableFull { slots: 2 });
+    }
+
+    #[test]
+    fn access_is_as_registered() {
+        let (table, mut memory) = (RegionTable::new(), [0; 64]);
+        let read = registered(&table, &mut memory, Access::Read).key;
+        let own = registered(&table, &mut memory, Access::Local).key;
+        assert!(table.resolve(addr(read, 0), 8, Need::Read).is_ok());
+        let read_only = Err(AddrError::ReadOnly { addr: addr(read, 0) });
+        assert_eq!(table.resolve(addr(read, 0), 8, Need::Write), read_only);
+        assert!(table.resolve(addr(own, 0), 8, Need::Read).is_err());
+    }
+
+    #[test]
+    fn a_dead_rank_is_named() {
+        let (table, mut memory) = (RegionTable::new(), [0; 64]);
+        let key = registered(&table, &mut memory, Access::ReadWrite).key;
+        table.strike();
+        let lost = Err(AddrError::PeerLost { rank: Rank(3) });
+        assert_eq!(table.resolve(addr(key, 0), 8, Need::Read), lost);
+    }
+
+    #[test]
+    fn a_forged_key_is_refused() {
+        let table = RegionTable::<2>::new();
+        for bits in [0, 1, 0xfff, 0x1000, 0xffff_ffff] {
+            assert!(table.resolve(addr(RegionKey::from_bits(bits), 0), 0, Need::Read).is_err());
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Waiting for a word: a put or an atomic of any rank wakes the ULTs that
+//! wait for the word that it changed.
+//!
+//! Any aligned 8-byte word of registered memory can be waited for. Each rank
+//! has a *lot* in which its waiters park by the word's address, like a futex
+//! without the kernel:
+//!
+//! ```text
+//!   shared with peers (Lot)              the owner's own (Waiters)
+//!   waiting[bucket]  how many park here  parked[bucket] ─► node ─► node
+//!   fired            one bit a bucket
+//!
+//!   waiter (owner)                     notifier (any rank)
+//!   1 waiting[b] + 1                   1 change the word
+//!   2 push the node on parked[b]       2 waiting[b] = 0? done: one load
+//!   3 look at the word again           3 fired |= b, ring the owner's bells
+//!   4 sleep                            owner, drain: take parked[b], look at
+//!                                      each word, wake or put back
+//! ```
+//!
+//! 1 before 3 on the left, 1 before 2 on the right, all sequentially
+//! consistent: one of the two sees the other. No pointer crosses processes,
+//! and a notifier that dies half-way leaves nothing locked.
+//!
+//! Progress: `announce` is wait-free, `drain` and parking are lock-free.
+
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, mutant};
+use crate::wait::{Reason, Wait, Waker};
+use core::fmt;
+use core::ptr;
+
+/// The condition that a waiter waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// The word is this.
+    Equal(u64),
+    /// The word is no longer this.
+    NotEqual(u64),
+    /// The word, as a count that wraps, has reached this.
+    AtLeast(u64),
+    /// One of these bits is set.
+    AnyBit(u64),
+}
+
+impl Until {
+    /// Whether `value` satisfies the condition.
+    #[inline]
+    pub const fn holds(self, value: u64) -> bool {
+        match self {
+            Self::Equal(wanted) => value == wanted,
+            Self::NotEqual(old) => value != old,
+            Self::AtLeast(wanted) => value.wrapping_sub(wanted) as i64 >= 0,
+            Self::AnyBit(mask) => value & mask != 0,
+        }
+    }
+
+    const fn value(self) -> u64 {
+        match self {
+            Self::Equal(v) | Self::NotEqual(v) | Self::AtLeast(v) | Self::AnyBit(v) => v,
+        }
+    }
+}
+
+/// What notifiers see of a rank's waiters. All zeroes is nobody waiting.
+#[repr(C)]
+pub struct Lot {
+    fired: [AtomicU64; FIRED_WORDS],
+    waiting: [AtomicU32; BUCKETS],
+}
+
+/// A rank's waiters. All zeroes is nobody waiting.
+pub struct Waiters {
+    parked: [AtomicPtr<Node>; BUCKETS],
+}
+
+/// On the waiter's stack from its sleep to its wake.
+struct Node {
+    next: UnsafeCell<*mut Node>,
+    word: *const AtomicU64,
+    until: Until,
+    waker: UnsafeCell<Option<Waker>>,
+}
+
+impl Lot {
+    /// Nobody waiting.
+    pub fn new() -> Self {
+        Self {
+            fired: core::array::from_fn(|_| AtomicU64::new(0)),
+            waiting: core::array::from_fn(|_| AtomicU32::new(0)),
+        }
+    }
+
+    /// Says that the word at `at` has changed, by a sequentially consistent
+    /// operation. True: somebody may wait for it, ring the owner's bells.
+    #[inline(always)]
+    #[must_use = "on true the owner's bells must be rung"]
+    pub fn announce(&self, at: u64) -> bool {
+        let bucket = bucket_of(at);
+        // SeqCst: after the change of the word; pairs with `Waiters::wait`.
+        self.waiting[bucket].load(Ordering::SeqCst) != 0 && self.fire(bucket)
+    }
+
+    /// Makes the owner look at every waiter, whatever changed: a peer died.
+    pub fn announce_all(&self) {
+        for word in &self.fired {
+            word.store(u64::MAX, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether `drain` has something to look at.
+    #[inline]
+    pub fn has_fired(&self) -> bool {
+        self.fired.iter().any(|word| word.load(Ordering::SeqCst) != 0)
+    }
+
+    #[cold]
+    fn fire(&self, bucket: usize) -> bool {
+        self.fired[bucket / 64].fetch_or(1 << (bucket % 64), Ordering::SeqCst);
+        true
+    }
+}
+
+impl Waiters {
+    /// Nobody waiting.
+    pub fn new() -> Self {
+        Self { parked: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())) }
+    }
+
+    /// Waits until the word satisfies `until` and returns the value that did.
+    /// `word` lies in memory of the lot's owner. What was written before the
+    /// change of the word by the one who changed it is visible afterwards.
+    pub fn wait(&self, lot: &Lot, word: &AtomicU64, until: Until, wait: &dyn Wait) -> u64 {
+        let at = word as *const AtomicU64;
+        let bucket = bucket_of(at as u64);
+        loop {
+            // Acquire: pairs with the notifier's change.
+            let value = word.load(Ordering::Acquire);
+            if until.holds(value) {
+                return value;
+            }
+            // SeqCst: before the look after parking; pairs with `announce`.
+            lot.waiting[bucket].fetch_add(1, Ordering::SeqCst);
+            let node = Node {
+                next: UnsafeCell::new(ptr::null_mut()),
+                word: at,
+                until,
+                waker: UnsafeCell::new(None),
+            };
+            let reason = Reason { what: "signal", at: at as u64, wanted: until.value() };
+            wait.sleep(reason, &mut |waker| {
+                let node = &node as *const Node as *mut Node;
+                // SAFETY: nobody else knows the node yet.
+                unsafe { (*node).waker.with_mut(|slot| *slot = Some(waker)) };
+                // SAFETY: the node stays where it is until the waker is woken.
+                // From here on nothing of the waiter's is touched.
+                if unsafe { self.park(bucket, node) } {
+                    self.drain_bucket(lot, bucket);
+                }
+                true
+            });
+        }
+    }
+
+    /// Looks at the waiters whose words were announced and wakes those whose
+    /// condition holds. Any thread of the owner may call it at any time.
+    /// Returns how many it woke.
+    pub fn drain(&self, lot: &Lot) -> usize {
+        let mut woken = 0;
+        for (index, fired) in lot.fired.iter().enumerate() {
+            if fired.load(Ordering::SeqCst) == 0 {
+                continue;
+            }
+            // SeqCst: before the looks at the words; pairs with `fire`.
+            let mut bits = fired.swap(0, Ordering::SeqCst);
+            while bits != 0 {
+                let bucket = index * 64 + bits.trailing_zeros() as usize;
+                if bucket < BUCKETS {
+                    woken += self.drain_bucket(lot, bucket);
+                }
+                bits &= bits - 1;
+            }
+        }
+        woken
+    }
+
+    /// Parks a node whose waker is set. True: its condition holds already, so
+    /// that its drain may have come before it, and the caller must drain.
+    ///
+    /// # Safety
+    ///
+    /// The node lives until its waker is woken, and is not parked already.
+    unsafe fn park(&self, bucket: usize, node: *mut Node) -> bool {
+        // SAFETY: the caller's. Copied first: once pushed, the node may be
+        // woken and gone.
+        let (word, until) = unsafe { ((*node).word, (*node).until) };
+        let head = &self.parked[bucket];
+        let mut first = head.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: not pushed yet, so ours alone.
+            unsafe { (*node).next.with_mut(|next| *next = first) };
+            // SeqCst: before the look at the word below; pairs with `drain`.
+            match head.compare_exchange_weak(first, node, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(changed) => first = changed,
+            }
+        }
+        if mutant("signal_no_second_look") {
+            return false;
+        }
+        // SAFETY: the word is in its owner's registered memory, which stays
+        // mapped as long as the lot does.
+        until.holds(unsafe { (*word).load(Ordering::SeqCst) })
+    }
+
+    fn drain_bucket(&self, lot: &Lot, bucket: usize) -> usize {
+        let (mut woken, mut again) = (0, true);
+        while again {
+            again = false;
+            // SeqCst: pairs with `park`; a node is in one drainer's hand only.
+            let mut node = self.parked[bucket].swap(ptr::null_mut(), Ordering::SeqCst);
+            while !node.is_null() {
+                // SAFETY: nodes stay valid until woken, and only the drainer
+                // that took the list wakes those in it.
+                let (next, word, until) =
+                    unsafe { ((*node).next.with(|next| *next), (*node).word, (*node).until) };
+                // SAFETY: as in `park`.
+                if until.holds(unsafe { (*word).load(Ordering::SeqCst) }) {
+                    lot.waiting[bucket].fetch_sub(1, Ordering::SeqCst);
+                    // SAFETY: as above; the waker was set before the push.
+                    let waker = unsafe { (*node).waker.with_mut(|slot| (*slot).take()) };
+                    waker.expect("a parked node has a waker").wake();
+                    woken += 1;
+                } else {
+                    // SAFETY: as above: it was in nobody's list.
+                    again |= unsafe { self.park(bucket, node) };
+                }
+                node = next;
+            }
+        }
+        woken
+    }
+}
+
+impl Default for Lot {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Default for Waiters {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+// SAFETY: a node is reached only through `parked`, by whoever took it out.
+unsafe impl Send for Waiters {}
+// SAFETY: the same.
+unsafe impl Sync for Waiters {}
+
+impl fmt::Debug for Lot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting: u32 = self.waiting.iter().map(|n| n.load(Ordering::Relaxed)).sum();
+        write!(f, "Lot({waiting} waiting)")
+    }
+}
+
+impl fmt::Debug for Waiters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waiters")
+    }
+}
+
+#[inline(always)]
+fn bucket_of(at: u64) -> usize {
+    // Fibonacci hashing: the high bits of the product are well mixed.
+    ((at >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BUCKETS.trailing_zeros())) as usize
+}
+
+const BUCKETS: usize = if cfg!(tsumugi_loom) { 2 } else { 512 };
+const FIRED_WORDS: usize = BUCKETS.div_ceil(64);

@@ -1,0 +1,110 @@
+//! The one door to atomics, cells and locks of a few instructions.
+//!
+//! Everything in this workspace that two threads may touch takes its atomics
+//! from here, so that one `cfg` puts the whole of it under a model checker:
+//!
+//! ```text
+//!              cfg(tsumugi_loom)      otherwise
+//!  Atomic*     loom::sync::atomic     core::sync::atomic
+//!  UnsafeCell  loom::cell             a wrapper with loom's `with` / `with_mut`
+//!  spin_loop   loom yields            core::hint::spin_loop
+//!  mutant(x)   the switch of a test   false, at compile time
+//! ```
+//!
+//! `tests/layers.rs` refuses any other path to an atomic or a cell.
+//!
+//! # Mutants
+//!
+//! A checker that passes everything is worth nothing. Next to the orderings
+//! and the order of steps that matter, the code asks [`mutant`] whether a test
+//! wants them broken; each such test must fail. Outside loom the question is
+//! a constant and leaves no code behind.
+
+pub use self::door::*;
+pub use crossbeam_utils::CachePadded;
+
+#[cfg(not(tsumugi_loom))]
+mod door {
+    pub use core::hint::spin_loop;
+    pub use core::sync::atomic::{
+        AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+        AtomicUsize, Ordering, compiler_fence, fence,
+    };
+
+    /// `core::cell::UnsafeCell` with the access shape of loom's.
+    #[derive(Debug, Default)]
+    #[repr(transparent)]
+    pub struct UnsafeCell<T: ?Sized>(core::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        /// A cell that holds `value`.
+        pub const fn new(value: T) -> Self {
+            Self(core::cell::UnsafeCell::new(value))
+        }
+
+        /// Takes the value out.
+        pub fn into_inner(self) -> T {
+            self.0.into_inner()
+        }
+    }
+
+    impl<T: ?Sized> UnsafeCell<T> {
+        /// Lends the content for reading. What `f` does with the pointer must
+        /// be free of races: that is the caller's proof.
+        #[inline(always)]
+        pub fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        /// Lends the content for writing. The same proof, with nobody else.
+        #[inline(always)]
+        pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+
+    /// Whether a test asked for this defect: never, outside loom.
+    #[inline(always)]
+    pub const fn mutant(_name: &'static str) -> bool {
+        false
+    }
+}
+
+#[cfg(tsumugi_loom)]
+mod door {
+    extern crate std;
+    pub use loom::cell::UnsafeCell;
+    pub use loom::sync::atomic::{
+        AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+        AtomicUsize, Ordering, fence,
+    };
+    pub use std::sync::atomic::compiler_fence;
+
+    /// A spin that does not yield explores a single execution: here it yields.
+    pub fn spin_loop() {
+        loom::thread::yield_now();
+    }
+
+    std::thread_local! {
+        // loom runs every model thread on the OS thread of the test.
+        static PLANTED: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
+    }
+
+    /// Whether a test asked for this defect.
+    pub fn mutant(name: &'static str) -> bool {
+        PLANTED.with(|planted| planted.get() == Some(name))
+    }
+
+    /// Runs `body` with the defect `name` planted.
+    pub fn with_mutant<R>(name: &'static str, body: impl FnOnce() -> R) -> R {
+        struct Unplant;
+        impl Drop for Unplant {
+            fn drop(&mut self) {
+                PLANTED.with(|planted| planted.set(None));
+            }
+        }
+        PLANTED.with(|planted| planted.set(Some(name)));
+        let _unplant = Unplant;
+        body()
+    }
+}

@@ -1,0 +1,123 @@
+//! A word on which one processor sleeps.
+//!
+//! ```text
+//!   31 .. 1   events so far          0   sleeping
+//!
+//!   sleeper                        notifier
+//!   prepare: sleeping := 1         publish work
+//!   look for work again            notify: if sleeping { count + 1, sleeping := 0 }
+//!   futex_wait(word == ticket)             and futex_wake
+//! ```
+//!
+//! Both sides write first and then read what the other wrote (Dekker), so all
+//! four steps are sequentially consistent: the sleeper sees the work, or the
+//! notifier sees the sleeper. Every change of state is a read-modify-write.
+//! Under load nobody sleeps and `notify` is one load.
+//!
+//! Progress: `prepare`, `cancel` and `notify` are lock-free.
+
+use crate::sync::{AtomicU32, Ordering, mutant};
+
+/// One processor's event word; at most one thread sleeps on it. All zeroes is
+/// a word with no event and nobody asleep.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct EventWord(AtomicU32);
+
+/// What the word was when its owner said that it would sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u32);
+
+impl EventWord {
+    /// A word with no event and nobody asleep.
+    #[cfg(not(tsumugi_loom))]
+    pub const fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    /// A word with no event and nobody asleep.
+    #[cfg(tsumugi_loom)]
+    pub fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    /// Says that the owner is about to sleep. It must look for work once more
+    /// and then either [`cancel`](Self::cancel) or wait on
+    /// [`word`](Self::word) while it is `ticket`.
+    pub fn prepare(&self) -> Ticket {
+        if mutant("event_load_then_store") {
+            let seen = self.0.load(Ordering::SeqCst);
+            self.0.store(seen | SLEEPING, Ordering::SeqCst);
+            return Ticket(seen | SLEEPING);
+        }
+        // SeqCst: before the owner's last look for work, see the module.
+        Ticket(self.0.fetch_or(SLEEPING, Ordering::SeqCst) | SLEEPING)
+    }
+
+    /// The owner found work after all, or has woken.
+    pub fn cancel(&self) {
+        // Relaxed: whether a notifier sees it in time is of no consequence,
+        // a futex_wake too many is harmless.
+        self.0.fetch_and(!SLEEPING, Ordering::Relaxed);
+    }
+
+    /// Whether an event came since `ticket`.
+    pub fn has_changed(&self, ticket: Ticket) -> bool {
+        self.0.load(Ordering::SeqCst) != ticket.0
+    }
+
+    /// Ends the owner's sleep, present or about to begin. True: the caller
+    /// must wake the word's futex, now.
+    #[must_use = "on true the futex must be woken"]
+    pub fn notify(&self) -> bool {
+        // SeqCst: after the notifier published its work, see the module.
+        let mut seen = self.0.load(Ordering::SeqCst);
+        while seen & SLEEPING != 0 {
+            let next = (seen & !SLEEPING).wrapping_add(EVENT);
+            match self.0.compare_exchange_weak(seen, next, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return true,
+                Err(changed) => seen = changed,
+            }
+        }
+        false
+    }
+
+    /// The word to wait on.
+    pub fn word(&self) -> &AtomicU32 {
+        &self.0
+    }
+}
+
+impl Ticket {
+    /// The value to wait against.
+    pub const fn expected(self) -> u32 {
+        self.0
+    }
+}
+
+const SLEEPING: u32 = 1;
+const EVENT: u32 = 2;
+
+#[cfg(all(test, not(tsumugi_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_before_the_sleep_is_not_lost() {
+        let event = EventWord::new();
+        assert!(!event.notify(), "nobody sleeps");
+        let ticket = event.prepare();
+        assert!(!event.has_changed(ticket));
+        assert!(event.notify());
+        assert!(event.has_changed(ticket));
+        assert!(!event.notify(), "one wake is enough");
+    }
+
+    #[test]
+    fn a_cancelled_sleep_is_not_woken() {
+        let event = EventWord::new();
+        event.prepare();
+        event.cancel();
+        assert!(!event.notify());
+    }
+}

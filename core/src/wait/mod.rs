@@ -1,0 +1,132 @@
+//! Sleeping and waking: the seam between communication and whoever waits.
+//!
+//! A caller that has to wait hands a closure to its scheduler through
+//! [`Wait::sleep`]. The scheduler first takes the caller off its processor and
+//! only then runs the closure, which publishes the [`Waker`] where the event
+//! will find it. So nobody can wake a thread that is still running, and the
+//! closure has the last word: if the event came meanwhile, it says so and the
+//! caller goes on at once.
+//!
+//! ```text
+//!  caller            scheduler                    event
+//!    │ sleep(commit)     │
+//!    └──── switch ──────►│ commit(waker) ──► publish waker, look again
+//!                        │   true: asleep          │ happens
+//!                        │◄──────── waker.wake() ──┘
+//!    ┌──── switch ───────┘
+//! ```
+//!
+//! Below that lie the words on which processors themselves sleep:
+//! [`EventWord`] for one, [`Bells`] for all workers of a rank. They live in
+//! memory that other processes see, so that a peer can wake a rank.
+
+mod bells;
+mod event;
+
+pub use bells::Bells;
+pub use event::{EventWord, Ticket};
+
+use crate::sync::AtomicU32;
+use core::fmt;
+use core::time::Duration;
+
+/// What a sleeper waits for, for whoever asks why nothing moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// In one word: `join`, `mutex`, `signal`, `barrier`, ...
+    pub what: &'static str,
+    /// Where: a word's address, a ULT's number.
+    pub at: u64,
+    /// The value that is waited for, where there is one.
+    pub wanted: u64,
+}
+
+impl Reason {
+    /// A reason without particulars.
+    pub const fn new(what: &'static str) -> Self {
+        Self { what, at: 0, wanted: 0 }
+    }
+}
+
+/// Wakes one sleeper once.
+///
+/// Two words, no allocation: a function and what it is called with. A ULT, an
+/// OS thread and a foreign scheduler's thread all look the same from here.
+pub struct Waker {
+    data: *const (),
+    wake: unsafe fn(*const ()),
+}
+
+// SAFETY: `Waker::new` demands that `wake` may be called on any thread.
+unsafe impl Send for Waker {}
+
+impl Waker {
+    /// A waker that calls `wake(data)`.
+    ///
+    /// # Safety
+    ///
+    /// The call must be sound on any thread, once, at any time until the
+    /// sleep that handed the waker out has returned.
+    pub const unsafe fn new(data: *const (), wake: unsafe fn(*const ())) -> Self {
+        Self { data, wake }
+    }
+
+    /// Ends the sleep. Never blocks.
+    #[inline]
+    pub fn wake(self) {
+        // SAFETY: the contract of `new`; `self` is consumed, so it is once.
+        unsafe { (self.wake)(self.data) }
+    }
+
+    /// The two words, for a structure that keeps them in atomics.
+    pub fn into_raw(self) -> (*const (), unsafe fn(*const ())) {
+        (self.data, self.wake)
+    }
+}
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Waker({:p})", self.data)
+    }
+}
+
+/// A scheduler whose threads can sleep: tsumugi's own ULTs, an OS thread, or
+/// the embedding program's.
+///
+/// # Safety
+///
+/// `sleep` must run `commit` exactly once, on another stack than the caller's,
+/// when a wake on any thread would be taken; and return only after the waker
+/// was woken or `commit` answered false.
+pub unsafe trait Wait: Sync {
+    /// Puts the calling thread to sleep. `commit` publishes the waker and
+    /// answers whether to stay asleep; if false it has kept no waker.
+    ///
+    /// `commit` must neither block nor panic. From the moment that the waker
+    /// is published the caller may run again and return: `commit` must not
+    /// touch anything that it borrowed after that.
+    fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool);
+
+    /// Lets other threads run.
+    fn yield_now(&self);
+}
+
+/// Starts a thread of somebody's for a handler that must block.
+pub trait Spawn: Sync {
+    /// Runs `run(data)` on a thread that may block. False: there was no room,
+    /// nothing happened.
+    ///
+    /// # Safety
+    ///
+    /// `run(data)` must be sound on any thread.
+    unsafe fn spawn_detached(&self, run: unsafe fn(*mut ()), data: *mut ()) -> bool;
+}
+
+/// The system's wait on a word, between processes.
+pub trait Futex: Sync {
+    /// Sleeps while `*word == expected`; may return early.
+    fn wait(&self, word: &AtomicU32, expected: u32, limit: Option<Duration>);
+
+    /// Wakes up to `count` threads that sleep on `word`.
+    fn wake(&self, word: &AtomicU32, count: u32);
+}

@@ -1,0 +1,1 @@
+//! One generic suite per seam trait.
