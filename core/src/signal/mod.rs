@@ -148,13 +148,15 @@ impl Waiters {
             };
             let reason = Reason { what: "signal", at: at as u64, wanted: until.value() };
             wait.sleep(reason, &mut |waker| {
-                let node = &node as *const Node as *mut Node;
+                // Copied out of the caller's frame, which may be gone as soon
+                // as the node is parked.
+                let (this, lot, node) = (self, lot, &node as *const Node as *mut Node);
                 // SAFETY: nobody else knows the node yet.
                 unsafe { (*node).waker.with_mut(|slot| *slot = Some(waker)) };
                 // SAFETY: the node stays where it is until the waker is woken.
                 // From here on nothing of the waiter's is touched.
-                if unsafe { self.park(bucket, node) } {
-                    self.drain_bucket(lot, bucket);
+                if unsafe { this.park(bucket, node) } {
+                    this.drain_bucket(lot, bucket);
                 }
                 true
             });
