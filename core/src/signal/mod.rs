@@ -150,7 +150,8 @@ impl Waiters {
             wait.sleep(reason, &mut |waker| {
                 // Copied out of the caller's frame, which may be gone as soon
                 // as the node is parked.
-                let (this, lot, node) = (self, lot, &node as *const Node as *mut Node);
+                let (this, lot, bucket, node) =
+                    (self, lot, bucket, &node as *const Node as *mut Node);
                 // SAFETY: nobody else knows the node yet.
                 unsafe { (*node).waker.with_mut(|slot| *slot = Some(waker)) };
                 // SAFETY: the node stays where it is until the waker is woken.
