@@ -14,10 +14,12 @@
 //! | [`backend`] | how bytes move |
 //! | [`boot`] | finding each other |
 //! | [`signal`] | waiting for a word |
+//! | [`coll`] | barrier and sum over all ranks |
 #![no_std]
 
 pub mod backend;
 pub mod boot;
+pub mod coll;
 pub mod mem;
 pub mod op;
 pub mod signal;
