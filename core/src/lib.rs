@@ -17,13 +17,13 @@
 //! | [`coll`] | barrier and sum over all ranks |
 #![no_std]
 
-pub mod backend;
-pub mod boot;
-pub mod coll;
+pub mod sync;
+pub mod time;
+pub mod tag;
+pub mod wait;
 pub mod mem;
 pub mod op;
+pub mod backend;
+pub mod boot;
 pub mod signal;
-pub mod sync;
-pub mod tag;
-pub mod time;
-pub mod wait;
+pub mod coll;
