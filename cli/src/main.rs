@@ -11,6 +11,8 @@ mod bench;
 mod demo;
 mod failure;
 mod graph;
+mod info;
+mod memory;
 mod progress;
 mod shuffle;
 mod summary;
@@ -27,7 +29,8 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Bench(args) => bench::bench(&args),
         Command::Demo(args) => demo::demo(&args),
-        Command::Info(_) | Command::Run(_) => unimplemented!("joined with the runtime"),
+        Command::Info(args) => info::info(&args),
+        Command::Run(_) => Err(Failure::Failed("run: this build has no launcher".to_owned())),
     };
     match outcome.and_then(|text| show(&text)) {
         Ok(()) => ExitCode::SUCCESS,

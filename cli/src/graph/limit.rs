@@ -3,6 +3,8 @@
 //! A size line is a claim. What it would cost is worked out before anything
 //! is allocated, and compared with what the machine has left.
 
+use crate::memory;
+
 /// How much memory a graph may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
@@ -15,17 +17,9 @@ impl Limit {
         Self { bytes_max }
     }
 
-    /// Half of what this machine, and the control group we are in, have left.
+    /// Half of what is left on this machine.
     pub fn of_this_machine() -> Self {
-        let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-            let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-            line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
-        });
-        let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
-            .ok()
-            .and_then(|text| text.trim().parse::<u64>().ok());
-        let left = available.unwrap_or(FALLBACK_BYTES).min(group.unwrap_or(u64::MAX));
-        Self::bytes(left / 2)
+        Self::bytes(memory::left_bytes().unwrap_or(FALLBACK_BYTES) / 2)
     }
 
     /// Whether a graph of this size fits; if not, (needed, allowed) bytes.
