@@ -24,9 +24,9 @@ impl Progress {
     pub fn stage(&self, what: &str, steps: u64) {
         match &self.bar {
             Some(bar) => {
-                bar.set_position(0);
-                bar.set_length(steps);
                 bar.set_message(what.to_owned());
+                bar.set_length(steps);
+                bar.set_position(0);
                 bar.tick();
             }
             None => eprintln!("tsumugi: {what}"),
