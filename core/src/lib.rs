@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`sync`] | the one door to atomics and cells |
 //! | [`time`] | time as an argument |
+//! | [`stats`] | what is counted and how long it took |
 //! | [`tag`] | who a completion is for |
 //! | [`wait`] | sleeping and waking |
 //! | [`mem`] | regions, keys and addresses |
@@ -23,6 +24,7 @@ pub mod coll;
 pub mod mem;
 pub mod op;
 pub mod signal;
+pub mod stats;
 pub mod sync;
 pub mod tag;
 pub mod time;
