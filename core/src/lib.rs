@@ -9,6 +9,7 @@
 //! | [`time`] | time as an argument |
 //! | [`stats`] | what is counted and how long it took |
 //! | [`tag`] | who a completion is for |
+//! | [`ring`] | bounded queues between threads |
 //! | [`wait`] | sleeping and waking |
 //! | [`mem`] | regions, keys and addresses |
 //! | [`op`] | what is asked of a backend |
@@ -23,6 +24,7 @@ pub mod boot;
 pub mod coll;
 pub mod mem;
 pub mod op;
+pub mod ring;
 pub mod signal;
 pub mod stats;
 pub mod sync;
