@@ -13,21 +13,23 @@
 //! | [`wait`] | sleeping and waking |
 //! | [`mem`] | regions, keys and addresses |
 //! | [`op`] | what is asked of a backend |
+//! | [`completion`] | one operation, four waits |
 //! | [`backend`] | how bytes move |
 //! | [`boot`] | finding each other |
 //! | [`signal`] | waiting for a word |
 //! | [`coll`] | barrier and sum over all ranks |
 #![no_std]
 
-pub mod backend;
-pub mod boot;
-pub mod coll;
+pub mod sync;
+pub mod time;
+pub mod stats;
+pub mod tag;
+pub mod ring;
+pub mod wait;
 pub mod mem;
 pub mod op;
-pub mod ring;
+pub mod completion;
+pub mod backend;
+pub mod boot;
 pub mod signal;
-pub mod stats;
-pub mod sync;
-pub mod tag;
-pub mod time;
-pub mod wait;
+pub mod coll;

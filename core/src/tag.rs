@@ -121,7 +121,7 @@ pub enum TagPoolError {
 }
 
 /// 64 tags. A free one has its bit set and an even generation.
-#[repr(C)]
+#[repr(C, align(64))]
 struct Shard {
     free: CachePadded<AtomicU64>,
     generations: [AtomicU64; PER_SHARD],
