@@ -43,7 +43,7 @@ impl Count {
 
     fn moved<T: Word>(&mut self, world: &World, place: &Place<'_, T>, len: usize) {
         self.remote += u64::from(place.rank != world.rank());
-        self.bytes += len as u64 * u64::from(T::BYTES);
+        self.bytes += len as u64 * size_of::<T>() as u64;
     }
 
     fn fields(self) -> [u64; FIELDS] {
