@@ -10,6 +10,7 @@
 //!
 //! A promise that a new backend needs is added here, so that all keep it.
 
+pub mod cases;
 pub mod endpoint;
 pub mod load_store;
 
