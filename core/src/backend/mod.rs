@@ -15,7 +15,7 @@
 mod access;
 mod loopback;
 
-pub use access::execute;
+pub use access::{execute, load_bytes, store_bytes};
 pub use loopback::{Delivery, Loopback, LoopbackEndpoint, LoopbackRank};
 
 use crate::mem::{
