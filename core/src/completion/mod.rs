@@ -45,6 +45,22 @@
 //!
 //! Progress: `try_begin`, `complete` and `try_finish` are lock-free; `wait`
 //! blocks its caller and nobody else.
+//!
+//! # Example
+//!
+//! ```
+//! use tsumugi_core::completion::CompletionTable;
+//!
+//! let table = CompletionTable::<1>::new();
+//! let operations = table.view();
+//! let ticket = operations.try_begin(0, vec![0; 4096]).expect("64 tags are free");
+//! let tag = ticket.tag(); // posted with the operation
+//! // Whoever polls the device:
+//! assert!(operations.complete(tag, Ok(7)));
+//! // The caller:
+//! let outcome = ticket.try_finish().expect("it has ended");
+//! assert_eq!((outcome.result, outcome.buf.len()), (Ok(7), 4096));
+//! ```
 
 mod slot;
 mod ticket;

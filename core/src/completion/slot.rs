@@ -189,6 +189,11 @@ impl Slot {
     /// and the tag are the caller's to free.
     pub(super) fn abandon(&self, tag: Tag) -> bool {
         self.disarm(tag);
+        if mutant("completion_abandon_load_store") {
+            let seen = self.state.load(Ordering::Acquire);
+            self.state.store(seen | ABANDONED, Ordering::Release);
+            return seen & DONE != 0;
+        }
         // AcqRel: pairs with the fetch_or in `end`; the later of the two sees
         // all that the other did.
         self.state.fetch_or(ABANDONED, Ordering::AcqRel) & DONE != 0
@@ -262,7 +267,9 @@ impl Slot {
     fn claim(&self, tag: Tag) -> Option<u64> {
         let mut seen = self.state.load(Ordering::Relaxed);
         if !is_claimable(seen, tag) {
-            seen = self.look_again();
+            // A device's edge orders nothing, so the load may be of before the
+            // life began. An exchange sees the word as it is.
+            seen = live(tag);
         }
         while is_claimable(seen, tag) {
             // Acquire: pairs with the Release in `begin` and in `arm`. The
@@ -278,13 +285,6 @@ impl Slot {
             }
         }
         None
-    }
-
-    /// The word as it is: a plain load after a device's edge may be of before.
-    #[cold]
-    #[inline(never)]
-    fn look_again(&self) -> u64 {
-        self.state.fetch_or(0, Ordering::Relaxed)
     }
 
     fn take_waiting(&self) -> Waiting {

@@ -277,6 +277,11 @@ impl<const N: usize> RegionTable<N> {
     #[cold]
     #[inline(never)]
     fn refuse(&self, addr: RemoteAddr, bytes: u64, live: bool) -> AddrError {
+        if !mutant("region_refuse_unfenced") {
+            // Acquire: pairs with `strike`. The second look at `live` was
+            // relaxed; whoever saw it struck out sees why.
+            fence(Ordering::Acquire);
+        }
         if self.is_struck() {
             return AddrError::PeerLost { rank: addr.rank };
         }

@@ -27,7 +27,7 @@
 //! Progress: `announce` is wait-free, `drain` and parking are lock-free.
 
 use crate::mem::{AddrError, Rank};
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, mutant};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, edge, mutant};
 use crate::wait::{Reason, Wait, Waker};
 use core::fmt;
 use core::ptr;
@@ -102,6 +102,7 @@ impl Lot {
     #[must_use = "on true the owner's bells must be rung"]
     pub fn announce(&self, at: u64) -> bool {
         let bucket = bucket_of(at);
+        edge("signal_announce_unordered");
         // SeqCst: after the change of the word; pairs with `Waiters::wait`.
         self.waiting[bucket].load(Ordering::SeqCst) != 0 && self.fire(bucket)
     }
@@ -236,6 +237,7 @@ impl Waiters {
         if mutant("signal_no_second_look") {
             return false;
         }
+        edge("signal_park_unordered");
         // SAFETY: the word is in its owner's registered memory, which stays
         // mapped as long as the lot does.
         until.holds(unsafe { (*word).load(Ordering::SeqCst) }) || lot.lost().is_some()
