@@ -66,12 +66,22 @@ pub enum RegisterError {
         /// How many there are.
         slots: usize,
     },
+    /// The backend cannot show this memory to peers.
+    OutOfReach {
+        /// Where it starts.
+        base: usize,
+        /// How long it is.
+        bytes: u64,
+    },
 }
 
 impl fmt::Display for RegisterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TableFull { slots } => write!(f, "all {slots} region slots are in use"),
+            Self::OutOfReach { base, bytes } => {
+                write!(f, "peers cannot reach the {bytes} bytes at {base:#x}: not of this partition")
+            }
         }
     }
 }
