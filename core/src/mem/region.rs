@@ -80,7 +80,10 @@ impl fmt::Display for RegisterError {
         match self {
             Self::TableFull { slots } => write!(f, "all {slots} region slots are in use"),
             Self::OutOfReach { base, bytes } => {
-                write!(f, "peers cannot reach the {bytes} bytes at {base:#x}: not of this partition")
+                write!(
+                    f,
+                    "peers cannot reach the {bytes} bytes at {base:#x}: not of this partition"
+                )
             }
         }
     }
