@@ -14,14 +14,16 @@
 //! | [`backend`] | how bytes move |
 //! | [`boot`] | finding each other |
 //! | [`signal`] | waiting for a word |
+//! | [`coll`] | barrier and sum over all ranks |
 #![no_std]
 
-pub mod backend;
-pub mod boot;
+pub mod sync;
+pub mod time;
+pub mod tag;
+pub mod wait;
 pub mod mem;
 pub mod op;
+pub mod backend;
+pub mod boot;
 pub mod signal;
-pub mod sync;
-pub mod tag;
-pub mod time;
-pub mod wait;
+pub mod coll;

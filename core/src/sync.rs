@@ -23,6 +23,12 @@
 pub use self::door::*;
 pub use crossbeam_utils::CachePadded;
 
+/// The processor's own atomics, for words of registered memory: they were
+/// there before any model, and have the layout that a peer expects.
+pub mod mapped {
+    pub use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+}
+
 #[cfg(not(tsumugi_loom))]
 mod door {
     pub use core::hint::spin_loop;

@@ -12,6 +12,10 @@
 //! One conformance suite (`tests/conformance`) holds for all of them;
 //! the loopback passes it first and needs nothing.
 
+mod access;
+
+pub use access::execute;
+
 use crate::mem::{
     Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
 };

@@ -58,6 +58,11 @@ pub struct Region {
     pub access: Access,
 }
 
+// SAFETY: a description; what is done through `base` is the doer's proof.
+unsafe impl Send for Region {}
+// SAFETY: the same.
+unsafe impl Sync for Region {}
+
 /// Why a registration was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterError {
