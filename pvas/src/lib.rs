@@ -22,22 +22,22 @@
 //! | [`heap`] | the allocator of a partition |
 //! | [`space`] | the partitions of all ranks, mapped |
 //! | [`direct`] | the load/store backend |
-//! | [`attach`] | being a rank |
+//! | [`mod@attach`] | being a rank |
 //! | [`boot`] | finding each other |
 //! | [`launch`] | starting ranks and watching over them |
 //!
 //! One process can also hold all ranks as threads ([`attach::Member::threads`]).
 
+mod sys;
+pub mod config;
+pub mod futex;
+pub mod partition;
+pub mod heap;
+pub mod space;
+pub mod direct;
 pub mod attach;
 pub mod boot;
-pub mod config;
-pub mod direct;
-pub mod futex;
-pub mod heap;
 pub mod launch;
-pub mod partition;
-pub mod space;
-mod sys;
 
 pub use attach::{AttachError, Member, attach};
 pub use config::{Config, ConfigError};

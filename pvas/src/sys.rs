@@ -23,15 +23,21 @@ pub fn memory_file(bytes: usize) -> Result<OwnedFd> {
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     // SAFETY: plain calls on a descriptor that we own.
     check(unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as libc::off_t) })?;
-    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: the same.
-    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
     Ok(fd)
 }
 
-/// Takes over a descriptor that this process inherited, if there is one.
+/// Takes over a memory file that this process inherited. A descriptor that is
+/// not one belongs to somebody else and is left alone.
 pub fn inherited(fd: RawFd) -> Result<OwnedFd> {
-    // SAFETY: a plain call; it fails on what is not a descriptor.
+    // SAFETY: a plain call; it fails on what is not a memory file.
+    let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
+    check(seals)?;
+    if seals & SEALS != SEALS {
+        return Err(Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: a plain call on an open descriptor.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
     // SAFETY: it is open, and the launcher opened it for us to own.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -252,3 +258,6 @@ pub fn signal_name(signal: i32) -> Option<&'static str> {
 fn check(result: i32) -> Result<()> {
     if result == -1 { Err(Error::last_os_error()) } else { Ok(()) }
 }
+
+/// A file with these can neither be cut off under a reader nor be changed in this.
+const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;

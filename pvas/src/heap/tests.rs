@@ -5,14 +5,18 @@ use std::sync::mpsc;
 
 const BYTES: usize = 8 << 30;
 
-/// A heap whose memory stays mapped: mimalloc keeps it.
 fn heap() -> Heap {
-    let file = sys::memory_file(BYTES).unwrap();
+    heap_of(BYTES)
+}
+
+/// A heap whose memory stays mapped: mimalloc keeps it.
+fn heap_of(bytes: usize) -> Heap {
+    let file = sys::memory_file(bytes).unwrap();
     let slack = 64 << 10;
-    let start = sys::map(file.as_fd(), None, BYTES).unwrap().as_ptr() as usize;
+    let start = sys::map(file.as_fd(), None, bytes).unwrap().as_ptr() as usize;
     let start = NonNull::new(start.next_multiple_of(slack) as *mut u8).unwrap();
     // SAFETY: fresh, and never unmapped.
-    unsafe { Heap::new(start, BYTES - slack) }.unwrap()
+    unsafe { Heap::new(start, bytes - slack) }.unwrap()
 }
 
 fn layout(size: usize, align: usize) -> Layout {
@@ -62,6 +66,17 @@ fn a_heap_that_is_used_up_says_so() {
         unsafe { heap.release(block, layout(1 << 30, 4096)) };
     }
     assert!(heap.allocate(layout(4 << 30, 4096)).is_some(), "released memory is whole again");
+}
+
+#[test]
+fn a_heap_larger_than_an_arena_is_used_whole() {
+    let heap = heap_of(40 << 30);
+    let mut blocks = 0;
+    while let Some(block) = heap.allocate(layout(3 << 30, 4096)) {
+        assert!(heap.contains(block));
+        blocks += 1;
+    }
+    assert!((10..14).contains(&blocks), "{blocks} blocks of 3 GiB in 40");
 }
 
 #[test]

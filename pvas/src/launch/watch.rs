@@ -78,7 +78,9 @@ impl Watch {
         let failure = Failure { rank, pid, end };
         if self.failure.is_none() {
             self.failure = Some(failure);
-            eprintln!("tsumugi: {failure}");
+            // One write, so that it does not mix with what ranks print.
+            let line = format!("tsumugi: {failure}\n");
+            eprint!("{line}");
         }
         if state == State::Finished {
             declare_gone(controls(windows));
