@@ -224,8 +224,10 @@ extern "C" fn note(signal: i32) {
     CAUGHT.fetch_or(1 << signal, Ordering::SeqCst);
 }
 
-/// Ends after SIGUSR1 and SIGTERM.
+/// Ends after SIGUSR1 and SIGTERM; ignores SIGINT.
 fn signals(member: &mut Member) {
+    // SAFETY: ignoring a signal.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
     for signal in [libc::SIGUSR1, libc::SIGTERM] {
         // SAFETY: the handler touches an atomic alone.
         unsafe { libc::signal(signal, note as *const () as libc::sighandler_t) };
