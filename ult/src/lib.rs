@@ -1,1 +1,62 @@
-//! See the workspace README.
+//! User-level threads: who waits.
+//!
+//! Thousands of them on a few OS threads, each on a small stack of its own. A
+//! ULT that waits leaves its worker to others; switching costs nanoseconds.
+//! [`Here`] is what the rest of tsumugi sleeps through.
+//!
+//! Bottom-up; a file uses only files above it in this list:
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `futex`, `thread`, `lock`, `pool`, `counters` | small things |
+//! | `overflow` | naming a stack overflow |
+//! | `deque`, `inject` | queues of ULTs |
+//! | `stack` | where ULTs run |
+//! | `task`, `slab` | descriptors |
+//! | `sched` | workers, and the thread-local door to them |
+//! | `park` | sleeping and waking |
+//! | `join` | starting and ending |
+//! | `future` | waiting for futures |
+//! | [`sync`] | mutex, condvar, barrier |
+//!
+//! # Hazards of stackful threads
+//!
+//! A ULT may change its OS thread at any call that suspends it. References
+//! into `thread_local!`s, and guards that are not `Send`, must not live across
+//! such a call; the compiler does not check that. Nor should a ULT suspend in
+//! a destructor while it unwinds: the standard library counts panics per OS
+//! thread.
+//!
+//! What it does not do: preempt, bind to cores, save floating-point control
+//! words, or run anywhere but on Linux.
+
+mod counters;
+#[doc(hidden)]
+pub mod deque;
+mod futex;
+mod future;
+#[doc(hidden)]
+pub mod inject;
+mod join;
+mod lock;
+mod overflow;
+mod park;
+mod pool;
+mod sched;
+mod slab;
+mod stack;
+pub mod sync;
+mod task;
+mod thread;
+
+pub use counters::Counts;
+pub use futex::SystemFutex;
+pub use future::block_on;
+pub use join::{Builder, JoinHandle, spawn, yield_now};
+pub use park::{Here, Unparker, on_os_stack, park, unparker};
+pub use sched::{
+    CallbackGuard, Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo,
+    enter_callback, id, in_callback,
+};
+pub use stack::{StackArea, StackError};
+pub use task::{Cancelled, State};

@@ -56,6 +56,46 @@ pub fn execute<L: LoadStore + ?Sized>(memory: &L, op: &Op) -> Result<u64, AddrEr
     Ok(old)
 }
 
+/// Copies `from`, which need not be registered, to `to`, now.
+///
+/// # Errors
+///
+/// [`AddrError`]; remote memory is then as it was.
+#[inline]
+pub fn store_bytes<L: LoadStore + ?Sized>(
+    memory: &L,
+    to: RemoteAddr,
+    from: &[u8],
+) -> Result<(), AddrError> {
+    let at = memory.resolve(to, from.len() as u64, Need::Write)?;
+    // SAFETY: as many bytes were resolved. That others may look at them
+    // meanwhile is as in `execute`.
+    unsafe { ptr::copy(from.as_ptr(), at.as_ptr(), from.len()) };
+    Ok(())
+}
+
+/// Copies `bytes` bytes at `from` to `to`, which need not be registered, now.
+///
+/// # Errors
+///
+/// [`AddrError`]; nothing was written then.
+///
+/// # Safety
+///
+/// `to` is valid for writes of `bytes` bytes.
+#[inline]
+pub unsafe fn load_bytes<L: LoadStore + ?Sized>(
+    memory: &L,
+    from: RemoteAddr,
+    to: *mut u8,
+    bytes: usize,
+) -> Result<(), AddrError> {
+    let at = memory.resolve(from, bytes as u64, Need::Read)?;
+    // SAFETY: as many bytes were resolved, and `to` is the caller's.
+    unsafe { ptr::copy(at.as_ptr(), to, bytes) };
+    Ok(())
+}
+
 /// # Safety
 ///
 /// `at` points to `width` mapped bytes and is aligned to as many.

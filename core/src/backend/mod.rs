@@ -13,8 +13,10 @@
 //! the loopback passes it first and needs nothing.
 
 mod access;
+mod loopback;
 
-pub use access::execute;
+pub use access::{execute, load_bytes, store_bytes};
+pub use loopback::{Delivery, Loopback, LoopbackEndpoint, LoopbackRank};
 
 use crate::mem::{
     Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,

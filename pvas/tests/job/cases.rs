@@ -19,6 +19,8 @@ pub const ALL: &[(&str, Case)] = &[
     ("output_is_labelled", output_is_labelled),
     ("stdin_goes_to_rank_0", stdin_goes_to_rank_0),
     ("bad_addresses_of_a_peer_are_errors", bad_addresses_of_a_peer_are_errors),
+    ("a_notified_put_wakes_a_peer", a_notified_put_wakes_a_peer),
+    ("a_death_wakes_a_sleeper", a_death_wakes_a_sleeper),
     ("a_process_is_a_rank_once", a_process_is_a_rank_once),
     ("descriptors_are_closed_after_attach", descriptors_are_closed_after_attach),
     ("dumps_and_children_are_spared", dumps_and_children_are_spared),
@@ -80,6 +82,18 @@ fn stdin_goes_to_rank_0() {
 
 fn bad_addresses_of_a_peer_are_errors() {
     run(&Ask::new(2, "direct")).expect(0, &["all as it should be"]);
+}
+
+fn a_notified_put_wakes_a_peer() {
+    let done = run(&Ask::new(3, "token"));
+    assert_eq!(done.out.matches("the token came").count(), 3, "{done:?}");
+    done.expect(0, &[]);
+}
+
+fn a_death_wakes_a_sleeper() {
+    let done = run(&Ask::new(2, "bereaved"));
+    done.expect(128 + libc::SIGABRT, &["woken by a death"]);
+    assert!(done.err.contains("rank 1 (pid "), "{done:?}");
 }
 
 fn a_process_is_a_rank_once() {

@@ -11,7 +11,9 @@ use tsumugi_core::mem::{
     Access, AddrError, LocalAddr, Memory, Need, Rank, RegionKey, RemoteAddr, Width,
 };
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::sync::mapped::{AtomicU32, Ordering};
+use tsumugi_core::signal::{Until, Waiters};
+use tsumugi_core::sync::mapped::{AtomicU32, AtomicU64, Ordering};
+use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_pvas::partition::STARTER_KEY;
 use tsumugi_pvas::{Member, SharedFutex, attach};
 
@@ -33,6 +35,8 @@ pub fn run(role: &str) -> ExitCode {
     match role {
         "hello" => hello(&mut member),
         "ring" => ring(&mut member),
+        "token" => token(&mut member),
+        "bereaved" => return bereaved(&mut member),
         "stdin" => stdin(&mut member),
         "direct" => direct(&mut member),
         "advice" => advice(&mut member),
@@ -69,6 +73,84 @@ fn hello(member: &mut Member) {
 
 fn starter(rank: u32, offset: u64) -> RemoteAddr {
     RemoteAddr { rank: Rank(rank), key: STARTER_KEY, offset }
+}
+
+/// A rank of one thread: it sleeps on its bells until somebody wakes it.
+struct Solo<'a> {
+    member: &'a Member,
+    waiters: Waiters,
+    woken: AtomicU32,
+}
+
+// SAFETY: `commit` runs once, before the thread sleeps; a wake before the
+// sleep is seen in `woken`, and `sleep` returns only after it.
+unsafe impl Wait for Solo<'_> {
+    fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        let (lot, bells) = (self.member.control().lot(), self.member.control().bells());
+        // SAFETY: `woken` outlives the sleep.
+        let waker = unsafe {
+            Waker::new((&raw const self.woken).cast(), |woken| {
+                (*woken.cast::<AtomicU32>()).store(1, Ordering::SeqCst);
+            })
+        };
+        if !commit(waker) {
+            return;
+        }
+        loop {
+            self.waiters.drain(lot);
+            if self.woken.swap(0, Ordering::SeqCst) != 0 {
+                return;
+            }
+            let ticket = bells.prepare(0);
+            if lot.has_fired() {
+                bells.stay(0);
+            } else {
+                bells.sleep(0, ticket, &SharedFutex, None);
+            }
+        }
+    }
+
+    fn yield_now(&self) {
+        thread::yield_now();
+    }
+}
+
+/// Sleeps until the word at `offset` of the own starter memory is `value`.
+fn await_word(member: &Member, offset: usize, value: u64) -> Result<u64, AddrError> {
+    let at = member.starter().base.as_ptr() as usize + offset;
+    // SAFETY: a word of the starter memory.
+    let word = unsafe { AtomicU64::from_ptr(at as *mut u64) };
+    let solo = Solo { member, waiters: Waiters::new(), woken: AtomicU32::new(0) };
+    solo.waiters.wait(member.control().lot(), word, Until::Equal(value), &solo)
+}
+
+/// A token goes round a thousand times; whoever has not got it sleeps.
+fn token(member: &mut Member) {
+    let (rank, size, direct) = (member.rank().0, member.size(), member.direct());
+    member.barrier().unwrap();
+    for round in 1..=1000 {
+        if rank > 0 || round > 1 {
+            let wanted = if rank > 0 { round } else { round - 1 };
+            assert_eq!(await_word(member, 16, wanted), Ok(wanted));
+        }
+        let next = Op::put_word(starter((rank + 1) % size, 16), Width::W8, round).notifying();
+        execute(&direct, &next).unwrap();
+    }
+    member.barrier().unwrap();
+    say("the token came");
+}
+
+/// Rank 1 dies; rank 0 sleeps for a word that it will never get.
+fn bereaved(member: &mut Member) -> ExitCode {
+    member.barrier().unwrap();
+    if member.rank().0 == 1 {
+        thread::sleep(Duration::from_millis(20));
+        std::process::abort();
+    }
+    let lost = Err(AddrError::PeerLost { rank: Rank(1) });
+    assert_eq!(await_word(member, 16, 1), lost);
+    say("woken by a death");
+    ExitCode::from(42)
 }
 
 /// Everybody adds to the next rank's word and to rank 0's, and looks.

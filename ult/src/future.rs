@@ -1,0 +1,72 @@
+//! Waiting for a future, on a ULT or an OS thread.
+//!
+//! The waker is the caller's park token: a wake from any thread unparks it. A
+//! ULT's waker is its descriptor and a count of its scheduler, without
+//! allocation; one that comes after the ULT's end unparks whoever has the
+//! descriptor then, who looks and parks again.
+
+use crate::park::{LOCAL, ThreadParker, UltRef, park, ult};
+use core::future::Future;
+use core::pin::pin;
+use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
+use std::sync::Arc;
+
+/// Runs a future to its end; the caller sleeps while it is pending.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = waker();
+    let mut context = Context::from_waker(&waker);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        park();
+    }
+}
+
+/// A waker that unparks the caller.
+fn waker() -> Waker {
+    match ult() {
+        Some(slot) => {
+            // SAFETY: the running ULT is alive.
+            let ult = unsafe { UltRef::new(slot) };
+            // SAFETY: the table's functions keep the contract of `RawWaker`:
+            // each waker is one count.
+            unsafe { Waker::from_raw(RawWaker::new(ult.into_raw(), &ULT)) }
+        }
+        None => Waker::from(LOCAL.with(|parker| parker.clone())),
+    }
+}
+
+impl std::task::Wake for ThreadParker {
+    fn wake(self: Arc<Self>) {
+        self.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.unpark();
+    }
+}
+
+static ULT: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, release);
+
+unsafe fn clone(raw: *const ()) -> RawWaker {
+    // SAFETY: `raw` stands for a count, which we leave where it is.
+    let ult = core::mem::ManuallyDrop::new(unsafe { UltRef::from_raw(raw) });
+    RawWaker::new(UltRef::clone(&ult).into_raw(), &ULT)
+}
+
+unsafe fn wake(raw: *const ()) {
+    // SAFETY: the waker is used up, and so is its count.
+    unsafe { UltRef::from_raw(raw) }.unpark();
+}
+
+unsafe fn wake_by_ref(raw: *const ()) {
+    // SAFETY: as in `clone`.
+    core::mem::ManuallyDrop::new(unsafe { UltRef::from_raw(raw) }).unpark();
+}
+
+unsafe fn release(raw: *const ()) {
+    // SAFETY: as in `wake`.
+    drop(unsafe { UltRef::from_raw(raw) });
+}

@@ -1,0 +1,200 @@
+//! Who overflowed their stack, said before the process dies of it.
+//!
+//! The first scheduler of a process installs a handler for SIGSEGV, the last
+//! one takes it away; both count. The handler runs on a signal stack of its
+//! own, asks the scheduler whose ULT runs on this thread whether the address
+//! is in that ULT's guard page, and if so names the ULT. Then, as for any
+//! other address, the handler that was there before has its turn.
+
+use core::fmt::{self, Write};
+
+/// A ULT that left its stack.
+pub(crate) struct Overflow<'a> {
+    pub(crate) id: u64,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) stack_bytes: usize,
+}
+
+impl Overflow<'_> {
+    /// Says so on standard error: no allocation, no lock.
+    pub(crate) fn report(&self) {
+        let mut line = Line { bytes: [0; 256], used: 0 };
+        // A name that is too long is cut off; `Line` takes what fits.
+        let _ = write!(line, "tsumugi: ULT {}", self.id);
+        if let Some(name) = self.name {
+            let _ = write!(line, " (\"{name:.128}\")");
+        }
+        let _ = writeln!(line, " overflowed its stack of {} bytes", self.stack_bytes);
+        // SAFETY: the bytes are there.
+        unsafe { libc::write(2, line.bytes.as_ptr().cast(), line.used) };
+    }
+
+    /// What a dead canary leads to.
+    #[cold]
+    pub(crate) fn abort(&self) -> ! {
+        self.report();
+        std::process::abort()
+    }
+}
+
+struct Line {
+    bytes: [u8; 256],
+    used: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        let fits = s.len().min(self.bytes.len() - self.used);
+        self.bytes[self.used..self.used + fits].copy_from_slice(&s.as_bytes()[..fits]);
+        self.used += fits;
+        Ok(())
+    }
+}
+
+#[cfg(not(tsumugi_loom))]
+pub(crate) use handler::{Handler, SignalStack};
+
+#[cfg(not(tsumugi_loom))]
+mod handler {
+    use super::Overflow;
+    use core::ffi::c_void;
+    use core::mem::MaybeUninit;
+    use core::ptr;
+    use std::sync::Mutex;
+
+    /// Asks whether this thread's ULT overflowed its stack at an address.
+    pub(crate) type Ask = fn(usize) -> Option<Overflow<'static>>;
+
+    /// One scheduler's share of the handler.
+    pub(crate) struct Handler(());
+
+    /// The handler's stack on one worker's thread, if it had none.
+    pub(crate) struct SignalStack(Option<*mut c_void>);
+
+    struct Installed {
+        holders: usize,
+        installed: bool,
+        ask: Option<Ask>,
+        before: MaybeUninit<libc::sigaction>,
+    }
+
+    /// The one thing in this crate that belongs to the process. The lock
+    /// guards installing; the handler reads without it, see `on_segv`.
+    static INSTALLED: Mutex<()> = Mutex::new(());
+    static mut STATE: Installed =
+        Installed { holders: 0, installed: false, ask: None, before: MaybeUninit::uninit() };
+
+    impl Handler {
+        pub(crate) fn install(ask: Ask) -> Self {
+            let _alone = INSTALLED.lock().unwrap_or_else(|broken| broken.into_inner());
+            // SAFETY: under the lock; the handler reads `ask` and `before`
+            // only while it is installed, and they change only while not.
+            unsafe {
+                let state = &raw mut STATE;
+                (*state).holders += 1;
+                if !(*state).installed {
+                    (*state).installed = true;
+                    (*state).ask = Some(ask);
+                    // Read first, so that it is complete when the handler is in.
+                    libc::sigaction(libc::SIGSEGV, ptr::null(), (*state).before.as_mut_ptr());
+                    let mut action: libc::sigaction = core::mem::zeroed();
+                    action.sa_sigaction = on_segv as *const () as usize;
+                    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+                    libc::sigaction(libc::SIGSEGV, &action, ptr::null_mut());
+                }
+            }
+            Self(())
+        }
+    }
+
+    impl Drop for Handler {
+        fn drop(&mut self) {
+            let _alone = INSTALLED.lock().unwrap_or_else(|broken| broken.into_inner());
+            // SAFETY: as in `install`.
+            unsafe {
+                let state = &raw mut STATE;
+                (*state).holders -= 1;
+                if (*state).holders > 0 {
+                    return;
+                }
+                let mut now = MaybeUninit::<libc::sigaction>::uninit();
+                libc::sigaction(libc::SIGSEGV, ptr::null(), now.as_mut_ptr());
+                // Somebody who came after us and chains to us must keep us.
+                if now.assume_init().sa_sigaction == on_segv as *const () as usize {
+                    libc::sigaction(libc::SIGSEGV, (*state).before.as_ptr(), ptr::null_mut());
+                    (*state).installed = false;
+                }
+            }
+        }
+    }
+
+    extern "C" fn on_segv(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+        // SAFETY: the system calls us with a valid `info`; what we read of
+        // STATE was written before the handler was installed.
+        unsafe {
+            let state = &raw const STATE;
+            let at = (*info).si_addr() as usize;
+            if let Some(overflow) = (*state).ask.and_then(|ask| ask(at)) {
+                overflow.report();
+                // Death by this very signal: the access runs again, unhandled.
+                libc::signal(libc::SIGSEGV, libc::SIG_DFL);
+                return;
+            }
+            let before = (*state).before.assume_init_ref();
+            match before.sa_sigaction {
+                libc::SIG_DFL | libc::SIG_IGN => {
+                    libc::signal(libc::SIGSEGV, libc::SIG_DFL);
+                }
+                handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
+                    let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void) =
+                        core::mem::transmute(handler);
+                    handler(signal, info, context);
+                }
+                handler => {
+                    let handler: extern "C" fn(i32) = core::mem::transmute(handler);
+                    handler(signal);
+                }
+            }
+        }
+    }
+
+    impl SignalStack {
+        /// Gives the calling thread a signal stack unless it has one.
+        pub(crate) fn ensure() -> Self {
+            // SAFETY: plain system calls on memory of our own.
+            unsafe {
+                let mut now: libc::stack_t = core::mem::zeroed();
+                libc::sigaltstack(ptr::null(), &mut now);
+                if now.ss_flags & libc::SS_DISABLE == 0 {
+                    return Self(None);
+                }
+                let access = libc::PROT_READ | libc::PROT_WRITE;
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+                let base = libc::mmap(ptr::null_mut(), SIGNAL_STACK_BYTES, access, flags, -1, 0);
+                if base == libc::MAP_FAILED {
+                    // Without it an overflow still kills, without its name.
+                    return Self(None);
+                }
+                let stack = libc::stack_t { ss_sp: base, ss_flags: 0, ss_size: SIGNAL_STACK_BYTES };
+                libc::sigaltstack(&stack, ptr::null_mut());
+                Self(Some(base))
+            }
+        }
+    }
+
+    impl Drop for SignalStack {
+        fn drop(&mut self) {
+            let Some(base) = self.0 else { return };
+            // SAFETY: taken away from this thread first, then unmapped.
+            unsafe {
+                let mut none: libc::stack_t = core::mem::zeroed();
+                none.ss_flags = libc::SS_DISABLE;
+                none.ss_size = SIGNAL_STACK_BYTES;
+                libc::sigaltstack(&none, ptr::null_mut());
+                libc::munmap(base, SIGNAL_STACK_BYTES);
+            }
+        }
+    }
+
+    const SIGNAL_STACK_BYTES: usize = 65536;
+}

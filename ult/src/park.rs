@@ -1,0 +1,332 @@
+//! Sleeping and waking, for whoever calls: a ULT or an OS thread.
+//!
+//! [`Here`] is the [`Wait`] of the calling thread. On a ULT a sleep switches
+//! to the worker, which commits it; on any other thread it is a futex.
+//!
+//! [`park`] and [`Unparker::unpark`] carry a token as the standard library's
+//! do: an unpark before the park is kept, and several are one.
+//!
+//! ```text
+//!   EMPTY ──park──► PARKED ──unpark──► TOKEN and a wake
+//!     │                                  ▲
+//!     └────────────unpark────────────────┘     park: takes the TOKEN
+//! ```
+//!
+//! Progress: `unpark` is lock-free; `park` and `sleep` block.
+
+use crate::futex::{SystemFutex, os_yield};
+use crate::sched::current;
+use crate::sched::shared::Shared;
+use crate::slab::Slot;
+use crate::task::{Action, Task};
+use core::fmt;
+use core::mem::transmute;
+use core::ptr::{self, NonNull};
+use std::sync::Arc;
+use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
+use tsumugi_core::wait::{Futex, Reason, Wait, Waker};
+
+/// Whoever is calling.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Here;
+
+// SAFETY: on a ULT `commit` runs on the worker's stack, after the switch, when
+// the ULT can be resumed, once per suspension. On an OS thread it runs before
+// the wait, with a waker that only sets a word: a wake that comes early is
+// found there, and the thread cannot leave `sleep` before `commit` returned.
+unsafe impl Wait for Here {
+    fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        debug_assert!(
+            !current::in_callback(),
+            "a completion callback must not block (here: {}); spawn a ULT for what must wait",
+            reason.what
+        );
+        match ult() {
+            Some(slot) => {
+                // SAFETY: the running ULT.
+                let task = unsafe { slot.as_ref() };
+                task.set_reason(&reason);
+                // SAFETY: the closure lives on this stack, which stays until
+                // it was committed; the lifetime is only the type's.
+                let commit = unsafe {
+                    transmute::<*mut (dyn FnMut(Waker) -> bool + '_), *mut Commit>(commit)
+                };
+                // SAFETY: we run on this ULT's stack.
+                unsafe { task.suspend(Action::Sleep(commit)) };
+            }
+            None => sleep_os(commit),
+        }
+    }
+
+    #[inline]
+    fn yield_now(&self) {
+        let Some(worker) = current::worker() else { return os_yield() };
+        // SAFETY: this thread's worker, not kept across the suspension.
+        let worker = unsafe { worker.as_ref() };
+        match worker.current() {
+            Some(_) if worker.is_alone() => {}
+            // SAFETY: we run on this ULT's stack.
+            Some(slot) => unsafe { slot.as_ref().suspend(Action::Yield) },
+            None => os_yield(),
+        }
+    }
+}
+
+/// Sleeps until somebody unparks the caller. May return without a reason.
+pub fn park() {
+    match ult() {
+        Some(slot) => {
+            // SAFETY: the running ULT.
+            let word = unsafe { &slot.as_ref().park };
+            park_on(word, |waker| {
+                // The word holds no waker: a parked ULT's is made of its slot.
+                drop_raw(waker);
+            });
+        }
+        None => LOCAL.with(|parker| parker.clone()).park(),
+    }
+}
+
+/// The right to unpark the calling ULT or thread.
+pub fn unparker() -> Unparker {
+    match ult() {
+        // SAFETY: the running ULT; `take_home` counts its scheduler.
+        Some(slot) => unsafe { Unparker(Who::Ult(UltRef::new(slot))) },
+        None => Unparker(Who::Thread(LOCAL.with(|parker| parker.clone()))),
+    }
+}
+
+/// Runs `f` on the worker's own stack, which is an OS thread's like any other:
+/// for what must not run on a ULT's. A fork is such a thing: ULT stacks are
+/// kept from children, so a child that forked on one has none. What a child
+/// touches must not lie on the ULT's stack either, so let `f` own it:
+/// `on_os_stack(move || command.status())`. The worker runs nothing else
+/// meanwhile.
+pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
+    let Some(slot) = ult() else { return f() };
+    let (mut f, mut outcome) = (Some(f), None);
+    let mut call = || {
+        let f = f.take().expect("called once");
+        outcome = Some(std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)));
+    };
+    let call: &mut dyn FnMut() = &mut call;
+    // SAFETY: the closure lives on this stack, which stays until it returned.
+    let call = unsafe { transmute::<*mut (dyn FnMut() + '_), *mut dyn FnMut()>(call) };
+    // SAFETY: we run on this ULT's stack.
+    unsafe { slot.as_ref().suspend(Action::OnOsStack(call)) };
+    match outcome.expect("the worker called it") {
+        Ok(value) => value,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Unparks one ULT or OS thread; of one that has ended, nothing happens, or
+/// whoever has its descriptor now parks in vain once.
+#[derive(Clone)]
+pub struct Unparker(Who);
+
+#[derive(Clone)]
+enum Who {
+    Ult(UltRef),
+    Thread(Arc<ThreadParker>),
+}
+
+impl Unparker {
+    /// Ends the present park of the one it stands for, or the next.
+    pub fn unpark(&self) {
+        match &self.0 {
+            Who::Ult(ult) => ult.unpark(),
+            Who::Thread(parker) => parker.unpark(),
+        }
+    }
+}
+
+impl fmt::Debug for Unparker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Who::Ult(ult) => write!(f, "Unparker(ULT in slot {})", ult.task().slot),
+            Who::Thread(_) => f.write_str("Unparker(thread)"),
+        }
+    }
+}
+
+/// A descriptor that may belong to somebody else by now. It holds a count of
+/// its scheduler, so it is never wild.
+pub(crate) struct UltRef(Slot);
+
+// SAFETY: only the park word and constants of the task are touched.
+unsafe impl Send for UltRef {}
+// SAFETY: the same.
+unsafe impl Sync for UltRef {}
+
+impl UltRef {
+    /// # Safety
+    ///
+    /// The task is alive.
+    pub(crate) unsafe fn new(slot: Slot) -> Self {
+        // SAFETY: a live task's home is alive, and in an `Arc`.
+        unsafe { Arc::increment_strong_count(slot.as_ref().home.cast::<Shared>()) };
+        Self(slot)
+    }
+
+    pub(crate) fn into_raw(self) -> *const () {
+        let raw = self.0.as_ptr().cast();
+        core::mem::forget(self);
+        raw
+    }
+
+    /// # Safety
+    ///
+    /// `raw` is of `into_raw`, and this is the one count it stands for.
+    pub(crate) unsafe fn from_raw(raw: *const ()) -> Self {
+        Self(NonNull::new(raw.cast_mut().cast()).expect("into_raw is never null"))
+    }
+
+    pub(crate) fn unpark(&self) {
+        // AcqRel: what was written before the unpark is seen after the park.
+        if self.task().park.swap(TOKEN, Ordering::AcqRel) == PARKED {
+            // SAFETY: we took PARKED away, which is the waker.
+            unsafe { Shared::ready(self.0) };
+        }
+    }
+
+    fn task(&self) -> &Task {
+        // SAFETY: descriptors stay as long as the scheduler that we count.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Clone for UltRef {
+    fn clone(&self) -> Self {
+        // SAFETY: alive by our own count.
+        unsafe { Self::new(self.0) }
+    }
+}
+
+impl Drop for UltRef {
+    fn drop(&mut self) {
+        // SAFETY: the count that `new` took.
+        unsafe { Arc::decrement_strong_count(self.task().home.cast::<Shared>()) };
+    }
+}
+
+/// An OS thread's own park word.
+pub(crate) struct ThreadParker {
+    word: AtomicU32,
+    waker: UnsafeCell<Option<Waker>>,
+}
+
+// SAFETY: the waker is written before PARKED and taken by whoever ends that.
+unsafe impl Send for ThreadParker {}
+// SAFETY: the same.
+unsafe impl Sync for ThreadParker {}
+
+impl ThreadParker {
+    pub(crate) fn new() -> Self {
+        Self { word: AtomicU32::new(EMPTY), waker: UnsafeCell::new(None) }
+    }
+
+    /// By its own thread only.
+    pub(crate) fn park(&self) {
+        park_on(&self.word, |waker| {
+            // SAFETY: nobody reads it before PARKED.
+            self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
+        });
+    }
+
+    pub(crate) fn unpark(&self) {
+        // AcqRel: as for a ULT; Acquire is also for the waker.
+        if self.word.swap(TOKEN, Ordering::AcqRel) == PARKED {
+            // SAFETY: we took PARKED away.
+            let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
+            waker.expect("a parked thread left a waker").wake();
+        }
+    }
+}
+
+#[cfg(not(tsumugi_loom))]
+std::thread_local! {
+    pub(crate) static LOCAL: Arc<ThreadParker> = Arc::new(ThreadParker::new());
+}
+
+#[cfg(tsumugi_loom)]
+loom::thread_local! {
+    pub(crate) static LOCAL: Arc<ThreadParker> = Arc::new(ThreadParker::new());
+}
+
+fn park_on(word: &AtomicU32, mut keep: impl FnMut(Waker)) {
+    // Acquire: pairs with `unpark`.
+    if word.swap(EMPTY, Ordering::Acquire) == TOKEN {
+        return;
+    }
+    Here.sleep(Reason::new("park"), &mut |waker| {
+        let word = word as *const AtomicU32;
+        keep(waker);
+        // SAFETY: park words outlive the sleep. After PARKED nothing of the
+        // sleeper's is touched.
+        let word = unsafe { &*word };
+        if mutant("park_no_second_look") {
+            word.store(PARKED, Ordering::Release);
+            return true;
+        }
+        // Release: the waker is for `unpark`.
+        word.compare_exchange(EMPTY, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    });
+    // Acquire: pairs with `unpark`. Takes the token that woke us.
+    word.swap(EMPTY, Ordering::Acquire);
+}
+
+/// The running ULT.
+#[inline]
+pub(crate) fn ult() -> Option<Slot> {
+    // SAFETY: this thread's worker, not kept.
+    unsafe { current::worker()?.as_ref() }.current()
+}
+
+/// Forgets a waker whose two words are known otherwise.
+fn drop_raw(waker: Waker) {
+    let _ = waker.into_raw();
+}
+
+/// A sleep on an OS thread: a word of its own for each sleep.
+fn sleep_os(commit: &mut dyn FnMut(Waker) -> bool) {
+    let word = AtomicU32::new(ASLEEP);
+    // SAFETY: the word stays until it is no longer ASLEEP.
+    let waker = unsafe { Waker::new(ptr::from_ref(&word).cast(), wake_os) };
+    if !commit(waker) {
+        return;
+    }
+    // Acquire: pairs with `wake_os`.
+    while word.load(Ordering::Acquire) == ASLEEP {
+        SystemFutex.wait(&word, ASLEEP, None);
+    }
+}
+
+unsafe fn wake_os(word: *const ()) {
+    let word = word.cast::<AtomicU32>();
+    // SAFETY: the sleeper waits for this very store. Release: what came
+    // before the wake is seen after the sleep.
+    unsafe { (*word).store(AWAKE, Ordering::Release) };
+    // The word may be gone by now: the address alone is used, and a sleeper on
+    // whatever is there now wakes early, which every futex user expects.
+    // SAFETY: an address-only system call.
+    unsafe { wake_address(word) };
+}
+
+#[cfg(not(tsumugi_loom))]
+unsafe fn wake_address(word: *const AtomicU32) {
+    // SAFETY: a wake reads nothing at the address.
+    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, 1) };
+}
+
+#[cfg(tsumugi_loom)]
+unsafe fn wake_address(_word: *const AtomicU32) {}
+
+type Commit = dyn FnMut(Waker) -> bool;
+
+const EMPTY: u32 = 0;
+const TOKEN: u32 = 1;
+const PARKED: u32 = 2;
+
+const ASLEEP: u32 = 0;
+const AWAKE: u32 = 1;

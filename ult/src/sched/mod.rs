@@ -1,0 +1,382 @@
+//! The scheduler: a fixed number of workers that run any number of ULTs.
+//!
+//! ```no_run
+//! use tsumugi_ult::{Config, Scheduler, StackArea, spawn};
+//!
+//! let stacks = StackArea::map(1 << 30)?;
+//! let sum = Scheduler::new(Config::new(stacks))?.run(|| {
+//!     let parts: Vec<_> = (0..1000u64).map(|n| spawn(move || n * n)).collect();
+//!     parts.into_iter().map(|part| part.join().unwrap()).sum::<u64>()
+//! });
+//! # let _ = sum;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Nothing here is global: any number of schedulers live in one process, and
+//! each owns its workers, descriptors, stacks and queues. The exception is
+//! the handler that names a stack overflow, which is counted.
+
+pub(crate) mod current;
+pub(crate) mod shared;
+pub(crate) mod worker;
+
+pub use current::{CallbackGuard, enter_callback, in_callback};
+
+use crate::counters::Counts;
+use crate::slab::Slot;
+use crate::stack::{StackArea, StackError, Stacks};
+use crate::task::{Joiner, State};
+use crate::thread;
+use core::fmt;
+use shared::{Shared, Tower};
+use std::sync::Arc;
+use tsumugi_core::time::Instant;
+use tsumugi_core::wait::{Bells, Reason, Waker};
+use worker::Worker;
+
+/// What a scheduler is made of.
+#[derive(Debug)]
+pub struct Config {
+    /// OS threads that run ULTs; 1 to [`Bells::WORKERS_MAX`].
+    pub workers: usize,
+    /// Usable bytes of a ULT's stack: a multiple of the page.
+    pub stack_bytes: usize,
+    /// Usable bytes of main's stack: a multiple of the page.
+    pub main_stack_bytes: usize,
+    /// Where all stacks lie. When it is full, new ULTs wait until one ends.
+    pub stacks: StackArea,
+    /// Stacks that get a guard page; those beyond have a canary.
+    pub guards_max: usize,
+    /// The workers' bells, if others than this process ring them.
+    pub bells: Option<&'static Bells>,
+    /// Who is polled while workers have nothing to run, and now and then.
+    pub progress: Arc<dyn Progress>,
+    /// Rounds that an idle worker searches before it lets go of its core. 0
+    /// where cores are shared.
+    pub spin: u32,
+}
+
+/// Work that is done by polling: communication, mostly.
+pub trait Progress: Send + Sync {
+    /// Does what can be done now; whether that was anything. Runs on a
+    /// worker's own stack: it must not block.
+    fn poll(&self) -> bool;
+
+    /// Whether a worker must stay awake for it: something is there to be
+    /// polled that nobody will ring a bell for.
+    fn has_work(&self) -> bool;
+
+    /// Worker `worker` is about to sleep: ask for a bell. `has_work` is asked
+    /// once more after this.
+    fn on_sleep(&self, worker: usize) {
+        let _ = worker;
+    }
+
+    /// Worker `worker` is awake again, or did not sleep after all.
+    fn on_wake(&self, worker: usize) {
+        let _ = worker;
+    }
+}
+
+/// Nothing to poll.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoProgress;
+
+/// Why a scheduler did not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// Not a number of workers that can be.
+    Workers(usize),
+    /// The stacks.
+    Stacks(StackError),
+    /// The system gave no thread for this worker.
+    Thread(usize, std::io::Error),
+}
+
+/// Workers and their ULTs.
+///
+/// # The end
+///
+/// A scheduler ends when [`run`](Self::run)'s main has ended, or when it is
+/// dropped: its workers stop at their next turn. ULTs that have not ended by
+/// then are cut off: whoever joins them gets [`Cancelled`](crate::Cancelled).
+/// The closures of those that never ran are dropped. Those that had begun are
+/// abandoned where they stand: nothing on their stacks is dropped, and their
+/// stacks and descriptors stay for as long as the process does, because others
+/// may point into them. Join what must be finished.
+pub struct Scheduler {
+    shared: Arc<Shared>,
+    threads: Vec<thread::JoinHandle<()>>,
+    has_ended: bool,
+    #[cfg(not(tsumugi_loom))]
+    _handler: crate::overflow::Handler,
+}
+
+/// Reaches a scheduler from any thread; outlives it without harm.
+#[derive(Clone)]
+pub struct Spawner {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// One ULT, as [`Spawner::dump`] shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UltInfo {
+    /// Its number: unique among those alive.
+    pub id: UltId,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Where it stands.
+    pub state: State,
+    /// What a sleeping one waits for.
+    pub reason: Option<Reason>,
+    /// When it went to sleep, by the scheduler's own clock: up to a fair turn
+    /// (61 switches) too early.
+    pub since: Option<Instant>,
+}
+
+/// A ULT's number: a slot, and how often it was used before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct UltId {
+    /// The descriptor's number.
+    pub slot: u32,
+    /// ULTs that had the descriptor before.
+    pub generation: u32,
+}
+
+impl Config {
+    /// As many workers as there are cores to run on, stacks of 64 KiB, 8 MiB
+    /// for main.
+    pub fn new(stacks: StackArea) -> Self {
+        Self {
+            workers: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+            stack_bytes: 64 << 10,
+            main_stack_bytes: 8 << 20,
+            stacks,
+            guards_max: 8192,
+            bells: None,
+            progress: Arc::new(NoProgress),
+            spin: 100,
+        }
+    }
+}
+
+impl Scheduler {
+    /// Prepares a scheduler. All its workers but one start now and find
+    /// nothing to do; the last is whoever calls [`run`](Self::run), or a
+    /// thread of its own after [`start`](Self::start).
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`].
+    pub fn new(config: Config) -> Result<Self, StartError> {
+        if !(1..=Bells::WORKERS_MAX).contains(&config.workers) {
+            return Err(StartError::Workers(config.workers));
+        }
+        let stacks = Stacks::new(
+            config.stacks,
+            config.stack_bytes,
+            config.main_stack_bytes,
+            config.guards_max,
+        );
+        let stacks = stacks.map_err(StartError::Stacks)?;
+        let bells = config.bells.map_or_else(|| Tower::Own(Box::default()), Tower::Given);
+        let shared = Shared::new(config.workers, stacks, bells, config.progress, config.spin);
+        let mut this = Self {
+            shared: Arc::new(shared),
+            threads: Vec::new(),
+            has_ended: false,
+            #[cfg(not(tsumugi_loom))]
+            _handler: crate::overflow::Handler::install(worker::overflow_at),
+        };
+        for index in 1..config.workers {
+            this.start_worker(index)?;
+        }
+        Ok(this)
+    }
+
+    /// Runs `main` as the first ULT, with the calling thread as a worker, and
+    /// returns what it returns; then the scheduler ends. A panic of main goes
+    /// on in the caller, after the end.
+    ///
+    /// # Panics
+    ///
+    /// After [`start`](Self::start): there is no worker left to be.
+    pub fn run<T: Send, F: FnOnce() -> T + Send>(mut self, main: F) -> T {
+        assert!(!self.is_started(), "the scheduler runs already: spawn and join instead");
+        let shared = &*self.shared;
+        let slot = shared.slab.take_shared(shared.home());
+        // SAFETY: the slot is free.
+        let task = unsafe { slot.as_ref() };
+        let joiner = Joiner::new();
+        // SAFETY: `F` and `T` live until the ULT has ended, because so long we
+        // do not return; the joiner too; `shared` is alive when main ends.
+        unsafe {
+            task.fill(main, Some("main".into()));
+            let stack = shared.stacks.take_main().expect("nobody else takes main's stack");
+            task.bind(stack);
+            task.join(&joiner, Waker::new(shared.home(), stop));
+            shared.inject.push(slot.as_ptr());
+        }
+        Worker::new(self.shared.clone(), 0).run();
+        // SAFETY: the workers stop when the joiner was woken.
+        let outcome = unsafe { task.take_result::<T>() };
+        // SAFETY: main has ended, and we are its handle.
+        unsafe { Shared::release(slot) };
+        self.end();
+        drop(self);
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Starts the last worker as a thread of its own: everything runs in the
+    /// background until the scheduler is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError::Thread`].
+    pub fn start(&mut self) -> Result<(), StartError> {
+        if self.is_started() { Ok(()) } else { self.start_worker(0) }
+    }
+
+    /// A handle for other threads.
+    pub fn spawner(&self) -> Spawner {
+        Spawner { shared: self.shared.clone() }
+    }
+
+    fn is_started(&self) -> bool {
+        self.threads.len() == self.shared.seats.len()
+    }
+
+    fn start_worker(&mut self, index: usize) -> Result<(), StartError> {
+        let shared = self.shared.clone();
+        let run = move || Worker::new(shared, index).run();
+        let thread = thread::start(format!("ult-worker-{index}"), run);
+        self.threads.push(thread.map_err(|error| StartError::Thread(index, error))?);
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        if core::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        self.shared.stop();
+        for thread in self.threads.drain(..) {
+            // A worker aborts rather than panics.
+            let _ = thread.join();
+        }
+        // SAFETY: the workers are gone, and this is called once.
+        unsafe { self.shared.close() };
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Spawner {
+    /// Shows every ULT that is alive. Others go on meanwhile, so each entry is
+    /// true by itself but not all of the same moment.
+    pub fn dump(&self, show: &mut dyn FnMut(UltInfo)) {
+        self.shared.slab.each(|task| {
+            let Some((state, sleep)) = task.look() else { return };
+            let id = UltId::of(Slot::from(task));
+            let name = self.shared.slab.name(task);
+            let (reason, since) = sleep.unzip();
+            show(UltInfo { id, name, state, reason, since });
+        });
+    }
+
+    /// What the workers have done so far.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for seat in &self.shared.seats {
+            seat.counters.add_to(&mut counts);
+        }
+        counts
+    }
+
+    /// The scheduler's clock, that of [`UltInfo::since`].
+    pub fn now(&self) -> Instant {
+        self.shared.now()
+    }
+
+    /// Wakes a sleeping worker so that it polls progress.
+    pub fn ring(&self) {
+        self.shared.notify();
+    }
+}
+
+/// The calling ULT's number; `None` on a thread that is none.
+pub fn id() -> Option<UltId> {
+    // SAFETY: this thread's worker.
+    let worker = unsafe { current::worker()?.as_ref() };
+    worker.current().map(UltId::of)
+}
+
+impl UltId {
+    pub(crate) fn of(slot: Slot) -> Self {
+        // SAFETY: descriptors stay as long as their scheduler, which the
+        // caller has.
+        let task = unsafe { slot.as_ref() };
+        let generation = task.generation.load(tsumugi_core::sync::Ordering::Relaxed);
+        Self { slot: task.slot, generation }
+    }
+}
+
+impl Progress for NoProgress {
+    fn poll(&self) -> bool {
+        false
+    }
+
+    fn has_work(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Display for UltId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.generation {
+            0 => write!(f, "{}", self.slot),
+            before => write!(f, "{}#{before}", self.slot),
+        }
+    }
+}
+
+impl fmt::Debug for dyn Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Progress")
+    }
+}
+
+impl fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scheduler({} workers)", self.shared.seats.len())
+    }
+}
+
+impl fmt::Debug for Spawner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Spawner({} workers)", self.shared.seats.len())
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workers(workers) => {
+                write!(f, "{workers} workers: there can be 1 to {}", Bells::WORKERS_MAX)
+            }
+            Self::Stacks(error) => error.fmt(f),
+            Self::Thread(worker, error) => write!(f, "no thread for worker {worker}: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for StartError {}
+
+/// What main's end does.
+unsafe fn stop(shared: *const ()) {
+    // SAFETY: `run` holds the scheduler until it has seen the stop.
+    unsafe { &*shared.cast::<Shared>() }.stop();
+}

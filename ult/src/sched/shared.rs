@@ -1,0 +1,307 @@
+//! What all workers of a scheduler share, and how others reach it.
+//!
+//! Threads that are no workers come and go through a gate, so that the end of
+//! the scheduler can wait for those inside and turn the later ones away:
+//!
+//! ```text
+//!   gate: visitors · 4 + bits       OPEN ──close──► CLOSED ──sweep──► SWEPT
+//! ```
+//!
+//! The sweep finds what is left. Each live descriptor then holds a count of
+//! the `Arc` round [`Shared`], given up with the descriptor, so that join
+//! handles may outlive the scheduler. A ULT that was cut off in its sleep
+//! holds one that is never given up: others may point into its stack.
+
+use super::worker::Worker;
+use super::{Progress, current};
+use crate::counters::Counters;
+use crate::deque::Deque;
+use crate::futex::{SystemFutex, os_yield};
+use crate::inject::Inject;
+use crate::lock::Lock;
+use crate::slab::{Slab, Slot};
+use crate::stack::Stacks;
+use crate::task::{End, State, Task};
+use core::ops::Deref;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, fence, mutant};
+use tsumugi_core::time::Instant;
+use tsumugi_core::wait::Bells;
+
+pub(crate) struct Shared {
+    pub(crate) seats: Box<[Seat]>,
+    pub(crate) inject: CachePadded<Inject<Task>>,
+    /// Workers that look for work, and so need not be woken.
+    pub(crate) searching: CachePadded<AtomicUsize>,
+    gate: CachePadded<AtomicUsize>,
+    stop: AtomicBool,
+    pub(crate) hungry: Hungry,
+    pub(crate) slab: Slab,
+    pub(crate) stacks: Stacks,
+    pub(crate) bells: Tower,
+    pub(crate) progress: Arc<dyn Progress>,
+    pub(crate) spin: u32,
+    epoch: std::time::Instant,
+}
+
+/// One worker's share: its owner pushes, thieves take.
+pub(crate) struct Seat {
+    /// New and woken ULTs, the youngest first.
+    pub(crate) ready: Deque<Task>,
+    /// Those that let others run, and those from outside, the oldest first.
+    pub(crate) yielded: Deque<Task>,
+    pub(crate) counters: CachePadded<Counters>,
+}
+
+/// The bells, here or in memory that peers see.
+pub(crate) enum Tower {
+    Own(Box<Bells>),
+    Given(&'static Bells),
+}
+
+/// New ULTs for which there was no stack.
+pub(crate) struct Hungry {
+    count: AtomicUsize,
+    queue: Lock<VecDeque<Slot>>,
+}
+
+/// A stay of a thread that is no worker.
+pub(crate) struct Visit<'a>(&'a AtomicUsize);
+
+// SAFETY: the pieces that are not are pointers to tasks, with rules of their own.
+unsafe impl Send for Shared {}
+// SAFETY: the same; owner-only calls of the seats are `unsafe fn`.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    pub(crate) fn new(
+        workers: usize,
+        stacks: Stacks,
+        bells: Tower,
+        progress: Arc<dyn Progress>,
+        spin: u32,
+    ) -> Self {
+        Self {
+            seats: (0..workers).map(|_| Seat::new()).collect(),
+            inject: CachePadded::new(Inject::new()),
+            searching: CachePadded::new(AtomicUsize::new(0)),
+            gate: CachePadded::new(AtomicUsize::new(0)),
+            stop: AtomicBool::new(false),
+            hungry: Hungry { count: AtomicUsize::new(0), queue: Lock::new(VecDeque::new()) },
+            slab: Slab::new(),
+            stacks,
+            bells,
+            progress,
+            spin,
+            epoch: std::time::Instant::now(),
+        }
+    }
+
+    /// What tasks call home.
+    pub(crate) fn home(&self) -> *const () {
+        (self as *const Self).cast()
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        Instant::from_ns(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    /// Wakes a worker if one sleeps and none is on its way. After a push.
+    #[inline]
+    pub(crate) fn notify(&self) {
+        if !mutant("notify_no_fence") {
+            // SeqCst: between the push and the looks at the sleepers; pairs
+            // with the fence before a worker's last look.
+            fence(Ordering::SeqCst);
+        }
+        if self.searching.load(Ordering::Relaxed) == 0 && self.bells.asleep() > 0 {
+            self.bells.ring(&SystemFutex);
+        }
+    }
+
+    /// Whether any queue holds something, for a worker about to sleep.
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.inject.is_empty()
+            || self.seats.iter().any(|seat| !seat.ready.is_empty() || !seat.yielded.is_empty())
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Ends the workers at their next turn.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.bells.ring_all(&SystemFutex);
+    }
+
+    /// Lets a thread in that is no worker; `None` once the scheduler ended.
+    pub(crate) fn visit(&self) -> Option<Visit<'_>> {
+        // Acquire: pairs with `close`.
+        let gate = self.gate.fetch_add(VISITOR, Ordering::Acquire);
+        let visit = Visit(&self.gate);
+        (gate & CLOSED == 0).then_some(visit)
+    }
+
+    /// Makes a ULT ready. On any thread.
+    ///
+    /// # Safety
+    ///
+    /// The caller used up its waker, or has just filled it.
+    pub(crate) unsafe fn ready(slot: Slot) {
+        // SAFETY: a task that may be made ready is alive.
+        let task = unsafe { slot.as_ref() };
+        // SAFETY: a ULT that is alive has not seen its scheduler's memory go.
+        let home = unsafe { &*task.home.cast::<Self>() };
+        match current::worker() {
+            // SAFETY: the pointer is this thread's own worker.
+            Some(worker) if home.has(unsafe { worker.as_ref() }) => unsafe {
+                worker.as_ref().ready(slot)
+            },
+            _ => {
+                // A scheduler that ended has cut the ULT off, and kept it.
+                let Some(_visit) = home.visit() else { return };
+                task.set_ready();
+                // SAFETY: it was asleep, and so in no queue.
+                unsafe { home.inject.push(slot.as_ptr()) };
+                home.notify();
+            }
+        }
+    }
+
+    /// Gives a slot back whose handle and ULT are both done with it.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses the task any more; its result is gone.
+    pub(crate) unsafe fn release(slot: Slot) {
+        // SAFETY: not released yet, so alive.
+        let home = unsafe { slot.as_ref() }.home.cast::<Self>();
+        // SAFETY: a live descriptor keeps its home, see the module.
+        let shared = unsafe { &*home };
+        if let Some(worker) = current::worker() {
+            // SAFETY: the pointer is this thread's own worker.
+            let worker = unsafe { worker.as_ref() };
+            if shared.has(worker) {
+                // SAFETY: the caller's.
+                return unsafe { worker.release(slot) };
+            }
+        }
+        if let Some(_visit) = shared.visit() {
+            // SAFETY: the caller's.
+            return unsafe { shared.slab.put_shared(slot) };
+        }
+        // Acquire: pairs with the end of the sweep.
+        while shared.gate.load(Ordering::Acquire) & SWEPT == 0 {
+            os_yield();
+        }
+        // SAFETY: the caller's; the sweep gave this descriptor a count.
+        unsafe {
+            shared.slab.put_shared(slot);
+            Arc::decrement_strong_count(home);
+        }
+    }
+
+    /// Turns visitors away, waits for those inside, and cuts off what is left.
+    /// Returns how many ULTs were cut off in their sleep.
+    ///
+    /// # Safety
+    ///
+    /// All workers have ended; `self` is in the `Arc` given; once.
+    pub(crate) unsafe fn close(self: &Arc<Self>) -> usize {
+        self.gate.fetch_or(CLOSED, Ordering::AcqRel);
+        // Acquire: pairs with the Release of a visitor that leaves.
+        while self.gate.load(Ordering::Acquire) / VISITOR != 0 {
+            os_yield();
+        }
+        let (mut unfinished, mut abandoned) = (Vec::new(), 0);
+        self.slab.each(|task| {
+            let Some(state) = task.state() else { return };
+            // SAFETY: `self` is in an `Arc`, alive.
+            unsafe { Arc::increment_strong_count(Arc::as_ptr(self)) };
+            if state != State::Done {
+                unfinished.push(Slot::from(task));
+            }
+            if !matches!(state, State::Done | State::New) {
+                abandoned += 1;
+                // Never given up: see the module.
+                // SAFETY: as above.
+                unsafe { Arc::increment_strong_count(Arc::as_ptr(self)) };
+            }
+        });
+        // Release: pairs with the Acquire in `release`.
+        self.gate.fetch_or(SWEPT, Ordering::Release);
+        for slot in unfinished {
+            // SAFETY: alive, and no worker will run it.
+            let task = unsafe { slot.as_ref() };
+            // SAFETY: as above.
+            unsafe { task.cancel() };
+            match task.end() {
+                End::Alone => {}
+                End::Joined(waker) => waker.wake(),
+                End::Detached => {
+                    task.drop_result();
+                    // SAFETY: neither handle nor ULT is left.
+                    unsafe { Self::release(slot) };
+                }
+            }
+        }
+        abandoned
+    }
+
+    fn has(&self, worker: &Worker) -> bool {
+        core::ptr::eq(self, &**worker.shared())
+    }
+}
+
+impl Seat {
+    fn new() -> Self {
+        Self {
+            ready: Deque::new(SLOTS),
+            yielded: Deque::new(SLOTS),
+            counters: CachePadded::new(Counters::default()),
+        }
+    }
+}
+
+impl Hungry {
+    pub(crate) fn push(&self, slot: Slot) {
+        self.queue.with(|queue| queue.push_back(slot));
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn pop(&self) -> Option<Slot> {
+        let slot = self.queue.with(VecDeque::pop_front)?;
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        Some(slot)
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Deref for Tower {
+    type Target = Bells;
+    #[inline(always)]
+    fn deref(&self) -> &Bells {
+        match self {
+            Self::Own(bells) => bells,
+            Self::Given(bells) => bells,
+        }
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `close`. The last touch.
+        self.0.fetch_sub(VISITOR, Ordering::Release);
+    }
+}
+
+const CLOSED: usize = 1;
+const SWEPT: usize = 2;
+const VISITOR: usize = 4;
+const SLOTS: usize = if cfg!(tsumugi_loom) { 2 } else { 256 };

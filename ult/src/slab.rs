@@ -1,0 +1,136 @@
+//! The descriptors of a scheduler's ULTs: chunks that stay until it ends.
+//!
+//! A free slot is in a worker's cache or in the depot; when neither has one, a
+//! chunk is added. Chunks are found again by number, for whoever wants to see
+//! all ULTs.
+
+use crate::lock::Lock;
+use crate::pool::{Cache, Depot};
+use crate::task::Task;
+use core::ptr::NonNull;
+
+/// A free slot, or a ULT: valid as long as its slab.
+pub(crate) type Slot = NonNull<Task>;
+
+pub(crate) struct Slab {
+    depot: Depot<Free>,
+    chunks: Lock<Vec<NonNull<[Task]>>>,
+    /// Held while a name is read or dropped.
+    names: Lock<()>,
+}
+
+/// A slot that nobody uses.
+pub(crate) struct Free(Slot);
+
+// SAFETY: a free slot is its holder's.
+unsafe impl Send for Free {}
+// SAFETY: the chunks are reached under the lock, tasks by their own rules.
+unsafe impl Send for Slab {}
+// SAFETY: the same.
+unsafe impl Sync for Slab {}
+
+impl Slab {
+    pub(crate) fn new() -> Self {
+        Self { depot: Depot::new(), chunks: Lock::new(Vec::new()), names: Lock::new(()) }
+    }
+
+    /// A free slot for a worker.
+    #[inline]
+    pub(crate) fn take(&self, cache: &mut Cache<Free>, home: *const ()) -> Slot {
+        match cache.take(&self.depot) {
+            Some(free) => free.0,
+            None => self.grow(home),
+        }
+    }
+
+    /// A free slot for any other thread.
+    pub(crate) fn take_shared(&self, home: *const ()) -> Slot {
+        match self.depot.take() {
+            Some(free) => free.0,
+            None => self.grow(home),
+        }
+    }
+
+    /// Takes a slot back from its last user, a worker.
+    ///
+    /// # Safety
+    ///
+    /// Nobody uses the task any more; its closure and result are gone.
+    #[inline]
+    pub(crate) unsafe fn put(&self, slot: Slot, cache: &mut Cache<Free>) {
+        self.clear(slot);
+        cache.put(Free(slot), &self.depot);
+    }
+
+    /// The same for any other thread.
+    ///
+    /// # Safety
+    ///
+    /// As for [`put`](Self::put).
+    pub(crate) unsafe fn put_shared(&self, slot: Slot) {
+        self.clear(slot);
+        self.depot.put(Free(slot));
+    }
+
+    /// Takes a worker's cache back.
+    pub(crate) fn drain(&self, cache: &mut Cache<Free>) {
+        cache.drain(&self.depot);
+    }
+
+    /// Shows every slot there is. ULTs may come and go meanwhile.
+    pub(crate) fn each(&self, mut show: impl FnMut(&Task)) {
+        let mut index = 0;
+        while let Some(chunk) = self.chunks.with(|chunks| chunks.get(index).copied()) {
+            // SAFETY: chunks stay as long as the slab.
+            unsafe { chunk.as_ref() }.iter().for_each(&mut show);
+            index += 1;
+        }
+    }
+
+    /// Its name, copied.
+    pub(crate) fn name(&self, task: &Task) -> Option<String> {
+        // SAFETY: names are dropped under the same lock.
+        self.names.with(|()| unsafe { task.name().map(str::to_owned) })
+    }
+
+    #[inline]
+    fn clear(&self, slot: Slot) {
+        // SAFETY: slots stay as long as the slab.
+        let task = unsafe { slot.as_ref() };
+        if task.clear() {
+            drop(self.names.with(|()| task.take_name()));
+        }
+    }
+
+    #[cold]
+    fn grow(&self, home: *const ()) -> Slot {
+        let chunk = self.chunks.with(|chunks| {
+            let first = (chunks.len() * CHUNK) as u32;
+            let tasks: Box<[Task]> =
+                (first..first + CHUNK as u32).map(|slot| Task::new(slot, home)).collect();
+            let chunk = NonNull::from(Box::leak(tasks));
+            chunks.push(chunk);
+            chunk
+        });
+        // SAFETY: just made.
+        let mut slots = unsafe { chunk.as_ref() }.iter().map(NonNull::from);
+        let first = slots.next().expect("a chunk has a slot");
+        // The last comes out of the depot first.
+        self.depot.put_all(slots.rev().map(Free));
+        first
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        self.chunks.with(|chunks| {
+            for chunk in chunks.drain(..) {
+                // SAFETY: leaked in `grow`; whoever drops the slab has seen to
+                // it that no ULT is left.
+                drop(unsafe { Box::from_raw(chunk.as_ptr()) });
+            }
+        });
+    }
+}
+
+const CHUNK: usize = if cfg!(tsumugi_loom) { 2 } else { 64 };

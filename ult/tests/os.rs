@@ -1,0 +1,145 @@
+//! What the system does to ULTs: overflows, forks, shared stacks. Each test
+//! runs itself again as a child where the child must die.
+
+mod common;
+
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::Command;
+use std::ptr::NonNull;
+use tsumugi_ult::{Builder, Config, Scheduler, StackArea, on_os_stack, spawn, yield_now};
+
+/// Runs test `name` of this program again, with `TSUMUGI_CHILD` set.
+fn again(name: &str, what: &str) -> std::process::Output {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env("TSUMUGI_CHILD", what)
+        .output()
+        .unwrap()
+}
+
+fn child() -> Option<String> {
+    std::env::var("TSUMUGI_CHILD").ok()
+}
+
+/// Eats `depth` frames of stack.
+#[inline(never)]
+fn dig(depth: u64) -> u64 {
+    let frame = std::hint::black_box([depth; 64]);
+    if depth == 0 { frame[0] } else { dig(depth - 1).wrapping_add(frame[3]) }
+}
+
+#[test]
+fn an_overflow_is_named() {
+    if let Some(what) = child() {
+        let mut config = common::config(1, 16);
+        config.guards_max = if what == "guard" { 8192 } else { 0 };
+        Scheduler::new(config).unwrap().run(|| {
+            // The canary of the digger is at the top of the other's stack.
+            let below = spawn(yield_now);
+            yield_now();
+            let digger = Builder::new().name("digger").spawn(|| {
+                // 16 KiB, and a little over: a canary is no wall.
+                let depth = (16 << 10) / size_of_dig() + 2;
+                std::hint::black_box(dig(depth));
+                yield_now();
+            });
+            digger.join().unwrap();
+            below.join().unwrap();
+        });
+        return;
+    }
+    for (what, signal) in [("guard", libc::SIGSEGV), ("canary", libc::SIGABRT)] {
+        let output = again("an_overflow_is_named", what);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let expected = "tsumugi: ULT ";
+        assert!(said.contains(expected), "{what}: {said}");
+        assert!(
+            said.contains("(\"digger\") overflowed its stack of 16384 bytes"),
+            "{what}: {said}"
+        );
+        assert_eq!(output.status.signal(), Some(signal), "{what}: {said}");
+    }
+}
+
+/// Bytes that one frame of `dig` takes.
+fn size_of_dig() -> u64 {
+    #[inline(never)]
+    fn here() -> usize {
+        let local = 0u8;
+        std::hint::black_box(&raw const local).addr()
+    }
+    #[inline(never)]
+    fn depth(n: u64) -> usize {
+        let frame = std::hint::black_box([n; 64]);
+        let low = if n == 0 { here() } else { depth(n - 1) };
+        std::hint::black_box(&frame);
+        low
+    }
+    ((depth(1) - depth(5)) / 4) as u64
+}
+
+#[test]
+fn a_segmentation_fault_elsewhere_is_not_ours() {
+    if child().is_some() {
+        common::scheduler(1, 4).run(|| {
+            // SAFETY: none: this is the fault.
+            unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) }
+        });
+    }
+    let output = again("a_segmentation_fault_elsewhere_is_not_ours", "fault");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("overflowed"), "{said}");
+    assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{said}");
+}
+
+#[test]
+fn programs_start_from_a_ult_on_shared_stacks() {
+    let (stack_bytes, main_stack_bytes) = (64 << 10, 256 << 10);
+    let bytes = StackArea::bytes_for(16, stack_bytes, main_stack_bytes);
+    // SAFETY: a memfd of our own, mapped for this test only.
+    let base = unsafe {
+        let memfd = libc::memfd_create(c"stacks".as_ptr(), libc::MFD_CLOEXEC);
+        assert_eq!(libc::ftruncate(memfd, bytes as i64), 0);
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let base = libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, memfd, 0);
+        assert_ne!(base, libc::MAP_FAILED);
+        libc::close(memfd);
+        base
+    };
+    // SAFETY: mapped above; unmapped after the scheduler ended.
+    let stacks = unsafe { StackArea::from_raw(NonNull::new(base.cast()).unwrap(), bytes) };
+    let config =
+        Config { workers: 2, stack_bytes, main_stack_bytes, ..Config::new(stacks.unwrap()) };
+    Scheduler::new(config).unwrap().run(|| {
+        let ult = spawn(|| {
+            for _ in 0..10 {
+                // posix_spawn: the child never runs on our stack.
+                assert!(Command::new("true").status().unwrap().success());
+                // fork: it would; on the worker's stack it may.
+                let mut forked = Command::new("true");
+                // SAFETY: an empty closure is sound in a forked child.
+                unsafe { forked.pre_exec(|| Ok(())) };
+                assert!(on_os_stack(move || forked.status()).unwrap().success());
+            }
+            // Without that the child dies, and we live and are told.
+            let mut forked = Command::new("true");
+            // SAFETY: as above.
+            unsafe { forked.pre_exec(|| Ok(())) };
+            forked.status().map(|status| status.success()).unwrap_or(false)
+        });
+        assert!(!ult.join().unwrap(), "a child has no ULT stacks");
+        assert_eq!(spawn(|| 1).join().unwrap(), 1);
+    });
+    // SAFETY: nobody uses it any more.
+    unsafe { libc::munmap(base, bytes) };
+}
+
+#[test]
+fn on_os_stack_carries_values_and_panics() {
+    common::scheduler(1, 4).run(|| {
+        assert_eq!(on_os_stack(|| 7), 7);
+        let caught = std::panic::catch_unwind(|| on_os_stack(|| panic!("there")));
+        assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"there"));
+    });
+    assert_eq!(on_os_stack(|| 8), 8, "on a thread: a plain call");
+}

@@ -1,0 +1,260 @@
+//! Spawning, joining, panics, detaching, the end of a scheduler.
+
+mod common;
+
+use common::{config, scheduler};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tsumugi_core::wait::Spawn;
+use tsumugi_ult::{
+    Builder, Cancelled, Scheduler, StackError, StartError, State, id, park, spawn, unparker,
+    yield_now,
+};
+
+fn fib(n: u64) -> u64 {
+    if n < 2 {
+        return n;
+    }
+    let left = spawn(move || fib(n - 1));
+    let right = fib(n - 2);
+    left.join().unwrap() + right
+}
+
+#[test]
+fn a_tree_of_ults_adds_up() {
+    for workers in [1, 2, 4] {
+        assert_eq!(scheduler(workers, 1000).run(|| fib(16)), 987, "{workers} workers");
+    }
+}
+
+#[test]
+fn large_closures_and_results_come_through() {
+    let big = [7u8; 500];
+    let answer = scheduler(1, 4).run(move || {
+        let handle = spawn(move || {
+            let mut more = big;
+            more[499] = 1;
+            more
+        });
+        handle.join().unwrap()
+    });
+    assert_eq!((answer[0], answer[499]), (7, 1));
+}
+
+#[test]
+fn main_borrows_from_its_caller() {
+    let words = vec![String::from("silk"), String::from("thread")];
+    let bytes: usize = scheduler(1, 4).run(|| words.iter().map(String::len).sum());
+    assert_eq!(bytes, 10);
+}
+
+#[test]
+fn a_panic_is_carried_to_the_joiner() {
+    let payload = scheduler(2, 8).run(|| spawn(|| panic!("thread {}", 3)).join().unwrap_err());
+    assert_eq!(payload.downcast_ref::<String>().map(String::as_str), Some("thread 3"));
+}
+
+#[test]
+fn a_panic_of_main_goes_on_in_the_caller() {
+    let caught = std::panic::catch_unwind(|| scheduler(1, 4).run(|| panic!("main")));
+    assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"main"));
+}
+
+#[test]
+fn results_nobody_wants_are_dropped() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    struct Counted(Arc<AtomicUsize>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    let make = |alive: &Arc<AtomicUsize>| {
+        alive.fetch_add(1, Ordering::SeqCst);
+        Counted(alive.clone())
+    };
+    scheduler(1, 8).run(|| {
+        // Dropped before, while and after the ULT runs; and never run at all.
+        let early = make(&alive);
+        drop(spawn(move || early));
+        yield_now();
+        let late = make(&alive);
+        let handle = spawn(move || late);
+        yield_now();
+        assert!(handle.is_finished());
+        drop(handle);
+        let never = make(&alive);
+        drop(spawn(move || never));
+    });
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn outsiders_spawn_and_join() {
+    let mut scheduler = scheduler(2, 64);
+    let spawner = scheduler.spawner();
+    let before: Vec<_> = (0..50u32).map(|n| spawner.spawn(move || n * 2)).collect();
+    scheduler.start().unwrap();
+    let sum: u32 = before.into_iter().map(|handle| handle.join().unwrap()).sum();
+    assert_eq!(sum, 2450);
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let spawner = spawner.clone();
+            std::thread::spawn(move || {
+                (0..200u32).map(|n| spawner.spawn(move || n).join().unwrap()).sum::<u32>()
+            })
+        })
+        .collect();
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), 19900);
+    }
+}
+
+#[test]
+fn what_the_end_cuts_off_is_told_so() {
+    let mut scheduler = scheduler(1, 8);
+    let spawner = scheduler.spawner();
+    let never = spawner.spawn(|| 1);
+    drop(scheduler);
+    assert!(never.join().unwrap_err().is::<Cancelled>());
+    assert!(spawner.try_spawn(|| 2).is_err(), "it has ended");
+
+    scheduler = common::scheduler(1, 8);
+    scheduler.start().unwrap();
+    let spawner = scheduler.spawner();
+    let asleep = spawner.spawn(|| {
+        loop {
+            park();
+        }
+    });
+    let late = spawner.spawn(unparker).join().unwrap();
+    let joiner = std::thread::spawn(move || asleep.join().map(|()| ()).unwrap_err());
+    drop(scheduler);
+    assert!(joiner.join().unwrap().is::<Cancelled>());
+    late.unpark();
+}
+
+#[test]
+fn a_handle_outlives_its_scheduler() {
+    let scheduler = scheduler(2, 8);
+    let (done, running) = scheduler.run(|| {
+        let done = spawn(|| String::from("kept"));
+        while !done.is_finished() {
+            yield_now();
+        }
+        (done, spawn(|| 3))
+    });
+    assert_eq!(done.join().unwrap(), "kept");
+    match running.join() {
+        Ok(three) => assert_eq!(three, 3),
+        Err(cancelled) => assert!(cancelled.is::<Cancelled>()),
+    }
+}
+
+#[test]
+fn handlers_that_must_block_become_ults() {
+    let mut scheduler = scheduler(1, 8);
+    scheduler.start().unwrap();
+    let (sent, got) = std::sync::mpsc::channel::<u32>();
+    unsafe fn run(data: *mut ()) {
+        // SAFETY: the test leaks the sender here.
+        let sent = unsafe { Box::from_raw(data.cast::<std::sync::mpsc::Sender<u32>>()) };
+        yield_now();
+        sent.send(5).unwrap();
+    }
+    let data = Box::into_raw(Box::new(sent)).cast();
+    // SAFETY: `run` takes the box, on any thread.
+    assert!(unsafe { scheduler.spawner().spawn_detached(run, data) });
+    assert_eq!(got.recv(), Ok(5));
+}
+
+#[test]
+fn more_ults_than_stacks_take_turns() {
+    for workers in [1, 2] {
+        let sum = scheduler(workers, 5).run(|| {
+            let handles: Vec<_> = (0..500u64)
+                .map(|n| {
+                    spawn(move || {
+                        yield_now();
+                        n
+                    })
+                })
+                .collect();
+            handles.into_iter().map(|handle| handle.join().unwrap()).sum::<u64>()
+        });
+        assert_eq!(sum, 499 * 500 / 2, "{workers} workers");
+    }
+}
+
+#[test]
+fn several_schedulers_live_side_by_side() {
+    let schedulers: Vec<_> = (0..3)
+        .map(|_| {
+            let mut scheduler = scheduler(1, 16);
+            scheduler.start().unwrap();
+            scheduler
+        })
+        .collect();
+    // A ULT of each joins a ULT of the next.
+    let (a, b, c) = (schedulers[0].spawner(), schedulers[1].spawner(), schedulers[2].spawner());
+    let answer = a.spawn(move || b.spawn(move || c.spawn(|| 42).join().unwrap()).join().unwrap());
+    assert_eq!(answer.join().unwrap(), 42);
+    // And one runs inside another's ULT.
+    let nested = schedulers[0].spawner().spawn(|| scheduler(1, 4).run(|| fib(5)));
+    assert_eq!(nested.join().unwrap(), 5);
+}
+
+#[test]
+fn a_dump_shows_who_sleeps_for_what() {
+    let mut scheduler = scheduler(2, 16);
+    scheduler.start().unwrap();
+    let spawner = scheduler.spawner();
+    let sleeper = Builder::new()
+        .name("sleeper")
+        .try_spawn_on(&spawner, || {
+            let mine = (id().unwrap(), unparker());
+            (mine, park()).0
+        })
+        .unwrap_or_else(|_| unreachable!());
+    let waiting = loop {
+        let mut found = None;
+        spawner.dump(&mut |ult| {
+            if ult.state == State::Sleeping {
+                found = Some(ult);
+            }
+        });
+        match found {
+            Some(ult) => break ult,
+            None => std::thread::yield_now(),
+        }
+    };
+    assert_eq!(waiting.id, sleeper.id());
+    assert_eq!(waiting.name.as_deref(), Some("sleeper"));
+    assert_eq!(waiting.reason.map(|reason| reason.what), Some("park"));
+    assert!(waiting.since.unwrap() <= spawner.now());
+}
+
+#[test]
+fn counters_count() {
+    let scheduler = scheduler(1, 16);
+    let spawner = scheduler.spawner();
+    scheduler.run(|| {
+        for _ in 0..10 {
+            spawn(yield_now).join().unwrap();
+        }
+    });
+    let counts = spawner.counts();
+    assert_eq!((counts.spawned, counts.finished, counts.parks), (10, 11, 10), "{counts:?}");
+}
+
+#[test]
+fn bad_configurations_are_refused() {
+    for workers in [0, 100_000] {
+        let refused = Scheduler::new(config(workers, 4)).unwrap_err();
+        assert!(matches!(refused, StartError::Workers(n) if n == workers), "{refused}");
+    }
+    let mut bad = config(1, 4);
+    bad.stack_bytes = 5000;
+    let refused = Scheduler::new(bad).unwrap_err();
+    assert!(matches!(refused, StartError::Stacks(StackError::Size { stack_bytes: 5000 })));
+}

@@ -1,0 +1,290 @@
+//! Sleeping, waking, fairness, and what an idle scheduler costs.
+
+mod common;
+
+use common::scheduler;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tsumugi_core::wait::{Reason, Wait, Waker};
+use tsumugi_ult::sync::{Barrier, Condvar, Mutex};
+use tsumugi_ult::{Here, block_on, enter_callback, park, spawn, unparker, yield_now};
+
+#[test]
+fn ten_thousand_meet_at_a_barrier() {
+    const ULTS: usize = 10_000;
+    for workers in [1, 2] {
+        let leaders = scheduler(workers, ULTS).run(|| {
+            let barrier = Arc::new(Barrier::new(ULTS));
+            let handles: Vec<_> = (0..ULTS)
+                .map(|_| {
+                    let barrier = barrier.clone();
+                    spawn(move || (0..3).filter(|_| barrier.wait()).count())
+                })
+                .collect();
+            handles.into_iter().map(|handle| handle.join().unwrap()).sum::<usize>()
+        });
+        assert_eq!(leaders, 3, "{workers} workers");
+    }
+}
+
+#[test]
+fn a_token_is_kept_and_is_one() {
+    scheduler(1, 8).run(|| {
+        let me = unparker();
+        me.unpark();
+        me.unpark();
+        park();
+        let parked = spawn(move || {
+            park();
+            me.unpark();
+        });
+        // A new ULT may have its descriptor's token of an earlier life: none.
+        let it = spawn(unparker).join().unwrap();
+        it.unpark();
+        yield_now();
+        assert!(!parked.is_finished());
+        drop(parked);
+    });
+    // The same on this thread.
+    unparker().unpark();
+    park();
+}
+
+#[test]
+fn threads_wake_ults_in_a_storm() {
+    const ROUNDS: usize = 2000;
+    for workers in [1, 2] {
+        let woken = scheduler(workers, 64).run(|| {
+            let ults: Vec<_> = (0..4)
+                .map(|_| {
+                    let (sent, got) = std::sync::mpsc::sync_channel(1);
+                    let rounds = Arc::new(AtomicUsize::new(0));
+                    let seen = rounds.clone();
+                    let ult = spawn(move || {
+                        sent.send(unparker()).unwrap();
+                        for round in 1..=ROUNDS {
+                            while seen.load(Ordering::Acquire) < round {
+                                park();
+                            }
+                        }
+                        ROUNDS
+                    });
+                    let thread = std::thread::spawn(move || {
+                        let ult = got.recv().unwrap();
+                        for _ in 0..ROUNDS {
+                            rounds.fetch_add(1, Ordering::AcqRel);
+                            ult.unpark();
+                        }
+                    });
+                    (ult, thread)
+                })
+                .collect();
+            ults.into_iter()
+                .map(|(ult, thread)| {
+                    let rounds = ult.join().unwrap();
+                    thread.join().unwrap();
+                    rounds
+                })
+                .sum::<usize>()
+        });
+        assert_eq!(woken, 4 * ROUNDS);
+    }
+}
+
+#[test]
+fn nobody_starves_behind_a_yielder_or_a_ping_pong() {
+    scheduler(1, 32).run(|| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let until = |stop: &Arc<AtomicBool>| {
+            let stop = stop.clone();
+            move || stop.load(Ordering::Acquire)
+        };
+        // Two that wake each other for ever, always the youngest in the deque.
+        let (mutex, condvar) = (Arc::new(Mutex::new(0u64)), Arc::new(Condvar::new()));
+        let oldest = {
+            let stop = stop.clone();
+            spawn(move || stop.store(true, Ordering::Release))
+        };
+        let pair: Vec<_> = (0..2)
+            .map(|side| {
+                let (mutex, condvar, done) = (mutex.clone(), condvar.clone(), until(&stop));
+                spawn(move || {
+                    while !done() {
+                        let mut turn = mutex.lock();
+                        condvar.wait_while(&mut turn, |turn| *turn % 2 != side && !done());
+                        *turn += 1;
+                        drop(turn);
+                        condvar.notify_all();
+                    }
+                })
+            })
+            .collect();
+        // And one that only yields.
+        let done = until(&stop);
+        while !done() {
+            yield_now();
+        }
+        oldest.join().unwrap();
+        for half in pair {
+            condvar.notify_all();
+            half.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_yielder_lets_new_and_outside_work_run() {
+    let scheduler = scheduler(1, 8);
+    let spawner = scheduler.spawner();
+    scheduler.run(move || {
+        let new = spawn(|| ());
+        while !new.is_finished() {
+            yield_now();
+        }
+        let outside = std::thread::spawn(move || spawner.spawn(|| ()).join().unwrap());
+        while !outside.is_finished() {
+            yield_now();
+        }
+    });
+}
+
+#[test]
+fn a_mutex_excludes_ults_and_threads() {
+    const EACH: usize = 5000;
+    let mut scheduler = scheduler(2, 16);
+    scheduler.start().unwrap();
+    let count = Arc::new(Mutex::new(0usize));
+    let work = |count: &Arc<Mutex<usize>>| {
+        let count = count.clone();
+        move || {
+            for n in 0..EACH {
+                let mut guard = count.lock();
+                let seen = *guard;
+                if n % 64 == 0 {
+                    yield_now();
+                }
+                *guard = seen + 1;
+            }
+        }
+    };
+    let ults: Vec<_> = (0..4).map(|_| scheduler.spawner().spawn(work(&count))).collect();
+    let thread = std::thread::spawn(work(&count));
+    ults.into_iter().for_each(|ult| ult.join().unwrap());
+    thread.join().unwrap();
+    assert_eq!(*count.lock(), 5 * EACH);
+    assert!(count.try_lock().is_some());
+}
+
+#[test]
+fn a_condvar_hands_over_between_ult_and_thread() {
+    let mut scheduler = scheduler(1, 8);
+    scheduler.start().unwrap();
+    let state = Arc::new((Mutex::new(0u32), Condvar::new()));
+    let play = |side: u32, state: Arc<(Mutex<u32>, Condvar)>| {
+        move || {
+            for _ in 0..300 {
+                let mut turn = state.0.lock();
+                state.1.wait_while(&mut turn, |turn| *turn % 2 != side);
+                *turn += 1;
+                drop(turn);
+                state.1.notify_one();
+            }
+        }
+    };
+    let ult = scheduler.spawner().spawn(play(0, state.clone()));
+    play(1, state.clone())();
+    ult.join().unwrap();
+    assert_eq!(*state.0.lock(), 600);
+}
+
+#[test]
+fn futures_are_waited_for_on_ults_and_threads() {
+    async fn twice() -> u32 {
+        let mut polls = 0;
+        std::future::poll_fn(|context| {
+            polls += 1;
+            if polls > 1 {
+                return std::task::Poll::Ready(polls);
+            }
+            let waker = context.waker().clone();
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(2));
+                waker.wake_by_ref();
+                // Late, when its ULT is long gone.
+                std::thread::sleep(Duration::from_millis(5));
+                waker.wake();
+            });
+            std::task::Poll::Pending
+        })
+        .await
+    }
+    assert!(block_on(twice()) >= 2);
+    assert!(scheduler(1, 8).run(|| spawn(|| block_on(twice())).join().unwrap()) >= 2);
+    std::thread::sleep(Duration::from_millis(10));
+}
+
+#[test]
+fn a_commit_that_says_no_goes_on_at_once() {
+    let early = || {
+        let mut calls = 0;
+        Here.sleep(Reason::new("test"), &mut |_: Waker| {
+            calls += 1;
+            false
+        });
+        // A wake inside the commit is not lost either.
+        Here.sleep(Reason::new("test"), &mut |waker: Waker| {
+            waker.wake();
+            true
+        });
+        calls
+    };
+    assert_eq!(early(), 1);
+    assert_eq!(scheduler(2, 4).run(early), 1);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_callback_that_blocks_is_told_so() {
+    let blocked = || {
+        let _guard = enter_callback();
+        std::panic::catch_unwind(park).unwrap_err()
+    };
+    for payload in [blocked(), scheduler(1, 4).run(blocked)] {
+        let message = payload.downcast_ref::<String>().unwrap();
+        assert!(message.contains("must not block (here: park)"), "{message}");
+    }
+}
+
+#[test]
+fn idle_workers_use_no_processor() {
+    let mut scheduler = scheduler(2, 8);
+    scheduler.start().unwrap();
+    scheduler.spawner().spawn(|| ()).join().unwrap();
+    let asleep = scheduler.spawner().spawn(park);
+    std::thread::sleep(Duration::from_millis(100));
+    let before = workers_cpu();
+    std::thread::sleep(Duration::from_secs(1));
+    let used = workers_cpu() - before;
+    assert!(used < Duration::from_millis(50), "{used:?} of processor in 1 s of nothing");
+    let start = Instant::now();
+    assert_eq!(scheduler.spawner().spawn(|| 1).join().unwrap(), 1);
+    assert!(start.elapsed() < Duration::from_secs(5), "woken at all");
+    drop(asleep);
+}
+
+/// Processor time of this process's threads that are workers, all schedulers.
+/// Other tests of this binary run at the same time, so this one looks at its
+/// own scheduler's threads: those that no other test names alike run shortly.
+fn workers_cpu() -> Duration {
+    let me = std::process::id();
+    let mut ticks = 0;
+    for entry in std::fs::read_dir(format!("/proc/{me}/task")).unwrap().flatten() {
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("schedstat")) else { continue };
+        let Ok(name) = std::fs::read_to_string(entry.path().join("comm")) else { continue };
+        if name.starts_with("ult-worker") {
+            ticks += stat.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
+        }
+    }
+    Duration::from_nanos(ticks)
+}
