@@ -92,6 +92,11 @@ unsafe impl LoadStore for Direct {
         if addr.rank.0 >= self.size {
             return Err(no_such_rank(addr.rank, self.size));
         }
+        // What a peer registered for itself alone may lie where only it can go.
+        let need = match need {
+            Need::Local if addr.rank != self.rank => Need::Read,
+            need => need,
+        };
         self.control(addr.rank).regions().resolve(addr, bytes, need)
     }
 

@@ -75,7 +75,9 @@ fn memory_outside_the_partition_is_out_of_reach() {
         let local = LocalAddr { offset: 0, key: region.key };
         assert_eq!(zero.direct().local(local, 8), Ok(base));
         let remote = RemoteAddr { offset: 0, rank: Rank(0), key: region.key };
-        assert!(one.direct().resolve(remote, 8, Need::Read).is_err());
+        for need in [Need::Local, Need::Read, Need::Write] {
+            assert!(one.direct().resolve(remote, 8, need).is_err(), "{need:?}");
+        }
         assert!(zero.direct().unregister(region.key) && !zero.direct().unregister(region.key));
         assert!(zero.direct().local(local, 8).is_err());
     }
