@@ -7,6 +7,7 @@
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use tsumugi_core::wait::Bells;
 
 /// Kernel-bypass communication for programs with thousands of user-level threads.
 #[derive(Debug, Parser)]
@@ -69,7 +70,7 @@ pub struct Demo {
     /// Where the search starts: a name, else the number of a vertex, from 1
     #[arg(long, value_name = "NAME|NUMBER")]
     pub from: Option<String>,
-    /// Ranks to start
+    /// Ranks to start; under `tsumugi run` they are there already
     #[arg(long, value_name = "N", default_value = "4", value_parser = ranks)]
     pub ranks: u32,
     /// User-level threads of each rank
@@ -146,9 +147,9 @@ fn within(word: &str, what: &str, max: u64) -> Result<u64, String> {
     }
 }
 
-const RANKS_MAX: u32 = 4096;
+const RANKS_MAX: u32 = tsumugi::pvas::config::RANKS_MAX;
 const ULTS_MAX: u32 = 1 << 20;
-const WORKERS_MAX: u32 = 4096;
+const WORKERS_MAX: u32 = Bells::WORKERS_MAX as u32;
 const OPERATIONS_MAX: u64 = 1 << 40;
 
 #[cfg(test)]

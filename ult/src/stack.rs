@@ -273,6 +273,11 @@ impl Stacks {
         cache.take(&self.depot).or_else(|| self.carve())
     }
 
+    /// How many there can be, beside main's.
+    pub(crate) fn max(&self) -> usize {
+        self.count
+    }
+
     /// Main's stack, once.
     pub(crate) fn take_main(&self) -> Option<Stack> {
         self.main.take()

@@ -296,6 +296,12 @@ impl Spawner {
         counts
     }
 
+    /// How many ULTs can have a stack at a time. More may be spawned: those
+    /// wait until one ends.
+    pub fn stacks_max(&self) -> usize {
+        self.shared.stacks.max()
+    }
+
     /// The scheduler's clock, that of [`UltInfo::since`].
     pub fn now(&self) -> Instant {
         self.shared.now()
