@@ -75,11 +75,9 @@ fn rank(rt: &Runtime, args: &args::Demo) -> Result<Option<Report>, Failure> {
     let search = Search::new(rt, &spread, args.ults)?;
     let before = rt.ults().counts();
     progress.stage("searching", spread.vertices().into());
-    rt.barrier()?;
-    let begin = Instant::now();
     let shown = progress.clone();
-    search.run(task.as_ref().map(|task| task.from), move |reached| shown.at(reached))?;
-    let ns = begin.elapsed().as_nanos() as u64;
+    let from = task.as_ref().map(|task| task.from);
+    let (start, time) = search.run(from, move |reached| shown.at(reached))?;
     let scheduler = tally::between(before, rt.ults().counts());
     let totals = search.tally().gather(rt, scheduler)?;
     let Some(Task { graph, from }) = task else {
@@ -104,7 +102,8 @@ fn rank(rt: &Runtime, args: &args::Demo) -> Result<Option<Report>, Failure> {
         workers: rt.workers() as u32,
         levels: by_level(&found),
         edges_searched: edges_searched(&graph, &found),
-        ns,
+        start_ns: start.as_nanos() as u64,
+        ns: time.as_nanos() as u64,
         serial_ns,
         operations: totals.operations,
         waits: totals.waits,

@@ -27,7 +27,9 @@ pub struct Report {
     pub levels: Vec<u64>,
     /// Undirected edges between vertices that were reached.
     pub edges_searched: u64,
-    /// How long the search took.
+    /// How long all threads took to start and to meet.
+    pub start_ns: u64,
+    /// How long the search took from there.
     pub ns: u64,
     /// How long the serial one took.
     pub serial_ns: u64,
@@ -120,7 +122,7 @@ impl Report {
         )
     }
 
-    fn facts(&self) -> [(&'static str, String); 15] {
+    fn facts(&self) -> [(&'static str, String); 16] {
         let Operations { gets, puts, atomics, remote, bytes } = self.operations;
         let all = gets + puts + atomics;
         let share = remote as f64 / all.max(1) as f64 * 100.0;
@@ -132,6 +134,7 @@ impl Report {
         };
         [
             ("reached", format!("{} of {}", reached[0], reached[1])),
+            ("starting the threads", text::time(self.start_ns as f64)),
             ("time", text::time(self.ns as f64)),
             ("serial search", text::time(self.serial_ns as f64)),
             ("edges per second", text::rate(per_second)),
@@ -211,6 +214,7 @@ mod tests {
             workers: 1,
             levels: vec![1, 1_000, 200],
             edges_searched: 4_000,
+            start_ns: 5_000_000,
             ns: 2_000_000,
             serial_ns: 1_500_000,
             operations: Operations { gets: 900, puts: 0, atomics: 100, remote: 750, bytes: 4096 },
@@ -238,6 +242,7 @@ mod tests {
             "level vertices",
             "1 1,000",
             "reached 1,201 of 1,234",
+            "starting the threads 5.00 ms",
             "time 2.00 ms",
             "serial search 1.50 ms",
             "edges per second 2.00 M",

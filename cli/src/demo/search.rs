@@ -23,7 +23,7 @@ use super::spread::Spread;
 use super::tally::{Count, Tally};
 use crate::graph::UNREACHED;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tsumugi::ult::sync::{Barrier, Mutex};
 use tsumugi::ult::yield_now;
 use tsumugi::{AddrError, Error, Plain, Rank, Remote, Runtime, Shared};
@@ -45,6 +45,9 @@ pub struct Search {
     kept: AtomicU64,
     /// What the last level came to on all ranks.
     total: AtomicU64,
+    made: Instant,
+    /// When all threads of all ranks were there, in nanoseconds from `made`.
+    begun_ns: AtomicU64,
     /// The first that a thread of this rank met.
     failure: Mutex<Option<Error>>,
 }
@@ -62,22 +65,26 @@ impl Search {
             arrived: AtomicU64::new(0),
             kept: AtomicU64::new(0),
             total: AtomicU64::new(0),
+            made: Instant::now(),
+            begun_ns: AtomicU64::new(0),
             failure: Mutex::new(None),
         }))
     }
 
     /// Finds the level of every vertex from `from`, which rank 0 says; they
     /// stand in the spread afterwards. `reached` is told after each level how
-    /// many vertices have been found so far. Collective, once.
+    /// many vertices have been found so far. Returns how long the threads took
+    /// to start, and how long the search. Collective, once.
     pub fn run(
         self: &Arc<Self>,
         from: Option<u32>,
         reached: impl Fn(u64) + Send + Sync + 'static,
-    ) -> Result<(), Error> {
+    ) -> Result<(Duration, Duration), Error> {
         if let Some(from) = from {
             self.begin(from)?;
         }
         self.rt.barrier()?;
+        let started = self.made.elapsed();
         let reached = Arc::new(reached);
         let ults: Vec<_> = (0..self.ults)
             .map(|_| {
@@ -88,7 +95,13 @@ impl Search {
         for ult in ults {
             ult.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
-        self.failure.lock().take().map_or(Ok(()), Err)
+        match self.failure.lock().take() {
+            Some(failure) => Err(failure),
+            None => {
+                let begun = Duration::from_nanos(self.begun_ns.load(Ordering::Relaxed));
+                Ok((begun - started, self.made.elapsed() - begun))
+            }
+        }
     }
 
     /// What the threads have counted so far.
@@ -109,6 +122,7 @@ impl Search {
 
     /// What each thread does, a level at a time.
     fn climb(&self, reached: &impl Fn(u64)) {
+        self.meet(|| self.begin_together());
         let mut count = Count::default();
         let mut so_far = 1;
         for level in 1.. {
@@ -203,27 +217,43 @@ impl Search {
         Ok(())
     }
 
+    /// Every thread of every rank is there: the clock starts.
+    fn begin_together(&self) {
+        if let Err(failure) = self.rt.barrier() {
+            self.failed(failure);
+        }
+        self.begun_ns.store(self.made.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    }
+
     /// Sleeps until every thread of every rank has come here; then `total` is
     /// how many vertices were kept in this level, or [`FAILURE`] and more if a
-    /// rank gives up. True for the last thread of the rank, which asks the
-    /// other ranks while those before it sleep.
+    /// rank gives up. True for the last thread of the rank.
     fn end_level(&self, level: u32) -> bool {
         let begin = Instant::now();
-        // AcqRel: the last to arrive sees what the others have kept.
-        let is_last = self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == u64::from(self.ults);
-        if is_last {
-            self.arrived.store(0, Ordering::Relaxed);
+        let is_last = self.meet(|| {
             let total = self.sum_level(level).unwrap_or_else(|failure| {
                 self.failed(failure);
                 FAILURE
             });
-            // Relaxed: the barrier orders it, and `arrived`.
             self.total.store(total, Ordering::Relaxed);
-        }
-        self.level.wait();
+        });
         if !is_last {
             self.tally.slept(begin.elapsed().as_nanos() as u64);
         }
+        is_last
+    }
+
+    /// Waits for all threads of this rank. The last of them does `work` for
+    /// all, while those before it sleep.
+    fn meet(&self, work: impl FnOnce()) -> bool {
+        // AcqRel: the last to arrive sees what the others have done.
+        let is_last = self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == u64::from(self.ults);
+        if is_last {
+            // Relaxed, as what `work` stores: the barrier orders it.
+            self.arrived.store(0, Ordering::Relaxed);
+            work();
+        }
+        self.level.wait();
         is_last
     }
 
