@@ -8,8 +8,9 @@
 
 use crate::{AddrError, Plain, Remote, Runtime, Word};
 use std::mem::MaybeUninit;
-use tsumugi_core::backend::{execute, load_bytes, store_bytes};
-use tsumugi_core::mem::Width;
+use std::ptr::NonNull;
+use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
+use tsumugi_core::mem::{Need, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::Until;
 
@@ -155,6 +156,22 @@ impl Runtime {
         new: T,
     ) -> Result<T, AddrError> {
         execute(&self.direct, &Op::compare_swap(at.addr(), expected, new)).map(T::from_bits)
+    }
+
+    /// Where the `T` at `at` lies in this process, for a rank of this node:
+    /// what a program does through the pointer is its own business, unchecked
+    /// and uncounted. It is valid as long as the memory is registered and its
+    /// rank runs; others may change it at any time.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    pub fn pointer<T: Plain>(&self, at: Remote<T>) -> Result<NonNull<T>, AddrError> {
+        let place = self.direct.resolve(at.addr(), size_of::<T>() as u64, Need::Write)?;
+        match place.cast::<T>() {
+            place if place.is_aligned() => Ok(place),
+            _ => Err(AddrError::Unaligned { addr: at.addr(), align: align_of::<T>() as u64 }),
+        }
     }
 
     /// Writes `values` from `to` on, then changes the word `at` of the same

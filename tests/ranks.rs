@@ -83,6 +83,27 @@ fn bad_addresses_are_errors_at_the_call() {
 }
 
 #[test]
+fn a_pointer_leads_to_the_same_word() {
+    run_ranks(2, |rt: &Runtime| {
+        let words = rt.share::<u64>(8)?;
+        let peer = Rank(1 - rt.rank().0);
+        let place = rt.pointer(words.at(peer, 3))?;
+        // SAFETY: the word is there until both have passed the barrier, and
+        // only this rank writes it.
+        unsafe { place.write_volatile(7) };
+        assert_eq!(rt.get(words.at(peer, 3)), Ok(7));
+        let beyond = words.at(peer, 8);
+        let range = AddrError::OutOfRange { addr: beyond.addr(), bytes: 8, region_bytes: 64 };
+        assert_eq!(rt.pointer(beyond), Err(range));
+        let odd = tsumugi::Remote::<u64>::new(words.at(peer, 0).addr().add(4));
+        assert!(matches!(rt.pointer(odd), Err(AddrError::Unaligned { align: 8, .. })));
+        rt.barrier()
+    })
+    .map(|_: Vec<()>| ())
+    .unwrap();
+}
+
+#[test]
 fn arrays_of_different_lengths_are_refused() {
     let failed = run_ranks(2, |rt: &Runtime| {
         rt.share::<u64>(8 + rt.rank().0 as usize)?;

@@ -206,7 +206,12 @@ impl Search {
     }
 
     /// Adds vertices to this rank's part of `frontier`.
-    fn keep(&self, count: &mut Count, frontier: &Frontier, vertices: &[u32]) -> Result<(), AddrError> {
+    fn keep(
+        &self,
+        count: &mut Count,
+        frontier: &Frontier,
+        vertices: &[u32],
+    ) -> Result<(), AddrError> {
         if vertices.is_empty() {
             return Ok(());
         }
