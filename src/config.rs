@@ -10,6 +10,7 @@
 //! Those of the partitions are in [`tsumugi_pvas::config`].
 
 use crate::Error;
+use tsumugi_core::wait::Bells;
 use tsumugi_pvas::Config as SpaceConfig;
 use tsumugi_pvas::config::{ConfigError, parse_number};
 
@@ -49,10 +50,10 @@ impl Config {
     /// [`Error::Config`] names the variable and its value.
     pub fn from_env() -> Result<Self, Error> {
         Ok(Self {
-            workers: number("TSUMUGI_WORKERS", 1, WORKERS_MAX)?,
-            stack_bytes: number("TSUMUGI_ULT_STACK_BYTES", STACK_BYTES_MIN, STACK_BYTES_MAX)?,
-            main_stack_bytes: number("TSUMUGI_MAIN_STACK_BYTES", STACK_BYTES_MIN, STACK_BYTES_MAX)?,
-            spin: number("TSUMUGI_SPIN", 0, 1 << 30)?.map(|spin| spin as u32),
+            workers: number(WORKERS, 1, WORKERS_MAX)?,
+            stack_bytes: number(ULT_STACK, STACK_BYTES_MIN, STACK_BYTES_MAX)?,
+            main_stack_bytes: number(MAIN_STACK, STACK_BYTES_MIN, STACK_BYTES_MAX)?,
+            spin: number(SPIN_ROUNDS, 0, 1 << 30)?.map(|spin| spin as u32),
             space: SpaceConfig::from_env()?,
         })
     }
@@ -86,9 +87,18 @@ fn number(name: &'static str, min: usize, max: usize) -> Result<Option<usize>, C
     }
 }
 
-const WORKERS_MAX: usize = 256;
-const STACK_BYTES: usize = 64 << 10;
+/// The variable of [`Config::workers`].
+pub const WORKERS: &str = "TSUMUGI_WORKERS";
+/// The variable of [`Config::stack_bytes`].
+pub const ULT_STACK: &str = "TSUMUGI_ULT_STACK_BYTES";
+/// The variable of [`Config::main_stack_bytes`].
+pub const MAIN_STACK: &str = "TSUMUGI_MAIN_STACK_BYTES";
+/// The variable of [`Config::spin`].
+pub const SPIN_ROUNDS: &str = "TSUMUGI_SPIN";
+
+const WORKERS_MAX: usize = Bells::WORKERS_MAX;
+pub(crate) const STACK_BYTES: usize = 64 << 10;
 const STACK_BYTES_MIN: usize = 16 << 10;
 const STACK_BYTES_MAX: usize = 1 << 32;
-const MAIN_STACK_BYTES: usize = 8 << 20;
-const SPIN: u32 = 200;
+pub(crate) const MAIN_STACK_BYTES: usize = 8 << 20;
+pub(crate) const SPIN: u32 = 200;

@@ -30,16 +30,20 @@
 //! | [`pvas`] | starting jobs, partitions |
 
 mod error;
-mod config;
+pub mod config;
+mod knob;
 mod node;
 mod runtime;
 mod memory;
+mod ledger;
 mod ops;
 mod flight;
 mod start;
 
 pub use config::{Chosen, Config};
 pub use error::Error;
+pub use knob::Knob;
+pub use ledger::{Ledger, Table, Unit};
 pub use memory::{Buffer, Exposed, Shared};
 pub use ops::Signal;
 pub use runtime::Runtime;

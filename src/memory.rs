@@ -243,5 +243,7 @@ impl<T> fmt::Debug for Buffer<T> {
     }
 }
 
+/// What a [`Shared`] whose keys differ keeps of each rank.
+pub(crate) const PEER_KEY_BYTES: usize = size_of::<RegionKey>();
 /// Arrays of different use do not share a cache line.
 const LINE: usize = 64;

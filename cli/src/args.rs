@@ -56,10 +56,13 @@ pub struct Run {
 /// `tsumugi info`
 #[derive(Args, Debug)]
 pub struct Info {
+    /// Ranks of the job that is described
+    #[arg(short = 'n', long, value_name = "N", default_value = "4", value_parser = ranks)]
+    pub ranks: u32,
     /// Bytes of each table, for this job and for a thousand and a million ranks
     #[arg(long)]
     pub memory: bool,
-    /// Every knob: its variable, its default, what was chosen
+    /// Every variable: its default, and what would be chosen here
     #[arg(long)]
     pub config: bool,
 }

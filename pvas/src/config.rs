@@ -104,9 +104,9 @@ impl Config {
         };
         Ok(Self {
             base,
-            starter_bytes: number("TSUMUGI_STARTER_BYTES", STARTER_BYTES, 0, 1 << 36)?,
-            heap_bytes: number("TSUMUGI_HEAP_BYTES", HEAP_BYTES, HEAP_BYTES_MIN, 1 << 42)?,
-            stack_bytes: number("TSUMUGI_STACK_BYTES", STACK_BYTES, STACK_BYTES_MIN, 1 << 42)?,
+            starter_bytes: number(STARTER, STARTER_BYTES, 0, 1 << 36)?,
+            heap_bytes: number(HEAP, HEAP_BYTES, HEAP_BYTES_MIN, 1 << 42)?,
+            stack_bytes: number(STACKS, STACK_BYTES, STACK_BYTES_MIN, 1 << 42)?,
         })
     }
 }
@@ -188,6 +188,12 @@ fn bounded(name: &'static str, value: usize, min: usize, max: usize) -> Result<u
 
 /// The user's variable for where the space starts.
 pub const BASE: &str = "TSUMUGI_PVAS_BASE";
+/// The user's variable for the starter memory.
+pub const STARTER: &str = "TSUMUGI_STARTER_BYTES";
+/// The user's variable for the heap.
+pub const HEAP: &str = "TSUMUGI_HEAP_BYTES";
+/// The user's variable for the stacks.
+pub const STACKS: &str = "TSUMUGI_STACK_BYTES";
 /// This rank's number.
 pub const RANK: &str = "TSUMUGI_RANK";
 /// Ranks of the job.

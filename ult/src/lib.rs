@@ -14,6 +14,7 @@
 //! | `stack` | where ULTs run |
 //! | `task`, `slab` | descriptors |
 //! | `sched` | workers, and the thread-local door to them |
+//! | `footprint` | what the tables cost |
 //! | `park` | sleeping and waking |
 //! | `join` | starting and ending |
 //! | `future` | waiting for futures |
@@ -33,6 +34,7 @@
 mod counters;
 #[doc(hidden)]
 pub mod deque;
+mod footprint;
 mod futex;
 mod future;
 #[doc(hidden)]
@@ -50,6 +52,7 @@ mod task;
 mod thread;
 
 pub use counters::Counts;
+pub use footprint::{Footprint, footprint};
 pub use futex::SystemFutex;
 pub use future::block_on;
 pub use join::{Builder, JoinHandle, spawn, yield_now};

@@ -390,7 +390,7 @@ fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-fn page_bytes() -> usize {
+pub(crate) fn page_bytes() -> usize {
     // SAFETY: no arguments to get wrong.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }

@@ -272,6 +272,28 @@ impl Control {
         Some(String::from_utf8_lossy(&load_bytes(&self.report.text, len)).into_owned())
     }
 
+    /// What a head is made of, and the bytes of each part; together they are
+    /// [`CONTROL_BYTES`].
+    pub fn parts() -> [(&'static str, usize); 10] {
+        let parts = [
+            ("header", std::mem::offset_of!(Control, life)),
+            ("life", size_of::<CachePadded<Life>>()),
+            ("region table", size_of::<CachePadded<RegionTable<REGIONS_MAX>>>()),
+            ("lot", size_of::<CachePadded<Lot>>()),
+            ("bells", size_of::<Bells>()),
+            ("activity", size_of::<CachePadded<AtomicU64>>()),
+            ("card", size_of::<CachePadded<Boot>>()),
+            ("report", size_of::<CachePadded<Report>>()),
+            ("collective words", size_of::<CachePadded<[AtomicU64; COLLECTIVE_WORDS]>>()),
+            ("up to the page", 0),
+        ];
+        let used: usize = parts.iter().map(|(_, bytes)| bytes).sum();
+        parts.map(|(name, bytes)| match name {
+            "up to the page" => (name, CONTROL_BYTES - used),
+            _ => (name, bytes),
+        })
+    }
+
     /// Publishes the rank's card. The caller has checked its length.
     pub(crate) fn set_card(&self, card: &[u8]) {
         let len = store_bytes(&self.boot.card, card);

@@ -304,4 +304,5 @@ impl Drop for Visit<'_> {
 const CLOSED: usize = 1;
 const SWEPT: usize = 2;
 const VISITOR: usize = 4;
-const SLOTS: usize = if cfg!(tsumugi_loom) { 2 } else { 256 };
+/// Room in a deque before it grows.
+pub(crate) const SLOTS: usize = if cfg!(tsumugi_loom) { 2 } else { 256 };
