@@ -50,7 +50,7 @@ fn main_borrows_from_its_caller() {
 
 #[test]
 fn a_panic_is_carried_to_the_joiner() {
-    let payload = scheduler(2, 8).run(|| spawn(|| panic!("thread {}", 3)).join().unwrap_err());
+    let payload = scheduler(2, 8).run(|| spawn(|| panic!("thread {}", fib(4))).join().unwrap_err());
     assert_eq!(payload.downcast_ref::<String>().map(String::as_str), Some("thread 3"));
 }
 
@@ -190,7 +190,10 @@ fn more_ults_than_stacks_take_turns() {
 fn several_schedulers_live_side_by_side() {
     let schedulers: Vec<_> = (0..3)
         .map(|_| {
-            let mut scheduler = scheduler(1, 16);
+            // A scheduler takes more than 16 KiB to make.
+            let mut config = config(1, 80);
+            config.stack_bytes = 128 << 10;
+            let mut scheduler = Scheduler::new(config).unwrap();
             scheduler.start().unwrap();
             scheduler
         })

@@ -179,7 +179,7 @@ impl Scheduler {
             config.guards_max,
         );
         let stacks = stacks.map_err(StartError::Stacks)?;
-        let bells = config.bells.map_or_else(|| Tower::Own(Box::default()), Tower::Given);
+        let bells = config.bells.map_or_else(Tower::own, Tower::Given);
         let shared = Shared::new(config.workers, stacks, bells, config.progress, config.spin);
         let mut this = Self {
             shared: Arc::new(shared),

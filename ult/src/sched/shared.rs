@@ -283,6 +283,20 @@ impl Hungry {
     }
 }
 
+impl Tower {
+    #[cfg(not(tsumugi_loom))]
+    pub(crate) fn own() -> Self {
+        // In place: they are 32 KiB, and a scheduler may be made on a ULT.
+        // SAFETY: all zeroes is nobody asleep.
+        Self::Own(unsafe { Box::<Bells>::new_zeroed().assume_init() })
+    }
+
+    #[cfg(tsumugi_loom)]
+    pub(crate) fn own() -> Self {
+        Self::Own(Box::default())
+    }
+}
+
 impl Deref for Tower {
     type Target = Bells;
     #[inline(always)]
