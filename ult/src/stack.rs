@@ -174,6 +174,7 @@ impl Bounds {
     }
 
     /// Whether `at` is in the page whose touch is this stack's overflow.
+    #[cfg(not(tsumugi_loom))]
     pub(crate) fn is_guard(&self, at: usize) -> bool {
         self.is(GUARDED) && (self.floor() - page_bytes()..self.floor()).contains(&at)
     }

@@ -74,7 +74,7 @@ pub(crate) struct Task {
     name: AtomicPtr<Box<str>>,
     reason: ReasonCells,
     /// The closure until it runs, the result once it has.
-    room: UnsafeCell<MaybeUninit<Room>>,
+    room: Cell,
 }
 
 // SAFETY: see "who may touch what" in the module's documentation.
@@ -119,14 +119,16 @@ struct ReasonCells {
     since: AtomicU64,
 }
 
+type Cell = UnsafeCell<MaybeUninit<Room>>;
+
 #[repr(C, align(16))]
 struct Room([u8; ROOM_BYTES]);
 
 /// What can be done with a closure of one type; one per type, in the program.
 struct Body {
-    run: unsafe fn(*mut Room),
-    drop_result: unsafe fn(*mut Room),
-    cancel: unsafe fn(*mut Room, bool),
+    run: unsafe fn(&Cell),
+    drop_result: unsafe fn(&Cell),
+    cancel: unsafe fn(&Cell, bool),
 }
 
 /// The panic payload of a ULT that its scheduler's end cut off.
@@ -169,10 +171,8 @@ impl Task {
     /// here until the ULT has ended, whatever their lifetimes say.
     #[inline]
     pub(crate) unsafe fn fill<T, F: FnOnce() -> T>(&self, f: F, name: Option<Box<str>>) {
-        self.room.with_mut(|room| {
-            // SAFETY: the room of a free slot is empty and ours.
-            unsafe { put(room.cast(), f) }
-        });
+        // SAFETY: the room of a free slot is empty and ours.
+        unsafe { put(&self.room, f) };
         // SAFETY: as above.
         self.body.with_mut(|body| unsafe { *body = Some(&BodyOf::<T, F>::BODY) });
         self.join.store(ALONE, Ordering::Relaxed);
@@ -262,10 +262,8 @@ impl Task {
     unsafe fn run(&self) {
         // SAFETY: a task that runs was filled.
         let body = self.body.with(|body| unsafe { (*body).expect("a ULT has a body") });
-        self.room.with_mut(|room| {
-            // SAFETY: the room holds the closure that `body` was made for.
-            unsafe { (body.run)(room.cast()) }
-        });
+        // SAFETY: the room holds the closure that `body` was made for.
+        unsafe { (body.run)(&self.room) };
         // The common detached ULT drops its result here, where it may block.
         if self.join.load(Ordering::Acquire) == DETACHED {
             self.drop_result();
@@ -283,7 +281,7 @@ impl Task {
         // SAFETY: the caller's; a task that is alive was filled.
         let body = self.body.with(|body| unsafe { (*body).expect("a ULT has a body") });
         // SAFETY: the closure is in the room exactly when it never ran.
-        self.room.with_mut(|room| unsafe { (body.cancel)(room.cast(), started) });
+        unsafe { (body.cancel)(&self.room, started) };
     }
 
     /// Drops the result if it is still there.
@@ -292,7 +290,7 @@ impl Task {
         let body = self.body.with_mut(|body| unsafe { (*body).take() });
         if let Some(body) = body {
             // SAFETY: the room holds the result, once.
-            self.room.with_mut(|room| unsafe { (body.drop_result)(room.cast()) });
+            unsafe { (body.drop_result)(&self.room) };
         }
     }
 
@@ -304,7 +302,7 @@ impl Task {
     /// type that the task was filled with.
     pub(crate) unsafe fn take_result<T>(&self) -> Outcome<T> {
         // SAFETY: the caller's.
-        self.room.with_mut(|room| unsafe { take(room.cast()) })
+        unsafe { take(&self.room) }
     }
 
     /// The ULT has ended, and left its stack; answers who is concerned.
@@ -476,7 +474,7 @@ impl<T, F: FnOnce() -> T> BodyOf<T, F> {
     const BODY: Body =
         Body { run: Self::run, drop_result: Self::drop_result, cancel: Self::cancel };
 
-    unsafe fn run(room: *mut Room) {
+    unsafe fn run(room: &Cell) {
         // SAFETY: `fill` put an `F` there.
         let f = unsafe { take::<F>(room) };
         let outcome: Outcome<T> = catch_unwind(AssertUnwindSafe(f));
@@ -484,7 +482,7 @@ impl<T, F: FnOnce() -> T> BodyOf<T, F> {
         unsafe { put(room, outcome) }
     }
 
-    unsafe fn drop_result(room: *mut Room) {
+    unsafe fn drop_result(room: &Cell) {
         // SAFETY: the caller's: `run` or `cancel` put it there.
         let outcome = unsafe { take::<Outcome<T>>(room) };
         // A result that panics as it drops concerns nobody any more; the
@@ -492,7 +490,7 @@ impl<T, F: FnOnce() -> T> BodyOf<T, F> {
         let _ = catch_unwind(AssertUnwindSafe(|| drop(outcome)));
     }
 
-    unsafe fn cancel(room: *mut Room, started: bool) {
+    unsafe fn cancel(room: &Cell, started: bool) {
         if !started {
             // SAFETY: a closure that never ran is still there.
             let f = unsafe { take::<F>(room) };
@@ -506,28 +504,32 @@ impl<T, F: FnOnce() -> T> BodyOf<T, F> {
 
 /// Puts a value into the room, in a box if it is too large.
 #[inline(always)]
-unsafe fn put<V>(room: *mut Room, value: V) {
-    // SAFETY: the caller's: the room is empty, and `fits` was asked.
-    unsafe {
-        if fits::<V>() {
-            room.cast::<V>().write(value);
-        } else {
-            room.cast::<*mut V>().write(Box::into_raw(Box::new(value)));
+unsafe fn put<V>(room: &Cell, value: V) {
+    room.with_mut(|room| {
+        // SAFETY: the caller's: the room is empty; its size was asked.
+        unsafe {
+            if fits::<V>() {
+                room.cast::<V>().write(value);
+            } else {
+                room.cast::<*mut V>().write(Box::into_raw(Box::new(value)));
+            }
         }
-    }
+    });
 }
 
 /// The reverse of [`put`].
 #[inline(always)]
-unsafe fn take<V>(room: *mut Room) -> V {
-    // SAFETY: the caller's: `put` of the same type came before.
-    unsafe {
-        if fits::<V>() {
-            room.cast::<V>().read()
-        } else {
-            *Box::from_raw(room.cast::<*mut V>().read())
+unsafe fn take<V>(room: &Cell) -> V {
+    room.with_mut(|room| {
+        // SAFETY: the caller's: `put` of the same type came before.
+        unsafe {
+            if fits::<V>() {
+                room.cast::<V>().read()
+            } else {
+                *Box::from_raw(room.cast::<*mut V>().read())
+            }
         }
-    }
+    })
 }
 
 const fn fits<V>() -> bool {

@@ -43,7 +43,7 @@ fn large_closures_and_results_come_through() {
 
 #[test]
 fn main_borrows_from_its_caller() {
-    let words = vec![String::from("silk"), String::from("thread")];
+    let words = [String::from("silk"), String::from("thread")];
     let bytes: usize = scheduler(1, 4).run(|| words.iter().map(String::len).sum());
     assert_eq!(bytes, 10);
 }
@@ -128,7 +128,7 @@ fn what_the_end_cuts_off_is_told_so() {
         }
     });
     let late = spawner.spawn(unparker).join().unwrap();
-    let joiner = std::thread::spawn(move || asleep.join().map(|()| ()).unwrap_err());
+    let joiner = std::thread::spawn(move || asleep.join().unwrap_err());
     drop(scheduler);
     assert!(joiner.join().unwrap().is::<Cancelled>());
     late.unpark();

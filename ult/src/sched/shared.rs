@@ -127,12 +127,15 @@ impl Shared {
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        // Acquire: pairs with `stop`: main's result is to be read.
+        let order = if mutant("stop_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
+        self.stop.load(order)
     }
 
     /// Ends the workers at their next turn.
     pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::SeqCst);
+        // Release: pairs with the Acquire in `is_stopped`.
+        self.stop.store(true, Ordering::Release);
         self.bells.ring_all(&SystemFutex);
     }
 

@@ -155,7 +155,7 @@ impl Worker {
     #[inline]
     pub(crate) fn is_alone(&self) -> bool {
         let turn = self.turn.get().wrapping_add(1);
-        if turn % FAIR_TURN == 0 {
+        if turn.is_multiple_of(FAIR_TURN) {
             return false;
         }
         let seat = self.seat();
@@ -303,7 +303,7 @@ impl Worker {
     #[inline]
     fn find(&self) -> Option<Slot> {
         self.turn.set(self.turn.get().wrapping_add(1));
-        if self.turn.get() % FAIR_TURN == 0 {
+        if self.turn.get().is_multiple_of(FAIR_TURN) {
             if self.shared.is_stopped() {
                 return None;
             }
