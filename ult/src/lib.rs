@@ -11,8 +11,8 @@
 //! | `futex`, `thread`, `lock`, `pool`, `counters` | small things |
 //! | `overflow` | naming a stack overflow |
 //! | `deque`, `inject` | queues of ULTs |
-//! | `stack` | where ULTs run |
-//! | `task`, `slab` | descriptors |
+//! | `area`, `stack` | where ULTs run |
+//! | `body`, `task`, `slab` | descriptors |
 //! | `sched` | workers, and the thread-local door to them |
 //! | `park` | sleeping and waking |
 //! | `join` | starting and ending |
@@ -30,6 +30,8 @@
 //! What it does not do: preempt, bind to cores, save floating-point control
 //! words, or run anywhere but on Linux.
 
+mod area;
+mod body;
 mod counters;
 #[doc(hidden)]
 pub mod deque;
@@ -49,6 +51,8 @@ pub mod sync;
 mod task;
 mod thread;
 
+pub use area::{StackArea, StackError};
+pub use body::Cancelled;
 pub use counters::Counts;
 pub use futex::SystemFutex;
 pub use future::block_on;
@@ -58,5 +62,4 @@ pub use sched::{
     CallbackGuard, Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo,
     enter_callback, id, in_callback,
 };
-pub use stack::{StackArea, StackError};
-pub use task::{Cancelled, State};
+pub use task::State;

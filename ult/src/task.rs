@@ -25,22 +25,17 @@
 //! `slab` and are never unmapped while the scheduler lives, so
 //! a late wake hits a descriptor, if of somebody else, never wild memory.
 
+use crate::body::{Body, Outcome, Room};
 use crate::inject::Linked;
 use crate::stack::{Bounds, Stack};
-use core::any::Any;
-use core::mem::{MaybeUninit, align_of, size_of};
 use core::ptr;
 use core::slice;
 use corosensei::{Coroutine, Yielder};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use tsumugi_core::sync::{
     AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, UnsafeCell, fence, mutant,
 };
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Reason, Waker};
-
-/// What a ULT leaves: its value, or the panic that ended it.
-pub(crate) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
 /// What a ULT asks of its worker when it leaves it. The worker does it after
 /// the switch, when the ULT is no longer running.
@@ -74,7 +69,7 @@ pub(crate) struct Task {
     name: AtomicPtr<Box<str>>,
     reason: ReasonCells,
     /// The closure until it runs, the result once it has.
-    room: Cell,
+    room: Room,
 }
 
 // SAFETY: see "who may touch what" in the module's documentation.
@@ -119,30 +114,6 @@ struct ReasonCells {
     since: AtomicU64,
 }
 
-type Cell = UnsafeCell<MaybeUninit<Room>>;
-
-#[repr(C, align(16))]
-struct Room([u8; ROOM_BYTES]);
-
-/// What can be done with a closure of one type; one per type, in the program.
-struct Body {
-    run: unsafe fn(&Cell),
-    drop_result: unsafe fn(&Cell),
-    cancel: unsafe fn(&Cell, bool),
-}
-
-/// The panic payload of a ULT that its scheduler's end cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cancelled;
-
-impl core::fmt::Display for Cancelled {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("the ULT did not end before its scheduler did")
-    }
-}
-
-impl core::error::Error for Cancelled {}
-
 impl Task {
     pub(crate) fn new(slot: u32, home: *const ()) -> Self {
         Self {
@@ -159,7 +130,7 @@ impl Task {
             body: UnsafeCell::new(None),
             name: AtomicPtr::new(ptr::null_mut()),
             reason: ReasonCells::default(),
-            room: UnsafeCell::new(MaybeUninit::uninit()),
+            room: Room::new(),
         }
     }
 
@@ -172,9 +143,9 @@ impl Task {
     #[inline]
     pub(crate) unsafe fn fill<T, F: FnOnce() -> T>(&self, f: F, name: Option<Box<str>>) {
         // SAFETY: the room of a free slot is empty and ours.
-        unsafe { put(&self.room, f) };
+        unsafe { self.room.put(f) };
         // SAFETY: as above.
-        self.body.with_mut(|body| unsafe { *body = Some(&BodyOf::<T, F>::BODY) });
+        self.body.with_mut(|body| unsafe { *body = Some(Body::of::<T, F>()) });
         self.join.store(ALONE, Ordering::Relaxed);
         self.park.store(0, Ordering::Relaxed);
         if let Some(name) = name {
@@ -302,7 +273,7 @@ impl Task {
     /// type that the task was filled with.
     pub(crate) unsafe fn take_result<T>(&self) -> Outcome<T> {
         // SAFETY: the caller's.
-        unsafe { take(&self.room) }
+        unsafe { self.room.take() }
     }
 
     /// The ULT has ended, and left its stack; answers who is concerned.
@@ -468,74 +439,6 @@ impl Joiner {
     }
 }
 
-struct BodyOf<T, F>(core::marker::PhantomData<fn(F) -> T>);
-
-impl<T, F: FnOnce() -> T> BodyOf<T, F> {
-    const BODY: Body =
-        Body { run: Self::run, drop_result: Self::drop_result, cancel: Self::cancel };
-
-    unsafe fn run(room: &Cell) {
-        // SAFETY: `fill` put an `F` there.
-        let f = unsafe { take::<F>(room) };
-        let outcome: Outcome<T> = catch_unwind(AssertUnwindSafe(f));
-        // SAFETY: the closure is out, the room is empty.
-        unsafe { put(room, outcome) }
-    }
-
-    unsafe fn drop_result(room: &Cell) {
-        // SAFETY: the caller's: `run` or `cancel` put it there.
-        let outcome = unsafe { take::<Outcome<T>>(room) };
-        // A result that panics as it drops concerns nobody any more; the
-        // panic hook has spoken.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(outcome)));
-    }
-
-    unsafe fn cancel(room: &Cell, started: bool) {
-        if !started {
-            // SAFETY: a closure that never ran is still there.
-            let f = unsafe { take::<F>(room) };
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(f)));
-        }
-        let outcome: Outcome<T> = Err(Box::new(Cancelled));
-        // SAFETY: the closure is out, the room is empty.
-        unsafe { put(room, outcome) }
-    }
-}
-
-/// Puts a value into the room, in a box if it is too large.
-#[inline(always)]
-unsafe fn put<V>(room: &Cell, value: V) {
-    room.with_mut(|room| {
-        // SAFETY: the caller's: the room is empty; its size was asked.
-        unsafe {
-            if fits::<V>() {
-                room.cast::<V>().write(value);
-            } else {
-                room.cast::<*mut V>().write(Box::into_raw(Box::new(value)));
-            }
-        }
-    });
-}
-
-/// The reverse of [`put`].
-#[inline(always)]
-unsafe fn take<V>(room: &Cell) -> V {
-    room.with_mut(|room| {
-        // SAFETY: the caller's: `put` of the same type came before.
-        unsafe {
-            if fits::<V>() {
-                room.cast::<V>().read()
-            } else {
-                *Box::from_raw(room.cast::<*mut V>().read())
-            }
-        }
-    })
-}
-
-const fn fits<V>() -> bool {
-    size_of::<V>() <= ROOM_BYTES && align_of::<V>() <= align_of::<Room>()
-}
-
 fn state_of(word: u32) -> Option<State> {
     match word & STATE_MASK {
         NEW => Some(State::New),
@@ -546,8 +449,6 @@ fn state_of(word: u32) -> Option<State> {
         _ => None,
     }
 }
-
-const ROOM_BYTES: usize = 112;
 
 const FREE: u32 = 0;
 const NEW: u32 = 1;
@@ -563,4 +464,4 @@ const FINISHED: usize = 1;
 const DETACHED: usize = 2;
 
 #[cfg(not(tsumugi_loom))]
-const _: () = assert!(size_of::<Task>() == 320, "five cache lines");
+const _: () = assert!(core::mem::size_of::<Task>() == 320, "five cache lines");

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tsumugi_core::wait::Spawn;
 use tsumugi_ult::{
-    Builder, Cancelled, Scheduler, StackError, StartError, State, id, park, spawn, unparker,
-    yield_now,
+    Builder, Cancelled, NoProgress, Scheduler, StackError, StartError, State, id, park, spawn,
+    unparker, yield_now,
 };
 
 fn fib(n: u64) -> u64 {
@@ -190,7 +190,7 @@ fn more_ults_than_stacks_take_turns() {
 fn several_schedulers_live_side_by_side() {
     let schedulers: Vec<_> = (0..3)
         .map(|_| {
-            // A scheduler takes more than 16 KiB to make.
+            // Room for one to run inside a ULT.
             let mut config = config(1, 80);
             config.stack_bytes = 128 << 10;
             let mut scheduler = Scheduler::new(config).unwrap();
@@ -248,6 +248,32 @@ fn counters_count() {
     });
     let counts = spawner.counts();
     assert_eq!((counts.spawned, counts.finished, counts.parks), (10, 11, 10), "{counts:?}");
+}
+
+#[test]
+fn a_scheduler_is_freed_unless_it_abandons_sleepers() {
+    let freed = |sleeper: bool| {
+        let progress = Arc::new(NoProgress);
+        let mut config = config(2, 8);
+        config.progress = progress.clone();
+        let mut scheduler = Scheduler::new(config).unwrap();
+        scheduler.start().unwrap();
+        let spawner = scheduler.spawner();
+        let (kept, other) = (spawner.spawn(|| 1), spawner.spawn(unparker).join().unwrap());
+        drop(spawner.spawn(|| ()));
+        if sleeper {
+            drop(spawner.spawn(park));
+            while spawner.counts().parks == 0 {
+                std::thread::yield_now();
+            }
+        }
+        drop((scheduler, spawner));
+        assert_eq!(Arc::strong_count(&progress), 2, "a handle and an unparker keep it");
+        drop((kept, other));
+        Arc::strong_count(&progress) == 1
+    };
+    assert!(freed(false));
+    assert!(!freed(true), "others may point into the sleeper's stack");
 }
 
 #[test]

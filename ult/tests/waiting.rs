@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_ult::sync::{Barrier, Condvar, Mutex};
-use tsumugi_ult::{Here, block_on, enter_callback, park, spawn, unparker, yield_now};
+use tsumugi_ult::{Here, block_on, park, spawn, unparker, yield_now};
 
 #[test]
 fn ten_thousand_meet_at_a_barrier() {
@@ -247,7 +247,7 @@ fn a_commit_that_says_no_goes_on_at_once() {
 #[cfg(debug_assertions)]
 fn a_callback_that_blocks_is_told_so() {
     let blocked = || {
-        let _guard = enter_callback();
+        let _guard = tsumugi_ult::enter_callback();
         std::panic::catch_unwind(park).unwrap_err()
     };
     for payload in [blocked(), scheduler(1, 4).run(blocked)] {
