@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
-use tsumugi_ult::sync::{Condvar, Mutex};
+use tsumugi_ult::sync::{Barrier, Condvar, Mutex};
 use tsumugi_ult::{Config, Scheduler, StackArea, park, spawn, unparker, yield_now};
 
 fn main() {
@@ -38,6 +38,7 @@ fn main() {
             }
         });
         row("condvar hand-over, one way", 4_000, || hand_over(2_000));
+        asleep(100_000);
     });
 }
 
@@ -95,6 +96,40 @@ fn ping_pong(rounds: usize) {
         park();
     }
     other.join().unwrap();
+}
+
+/// What a sleeping ULT takes, its page tables included.
+fn asleep(ults: usize) {
+    let (before, start) = (resident_kib(), Instant::now());
+    let barrier = Arc::new(Barrier::new(ults + 1));
+    let all: Vec<_> = (0..ults)
+        .map(|_| {
+            let barrier = barrier.clone();
+            spawn(move || barrier.wait())
+        })
+        .collect();
+    while barrier.arrived() < ults {
+        yield_now();
+    }
+    let each_ns = start.elapsed().as_nanos() as f64 / ults as f64;
+    let each_bytes = (resident_kib() - before) as f64 * 1024.0 / ults as f64;
+    let start = Instant::now();
+    barrier.wait();
+    let leaders = all.into_iter().filter_map(|one| one.join().ok()).filter(|leads| *leads).count();
+    assert_eq!(leaders, 0, "main came last");
+    let wake_ns = start.elapsed().as_nanos() as f64 / ults as f64;
+    println!(
+        "{ults} asleep: {each_bytes:.0} bytes each; {each_ns:.0} ns to create, {wake_ns:.0} ns to wake and join"
+    );
+}
+
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+    };
+    field("VmRSS") + field("VmPTE")
 }
 
 fn hand_over(rounds: usize) {

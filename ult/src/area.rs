@@ -78,7 +78,8 @@ impl StackArea {
     /// # Safety
     ///
     /// The range is readable and writable and nobody else uses it. It stays
-    /// so until the scheduler that takes the area has ended; if that scheduler
+    /// so until the scheduler that takes the area has been dropped or its `run`
+    /// has returned, which gives the range back as it was; if that scheduler
     /// abandons sleeping ULTs (see [`Scheduler`](crate::Scheduler)), for ever.
     ///
     /// # Errors

@@ -18,6 +18,7 @@
 //! Stacks are carved on first use and then pooled.
 
 use crate::area::{STACK_BYTES_MIN, StackArea, StackError, page_bytes};
+use crate::lock::Lock;
 use crate::pool::{Cache, Depot};
 use core::num::NonZeroUsize;
 use core::ptr;
@@ -101,8 +102,7 @@ pub(crate) struct Stacks {
     guards_refused: AtomicBool,
     depot: Depot<Stack>,
     main: Depot<Stack>,
-    /// Last: unmapped when nothing points into it any more.
-    _area: StackArea,
+    area: Lock<Option<StackArea>>,
 }
 
 impl Stacks {
@@ -136,7 +136,7 @@ impl Stacks {
             guards_refused: AtomicBool::new(false),
             depot: Depot::new(),
             main: Depot::new(),
-            _area: area,
+            area: Lock::new(Some(area)),
         };
         this.main.put(this.make(start + page, main_stack_bytes, true));
         Ok(this)
@@ -171,6 +171,15 @@ impl Stacks {
         !cache.is_empty()
             || !self.depot.is_empty()
             || self.carved.load(Ordering::Relaxed) < self.count
+    }
+
+    /// Gives the area back to where it came from.
+    ///
+    /// # Safety
+    ///
+    /// Nobody runs on a stack, or is suspended on one, or takes one again.
+    pub(crate) unsafe fn release(&self) {
+        drop(self.area.with(Option::take));
     }
 
     #[cold]

@@ -28,10 +28,11 @@ pub struct Config {
     pub spin: u32,
 }
 
-/// Work that is done by polling: communication, mostly.
+/// Work that is done by polling: communication, mostly. Its calls run on a
+/// worker's own stack, where they must neither block nor panic: a panic there
+/// ends the process.
 pub trait Progress: Send + Sync {
-    /// Does what can be done now; whether that was anything. Runs on a
-    /// worker's own stack: it must not block.
+    /// Does what can be done now; whether that was anything.
     fn poll(&self) -> bool;
 
     /// Whether a worker must stay awake for it: something is there to be

@@ -184,6 +184,11 @@ impl Scheduler {
         if core::mem::replace(&mut self.has_ended, true) {
             return;
         }
+        if let Some(worker) = current::worker() {
+            // SAFETY: this thread's worker.
+            let own = Arc::ptr_eq(unsafe { worker.as_ref() }.shared(), &self.shared);
+            assert!(!own, "a scheduler cannot end on a ULT of its own");
+        }
         self.shared.stop();
         for thread in self.threads.drain(..) {
             // A worker aborts rather than panics.

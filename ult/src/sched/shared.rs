@@ -207,18 +207,17 @@ impl Shared {
     }
 
     /// Turns visitors away, waits for those inside, and cuts off what is left.
-    /// Returns how many ULTs were cut off in their sleep.
     ///
     /// # Safety
     ///
     /// All workers have ended; `self` is in the `Arc` given; once.
-    pub(crate) unsafe fn close(self: &Arc<Self>) -> usize {
+    pub(crate) unsafe fn close(self: &Arc<Self>) {
         self.gate.fetch_or(CLOSED, Ordering::AcqRel);
         // Acquire: pairs with the Release of a visitor that leaves.
         while self.gate.load(Ordering::Acquire) / VISITOR != 0 {
             os_yield();
         }
-        let (mut unfinished, mut abandoned) = (Vec::new(), 0);
+        let (mut unfinished, mut abandoned) = (Vec::new(), false);
         self.slab.each(|task| {
             let Some(state) = task.state() else { return };
             // SAFETY: `self` is in an `Arc`, alive.
@@ -227,12 +226,16 @@ impl Shared {
                 unfinished.push(Slot::from(task));
             }
             if !matches!(state, State::Done | State::New) {
-                abandoned += 1;
+                abandoned = true;
                 // Never given up: see the module.
                 // SAFETY: as above.
                 unsafe { Arc::increment_strong_count(Arc::as_ptr(self)) };
             }
         });
+        if !abandoned {
+            // SAFETY: the workers are gone, and no ULT is half-way.
+            unsafe { self.stacks.release() };
+        }
         // Release: pairs with the Acquire in `release`.
         self.gate.fetch_or(SWEPT, Ordering::Release);
         for slot in unfinished {
@@ -250,7 +253,6 @@ impl Shared {
                 }
             }
         }
-        abandoned
     }
 
     fn has(&self, worker: &Worker) -> bool {
