@@ -18,19 +18,26 @@ struct Device {
     armed: AtomicUsize,
 }
 
+impl Device {
+    /// Somebody waits, and not for an event that was sent already.
+    fn is_waited_for(&self) -> bool {
+        let waiting = self.waiting.lock().unwrap();
+        waiting.is_some() && !self.event.load(Ordering::SeqCst)
+    }
+}
+
 impl Progress for Device {
     fn poll(&self) -> bool {
         self.polls.fetch_add(1, Ordering::Relaxed);
-        if !self.event.load(Ordering::SeqCst) {
-            return false;
-        }
-        let waiting = self.waiting.lock().unwrap().take();
-        if let Some(waker) = waiting {
-            self.event.store(false, Ordering::SeqCst);
-            waker.wake();
-            return true;
-        }
-        false
+        let waiting = {
+            let mut waiting = self.waiting.lock().unwrap();
+            // One event wakes one waiter, whoever polls.
+            if waiting.is_none() || !self.event.swap(false, Ordering::SeqCst) {
+                return false;
+            }
+            waiting.take()
+        };
+        waiting.map(|waker| waker.wake()).is_some()
     }
 
     fn has_work(&self) -> bool {
@@ -61,7 +68,7 @@ fn a_peer_rings_and_a_worker_polls() {
             let device = device.clone();
             std::thread::spawn(move || {
                 for _ in 0..50 {
-                    while device.waiting.lock().unwrap().is_none() {
+                    while !device.is_waited_for() {
                         std::thread::yield_now();
                     }
                     std::thread::sleep(Duration::from_micros(200));
