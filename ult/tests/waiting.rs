@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_ult::sync::{Barrier, Condvar, Mutex};
-use tsumugi_ult::{Here, block_on, park, spawn, unparker, yield_now};
+use tsumugi_ult::{Here, block_on, id, park, spawn, unparker, yield_now};
 
 #[test]
 fn ten_thousand_meet_at_a_barrier() {
@@ -146,6 +146,26 @@ fn a_yielder_lets_new_and_outside_work_run() {
         while !outside.is_finished() {
             yield_now();
         }
+    });
+}
+
+#[test]
+fn a_ult_is_itself_on_whatever_worker() {
+    scheduler(2, 16).run(|| {
+        let all: Vec<_> = (0..6)
+            .map(|_| {
+                spawn(|| {
+                    // One function, many suspensions: what a compiler could
+                    // keep across them would be another thread's.
+                    let mine = id();
+                    for _ in 0..20_000 {
+                        yield_now();
+                        assert_eq!(id(), mine);
+                    }
+                })
+            })
+            .collect();
+        all.into_iter().for_each(|one| one.join().unwrap());
     });
 }
 
