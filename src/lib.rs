@@ -1,1 +1,54 @@
-//! The facade.
+//! Kernel-bypass communication for programs with thousands of user-level
+//! threads (ULTs).
+//!
+//! A job is a number of *ranks*: processes of one node that share an address
+//! space (or threads of one process, [`run_ranks`]). Each rank runs ULTs and
+//! gives memory; any ULT reads, writes and does atomics on any rank's memory,
+//! and the other rank takes no part in it.
+//!
+//! ```
+//! use tsumugi::{Error, Rank};
+//!
+//! fn main() -> Result<(), Error> {
+//!     tsumugi::run(|rt| {
+//!         let counter = rt.share::<u64>(1)?;
+//!         let number = rt.fetch_add(counter.at(Rank(0), 0), 1)?;
+//!         println!("{} of {} drew number {number}", rt.rank(), rt.size());
+//!         rt.barrier()
+//!     })
+//! }
+//! ```
+//!
+//! | | |
+//! |---|---|
+//! | [`run`], [`Runtime`] | being a rank |
+//! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
+//! | [`Runtime::get`] and its neighbours | one-sided operations |
+//! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
+//! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank says so |
+//! | [`Runtime::spawn`], [`ult`] | user-level threads |
+//! | [`pvas`] | starting jobs, partitions |
+
+mod error;
+mod config;
+mod node;
+mod runtime;
+mod memory;
+mod ops;
+mod flight;
+mod start;
+
+pub use config::{Chosen, Config};
+pub use error::Error;
+pub use memory::{Buffer, Exposed, Shared};
+pub use ops::Signal;
+pub use runtime::Runtime;
+pub use start::{run, run_ranks};
+
+pub use tsumugi_core::coll::CollError;
+pub use tsumugi_core::completion::{Busy, Outcome, Status, Ticket, Why};
+pub use tsumugi_core::mem::{AddrError, Plain, Rank, Remote, RemoteAddr, Word};
+pub use tsumugi_core::signal::Until;
+pub use tsumugi_pvas as pvas;
+pub use tsumugi_ult as ult;
+pub use tsumugi_ult::JoinHandle;

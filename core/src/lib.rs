@@ -7,21 +7,29 @@
 //! |---|---|
 //! | [`sync`] | the one door to atomics and cells |
 //! | [`time`] | time as an argument |
+//! | [`stats`] | what is counted and how long it took |
 //! | [`tag`] | who a completion is for |
+//! | [`ring`] | bounded queues between threads |
 //! | [`wait`] | sleeping and waking |
 //! | [`mem`] | regions, keys and addresses |
 //! | [`op`] | what is asked of a backend |
+//! | [`completion`] | one operation, four waits |
 //! | [`backend`] | how bytes move |
 //! | [`boot`] | finding each other |
 //! | [`signal`] | waiting for a word |
+//! | [`coll`] | barrier and sum over all ranks |
 #![no_std]
 
-pub mod backend;
-pub mod boot;
+pub mod sync;
+pub mod time;
+pub mod stats;
+pub mod tag;
+pub mod ring;
+pub mod wait;
 pub mod mem;
 pub mod op;
+pub mod completion;
+pub mod backend;
+pub mod boot;
 pub mod signal;
-pub mod sync;
-pub mod tag;
-pub mod time;
-pub mod wait;
+pub mod coll;

@@ -10,7 +10,7 @@
 //!  CompareSwap       4 or 8 bytes          operand replaces `compare`
 //! ```
 
-use crate::mem::{LocalAddr, RegionKey, RemoteAddr, Word};
+use crate::mem::{LocalAddr, RegionKey, RemoteAddr, Width, Word};
 use crate::tag::Tag;
 
 /// What an operation does at the remote address.
@@ -54,7 +54,7 @@ pub struct Op {
     local_key: RegionKey,
     /// What to do.
     pub kind: Kind,
-    width: u8,
+    width: Width,
     /// Whether ULTs that wait for the remote word are to be woken.
     pub notify: bool,
 }
@@ -70,28 +70,28 @@ impl Op {
         Self::transfer(Kind::Get, local, remote, bytes)
     }
 
-    /// A word of `width` bytes (1, 2, 4, 8) to `remote`.
+    /// A word to `remote`.
     #[inline(always)]
-    pub const fn put_word(remote: RemoteAddr, width: u8, value: u64) -> Self {
+    pub const fn put_word(remote: RemoteAddr, width: Width, value: u64) -> Self {
         Self::on_word(Kind::PutWord, remote, width, value, 0)
     }
 
-    /// A word of `width` bytes (1, 2, 4, 8) from `remote`.
+    /// A word from `remote`.
     #[inline(always)]
-    pub const fn get_word(remote: RemoteAddr, width: u8) -> Self {
+    pub const fn get_word(remote: RemoteAddr, width: Width) -> Self {
         Self::on_word(Kind::GetWord, remote, width, 0, 0)
     }
 
     /// An atomic of `kind` on the `T` at `remote`.
     #[inline(always)]
     pub fn atomic<T: Word>(kind: Kind, remote: RemoteAddr, operand: T) -> Self {
-        Self::on_word(kind, remote, T::BYTES, operand.to_bits(), 0)
+        Self::on_word(kind, remote, T::WIDTH, operand.to_bits(), 0)
     }
 
     /// Stores `new` in the `T` at `remote` if it is `expected`.
     #[inline(always)]
     pub fn compare_swap<T: Word>(remote: RemoteAddr, expected: T, new: T) -> Self {
-        Self::on_word(Kind::CompareSwap, remote, T::BYTES, new.to_bits(), expected.to_bits())
+        Self::on_word(Kind::CompareSwap, remote, T::WIDTH, new.to_bits(), expected.to_bits())
     }
 
     /// The same, and whoever waits for the remote word is woken.
@@ -141,10 +141,13 @@ impl Op {
         !matches!(self.kind, Kind::Get | Kind::GetWord)
     }
 
-    /// Whether the operation is on one naturally aligned word.
+    /// Word operations, which are on one naturally aligned word: its width.
     #[inline(always)]
-    pub const fn is_word(&self) -> bool {
-        !matches!(self.kind, Kind::Put | Kind::Get)
+    pub const fn width(&self) -> Option<Width> {
+        match self.kind {
+            Kind::Put | Kind::Get => None,
+            _ => Some(self.width),
+        }
     }
 
     const fn transfer(kind: Kind, local: LocalAddr, remote: RemoteAddr, bytes: u64) -> Self {
@@ -155,7 +158,7 @@ impl Op {
             tag: Tag::NONE,
             local_key: local.key,
             kind,
-            width: 0,
+            width: Width::W1,
             notify: false,
         }
     }
@@ -164,7 +167,7 @@ impl Op {
     const fn on_word(
         kind: Kind,
         remote: RemoteAddr,
-        width: u8,
+        width: Width,
         operand: u64,
         compare: u64,
     ) -> Self {

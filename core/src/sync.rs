@@ -9,6 +9,8 @@
 //!  UnsafeCell  loom::cell             a wrapper with loom's `with` / `with_mut`
 //!  spin_loop   loom yields            core::hint::spin_loop
 //!  mutant(x)   the switch of a test   false, at compile time
+//!  edge(x)     a fence, unless x is   nothing
+//!              the planted mutant
 //! ```
 //!
 //! `tests/layers.rs` refuses any other path to an atomic or a cell.
@@ -19,9 +21,25 @@
 //! and the order of steps that matter, the code asks [`mutant`] whether a test
 //! wants them broken; each such test must fail. Outside loom the question is
 //! a constant and leaves no code behind.
+//!
+//! # Sequential consistency under the checker
+//!
+//! loom takes a `SeqCst` load or store for no more than acquire and release;
+//! only its `fence(SeqCst)` orders a store before a later load of another
+//! word. Where two sides each write and then read what the other wrote, with
+//! `SeqCst` accesses on both, the code therefore says [`edge`] in between:
+//! the fence that loom needs and no processor does. Without it loom would
+//! report executions that the language forbids; and since it can be left
+//! out by name, a test shows that the order matters at that place.
 
 pub use self::door::*;
 pub use crossbeam_utils::CachePadded;
+
+/// The processor's own atomics, for words of registered memory: they were
+/// there before any model, and have the layout that a peer expects.
+pub mod mapped {
+    pub use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+}
 
 #[cfg(not(tsumugi_loom))]
 mod door {
@@ -68,6 +86,11 @@ mod door {
     pub const fn mutant(_name: &'static str) -> bool {
         false
     }
+
+    /// Between a `SeqCst` write and a `SeqCst` read that must follow it:
+    /// nothing, outside loom.
+    #[inline(always)]
+    pub const fn edge(_name: &'static str) {}
 }
 
 #[cfg(tsumugi_loom)]
@@ -93,6 +116,13 @@ mod door {
     /// Whether a test asked for this defect.
     pub fn mutant(name: &'static str) -> bool {
         PLANTED.with(|planted| planted.get() == Some(name))
+    }
+
+    /// Between a `SeqCst` write and a `SeqCst` read that must follow it.
+    pub fn edge(name: &'static str) {
+        if !mutant(name) {
+            fence(Ordering::SeqCst);
+        }
     }
 
     /// Runs `body` with the defect `name` planted.

@@ -1,1 +1,49 @@
-//! See the workspace README.
+//! Processes of one node that share an address space.
+//!
+//! Every rank owns a *partition*: a memory file that is mapped at the same
+//! place in every process of the node, so that a peer's memory is reached by
+//! ordinary loads, stores and CPU atomics:
+//!
+//! ```text
+//!  base                base + (1 << shift)     base + (2 << shift)
+//!  ├─ rank 0 ────────┬╌╌┼─ rank 1 ────────┬╌╌┼─ ...
+//!  │ control starter │  │                 │
+//!  │ heap     stacks │  │                 │     ╌╌ not mapped
+//! ```
+//!
+//! A file uses only files above it in this list:
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `sys` | the system calls |
+//! | [`config`] | every number and every environment variable |
+//! | [`futex`] | sleeping on a word that other processes see |
+//! | [`partition`] | what lies where in one partition |
+//! | [`heap`] | the allocator of a partition |
+//! | [`space`] | the partitions of all ranks, mapped |
+//! | [`direct`] | the load/store backend |
+//! | [`mod@attach`] | being a rank |
+//! | [`boot`] | finding each other |
+//! | [`launch`] | starting ranks and watching over them |
+//!
+//! One process can also hold all ranks as threads ([`attach::Member::threads`]).
+
+mod sys;
+pub mod config;
+pub mod futex;
+pub mod partition;
+pub mod heap;
+pub mod space;
+pub mod direct;
+pub mod attach;
+pub mod boot;
+pub mod launch;
+
+pub use attach::{AttachError, Member, attach};
+pub use config::{Config, ConfigError};
+pub use direct::Direct;
+pub use futex::SharedFutex;
+pub use heap::Heap;
+pub use launch::{Job, Launch, LaunchError, Outcome};
+pub use partition::{Control, State};
+pub use space::{Space, SpaceError};

@@ -12,6 +12,12 @@
 //! One conformance suite (`tests/conformance`) holds for all of them;
 //! the loopback passes it first and needs nothing.
 
+mod access;
+mod loopback;
+
+pub use access::{execute, load_bytes, store_bytes};
+pub use loopback::{Delivery, Loopback, LoopbackEndpoint, LoopbackRank};
+
 use crate::mem::{
     Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
 };

@@ -187,6 +187,11 @@ pub enum AddrError {
         /// Which.
         rank: Rank,
     },
+    /// Somebody else's memory, where only the own will do.
+    NotOwn {
+        /// What was asked for.
+        addr: RemoteAddr,
+    },
     /// The rank is on another node and this path ends at the node's edge.
     OtherNode {
         /// Which.
@@ -207,6 +212,7 @@ impl fmt::Display for AddrError {
             Self::Unaligned { addr, align } => write!(f, "{addr}: not aligned to {align} bytes"),
             Self::ReadOnly { addr } => write!(f, "{addr}: the region is registered read-only"),
             Self::PeerLost { rank } => write!(f, "{rank} has died"),
+            Self::NotOwn { addr } => write!(f, "{addr}: only this rank itself can wait there"),
             Self::OtherNode { rank } => write!(f, "{rank} is on another node"),
         }
     }

@@ -20,7 +20,7 @@ mod plain;
 mod region;
 
 pub use addr::{AddrError, LocalAddr, Rank, RegionKey, Remote, RemoteAddr};
-pub use plain::{Plain, Word};
+pub use plain::{Plain, Width, Word};
 pub use region::{Access, Need, Region, RegionTable, RegisterError};
 
 use core::alloc::Layout;

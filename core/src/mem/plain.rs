@@ -11,12 +11,26 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 
 /// A [`Plain`] type that remote atomics work on: an integer of 4 or 8 bytes.
 pub trait Word: Plain + sealed::Sealed {
-    /// 4 or 8.
-    const BYTES: u8;
+    /// 4 or 8 bytes.
+    const WIDTH: Width;
     /// The value in the low bits of a `u64`.
     fn to_bits(self) -> u64;
     /// The value from the low bits of a `u64`.
     fn from_bits(bits: u64) -> Self;
+}
+
+/// How many bytes a word operation touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Width {
+    /// 1 byte.
+    W1 = 1,
+    /// 2 bytes.
+    W2 = 2,
+    /// 4 bytes.
+    W4 = 4,
+    /// 8 bytes.
+    W8 = 8,
 }
 
 mod sealed {
@@ -34,7 +48,7 @@ macro_rules! word {
     ($($type:ty => $bits:ty),*) => {$(
         impl sealed::Sealed for $type {}
         impl Word for $type {
-            const BYTES: u8 = size_of::<$type>() as u8;
+            const WIDTH: Width = if size_of::<$type>() == 4 { Width::W4 } else { Width::W8 };
             #[inline(always)]
             fn to_bits(self) -> u64 { self as $bits as u64 }
             #[inline(always)]

@@ -58,6 +58,11 @@ pub struct Region {
     pub access: Access,
 }
 
+// SAFETY: a description; what is done through `base` is the doer's proof.
+unsafe impl Send for Region {}
+// SAFETY: the same.
+unsafe impl Sync for Region {}
+
 /// Why a registration was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterError {
@@ -66,12 +71,25 @@ pub enum RegisterError {
         /// How many there are.
         slots: usize,
     },
+    /// The backend cannot show this memory to peers.
+    OutOfReach {
+        /// Where it starts.
+        base: usize,
+        /// How long it is.
+        bytes: u64,
+    },
 }
 
 impl fmt::Display for RegisterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TableFull { slots } => write!(f, "all {slots} region slots are in use"),
+            Self::OutOfReach { base, bytes } => {
+                write!(
+                    f,
+                    "peers cannot reach the {bytes} bytes at {base:#x}: not of this partition"
+                )
+            }
         }
     }
 }
@@ -259,6 +277,11 @@ impl<const N: usize> RegionTable<N> {
     #[cold]
     #[inline(never)]
     fn refuse(&self, addr: RemoteAddr, bytes: u64, live: bool) -> AddrError {
+        if !mutant("region_refuse_unfenced") {
+            // Acquire: pairs with `strike`. The second look at `live` was
+            // relaxed; whoever saw it struck out sees why.
+            fence(Ordering::Acquire);
+        }
         if self.is_struck() {
             return AddrError::PeerLost { rank: addr.rank };
         }

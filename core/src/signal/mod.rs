@@ -20,11 +20,14 @@
 //!
 //! 1 before 3 on the left, 1 before 2 on the right, all sequentially
 //! consistent: one of the two sees the other. No pointer crosses processes,
-//! and a notifier that dies half-way leaves nothing locked.
+//! and a notifier that dies half-way leaves nothing locked. When a rank has
+//! died, its word may never come: every wait then ends with
+//! [`AddrError::PeerLost`].
 //!
 //! Progress: `announce` is wait-free, `drain` and parking are lock-free.
 
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, mutant};
+use crate::mem::{AddrError, Rank};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, edge, mutant};
 use crate::wait::{Reason, Wait, Waker};
 use core::fmt;
 use core::ptr;
@@ -65,6 +68,8 @@ impl Until {
 #[repr(C)]
 pub struct Lot {
     fired: [AtomicU64; FIRED_WORDS],
+    /// 0, or a rank that died, plus one.
+    lost: AtomicU32,
     waiting: [AtomicU32; BUCKETS],
 }
 
@@ -86,6 +91,7 @@ impl Lot {
     pub fn new() -> Self {
         Self {
             fired: core::array::from_fn(|_| AtomicU64::new(0)),
+            lost: AtomicU32::new(0),
             waiting: core::array::from_fn(|_| AtomicU32::new(0)),
         }
     }
@@ -96,15 +102,23 @@ impl Lot {
     #[must_use = "on true the owner's bells must be rung"]
     pub fn announce(&self, at: u64) -> bool {
         let bucket = bucket_of(at);
+        edge("signal_announce_unordered");
         // SeqCst: after the change of the word; pairs with `Waiters::wait`.
         self.waiting[bucket].load(Ordering::SeqCst) != 0 && self.fire(bucket)
     }
 
-    /// Makes the owner look at every waiter, whatever changed: a peer died.
-    pub fn announce_all(&self) {
+    /// Ends every wait, present and future: `rank` has died. The owner's bells
+    /// are to be rung.
+    pub fn break_off(&self, rank: Rank) {
+        self.lost.store(rank.0 + 1, Ordering::SeqCst);
         for word in &self.fired {
             word.store(u64::MAX, Ordering::SeqCst);
         }
+    }
+
+    /// A rank that died, if any.
+    pub fn lost(&self) -> Option<Rank> {
+        self.lost.load(Ordering::SeqCst).checked_sub(1).map(Rank)
     }
 
     /// Whether `drain` has something to look at.
@@ -129,14 +143,27 @@ impl Waiters {
     /// Waits until the word satisfies `until` and returns the value that did.
     /// `word` lies in memory of the lot's owner. What was written before the
     /// change of the word by the one who changed it is visible afterwards.
-    pub fn wait(&self, lot: &Lot, word: &AtomicU64, until: Until, wait: &dyn Wait) -> u64 {
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError::PeerLost`]: a rank has died and the condition did not hold.
+    pub fn wait(
+        &self,
+        lot: &Lot,
+        word: &AtomicU64,
+        until: Until,
+        wait: &dyn Wait,
+    ) -> Result<u64, AddrError> {
         let at = word as *const AtomicU64;
         let bucket = bucket_of(at as u64);
         loop {
             // Acquire: pairs with the notifier's change.
             let value = word.load(Ordering::Acquire);
             if until.holds(value) {
-                return value;
+                return Ok(value);
+            }
+            if let Some(rank) = lot.lost() {
+                return Err(AddrError::PeerLost { rank });
             }
             // SeqCst: before the look after parking; pairs with `announce`.
             lot.waiting[bucket].fetch_add(1, Ordering::SeqCst);
@@ -156,7 +183,7 @@ impl Waiters {
                 unsafe { (*node).waker.with_mut(|slot| *slot = Some(waker)) };
                 // SAFETY: the node stays where it is until the waker is woken.
                 // From here on nothing of the waiter's is touched.
-                if unsafe { this.park(bucket, node) } {
+                if unsafe { this.park(lot, bucket, node) } {
                     this.drain_bucket(lot, bucket);
                 }
                 true
@@ -186,13 +213,13 @@ impl Waiters {
         woken
     }
 
-    /// Parks a node whose waker is set. True: its condition holds already, so
+    /// Parks a node whose waker is set. True: its wait is over already, so
     /// that its drain may have come before it, and the caller must drain.
     ///
     /// # Safety
     ///
     /// The node lives until its waker is woken, and is not parked already.
-    unsafe fn park(&self, bucket: usize, node: *mut Node) -> bool {
+    unsafe fn park(&self, lot: &Lot, bucket: usize, node: *mut Node) -> bool {
         // SAFETY: the caller's. Copied first: once pushed, the node may be
         // woken and gone.
         let (word, until) = unsafe { ((*node).word, (*node).until) };
@@ -210,9 +237,10 @@ impl Waiters {
         if mutant("signal_no_second_look") {
             return false;
         }
+        edge("signal_park_unordered");
         // SAFETY: the word is in its owner's registered memory, which stays
         // mapped as long as the lot does.
-        until.holds(unsafe { (*word).load(Ordering::SeqCst) })
+        until.holds(unsafe { (*word).load(Ordering::SeqCst) }) || lot.lost().is_some()
     }
 
     fn drain_bucket(&self, lot: &Lot, bucket: usize) -> usize {
@@ -227,7 +255,8 @@ impl Waiters {
                 let (next, word, until) =
                     unsafe { ((*node).next.with(|next| *next), (*node).word, (*node).until) };
                 // SAFETY: as in `park`.
-                if until.holds(unsafe { (*word).load(Ordering::SeqCst) }) {
+                let value = unsafe { (*word).load(Ordering::SeqCst) };
+                if until.holds(value) || lot.lost().is_some() {
                     lot.waiting[bucket].fetch_sub(1, Ordering::SeqCst);
                     // SAFETY: as above; the waker was set before the push.
                     let waker = unsafe { (*node).waker.with_mut(|slot| (*slot).take()) };
@@ -235,7 +264,7 @@ impl Waiters {
                     woken += 1;
                 } else {
                     // SAFETY: as above: it was in nobody's list.
-                    again |= unsafe { self.park(bucket, node) };
+                    again |= unsafe { self.park(lot, bucket, node) };
                 }
                 node = next;
             }

@@ -7,7 +7,7 @@
 //! two sees the other.
 
 use super::{EventWord, Futex, Ticket};
-use crate::sync::{AtomicU64, CachePadded, Ordering, fence, mutant};
+use crate::sync::{AtomicU64, CachePadded, Ordering, edge, fence, mutant};
 use core::fmt;
 
 /// The event words of up to [`WORKERS_MAX`](Self::WORKERS_MAX) workers. Lives in memory that peers see;
@@ -36,6 +36,7 @@ impl Bells {
         let ticket = self.event(worker).prepare();
         // SeqCst: before the last look for work; pairs with `ring`.
         self.asleep[worker / PER_WORD].fetch_or(bit(worker), Ordering::SeqCst);
+        edge("bells_prepare_unordered");
         ticket
     }
 

@@ -16,7 +16,7 @@
 //!
 //! Progress: `prepare`, `cancel` and `notify` are lock-free.
 
-use crate::sync::{AtomicU32, Ordering, mutant};
+use crate::sync::{AtomicU32, Ordering, edge};
 
 /// One processor's event word; at most one thread sleeps on it. All zeroes is
 /// a word with no event and nobody asleep.
@@ -45,13 +45,10 @@ impl EventWord {
     /// and then either [`cancel`](Self::cancel) or wait on
     /// [`word`](Self::word) while it is `ticket`.
     pub fn prepare(&self) -> Ticket {
-        if mutant("event_load_then_store") {
-            let seen = self.0.load(Ordering::SeqCst);
-            self.0.store(seen | SLEEPING, Ordering::SeqCst);
-            return Ticket(seen | SLEEPING);
-        }
         // SeqCst: before the owner's last look for work, see the module.
-        Ticket(self.0.fetch_or(SLEEPING, Ordering::SeqCst) | SLEEPING)
+        let ticket = Ticket(self.0.fetch_or(SLEEPING, Ordering::SeqCst) | SLEEPING);
+        edge("event_prepare_unordered");
+        ticket
     }
 
     /// The owner found work after all, or has woken.
@@ -70,6 +67,7 @@ impl EventWord {
     /// must wake the word's futex, now.
     #[must_use = "on true the futex must be woken"]
     pub fn notify(&self) -> bool {
+        edge("event_notify_unordered");
         // SeqCst: after the notifier published its work, see the module.
         let mut seen = self.0.load(Ordering::SeqCst);
         while seen & SLEEPING != 0 {

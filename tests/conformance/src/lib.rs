@@ -1,1 +1,36 @@
-//! One generic suite per seam trait.
+//! One generic suite per seam trait, which every implementation calls.
+//!
+//! A backend writes a fixture, names it to the macro of the seam, and gets
+//! one `#[test]` per promise:
+//!
+//! ```ignore
+//! tsumugi_conformance::load_store!(MyFixture);
+//! tsumugi_conformance::endpoint!(MyFixture);
+//! ```
+//!
+//! A promise that a new backend needs is added here, so that all keep it.
+
+pub mod cases;
+pub mod endpoint;
+pub mod load_store;
+
+/// Numbers for tests, the same in every run: splitmix64.
+#[derive(Clone, Debug)]
+pub struct Seeded(pub u64);
+
+impl Seeded {
+    /// The next one.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// One of `0 .. bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Model checks: every execution that loom finds within its preemption bound,
+# as the code is and with one defect planted at a time. Eight minutes at most,
+# not counting the build, which has a target folder of its own.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+limit=480
+export RUSTFLAGS="--cfg tsumugi_loom ${RUSTFLAGS:-}"
+export RUST_BACKTRACE=0
+# No model is slow because of what it prints.
+export LOOM_LOG=0
+
+check() {
+    local package=$1 preemptions=$2
+    shift 2
+    local cargo=(cargo test --release --target-dir target/loom --package "$package" --test loom)
+    "${cargo[@]}" --no-run
+    LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-$preemptions}" \
+        timeout "$limit" "${cargo[@]}" -- --nocapture
+}
+
+# A defect that no test plants proves nothing.
+planted() {
+    local folder=$1 name missing=0
+    for name in $(grep -rhoE '\b(mutant|edge|order)\("[a-z_]+"\)' "$folder/src" | cut -d'"' -f2 | sort -u); do
+        if ! grep -rqF "\"$name\"" "$folder/tests"; then
+            echo "$folder: no test plants the mutant $name" >&2
+            missing=1
+        fi
+    done
+    return "$missing"
+}
+
+planted core
+started=$SECONDS
+check tsumugi-core 4
+limit=$((limit - (SECONDS - started)))
+if [[ -e ult/tests/loom.rs || -d ult/tests/loom ]]; then
+    planted ult
+    check tsumugi-ult 2
+fi

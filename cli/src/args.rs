@@ -1,0 +1,222 @@
+//! What the command line may say.
+//!
+//! Only the grammar is here, and the checks that need nothing but the word
+//! itself. Whether a package exists or a file is sound is found out later, by
+//! whoever reads the data.
+
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Kernel-bypass communication for programs with thousands of user-level threads.
+#[derive(Debug, Parser)]
+#[command(name = "tsumugi", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start a program as the ranks of one job on this node
+    Run(Run),
+    /// Show what this machine offers and what a job would use of it
+    Info(Info),
+    /// Search a real graph with thousands of user-level threads, and check the answer
+    Demo(Demo),
+    /// Measure, beside the bare loop that does the same work
+    Bench(Bench),
+}
+
+/// `tsumugi run`
+#[derive(Args, Debug)]
+pub struct Run {
+    /// Ranks to start
+    #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = ranks)]
+    pub ranks: u32,
+    /// Worker threads of each rank [default: its share of the cpuset, at least 1]
+    #[arg(long, value_name = "W", value_parser = workers)]
+    pub workers: Option<u32>,
+    /// Begin each line of output with the rank that wrote it
+    #[arg(long)]
+    pub label: bool,
+    /// The program and its arguments
+    #[arg(
+        value_name = "PROGRAM",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub program: Vec<OsString>,
+}
+
+/// `tsumugi info`
+#[derive(Args, Debug)]
+pub struct Info {
+    /// Bytes of each table, for this job and for a thousand and a million ranks
+    #[arg(long)]
+    pub memory: bool,
+    /// Every knob: its variable, its default, what was chosen
+    #[arg(long)]
+    pub config: bool,
+}
+
+/// `tsumugi demo`
+#[derive(Args, Debug)]
+pub struct Demo {
+    /// Where the search starts: a name, else the number of a vertex, from 1
+    #[arg(long, value_name = "NAME|NUMBER")]
+    pub from: Option<String>,
+    /// Ranks to start
+    #[arg(long, value_name = "N", default_value = "4", value_parser = ranks)]
+    pub ranks: u32,
+    /// User-level threads of each rank
+    #[arg(long, value_name = "N", default_value = "2048", value_parser = ults)]
+    pub ults: u32,
+    /// Worker threads of each rank [default: its share of the cpuset, at least 1]
+    #[arg(long, value_name = "W", value_parser = workers)]
+    pub workers: Option<u32>,
+    /// Search this graph instead of Debian 12's packages (Matrix Market, may be gzipped)
+    #[arg(long, value_name = "FILE")]
+    pub graph: Option<PathBuf>,
+    /// Names of the vertices, one a line (may be gzipped)
+    #[arg(long, value_name = "FILE")]
+    pub names: Option<PathBuf>,
+    /// Also write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// `tsumugi bench`
+#[derive(Args, Debug)]
+pub struct Bench {
+    /// What to measure.
+    #[command(subcommand)]
+    pub figure: Figure,
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub enum Figure {
+    /// One-sided operations on 8 bytes: get, put, fetch-add
+    Rma(Measure),
+}
+
+/// How to measure.
+#[derive(Args, Clone, Debug)]
+pub struct Measure {
+    /// Only this row, or this group of rows
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// A tenth of the time
+    #[arg(long)]
+    pub quick: bool,
+    /// Also write the rows as a JSON array
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Operations of each row, instead of a time
+    #[arg(long, value_name = "N", value_parser = operations)]
+    pub ops: Option<u64>,
+}
+
+fn ranks(word: &str) -> Result<u32, String> {
+    within(word, "ranks", RANKS_MAX.into()).map(|n| n as u32)
+}
+
+fn ults(word: &str) -> Result<u32, String> {
+    within(word, "user-level threads per rank", ULTS_MAX.into()).map(|n| n as u32)
+}
+
+fn workers(word: &str) -> Result<u32, String> {
+    within(word, "workers per rank", WORKERS_MAX.into()).map(|n| n as u32)
+}
+
+fn operations(word: &str) -> Result<u64, String> {
+    within(word, "operations", OPERATIONS_MAX)
+}
+
+fn within(word: &str, what: &str, max: u64) -> Result<u64, String> {
+    let count: u64 = word.parse().map_err(|_| format!("expected a number of {what}"))?;
+    match count {
+        0 => Err(format!("the number of {what} must be at least 1")),
+        n if n > max => Err(format!("the number of {what} must be at most {max}")),
+        n => Ok(n),
+    }
+}
+
+const RANKS_MAX: u32 = 4096;
+const ULTS_MAX: u32 = 1 << 20;
+const WORKERS_MAX: u32 = 4096;
+const OPERATIONS_MAX: u64 = 1 << 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Command, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command)
+    }
+
+    fn refusal(line: &str) -> String {
+        let error = parse(line).expect_err(line);
+        assert_eq!(error.exit_code(), 2, "{line}");
+        error.to_string()
+    }
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_program_is_its_own() {
+        let Command::Run(run) = parse("tsumugi run -n 4 --label prog -n 7 --label -- x").unwrap()
+        else {
+            panic!("not a run");
+        };
+        assert_eq!((run.ranks, run.label), (4, true));
+        assert_eq!(run.program, ["prog", "-n", "7", "--label", "--", "x"]);
+    }
+
+    #[test]
+    fn two_dashes_may_stand_before_the_program() {
+        let Command::Run(run) = parse("tsumugi run -n 2 --workers 3 -- prog -x").unwrap() else {
+            panic!("not a run");
+        };
+        assert_eq!(run.workers, Some(3));
+        assert_eq!(run.program, ["prog", "-x"]);
+    }
+
+    #[test]
+    fn the_demo_needs_no_argument() {
+        let Command::Demo(demo) = parse("tsumugi demo").unwrap() else { panic!("not a demo") };
+        assert_eq!((demo.ranks, demo.ults, demo.from), (4, 2048, None));
+    }
+
+    #[test]
+    fn a_bad_value_is_named() {
+        for (line, value, why) in [
+            ("tsumugi demo --ranks 0", "'0'", "ranks must be at least 1"),
+            ("tsumugi demo --ranks -3", "-3", ""),
+            ("tsumugi demo --ranks four", "'four'", "expected a number of ranks"),
+            ("tsumugi demo --ranks 5000", "'5000'", "at most 4096"),
+            ("tsumugi demo --ults 0", "'0'", "user-level threads per rank must be at least 1"),
+            ("tsumugi demo --workers 0", "'0'", "workers per rank must be at least 1"),
+            ("tsumugi run -n 0 prog", "'0'", "ranks must be at least 1"),
+            ("tsumugi bench rma --ops 0", "'0'", "operations must be at least 1"),
+            ("tsumugi bench rma --ops 99999999999999999999", "'99999999999999999999'", ""),
+        ] {
+            let said = refusal(line);
+            assert!(said.contains(value) && said.contains(why), "{line}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        assert!(refusal("tsumugi run -n 4").contains("<PROGRAM>"));
+        assert!(refusal("tsumugi run prog").contains("--ranks"));
+    }
+}

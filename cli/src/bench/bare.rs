@@ -1,0 +1,44 @@
+//! The bare loops: the same operations on the same memory by plain
+//! instructions, without rank, key, range or liveness.
+//!
+//! What a blocking call costs is the difference to these, in the same run.
+
+use tsumugi_core::sync::{AtomicU64, Ordering};
+
+/// Loads every word; returns their sum so that no load can be left out.
+#[inline(never)]
+pub fn get8(words: &[&AtomicU64]) -> u64 {
+    words.iter().fold(0, |sum: u64, word| sum.wrapping_add(word.load(Ordering::Relaxed)))
+}
+
+/// Stores to every word.
+#[inline(never)]
+pub fn put8(words: &[&AtomicU64], value: u64) {
+    for word in words {
+        word.store(value, Ordering::Relaxed);
+    }
+}
+
+/// Adds to every word; returns the sum of the old values.
+#[inline(never)]
+pub fn fadd8(words: &[&AtomicU64], value: u64) -> u64 {
+    let add =
+        |sum: u64, word: &&AtomicU64| sum.wrapping_add(word.fetch_add(value, Ordering::Relaxed));
+    words.iter().fold(0, add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loops_do_what_they_are_called() {
+        let memory: Vec<AtomicU64> = (0..4).map(AtomicU64::new).collect();
+        let words = [&memory[3], &memory[1], &memory[3]];
+        assert_eq!(get8(&words), 7);
+        assert_eq!(fadd8(&words, 10), 3 + 1 + 13);
+        put8(&words, 5);
+        let held: Vec<u64> = memory.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+        assert_eq!(held, [0, 5, 2, 5]);
+    }
+}

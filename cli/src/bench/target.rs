@@ -1,0 +1,66 @@
+//! Random places in the memory of all ranks, which the compiler cannot guess.
+
+use crate::shuffle::Shuffle;
+
+/// A place: an 8-byte word of a region of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// `0 .. Extent::ranks`.
+    pub rank: u32,
+    /// `0 .. Extent::regions`.
+    pub region: u32,
+    /// `0 .. Extent::words`.
+    pub word: u64,
+}
+
+/// How much memory there is to choose from.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Ranks.
+    pub ranks: u32,
+    /// Regions of each rank.
+    pub regions: u32,
+    /// 8-byte words of each region.
+    pub words: u64,
+}
+
+/// So many places are enough to defeat branch prediction on the rank, and
+/// their list still fits in the first two levels of cache.
+pub const TARGETS: usize = 4096;
+
+/// [`TARGETS`] places, the same on every machine. The seed is a value the
+/// caller has from outside, so that nothing is known at compile time.
+pub fn targets(extent: Extent, seed: u64) -> Vec<Target> {
+    let mut shuffle = Shuffle::new(seed);
+    let target = |_| Target {
+        rank: shuffle.below(extent.ranks.into()) as u32,
+        region: shuffle.below(extent.regions.into()) as u32,
+        word: shuffle.below(extent.words),
+    };
+    (0..TARGETS).map(target).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_in_range_and_cover_it() {
+        let extent = Extent { ranks: 2, regions: 3, words: 512 };
+        let targets = targets(extent, 1);
+        assert_eq!(targets.len(), TARGETS);
+        for rank in 0..2 {
+            for region in 0..3 {
+                assert!(targets.iter().any(|t| (t.rank, t.region) == (rank, region)));
+            }
+        }
+        assert!(targets.iter().all(|t| t.rank < 2 && t.region < 3 && t.word < 512));
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_places() {
+        let extent = Extent { ranks: 2, regions: 2, words: 512 };
+        assert_eq!(targets(extent, 7), targets(extent, 7));
+        assert_ne!(targets(extent, 7), targets(extent, 8));
+    }
+}

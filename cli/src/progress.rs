@@ -1,0 +1,64 @@
+//! What is said on standard error while a command works.
+//!
+//! On a terminal a bar that is gone when the work is done; in a pipe or a log
+//! one plain line a stage; nothing on standard output, which belongs to the
+//! result.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+
+/// The progress of one command.
+#[derive(Debug)]
+pub struct Progress {
+    /// Absent where standard error is no terminal.
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// On standard error, as a bar if that is a terminal.
+    pub fn new() -> Self {
+        Self { bar: std::io::stderr().is_terminal().then(bar) }
+    }
+
+    /// From here on the work is `what`, in `steps` steps.
+    pub fn stage(&self, what: &str, steps: u64) {
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(what.to_owned());
+                bar.set_length(steps);
+                bar.set_position(0);
+                bar.tick();
+            }
+            None => eprintln!("tsumugi: {what}"),
+        }
+    }
+
+    /// So many steps of the stage are done.
+    pub fn at(&self, steps: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(steps);
+        }
+    }
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+    let style = ProgressStyle::with_template("{msg:32} [{bar:32}] {human_pos}/{human_len}")
+        .expect("the template is a constant");
+    bar.set_style(style.progress_chars("=> "));
+    bar
+}

@@ -1,0 +1,67 @@
+//! What is kept of many samples: how many, the least, the middle, the tail.
+//!
+//! No mean: on a machine that is shared, one sample in a thousand is a
+//! hundred times the others, and a mean is made of those.
+
+use serde::Serialize;
+
+/// Least, median and 99th percentile of some samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Samples.
+    pub n: u64,
+    /// The least of them.
+    pub min: f64,
+    /// Half of them are at most this.
+    pub median: f64,
+    /// All but a hundredth of them are at most this.
+    pub p99: f64,
+}
+
+impl Summary {
+    /// Of `samples`, which are sorted on the way; `None` if there are none.
+    pub fn of(samples: &mut [f64]) -> Option<Self> {
+        samples.sort_unstable_by(f64::total_cmp);
+        Some(Self {
+            n: samples.len() as u64,
+            min: *samples.first()?,
+            median: quantile(samples, 50),
+            p99: quantile(samples, 99),
+        })
+    }
+}
+
+/// The smallest sample that at least `percent` of the `sorted` do not exceed.
+fn quantile(sorted: &[f64], percent: usize) -> f64 {
+    sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_nothing_there_is_none() {
+        assert_eq!(Summary::of(&mut []), None);
+    }
+
+    #[test]
+    fn one_sample_is_all_of_them() {
+        let summary = Summary::of(&mut [7.0]).unwrap();
+        assert_eq!((summary.min, summary.median, summary.p99, summary.n), (7.0, 7.0, 7.0, 1));
+    }
+
+    #[test]
+    fn quantiles_are_samples_by_nearest_rank() {
+        let mut samples: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        let summary = Summary::of(&mut samples).unwrap();
+        assert_eq!((summary.min, summary.median, summary.p99), (1.0, 100.0, 198.0));
+    }
+
+    #[test]
+    fn one_outlier_moves_only_the_tail() {
+        let mut samples = [5.0, 5.0, 5.0, 5e6];
+        let summary = Summary::of(&mut samples).unwrap();
+        assert_eq!((summary.median, summary.p99), (5.0, 5e6));
+    }
+}

@@ -1,0 +1,151 @@
+//! One operation on memory that this processor can load and store.
+//!
+//! All that a same-node operation is: the checks of
+//! [`LoadStore::resolve`](super::LoadStore::resolve), then a load, a store, an
+//! atomic instruction or a copy, then a look at whether somebody waits.
+//!
+//! A blocking operation is over when [`execute`] returns, at the remote side
+//! too. Loads acquire and stores release, so that operations of one thread
+//! take effect in its order. Atomics are sequentially consistent: signals need
+//! it, and on the processors at hand it costs nothing more.
+//!
+//! Progress: wait-free, but for the copy of a long put or get, which takes as
+//! long as the bytes do.
+
+use super::LoadStore;
+use crate::mem::{AddrError, Need, RemoteAddr, Width};
+use crate::op::{Kind, Op};
+use crate::sync::mapped::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use core::ptr::{self, NonNull};
+
+/// Carries `op` out now. The result of a word operation is the old value,
+/// of a put or get 0.
+///
+/// # Errors
+///
+/// [`AddrError`]; remote memory is then as it was.
+#[inline(always)]
+pub fn execute<L: LoadStore + ?Sized>(memory: &L, op: &Op) -> Result<u64, AddrError> {
+    let need = if op.writes() { Need::Write } else { Need::Read };
+    let at = memory.resolve(op.remote, op.bytes(), need)?;
+    let old = match op.width() {
+        Some(width) => {
+            if at.as_ptr() as usize & (width as usize - 1) != 0 {
+                return Err(unaligned(op.remote, width));
+            }
+            // SAFETY: `resolve` answered for as many bytes, and the alignment
+            // was checked.
+            unsafe { word(op, width, at) }
+        }
+        None => {
+            let local = memory.local(op.local(), op.bytes())?;
+            let (from, to) = match op.kind {
+                Kind::Get => (at, local),
+                _ => (local, at),
+            };
+            // SAFETY: both ends were resolved for as many bytes. Another rank
+            // may change them meanwhile: then single bytes are of either
+            // value, and nobody takes them for more than bytes.
+            unsafe { ptr::copy(from.as_ptr(), to.as_ptr(), op.bytes() as usize) };
+            0
+        }
+    };
+    if op.notify {
+        memory.notify(op.remote, at);
+    }
+    Ok(old)
+}
+
+/// Copies `from`, which need not be registered, to `to`, now.
+///
+/// # Errors
+///
+/// [`AddrError`]; remote memory is then as it was.
+#[inline]
+pub fn store_bytes<L: LoadStore + ?Sized>(
+    memory: &L,
+    to: RemoteAddr,
+    from: &[u8],
+) -> Result<(), AddrError> {
+    let at = memory.resolve(to, from.len() as u64, Need::Write)?;
+    // SAFETY: as many bytes were resolved. That others may look at them
+    // meanwhile is as in `execute`.
+    unsafe { ptr::copy(from.as_ptr(), at.as_ptr(), from.len()) };
+    Ok(())
+}
+
+/// Copies `bytes` bytes at `from` to `to`, which need not be registered, now.
+///
+/// # Errors
+///
+/// [`AddrError`]; nothing was written then.
+///
+/// # Safety
+///
+/// `to` is valid for writes of `bytes` bytes.
+#[inline]
+pub unsafe fn load_bytes<L: LoadStore + ?Sized>(
+    memory: &L,
+    from: RemoteAddr,
+    to: *mut u8,
+    bytes: usize,
+) -> Result<(), AddrError> {
+    let at = memory.resolve(from, bytes as u64, Need::Read)?;
+    // SAFETY: as many bytes were resolved, and `to` is the caller's.
+    unsafe { ptr::copy(at.as_ptr(), to, bytes) };
+    Ok(())
+}
+
+/// # Safety
+///
+/// `at` points to `width` mapped bytes and is aligned to as many.
+#[inline(always)]
+unsafe fn word(op: &Op, width: Width, at: NonNull<u8>) -> u64 {
+    macro_rules! on {
+        ($atomic:ty, $int:ty) => {{
+            // SAFETY: the caller's; region memory is only ever accessed as
+            // plain bytes and atomics.
+            let word = unsafe { <$atomic>::from_ptr(at.as_ptr().cast::<$int>()) };
+            let operand = op.operand() as $int;
+            let old = match op.kind {
+                // Acquire and Release: see the module.
+                Kind::GetWord => word.load(Ordering::Acquire),
+                Kind::PutWord if op.notify => word.swap(operand, Ordering::SeqCst),
+                Kind::PutWord => {
+                    word.store(operand, Ordering::Release);
+                    0
+                }
+                Kind::FetchAdd => word.fetch_add(operand, Ordering::SeqCst),
+                Kind::Swap => word.swap(operand, Ordering::SeqCst),
+                Kind::FetchAnd => word.fetch_and(operand, Ordering::SeqCst),
+                Kind::FetchOr => word.fetch_or(operand, Ordering::SeqCst),
+                Kind::FetchXor => word.fetch_xor(operand, Ordering::SeqCst),
+                Kind::CompareSwap => {
+                    let compare = op.compare() as $int;
+                    match word.compare_exchange(
+                        compare,
+                        operand,
+                        Ordering::SeqCst,
+                        Ordering::SeqCst,
+                    ) {
+                        Ok(old) | Err(old) => old,
+                    }
+                }
+                Kind::Put | Kind::Get => unreachable!("a transfer has no width"),
+            };
+            u64::from(old)
+        }};
+    }
+    match width {
+        Width::W1 => on!(AtomicU8, u8),
+        Width::W2 => on!(AtomicU16, u16),
+        Width::W4 => on!(AtomicU32, u32),
+        Width::W8 => on!(AtomicU64, u64),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn unaligned(addr: RemoteAddr, width: Width) -> AddrError {
+    AddrError::Unaligned { addr, align: width as u64 }
+}

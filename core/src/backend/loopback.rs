@@ -1,0 +1,280 @@
+//! A job inside one process: every rank's regions in a table each, all three
+//! faces of the seam, and a queue that can be as awkward as a device.
+//!
+//! ```text
+//!  Loopback            tables[0]  tables[1]  ...        one per rank
+//!    └─ rank(r) ─► LoopbackRank      Domain, LoadStore: at once
+//!                     └─ endpoint() ─► LoopbackEndpoint
+//!                          post ─► [ op, due ] ... ─► poll: execute, complete
+//! ```
+//!
+//! An operation takes effect when its completion is delivered, not before.
+//! [`Delivery`] says when that is: at once, some polls late, or in an order
+//! drawn from a seed. So the paths of pending, out-of-order and full queues
+//! can be tested where there is no device.
+//!
+//! Progress: as [`execute`], for each operation delivered.
+
+use super::{Capabilities, Completion, Domain, Endpoint, LoadStore, execute};
+use crate::mem::{
+    Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RegionTable, RegisterError,
+    RemoteAddr,
+};
+use crate::op::Op;
+use core::fmt;
+use core::ptr::NonNull;
+use heapless::Vec;
+
+/// A job of up to `RANKS` ranks, each with `REGIONS` regions (a power of two)
+/// and endpoints that hold `DEPTH` operations in flight.
+pub struct Loopback<'n, const RANKS: usize, const REGIONS: usize = 64, const DEPTH: usize = 64> {
+    tables: [RegionTable<REGIONS>; RANKS],
+    size: u32,
+    delivery: Delivery,
+    notify: &'n Notify<'n>,
+}
+
+/// What is called with the address of a word that a notifying operation
+/// changed, and where the word is.
+type Notify<'n> = dyn Fn(RemoteAddr, NonNull<u8>) + Sync + 'n;
+
+/// When completions are delivered, and in what order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// Polls that an operation sits through before it takes effect.
+    pub late_polls: u32,
+    /// Draws the order from this seed; `None`: the order of the posts.
+    pub shuffle: Option<u64>,
+}
+
+/// A [`Loopback`] as one of its ranks sees it.
+#[derive(Clone, Copy)]
+pub struct LoopbackRank<'l, const RANKS: usize, const REGIONS: usize, const DEPTH: usize> {
+    job: &'l Loopback<'l, RANKS, REGIONS, DEPTH>,
+    rank: Rank,
+}
+
+/// A queue of operations.
+pub struct LoopbackEndpoint<'l, const RANKS: usize, const REGIONS: usize, const DEPTH: usize> {
+    at: LoopbackRank<'l, RANKS, REGIONS, DEPTH>,
+    queue: Vec<Posted, DEPTH>,
+    polls: u64,
+    seed: u64,
+    held: bool,
+}
+
+struct Posted {
+    op: Op,
+    due: u64,
+}
+
+impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
+    Loopback<'static, RANKS, REGIONS, DEPTH>
+{
+    /// A job of `size` ranks with nothing registered.
+    ///
+    /// # Panics
+    ///
+    /// If `size` is not 1 to `RANKS`.
+    pub fn new(size: u32) -> Self {
+        assert!((1..=RANKS as u64).contains(&u64::from(size)), "{size} of at most {RANKS} ranks");
+        let tables = core::array::from_fn(|_| RegionTable::new());
+        Self { tables, size, delivery: Delivery::default(), notify: &|_, _| {} }
+    }
+}
+
+impl<'n, const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
+    Loopback<'n, RANKS, REGIONS, DEPTH>
+{
+    /// The same, with endpoints that deliver like this.
+    #[must_use]
+    pub fn delivering(self, delivery: Delivery) -> Self {
+        Self { delivery, ..self }
+    }
+
+    /// The same, which calls `notify` after each notifying operation.
+    #[must_use]
+    pub fn notifying<'m>(self, notify: &'m Notify<'m>) -> Loopback<'m, RANKS, REGIONS, DEPTH> {
+        let Self { tables, size, delivery, .. } = self;
+        Loopback { tables, size, delivery, notify }
+    }
+
+    /// The job as `rank` sees it.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such rank.
+    pub fn rank(&self, rank: Rank) -> LoopbackRank<'_, RANKS, REGIONS, DEPTH> {
+        assert!(rank.0 < self.size, "{rank} of {}", self.size);
+        LoopbackRank { job: self, rank }
+    }
+
+    /// Makes `rank` dead for all others.
+    pub fn kill(&self, rank: Rank) {
+        self.tables[rank.0 as usize].strike();
+    }
+
+    fn table(&self, rank: Rank) -> Result<&RegionTable<REGIONS>, AddrError> {
+        RegionTable::<REGIONS>::check_rank(rank, self.size)?;
+        Ok(&self.tables[rank.0 as usize])
+    }
+}
+
+impl<'l, const RANKS: usize, const REGIONS: usize, const DEPTH: usize> Domain
+    for LoopbackRank<'l, RANKS, REGIONS, DEPTH>
+{
+    type Endpoint<'d>
+        = LoopbackEndpoint<'d, RANKS, REGIONS, DEPTH>
+    where
+        Self: 'd;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "loopback",
+            load_store: true,
+            device_atomics: true,
+            inline_bytes_max: 0,
+            in_flight_max: DEPTH,
+            in_order: self.job.delivery.shuffle.is_none(),
+        }
+    }
+
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.job.size
+    }
+
+    unsafe fn register(
+        &self,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
+        // SAFETY: the caller's.
+        unsafe { self.job.tables[self.rank.0 as usize].register(base, bytes, access) }
+    }
+
+    fn unregister(&self, key: RegionKey) -> bool {
+        self.job.tables[self.rank.0 as usize].unregister(key)
+    }
+
+    fn endpoint(&self) -> LoopbackEndpoint<'_, RANKS, REGIONS, DEPTH> {
+        let seed = self.job.delivery.shuffle.unwrap_or(0);
+        LoopbackEndpoint { at: *self, queue: Vec::new(), polls: 0, seed, held: false }
+    }
+}
+
+// SAFETY: `register` demands of its callers what `resolve` promises.
+unsafe impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize> LoadStore
+    for LoopbackRank<'_, RANKS, REGIONS, DEPTH>
+{
+    fn size(&self) -> u32 {
+        self.job.size
+    }
+
+    #[inline]
+    fn resolve(&self, addr: RemoteAddr, bytes: u64, need: Need) -> Result<NonNull<u8>, AddrError> {
+        self.job.table(addr.rank)?.resolve(addr, bytes, need)
+    }
+
+    #[inline]
+    fn local(&self, addr: LocalAddr, bytes: u64) -> Result<NonNull<u8>, AddrError> {
+        let addr = RemoteAddr { rank: self.rank, key: addr.key, offset: addr.offset };
+        self.resolve(addr, bytes, Need::Local)
+    }
+
+    fn notify(&self, addr: RemoteAddr, at: NonNull<u8>) {
+        (self.job.notify)(addr, at);
+    }
+}
+
+impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
+    LoopbackEndpoint<'_, RANKS, REGIONS, DEPTH>
+{
+    /// Delivers nothing until told otherwise: `hold(false)`.
+    pub fn hold(&mut self, held: bool) {
+        self.held = held;
+    }
+
+    /// How many operations are in the queue.
+    pub fn in_flight(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The next operation to be delivered, if one is due.
+    fn next(&mut self) -> Option<Op> {
+        let is_due = |posted: &Posted| posted.due <= self.polls;
+        if self.at.job.delivery.shuffle.is_none() {
+            return self.queue.first().is_some_and(is_due).then(|| self.queue.remove(0).op);
+        }
+        let count = self.queue.len();
+        // An xorshift generator, whose state is never zero.
+        self.seed |= u64::from(self.seed == 0);
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        let start = self.seed as usize % count.max(1);
+        let drawn = (0..count)
+            .map(|step| (start + step) % count)
+            .find(|&index| self.queue[index].due <= self.polls)?;
+        Some(self.queue.swap_remove(drawn).op)
+    }
+}
+
+impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize> Endpoint
+    for LoopbackEndpoint<'_, RANKS, REGIONS, DEPTH>
+{
+    fn post(&mut self, ops: &[Op]) -> usize {
+        let due = self.polls + 1 + u64::from(self.at.job.delivery.late_polls);
+        let taken = ops.iter().take_while(|op| self.queue.push(Posted { op: **op, due }).is_ok());
+        taken.count()
+    }
+
+    fn poll(&mut self, completions: &mut [Completion]) -> usize {
+        self.polls += 1;
+        if self.held {
+            return 0;
+        }
+        let mut delivered = 0;
+        while delivered < completions.len()
+            && let Some(op) = self.next()
+        {
+            let result = execute(&self.at, &op);
+            completions[delivered] = Completion { tag: op.tag, result };
+            delivered += 1;
+        }
+        delivered
+    }
+
+    /// False: nothing here raises an event.
+    fn arm(&mut self) -> bool {
+        false
+    }
+}
+
+impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize> fmt::Debug
+    for Loopback<'_, RANKS, REGIONS, DEPTH>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Loopback({} ranks, {:?})", self.size, self.delivery)
+    }
+}
+
+impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize> fmt::Debug
+    for LoopbackRank<'_, RANKS, REGIONS, DEPTH>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Loopback({} of {})", self.rank, self.job.size)
+    }
+}
+
+impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize> fmt::Debug
+    for LoopbackEndpoint<'_, RANKS, REGIONS, DEPTH>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LoopbackEndpoint({} of {DEPTH} in flight)", self.queue.len())
+    }
+}

@@ -1,0 +1,254 @@
+//! Barrier and sum over all ranks, on signals.
+//!
+//! A tree of arity 8 over the ranks. Values go up with the arrivals and the
+//! result comes down with the releases; each step is one put and one notified
+//! atomic into the words of a neighbour, and a rank that waits sleeps:
+//!
+//! ```text
+//!            0                 words of each rank, 8 bytes each
+//!       ┌────┼────┐              0      arrivals of children, ever
+//!       1    2 .. 8              1      releases by the parent, ever
+//!     ┌─┴─┐                      2      the result, from the parent
+//!     9 .. 16                    3      what this rank publishes
+//!                                8..16  the children's values
+//! ```
+//!
+//! A value slot is written again only after the release of the collective
+//! that read it, so one set of slots is enough. Children are added in their
+//! order: a sum of floats is the same in every run.
+//!
+//! Progress: blocking; 2 (P - 1) notifications, depth log8 P.
+
+use crate::backend::{LoadStore, execute};
+use crate::mem::{AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width};
+use crate::op::{Kind, Op};
+use crate::signal::{Lot, Until, Waiters};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::wait::Wait;
+use core::fmt;
+
+/// Words of registered memory, 8 bytes each, that every rank gives for its
+/// part of the tree; zero at first.
+pub const WORDS: usize = 16;
+
+/// All ranks of the job, as one of them sees them.
+#[derive(Debug)]
+pub struct Team {
+    rank: Rank,
+    size: u32,
+    /// Every rank's words are registered under this key.
+    key: RegionKey,
+    /// Collectives so far.
+    epoch: AtomicU64,
+    busy: AtomicBool,
+}
+
+/// What a collective needs of the rank that takes part in it.
+pub struct Part<'a, L: LoadStore + ?Sized> {
+    /// The ranks' memory.
+    pub memory: &'a L,
+    /// Who wakes us.
+    pub lot: &'a Lot,
+    /// Who waits.
+    pub waiters: &'a Waiters,
+    /// How.
+    pub wait: &'a dyn Wait,
+}
+
+/// Why a collective failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CollError {
+    /// Another thread of this rank is in a collective: they come one at a time.
+    Busy,
+    /// A rank died, or the tree's words are gone.
+    Addr(AddrError),
+}
+
+impl Team {
+    /// `size` ranks, each with [`WORDS`] zero words registered under `key`.
+    pub fn new(rank: Rank, size: u32, key: RegionKey) -> Self {
+        let (epoch, busy) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { rank, size, key, epoch, busy }
+    }
+
+    /// Waits until every rank has called it.
+    ///
+    /// # Errors
+    ///
+    /// [`CollError`].
+    pub fn barrier<L: LoadStore + ?Sized>(&self, part: &Part<'_, L>) -> Result<(), CollError> {
+        self.reduce(part, 0, |_, _| 0).map(|_| ())
+    }
+
+    /// Combines every rank's `value`, in an order that is the same each time,
+    /// and gives every rank the result.
+    ///
+    /// # Errors
+    ///
+    /// [`CollError`].
+    pub fn reduce<L: LoadStore + ?Sized>(
+        &self,
+        part: &Part<'_, L>,
+        value: u64,
+        combine: impl Fn(u64, u64) -> u64,
+    ) -> Result<u64, CollError> {
+        // Acquire and Release: the epochs of one thread's call are seen by the
+        // next thread's.
+        if self.busy.swap(true, Ordering::Acquire) {
+            return Err(CollError::Busy);
+        }
+        let result = self.climb(part, value, combine);
+        self.busy.store(false, Ordering::Release);
+        result.map_err(CollError::Addr)
+    }
+
+    /// The address of the word that `rank` publishes.
+    pub fn published(&self, rank: Rank) -> RemoteAddr {
+        self.word_of(rank, PUBLISHED)
+    }
+
+    fn climb<L: LoadStore + ?Sized>(
+        &self,
+        part: &Part<'_, L>,
+        value: u64,
+        combine: impl Fn(u64, u64) -> u64,
+    ) -> Result<u64, AddrError> {
+        // Relaxed: only the holder of `busy` is here.
+        let epoch = self.epoch.load(Ordering::Relaxed) + 1;
+        let children = self.children();
+        let mut value = value;
+        if !children.is_empty() {
+            self.wait_own(part, ARRIVALS, epoch * children.len() as u64)?;
+            for slot in 0..children.len() {
+                value = combine(value, self.load_own(part, VALUES + slot)?);
+            }
+        }
+        if self.rank.0 > 0 {
+            let parent = Rank((self.rank.0 - 1) / ARITY);
+            let slot = VALUES + ((self.rank.0 - 1) % ARITY) as usize;
+            self.store(part, parent, slot, value)?;
+            self.raise(part, parent, ARRIVALS)?;
+            self.wait_own(part, RELEASES, epoch)?;
+            value = self.load_own(part, RESULT)?;
+        }
+        for child in children {
+            self.store(part, Rank(child), RESULT, value)?;
+            self.raise(part, Rank(child), RELEASES)?;
+        }
+        self.epoch.store(epoch, Ordering::Relaxed);
+        Ok(value)
+    }
+
+    fn children(&self) -> core::ops::Range<u32> {
+        let first = u64::from(self.rank.0) * u64::from(ARITY) + 1;
+        let last = (first + u64::from(ARITY)).min(u64::from(self.size));
+        first.min(last) as u32..last as u32
+    }
+
+    fn word_of(&self, rank: Rank, word: usize) -> RemoteAddr {
+        RemoteAddr { rank, key: self.key, offset: word as u64 * 8 }
+    }
+
+    fn store<L: LoadStore + ?Sized>(
+        &self,
+        part: &Part<'_, L>,
+        rank: Rank,
+        word: usize,
+        value: u64,
+    ) -> Result<(), AddrError> {
+        let op = Op::put_word(self.word_of(rank, word), Width::W8, value);
+        execute(part.memory, &op).map(|_| ())
+    }
+
+    fn raise<L: LoadStore + ?Sized>(
+        &self,
+        part: &Part<'_, L>,
+        rank: Rank,
+        word: usize,
+    ) -> Result<(), AddrError> {
+        let op = Op::atomic(Kind::FetchAdd, self.word_of(rank, word), 1u64).notifying();
+        execute(part.memory, &op).map(|_| ())
+    }
+
+    fn load_own<L: LoadStore + ?Sized>(
+        &self,
+        part: &Part<'_, L>,
+        word: usize,
+    ) -> Result<u64, AddrError> {
+        execute(part.memory, &Op::get_word(self.word_of(self.rank, word), Width::W8))
+    }
+
+    fn wait_own<L: LoadStore + ?Sized>(
+        &self,
+        part: &Part<'_, L>,
+        word: usize,
+        count: u64,
+    ) -> Result<u64, AddrError> {
+        let at = part.memory.local(LocalAddr { key: self.key, offset: word as u64 * 8 }, 8)?;
+        // SAFETY: `local` answered for 8 bytes, registered words are aligned,
+        // and they are only ever accessed as atomics.
+        let word = unsafe { at.cast::<AtomicU64>().as_ref() };
+        part.waiters.wait(part.lot, word, Until::AtLeast(count), part.wait)
+    }
+}
+
+/// A number that can be summed over ranks.
+pub trait Addend: Copy {
+    /// As the word that travels.
+    fn to_word(self) -> u64;
+    /// From the word that travelled.
+    fn from_word(word: u64) -> Self;
+    /// The sum; integers wrap.
+    #[must_use]
+    fn plus(self, other: Self) -> Self;
+}
+
+macro_rules! addend {
+    ($($int:ty),*) => {$(
+        impl Addend for $int {
+            fn to_word(self) -> u64 { self as u64 }
+            fn from_word(word: u64) -> Self { word as $int }
+            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+        }
+    )*};
+}
+
+addend!(u32, i32, u64, i64, usize, isize);
+
+impl Addend for f64 {
+    fn to_word(self) -> u64 {
+        self.to_bits()
+    }
+    fn from_word(word: u64) -> Self {
+        Self::from_bits(word)
+    }
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+}
+
+impl fmt::Display for CollError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy => f.write_str("another thread of this rank is in a collective"),
+            Self::Addr(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for CollError {}
+
+impl<L: LoadStore + ?Sized> fmt::Debug for Part<'_, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Part")
+    }
+}
+
+const ARITY: u32 = 8;
+const ARRIVALS: usize = 0;
+const RELEASES: usize = 1;
+const RESULT: usize = 2;
+const PUBLISHED: usize = 3;
+const VALUES: usize = 8;
+
+const _: () = assert!(VALUES + ARITY as usize <= WORDS);

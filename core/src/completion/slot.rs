@@ -1,0 +1,350 @@
+//! One operation in flight. Who may touch what is drawn in the module above.
+
+use super::{BUFFER_BYTES, Callback};
+use crate::mem::AddrError;
+use crate::sync::{AtomicU64, Ordering, UnsafeCell, mutant};
+use crate::tag::Tag;
+use crate::wait::Waker;
+use core::mem::MaybeUninit;
+
+/// Two cache lines, of which the callback path touches the first.
+#[repr(C, align(64))]
+pub(super) struct Slot {
+    state: AtomicU64,
+    waiting: UnsafeCell<Waiting>,
+    result: UnsafeCell<Result<u64, AddrError>>,
+    buffer: UnsafeCell<Buffer>,
+}
+
+/// Who is told.
+pub(super) enum Waiting {
+    Nobody,
+    Callback(Callback),
+    Sleeper(Waker),
+    Task(core::task::Waker),
+}
+
+/// What `Slot::end` found, and left to do.
+pub(super) enum Ended {
+    /// A completion that comes late or twice.
+    Stale,
+    /// The tag is free already; the callback is to be called.
+    Callback(Callback),
+    /// The ticket has it from here; it is to be woken.
+    Waiting(Waiting),
+    /// No ticket any more: the buffer is to be dropped and the tag to be freed.
+    Abandoned,
+}
+
+/// Whether `Slot::arm` left the waker to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Armed {
+    /// It will be woken.
+    Yes,
+    /// The operation ends just now: look again.
+    Ending,
+}
+
+#[repr(C)]
+struct Buffer {
+    bytes: MaybeUninit<[u64; BUFFER_BYTES / 8]>,
+    drop: Option<unsafe fn(*mut ())>,
+}
+
+impl Slot {
+    /// Idle.
+    pub(super) fn new() -> Self {
+        Self {
+            state: AtomicU64::new(0),
+            waiting: UnsafeCell::new(Waiting::Nobody),
+            result: UnsafeCell::new(Ok(0)),
+            buffer: UnsafeCell::new(Buffer { bytes: MaybeUninit::uninit(), drop: None }),
+        }
+    }
+
+    /// Begins a life with a ticket. The caller has just taken the tag.
+    #[inline(always)]
+    pub(super) fn begin<B: Send + 'static>(&self, tag: Tag, buf: B) {
+        const {
+            assert!(size_of::<B>() <= BUFFER_BYTES, "the buffer is larger than BUFFER_BYTES");
+            assert!(align_of::<B>() <= align_of::<u64>(), "the buffer's alignment is above 8");
+        }
+        self.buffer.with_mut(|buffer| {
+            // SAFETY: the slot is idle and the tag ours: nobody else looks.
+            // Size and alignment were checked above.
+            unsafe {
+                (*buffer).bytes.as_mut_ptr().cast::<B>().write(buf);
+                (*buffer).drop = Some(drop_in_place::<B>);
+            }
+        });
+        self.state.store(live(tag), begin_order());
+    }
+
+    /// Begins a life with a callback. The caller has just taken the tag.
+    #[inline(always)]
+    pub(super) fn begin_callback(&self, tag: Tag, callback: Callback) {
+        // SAFETY: the slot is idle and the tag ours: nobody else looks.
+        self.waiting.with_mut(|cell| unsafe { *cell = Waiting::Callback(callback) });
+        self.state.store(live(tag) | CALLBACK, begin_order());
+    }
+
+    /// Ends a life: claims it, passes the result on, and says what is left to
+    /// do. `free` frees the tag.
+    #[inline(always)]
+    pub(super) fn end(
+        &self,
+        tag: Tag,
+        result: Result<u64, AddrError>,
+        free: impl FnOnce(),
+    ) -> Ended {
+        let Some(was) = self.claim(tag) else { return Ended::Stale };
+        if was & CALLBACK != 0 {
+            if mutant("completion_free_before_copy") {
+                free();
+                let Waiting::Callback(callback) = self.take_waiting() else { unreachable!() };
+                return Ended::Callback(callback);
+            }
+            let Waiting::Callback(callback) = self.take_waiting() else {
+                unreachable!("{tag:?}: a slot with CALLBACK has no callback")
+            };
+            free();
+            return Ended::Callback(callback);
+        }
+        let late = mutant("completion_waker_taken_late");
+        let mut waiting = Waiting::Nobody;
+        if was & WAKER != 0 && !late {
+            waiting = self.take_waiting();
+        }
+        // SAFETY: claimed, and the ticket does not look before DONE.
+        self.result.with_mut(|cell| unsafe { *cell = result });
+        let order = if mutant("completion_done_relaxed") {
+            Ordering::Relaxed
+        } else {
+            // Release: pairs with the Acquire in `is_done`. Acquire: pairs
+            // with the Release in `abandon`.
+            Ordering::AcqRel
+        };
+        let now = self.state.fetch_or(DONE, order);
+        if was & WAKER != 0 && late {
+            waiting = self.take_waiting();
+        }
+        // From here on the slot is the ticket's, unless there is none.
+        if now & ABANDONED != 0 { Ended::Abandoned } else { Ended::Waiting(waiting) }
+    }
+
+    /// Whether the result is there, for the ticket.
+    #[inline(always)]
+    pub(super) fn is_done(&self) -> bool {
+        // Acquire: pairs with the Release in `end`.
+        self.state.load(Ordering::Acquire) & DONE != 0
+    }
+
+    /// Leaves a waker for the claimer, in place of an earlier one. Only the
+    /// ticket calls it. After `Yes` the slot may be anybody's.
+    pub(super) fn arm(&self, tag: Tag, waiting: Waiting) -> Armed {
+        if !self.disarm(tag) {
+            return Armed::Ending;
+        }
+        // SAFETY: neither WAKER nor CLAIMED was set, and a claimer that comes
+        // now leaves the cell alone.
+        self.waiting.with_mut(|cell| unsafe { *cell = waiting });
+        let unarmed = live(tag);
+        if mutant("completion_arm_without_look") {
+            self.state.fetch_or(WAKER, Ordering::Release);
+            return Armed::Yes;
+        }
+        // Release: pairs with the Acquire in `claim`.
+        let armed = self.state.compare_exchange(
+            unarmed,
+            unarmed | WAKER,
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+        if armed.is_ok() {
+            return Armed::Yes;
+        }
+        drop(self.take_waiting());
+        Armed::Ending
+    }
+
+    /// Takes an earlier waker back. False: the slot is claimed, and the waker
+    /// the claimer's. Only the ticket calls it.
+    fn disarm(&self, tag: Tag) -> bool {
+        let armed = live(tag) | WAKER;
+        // Relaxed: WAKER is the ticket's own doing; for CLAIMED see below.
+        let seen = self.state.load(Ordering::Relaxed);
+        if seen == armed {
+            // Relaxed: the cell was last written by this ticket.
+            let back =
+                self.state.compare_exchange(armed, live(tag), Ordering::Relaxed, Ordering::Relaxed);
+            if back.is_ok() {
+                drop(self.take_waiting());
+            }
+            return back.is_ok();
+        }
+        seen == live(tag)
+    }
+
+    /// The ticket goes. True: the operation has ended before, and the buffer
+    /// and the tag are the caller's to free.
+    pub(super) fn abandon(&self, tag: Tag) -> bool {
+        self.disarm(tag);
+        if mutant("completion_abandon_load_store") {
+            let seen = self.state.load(Ordering::Acquire);
+            self.state.store(seen | ABANDONED, Ordering::Release);
+            return seen & DONE != 0;
+        }
+        // AcqRel: pairs with the fetch_or in `end`; the later of the two sees
+        // all that the other did.
+        self.state.fetch_or(ABANDONED, Ordering::AcqRel) & DONE != 0
+    }
+
+    /// Ends a life with a callback that nobody will complete. False if
+    /// somebody has.
+    pub(super) fn retract_callback(&self, tag: Tag) -> bool {
+        let begun = live(tag) | CALLBACK;
+        let claimed = begun | CLAIMED;
+        // Acquire: as in `claim`.
+        self.state.compare_exchange(begun, claimed, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Ends a life with a ticket whose operation was never posted.
+    ///
+    /// # Panics
+    ///
+    /// If it was completed all the same.
+    pub(super) fn retract(&self, tag: Tag) {
+        self.disarm(tag);
+        let state = self.state.load(Ordering::Acquire);
+        assert!(state == live(tag), "{tag:?} was completed although it was never posted");
+    }
+
+    /// The result, for the ticket after `is_done`.
+    #[inline(always)]
+    pub(super) fn result(&self) -> Result<u64, AddrError> {
+        // SAFETY: DONE: nobody writes it before the tag is freed.
+        self.result.with(|cell| unsafe { *cell })
+    }
+
+    /// Moves the buffer out.
+    ///
+    /// # Safety
+    ///
+    /// The slot is the caller's, its life began with a `B`, and neither this
+    /// nor `drop_buffer` was called in this life.
+    #[inline(always)]
+    pub(super) unsafe fn take_buffer<B>(&self) -> B {
+        // SAFETY: the caller's.
+        self.buffer.with_mut(|buffer| unsafe {
+            (*buffer).drop = None;
+            (*buffer).bytes.as_ptr().cast::<B>().read()
+        })
+    }
+
+    /// Drops the buffer where it lies. The slot is the caller's.
+    pub(super) fn drop_buffer(&self) {
+        let (drop, bytes) = self.buffer.with_mut(|buffer| {
+            // SAFETY: the slot is the caller's.
+            unsafe { ((*buffer).drop.take(), (*buffer).bytes.as_mut_ptr().cast::<()>()) }
+        });
+        if let Some(drop) = drop {
+            // SAFETY: `begin` left the function with the buffer that it is
+            // for, and `take` keeps it from a second call.
+            unsafe { drop(bytes) };
+        }
+    }
+
+    /// Makes the slot idle: no completion of this life is taken any more.
+    #[inline(always)]
+    pub(super) fn rest(&self, tag: Tag) {
+        // Relaxed: the next life begins after the tag was taken again, and
+        // that is ordered by the pool.
+        self.state.store((tag.generation() + 1) << GENERATION_SHIFT, Ordering::Relaxed);
+    }
+
+    /// Makes the caller the one who ends this life; what the word was before.
+    #[inline(always)]
+    fn claim(&self, tag: Tag) -> Option<u64> {
+        let mut seen = self.state.load(Ordering::Relaxed);
+        if !is_claimable(seen, tag) {
+            // A device's edge orders nothing, so the load may be of before the
+            // life began. An exchange sees the word as it is.
+            seen = live(tag);
+        }
+        while is_claimable(seen, tag) {
+            // Acquire: pairs with the Release in `begin` and in `arm`. The
+            // tag came through a device, which orders nothing by itself.
+            match self.state.compare_exchange_weak(
+                seen,
+                seen | CLAIMED,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Some(seen),
+                Err(changed) => seen = changed,
+            }
+        }
+        None
+    }
+
+    fn take_waiting(&self) -> Waiting {
+        // SAFETY: the cell is the caller's: it has claimed the slot with WAKER
+        // or CALLBACK set, or is the ticket while neither is.
+        self.waiting.with_mut(|cell| unsafe { core::mem::replace(&mut *cell, Waiting::Nobody) })
+    }
+}
+
+// SAFETY: each cell has one holder at a time, as drawn in the module above;
+// buffers and wakers are `Send`.
+unsafe impl Sync for Slot {}
+// SAFETY: the same.
+unsafe impl Send for Slot {}
+
+impl Waiting {
+    #[inline(always)]
+    pub(super) fn wake(self) {
+        match self {
+            Self::Nobody => {}
+            Self::Sleeper(waker) => waker.wake(),
+            Self::Task(waker) => waker.wake(),
+            Self::Callback(callback) => unreachable!("{callback:?} waits for a ticket"),
+        }
+    }
+}
+
+/// # Safety
+///
+/// `buf` points to a `B` that is nobody's after this.
+unsafe fn drop_in_place<B>(buf: *mut ()) {
+    // SAFETY: the caller's.
+    unsafe { buf.cast::<B>().drop_in_place() };
+}
+
+#[inline(always)]
+fn live(tag: Tag) -> u64 {
+    tag.generation() << GENERATION_SHIFT | LIVE
+}
+
+#[inline(always)]
+fn is_claimable(state: u64, tag: Tag) -> bool {
+    if mutant("completion_no_generation") {
+        return state & (LIVE | CLAIMED) == LIVE;
+    }
+    state & !(WAKER | ABANDONED | CALLBACK) == live(tag)
+}
+
+#[inline(always)]
+fn begin_order() -> Ordering {
+    // Release: pairs with the Acquire in `claim`.
+    if mutant("completion_begin_relaxed") { Ordering::Relaxed } else { Ordering::Release }
+}
+
+const LIVE: u64 = 1;
+const CLAIMED: u64 = 1 << 1;
+const DONE: u64 = 1 << 2;
+const WAKER: u64 = 1 << 3;
+const ABANDONED: u64 = 1 << 4;
+const CALLBACK: u64 = 1 << 5;
+const GENERATION_SHIFT: u32 = 8;
+
+const _: () = assert!(cfg!(tsumugi_loom) || size_of::<Slot>() == 128);

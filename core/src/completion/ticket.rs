@@ -1,0 +1,169 @@
+//! The caller's end of an operation in flight.
+
+use super::slot::{Armed, Slot, Waiting};
+use super::{Completions, Outcome};
+use crate::tag::Tag;
+use crate::wait::{Reason, Wait};
+use core::fmt;
+use core::future::Future;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+/// An operation that will end. It owns the buffer of the operation and gives
+/// it back then.
+///
+/// Dropped early, the operation goes on: buffer and tag stay where they are
+/// until the device is done with them. Forgotten (`mem::forget`), they stay
+/// there for good.
+#[must_use = "dropped, nobody learns how the operation ended"]
+pub struct Ticket<'t, B: Send + 'static = ()> {
+    table: Completions<'t>,
+    tag: Tag,
+    buf: PhantomData<B>,
+}
+
+impl<'t, B: Send + 'static> Ticket<'t, B> {
+    pub(super) fn new(table: Completions<'t>, tag: Tag) -> Self {
+        Self { table, tag, buf: PhantomData }
+    }
+
+    /// What the operation is to be posted with.
+    #[inline(always)]
+    pub const fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    /// Whether the operation has ended.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.slot().is_done()
+    }
+
+    /// The outcome if the operation has ended, otherwise the ticket again.
+    /// Lock-free, never waits.
+    ///
+    /// # Errors
+    ///
+    /// The ticket.
+    #[inline]
+    pub fn try_finish(self) -> Result<Outcome<B>, Self> {
+        if self.is_done() { Ok(self.finish()) } else { Err(self) }
+    }
+
+    /// Sleeps until the operation has ended. Somebody else must poll.
+    pub fn wait(self, wait: &dyn Wait) -> Outcome<B> {
+        while !self.is_done() {
+            let reason = Reason {
+                what: "completion",
+                at: self.tag.index() as u64,
+                wanted: self.tag.generation(),
+            };
+            wait.sleep(reason, &mut |waker| {
+                // Copied out of the caller's frame, which may be gone as soon
+                // as the waker can be found.
+                let (slot, tag) = (self.slot(), self.tag);
+                slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
+            });
+            if !self.is_done() {
+                // Claimed and not done yet: a few instructions of another
+                // thread, which may need this processor.
+                wait.yield_now();
+            }
+        }
+        self.finish()
+    }
+
+    /// Ends the operation without its having begun and gives the buffer back:
+    /// there was a tag, but no place in the queue.
+    ///
+    /// # Panics
+    ///
+    /// If it was completed all the same.
+    ///
+    /// # Safety
+    ///
+    /// No device has been or will be given the operation with this tag.
+    pub unsafe fn retract(self) -> B {
+        let ticket = ManuallyDrop::new(self);
+        ticket.slot().retract(ticket.tag);
+        // SAFETY: live and never posted, so the slot is the ticket's.
+        let buf = unsafe { ticket.slot().take_buffer::<B>() };
+        ticket.table.free(ticket.tag);
+        buf
+    }
+
+    /// After `is_done`.
+    #[inline(always)]
+    fn finish(self) -> Outcome<B> {
+        let ticket = ManuallyDrop::new(self);
+        // SAFETY: `ManuallyDrop`: this ticket is not used again.
+        unsafe { ticket.take() }
+    }
+
+    /// # Safety
+    ///
+    /// `is_done`, and nothing is called on this ticket afterwards.
+    #[inline(always)]
+    unsafe fn take(&self) -> Outcome<B> {
+        let slot = self.slot();
+        let result = slot.result();
+        // SAFETY: done, so the slot is the ticket's; once, by the caller's.
+        let buf = unsafe { slot.take_buffer::<B>() };
+        self.table.free(self.tag);
+        Outcome { result, buf }
+    }
+
+    #[inline(always)]
+    fn slot(&self) -> &'t Slot {
+        self.table.slot(self.tag)
+    }
+}
+
+/// Completes with the outcome. Polled after that, it panics.
+impl<B: Send + 'static> Future for Ticket<'_, B> {
+    type Output = Outcome<B>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome<B>> {
+        let this = self.get_mut();
+        assert!(this.tag != Tag::NONE, "a ticket was polled after it had completed");
+        let slot = this.slot();
+        if !slot.is_done() {
+            let waiting = Waiting::Task(context.waker().clone());
+            if slot.arm(this.tag, waiting) == Armed::Yes {
+                return Poll::Pending;
+            }
+            if !slot.is_done() {
+                // Claimed and not done yet: the task comes again.
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+        // SAFETY: done; the tag below keeps everybody from the slot.
+        let outcome = unsafe { this.take() };
+        this.tag = Tag::NONE;
+        Poll::Ready(outcome)
+    }
+}
+
+impl<B: Send + 'static> Unpin for Ticket<'_, B> {}
+
+impl<B: Send + 'static> Drop for Ticket<'_, B> {
+    fn drop(&mut self) {
+        if self.tag == Tag::NONE {
+            return;
+        }
+        let slot = self.slot();
+        if slot.abandon(self.tag) {
+            slot.drop_buffer();
+            self.table.free(self.tag);
+        }
+    }
+}
+
+impl<B: Send + 'static> fmt::Debug for Ticket<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ticket({:?})", self.tag)
+    }
+}

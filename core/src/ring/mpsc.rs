@@ -1,0 +1,371 @@
+//! Many producers, one consumer: each slot has a sequence number that says
+//! whose turn it is.
+//!
+//! ```text
+//!  slot i, lap k (position p = k * N + i):
+//!
+//!    sequence = p          free for the producer that claims position p
+//!      │ claim: CAS tail p → p + 1, write the element
+//!      ▼ publish: Release
+//!    sequence = p + 1      the consumer's, when its head is p
+//!      │ read the element
+//!      ▼ recycle: Release
+//!    sequence = p + N      free for the next lap
+//! ```
+//!
+//! A producer that finds a smaller sequence than its position has met the
+//! element of the last lap: the ring is full, unless its tail was old. The
+//! consumer never touches tail, producers never touch head.
+//!
+//! Progress: `try_push` is lock-free, `try_pop` wait-free.
+//!
+//! # References
+//!
+//! Dmitry Vyukov, "Bounded MPMC queue", 1024cores.net, of which this is the
+//! single-consumer half.
+
+use super::{Header, RingError};
+use crate::sync::{AtomicU64, Ordering, UnsafeCell, mutant};
+use core::fmt;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+/// A ring of `N` slots: a power of two, at least 2.
+///
+/// ```compile_fail
+/// tsumugi_core::ring::Mpsc::<u64, 1>::new(); // refused at compile time
+/// ```
+///
+/// ```compile_fail
+/// tsumugi_core::ring::Mpsc::<u64, 6>::new(); // so is this
+/// ```
+#[repr(C)]
+pub struct Mpsc<T, const N: usize> {
+    header: Header,
+    slots: [Slot<T>; N],
+}
+
+/// A ring in memory that somebody else holds. Pushes from any number of
+/// threads; a copy is the same ring.
+pub struct MpscView<'a, T> {
+    header: &'a Header,
+    slots: &'a [Slot<T>],
+}
+
+/// The right to pop.
+pub struct MpscConsumer<'a, T> {
+    view: MpscView<'a, T>,
+}
+
+#[repr(C)]
+struct Slot<T> {
+    sequence: AtomicU64,
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+impl<'a, T> MpscView<'a, T> {
+    /// What given memory is aligned to.
+    pub const ALIGN: usize = super::align::<Slot<T>>();
+
+    /// Bytes that a ring of `slots` slots needs.
+    pub const fn memory_size(slots: usize) -> usize {
+        super::memory_size::<Slot<T>>(slots)
+    }
+
+    /// Makes an empty ring in `memory`.
+    ///
+    /// # Errors
+    ///
+    /// [`RingError`], which names the value.
+    ///
+    /// # Safety
+    ///
+    /// `memory` points to [`memory_size(slots)`](Self::memory_size) bytes that
+    /// nobody else uses before this returns, and only as this ring for `'a`.
+    /// Where other processes map it, `T` is a type that means the same to
+    /// them.
+    pub unsafe fn init(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
+        // SAFETY: the caller's.
+        let (header, slots) = unsafe { super::init(memory, slots, Slot::new)? };
+        Ok(Self { header, slots })
+    }
+
+    /// The ring that somebody has made in `memory`.
+    ///
+    /// # Errors
+    ///
+    /// [`RingError`]; memory that is still zero has no ring.
+    ///
+    /// # Safety
+    ///
+    /// `memory` points to as many bytes as in [`init`](Self::init), for `'a`
+    /// used for nothing but a ring of `T`, and zero before it was made.
+    pub unsafe fn attach(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
+        // SAFETY: the caller's.
+        let (header, slots) = unsafe { super::attach(memory, slots)? };
+        Ok(Self { header, slots })
+    }
+
+    /// Puts `value` in, or gives it back when the ring is full. Lock-free.
+    ///
+    /// # Errors
+    ///
+    /// The value.
+    #[inline]
+    pub fn try_push(&self, value: T) -> Result<(), T> {
+        let mut tail = self.header.tail.load(Ordering::Relaxed);
+        loop {
+            let slot = self.slot(tail);
+            // Acquire: pairs with the consumer's recycling: it has read what
+            // lay here.
+            let sequence = slot.sequence.load(Ordering::Acquire);
+            match sequence.wrapping_sub(tail) as i64 {
+                0 => match self.claim(tail) {
+                    Ok(()) => {
+                        // SAFETY: the claim made the slot ours until its
+                        // sequence changes.
+                        slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
+                        // Release: pairs with the Acquire in `try_pop`.
+                        slot.sequence.store(tail + 1, order("mpsc_publish_relaxed"));
+                        return Ok(());
+                    }
+                    Err(changed) => tail = changed,
+                },
+                ahead => {
+                    // Behind: full, if the tail was not old. Ahead: it was.
+                    let again = self.header.tail.load(Ordering::Relaxed);
+                    if ahead < 0 && again == tail {
+                        return Err(value);
+                    }
+                    tail = again;
+                }
+            }
+        }
+    }
+
+    /// Takes the oldest element out. Wait-free.
+    ///
+    /// # Safety
+    ///
+    /// No other call of it, nor of a consumer of this ring, runs at the same
+    /// time; the calls of several threads are ordered by a lock or the like.
+    #[inline]
+    pub unsafe fn try_pop(&self) -> Option<T> {
+        // Relaxed: written by consumers alone, whose order the caller keeps.
+        let head = self.header.head().load(Ordering::Relaxed);
+        let slot = self.slot(head);
+        // Acquire: pairs with the producer's publication.
+        if slot.sequence.load(Ordering::Acquire) != head.wrapping_add(1) {
+            return None;
+        }
+        // SAFETY: published, and the slot is the consumer's until recycled.
+        let value = slot.value.with(|cell| unsafe { (*cell).assume_init_read() });
+        let next = head.wrapping_add(self.slots.len() as u64);
+        // Release: pairs with the Acquire in `try_push`.
+        slot.sequence.store(next, order("mpsc_recycle_relaxed"));
+        self.header.head().store(head.wrapping_add(1), Ordering::Relaxed);
+        Some(value)
+    }
+
+    /// The right to pop.
+    ///
+    /// # Safety
+    ///
+    /// As [`try_pop`](Self::try_pop), for as long as the consumer lives.
+    pub unsafe fn consumer(&self) -> MpscConsumer<'a, T> {
+        MpscConsumer { view: *self }
+    }
+
+    /// How many slots there are.
+    pub const fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// How many elements there are, claimed ones included; a hint.
+    pub fn len(&self) -> usize {
+        self.header.len(self.slots.len())
+    }
+
+    /// Whether there seems to be nothing in it; a hint.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline(always)]
+    fn claim(&self, tail: u64) -> Result<(), u64> {
+        if mutant("mpsc_claim_load_store") {
+            self.header.tail.store(tail + 1, Ordering::Relaxed);
+            return Ok(());
+        }
+        // Relaxed: the slot's sequence carries the order.
+        self.header
+            .tail
+            .compare_exchange_weak(tail, tail + 1, Ordering::Relaxed, Ordering::Relaxed)
+            .map(drop)
+    }
+
+    #[inline(always)]
+    fn slot(&self, position: u64) -> &'a Slot<T> {
+        debug_assert!(self.slots.len().is_power_of_two());
+        let index = position as usize & (self.slots.len() - 1);
+        // SAFETY: every constructor makes the length a power of two, so the
+        // masked position is below it.
+        unsafe { self.slots.get_unchecked(index) }
+    }
+}
+
+impl<'a, T> MpscConsumer<'a, T> {
+    /// Takes the oldest element out. Wait-free.
+    #[inline]
+    pub fn try_pop(&mut self) -> Option<T> {
+        // SAFETY: this is the only consumer.
+        unsafe { self.view.try_pop() }
+    }
+
+    /// Hands up to `max` elements to `each`, the oldest first, and returns how
+    /// many. The slot of each is free before `each` sees it.
+    #[inline]
+    pub fn drain(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
+        let mut taken = 0;
+        while taken < max
+            && let Some(value) = self.try_pop()
+        {
+            taken += 1;
+            each(value);
+        }
+        taken
+    }
+
+    /// Whether a `try_pop` would find something now.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        let head = self.view.header.head().load(Ordering::Relaxed);
+        // Acquire: as in `try_pop`.
+        self.view.slot(head).sequence.load(Ordering::Acquire) == head.wrapping_add(1)
+    }
+
+    /// The ring, to push.
+    pub fn view(&self) -> MpscView<'a, T> {
+        self.view
+    }
+}
+
+impl<T, const N: usize> Mpsc<T, N> {
+    const N_IS_VALID: () = assert!(super::is_slot_count(N), "N is a power of two from 2 to 2^31");
+
+    /// An empty ring.
+    #[cfg(not(tsumugi_loom))]
+    pub const fn new() -> Self {
+        let () = Self::N_IS_VALID;
+        let mut slots = [const { Slot::new(0) }; N];
+        let mut index = 1;
+        while index < N {
+            slots[index].sequence = AtomicU64::new(index as u64);
+            index += 1;
+        }
+        Self { header: Header::new(), slots }
+    }
+
+    /// An empty ring.
+    #[cfg(tsumugi_loom)]
+    pub fn new() -> Self {
+        let () = Self::N_IS_VALID;
+        Self { header: Header::new(), slots: core::array::from_fn(Slot::new) }
+    }
+
+    /// The ring as a view: pushes, and with its unsafe calls pops.
+    #[inline(always)]
+    pub const fn view(&self) -> MpscView<'_, T> {
+        MpscView { header: &self.header, slots: &self.slots }
+    }
+
+    /// The two ends.
+    pub fn split(&mut self) -> (MpscView<'_, T>, MpscConsumer<'_, T>) {
+        let view = self.view();
+        (view, MpscConsumer { view })
+    }
+
+    /// Puts `value` in, or gives it back when the ring is full. Lock-free.
+    ///
+    /// # Errors
+    ///
+    /// The value.
+    #[inline]
+    pub fn try_push(&self, value: T) -> Result<(), T> {
+        self.view().try_push(value)
+    }
+}
+
+impl<T, const N: usize> Default for Mpsc<T, N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, const N: usize> Drop for Mpsc<T, N> {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the ring any more.
+        while unsafe { self.view().try_pop() }.is_some() {}
+    }
+}
+
+impl<T> Clone for MpscView<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for MpscView<'_, T> {}
+
+// SAFETY: a slot's value is touched only by whom its sequence names, so an
+// element moves from one thread to another and is never shared.
+unsafe impl<T: Send> Send for MpscView<'_, T> {}
+// SAFETY: the same.
+unsafe impl<T: Send> Sync for MpscView<'_, T> {}
+// SAFETY: the same.
+unsafe impl<T: Send, const N: usize> Sync for Mpsc<T, N> {}
+
+impl<T> fmt::Debug for MpscView<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mpsc({} of {})", self.len(), self.slots.len())
+    }
+}
+
+impl<T> fmt::Debug for MpscConsumer<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view.fmt(f)
+    }
+}
+
+impl<T, const N: usize> fmt::Debug for Mpsc<T, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view().fmt(f)
+    }
+}
+
+impl<T> Slot<T> {
+    #[cfg(not(tsumugi_loom))]
+    const fn new(index: usize) -> Self {
+        Self {
+            sequence: AtomicU64::new(index as u64),
+            value: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    #[cfg(tsumugi_loom)]
+    fn new(index: usize) -> Self {
+        Self {
+            sequence: AtomicU64::new(index as u64),
+            value: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+}
+
+/// Release, but for a test.
+#[inline(always)]
+fn order(defect: &'static str) -> Ordering {
+    if mutant(defect) { Ordering::Relaxed } else { Ordering::Release }
+}
+
+/// An operation and its slot's sequence share one cache line.
+const _: () = assert!(cfg!(tsumugi_loom) || size_of::<Slot<[u64; 7]>>() == 64);

@@ -1,0 +1,324 @@
+//! One producer, one consumer: each side writes its own index and keeps a copy
+//! of the other's, which it refreshes only when the copy says full or empty.
+//!
+//! ```text
+//!        head                tail
+//!          ▼                   ▼
+//!   ─ ─ ─ ─┬───┬───┬───┬───┬───┬─ ─ ─ ─
+//!          │ a │ b │ c │ d │ e │            valid: head .. tail
+//!   ─ ─ ─ ─┴───┴───┴───┴───┴───┴─ ─ ─ ─     full:  tail - head == N
+//!      consumer's           producer's
+//! ```
+//!
+//! Progress: everything is wait-free.
+
+use super::{Header, RingError};
+use crate::sync::{Ordering, UnsafeCell, mutant};
+use core::fmt;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+/// A ring of `N` slots: a power of two, at least 2.
+///
+/// ```compile_fail
+/// tsumugi_core::ring::Spsc::<u64, 3>::new(); // refused at compile time
+/// ```
+#[repr(C)]
+pub struct Spsc<T, const N: usize> {
+    header: Header,
+    slots: [Slot<T>; N],
+}
+
+/// A ring in memory that somebody else holds.
+pub struct SpscView<'a, T> {
+    header: &'a Header,
+    slots: &'a [Slot<T>],
+}
+
+/// The right to push.
+pub struct SpscProducer<'a, T> {
+    view: SpscView<'a, T>,
+    tail: u64,
+    head_seen: u64,
+}
+
+/// The right to pop.
+pub struct SpscConsumer<'a, T> {
+    view: SpscView<'a, T>,
+    head: u64,
+    tail_seen: u64,
+}
+
+#[repr(transparent)]
+struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
+
+impl<'a, T> SpscView<'a, T> {
+    /// What given memory is aligned to.
+    pub const ALIGN: usize = super::align::<Slot<T>>();
+
+    /// Bytes that a ring of `slots` slots needs.
+    pub const fn memory_size(slots: usize) -> usize {
+        super::memory_size::<Slot<T>>(slots)
+    }
+
+    /// Makes an empty ring in `memory`.
+    ///
+    /// # Errors
+    ///
+    /// [`RingError`], which names the value.
+    ///
+    /// # Safety
+    ///
+    /// `memory` points to [`memory_size(slots)`](Self::memory_size) bytes that
+    /// nobody else uses before this returns, and only as this ring for `'a`.
+    /// Where other processes map it, `T` is a type that means the same to
+    /// them.
+    pub unsafe fn init(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
+        // SAFETY: the caller's.
+        let (header, slots) = unsafe { super::init(memory, slots, |_| Slot::new())? };
+        Ok(Self { header, slots })
+    }
+
+    /// The ring that somebody has made in `memory`.
+    ///
+    /// # Errors
+    ///
+    /// [`RingError`]; memory that is still zero has no ring.
+    ///
+    /// # Safety
+    ///
+    /// `memory` points to as many bytes as in [`init`](Self::init), for `'a`
+    /// used for nothing but a ring of `T`, and zero before it was made.
+    pub unsafe fn attach(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
+        // SAFETY: the caller's.
+        let (header, slots) = unsafe { super::attach(memory, slots)? };
+        Ok(Self { header, slots })
+    }
+
+    /// The right to push.
+    ///
+    /// # Safety
+    ///
+    /// No other producer of this ring lives; one that lived did so before, in
+    /// an order that a lock or the like has made.
+    pub unsafe fn producer(&self) -> SpscProducer<'a, T> {
+        SpscProducer {
+            // Relaxed: written by producers alone.
+            tail: self.header.tail.load(Ordering::Relaxed),
+            // Acquire: as in `try_push`.
+            head_seen: self.header.head().load(Ordering::Acquire),
+            view: *self,
+        }
+    }
+
+    /// The right to pop.
+    ///
+    /// # Safety
+    ///
+    /// As [`producer`](Self::producer), for the consumer.
+    pub unsafe fn consumer(&self) -> SpscConsumer<'a, T> {
+        SpscConsumer {
+            // Relaxed: written by consumers alone.
+            head: self.header.head().load(Ordering::Relaxed),
+            // Acquire: as in `try_pop`.
+            tail_seen: self.header.tail.load(Ordering::Acquire),
+            view: *self,
+        }
+    }
+
+    /// How many slots there are.
+    pub const fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// How many elements there are; a hint.
+    pub fn len(&self) -> usize {
+        self.header.len(self.slots.len())
+    }
+
+    /// Whether there seems to be nothing in it; a hint.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline(always)]
+    fn slot(&self, position: u64) -> &'a Slot<T> {
+        debug_assert!(self.slots.len().is_power_of_two());
+        let index = position as usize & (self.slots.len() - 1);
+        // SAFETY: every constructor makes the length a power of two, so the
+        // masked position is below it.
+        unsafe { self.slots.get_unchecked(index) }
+    }
+}
+
+impl<'a, T> SpscProducer<'a, T> {
+    /// Puts `value` in, or gives it back when the ring is full. Wait-free.
+    ///
+    /// # Errors
+    ///
+    /// The value.
+    #[inline]
+    pub fn try_push(&mut self, value: T) -> Result<(), T> {
+        let slots = self.view.slots.len() as u64;
+        if self.tail.wrapping_sub(self.head_seen) >= slots {
+            // Acquire: pairs with the consumer's Release: it has read what
+            // lay in the slots before head.
+            self.head_seen = self.view.header.head().load(Ordering::Acquire);
+            if self.tail.wrapping_sub(self.head_seen) >= slots {
+                return Err(value);
+            }
+        }
+        // SAFETY: beyond tail and not full: the slot is the producer's.
+        self.view.slot(self.tail).0.with_mut(|cell| unsafe { (*cell).write(value) });
+        self.tail = self.tail.wrapping_add(1);
+        // Release: pairs with the Acquire in `try_pop`.
+        self.view.header.tail.store(self.tail, order("spsc_publish_relaxed"));
+        Ok(())
+    }
+
+    /// The ring, for its hints.
+    pub fn view(&self) -> SpscView<'a, T> {
+        self.view
+    }
+}
+
+impl<'a, T> SpscConsumer<'a, T> {
+    /// Takes the oldest element out. Wait-free.
+    #[inline]
+    pub fn try_pop(&mut self) -> Option<T> {
+        if self.head == self.tail_seen {
+            // Acquire: pairs with the producer's Release.
+            self.tail_seen = self.view.header.tail.load(Ordering::Acquire);
+            if self.head == self.tail_seen {
+                return None;
+            }
+        }
+        // SAFETY: before tail, so published; the consumer's until head passes.
+        let value = self.view.slot(self.head).0.with(|cell| unsafe { (*cell).assume_init_read() });
+        self.head = self.head.wrapping_add(1);
+        // Release: pairs with the Acquire in `try_push`.
+        self.view.header.head().store(self.head, order("spsc_recycle_relaxed"));
+        Some(value)
+    }
+
+    /// Hands up to `max` elements to `each`, the oldest first, and returns how
+    /// many. The slot of each is free before `each` sees it.
+    #[inline]
+    pub fn drain(&mut self, max: usize, mut each: impl FnMut(T)) -> usize {
+        let mut taken = 0;
+        while taken < max
+            && let Some(value) = self.try_pop()
+        {
+            taken += 1;
+            each(value);
+        }
+        taken
+    }
+
+    /// The ring, for its hints.
+    pub fn view(&self) -> SpscView<'a, T> {
+        self.view
+    }
+}
+
+impl<T, const N: usize> Spsc<T, N> {
+    const N_IS_VALID: () = assert!(super::is_slot_count(N), "N is a power of two from 2 to 2^31");
+
+    /// An empty ring.
+    #[cfg(not(tsumugi_loom))]
+    pub const fn new() -> Self {
+        let () = Self::N_IS_VALID;
+        Self { header: Header::new(), slots: [const { Slot::new() }; N] }
+    }
+
+    /// An empty ring.
+    #[cfg(tsumugi_loom)]
+    pub fn new() -> Self {
+        let () = Self::N_IS_VALID;
+        Self { header: Header::new(), slots: core::array::from_fn(|_| Slot::new()) }
+    }
+
+    /// The ring as a view.
+    #[inline(always)]
+    pub const fn view(&self) -> SpscView<'_, T> {
+        SpscView { header: &self.header, slots: &self.slots }
+    }
+
+    /// The two ends.
+    pub fn split(&mut self) -> (SpscProducer<'_, T>, SpscConsumer<'_, T>) {
+        let view = self.view();
+        // SAFETY: the ring is borrowed mutably: nobody else has an end of it.
+        unsafe { (view.producer(), view.consumer()) }
+    }
+}
+
+impl<T, const N: usize> Default for Spsc<T, N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, const N: usize> Drop for Spsc<T, N> {
+    fn drop(&mut self) {
+        let (_, mut consumer) = self.split();
+        while consumer.try_pop().is_some() {}
+    }
+}
+
+impl<T> Clone for SpscView<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for SpscView<'_, T> {}
+
+// SAFETY: a slot is touched by one end at a time, as the indices say, so an
+// element moves from one thread to another and is never shared.
+unsafe impl<T: Send> Send for SpscView<'_, T> {}
+// SAFETY: the same.
+unsafe impl<T: Send> Sync for SpscView<'_, T> {}
+// SAFETY: the same.
+unsafe impl<T: Send, const N: usize> Sync for Spsc<T, N> {}
+
+impl<T> fmt::Debug for SpscView<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Spsc({} of {})", self.len(), self.slots.len())
+    }
+}
+
+impl<T> fmt::Debug for SpscProducer<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view.fmt(f)
+    }
+}
+
+impl<T> fmt::Debug for SpscConsumer<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view.fmt(f)
+    }
+}
+
+impl<T, const N: usize> fmt::Debug for Spsc<T, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.view().fmt(f)
+    }
+}
+
+impl<T> Slot<T> {
+    #[cfg(not(tsumugi_loom))]
+    const fn new() -> Self {
+        Self(UnsafeCell::new(MaybeUninit::uninit()))
+    }
+
+    #[cfg(tsumugi_loom)]
+    fn new() -> Self {
+        Self(UnsafeCell::new(MaybeUninit::uninit()))
+    }
+}
+
+/// Release, but for a test.
+#[inline(always)]
+fn order(defect: &'static str) -> Ordering {
+    if mutant(defect) { Ordering::Relaxed } else { Ordering::Release }
+}

@@ -1,0 +1,119 @@
+extern crate std;
+
+use super::*;
+use std::collections::HashSet;
+use std::vec::Vec;
+
+#[test]
+fn each_tag_is_given_out_once() {
+    let table = TagTable::<3>::new();
+    let tags = table.pool();
+    let taken: Vec<Tag> = core::iter::from_fn(|| tags.try_take(1)).collect();
+    assert_eq!(taken.len(), tags.len());
+    assert_eq!(taken.iter().map(|tag| tag.index()).collect::<HashSet<_>>().len(), 192);
+    assert_eq!((tags.available(), tags.try_take(0)), (0, None));
+    // In any order.
+    for tag in taken.iter().step_by(2).chain(taken.iter().skip(1).step_by(2)) {
+        assert!(tags.release(*tag), "{tag:?}");
+    }
+    assert_eq!(tags.available(), 192);
+}
+
+#[test]
+fn a_hint_names_a_shard_and_the_others_help_out() {
+    let table = TagTable::<2>::new();
+    let tags = table.pool();
+    let home = |tag: Tag| tag.index() / TagPool::PER_SHARD;
+    assert_eq!(home(tags.try_take(1).unwrap()), 1);
+    assert_eq!(home(tags.try_take(6).unwrap()), 0, "a hint beyond the shards goes round");
+    let all: Vec<Tag> = core::iter::from_fn(|| tags.try_take(1)).collect();
+    assert_eq!(all.len(), 126);
+    assert!(tags.release(all[0]));
+    assert_eq!(home(all[0]), 1);
+    assert_eq!(tags.try_take(0).map(Tag::index), Some(all[0].index()), "from shard 1");
+}
+
+#[test]
+fn an_old_life_is_refused() {
+    let table = TagTable::<1>::new();
+    let tags = table.pool();
+    let old = tags.try_take(0).unwrap();
+    assert!(tags.release(old));
+    assert!(!tags.is_current(old) && !tags.release(old));
+    let new = tags.try_take(0).unwrap();
+    assert_eq!(new.index(), old.index());
+    assert!(!tags.is_current(old) && !tags.release(old));
+    assert!(tags.is_current(new) && tags.release(new));
+}
+
+#[test]
+fn a_forged_tag_is_refused() {
+    let table = TagTable::<1>::new();
+    let tags = table.pool();
+    for bits in [0, 1, 63, 64, 1 << 24, 0xff_ffff, 5 << 24 | 3, u64::MAX] {
+        let tag = Tag::from_bits(bits);
+        assert!(!tags.is_current(tag) && !tags.release(tag), "{tag:?}");
+    }
+    assert_eq!(tags.available(), 64);
+}
+
+#[test]
+fn generations_wrap() {
+    let table = TagTable::<1>::new();
+    let tags = table.pool();
+    table.shards[0].generations[0].store(GENERATION_MASK - 1, Ordering::Relaxed);
+    let last = tags.try_take(0).unwrap();
+    assert_eq!((last.index(), last.generation()), (0, GENERATION_MASK));
+    assert!(tags.release(last));
+    let first = tags.try_take(0).unwrap();
+    assert_eq!((first.index(), first.generation()), (0, 1));
+}
+
+#[repr(C, align(128))]
+struct Block([u8; 2048]);
+
+#[test]
+fn a_pool_in_given_memory_has_as_many_tags_as_asked() {
+    for count in [1, 63, 64, 65, 128] {
+        let mut block = Block([0xa5; 2048]);
+        assert!(TagPool::memory_size(count) <= 2048, "{count}");
+        let memory = NonNull::from(&mut block).cast();
+        // SAFETY: the block is large and aligned enough and lives longer.
+        let tags = unsafe { TagPool::init(memory, count) }.unwrap();
+        assert_eq!(core::iter::from_fn(|| tags.try_take(0)).count(), count);
+    }
+}
+
+#[test]
+fn a_pool_that_cannot_be_names_the_value() {
+    let mut block = Block([0; 2048]);
+    let memory = NonNull::from(&mut block).cast::<u8>();
+    for tags in [0, Tag::INDEX_MAX + 1] {
+        // SAFETY: refused before the memory is touched.
+        let error = unsafe { TagPool::init(memory, tags) }.unwrap_err();
+        assert_eq!(error, TagPoolError::Count { tags });
+    }
+    // SAFETY: as above.
+    let off = unsafe { TagPool::init(memory.add(8), 1) }.unwrap_err();
+    assert_eq!(off, TagPoolError::Unaligned { address: memory.as_ptr() as usize + 8 });
+}
+
+#[test]
+fn threads_never_hold_the_same_tag() {
+    let table = TagTable::<1>::new();
+    let held: [AtomicU64; 64] = core::array::from_fn(|_| AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for worker in 0..3 {
+            let (tags, held) = (table.pool(), &held);
+            scope.spawn(move || {
+                for _ in 0..2_000 {
+                    let Some(tag) = tags.try_take(worker) else { continue };
+                    assert_eq!(held[tag.index()].swap(1, Ordering::Relaxed), 0, "{tag:?}");
+                    held[tag.index()].store(0, Ordering::Relaxed);
+                    assert!(tags.release(tag));
+                }
+            });
+        }
+    });
+    assert_eq!(table.pool().available(), 64);
+}

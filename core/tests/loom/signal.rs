@@ -1,0 +1,107 @@
+//! Signals: whoever waits for a word learns that it has changed.
+
+use crate::{Threads, check};
+use loom::thread;
+use std::sync::Arc;
+use tsumugi_core::mem::{AddrError, Rank};
+use tsumugi_core::signal::{Lot, Until, Waiters};
+use tsumugi_core::sync::{AtomicU64, Ordering};
+
+struct Shared {
+    lot: Lot,
+    waiters: Waiters,
+    word: AtomicU64,
+    /// Written before the word, by plain stores as far as order goes.
+    payload: AtomicU64,
+}
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            lot: Lot::new(),
+            waiters: Waiters::new(),
+            word: AtomicU64::new(0),
+            payload: AtomicU64::new(0),
+        })
+    }
+
+    fn at(&self) -> u64 {
+        &raw const self.word as u64
+    }
+
+    /// What a notifying put and the worker that it rings do.
+    fn signal(&self, value: u64) {
+        self.word.swap(value, Ordering::SeqCst);
+        if self.lot.announce(self.at()) {
+            self.waiters.drain(&self.lot);
+        }
+    }
+
+    fn wait(&self, until: Until) -> Result<u64, AddrError> {
+        self.waiters.wait(&self.lot, &self.word, until, &Threads)
+    }
+}
+
+#[test]
+fn a_waiter_is_woken_or_sees_the_word() {
+    let mutants = ["signal_no_second_look", "signal_announce_unordered", "signal_park_unordered"];
+    check(&mutants, || {
+        let shared = Shared::new();
+        let notifier = shared.clone();
+        let notifier = thread::spawn(move || {
+            notifier.payload.store(7, Ordering::Relaxed);
+            notifier.signal(1);
+        });
+        assert_eq!(shared.wait(Until::Equal(1)), Ok(1));
+        assert_eq!(shared.payload.load(Ordering::Relaxed), 7, "written before the word");
+        notifier.join().unwrap();
+    });
+}
+
+#[test]
+fn a_waiter_that_is_put_back_is_woken_later() {
+    check(&["signal_no_second_look"], || {
+        let shared = Shared::new();
+        let notifier = shared.clone();
+        let notifier = thread::spawn(move || {
+            notifier.signal(1);
+            notifier.signal(2);
+        });
+        assert_eq!(shared.wait(Until::AtLeast(2)), Ok(2));
+        notifier.join().unwrap();
+    });
+}
+
+#[test]
+fn a_drain_by_another_worker_loses_nobody() {
+    check(&["signal_no_second_look"], || {
+        let shared = Shared::new();
+        let (notifier, worker) = (shared.clone(), shared.clone());
+        // The notifier only announces; a worker of the owner drains, at any
+        // time, and the notifier's own bell comes last.
+        let notifier = thread::spawn(move || {
+            notifier.word.swap(1, Ordering::SeqCst);
+            if notifier.lot.announce(notifier.at()) {
+                notifier.waiters.drain(&notifier.lot);
+            }
+        });
+        let worker = thread::spawn(move || worker.waiters.drain(&worker.lot));
+        assert_eq!(shared.wait(Until::NotEqual(0)), Ok(1));
+        notifier.join().unwrap();
+        worker.join().unwrap();
+    });
+}
+
+#[test]
+fn a_death_ends_the_wait() {
+    check(&["signal_no_second_look"], || {
+        let shared = Shared::new();
+        let witness = shared.clone();
+        let witness = thread::spawn(move || {
+            witness.lot.break_off(Rank(3));
+            witness.waiters.drain(&witness.lot);
+        });
+        assert_eq!(shared.wait(Until::Equal(1)), Err(AddrError::PeerLost { rank: Rank(3) }));
+        witness.join().unwrap();
+    });
+}

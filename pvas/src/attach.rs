@@ -1,0 +1,259 @@
+//! Being a rank.
+//!
+//! A process that the launcher started finds descriptors of the memory files
+//! and the shape of the space in its environment; [`attach`] maps them and
+//! takes the rank. Without them the program is alone, or its ranks are
+//! threads: [`Member::threads`].
+
+use crate::config::{self, Config, ConfigError, Excerpt};
+use crate::direct::Direct;
+use crate::heap::Heap;
+use crate::partition::{COLLECTIVE_KEY, COLLECTIVE_WORDS, Control, STARTER_KEY, Shape, State};
+use crate::space::{Files, Space, SpaceError};
+use crate::sys;
+use std::fmt;
+use std::os::fd::RawFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use tsumugi_core::mem::{Access, Rank, Region};
+
+/// A rank of this process: its partition and its view of all others.
+#[derive(Clone, Debug)]
+pub struct Member {
+    space: Arc<Space>,
+    rank: Rank,
+}
+
+/// Why a process that was started as a rank cannot be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachError {
+    /// The launcher sets all of its variables, and this one is missing.
+    Missing {
+        /// Which.
+        name: &'static str,
+    },
+    /// A variable does not hold a number.
+    Number(ConfigError),
+    /// A variable does not hold what the launcher puts there.
+    Malformed {
+        /// Which.
+        name: &'static str,
+        /// What it holds, as far as it fits.
+        value: Excerpt,
+    },
+    /// The rank is not below the size, or there is not one file a rank.
+    Size {
+        /// This rank.
+        rank: u32,
+        /// Ranks of the job.
+        size: u32,
+        /// Descriptors that were handed over.
+        files: usize,
+    },
+    /// The process has not inherited a descriptor: something between the
+    /// launcher and the program closes them.
+    Descriptor {
+        /// Whose file it is.
+        rank: Rank,
+        /// Its number.
+        fd: RawFd,
+    },
+    /// The partitions could not be mapped, or are not this program's.
+    Space(SpaceError),
+    /// Some process is this rank already.
+    Taken {
+        /// The rank.
+        rank: Rank,
+        /// The process.
+        pid: u32,
+    },
+}
+
+/// The rank that this process was started as; `None` if the launcher did not
+/// start it. A process can be a rank once.
+pub fn attach() -> Option<Result<Member, AttachError>> {
+    let fds = std::env::var(config::FDS).ok()?;
+    Some(Member::from_env(&fds))
+}
+
+impl Member {
+    /// `size` ranks that are threads of this process; a job of one is a
+    /// program alone.
+    ///
+    /// # Errors
+    ///
+    /// [`SpaceError`].
+    pub fn threads(size: u32, config: &Config) -> Result<Vec<Self>, SpaceError> {
+        let space = Space::create(size, config)?;
+        let member = |rank| {
+            let member = Self { space: space.clone(), rank };
+            member.take().expect("a fresh partition is nobody's");
+            member
+        };
+        Ok((0..size).map(Rank).map(member).collect())
+    }
+
+    fn from_env(fds: &str) -> Result<Self, AttachError> {
+        let rank = variable_number(config::RANK)?;
+        let size = variable_number(config::SIZE)?;
+        let text = variable(config::SHAPE)?;
+        let malformed = |name, value| AttachError::Malformed { name, value: Excerpt::new(value) };
+        let shape = Shape::from_text(&text).ok_or(malformed(config::SHAPE, &text))?;
+        let fds: Vec<RawFd> = fds
+            .split(',')
+            .map(|fd| fd.parse().map_err(|_| malformed(config::FDS, fds)))
+            .collect::<Result<_, _>>()?;
+        if rank >= size || fds.len() != size as usize {
+            return Err(AttachError::Size { rank, size, files: fds.len() });
+        }
+        let files = (0..)
+            .map(Rank)
+            .zip(fds)
+            .map(|(rank, fd)| sys::inherited(fd).map_err(|_| AttachError::Descriptor { rank, fd }))
+            .collect::<Result<_, _>>()?;
+        let space =
+            Space::adopt(&Files { shape, files }, Rank(rank)).map_err(AttachError::Space)?;
+        let member = Self { space, rank: Rank(rank) };
+        member.take()?;
+        Ok(member)
+    }
+
+    /// Takes the rank and registers what is reachable from the start.
+    fn take(&self) -> Result<(), AttachError> {
+        let rank = self.rank;
+        let taken = |pid| AttachError::Taken { rank, pid };
+        self.control().attach(std::process::id()).map_err(taken)?;
+        let Region { base, bytes, access, .. } = self.starter();
+        // SAFETY: both lie in the partition, hold plain bytes and atomics, and
+        // stay as long as the space does.
+        let (starter, words) = unsafe {
+            let words = NonNull::from(self.control().collective()).cast();
+            let words_bytes = COLLECTIVE_WORDS as u64 * 8;
+            let table = self.control().regions();
+            (table.register(base, bytes, access), table.register(words, words_bytes, access))
+        };
+        let keys = (starter.map(|region| region.key), words.map(|region| region.key));
+        assert_eq!(keys, (Ok(STARTER_KEY), Ok(COLLECTIVE_KEY)), "first in an empty table");
+        Ok(())
+    }
+
+    /// Which rank this is.
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// How many ranks there are.
+    pub fn size(&self) -> u32 {
+        self.space.size()
+    }
+
+    /// The partitions of all ranks.
+    pub fn space(&self) -> &Arc<Space> {
+        &self.space
+    }
+
+    /// The head of this rank's partition.
+    pub fn control(&self) -> &Control {
+        self.space.control(self.rank)
+    }
+
+    /// The head of `rank`'s partition.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such rank.
+    pub fn control_of(&self, rank: Rank) -> &Control {
+        self.space.control(rank)
+    }
+
+    /// This rank's heap.
+    pub fn heap(&self) -> &Heap {
+        self.space.heap(self.rank).expect("a member's heap is made with its space")
+    }
+
+    /// Memory that every rank reaches under [`STARTER_KEY`] as soon as its
+    /// owner has attached: all zeroes at first.
+    pub fn starter(&self) -> Region {
+        let shape = self.space.shape();
+        let base = self.place(shape.starter_offset());
+        let bytes = shape.starter_bytes as u64;
+        Region { key: STARTER_KEY, base, bytes, access: Access::ReadWrite }
+    }
+
+    /// The area for stacks, where it starts and how long it is. It is not
+    /// there in forked children.
+    pub fn stacks(&self) -> (NonNull<u8>, usize) {
+        let shape = self.space.shape();
+        (self.place(shape.stacks_offset()), shape.stack_bytes)
+    }
+
+    /// This rank's way to the memory of all ranks.
+    pub fn direct(&self) -> Direct {
+        Direct::new(self.space.clone(), self.rank)
+    }
+
+    /// Says that this rank is done: its end is no failure from here on.
+    pub fn finish(&self) {
+        self.control().set_state(State::Finished);
+    }
+
+    fn place(&self, offset: usize) -> NonNull<u8> {
+        let at = self.space.shape().start(self.rank) + offset;
+        NonNull::new(at as *mut u8).expect("a base above zero")
+    }
+}
+
+fn variable(name: &'static str) -> Result<String, AttachError> {
+    std::env::var(name).map_err(|_| AttachError::Missing { name })
+}
+
+fn variable_number(name: &'static str) -> Result<u32, AttachError> {
+    let text = variable(name)?;
+    let number = config::parse_number(name, &text).map_err(AttachError::Number)?;
+    let value = Excerpt::new(&text);
+    number.try_into().map_err(|_| AttachError::Malformed { name, value })
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { name } => write!(f, "{} is set and {name} is not", config::FDS),
+            Self::Number(error) => error.fmt(f),
+            Self::Malformed { name, value } => {
+                write!(f, "{name}={value:?} is not what the launcher sets")
+            }
+            Self::Size { rank, size, files } => {
+                write!(f, "rank {rank} of {size} with {files} memory files")
+            }
+            Self::Descriptor { rank, fd } => write!(
+                f,
+                "descriptor {fd}, the memory of {rank}, is not open here: this process was not \
+                 started by the launcher itself, or was a rank before"
+            ),
+            Self::Space(error) => error.fmt(f),
+            Self::Taken { rank, pid } => write!(f, "process {pid} is {rank} already"),
+        }
+    }
+}
+
+impl std::error::Error for AttachError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_one_process_share_a_space() {
+        let config = Config { heap_bytes: 64 << 20, stack_bytes: 16 << 20, ..Config::default() };
+        let members = Member::threads(3, &config).unwrap();
+        for (rank, member) in (0..).zip(&members) {
+            assert_eq!((member.rank(), member.size()), (Rank(rank), 3));
+            assert_eq!(member.control().state(), State::Running);
+            assert_eq!(member.control().regions().len(), 2);
+        }
+        members[2].finish();
+        assert_eq!(members[0].control_of(Rank(2)).state(), State::Finished);
+        let (stacks, bytes) = members[1].stacks();
+        assert!(members[1].space().contains(Rank(1), stacks, bytes as u64));
+    }
+}

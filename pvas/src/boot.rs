@@ -1,0 +1,139 @@
+//! Finding each other through the partitions: cards in the heads, and a
+//! barrier on two words in rank 0's.
+
+use crate::attach::Member;
+use crate::futex::SharedFutex;
+use crate::partition::{BOOT_GONE, State};
+use std::time::Duration;
+use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::mem::Rank;
+use tsumugi_core::sync::Ordering;
+use tsumugi_core::wait::Futex;
+
+impl Bootstrap for Member {
+    fn rank(&self) -> Rank {
+        Member::rank(self)
+    }
+
+    fn size(&self) -> u32 {
+        Member::size(self)
+    }
+
+    fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
+        if card.len() > CARD_BYTES_MAX {
+            return Err(BootError::CardTooLong { bytes: card.len() });
+        }
+        self.control().set_card(card);
+        Ok(())
+    }
+
+    fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
+        let size = Member::size(self);
+        if rank.0 >= size {
+            return Err(BootError::NoSuchRank { rank, size });
+        }
+        let found = self.control_of(rank).card().ok_or(BootError::NoCard { rank })?;
+        card[..found.len()].copy_from_slice(&found);
+        Ok(found.len())
+    }
+
+    fn barrier(&mut self) -> Result<(), BootError> {
+        let (arrived, phase) = self.control_of(Rank(0)).boot_words();
+        let entered = phase.load(Ordering::Acquire);
+        if entered & BOOT_GONE != 0 {
+            return Err(self.gone());
+        }
+        // AcqRel: what each rank wrote before is visible to the last one.
+        if arrived.fetch_add(1, Ordering::AcqRel) + 1 == Member::size(self) {
+            arrived.store(0, Ordering::Relaxed);
+            // Release: pairs with the Acquire below, and hands on what all wrote.
+            phase.fetch_add(BOOT_STEP, Ordering::AcqRel);
+            SharedFutex.wake(phase, u32::MAX);
+            return Ok(());
+        }
+        loop {
+            // Acquire: pairs with the Release of the last one.
+            let now = phase.load(Ordering::Acquire);
+            if now / BOOT_STEP != entered / BOOT_STEP {
+                return Ok(());
+            }
+            if now & BOOT_GONE != 0 {
+                return Err(self.gone());
+            }
+            SharedFutex.wait(phase, now, Some(LOOK_AGAIN));
+        }
+    }
+}
+
+impl Member {
+    /// Somebody is gone: who.
+    #[cold]
+    fn gone(&self) -> BootError {
+        let ended = |state| matches!(state, State::Finished | State::Failed);
+        (0..Member::size(self))
+            .map(Rank)
+            .find(|rank| ended(self.control_of(*rank).state()))
+            .map_or(BootError::Disconnected, |rank| BootError::PeerLost { rank })
+    }
+}
+
+/// One phase of the barrier; the bit below says that a rank is gone.
+const BOOT_STEP: u32 = 2 * BOOT_GONE;
+/// A wake-up that somebody who died owed us is missed for no longer.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::partition::declare_lost;
+
+    fn members(size: u32) -> Vec<Member> {
+        let config = Config { heap_bytes: 64 << 20, stack_bytes: 16 << 20, ..Config::default() };
+        Member::threads(size, &config).unwrap()
+    }
+
+    #[test]
+    fn everybody_reads_everybodys_card_after_the_barrier() {
+        std::thread::scope(|scope| {
+            for mut member in members(4) {
+                scope.spawn(move || {
+                    let mut card = [0; CARD_BYTES_MAX];
+                    for round in 0..20u32 {
+                        let text = format!("{} in round {round}", Member::rank(&member));
+                        member.publish(text.as_bytes()).unwrap();
+                        member.barrier().unwrap();
+                        for rank in (0..4).map(Rank) {
+                            let len = member.card(rank, &mut card).unwrap();
+                            let wanted = format!("{rank} in round {round}");
+                            assert_eq!(std::str::from_utf8(&card[..len]), Ok(&*wanted));
+                        }
+                        member.barrier().unwrap();
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn bad_cards_and_ranks_are_refused() {
+        let mut member = members(1).remove(0);
+        let long = [0; CARD_BYTES_MAX + 1];
+        assert_eq!(member.publish(&long), Err(BootError::CardTooLong { bytes: 1025 }));
+        let mut card = [0; CARD_BYTES_MAX];
+        assert_eq!(member.card(Rank(0), &mut card), Err(BootError::NoCard { rank: Rank(0) }));
+        let missing = BootError::NoSuchRank { rank: Rank(1), size: 1 };
+        assert_eq!(member.card(Rank(1), &mut card), Err(missing));
+    }
+
+    #[test]
+    fn a_death_ends_the_wait() {
+        let mut members = members(3);
+        let observer = members[1].clone();
+        let mut waiting = members.remove(0);
+        let waiter = std::thread::spawn(move || waiting.barrier());
+        declare_lost(Rank(2), observer.space().controls());
+        assert_eq!(waiter.join().unwrap(), Err(BootError::PeerLost { rank: Rank(2) }));
+        assert_eq!(members[0].barrier(), Err(BootError::PeerLost { rank: Rank(2) }));
+    }
+}

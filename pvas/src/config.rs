@@ -1,0 +1,254 @@
+//! Every number of this crate that somebody may want to change, and every
+//! environment variable that it reads or sets.
+//!
+//! What the user sets:
+//!
+//! | variable | meaning | default |
+//! |---|---|---|
+//! | `TSUMUGI_PVAS_BASE` | where rank 0's partition starts | `0x200000000000` |
+//! | `TSUMUGI_STARTER_BYTES` | memory that peers reach from the start | 64 KiB |
+//! | `TSUMUGI_HEAP_BYTES` | heap of a rank (virtual) | 16 GiB |
+//! | `TSUMUGI_STACK_BYTES` | stacks of a rank (virtual) | 32 GiB |
+//!
+//! What the launcher tells its ranks: `TSUMUGI_RANK`, `TSUMUGI_SIZE`,
+//! `TSUMUGI_PVAS_FDS` (`5,6,7`: one memory file a rank), `TSUMUGI_PVAS_SHAPE`
+//! (`base,shift,starter,heap,stacks` in hex) and `TSUMUGI_JOB` (the mark by
+//! which the launcher finds what is left at the end).
+
+use std::fmt;
+
+/// What a rank's partition shall be. Sizes are virtual: a page costs memory
+/// from its first touch on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where rank 0's partition starts; a multiple of 2 MiB. `None`: the
+    /// default place, or where there is room if no peer has to agree.
+    pub base: Option<usize>,
+    /// Memory that every rank can reach as soon as all have started.
+    pub starter_bytes: usize,
+    /// For registered memory and tables.
+    pub heap_bytes: usize,
+    /// For the stacks of ULTs.
+    pub stack_bytes: usize,
+}
+
+/// Why a variable of the environment was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+    /// Not a number (decimal, or hexadecimal after `0x`).
+    NotANumber {
+        /// The variable.
+        name: &'static str,
+        /// What it holds, as far as it fits.
+        value: Excerpt,
+    },
+    /// A number, but not one that will do.
+    OutOfBounds {
+        /// The variable.
+        name: &'static str,
+        /// What it holds.
+        value: usize,
+        /// The least that will do.
+        min: usize,
+        /// The most that will do.
+        max: usize,
+    },
+    /// Not a multiple of what it must be a multiple of.
+    Unaligned {
+        /// The variable.
+        name: &'static str,
+        /// What it holds.
+        value: usize,
+        /// What it must be a multiple of.
+        align: usize,
+    },
+}
+
+/// The first bytes of a text, kept so that an error stays small and [`Copy`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Excerpt {
+    bytes: [u8; 31],
+    len: u8,
+}
+
+impl Config {
+    /// As the environment says, the defaults where it says nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`].
+    pub fn from_env() -> Result<Self, ConfigError> {
+        Self::from_lookup(|name| std::env::var(name).ok())
+    }
+
+    /// As `lookup` says, which answers for the environment.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`].
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let number = |name: &'static str, default: usize, min: usize, max: usize| match lookup(name)
+        {
+            None => Ok(default),
+            Some(text) => bounded(name, parse_number(name, &text)?, min, max),
+        };
+        let base = match lookup(BASE) {
+            None => None,
+            Some(text) => {
+                let value = bounded(BASE, parse_number(BASE, &text)?, 1 << 16, BASE_MAX)?;
+                if value % BASE_ALIGN != 0 {
+                    return Err(ConfigError::Unaligned { name: BASE, value, align: BASE_ALIGN });
+                }
+                Some(value)
+            }
+        };
+        Ok(Self {
+            base,
+            starter_bytes: number("TSUMUGI_STARTER_BYTES", STARTER_BYTES, 0, 1 << 36)?,
+            heap_bytes: number("TSUMUGI_HEAP_BYTES", HEAP_BYTES, HEAP_BYTES_MIN, 1 << 42)?,
+            stack_bytes: number("TSUMUGI_STACK_BYTES", STACK_BYTES, STACK_BYTES_MIN, 1 << 42)?,
+        })
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            base: None,
+            starter_bytes: STARTER_BYTES,
+            heap_bytes: HEAP_BYTES,
+            stack_bytes: STACK_BYTES,
+        }
+    }
+}
+
+impl Excerpt {
+    /// The start of `text`.
+    pub fn new(text: &str) -> Self {
+        let mut end = text.len().min(31);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut bytes = [0; 31];
+        bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
+        Self { bytes, len: end as u8 }
+    }
+
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len as usize]).unwrap_or("")
+    }
+}
+
+impl fmt::Debug for Excerpt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotANumber { name, value } => {
+                write!(f, "{name}={value:?} is not a number (decimal, or hexadecimal after 0x)")
+            }
+            Self::OutOfBounds { name, value, min, max } => {
+                write!(f, "{name}={value:#x} is not between {min:#x} and {max:#x}")
+            }
+            Self::Unaligned { name, value, align } => {
+                write!(f, "{name}={value:#x} is not a multiple of {align:#x}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// A number as the user writes it: decimal, or hexadecimal after `0x`.
+///
+/// # Errors
+///
+/// [`ConfigError::NotANumber`].
+pub fn parse_number(name: &'static str, text: &str) -> Result<usize, ConfigError> {
+    let plain: String = text.trim().chars().filter(|c| *c != '_').collect();
+    let number = match plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X")) {
+        Some(hex) => usize::from_str_radix(hex, 16),
+        None => plain.parse(),
+    };
+    number.map_err(|_| ConfigError::NotANumber { name, value: Excerpt::new(text) })
+}
+
+fn bounded(name: &'static str, value: usize, min: usize, max: usize) -> Result<usize, ConfigError> {
+    if (min..=max).contains(&value) {
+        Ok(value)
+    } else {
+        Err(ConfigError::OutOfBounds { name, value, min, max })
+    }
+}
+
+/// The user's variable for where the space starts.
+pub const BASE: &str = "TSUMUGI_PVAS_BASE";
+/// This rank's number.
+pub const RANK: &str = "TSUMUGI_RANK";
+/// Ranks of the job.
+pub const SIZE: &str = "TSUMUGI_SIZE";
+/// Descriptors of the memory files, in the order of the ranks.
+pub const FDS: &str = "TSUMUGI_PVAS_FDS";
+/// Where and how large the partitions are.
+pub const SHAPE: &str = "TSUMUGI_PVAS_SHAPE";
+/// The mark of a job's processes.
+pub const JOB: &str = "TSUMUGI_JOB";
+
+/// Free in every kind of Linux executable, with address randomisation and
+/// with AddressSanitizer; ThreadSanitizer needs `0x1000000000`.
+pub const BASE_DEFAULT: usize = 0x2000_0000_0000;
+/// Position-independent executables live above.
+pub const BASE_MAX: usize = 0x5000_0000_0000;
+/// Also what the start of a heap is aligned to: a huge page.
+pub const BASE_ALIGN: usize = 2 << 20;
+/// Default of [`Config::starter_bytes`].
+pub const STARTER_BYTES: usize = 64 << 10;
+/// Default of [`Config::heap_bytes`].
+pub const HEAP_BYTES: usize = 16 << 30;
+/// Default of [`Config::stack_bytes`].
+pub const STACK_BYTES: usize = 32 << 30;
+/// The allocator's arenas come in multiples of 32 MiB and lose a little to
+/// their own tables.
+pub const HEAP_BYTES_MIN: usize = 64 << 20;
+/// Room for a few hundred stacks.
+pub const STACK_BYTES_MIN: usize = 16 << 20;
+/// What an address space limit must leave for the program itself: this, or a
+/// quarter of the limit if that is more.
+pub const PROGRAM_BYTES: usize = 256 << 20;
+/// Ranks of one node.
+pub const RANKS_MAX: u32 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &'static str, value: &'static str) -> Result<Config, ConfigError> {
+        Config::from_lookup(|asked| (asked == name).then(|| value.to_owned()))
+    }
+
+    #[test]
+    fn an_empty_environment_is_the_default() {
+        assert_eq!(Config::from_lookup(|_| None), Ok(Config::default()));
+    }
+
+    #[test]
+    fn a_base_is_hexadecimal_or_decimal() {
+        assert_eq!(with(BASE, "0x1000_0000_0000").unwrap().base, Some(1 << 44));
+        assert_eq!(with(BASE, "17592186044416").unwrap().base, Some(1 << 44));
+    }
+
+    #[test]
+    fn a_bad_value_is_named() {
+        let message = |value| with(BASE, value).unwrap_err().to_string();
+        assert!(message("high up").contains("TSUMUGI_PVAS_BASE=\"high up\""));
+        assert!(message("0x1001").contains("0x1001"));
+        assert!(message("0x100001000").contains("multiple of 0x200000"));
+        let heap = with("TSUMUGI_HEAP_BYTES", "4096").unwrap_err().to_string();
+        assert!(heap.contains("TSUMUGI_HEAP_BYTES=0x1000"), "{heap}");
+    }
+}

@@ -1,0 +1,136 @@
+//! The load/store backend: a peer's registered memory is memory.
+//!
+//! `resolve` is the rank check, a shift and an addition to the head of the
+//! target's partition, and the check of its region table: no pointer table,
+//! no thread-local state, no call. That a rank is alive costs nothing more,
+//! since the keys of a dead rank have been struck out of its table.
+
+use crate::futex::SharedFutex;
+use crate::partition::Control;
+use crate::space::Space;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use tsumugi_core::backend::LoadStore;
+use tsumugi_core::mem::{
+    Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
+};
+
+/// One rank's way to the memory of all ranks of the node.
+#[derive(Clone)]
+pub struct Direct {
+    base: usize,
+    shift: u32,
+    size: u32,
+    rank: Rank,
+    space: Arc<Space>,
+}
+
+impl Direct {
+    /// The way of `rank`, which is of this process.
+    pub(crate) fn new(space: Arc<Space>, rank: Rank) -> Self {
+        let shape = space.shape();
+        Self { base: shape.base, shift: shape.shift, size: space.size(), rank, space }
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// Lets peers reach `bytes` bytes at `base` as far as `access` says.
+    /// Lock-free. What peers may reach lies in this rank's partition; what is
+    /// [`Access::Local`] may lie anywhere.
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError`].
+    ///
+    /// # Safety
+    ///
+    /// The contract of [`RegionTable::register`](tsumugi_core::mem::RegionTable::register).
+    pub unsafe fn register(
+        &self,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
+        if access != Access::Local && !self.space.contains(self.rank, base, bytes) {
+            let base = base.as_ptr() as usize;
+            return Err(RegisterError::OutOfReach { base, bytes });
+        }
+        // SAFETY: the caller's.
+        unsafe { self.control(self.rank).regions().register(base, bytes, access) }
+    }
+
+    /// Ends a registration; false if it had ended before. Lock-free.
+    pub fn unregister(&self, key: RegionKey) -> bool {
+        self.control(self.rank).regions().unregister(key)
+    }
+
+    /// The caller has checked that `rank < self.size`.
+    #[inline(always)]
+    fn control(&self, rank: Rank) -> &Control {
+        debug_assert!(rank.0 < self.size);
+        let at = self.base + ((rank.0 as usize) << self.shift);
+        // SAFETY: the head of a partition that `space` keeps mapped.
+        unsafe { &*(at as *const Control) }
+    }
+}
+
+// SAFETY: a region table holds ranges of its own rank's partition, where
+// `register` has put them, and `space` keeps all partitions mapped. Local
+// registrations are only resolved by their own rank.
+unsafe impl LoadStore for Direct {
+    #[inline(always)]
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    #[inline(always)]
+    fn resolve(&self, addr: RemoteAddr, bytes: u64, need: Need) -> Result<NonNull<u8>, AddrError> {
+        if addr.rank.0 >= self.size {
+            return Err(no_such_rank(addr.rank, self.size));
+        }
+        // What a peer registered for itself alone may lie where only it can go.
+        let need = match need {
+            Need::Local if addr.rank != self.rank => Need::Read,
+            need => need,
+        };
+        self.control(addr.rank).regions().resolve(addr, bytes, need)
+    }
+
+    #[inline(always)]
+    fn local(&self, addr: LocalAddr, bytes: u64) -> Result<NonNull<u8>, AddrError> {
+        let addr = RemoteAddr { offset: addr.offset, rank: self.rank, key: addr.key };
+        self.control(self.rank).regions().resolve(addr, bytes, Need::Local)
+    }
+
+    #[inline(always)]
+    fn notify(&self, addr: RemoteAddr, at: NonNull<u8>) {
+        if addr.rank.0 < self.size {
+            let target = self.control(addr.rank);
+            if target.lot().announce(at.as_ptr() as u64) {
+                ring(target);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Direct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Direct({} of {})", self.rank, self.size)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn no_such_rank(rank: Rank, size: u32) -> AddrError {
+    AddrError::NoSuchRank { rank, size }
+}
+
+#[cold]
+#[inline(never)]
+fn ring(target: &Control) {
+    target.bells().ring(&SharedFutex);
+}

@@ -1,0 +1,199 @@
+//! The allocator of a partition: mimalloc over memory that it is given.
+//!
+//! Each heap is one exclusive arena of mimalloc: what is allocated from it
+//! lies in the partition, and nothing else does. Any thread allocates and any
+//! thread of the same process releases; mimalloc keeps a free list for every
+//! pair of thread and heap, behind a call that the compiler cannot look into,
+//! so that a ULT which has moved to another thread meets the right one.
+//!
+//! An arena has just under 16 GiB. A larger heap has several, of which the
+//! second is made when the first is full; a block lies in one of them.
+//!
+//! The arenas are pinned: pages that were touched stay, and after them neither
+//! `allocate` nor `release` asks the kernel for anything.
+//!
+//! mimalloc never gives an arena up, so the memory of a heap must stay mapped
+//! until the process ends. [`Space`](crate::space::Space) sees to that.
+
+use libmimalloc_sys as mi;
+use std::alloc::Layout;
+use std::ffi::{c_long, c_void};
+use std::fmt;
+use std::ptr::{self, NonNull};
+use std::sync::{Once, OnceLock};
+use tsumugi_core::mem::Memory;
+
+/// The heap of one partition. `allocate` and `release` are lock-free but for
+/// the first allocation of a thread.
+pub struct Heap {
+    start: NonNull<u8>,
+    bytes: usize,
+    first: Arena,
+    further: Vec<OnceLock<Option<Arena>>>,
+}
+
+/// An exclusive arena and the heap that allocates from it.
+struct Arena(*mut mi::mi_heap_t);
+
+/// Why there is no heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeapError {
+    /// The allocator takes no more arenas in this process, or not this memory.
+    Refused {
+        /// Where the memory starts.
+        start: usize,
+        /// How long it is.
+        bytes: usize,
+    },
+}
+
+impl Heap {
+    /// A heap in `bytes` bytes at `start`: at least 32 MiB, aligned to 64 KiB.
+    ///
+    /// # Errors
+    ///
+    /// [`HeapError`].
+    ///
+    /// # Safety
+    ///
+    /// The memory is mapped, all zeroes, nobody else's, and stays so until
+    /// the process ends.
+    pub unsafe fn new(start: NonNull<u8>, bytes: usize) -> Result<Self, HeapError> {
+        // SAFETY: sizes in KiB, and nobody else sets them meanwhile.
+        OPTIONS.call_once(|| unsafe {
+            // The allocator's own tables need little: a small reserve keeps
+            // it under an address space limit.
+            mi::mi_option_set_default(OPTION_ARENA_RESERVE, 64 << 10);
+            // One object may be as large as an arena.
+            mi::mi_option_set(OPTION_ARENA_MAX_OBJECT_SIZE, 16 << 20);
+        });
+        // SAFETY: the caller's.
+        let first = unsafe { Arena::new(start, bytes.min(ARENA_BYTES_MAX)) };
+        let first = first.ok_or(HeapError::Refused { start: start.as_ptr() as usize, bytes })?;
+        let further = bytes.div_ceil(ARENA_BYTES_MAX).saturating_sub(1);
+        let further = (0..further).map(|_| OnceLock::new()).collect();
+        Ok(Self { start, bytes, first, further })
+    }
+
+    /// Where its memory starts.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// How much memory it has, its own tables included.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether `memory` lies in this heap.
+    pub fn contains(&self, memory: NonNull<u8>) -> bool {
+        (memory.as_ptr() as usize).wrapping_sub(self.start.as_ptr() as usize) < self.bytes
+    }
+}
+
+impl Heap {
+    #[cold]
+    fn allocate_further(&self, layout: (usize, usize)) -> Option<NonNull<u8>> {
+        self.further.iter().enumerate().find_map(|(index, arena)| {
+            let offset = (index + 1) * ARENA_BYTES_MAX;
+            let bytes = (self.bytes - offset).min(ARENA_BYTES_MAX);
+            // SAFETY: `offset` is below `bytes`, and the memory is as `new`
+            // was promised; no arena overlaps another.
+            let arena = arena.get_or_init(|| unsafe { Arena::new(self.start.add(offset), bytes) });
+            arena.as_ref()?.allocate(layout)
+        })
+    }
+}
+
+impl Arena {
+    /// # Safety
+    ///
+    /// As [`Heap::new`].
+    unsafe fn new(start: NonNull<u8>, bytes: usize) -> Option<Self> {
+        let mut arena: mi::mi_arena_id_t = ptr::null_mut();
+        let (committed, pinned, zero, exclusive, any_node) = (true, true, true, true, -1);
+        // SAFETY: the memory is as the caller promises, and the arena never
+        // has to be given back.
+        let managed = unsafe {
+            mi::mi_manage_os_memory_ex(
+                start.as_ptr().cast(),
+                bytes,
+                committed,
+                pinned,
+                zero,
+                any_node,
+                exclusive,
+                &mut arena,
+            )
+        };
+        // SAFETY: the arena was made just now.
+        let heap = if managed { unsafe { mi::mi_heap_new_in_arena(arena) } } else { return None };
+        (!heap.is_null()).then_some(Self(heap))
+    }
+
+    fn allocate(&self, (size, align): (usize, usize)) -> Option<NonNull<u8>> {
+        // SAFETY: the heap lives as long as the process.
+        NonNull::new(unsafe { mi::mi_heap_malloc_aligned(self.0, size, align) }.cast())
+    }
+}
+
+// SAFETY: mimalloc's heaps are open to every thread, and an exclusive arena
+// lends each block once. What it cannot align it refuses.
+unsafe impl Memory for Heap {
+    fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
+        if layout.align() > ALIGN_MAX {
+            return None;
+        }
+        let layout = (layout.size().max(1), layout.align());
+        self.first.allocate(layout).or_else(|| self.allocate_further(layout))
+    }
+
+    unsafe fn release(&self, memory: NonNull<u8>, _layout: Layout) {
+        debug_assert!(self.contains(memory), "{memory:p} is not of this heap");
+        // SAFETY: the caller's: it came from `allocate`.
+        unsafe { mi::mi_free(memory.as_ptr().cast::<c_void>()) };
+    }
+}
+
+// SAFETY: memory of the process; what it is used for, `Memory` says.
+unsafe impl Send for Heap {}
+// SAFETY: the same.
+unsafe impl Sync for Heap {}
+// SAFETY: the pointer is only passed to calls that any thread may make.
+unsafe impl Send for Arena {}
+// SAFETY: the same.
+unsafe impl Sync for Arena {}
+
+impl fmt::Debug for Heap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Heap({:#x} bytes at {:p})", self.bytes, self.start)
+    }
+}
+
+impl fmt::Display for HeapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { start, bytes } => {
+                write!(f, "the allocator refused {bytes:#x} bytes at {start:#x} as a heap")
+            }
+        }
+    }
+}
+
+impl std::error::Error for HeapError {}
+
+/// mimalloc's tables for an arena of 16 GiB would be larger than it allows.
+const ARENA_BYTES_MAX: usize = 15 << 30;
+/// Above it mimalloc would go to the system, which an exclusive arena forbids.
+const ALIGN_MAX: usize = 64 << 10;
+
+/// mimalloc's options are those of the process.
+static OPTIONS: Once = Once::new();
+
+// Places in mimalloc's list of options that its bindings have no names for.
+const OPTION_ARENA_RESERVE: mi::mi_option_t = 23;
+const OPTION_ARENA_MAX_OBJECT_SIZE: mi::mi_option_t = mi::_mi_option_last - 2;
+const _: () = assert!(mi::_mi_option_last == 47 && size_of::<c_long>() == 8);
+
+#[cfg(test)]
+mod tests;

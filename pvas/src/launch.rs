@@ -1,0 +1,302 @@
+//! Starting the ranks of a program on this node and watching over them.
+//!
+//! ```text
+//!  Launch ──start──► Job ──wait──► Outcome
+//!    │ memory files    │ pidfds: a rank has ended     the first failure:
+//!    │ fork, exec      │ signals: passed on           its exit code, or
+//!    ▼                 │ output: labelled             128 + its signal
+//!  ranks               │ once a second: all quiet?
+//! ```
+//!
+//! A rank that ends before it said that it is done takes the job with it:
+//!
+//! ```text
+//!  0 s     declared lost: peers' operations answer PeerLost, sleepers wake
+//!  0.3 s   SIGTERM to whoever is left
+//!  1 s     SIGKILL, also to what the ranks have started
+//! ```
+//!
+//! A program that never attaches may be launched too, and may exit as it
+//! likes. Nothing outlives a job: the memory files have no name, the ranks die
+//! with the thread that started them (so keep it until the job is over), and
+//! what ranks have started is found by a mark in its environment.
+
+mod child;
+mod label;
+mod signals;
+mod stall;
+mod sweep;
+mod watch;
+
+use crate::config::{Config, ConfigError, Excerpt};
+use crate::partition::Control;
+use crate::space::{Files, SpaceError, Window};
+use child::Child;
+use signals::Signals;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use tsumugi_core::mem::Rank;
+
+/// What is to be started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    size: u32,
+    program: OsString,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    label: bool,
+    forward_signals: bool,
+    config: Option<Config>,
+}
+
+/// Ranks that run. Dropped before [`wait`](Self::wait), it kills them.
+#[derive(Debug)]
+pub struct Job {
+    children: Vec<Child>,
+    windows: Vec<Window>,
+    signals: Option<Signals>,
+    mark: String,
+    is_over: bool,
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The first failure, if there was one.
+    pub failure: Option<Failure>,
+}
+
+/// A rank that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which.
+    pub rank: Rank,
+    /// Its process.
+    pub pid: u32,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a process ended that should not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With an exit code other than 0; a panic is 101.
+    Exited {
+        /// The code.
+        code: i32,
+    },
+    /// By a signal.
+    Killed {
+        /// The signal.
+        signal: i32,
+    },
+    /// With exit code 0, but before it said that it is done.
+    Early,
+}
+
+/// Why a job did not start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaunchError {
+    /// No program was named.
+    NoProgram,
+    /// The environment is wrong.
+    Config(ConfigError),
+    /// The partitions cannot be made.
+    Space(SpaceError),
+    /// A rank cannot be started.
+    Spawn {
+        /// Which.
+        rank: Rank,
+        /// The program, as far as it fits.
+        program: Excerpt,
+        /// The system's error number.
+        errno: i32,
+    },
+    /// Another job of this process has the signals.
+    SignalsTaken,
+    /// The system refused something else.
+    System {
+        /// What.
+        what: &'static str,
+        /// Its error number.
+        errno: i32,
+    },
+}
+
+impl Launch {
+    /// A job of `size` ranks.
+    pub fn new(size: u32) -> Self {
+        Self {
+            size,
+            program: OsString::new(),
+            args: Vec::new(),
+            env: Vec::new(),
+            label: false,
+            forward_signals: false,
+            config: None,
+        }
+    }
+
+    /// What each rank runs.
+    #[must_use]
+    pub fn program<A: AsRef<OsStr>>(
+        mut self,
+        path: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        self.program = path.as_ref().to_owned();
+        self.args = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        self
+    }
+
+    /// One more variable in the environment of each rank.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Whether each line of output starts with `[rank] `. Without it ranks
+    /// write where the launcher does.
+    #[must_use]
+    pub fn label(mut self, label: bool) -> Self {
+        self.label = label;
+        self
+    }
+
+    /// Whether signals that ask this process to end, and SIGUSR1 and SIGUSR2,
+    /// are caught and passed on. A second SIGINT then kills. One job of a
+    /// process at a time.
+    #[must_use]
+    pub fn forward_signals(mut self, forward: bool) -> Self {
+        self.forward_signals = forward;
+        self
+    }
+
+    /// The partitions; without it, as the environment says.
+    #[must_use]
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = Some(config);
+        self
+    }
+
+    /// Starts the ranks. They die with the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError`]; no rank is left behind.
+    pub fn start(self) -> Result<Job, LaunchError> {
+        if self.program.is_empty() {
+            return Err(LaunchError::NoProgram);
+        }
+        let config = match self.config {
+            Some(config) => config,
+            None => Config::from_env().map_err(LaunchError::Config)?,
+        };
+        let (files, windows) = Files::create(self.size, &config).map_err(LaunchError::Space)?;
+        let signals = self.forward_signals.then(Signals::catch).transpose()?;
+        let mark = sweep::mark();
+        let mut job = Job { children: Vec::new(), windows, signals, mark, is_over: false };
+        for rank in (0..self.size).map(Rank) {
+            let child = Child::spawn(&self, &files, rank, &job.mark);
+            let program = Excerpt::new(&self.program.to_string_lossy());
+            let errno = |e: io::Error| e.raw_os_error().unwrap_or(0);
+            job.children.push(child.map_err(|e| LaunchError::Spawn {
+                rank,
+                program,
+                errno: errno(e),
+            })?);
+        }
+        Ok(job)
+    }
+}
+
+impl Job {
+    /// The processes, in the order of the ranks.
+    pub fn pids(&self) -> Vec<u32> {
+        self.children.iter().map(Child::pid).collect()
+    }
+
+    /// The head of `rank`'s partition.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such rank.
+    pub fn control(&self, rank: Rank) -> &Control {
+        &self.windows[rank.0 as usize]
+    }
+
+    /// Watches over the ranks until all have ended, and cleans up.
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError::System`] if the system does not let us watch; the ranks
+    /// are killed.
+    pub fn wait(mut self) -> Result<Outcome, LaunchError> {
+        let failure = watch::watch(&mut self).map_err(|e| LaunchError::System {
+            what: "poll",
+            errno: e.raw_os_error().unwrap_or(0),
+        })?;
+        Ok(Outcome { failure })
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        self.children.iter_mut().for_each(Child::kill_and_reap);
+        sweep::kill_marked(&self.mark);
+    }
+}
+
+impl Outcome {
+    /// What the launcher should exit with: the exit code of the first rank
+    /// that failed, 128 + its signal, or 1 if it exited early; else 0.
+    pub fn code(&self) -> i32 {
+        match self.failure.map(|failure| failure.end) {
+            None => 0,
+            Some(End::Exited { code }) => code,
+            Some(End::Killed { signal }) => 128 + signal,
+            Some(End::Early) => 1,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rank, pid, end } = self;
+        write!(f, "{rank} (pid {pid}) ")?;
+        match *end {
+            End::Exited { code: 101 } => write!(f, "exited with code 101 (it panicked)"),
+            End::Exited { code } => write!(f, "exited with code {code}"),
+            End::Early => write!(f, "exited with code 0 before it had finished"),
+            End::Killed { signal } => match crate::sys::signal_name(signal) {
+                Some(name) => write!(f, "was killed by signal {signal} ({name})"),
+                None => write!(f, "was killed by signal {signal}"),
+            },
+        }
+    }
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let system = |errno: &i32| io::Error::from_raw_os_error(*errno);
+        match self {
+            Self::NoProgram => write!(f, "no program to start"),
+            Self::Config(error) => error.fmt(f),
+            Self::Space(error) => error.fmt(f),
+            Self::Spawn { rank, program, errno } => {
+                write!(f, "starting {} as {rank}: {}", program.as_str(), system(errno))
+            }
+            Self::SignalsTaken => {
+                write!(f, "another job of this process passes on its signals already")
+            }
+            Self::System { what, errno } => write!(f, "{what}: {}", system(errno)),
+        }
+    }
+}
+
+impl std::error::Error for LaunchError {}

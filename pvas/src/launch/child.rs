@@ -1,0 +1,112 @@
+//! One rank's process: how it is started, and what is left of it.
+
+use super::Launch;
+use super::label::{Lines, Stream};
+use super::signals::FORWARDED;
+use crate::config;
+use crate::space::Files;
+use crate::sys;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use tsumugi_core::mem::Rank;
+
+/// A rank's process.
+#[derive(Debug)]
+pub struct Child {
+    process: std::process::Child,
+    pidfd: OwnedFd,
+    ended: bool,
+    /// Its output, if that is labelled.
+    pub lines: Vec<Lines>,
+}
+
+impl Child {
+    /// Starts `rank`.
+    pub fn spawn(launch: &Launch, files: &Files, rank: Rank, mark: &str) -> io::Result<Self> {
+        let fds: Vec<RawFd> = files.files.iter().map(AsRawFd::as_raw_fd).collect();
+        let list: Vec<String> = fds.iter().map(RawFd::to_string).collect();
+        let mut command = Command::new(&launch.program);
+        command
+            .args(&launch.args)
+            .envs(launch.env.iter().map(|(name, value)| (name, value)))
+            .env(config::RANK, rank.0.to_string())
+            .env(config::SIZE, launch.size.to_string())
+            .env(config::FDS, list.join(","))
+            .env(config::SHAPE, files.shape.to_text())
+            .env(config::JOB, mark)
+            .stdin(if rank == Rank(0) { Stdio::inherit() } else { Stdio::null() });
+        if launch.label {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+        let launcher = std::process::id();
+        // SAFETY: what runs between fork and exec is system calls alone.
+        unsafe {
+            command.pre_exec(move || {
+                if !sys::die_with_parent(launcher)? {
+                    return Err(io::Error::from_raw_os_error(libc::ESRCH));
+                }
+                sys::reset_signals(&FORWARDED);
+                fds.iter().try_for_each(|fd| sys::keep_across_exec(*fd))
+            });
+        }
+        let mut process = command.spawn()?;
+        let mut lines = Vec::new();
+        if let Some(out) = process.stdout.take() {
+            lines.push(Lines::new(out.into(), Stream::Out, rank));
+        }
+        if let Some(err) = process.stderr.take() {
+            lines.push(Lines::new(err.into(), Stream::Err, rank));
+        }
+        match sys::pidfd(process.id()) {
+            Ok(pidfd) => Ok(Self { process, pidfd, ended: false, lines }),
+            Err(error) => {
+                process.kill()?;
+                process.wait()?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Readable when it has ended.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Whether it has ended and was reaped.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// How it ended, said once, when it has.
+    pub fn poll_end(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let status = self.process.try_wait()?;
+        self.ended = status.is_some();
+        Ok(status)
+    }
+
+    /// Sends a signal; one that has ended meanwhile needs none.
+    pub fn signal(&self, signal: i32) {
+        if !self.ended {
+            let _ = sys::send_signal(self.pidfd.as_fd(), signal);
+        }
+    }
+
+    /// The last resort.
+    pub fn kill_and_reap(&mut self) {
+        if !self.ended {
+            self.signal(libc::SIGKILL);
+            let _ = self.process.wait();
+            self.ended = true;
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Noticing that nothing will ever move again.
+//!
+//! A rank is quiet when all its workers sleep and nothing outside of them may
+//! wake one. If all attached ranks are quiet at two looks, and no worker woke
+//! between the two (the counts of wake-ups agree), then nobody is left who
+//! could wake anybody: each rank is asked who waits for what.
+
+use crate::futex::SharedFutex;
+use crate::partition::{Control, State};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+use tsumugi_core::sync::Ordering;
+
+/// The looks of one launcher.
+#[derive(Debug)]
+pub struct Stall {
+    /// The sum of the last look, if all were quiet.
+    last: Option<u64>,
+    /// This stall has been reported; the sum that it settled at, when known.
+    reported: Option<Option<u64>>,
+    /// What each rank was asked, and when.
+    asked: Option<Vec<Option<u32>>>,
+    next: Instant,
+}
+
+impl Stall {
+    /// The first look is due one interval from `now`.
+    pub fn new(now: Instant) -> Self {
+        Self { last: None, reported: None, asked: None, next: now + LOOK }
+    }
+
+    /// When the next look is due.
+    pub fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Looks, if it is time; what to print, if there is something.
+    pub fn poll<'c>(
+        &mut self,
+        now: Instant,
+        controls: impl Iterator<Item = &'c Control> + Clone,
+    ) -> Option<String> {
+        if now < self.next {
+            return None;
+        }
+        if let Some(asked) = self.asked.take() {
+            self.next = now + LOOK;
+            self.reported = Some(None);
+            return Some(collect(&asked, controls));
+        }
+        self.next = now + LOOK;
+        let sum = quiet_sum(controls.clone());
+        let settled = sum.is_some() && sum == self.last;
+        self.last = sum;
+        match self.reported {
+            // The report itself woke workers: where they settle is still the
+            // stall that was reported.
+            Some(None) => self.reported = sum.map(Some).or(Some(None)),
+            Some(Some(reported)) if sum != Some(reported) => self.reported = None,
+            Some(Some(_)) => {}
+            None if settled => {
+                self.asked = Some(controls.map(ask).collect());
+                self.next = now + ANSWER;
+            }
+            None => {}
+        }
+        None
+    }
+}
+
+/// The count of all wake-ups, if all ranks that have started are quiet.
+fn quiet_sum<'c>(controls: impl Iterator<Item = &'c Control>) -> Option<u64> {
+    let (mut sum, mut running) = (0u64, 0);
+    for control in controls {
+        match control.state() {
+            State::Starting => return None,
+            State::Finished | State::Failed => {}
+            State::Running => {
+                let workers = control.workers().load(Ordering::SeqCst) as usize;
+                let quiet = workers > 0
+                    && control.bells().asleep() == workers
+                    && control.outside().load(Ordering::SeqCst) == 0;
+                if !quiet {
+                    return None;
+                }
+                running += 1;
+            }
+        }
+        sum = sum.wrapping_add(control.activity().load(Ordering::SeqCst));
+    }
+    (running > 0).then_some(sum)
+}
+
+fn ask(control: &Control) -> Option<u32> {
+    (control.state() == State::Running).then(|| {
+        let number = control.ask_report();
+        control.bells().ring(&SharedFutex);
+        number
+    })
+}
+
+fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control>) -> String {
+    let mut text = String::from(
+        "tsumugi: all ranks are quiet: every worker sleeps and nothing is left to wake one\n",
+    );
+    for (rank, (asked, control)) in asked.iter().zip(controls).enumerate() {
+        let Some(number) = asked else { continue };
+        let report = control.report(*number).unwrap_or_else(|| "no report".to_owned());
+        for line in report.lines() {
+            let _ = writeln!(text, "tsumugi:   rank {rank}: {line}");
+        }
+    }
+    text
+}
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long ranks have to answer.
+const ANSWER: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::space::Space;
+    use std::sync::Arc;
+    use tsumugi_core::mem::Rank;
+
+    fn quiet_pair() -> Arc<Space> {
+        let config = Config { heap_bytes: 64 << 20, stack_bytes: 16 << 20, ..Config::default() };
+        let space = Space::create(2, &config).unwrap();
+        for control in space.controls() {
+            control.attach(1).unwrap();
+            control.workers().store(1, Ordering::SeqCst);
+            let _ticket = control.bells().prepare(0);
+        }
+        space
+    }
+
+    /// The next `count` looks of `stall`, each as soon as it is due.
+    fn looks(stall: &mut Stall, space: &Space, count: usize) -> Vec<String> {
+        (0..count).filter_map(|_| stall.poll(stall.next(), space.controls())).collect()
+    }
+
+    /// What a worker does that a bell has woken, before it sleeps again.
+    fn answer(space: &Space, rank: u32) {
+        let control = space.control(Rank(rank));
+        let number = control.wanted_report().expect("asked");
+        control.answer_report(number, "ULT 1: signal\nULT 2: join");
+        control.activity().fetch_add(1, Ordering::SeqCst);
+        let _ticket = control.bells().prepare(0);
+    }
+
+    #[test]
+    fn a_stall_is_reported_once() {
+        let space = quiet_pair();
+        let mut stall = Stall::new(Instant::now());
+        assert_eq!(looks(&mut stall, &space, 2), [""; 0], "the second look asks");
+        answer(&space, 1);
+        let said = looks(&mut stall, &space, 1);
+        assert!(said[0].contains("rank 0: no report"), "{said:?}");
+        assert!(said[0].contains("rank 1: ULT 1: signal\ntsumugi:   rank 1: ULT 2"), "{said:?}");
+        let _ticket = space.control(Rank(0)).bells().prepare(0);
+        assert_eq!(looks(&mut stall, &space, 5), [""; 0], "the same stall");
+        space.control(Rank(0)).activity().fetch_add(1, Ordering::SeqCst);
+        assert_eq!(looks(&mut stall, &space, 4).len(), 1, "another stall");
+    }
+
+    #[test]
+    fn whoever_may_still_wake_somebody_keeps_it_silent() {
+        let space = quiet_pair();
+        let one = space.control(Rank(1));
+        let mut stall = Stall::new(Instant::now());
+        one.outside().store(1, Ordering::SeqCst);
+        assert_eq!(looks(&mut stall, &space, 5), [""; 0], "a timer");
+        one.outside().store(0, Ordering::SeqCst);
+        one.bells().stay(0);
+        assert_eq!(looks(&mut stall, &space, 5), [""; 0], "a worker that runs");
+        let _ticket = one.bells().prepare(0);
+        one.set_state(State::Starting);
+        assert_eq!(looks(&mut stall, &space, 5), [""; 0], "a rank that has not started");
+        one.set_state(State::Running);
+        for _ in 0..5 {
+            one.activity().fetch_add(1, Ordering::SeqCst);
+            assert_eq!(looks(&mut stall, &space, 1), [""; 0], "something moves");
+        }
+        one.set_state(State::Finished);
+        one.bells().stay(0);
+        assert_eq!(looks(&mut stall, &space, 3).len(), 1, "one is left, and it is quiet");
+    }
+}

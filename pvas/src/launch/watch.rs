@@ -1,0 +1,146 @@
+//! The launcher's loop: deaths, signals, output, and the looks for a stall.
+
+use super::child::Child;
+use super::signals::Caught;
+use super::stall::Stall;
+use super::{End, Failure, Job};
+use crate::partition::{Control, State, declare_gone, declare_lost};
+use crate::space::Window;
+use crate::sys;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+use tsumugi_core::mem::Rank;
+
+/// Watches until all ranks have ended; the first failure.
+pub fn watch(job: &mut Job) -> io::Result<Option<Failure>> {
+    let mut watch = Watch { failure: None, sentence: None, interrupts: 0 };
+    let mut stall = Stall::new(Instant::now());
+    while job.children.iter().any(|child| !child.has_ended()) {
+        let due = watch.due().map_or(stall.next(), |due| due.min(stall.next()));
+        wait(job, due.saturating_duration_since(Instant::now()))?;
+        for child in &mut job.children {
+            child.lines.iter_mut().for_each(super::label::Lines::forward);
+        }
+        for caught in job.signals.as_mut().map(|signals| signals.take()).unwrap_or_default() {
+            watch.pass_on(caught, &job.children);
+        }
+        for rank in 0..job.children.len() {
+            if let Some(status) = job.children[rank].poll_end()? {
+                watch.bury(Rank(rank as u32), job.children[rank].pid(), status, &job.windows);
+            }
+        }
+        watch.execute(&job.children);
+        if let Some(text) = stall.poll(Instant::now(), controls(&job.windows)) {
+            eprint!("{text}");
+        }
+    }
+    super::sweep::kill_marked(&job.mark);
+    for lines in job.children.iter_mut().flat_map(|child| &mut child.lines) {
+        lines.forward();
+        lines.close();
+    }
+    job.is_over = true;
+    Ok(watch.failure)
+}
+
+struct Watch {
+    failure: Option<Failure>,
+    sentence: Option<Sentence>,
+    interrupts: u32,
+}
+
+/// What is still to be done to the ranks that are left.
+#[derive(Clone, Copy)]
+struct Sentence {
+    terminate_at: Option<Instant>,
+    kill_at: Option<Instant>,
+}
+
+impl Watch {
+    /// A rank has ended: whether it may, and what that means for the others.
+    fn bury(&mut self, rank: Rank, pid: u32, status: ExitStatus, windows: &[Window]) {
+        let control = &windows[rank.0 as usize];
+        let state = control.state();
+        let end = match (status.code(), status.signal()) {
+            (Some(0), _) if state == State::Running => Some(End::Early),
+            (Some(0), _) => None,
+            (Some(code), _) => Some(End::Exited { code }),
+            (None, signal) => Some(End::Killed { signal: signal.unwrap_or(libc::SIGKILL) }),
+        };
+        let Some(end) = end else {
+            control.set_state(State::Finished);
+            declare_gone(controls(windows));
+            return;
+        };
+        let failure = Failure { rank, pid, end };
+        if self.failure.is_none() {
+            self.failure = Some(failure);
+            // One write, so that it does not mix with what ranks print.
+            let line = format!("tsumugi: {failure}\n");
+            eprint!("{line}");
+        }
+        if state == State::Finished {
+            declare_gone(controls(windows));
+            return;
+        }
+        declare_lost(rank, controls(windows));
+        if self.sentence.is_none() {
+            let now = Instant::now();
+            let terminate_at = Some(now + TERMINATE_AFTER);
+            self.sentence = Some(Sentence { terminate_at, kill_at: Some(now + KILL_AFTER) });
+        }
+    }
+
+    fn pass_on(&mut self, caught: Caught, children: &[Child]) {
+        let mut signal = caught.signal;
+        if signal == libc::SIGINT {
+            self.interrupts += 1;
+            if self.interrupts > 1 {
+                signal = libc::SIGKILL;
+            }
+        }
+        if !caught.from_terminal || signal == libc::SIGKILL {
+            children.iter().for_each(|child| child.signal(signal));
+        }
+    }
+
+    /// Carries out what has come due.
+    fn execute(&mut self, children: &[Child]) {
+        let now = Instant::now();
+        let Some(sentence) = &mut self.sentence else { return };
+        if sentence.terminate_at.is_some_and(|at| at <= now) {
+            sentence.terminate_at = None;
+            children.iter().for_each(|child| child.signal(libc::SIGTERM));
+        }
+        if sentence.kill_at.is_some_and(|at| at <= now) {
+            sentence.kill_at = None;
+            children.iter().for_each(|child| child.signal(libc::SIGKILL));
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let sentence = self.sentence?;
+        sentence.terminate_at.or(sentence.kill_at)
+    }
+}
+
+/// Sleeps until something happens, `limit` at most.
+fn wait(job: &Job, limit: Duration) -> io::Result<()> {
+    let running = job.children.iter().filter(|child| !child.has_ended()).map(Child::pidfd);
+    let output = job.children.iter().flat_map(|child| &child.lines).filter_map(|line| line.fd());
+    let signals = job.signals.iter().map(|signals| signals.fd());
+    let fds: Vec<BorrowedFd<'_>> = running.chain(output).chain(signals).collect();
+    sys::poll(&fds, limit).map(drop)
+}
+
+fn controls(windows: &[Window]) -> impl Iterator<Item = &Control> + Clone {
+    windows.iter().map(|window| &**window)
+}
+
+/// A rank that hears of a death has so long to end by itself.
+const TERMINATE_AFTER: Duration = Duration::from_millis(300);
+/// And so long to end at all.
+const KILL_AFTER: Duration = Duration::from_secs(1);

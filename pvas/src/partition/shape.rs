@@ -1,0 +1,272 @@
+//! Where partitions lie and how they are cut, within the limits of the system.
+
+use super::CONTROL_BYTES;
+use crate::config::{self, Config};
+use std::fmt;
+use tsumugi_core::mem::Rank;
+
+/// Where the partitions lie and how they are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Where rank 0's partition starts.
+    pub base: usize,
+    /// Rank r's starts `r << shift` further on.
+    pub shift: u32,
+    /// As in [`Config`].
+    pub starter_bytes: usize,
+    /// As in [`Config`], or less where a limit demands it.
+    pub heap_bytes: usize,
+    /// As in [`Config`], or less where a limit demands it.
+    pub stack_bytes: usize,
+}
+
+/// The limits of the system that partitions must fit under.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// `RLIMIT_AS` (`ulimit -v`): what one process may map.
+    pub address_space_bytes: Option<u64>,
+    /// `RLIMIT_FSIZE` (`ulimit -f`): what one file may hold, memory files included.
+    pub file_bytes: Option<u64>,
+}
+
+/// Why the partitions of a job do not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShapeError {
+    /// Zero ranks, or too many.
+    Size {
+        /// What was asked for.
+        size: u32,
+    },
+    /// `RLIMIT_AS` is too low.
+    AddressSpace {
+        /// The limit.
+        limit_bytes: u64,
+        /// The least that one process of the job must map.
+        needed_bytes: u64,
+    },
+    /// `RLIMIT_FSIZE` is too low.
+    FileSize {
+        /// The limit.
+        limit_bytes: u64,
+        /// The least that one partition takes.
+        needed_bytes: u64,
+    },
+    /// The range ends above the part of the address space that is free.
+    Range {
+        /// Where it would start.
+        base: usize,
+        /// How long it would be.
+        bytes: u128,
+    },
+}
+
+impl Shape {
+    /// The partitions of `size` ranks as `config` wants them, or smaller if
+    /// the limits demand it.
+    ///
+    /// # Errors
+    ///
+    /// [`ShapeError`].
+    pub fn fit(size: u32, config: &Config, limits: Limits) -> Result<Self, ShapeError> {
+        if size == 0 || size > config::RANKS_MAX {
+            return Err(ShapeError::Size { size });
+        }
+        let wanted = Self::new(config, config.heap_bytes, config.stack_bytes);
+        let least = Self::new(config, config::HEAP_BYTES_MIN, config::STACK_BYTES_MIN);
+        let mut room = wanted.bytes() as u64;
+        if let Some(limit_bytes) = limits.file_bytes {
+            let needed_bytes = least.bytes() as u64;
+            if limit_bytes < needed_bytes {
+                return Err(ShapeError::FileSize { limit_bytes, needed_bytes });
+            }
+            room = room.min(limit_bytes);
+        }
+        if let Some(limit_bytes) = limits.address_space_bytes {
+            let program = (limit_bytes / 4).max(config::PROGRAM_BYTES as u64);
+            let needed_bytes = least.bytes() as u64 * u64::from(size);
+            let each = limit_bytes.saturating_sub(program) / u64::from(size);
+            if each < least.bytes() as u64 {
+                let needed_bytes = needed_bytes + config::PROGRAM_BYTES as u64;
+                return Err(ShapeError::AddressSpace { limit_bytes, needed_bytes });
+            }
+            room = room.min(each);
+        }
+        let shape = wanted.within(config, room as usize);
+        let bytes = u128::from(size) << shape.shift;
+        if shape.base as u128 + bytes > config::BASE_MAX as u128 {
+            return Err(ShapeError::Range { base: shape.base, bytes });
+        }
+        Ok(shape)
+    }
+
+    /// Heap and stacks in the proportion of the wanted ones, within `room`.
+    fn within(self, config: &Config, room: usize) -> Self {
+        if self.bytes() <= room {
+            return self;
+        }
+        let free = (room - self.heap_offset()) as u128;
+        let both = (self.heap_bytes + self.stack_bytes) as u128;
+        let share = |part: usize| (free * part as u128 / both) as usize;
+        let heap = round_down(share(self.heap_bytes), config::BASE_ALIGN);
+        let heap = heap.max(config::HEAP_BYTES_MIN);
+        let rest = round_down(free as usize - heap, config::BASE_ALIGN);
+        if rest < config::STACK_BYTES_MIN {
+            let heap = round_down(free as usize - config::STACK_BYTES_MIN, config::BASE_ALIGN);
+            return Self::new(config, heap, config::STACK_BYTES_MIN);
+        }
+        Self::new(config, heap, rest)
+    }
+
+    fn new(config: &Config, heap_bytes: usize, stack_bytes: usize) -> Self {
+        Self::cut(
+            config.base.unwrap_or(config::BASE_DEFAULT),
+            config.starter_bytes,
+            heap_bytes,
+            stack_bytes,
+        )
+    }
+
+    fn cut(base: usize, starter_bytes: usize, heap_bytes: usize, stack_bytes: usize) -> Self {
+        let mut shape = Self {
+            base,
+            shift: 0,
+            starter_bytes: round_up(starter_bytes, 4096),
+            heap_bytes: round_up(heap_bytes, config::BASE_ALIGN),
+            stack_bytes: round_up(stack_bytes, config::BASE_ALIGN),
+        };
+        shape.shift = shape.bytes().next_power_of_two().trailing_zeros();
+        shape
+    }
+
+    /// As text, for the environment of a rank.
+    pub fn to_text(self) -> String {
+        format!(
+            "{:x},{:x},{:x},{:x}",
+            self.base, self.starter_bytes, self.heap_bytes, self.stack_bytes
+        )
+    }
+
+    /// From [`to_text`](Self::to_text).
+    pub fn from_text(text: &str) -> Option<Self> {
+        let mut numbers = text.split(',').map(|part| usize::from_str_radix(part, 16).ok());
+        let mut next = || numbers.next().flatten().filter(|n| *n <= 1 << 46);
+        let shape = Self::cut(next()?, next()?, next()?, next()?);
+        numbers.next().is_none().then_some(shape)
+    }
+
+    /// Mapped bytes of one partition.
+    pub const fn bytes(&self) -> usize {
+        self.stacks_offset() + self.stack_bytes
+    }
+
+    /// Where rank `rank`'s partition starts.
+    #[inline(always)]
+    pub const fn start(&self, rank: Rank) -> usize {
+        self.base + ((rank.0 as usize) << self.shift)
+    }
+
+    /// Where the starter memory starts in a partition.
+    pub const fn starter_offset(&self) -> usize {
+        CONTROL_BYTES
+    }
+
+    /// Where the heap starts in a partition.
+    pub const fn heap_offset(&self) -> usize {
+        round_up(CONTROL_BYTES + self.starter_bytes, config::BASE_ALIGN)
+    }
+
+    /// Where the stacks start in a partition.
+    pub const fn stacks_offset(&self) -> usize {
+        self.heap_offset() + self.heap_bytes
+    }
+}
+
+impl fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size { size } => {
+                write!(f, "a job has 1 to {} ranks, not {size}", config::RANKS_MAX)
+            }
+            Self::AddressSpace { limit_bytes, needed_bytes } => write!(
+                f,
+                "RLIMIT_AS (ulimit -v) is {limit_bytes} bytes; the partitions and the program \
+                 need at least {needed_bytes}"
+            ),
+            Self::FileSize { limit_bytes, needed_bytes } => write!(
+                f,
+                "RLIMIT_FSIZE (ulimit -f) is {limit_bytes} bytes; a partition needs at least \
+                 {needed_bytes}"
+            ),
+            Self::Range { base, bytes } => write!(
+                f,
+                "{bytes:#x} bytes of partitions from {base:#x} on end above {:#x}: set \
+                 TSUMUGI_HEAP_BYTES and TSUMUGI_STACK_BYTES lower",
+                config::BASE_MAX
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ShapeError {}
+
+const fn round_up(bytes: usize, to: usize) -> usize {
+    bytes.next_multiple_of(to)
+}
+
+const fn round_down(bytes: usize, to: usize) -> usize {
+    bytes - bytes % to
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(address_space: Option<u64>, file: Option<u64>) -> Limits {
+        Limits { address_space_bytes: address_space, file_bytes: file }
+    }
+
+    #[test]
+    fn without_limits_a_partition_is_as_configured() {
+        let config = Config::default();
+        let shape = Shape::fit(4, &config, Limits::default()).unwrap();
+        assert_eq!((shape.heap_bytes, shape.stack_bytes), (config.heap_bytes, config.stack_bytes));
+        assert_eq!((shape.base, shape.shift), (config::BASE_DEFAULT, 36));
+        assert_eq!(shape.start(Rank(3)), config::BASE_DEFAULT + (3 << 36));
+        assert_eq!(Shape::from_text(&shape.to_text()), Some(shape));
+        assert_eq!(Shape::from_text("1,2,3"), None);
+        assert_eq!(Shape::from_text("1,2,3,4,5"), None);
+    }
+
+    #[test]
+    fn limits_make_partitions_smaller() {
+        for (size, gib) in [(1, 1), (4, 4), (33, 16), (2, 100)] {
+            let limit = gib << 30;
+            let shape = Shape::fit(size, &Config::default(), limits(Some(limit), None)).unwrap();
+            assert!(
+                shape.bytes() as u64 * u64::from(size) <= limit - (256 << 20),
+                "{size} {shape:?}"
+            );
+            assert!(shape.heap_bytes >= config::HEAP_BYTES_MIN);
+            assert!(shape.stack_bytes >= config::STACK_BYTES_MIN);
+            let file = Shape::fit(size, &Config::default(), limits(None, Some(limit))).unwrap();
+            assert!(file.bytes() as u64 <= limit);
+        }
+    }
+
+    #[test]
+    fn a_limit_that_is_too_low_is_named() {
+        let error = |limits| Shape::fit(33, &Config::default(), limits).unwrap_err().to_string();
+        let address_space = error(limits(Some(1 << 30), None));
+        assert!(address_space.contains("RLIMIT_AS (ulimit -v) is 1073741824"), "{address_space}");
+        let file = error(limits(None, Some(1 << 20)));
+        assert!(file.contains("RLIMIT_FSIZE (ulimit -f) is 1048576"), "{file}");
+    }
+
+    #[test]
+    fn a_job_has_a_size_and_a_place() {
+        let fit = |size| Shape::fit(size, &Config::default(), Limits::default());
+        assert_eq!(fit(0), Err(ShapeError::Size { size: 0 }));
+        assert!(fit(512).is_ok());
+        assert!(matches!(fit(4096), Err(ShapeError::Range { .. })));
+    }
+}

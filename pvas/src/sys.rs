@@ -1,0 +1,263 @@
+//! The system calls: every `libc` call of this crate but the allocator's.
+
+use std::fs::File;
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::time::Duration;
+use tsumugi_core::sync::AtomicU32;
+
+/// A memory file of `bytes` bytes that can neither shrink nor grow, and that
+/// dies with the last process that holds or maps it.
+pub fn memory_file(bytes: usize) -> Result<OwnedFd> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name is a C string.
+    let create = |flags| unsafe { libc::memfd_create(c"tsumugi".as_ptr(), flags) };
+    let fd = match create(flags | libc::MFD_NOEXEC_SEAL) {
+        // Linux before 6.3 does not know the last flag.
+        -1 if Error::last_os_error().raw_os_error() == Some(libc::EINVAL) => create(flags),
+        fd => fd,
+    };
+    check(fd)?;
+    // SAFETY: fresh, and nobody else's.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: plain calls on a descriptor that we own.
+    check(unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as libc::off_t) })?;
+    // SAFETY: the same.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
+    Ok(fd)
+}
+
+/// Takes over a memory file that this process inherited. A descriptor that is
+/// not one belongs to somebody else and is left alone.
+pub fn inherited(fd: RawFd) -> Result<OwnedFd> {
+    // SAFETY: a plain call; it fails on what is not a memory file.
+    let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
+    check(seals)?;
+    if seals & SEALS != SEALS {
+        return Err(Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: a plain call on an open descriptor.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+    // SAFETY: it is open, and the launcher opened it for us to own.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// How long a file is.
+pub fn file_bytes(fd: BorrowedFd<'_>) -> Result<u64> {
+    Ok(File::from(fd.try_clone_to_owned()?).metadata()?.len())
+}
+
+/// Maps the first `bytes` bytes of a file for reading and writing, shared; at
+/// `at` and nowhere else if that is given (`AlreadyExists` if it is taken).
+pub fn map(fd: BorrowedFd<'_>, at: Option<usize>, bytes: usize) -> Result<NonNull<u8>> {
+    let mut flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+    if at.is_some() {
+        flags |= libc::MAP_FIXED_NOREPLACE;
+    }
+    let hint = at.unwrap_or(0) as *mut libc::c_void;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: nothing that is mapped is replaced.
+    let got = unsafe { libc::mmap(hint, bytes, protection, flags, fd.as_raw_fd(), 0) };
+    if got == libc::MAP_FAILED {
+        return Err(Error::last_os_error());
+    }
+    if at.is_some() && got != hint {
+        // Linux before 4.17 takes the address as a hint.
+        // SAFETY: we have just mapped it.
+        unsafe { libc::munmap(got, bytes) };
+        return Err(Error::from_raw_os_error(libc::EEXIST));
+    }
+    Ok(NonNull::new(got.cast()).expect("mmap does not return null"))
+}
+
+/// Ends a mapping.
+///
+/// # Safety
+///
+/// Nobody uses the memory afterwards.
+pub unsafe fn unmap(at: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's.
+    unsafe { libc::munmap(at.as_ptr().cast(), bytes) };
+}
+
+/// Advice about a mapping of which nothing depends.
+///
+/// # Safety
+///
+/// The range is mapped, and `advice` does not change what is in it.
+pub unsafe fn advise(at: usize, bytes: usize, advice: libc::c_int) {
+    // SAFETY: the caller's.
+    unsafe { libc::madvise(at as *mut libc::c_void, bytes, advice) };
+}
+
+/// Gives the pages of a shared mapping back: they read as zeroes afterwards.
+///
+/// # Safety
+///
+/// The range is mapped and nobody relies on its content.
+pub unsafe fn discard(at: usize, bytes: usize) {
+    // SAFETY: the caller's.
+    unsafe { libc::madvise(at as *mut libc::c_void, bytes, libc::MADV_REMOVE) };
+}
+
+/// The soft limit of `resource`, `None` if there is none.
+pub fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a local is filled in.
+    let got = unsafe { libc::getrlimit(resource, &mut limit) };
+    (got == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Sleeps while the word is `expected`; may return early.
+pub fn futex_wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
+    let time = limit.map(|limit| libc::timespec {
+        tv_sec: limit.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(limit.subsec_nanos() as i32),
+    });
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the word and the time outlive the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, time) };
+}
+
+/// Wakes up to `count` sleepers.
+pub fn futex_wake(word: &AtomicU32, count: u32) {
+    let count = count.min(i32::MAX as u32);
+    // SAFETY: the word outlives the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count) };
+}
+
+/// A descriptor that becomes readable when the process ends.
+pub fn pidfd(pid: u32) -> Result<OwnedFd> {
+    // SAFETY: a plain call.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    check(fd as i32)?;
+    // SAFETY: fresh, and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// Sends a signal to the very process that the descriptor is for.
+pub fn send_signal(pidfd: BorrowedFd<'_>, signal: i32) -> Result<()> {
+    let null = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: a plain call.
+    let sent =
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, null, 0) };
+    check(sent as i32)
+}
+
+/// Waits until one of `fds` can be read (or its other end is gone) and says
+/// which, in the same order. All false: the limit has passed, or a signal came.
+pub fn poll(fds: &[BorrowedFd<'_>], limit: Duration) -> Result<Vec<bool>> {
+    let mut polled: Vec<libc::pollfd> = fds
+        .iter()
+        .map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
+        .collect();
+    // Rounded up, so that a wait for less than a millisecond does not spin.
+    let limit_ms = limit.as_micros().div_ceil(1000).min(60_000) as libc::c_int;
+    // SAFETY: the array is as long as we say.
+    let got = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, limit_ms) };
+    if got < 0 && Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+        return Err(Error::last_os_error());
+    }
+    Ok(polled.iter().map(|p| got > 0 && p.revents != 0).collect())
+}
+
+/// Reads of this descriptor answer `WouldBlock` instead of waiting.
+pub fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<()> {
+    // SAFETY: plain calls on an open descriptor.
+    let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
+    check(flags)?;
+    // SAFETY: the same.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) })
+}
+
+/// Lets the descriptor survive an exec. Async-signal-safe.
+pub fn keep_across_exec(fd: RawFd) -> Result<()> {
+    // SAFETY: a plain call on an open descriptor.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) })
+}
+
+/// Makes the calling process die with the thread that forked it. False if
+/// that has happened already. Async-signal-safe.
+pub fn die_with_parent(parent: u32) -> Result<bool> {
+    // SAFETY: plain calls.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
+    // SAFETY: the same.
+    Ok(unsafe { libc::getppid() } as u32 == parent)
+}
+
+/// The default disposition of every signal that the launcher may catch, and
+/// an empty mask. Async-signal-safe.
+pub fn reset_signals(signals: &[i32]) {
+    // SAFETY: a zeroed set is one that sigemptyset may fill in; all plain calls.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+        for &signal in signals {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
+}
+
+/// Routes `signal` to `handler` and returns what was there before.
+pub fn catch_signal(
+    signal: i32,
+    handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void),
+) -> Result<libc::sigaction> {
+    // SAFETY: zeroes are a valid sigaction.
+    let (mut new, mut old): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
+    new.sa_sigaction = handler as usize;
+    new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+    // SAFETY: both structures are ours, and the handler is async-signal-safe.
+    check(unsafe { libc::sigaction(signal, &new, &mut old) })?;
+    Ok(old)
+}
+
+/// Puts back what [`catch_signal`] returned.
+pub fn restore_signal(signal: i32, old: &libc::sigaction) {
+    // SAFETY: it came from the system.
+    unsafe { libc::sigaction(signal, old, std::ptr::null_mut()) };
+}
+
+/// Writes one byte and nothing else: for signal handlers.
+pub fn write_byte(fd: RawFd, byte: u8) {
+    // SAFETY: errno is put back; one byte of a local is read.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(fd, std::ptr::from_ref(&byte).cast(), 1);
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// The name of a signal, as in `kill -l`.
+pub fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGUSR1 => "SIGUSR1",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGUSR2 => "SIGUSR2",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGXFSZ => "SIGXFSZ",
+        libc::SIGSYS => "SIGSYS",
+        _ => return None,
+    })
+}
+
+fn check(result: i32) -> Result<()> {
+    if result == -1 { Err(Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A file with these can neither be cut off under a reader nor be changed in this.
+const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;

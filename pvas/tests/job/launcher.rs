@@ -1,0 +1,78 @@
+//! The launcher that the cases start: default partitions, limits on demand.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use tsumugi_core::mem::Rank;
+use tsumugi_pvas::{Config, Launch};
+
+/// What a case asks of a launcher.
+#[derive(Clone, Debug, Default)]
+pub struct Ask {
+    /// Ranks.
+    pub size: u32,
+    /// What they do; a path is a program that knows nothing of ranks.
+    pub role: &'static str,
+    /// Whether output is labelled.
+    pub label: bool,
+    /// `RLIMIT_AS`, `RLIMIT_FSIZE`.
+    pub limits: (Option<u64>, Option<u64>),
+}
+
+impl Ask {
+    /// `size` ranks that play `role`.
+    pub fn new(size: u32, role: &'static str) -> Self {
+        Self { size, role, ..Self::default() }
+    }
+
+    /// The command that starts the launcher; output is captured.
+    pub fn command(&self) -> Command {
+        let limit = |limit: Option<u64>| limit.map_or("-".to_owned(), |bytes| bytes.to_string());
+        let mut command = Command::new(own_path());
+        command
+            .args(["--launch", &self.size.to_string(), if self.label { "label" } else { "-" }])
+            .args([limit(self.limits.0), limit(self.limits.1), self.role.to_owned()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+/// This binary.
+pub fn own_path() -> PathBuf {
+    std::env::current_exe().expect("a test knows its own path")
+}
+
+/// Is the launcher.
+pub fn run(args: &[String]) -> ExitCode {
+    let [size, label, address_space, file, role] = args else { panic!("{args:?}") };
+    set_limit(libc::RLIMIT_AS, address_space);
+    set_limit(libc::RLIMIT_FSIZE, file);
+    let launch = Launch::new(size.parse().unwrap())
+        .config(Config::default())
+        .label(label == "label")
+        .forward_signals(true);
+    let launch = if role.starts_with('/') {
+        launch.program(role, ["from", "outside"])
+    } else {
+        launch.program(own_path(), ["--role", role]).env("TSUMUGI_TEST_GREETING", "hello")
+    };
+    let job = match launch.start() {
+        Ok(job) => job,
+        Err(error) => {
+            eprintln!("launcher: {error}");
+            return ExitCode::from(90);
+        }
+    };
+    assert_eq!(job.pids().len(), job.pids().iter().filter(|pid| **pid > 0).count());
+    assert!(job.control(Rank(0)).is_alive());
+    ExitCode::from(job.wait().unwrap().code() as u8)
+}
+
+fn set_limit(resource: libc::__rlimit_resource_t, bytes: &str) {
+    if let Ok(bytes) = bytes.parse() {
+        let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+        // SAFETY: a plain call.
+        assert_eq!(unsafe { libc::setrlimit(resource, &limit) }, 0);
+    }
+}

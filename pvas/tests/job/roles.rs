@@ -1,0 +1,355 @@
+//! What the ranks of the cases do.
+
+use std::alloc::Layout;
+use std::io::{Read, Write};
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
+use std::time::Duration;
+use tsumugi_core::backend::{LoadStore, execute};
+use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::mem::{
+    Access, AddrError, LocalAddr, Memory, Need, Rank, RegionKey, RemoteAddr, Width,
+};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::signal::{Until, Waiters};
+use tsumugi_core::sync::mapped::{AtomicU32, AtomicU64, Ordering};
+use tsumugi_core::wait::{Reason, Wait, Waker};
+use tsumugi_pvas::partition::STARTER_KEY;
+use tsumugi_pvas::{Member, SharedFutex, attach};
+
+/// Is a rank.
+pub fn run(role: &str) -> ExitCode {
+    let mut member = match attach() {
+        Some(Ok(member)) => member,
+        Some(Err(error)) => {
+            eprintln!("attach: {error}");
+            return ExitCode::from(91);
+        }
+        None => {
+            eprintln!("started by nobody");
+            return ExitCode::from(92);
+        }
+    };
+    let rank = Member::rank(&member).0;
+    say(&format!("rank {rank} pid {}", std::process::id()));
+    match role {
+        "hello" => hello(&mut member),
+        "ring" => ring(&mut member),
+        "token" => token(&mut member),
+        "bereaved" => return bereaved(&mut member),
+        "stdin" => stdin(&mut member),
+        "direct" => direct(&mut member),
+        "advice" => advice(&mut member),
+        "deaf" => deaf(&mut member),
+        "listening" => return listening(&mut member),
+        "barrier" => return barrier(&mut member),
+        "early" if rank == 1 => return ExitCode::SUCCESS,
+        "panic" if rank == 1 => panic!("rank 1 has had enough"),
+        "code" if rank == 1 => return ExitCode::from(3),
+        "early" | "panic" | "code" => deaf(&mut member),
+        "late-code" => return late_code(&mut member),
+        "signals" => signals(&mut member),
+        "grandchild" => grandchild(&mut member),
+        "twice" => twice(),
+        "quiet" => quiet(&mut member),
+        _ => panic!("no role {role}"),
+    }
+    member.finish();
+    ExitCode::SUCCESS
+}
+
+fn say(line: &str) {
+    // One write, so that lines of several ranks do not mix.
+    std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+fn hello(member: &mut Member) {
+    member.barrier().unwrap();
+    let greeting = std::env::var("TSUMUGI_TEST_GREETING").unwrap();
+    say(&format!("{greeting} from {} of {}", member.rank().0, member.size()));
+    let line = format!("err {}\n", member.rank().0);
+    std::io::stderr().lock().write_all(line.as_bytes()).unwrap();
+}
+
+fn starter(rank: u32, offset: u64) -> RemoteAddr {
+    RemoteAddr { rank: Rank(rank), key: STARTER_KEY, offset }
+}
+
+/// A rank of one thread: it sleeps on its bells until somebody wakes it.
+struct Solo<'a> {
+    member: &'a Member,
+    waiters: Waiters,
+    woken: AtomicU32,
+}
+
+// SAFETY: `commit` runs once, before the thread sleeps; a wake before the
+// sleep is seen in `woken`, and `sleep` returns only after it.
+unsafe impl Wait for Solo<'_> {
+    fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        let (lot, bells) = (self.member.control().lot(), self.member.control().bells());
+        // SAFETY: `woken` outlives the sleep.
+        let waker = unsafe {
+            Waker::new((&raw const self.woken).cast(), |woken| {
+                (*woken.cast::<AtomicU32>()).store(1, Ordering::SeqCst);
+            })
+        };
+        if !commit(waker) {
+            return;
+        }
+        loop {
+            self.waiters.drain(lot);
+            if self.woken.swap(0, Ordering::SeqCst) != 0 {
+                return;
+            }
+            let ticket = bells.prepare(0);
+            if lot.has_fired() {
+                bells.stay(0);
+            } else {
+                bells.sleep(0, ticket, &SharedFutex, None);
+            }
+        }
+    }
+
+    fn yield_now(&self) {
+        thread::yield_now();
+    }
+}
+
+/// Sleeps until the word at `offset` of the own starter memory is `value`.
+fn await_word(member: &Member, offset: usize, value: u64) -> Result<u64, AddrError> {
+    let at = member.starter().base.as_ptr() as usize + offset;
+    // SAFETY: a word of the starter memory.
+    let word = unsafe { AtomicU64::from_ptr(at as *mut u64) };
+    let solo = Solo { member, waiters: Waiters::new(), woken: AtomicU32::new(0) };
+    solo.waiters.wait(member.control().lot(), word, Until::Equal(value), &solo)
+}
+
+/// A token goes round a thousand times; whoever has not got it sleeps.
+fn token(member: &mut Member) {
+    let (rank, size, direct) = (member.rank().0, member.size(), member.direct());
+    member.barrier().unwrap();
+    for round in 1..=1000 {
+        if rank > 0 || round > 1 {
+            let wanted = if rank > 0 { round } else { round - 1 };
+            assert_eq!(await_word(member, 16, wanted), Ok(wanted));
+        }
+        let next = Op::put_word(starter((rank + 1) % size, 16), Width::W8, round).notifying();
+        execute(&direct, &next).unwrap();
+    }
+    member.barrier().unwrap();
+    say("the token came");
+}
+
+/// Rank 1 dies; rank 0 sleeps for a word that it will never get.
+fn bereaved(member: &mut Member) -> ExitCode {
+    member.barrier().unwrap();
+    if member.rank().0 == 1 {
+        thread::sleep(Duration::from_millis(20));
+        std::process::abort();
+    }
+    let lost = Err(AddrError::PeerLost { rank: Rank(1) });
+    assert_eq!(await_word(member, 16, 1), lost);
+    say("woken by a death");
+    ExitCode::from(42)
+}
+
+/// Everybody adds to the next rank's word and to rank 0's, and looks.
+fn ring(member: &mut Member) {
+    let (rank, size, direct) = (member.rank().0, member.size(), member.direct());
+    member.barrier().unwrap();
+    let next = starter((rank + 1) % size, 0);
+    execute(&direct, &Op::put_word(next, Width::W8, u64::from(rank) + 100)).unwrap();
+    execute(&direct, &Op::atomic(Kind::FetchAdd, starter(0, 8), u64::from(rank))).unwrap();
+    member.barrier().unwrap();
+    let before = u64::from((rank + size - 1) % size);
+    assert_eq!(execute(&direct, &Op::get_word(starter(rank, 0), Width::W8)), Ok(before + 100));
+    let sum = u64::from(size) * u64::from(size - 1) / 2;
+    assert_eq!(execute(&direct, &Op::get_word(starter(0, 8), Width::W8)), Ok(sum));
+    say("sum agrees");
+}
+
+fn stdin(member: &mut Member) {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).unwrap();
+    say(&format!("{} read {:?}", member.rank().0, text));
+    member.barrier().unwrap();
+}
+
+/// Rank 0 does to rank 1's memory what it may and what it may not.
+fn direct(member: &mut Member) {
+    let rank = member.rank().0;
+    let layout = Layout::from_size_align(4096, 64).unwrap();
+    let memory = member.heap().allocate(layout).unwrap();
+    let direct = member.direct();
+    // SAFETY: fresh bytes of our heap, kept until the end.
+    let (open, read_only) = unsafe {
+        memory.as_ptr().write_bytes(rank as u8 + 1, 4096);
+        let open = direct.register(memory, 4096, Access::ReadWrite).unwrap();
+        (open, direct.register(memory, 64, Access::Read).unwrap())
+    };
+    let card = [open.key.to_bits().to_le_bytes(), read_only.key.to_bits().to_le_bytes()].concat();
+    member.publish(&card).unwrap();
+    member.barrier().unwrap();
+    let mut card = [0; CARD_BYTES_MAX];
+    assert_eq!(member.card(Rank(1), &mut card), Ok(8));
+    let key =
+        |at: usize| RegionKey::from_bits(u32::from_le_bytes(card[at..at + 4].try_into().unwrap()));
+    let at = |rank, key, offset| RemoteAddr { rank: Rank(rank), key, offset };
+    let load = |addr| execute(&direct, &Op::get_word(addr, Width::W8));
+    if rank == 0 {
+        let (word, open_key, read_key) = (0x0202_0202_0202_0202, key(0), key(4));
+        assert_eq!(load(at(1, open_key, 64)), Ok(word));
+        let here = LocalAddr { key: open.key, offset: 0 };
+        execute(&direct, &Op::get(at(1, open_key, 0), here, 4096)).unwrap();
+        // SAFETY: our own bytes, which nobody else writes.
+        assert_eq!(unsafe { memory.as_ptr().add(4095).read() }, 2, "the whole of it came");
+        let addr = at(1, open_key, 4089);
+        let outside = AddrError::OutOfRange { addr, bytes: 8, region_bytes: 4096 };
+        assert_eq!(load(addr), Err(outside));
+        let addr = at(1, open_key, 4);
+        assert_eq!(load(addr), Err(AddrError::Unaligned { addr, align: 8 }));
+        let addr = at(2, open_key, 0);
+        assert_eq!(load(addr), Err(AddrError::NoSuchRank { rank: Rank(2), size: 2 }));
+        let addr = at(1, read_key, 0);
+        assert_eq!(load(addr), Ok(word));
+        let store = execute(&direct, &Op::put_word(addr, Width::W8, 1));
+        assert_eq!(store, Err(AddrError::ReadOnly { addr }));
+        assert!(direct.resolve(at(1, open_key, 4096), 0, Need::Read).is_ok(), "zero length");
+    }
+    member.barrier().unwrap();
+    if rank == 1 {
+        assert!(direct.unregister(open.key));
+    }
+    member.barrier().unwrap();
+    if rank == 0 {
+        let addr = at(1, key(0), 0);
+        assert_eq!(load(addr), Err(AddrError::StaleKey { addr }));
+        say("all as it should be");
+    }
+    member.barrier().unwrap();
+}
+
+/// What is kept from core dumps and from forked children.
+fn advice(member: &mut Member) {
+    let shape = member.space().shape();
+    let flags_at = |at: usize| {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let from = maps.find(&format!("{at:x}-")).unwrap_or_else(|| panic!("no map at {at:x}"));
+        let flags = maps[from..].lines().find(|line| line.starts_with("VmFlags:")).unwrap();
+        format!("{flags} ")
+    };
+    let (own, peer) = (shape.start(member.rank()), shape.start(Rank(1 - member.rank().0)));
+    assert!(flags_at(own + shape.stacks_offset()).contains(" dc "), "stacks go to children");
+    assert!(!flags_at(own).contains(" dc "), "the heap does not");
+    assert!(flags_at(peer).contains(" dd "), "a peer is in the core dump");
+    assert!(!flags_at(own).contains(" dd "), "the own partition is not");
+    say("advice is taken");
+}
+
+/// Sleeps whatever happens, SIGTERM included.
+fn deaf(member: &mut Member) {
+    // SAFETY: ignoring a signal.
+    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+    let _ = member.barrier();
+    loop {
+        thread::sleep(Duration::from_secs(1000));
+    }
+}
+
+/// Talks to all peers until one is lost, and says so.
+fn listening(member: &mut Member) -> ExitCode {
+    member.barrier().unwrap();
+    let direct = member.direct();
+    say("talking");
+    loop {
+        for rank in 0..member.size() {
+            let op = Op::atomic(Kind::FetchAdd, starter(rank, 0), 1u64);
+            match execute(&direct, &op) {
+                Ok(_) => {}
+                Err(AddrError::PeerLost { rank }) => {
+                    assert_eq!(member.control().lot().lost(), Some(rank), "waits end too");
+                    say(&format!("heard that {rank} is lost"));
+                    return ExitCode::from(40);
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        thread::yield_now();
+    }
+}
+
+/// Waits in the barrier of the start for a rank that never comes.
+fn barrier(member: &mut Member) -> ExitCode {
+    if member.rank().0 == 1 {
+        return ExitCode::from(5);
+    }
+    assert_eq!(member.barrier(), Err(BootError::PeerLost { rank: Rank(1) }));
+    say("barrier ended");
+    ExitCode::from(41)
+}
+
+/// Rank 1 fails when all is done: the others end in peace.
+fn late_code(member: &mut Member) -> ExitCode {
+    member.barrier().unwrap();
+    member.finish();
+    if member.rank().0 == 1 {
+        return ExitCode::from(6);
+    }
+    thread::sleep(Duration::from_millis(600));
+    say("ended in peace");
+    ExitCode::SUCCESS
+}
+
+static CAUGHT: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn note(signal: i32) {
+    CAUGHT.fetch_or(1 << signal, Ordering::SeqCst);
+}
+
+/// Ends after SIGUSR1 and SIGTERM; ignores SIGINT.
+fn signals(member: &mut Member) {
+    // SAFETY: ignoring a signal.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+    for signal in [libc::SIGUSR1, libc::SIGTERM] {
+        // SAFETY: the handler touches an atomic alone.
+        unsafe { libc::signal(signal, note as *const () as libc::sighandler_t) };
+    }
+    member.barrier().unwrap();
+    say("ready");
+    while CAUGHT.load(Ordering::SeqCst) != 1 << libc::SIGUSR1 | 1 << libc::SIGTERM {
+        thread::sleep(Duration::from_millis(1));
+    }
+    say(&format!("{} caught both", member.rank().0));
+}
+
+/// Leaves a process behind.
+fn grandchild(member: &mut Member) {
+    let mut sleep = Command::new("/bin/sleep");
+    let mut child = sleep.arg("1000").stdout(Stdio::null()).spawn().unwrap();
+    say(&format!("grandchild pid {}", child.id()));
+    assert!(child.try_wait().unwrap().is_none(), "it sleeps for long");
+    member.barrier().unwrap();
+}
+
+/// A process is a rank once.
+fn twice() {
+    say(&attach().unwrap().unwrap_err().to_string());
+}
+
+/// One worker that waits for what nobody will do, until it was asked why.
+fn quiet(member: &mut Member) {
+    member.barrier().unwrap();
+    let control = member.control();
+    control.workers().store(1, Ordering::SeqCst);
+    loop {
+        let ticket = control.bells().prepare(0);
+        control.bells().sleep(0, ticket, &SharedFutex, None);
+        control.activity().fetch_add(1, Ordering::SeqCst);
+        if let Some(number) = control.wanted_report() {
+            control.answer_report(number, "ULT 17: signal at 0x10, wanted 5");
+            break;
+        }
+    }
+    control.outside().store(1, Ordering::SeqCst);
+    thread::sleep(Duration::from_millis(400));
+}

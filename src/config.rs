@@ -1,0 +1,94 @@
+//! Every knob of a rank, and the variables of the environment that set them.
+//!
+//! | variable | meaning | default |
+//! |---|---|---|
+//! | `TSUMUGI_WORKERS` | worker threads of a rank | its share of the cpuset, at least 1 |
+//! | `TSUMUGI_ULT_STACK_BYTES` | stack of a ULT (virtual) | 64 KiB |
+//! | `TSUMUGI_MAIN_STACK_BYTES` | stack of the main ULT (virtual) | 8 MiB |
+//! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
+//!
+//! Those of the partitions are in [`tsumugi_pvas::config`].
+
+use crate::Error;
+use tsumugi_pvas::Config as SpaceConfig;
+use tsumugi_pvas::config::{ConfigError, parse_number};
+
+/// How a rank is set up. What is not set is chosen at start.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Worker threads of a rank.
+    pub workers: Option<usize>,
+    /// Stack of a ULT.
+    pub stack_bytes: Option<usize>,
+    /// Stack of the main ULT.
+    pub main_stack_bytes: Option<usize>,
+    /// Rounds that an idle worker looks for work before it sleeps.
+    pub spin: Option<u32>,
+    /// The partitions; a launcher's job has its own already.
+    pub space: SpaceConfig,
+}
+
+/// A [`Config`] with nothing left open.
+#[derive(Clone, Copy, Debug)]
+pub struct Chosen {
+    /// Worker threads of a rank.
+    pub workers: usize,
+    /// Stack of a ULT.
+    pub stack_bytes: usize,
+    /// Stack of the main ULT.
+    pub main_stack_bytes: usize,
+    /// Rounds that an idle worker looks for work before it sleeps.
+    pub spin: u32,
+}
+
+impl Config {
+    /// What the environment says.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] names the variable and its value.
+    pub fn from_env() -> Result<Self, Error> {
+        Ok(Self {
+            workers: number("TSUMUGI_WORKERS", 1, WORKERS_MAX)?,
+            stack_bytes: number("TSUMUGI_ULT_STACK_BYTES", STACK_BYTES_MIN, STACK_BYTES_MAX)?,
+            main_stack_bytes: number("TSUMUGI_MAIN_STACK_BYTES", STACK_BYTES_MIN, STACK_BYTES_MAX)?,
+            spin: number("TSUMUGI_SPIN", 0, 1 << 30)?.map(|spin| spin as u32),
+            space: SpaceConfig::from_env()?,
+        })
+    }
+
+    /// The same with `workers` worker threads.
+    #[must_use]
+    pub fn workers(self, workers: usize) -> Self {
+        Self { workers: Some(workers), ..self }
+    }
+
+    /// What a rank of `size` on this node uses.
+    pub fn choose(&self, size: u32) -> Chosen {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        let workers = self.workers.unwrap_or((cores / size as usize).max(1));
+        let crowded = workers * size as usize > cores;
+        Chosen {
+            workers,
+            stack_bytes: self.stack_bytes.unwrap_or(STACK_BYTES),
+            main_stack_bytes: self.main_stack_bytes.unwrap_or(MAIN_STACK_BYTES),
+            spin: self.spin.unwrap_or(if crowded { 0 } else { SPIN }),
+        }
+    }
+}
+
+fn number(name: &'static str, min: usize, max: usize) -> Result<Option<usize>, ConfigError> {
+    let Ok(text) = std::env::var(name) else { return Ok(None) };
+    let value = parse_number(name, &text)?;
+    match (min..=max).contains(&value) {
+        true => Ok(Some(value)),
+        false => Err(ConfigError::OutOfBounds { name, value, min, max }),
+    }
+}
+
+const WORKERS_MAX: usize = 256;
+const STACK_BYTES: usize = 64 << 10;
+const STACK_BYTES_MIN: usize = 16 << 10;
+const STACK_BYTES_MAX: usize = 1 << 32;
+const MAIN_STACK_BYTES: usize = 8 << 20;
+const SPIN: u32 = 200;

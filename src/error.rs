@@ -1,0 +1,106 @@
+//! What can go wrong outside a single operation.
+
+use crate::{AddrError, Rank};
+use std::fmt;
+use tsumugi_core::boot::BootError;
+use tsumugi_core::coll::CollError;
+use tsumugi_core::mem::RegisterError;
+use tsumugi_pvas::config::ConfigError;
+use tsumugi_pvas::{AttachError, SpaceError};
+use tsumugi_ult::StartError;
+
+/// Anything that a program of ranks may meet. Its `Debug` is its message, so
+/// that `fn main() -> Result<(), tsumugi::Error>` prints a sentence.
+#[non_exhaustive]
+pub enum Error {
+    /// An operation was refused.
+    Addr(AddrError),
+    /// A collective failed.
+    Coll(CollError),
+    /// Memory could not be registered.
+    Register(RegisterError),
+    /// The heap of the rank has no such block left.
+    OutOfMemory {
+        /// What was asked for.
+        bytes: usize,
+    },
+    /// A collective allocation of different lengths.
+    LengthsDiffer {
+        /// What this rank asked for.
+        own: u64,
+        /// Who asked for something else.
+        rank: Rank,
+        /// What that was.
+        other: u64,
+    },
+    /// A variable of the environment.
+    Config(ConfigError),
+    /// The launcher's job could not be joined.
+    Attach(AttachError),
+    /// The partitions could not be made.
+    Space(SpaceError),
+    /// The ranks did not find each other.
+    Boot(BootError),
+    /// The scheduler could not be started.
+    Start(StartError),
+    /// The program's own.
+    Program(String),
+}
+
+impl Error {
+    /// An error of the program's own, for a `main` that returns ours.
+    pub fn program(message: impl fmt::Display) -> Self {
+        Self::Program(message.to_string())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Addr(error) => error.fmt(f),
+            Self::Coll(error) => error.fmt(f),
+            Self::Register(error) => error.fmt(f),
+            Self::OutOfMemory { bytes } => {
+                write!(f, "the heap of this rank has no {bytes} bytes left (TSUMUGI_HEAP_BYTES)")
+            }
+            Self::LengthsDiffer { own, rank, other } => {
+                write!(f, "this rank asked for an array of {own}, {rank} for one of {other}")
+            }
+            Self::Config(error) => error.fmt(f),
+            Self::Attach(error) => error.fmt(f),
+            Self::Space(error) => error.fmt(f),
+            Self::Boot(error) => error.fmt(f),
+            Self::Start(error) => error.fmt(f),
+            Self::Program(message) => f.write_str(message),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+macro_rules! from {
+    ($($variant:ident($error:ty)),* $(,)?) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )*};
+}
+
+from!(
+    Addr(AddrError),
+    Coll(CollError),
+    Register(RegisterError),
+    Config(ConfigError),
+    Attach(AttachError),
+    Space(SpaceError),
+    Boot(BootError),
+    Start(StartError),
+);

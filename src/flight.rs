@@ -1,0 +1,133 @@
+//! Operations that own their buffer until they have ended.
+//!
+//! `try_*` never waits. It answers in one of three ways, and in each the
+//! buffer is where it can do no harm:
+//!
+//! | | the buffer |
+//! |---|---|
+//! | `Ok(Done(outcome))` | comes back: the operation ended inside the call |
+//! | `Ok(Pending(ticket))` | is the ticket's until it ends: poll, wait or await it |
+//! | `Err(Busy)` | comes back with the operation: nothing happened |
+//!
+//! Between ranks of a node every operation is `Done`.
+
+use crate::{Buffer, Busy, Outcome, Plain, Remote, Runtime, Status};
+use tsumugi_core::backend::execute;
+use tsumugi_core::op::Op;
+
+impl Runtime {
+    /// Fills the buffer from `from` on. Wait-free between ranks of a
+    /// node.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`]. A wrong address is the outcome's error.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # fn main() -> Result<(), tsumugi::Error> {
+    /// # tsumugi::run(|rt| {
+    /// use tsumugi::Status;
+    /// let words = rt.share::<u64>(8)?;
+    /// let outcome = match rt.try_get(words.at(rt.rank(), 0), rt.buffer(8)?) {
+    ///     Ok(Status::Done(outcome)) => outcome,
+    ///     Ok(Status::Pending(ticket)) => ticket.wait(&tsumugi::ult::Here),
+    ///     Err(busy) => return Err(tsumugi::Error::program(busy)),
+    /// };
+    /// outcome.result?;
+    /// assert_eq!(outcome.buf[7], 0);
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    pub fn try_get<T: Plain>(
+        &self,
+        from: Remote<T>,
+        buf: Buffer<T>,
+    ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
+        let op = get(from, &buf);
+        Ok(Status::Done(self.carry_out(&op, buf)))
+    }
+
+    /// Writes the buffer from `to` on. Wait-free between ranks of a
+    /// node.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`]. A wrong address is the outcome's error.
+    pub fn try_put<T: Plain>(
+        &self,
+        to: Remote<T>,
+        buf: Buffer<T>,
+    ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
+        let op = put(to, &buf);
+        Ok(Status::Done(self.carry_out(&op, buf)))
+    }
+
+    /// Fills the buffer from `from` on, as a future. It begins when it is
+    /// first polled; dropped later, it leaves the buffer to the operation.
+    pub async fn get_async<T: Plain>(&self, from: Remote<T>, buf: Buffer<T>) -> Outcome<Buffer<T>> {
+        self.carry_out(&get(from, &buf), buf)
+    }
+
+    /// Writes the buffer from `to` on, as a future, like
+    /// [`get_async`](Self::get_async).
+    pub async fn put_async<T: Plain>(&self, to: Remote<T>, buf: Buffer<T>) -> Outcome<Buffer<T>> {
+        self.carry_out(&put(to, &buf), buf)
+    }
+
+    /// Fills the buffer from `from` on and then calls `then` with it, on
+    /// whatever thread ends the operation: between ranks of a node on this
+    /// one, before the call returns. A callback must not block: start a ULT in
+    /// it that does. A blocking call in it panics in debug builds.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`], and `then` is not called. A wrong address is the outcome's
+    /// error.
+    pub fn get_then<T: Plain>(
+        &self,
+        from: Remote<T>,
+        buf: Buffer<T>,
+        then: impl FnOnce(Outcome<Buffer<T>>) + Send + 'static,
+    ) -> Result<(), Busy<Buffer<T>>> {
+        let outcome = self.carry_out(&get(from, &buf), buf);
+        call_back(then, outcome);
+        Ok(())
+    }
+
+    /// Writes the buffer from `to` on and then calls `then` with it, like
+    /// [`get_then`](Self::get_then).
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`], and `then` is not called. A wrong address is the outcome's
+    /// error.
+    pub fn put_then<T: Plain>(
+        &self,
+        to: Remote<T>,
+        buf: Buffer<T>,
+        then: impl FnOnce(Outcome<Buffer<T>>) + Send + 'static,
+    ) -> Result<(), Busy<Buffer<T>>> {
+        let outcome = self.carry_out(&put(to, &buf), buf);
+        call_back(then, outcome);
+        Ok(())
+    }
+
+    fn carry_out<T: Plain>(&self, op: &Op, buf: Buffer<T>) -> Outcome<Buffer<T>> {
+        Outcome { result: execute(&self.direct, op), buf }
+    }
+}
+
+fn get<T: Plain>(from: Remote<T>, buf: &Buffer<T>) -> Op {
+    Op::get(from.addr(), buf.local(), size_of_val(&**buf) as u64)
+}
+
+fn put<T: Plain>(to: Remote<T>, buf: &Buffer<T>) -> Op {
+    Op::put(buf.local(), to.addr(), size_of_val(&**buf) as u64)
+}
+
+fn call_back<B>(then: impl FnOnce(Outcome<B>), outcome: Outcome<B>) {
+    let _callback = tsumugi_ult::enter_callback();
+    then(outcome);
+}

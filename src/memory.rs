@@ -1,0 +1,247 @@
+//! Registered memory as its owner holds it.
+//!
+//! | | made by | who reaches it |
+//! |---|---|---|
+//! | [`Shared<T>`] | all ranks together | all ranks: one array on each |
+//! | [`Exposed<T>`] | one rank | whoever is told its address |
+//! | [`Buffer<T>`] | one rank | the rank itself, as a slice; its operations in flight |
+//!
+//! All of it lies in the rank's partition and is zero at first. An `Exposed`
+//! or a `Buffer` is gone when it is dropped, a `Shared` when its rank has
+//! passed its next [`barrier`](Runtime::barrier) after that: what peers do
+//! before they come to that barrier is safe. Later operations answer
+//! [`AddrError::StaleKey`](crate::AddrError::StaleKey). One that is under way
+//! at the very moment when memory goes may still touch the bytes, which by then
+//! can belong to another array of this heap, but never to anything else.
+
+use crate::{Error, Plain, Rank, Remote, Runtime};
+use std::alloc::Layout;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use tsumugi_core::mem::{Access, LocalAddr, Memory, Region, RegionKey, RemoteAddr};
+
+/// One array of `T` on every rank, all of the same length.
+pub struct Shared<T> {
+    own: ManuallyDrop<Exposed<T>>,
+    keys: Keys,
+}
+
+/// How the other ranks' arrays are named.
+#[derive(Clone)]
+enum Keys {
+    /// By the same key as ours, which is what ranks that do the same get.
+    Same(RegionKey),
+    /// By one of their own each.
+    Each(Arc<[RegionKey]>),
+}
+
+/// An array of `T` in this rank's memory that peers can reach.
+pub struct Exposed<T> {
+    block: Block,
+    len: u64,
+    of: PhantomData<fn() -> T>,
+}
+
+/// Registered memory that is this rank's alone: the local end of operations.
+///
+/// A handle of two words: an operation in flight owns it, see
+/// [`Runtime::try_get`].
+pub struct Buffer<T> {
+    block: Box<Block>,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+/// Memory of the partition's heap under a registration.
+pub(crate) struct Block {
+    runtime: Runtime,
+    region: Region,
+    layout: Layout,
+}
+
+impl Runtime {
+    /// Makes an array of `len` zero values on every rank. Collective: every
+    /// rank calls it with the same `len`, in the same order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::LengthsDiffer`],
+    /// [`Error::Coll`].
+    pub fn share<T: Plain>(&self, len: usize) -> Result<Shared<T>, Error> {
+        let own = self.expose::<T>(len)?;
+        let mine = own.block.region.key;
+        for (rank, other) in (0u32..).map(Rank).zip(self.gather(len as u64)?) {
+            if other != len as u64 {
+                return Err(Error::LengthsDiffer { own: len as u64, rank, other });
+            }
+        }
+        let keys: Vec<RegionKey> = self
+            .gather(u64::from(mine.to_bits()))?
+            .into_iter()
+            .map(|bits| RegionKey::from_bits(bits as u32))
+            .collect();
+        let same = keys.iter().all(|key| *key == mine);
+        let keys = if same { Keys::Same(mine) } else { Keys::Each(keys.into()) };
+        Ok(Shared { own: ManuallyDrop::new(own), keys })
+    }
+
+    /// Makes an array of `len` zero values that peers can get, put and do
+    /// atomics on once they are told its address.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::Register`].
+    pub fn expose<T: Plain>(&self, len: usize) -> Result<Exposed<T>, Error> {
+        let block = Block::new::<T>(self, len, Access::ReadWrite)?;
+        Ok(Exposed { block, len: len as u64, of: PhantomData })
+    }
+
+    /// Makes a buffer of `len` zero values.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::Register`].
+    pub fn buffer<T: Plain>(&self, len: usize) -> Result<Buffer<T>, Error> {
+        let block = Box::new(Block::new::<T>(self, len, Access::Local)?);
+        Ok(Buffer { block, len, of: PhantomData })
+    }
+}
+
+impl<T: Plain> Shared<T> {
+    /// The address of value `index` of `rank`'s array. Both are checked by
+    /// the operation that uses it.
+    #[inline(always)]
+    pub fn at(&self, rank: Rank, index: usize) -> Remote<T> {
+        let key = match &self.keys {
+            Keys::Same(key) => *key,
+            // An unknown rank is refused by the operation, whatever the key.
+            Keys::Each(keys) => match keys.get(rank.0 as usize) {
+                Some(key) => *key,
+                None => self.own.block.region.key,
+            },
+        };
+        Remote::new(RemoteAddr { rank, key, offset: 0 }).add(index as u64)
+    }
+
+    /// Values on each rank.
+    pub fn len(&self) -> usize {
+        self.own.len()
+    }
+
+    /// Whether the arrays have no values.
+    pub fn is_empty(&self) -> bool {
+        self.own.is_empty()
+    }
+
+    /// This rank's own array.
+    pub fn own(&self) -> &Exposed<T> {
+        &self.own
+    }
+}
+
+impl<T: Plain> Exposed<T> {
+    /// The address of value `index`, for this rank and for all others.
+    #[inline]
+    pub fn at(&self, index: usize) -> Remote<T> {
+        let (rank, key) = (self.block.runtime.rank(), self.block.region.key);
+        Remote::new(RemoteAddr { rank, key, offset: 0 }).add(index as u64)
+    }
+
+    /// Values in the array.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl<T: Plain> Buffer<T> {
+    /// Its address as the local end of an operation.
+    pub(crate) fn local(&self) -> LocalAddr {
+        LocalAddr { key: self.block.region.key, offset: 0 }
+    }
+}
+
+impl<T: Plain> Deref for Buffer<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` values of zeroed or copied bytes, registered as local:
+        // nobody else writes them while no operation is in flight, and an
+        // operation in flight owns the buffer.
+        unsafe { std::slice::from_raw_parts(self.block.region.base.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T: Plain> DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.block.region.base.as_ptr().cast(), self.len) }
+    }
+}
+
+impl Block {
+    fn new<T: Plain>(runtime: &Runtime, len: usize, access: Access) -> Result<Self, Error> {
+        let out_of_memory = Error::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) };
+        let Ok(layout) = Layout::array::<T>(len).and_then(|array| array.align_to(LINE)) else {
+            return Err(out_of_memory);
+        };
+        let heap = runtime.heap();
+        let base = heap.allocate(layout).ok_or(out_of_memory)?;
+        // SAFETY: the block was just lent to us, whole.
+        unsafe { base.as_ptr().write_bytes(0, layout.size()) };
+        // SAFETY: heap memory of the partition stays mapped, and this block
+        // holds plain bytes until `drop`, which unregisters first.
+        match unsafe { runtime.direct.register(base, layout.size() as u64, access) } {
+            Ok(region) => Ok(Self { runtime: runtime.clone(), region, layout }),
+            Err(error) => {
+                // SAFETY: allocated above, with this layout.
+                unsafe { heap.release(base, layout) };
+                Err(error.into())
+            }
+        }
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        // SAFETY: `own` is not used after this.
+        let own = unsafe { ManuallyDrop::take(&mut self.own) };
+        let runtime = own.block.runtime.clone();
+        runtime.bury(own.block);
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.runtime.direct.unregister(self.region.key);
+        // SAFETY: allocated in `new` with this layout, and unregistered.
+        unsafe { self.runtime.heap().release(self.region.base, self.layout) };
+    }
+}
+
+impl<T> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shared<{}>({} on each rank)", std::any::type_name::<T>(), self.own.len)
+    }
+}
+
+impl<T> fmt::Debug for Exposed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Exposed<{}>({})", std::any::type_name::<T>(), self.len)
+    }
+}
+
+impl<T> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer<{}>({})", std::any::type_name::<T>(), self.len)
+    }
+}
+
+/// Arrays of different use do not share a cache line.
+const LINE: usize = 64;

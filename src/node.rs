@@ -1,0 +1,170 @@
+//! A rank's place on its node, and what its idle workers do for it.
+
+use crate::Rank;
+use crate::memory::Block;
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+use tsumugi_core::coll::Team;
+use tsumugi_core::signal::{Lot, Waiters};
+use tsumugi_core::sync::Ordering;
+use tsumugi_core::time::Instant;
+use tsumugi_core::wait::{Bells, Reason};
+use tsumugi_pvas::partition::COLLECTIVE_KEY;
+use tsumugi_pvas::{Direct, Heap, Member};
+use tsumugi_ult::{Progress, Spawner, UltInfo};
+
+/// What is a rank's own and not its scheduler's.
+pub(crate) struct Node {
+    member: Member,
+    waiters: Waiters,
+    team: Team,
+    /// While the scheduler runs: it is asked who waits for what.
+    spawner: Mutex<Option<Spawner>>,
+    /// Shared arrays that were dropped since the last barrier.
+    dropped: Mutex<Vec<Block>>,
+}
+
+impl Node {
+    pub(crate) fn new(member: Member) -> Self {
+        let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
+        Self {
+            member,
+            waiters: Waiters::new(),
+            team,
+            spawner: Mutex::new(None),
+            dropped: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn member(&self) -> &Member {
+        &self.member
+    }
+
+    pub(crate) fn rank(&self) -> Rank {
+        self.member.rank()
+    }
+
+    pub(crate) fn direct(&self) -> Direct {
+        self.member.direct()
+    }
+
+    pub(crate) fn heap(&self) -> &Heap {
+        self.member.heap()
+    }
+
+    pub(crate) fn team(&self) -> &Team {
+        &self.team
+    }
+
+    pub(crate) fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    pub(crate) fn lot(&self) -> &Lot {
+        self.member.control().lot()
+    }
+
+    pub(crate) fn starter_bytes(&self) -> usize {
+        self.member.starter().bytes as usize
+    }
+
+    /// Keeps memory that peers may still use.
+    pub(crate) fn bury(&self, block: Block) {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(block);
+    }
+
+    /// What was buried so far.
+    pub(crate) fn exhume(&self) -> Vec<Block> {
+        std::mem::take(&mut self.dropped.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The bells of this rank's workers, which peers ring.
+    pub(crate) fn bells(&self) -> &'static Bells {
+        let bells: *const Bells = self.member.control().bells();
+        // SAFETY: a space that has a heap is never unmapped, and all zeroes,
+        // which a retired one is reset to, is nobody asleep.
+        unsafe { &*bells }
+    }
+
+    /// From here on the launcher may call the rank quiet.
+    pub(crate) fn watch(&self, spawner: &Spawner, workers: usize) {
+        *self.spawner.lock().unwrap_or_else(PoisonError::into_inner) = Some(spawner.clone());
+        self.member.control().workers().store(workers as u32, Ordering::SeqCst);
+    }
+
+    /// And from here on no more.
+    pub(crate) fn unwatch(&self) {
+        self.member.control().workers().store(0, Ordering::SeqCst);
+        *self.spawner.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        drop(self.exhume());
+    }
+
+    /// Who waits for what, a line each.
+    fn report(&self) -> String {
+        let spawner = self.spawner.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(spawner) = spawner.as_ref() else { return String::new() };
+        let (mut text, mut more) = (String::new(), 0);
+        spawner.dump(&mut |ult| {
+            if text.len() < REPORT_BYTES {
+                text.push_str(&line_of(&ult, spawner.now()));
+            } else {
+                more += 1;
+            }
+        });
+        if more > 0 {
+            let _ = writeln!(text, "and {more} more");
+        }
+        text
+    }
+}
+
+/// One sleeper.
+fn line_of(ult: &UltInfo, now: Instant) -> String {
+    let mut line = format!("ULT {}", ult.id);
+    if let Some(name) = &ult.name {
+        let _ = write!(line, " \"{name}\"");
+    }
+    match ult.reason {
+        None => {
+            let _ = write!(line, " {:?}", ult.state);
+        }
+        Some(Reason { what: "signal", at, wanted }) => {
+            let _ = write!(line, " waits for the signal word at {at:#x} to become {wanted}");
+        }
+        Some(Reason { what: "join", at, .. }) => {
+            let _ = write!(line, " waits for the end of ULT {at}");
+        }
+        Some(Reason { what, at: 0, .. }) => {
+            let _ = write!(line, " waits: {what}");
+        }
+        Some(Reason { what, at, .. }) => {
+            let _ = write!(line, " waits: {what} at {at:#x}");
+        }
+    }
+    if let Some(since) = ult.since {
+        let _ = write!(line, ", for {:.1} s", now.since(since).as_secs_f64());
+    }
+    line + "\n"
+}
+
+impl Progress for Node {
+    fn poll(&self) -> bool {
+        let woken = self.waiters.drain(self.lot());
+        let control = self.member.control();
+        if let Some(number) = control.wanted_report() {
+            control.answer_report(number, &self.report());
+        }
+        woken > 0
+    }
+
+    fn has_work(&self) -> bool {
+        self.lot().has_fired() || self.member.control().wanted_report().is_some()
+    }
+
+    fn on_wake(&self, _worker: usize) {
+        self.member.control().activity().fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// What a rank says of itself when the job has stalled: enough to see why.
+const REPORT_BYTES: usize = 12 << 10;

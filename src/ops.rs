@@ -1,0 +1,247 @@
+//! One-sided operations that are over when they return.
+//!
+//! Each checks rank, liveness, key, range and alignment, and then touches the
+//! other rank's memory; that rank takes no part. Operations of one thread
+//! take effect in its order. Words of 1, 2, 4 and 8 bytes never tear.
+//!
+//! Progress: wait-free between ranks of a node.
+
+use crate::{AddrError, Plain, Remote, Runtime, Word};
+use std::mem::MaybeUninit;
+use tsumugi_core::backend::{execute, load_bytes, store_bytes};
+use tsumugi_core::mem::Width;
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::signal::Until;
+
+/// What happens to the signal word when the data of a
+/// [`put_signal`](Runtime::put_signal) have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// It is set to this.
+    Set(u64),
+    /// This is added to it.
+    Add(u64),
+}
+
+impl Runtime {
+    /// Reads the `T` at `from`.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline(always)]
+    pub fn get<T: Plain>(&self, from: Remote<T>) -> Result<T, AddrError> {
+        match const { width_of::<T>() } {
+            Some(width) => {
+                let bits = execute(&self.direct, &Op::get_word(from.addr(), width))?;
+                // SAFETY: on a little-endian machine the low bytes of `bits`
+                // are the bytes of a `T`, and every pattern of them is valid.
+                Ok(unsafe { std::mem::transmute_copy(&bits) })
+            }
+            None => {
+                let mut value = MaybeUninit::<T>::uninit();
+                // SAFETY: `value` has room for a `T`.
+                unsafe {
+                    let to = value.as_mut_ptr().cast();
+                    load_bytes(&self.direct, from.addr(), to, size_of::<T>())?;
+                }
+                // SAFETY: all bytes were written, and a `Plain` type has no
+                // invalid ones.
+                Ok(unsafe { value.assume_init() })
+            }
+        }
+    }
+
+    /// Writes `value` to `to`.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline(always)]
+    pub fn put<T: Plain>(&self, to: Remote<T>, value: T) -> Result<(), AddrError> {
+        match const { width_of::<T>() } {
+            Some(width) => {
+                let op = Op::put_word(to.addr(), width, bits_of(value));
+                execute(&self.direct, &op).map(|_| ())
+            }
+            None => self.put_slice(to, std::slice::from_ref(&value)),
+        }
+    }
+
+    /// Reads `into.len()` values from `from` on.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline]
+    pub fn get_slice<T: Plain>(&self, from: Remote<T>, into: &mut [T]) -> Result<(), AddrError> {
+        let (to, bytes) = (into.as_mut_ptr().cast(), size_of_val(into));
+        // SAFETY: the slice is exclusively borrowed for as many bytes, and any
+        // bytes are values of a `Plain` type.
+        unsafe { load_bytes(&self.direct, from.addr(), to, bytes) }
+    }
+
+    /// Writes `values` from `to` on.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline]
+    pub fn put_slice<T: Plain>(&self, to: Remote<T>, values: &[T]) -> Result<(), AddrError> {
+        store_bytes(&self.direct, to.addr(), bytes_of(values))
+    }
+
+    /// Adds `value`, wrapping, and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline(always)]
+    pub fn fetch_add<T: Word>(&self, at: Remote<T>, value: T) -> Result<T, AddrError> {
+        self.atomic(Kind::FetchAdd, at, value)
+    }
+
+    /// Keeps the bits of `mask` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline(always)]
+    pub fn fetch_and<T: Word>(&self, at: Remote<T>, mask: T) -> Result<T, AddrError> {
+        self.atomic(Kind::FetchAnd, at, mask)
+    }
+
+    /// Sets the bits of `mask` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline(always)]
+    pub fn fetch_or<T: Word>(&self, at: Remote<T>, mask: T) -> Result<T, AddrError> {
+        self.atomic(Kind::FetchOr, at, mask)
+    }
+
+    /// Flips the bits of `mask` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline(always)]
+    pub fn fetch_xor<T: Word>(&self, at: Remote<T>, mask: T) -> Result<T, AddrError> {
+        self.atomic(Kind::FetchXor, at, mask)
+    }
+
+    /// Writes `value` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline(always)]
+    pub fn swap<T: Word>(&self, at: Remote<T>, value: T) -> Result<T, AddrError> {
+        self.atomic(Kind::Swap, at, value)
+    }
+
+    /// Writes `new` if `expected` is there, and answers what was there: the
+    /// swap took place if that is `expected`.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline(always)]
+    pub fn compare_swap<T: Word>(
+        &self,
+        at: Remote<T>,
+        expected: T,
+        new: T,
+    ) -> Result<T, AddrError> {
+        execute(&self.direct, &Op::compare_swap(at.addr(), expected, new)).map(T::from_bits)
+    }
+
+    /// Writes `values` from `to` on, then changes the word `at` of the same
+    /// or another rank and wakes whoever waits for it: who sees the signal
+    /// sees the data.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`]. Of an error in `to`, nothing has happened; of one in
+    /// `at`, the data have arrived.
+    pub fn put_signal<T: Plain>(
+        &self,
+        to: Remote<T>,
+        values: &[T],
+        at: Remote<u64>,
+        signal: Signal,
+    ) -> Result<(), AddrError> {
+        self.put_slice(to, values)?;
+        self.signal(at, signal).map(|_| ())
+    }
+
+    /// Changes the word `at`, wakes whoever waits for it, and answers what
+    /// was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline]
+    pub fn signal(&self, at: Remote<u64>, signal: Signal) -> Result<u64, AddrError> {
+        let (kind, value) = match signal {
+            Signal::Set(value) => (Kind::Swap, value),
+            Signal::Add(value) => (Kind::FetchAdd, value),
+        };
+        execute(&self.direct, &Op::atomic(kind, at.addr(), value).notifying())
+    }
+
+    /// Waits until a word of this rank's own memory, changed by
+    /// [`signal`](Self::signal) or [`put_signal`](Self::put_signal) of any
+    /// rank, satisfies `until`, and answers the value that did. A ULT sleeps
+    /// meanwhile, and an OS thread too.
+    ///
+    /// Changes by plain puts and atomics are seen, but wake nobody.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError::PeerLost`] when a rank has died; the errors of a get;
+    /// [`AddrError::NotOwn`] if the word is another rank's.
+    pub fn wait_until(&self, word: Remote<u64>, until: Until) -> Result<u64, AddrError> {
+        self.wait_for(word.addr(), until)
+    }
+
+    #[inline(always)]
+    fn atomic<T: Word>(&self, kind: Kind, at: Remote<T>, value: T) -> Result<T, AddrError> {
+        execute(&self.direct, &Op::atomic(kind, at.addr(), value)).map(T::from_bits)
+    }
+}
+
+/// How a `T` travels in a descriptor, if it does.
+const fn width_of<T>() -> Option<Width> {
+    if size_of::<T>() != align_of::<T>() {
+        return None;
+    }
+    match size_of::<T>() {
+        1 => Some(Width::W1),
+        2 => Some(Width::W2),
+        4 => Some(Width::W4),
+        8 => Some(Width::W8),
+        _ => None,
+    }
+}
+
+/// The bytes of a value that [`width_of`] has a width for.
+#[inline(always)]
+fn bits_of<T: Plain>(value: T) -> u64 {
+    let mut bits = 0u64;
+    // SAFETY: `T` is at most 8 bytes, all of them initialised: it is `Plain`.
+    unsafe {
+        let to = (&raw mut bits).cast::<u8>();
+        std::ptr::copy_nonoverlapping((&raw const value).cast(), to, size_of::<T>());
+    }
+    bits
+}
+
+fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
+    // SAFETY: `Plain` types have no padding, so all bytes are initialised.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
+#[cfg(not(target_endian = "little"))]
+compile_error!("words travel in the low bytes of a descriptor: little-endian machines only");

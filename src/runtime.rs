@@ -1,0 +1,163 @@
+//! What a rank holds: its place in the job, its threads, its way to the others.
+
+use crate::memory::Block;
+use crate::node::Node;
+use crate::{AddrError, Error, JoinHandle, Rank};
+use std::fmt;
+use std::sync::Arc;
+use tsumugi_core::backend::LoadStore;
+use tsumugi_core::coll::{Addend, Part};
+use tsumugi_core::mem::{LocalAddr, Remote, RemoteAddr};
+use tsumugi_core::signal::Until;
+use tsumugi_core::sync::AtomicU64;
+use tsumugi_core::wait::Wait;
+use tsumugi_pvas::{Direct, Heap};
+use tsumugi_ult::{Here, Spawner};
+
+/// One rank of a job. A handle: cheap to clone and to send to other threads
+/// of the rank.
+///
+/// Every call works from ULTs and from OS threads; what blocks puts the
+/// caller to sleep and leaves the core to other ULTs.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) direct: Direct,
+    node: Arc<Node>,
+    spawner: Spawner,
+    workers: usize,
+}
+
+impl Runtime {
+    pub(crate) fn new(node: Arc<Node>, spawner: Spawner, workers: usize) -> Self {
+        Self { direct: node.direct(), node, spawner, workers }
+    }
+
+    /// Which rank this is.
+    pub fn rank(&self) -> Rank {
+        self.node.rank()
+    }
+
+    /// Ranks of the job.
+    pub fn size(&self) -> u32 {
+        self.direct.size()
+    }
+
+    /// All ranks of the job.
+    pub fn ranks(&self) -> impl ExactSizeIterator<Item = Rank> + use<> {
+        (0..self.size()).map(Rank)
+    }
+
+    /// Worker threads of this rank.
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// Starts a ULT of this rank. It may outlive its parent; a handle that is
+    /// dropped lets it go on.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        body: impl FnOnce(&Runtime) -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        let runtime = self.clone();
+        self.spawner.spawn(move || body(&runtime))
+    }
+
+    /// The ULTs of this rank: who they are and what they have done.
+    pub fn ults(&self) -> &Spawner {
+        &self.spawner
+    }
+
+    /// Waits until every rank has called it. One collective of a rank at a
+    /// time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Coll`].
+    pub fn barrier(&self) -> Result<(), Error> {
+        let dropped = self.node.exhume();
+        self.node.team().barrier(&self.part())?;
+        // Nobody can want them any more.
+        drop(dropped);
+        Ok(())
+    }
+
+    /// The sum of every rank's `value`; the same for all, also for floats.
+    /// Collective, as [`barrier`](Self::barrier).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Coll`].
+    pub fn sum<T: Addend>(&self, value: T) -> Result<T, Error> {
+        let plus = |a, b| T::from_word(a).plus(T::from_word(b)).to_word();
+        Ok(T::from_word(self.node.team().reduce(&self.part(), value.to_word(), plus)?))
+    }
+
+    /// Every rank's `word`, in the order of the ranks. Collective, as
+    /// [`barrier`](Self::barrier).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Coll`].
+    pub fn gather(&self, word: u64) -> Result<Vec<u64>, Error> {
+        let team = self.node.team();
+        self.put(Remote::new(team.published(self.rank())), word)?;
+        self.barrier()?;
+        let words = self.ranks().map(|rank| self.get(Remote::new(team.published(rank))));
+        let words = words.collect::<Result<_, _>>()?;
+        // Nobody publishes again before everybody has read.
+        self.barrier()?;
+        Ok(words)
+    }
+
+    /// Memory of `rank` that every rank can reach from the start, as words;
+    /// [`starter_bytes`](Self::starter_bytes) long, zero at first.
+    pub fn starter(&self, rank: Rank) -> Remote<u64> {
+        let key = tsumugi_pvas::partition::STARTER_KEY;
+        Remote::new(RemoteAddr { rank, key, offset: 0 })
+    }
+
+    /// Bytes of starter memory on each rank.
+    pub fn starter_bytes(&self) -> usize {
+        self.node.starter_bytes()
+    }
+
+    /// Keeps memory that peers may still use until the next barrier.
+    pub(crate) fn bury(&self, block: Block) {
+        self.node.bury(block);
+    }
+
+    pub(crate) fn heap(&self) -> &Heap {
+        self.node.heap()
+    }
+
+    pub(crate) fn wait_for(&self, addr: RemoteAddr, until: Until) -> Result<u64, AddrError> {
+        // The checks of a get, so that a wrong address is named as there.
+        let at = self.direct.resolve(addr, 8, tsumugi_core::mem::Need::Read)?;
+        if addr.rank != self.rank() {
+            return Err(AddrError::NotOwn { addr });
+        }
+        if !at.cast::<u64>().is_aligned() {
+            return Err(AddrError::Unaligned { addr, align: 8 });
+        }
+        self.direct.local(LocalAddr { key: addr.key, offset: addr.offset }, 8)?;
+        // SAFETY: resolved for 8 bytes, aligned, and region memory is only
+        // ever accessed as atomics and plain bytes.
+        let word = unsafe { at.cast::<AtomicU64>().as_ref() };
+        self.node.waiters().wait(self.node.lot(), word, until, &Here)
+    }
+
+    fn part(&self) -> Part<'_, Direct> {
+        Part {
+            memory: &self.direct,
+            lot: self.node.lot(),
+            waiters: self.node.waiters(),
+            wait: &Here as &dyn Wait,
+        }
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Runtime({} of {})", self.rank(), self.size())
+    }
+}

@@ -1,0 +1,175 @@
+//! Becoming a rank, and ending as one.
+//!
+//! | [`run`] | finds | and is |
+//! |---|---|---|
+//! | under `tsumugi run -n N` | its partition in the environment | one of N |
+//! | alone | nothing | rank 0 of 1 |
+//!
+//! [`run_ranks`] makes N ranks that are threads of this process: each has its
+//! partition, its scheduler and its region table, and everything works between
+//! them as between processes, but that they die together.
+
+use crate::config::{Chosen, Config};
+use crate::node::Node;
+use crate::{Error, Runtime};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use tsumugi_core::boot::Bootstrap;
+use tsumugi_pvas::partition::declare_lost;
+use tsumugi_pvas::{Member, attach};
+use tsumugi_ult::{Scheduler, StackArea, StartError};
+
+/// Runs `main` as this process's rank, on a ULT, and returns what it returns.
+/// The calling thread is a worker meanwhile.
+///
+/// If `main` ends well, `run` waits for all other ranks to come as far, so
+/// that nobody's memory goes away under them.
+///
+/// # Errors
+///
+/// Those of `main`, and [`Error`] if the rank cannot be started.
+///
+/// # Example
+///
+/// ```
+/// # fn main() -> Result<(), tsumugi::Error> {
+/// tsumugi::run(|rt| {
+///     let words = rt.share::<u64>(1)?;
+///     let next = (rt.rank().0 + 1) % rt.size();
+///     rt.fetch_add(words.at(tsumugi::Rank(next), 0), 1)?;
+///     rt.barrier()?;
+///     assert_eq!(rt.get(words.at(rt.rank(), 0))?, 1);
+///     Ok(())
+/// })
+/// # }
+/// ```
+pub fn run<T: Send, E: From<Error> + Send>(
+    main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
+) -> Result<T, E> {
+    Config::from_env()?.run(main)
+}
+
+/// Runs `main` on `size` ranks that are threads of this process, and returns
+/// what each returned, in their order.
+///
+/// # Errors
+///
+/// That of the rank that failed first. A rank that fails or panics is lost to
+/// the others, whose operations then end with
+/// [`AddrError::PeerLost`](crate::AddrError::PeerLost).
+///
+/// # Panics
+///
+/// If a rank panics.
+pub fn run_ranks<T: Send, E: From<Error> + Send>(
+    size: u32,
+    main: impl Fn(&Runtime) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    Config::from_env()?.run_ranks(size, main)
+}
+
+impl Config {
+    /// [`run`] with this configuration.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`].
+    pub fn run<T: Send, E: From<Error> + Send>(
+        self,
+        main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
+    ) -> Result<T, E> {
+        let member = match attach() {
+            Some(member) => member.map_err(Error::from)?,
+            None => alone(&self)?,
+        };
+        be(member, &self, main)
+    }
+
+    /// [`run_ranks`] with this configuration, the same for each rank.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run_ranks`].
+    ///
+    /// # Panics
+    ///
+    /// If a rank panics.
+    pub fn run_ranks<T: Send, E: From<Error> + Send>(
+        self,
+        size: u32,
+        main: impl Fn(&Runtime) -> Result<T, E> + Sync,
+    ) -> Result<Vec<T>, E> {
+        let members = Member::threads(size, &self.space).map_err(Error::from)?;
+        let first_failure = OnceLock::new();
+        let be_one = |member: Member| {
+            let (rank, space) = (member.rank(), member.space().clone());
+            let result = catch_unwind(AssertUnwindSafe(|| be(member, &self, &main)));
+            if !matches!(result, Ok(Ok(_))) {
+                let _ = first_failure.set(rank.0 as usize);
+                declare_lost(rank, space.controls());
+            }
+            result
+        };
+        let mut results: Vec<_> = thread::scope(|scope| {
+            let be_one = &be_one;
+            let ranks: Vec<_> =
+                members.into_iter().map(|member| scope.spawn(move || be_one(member))).collect();
+            ranks.into_iter().map(|rank| rank.join().unwrap_or_else(Err)).collect()
+        });
+        // Whoever failed first says why; the others only lost it.
+        if let Some(first) = first_failure.get() {
+            results.rotate_left(*first);
+        }
+        results
+            .into_iter()
+            .map(|result| result.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    }
+}
+
+fn alone(config: &Config) -> Result<Member, Error> {
+    let members = Member::threads(1, &config.space)?;
+    Ok(members.into_iter().next().expect("one rank was asked for"))
+}
+
+/// Is `member` from its first to its last breath.
+fn be<T: Send, E: From<Error> + Send>(
+    mut member: Member,
+    config: &Config,
+    main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
+) -> Result<T, E> {
+    // Everybody's starter memory and collective words are registered now.
+    member.barrier().map_err(Error::from)?;
+    let node = Arc::new(Node::new(member));
+    let chosen = config.choose(node.member().size());
+    let scheduler = schedule(&node, chosen)?;
+    let runtime = Runtime::new(node.clone(), scheduler.spawner(), chosen.workers);
+    node.watch(runtime.ults(), chosen.workers);
+    let result = scheduler.run(|| {
+        let value = main(&runtime)?;
+        runtime.barrier()?;
+        Ok(value)
+    });
+    node.unwatch();
+    if result.is_ok() {
+        node.member().finish();
+    }
+    result
+}
+
+fn schedule(node: &Arc<Node>, chosen: Chosen) -> Result<Scheduler, Error> {
+    let (base, bytes) = node.member().stacks();
+    // SAFETY: the stacks' part of this rank's partition, which nobody else
+    // uses; a space that has a heap is never unmapped.
+    let stacks = unsafe { StackArea::from_raw(base, bytes) }.map_err(StartError::Stacks)?;
+    Ok(Scheduler::new(tsumugi_ult::Config {
+        workers: chosen.workers,
+        stack_bytes: chosen.stack_bytes,
+        main_stack_bytes: chosen.main_stack_bytes,
+        bells: Some(node.bells()),
+        progress: node.clone(),
+        spin: chosen.spin,
+        ..tsumugi_ult::Config::new(stacks)
+    })?)
+}

@@ -1,0 +1,13 @@
+//! Nobody keeps a borrow of a buffer that goes on its way.
+
+fn main() -> Result<(), tsumugi::Error> {
+    tsumugi::run(|rt| {
+        let words = rt.share::<u64>(8)?;
+        let buf = rt.buffer::<u64>(8)?;
+        let first = &buf[0];
+        let status = rt.try_get(words.at(rt.rank(), 0), buf);
+        println!("{first}");
+        drop(status);
+        Ok(())
+    })
+}

@@ -1,0 +1,12 @@
+//! A buffer is not read while its operation may still write it.
+
+fn main() -> Result<(), tsumugi::Error> {
+    tsumugi::run(|rt| {
+        let words = rt.share::<u64>(8)?;
+        let buf = rt.buffer::<u64>(8)?;
+        let status = rt.try_get(words.at(rt.rank(), 0), buf);
+        println!("{}", buf[0]);
+        drop(status);
+        Ok(())
+    })
+}

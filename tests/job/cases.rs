@@ -1,0 +1,205 @@
+//! The cases: each starts a launcher of its own and looks at what is left.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tsumugi_conformance::cases::Case;
+use tsumugi_conformance::{Seeded, cases};
+
+/// All of them.
+pub const ALL: &[Case] = cases![
+    ranks_meet,
+    more_ranks_than_cores,
+    updates_are_all_there,
+    a_killed_rank_ends_the_job_and_is_named,
+    a_panic_ends_the_job,
+    a_panic_of_a_ult_is_its_joiners,
+    an_early_exit_is_a_failure,
+    an_error_of_main_ends_the_job,
+    a_stack_overflow_names_the_ult,
+    a_stall_is_reported,
+    an_idle_job_burns_no_core,
+    programs_are_started_from_ults,
+];
+
+fn ranks_meet() {
+    for ranks in [1, 2, 5] {
+        let done = run(ranks, "meet");
+        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+    }
+}
+
+fn more_ranks_than_cores() {
+    let done = run(33, "meet");
+    assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+fn updates_are_all_there() {
+    let done = run(3, "updates");
+    assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+fn a_killed_rank_ends_the_job_and_is_named() {
+    let mut seeded = Seeded(7);
+    for victim in [0, 1, 3] {
+        let mut job = start(4, "waiters");
+        let pids = job.read_until("working", 4);
+        std::thread::sleep(Duration::from_micros(seeded.below(50_000)));
+        let pid = pids[victim];
+        let killed = Instant::now();
+        // SAFETY: a plain call.
+        assert_eq!(unsafe { libc::kill(pid as i32, libc::SIGKILL) }, 0);
+        let done = job.finish();
+        assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
+        assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
+        let named = format!("(pid {pid}) was killed by signal 9");
+        assert!(done.text.contains(&named), "{named}: {}", done.text);
+        assert!(pids.iter().all(|pid| !is_running(*pid)), "{}", done.text);
+    }
+}
+
+fn a_panic_ends_the_job() {
+    let done = run(3, "panic");
+    assert_eq!(done.code, Some(101), "{}", done.text);
+    assert!(done.text.contains("the last rank has had enough"), "{}", done.text);
+    assert!(done.text.contains("rank 2 (pid "), "{}", done.text);
+}
+
+fn a_panic_of_a_ult_is_its_joiners() {
+    let done = run(2, "ult-panic");
+    assert_eq!(done.code, Some(0), "{}", done.text);
+    assert!(done.text.contains("one ULT has had enough"), "{}", done.text);
+}
+
+fn an_early_exit_is_a_failure() {
+    let done = run(3, "early");
+    assert_eq!(done.code, Some(1), "{}", done.text);
+    assert!(done.text.contains("exited with code 0 before it had finished"), "{}", done.text);
+}
+
+fn an_error_of_main_ends_the_job() {
+    let done = run(3, "error");
+    assert_eq!(done.code, Some(7), "{}", done.text);
+    assert!(done.text.contains("the last rank gives up"), "{}", done.text);
+}
+
+fn a_stack_overflow_names_the_ult() {
+    let done = run(2, "overflow");
+    assert_ne!(done.code, Some(0), "{}", done.text);
+    assert!(done.text.contains("overflowed its stack of"), "{}", done.text);
+    assert!(done.text.contains("rank 1 (pid "), "{}", done.text);
+}
+
+fn a_stall_is_reported() {
+    let mut job = start(2, "stall");
+    let report = job.read_errors_until("77");
+    assert!(report.contains("quiet"), "{report}");
+    assert!(report.contains("signal"), "{report}");
+    // It is reported, and not killed.
+    assert!(job.child.try_wait().unwrap().is_none(), "{report}");
+    // SAFETY: a plain call.
+    assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
+    job.finish();
+}
+
+fn an_idle_job_burns_no_core() {
+    let done = run(2, "idle");
+    assert_eq!(done.code, Some(0), "{}", done.text);
+    let used: Vec<u64> = numbers_after(&done.text, "idle ");
+    assert_eq!(used.len(), 2, "{}", done.text);
+    assert!(used.iter().all(|us| *us < 20_000), "CPU time in 2 s: {used:?} us");
+}
+
+fn programs_are_started_from_ults() {
+    let done = run(2, "commands");
+    assert_eq!(done.code, Some(0), "{}", done.text);
+    assert_eq!(done.text.matches("survived").count(), 2, "{}", done.text);
+}
+
+/// A launcher that runs.
+struct Job {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+    err: BufReader<std::process::ChildStderr>,
+    text: String,
+}
+
+/// How a launcher ended, and all that it and its ranks wrote.
+struct Done {
+    code: Option<i32>,
+    text: String,
+}
+
+fn run(ranks: u32, role: &str) -> Done {
+    start(ranks, role).finish()
+}
+
+fn start(ranks: u32, role: &str) -> Job {
+    let own = std::env::current_exe().expect("a test knows its own path");
+    let mut child = Command::new(own)
+        .args(["--launch", &ranks.to_string(), role])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a launcher that starts");
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let err = BufReader::new(child.stderr.take().unwrap());
+    Job { child, out, err, text: String::new() }
+}
+
+impl Job {
+    /// Reads output until `word` has come `count` times; the pids of the
+    /// ranks, in their order.
+    fn read_until(&mut self, word: &str, count: usize) -> Vec<u32> {
+        while self.text.matches(word).count() < count {
+            assert!(self.out.read_line(&mut self.text).unwrap() > 0, "{}", self.text);
+        }
+        let ranks = self.text.matches(" pid ").count();
+        (0..ranks)
+            .map(|rank| numbers_after(&self.text, &format!("rank {rank} pid "))[0] as u32)
+            .collect()
+    }
+
+    fn read_errors_until(&mut self, word: &str) -> String {
+        let mut text = String::new();
+        while !text.contains(word) {
+            assert!(self.err.read_line(&mut text).unwrap() > 0, "{text}");
+        }
+        text
+    }
+
+    fn finish(mut self) -> Done {
+        let late = Instant::now() + Duration::from_secs(60);
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > late {
+                self.child.kill().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        self.out.read_to_string(&mut self.text).unwrap();
+        self.err.read_to_string(&mut self.text).unwrap();
+        let code = status.code().or(status.signal().map(|signal| -signal));
+        Done { code, text: self.text }
+    }
+}
+
+fn is_running(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// The numbers that follow `word`, wherever it stands.
+fn numbers_after(text: &str, word: &str) -> Vec<u64> {
+    text.match_indices(word)
+        .map(|(at, _)| {
+            let digits = &text[at + word.len()..];
+            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+            digits[..end].parse().unwrap_or_else(|_| panic!("no number after {word}: {text}"))
+        })
+        .collect()
+}

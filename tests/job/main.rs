@@ -1,0 +1,41 @@
+//! Programs of ranks, as real processes: what happens to them when one of
+//! them fails, stalls or idles.
+//!
+//! ```text
+//!  job [FILTER]               the cases, one after the other
+//!  job --launch RANKS ROLE    a launcher; its exit code is the job's
+//!  job --role ROLE            a rank
+//! ```
+
+mod cases;
+mod roles;
+
+use std::process::ExitCode;
+use tsumugi::pvas::{Config, Launch};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        ["--launch", ranks, role] => launch(ranks, role),
+        ["--role", role] => match roles::run(role) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("rank: {error}");
+                ExitCode::from(7)
+            }
+        },
+        _ => tsumugi_conformance::cases::run(cases::ALL, &args),
+    }
+}
+
+fn launch(ranks: &str, role: &str) -> ExitCode {
+    let own = std::env::current_exe().expect("a test knows its own path");
+    let job = Launch::new(ranks.parse().expect("a number of ranks"))
+        .program(own, ["--role", role])
+        .config(Config { heap_bytes: 1 << 30, stack_bytes: 2 << 30, ..Config::default() })
+        .forward_signals(true)
+        .start()
+        .expect("a job that starts");
+    ExitCode::from(job.wait().expect("a job that ends").code() as u8)
+}

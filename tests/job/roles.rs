@@ -1,0 +1,199 @@
+//! What the ranks of the cases do.
+
+use std::hint::black_box;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use tsumugi::{AddrError, Error, Rank, Runtime, Signal, Until};
+
+/// Is a rank.
+pub fn run(role: &str) -> Result<(), Error> {
+    tsumugi::run(|rt| {
+        say(&format!("{} pid {}", rt.rank(), std::process::id()));
+        rt.barrier()?;
+        let last = rt.rank().0 + 1 == rt.size();
+        match role {
+            "meet" => meet(rt),
+            "updates" => updates(rt),
+            "waiters" => waiters(rt),
+            "panic" if last => panic!("the last rank has had enough"),
+            "ult-panic" if last => {
+                let panic = rt.spawn(|_| panic!("one ULT has had enough")).join();
+                assert!(panic.is_err());
+                Ok(())
+            }
+            "early" if last => std::process::exit(0),
+            "error" if last => Err(Error::program("the last rank gives up")),
+            "overflow" if last => overflow(rt),
+            "ult-panic" => Ok(()),
+            "panic" | "early" | "error" | "overflow" => forever(rt),
+            "stall" => stall(rt),
+            "idle" => idle(rt),
+            "commands" => commands(rt),
+            _ => panic!("no role {role}"),
+        }
+    })
+}
+
+fn say(line: &str) {
+    // One write, so that lines of several ranks do not mix.
+    std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+/// Everybody signals everybody, and sums and barriers come out right.
+fn meet(rt: &Runtime) -> Result<(), Error> {
+    let signals = rt.share::<u64>(rt.size() as usize)?;
+    for round in 1..=20 {
+        for rank in rt.ranks() {
+            rt.signal(signals.at(rank, rt.rank().0 as usize), Signal::Add(1))?;
+        }
+        for rank in 0..rt.size() as usize {
+            rt.wait_until(signals.own().at(rank), Until::AtLeast(round))?;
+        }
+        let sum = rt.sum(u64::from(rt.rank().0) + round)?;
+        let size = u64::from(rt.size());
+        assert_eq!(sum, size * (size - 1) / 2 + size * round);
+    }
+    Ok(())
+}
+
+/// ULTs of all ranks add to words of all ranks.
+fn updates(rt: &Runtime) -> Result<(), Error> {
+    const ULTS: u64 = 200;
+    let words = Arc::new(rt.share::<u64>(64)?);
+    let ults: Vec<_> = (0..ULTS)
+        .map(|ult| {
+            let words = words.clone();
+            rt.spawn(move |rt| {
+                for step in 0..100 {
+                    let rank = Rank(((ult + step) % u64::from(rt.size())) as u32);
+                    rt.fetch_add(words.at(rank, (step % 64) as usize), 1).unwrap();
+                    if step % 10 == 0 {
+                        tsumugi::ult::yield_now();
+                    }
+                }
+            })
+        })
+        .collect();
+    ults.into_iter().for_each(|ult| ult.join().unwrap());
+    rt.barrier()?;
+    let mut own = [0; 64];
+    rt.get_slice(words.own().at(0), &mut own)?;
+    assert_eq!(rt.sum(own.iter().sum::<u64>())?, ULTS * 100 * u64::from(rt.size()));
+    Ok(())
+}
+
+/// Many ULTs sleep on a signal that never comes, others work on a rank that
+/// will be killed.
+fn waiters(rt: &Runtime) -> Result<(), Error> {
+    let words = Arc::new(rt.share::<u64>(64)?);
+    for index in 0..32 {
+        let words = words.clone();
+        rt.spawn(move |rt| {
+            let lost = rt.wait_until(words.own().at(index), Until::Equal(1)).unwrap_err();
+            assert!(matches!(lost, AddrError::PeerLost { .. }), "{lost}");
+        });
+    }
+    say(&format!("working {}", std::process::id()));
+    loop {
+        for rank in rt.ranks() {
+            rt.fetch_add(words.at(rank, 40), 1)?;
+            tsumugi::ult::yield_now();
+        }
+    }
+}
+
+fn forever(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(1);
+    match words {
+        Ok(words) => rt.wait_until(words.own().at(0), Until::Equal(1)).map(|_| ())?,
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+fn overflow(rt: &Runtime) -> Result<(), Error> {
+    fn deeper(depth: u64) -> u64 {
+        let frame = black_box([depth; 64]);
+        if depth == u64::MAX { 0 } else { deeper(depth + 1) + frame[7] }
+    }
+    rt.spawn(|_| say(&deeper(0).to_string())).join().unwrap();
+    Ok(())
+}
+
+/// Nobody ever sends the signal.
+fn stall(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(1)?;
+    rt.wait_until(words.own().at(0), Until::Equal(77))?;
+    Ok(())
+}
+
+/// Everybody sleeps; rank 0 wakes the others from a thread of its own.
+fn idle(rt: &Runtime) -> Result<(), Error> {
+    let words = Arc::new(rt.share::<u64>(1)?);
+    rt.barrier()?;
+    let alarm = thread::spawn({
+        let (rt, words) = (rt.clone(), words.clone());
+        move || {
+            thread::sleep(Duration::from_millis(100));
+            let before = cpu_time();
+            thread::sleep(Duration::from_secs(2));
+            let used = cpu_time() - before;
+            say(&format!("idle {} us", used.as_micros()));
+            let asleep = Instant::now();
+            rt.signal(words.own().at(0), Signal::Set(1)).unwrap();
+            asleep
+        }
+    });
+    rt.wait_until(words.own().at(0), Until::Equal(1))?;
+    let woken = Instant::now();
+    let asleep = alarm.join().unwrap();
+    say(&format!("woken after {} us", woken.duration_since(asleep).as_micros()));
+    Ok(())
+}
+
+fn cpu_time() -> Duration {
+    // SAFETY: all zeroes is a valid rusage, and the call fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        assert_eq!(libc::getrusage(libc::RUSAGE_SELF, &mut usage), 0);
+        usage
+    };
+    [usage.ru_utime, usage.ru_stime]
+        .iter()
+        .map(|time| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000))
+        .sum()
+}
+
+/// Starts programs from a ULT: by `posix_spawn`, and by `fork` on an OS stack.
+fn commands(rt: &Runtime) -> Result<(), Error> {
+    let ults: Vec<_> = (0..8)
+        .map(|_| {
+            rt.spawn(|_| {
+                for _ in 0..5 {
+                    let output = Command::new("echo").arg("plain").output().unwrap();
+                    assert_eq!(output.stdout, b"plain\n");
+                    let forked = tsumugi::ult::on_os_stack(|| {
+                        let mut command = Command::new("echo");
+                        command.arg("forked");
+                        // SAFETY: the closure does nothing.
+                        unsafe { command.pre_exec(|| Ok(())) };
+                        command.output()
+                    });
+                    assert_eq!(forked.unwrap().stdout, b"forked\n");
+                }
+            })
+        })
+        .collect();
+    ults.into_iter().for_each(|ult| ult.join().unwrap());
+    // From the ULT's own stack the child dies, and we live.
+    let mut command = Command::new("echo");
+    // SAFETY: the closure does nothing.
+    unsafe { command.pre_exec(|| Ok(())) };
+    let _ = command.output();
+    say("survived");
+    Ok(())
+}

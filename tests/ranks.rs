@@ -1,0 +1,233 @@
+//! The runtime as a program sees it, on ranks that are threads.
+
+use std::sync::Arc;
+use std::thread;
+use tsumugi::ult::{Here, block_on};
+use tsumugi::{
+    AddrError, Buffer, CollError, Error, Outcome, Rank, Runtime, Signal, Status, Until, run_ranks,
+};
+
+#[test]
+fn every_operation_reaches_the_other_rank() {
+    run_ranks(2, |rt: &Runtime| {
+        let words = rt.share::<u64>(8)?;
+        let peer = Rank(1 - rt.rank().0);
+        rt.put(words.at(peer, 0), 5)?;
+        rt.barrier()?;
+        let at = words.at(peer, 0);
+        assert_eq!(rt.get(at)?, 5);
+        assert_eq!(rt.fetch_add(at, 2)?, 5);
+        assert_eq!(rt.fetch_and(at, 6)?, 7);
+        assert_eq!(rt.fetch_or(at, 8)?, 6);
+        assert_eq!(rt.fetch_xor(at, 1)?, 14);
+        assert_eq!(rt.swap(at, 9)?, 15);
+        assert_eq!(rt.compare_swap(at, 8, 1)?, 9);
+        assert_eq!(rt.compare_swap(at, 9, 1)?, 9);
+        assert_eq!(rt.get(at)?, 1);
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn values_of_every_size_arrive() {
+    run_ranks(2, |rt: &Runtime| {
+        let peer = Rank(1 - rt.rank().0);
+        let bytes = rt.share::<u8>(4)?;
+        let halves = rt.share::<u16>(4)?;
+        let floats = rt.share::<f32>(4)?;
+        let triples = rt.share::<[u64; 3]>(4)?;
+        rt.put(bytes.at(peer, 3), 200)?;
+        rt.put(halves.at(peer, 3), 60_000)?;
+        rt.put(floats.at(peer, 3), -1.5)?;
+        rt.put(triples.at(peer, 3), [1, 2, 3])?;
+        rt.barrier()?;
+        assert_eq!(rt.get(bytes.own().at(3))?, 200);
+        assert_eq!(rt.get(halves.own().at(3))?, 60_000);
+        assert_eq!(rt.get(floats.own().at(3))?, -1.5);
+        assert_eq!(rt.get(triples.own().at(3))?, [1, 2, 3]);
+        assert_eq!(rt.get(bytes.own().at(2))?, 0);
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn bad_addresses_are_errors_at_the_call() {
+    run_ranks(2, |rt: &Runtime| {
+        let words = rt.share::<u64>(8)?;
+        let peer = Rank(1 - rt.rank().0);
+        let beyond = words.at(peer, 8);
+        let range = AddrError::OutOfRange { addr: beyond.addr(), bytes: 8, region_bytes: 64 };
+        assert_eq!(rt.get(beyond), Err(range));
+        assert!(rt.get(words.at(peer, usize::MAX)).is_err());
+        let nobody = AddrError::NoSuchRank { rank: Rank(2), size: 2 };
+        assert_eq!(rt.put(words.at(Rank(2), 0), 1), Err(nobody));
+        let odd = tsumugi::Remote::<u64>::new(words.at(peer, 0).addr().add(4));
+        let unaligned = AddrError::Unaligned { addr: odd.addr(), align: 8 };
+        assert_eq!(rt.fetch_add(odd, 1), Err(unaligned));
+        let not_own = AddrError::NotOwn { addr: words.at(peer, 0).addr() };
+        assert_eq!(rt.wait_until(words.at(peer, 0), Until::Equal(0)), Err(not_own));
+        rt.barrier()?;
+
+        let old = words.at(peer, 0);
+        drop(words);
+        rt.barrier()?;
+        rt.barrier()?;
+        assert_eq!(rt.get(old), Err(AddrError::StaleKey { addr: old.addr() }));
+        let _words = rt.share::<u64>(8)?;
+        assert_eq!(rt.get(old), Err(AddrError::StaleKey { addr: old.addr() }));
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn arrays_of_different_lengths_are_refused() {
+    let failed = run_ranks(2, |rt: &Runtime| {
+        rt.share::<u64>(8 + rt.rank().0 as usize)?;
+        Ok::<_, Error>(())
+    });
+    let said = failed.unwrap_err().to_string();
+    assert_eq!(said, "this rank asked for an array of 8, rank 1 for one of 9");
+}
+
+#[test]
+fn memory_that_is_not_there_is_an_error() {
+    run_ranks(1, |rt: &Runtime| {
+        let failed = rt.expose::<u64>(1 << 50).unwrap_err();
+        assert!(matches!(failed, Error::OutOfMemory { bytes } if bytes == 8 << 50), "{failed}");
+        assert!(rt.expose::<u64>(usize::MAX).is_err());
+        let empty = rt.expose::<u64>(0)?;
+        assert!(empty.is_empty());
+        assert!(rt.get(empty.at(0)).is_err());
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_buffer_travels_and_comes_back() {
+    run_ranks(2, |rt: &Runtime| {
+        let peer = Rank(1 - rt.rank().0);
+        let words = rt.share::<u32>(1000)?;
+        let mut buf = rt.buffer::<u32>(500)?;
+        (0..500).for_each(|index| buf[index as usize] = index + rt.rank().0);
+        let buf = done(rt.try_put(words.at(peer, 250), buf).unwrap());
+        rt.barrier()?;
+        drop(buf);
+        let buf = block_on(rt.get_async(words.own().at(250), rt.buffer(500)?));
+        assert_eq!(buf.result, Ok(0));
+        assert!(buf.buf.iter().zip(peer.0..).all(|(found, wanted)| *found == wanted));
+
+        let (send, receive) = std::sync::mpsc::channel();
+        rt.get_then(words.at(peer, 999), buf.buf, move |outcome| send.send(outcome).unwrap())
+            .unwrap();
+        let outcome = receive.recv().unwrap();
+        assert!(matches!(outcome.result, Err(AddrError::OutOfRange { bytes: 2000, .. })));
+        assert_eq!(outcome.buf.len(), 500);
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+fn done(status: Status<'_, Buffer<u32>>) -> Buffer<u32> {
+    let Outcome { result, buf } = match status {
+        Status::Done(outcome) => outcome,
+        Status::Pending(ticket) => ticket.wait(&Here),
+    };
+    result.unwrap();
+    buf
+}
+
+#[test]
+fn thousands_of_ults_sleep_on_signals() {
+    const ULTS: usize = 2000;
+    run_ranks(2, |rt: &Runtime| {
+        let peer = Rank(1 - rt.rank().0);
+        let words = Arc::new(rt.share::<u64>(ULTS)?);
+        let ults: Vec<_> = (0..ULTS)
+            .map(|index| {
+                let words = words.clone();
+                rt.spawn(move |rt| rt.wait_until(words.own().at(index), Until::NotEqual(0)))
+            })
+            .collect();
+        for index in (0..ULTS).rev() {
+            rt.signal(words.at(peer, index), Signal::Set(index as u64 + 1))?;
+        }
+        for (index, ult) in ults.into_iter().enumerate() {
+            assert_eq!(ult.join().unwrap(), Ok(index as u64 + 1));
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn os_threads_may_wait_too() {
+    run_ranks(2, |rt: &Runtime| {
+        let words = Arc::new(rt.share::<u64>(1)?);
+        let peer = Rank(1 - rt.rank().0);
+        let waiter = thread::spawn({
+            let (rt, words) = (rt.clone(), words.clone());
+            move || rt.wait_until(words.own().at(0), Until::AtLeast(3))
+        });
+        for _ in 0..3 {
+            rt.signal(words.at(peer, 0), Signal::Add(1))?;
+        }
+        assert_eq!(waiter.join().unwrap(), Ok(3));
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_failed_rank_is_lost_to_the_others() {
+    let failed = run_ranks(3, |rt: &Runtime| {
+        let words = rt.share::<u64>(1)?;
+        if rt.rank() == Rank(2) {
+            return Err(Error::program("no more"));
+        }
+        let lost = rt.wait_until(words.own().at(0), Until::Equal(1));
+        assert_eq!(lost, Err(AddrError::PeerLost { rank: Rank(2) }));
+        let lost = rt.get(words.at(Rank(2), 0));
+        assert_eq!(lost, Err(AddrError::PeerLost { rank: Rank(2) }));
+        Err::<(), _>(Error::program("we neither"))
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "no more");
+}
+
+#[test]
+fn two_collectives_at_once_are_refused() {
+    run_ranks(2, |rt: &Runtime| {
+        let second = Arc::new(rt.share::<u64>(1)?);
+        if rt.rank() == Rank(0) {
+            let first = rt.spawn(|rt| rt.barrier());
+            while !sleeps_on_a_signal(rt) {
+                tsumugi::ult::yield_now();
+            }
+            let refused = rt.sum(1u64);
+            rt.signal(second.at(Rank(1), 0), Signal::Set(1))?;
+            first.join().unwrap()?;
+            assert!(matches!(refused, Err(Error::Coll(CollError::Busy))), "{refused:?}");
+        } else {
+            rt.wait_until(second.own().at(0), Until::Equal(1))?;
+            rt.barrier()?;
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+fn sleeps_on_a_signal(rt: &Runtime) -> bool {
+    let mut found = false;
+    rt.ults().dump(&mut |ult| found |= ult.reason.is_some_and(|reason| reason.what == "signal"));
+    found
+}
+
+#[test]
+fn floats_sum_the_same_everywhere() {
+    let sums = run_ranks(11, |rt: &Runtime| rt.sum(0.1 * f64::from(rt.rank().0))).unwrap();
+    assert!(sums.iter().all(|sum| sum.to_bits() == sums[0].to_bits()), "{sums:?}");
+    assert!((sums[0] - 5.5).abs() < 1e-12);
+}
