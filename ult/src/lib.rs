@@ -8,10 +8,10 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `futex`, `thread`, `lock`, `pool`, `counters` | small things |
+//! | `thread`, `futex`, `lock`, `pool` | small things |
+//! | `area`, `stack` | where ULTs run |
 //! | `overflow` | naming a stack overflow |
 //! | `deque`, `inject` | queues of ULTs |
-//! | `area`, `stack` | where ULTs run |
 //! | `body`, `task`, `slab` | descriptors |
 //! | `sched` | workers, and the thread-local door to them |
 //! | `park` | sleeping and waking |
@@ -30,30 +30,28 @@
 //! What it does not do: preempt, bind to cores, save floating-point control
 //! words, or run anywhere but on Linux.
 
+mod thread;
+mod futex;
+mod lock;
+mod pool;
 mod area;
-mod body;
-mod counters;
+mod stack;
+mod overflow;
 #[doc(hidden)]
 pub mod deque;
-mod futex;
-mod future;
 #[doc(hidden)]
 pub mod inject;
-mod join;
-mod lock;
-mod overflow;
-mod park;
-mod pool;
-mod sched;
-mod slab;
-mod stack;
-pub mod sync;
+mod body;
 mod task;
-mod thread;
+mod slab;
+mod sched;
+mod park;
+mod join;
+mod future;
+pub mod sync;
 
 pub use area::{StackArea, StackError};
 pub use body::Cancelled;
-pub use counters::Counts;
 pub use futex::SystemFutex;
 pub use future::block_on;
 pub use join::{Builder, JoinHandle, spawn, yield_now};

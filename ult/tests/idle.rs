@@ -6,6 +6,7 @@ mod common;
 use common::scheduler;
 use std::mem::MaybeUninit;
 use std::time::Duration;
+use tsumugi_core::stats::Counter;
 use tsumugi_ult::park;
 
 #[test]
@@ -16,12 +17,12 @@ fn idle_workers_use_no_processor() {
     spawner.spawn(|| ()).join().unwrap();
     let _asleep = spawner.spawn(park);
     std::thread::sleep(Duration::from_millis(100));
-    let (before, sleeps) = (processor_time(), spawner.counts().sleeps);
+    let (before, sleeps) = (processor_time(), spawner.counts()[Counter::Sleeps]);
     std::thread::sleep(Duration::from_secs(1));
     let used = processor_time() - before;
     // Workers that never slept would have used two seconds.
     assert!(used < Duration::from_millis(50), "{used:?} of processor in 1 s of nothing");
-    assert_eq!(spawner.counts().sleeps, sleeps, "nobody wakes them now and then");
+    assert_eq!(spawner.counts()[Counter::Sleeps], sleeps, "nobody wakes them now and then");
     assert_eq!(spawner.spawn(|| 1).join().unwrap(), 1, "the first work wakes one");
 }
 

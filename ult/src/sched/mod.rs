@@ -24,7 +24,6 @@ pub(crate) mod worker;
 pub use config::{Config, NoProgress, Progress, StartError};
 pub use current::{CallbackGuard, enter_callback, in_callback};
 
-use crate::counters::Counts;
 use crate::slab::Slot;
 use crate::stack::Stacks;
 use crate::task::{Joiner, State};
@@ -32,6 +31,7 @@ use crate::thread;
 use core::fmt;
 use shared::{Shared, Tower};
 use std::sync::Arc;
+use tsumugi_core::stats::Counts;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Bells, Reason, Waker};
 use worker::Worker;
@@ -220,11 +220,7 @@ impl Spawner {
 
     /// What the workers have done so far.
     pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
-        for seat in &self.shared.seats {
-            seat.counters.add_to(&mut counts);
-        }
-        counts
+        self.shared.seats.iter().map(|seat| seat.counters.snapshot()).sum()
     }
 
     /// The scheduler's clock, that of [`UltInfo::since`].

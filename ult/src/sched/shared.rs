@@ -14,7 +14,6 @@
 
 use super::worker::Worker;
 use super::{Progress, current};
-use crate::counters::Counters;
 use crate::deque::Deque;
 use crate::futex::{SystemFutex, os_yield};
 use crate::inject::Inject;
@@ -25,6 +24,7 @@ use crate::task::{End, State, Task};
 use core::ops::Deref;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tsumugi_core::stats::Counters;
 use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, fence, mutant};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::Bells;
@@ -51,7 +51,7 @@ pub(crate) struct Seat {
     pub(crate) ready: Deque<Task>,
     /// Those that let others run, and those from outside, the oldest first.
     pub(crate) yielded: Deque<Task>,
-    pub(crate) counters: CachePadded<Counters>,
+    pub(crate) counters: Counters,
 }
 
 /// The bells, here or in memory that peers see.
@@ -262,11 +262,7 @@ impl Shared {
 
 impl Seat {
     fn new() -> Self {
-        Self {
-            ready: Deque::new(SLOTS),
-            yielded: Deque::new(SLOTS),
-            counters: CachePadded::new(Counters::default()),
-        }
+        Self { ready: Deque::new(SLOTS), yielded: Deque::new(SLOTS), counters: Counters::new() }
     }
 }
 

@@ -15,7 +15,6 @@ mod search;
 
 use super::current;
 use super::shared::{Seat, Shared};
-use crate::counters::count;
 use crate::overflow::Overflow;
 use crate::pool::Cache;
 use crate::slab::{Free, Slot};
@@ -26,6 +25,7 @@ use core::ptr::{self, NonNull};
 use corosensei::CoroutineResult;
 use search::FAIR_TURN;
 use std::sync::Arc;
+use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::UnsafeCell;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::Waker;
@@ -105,7 +105,7 @@ impl Worker {
     /// Queues a ULT that was just filled.
     #[inline]
     pub(crate) fn spawned(&self, slot: Slot) {
-        count(&self.seat().counters.spawned);
+        self.count(Counter::Spawned);
         self.push(slot);
     }
 
@@ -116,7 +116,7 @@ impl Worker {
     /// The caller used up its waker; this is the calling thread's worker.
     #[inline]
     pub(crate) unsafe fn ready(&self, slot: Slot) {
-        count(&self.seat().counters.wakes);
+        self.count(Counter::Wakes);
         // SAFETY: it sleeps, so it is alive.
         unsafe { slot.as_ref() }.set_ready();
         if self.handing_over.get() && self.next.get().is_null() {
@@ -156,6 +156,14 @@ impl Worker {
         alone
     }
 
+    /// Counts one; in the model, where it would only cost time, nothing.
+    #[inline(always)]
+    fn count(&self, counter: Counter) {
+        if cfg!(not(tsumugi_loom)) {
+            self.seat().counters.bump(counter);
+        }
+    }
+
     fn seat(&self) -> &Seat {
         &self.shared.seats[self.index]
     }
@@ -191,7 +199,7 @@ impl Worker {
                 CoroutineResult::Return(()) => return self.finish(slot),
                 CoroutineResult::Yield(Action::Yield) => return self.queue_yielded(slot),
                 CoroutineResult::Yield(Action::Sleep(commit)) => {
-                    count(&self.seat().counters.parks);
+                    self.count(Counter::Parks);
                     task.set_sleeping(self.now.get());
                     // SAFETY: a waker that is used up makes the task ready,
                     // once, and the task is kept until then.
@@ -224,7 +232,7 @@ impl Worker {
     }
 
     fn queue_yielded(&self, slot: Slot) {
-        count(&self.seat().counters.yields);
+        self.count(Counter::Yields);
         // SAFETY: it is ours until it is pushed.
         unsafe { slot.as_ref() }.set_ready();
         let seat = self.seat();
@@ -245,7 +253,6 @@ impl Worker {
         let stack = unsafe { task.unbind() };
         // SAFETY: this thread's own; `put` does not come back here.
         self.stacks.with_mut(|cache| self.shared.stacks.put(stack, unsafe { &mut *cache }));
-        count(&self.seat().counters.finished);
         match task.end() {
             End::Alone => {}
             End::Detached => {

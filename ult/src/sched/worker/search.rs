@@ -15,12 +15,12 @@
 //! searcher that found something passes the search on if more is left.
 
 use super::Worker;
-use crate::counters::count;
 use crate::deque::{Deque, Steal};
 use crate::futex::{SystemFutex, os_yield};
 use crate::slab::Slot;
 use crate::task::Task;
 use core::ptr::{self, NonNull};
+use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{Ordering, fence, mutant, spin_loop};
 
 impl Worker {
@@ -151,7 +151,7 @@ impl Worker {
         if stay {
             shared.bells.stay(self.index);
         } else {
-            count(&self.seat().counters.sleeps);
+            self.count(Counter::Sleeps);
             shared.bells.sleep(self.index, ticket, &SystemFutex, None);
         }
         shared.progress.on_wake(self.index);
@@ -182,7 +182,7 @@ impl Worker {
             let stolen =
                 steal_from(&seats[victim].ready).or_else(|| steal_from(&seats[victim].yielded));
             if stolen.is_some() {
-                count(&self.seat().counters.steals);
+                self.count(Counter::Steals);
                 return stolen;
             }
         }
