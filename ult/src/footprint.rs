@@ -1,9 +1,9 @@
 //! What a scheduler's tables cost, for whoever plans the memory of a rank.
 
+use crate::area::page_bytes;
 use crate::deque::Deque;
 use crate::sched::shared::{SLOTS, Seat, Shared};
 use crate::sched::worker::Worker;
-use crate::stack::page_bytes;
 use crate::task::Task;
 
 /// Bytes of a scheduler's tables. Nothing here depends on how many ranks a job

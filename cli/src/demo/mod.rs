@@ -78,7 +78,7 @@ fn rank(rt: &Runtime, args: &args::Demo) -> Result<Option<Report>, Failure> {
     let shown = progress.clone();
     let from = task.as_ref().map(|task| task.from);
     let (start, time) = search.run(from, move |reached| shown.at(reached))?;
-    let scheduler = tally::between(before, rt.ults().counts());
+    let scheduler = rt.ults().counts() - before;
     let totals = search.tally().gather(rt, scheduler)?;
     let Some(Task { graph, from }) = task else {
         // Rank 0 reads this rank's memory until here.

@@ -2,8 +2,8 @@
 
 use super::histogram::{BUCKETS, Histogram, bucket};
 use super::report::{Operations, Waits};
-use tsumugi::ult::Counts;
 use tsumugi::{Error, Plain, Rank, Remote, Runtime};
+use tsumugi_core::stats::{Counter, Counts};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
 /// What one thread counts for itself until it adds it to its rank's [`Tally`].
@@ -75,10 +75,9 @@ impl Tally {
     /// rank 0 returns is the whole. Collective.
     pub fn gather(&self, rt: &Runtime, scheduler: Counts) -> Result<Totals, Error> {
         let totals = rt.share::<u64>(FIELDS + BUCKETS + SCHEDULED)?;
-        let Counts { yields, parks, steals, sleeps, .. } = scheduler;
         let counted = self.fields.iter().chain(&self.slept);
         let counted = counted.map(|counter| counter.load(Ordering::Relaxed));
-        for (index, count) in counted.chain([yields, parks, steals, sleeps]).enumerate() {
+        for (index, count) in counted.chain(scheduler.to_array()).enumerate() {
             rt.fetch_add(totals.at(Rank(0), index), count)?;
         }
         rt.barrier()?;
@@ -86,28 +85,19 @@ impl Tally {
         rt.get_slice(totals.at(Rank(0), 0), &mut sums)?;
         let [gets, puts, atomics, remote, bytes] =
             *sums.first_chunk().expect("the fields come first");
-        let [yields, parks, steals, sleeps] =
-            *sums.last_chunk().expect("the scheduler's come last");
+        let scheduler = Counts::from_array(*sums.last_chunk().expect("the scheduler's come last"));
         let slept = Histogram { counts: sums[FIELDS..][..BUCKETS].to_vec() };
         Ok(Totals {
             operations: Operations { gets, puts, atomics, remote, bytes },
-            // Blocking calls within a node end at once: nobody is refused.
-            waits: Waits { busy: 0, yields, parks, steals, sleeps },
+            waits: Waits {
+                busy: scheduler[Counter::Busy],
+                yields: scheduler[Counter::Yields],
+                parks: scheduler[Counter::Parks],
+                steals: scheduler[Counter::Steals],
+                sleeps: scheduler[Counter::Sleeps],
+            },
             slept,
         })
-    }
-}
-
-/// What the schedulers did between two looks at their counters.
-pub fn between(before: Counts, after: Counts) -> Counts {
-    Counts {
-        spawned: after.spawned - before.spawned,
-        finished: after.finished - before.finished,
-        yields: after.yields - before.yields,
-        parks: after.parks - before.parks,
-        wakes: after.wakes - before.wakes,
-        steals: after.steals - before.steals,
-        sleeps: after.sleeps - before.sleeps,
     }
 }
 
@@ -123,7 +113,7 @@ pub struct Totals {
 }
 
 const FIELDS: usize = 5;
-const SCHEDULED: usize = 4;
+const SCHEDULED: usize = Counter::ALL.len();
 
 #[cfg(test)]
 mod tests {
@@ -139,9 +129,10 @@ mod tests {
             count.atomic(rt, shared.at(rt.rank(), 1));
             tally.add(count);
             tally.slept(5);
-            let before = Counts { parks: 1, ..Counts::default() };
-            let after = Counts { parks: 3, yields: 1, ..Counts::default() };
-            tally.gather(rt, between(before, after))
+            let mut counts = [0; SCHEDULED];
+            counts[Counter::Parks as usize] = 2;
+            counts[Counter::Yields as usize] = 1;
+            tally.gather(rt, Counts::from_array(counts))
         });
         let totals: Vec<Totals> = totals.unwrap_or_else(|error: Error| panic!("{error}"));
         let Operations { gets, puts, atomics, remote, bytes } = totals[0].operations;
