@@ -28,8 +28,8 @@ impl Config {
     ///
     /// [`ShapeError`]: no such job fits.
     pub fn knobs(&self, size: u32) -> Result<Vec<Knob>, ShapeError> {
-        let chosen = self.choose(size);
         let shape = Shape::fit(size, &self.space, limits())?;
+        let chosen = self.choose(size);
         let set = |name, meaning, default: String, chosen: String| Knob {
             name,
             meaning,

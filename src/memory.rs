@@ -213,7 +213,7 @@ impl<T> Drop for Shared<T> {
         // SAFETY: `own` is not used after this.
         let own = unsafe { ManuallyDrop::take(&mut self.own) };
         let runtime = own.block.runtime.clone();
-        runtime.bury(own.block);
+        runtime.bury(Box::new(own.block));
     }
 }
 

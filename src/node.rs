@@ -1,7 +1,6 @@
 //! A rank's place on its node, and what its idle workers do for it.
 
 use crate::Rank;
-use crate::memory::Block;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use tsumugi_core::coll::Team;
@@ -21,8 +20,11 @@ pub(crate) struct Node {
     /// While the scheduler runs: it is asked who waits for what.
     spawner: Mutex<Option<Spawner>>,
     /// Shared arrays that were dropped since the last barrier.
-    dropped: Mutex<Vec<Block>>,
+    dropped: Mutex<Vec<Buried>>,
 }
+
+/// Memory that goes when it is dropped, whatever it is.
+pub(crate) type Buried = Box<dyn Send>;
 
 impl Node {
     pub(crate) fn new(member: Member) -> Self {
@@ -69,12 +71,12 @@ impl Node {
     }
 
     /// Keeps memory that peers may still use.
-    pub(crate) fn bury(&self, block: Block) {
-        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(block);
+    pub(crate) fn bury(&self, memory: Buried) {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
     }
 
     /// What was buried so far.
-    pub(crate) fn exhume(&self) -> Vec<Block> {
+    pub(crate) fn exhume(&self) -> Vec<Buried> {
         std::mem::take(&mut self.dropped.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

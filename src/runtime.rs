@@ -1,7 +1,6 @@
 //! What a rank holds: its place in the job, its threads, its way to the others.
 
-use crate::memory::Block;
-use crate::node::Node;
+use crate::node::{Buried, Node};
 use crate::{AddrError, Error, JoinHandle, Rank};
 use std::fmt;
 use std::sync::Arc;
@@ -122,8 +121,8 @@ impl Runtime {
     }
 
     /// Keeps memory that peers may still use until the next barrier.
-    pub(crate) fn bury(&self, block: Block) {
-        self.node.bury(block);
+    pub(crate) fn bury(&self, memory: Buried) {
+        self.node.bury(memory);
     }
 
     pub(crate) fn heap(&self) -> &Heap {

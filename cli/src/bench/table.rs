@@ -76,7 +76,7 @@ mod tests {
         let over = Some(Over { p1: -0.25, median: 2.5, p99: 9.0 });
         let measured = Measured { rows, over };
         assert_eq!(
-            overheads(&[measured.clone()]),
+            overheads(std::slice::from_ref(&measured)),
             "  get8 over bare_get8: +2.50 ns (p1 -0.25, p99 +9.00)\n"
         );
         assert_eq!(overheads(&[Measured { over: None, ..measured }]), "");
