@@ -1,11 +1,12 @@
 //! What lies where in one partition.
 //!
 //! ```text
-//!  0          control_bytes      heap_offset         stacks_offset     bytes
-//!  ├─ Control ─┼─ starter ──╌╌╌──┼─ heap ────────────┼─ stacks ─────────┤
-//!  header      memory that       registered memory   one area, cut up
-//!  regions     every rank        and tables          by whoever runs ULTs
-//!  lot, bells  reaches at once
+//!  0          control_bytes     exposed_offset  heap_offset    stacks_offset    bytes
+//!  ├─ Control ─┼─ starter ──╌╌╌──┼─ exposed ─────┼─ heap ───────┼─ stacks ────────┤
+//!  header      memory that       arrays that     the rank's     one area, cut up
+//!  regions     every rank        peers are       own buffers    by whoever runs
+//!  lot, bells  reaches at once   told of         and tables     ULTs
+//!              └── plain bytes, nothing else ────┘
 //! ```
 
 mod control;
