@@ -9,12 +9,17 @@
 //!              └── plain bytes, nothing else ────┘
 //! ```
 
-mod control;
 mod shape;
+mod header;
+mod report;
+mod control;
+mod loss;
 
-pub(crate) use control::BOOT_GONE;
 pub use control::{
-    COLLECTIVE_KEY, COLLECTIVE_WORDS, CONTROL_BYTES, Control, HeaderError, REGIONS_MAX,
-    REPORT_BYTES_MAX, STARTER_KEY, State, declare_gone, declare_lost,
+    COLLECTIVE_KEY, COLLECTIVE_WORDS, CONTROL_BYTES, Control, REGIONS_MAX, STARTER_KEY, State,
 };
+pub use header::HeaderError;
+pub(crate) use loss::BOOT_GONE;
+pub use loss::{declare_gone, declare_lost};
+pub use report::REPORT_BYTES_MAX;
 pub use shape::{Limits, Shape, ShapeError};
