@@ -190,9 +190,9 @@ const LINE: usize = 64;
 const ALIGN_MAX: usize = 2 << 20;
 /// No system has larger pages, but for huge ones.
 const PAGE_BYTES_MAX: usize = 64 << 10;
-/// From here on it is worth a system call to give pages back: what is below is
-/// cleared in less than a millisecond, and stays to be used again.
-const DISCARD_BYTES_MIN: usize = 4 << 20;
+/// From here on pages are given back. Each costs a fault when it is used again,
+/// many times what clearing it costs: so smaller blocks keep theirs.
+const DISCARD_BYTES_MIN: usize = 64 << 20;
 
 const _: () = assert!(DISCARD_BYTES_MIN > 2 * PAGE_BYTES_MAX);
 
