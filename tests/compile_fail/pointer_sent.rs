@@ -2,8 +2,7 @@
 
 fn main() -> Result<(), tsumugi::Error> {
     tsumugi::run(|rt| {
-        let words = rt.share::<&'static str>(8)?;
-        rt.put(words.at(rt.rank(), 0), "here")?;
+        let _names = rt.share::<&'static str>(8)?;
         Ok(())
     })
 }
