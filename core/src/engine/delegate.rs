@@ -28,7 +28,7 @@ use crate::backend::Endpoint;
 use crate::mem::AddrError;
 use crate::op::Op;
 use crate::ring::MpscView;
-use crate::sync::{AtomicU32, CachePadded, Ordering, UnsafeCell, mutant};
+use crate::sync::{AtomicU32, CachePadded, Ordering, UnsafeCell, mutant, spin_loop};
 use core::fmt;
 
 /// One endpoint that any thread may work.
@@ -60,7 +60,10 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
         if !E::IS_IMMEDIATE {
             return None;
         }
-        let held = self.try_hold()?;
+        let held = match self.try_hold() {
+            Some(held) => held,
+            None => self.stand_back()?,
+        };
         held.with(|port| port.try_now(op))
     }
 
@@ -115,6 +118,28 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
             .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
             .then(|| Held(self))
+    }
+
+    /// The lock was taken: another thread works here, and it works fastest if
+    /// it is left alone for a while with the lock's cache line. Two threads
+    /// that stand back for one another take turns of many operations each.
+    #[cold]
+    #[inline(never)]
+    fn stand_back(&self) -> Option<Held<'_, 't, E>> {
+        for _ in 0..STAND_BACK_ROUNDS {
+            for _ in 0..STAND_BACK_SPINS {
+                spin_loop();
+            }
+            for _ in 0..LOOKS_MAX {
+                if self.lock.load(Ordering::Relaxed) == FREE
+                    && let Some(held) = self.try_hold()
+                {
+                    return Some(held);
+                }
+                spin_loop();
+            }
+        }
+        None
     }
 
     /// After a push: the holder will see to it, or we are the holder now.
@@ -222,3 +247,7 @@ const MORE: u32 = 2;
 /// Operations of others that a holder does in one go.
 const HELP_MAX: usize = 64;
 const HELP_ROUNDS_MAX: usize = 4;
+
+const STAND_BACK_ROUNDS: usize = if cfg!(tsumugi_loom) { 1 } else { 4 };
+const STAND_BACK_SPINS: usize = if cfg!(tsumugi_loom) { 1 } else { 40 };
+const LOOKS_MAX: usize = if cfg!(tsumugi_loom) { 1 } else { 8 };
