@@ -31,6 +31,7 @@
 
 mod error;
 mod config;
+mod queue;
 mod node;
 mod runtime;
 mod memory;
@@ -38,7 +39,7 @@ mod ops;
 mod flight;
 mod start;
 
-pub use config::{Chosen, Config};
+pub use config::{Chosen, Config, Path};
 pub use error::Error;
 pub use memory::{Buffer, Exposed, Shared};
 pub use ops::Signal;

@@ -2,6 +2,7 @@
 
 use crate::memory::Block;
 use crate::node::Node;
+use crate::queue::Queue;
 use crate::{AddrError, Error, JoinHandle, Rank};
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use tsumugi_ult::{Here, Spawner};
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) direct: Direct,
+    pub(crate) queue: Option<Arc<Queue>>,
     node: Arc<Node>,
     spawner: Spawner,
     workers: usize,
@@ -29,7 +31,7 @@ pub struct Runtime {
 
 impl Runtime {
     pub(crate) fn new(node: Arc<Node>, spawner: Spawner, workers: usize) -> Self {
-        Self { direct: node.direct(), node, spawner, workers }
+        Self { direct: node.direct(), queue: node.queue(), node, spawner, workers }
     }
 
     /// Which rank this is.

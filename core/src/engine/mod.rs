@@ -127,8 +127,22 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         }
     }
 
-    /// Begins an operation that calls `callback` when it has ended, on
-    /// whoever polls. Never waits.
+    /// Begins an operation that calls `callback` when it has ended: at once if
+    /// it ended inside the call, else on whoever polls. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`]: nothing happened, and the callback will not be called.
+    #[inline]
+    pub fn submit_callback(&self, hint: usize, op: Op, callback: Callback) -> Result<(), Busy<()>> {
+        if let Some(result) = self.executor(hint).try_now(&op) {
+            callback.call(result);
+            return Ok(());
+        }
+        self.post_callback(hint, op, callback).map(drop)
+    }
+
+    /// The same, never carried out inside the call.
     ///
     /// # Errors
     ///
