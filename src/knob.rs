@@ -1,7 +1,7 @@
 //! The variables of the environment one by one, for whoever asks what there is.
 
 use crate::config::{
-    Config, MAIN_STACK, MAIN_STACK_BYTES, SPIN, SPIN_ROUNDS, STACK_BYTES, ULT_STACK, WORKERS,
+    Config, MAIN_STACK, MAIN_STACK_BYTES, PATH, SPIN, SPIN_ROUNDS, STACK_BYTES, ULT_STACK, WORKERS,
 };
 use tsumugi_pvas::config as space;
 use tsumugi_pvas::partition::{Shape, ShapeError};
@@ -50,6 +50,12 @@ impl Config {
                 "stack of the main ULT",
                 bytes(MAIN_STACK_BYTES),
                 bytes(chosen.main_stack_bytes),
+            ),
+            set(
+                PATH,
+                "how operations go: direct, delegate, offload",
+                "direct".into(),
+                format!("{:?}", chosen.path).to_lowercase(),
             ),
             set(
                 SPIN_ROUNDS,

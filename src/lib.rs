@@ -32,6 +32,7 @@
 mod error;
 pub mod config;
 mod knob;
+mod queue;
 mod node;
 mod runtime;
 mod memory;
@@ -40,7 +41,7 @@ mod ops;
 mod flight;
 mod start;
 
-pub use config::{Chosen, Config};
+pub use config::{Chosen, Config, Path};
 pub use error::Error;
 pub use knob::Knob;
 pub use ledger::{Ledger, Table, Unit};

@@ -1,8 +1,10 @@
 //! A rank's place on its node, and what its idle workers do for it.
 
 use crate::Rank;
+use crate::config::Chosen;
+use crate::queue::Queue;
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tsumugi_core::coll::Team;
 use tsumugi_core::signal::{Lot, Waiters};
 use tsumugi_core::sync::Ordering;
@@ -21,13 +23,15 @@ pub(crate) struct Node {
     spawner: Mutex<Option<Spawner>>,
     /// Shared arrays that were dropped since the last barrier.
     dropped: Mutex<Vec<Buried>>,
+    queue: Option<Arc<Queue>>,
 }
 
 /// Memory that goes when it is dropped, whatever it is.
 pub(crate) type Buried = Box<dyn Send>;
 
 impl Node {
-    pub(crate) fn new(member: Member) -> Self {
+    pub(crate) fn new(member: Member, chosen: &Chosen) -> Self {
+        let queue = Queue::new(chosen.path, member.direct(), chosen.idleness()).map(Arc::new);
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
         Self {
             member,
@@ -35,6 +39,7 @@ impl Node {
             team,
             spawner: Mutex::new(None),
             dropped: Mutex::default(),
+            queue,
         }
     }
 
@@ -48,6 +53,11 @@ impl Node {
 
     pub(crate) fn direct(&self) -> Direct {
         self.member.direct()
+    }
+
+    /// The engine, if operations go through one.
+    pub(crate) fn queue(&self) -> Option<Arc<Queue>> {
+        self.queue.clone()
     }
 
     pub(crate) fn heap(&self) -> &Heap {
@@ -160,11 +170,14 @@ impl Progress for Node {
         if let Some(number) = control.wanted_report() {
             control.answer_report(number, &self.report());
         }
-        woken > 0
+        let completed = self.queue.as_ref().is_some_and(|queue| queue.poll());
+        woken > 0 || completed
     }
 
     fn has_work(&self) -> bool {
-        self.lot().has_fired() || self.member.control().wanted_report().is_some()
+        self.lot().has_fired()
+            || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
+            || self.member.control().wanted_report().is_some()
     }
 
     fn on_wake(&self, _worker: usize) {

@@ -1,6 +1,7 @@
 //! What a rank holds: its place in the job, its threads, its way to the others.
 
 use crate::node::{Buried, Node};
+use crate::queue::Queue;
 use crate::{AddrError, Error, JoinHandle, Rank};
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use tsumugi_ult::{Here, Spawner};
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) direct: Direct,
+    pub(crate) queue: Option<Arc<Queue>>,
     node: Arc<Node>,
     spawner: Spawner,
     workers: usize,
@@ -28,7 +30,7 @@ pub struct Runtime {
 
 impl Runtime {
     pub(crate) fn new(node: Arc<Node>, spawner: Spawner, workers: usize) -> Self {
-        Self { direct: node.direct(), node, spawner, workers }
+        Self { direct: node.direct(), queue: node.queue(), node, spawner, workers }
     }
 
     /// Which rank this is.

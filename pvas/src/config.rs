@@ -56,6 +56,15 @@ pub enum ConfigError {
         /// The most that will do.
         max: usize,
     },
+    /// None of what it can be.
+    NoSuchChoice {
+        /// The variable.
+        name: &'static str,
+        /// What it holds, as far as it fits.
+        value: Excerpt,
+        /// What it can be.
+        choices: &'static str,
+    },
     /// Not a multiple of what it must be a multiple of.
     Unaligned {
         /// The variable.
@@ -159,6 +168,9 @@ impl fmt::Display for ConfigError {
             }
             Self::OutOfBounds { name, value, min, max } => {
                 write!(f, "{name}={value:#x} is not between {min:#x} and {max:#x}")
+            }
+            Self::NoSuchChoice { name, value, choices } => {
+                write!(f, "{name}={value:?} is none of {choices}")
             }
             Self::Unaligned { name, value, align } => {
                 write!(f, "{name}={value:#x} is not a multiple of {align:#x}")

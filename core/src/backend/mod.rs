@@ -14,9 +14,11 @@
 
 mod access;
 mod loopback;
+mod queued;
 
 pub use access::{execute, load_bytes, store_bytes};
 pub use loopback::{Delivery, Loopback, LoopbackEndpoint, LoopbackRank};
+pub use queued::Queued;
 
 use crate::mem::{
     Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
@@ -83,6 +85,17 @@ pub trait Domain: Sync {
 
 /// One queue of a device. Nothing here blocks.
 pub trait Endpoint: Send {
+    /// Whether [`try_now`](Self::try_now) ever answers.
+    const IS_IMMEDIATE: bool = false;
+
+    /// Carries one operation out inside the call, if the device can do that:
+    /// memory of the same node, a message that goes inline. `None`: post it.
+    #[inline(always)]
+    fn try_now(&mut self, op: &Op) -> Option<Result<u64, AddrError>> {
+        let _ = op;
+        None
+    }
+
     /// Posts operations from the front of `ops` and returns how many were
     /// taken: fewer than all when the queue is full. An operation that is
     /// refused for its address is taken, and completes with the error.
