@@ -69,6 +69,12 @@ impl Config {
                 bytes(space::STARTER_BYTES),
                 bytes(shape.starter_bytes),
             ),
+            set(
+                space::EXPOSED,
+                "arrays of a rank that peers reach",
+                bytes(space::EXPOSED_BYTES),
+                bytes(shape.exposed_bytes),
+            ),
             set(space::HEAP, "heap of a rank", bytes(space::HEAP_BYTES), bytes(shape.heap_bytes)),
             set(
                 space::STACKS,

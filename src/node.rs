@@ -9,7 +9,7 @@ use tsumugi_core::sync::Ordering;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Bells, Reason};
 use tsumugi_pvas::partition::COLLECTIVE_KEY;
-use tsumugi_pvas::{Direct, Heap, Member};
+use tsumugi_pvas::{Direct, ExposedArea, Heap, Member};
 use tsumugi_ult::{Progress, Spawner, UltInfo};
 
 /// What is a rank's own and not its scheduler's.
@@ -52,6 +52,10 @@ impl Node {
 
     pub(crate) fn heap(&self) -> &Heap {
         self.member.heap()
+    }
+
+    pub(crate) fn exposed(&self) -> &ExposedArea {
+        self.member.exposed()
     }
 
     pub(crate) fn team(&self) -> &Team {

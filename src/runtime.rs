@@ -10,7 +10,7 @@ use tsumugi_core::mem::{LocalAddr, Remote, RemoteAddr};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::AtomicU64;
 use tsumugi_core::wait::Wait;
-use tsumugi_pvas::{Direct, Heap};
+use tsumugi_pvas::{Direct, ExposedArea, Heap};
 use tsumugi_ult::{Here, Spawner};
 
 /// One rank of a job. A handle: cheap to clone and to send to other threads
@@ -125,8 +125,14 @@ impl Runtime {
         self.node.bury(memory);
     }
 
+    /// For what is this rank's own.
     pub(crate) fn heap(&self) -> &Heap {
         self.node.heap()
+    }
+
+    /// For what peers may reach.
+    pub(crate) fn exposed(&self) -> &ExposedArea {
+        self.node.exposed()
     }
 
     pub(crate) fn wait_for(&self, addr: RemoteAddr, until: Until) -> Result<u64, AddrError> {

@@ -87,7 +87,7 @@ impl fmt::Display for RegisterError {
             Self::OutOfReach { base, bytes } => {
                 write!(
                     f,
-                    "peers cannot reach the {bytes} bytes at {base:#x}: not of this partition"
+                    "peers cannot reach the {bytes} bytes at {base:#x}: no exposed memory of this rank"
                 )
             }
         }
@@ -152,8 +152,12 @@ impl<const N: usize> RegionTable<N> {
     ///
     /// The memory must stay mapped and must hold nothing but plain bytes that
     /// any thread of any rank may change at any time (as far as `access`
-    /// says): until `unregister`, and after it until the operations that
-    /// peers had begun are over. Only the table's owner registers.
+    /// says): until `unregister`, and after it until the operations that had
+    /// looked their address up before are over. Nobody learns when that is.
+    /// So what peers may change comes from an area that never holds anything
+    /// but such memory: a late operation can touch bytes that by then belong
+    /// to another region of the same area, never anything else. Only the
+    /// table's owner registers.
     ///
     /// [`unregister`]: Self::unregister
     pub unsafe fn register(

@@ -251,7 +251,7 @@ fn a_rank_without_its_launcher() {
         Done::of(command.output().unwrap())
     };
     role(&[]).expect(92, &[]);
-    let shape = ("TSUMUGI_PVAS_SHAPE", "200000000000,10000,4000000,1000000");
+    let shape = ("TSUMUGI_PVAS_SHAPE", "200000000000,10000,1000000,4000000,1000000000");
     let (rank, size) = (("TSUMUGI_RANK", "0"), ("TSUMUGI_SIZE", "1"));
     for (vars, message) in [
         (&[("TSUMUGI_PVAS_FDS", "77")][..], "TSUMUGI_RANK is not"),
