@@ -27,6 +27,7 @@
 //! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank says so |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
+//! | [`Config::knobs`], [`Ledger`] | what a job would use, and what it costs |
 //! | [`pvas`] | starting jobs, partitions |
 
 mod error;

@@ -62,7 +62,7 @@ impl Drop for Progress {
 
 fn bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-    let style = ProgressStyle::with_template("{msg:32} [{bar:32}] {human_pos}/{human_len}")
+    let style = ProgressStyle::with_template("{msg:18} [{bar:32}] {human_pos}/{human_len}")
         .expect("the template is a constant");
     bar.set_style(style.progress_chars("=> "));
     bar

@@ -62,7 +62,7 @@ fn direct(
     });
     let words: Vec<&AtomicU64> = words.collect::<Result<_, AddrError>>()?;
     let params = format!(
-        "ranks={} regions={REGIONS} region_bytes={} targets={TARGETS}",
+        "peers={} regions={REGIONS} region_bytes={} targets={TARGETS}",
         extent.ranks,
         WORDS * 8
     );
