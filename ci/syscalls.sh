@@ -7,8 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if ! command -v strace >/dev/null; then
-    echo "ci/syscalls.sh needs strace" >&2
-    exit 1
+    apt-get update -qq && apt-get install -y -qq strace ||
+        { echo "ci/syscalls.sh needs strace, and could not install it" >&2; exit 1; }
 fi
 if ! strace -o /dev/null true 2>/dev/null; then
     echo "ci/syscalls.sh may not trace processes here (ptrace)" >&2
