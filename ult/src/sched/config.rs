@@ -39,6 +39,11 @@ pub trait Progress: Send + Sync {
     /// polled that nobody will ring a bell for.
     fn has_work(&self) -> bool;
 
+    /// Worker `worker` begins, on its own thread.
+    fn on_start(&self, worker: usize) {
+        let _ = worker;
+    }
+
     /// Worker `worker` is about to sleep: ask for a bell. `has_work` is asked
     /// once more after this.
     fn on_sleep(&self, worker: usize) {

@@ -70,6 +70,7 @@ impl Worker {
         let _signals = crate::overflow::SignalStack::ensure();
         let _unwinding = AbortOnUnwind;
         let before = current::set_worker(self);
+        self.shared.progress.on_start(self.index);
         while let Some(slot) = self.find() {
             self.execute(slot);
         }

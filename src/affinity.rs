@@ -5,6 +5,10 @@
 use std::io;
 
 /// The CPUs that the calling thread may run on, ascending.
+///
+/// # Errors
+///
+/// The system's.
 pub fn allowed() -> io::Result<Vec<usize>> {
     let mut words = vec![0u64; 16];
     loop {
@@ -24,10 +28,26 @@ pub fn allowed() -> io::Result<Vec<usize>> {
     }
 }
 
-/// Keeps the calling thread on `cpu`.
+/// Keeps the calling thread, and those that it starts, on `cpu`.
+///
+/// # Errors
+///
+/// The system's: there is no such CPU, or it is not for this process.
 pub fn pin(cpu: usize) -> io::Result<()> {
-    let mut words = vec![0u64; cpu / 64 + 1];
-    words[cpu / 64] = 1 << (cpu % 64);
+    keep_to(&[cpu])
+}
+
+/// Keeps the calling thread, and those that it starts, to `cpus`.
+///
+/// # Errors
+///
+/// The system's: there are no such CPUs, or they are not for this process.
+pub fn keep_to(cpus: &[usize]) -> io::Result<()> {
+    let last = cpus.iter().max().copied().unwrap_or(0);
+    let mut words = vec![0u64; last / 64 + 1];
+    for cpu in cpus {
+        words[cpu / 64] |= 1 << (cpu % 64);
+    }
     // SAFETY: the kernel reads the given number of bytes at the pointer, and
     // the vector holds that many.
     let outcome =
