@@ -18,7 +18,17 @@
 //! | [`boot`] | finding each other |
 //! | [`signal`] | waiting for a word |
 //! | [`coll`] | barrier and sum over all ranks |
+//! | `sim` | many nodes in one thread, from one seed (feature `alloc`) |
+//!
+//! Nothing here allocates but the simulator. Features: `alloc` adds it, `std`
+//! its printing of seeds that fail, `mutants` the defects that a test can
+//! plant.
 #![no_std]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 pub mod sync;
 pub mod time;
@@ -33,3 +43,5 @@ pub mod backend;
 pub mod boot;
 pub mod signal;
 pub mod coll;
+#[cfg(feature = "alloc")]
+pub mod sim;
