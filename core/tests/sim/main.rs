@@ -2,6 +2,7 @@
 //! endpoint promises, with a thousand seeds.
 #![cfg(not(tsumugi_loom))]
 
+mod coll;
 mod conformance;
 mod flag;
 mod net;
