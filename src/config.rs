@@ -5,13 +5,34 @@
 //! | `TSUMUGI_WORKERS` | worker threads of a rank | its share of the cpuset, at least 1 |
 //! | `TSUMUGI_ULT_STACK_BYTES` | stack of a ULT (virtual) | 64 KiB |
 //! | `TSUMUGI_MAIN_STACK_BYTES` | stack of the main ULT (virtual) | 8 MiB |
+//! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
 //!
 //! Those of the partitions are in [`tsumugi_pvas::config`].
 
 use crate::Error;
+use tsumugi_core::wait::Bells;
 use tsumugi_pvas::Config as SpaceConfig;
-use tsumugi_pvas::config::{ConfigError, parse_number};
+use tsumugi_pvas::config::{ConfigError, Excerpt, parse_number};
+
+/// How operations between ranks of a node go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Path {
+    /// As loads and stores of the caller.
+    #[default]
+    Direct,
+    /// Through a queue that whoever comes works.
+    Delegate,
+    /// Through a queue that a communication thread works.
+    Offload,
+}
+
+/// How long an idle communication thread stays awake.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Idleness {
+    pub(crate) spins: u32,
+    pub(crate) yields: u32,
+}
 
 /// How a rank is set up. What is not set is chosen at start.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +45,8 @@ pub struct Config {
     pub main_stack_bytes: Option<usize>,
     /// Rounds that an idle worker looks for work before it sleeps.
     pub spin: Option<u32>,
+    /// How operations go.
+    pub path: Option<Path>,
     /// The partitions; a launcher's job has its own already.
     pub space: SpaceConfig,
 }
@@ -39,6 +62,8 @@ pub struct Chosen {
     pub main_stack_bytes: usize,
     /// Rounds that an idle worker looks for work before it sleeps.
     pub spin: u32,
+    /// How operations go.
+    pub path: Path,
 }
 
 impl Config {
@@ -49,10 +74,11 @@ impl Config {
     /// [`Error::Config`] names the variable and its value.
     pub fn from_env() -> Result<Self, Error> {
         Ok(Self {
-            workers: number("TSUMUGI_WORKERS", 1, WORKERS_MAX)?,
-            stack_bytes: number("TSUMUGI_ULT_STACK_BYTES", STACK_BYTES_MIN, STACK_BYTES_MAX)?,
-            main_stack_bytes: number("TSUMUGI_MAIN_STACK_BYTES", STACK_BYTES_MIN, STACK_BYTES_MAX)?,
-            spin: number("TSUMUGI_SPIN", 0, 1 << 30)?.map(|spin| spin as u32),
+            workers: number(WORKERS, 1, WORKERS_MAX)?,
+            stack_bytes: number(ULT_STACK, STACK_BYTES_MIN, STACK_BYTES_MAX)?,
+            main_stack_bytes: number(MAIN_STACK, STACK_BYTES_MIN, STACK_BYTES_MAX)?,
+            spin: number(SPIN_ROUNDS, 0, 1 << 30)?.map(|spin| spin as u32),
+            path: path()?,
             space: SpaceConfig::from_env()?,
         })
     }
@@ -61,6 +87,12 @@ impl Config {
     #[must_use]
     pub fn workers(self, workers: usize) -> Self {
         Self { workers: Some(workers), ..self }
+    }
+
+    /// The same with operations that go by `path`.
+    #[must_use]
+    pub fn path(self, path: Path) -> Self {
+        Self { path: Some(path), ..self }
     }
 
     /// What a rank of `size` on this node uses.
@@ -73,7 +105,28 @@ impl Config {
             stack_bytes: self.stack_bytes.unwrap_or(STACK_BYTES),
             main_stack_bytes: self.main_stack_bytes.unwrap_or(MAIN_STACK_BYTES),
             spin: self.spin.unwrap_or(if crowded { 0 } else { SPIN }),
+            path: self.path.unwrap_or_default(),
         }
+    }
+}
+
+impl Chosen {
+    pub(crate) fn idleness(&self) -> Idleness {
+        Idleness { spins: self.spin.saturating_mul(10), yields: 10 }
+    }
+}
+
+fn path() -> Result<Option<Path>, ConfigError> {
+    let Ok(text) = std::env::var(PATH) else { return Ok(None) };
+    match text.as_str() {
+        "direct" => Ok(Some(Path::Direct)),
+        "delegate" => Ok(Some(Path::Delegate)),
+        "offload" => Ok(Some(Path::Offload)),
+        _ => Err(ConfigError::NoSuchChoice {
+            name: PATH,
+            value: Excerpt::new(&text),
+            choices: "direct, delegate, offload",
+        }),
     }
 }
 
@@ -86,9 +139,21 @@ fn number(name: &'static str, min: usize, max: usize) -> Result<Option<usize>, C
     }
 }
 
-const WORKERS_MAX: usize = 256;
-const STACK_BYTES: usize = 64 << 10;
+/// The variable of [`Config::workers`].
+pub const WORKERS: &str = "TSUMUGI_WORKERS";
+/// The variable of [`Config::stack_bytes`].
+pub const ULT_STACK: &str = "TSUMUGI_ULT_STACK_BYTES";
+/// The variable of [`Config::main_stack_bytes`].
+pub const MAIN_STACK: &str = "TSUMUGI_MAIN_STACK_BYTES";
+/// The variable of [`Config::spin`].
+pub const SPIN_ROUNDS: &str = "TSUMUGI_SPIN";
+
+/// The variable of [`Config::path`].
+pub const PATH: &str = "TSUMUGI_PATH";
+
+const WORKERS_MAX: usize = Bells::WORKERS_MAX;
+pub(crate) const STACK_BYTES: usize = 64 << 10;
 const STACK_BYTES_MIN: usize = 16 << 10;
 const STACK_BYTES_MAX: usize = 1 << 32;
-const MAIN_STACK_BYTES: usize = 8 << 20;
-const SPIN: u32 = 200;
+pub(crate) const MAIN_STACK_BYTES: usize = 8 << 20;
+pub(crate) const SPIN: u32 = 200;

@@ -19,10 +19,13 @@ pub enum Error {
     Coll(CollError),
     /// Memory could not be registered.
     Register(RegisterError),
-    /// The heap of the rank has no such block left.
+    /// The rank has no such block left.
     OutOfMemory {
         /// What was asked for.
         bytes: usize,
+        /// What sets how much there is: `TSUMUGI_EXPOSED_BYTES` for arrays
+        /// that peers reach, `TSUMUGI_HEAP_BYTES` for buffers.
+        variable: &'static str,
     },
     /// A collective allocation of different lengths.
     LengthsDiffer {
@@ -60,8 +63,8 @@ impl fmt::Display for Error {
             Self::Addr(error) => error.fmt(f),
             Self::Coll(error) => error.fmt(f),
             Self::Register(error) => error.fmt(f),
-            Self::OutOfMemory { bytes } => {
-                write!(f, "the heap of this rank has no {bytes} bytes left (TSUMUGI_HEAP_BYTES)")
+            Self::OutOfMemory { bytes, variable } => {
+                write!(f, "this rank has no {bytes} bytes in one piece left of its {variable}")
             }
             Self::LengthsDiffer { own, rank, other } => {
                 write!(f, "this rank asked for an array of {own}, {rank} for one of {other}")

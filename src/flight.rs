@@ -9,10 +9,12 @@
 //! | `Ok(Pending(ticket))` | is the ticket's until it ends: poll, wait or await it |
 //! | `Err(Busy)` | comes back with the operation: nothing happened |
 //!
-//! Between ranks of a node every operation is `Done`.
+//! Between ranks of a node every operation is `Done`, unless
+//! [`Path`](crate::Path) sends it through a queue.
 
-use crate::{Buffer, Busy, Outcome, Plain, Remote, Runtime, Status};
+use crate::{AddrError, Buffer, Busy, Outcome, Plain, Remote, Runtime, Status};
 use tsumugi_core::backend::execute;
+use tsumugi_core::completion::Callback;
 use tsumugi_core::op::Op;
 
 impl Runtime {
@@ -46,7 +48,10 @@ impl Runtime {
         buf: Buffer<T>,
     ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
         let op = get(from, &buf);
-        Ok(Status::Done(self.carry_out(&op, buf)))
+        match &self.queue {
+            None => Ok(Status::Done(self.carry_out(&op, buf))),
+            Some(queue) => queue.submit(&op, buf),
+        }
     }
 
     /// Writes the buffer from `to` on. Wait-free between ranks of a
@@ -61,19 +66,22 @@ impl Runtime {
         buf: Buffer<T>,
     ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
         let op = put(to, &buf);
-        Ok(Status::Done(self.carry_out(&op, buf)))
+        match &self.queue {
+            None => Ok(Status::Done(self.carry_out(&op, buf))),
+            Some(queue) => queue.submit(&op, buf),
+        }
     }
 
     /// Fills the buffer from `from` on, as a future. It begins when it is
     /// first polled; dropped later, it leaves the buffer to the operation.
     pub async fn get_async<T: Plain>(&self, from: Remote<T>, buf: Buffer<T>) -> Outcome<Buffer<T>> {
-        self.carry_out(&get(from, &buf), buf)
+        self.carry_async(&get(from, &buf), buf).await
     }
 
     /// Writes the buffer from `to` on, as a future, like
     /// [`get_async`](Self::get_async).
     pub async fn put_async<T: Plain>(&self, to: Remote<T>, buf: Buffer<T>) -> Outcome<Buffer<T>> {
-        self.carry_out(&put(to, &buf), buf)
+        self.carry_async(&put(to, &buf), buf).await
     }
 
     /// Fills the buffer from `from` on and then calls `then` with it, on
@@ -91,9 +99,7 @@ impl Runtime {
         buf: Buffer<T>,
         then: impl FnOnce(Outcome<Buffer<T>>) + Send + 'static,
     ) -> Result<(), Busy<Buffer<T>>> {
-        let outcome = self.carry_out(&get(from, &buf), buf);
-        call_back(then, outcome);
-        Ok(())
+        self.carry_then(&get(from, &buf), buf, then)
     }
 
     /// Writes the buffer from `to` on and then calls `then` with it, like
@@ -109,9 +115,36 @@ impl Runtime {
         buf: Buffer<T>,
         then: impl FnOnce(Outcome<Buffer<T>>) + Send + 'static,
     ) -> Result<(), Busy<Buffer<T>>> {
-        let outcome = self.carry_out(&put(to, &buf), buf);
-        call_back(then, outcome);
-        Ok(())
+        self.carry_then(&put(to, &buf), buf, then)
+    }
+
+    async fn carry_async<T: Plain>(&self, op: &Op, buf: Buffer<T>) -> Outcome<Buffer<T>> {
+        match &self.queue {
+            None => self.carry_out(op, buf),
+            Some(queue) => queue.carry(op, buf).await,
+        }
+    }
+
+    fn carry_then<T: Plain>(
+        &self,
+        op: &Op,
+        buf: Buffer<T>,
+        then: impl FnOnce(Outcome<Buffer<T>>) + Send + 'static,
+    ) -> Result<(), Busy<Buffer<T>>> {
+        let Some(queue) = &self.queue else {
+            call_back(then, self.carry_out(op, buf));
+            return Ok(());
+        };
+        // The callback's two words point to the closure and the buffer.
+        let data = Box::into_raw(Box::new((buf, then)));
+        // SAFETY: `data` is what `ended` is for, and nobody else's; what it
+        // points to is `Send`.
+        let callback = unsafe { Callback::new(ended_for(&data), data.cast()) };
+        queue.submit_callback(op, callback).map_err(|busy| {
+            // SAFETY: leaked above; the callback will not be called.
+            let (buf, _) = *unsafe { Box::from_raw(data) };
+            Busy { op: busy.op, buf, why: busy.why }
+        })
     }
 
     fn carry_out<T: Plain>(&self, op: &Op, buf: Buffer<T>) -> Outcome<Buffer<T>> {
@@ -125,6 +158,15 @@ fn get<T: Plain>(from: Remote<T>, buf: &Buffer<T>) -> Op {
 
 fn put<T: Plain>(to: Remote<T>, buf: &Buffer<T>) -> Op {
     Op::put(buf.local(), to.addr(), size_of_val(&**buf) as u64)
+}
+
+/// What is called when an operation with this data has ended.
+fn ended_for<B, F: FnOnce(Outcome<B>)>(_: &*mut (B, F)) -> fn(*mut (), Result<u64, AddrError>) {
+    |data, result| {
+        // SAFETY: leaked by `carry_then` for this call, which comes once.
+        let (buf, then) = *unsafe { Box::from_raw(data.cast::<(B, F)>()) };
+        call_back(then, Outcome { result, buf });
+    }
 }
 
 fn call_back<B>(then: impl FnOnce(Outcome<B>), outcome: Outcome<B>) {

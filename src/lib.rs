@@ -27,19 +27,25 @@
 //! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank says so |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
+//! | [`Config::knobs`], [`Ledger`] | what a job would use, and what it costs |
 //! | [`pvas`] | starting jobs, partitions |
 
 mod error;
-mod config;
+pub mod config;
+mod knob;
+mod queue;
 mod node;
 mod runtime;
 mod memory;
+mod ledger;
 mod ops;
 mod flight;
 mod start;
 
-pub use config::{Chosen, Config};
+pub use config::{Chosen, Config, Path};
 pub use error::Error;
+pub use knob::Knob;
+pub use ledger::{Ledger, Table, Unit};
 pub use memory::{Buffer, Exposed, Shared};
 pub use ops::Signal;
 pub use runtime::Runtime;

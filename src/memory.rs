@@ -6,13 +6,19 @@
 //! | [`Exposed<T>`] | one rank | whoever is told its address |
 //! | [`Buffer<T>`] | one rank | the rank itself, as a slice; its operations in flight |
 //!
-//! All of it lies in the rank's partition and is zero at first. An `Exposed`
-//! or a `Buffer` is gone when it is dropped, a `Shared` when its rank has
-//! passed its next [`barrier`](Runtime::barrier) after that: what peers do
-//! before they come to that barrier is safe. Later operations answer
-//! [`AddrError::StaleKey`](crate::AddrError::StaleKey). One that is under way
-//! at the very moment when memory goes may still touch the bytes, which by then
-//! can belong to another array of this heap, but never to anything else.
+//! All of it lies in the rank's partition and is zero at first; a large array
+//! takes memory where it is used. An `Exposed` or a `Buffer` is gone when it is
+//! dropped, a `Shared` when its rank has passed its next
+//! [`barrier`](Runtime::barrier) after that: what peers do before they come to
+//! that barrier is safe. Later operations answer
+//! [`AddrError::StaleKey`](crate::AddrError::StaleKey).
+//!
+//! An operation that had looked its address up before the memory went, and is
+//! late, may still touch the bytes. By then they can belong to another `Shared`
+//! or `Exposed` array of this rank, which then has values that nobody meant
+//! for it; never to anything else: those arrays lie in an area of their own,
+//! whose allocator keeps its books outside of it ([`tsumugi_pvas::exposed`]).
+//! Buffers lie in the rank's heap, where no peer's operation leads.
 
 use crate::{Error, Plain, Rank, Remote, Runtime};
 use std::alloc::Layout;
@@ -20,8 +26,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::mem::{Access, LocalAddr, Memory, Region, RegionKey, RemoteAddr};
+use tsumugi_pvas::config::{EXPOSED, HEAP};
 
 /// One array of `T` on every rank, all of the same length.
 pub struct Shared<T> {
@@ -55,7 +63,8 @@ pub struct Buffer<T> {
     of: PhantomData<T>,
 }
 
-/// Memory of the partition's heap under a registration.
+/// Memory of the partition under a registration: of its heap if it is
+/// [`Access::Local`], of its exposed area if it is not.
 pub(crate) struct Block {
     runtime: Runtime,
     region: Region,
@@ -187,24 +196,46 @@ impl<T: Plain> DerefMut for Buffer<T> {
 
 impl Block {
     fn new<T: Plain>(runtime: &Runtime, len: usize, access: Access) -> Result<Self, Error> {
-        let out_of_memory = Error::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) };
-        let Ok(layout) = Layout::array::<T>(len).and_then(|array| array.align_to(LINE)) else {
-            return Err(out_of_memory);
+        let layout = Layout::array::<T>(len).and_then(|array| array.align_to(LINE));
+        let block = layout
+            .ok()
+            .and_then(|layout| allocate_zeroed(runtime, access, layout).map(|base| (layout, base)));
+        let Some((layout, base)) = block else {
+            let variable = if access == Access::Local { HEAP } else { EXPOSED };
+            return Err(Error::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()), variable });
         };
-        let heap = runtime.heap();
-        let base = heap.allocate(layout).ok_or(out_of_memory)?;
-        // SAFETY: the block was just lent to us, whole.
-        unsafe { base.as_ptr().write_bytes(0, layout.size()) };
-        // SAFETY: heap memory of the partition stays mapped, and this block
-        // holds plain bytes until `drop`, which unregisters first.
+        // SAFETY: memory of the partition stays mapped, and this block holds
+        // plain bytes until `drop`, which unregisters first. After that those
+        // of the exposed area hold the plain bytes of other such blocks, and
+        // on those of the heap no operation is under way: it would own them.
         match unsafe { runtime.direct.register(base, layout.size() as u64, access) } {
             Ok(region) => Ok(Self { runtime: runtime.clone(), region, layout }),
             Err(error) => {
                 // SAFETY: allocated above, with this layout.
-                unsafe { heap.release(base, layout) };
+                unsafe { memory_for(runtime, access).release(base, layout) };
                 Err(error.into())
             }
         }
+    }
+}
+
+/// Where memory that others may use so comes from.
+fn memory_for(runtime: &Runtime, access: Access) -> &dyn Memory {
+    match access {
+        Access::Local => runtime.heap(),
+        Access::Read | Access::ReadWrite => runtime.exposed(),
+    }
+}
+
+fn allocate_zeroed(runtime: &Runtime, access: Access, layout: Layout) -> Option<NonNull<u8>> {
+    match access {
+        Access::Local => {
+            let block = runtime.heap().allocate(layout)?;
+            // SAFETY: the block was just lent to us, whole.
+            unsafe { block.as_ptr().write_bytes(0, layout.size()) };
+            Some(block)
+        }
+        Access::Read | Access::ReadWrite => runtime.exposed().allocate_zeroed(layout),
     }
 }
 
@@ -213,15 +244,16 @@ impl<T> Drop for Shared<T> {
         // SAFETY: `own` is not used after this.
         let own = unsafe { ManuallyDrop::take(&mut self.own) };
         let runtime = own.block.runtime.clone();
-        runtime.bury(own.block);
+        runtime.bury(Box::new(own.block));
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.runtime.direct.unregister(self.region.key);
+        let Region { key, base, access, .. } = self.region;
+        self.runtime.direct.unregister(key);
         // SAFETY: allocated in `new` with this layout, and unregistered.
-        unsafe { self.runtime.heap().release(self.region.base, self.layout) };
+        unsafe { memory_for(&self.runtime, access).release(base, self.layout) };
     }
 }
 
@@ -243,5 +275,7 @@ impl<T> fmt::Debug for Buffer<T> {
     }
 }
 
+/// What a [`Shared`] whose keys differ keeps of each rank.
+pub(crate) const PEER_KEY_BYTES: usize = size_of::<RegionKey>();
 /// Arrays of different use do not share a cache line.
 const LINE: usize = 64;

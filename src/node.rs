@@ -1,16 +1,17 @@
 //! A rank's place on its node, and what its idle workers do for it.
 
 use crate::Rank;
-use crate::memory::Block;
+use crate::config::Chosen;
+use crate::queue::Queue;
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tsumugi_core::coll::Team;
 use tsumugi_core::signal::{Lot, Waiters};
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Bells, Reason};
 use tsumugi_pvas::partition::COLLECTIVE_KEY;
-use tsumugi_pvas::{Direct, Heap, Member};
+use tsumugi_pvas::{Direct, ExposedArea, Heap, Member};
 use tsumugi_ult::{Progress, Spawner, UltInfo};
 
 /// What is a rank's own and not its scheduler's.
@@ -21,11 +22,16 @@ pub(crate) struct Node {
     /// While the scheduler runs: it is asked who waits for what.
     spawner: Mutex<Option<Spawner>>,
     /// Shared arrays that were dropped since the last barrier.
-    dropped: Mutex<Vec<Block>>,
+    dropped: Mutex<Vec<Buried>>,
+    queue: Option<Arc<Queue>>,
 }
 
+/// Memory that goes when it is dropped, whatever it is.
+pub(crate) type Buried = Box<dyn Send>;
+
 impl Node {
-    pub(crate) fn new(member: Member) -> Self {
+    pub(crate) fn new(member: Member, chosen: &Chosen) -> Self {
+        let queue = Queue::new(chosen.path, member.direct(), chosen.idleness()).map(Arc::new);
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
         Self {
             member,
@@ -33,6 +39,7 @@ impl Node {
             team,
             spawner: Mutex::new(None),
             dropped: Mutex::default(),
+            queue,
         }
     }
 
@@ -48,8 +55,17 @@ impl Node {
         self.member.direct()
     }
 
+    /// The engine, if operations go through one.
+    pub(crate) fn queue(&self) -> Option<Arc<Queue>> {
+        self.queue.clone()
+    }
+
     pub(crate) fn heap(&self) -> &Heap {
         self.member.heap()
+    }
+
+    pub(crate) fn exposed(&self) -> &ExposedArea {
+        self.member.exposed()
     }
 
     pub(crate) fn team(&self) -> &Team {
@@ -69,12 +85,12 @@ impl Node {
     }
 
     /// Keeps memory that peers may still use.
-    pub(crate) fn bury(&self, block: Block) {
-        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(block);
+    pub(crate) fn bury(&self, memory: Buried) {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
     }
 
     /// What was buried so far.
-    pub(crate) fn exhume(&self) -> Vec<Block> {
+    pub(crate) fn exhume(&self) -> Vec<Buried> {
         std::mem::take(&mut self.dropped.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -154,11 +170,14 @@ impl Progress for Node {
         if let Some(number) = control.wanted_report() {
             control.answer_report(number, &self.report());
         }
-        woken > 0
+        let completed = self.queue.as_ref().is_some_and(|queue| queue.poll());
+        woken > 0 || completed
     }
 
     fn has_work(&self) -> bool {
-        self.lot().has_fired() || self.member.control().wanted_report().is_some()
+        self.lot().has_fired()
+            || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
+            || self.member.control().wanted_report().is_some()
     }
 
     fn on_wake(&self, _worker: usize) {

@@ -8,8 +8,9 @@
 
 use crate::{AddrError, Plain, Remote, Runtime, Word};
 use std::mem::MaybeUninit;
-use tsumugi_core::backend::{execute, load_bytes, store_bytes};
-use tsumugi_core::mem::Width;
+use std::ptr::NonNull;
+use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
+use tsumugi_core::mem::{Access, LocalAddr, Need, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::Until;
 
@@ -33,7 +34,7 @@ impl Runtime {
     pub fn get<T: Plain>(&self, from: Remote<T>) -> Result<T, AddrError> {
         match const { width_of::<T>() } {
             Some(width) => {
-                let bits = execute(&self.direct, &Op::get_word(from.addr(), width))?;
+                let bits = self.carry(&Op::get_word(from.addr(), width))?;
                 // SAFETY: on a little-endian machine the low bytes of `bits`
                 // are the bytes of a `T`, and every pattern of them is valid.
                 Ok(unsafe { std::mem::transmute_copy(&bits) })
@@ -43,7 +44,7 @@ impl Runtime {
                 // SAFETY: `value` has room for a `T`.
                 unsafe {
                     let to = value.as_mut_ptr().cast();
-                    load_bytes(&self.direct, from.addr(), to, size_of::<T>())?;
+                    self.load(from.addr(), to, size_of::<T>())?;
                 }
                 // SAFETY: all bytes were written, and a `Plain` type has no
                 // invalid ones.
@@ -62,7 +63,7 @@ impl Runtime {
         match const { width_of::<T>() } {
             Some(width) => {
                 let op = Op::put_word(to.addr(), width, bits_of(value));
-                execute(&self.direct, &op).map(|_| ())
+                self.carry(&op).map(|_| ())
             }
             None => self.put_slice(to, std::slice::from_ref(&value)),
         }
@@ -78,7 +79,7 @@ impl Runtime {
         let (to, bytes) = (into.as_mut_ptr().cast(), size_of_val(into));
         // SAFETY: the slice is exclusively borrowed for as many bytes, and any
         // bytes are values of a `Plain` type.
-        unsafe { load_bytes(&self.direct, from.addr(), to, bytes) }
+        unsafe { self.load(from.addr(), to, bytes) }
     }
 
     /// Writes `values` from `to` on.
@@ -88,7 +89,7 @@ impl Runtime {
     /// [`AddrError`].
     #[inline]
     pub fn put_slice<T: Plain>(&self, to: Remote<T>, values: &[T]) -> Result<(), AddrError> {
-        store_bytes(&self.direct, to.addr(), bytes_of(values))
+        self.store(to.addr(), bytes_of(values))
     }
 
     /// Adds `value`, wrapping, and answers what was there.
@@ -154,7 +155,23 @@ impl Runtime {
         expected: T,
         new: T,
     ) -> Result<T, AddrError> {
-        execute(&self.direct, &Op::compare_swap(at.addr(), expected, new)).map(T::from_bits)
+        self.carry(&Op::compare_swap(at.addr(), expected, new)).map(T::from_bits)
+    }
+
+    /// Where the `T` at `at` lies in this process, for a rank of this node:
+    /// what a program does through the pointer is its own business, unchecked
+    /// and uncounted. It is valid as long as the memory is registered and its
+    /// rank runs; others may change it at any time.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    pub fn pointer<T: Plain>(&self, at: Remote<T>) -> Result<NonNull<T>, AddrError> {
+        let place = self.direct.resolve(at.addr(), size_of::<T>() as u64, Need::Write)?;
+        match place.cast::<T>() {
+            place if place.is_aligned() => Ok(place),
+            _ => Err(AddrError::Unaligned { addr: at.addr(), align: align_of::<T>() as u64 }),
+        }
     }
 
     /// Writes `values` from `to` on, then changes the word `at` of the same
@@ -188,7 +205,7 @@ impl Runtime {
             Signal::Set(value) => (Kind::Swap, value),
             Signal::Add(value) => (Kind::FetchAdd, value),
         };
-        execute(&self.direct, &Op::atomic(kind, at.addr(), value).notifying())
+        self.carry(&Op::atomic(kind, at.addr(), value).notifying())
     }
 
     /// Waits until a word of this rank's own memory, changed by
@@ -206,9 +223,71 @@ impl Runtime {
         self.wait_for(word.addr(), until)
     }
 
+    /// Every word operation.
+    #[inline(always)]
+    fn carry(&self, op: &Op) -> Result<u64, AddrError> {
+        match &self.queue {
+            None => execute(&self.direct, op),
+            Some(queue) => queue.run(op),
+        }
+    }
+
+    #[inline]
+    fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
+        let Some(queue) = &self.queue else { return store_bytes(&self.direct, to, from) };
+        // SAFETY: a put only reads its local end, and is over on return.
+        unsafe {
+            self.lend(from.as_ptr().cast_mut(), from.len(), |local| {
+                queue.run(&Op::put(local, to, from.len() as u64))
+            })
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `to` is valid for writes of `bytes` bytes.
+    #[inline]
+    unsafe fn load(&self, from: RemoteAddr, to: *mut u8, bytes: usize) -> Result<(), AddrError> {
+        match &self.queue {
+            // SAFETY: the caller's.
+            None => unsafe { load_bytes(&self.direct, from, to, bytes) },
+            // SAFETY: the caller's; the get is over on return.
+            Some(queue) => unsafe {
+                self.lend(to, bytes, |local| queue.run(&Op::get(from, local, bytes as u64)))
+            },
+        }
+    }
+
+    /// Registers a borrow for the time of a call.
+    ///
+    /// # Safety
+    ///
+    /// Whatever `call` does to the memory, it has done when it returns, and
+    /// the caller may do.
+    unsafe fn lend(
+        &self,
+        at: *mut u8,
+        bytes: usize,
+        call: impl FnOnce(LocalAddr) -> Result<u64, AddrError>,
+    ) -> Result<(), AddrError> {
+        let base = NonNull::new(at).unwrap_or(NonNull::dangling());
+        loop {
+            // SAFETY: the caller's, and unregistered below.
+            match unsafe { self.direct.register(base, bytes as u64, Access::Local) } {
+                Ok(region) => {
+                    let result = call(LocalAddr { key: region.key, offset: 0 });
+                    self.direct.unregister(region.key);
+                    return result.map(|_| ());
+                }
+                // Others have the slots, for the time of their calls.
+                Err(_) => tsumugi_ult::yield_now(),
+            }
+        }
+    }
+
     #[inline(always)]
     fn atomic<T: Word>(&self, kind: Kind, at: Remote<T>, value: T) -> Result<T, AddrError> {
-        execute(&self.direct, &Op::atomic(kind, at.addr(), value)).map(T::from_bits)
+        self.carry(&Op::atomic(kind, at.addr(), value)).map(T::from_bits)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a rank holds: its place in the job, its threads, its way to the others.
 
-use crate::memory::Block;
-use crate::node::Node;
+use crate::node::{Buried, Node};
+use crate::queue::Queue;
 use crate::{AddrError, Error, JoinHandle, Rank};
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tsumugi_core::mem::{LocalAddr, Remote, RemoteAddr};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::AtomicU64;
 use tsumugi_core::wait::Wait;
-use tsumugi_pvas::{Direct, Heap};
+use tsumugi_pvas::{Direct, ExposedArea, Heap};
 use tsumugi_ult::{Here, Spawner};
 
 /// One rank of a job. A handle: cheap to clone and to send to other threads
@@ -22,6 +22,7 @@ use tsumugi_ult::{Here, Spawner};
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) direct: Direct,
+    pub(crate) queue: Option<Arc<Queue>>,
     node: Arc<Node>,
     spawner: Spawner,
     workers: usize,
@@ -29,7 +30,7 @@ pub struct Runtime {
 
 impl Runtime {
     pub(crate) fn new(node: Arc<Node>, spawner: Spawner, workers: usize) -> Self {
-        Self { direct: node.direct(), node, spawner, workers }
+        Self { direct: node.direct(), queue: node.queue(), node, spawner, workers }
     }
 
     /// Which rank this is.
@@ -122,12 +123,18 @@ impl Runtime {
     }
 
     /// Keeps memory that peers may still use until the next barrier.
-    pub(crate) fn bury(&self, block: Block) {
-        self.node.bury(block);
+    pub(crate) fn bury(&self, memory: Buried) {
+        self.node.bury(memory);
     }
 
+    /// For what is this rank's own.
     pub(crate) fn heap(&self) -> &Heap {
         self.node.heap()
+    }
+
+    /// For what peers may reach.
+    pub(crate) fn exposed(&self) -> &ExposedArea {
+        self.node.exposed()
     }
 
     pub(crate) fn wait_for(&self, addr: RemoteAddr, until: Until) -> Result<u64, AddrError> {

@@ -141,8 +141,8 @@ fn be<T: Send, E: From<Error> + Send>(
 ) -> Result<T, E> {
     // Everybody's starter memory and collective words are registered now.
     member.barrier().map_err(Error::from)?;
-    let node = Arc::new(Node::new(member));
-    let chosen = config.choose(node.member().size());
+    let chosen = config.choose(member.size());
+    let node = Arc::new(Node::new(member, &chosen));
     let scheduler = schedule(&node, chosen)?;
     let runtime = Runtime::new(node.clone(), scheduler.spawner(), chosen.workers);
     node.watch(runtime.ults(), chosen.workers);

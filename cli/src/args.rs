@@ -7,6 +7,7 @@
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use tsumugi_core::wait::Bells;
 
 /// Kernel-bypass communication for programs with thousands of user-level threads.
 #[derive(Debug, Parser)]
@@ -55,10 +56,13 @@ pub struct Run {
 /// `tsumugi info`
 #[derive(Args, Debug)]
 pub struct Info {
+    /// Ranks of the job that is described
+    #[arg(short = 'n', long, value_name = "N", default_value = "4", value_parser = ranks)]
+    pub ranks: u32,
     /// Bytes of each table, for this job and for a thousand and a million ranks
     #[arg(long)]
     pub memory: bool,
-    /// Every knob: its variable, its default, what was chosen
+    /// Every variable: its default, and what would be chosen here
     #[arg(long)]
     pub config: bool,
 }
@@ -69,7 +73,7 @@ pub struct Demo {
     /// Where the search starts: a name, else the number of a vertex, from 1
     #[arg(long, value_name = "NAME|NUMBER")]
     pub from: Option<String>,
-    /// Ranks to start
+    /// Ranks to start; under `tsumugi run` they are there already
     #[arg(long, value_name = "N", default_value = "4", value_parser = ranks)]
     pub ranks: u32,
     /// User-level threads of each rank
@@ -146,9 +150,9 @@ fn within(word: &str, what: &str, max: u64) -> Result<u64, String> {
     }
 }
 
-const RANKS_MAX: u32 = 4096;
+const RANKS_MAX: u32 = tsumugi::pvas::config::RANKS_MAX;
 const ULTS_MAX: u32 = 1 << 20;
-const WORKERS_MAX: u32 = 4096;
+const WORKERS_MAX: u32 = Bells::WORKERS_MAX as u32;
 const OPERATIONS_MAX: u64 = 1 << 40;
 
 #[cfg(test)]

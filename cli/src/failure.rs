@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
+use tsumugi::{AddrError, CollError, Error};
+use tsumugi_core::boot::BootError;
 
 /// Why a command did not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +13,11 @@ pub enum Failure {
     Usage(String),
     /// The command was right and could not be done: exit code 1.
     Failed(String),
+    /// The program to run is not there, or is no program: exit code 127 or
+    /// 126, as shells have it.
+    Program(u8, String),
+    /// Somebody has said why already; this is the exit code.
+    Said(u8),
 }
 
 impl Failure {
@@ -19,6 +26,15 @@ impl Failure {
         match self {
             Self::Usage(_) => 2,
             Self::Failed(_) => 1,
+            Self::Program(code, _) | Self::Said(code) => *code,
+        }
+    }
+
+    /// What is still to be said.
+    pub fn message(&self) -> Option<&str> {
+        match self {
+            Self::Usage(what) | Self::Failed(what) | Self::Program(_, what) => Some(what),
+            Self::Said(_) => None,
         }
     }
 
@@ -28,12 +44,44 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Usage(what) | Self::Failed(what) => write!(f, "{what}"),
+/// A rank that hears of another one's end says nothing: the launcher has named
+/// that one.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Addr(AddrError::PeerLost { .. })
+            | Error::Coll(CollError::Addr(AddrError::PeerLost { .. }))
+            | Error::Boot(BootError::PeerLost { .. }) => Self::Said(1),
+            error => Self::Failed(error.to_string()),
         }
     }
 }
 
+impl From<AddrError> for Failure {
+    fn from(error: AddrError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message().unwrap_or("a rank has failed"))
+    }
+}
+
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsumugi::Rank;
+
+    #[test]
+    fn the_end_of_another_rank_is_not_said_twice() {
+        let lost = AddrError::PeerLost { rank: Rank(2) };
+        assert_eq!(Failure::from(lost), Failure::Said(1));
+        assert_eq!(Failure::from(Error::Coll(CollError::Addr(lost))).message(), None);
+        let failed = Failure::from(Error::program("no"));
+        assert_eq!((failed.exit_code(), failed.message()), (1, Some("no")));
+    }
+}

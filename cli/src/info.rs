@@ -1,17 +1,71 @@
-//! `tsumugi info`: what this machine offers to a job.
+//! `tsumugi info`: what this machine offers to a job, and what a job would use.
 //!
-//! What is not known is said to be unknown; nothing here fails.
+//! What is not known of the machine is said to be unknown.
 
 use crate::failure::Failure;
 use crate::{affinity, args, bench, memory, text};
 use std::fs;
+use tsumugi::pvas::partition::{Shape, ShapeError};
+use tsumugi::pvas::space::limits;
+use tsumugi::{Config, Knob, Ledger};
 
-/// The parts of the description that are asked for.
+/// The parts of the description that are asked for; the machine if none is.
 pub fn info(args: &args::Info) -> Result<String, Failure> {
-    if args.memory || args.config {
-        return Err(Failure::Failed("info: this build has no runtime to ask".to_owned()));
+    let mut text = String::new();
+    if args.config {
+        text += &configuration(args.ranks)?;
     }
-    Ok(machine())
+    if args.memory {
+        text += &tables(args.ranks)?;
+    }
+    Ok(if text.is_empty() { machine() } else { text })
+}
+
+/// Every variable, with what a job of `ranks` would use.
+fn configuration(ranks: u32) -> Result<String, Failure> {
+    let knobs = Config::from_env()?.knobs(ranks).map_err(no_job)?;
+    let (set, told): (Vec<Knob>, Vec<Knob>) =
+        knobs.into_iter().partition(|knob| knob.default.is_some());
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let what = |knob: &Knob| format!("{:26}{}", knob.name, knob.meaning);
+    let set =
+        set.into_iter().map(|knob| vec![what(&knob), or_dash(knob.default), or_dash(knob.chosen)]);
+    let told = told.into_iter().map(|knob| vec![what(&knob), or_dash(knob.chosen)]);
+    Ok(format!(
+        "a job of {ranks} on this node\n{}\nwhat the launcher tells its ranks\n{}",
+        text::table(&["variable", "default", "here"], set),
+        text::table(&["variable", "here"], told)
+    ))
+}
+
+/// The bytes of each table of a rank.
+fn tables(ranks: u32) -> Result<String, Failure> {
+    let config = Config::from_env()?;
+    let shape = Shape::fit(ranks, &config.space, limits()).map_err(no_job)?;
+    let ledger = Ledger::new(&config.choose(ranks), &shape);
+    let sizes = [ranks.into(), 1_000, 1_000_000];
+    let line = |name: String, bytes: &dyn Fn(u64) -> u64| {
+        let slope = bytes(1_000_001) - bytes(1_000_000);
+        let bytes = sizes.map(|ranks| text::count(bytes(ranks)));
+        [vec![name], bytes.to_vec(), vec![text::count(slope)]].concat()
+    };
+    let tables = ledger
+        .tables
+        .iter()
+        .map(|table| line(format!("{}: {}", table.part, table.name), &|ranks| table.bytes(ranks)));
+    let total = line("total".to_owned(), &|ranks| ledger.bytes(ranks));
+    let units = ledger.units.iter().map(|unit| line(unit.name.to_owned(), &|n| unit.bytes(n)));
+    let here = format!("{ranks} ranks");
+    let header = |what| [what, here.as_str(), "1,000", "1,000,000", "a rank more"];
+    Ok(format!(
+        "bytes of a rank\n{}\nbytes more for each\n{}",
+        text::table(&header("from the start"), tables.chain([total])),
+        text::table(&header("thing made"), units)
+    ))
+}
+
+fn no_job(error: ShapeError) -> Failure {
+    Failure::Failed(error.to_string())
 }
 
 /// The machine, as a job would find it.
@@ -77,6 +131,18 @@ mod tests {
     fn neighbouring_cpus_are_a_range() {
         assert_eq!(ranges(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
         assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn the_slopes_are_in_the_last_column() {
+        let text = tables(4).unwrap();
+        let slopes: Vec<(&str, &str)> = text
+            .lines()
+            .filter_map(|line| line.trim().rsplit_once(' '))
+            .filter(|(_, slope)| slope.parse::<u64>().is_ok_and(|slope| slope > 0))
+            .collect();
+        assert_eq!(slopes.len(), 4, "{text}");
+        assert!(slopes.iter().any(|(line, slope)| line.starts_with("total") && *slope == "8"));
     }
 
     #[test]

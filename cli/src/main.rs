@@ -3,7 +3,8 @@
 //!
 //! Results go to standard output, everything else to standard error. Exit
 //! code 2 means that the command line asks for something that does not exist,
-//! 1 that it could not be done.
+//! 1 that it could not be done; a job ends with that of its first rank that
+//! failed. `demo` and `bench` start this executable again, as their ranks.
 
 mod affinity;
 mod args;
@@ -12,6 +13,7 @@ mod demo;
 mod failure;
 mod graph;
 mod info;
+mod job;
 mod memory;
 mod progress;
 mod shuffle;
@@ -30,12 +32,16 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::bench(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Info(args) => info::info(&args),
-        Command::Run(_) => Err(Failure::Failed("run: this build has no launcher".to_owned())),
+        Command::Run(args) => job::run(&args),
     };
     match outcome.and_then(|text| show(&text)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("tsumugi: {failure}");
+            if let Some(message) = failure.message() {
+                // One write, so that it does not mix with what ranks print.
+                let line = format!("tsumugi: {message}\n");
+                eprint!("{line}");
+            }
             ExitCode::from(failure.exit_code())
         }
     }

@@ -9,47 +9,52 @@ use std::io::IsTerminal;
 
 /// The progress of one command.
 #[derive(Debug)]
-pub struct Progress {
-    /// Absent where standard error is no terminal.
-    bar: Option<ProgressBar>,
+pub struct Progress(Shown);
+
+#[derive(Debug)]
+enum Shown {
+    Bar(ProgressBar),
+    /// Where standard error is no terminal.
+    Lines,
+    Nothing,
 }
 
 impl Progress {
     /// On standard error, as a bar if that is a terminal.
     pub fn new() -> Self {
-        Self { bar: std::io::stderr().is_terminal().then(bar) }
+        Self(if std::io::stderr().is_terminal() { Shown::Bar(bar()) } else { Shown::Lines })
+    }
+
+    /// Nowhere: one of the ranks shows it for all.
+    pub fn silent() -> Self {
+        Self(Shown::Nothing)
     }
 
     /// From here on the work is `what`, in `steps` steps.
     pub fn stage(&self, what: &str, steps: u64) {
-        match &self.bar {
-            Some(bar) => {
+        match &self.0 {
+            Shown::Bar(bar) => {
                 bar.set_message(what.to_owned());
                 bar.set_length(steps);
                 bar.set_position(0);
                 bar.tick();
             }
-            None => eprintln!("tsumugi: {what}"),
+            Shown::Lines => eprintln!("tsumugi: {what}"),
+            Shown::Nothing => {}
         }
     }
 
     /// So many steps of the stage are done.
     pub fn at(&self, steps: u64) {
-        if let Some(bar) = &self.bar {
+        if let Shown::Bar(bar) = &self.0 {
             bar.set_position(steps);
         }
     }
 }
 
-impl Default for Progress {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
+        if let Shown::Bar(bar) = &self.0 {
             bar.finish_and_clear();
         }
     }
@@ -57,7 +62,7 @@ impl Drop for Progress {
 
 fn bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-    let style = ProgressStyle::with_template("{msg:32} [{bar:32}] {human_pos}/{human_len}")
+    let style = ProgressStyle::with_template("{msg:18} [{bar:32}] {human_pos}/{human_len}")
         .expect("the template is a constant");
     bar.set_style(style.progress_chars("=> "));
     bar

@@ -32,7 +32,7 @@ impl Summary {
 }
 
 /// The smallest sample that at least `percent` of the `sorted` do not exceed.
-fn quantile(sorted: &[f64], percent: usize) -> f64 {
+pub fn quantile(sorted: &[f64], percent: usize) -> f64 {
     sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1]
 }
 

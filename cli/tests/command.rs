@@ -1,7 +1,11 @@
 //! The command as a user runs it: exit codes, what is said, and where.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::ffi::CString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Runs `tsumugi` with these words from a folder that has nothing to do with
 /// the repository.
@@ -85,6 +89,99 @@ fn the_demo_takes_another_graph_and_writes_its_report() {
 }
 
 #[test]
+fn the_demo_is_a_rank_of_any_job() {
+    let own = env!("CARGO_BIN_EXE_tsumugi");
+    let output = tsumugi(&["run", "-n", "2", own, "demo", "--ults", "3", "--ranks", "9"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(shown(&output).matches("2 ranks x 3 user-level threads").count(), 1);
+    // What is wrong is said by one rank, and by the launcher, who ended.
+    let output = tsumugi(&["run", "-n", "3", own, "demo", "--from", "pyhton3"]);
+    let said = said(&output);
+    assert_eq!((output.status.code(), said.matches("pyhton3").count()), (Some(2), 1), "{said}");
+    assert_eq!(said.matches("exited with code 2").count(), 1, "{said}");
+    assert_eq!(said.lines().count(), 3, "{said}");
+}
+
+#[test]
+fn more_threads_than_stacks_are_refused() {
+    let words = ["demo", "--ranks", "2", "--ults", "1000000"];
+    assert_refused(&words, 2, &["--ults 1000000", "room for the stacks", "TSUMUGI_STACK_BYTES"]);
+}
+
+#[test]
+fn a_killed_rank_ends_the_demo() {
+    let fifo = std::env::temp_dir().join(format!("tsumugi-{}-fifo.mtx", std::process::id()));
+    let path = CString::new(fifo.to_str().unwrap()).unwrap();
+    // SAFETY: a plain call on a text that ends.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+    let launcher = Command::new(env!("CARGO_BIN_EXE_tsumugi"))
+        .args(["demo", "--ranks", "3", "--ults", "4", "--graph"])
+        .arg(&fifo)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    // The launcher reads the graph; then rank 0 wants to, and waits for ever.
+    fs::write(&fifo, SMALL).unwrap();
+    let late = Instant::now() + Duration::from_secs(20);
+    let ranks = loop {
+        match children_of(launcher.id()) {
+            ranks if ranks.len() == 3 => break ranks,
+            ranks => assert!(Instant::now() < late, "{ranks:?}"),
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    // SAFETY: a plain call.
+    assert_eq!(unsafe { libc::kill(ranks[1] as i32, libc::SIGKILL) }, 0);
+    let killed = Instant::now();
+    let output = launcher.wait_with_output().unwrap();
+    assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(128 + libc::SIGKILL), "{said}");
+    assert!(said.contains(&format!("(pid {}) was killed by signal 9", ranks[1])), "{said}");
+    assert!(shown(&output).is_empty(), "{}", shown(&output));
+    assert!(ranks.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists()), "{said}");
+    fs::remove_file(&fifo).unwrap();
+}
+
+/// The processes that `parent` has started, the oldest first.
+fn children_of(parent: u32) -> Vec<u32> {
+    let mut children: Vec<u32> = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+        .filter(|pid: &u32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            // The name, in brackets, may hold anything; then state and parent.
+            let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
+            after.split(' ').nth(1).is_some_and(|ppid| ppid == parent.to_string())
+        })
+        .collect();
+    children.sort_unstable();
+    children
+}
+
+#[test]
+fn a_job_ends_as_its_first_rank_that_failed() {
+    let output = tsumugi(&["run", "-n", "3", "--label", "--", "sh", "-c", "echo $TSUMUGI_RANK"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let mut lines: Vec<String> = shown(&output).lines().map(str::to_owned).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] 0", "[1] 1", "[2] 2"]);
+    let script = "test $TSUMUGI_RANK != 1 || exit 7; test $TSUMUGI_WORKERS = 2";
+    let output = tsumugi(&["run", "-n", "3", "--workers", "2", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(7), "{}", said(&output));
+    assert_eq!(said(&output).matches("exited with code 7").count(), 1, "{}", said(&output));
+    assert_refused(&["run", "-n", "2", "sh", "-c", "kill -9 $$"], 137, &["SIGKILL"]);
+}
+
+#[test]
+fn a_program_that_cannot_be_run_is_named() {
+    let plain = Scratch::new("plain.txt", "no program");
+    assert_refused(&["run", "-n", "2", "/nonexistent"], 127, &["/nonexistent: no such program"]);
+    assert_refused(&["run", "-n", "2", plain.path()], 126, &[plain.path(), "executed"]);
+}
+
+#[test]
 fn what_does_not_exist_is_a_usage_error() {
     let graph = Scratch::new("named.mtx", SMALL);
     assert_refused(&["demo", "--ranks", "0"], 2, &["'0'", "at least 1"]);
@@ -120,6 +217,11 @@ fn the_bench_writes_its_rows() {
     let rows = std::fs::read_to_string(&json.0).unwrap();
     let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
     assert_eq!(rows.as_array().map(Vec::len), Some(1));
+    let output = tsumugi(&["bench", "rma", "--ops", "1"]);
+    for name in ["get8", "put8", "fadd8"] {
+        let line = format!("{name} over bare_{name}: ");
+        assert!(shown(&output).contains(&line), "{line} in {}", shown(&output));
+    }
     assert_eq!((&rows[0]["figure"], &rows[0]["name"]), (&"rma".into(), &"bare_get8".into()));
 
     let unwritable = ["bench", "rma", "--ops", "1", "--json", "/nonexistent/rows.json"];
@@ -131,4 +233,9 @@ fn the_machine_is_described() {
     let output = tsumugi(&["info"]);
     assert!(output.status.success());
     assert!(shown(&output).contains("cpus"), "{}", shown(&output));
+    let output = tsumugi(&["info", "--config", "--memory", "-n", "7"]);
+    assert!(output.status.success());
+    for what in ["TSUMUGI_WORKERS", "TSUMUGI_PVAS_BASE", "7 ranks", "1,000,000", "total"] {
+        assert!(shown(&output).contains(what), "{what} in {}", shown(&output));
+    }
 }

@@ -16,6 +16,7 @@
 //! | [`completion`] | one operation, four waits |
 //! | [`backend`] | how bytes move |
 //! | [`boot`] | finding each other |
+//! | [`engine`] | who posts, who polls, who waits |
 //! | [`signal`] | waiting for a word |
 //! | [`coll`] | barrier and sum over all ranks |
 //! | `sim` | many nodes in one thread, from one seed (feature `alloc`) |
@@ -41,6 +42,7 @@ pub mod op;
 pub mod completion;
 pub mod backend;
 pub mod boot;
+pub mod engine;
 pub mod signal;
 pub mod coll;
 #[cfg(feature = "alloc")]

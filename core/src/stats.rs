@@ -17,7 +17,7 @@
 use crate::sync::{AtomicU64, CachePadded, Ordering};
 use core::fmt;
 use core::iter::Sum;
-use core::ops::{Add, AddAssign, Index};
+use core::ops::{Add, AddAssign, Index, Sub};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -171,6 +171,17 @@ impl AddAssign for Counts {
     }
 }
 
+/// What was counted from the snapshot `earlier` to this one.
+impl Sub for Counts {
+    type Output = Self;
+    fn sub(mut self, earlier: Self) -> Self {
+        for (mine, its) in self.0.iter_mut().zip(earlier.0) {
+            *mine = mine.wrapping_sub(its);
+        }
+        self
+    }
+}
+
 impl Sum for Counts {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), Add::add)
@@ -316,6 +327,7 @@ mod tests {
         let all: Counts = [one.snapshot(), two.snapshot()].into_iter().sum();
         assert_eq!((all[Counter::Parks], all[Counter::Sleeps], all[Counter::Busy]), (3, 1, 0));
         assert_eq!(Counts::from_array(all.to_array()), all);
+        assert_eq!(all - one.snapshot(), two.snapshot());
     }
 
     #[test]

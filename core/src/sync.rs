@@ -101,6 +101,12 @@ mod door {
     pub const fn edge(_name: &'static str) {}
 }
 
+/// The model's threads and thread-locals, for those who start some.
+#[cfg(tsumugi_loom)]
+pub mod model {
+    pub use loom::{thread, thread_local};
+}
+
 #[cfg(tsumugi_loom)]
 mod door {
     extern crate std;

@@ -7,7 +7,7 @@ use std::alloc::Layout;
 use std::hint::black_box;
 use std::time::Instant;
 use tsumugi_core::backend::{LoadStore, execute};
-use tsumugi_core::mem::{Access, Memory, Need, RemoteAddr, Width};
+use tsumugi_core::mem::{Access, Need, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_pvas::{Config, Direct, Member};
@@ -34,10 +34,9 @@ fn places(members: &[Member]) -> Vec<RemoteAddr> {
     let mut regions = Vec::new();
     for member in members {
         for _ in 0..4 {
-            let memory = member.heap().allocate(layout).unwrap();
-            // SAFETY: fresh bytes of the rank's heap, kept until the end.
+            let memory = member.exposed().allocate_zeroed(layout).unwrap();
+            // SAFETY: fresh exposed bytes of the rank, kept until the end.
             let region = unsafe {
-                memory.as_ptr().write_bytes(0, REGION_BYTES);
                 member.direct().register(memory, REGION_BYTES as u64, Access::ReadWrite).unwrap()
             };
             regions.push((member.rank(), region.key));

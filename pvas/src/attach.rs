@@ -7,6 +7,7 @@
 
 use crate::config::{self, Config, ConfigError, Excerpt};
 use crate::direct::Direct;
+use crate::exposed::ExposedArea;
 use crate::heap::Heap;
 use crate::partition::{COLLECTIVE_KEY, COLLECTIVE_WORDS, Control, STARTER_KEY, Shape, State};
 use crate::space::{Files, Space, SpaceError};
@@ -166,7 +167,12 @@ impl Member {
         self.space.control(rank)
     }
 
-    /// This rank's heap.
+    /// Where memory for this rank's regions comes from: what peers may reach.
+    pub fn exposed(&self) -> &ExposedArea {
+        self.space.exposed(self.rank).expect("a member's memory is made with its space")
+    }
+
+    /// This rank's heap: for what is its own.
     pub fn heap(&self) -> &Heap {
         self.space.heap(self.rank).expect("a member's heap is made with its space")
     }
@@ -244,7 +250,12 @@ mod tests {
 
     #[test]
     fn members_of_one_process_share_a_space() {
-        let config = Config { heap_bytes: 64 << 20, stack_bytes: 16 << 20, ..Config::default() };
+        let config = Config {
+            exposed_bytes: 16 << 20,
+            heap_bytes: 64 << 20,
+            stack_bytes: 16 << 20,
+            ..Config::default()
+        };
         let members = Member::threads(3, &config).unwrap();
         for (rank, member) in (0..).zip(&members) {
             assert_eq!((member.rank(), member.size()), (Rank(rank), 3));
@@ -253,7 +264,11 @@ mod tests {
         }
         members[2].finish();
         assert_eq!(members[0].control_of(Rank(2)).state(), State::Finished);
-        let (stacks, bytes) = members[1].stacks();
-        assert!(members[1].space().contains(Rank(1), stacks, bytes as u64));
+        let space = members[1].space();
+        let exposed = members[1].exposed();
+        assert!(space.is_exposed(Rank(1), exposed.start(), exposed.bytes() as u64));
+        assert!(!space.is_exposed(Rank(0), exposed.start(), 1));
+        assert!(!space.is_exposed(Rank(1), members[1].stacks().0, 1));
+        assert!(!space.is_exposed(Rank(1), members[1].heap().start(), 1));
     }
 }

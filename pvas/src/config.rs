@@ -7,12 +7,13 @@
 //! |---|---|---|
 //! | `TSUMUGI_PVAS_BASE` | where rank 0's partition starts | `0x200000000000` |
 //! | `TSUMUGI_STARTER_BYTES` | memory that peers reach from the start | 64 KiB |
-//! | `TSUMUGI_HEAP_BYTES` | heap of a rank (virtual) | 16 GiB |
+//! | `TSUMUGI_EXPOSED_BYTES` | arrays of a rank that peers reach (virtual) | 16 GiB |
+//! | `TSUMUGI_HEAP_BYTES` | heap of a rank, for buffers and tables (virtual) | 15 GiB |
 //! | `TSUMUGI_STACK_BYTES` | stacks of a rank (virtual) | 32 GiB |
 //!
 //! What the launcher tells its ranks: `TSUMUGI_RANK`, `TSUMUGI_SIZE`,
 //! `TSUMUGI_PVAS_FDS` (`5,6,7`: one memory file a rank), `TSUMUGI_PVAS_SHAPE`
-//! (`base,shift,starter,heap,stacks` in hex) and `TSUMUGI_JOB` (the mark by
+//! (`base,starter,exposed,heap,stacks` in hex) and `TSUMUGI_JOB` (the mark by
 //! which the launcher finds what is left at the end).
 
 use std::fmt;
@@ -26,7 +27,9 @@ pub struct Config {
     pub base: Option<usize>,
     /// Memory that every rank can reach as soon as all have started.
     pub starter_bytes: usize,
-    /// For registered memory and tables.
+    /// For arrays that peers reach.
+    pub exposed_bytes: usize,
+    /// For buffers of the rank's own operations, and tables.
     pub heap_bytes: usize,
     /// For the stacks of ULTs.
     pub stack_bytes: usize,
@@ -52,6 +55,15 @@ pub enum ConfigError {
         min: usize,
         /// The most that will do.
         max: usize,
+    },
+    /// None of what it can be.
+    NoSuchChoice {
+        /// The variable.
+        name: &'static str,
+        /// What it holds, as far as it fits.
+        value: Excerpt,
+        /// What it can be.
+        choices: &'static str,
     },
     /// Not a multiple of what it must be a multiple of.
     Unaligned {
@@ -104,9 +116,10 @@ impl Config {
         };
         Ok(Self {
             base,
-            starter_bytes: number("TSUMUGI_STARTER_BYTES", STARTER_BYTES, 0, 1 << 36)?,
-            heap_bytes: number("TSUMUGI_HEAP_BYTES", HEAP_BYTES, HEAP_BYTES_MIN, 1 << 42)?,
-            stack_bytes: number("TSUMUGI_STACK_BYTES", STACK_BYTES, STACK_BYTES_MIN, 1 << 42)?,
+            starter_bytes: number(STARTER, STARTER_BYTES, 0, 1 << 36)?,
+            exposed_bytes: number(EXPOSED, EXPOSED_BYTES, EXPOSED_BYTES_MIN, 1 << 42)?,
+            heap_bytes: number(HEAP, HEAP_BYTES, HEAP_BYTES_MIN, 1 << 42)?,
+            stack_bytes: number(STACKS, STACK_BYTES, STACK_BYTES_MIN, 1 << 42)?,
         })
     }
 }
@@ -116,6 +129,7 @@ impl Default for Config {
         Self {
             base: None,
             starter_bytes: STARTER_BYTES,
+            exposed_bytes: EXPOSED_BYTES,
             heap_bytes: HEAP_BYTES,
             stack_bytes: STACK_BYTES,
         }
@@ -155,6 +169,9 @@ impl fmt::Display for ConfigError {
             Self::OutOfBounds { name, value, min, max } => {
                 write!(f, "{name}={value:#x} is not between {min:#x} and {max:#x}")
             }
+            Self::NoSuchChoice { name, value, choices } => {
+                write!(f, "{name}={value:?} is none of {choices}")
+            }
             Self::Unaligned { name, value, align } => {
                 write!(f, "{name}={value:#x} is not a multiple of {align:#x}")
             }
@@ -188,6 +205,14 @@ fn bounded(name: &'static str, value: usize, min: usize, max: usize) -> Result<u
 
 /// The user's variable for where the space starts.
 pub const BASE: &str = "TSUMUGI_PVAS_BASE";
+/// The user's variable for [`Config::starter_bytes`].
+pub const STARTER: &str = "TSUMUGI_STARTER_BYTES";
+/// The user's variable for [`Config::exposed_bytes`].
+pub const EXPOSED: &str = "TSUMUGI_EXPOSED_BYTES";
+/// The user's variable for [`Config::heap_bytes`].
+pub const HEAP: &str = "TSUMUGI_HEAP_BYTES";
+/// The user's variable for [`Config::stack_bytes`].
+pub const STACKS: &str = "TSUMUGI_STACK_BYTES";
 /// This rank's number.
 pub const RANK: &str = "TSUMUGI_RANK";
 /// Ranks of the job.
@@ -208,10 +233,15 @@ pub const BASE_MAX: usize = 0x5000_0000_0000;
 pub const BASE_ALIGN: usize = 2 << 20;
 /// Default of [`Config::starter_bytes`].
 pub const STARTER_BYTES: usize = 64 << 10;
-/// Default of [`Config::heap_bytes`].
-pub const HEAP_BYTES: usize = 16 << 30;
+/// Default of [`Config::exposed_bytes`].
+pub const EXPOSED_BYTES: usize = 16 << 30;
+/// Default of [`Config::heap_bytes`]: one arena of the allocator, and a
+/// partition of less than 64 GiB in all.
+pub const HEAP_BYTES: usize = 15 << 30;
 /// Default of [`Config::stack_bytes`].
 pub const STACK_BYTES: usize = 32 << 30;
+/// Room for some arrays.
+pub const EXPOSED_BYTES_MIN: usize = 16 << 20;
 /// The allocator's arenas come in multiples of 32 MiB and lose a little to
 /// their own tables.
 pub const HEAP_BYTES_MIN: usize = 64 << 20;

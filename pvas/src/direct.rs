@@ -39,7 +39,8 @@ impl Direct {
     }
 
     /// Lets peers reach `bytes` bytes at `base` as far as `access` says.
-    /// Lock-free. What peers may reach lies in this rank's partition; what is
+    /// Lock-free. What peers may reach lies in this rank's exposed memory (from
+    /// [`Member::exposed`](crate::Member::exposed), or starter memory); what is
     /// [`Access::Local`] may lie anywhere.
     ///
     /// # Errors
@@ -49,13 +50,16 @@ impl Direct {
     /// # Safety
     ///
     /// The contract of [`RegionTable::register`](tsumugi_core::mem::RegionTable::register).
+    /// A block of exposed memory keeps its second half, on late operations,
+    /// for good: the area never holds anything but plain bytes of regions, so
+    /// that the block may be released as soon as it is unregistered.
     pub unsafe fn register(
         &self,
         base: NonNull<u8>,
         bytes: u64,
         access: Access,
     ) -> Result<Region, RegisterError> {
-        if access != Access::Local && !self.space.contains(self.rank, base, bytes) {
+        if access != Access::Local && !self.space.is_exposed(self.rank, base, bytes) {
             let base = base.as_ptr() as usize;
             return Err(RegisterError::OutOfReach { base, bytes });
         }
@@ -78,8 +82,8 @@ impl Direct {
     }
 }
 
-// SAFETY: a region table holds ranges of its own rank's partition, where
-// `register` has put them, and `space` keeps all partitions mapped. Local
+// SAFETY: a region table holds ranges of what its own rank exposes: `register`
+// accepts no others for peers, and `space` keeps all partitions mapped. Local
 // registrations are only resolved by their own rank.
 unsafe impl LoadStore for Direct {
     #[inline(always)]

@@ -8,7 +8,8 @@
 //!  base                base + (1 << shift)     base + (2 << shift)
 //!  ├─ rank 0 ────────┬╌╌┼─ rank 1 ────────┬╌╌┼─ ...
 //!  │ control starter │  │                 │
-//!  │ heap     stacks │  │                 │     ╌╌ not mapped
+//! │ exposed         │  │                 │     ╌╌ not mapped
+//! │ heap     stacks │  │                 │
 //! ```
 //!
 //! A file uses only files above it in this list:
@@ -19,7 +20,8 @@
 //! | [`config`] | every number and every environment variable |
 //! | [`futex`] | sleeping on a word that other processes see |
 //! | [`partition`] | what lies where in one partition |
-//! | [`heap`] | the allocator of a partition |
+//! | [`heap`] | the allocator of what is the rank's own |
+//! | [`exposed`] | the allocator of what peers reach |
 //! | [`space`] | the partitions of all ranks, mapped |
 //! | [`direct`] | the load/store backend |
 //! | [`mod@attach`] | being a rank |
@@ -33,6 +35,7 @@ pub mod config;
 pub mod futex;
 pub mod partition;
 pub mod heap;
+pub mod exposed;
 pub mod space;
 pub mod direct;
 pub mod attach;
@@ -42,6 +45,7 @@ pub mod launch;
 pub use attach::{AttachError, Member, attach};
 pub use config::{Config, ConfigError};
 pub use direct::Direct;
+pub use exposed::ExposedArea;
 pub use futex::SharedFutex;
 pub use heap::Heap;
 pub use launch::{Job, Launch, LaunchError, Outcome};

@@ -1,19 +1,25 @@
 //! What lies where in one partition.
 //!
 //! ```text
-//!  0          control_bytes      heap_offset         stacks_offset     bytes
-//!  ├─ Control ─┼─ starter ──╌╌╌──┼─ heap ────────────┼─ stacks ─────────┤
-//!  header      memory that       registered memory   one area, cut up
-//!  regions     every rank        and tables          by whoever runs ULTs
-//!  lot, bells  reaches at once
+//!  0          control_bytes     exposed_offset  heap_offset    stacks_offset    bytes
+//!  ├─ Control ─┼─ starter ──╌╌╌──┼─ exposed ─────┼─ heap ───────┼─ stacks ────────┤
+//!  header      memory that       arrays that     the rank's     one area, cut up
+//!  regions     every rank        peers are       own buffers    by whoever runs
+//!  lot, bells  reaches at once   told of         and tables     ULTs
+//!              └── plain bytes, nothing else ────┘
 //! ```
 
-mod control;
 mod shape;
+mod header;
+mod report;
+mod control;
+mod loss;
 
-pub(crate) use control::BOOT_GONE;
 pub use control::{
-    COLLECTIVE_KEY, COLLECTIVE_WORDS, CONTROL_BYTES, Control, HeaderError, REGIONS_MAX,
-    REPORT_BYTES_MAX, STARTER_KEY, State, declare_gone, declare_lost,
+    COLLECTIVE_KEY, COLLECTIVE_WORDS, CONTROL_BYTES, Control, REGIONS_MAX, STARTER_KEY, State,
 };
+pub use header::HeaderError;
+pub(crate) use loss::BOOT_GONE;
+pub use loss::{declare_gone, declare_lost};
+pub use report::REPORT_BYTES_MAX;
 pub use shape::{Limits, Shape, ShapeError};

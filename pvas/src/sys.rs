@@ -92,13 +92,14 @@ pub unsafe fn advise(at: usize, bytes: usize, advice: libc::c_int) {
 }
 
 /// Gives the pages of a shared mapping back: they read as zeroes afterwards.
+/// False if the system refuses.
 ///
 /// # Safety
 ///
 /// The range is mapped and nobody relies on its content.
-pub unsafe fn discard(at: usize, bytes: usize) {
+pub unsafe fn discard(at: usize, bytes: usize) -> bool {
     // SAFETY: the caller's.
-    unsafe { libc::madvise(at as *mut libc::c_void, bytes, libc::MADV_REMOVE) };
+    unsafe { libc::madvise(at as *mut libc::c_void, bytes, libc::MADV_REMOVE) == 0 }
 }
 
 /// The soft limit of `resource`, `None` if there is none.

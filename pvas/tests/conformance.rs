@@ -3,7 +3,7 @@
 use std::alloc::Layout;
 use std::thread;
 use tsumugi_conformance::load_store::Fixture;
-use tsumugi_core::mem::{Access, Memory, Rank, Region, RegionKey};
+use tsumugi_core::mem::{Access, Rank, Region, RegionKey};
 use tsumugi_core::signal::{Until, Waiters};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::wait::{Reason, Wait, Waker};
@@ -20,7 +20,12 @@ impl Fixture for Threads {
     type Memory = Direct;
 
     fn new(ranks: u32) -> Self {
-        let config = Config { heap_bytes: 64 << 20, stack_bytes: 16 << 20, ..Config::default() };
+        let config = Config {
+            exposed_bytes: 16 << 20,
+            heap_bytes: 64 << 20,
+            stack_bytes: 16 << 20,
+            ..Config::default()
+        };
         let members = Member::threads(ranks, &config).unwrap();
         let direct = members.iter().map(Member::direct).collect();
         Self { members, direct }
@@ -32,12 +37,9 @@ impl Fixture for Threads {
 
     fn register(&self, rank: Rank, bytes: u64, access: Access) -> Region {
         let layout = Layout::from_size_align(bytes as usize, 64).unwrap();
-        let memory = self.members[rank.0 as usize].heap().allocate(layout).unwrap();
-        // SAFETY: fresh bytes of the heap, which nobody releases.
-        unsafe {
-            memory.as_ptr().write_bytes(0, layout.size());
-            self.memory(rank).register(memory, bytes, access).unwrap()
-        }
+        let memory = self.members[rank.0 as usize].exposed().allocate_zeroed(layout).unwrap();
+        // SAFETY: fresh exposed bytes, which nobody releases.
+        unsafe { self.memory(rank).register(memory, bytes, access).unwrap() }
     }
 
     fn unregister(&self, rank: Rank, key: RegionKey) -> bool {

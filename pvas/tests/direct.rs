@@ -1,15 +1,21 @@
 //! What Direct adds to the promises of the seam: places, reach, notices.
 
+use std::alloc::Layout;
 use std::ptr::NonNull;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{
-    Access, AddrError, LocalAddr, Need, Rank, RegionKey, RegisterError, RemoteAddr,
+    Access, AddrError, LocalAddr, Memory, Need, Rank, RegionKey, RegisterError, RemoteAddr,
 };
 use tsumugi_pvas::partition::{COLLECTIVE_KEY, STARTER_KEY, declare_lost};
 use tsumugi_pvas::{Config, Member};
 
 fn pair() -> (Member, Member) {
-    let config = Config { heap_bytes: 64 << 20, stack_bytes: 16 << 20, ..Config::default() };
+    let config = Config {
+        exposed_bytes: 16 << 20,
+        heap_bytes: 64 << 20,
+        stack_bytes: 16 << 20,
+        ..Config::default()
+    };
     let mut members = Member::threads(2, &config).unwrap();
     let second = members.pop().unwrap();
     (members.pop().unwrap(), second)
@@ -63,7 +69,7 @@ fn a_dead_rank_is_lost() {
 }
 
 #[test]
-fn memory_outside_the_partition_is_out_of_reach() {
+fn memory_that_is_not_exposed_is_out_of_reach() {
     let (zero, one) = pair();
     let mut word = 0u64;
     let base = NonNull::from(&mut word).cast();
@@ -71,6 +77,12 @@ fn memory_outside_the_partition_is_out_of_reach() {
     unsafe {
         let refused = zero.direct().register(base, 8, Access::Read).unwrap_err();
         assert!(matches!(refused, RegisterError::OutOfReach { bytes: 8, .. }), "{refused}");
+        let own = zero.heap().allocate(Layout::new::<u64>()).unwrap();
+        let (stack, _) = zero.stacks();
+        let others = one.exposed().allocate(Layout::new::<u64>()).unwrap();
+        for base in [own, stack, others] {
+            assert!(zero.direct().register(base, 8, Access::ReadWrite).is_err(), "{base:p}");
+        }
         let region = zero.direct().register(base, 8, Access::Local).unwrap();
         let local = LocalAddr { offset: 0, key: region.key };
         assert_eq!(zero.direct().local(local, 8), Ok(base));
@@ -80,6 +92,36 @@ fn memory_outside_the_partition_is_out_of_reach() {
         }
         assert!(zero.direct().unregister(region.key) && !zero.direct().unregister(region.key));
         assert!(zero.direct().local(local, 8).is_err());
+    }
+}
+
+/// What the lookup of an operation found is used after the region is gone.
+#[test]
+fn a_late_operation_touches_exposed_bytes_alone() {
+    let (zero, one) = pair();
+    let (area, bytes) = (one.exposed(), 256);
+    let layout = Layout::from_size_align(bytes as usize, 64).unwrap();
+    let block = area.allocate_zeroed(layout).unwrap();
+    // SAFETY: a block of the exposed area.
+    let region = unsafe { one.direct().register(block, bytes, Access::ReadWrite) }.unwrap();
+    let addr = RemoteAddr { offset: 0, rank: Rank(1), key: region.key };
+    let at = zero.direct().resolve(addr, bytes, Need::Write).unwrap();
+    assert!(one.direct().unregister(region.key));
+    // SAFETY: allocated above, and unregistered.
+    unsafe { area.release(block, layout) };
+    assert_eq!(zero.direct().resolve(addr, 8, Need::Read), Err(AddrError::StaleKey { addr }));
+
+    let own: Vec<_> = (0..1000).map(|_| one.heap().allocate(layout).unwrap()).collect();
+    assert!(!own.contains(&at), "the heap never gets it");
+    // SAFETY: exposed memory is mapped for good and holds plain bytes.
+    unsafe { at.as_ptr().write_bytes(0xff, bytes as usize) };
+    assert_eq!(area.free_bytes(), area.bytes());
+    assert_eq!(area.allocate_zeroed(layout), Some(block));
+    // SAFETY: the block is ours again.
+    assert!((0..256).all(|index| unsafe { block.as_ptr().add(index).read() } == 0));
+    for block in own {
+        // SAFETY: allocated above with this layout.
+        unsafe { one.heap().release(block, layout) };
     }
 }
 

@@ -22,6 +22,7 @@ pub const ALL: &[Case] = cases![
     a_stall_is_reported,
     an_idle_job_burns_no_core,
     programs_are_started_from_ults,
+    tables_do_not_grow_with_the_job,
 ];
 
 fn ranks_meet() {
@@ -116,6 +117,23 @@ fn programs_are_started_from_ults() {
     let done = run(2, "commands");
     assert_eq!(done.code, Some(0), "{}", done.text);
     assert_eq!(done.text.matches("survived").count(), 2, "{}", done.text);
+}
+
+/// What the ledger says grows with the job is all that does: here, nothing
+/// that a rank holds, and a mapping for each peer.
+fn tables_do_not_grow_with_the_job() {
+    let most = |ranks, word: &str| {
+        let done = run(ranks, "hold");
+        assert_eq!(done.code, Some(0), "{}", done.text);
+        let numbers = numbers_after(&done.text, word);
+        assert_eq!(numbers.len(), ranks as usize, "{}", done.text);
+        numbers.into_iter().max().unwrap()
+    };
+    const MORE: u64 = 16;
+    let (few, many) = (most(2, "holds "), most(2 + MORE as u32, "holds "));
+    assert!(many < few + MORE, "{few} bytes held of 2 ranks, {many} of 18");
+    let (few, many) = (most(2, "mappings "), most(2 + MORE as u32, "mappings "));
+    assert!(many <= few + MORE, "{few} mappings of 2 ranks, {many} of 18");
 }
 
 /// A launcher that runs.

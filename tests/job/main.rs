@@ -10,8 +10,38 @@
 mod cases;
 mod roles;
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::ExitCode;
 use tsumugi::pvas::{Config, Launch};
+use tsumugi_core::sync::{AtomicU64, Ordering};
+
+/// Counts the bytes that a process holds.
+struct Counting;
+
+static HELD: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: the system's allocator does the work.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD.fetch_add(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: the caller's.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static GLOBAL: Counting = Counting;
+
+/// Bytes that this process holds, tables of the partition not counted.
+pub fn held_bytes() -> u64 {
+    HELD.load(Ordering::Relaxed)
+}
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

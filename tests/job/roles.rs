@@ -33,6 +33,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "stall" => stall(rt),
             "idle" => idle(rt),
             "commands" => commands(rt),
+            "hold" => hold(rt),
             _ => panic!("no role {role}"),
         }
     })
@@ -166,6 +167,16 @@ fn cpu_time() -> Duration {
         .iter()
         .map(|time| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000))
         .sum()
+}
+
+/// Says what this process holds once it runs.
+fn hold(rt: &Runtime) -> Result<(), Error> {
+    let _words = rt.share::<u64>(8)?;
+    rt.barrier()?;
+    let held = crate::held_bytes();
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("a process sees its mappings");
+    say(&format!("holds {held} mappings {}", maps.lines().count()));
+    rt.barrier()
 }
 
 /// Starts programs from a ULT: by `posix_spawn`, and by `fork` on an OS stack.

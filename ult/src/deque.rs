@@ -71,6 +71,11 @@ impl<T> Deque<T> {
         }
     }
 
+    /// Bytes of the buffer of an empty deque with room for `slots`.
+    pub(crate) const fn buffer_bytes(slots: usize) -> usize {
+        size_of::<Buffer<T>>() + slots * size_of::<AtomicPtr<T>>()
+    }
+
     /// Adds an item at the bottom.
     ///
     /// # Safety

@@ -34,7 +34,7 @@ impl Futex for SystemFutex {
 impl Futex for SystemFutex {
     fn wait(&self, word: &AtomicU32, expected: u32, _limit: Option<Duration>) {
         while word.load(tsumugi_core::sync::Ordering::SeqCst) == expected {
-            loom::thread::yield_now();
+            tsumugi_core::sync::model::thread::yield_now();
         }
     }
 
@@ -46,5 +46,5 @@ pub(crate) fn os_yield() {
     #[cfg(not(tsumugi_loom))]
     std::thread::yield_now();
     #[cfg(tsumugi_loom)]
-    loom::thread::yield_now();
+    tsumugi_core::sync::model::thread::yield_now();
 }

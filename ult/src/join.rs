@@ -8,12 +8,13 @@
 //! Progress: `spawn` is lock-free but for growth of a queue or of the
 //! descriptors (a short lock); `join` blocks.
 
+use crate::body::Outcome;
 use crate::park::Here;
 use crate::sched::current;
 use crate::sched::shared::Shared;
 use crate::sched::{Spawner, UltId};
 use crate::slab::Slot;
-use crate::task::{Joiner, Outcome};
+use crate::task::Joiner;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem;

@@ -8,12 +8,13 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `futex`, `thread`, `lock`, `pool`, `counters` | small things |
+//! | `thread`, `futex`, `lock`, `pool` | small things |
+//! | `area`, `stack` | where ULTs run |
 //! | `overflow` | naming a stack overflow |
 //! | `deque`, `inject` | queues of ULTs |
-//! | `stack` | where ULTs run |
-//! | `task`, `slab` | descriptors |
+//! | `body`, `task`, `slab` | descriptors |
 //! | `sched` | workers, and the thread-local door to them |
+//! | `footprint` | what the tables cost |
 //! | `park` | sleeping and waking |
 //! | `join` | starting and ending |
 //! | `future` | waiting for futures |
@@ -30,26 +31,30 @@
 //! What it does not do: preempt, bind to cores, save floating-point control
 //! words, or run anywhere but on Linux.
 
-mod counters;
+mod thread;
+mod futex;
+mod lock;
+mod pool;
+mod area;
+mod stack;
+mod overflow;
 #[doc(hidden)]
 pub mod deque;
-mod futex;
-mod future;
 #[doc(hidden)]
 pub mod inject;
-mod join;
-mod lock;
-mod overflow;
-mod park;
-mod pool;
-mod sched;
-mod slab;
-mod stack;
-pub mod sync;
+mod body;
 mod task;
-mod thread;
+mod slab;
+mod sched;
+mod footprint;
+mod park;
+mod join;
+mod future;
+pub mod sync;
 
-pub use counters::Counts;
+pub use area::{StackArea, StackError};
+pub use body::Cancelled;
+pub use footprint::{Footprint, footprint};
 pub use futex::SystemFutex;
 pub use future::block_on;
 pub use join::{Builder, JoinHandle, spawn, yield_now};
@@ -58,5 +63,4 @@ pub use sched::{
     CallbackGuard, Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo,
     enter_callback, id, in_callback,
 };
-pub use stack::{StackArea, StackError};
-pub use task::{Cancelled, State};
+pub use task::State;

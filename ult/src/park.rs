@@ -250,7 +250,7 @@ std::thread_local! {
 }
 
 #[cfg(tsumugi_loom)]
-loom::thread_local! {
+tsumugi_core::sync::model::thread_local! {
     pub(crate) static LOCAL: Arc<ThreadParker> = Arc::new(ThreadParker::new());
 }
 

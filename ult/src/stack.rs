@@ -15,139 +15,14 @@
 //! checked whenever the ULT leaves its worker. The line lies in a page that is
 //! in use already, so that a sleeping ULT still costs one page.
 //!
-//! Stacks are carved on first use and then pooled. The range is kept from
-//! forked children: in a shared mapping a child that still runs on its
-//! parent's stack would overwrite it.
+//! Stacks are carved on first use and then pooled.
 
+use crate::area::{STACK_BYTES_MIN, StackArea, StackError, page_bytes};
+use crate::lock::Lock;
 use crate::pool::{Cache, Depot};
-use core::fmt;
 use core::num::NonZeroUsize;
-use core::ptr::{self, NonNull};
+use core::ptr;
 use tsumugi_core::sync::{AtomicBool, AtomicUsize, Ordering};
-
-/// A range of memory for stacks.
-#[derive(Debug)]
-pub struct StackArea {
-    base: NonNull<u8>,
-    bytes: usize,
-    mapped: bool,
-}
-
-/// Why an area cannot be had or used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StackError {
-    /// The system gave no memory: its error number.
-    Map {
-        /// What was asked for.
-        bytes: usize,
-        /// The system's error number.
-        errno: i32,
-    },
-    /// The range does not begin and end on a page.
-    Unaligned {
-        /// Its first byte.
-        base: usize,
-        /// Its length.
-        bytes: usize,
-    },
-    /// A stack of this size cannot be: not a multiple of the page, or less
-    /// than 8 KiB.
-    Size {
-        /// The size.
-        stack_bytes: usize,
-    },
-    /// The area has no room for main's stack and one more.
-    Small {
-        /// The area's length.
-        bytes: usize,
-        /// What would do.
-        needed: usize,
-    },
-}
-
-// SAFETY: an area is a range of addresses that its holder may use.
-unsafe impl Send for StackArea {}
-// SAFETY: the same; it has no methods that write.
-unsafe impl Sync for StackArea {}
-
-impl StackArea {
-    /// Reserves `bytes` of private memory; pages are touched on use only.
-    ///
-    /// # Errors
-    ///
-    /// [`StackError::Map`], [`StackError::Unaligned`].
-    pub fn map(bytes: usize) -> Result<Self, StackError> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh mapping at an address of the system's choice.
-        let base = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0) };
-        if base == libc::MAP_FAILED {
-            return Err(StackError::Map { bytes, errno: errno() });
-        }
-        let base = NonNull::new(base.cast()).expect("mmap never answers null");
-        // Dropped on error, and so unmapped.
-        let area = Self { base, bytes, mapped: true };
-        area.keep_from_children()?;
-        Ok(area)
-    }
-
-    /// An area in memory of the caller's, a rank's partition.
-    ///
-    /// # Safety
-    ///
-    /// The range is readable and writable and nobody else uses it. It stays
-    /// so until the scheduler that takes the area has ended; if that scheduler
-    /// abandons sleeping ULTs (see [`Scheduler`](crate::Scheduler)), for ever.
-    ///
-    /// # Errors
-    ///
-    /// [`StackError::Unaligned`], [`StackError::Map`] if the system refuses to
-    /// keep it from forked children.
-    pub unsafe fn from_raw(base: NonNull<u8>, bytes: usize) -> Result<Self, StackError> {
-        let area = Self { base, bytes, mapped: false };
-        area.keep_from_children()?;
-        Ok(area)
-    }
-
-    /// Its length.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Bytes for `stacks` stacks of `stack_bytes` beside main's.
-    pub fn bytes_for(stacks: usize, stack_bytes: usize, main_stack_bytes: usize) -> usize {
-        let page = page_bytes();
-        2 * page + main_stack_bytes + stacks * (stack_bytes + page)
-    }
-
-    fn keep_from_children(&self) -> Result<(), StackError> {
-        let (base, bytes) = (self.base.as_ptr(), self.bytes);
-        if base.addr() % page_bytes() != 0 || bytes % page_bytes() != 0 {
-            return Err(StackError::Unaligned { base: base.addr(), bytes });
-        }
-        // SAFETY: the range is the area's own; its content does not change.
-        match unsafe { libc::madvise(base.cast(), bytes, libc::MADV_DONTFORK) } {
-            0 => Ok(()),
-            _ => Err(StackError::Map { bytes, errno: errno() }),
-        }
-    }
-}
-
-impl Drop for StackArea {
-    fn drop(&mut self) {
-        let (base, bytes) = (self.base.as_ptr().cast(), self.bytes);
-        // SAFETY: the range is the area's own, and nobody runs in it.
-        unsafe {
-            if self.mapped {
-                libc::munmap(base, bytes);
-            } else {
-                // Back to its owner as it came.
-                libc::mprotect(base, bytes, libc::PROT_READ | libc::PROT_WRITE);
-                libc::madvise(base, bytes, libc::MADV_DOFORK);
-            }
-        }
-    }
-}
 
 /// One stack. Whoever has it may run on it.
 #[derive(Debug, PartialEq, Eq)]
@@ -174,6 +49,7 @@ impl Bounds {
     }
 
     /// Whether `at` is in the page whose touch is this stack's overflow.
+    #[cfg(not(tsumugi_loom))]
     pub(crate) fn is_guard(&self, at: usize) -> bool {
         self.is(GUARDED) && (self.floor() - page_bytes()..self.floor()).contains(&at)
     }
@@ -226,8 +102,7 @@ pub(crate) struct Stacks {
     guards_refused: AtomicBool,
     depot: Depot<Stack>,
     main: Depot<Stack>,
-    /// Last: unmapped when nothing points into it any more.
-    _area: StackArea,
+    area: Lock<Option<StackArea>>,
 }
 
 impl Stacks {
@@ -244,12 +119,12 @@ impl Stacks {
             }
         }
         let needed = StackArea::bytes_for(1, stack_bytes, main_stack_bytes);
-        if area.bytes < needed {
-            return Err(StackError::Small { bytes: area.bytes, needed });
+        if area.bytes() < needed {
+            return Err(StackError::Small { bytes: area.bytes(), needed });
         }
-        let start = area.base.as_ptr().expose_provenance();
+        let start = area.base().as_ptr().expose_provenance();
         let first = start + page + main_stack_bytes;
-        let room = area.bytes - page - main_stack_bytes;
+        let room = area.bytes() - page - main_stack_bytes;
         let guarded = guards_max.min(room / (stack_bytes + page));
         let plain = (room - guarded * (stack_bytes + page)) / stack_bytes;
         let this = Self {
@@ -261,7 +136,7 @@ impl Stacks {
             guards_refused: AtomicBool::new(false),
             depot: Depot::new(),
             main: Depot::new(),
-            _area: area,
+            area: Lock::new(Some(area)),
         };
         this.main.put(this.make(start + page, main_stack_bytes, true));
         Ok(this)
@@ -271,6 +146,11 @@ impl Stacks {
     #[inline]
     pub(crate) fn take(&self, cache: &mut Cache<Stack>) -> Option<Stack> {
         cache.take(&self.depot).or_else(|| self.carve())
+    }
+
+    /// How many there can be, beside main's.
+    pub(crate) fn max(&self) -> usize {
+        self.count
     }
 
     /// Main's stack, once.
@@ -296,6 +176,15 @@ impl Stacks {
         !cache.is_empty()
             || !self.depot.is_empty()
             || self.carved.load(Ordering::Relaxed) < self.count
+    }
+
+    /// Gives the area back to where it came from.
+    ///
+    /// # Safety
+    ///
+    /// Nobody runs on a stack, or is suspended on one, or takes one again.
+    pub(crate) unsafe fn release(&self) {
+        drop(self.area.with(Option::take));
     }
 
     #[cold]
@@ -354,45 +243,8 @@ impl Stacks {
     }
 }
 
-impl fmt::Display for StackError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Map { bytes, errno } => {
-                let error = std::io::Error::from_raw_os_error(errno);
-                write!(f, "no memory for {bytes} bytes of stacks: {error}")
-            }
-            Self::Unaligned { base, bytes } => {
-                write!(f, "stacks at {base:#x}, {bytes} bytes, do not begin and end on a page")
-            }
-            Self::Size { stack_bytes } => {
-                write!(
-                    f,
-                    "a stack of {stack_bytes} bytes: it must be a multiple of {} and at least {}",
-                    page_bytes(),
-                    STACK_BYTES_MIN
-                )
-            }
-            Self::Small { bytes, needed } => {
-                write!(f, "stacks need an area of {needed} bytes at least, not {bytes}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for StackError {}
-
-fn errno() -> i32 {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
-}
-
-fn page_bytes() -> usize {
-    // SAFETY: no arguments to get wrong.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
-}
-
 const GUARDED: usize = 1;
 const FLAGS: usize = 1;
-const STACK_BYTES_MIN: usize = 8192;
 const CANARY_LINE: usize = 64;
 const CANARY: u64 = 0x7473_756d_7567_6921;
 

@@ -25,22 +25,17 @@
 //! `slab` and are never unmapped while the scheduler lives, so
 //! a late wake hits a descriptor, if of somebody else, never wild memory.
 
+use crate::body::{Body, Outcome, Room};
 use crate::inject::Linked;
 use crate::stack::{Bounds, Stack};
-use core::any::Any;
-use core::mem::{MaybeUninit, align_of, size_of};
 use core::ptr;
 use core::slice;
 use corosensei::{Coroutine, Yielder};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use tsumugi_core::sync::{
     AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, UnsafeCell, fence, mutant,
 };
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Reason, Waker};
-
-/// What a ULT leaves: its value, or the panic that ended it.
-pub(crate) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
 /// What a ULT asks of its worker when it leaves it. The worker does it after
 /// the switch, when the ULT is no longer running.
@@ -74,7 +69,7 @@ pub(crate) struct Task {
     name: AtomicPtr<Box<str>>,
     reason: ReasonCells,
     /// The closure until it runs, the result once it has.
-    room: UnsafeCell<MaybeUninit<Room>>,
+    room: Room,
 }
 
 // SAFETY: see "who may touch what" in the module's documentation.
@@ -119,28 +114,6 @@ struct ReasonCells {
     since: AtomicU64,
 }
 
-#[repr(C, align(16))]
-struct Room([u8; ROOM_BYTES]);
-
-/// What can be done with a closure of one type; one per type, in the program.
-struct Body {
-    run: unsafe fn(*mut Room),
-    drop_result: unsafe fn(*mut Room),
-    cancel: unsafe fn(*mut Room, bool),
-}
-
-/// The panic payload of a ULT that its scheduler's end cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cancelled;
-
-impl core::fmt::Display for Cancelled {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("the ULT did not end before its scheduler did")
-    }
-}
-
-impl core::error::Error for Cancelled {}
-
 impl Task {
     pub(crate) fn new(slot: u32, home: *const ()) -> Self {
         Self {
@@ -157,7 +130,7 @@ impl Task {
             body: UnsafeCell::new(None),
             name: AtomicPtr::new(ptr::null_mut()),
             reason: ReasonCells::default(),
-            room: UnsafeCell::new(MaybeUninit::uninit()),
+            room: Room::new(),
         }
     }
 
@@ -169,12 +142,10 @@ impl Task {
     /// here until the ULT has ended, whatever their lifetimes say.
     #[inline]
     pub(crate) unsafe fn fill<T, F: FnOnce() -> T>(&self, f: F, name: Option<Box<str>>) {
-        self.room.with_mut(|room| {
-            // SAFETY: the room of a free slot is empty and ours.
-            unsafe { put(room.cast(), f) }
-        });
+        // SAFETY: the room of a free slot is empty and ours.
+        unsafe { self.room.put(f) };
         // SAFETY: as above.
-        self.body.with_mut(|body| unsafe { *body = Some(&BodyOf::<T, F>::BODY) });
+        self.body.with_mut(|body| unsafe { *body = Some(Body::of::<T, F>()) });
         self.join.store(ALONE, Ordering::Relaxed);
         self.park.store(0, Ordering::Relaxed);
         if let Some(name) = name {
@@ -262,10 +233,8 @@ impl Task {
     unsafe fn run(&self) {
         // SAFETY: a task that runs was filled.
         let body = self.body.with(|body| unsafe { (*body).expect("a ULT has a body") });
-        self.room.with_mut(|room| {
-            // SAFETY: the room holds the closure that `body` was made for.
-            unsafe { (body.run)(room.cast()) }
-        });
+        // SAFETY: the room holds the closure that `body` was made for.
+        unsafe { (body.run)(&self.room) };
         // The common detached ULT drops its result here, where it may block.
         if self.join.load(Ordering::Acquire) == DETACHED {
             self.drop_result();
@@ -283,7 +252,7 @@ impl Task {
         // SAFETY: the caller's; a task that is alive was filled.
         let body = self.body.with(|body| unsafe { (*body).expect("a ULT has a body") });
         // SAFETY: the closure is in the room exactly when it never ran.
-        self.room.with_mut(|room| unsafe { (body.cancel)(room.cast(), started) });
+        unsafe { (body.cancel)(&self.room, started) };
     }
 
     /// Drops the result if it is still there.
@@ -292,7 +261,7 @@ impl Task {
         let body = self.body.with_mut(|body| unsafe { (*body).take() });
         if let Some(body) = body {
             // SAFETY: the room holds the result, once.
-            self.room.with_mut(|room| unsafe { (body.drop_result)(room.cast()) });
+            unsafe { (body.drop_result)(&self.room) };
         }
     }
 
@@ -304,7 +273,7 @@ impl Task {
     /// type that the task was filled with.
     pub(crate) unsafe fn take_result<T>(&self) -> Outcome<T> {
         // SAFETY: the caller's.
-        self.room.with_mut(|room| unsafe { take(room.cast()) })
+        unsafe { self.room.take() }
     }
 
     /// The ULT has ended, and left its stack; answers who is concerned.
@@ -470,70 +439,6 @@ impl Joiner {
     }
 }
 
-struct BodyOf<T, F>(core::marker::PhantomData<fn(F) -> T>);
-
-impl<T, F: FnOnce() -> T> BodyOf<T, F> {
-    const BODY: Body =
-        Body { run: Self::run, drop_result: Self::drop_result, cancel: Self::cancel };
-
-    unsafe fn run(room: *mut Room) {
-        // SAFETY: `fill` put an `F` there.
-        let f = unsafe { take::<F>(room) };
-        let outcome: Outcome<T> = catch_unwind(AssertUnwindSafe(f));
-        // SAFETY: the closure is out, the room is empty.
-        unsafe { put(room, outcome) }
-    }
-
-    unsafe fn drop_result(room: *mut Room) {
-        // SAFETY: the caller's: `run` or `cancel` put it there.
-        let outcome = unsafe { take::<Outcome<T>>(room) };
-        // A result that panics as it drops concerns nobody any more; the
-        // panic hook has spoken.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(outcome)));
-    }
-
-    unsafe fn cancel(room: *mut Room, started: bool) {
-        if !started {
-            // SAFETY: a closure that never ran is still there.
-            let f = unsafe { take::<F>(room) };
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(f)));
-        }
-        let outcome: Outcome<T> = Err(Box::new(Cancelled));
-        // SAFETY: the closure is out, the room is empty.
-        unsafe { put(room, outcome) }
-    }
-}
-
-/// Puts a value into the room, in a box if it is too large.
-#[inline(always)]
-unsafe fn put<V>(room: *mut Room, value: V) {
-    // SAFETY: the caller's: the room is empty, and `fits` was asked.
-    unsafe {
-        if fits::<V>() {
-            room.cast::<V>().write(value);
-        } else {
-            room.cast::<*mut V>().write(Box::into_raw(Box::new(value)));
-        }
-    }
-}
-
-/// The reverse of [`put`].
-#[inline(always)]
-unsafe fn take<V>(room: *mut Room) -> V {
-    // SAFETY: the caller's: `put` of the same type came before.
-    unsafe {
-        if fits::<V>() {
-            room.cast::<V>().read()
-        } else {
-            *Box::from_raw(room.cast::<*mut V>().read())
-        }
-    }
-}
-
-const fn fits<V>() -> bool {
-    size_of::<V>() <= ROOM_BYTES && align_of::<V>() <= align_of::<Room>()
-}
-
 fn state_of(word: u32) -> Option<State> {
     match word & STATE_MASK {
         NEW => Some(State::New),
@@ -544,8 +449,6 @@ fn state_of(word: u32) -> Option<State> {
         _ => None,
     }
 }
-
-const ROOM_BYTES: usize = 112;
 
 const FREE: u32 = 0;
 const NEW: u32 = 1;
@@ -561,4 +464,4 @@ const FINISHED: usize = 1;
 const DETACHED: usize = 2;
 
 #[cfg(not(tsumugi_loom))]
-const _: () = assert!(size_of::<Task>() == 320, "five cache lines");
+const _: () = assert!(core::mem::size_of::<Task>() == 320, "five cache lines");

@@ -4,7 +4,7 @@
 pub(crate) use std::thread::JoinHandle;
 
 #[cfg(tsumugi_loom)]
-pub(crate) use loom::thread::JoinHandle;
+pub(crate) use tsumugi_core::sync::model::thread::JoinHandle;
 
 /// Starts a thread.
 #[cfg(not(tsumugi_loom))]
@@ -21,5 +21,5 @@ pub(crate) fn start(
     _name: String,
     body: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<JoinHandle<()>> {
-    Ok(loom::thread::spawn(body))
+    Ok(tsumugi_core::sync::model::thread::spawn(body))
 }

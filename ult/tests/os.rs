@@ -32,6 +32,7 @@ fn dig(depth: u64) -> u64 {
 fn an_overflow_is_named() {
     if let Some(what) = child() {
         let mut config = common::config(1, 16);
+        config.stack_bytes = 16 << 10;
         config.guards_max = if what == "guard" { 8192 } else { 0 };
         Scheduler::new(config).unwrap().run(|| {
             // The canary of the digger is at the top of the other's stack.

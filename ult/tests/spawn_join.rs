@@ -5,10 +5,11 @@ mod common;
 use common::{config, scheduler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::Spawn;
 use tsumugi_ult::{
-    Builder, Cancelled, Scheduler, StackError, StartError, State, id, park, spawn, unparker,
-    yield_now,
+    Builder, Cancelled, NoProgress, Scheduler, StackError, StartError, State, id, park, spawn,
+    unparker, yield_now,
 };
 
 fn fib(n: u64) -> u64 {
@@ -43,14 +44,14 @@ fn large_closures_and_results_come_through() {
 
 #[test]
 fn main_borrows_from_its_caller() {
-    let words = vec![String::from("silk"), String::from("thread")];
+    let words = [String::from("silk"), String::from("thread")];
     let bytes: usize = scheduler(1, 4).run(|| words.iter().map(String::len).sum());
     assert_eq!(bytes, 10);
 }
 
 #[test]
 fn a_panic_is_carried_to_the_joiner() {
-    let payload = scheduler(2, 8).run(|| spawn(|| panic!("thread {}", 3)).join().unwrap_err());
+    let payload = scheduler(2, 8).run(|| spawn(|| panic!("thread {}", fib(4))).join().unwrap_err());
     assert_eq!(payload.downcast_ref::<String>().map(String::as_str), Some("thread 3"));
 }
 
@@ -128,7 +129,7 @@ fn what_the_end_cuts_off_is_told_so() {
         }
     });
     let late = spawner.spawn(unparker).join().unwrap();
-    let joiner = std::thread::spawn(move || asleep.join().map(|()| ()).unwrap_err());
+    let joiner = std::thread::spawn(move || asleep.join().unwrap_err());
     drop(scheduler);
     assert!(joiner.join().unwrap().is::<Cancelled>());
     late.unpark();
@@ -190,7 +191,10 @@ fn more_ults_than_stacks_take_turns() {
 fn several_schedulers_live_side_by_side() {
     let schedulers: Vec<_> = (0..3)
         .map(|_| {
-            let mut scheduler = scheduler(1, 16);
+            // Room for one to run inside a ULT.
+            let mut config = config(1, 80);
+            config.stack_bytes = 128 << 10;
+            let mut scheduler = Scheduler::new(config).unwrap();
             scheduler.start().unwrap();
             scheduler
         })
@@ -244,7 +248,33 @@ fn counters_count() {
         }
     });
     let counts = spawner.counts();
-    assert_eq!((counts.spawned, counts.finished, counts.parks), (10, 11, 10), "{counts:?}");
+    assert_eq!((counts[Counter::Spawned], counts[Counter::Parks]), (10, 10), "{counts:?}");
+}
+
+#[test]
+fn a_scheduler_is_freed_unless_it_abandons_sleepers() {
+    let freed = |sleeper: bool| {
+        let progress = Arc::new(NoProgress);
+        let mut config = config(2, 8);
+        config.progress = progress.clone();
+        let mut scheduler = Scheduler::new(config).unwrap();
+        scheduler.start().unwrap();
+        let spawner = scheduler.spawner();
+        let (kept, other) = (spawner.spawn(|| 1), spawner.spawn(unparker).join().unwrap());
+        drop(spawner.spawn(|| ()));
+        if sleeper {
+            drop(spawner.spawn(park));
+            while spawner.counts()[Counter::Parks] == 0 {
+                std::thread::yield_now();
+            }
+        }
+        drop((scheduler, spawner));
+        assert_eq!(Arc::strong_count(&progress), 2, "a handle and an unparker keep it");
+        drop((kept, other));
+        Arc::strong_count(&progress) == 1
+    };
+    assert!(freed(false));
+    assert!(!freed(true), "others may point into the sleeper's stack");
 }
 
 #[test]

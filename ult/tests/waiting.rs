@@ -1,14 +1,14 @@
-//! Sleeping, waking, fairness, and what an idle scheduler costs.
+//! Sleeping, waking and fairness.
 
 mod common;
 
 use common::scheduler;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_ult::sync::{Barrier, Condvar, Mutex};
-use tsumugi_ult::{Here, block_on, enter_callback, park, spawn, unparker, yield_now};
+use tsumugi_ult::{Here, block_on, id, park, spawn, unparker, yield_now};
 
 #[test]
 fn ten_thousand_meet_at_a_barrier() {
@@ -150,6 +150,26 @@ fn a_yielder_lets_new_and_outside_work_run() {
 }
 
 #[test]
+fn a_ult_is_itself_on_whatever_worker() {
+    scheduler(2, 16).run(|| {
+        let all: Vec<_> = (0..6)
+            .map(|_| {
+                spawn(|| {
+                    // One function, many suspensions: what a compiler could
+                    // keep across them would be another thread's.
+                    let mine = id();
+                    for _ in 0..20_000 {
+                        yield_now();
+                        assert_eq!(id(), mine);
+                    }
+                })
+            })
+            .collect();
+        all.into_iter().for_each(|one| one.join().unwrap());
+    });
+}
+
+#[test]
 fn a_mutex_excludes_ults_and_threads() {
     const EACH: usize = 5000;
     let mut scheduler = scheduler(2, 16);
@@ -247,44 +267,11 @@ fn a_commit_that_says_no_goes_on_at_once() {
 #[cfg(debug_assertions)]
 fn a_callback_that_blocks_is_told_so() {
     let blocked = || {
-        let _guard = enter_callback();
+        let _guard = tsumugi_ult::enter_callback();
         std::panic::catch_unwind(park).unwrap_err()
     };
     for payload in [blocked(), scheduler(1, 4).run(blocked)] {
         let message = payload.downcast_ref::<String>().unwrap();
         assert!(message.contains("must not block (here: park)"), "{message}");
     }
-}
-
-#[test]
-fn idle_workers_use_no_processor() {
-    let mut scheduler = scheduler(2, 8);
-    scheduler.start().unwrap();
-    scheduler.spawner().spawn(|| ()).join().unwrap();
-    let asleep = scheduler.spawner().spawn(park);
-    std::thread::sleep(Duration::from_millis(100));
-    let before = workers_cpu();
-    std::thread::sleep(Duration::from_secs(1));
-    let used = workers_cpu() - before;
-    assert!(used < Duration::from_millis(50), "{used:?} of processor in 1 s of nothing");
-    let start = Instant::now();
-    assert_eq!(scheduler.spawner().spawn(|| 1).join().unwrap(), 1);
-    assert!(start.elapsed() < Duration::from_secs(5), "woken at all");
-    drop(asleep);
-}
-
-/// Processor time of this process's threads that are workers, all schedulers.
-/// Other tests of this binary run at the same time, so this one looks at its
-/// own scheduler's threads: those that no other test names alike run shortly.
-fn workers_cpu() -> Duration {
-    let me = std::process::id();
-    let mut ticks = 0;
-    for entry in std::fs::read_dir(format!("/proc/{me}/task")).unwrap().flatten() {
-        let Ok(stat) = std::fs::read_to_string(entry.path().join("schedstat")) else { continue };
-        let Ok(name) = std::fs::read_to_string(entry.path().join("comm")) else { continue };
-        if name.starts_with("ult-worker") {
-            ticks += stat.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
-        }
-    }
-    Duration::from_nanos(ticks)
 }

@@ -11,12 +11,13 @@ pub fn get8(words: &[&AtomicU64]) -> u64 {
     words.iter().fold(0, |sum: u64, word| sum.wrapping_add(word.load(Ordering::Relaxed)))
 }
 
-/// Stores to every word.
+/// Stores to every word; returns how many there are.
 #[inline(never)]
-pub fn put8(words: &[&AtomicU64], value: u64) {
+pub fn put8(words: &[&AtomicU64], value: u64) -> u64 {
     for word in words {
         word.store(value, Ordering::Relaxed);
     }
+    words.len() as u64
 }
 
 /// Adds to every word; returns the sum of the old values.
@@ -37,7 +38,7 @@ mod tests {
         let words = [&memory[3], &memory[1], &memory[3]];
         assert_eq!(get8(&words), 7);
         assert_eq!(fadd8(&words, 10), 3 + 1 + 13);
-        put8(&words, 5);
+        assert_eq!(put8(&words, 5), 3);
         let held: Vec<u64> = memory.iter().map(|word| word.load(Ordering::Relaxed)).collect();
         assert_eq!(held, [0, 5, 2, 5]);
     }

@@ -1,8 +1,10 @@
 //! `tsumugi bench`: numbers, with what is needed to judge them.
 //!
 //! ```text
-//!  line trip ─► batches of one row ─► line trip ─► Row ─► table, JSON
+//!  line trip ─► batches, contenders by turns ─► line trip ─► rows ─► table, JSON
 //! ```
+//!
+//! A figure is a file with a catalogue and what its ranks do; rank 0 measures.
 
 mod bare;
 mod line;
@@ -13,37 +15,66 @@ mod table;
 mod target;
 
 use self::row::Row;
-use self::sample::Budget;
+use self::sample::{Budget, Contender, sample};
 use crate::args::{self, Figure};
 use crate::failure::Failure;
+use crate::job;
 use crate::progress::Progress;
-use crate::summary::Summary;
+use crate::summary::{self, Summary};
 use std::time::Duration;
 
 pub use self::line::trip_ns;
 
-/// Measures, and returns the tables.
+/// Rows that are measured together or not at all.
+#[derive(Debug)]
+struct Group {
+    name: &'static str,
+    rows: &'static [&'static str],
+}
+
+/// Contenders that were measured by turns.
+#[derive(Clone, Debug)]
+struct Measured {
+    rows: Vec<Row>,
+    /// What the first takes more than the second.
+    over: Option<Over>,
+}
+
+/// Differences of two batches of the same round: the middle, and all but a
+/// hundredth at either end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Over {
+    p1: f64,
+    median: f64,
+    p99: f64,
+}
+
+/// Measures, and returns the tables where this process is rank 0.
 pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
-    let (measure, rows) = match &bench.figure {
-        Figure::Rma(measure) => (measure, rma::rows(measure)?),
-    };
+    let Figure::Rma(measure) = &bench.figure;
+    let names = chosen(measure.only.as_deref(), rma::CATALOGUE)?;
+    if !job::is_rank() {
+        return job::run_self(rma::RANKS);
+    }
+    let measured = job::config(None)?.run(|rt| rma::rank(rt, &names, measure))?;
+    let rows: Vec<Row> = measured.iter().flat_map(|measured| measured.rows.clone()).collect();
+    if rows.is_empty() {
+        return Ok(String::new());
+    }
     if let Some(path) = &measure.json {
         std::fs::write(path, row::json(&rows)).map_err(|error| Failure::write(path, &error))?;
     }
-    Ok(table::table(&rows) + &table::overheads(&rows))
+    Ok(table::table(&rows) + &table::overheads(&measured))
 }
 
-/// Which rows are wanted, of a catalogue of (group, name).
-fn chosen(
-    only: Option<&str>,
-    catalogue: &[(&'static str, &'static str)],
-) -> Result<Vec<&'static str>, Failure> {
-    let Some(only) = only else { return Ok(catalogue.iter().map(|(_, name)| *name).collect()) };
-    let wanted = catalogue.iter().filter(|(group, name)| only == *group || only == *name);
-    let wanted: Vec<&str> = wanted.map(|(_, name)| *name).collect();
+/// Which rows are wanted.
+fn chosen(only: Option<&str>, catalogue: &[Group]) -> Result<Vec<&'static str>, Failure> {
+    let every = catalogue.iter().flat_map(|group| group.rows.iter().map(|row| (group.name, *row)));
+    let Some(only) = only else { return Ok(every.map(|(_, row)| row).collect()) };
+    let wanted = every.clone().filter(|(group, row)| only == *group || only == *row);
+    let wanted: Vec<&str> = wanted.map(|(_, row)| row).collect();
     if wanted.is_empty() {
-        let mut known: Vec<&str> =
-            catalogue.iter().flat_map(|(group, name)| [*group, *name]).collect();
+        let mut known: Vec<&str> = every.flat_map(|(group, row)| [group, row]).collect();
         known.sort_unstable();
         known.dedup();
         let known = known.join(", ");
@@ -61,33 +92,52 @@ fn budget(measure: &args::Measure) -> Budget {
     }
 }
 
-/// One row: `measure` between two trips of a line.
-fn row(
+/// Measures `contenders`, whose batches do `ops` operations, between two trips
+/// of a line.
+fn measure(
     figure: &str,
-    system: &str,
-    name: &str,
-    params: String,
-    measure: impl FnOnce() -> Summary,
-) -> Row {
+    params: &str,
+    budget: Budget,
+    ops: u64,
+    contenders: &mut [Contender<'_>],
+) -> Result<Measured, Failure> {
     let line_ns_before = trip_ns();
-    let summary = measure();
-    Row {
+    let mut samples = sample(budget, ops, contenders)?;
+    let line_ns_after = trip_ns();
+    let over = match &samples[..] {
+        [first, second] => Some(over(first, second)),
+        _ => None,
+    };
+    let rows = contenders.iter().zip(&mut samples).map(|(contender, samples)| Row {
         figure: figure.to_owned(),
-        system: system.to_owned(),
-        name: name.to_owned(),
-        params,
+        system: contender.system.to_owned(),
+        name: contender.name.to_owned(),
+        params: params.to_owned(),
         unit: "ns".to_owned(),
-        summary,
+        summary: Summary::of(samples).expect("at least one batch ran"),
         line_ns_before,
-        line_ns_after: trip_ns(),
-    }
+        line_ns_after,
+    });
+    Ok(Measured { rows: rows.collect(), over })
+}
+
+/// What `first` takes more than `second`, round by round.
+fn over(first: &[f64], second: &[f64]) -> Over {
+    let mut more: Vec<f64> =
+        first.iter().zip(second).map(|(first, second)| first - second).collect();
+    more.sort_unstable_by(f64::total_cmp);
+    let quantile = |percent| summary::quantile(&more, percent);
+    Over { p1: quantile(1), median: quantile(50), p99: quantile(99) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const CATALOGUE: &[(&str, &str)] = &[("direct", "get8"), ("direct", "put8"), ("ring", "push")];
+    const CATALOGUE: &[Group] = &[
+        Group { name: "direct", rows: &["get8", "put8"] },
+        Group { name: "ring", rows: &["push"] },
+    ];
 
     #[test]
     fn a_row_or_a_group_may_be_chosen() {
@@ -102,5 +152,24 @@ mod tests {
         assert_eq!(failure.exit_code(), 2);
         let said = failure.to_string();
         assert!(said.contains("'get9'") && said.contains("direct, get8, push, put8, ring"));
+    }
+
+    #[test]
+    fn what_the_first_takes_more_is_of_one_round() {
+        // A drift of the machine that hits both does not show.
+        let first: Vec<f64> = (0..1000).map(|round| f64::from(round) + 2.5).collect();
+        let second: Vec<f64> = (0..1000).map(f64::from).collect();
+        assert_eq!(over(&first, &second), Over { p1: 2.5, median: 2.5, p99: 2.5 });
+    }
+
+    #[test]
+    fn contenders_have_a_row_each() {
+        let contender = |system, name| Contender { system, name, batch: Box::new(|| Ok(1)) };
+        let mut contenders = [contender("tsumugi", "get8"), contender("bare", "bare_get8")];
+        let measured = measure("rma", "", Budget::Operations(2), 1, &mut contenders).unwrap();
+        let names: Vec<&str> = measured.rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!((names, measured.over.is_some()), (vec!["get8", "bare_get8"], true));
+        let measured = measure("rma", "", Budget::Operations(2), 1, &mut contenders[..1]).unwrap();
+        assert_eq!((measured.rows.len(), measured.over), (1, None));
     }
 }

@@ -1,73 +1,130 @@
-//! Many short batches, for a given time or a given number of operations.
+//! Many short batches of several contenders by turns, for a given time or a
+//! given number of operations.
+//!
+//! ```text
+//!  bare  ours  bare  ours  bare  ours ...     a drift of the machine hits both
+//! ```
 //!
 //! A batch is long enough for the clock and short enough that most of them
-//! are not disturbed. What is kept of the samples is in [`Summary`].
+//! are not disturbed. What is kept of the samples is in
+//! [`Summary`](crate::summary::Summary).
 
-use crate::summary::Summary;
+use crate::failure::Failure;
+use std::hint::black_box;
 use std::time::{Duration, Instant};
+
+/// One of those that take turns.
+pub struct Contender<'a> {
+    /// Who does the work.
+    pub system: &'static str,
+    /// What it is called.
+    pub name: &'static str,
+    /// Does it, once for every target.
+    pub batch: Batch<'a>,
+}
+
+/// Many operations. What it returns depends on them, so that the compiler
+/// leaves none out.
+pub type Batch<'a> = Box<dyn FnMut() -> Result<u64, Failure> + 'a>;
 
 /// How long to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// Until so much time has passed.
+    /// Until each contender had so much time.
     Time(Duration),
-    /// Until at least so many operations were done.
+    /// Until each contender has done at least so many operations.
     Operations(u64),
 }
 
-/// Runs `batch`, which does `ops` operations a call, until `budget` is used
-/// up, and summarises nanoseconds per operation. Nothing is allocated between
-/// the first batch and the last.
-pub fn sample(budget: Budget, ops: u64, mut batch: impl FnMut()) -> Summary {
-    let mut samples = Vec::with_capacity(SAMPLES_MAX);
-    for _ in 0..WARM_UP_BATCHES {
-        batch();
+/// Runs batches of the contenders by turns, each of which does `ops` operations
+/// a call, until `budget` is used up. Returns nanoseconds per operation, by
+/// contender and round. Nothing is allocated between the first batch and the
+/// last.
+///
+/// # Errors
+///
+/// That of the first batch that fails.
+pub fn sample(
+    budget: Budget,
+    ops: u64,
+    contenders: &mut [Contender<'_>],
+) -> Result<Vec<Vec<f64>>, Failure> {
+    let mut samples: Vec<_> = contenders.iter().map(|_| Vec::with_capacity(SAMPLES_MAX)).collect();
+    for _ in 0..WARM_UP_ROUNDS {
+        for contender in &mut *contenders {
+            black_box((contender.batch)()?);
+        }
     }
     let begin = Instant::now();
-    let mut batches = 0u64;
-    let enough = |batches: u64| match budget {
-        Budget::Time(time) => batches > 0 && begin.elapsed() >= time,
-        Budget::Operations(total) => batches > 0 && batches.saturating_mul(ops) >= total,
+    let several = contenders.len() as u32;
+    let mut rounds = 0u64;
+    let enough = |rounds: u64| match budget {
+        Budget::Time(time) => rounds > 0 && begin.elapsed() >= time * several,
+        Budget::Operations(total) => rounds > 0 && rounds.saturating_mul(ops) >= total,
     };
-    while !enough(batches) {
-        let start = Instant::now();
-        batch();
-        let ns = start.elapsed().as_nanos() as f64 / ops as f64;
-        if samples.len() < SAMPLES_MAX {
-            samples.push(ns);
-        } else {
-            // The newest replaces the oldest.
-            samples[batches as usize % SAMPLES_MAX] = ns;
+    while !enough(rounds) {
+        for (contender, samples) in contenders.iter_mut().zip(&mut samples) {
+            let start = Instant::now();
+            black_box((contender.batch)()?);
+            let ns = start.elapsed().as_nanos() as f64 / ops as f64;
+            if samples.len() < SAMPLES_MAX {
+                samples.push(ns);
+            } else {
+                // The newest replaces the oldest.
+                samples[rounds as usize % SAMPLES_MAX] = ns;
+            }
         }
-        batches += 1;
+        rounds += 1;
     }
-    Summary::of(&mut samples).expect("at least one batch ran")
+    Ok(samples)
 }
 
-const WARM_UP_BATCHES: u32 = 3;
+const WARM_UP_ROUNDS: u32 = 3;
 const SAMPLES_MAX: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn operations_are_counted_up_to_the_budget() {
-        let mut calls = 0;
-        let summary = sample(Budget::Operations(1000), 64, || calls += 1);
-        assert_eq!((summary.n, calls), (16, 16 + WARM_UP_BATCHES));
-        assert_eq!(sample(Budget::Operations(1), 64, || ()).n, 1);
+    fn contender<'a>(mut work: impl FnMut() + 'a) -> Contender<'a> {
+        let batch = Box::new(move || {
+            work();
+            Ok(0)
+        });
+        Contender { system: "tsumugi", name: "work", batch }
+    }
+
+    fn rounds(budget: Budget, ops: u64) -> usize {
+        sample(budget, ops, &mut [contender(|| ())]).unwrap()[0].len()
     }
 
     #[test]
-    fn time_ends_it_and_one_batch_runs_at_least() {
-        assert_eq!(sample(Budget::Time(Duration::ZERO), 1, || ()).n, 1);
-        assert!(sample(Budget::Time(Duration::from_millis(2)), 1, || ()).n > 1);
+    fn operations_are_counted_up_to_the_budget() {
+        let (mut first, mut second) = (0, 0);
+        let mut contenders = [contender(|| first += 1), contender(|| second += 1)];
+        let samples = sample(Budget::Operations(1000), 64, &mut contenders).unwrap();
+        drop(contenders);
+        assert_eq!((samples[0].len(), samples[1].len()), (16, 16));
+        assert_eq!((first, second), (16 + WARM_UP_ROUNDS, 16 + WARM_UP_ROUNDS));
+        assert_eq!(rounds(Budget::Operations(1), 64), 1);
+    }
+
+    #[test]
+    fn time_ends_it_and_one_round_runs_at_least() {
+        assert_eq!(rounds(Budget::Time(Duration::ZERO), 1), 1);
+        assert!(rounds(Budget::Time(Duration::from_millis(2)), 1) > 1);
     }
 
     #[test]
     fn samples_beyond_the_room_replace_the_oldest() {
-        let summary = sample(Budget::Operations(SAMPLES_MAX as u64 + 10), 1, || ());
-        assert_eq!(summary.n, SAMPLES_MAX as u64);
+        assert_eq!(rounds(Budget::Operations(SAMPLES_MAX as u64 + 10), 1), SAMPLES_MAX);
+    }
+
+    #[test]
+    fn a_batch_that_fails_ends_it() {
+        let failed = || Err(Failure::Failed("no".to_owned()));
+        let failing = Contender { system: "tsumugi", name: "work", batch: Box::new(failed) };
+        let ended = sample(Budget::Operations(1), 1, &mut [failing]);
+        assert_eq!(ended, Err(Failure::Failed("no".to_owned())));
     }
 }

@@ -1,6 +1,7 @@
 //! The rows as a table for people.
 
 use super::row::Row;
+use super::{Measured, Over};
 use crate::text;
 
 /// A line a row; a row during which the cores moved is marked.
@@ -27,19 +28,17 @@ pub fn table(rows: &[Row]) -> String {
     shown
 }
 
-/// What each of ours costs over its bare loop: medians of one run.
-pub fn overheads(rows: &[Row]) -> String {
-    let bare = |row: &Row| {
-        let name = format!("bare_{}", row.name);
-        rows.iter().find(|other| other.system == "bare" && other.name == name)
+/// What each of ours costs over its bare loop, round by round.
+pub fn overheads(measured: &[Measured]) -> String {
+    let line = |measured: &Measured| {
+        let ([ours, bare], Some(over)) = (&measured.rows[..], measured.over) else { return None };
+        let Over { p1, median, p99 } = over;
+        Some(format!(
+            "  {} over {}: {median:+.2} {} (p1 {p1:+.2}, p99 {p99:+.2})\n",
+            ours.name, bare.name, ours.unit
+        ))
     };
-    let over = |row: &Row| {
-        let bare = bare(row)?;
-        let more = row.summary.median - bare.summary.median;
-        let name = &row.name;
-        Some(format!("  {name}: {more:+.2} {} over the bare loop\n", row.unit))
-    };
-    rows.iter().filter_map(over).collect()
+    measured.iter().filter_map(line).collect()
 }
 
 fn number(value: f64) -> String {
@@ -72,9 +71,14 @@ mod tests {
     }
 
     #[test]
-    fn overheads_are_differences_of_medians() {
-        let rows = [row("tsumugi", "get8", 3.25), row("bare", "bare_get8", 0.75)];
-        assert_eq!(overheads(&rows), "  get8: +2.50 ns over the bare loop\n");
-        assert_eq!(overheads(&rows[..1]), "");
+    fn overheads_are_differences_of_rounds() {
+        let rows = vec![row("tsumugi", "get8", 3.25), row("bare", "bare_get8", 0.75)];
+        let over = Some(Over { p1: -0.25, median: 2.5, p99: 9.0 });
+        let measured = Measured { rows, over };
+        assert_eq!(
+            overheads(std::slice::from_ref(&measured)),
+            "  get8 over bare_get8: +2.50 ns (p1 -0.25, p99 +9.00)\n"
+        );
+        assert_eq!(overheads(&[Measured { over: None, ..measured }]), "");
     }
 }

@@ -11,38 +11,27 @@ mod report;
 mod search;
 mod spread;
 mod tally;
-mod world;
 
 use self::report::{Disagreement, Report};
+use self::search::Search;
 use self::spread::Spread;
-use self::tally::Tally;
-use self::world::{Outcome, World};
-use crate::args;
 use crate::failure::Failure;
 use crate::graph::{Graph, UNREACHED};
 use crate::progress::Progress;
+use crate::{args, job};
+use std::sync::Arc;
 use std::time::Instant;
+use tsumugi::{Rank, Runtime};
 
-/// Searches, and returns the tables.
+/// Searches, and returns the tables where this process is rank 0.
 pub fn demo(args: &args::Demo) -> Result<String, Failure> {
-    let progress = Progress::new();
-    progress.stage("reading the graph", 1);
-    let graph = Graph::open(args.graph.as_deref(), args.names.as_deref())
-        .map_err(|broken| Failure::Failed(broken.to_string()))?;
-    let from = match &args.from {
-        Some(from) => graph.vertex(from),
-        None if args.graph.is_none() => graph.vertex(FROM),
-        None => Ok(0),
-    };
-    let from = from.map_err(|none| Failure::Usage(format!("--from {none}")))?;
-    let report = World::run(args.ranks, |world| {
-        let graph = (world.rank() == 0).then_some(&graph);
-        rank(&world, graph, from, args, &progress)
-    });
-    drop(progress);
-    let report: Result<Vec<_>, _> = report.into_iter().collect();
-    let report = report.map_err(|failure| Failure::Failed(failure.to_string()))?;
-    let report = report.into_iter().flatten().next().expect("rank 0 reports");
+    if !job::is_rank() {
+        // What is wrong with the arguments is said once, before there are ranks.
+        Task::open(args)?;
+        return job::run_self(args.ranks);
+    }
+    let report = job::config(args.workers)?.run(|rt| rank(rt, args))?;
+    let Some(report) = report else { return Ok(String::new()) };
     if let Some(path) = &args.json {
         let json = serde_json::to_string_pretty(&report).expect("a report has string keys");
         std::fs::write(path, json + "\n").map_err(|error| Failure::write(path, &error))?;
@@ -53,33 +42,53 @@ pub fn demo(args: &args::Demo) -> Result<String, Failure> {
     }
 }
 
-/// What each rank does; rank 0, which has the graph, reports.
-fn rank(
-    world: &World,
-    graph: Option<&Graph>,
+/// What is searched, and from where.
+struct Task {
+    graph: Graph,
     from: u32,
-    args: &args::Demo,
-    progress: &Progress,
-) -> Outcome<Option<Report>> {
-    let spread = Spread::new(world, graph.map(|graph| &graph.csr))?;
-    if world.rank() == 0 {
-        progress.stage("searching", spread.vertices().into());
+}
+
+impl Task {
+    fn open(args: &args::Demo) -> Result<Self, Failure> {
+        let graph = Graph::open(args.graph.as_deref(), args.names.as_deref())
+            .map_err(|broken| Failure::Failed(broken.to_string()))?;
+        let from = match &args.from {
+            Some(from) => graph.vertex(from),
+            None if args.graph.is_none() => graph.vertex(FROM),
+            None => Ok(0),
+        };
+        let from = from.map_err(|none| Failure::Usage(format!("--from {none}")))?;
+        Ok(Self { graph, from })
     }
-    let tally = Tally::new();
-    world.barrier()?;
-    let begin = Instant::now();
-    search::search(world, &spread, from, args.ults, &tally, |reached| progress.at(reached))?;
-    let ns = begin.elapsed().as_nanos() as u64;
-    let totals = tally.gather(world)?;
-    let Some(graph) = graph else {
+}
+
+/// What each rank does; rank 0, which has the graph, reports.
+fn rank(rt: &Runtime, args: &args::Demo) -> Result<Option<Report>, Failure> {
+    let is_first = rt.rank() == Rank(0);
+    let progress = Arc::new(if is_first { Progress::new() } else { Progress::silent() });
+    progress.stage("reading the graph", 1);
+    let task = is_first.then(|| Task::open(args)).transpose()?;
+    if is_first {
+        check_room(rt, args.ults)?;
+    }
+    let spread = Arc::new(Spread::new(rt, task.as_ref().map(|task| &task.graph.csr))?);
+    let search = Search::new(rt, &spread, args.ults)?;
+    let before = rt.ults().counts();
+    progress.stage("searching", spread.vertices().into());
+    let shown = progress.clone();
+    let from = task.as_ref().map(|task| task.from);
+    let (start, time) = search.run(from, move |reached| shown.at(reached))?;
+    let scheduler = rt.ults().counts() - before;
+    let totals = search.tally().gather(rt, scheduler)?;
+    let Some(Task { graph, from }) = task else {
         // Rank 0 reads this rank's memory until here.
-        world.barrier()?;
+        rt.barrier()?;
         return Ok(None);
     };
     progress.stage("checking", 1);
-    let get_ns = probe::get_ns(world, &spread)?;
-    let found = spread.gather(world)?;
-    world.barrier()?;
+    let get_ns = probe::get_ns(rt, &spread)?;
+    let found = spread.gather(rt)?;
+    rt.barrier()?;
     let begin = Instant::now();
     let serial = graph.csr.levels(from);
     let serial_ns = begin.elapsed().as_nanos() as u64;
@@ -88,19 +97,32 @@ fn rank(
         vertices: graph.csr.vertices().into(),
         edges: graph.csr.edges(),
         from: graph.name(from),
-        ranks: world.size(),
+        ranks: rt.size(),
         ults: args.ults,
-        workers: args.workers.unwrap_or(1),
+        workers: rt.workers() as u32,
         levels: by_level(&found),
-        edges_searched: edges_searched(graph, &found),
-        ns,
+        edges_searched: edges_searched(&graph, &found),
+        start_ns: start.as_nanos() as u64,
+        ns: time.as_nanos() as u64,
         serial_ns,
         operations: totals.operations,
         waits: totals.waits,
         get_ns,
-        parked: totals.parked,
-        disagreement: disagreement(graph, &serial, &found),
+        slept_at_level_barrier: totals.slept,
+        disagreement: disagreement(&graph, &serial, &found),
     }))
+}
+
+/// All threads of a rank meet at a barrier, so each needs its stack.
+fn check_room(rt: &Runtime, ults: u32) -> Result<(), Failure> {
+    let room = rt.ults().stacks_max();
+    if ults as usize <= room {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "--ults {ults}: a rank has room for the stacks of {room} (TSUMUGI_STACK_BYTES, \
+         TSUMUGI_ULT_STACK_BYTES)"
+    )))
 }
 
 /// How many vertices each level has.

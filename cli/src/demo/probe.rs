@@ -1,22 +1,30 @@
-//! How long one blocking get takes, from batches of 64.
+//! How long one blocking get takes, from batches of 64 by one thread.
 
 use super::spread::Spread;
-use super::world::{Outcome, World};
 use crate::shuffle::Shuffle;
 use crate::summary::Summary;
 use std::hint::black_box;
 use std::time::Instant;
+use tsumugi::{AddrError, Rank, Runtime};
 
-/// Nanoseconds of a blocking get of the level of a random vertex of any rank.
-pub fn get_ns(world: &World, spread: &Spread) -> Outcome<Option<Summary>> {
+/// Nanoseconds of a blocking get of the level of a random vertex of another
+/// rank, or of this one if it is alone.
+pub fn get_ns(rt: &Runtime, spread: &Spread) -> Result<Option<Summary>, AddrError> {
     let mut shuffle = Shuffle::new(SEED);
     let mut samples = Vec::with_capacity(BATCHES);
+    let is_remote = |rank: Rank| rank != rt.rank() || rt.size() == 1;
+    let mut place = || loop {
+        let place = spread.level(shuffle.below(spread.vertices().into()) as u32);
+        // A graph of fewer vertices than ranks may lie here alone.
+        if is_remote(place.addr().rank) || spread.vertices() < rt.size() {
+            return place;
+        }
+    };
     for _ in 0..BATCHES {
-        let places: [_; BATCH_GETS] =
-            std::array::from_fn(|_| spread.level(shuffle.below(spread.vertices().into()) as u32));
+        let places: [_; BATCH_GETS] = std::array::from_fn(|_| place());
         let begin = Instant::now();
         for place in places {
-            black_box(world.get(place)?);
+            black_box(rt.get(place)?);
         }
         samples.push(begin.elapsed().as_nanos() as f64 / BATCH_GETS as f64);
     }

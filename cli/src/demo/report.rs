@@ -27,7 +27,9 @@ pub struct Report {
     pub levels: Vec<u64>,
     /// Undirected edges between vertices that were reached.
     pub edges_searched: u64,
-    /// How long the search took.
+    /// How long all threads took to start and to meet.
+    pub start_ns: u64,
+    /// How long the search took from there.
     pub ns: u64,
     /// How long the serial one took.
     pub serial_ns: u64,
@@ -37,8 +39,8 @@ pub struct Report {
     pub waits: Waits,
     /// Nanoseconds of a blocking get of one word, in batches of 64.
     pub get_ns: Option<Summary>,
-    /// How long the waits took that slept.
-    pub parked: Histogram,
+    /// How long threads slept at the level barrier.
+    pub slept_at_level_barrier: Histogram,
     /// The first vertex about which the searches differ.
     pub disagreement: Option<Disagreement>,
 }
@@ -58,7 +60,7 @@ pub struct Operations {
     pub bytes: u64,
 }
 
-/// How often somebody had to wait, on all ranks.
+/// How often somebody had to wait during the search, on all ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Waits {
     /// Submits that were refused for the moment.
@@ -67,6 +69,10 @@ pub struct Waits {
     pub yields: u64,
     /// Times that a thread slept until it was woken.
     pub parks: u64,
+    /// Threads that a worker took from another one of its rank.
+    pub steals: u64,
+    /// Times that a worker found nothing to run and slept in the system.
+    pub sleeps: u64,
 }
 
 /// A vertex about which the searches differ; a level is absent where the
@@ -97,7 +103,7 @@ impl Report {
             "\n".to_owned(),
             text::facts(&self.facts()),
             "\n".to_owned(),
-            self.parked_text(),
+            self.slept_text(),
             self.verdict(),
         ]
         .concat()
@@ -116,7 +122,7 @@ impl Report {
         )
     }
 
-    fn facts(&self) -> [(&'static str, String); 13] {
+    fn facts(&self) -> [(&'static str, String); 16] {
         let Operations { gets, puts, atomics, remote, bytes } = self.operations;
         let all = gets + puts + atomics;
         let share = remote as f64 / all.max(1) as f64 * 100.0;
@@ -128,6 +134,7 @@ impl Report {
         };
         [
             ("reached", format!("{} of {}", reached[0], reached[1])),
+            ("starting the threads", text::time(self.start_ns as f64)),
             ("time", text::time(self.ns as f64)),
             ("serial search", text::time(self.serial_ns as f64)),
             ("edges per second", text::rate(per_second)),
@@ -139,18 +146,20 @@ impl Report {
             ("busy", text::count(self.waits.busy)),
             ("yields", text::count(self.waits.yields)),
             ("parks", text::count(self.waits.parks)),
-            ("blocking get, min / median / p99", get),
+            ("steals", text::count(self.waits.steals)),
+            ("workers' sleeps", text::count(self.waits.sleeps)),
+            ("blocking get in 64s, min / median / p99", get),
         ]
     }
 
-    fn parked_text(&self) -> String {
-        let total = self.parked.total();
+    fn slept_text(&self) -> String {
+        let total = self.slept_at_level_barrier.total();
         if total == 0 {
-            return "No wait slept.\n\n".to_owned();
+            return "No thread slept at the level barrier.\n\n".to_owned();
         }
-        let most = self.parked.counts.iter().copied().max().unwrap_or(1);
-        let mut shown = format!("Waits that slept: {}\n", text::count(total));
-        for (from_ns, count) in self.parked.used() {
+        let most = self.slept_at_level_barrier.counts.iter().copied().max().unwrap_or(1);
+        let mut shown = format!("Sleeps at the level barrier: {}\n", text::count(total));
+        for (from_ns, count) in self.slept_at_level_barrier.used() {
             let bar = "#".repeat((count * BAR_CHARS).div_ceil(most) as usize);
             let from = text::time(from_ns as f64);
             let line = format!("  from {from:>8}  {:>10}  {bar}", text::count(count));
@@ -205,12 +214,13 @@ mod tests {
             workers: 1,
             levels: vec![1, 1_000, 200],
             edges_searched: 4_000,
+            start_ns: 5_000_000,
             ns: 2_000_000,
             serial_ns: 1_500_000,
             operations: Operations { gets: 900, puts: 0, atomics: 100, remote: 750, bytes: 4096 },
-            waits: Waits { busy: 0, yields: 7, parks: 81 },
+            waits: Waits { busy: 0, yields: 7, parks: 81, steals: 5, sleeps: 9 },
             get_ns: Some(Summary { n: 10, min: 3.0, median: 3.5, p99: 12.25 }),
-            parked: Histogram { counts },
+            slept_at_level_barrier: Histogram { counts },
             disagreement: None,
         }
     }
@@ -232,6 +242,7 @@ mod tests {
             "level vertices",
             "1 1,000",
             "reached 1,201 of 1,234",
+            "starting the threads 5.00 ms",
             "time 2.00 ms",
             "serial search 1.50 ms",
             "edges per second 2.00 M",
@@ -241,8 +252,10 @@ mod tests {
             "busy 0",
             "yields 7",
             "parks 81",
-            "blocking get, min / median / p99 3.00 ns / 3.50 ns / 12.2 ns",
-            "Waits that slept: 81",
+            "steals 5",
+            "workers' sleeps 9",
+            "blocking get in 64s, min / median / p99 3.00 ns / 3.50 ns / 12.2 ns",
+            "Sleeps at the level barrier: 81",
             "from 8.19 us 1 #",
             "The answer agrees with a serial search: all 1,234 levels are the same.",
         ] {
@@ -279,12 +292,12 @@ mod tests {
             ranks: 1,
             operations: Operations::default(),
             get_ns: None,
-            parked: Histogram { counts: vec![0; BUCKETS] },
+            slept_at_level_barrier: Histogram { counts: vec![0; BUCKETS] },
             ..report()
         };
         let text = empty.text();
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
-        assert_line(&text, "No wait slept.");
+        assert_line(&text, "No thread slept at the level barrier.");
         assert_line(&text, "1 rank x 2,048 user-level threads on 1 worker each");
     }
 

@@ -21,96 +21,133 @@
 
 use super::spread::Spread;
 use super::tally::{Count, Tally};
-use super::world::{Outcome, Place, Shared, World};
 use crate::graph::UNREACHED;
-use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
-use tsumugi_core::mem::Word;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tsumugi::ult::sync::{Barrier, Mutex};
+use tsumugi::ult::yield_now;
+use tsumugi::{AddrError, Error, Plain, Rank, Remote, Runtime, Shared};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
-/// Finds the level of every vertex from `from` with `ults` threads of each
-/// rank; they stand in `spread` afterwards. `reached` is told after each
-/// level how many vertices have been found so far. Collective.
-pub fn search(
-    world: &World,
-    spread: &Spread,
-    from: u32,
+/// One search by the user-level threads of this rank, together with all
+/// others.
+pub struct Search {
+    rt: Runtime,
+    spread: Arc<Spread>,
     ults: u32,
-    tally: &Tally,
-    reached: impl Fn(u64) + Sync,
-) -> Outcome<()> {
-    let search = Search {
-        world,
-        spread,
-        ults,
-        tally,
-        frontiers: [Frontier::new(world, spread)?, Frontier::new(world, spread)?],
-        level: Barrier::new(ults as usize),
-        kept: AtomicU64::new(0),
-        total: AtomicU64::new(0),
-        failure: Mutex::new(Ok(())),
-    };
-    search.begin(from)?;
-    world.ults(ults, || search.run(&reached));
-    search.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-struct Search<'a> {
-    world: &'a World,
-    spread: &'a Spread,
-    ults: u32,
-    tally: &'a Tally,
+    tally: Tally,
     frontiers: [Frontier; 2],
     /// All threads of this rank.
     level: Barrier,
+    /// How many of them have come to the level barrier.
+    arrived: AtomicU64,
     /// Vertices that this rank has kept in this level.
     kept: AtomicU64,
     /// What the last level came to on all ranks.
     total: AtomicU64,
+    made: Instant,
+    /// When all threads of all ranks were there, in nanoseconds from `made`.
+    begun_ns: AtomicU64,
     /// The first that a thread of this rank met.
-    failure: Mutex<Outcome<()>>,
+    failure: Mutex<Option<Error>>,
 }
 
-impl Search<'_> {
-    /// Rank 0 keeps the first vertex.
-    fn begin(&self, from: u32) -> Outcome<()> {
-        if self.world.rank() == 0 {
-            let mut count = Count::default();
-            self.put(&mut count, self.spread.level(from), &[0])?;
-            self.keep(&mut count, &self.frontiers[0], &[from])?;
-            self.tally.add(count);
-            // It belongs to no level that is summed.
-            self.kept.store(0, Ordering::Relaxed);
-        }
-        self.world.barrier()
+impl Search {
+    /// Prepares a search by `ults` threads of each rank. Collective.
+    pub fn new(rt: &Runtime, spread: &Arc<Spread>, ults: u32) -> Result<Arc<Self>, Error> {
+        Ok(Arc::new(Self {
+            rt: rt.clone(),
+            spread: spread.clone(),
+            ults,
+            tally: Tally::new(),
+            frontiers: [Frontier::new(rt, spread)?, Frontier::new(rt, spread)?],
+            level: Barrier::new(ults as usize),
+            arrived: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
+            total: AtomicU64::new(0),
+            made: Instant::now(),
+            begun_ns: AtomicU64::new(0),
+            failure: Mutex::new(None),
+        }))
     }
 
-    /// What each thread does.
-    fn run(&self, reached: &(impl Fn(u64) + Sync)) {
+    /// Finds the level of every vertex from `from`, which rank 0 says; they
+    /// stand in the spread afterwards. `reached` is told after each level how
+    /// many vertices have been found so far. Returns how long the threads took
+    /// to start, and how long the search. Collective, once.
+    pub fn run(
+        self: &Arc<Self>,
+        from: Option<u32>,
+        reached: impl Fn(u64) + Send + Sync + 'static,
+    ) -> Result<(Duration, Duration), Error> {
+        if let Some(from) = from {
+            self.begin(from)?;
+        }
+        self.rt.barrier()?;
+        let started = self.made.elapsed();
+        let reached = Arc::new(reached);
+        let ults: Vec<_> = (0..self.ults)
+            .map(|_| {
+                let (search, reached) = (self.clone(), reached.clone());
+                self.rt.spawn(move |_| search.climb(&*reached))
+            })
+            .collect();
+        for ult in ults {
+            ult.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+        match self.failure.lock().take() {
+            Some(failure) => Err(failure),
+            None => {
+                let begun = Duration::from_nanos(self.begun_ns.load(Ordering::Relaxed));
+                Ok((begun - started, self.made.elapsed() - begun))
+            }
+        }
+    }
+
+    /// What the threads have counted so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The first vertex is kept.
+    fn begin(&self, from: u32) -> Result<(), AddrError> {
+        let mut count = Count::default();
+        self.put(&mut count, self.spread.level(from), &[0])?;
+        self.keep(&mut count, &self.frontiers[0], &[from])?;
+        self.tally.add(count);
+        // It belongs to no level that is summed.
+        self.kept.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What each thread does, a level at a time.
+    fn climb(&self, reached: &impl Fn(u64)) {
+        self.meet(|| self.begin_together());
+        let mut count = Count::default();
         let mut so_far = 1;
         for level in 1.. {
-            let mut count = Count::default();
             if let Err(failure) = self.expand_level(level, &mut count) {
-                self.failed(failure);
+                self.failed(failure.into());
             }
-            self.tally.add(count);
-            let total = self.end_level(level);
+            let is_last = self.end_level(level);
+            let total = self.total.load(Ordering::Relaxed);
             so_far += total;
             if total == 0 || total >= FAILURE {
-                return;
+                break;
             }
-            if self.world.rank() == 0 {
+            if is_last {
                 reached(so_far);
             }
         }
+        self.tally.add(count);
     }
 
     /// Takes vertices of the last level, from its own rank first.
-    fn expand_level(&self, level: u32, count: &mut Count) -> Outcome<()> {
+    fn expand_level(&self, level: u32, count: &mut Count) -> Result<(), AddrError> {
         let (from, to) = self.frontiers_of(level);
         let mut found = Found { vertices: [0; FOUND_MAX], len: 0 };
-        let (rank, size) = (self.world.rank(), self.world.size());
-        for victim in (rank..size).chain(0..rank) {
+        let (rank, size) = (self.rt.rank().0, self.rt.size());
+        for victim in (rank..size).chain(0..rank).map(Rank) {
             let filled = self.get(count, from.filled(victim))?;
             let share = filled / (u64::from(self.ults) * u64::from(size));
             let take = (share as usize).clamp(1, TAKEN_MAX);
@@ -119,12 +156,11 @@ impl Search<'_> {
                 let Some(left) = filled.checked_sub(first).filter(|left| *left > 0) else { break };
                 let mut taken = [0; TAKEN_MAX];
                 let taken = &mut taken[..take.min(left as usize)];
-                self.get_slice(count, from.vertices.at(victim, first), taken)?;
+                self.get_slice(count, from.vertices.at(victim, first as usize), taken)?;
                 for vertex in taken {
                     self.expand(*vertex, level, to, &mut found, count)?;
                 }
-                count.yielded();
-                self.world.yield_now();
+                yield_now();
             }
         }
         self.keep(count, to, found.take())
@@ -138,7 +174,7 @@ impl Search<'_> {
         to: &Frontier,
         found: &mut Found,
         count: &mut Count,
-    ) -> Outcome<()> {
+    ) -> Result<(), AddrError> {
         let mut ends = [0; 2];
         self.get_slice(count, self.spread.row_ends(vertex), &mut ends)?;
         let [mut next, end] = ends;
@@ -160,74 +196,87 @@ impl Search<'_> {
     }
 
     /// Whether we are the first to come to `vertex`.
-    fn mark(&self, vertex: u32, level: u32, count: &mut Count) -> Outcome<bool> {
+    fn mark(&self, vertex: u32, level: u32, count: &mut Count) -> Result<bool, AddrError> {
         let place = self.spread.level(vertex);
         if self.get(count, place)? != UNREACHED {
             return Ok(false);
         }
-        count.atomic(self.world, &place);
-        Ok(self.world.compare_swap(place, UNREACHED, level)? == UNREACHED)
+        count.atomic(&self.rt, place);
+        Ok(self.rt.compare_swap(place, UNREACHED, level)? == UNREACHED)
     }
 
     /// Adds vertices to this rank's part of `frontier`.
-    fn keep(&self, count: &mut Count, frontier: &Frontier, vertices: &[u32]) -> Outcome<()> {
+    fn keep(
+        &self,
+        count: &mut Count,
+        frontier: &Frontier,
+        vertices: &[u32],
+    ) -> Result<(), AddrError> {
         if vertices.is_empty() {
             return Ok(());
         }
-        let (rank, len) = (self.world.rank(), vertices.len() as u64);
+        let (rank, len) = (self.rt.rank(), vertices.len() as u64);
         let first = self.fetch_add(count, frontier.filled(rank), len)?;
-        self.put(count, frontier.vertices.at(rank, first), vertices)?;
+        self.put(count, frontier.vertices.at(rank, first as usize), vertices)?;
         self.kept.fetch_add(len, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Sleeps until every thread of every rank has come here. Returns how
-    /// many vertices were kept in this level; [`FAILURE`] or more if a rank
-    /// gives up.
-    fn end_level(&self, level: u32) -> u64 {
-        if self.sleep_at_barrier() {
-            let kept = self.kept.swap(0, Ordering::Relaxed);
-            let failed = u64::from(self.failure_so_far().is_err());
-            let total = self.world.sum(kept + failed * FAILURE);
-            let total = total.and_then(|total| {
-                // Nobody takes from the old frontier any more, and nobody but
-                // this rank adds to what it becomes.
-                let (old, _) = self.frontiers_of(level);
-                let rank = self.world.rank();
-                self.world.put_slice(old.cursor(rank), &[0])?;
-                self.world.put_slice(old.filled(rank), &[0])?;
-                Ok(total)
-            });
-            let total = total.unwrap_or_else(|failure| {
+    /// Every thread of every rank is there: the clock starts.
+    fn begin_together(&self) {
+        if let Err(failure) = self.rt.barrier() {
+            self.failed(failure);
+        }
+        self.begun_ns.store(self.made.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Sleeps until every thread of every rank has come here; then `total` is
+    /// how many vertices were kept in this level, or [`FAILURE`] and more if a
+    /// rank gives up. True for the last thread of the rank.
+    fn end_level(&self, level: u32) -> bool {
+        let begin = Instant::now();
+        let is_last = self.meet(|| {
+            let total = self.sum_level(level).unwrap_or_else(|failure| {
                 self.failed(failure);
                 FAILURE
             });
             self.total.store(total, Ordering::Relaxed);
+        });
+        if !is_last {
+            self.tally.slept(begin.elapsed().as_nanos() as u64);
         }
-        // Relaxed is enough for `total` and `kept`: the barrier orders them.
-        self.sleep_at_barrier();
-        self.total.load(Ordering::Relaxed)
+        is_last
     }
 
-    /// Returns true to one of the threads.
-    fn sleep_at_barrier(&self) -> bool {
-        let begin = Instant::now();
-        let is_leader = self.level.wait().is_leader();
-        if !is_leader {
-            self.tally.parked(begin.elapsed().as_nanos() as u64);
+    /// Waits for all threads of this rank. The last of them does `work` for
+    /// all, while those before it sleep.
+    fn meet(&self, work: impl FnOnce()) -> bool {
+        // AcqRel: the last to arrive sees what the others have done.
+        let is_last = self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == u64::from(self.ults);
+        if is_last {
+            // Relaxed, as what `work` stores: the barrier orders it.
+            self.arrived.store(0, Ordering::Relaxed);
+            work();
         }
-        is_leader
+        self.level.wait();
+        is_last
     }
 
-    fn failed(&self, failure: tsumugi_core::mem::AddrError) {
-        let mut first = self.failure_so_far();
-        if first.is_ok() {
-            *first = Err(failure);
-        }
+    /// Sums the level over all ranks and empties this rank's old frontier.
+    fn sum_level(&self, level: u32) -> Result<u64, Error> {
+        let kept = self.kept.swap(0, Ordering::Relaxed);
+        let failed = u64::from(self.failure.lock().is_some());
+        let total = self.rt.sum(kept + failed * FAILURE)?;
+        // Nobody takes from the old frontier any more, and nobody but this
+        // rank adds to what it becomes.
+        let (old, _) = self.frontiers_of(level);
+        self.rt.put(old.cursor(self.rt.rank()), 0)?;
+        self.rt.put(old.filled(self.rt.rank()), 0)?;
+        Ok(total)
     }
 
-    fn failure_so_far(&self) -> MutexGuard<'_, Outcome<()>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    fn failed(&self, failure: Error) {
+        self.failure.lock().get_or_insert(failure);
     }
 
     /// Where vertices of the level before are, and where those of `level` go.
@@ -236,29 +285,29 @@ impl Search<'_> {
         if level.is_multiple_of(2) { (odd, even) } else { (even, odd) }
     }
 
-    fn get<T: Word>(&self, count: &mut Count, from: Place<'_, T>) -> Outcome<T> {
-        count.get(self.world, &from, 1);
-        self.world.get(from)
+    fn get<T: Plain>(&self, count: &mut Count, from: Remote<T>) -> Result<T, AddrError> {
+        count.get(&self.rt, from, 1);
+        self.rt.get(from)
     }
 
-    fn get_slice<T: Word>(
+    fn get_slice<T: Plain>(
         &self,
         count: &mut Count,
-        from: Place<'_, T>,
+        from: Remote<T>,
         into: &mut [T],
-    ) -> Outcome<()> {
-        count.get(self.world, &from, into.len());
-        self.world.get_slice(from, into)
+    ) -> Result<(), AddrError> {
+        count.get(&self.rt, from, into.len());
+        self.rt.get_slice(from, into)
     }
 
-    fn put<T: Word>(&self, count: &mut Count, to: Place<'_, T>, from: &[T]) -> Outcome<()> {
-        count.put(self.world, &to, from.len());
-        self.world.put_slice(to, from)
+    fn put<T: Plain>(&self, count: &mut Count, to: Remote<T>, from: &[T]) -> Result<(), AddrError> {
+        count.put(&self.rt, to, from.len());
+        self.rt.put_slice(to, from)
     }
 
-    fn fetch_add(&self, count: &mut Count, at: Place<'_, u64>, value: u64) -> Outcome<u64> {
-        count.atomic(self.world, &at);
-        self.world.fetch_add(at, value)
+    fn fetch_add(&self, count: &mut Count, at: Remote<u64>, value: u64) -> Result<u64, AddrError> {
+        count.atomic(&self.rt, at);
+        self.rt.fetch_add(at, value)
     }
 }
 
@@ -271,16 +320,16 @@ struct Frontier {
 }
 
 impl Frontier {
-    fn new(world: &World, spread: &Spread) -> Outcome<Self> {
-        let vertices = world.share(spread.vertices().into())?;
-        Ok(Self { vertices, ends: world.share(2 * WORDS_PER_LINE)? })
+    fn new(rt: &Runtime, spread: &Spread) -> Result<Self, Error> {
+        let vertices = rt.share(spread.vertices() as usize)?;
+        Ok(Self { vertices, ends: rt.share(2 * WORDS_PER_LINE)? })
     }
 
-    fn cursor(&self, rank: u32) -> Place<'_, u64> {
+    fn cursor(&self, rank: Rank) -> Remote<u64> {
         self.ends.at(rank, 0)
     }
 
-    fn filled(&self, rank: u32) -> Place<'_, u64> {
+    fn filled(&self, rank: Rank) -> Remote<u64> {
         self.ends.at(rank, WORDS_PER_LINE)
     }
 }
@@ -312,69 +361,7 @@ const FAILURE: u64 = 1 << 40;
 const FOUND_MAX: usize = 64;
 const ROW_MAX: usize = 64;
 const TAKEN_MAX: usize = 16;
-const WORDS_PER_LINE: u64 = 16;
+const WORDS_PER_LINE: usize = 16;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::graph::Csr;
-    use crate::shuffle::Shuffle;
-
-    fn levels(csr: &Csr, from: u32, ranks: u32, ults: u32) -> Vec<u32> {
-        let answers = World::run(ranks, |world| {
-            let spread = Spread::new(&world, (world.rank() == 0).then_some(csr)).unwrap();
-            search(&world, &spread, from, ults, &Tally::new(), |_| ()).unwrap();
-            spread.gather(&world).unwrap()
-        });
-        assert!(answers.iter().all(|answer| *answer == answers[0]));
-        answers.into_iter().next().unwrap()
-    }
-
-    fn random(vertices: u32, edges: usize, seed: u64) -> Csr {
-        let mut shuffle = Shuffle::new(seed);
-        let mut end = || shuffle.below(vertices.into()) as u32;
-        Csr::new(vertices, (0..edges).map(|_| (end(), end())).collect())
-    }
-
-    #[test]
-    fn it_agrees_with_the_serial_search_on_random_graphs() {
-        for seed in 0..8 {
-            let csr = random(300, 400, seed);
-            for (ranks, ults) in [(1, 1), (2, 3), (4, 2), (7, 1)] {
-                let found = levels(&csr, 5, ranks, ults);
-                assert_eq!(found, csr.levels(5), "seed {seed}, {ranks} ranks x {ults}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_row_longer_than_a_buffer_and_a_long_path() {
-        let star: Vec<_> = (1..1000).map(|leaf| (0, leaf)).collect();
-        let star = Csr::new(1000, star);
-        assert_eq!(levels(&star, 7, 3, 2), star.levels(7));
-        let path = Csr::new(60, (0..59).map(|v| (v, v + 1)).collect());
-        assert_eq!(levels(&path, 59, 3, 2), path.levels(59));
-    }
-
-    #[test]
-    fn a_lonely_vertex_reaches_itself() {
-        let csr = Csr::new(3, vec![(0, 1)]);
-        assert_eq!(levels(&csr, 2, 4, 2), [UNREACHED, UNREACHED, 0]);
-        assert_eq!(levels(&Csr::new(1, vec![]), 0, 2, 1), [0]);
-    }
-
-    #[test]
-    fn what_is_told_meanwhile_ends_with_all_that_are_reached() {
-        let csr = random(200, 600, 1);
-        let expected = csr.levels(0).iter().filter(|level| **level != UNREACHED).count() as u64;
-        let most = AtomicU64::new(0);
-        World::run(2, |world| {
-            let spread = Spread::new(&world, (world.rank() == 0).then_some(&csr)).unwrap();
-            let tell = |so_far| {
-                most.fetch_max(so_far, Ordering::Relaxed);
-            };
-            search(&world, &spread, 0, 2, &Tally::new(), tell).unwrap();
-        });
-        assert_eq!(most.load(Ordering::Relaxed), expected);
-    }
-}
+mod tests;

@@ -10,8 +10,8 @@
 //!                 levels      of each own vertex
 //! ```
 
-use super::world::{Outcome, Place, Shared, World};
 use crate::graph::{Csr, UNREACHED};
+use tsumugi::{Error, Rank, Remote, Runtime, Shared};
 
 /// A graph spread over the registered memory of all ranks.
 #[derive(Debug)]
@@ -25,34 +25,27 @@ pub struct Spread {
 
 impl Spread {
     /// Spreads the graph that rank 0 has; the others give none. Collective.
-    pub fn new(world: &World, graph: Option<&Csr>) -> Outcome<Self> {
-        let ranks = world.size();
-        let sizes: Shared<u64> = world.share(2)?;
-        if let Some(graph) = graph {
-            let rows_max = (0..ranks).map(|rank| row_entries(graph, rank, ranks)).max();
-            for rank in 0..ranks {
-                let told = [graph.vertices().into(), rows_max.unwrap_or(0)];
-                world.put_slice(sizes.at(rank, 0), &told)?;
-            }
-        }
-        world.barrier()?;
-        let mut told = [0; 2];
-        world.get_slice(sizes.at(world.rank(), 0), &mut told)?;
-        let [vertices, rows_max] = told;
-        let own_max = vertices.div_ceil(ranks.into());
+    pub fn new(rt: &Runtime, graph: Option<&Csr>) -> Result<Self, Error> {
+        let ranks = rt.size();
+        let vertices = rt.sum(graph.map_or(0, Csr::vertices))?;
+        let rows_max = graph.map_or(0, |graph| {
+            (0..ranks).map(|rank| row_entries(graph, rank, ranks)).max().unwrap_or(0)
+        });
+        let rows_max = rt.sum(rows_max)?;
+        let own_max = vertices.div_ceil(ranks) as usize;
         let spread = Self {
-            vertices: vertices as u32,
+            vertices,
             ranks,
-            starts: world.share(own_max + 1)?,
-            neighbours: world.share(rows_max.max(1))?,
-            levels: world.share(own_max)?,
+            starts: rt.share(own_max + 1)?,
+            neighbours: rt.share(rows_max as usize)?,
+            levels: rt.share(own_max)?,
         };
         if let Some(graph) = graph {
             for rank in 0..ranks {
-                spread.deal(world, graph, rank)?;
+                spread.deal(rt, graph, rank)?;
             }
         }
-        world.barrier()?;
+        rt.barrier()?;
         Ok(spread)
     }
 
@@ -62,27 +55,27 @@ impl Spread {
     }
 
     /// Where the level of `vertex` is.
-    pub fn level(&self, vertex: u32) -> Place<'_, u32> {
-        self.levels.at(vertex % self.ranks, (vertex / self.ranks).into())
+    pub fn level(&self, vertex: u32) -> Remote<u32> {
+        self.levels.at(Rank(vertex % self.ranks), (vertex / self.ranks) as usize)
     }
 
     /// Where the row of `vertex` begins and ends is two words from here on.
-    pub fn row_ends(&self, vertex: u32) -> Place<'_, u64> {
-        self.starts.at(vertex % self.ranks, (vertex / self.ranks).into())
+    pub fn row_ends(&self, vertex: u32) -> Remote<u64> {
+        self.starts.at(Rank(vertex % self.ranks), (vertex / self.ranks) as usize)
     }
 
     /// Neighbour `index` of the rows at the rank of `vertex`.
-    pub fn neighbour(&self, vertex: u32, index: u64) -> Place<'_, u32> {
-        self.neighbours.at(vertex % self.ranks, index)
+    pub fn neighbour(&self, vertex: u32, index: u64) -> Remote<u32> {
+        self.neighbours.at(Rank(vertex % self.ranks), index as usize)
     }
 
     /// The levels of all vertices, fetched from all ranks.
-    pub fn gather(&self, world: &World) -> Outcome<Vec<u32>> {
+    pub fn gather(&self, rt: &Runtime) -> Result<Vec<u32>, Error> {
         let mut levels = vec![UNREACHED; self.vertices as usize];
         let mut part = Vec::new();
         for rank in 0..self.ranks {
             part.resize(own(self.vertices, rank, self.ranks) as usize, UNREACHED);
-            world.get_slice(self.levels.at(rank, 0), &mut part)?;
+            rt.get_slice(self.levels.at(Rank(rank), 0), &mut part)?;
             for (index, level) in part.iter().enumerate() {
                 levels[index * self.ranks as usize + rank as usize] = *level;
             }
@@ -90,16 +83,18 @@ impl Spread {
         Ok(levels)
     }
 
-    fn deal(&self, world: &World, graph: &Csr, rank: u32) -> Outcome<()> {
+    fn deal(&self, rt: &Runtime, graph: &Csr, rank: u32) -> Result<(), Error> {
         let mut starts = vec![0u64];
         let mut neighbours = Vec::new();
         for vertex in vertices_of(graph, rank, self.ranks) {
             neighbours.extend_from_slice(graph.row(vertex));
             starts.push(neighbours.len() as u64);
         }
-        world.put_slice(self.starts.at(rank, 0), &starts)?;
-        world.put_slice(self.neighbours.at(rank, 0), &neighbours)?;
-        world.put_slice(self.levels.at(rank, 0), &vec![UNREACHED; starts.len() - 1])
+        let to = Rank(rank);
+        rt.put_slice(self.starts.at(to, 0), &starts)?;
+        rt.put_slice(self.neighbours.at(to, 0), &neighbours)?;
+        rt.put_slice(self.levels.at(to, 0), &vec![UNREACHED; starts.len() - 1])?;
+        Ok(())
     }
 }
 
@@ -132,18 +127,20 @@ mod tests {
     fn a_spread_graph_is_read_back_whole() {
         let csr = Csr::new(11, vec![(0, 1), (1, 2), (10, 3), (5, 6), (6, 10), (0, 10)]);
         for ranks in [1, 2, 3, 16] {
-            World::run(ranks, |world| {
-                let spread = Spread::new(&world, (world.rank() == 0).then_some(&csr)).unwrap();
+            let ended = tsumugi::run_ranks(ranks, |rt: &Runtime| {
+                let spread = Spread::new(rt, (rt.rank() == Rank(0)).then_some(&csr))?;
                 assert_eq!(spread.vertices(), 11);
                 for vertex in 0..11 {
                     let mut ends = [0; 2];
-                    world.get_slice(spread.row_ends(vertex), &mut ends).unwrap();
+                    rt.get_slice(spread.row_ends(vertex), &mut ends)?;
                     let mut row = vec![0; (ends[1] - ends[0]) as usize];
-                    world.get_slice(spread.neighbour(vertex, ends[0]), &mut row).unwrap();
+                    rt.get_slice(spread.neighbour(vertex, ends[0]), &mut row)?;
                     assert_eq!(row, csr.row(vertex), "{vertex} at {ranks} ranks");
                 }
-                assert_eq!(spread.gather(&world).unwrap(), [UNREACHED; 11]);
+                assert_eq!(spread.gather(rt)?, [UNREACHED; 11]);
+                Ok::<_, Error>(())
             });
+            ended.unwrap();
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::histogram::{BUCKETS, Histogram, bucket};
 use super::report::{Operations, Waits};
-use super::world::{Outcome, Place, Shared, World};
-use tsumugi_core::mem::Word;
+use tsumugi::{Error, Plain, Rank, Remote, Runtime};
+use tsumugi_core::stats::{Counter, Counts};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
 /// What one thread counts for itself until it adds it to its rank's [`Tally`].
@@ -14,40 +14,34 @@ pub struct Count {
     atomics: u64,
     remote: u64,
     bytes: u64,
-    yields: u64,
 }
 
 impl Count {
     /// A get of `len` elements.
-    pub fn get<T: Word>(&mut self, world: &World, from: &Place<'_, T>, len: usize) {
+    pub fn get<T: Plain>(&mut self, rt: &Runtime, from: Remote<T>, len: usize) {
         self.gets += 1;
-        self.moved::<T>(world, from, len);
+        self.moved(rt, from, len);
     }
 
     /// A put of `len` elements.
-    pub fn put<T: Word>(&mut self, world: &World, to: &Place<'_, T>, len: usize) {
+    pub fn put<T: Plain>(&mut self, rt: &Runtime, to: Remote<T>, len: usize) {
         self.puts += 1;
-        self.moved::<T>(world, to, len);
+        self.moved(rt, to, len);
     }
 
     /// An atomic.
-    pub fn atomic<T: Word>(&mut self, world: &World, at: &Place<'_, T>) {
+    pub fn atomic<T: Plain>(&mut self, rt: &Runtime, at: Remote<T>) {
         self.atomics += 1;
-        self.moved::<T>(world, at, 1);
+        self.moved(rt, at, 1);
     }
 
-    /// Other threads were let run.
-    pub fn yielded(&mut self) {
-        self.yields += 1;
-    }
-
-    fn moved<T: Word>(&mut self, world: &World, place: &Place<'_, T>, len: usize) {
-        self.remote += u64::from(place.rank != world.rank());
+    fn moved<T: Plain>(&mut self, rt: &Runtime, place: Remote<T>, len: usize) {
+        self.remote += u64::from(place.addr().rank != rt.rank());
         self.bytes += len as u64 * size_of::<T>() as u64;
     }
 
     fn fields(self) -> [u64; FIELDS] {
-        [self.gets, self.puts, self.atomics, self.remote, self.bytes, self.yields]
+        [self.gets, self.puts, self.atomics, self.remote, self.bytes]
     }
 }
 
@@ -55,14 +49,14 @@ impl Count {
 #[derive(Debug)]
 pub struct Tally {
     fields: [AtomicU64; FIELDS],
-    parked: [AtomicU64; BUCKETS],
+    slept: [AtomicU64; BUCKETS],
 }
 
 impl Tally {
     /// Nothing yet.
     pub fn new() -> Self {
         let zero = || AtomicU64::new(0);
-        Self { fields: [(); FIELDS].map(|()| zero()), parked: [(); BUCKETS].map(|()| zero()) }
+        Self { fields: [(); FIELDS].map(|()| zero()), slept: [(); BUCKETS].map(|()| zero()) }
     }
 
     /// Adds what one thread counted.
@@ -72,27 +66,37 @@ impl Tally {
         }
     }
 
-    /// A wait slept for `ns` nanoseconds.
-    pub fn parked(&self, ns: u64) {
-        self.parked[bucket(ns)].fetch_add(1, Ordering::Relaxed);
+    /// A thread slept at the level barrier for `ns` nanoseconds.
+    pub fn slept(&self, ns: u64) {
+        self.slept[bucket(ns)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds up all ranks; what rank 0 returns is the whole. Collective.
-    pub fn gather(&self, world: &World) -> Outcome<Totals> {
-        let totals: Shared<u64> = world.share((FIELDS + BUCKETS) as u64)?;
-        for (index, counter) in self.fields.iter().chain(&self.parked).enumerate() {
-            world.fetch_add(totals.at(0, index as u64), counter.load(Ordering::Relaxed))?;
+    /// Adds up all ranks, with what the scheduler of each has counted; what
+    /// rank 0 returns is the whole. Collective.
+    pub fn gather(&self, rt: &Runtime, scheduler: Counts) -> Result<Totals, Error> {
+        let totals = rt.share::<u64>(FIELDS + BUCKETS + SCHEDULED)?;
+        let counted = self.fields.iter().chain(&self.slept);
+        let counted = counted.map(|counter| counter.load(Ordering::Relaxed));
+        for (index, count) in counted.chain(scheduler.to_array()).enumerate() {
+            rt.fetch_add(totals.at(Rank(0), index), count)?;
         }
-        world.barrier()?;
-        let mut sums = [0; FIELDS + BUCKETS];
-        world.get_slice(totals.at(0, 0), &mut sums)?;
-        let [gets, puts, atomics, remote, bytes, yields] =
+        rt.barrier()?;
+        let mut sums = [0; FIELDS + BUCKETS + SCHEDULED];
+        rt.get_slice(totals.at(Rank(0), 0), &mut sums)?;
+        let [gets, puts, atomics, remote, bytes] =
             *sums.first_chunk().expect("the fields come first");
-        let parked = Histogram { counts: sums[FIELDS..].to_vec() };
+        let scheduler = Counts::from_array(*sums.last_chunk().expect("the scheduler's come last"));
+        let slept = Histogram { counts: sums[FIELDS..][..BUCKETS].to_vec() };
         Ok(Totals {
             operations: Operations { gets, puts, atomics, remote, bytes },
-            waits: Waits { busy: 0, yields, parks: parked.total() },
-            parked,
+            waits: Waits {
+                busy: scheduler[Counter::Busy],
+                yields: scheduler[Counter::Yields],
+                parks: scheduler[Counter::Parks],
+                steals: scheduler[Counter::Steals],
+                sleeps: scheduler[Counter::Sleeps],
+            },
+            slept,
         })
     }
 }
@@ -104,11 +108,12 @@ pub struct Totals {
     pub operations: Operations,
     /// Waits.
     pub waits: Waits,
-    /// How long those took that slept.
-    pub parked: Histogram,
+    /// How long threads slept at the level barrier.
+    pub slept: Histogram,
 }
 
-const FIELDS: usize = 6;
+const FIELDS: usize = 5;
+const SCHEDULED: usize = Counter::ALL.len();
 
 #[cfg(test)]
 mod tests {
@@ -116,19 +121,24 @@ mod tests {
 
     #[test]
     fn counts_of_all_ranks_come_together() {
-        let totals = World::run(3, |world| {
-            let shared: Shared<u32> = world.share(8).unwrap();
+        let totals = tsumugi::run_ranks(3, |rt: &Runtime| {
+            let shared = rt.share::<u32>(8)?;
             let tally = Tally::new();
             let mut count = Count::default();
-            count.get(&world, &shared.at(0, 0), 8);
-            count.atomic(&world, &shared.at(world.rank(), 1));
+            count.get(rt, shared.at(Rank(0), 0), 8);
+            count.atomic(rt, shared.at(rt.rank(), 1));
             tally.add(count);
-            tally.parked(5);
-            tally.gather(&world).unwrap()
+            tally.slept(5);
+            let mut counts = [0; SCHEDULED];
+            counts[Counter::Parks as usize] = 2;
+            counts[Counter::Yields as usize] = 1;
+            tally.gather(rt, Counts::from_array(counts))
         });
+        let totals: Vec<Totals> = totals.unwrap_or_else(|error: Error| panic!("{error}"));
         let Operations { gets, puts, atomics, remote, bytes } = totals[0].operations;
         assert_eq!((gets, puts, atomics), (3, 0, 3));
         assert_eq!((remote, bytes), (2, 3 * (8 + 1) * 4));
-        assert_eq!((totals[0].waits.parks, totals[0].parked.counts[2]), (3, 3));
+        let expected = Waits { busy: 0, yields: 3, parks: 6, steals: 0, sleeps: 0 };
+        assert_eq!((totals[0].waits, totals[0].slept.counts[2]), (expected, 3));
     }
 }

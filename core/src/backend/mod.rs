@@ -17,6 +17,7 @@ mod access;
 mod draw;
 mod fault;
 mod loopback;
+mod queued;
 mod trace;
 
 pub use access::{execute, load_bytes, store_bytes};
@@ -24,6 +25,7 @@ pub use access::{execute, load_bytes, store_bytes};
 pub(crate) use draw::Draw;
 pub use fault::{Fault, FaultDomain, Faults, Plan};
 pub use loopback::{Delivery, Loopback, LoopbackEndpoint, LoopbackRank};
+pub use queued::Queued;
 pub use trace::{Log, Record, Stage, Trace};
 
 use crate::mem::{
@@ -95,6 +97,17 @@ pub trait Domain: Sync {
 
 /// One queue of a device. Nothing here blocks.
 pub trait Endpoint: Send {
+    /// Whether [`try_now`](Self::try_now) ever answers.
+    const IS_IMMEDIATE: bool = false;
+
+    /// Carries one operation out inside the call, if the device can do that:
+    /// memory of the same node, a message that goes inline. `None`: post it.
+    #[inline(always)]
+    fn try_now(&mut self, op: &Op) -> Option<Result<u64, AddrError>> {
+        let _ = op;
+        None
+    }
+
     /// Posts operations from the front of `ops` and returns how many were
     /// taken: fewer than all when the queue is full. An operation that is
     /// refused for its address is taken, and completes with the error.

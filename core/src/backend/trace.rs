@@ -65,6 +65,12 @@ impl Record {
         Self { at: Instant::ZERO, by: Rank(0), tag: Tag::NONE, stage: Stage::Landed };
 }
 
+impl Stage {
+    pub(crate) const fn posted(op: &Op) -> Self {
+        Self::Posted { kind: op.kind, remote: op.remote, bytes: op.bytes() }
+    }
+}
+
 impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
     /// A log with nothing in it, whatever `records` hold.
     ///
@@ -215,17 +221,26 @@ where
     C: Clock + ?Sized,
     S: AsRef<[Record]> + AsMut<[Record]> + Send,
 {
+    const IS_IMMEDIATE: bool = E::IS_IMMEDIATE;
+
+    #[inline]
+    fn try_now(&mut self, op: &Op) -> Option<Result<u64, AddrError>> {
+        let start = self.clock.now();
+        let result = self.inner.try_now(op)?;
+        let end = self.clock.now();
+        self.log.push(Record { at: start, by: self.rank, tag: op.tag, stage: Stage::posted(op) });
+        let stage = Stage::Completed(result);
+        self.log.push(Record { at: end, by: self.rank, tag: op.tag, stage });
+        Some(result)
+    }
+
     fn post(&mut self, ops: &[Op]) -> usize {
         let taken = self.inner.post(ops);
         if taken > 0 {
             let at = self.clock.now();
             for op in &ops[..taken] {
-                self.log.push(Record {
-                    at,
-                    by: self.rank,
-                    tag: op.tag,
-                    stage: Stage::Posted { kind: op.kind, remote: op.remote, bytes: op.bytes() },
-                });
+                let stage = Stage::posted(op);
+                self.log.push(Record { at, by: self.rank, tag: op.tag, stage });
             }
         }
         taken

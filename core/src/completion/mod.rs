@@ -227,7 +227,7 @@ impl<'a> Completions<'a> {
         let Some(slot) = self.slots.get(tag.index()) else { return false };
         match slot.end(tag, result, || self.free(tag)) {
             Ended::Stale => return false,
-            Ended::Callback(callback) => (callback.run)(callback.data, result),
+            Ended::Callback(callback) => callback.call(result),
             Ended::Waiting(waiting) => waiting.wake(),
             Ended::Abandoned => {
                 slot.drop_buffer();
@@ -296,6 +296,12 @@ impl Callback {
     /// It runs on whoever polls: it must not block.
     pub const unsafe fn new(run: fn(*mut (), Result<u64, AddrError>), data: *mut ()) -> Self {
         Self { run, data }
+    }
+
+    /// Calls back.
+    #[inline]
+    pub(crate) fn call(self, result: Result<u64, AddrError>) {
+        (self.run)(self.data, result);
     }
 }
 

@@ -87,7 +87,7 @@ impl fmt::Display for RegisterError {
             Self::OutOfReach { base, bytes } => {
                 write!(
                     f,
-                    "peers cannot reach the {bytes} bytes at {base:#x}: not of this partition"
+                    "peers cannot reach the {bytes} bytes at {base:#x}: no exposed memory of this rank"
                 )
             }
         }
@@ -152,8 +152,12 @@ impl<const N: usize> RegionTable<N> {
     ///
     /// The memory must stay mapped and must hold nothing but plain bytes that
     /// any thread of any rank may change at any time (as far as `access`
-    /// says): until `unregister`, and after it until the operations that
-    /// peers had begun are over. Only the table's owner registers.
+    /// says): until `unregister`, and after it until the operations that had
+    /// looked their address up before are over. Nobody learns when that is.
+    /// So what peers may change comes from an area that never holds anything
+    /// but such memory: a late operation can touch bytes that by then belong
+    /// to another region of the same area, never anything else. Only the
+    /// table's owner registers.
     ///
     /// [`unregister`]: Self::unregister
     pub unsafe fn register(
@@ -362,83 +366,4 @@ impl<const N: usize> fmt::Debug for RegionTable<N> {
 const _: () = assert!(size_of::<Slot>() == 32 && size_of::<RegionTable<4>>() == 64 + 4 * 32);
 
 #[cfg(all(test, not(tsumugi_loom)))]
-mod tests {
-    use super::*;
-
-    fn addr(key: RegionKey, offset: u64) -> RemoteAddr {
-        RemoteAddr { offset, rank: Rank(3), key }
-    }
-
-    fn registered(table: &RegionTable<2>, memory: &mut [u8], access: Access) -> Region {
-        let base = NonNull::from(&mut *memory).cast();
-        // SAFETY: the memory outlives the table in every test here.
-        unsafe { table.register(base, memory.len() as u64, access) }.unwrap()
-    }
-
-    #[test]
-    fn a_range_inside_is_found_and_one_byte_more_is_not() {
-        let (table, mut memory) = (RegionTable::new(), [0; 64]);
-        let region = registered(&table, &mut memory, Access::ReadWrite);
-        let at = table.resolve(addr(region.key, 56), 8, Need::Write).unwrap();
-        assert_eq!(at.as_ptr() as usize, memory.as_ptr() as usize + 56);
-        assert_eq!(
-            table.resolve(addr(region.key, 57), 8, Need::Read),
-            Err(AddrError::OutOfRange { addr: addr(region.key, 57), bytes: 8, region_bytes: 64 })
-        );
-        assert!(table.resolve(addr(region.key, u64::MAX), 8, Need::Read).is_err());
-        assert!(table.resolve(addr(region.key, 64), 0, Need::Read).is_ok());
-    }
-
-    #[test]
-    fn a_key_does_not_outlive_its_region() {
-        let (table, mut memory) = (RegionTable::new(), [0; 64]);
-        let old = registered(&table, &mut memory, Access::ReadWrite);
-        assert!(table.unregister(old.key));
-        assert!(!table.unregister(old.key));
-        let _other = registered(&table, &mut memory, Access::ReadWrite);
-        let again = registered(&table, &mut memory, Access::ReadWrite);
-        assert_eq!(again.key.index(), old.key.index());
-        let stale = Err(AddrError::StaleKey { addr: addr(old.key, 0) });
-        assert_eq!(table.resolve(addr(old.key, 0), 8, Need::Read), stale);
-        assert!(table.resolve(addr(again.key, 0), 8, Need::Read).is_ok());
-    }
-
-    #[test]
-    fn a_full_table_says_so() {
-        let (table, mut memory) = (RegionTable::<2>::new(), [0; 64]);
-        registered(&table, &mut memory, Access::Read);
-        registered(&table, &mut memory, Access::Read);
-        let base = NonNull::from(&mut memory).cast();
-        // SAFETY: as above.
-        let third = unsafe { table.register(base, 64, Access::Read) };
-        assert_eq!(third.unwrap_err(), RegisterError::TableFull { slots: 2 });
-    }
-
-    #[test]
-    fn access_is_as_registered() {
-        let (table, mut memory) = (RegionTable::new(), [0; 64]);
-        let read = registered(&table, &mut memory, Access::Read).key;
-        let own = registered(&table, &mut memory, Access::Local).key;
-        assert!(table.resolve(addr(read, 0), 8, Need::Read).is_ok());
-        let read_only = Err(AddrError::ReadOnly { addr: addr(read, 0) });
-        assert_eq!(table.resolve(addr(read, 0), 8, Need::Write), read_only);
-        assert!(table.resolve(addr(own, 0), 8, Need::Read).is_err());
-    }
-
-    #[test]
-    fn a_dead_rank_is_named() {
-        let (table, mut memory) = (RegionTable::new(), [0; 64]);
-        let key = registered(&table, &mut memory, Access::ReadWrite).key;
-        table.strike();
-        let lost = Err(AddrError::PeerLost { rank: Rank(3) });
-        assert_eq!(table.resolve(addr(key, 0), 8, Need::Read), lost);
-    }
-
-    #[test]
-    fn a_forged_key_is_refused() {
-        let table = RegionTable::<2>::new();
-        for bits in [0, 1, 0xfff, 0x1000, 0xffff_ffff] {
-            assert!(table.resolve(addr(RegionKey::from_bits(bits), 0), 0, Need::Read).is_err());
-        }
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | [`Mpsc`], [`MpscView`] | any number | one | the slot's sequence |
 //! | [`Spsc`], [`SpscView`] | one | one | the other side's index |
+//! | [`Marked`] | any number | one, whose sleep is a mark in the ring | the head |
 //!
 //! The algorithm is written once, on the view. A view lies over memory that
 //! the caller gives, which may be shared with other processes: it is
@@ -39,11 +40,13 @@
 
 mod mpsc;
 mod spsc;
+mod marked;
 
+pub use marked::{Marked, Pushed};
 pub use mpsc::{Mpsc, MpscConsumer, MpscView};
 pub use spsc::{Spsc, SpscConsumer, SpscProducer, SpscView};
 
-use crate::sync::{AtomicU64, CachePadded, Ordering};
+use crate::sync::{AtomicU64, CachePadded, Ordering, mutant};
 use core::fmt;
 use core::ptr::NonNull;
 
@@ -231,3 +234,9 @@ const fn shape<S>(slots: usize) -> u64 {
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests;
+
+/// Release, but for a test.
+#[inline(always)]
+fn order(defect: &'static str) -> Ordering {
+    if mutant(defect) { Ordering::Relaxed } else { Ordering::Release }
+}

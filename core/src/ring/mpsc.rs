@@ -24,7 +24,7 @@
 //! Dmitry Vyukov, "Bounded MPMC queue", 1024cores.net, of which this is the
 //! single-consumer half.
 
-use super::{Header, RingError};
+use super::{Header, RingError, order};
 use crate::sync::{AtomicU64, Ordering, UnsafeCell, mutant};
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -359,12 +359,6 @@ impl<T> Slot<T> {
             value: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
-}
-
-/// Release, but for a test.
-#[inline(always)]
-fn order(defect: &'static str) -> Ordering {
-    if mutant(defect) { Ordering::Relaxed } else { Ordering::Release }
 }
 
 /// An operation and its slot's sequence share one cache line.

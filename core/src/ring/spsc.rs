@@ -12,8 +12,8 @@
 //!
 //! Progress: everything is wait-free.
 
-use super::{Header, RingError};
-use crate::sync::{Ordering, UnsafeCell, mutant};
+use super::{Header, RingError, order};
+use crate::sync::{Ordering, UnsafeCell};
 use core::fmt;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -315,10 +315,4 @@ impl<T> Slot<T> {
     fn new() -> Self {
         Self(UnsafeCell::new(MaybeUninit::uninit()))
     }
-}
-
-/// Release, but for a test.
-#[inline(always)]
-fn order(defect: &'static str) -> Ordering {
-    if mutant(defect) { Ordering::Relaxed } else { Ordering::Release }
 }

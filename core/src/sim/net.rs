@@ -103,8 +103,7 @@ impl State {
         }
         self.queues[queue as usize].in_flight += 1;
         let slot = self.flights.add(*op, queue);
-        let posted = Stage::Posted { kind: op.kind, remote: op.remote, bytes: op.bytes() };
-        self.record(rank, op, posted);
+        self.record(rank, op, Stage::posted(op));
         let (target, nodes) = (op.remote.rank, self.config.nodes);
         if target.0 >= nodes {
             self.fail(slot, AddrError::NoSuchRank { rank: target, size: nodes });

@@ -9,14 +9,14 @@
 //!   futex_wait(word == ticket)             and futex_wake
 //! ```
 //!
-//! Both sides write first and then read what the other wrote (Dekker), so all
-//! four steps are sequentially consistent: the sleeper sees the work, or the
-//! notifier sees the sleeper. Every change of state is a read-modify-write.
-//! Under load nobody sleeps and `notify` is one load.
+//! Both sides write first and then read what the other wrote (Dekker), with a
+//! fence between: the sleeper sees the work, or the notifier sees the sleeper.
+//! Every change of state is a read-modify-write. Under load nobody sleeps and
+//! `notify` is a fence and a load.
 //!
 //! Progress: `prepare`, `cancel` and `notify` are lock-free.
 
-use crate::sync::{AtomicU32, Ordering, edge};
+use crate::sync::{AtomicU32, Ordering, fence, mutant};
 
 /// One processor's event word; at most one thread sleeps on it. All zeroes is
 /// a word with no event and nobody asleep.
@@ -47,7 +47,10 @@ impl EventWord {
     pub fn prepare(&self) -> Ticket {
         // SeqCst: before the owner's last look for work, see the module.
         let ticket = Ticket(self.0.fetch_or(SLEEPING, Ordering::SeqCst) | SLEEPING);
-        edge("event_prepare_unordered");
+        if !mutant("event_prepare_unordered") {
+            // SeqCst: before the owner's last look, whatever its order.
+            fence(Ordering::SeqCst);
+        }
         ticket
     }
 
@@ -67,8 +70,10 @@ impl EventWord {
     /// must wake the word's futex, now.
     #[must_use = "on true the futex must be woken"]
     pub fn notify(&self) -> bool {
-        edge("event_notify_unordered");
-        // SeqCst: after the notifier published its work, see the module.
+        if !mutant("event_notify_unordered") {
+            // SeqCst: after the publication of the work, whatever its order.
+            fence(Ordering::SeqCst);
+        }
         let mut seen = self.0.load(Ordering::SeqCst);
         while seen & SLEEPING != 0 {
             let next = (seen & !SLEEPING).wrapping_add(EVENT);

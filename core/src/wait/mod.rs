@@ -22,6 +22,8 @@
 
 mod bells;
 mod event;
+#[cfg(all(test, not(tsumugi_loom)))]
+pub(crate) mod threads;
 
 pub use bells::Bells;
 pub use event::{EventWord, Ticket};

@@ -1,9 +1,10 @@
 //! Rings: nothing is lost, doubled, reordered or read half-written.
 
 use crate::{check, retry};
+use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use std::sync::Arc;
-use tsumugi_core::ring::{Mpsc, Spsc};
+use tsumugi_core::ring::{Marked, Mpsc, Pushed, Spsc};
 
 #[test]
 fn two_producers_meet_one_consumer() {
@@ -88,5 +89,56 @@ fn both_ends_of_an_spsc() {
         consumer.drain(3, |value| got.push(value));
         assert!(pushed >= 2, "the first two never meet a full ring");
         assert!(got.iter().copied().eq(1..=pushed), "{got:?} of {pushed}");
+    });
+}
+
+#[test]
+fn a_marked_ring_loses_nothing() {
+    check(&["marked_publish_relaxed", "marked_recycle_relaxed"], || {
+        let ring = Arc::new(Marked::<u64, 2>::new());
+        let pushing = ring.clone();
+        let producer = thread::spawn(move || {
+            (1..=3).take_while(|&n| retry(2, || pushing.try_push(n).ok()).is_some()).count()
+        });
+        // SAFETY: the only consumer.
+        let mut pop = || unsafe { ring.try_pop() };
+        let mut got = Vec::new();
+        got.extend(retry(2, &mut pop));
+        got.extend(retry(1, &mut pop));
+        let pushed = producer.join().unwrap() as u64;
+        got.extend(std::iter::from_fn(pop));
+        assert!(pushed >= 2, "the first two never meet a full ring");
+        assert!(got.iter().copied().eq(1..=pushed), "{got:?} of {pushed}");
+    });
+}
+
+#[test]
+fn a_marked_consumer_is_woken() {
+    check(&["marked_load_then_store"], || {
+        let ring = Arc::new(Marked::<u64, 2>::new());
+        let bell = Arc::new((Mutex::new(()), Condvar::new()));
+        let producer = thread::spawn({
+            let (ring, bell) = (ring.clone(), bell.clone());
+            move || {
+                if ring.try_push(7).unwrap() == Pushed::Asleep {
+                    let _lock = bell.0.lock().unwrap();
+                    bell.1.notify_one();
+                }
+            }
+        });
+        // The lock is held from before the mark to the wait.
+        let lock = bell.0.lock().unwrap();
+        // SAFETY: the only consumer.
+        if unsafe { ring.try_mark() } {
+            let mut lock = lock;
+            while ring.is_marked() {
+                lock = bell.1.wait(lock).unwrap();
+            }
+        } else {
+            drop(lock);
+        }
+        producer.join().unwrap();
+        // SAFETY: the only consumer.
+        assert_eq!(unsafe { ring.try_pop() }, Some(7));
     });
 }

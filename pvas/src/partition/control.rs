@@ -1,22 +1,19 @@
 //! The head of a partition: what peers and the launcher look at.
 //!
 //! All of it is atomics, and all zeroes is a rank that has not started, so
-//! that a fresh file is valid. The header is written once by whoever makes
-//! the file: it tells a program that was built differently before it misreads
-//! the rest.
+//! that a fresh file is valid.
 
-use crate::futex::SharedFutex;
+use super::header::{Header, HeaderError, digest};
+use super::report::{REPORT_BYTES_MAX, Report, load_bytes, store_bytes};
 use std::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;
 use tsumugi_core::mem::{Rank, RegionKey, RegionTable};
 use tsumugi_core::signal::Lot;
 use tsumugi_core::sync::{AtomicU8, AtomicU32, AtomicU64, CachePadded, Ordering};
-use tsumugi_core::wait::{Bells, Futex};
+use tsumugi_core::wait::Bells;
 
 /// Regions that one rank can have registered at a time.
 pub const REGIONS_MAX: usize = RegionKey::INDEX_MAX;
-/// Longest report of who waits for what.
-pub const REPORT_BYTES_MAX: usize = 16 << 10;
 /// Words for barriers and sums.
 pub const COLLECTIVE_WORDS: usize = 512;
 /// The key under which every rank's starter memory is registered.
@@ -53,16 +50,6 @@ pub struct Control {
     collective: CachePadded<[AtomicU64; COLLECTIVE_WORDS]>,
 }
 
-/// Written once, by the maker of the file.
-#[repr(C)]
-struct Header {
-    magic: AtomicU64,
-    layout: AtomicU64,
-    version: AtomicU32,
-    rank: AtomicU32,
-    size: AtomicU32,
-}
-
 /// Written by the rank at start and end, and by whoever notices its death.
 #[repr(C)]
 struct Life {
@@ -82,56 +69,10 @@ struct Boot {
     card: [AtomicU8; CARD_BYTES_MAX],
 }
 
-/// The launcher counts `wanted` up; the rank writes the text and then stores
-/// the count that it answers in `answered`.
-#[repr(C)]
-struct Report {
-    wanted: AtomicU32,
-    answered: AtomicU32,
-    len: AtomicU32,
-    text: [AtomicU8; REPORT_BYTES_MAX],
-}
-
-/// Why the head of a partition is not this program's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeaderError {
-    /// The file is no partition at all.
-    Magic {
-        /// What it starts with.
-        found: u64,
-    },
-    /// Made by another release.
-    Version {
-        /// Of the launcher.
-        found: u32,
-        /// Of this program.
-        ours: u32,
-    },
-    /// The same release, but built so that its structures differ.
-    Layout {
-        /// Of the launcher.
-        found: u64,
-        /// Of this program.
-        ours: u64,
-    },
-    /// It is somebody else's.
-    Place {
-        /// Whose it is, of how many.
-        found: (u32, u32),
-        /// Whose it should be.
-        wanted: (u32, u32),
-    },
-}
-
 impl Control {
     /// Writes the header into a fresh file.
     pub fn make(&self, rank: Rank, size: u32) {
-        self.header.layout.store(LAYOUT, Ordering::Relaxed);
-        self.header.version.store(VERSION, Ordering::Relaxed);
-        self.header.rank.store(rank.0, Ordering::Relaxed);
-        self.header.size.store(size, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `check`.
-        self.header.magic.store(MAGIC, Ordering::Release);
+        self.header.make(rank, size, LAYOUT);
     }
 
     /// Whether this is `rank`'s partition, made by a program like this one.
@@ -140,25 +81,7 @@ impl Control {
     ///
     /// [`HeaderError`].
     pub fn check(&self, rank: Rank, size: u32) -> Result<(), HeaderError> {
-        // Acquire: pairs with the Release in `make`.
-        let found = self.header.magic.load(Ordering::Acquire);
-        if found != MAGIC {
-            return Err(HeaderError::Magic { found });
-        }
-        let found = self.header.version.load(Ordering::Relaxed);
-        if found != VERSION {
-            return Err(HeaderError::Version { found, ours: VERSION });
-        }
-        let found = self.header.layout.load(Ordering::Relaxed);
-        if found != LAYOUT {
-            return Err(HeaderError::Layout { found, ours: LAYOUT });
-        }
-        let header = &self.header;
-        let found = (header.rank.load(Ordering::Relaxed), header.size.load(Ordering::Relaxed));
-        if found != (rank.0, size) {
-            return Err(HeaderError::Place { found, wanted: (rank.0, size) });
-        }
-        Ok(())
+        self.header.check(rank, size, LAYOUT)
     }
 
     /// Takes the rank for process `pid`; the process that has it if it is taken.
@@ -241,35 +164,47 @@ impl Control {
     /// Asks the rank for a report and returns the number of the request. The
     /// caller then rings the rank's bells.
     pub fn ask_report(&self) -> u32 {
-        // SeqCst: before the caller looks who sleeps.
-        self.report.wanted.fetch_add(1, Ordering::SeqCst) + 1
+        self.report.ask()
     }
 
     /// The request that has not been answered, if there is one: a worker that
     /// wakes looks here. Wait-free.
     #[inline]
     pub fn wanted_report(&self) -> Option<u32> {
-        let wanted = self.report.wanted.load(Ordering::SeqCst);
-        (wanted != self.report.answered.load(Ordering::Relaxed)).then_some(wanted)
+        self.report.wanted()
     }
 
     /// Answers request `number`; what does not fit is cut off. One thread of
     /// the rank at a time.
     pub fn answer_report(&self, number: u32, text: &str) {
-        let len = store_bytes(&self.report.text, text.as_bytes());
-        self.report.len.store(len as u32, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `report`.
-        self.report.answered.store(number, Ordering::Release);
+        self.report.answer(number, text);
     }
 
     /// The answer to request `number`, if it has come.
     pub fn report(&self, number: u32) -> Option<String> {
-        // Acquire: pairs with the Release in `answer_report`.
-        if self.report.answered.load(Ordering::Acquire) != number {
-            return None;
-        }
-        let len = self.report.len.load(Ordering::Relaxed) as usize;
-        Some(String::from_utf8_lossy(&load_bytes(&self.report.text, len)).into_owned())
+        self.report.answered(number)
+    }
+
+    /// What a head is made of, and the bytes of each part; together they are
+    /// [`CONTROL_BYTES`].
+    pub fn parts() -> [(&'static str, usize); 10] {
+        let parts = [
+            ("header", std::mem::offset_of!(Control, life)),
+            ("life", size_of::<CachePadded<Life>>()),
+            ("region table", size_of::<CachePadded<RegionTable<REGIONS_MAX>>>()),
+            ("lot", size_of::<CachePadded<Lot>>()),
+            ("bells", size_of::<Bells>()),
+            ("activity", size_of::<CachePadded<AtomicU64>>()),
+            ("card", size_of::<CachePadded<Boot>>()),
+            ("report", size_of::<CachePadded<Report>>()),
+            ("collective words", size_of::<CachePadded<[AtomicU64; COLLECTIVE_WORDS]>>()),
+            ("up to the page", 0),
+        ];
+        let used: usize = parts.iter().map(|(_, bytes)| bytes).sum();
+        parts.map(|(name, bytes)| match name {
+            "up to the page" => (name, CONTROL_BYTES - used),
+            _ => (name, bytes),
+        })
     }
 
     /// Publishes the rank's card. The caller has checked its length.
@@ -292,97 +227,19 @@ impl Control {
     }
 }
 
-/// Tells the barriers of the start that a rank is gone: whoever waits there
-/// for it, or will, gets an error. `controls` are those of all ranks.
-pub fn declare_gone<'c>(controls: impl Iterator<Item = &'c Control>) {
-    for control in controls {
-        let (_, phase) = control.boot_words();
-        // SeqCst: after the state that says who is gone.
-        phase.fetch_or(BOOT_GONE, Ordering::SeqCst);
-        SharedFutex.wake(phase, u32::MAX);
-    }
-}
-
-/// Declares `rank` dead to all ranks: its keys are struck, so that every
-/// operation on it answers `PeerLost`, and every wait for a signal ends. `controls` are those of all ranks, in order.
-pub fn declare_lost<'c>(rank: Rank, controls: impl Iterator<Item = &'c Control> + Clone) {
-    if let Some(dead) = controls.clone().nth(rank.0 as usize) {
-        dead.set_state(State::Failed);
-        dead.regions().strike();
-    }
-    for control in controls.clone() {
-        control.lot().break_off(rank);
-        control.bells().ring_all(&SharedFutex);
-    }
-    declare_gone(controls);
-}
-
-/// Set in the phase of the barriers of the start when a rank is gone.
-pub(crate) const BOOT_GONE: u32 = 1;
-
 /// Bytes that the launcher maps of a partition.
 pub const CONTROL_BYTES: usize = size_of::<Control>();
 
 impl fmt::Debug for Control {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Control")
-            .field("rank", &self.header.rank.load(Ordering::Relaxed))
+            .field("rank", &self.header.rank())
             .field("pid", &self.pid())
             .field("state", &self.state())
             .field("regions", &self.regions)
             .finish_non_exhaustive()
     }
 }
-
-impl fmt::Display for HeaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Magic { found } => {
-                write!(f, "the memory file is no partition: it starts with {found:#018x}")
-            }
-            Self::Version { found, ours } => write!(
-                f,
-                "the launcher is tsumugi {} and this program is {}",
-                version_text(*found),
-                version_text(*ours)
-            ),
-            Self::Layout { found, ours } => write!(
-                f,
-                "the launcher's partitions have layout {found:#018x} and this program's \
-                 {ours:#018x}: build both from one source"
-            ),
-            Self::Place { found, wanted } => write!(
-                f,
-                "the memory file is that of rank {} of {}, not of rank {} of {}",
-                found.0, found.1, wanted.0, wanted.1
-            ),
-        }
-    }
-}
-
-impl std::error::Error for HeaderError {}
-
-fn store_bytes(to: &[AtomicU8], from: &[u8]) -> usize {
-    for (to, from) in to.iter().zip(from) {
-        to.store(*from, Ordering::Relaxed);
-    }
-    from.len().min(to.len())
-}
-
-fn load_bytes(from: &[AtomicU8], len: usize) -> Vec<u8> {
-    from.iter().take(len).map(|byte| byte.load(Ordering::Relaxed)).collect()
-}
-
-fn version_text(version: u32) -> String {
-    format!("{}.{}.{}", version >> 20, version >> 10 & 0x3ff, version & 0x3ff)
-}
-
-const MAGIC: u64 = u64::from_le_bytes(*b"tsumugi\x01");
-
-/// The release: ten bits a part.
-const VERSION: u32 = decimal(env!("CARGO_PKG_VERSION_MAJOR")) << 20
-    | decimal(env!("CARGO_PKG_VERSION_MINOR")) << 10
-    | decimal(env!("CARGO_PKG_VERSION_PATCH"));
 
 /// A digest of where everything lies in a `Control`.
 const LAYOUT: u64 = digest(&[
@@ -406,25 +263,6 @@ const LAYOUT: u64 = digest(&[
     CARD_BYTES_MAX,
 ]);
 
-const fn decimal(text: &str) -> u32 {
-    let (bytes, mut at, mut value) = (text.as_bytes(), 0, 0);
-    while at < bytes.len() {
-        value = value * 10 + (bytes[at] - b'0') as u32;
-        at += 1;
-    }
-    value
-}
-
-/// FNV-1a over words.
-const fn digest(words: &[usize]) -> u64 {
-    let (mut at, mut hash) = (0, 0xcbf2_9ce4_8422_2325_u64);
-    while at < words.len() {
-        hash = (hash ^ words[at] as u64).wrapping_mul(0x0000_0100_0000_01b3);
-        at += 1;
-    }
-    hash
-}
-
 const _: () = {
     // Mapped by page, and small enough that many ranks cost little.
     assert!(CONTROL_BYTES.is_multiple_of(4096) && CONTROL_BYTES <= 256 << 10);
@@ -434,4 +272,4 @@ const _: () = {
 };
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -15,6 +15,8 @@ pub struct Shape {
     /// As in [`Config`].
     pub starter_bytes: usize,
     /// As in [`Config`], or less where a limit demands it.
+    pub exposed_bytes: usize,
+    /// As in [`Config`], or less where a limit demands it.
     pub heap_bytes: usize,
     /// As in [`Config`], or less where a limit demands it.
     pub stack_bytes: usize,
@@ -71,8 +73,8 @@ impl Shape {
         if size == 0 || size > config::RANKS_MAX {
             return Err(ShapeError::Size { size });
         }
-        let wanted = Self::new(config, config.heap_bytes, config.stack_bytes);
-        let least = Self::new(config, config::HEAP_BYTES_MIN, config::STACK_BYTES_MIN);
+        let wanted = Self::new(config, wanted_parts(config));
+        let least = Self::new(config, least_parts(config));
         let mut room = wanted.bytes() as u64;
         if let Some(limit_bytes) = limits.file_bytes {
             let needed_bytes = least.bytes() as u64;
@@ -99,40 +101,38 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Heap and stacks in the proportion of the wanted ones, within `room`.
+    /// The least of each part and, of what `room` leaves beyond it, a share in
+    /// proportion to what was wanted. The caller has checked that the least fits.
     fn within(self, config: &Config, room: usize) -> Self {
         if self.bytes() <= room {
             return self;
         }
-        let free = (room - self.heap_offset()) as u128;
-        let both = (self.heap_bytes + self.stack_bytes) as u128;
-        let share = |part: usize| (free * part as u128 / both) as usize;
-        let heap = round_down(share(self.heap_bytes), config::BASE_ALIGN);
-        let heap = heap.max(config::HEAP_BYTES_MIN);
-        let rest = round_down(free as usize - heap, config::BASE_ALIGN);
-        if rest < config::STACK_BYTES_MIN {
-            let heap = round_down(free as usize - config::STACK_BYTES_MIN, config::BASE_ALIGN);
-            return Self::new(config, heap, config::STACK_BYTES_MIN);
-        }
-        Self::new(config, heap, rest)
+        let (wanted, least) = (wanted_parts(config), least_parts(config));
+        let smallest = Self::new(config, least).bytes();
+        let (spare, lacking) = (room - smallest, self.bytes() - smallest);
+        let part = |index: usize| {
+            let more = (wanted[index] - least[index]) as u128;
+            let more = (spare as u128 * more / lacking as u128) as usize;
+            least[index] + round_down(more, config::BASE_ALIGN)
+        };
+        Self::new(config, [part(0), part(1), part(2)])
     }
 
-    fn new(config: &Config, heap_bytes: usize, stack_bytes: usize) -> Self {
-        Self::cut(
-            config.base.unwrap_or(config::BASE_DEFAULT),
-            config.starter_bytes,
-            heap_bytes,
-            stack_bytes,
-        )
+    fn new(config: &Config, parts: [usize; 3]) -> Self {
+        Self::cut(config.base.unwrap_or(config::BASE_DEFAULT), config.starter_bytes, parts)
     }
 
-    fn cut(base: usize, starter_bytes: usize, heap_bytes: usize, stack_bytes: usize) -> Self {
+    /// `parts` are exposed memory, heap and stacks.
+    fn cut(base: usize, starter_bytes: usize, parts: [usize; 3]) -> Self {
+        let [exposed_bytes, heap_bytes, stack_bytes] =
+            parts.map(|bytes| round_up(bytes, config::BASE_ALIGN));
         let mut shape = Self {
             base,
             shift: 0,
             starter_bytes: round_up(starter_bytes, 4096),
-            heap_bytes: round_up(heap_bytes, config::BASE_ALIGN),
-            stack_bytes: round_up(stack_bytes, config::BASE_ALIGN),
+            exposed_bytes,
+            heap_bytes,
+            stack_bytes,
         };
         shape.shift = shape.bytes().next_power_of_two().trailing_zeros();
         shape
@@ -141,8 +141,8 @@ impl Shape {
     /// As text, for the environment of a rank.
     pub fn to_text(self) -> String {
         format!(
-            "{:x},{:x},{:x},{:x}",
-            self.base, self.starter_bytes, self.heap_bytes, self.stack_bytes
+            "{:x},{:x},{:x},{:x},{:x}",
+            self.base, self.starter_bytes, self.exposed_bytes, self.heap_bytes, self.stack_bytes
         )
     }
 
@@ -150,7 +150,7 @@ impl Shape {
     pub fn from_text(text: &str) -> Option<Self> {
         let mut numbers = text.split(',').map(|part| usize::from_str_radix(part, 16).ok());
         let mut next = || numbers.next().flatten().filter(|n| *n <= 1 << 46);
-        let shape = Self::cut(next()?, next()?, next()?, next()?);
+        let shape = Self::cut(next()?, next()?, [next()?, next()?, next()?]);
         numbers.next().is_none().then_some(shape)
     }
 
@@ -170,9 +170,14 @@ impl Shape {
         CONTROL_BYTES
     }
 
+    /// Where the exposed memory starts in a partition.
+    pub const fn exposed_offset(&self) -> usize {
+        round_up(CONTROL_BYTES + self.starter_bytes, config::BASE_ALIGN)
+    }
+
     /// Where the heap starts in a partition.
     pub const fn heap_offset(&self) -> usize {
-        round_up(CONTROL_BYTES + self.starter_bytes, config::BASE_ALIGN)
+        self.exposed_offset() + self.exposed_bytes
     }
 
     /// Where the stacks start in a partition.
@@ -200,14 +205,29 @@ impl fmt::Display for ShapeError {
             Self::Range { base, bytes } => write!(
                 f,
                 "{bytes:#x} bytes of partitions from {base:#x} on end above {:#x}: set \
-                 TSUMUGI_HEAP_BYTES and TSUMUGI_STACK_BYTES lower",
-                config::BASE_MAX
+                 {}, {} and {} lower",
+                config::BASE_MAX,
+                config::EXPOSED,
+                config::HEAP,
+                config::STACKS
             ),
         }
     }
 }
 
 impl std::error::Error for ShapeError {}
+
+fn wanted_parts(config: &Config) -> [usize; 3] {
+    [config.exposed_bytes, config.heap_bytes, config.stack_bytes]
+}
+
+fn least_parts(config: &Config) -> [usize; 3] {
+    [
+        config.exposed_bytes.min(config::EXPOSED_BYTES_MIN),
+        config.heap_bytes.min(config::HEAP_BYTES_MIN),
+        config.stack_bytes.min(config::STACK_BYTES_MIN),
+    ]
+}
 
 const fn round_up(bytes: usize, to: usize) -> usize {
     bytes.next_multiple_of(to)
@@ -229,12 +249,13 @@ mod tests {
     fn without_limits_a_partition_is_as_configured() {
         let config = Config::default();
         let shape = Shape::fit(4, &config, Limits::default()).unwrap();
+        assert_eq!(shape.exposed_bytes, config.exposed_bytes);
         assert_eq!((shape.heap_bytes, shape.stack_bytes), (config.heap_bytes, config.stack_bytes));
         assert_eq!((shape.base, shape.shift), (config::BASE_DEFAULT, 36));
         assert_eq!(shape.start(Rank(3)), config::BASE_DEFAULT + (3 << 36));
         assert_eq!(Shape::from_text(&shape.to_text()), Some(shape));
-        assert_eq!(Shape::from_text("1,2,3"), None);
-        assert_eq!(Shape::from_text("1,2,3,4,5"), None);
+        assert_eq!(Shape::from_text("1,2,3,4"), None);
+        assert_eq!(Shape::from_text("1,2,3,4,5,6"), None);
     }
 
     #[test]
@@ -246,6 +267,7 @@ mod tests {
                 shape.bytes() as u64 * u64::from(size) <= limit - (256 << 20),
                 "{size} {shape:?}"
             );
+            assert!(shape.exposed_bytes >= config::EXPOSED_BYTES_MIN);
             assert!(shape.heap_bytes >= config::HEAP_BYTES_MIN);
             assert!(shape.stack_bytes >= config::STACK_BYTES_MIN);
             let file = Shape::fit(size, &Config::default(), limits(None, Some(limit))).unwrap();

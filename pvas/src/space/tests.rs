@@ -1,7 +1,12 @@
 use super::*;
 
 fn config() -> Config {
-    Config { heap_bytes: 64 << 20, stack_bytes: 16 << 20, ..Config::default() }
+    Config {
+        exposed_bytes: 16 << 20,
+        heap_bytes: 64 << 20,
+        stack_bytes: 16 << 20,
+        ..Config::default()
+    }
 }
 
 #[test]
@@ -11,14 +16,17 @@ fn partitions_are_apart_and_at_their_places() {
     for rank in (0..3).map(Rank) {
         assert_eq!(space.control(rank).check(rank, 3), Ok(()));
         let heap = space.heap(rank).unwrap().start();
-        assert!(space.contains(rank, heap, shape.heap_bytes as u64));
-        assert!(!space.contains(Rank((rank.0 + 1) % 3), heap, 1));
+        assert_eq!(heap, place(shape, rank, shape.heap_offset()));
+        assert!(!space.is_exposed(rank, heap, 1), "the heap is not for peers");
+        let exposed = space.exposed(rank).unwrap().start();
+        assert!(space.is_exposed(rank, exposed, shape.exposed_bytes as u64));
+        assert!(!space.is_exposed(Rank((rank.0 + 1) % 3), exposed, 1));
     }
-    let head = NonNull::new(shape.start(Rank(0)) as *mut u8).unwrap();
-    assert!(!space.contains(Rank(0), head, 8), "the head is not to be registered");
-    let last = NonNull::new((shape.start(Rank(0)) + shape.bytes() - 8) as *mut u8).unwrap();
-    assert!(space.contains(Rank(0), last, 8) && !space.contains(Rank(0), last, 9));
-    assert!(!space.contains(Rank(0), last, u64::MAX));
+    let head = place(shape, Rank(0), 0);
+    assert!(!space.is_exposed(Rank(0), head, 8), "the head is not to be registered");
+    let last = place(shape, Rank(0), shape.heap_offset() - 8);
+    assert!(space.is_exposed(Rank(0), last, 8) && !space.is_exposed(Rank(0), last, 9));
+    assert!(!space.is_exposed(Rank(0), last, u64::MAX));
 }
 
 #[test]
@@ -28,6 +36,10 @@ fn spaces_of_one_process_do_not_meet_and_come_back_clean() {
     let second = Space::create(2, &config).unwrap();
     assert_ne!(first.shape().base, second.shape().base);
     second.control(Rank(1)).attach(1).unwrap();
+    let layout = std::alloc::Layout::new::<u64>();
+    let word = second.exposed(Rank(1)).unwrap().allocate_zeroed(layout).unwrap().cast::<u64>();
+    // SAFETY: the word is ours. It is never released.
+    unsafe { word.write(7) };
     let base = second.shape().base;
     drop(second);
     let third = Space::create(1, &config).unwrap();
@@ -36,6 +48,11 @@ fn spaces_of_one_process_do_not_meet_and_come_back_clean() {
     drop(third);
     let fourth = Space::create(2, &config).unwrap();
     assert_eq!(fourth.control(Rank(1)).pid(), 0);
+    let exposed = fourth.exposed(Rank(1)).unwrap();
+    assert_eq!(exposed.free_bytes(), exposed.bytes(), "nothing is lost of exposed memory");
+    assert_eq!(exposed.allocate_zeroed(layout), Some(word.cast()));
+    // SAFETY: the word is ours.
+    assert_eq!(unsafe { word.read() }, 0);
 }
 
 #[test]

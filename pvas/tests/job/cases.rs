@@ -7,39 +7,39 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use tsumugi_conformance::cases;
+use tsumugi_conformance::cases::Case;
 
-type Case = fn();
-
-/// Name and body.
-pub const ALL: &[(&str, Case)] = &[
-    ("ranks_meet", ranks_meet),
-    ("one_rank_is_a_job", one_rank_is_a_job),
-    ("more_ranks_than_cores", more_ranks_than_cores),
-    ("a_program_that_knows_nothing_of_ranks", a_program_that_knows_nothing_of_ranks),
-    ("output_is_labelled", output_is_labelled),
-    ("stdin_goes_to_rank_0", stdin_goes_to_rank_0),
-    ("bad_addresses_of_a_peer_are_errors", bad_addresses_of_a_peer_are_errors),
-    ("a_notified_put_wakes_a_peer", a_notified_put_wakes_a_peer),
-    ("a_death_wakes_a_sleeper", a_death_wakes_a_sleeper),
-    ("a_process_is_a_rank_once", a_process_is_a_rank_once),
-    ("descriptors_are_closed_after_attach", descriptors_are_closed_after_attach),
-    ("dumps_and_children_are_spared", dumps_and_children_are_spared),
-    ("a_killed_rank_ends_the_job", a_killed_rank_ends_the_job),
-    ("deaf_ranks_are_killed", deaf_ranks_are_killed),
-    ("a_death_ends_the_first_barrier", a_death_ends_the_first_barrier),
-    ("an_early_exit_is_a_failure", an_early_exit_is_a_failure),
-    ("a_panic_is_a_failure", a_panic_is_a_failure),
-    ("the_exit_code_is_passed_on", the_exit_code_is_passed_on),
-    ("a_failure_after_the_end_kills_nobody", a_failure_after_the_end_kills_nobody),
-    ("signals_are_passed_on", signals_are_passed_on),
-    ("a_second_interrupt_kills", a_second_interrupt_kills),
-    ("ranks_die_with_their_launcher", ranks_die_with_their_launcher),
-    ("what_ranks_started_is_killed", what_ranks_started_is_killed),
-    ("a_low_address_space_limit", a_low_address_space_limit),
-    ("a_low_file_size_limit", a_low_file_size_limit),
-    ("a_program_that_is_missing", a_program_that_is_missing),
-    ("a_rank_without_its_launcher", a_rank_without_its_launcher),
-    ("a_quiet_job_is_reported", a_quiet_job_is_reported),
+/// All of them.
+pub const ALL: &[Case] = cases![
+    ranks_meet,
+    one_rank_is_a_job,
+    more_ranks_than_cores,
+    a_program_that_knows_nothing_of_ranks,
+    output_is_labelled,
+    stdin_goes_to_rank_0,
+    bad_addresses_of_a_peer_are_errors,
+    a_notified_put_wakes_a_peer,
+    a_death_wakes_a_sleeper,
+    a_process_is_a_rank_once,
+    descriptors_are_closed_after_attach,
+    dumps_and_children_are_spared,
+    a_killed_rank_ends_the_job,
+    deaf_ranks_are_killed,
+    a_death_ends_the_first_barrier,
+    an_early_exit_is_a_failure,
+    a_panic_is_a_failure,
+    the_exit_code_is_passed_on,
+    a_failure_after_the_end_kills_nobody,
+    signals_are_passed_on,
+    a_second_interrupt_kills,
+    ranks_die_with_their_launcher,
+    what_ranks_started_is_killed,
+    a_low_address_space_limit,
+    a_low_file_size_limit,
+    a_program_that_is_missing,
+    a_rank_without_its_launcher,
+    a_quiet_job_is_reported,
 ];
 
 fn ranks_meet() {
@@ -251,7 +251,7 @@ fn a_rank_without_its_launcher() {
         Done::of(command.output().unwrap())
     };
     role(&[]).expect(92, &[]);
-    let shape = ("TSUMUGI_PVAS_SHAPE", "200000000000,10000,4000000,1000000");
+    let shape = ("TSUMUGI_PVAS_SHAPE", "200000000000,10000,1000000,4000000,1000000000");
     let (rank, size) = (("TSUMUGI_RANK", "0"), ("TSUMUGI_SIZE", "1"));
     for (vars, message) in [
         (&[("TSUMUGI_PVAS_FDS", "77")][..], "TSUMUGI_RANK is not"),

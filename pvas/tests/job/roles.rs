@@ -179,9 +179,9 @@ fn stdin(member: &mut Member) {
 fn direct(member: &mut Member) {
     let rank = member.rank().0;
     let layout = Layout::from_size_align(4096, 64).unwrap();
-    let memory = member.heap().allocate(layout).unwrap();
+    let memory = member.exposed().allocate(layout).unwrap();
     let direct = member.direct();
-    // SAFETY: fresh bytes of our heap, kept until the end.
+    // SAFETY: fresh exposed bytes of ours, kept until the end.
     let (open, read_only) = unsafe {
         memory.as_ptr().write_bytes(rank as u8 + 1, 4096);
         let open = direct.register(memory, 4096, Access::ReadWrite).unwrap();

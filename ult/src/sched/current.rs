@@ -34,7 +34,7 @@ std::thread_local! {
 }
 
 #[cfg(tsumugi_loom)]
-loom::thread_local! {
+tsumugi_core::sync::model::thread_local! {
     static LOCAL: Local = Local::new();
 }
 

@@ -16,82 +16,25 @@
 //! each owns its workers, descriptors, stacks and queues. The exception is
 //! the handler that names a stack overflow, which is counted.
 
+mod config;
 pub(crate) mod current;
 pub(crate) mod shared;
 pub(crate) mod worker;
 
+pub use config::{Config, NoProgress, Progress, StartError};
 pub use current::{CallbackGuard, enter_callback, in_callback};
 
-use crate::counters::Counts;
 use crate::slab::Slot;
-use crate::stack::{StackArea, StackError, Stacks};
+use crate::stack::Stacks;
 use crate::task::{Joiner, State};
 use crate::thread;
 use core::fmt;
 use shared::{Shared, Tower};
 use std::sync::Arc;
+use tsumugi_core::stats::Counts;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Bells, Reason, Waker};
 use worker::Worker;
-
-/// What a scheduler is made of.
-#[derive(Debug)]
-pub struct Config {
-    /// OS threads that run ULTs; 1 to [`Bells::WORKERS_MAX`].
-    pub workers: usize,
-    /// Usable bytes of a ULT's stack: a multiple of the page.
-    pub stack_bytes: usize,
-    /// Usable bytes of main's stack: a multiple of the page.
-    pub main_stack_bytes: usize,
-    /// Where all stacks lie. When it is full, new ULTs wait until one ends.
-    pub stacks: StackArea,
-    /// Stacks that get a guard page; those beyond have a canary.
-    pub guards_max: usize,
-    /// The workers' bells, if others than this process ring them.
-    pub bells: Option<&'static Bells>,
-    /// Who is polled while workers have nothing to run, and now and then.
-    pub progress: Arc<dyn Progress>,
-    /// Rounds that an idle worker searches before it lets go of its core. 0
-    /// where cores are shared.
-    pub spin: u32,
-}
-
-/// Work that is done by polling: communication, mostly.
-pub trait Progress: Send + Sync {
-    /// Does what can be done now; whether that was anything. Runs on a
-    /// worker's own stack: it must not block.
-    fn poll(&self) -> bool;
-
-    /// Whether a worker must stay awake for it: something is there to be
-    /// polled that nobody will ring a bell for.
-    fn has_work(&self) -> bool;
-
-    /// Worker `worker` is about to sleep: ask for a bell. `has_work` is asked
-    /// once more after this.
-    fn on_sleep(&self, worker: usize) {
-        let _ = worker;
-    }
-
-    /// Worker `worker` is awake again, or did not sleep after all.
-    fn on_wake(&self, worker: usize) {
-        let _ = worker;
-    }
-}
-
-/// Nothing to poll.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoProgress;
-
-/// Why a scheduler did not start.
-#[derive(Debug)]
-pub enum StartError {
-    /// Not a number of workers that can be.
-    Workers(usize),
-    /// The stacks.
-    Stacks(StackError),
-    /// The system gave no thread for this worker.
-    Thread(usize, std::io::Error),
-}
 
 /// Workers and their ULTs.
 ///
@@ -143,23 +86,6 @@ pub struct UltId {
     pub generation: u32,
 }
 
-impl Config {
-    /// As many workers as there are cores to run on, stacks of 64 KiB, 8 MiB
-    /// for main.
-    pub fn new(stacks: StackArea) -> Self {
-        Self {
-            workers: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
-            stack_bytes: 64 << 10,
-            main_stack_bytes: 8 << 20,
-            stacks,
-            guards_max: 8192,
-            bells: None,
-            progress: Arc::new(NoProgress),
-            spin: 100,
-        }
-    }
-}
-
 impl Scheduler {
     /// Prepares a scheduler. All its workers but one start now and find
     /// nothing to do; the last is whoever calls [`run`](Self::run), or a
@@ -179,7 +105,7 @@ impl Scheduler {
             config.guards_max,
         );
         let stacks = stacks.map_err(StartError::Stacks)?;
-        let bells = config.bells.map_or_else(|| Tower::Own(Box::default()), Tower::Given);
+        let bells = config.bells.map_or_else(Tower::own, Tower::Given);
         let shared = Shared::new(config.workers, stacks, bells, config.progress, config.spin);
         let mut this = Self {
             shared: Arc::new(shared),
@@ -258,6 +184,11 @@ impl Scheduler {
         if core::mem::replace(&mut self.has_ended, true) {
             return;
         }
+        if let Some(worker) = current::worker() {
+            // SAFETY: this thread's worker.
+            let own = Arc::ptr_eq(unsafe { worker.as_ref() }.shared(), &self.shared);
+            assert!(!own, "a scheduler cannot end on a ULT of its own");
+        }
         self.shared.stop();
         for thread in self.threads.drain(..) {
             // A worker aborts rather than panics.
@@ -289,11 +220,13 @@ impl Spawner {
 
     /// What the workers have done so far.
     pub fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
-        for seat in &self.shared.seats {
-            seat.counters.add_to(&mut counts);
-        }
-        counts
+        self.shared.seats.iter().map(|seat| seat.counters.snapshot()).sum()
+    }
+
+    /// How many ULTs can have a stack at a time. More may be spawned: those
+    /// wait until one ends.
+    pub fn stacks_max(&self) -> usize {
+        self.shared.stacks.max()
     }
 
     /// The scheduler's clock, that of [`UltInfo::since`].
@@ -324,28 +257,12 @@ impl UltId {
     }
 }
 
-impl Progress for NoProgress {
-    fn poll(&self) -> bool {
-        false
-    }
-
-    fn has_work(&self) -> bool {
-        false
-    }
-}
-
 impl fmt::Display for UltId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.generation {
             0 => write!(f, "{}", self.slot),
             before => write!(f, "{}#{before}", self.slot),
         }
-    }
-}
-
-impl fmt::Debug for dyn Progress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Progress")
     }
 }
 
@@ -360,20 +277,6 @@ impl fmt::Debug for Spawner {
         write!(f, "Spawner({} workers)", self.shared.seats.len())
     }
 }
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Workers(workers) => {
-                write!(f, "{workers} workers: there can be 1 to {}", Bells::WORKERS_MAX)
-            }
-            Self::Stacks(error) => error.fmt(f),
-            Self::Thread(worker, error) => write!(f, "no thread for worker {worker}: {error}"),
-        }
-    }
-}
-
-impl core::error::Error for StartError {}
 
 /// What main's end does.
 unsafe fn stop(shared: *const ()) {

@@ -14,7 +14,6 @@
 
 use super::worker::Worker;
 use super::{Progress, current};
-use crate::counters::Counters;
 use crate::deque::Deque;
 use crate::futex::{SystemFutex, os_yield};
 use crate::inject::Inject;
@@ -25,6 +24,7 @@ use crate::task::{End, State, Task};
 use core::ops::Deref;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tsumugi_core::stats::Counters;
 use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, fence, mutant};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::Bells;
@@ -51,7 +51,7 @@ pub(crate) struct Seat {
     pub(crate) ready: Deque<Task>,
     /// Those that let others run, and those from outside, the oldest first.
     pub(crate) yielded: Deque<Task>,
-    pub(crate) counters: CachePadded<Counters>,
+    pub(crate) counters: Counters,
 }
 
 /// The bells, here or in memory that peers see.
@@ -127,12 +127,15 @@ impl Shared {
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        // Acquire: pairs with `stop`: main's result is to be read.
+        let order = if mutant("stop_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
+        self.stop.load(order)
     }
 
     /// Ends the workers at their next turn.
     pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::SeqCst);
+        // Release: pairs with the Acquire in `is_stopped`.
+        self.stop.store(true, Ordering::Release);
         self.bells.ring_all(&SystemFutex);
     }
 
@@ -204,18 +207,17 @@ impl Shared {
     }
 
     /// Turns visitors away, waits for those inside, and cuts off what is left.
-    /// Returns how many ULTs were cut off in their sleep.
     ///
     /// # Safety
     ///
     /// All workers have ended; `self` is in the `Arc` given; once.
-    pub(crate) unsafe fn close(self: &Arc<Self>) -> usize {
+    pub(crate) unsafe fn close(self: &Arc<Self>) {
         self.gate.fetch_or(CLOSED, Ordering::AcqRel);
         // Acquire: pairs with the Release of a visitor that leaves.
         while self.gate.load(Ordering::Acquire) / VISITOR != 0 {
             os_yield();
         }
-        let (mut unfinished, mut abandoned) = (Vec::new(), 0);
+        let (mut unfinished, mut abandoned) = (Vec::new(), false);
         self.slab.each(|task| {
             let Some(state) = task.state() else { return };
             // SAFETY: `self` is in an `Arc`, alive.
@@ -224,12 +226,16 @@ impl Shared {
                 unfinished.push(Slot::from(task));
             }
             if !matches!(state, State::Done | State::New) {
-                abandoned += 1;
+                abandoned = true;
                 // Never given up: see the module.
                 // SAFETY: as above.
                 unsafe { Arc::increment_strong_count(Arc::as_ptr(self)) };
             }
         });
+        if !abandoned {
+            // SAFETY: the workers are gone, and no ULT is half-way.
+            unsafe { self.stacks.release() };
+        }
         // Release: pairs with the Acquire in `release`.
         self.gate.fetch_or(SWEPT, Ordering::Release);
         for slot in unfinished {
@@ -247,7 +253,6 @@ impl Shared {
                 }
             }
         }
-        abandoned
     }
 
     fn has(&self, worker: &Worker) -> bool {
@@ -257,11 +262,7 @@ impl Shared {
 
 impl Seat {
     fn new() -> Self {
-        Self {
-            ready: Deque::new(SLOTS),
-            yielded: Deque::new(SLOTS),
-            counters: CachePadded::new(Counters::default()),
-        }
+        Self { ready: Deque::new(SLOTS), yielded: Deque::new(SLOTS), counters: Counters::new() }
     }
 }
 
@@ -280,6 +281,20 @@ impl Hungry {
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Tower {
+    #[cfg(not(tsumugi_loom))]
+    pub(crate) fn own() -> Self {
+        // In place: they are 32 KiB, and a scheduler may be made on a ULT.
+        // SAFETY: all zeroes is nobody asleep.
+        Self::Own(unsafe { Box::<Bells>::new_zeroed().assume_init() })
+    }
+
+    #[cfg(tsumugi_loom)]
+    pub(crate) fn own() -> Self {
+        Self::Own(Box::default())
     }
 }
 
@@ -304,4 +319,5 @@ impl Drop for Visit<'_> {
 const CLOSED: usize = 1;
 const SWEPT: usize = 2;
 const VISITOR: usize = 4;
-const SLOTS: usize = if cfg!(tsumugi_loom) { 2 } else { 256 };
+/// Room in a deque before it grows.
+pub(crate) const SLOTS: usize = if cfg!(tsumugi_loom) { 2 } else { 256 };

@@ -52,6 +52,11 @@ impl Barrier {
         last
     }
 
+    /// How many wait now.
+    pub fn arrived(&self) -> usize {
+        self.meeting.with(|meeting| meeting.arrived)
+    }
+
     /// How many meet.
     pub fn members(&self) -> usize {
         self.members

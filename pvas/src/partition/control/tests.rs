@@ -1,6 +1,6 @@
 use super::*;
 
-fn zeroed() -> Box<Control> {
+pub(in crate::partition) fn zeroed() -> Box<Control> {
     // SAFETY: all zeroes is a valid `Control`, and the layout is its own.
     unsafe {
         let memory = std::alloc::alloc_zeroed(std::alloc::Layout::new::<Control>());
@@ -15,22 +15,6 @@ fn zeroes_are_a_rank_that_has_not_started() {
     assert!(control.is_alive() && control.regions().is_empty());
     assert_eq!((control.wanted_report(), control.card()), (None, None));
     assert_eq!(control.check(Rank(0), 1), Err(HeaderError::Magic { found: 0 }));
-}
-
-#[test]
-fn a_header_names_what_differs() {
-    let control = zeroed();
-    control.make(Rank(1), 4);
-    assert_eq!(control.check(Rank(1), 4), Ok(()));
-    assert_eq!(
-        control.check(Rank(2), 4),
-        Err(HeaderError::Place { found: (1, 4), wanted: (2, 4) })
-    );
-    control.header.layout.store(7, Ordering::Relaxed);
-    assert_eq!(control.check(Rank(1), 4), Err(HeaderError::Layout { found: 7, ours: LAYOUT }));
-    control.header.version.store(2 << 20 | 3, Ordering::Relaxed);
-    let message = control.check(Rank(1), 4).unwrap_err().to_string();
-    assert!(message.contains("tsumugi 2.0.3"), "{message}");
 }
 
 #[test]
@@ -54,14 +38,4 @@ fn a_report_belongs_to_its_request() {
     assert_eq!(control.report(second), None);
     control.answer_report(second, &"x".repeat(REPORT_BYTES_MAX + 1));
     assert_eq!(control.report(second).unwrap().len(), REPORT_BYTES_MAX);
-}
-
-#[test]
-fn a_death_is_declared_to_everybody() {
-    let controls = [zeroed(), zeroed()];
-    declare_lost(Rank(1), controls.iter().map(|control| &**control));
-    assert_eq!(controls[1].state(), State::Failed);
-    assert!(controls[0].is_alive() && !controls[1].is_alive());
-    assert!(controls[0].lot().lost() == Some(Rank(1)));
-    assert_ne!(controls[0].boot_words().1.load(Ordering::Relaxed) & BOOT_GONE, 0);
 }

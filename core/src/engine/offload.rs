@@ -1,0 +1,170 @@
+//! An endpoint with an owner: requesters push, one thread does the rest.
+//!
+//! ```text
+//!  requesters                     owner
+//!  push ─► ring ───────────────►  drain ─► batch ─► post ─► poll ─► complete
+//!    └─ notify: wake the owner      │ nothing to do, for some rounds
+//!       if it sleeps                ▼
+//!                                 prepare ─► look again ─► sleep on the event
+//! ```
+//!
+//! Executor and completer are one thread (Tofu's rule): a device that allows
+//! no two threads at once needs no lock, and foreign calls that must come from
+//! that thread too can be handed to it, see [`Owner::turn`].
+//!
+//! Progress: `enqueue` is lock-free.
+
+use super::port::Port;
+use crate::backend::Endpoint;
+use crate::op::Op;
+use crate::ring::{MpscConsumer, MpscView};
+use crate::sync::{AtomicBool, CachePadded, Ordering, mutant, spin_loop};
+use crate::wait::{EventWord, Futex};
+use core::fmt;
+use core::time::Duration;
+
+/// The requesters' side.
+pub struct Offload<'t> {
+    ring: MpscView<'t, Op>,
+    event: CachePadded<EventWord>,
+    stop: AtomicBool,
+}
+
+/// The owner's side.
+pub struct Owner<'o, 't, E: Endpoint> {
+    offload: &'o Offload<'t>,
+    consumer: MpscConsumer<'t, Op>,
+    port: Port<'t, E>,
+}
+
+/// How an owner waits when there is nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// Empty turns before it lets other threads run.
+    pub spins: u32,
+    /// Times it lets other threads run before it sleeps.
+    pub yields: u32,
+}
+
+impl<'t> Offload<'t> {
+    /// The side that pushes into `ring`.
+    pub fn new(ring: MpscView<'t, Op>) -> Self {
+        let event = CachePadded::new(EventWord::new());
+        Self { ring, event, stop: AtomicBool::new(false) }
+    }
+
+    /// The owner's side; there is one.
+    ///
+    /// # Safety
+    ///
+    /// No other consumer of the ring exists while the owner does.
+    pub unsafe fn owner<E: Endpoint>(&self, port: Port<'t, E>) -> Owner<'_, 't, E> {
+        // SAFETY: the caller's.
+        let consumer = unsafe { self.ring.consumer() };
+        Owner { offload: self, consumer, port }
+    }
+
+    /// Gives the operation on its way. Lock-free.
+    ///
+    /// # Errors
+    ///
+    /// The operation: the ring is full.
+    #[inline]
+    pub fn enqueue(&self, op: Op, futex: &dyn Futex) -> Result<(), Op> {
+        self.ring.try_push(op)?;
+        self.notify(futex);
+        Ok(())
+    }
+
+    /// Ends [`Owner::run`] when all that was enqueued has ended.
+    pub fn stop(&self, futex: &dyn Futex) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.notify(futex);
+    }
+
+    /// Operations that the owner has not taken yet; a hint.
+    pub fn backlog(&self) -> usize {
+        self.ring.len()
+    }
+
+    #[inline(always)]
+    fn notify(&self, futex: &dyn Futex) {
+        if self.event.notify() {
+            futex.wake(self.event.word(), 1);
+        }
+    }
+}
+
+impl<E: Endpoint> Owner<'_, '_, E> {
+    /// Takes what was pushed, posts it, takes what was completed. Whether
+    /// there was anything. A device's own thread calls it in a loop of its
+    /// own, between the foreign calls that it makes for others.
+    #[inline]
+    pub fn turn(&mut self) -> bool {
+        let mut taken = 0;
+        while taken < TURN_MAX && (self.port.has_room() || self.port.flush() > 0) {
+            let Some(op) = self.consumer.try_pop() else { break };
+            let gathered = self.port.gather(op);
+            debug_assert!(gathered.is_ok(), "there was room");
+            taken += 1;
+        }
+        // What has gathered by now is one batch: waiting longer would gain
+        // nothing, since nobody is in the ring.
+        let posted = self.port.flush();
+        let completed = self.port.poll();
+        taken + posted + completed > 0
+    }
+
+    /// Turns until [`Offload::stop`], and sleeps when there is nothing to do.
+    /// `relax` lets other threads of the system run.
+    pub fn run(&mut self, idle: Idle, futex: &dyn Futex, relax: &dyn Fn()) {
+        let mut empty = 0u32;
+        loop {
+            if self.turn() {
+                empty = 0;
+                continue;
+            }
+            empty = empty.saturating_add(1);
+            if empty <= idle.spins {
+                spin_loop();
+            } else if empty - idle.spins <= idle.yields || !self.port.is_quiet() {
+                relax();
+            } else if self.offload.stop.load(Ordering::SeqCst) && !self.consumer.is_ready() {
+                return;
+            } else {
+                self.sleep(futex, None);
+                empty = 0;
+            }
+        }
+    }
+
+    /// Sleeps until somebody pushes, or the limit passes; not at all if there
+    /// is something to do.
+    pub fn sleep(&mut self, futex: &dyn Futex, limit: Option<Duration>) {
+        let event = &self.offload.event;
+        let ticket = event.prepare();
+        let stop = self.offload.stop.load(Ordering::SeqCst);
+        let found = !mutant("offload_no_last_look") && self.consumer.is_ready();
+        if stop || found || !self.port.is_quiet() {
+            event.cancel();
+            return;
+        }
+        futex.wait(event.word(), ticket.expected(), limit);
+        event.cancel();
+    }
+}
+
+impl fmt::Debug for Offload<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Offload({:?})", self.ring)
+    }
+}
+
+impl<E: Endpoint> fmt::Debug for Owner<'_, '_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Owner({:?})", self.port)
+    }
+}
+
+/// Operations taken from the ring before completions are looked at.
+const TURN_MAX: usize = 64;

@@ -1,0 +1,144 @@
+//! What executor and completer do with one endpoint, for whoever owns it at
+//! the moment.
+//!
+//! ```text
+//!  gather ─► [ op op op .. 16 ] ─ flush: one doorbell ─► endpoint
+//!                                                           │ poll
+//!  caller ◄─ callback · wake · flag ◄── completions ◄───────┘
+//! ```
+
+use crate::backend::{Completion, Endpoint};
+use crate::completion::Completions;
+use crate::mem::AddrError;
+use crate::op::Op;
+use crate::sync::{AtomicU64, Ordering};
+use core::fmt;
+use heapless::Vec;
+
+/// Operations that one doorbell posts at the most.
+pub const BATCH_MAX: usize = 16;
+
+/// An endpoint and what is on its way to it. One owner at a time.
+pub struct Port<'t, E: Endpoint> {
+    endpoint: E,
+    completions: Completions<'t>,
+    gathered: Vec<Op, BATCH_MAX>,
+    in_flight: usize,
+    counts: &'t PortCounts,
+}
+
+/// What a port has done, written by its owner and read by anybody.
+#[derive(Debug, Default)]
+pub struct PortCounts {
+    /// Calls of [`Endpoint::post`] that posted something.
+    pub doorbells: AtomicU64,
+    /// Operations posted.
+    pub posted: AtomicU64,
+    /// Completions taken, stale ones included.
+    pub completed: AtomicU64,
+    /// Completions that nobody waited for any more: late or twice.
+    pub stale: AtomicU64,
+}
+
+impl<'t, E: Endpoint> Port<'t, E> {
+    /// A port with nothing on its way, which tells `completions`.
+    pub fn new(endpoint: E, completions: Completions<'t>, counts: &'t PortCounts) -> Self {
+        Self { endpoint, completions, gathered: Vec::new(), in_flight: 0, counts }
+    }
+
+    /// Carries the operation out inside the call, if the device can.
+    #[inline(always)]
+    pub fn try_now(&mut self, op: &Op) -> Option<Result<u64, AddrError>> {
+        self.endpoint.try_now(op)
+    }
+
+    /// Adds an operation to the batch, and posts the batch when it is full.
+    ///
+    /// # Errors
+    ///
+    /// The operation: the batch is full and the device takes nothing.
+    #[inline]
+    pub fn gather(&mut self, op: Op) -> Result<(), Op> {
+        if self.gathered.is_full() && self.flush() == 0 {
+            return Err(op);
+        }
+        self.gathered.push(op)?;
+        if self.gathered.is_full() {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    /// Whether `gather` would take an operation without posting.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        !self.gathered.is_full()
+    }
+
+    /// Posts what has gathered; how much the device took.
+    pub fn flush(&mut self) -> usize {
+        if self.gathered.is_empty() {
+            return 0;
+        }
+        let taken = self.endpoint.post(&self.gathered);
+        if taken > 0 {
+            self.in_flight += taken;
+            add(&self.counts.doorbells, 1);
+            add(&self.counts.posted, taken);
+            let left = self.gathered.len() - taken;
+            self.gathered.copy_within(taken.., 0);
+            self.gathered.truncate(left);
+        }
+        taken
+    }
+
+    /// Takes what the device has completed, some at a time, and lets the
+    /// callers know. Callbacks run in here. Returns how many there were.
+    pub fn poll(&mut self) -> usize {
+        let mut done = [Completion::EMPTY; POLL_MAX];
+        let count = self.endpoint.poll(&mut done);
+        // Counted first: a callback may not come back.
+        self.in_flight = self.in_flight.saturating_sub(count);
+        if count > 0 {
+            add(&self.counts.completed, count);
+        }
+        for completion in &done[..count] {
+            if !self.completions.complete(completion.tag, completion.result) {
+                add(&self.counts.stale, 1);
+            }
+        }
+        count
+    }
+
+    /// Whether nothing waits to be posted or polled.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.gathered.is_empty() && self.in_flight == 0
+    }
+
+    /// Whether the next completion will raise the device's event: after
+    /// this, poll once more before sleeping.
+    pub fn arm(&mut self) -> bool {
+        self.gathered.is_empty() && (self.in_flight == 0 || self.endpoint.arm())
+    }
+}
+
+impl PortCounts {
+    /// Nothing done.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<E: Endpoint> fmt::Debug for Port<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Port({} gathered, {} in flight)", self.gathered.len(), self.in_flight)
+    }
+}
+
+/// One writer, so no locked instruction.
+fn add(count: &AtomicU64, by: usize) {
+    count.store(count.load(Ordering::Relaxed) + by as u64, Ordering::Relaxed);
+}
+
+const POLL_MAX: usize = 16;

@@ -1,0 +1,231 @@
+//! The MPSC ring of the paper: the mark of a sleeping consumer is the lowest
+//! bit of the tail.
+//!
+//! ```text
+//!  tail   63 .. 1  elements ever claimed     0  the consumer sleeps
+//!
+//!  producer                            consumer
+//!  CAS(tail: t → t + 1, unmarked)      nothing there?
+//!  write the value, then `filled`      CAS(tail: empty, unmarked → marked)
+//!  the old tail was marked?            sleep, until a producer says so
+//!    it must wake the consumer
+//! ```
+//!
+//! A producer's own exchange tells it whether to wake somebody, so that under
+//! load there is neither a fence nor a second word to look at; but "full" is
+//! decided by the head, which every producer reads, and the tail is read by
+//! the consumer. [`Mpsc`](super::Mpsc) with an
+//! [`EventWord`](crate::wait::EventWord) is the other way round; which is
+//! faster is measured in `tsumugi bench rma`.
+//!
+//! The listing in the paper waits with the wrong polarity, and says that it
+//! holds N - 1 elements where its code holds N, which is sound. A stale tail
+//! beside a newer head is no full ring: it is read again.
+//!
+//! Progress: `try_push` is lock-free, `try_pop` and `try_mark` wait-free.
+//!
+//! # References
+//!
+//! Paper S0 of `CHECKLIST.md`, listings 3 to 5.
+
+use super::order;
+use crate::sync::{AtomicBool, AtomicU64, CachePadded, Ordering, UnsafeCell, mutant};
+use core::fmt;
+use core::mem::MaybeUninit;
+
+/// A ring of `N` elements, a power of two of at least 2.
+pub struct Marked<T, const N: usize> {
+    /// Written by producers, and by the consumer's mark.
+    tail: CachePadded<AtomicU64>,
+    /// Written by the consumer.
+    head: CachePadded<AtomicU64>,
+    slots: [Slot<T>; N],
+}
+
+/// A push took place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a consumer that sleeps must be woken"]
+pub enum Pushed {
+    /// The consumer is awake.
+    Awake,
+    /// The consumer had marked that it sleeps; this producer alone knows.
+    Asleep,
+}
+
+struct Slot<T> {
+    filled: AtomicBool,
+    value: UnsafeCell<MaybeUninit<T>>,
+}
+
+// SAFETY: a value is touched by the producer that claimed its position until
+// `filled`, and by the consumer from then until the head has passed it.
+unsafe impl<T: Send, const N: usize> Sync for Marked<T, N> {}
+
+impl<T, const N: usize> Marked<T, N> {
+    const N_IS_VALID: () = assert!(super::is_slot_count(N), "N is a power of two from 2 to 2^31");
+
+    /// An empty ring whose consumer is awake.
+    pub fn new() -> Self {
+        let () = Self::N_IS_VALID;
+        let slot = |_| Slot {
+            filled: AtomicBool::new(false),
+            value: UnsafeCell::new(MaybeUninit::uninit()),
+        };
+        Self {
+            tail: CachePadded::new(AtomicU64::new(0)),
+            head: CachePadded::new(AtomicU64::new(0)),
+            slots: core::array::from_fn(slot),
+        }
+    }
+
+    /// Puts `value` in, or gives it back when the ring is full. Lock-free.
+    ///
+    /// # Errors
+    ///
+    /// The value.
+    #[inline]
+    pub fn try_push(&self, value: T) -> Result<Pushed, T> {
+        let mut tail = self.tail.load(Ordering::Relaxed);
+        loop {
+            let position = tail >> 1;
+            // Acquire: pairs with the Release in `try_pop`: the slot is empty.
+            let head = self.head.load(Ordering::Acquire);
+            // A head beyond the position belongs to a newer tail.
+            if head <= position && position - head >= N as u64 {
+                let again = self.tail.load(Ordering::Relaxed);
+                if again == tail {
+                    return Err(value);
+                }
+                tail = again;
+                continue;
+            }
+            // Relaxed: `filled` carries the order, and the mark is one word
+            // with the position.
+            match self.tail.compare_exchange_weak(
+                tail,
+                (position + 1) << 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    let slot = &self.slots[position as usize & (N - 1)];
+                    // SAFETY: the exchange made the slot ours until `filled`.
+                    slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
+                    // Release: pairs with the Acquire in `try_pop`.
+                    slot.filled.store(true, order("marked_publish_relaxed"));
+                    return Ok(if tail & MARK != 0 { Pushed::Asleep } else { Pushed::Awake });
+                }
+                Err(changed) => tail = changed,
+            }
+        }
+    }
+
+    /// Takes the oldest element out. Wait-free.
+    ///
+    /// # Safety
+    ///
+    /// No other call of it, nor of `try_mark`, runs at the same time.
+    #[inline]
+    pub unsafe fn try_pop(&self) -> Option<T> {
+        let head = self.head.load(Ordering::Relaxed);
+        let slot = &self.slots[head as usize & (N - 1)];
+        // Acquire: pairs with the producer's Release.
+        if !slot.filled.load(Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: filled, and the slot is the consumer's until the head moves.
+        let value = slot.value.with(|cell| unsafe { (*cell).assume_init_read() });
+        slot.filled.store(false, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `try_push`; the two stores must
+        // not change places, or a producer's `filled` would be lost.
+        self.head.store(head + 1, order("marked_recycle_relaxed"));
+        Some(value)
+    }
+
+    /// Says that the consumer sleeps from now on: the next producer is told
+    /// to wake it. False if there is something to take, or will be at once.
+    ///
+    /// # Safety
+    ///
+    /// As [`try_pop`](Self::try_pop).
+    pub unsafe fn try_mark(&self) -> bool {
+        let empty = self.head.load(Ordering::Relaxed) << 1;
+        if mutant("marked_load_then_store") {
+            if self.tail.load(Ordering::Relaxed) != empty {
+                return false;
+            }
+            self.tail.store(empty | MARK, Ordering::Relaxed);
+            return true;
+        }
+        // Relaxed: one word, one order.
+        let marked =
+            self.tail.compare_exchange(empty, empty | MARK, Ordering::Relaxed, Ordering::Relaxed);
+        marked.is_ok() || marked == Err(empty | MARK)
+    }
+
+    /// Whether the mark is still there: nobody has pushed since.
+    pub fn is_marked(&self) -> bool {
+        self.tail.load(Ordering::Relaxed) & MARK != 0
+    }
+}
+
+impl<T, const N: usize> Default for Marked<T, N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, const N: usize> Drop for Marked<T, N> {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the ring any more.
+        while unsafe { self.try_pop() }.is_some() {}
+    }
+}
+
+impl<T, const N: usize> fmt::Debug for Marked<T, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = self.head.load(Ordering::Relaxed);
+        let tail = self.tail.load(Ordering::Relaxed) >> 1;
+        write!(f, "Marked({} of {N})", tail.saturating_sub(head))
+    }
+}
+
+const MARK: u64 = 1;
+
+#[cfg(all(test, not(tsumugi_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_holds_n_elements_in_their_order() {
+        let ring = Marked::<u32, 4>::new();
+        for round in 0..3 {
+            for value in 0..4 {
+                assert_eq!(ring.try_push(round * 10 + value), Ok(Pushed::Awake));
+            }
+            assert_eq!(ring.try_push(99), Err(99));
+            for value in 0..4 {
+                // SAFETY: one thread.
+                assert_eq!(unsafe { ring.try_pop() }, Some(round * 10 + value));
+            }
+            // SAFETY: one thread.
+            assert_eq!(unsafe { ring.try_pop() }, None);
+        }
+    }
+
+    #[test]
+    fn the_first_push_after_the_mark_is_told() {
+        let ring = Marked::<u32, 4>::new();
+        // SAFETY: one thread.
+        unsafe {
+            assert!(ring.try_mark() && ring.is_marked());
+            assert_eq!(ring.try_push(1), Ok(Pushed::Asleep));
+            assert!(!ring.is_marked());
+            assert_eq!(ring.try_push(2), Ok(Pushed::Awake));
+            assert!(!ring.try_mark(), "there is something to take");
+            ring.try_pop();
+            ring.try_pop();
+            assert!(ring.try_mark());
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What tells a program that was built differently before it misreads the
+//! rest of a partition.
+
+use std::fmt;
+use tsumugi_core::mem::Rank;
+use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Written once, by the maker of the file.
+#[repr(C)]
+pub(super) struct Header {
+    magic: AtomicU64,
+    layout: AtomicU64,
+    version: AtomicU32,
+    rank: AtomicU32,
+    size: AtomicU32,
+}
+
+/// Why the head of a partition is not this program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderError {
+    /// The file is no partition at all.
+    Magic {
+        /// What it starts with.
+        found: u64,
+    },
+    /// Made by another release.
+    Version {
+        /// Of the launcher.
+        found: u32,
+        /// Of this program.
+        ours: u32,
+    },
+    /// The same release, but built so that its structures differ.
+    Layout {
+        /// Of the launcher.
+        found: u64,
+        /// Of this program.
+        ours: u64,
+    },
+    /// It is somebody else's.
+    Place {
+        /// Whose it is, of how many.
+        found: (u32, u32),
+        /// Whose it should be.
+        wanted: (u32, u32),
+    },
+}
+
+impl Header {
+    /// Writes it into a fresh file.
+    pub fn make(&self, rank: Rank, size: u32, layout: u64) {
+        self.layout.store(layout, Ordering::Relaxed);
+        self.version.store(VERSION, Ordering::Relaxed);
+        self.rank.store(rank.0, Ordering::Relaxed);
+        self.size.store(size, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `check`.
+        self.magic.store(MAGIC, Ordering::Release);
+    }
+
+    /// Whether this is `rank`'s, made by a program like this one.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError`].
+    pub fn check(&self, rank: Rank, size: u32, layout: u64) -> Result<(), HeaderError> {
+        // Acquire: pairs with the Release in `make`.
+        let found = self.magic.load(Ordering::Acquire);
+        if found != MAGIC {
+            return Err(HeaderError::Magic { found });
+        }
+        let found = self.version.load(Ordering::Relaxed);
+        if found != VERSION {
+            return Err(HeaderError::Version { found, ours: VERSION });
+        }
+        let found = self.layout.load(Ordering::Relaxed);
+        if found != layout {
+            return Err(HeaderError::Layout { found, ours: layout });
+        }
+        let found = (self.rank.load(Ordering::Relaxed), self.size.load(Ordering::Relaxed));
+        if found != (rank.0, size) {
+            return Err(HeaderError::Place { found, wanted: (rank.0, size) });
+        }
+        Ok(())
+    }
+
+    /// Whose partition it says it is.
+    pub fn rank(&self) -> u32 {
+        self.rank.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Magic { found } => {
+                write!(f, "the memory file is no partition: it starts with {found:#018x}")
+            }
+            Self::Version { found, ours } => write!(
+                f,
+                "the launcher is tsumugi {} and this program is {}",
+                version_text(*found),
+                version_text(*ours)
+            ),
+            Self::Layout { found, ours } => write!(
+                f,
+                "the launcher's partitions have layout {found:#018x} and this program's \
+                 {ours:#018x}: build both from one source"
+            ),
+            Self::Place { found, wanted } => write!(
+                f,
+                "the memory file is that of rank {} of {}, not of rank {} of {}",
+                found.0, found.1, wanted.0, wanted.1
+            ),
+        }
+    }
+}
+
+impl std::error::Error for HeaderError {}
+
+/// FNV-1a over words: how a layout becomes one.
+pub(super) const fn digest(words: &[usize]) -> u64 {
+    let (mut at, mut hash) = (0, 0xcbf2_9ce4_8422_2325_u64);
+    while at < words.len() {
+        hash = (hash ^ words[at] as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        at += 1;
+    }
+    hash
+}
+
+fn version_text(version: u32) -> String {
+    format!("{}.{}.{}", version >> 20, version >> 10 & 0x3ff, version & 0x3ff)
+}
+
+const fn decimal(text: &str) -> u32 {
+    let (bytes, mut at, mut value) = (text.as_bytes(), 0, 0);
+    while at < bytes.len() {
+        value = value * 10 + (bytes[at] - b'0') as u32;
+        at += 1;
+    }
+    value
+}
+
+const MAGIC: u64 = u64::from_le_bytes(*b"tsumugi\x01");
+
+/// The release: ten bits a part.
+const VERSION: u32 = decimal(env!("CARGO_PKG_VERSION_MAJOR")) << 20
+    | decimal(env!("CARGO_PKG_VERSION_MINOR")) << 10
+    | decimal(env!("CARGO_PKG_VERSION_PATCH"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_names_what_differs() {
+        // SAFETY: atomics, of which all zeroes are valid.
+        let header: Header = unsafe { std::mem::zeroed() };
+        assert_eq!(header.check(Rank(0), 1, 5), Err(HeaderError::Magic { found: 0 }));
+        header.make(Rank(1), 4, 5);
+        assert_eq!(header.check(Rank(1), 4, 5), Ok(()));
+        let place = HeaderError::Place { found: (1, 4), wanted: (2, 4) };
+        assert_eq!(header.check(Rank(2), 4, 5), Err(place));
+        let layout = HeaderError::Layout { found: 5, ours: 6 };
+        assert_eq!(header.check(Rank(1), 4, 6), Err(layout));
+        header.version.store(2 << 20 | 3, Ordering::Relaxed);
+        let message = header.check(Rank(1), 4, 6).unwrap_err().to_string();
+        assert!(message.contains("tsumugi 2.0.3"), "{message}");
+    }
+}

@@ -1,0 +1,52 @@
+//! Telling all ranks that one of them is gone.
+
+use super::{Control, State};
+use crate::futex::SharedFutex;
+use tsumugi_core::mem::Rank;
+use tsumugi_core::sync::Ordering;
+use tsumugi_core::wait::Futex;
+
+/// Tells the barriers of the start that a rank is gone: whoever waits there
+/// for it, or will, gets an error. `controls` are those of all ranks.
+pub fn declare_gone<'c>(controls: impl Iterator<Item = &'c Control>) {
+    for control in controls {
+        let (_, phase) = control.boot_words();
+        // SeqCst: after the state that says who is gone.
+        phase.fetch_or(BOOT_GONE, Ordering::SeqCst);
+        SharedFutex.wake(phase, u32::MAX);
+    }
+}
+
+/// Declares `rank` dead to all ranks: its keys are struck, so that every
+/// operation on it answers `PeerLost`, and every wait for a signal ends.
+/// `controls` are those of all ranks, in order.
+pub fn declare_lost<'c>(rank: Rank, controls: impl Iterator<Item = &'c Control> + Clone) {
+    if let Some(dead) = controls.clone().nth(rank.0 as usize) {
+        dead.set_state(State::Failed);
+        dead.regions().strike();
+    }
+    for control in controls.clone() {
+        control.lot().break_off(rank);
+        control.bells().ring_all(&SharedFutex);
+    }
+    declare_gone(controls);
+}
+
+/// Set in the phase of the barriers of the start when a rank is gone.
+pub(crate) const BOOT_GONE: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition::control::tests::zeroed;
+
+    #[test]
+    fn a_death_is_declared_to_everybody() {
+        let controls = [zeroed(), zeroed()];
+        declare_lost(Rank(1), controls.iter().map(|control| &**control));
+        assert_eq!(controls[1].state(), State::Failed);
+        assert!(controls[0].is_alive() && !controls[1].is_alive());
+        assert!(controls[0].lot().lost() == Some(Rank(1)));
+        assert_ne!(controls[0].boot_words().1.load(Ordering::Relaxed) & BOOT_GONE, 0);
+    }
+}

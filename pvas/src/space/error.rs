@@ -1,0 +1,83 @@
+//! Why there is no space.
+
+use crate::config;
+use crate::heap::HeapError;
+use crate::partition::{HeaderError, ShapeError};
+use std::fmt;
+use std::io;
+use tsumugi_core::mem::Rank;
+
+/// Why there is no space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpaceError {
+    /// The partitions do not fit.
+    Shape(ShapeError),
+    /// A memory file could not be made.
+    File {
+        /// Whose.
+        rank: Rank,
+        /// How long it was to be.
+        bytes: usize,
+        /// The system's error number.
+        errno: i32,
+    },
+    /// A partition could not be mapped at its place.
+    Map {
+        /// Whose.
+        rank: Rank,
+        /// Where.
+        at: usize,
+        /// How much.
+        bytes: usize,
+        /// The system's error number.
+        errno: i32,
+    },
+    /// A memory file has not the length that was agreed on.
+    Length {
+        /// Whose.
+        rank: Rank,
+        /// What it has.
+        found: u64,
+        /// What it should have.
+        wanted: u64,
+    },
+    /// A partition was made by a program that differs from this one.
+    Header {
+        /// Whose.
+        rank: Rank,
+        /// What differs.
+        error: HeaderError,
+    },
+    /// The allocator did not take a partition's heap.
+    Heap(HeapError),
+}
+
+impl fmt::Display for SpaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let system = |errno: &i32| io::Error::from_raw_os_error(*errno);
+        match self {
+            Self::Shape(error) => error.fmt(f),
+            Self::File { rank, bytes, errno } => {
+                write!(f, "the memory file of {rank} ({bytes:#x} bytes): {}", system(errno))
+            }
+            Self::Map { rank, at, bytes, errno } => write!(
+                f,
+                "mapping {bytes:#x} bytes of {rank} at {at:#x}: {}; {} moves the partitions",
+                system(errno),
+                config::BASE
+            ),
+            Self::Length { rank, found, wanted } => {
+                write!(f, "the memory file of {rank} has {found:#x} bytes instead of {wanted:#x}")
+            }
+            Self::Header { rank, error } => write!(f, "the partition of {rank}: {error}"),
+            Self::Heap(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SpaceError {}
+
+/// The system's number of an error.
+pub(super) fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(0)
+}

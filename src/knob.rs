@@ -1,0 +1,156 @@
+//! The variables of the environment one by one, for whoever asks what there is.
+
+use crate::config::{
+    Config, MAIN_STACK, MAIN_STACK_BYTES, PATH, SPIN, SPIN_ROUNDS, STACK_BYTES, ULT_STACK, WORKERS,
+};
+use tsumugi_pvas::config as space;
+use tsumugi_pvas::partition::{Shape, ShapeError};
+use tsumugi_pvas::space::limits;
+
+/// One variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Knob {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// What holds where nobody sets it; `None` for what a launcher tells its
+    /// ranks.
+    pub default: Option<String>,
+    /// What a job would use here and now; `None` outside of a job.
+    pub chosen: Option<String>,
+}
+
+impl Config {
+    /// Every variable, and what a job of `size` ranks on this node would use.
+    ///
+    /// # Errors
+    ///
+    /// [`ShapeError`]: no such job fits.
+    pub fn knobs(&self, size: u32) -> Result<Vec<Knob>, ShapeError> {
+        let shape = Shape::fit(size, &self.space, limits())?;
+        let chosen = self.choose(size);
+        let set = |name, meaning, default: String, chosen: String| Knob {
+            name,
+            meaning,
+            default: Some(default),
+            chosen: Some(chosen),
+        };
+        let told = |name, meaning| Knob { name, meaning, default: None, chosen: env(name) };
+        Ok(vec![
+            set(
+                WORKERS,
+                "worker threads of a rank",
+                "its share of the cores".into(),
+                chosen.workers.to_string(),
+            ),
+            set(ULT_STACK, "stack of a ULT", bytes(STACK_BYTES), bytes(chosen.stack_bytes)),
+            set(
+                MAIN_STACK,
+                "stack of the main ULT",
+                bytes(MAIN_STACK_BYTES),
+                bytes(chosen.main_stack_bytes),
+            ),
+            set(
+                PATH,
+                "how operations go: direct, delegate, offload",
+                "direct".into(),
+                format!("{:?}", chosen.path).to_lowercase(),
+            ),
+            set(
+                SPIN_ROUNDS,
+                "rounds an idle worker searches before it sleeps",
+                format!("{SPIN}, 0 if cores are shared"),
+                chosen.spin.to_string(),
+            ),
+            set(
+                space::BASE,
+                "where rank 0's partition starts",
+                format!("{:#x}", space::BASE_DEFAULT),
+                format!("{:#x}", shape.base),
+            ),
+            set(
+                space::STARTER,
+                "memory that peers reach from the start",
+                bytes(space::STARTER_BYTES),
+                bytes(shape.starter_bytes),
+            ),
+            set(
+                space::EXPOSED,
+                "arrays of a rank that peers reach",
+                bytes(space::EXPOSED_BYTES),
+                bytes(shape.exposed_bytes),
+            ),
+            set(space::HEAP, "heap of a rank", bytes(space::HEAP_BYTES), bytes(shape.heap_bytes)),
+            set(
+                space::STACKS,
+                "stacks of a rank",
+                bytes(space::STACK_BYTES),
+                bytes(shape.stack_bytes),
+            ),
+            told(space::RANK, "this rank's number"),
+            told(space::SIZE, "ranks of the job"),
+            told(space::FDS, "descriptors of the memory files"),
+            told(space::SHAPE, "where the partitions lie"),
+            told(space::JOB, "the mark of the job's processes"),
+        ])
+    }
+}
+
+/// In the largest unit that divides it.
+fn bytes(bytes: usize) -> String {
+    match bytes.trailing_zeros() {
+        _ if bytes == 0 => "0".to_owned(),
+        30.. => format!("{} GiB", bytes >> 30),
+        20.. => format!("{} MiB", bytes >> 20),
+        10.. => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} B"),
+    }
+}
+
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    /// The names of variables in a source file.
+    fn names_in(path: &str) -> Vec<String> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let text = fs::read_to_string(&path).unwrap();
+        let is_of_name = |c: char| c.is_ascii_uppercase() || c == '_';
+        let names = text.match_indices("TSUMUGI_").map(|(at, _)| {
+            let rest = &text[at..];
+            rest[..rest.find(|c| !is_of_name(c)).unwrap_or(rest.len())].to_owned()
+        });
+        names.collect()
+    }
+
+    #[test]
+    fn every_variable_is_listed() {
+        let knobs = Config::default().knobs(2).unwrap();
+        for path in ["src/config.rs", "pvas/src/config.rs"] {
+            let names = names_in(path);
+            assert!(names.len() > 4, "{path}: {names:?}");
+            for name in names {
+                assert!(knobs.iter().any(|knob| knob.name == name), "{path}: {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_chosen_follows_the_configuration() {
+        let config = Config { workers: Some(3), spin: Some(7), ..Config::default() };
+        let knobs = config.knobs(1).unwrap();
+        let chosen = |name| {
+            let knob = knobs.iter().find(|knob| knob.name == name).unwrap();
+            knob.chosen.clone()
+        };
+        assert_eq!((chosen(WORKERS), chosen(SPIN_ROUNDS)), (Some("3".into()), Some("7".into())));
+        assert!(Config::default().knobs(0).is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! What the tables of one rank cost, and which of them grow with the job.
+//!
+//! Everything is taken from the types themselves. Virtual sizes, the heap and
+//! the stacks, are in [`Config`](crate::Config): a page of theirs costs memory
+//! from its first touch on.
+
+use crate::memory::PEER_KEY_BYTES;
+use crate::node::Node;
+use crate::{Chosen, Runtime};
+use tsumugi_pvas::Direct;
+use tsumugi_pvas::partition::{Control, Shape};
+use tsumugi_ult::footprint;
+
+/// The tables of one rank.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    /// Those that a rank has from the start.
+    pub tables: Vec<Table>,
+    /// What comes with each thread or array that a program makes.
+    pub units: Vec<Unit>,
+}
+
+/// Bytes that a rank has from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// What it is part of.
+    pub part: &'static str,
+    /// What it is.
+    pub name: &'static str,
+    fixed_bytes: u64,
+    /// Whether it has a number for each rank, in text.
+    numbers: bool,
+}
+
+/// Bytes that come with something that a program makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// What it comes with.
+    pub name: &'static str,
+    fixed_bytes: u64,
+    rank_bytes: u64,
+}
+
+impl Ledger {
+    /// The tables of a rank with that configuration and partition.
+    pub fn new(chosen: &Chosen, shape: &Shape) -> Self {
+        let threads = footprint();
+        let table = |part, name, bytes: usize| Table {
+            part,
+            name,
+            fixed_bytes: bytes as u64,
+            numbers: false,
+        };
+        let unit = |name, bytes: usize, rank_bytes: usize| Unit {
+            name,
+            fixed_bytes: bytes as u64,
+            rank_bytes: rank_bytes as u64,
+        };
+        let mut tables: Vec<Table> = Control::parts()
+            .into_iter()
+            .map(|(name, bytes)| table("control page", name, bytes))
+            .collect();
+        tables.extend([
+            table("partition", "starter memory", shape.starter_bytes),
+            table("scheduler", "shared by the workers", threads.shared_bytes),
+            table("scheduler", "workers", chosen.workers * threads.worker_bytes),
+            table("runtime", "node, team and waiters", size_of::<Node>()),
+            table("runtime", "handle", size_of::<Runtime>()),
+            Table {
+                part: "environment",
+                name: "numbers of the memory files",
+                fixed_bytes: 0,
+                numbers: true,
+            },
+        ]);
+        let units = vec![
+            unit("a ULT's descriptor", threads.ult_bytes, 0),
+            unit("a ULT's stack (virtual; touched pages cost)", chosen.stack_bytes, 0),
+            unit("a stack's guard (virtual)", threads.guard_bytes, 0),
+            unit("a handle of a rank's memory", size_of::<Direct>(), 0),
+            unit("a shared array whose keys are the same everywhere", 0, 0),
+            unit("a shared array whose keys differ", 0, PEER_KEY_BYTES),
+            unit("gather and share, while they run", 0, size_of::<u64>() + PEER_KEY_BYTES),
+        ];
+        Self { tables, units }
+    }
+
+    /// All tables together in a job of `ranks`.
+    pub fn bytes(&self, ranks: u64) -> u64 {
+        self.tables.iter().map(|table| table.bytes(ranks)).sum()
+    }
+}
+
+impl Table {
+    /// Bytes in a job of `ranks`.
+    pub fn bytes(&self, ranks: u64) -> u64 {
+        self.fixed_bytes + if self.numbers { numbers_bytes(ranks) } else { 0 }
+    }
+
+    /// Bytes that one rank more costs, in a job of about `ranks`.
+    pub fn slope(&self, ranks: u64) -> u64 {
+        self.bytes(ranks + 1) - self.bytes(ranks)
+    }
+}
+
+impl Unit {
+    /// Bytes in a job of `ranks`.
+    pub fn bytes(&self, ranks: u64) -> u64 {
+        self.fixed_bytes + self.slope() * ranks
+    }
+
+    /// Bytes that one rank more costs.
+    pub fn slope(&self) -> u64 {
+        self.rank_bytes
+    }
+}
+
+/// Text of the numbers from the first free descriptor on, each with a comma.
+fn numbers_bytes(ranks: u64) -> u64 {
+    let end = FIRST_FD + ranks;
+    let mut bytes = ranks;
+    let mut from = 1;
+    // Every number has a digit, those from 10 on one more, and so on.
+    while from < end {
+        bytes += end - from.max(FIRST_FD);
+        from *= 10;
+    }
+    bytes
+}
+
+/// Descriptors 0 to 2 are the standard streams.
+const FIRST_FD: u64 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use tsumugi_pvas::partition::{CONTROL_BYTES, Limits};
+
+    fn ledger(ranks: u32) -> Ledger {
+        let config = Config::default().workers(2);
+        let shape = Shape::fit(ranks, &config.space, Limits::default()).unwrap();
+        Ledger::new(&config.choose(ranks), &shape)
+    }
+
+    #[test]
+    fn nothing_grows_with_the_job_but_what_is_listed_here() {
+        let ledger = ledger(4);
+        let growing = ledger.tables.iter().filter(|table| table.slope(1_000_000) > 0);
+        let growing: Vec<(&str, u64)> =
+            growing.map(|table| (table.name, table.slope(1_000_000))).collect();
+        assert_eq!(growing, [("numbers of the memory files", 8)]);
+        let growing = ledger.units.iter().filter(|unit| unit.slope() > 0);
+        let growing: Vec<(&str, u64)> = growing.map(|unit| (unit.name, unit.slope())).collect();
+        let expected =
+            [("a shared array whose keys differ", 4), ("gather and share, while they run", 12)];
+        assert_eq!(growing, expected);
+    }
+
+    #[test]
+    fn the_control_page_is_its_parts() {
+        let parts = ledger(4).tables.into_iter().filter(|table| table.part == "control page");
+        assert_eq!(parts.map(|table| table.bytes(4)).sum::<u64>(), CONTROL_BYTES as u64);
+    }
+
+    #[test]
+    fn numbers_are_counted_as_they_are_written() {
+        for ranks in [1, 6, 7, 8, 97, 98, 1000, 12_345] {
+            let text: String = (FIRST_FD..FIRST_FD + ranks).map(|fd| format!("{fd},")).collect();
+            assert_eq!(numbers_bytes(ranks), text.len() as u64, "{ranks} ranks");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The memory of all stacks: one range, of this process alone or of a rank's
+//! partition.
+//!
+//! The range is kept from forked children: in a shared mapping a child that
+//! still runs on its parent's stack would overwrite it.
+
+use core::fmt;
+use core::ptr::{self, NonNull};
+
+/// A range of memory for stacks.
+#[derive(Debug)]
+pub struct StackArea {
+    base: NonNull<u8>,
+    bytes: usize,
+    mapped: bool,
+}
+
+/// Why an area cannot be had or used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackError {
+    /// The system gave no memory: its error number.
+    Map {
+        /// What was asked for.
+        bytes: usize,
+        /// The system's error number.
+        errno: i32,
+    },
+    /// The range does not begin and end on a page.
+    Unaligned {
+        /// Its first byte.
+        base: usize,
+        /// Its length.
+        bytes: usize,
+    },
+    /// A stack of this size cannot be: not a multiple of the page, or less
+    /// than 8 KiB.
+    Size {
+        /// The size.
+        stack_bytes: usize,
+    },
+    /// The area has no room for main's stack and one more.
+    Small {
+        /// The area's length.
+        bytes: usize,
+        /// What would do.
+        needed: usize,
+    },
+}
+
+// SAFETY: an area is a range of addresses that its holder may use.
+unsafe impl Send for StackArea {}
+// SAFETY: the same; it has no methods that write.
+unsafe impl Sync for StackArea {}
+
+impl StackArea {
+    /// Reserves `bytes` of private memory; pages are touched on use only.
+    ///
+    /// # Errors
+    ///
+    /// [`StackError::Map`], [`StackError::Unaligned`].
+    pub fn map(bytes: usize) -> Result<Self, StackError> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a fresh mapping at an address of the system's choice.
+        let base = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(StackError::Map { bytes, errno: errno() });
+        }
+        let base = NonNull::new(base.cast()).expect("mmap never answers null");
+        // Dropped on error, and so unmapped.
+        let area = Self { base, bytes, mapped: true };
+        area.keep_from_children()?;
+        Ok(area)
+    }
+
+    /// An area in memory of the caller's, a rank's partition.
+    ///
+    /// # Safety
+    ///
+    /// The range is readable and writable and nobody else uses it. It stays
+    /// so until the scheduler that takes the area has been dropped or its `run`
+    /// has returned, which gives the range back as it was; if that scheduler
+    /// abandons sleeping ULTs (see [`Scheduler`](crate::Scheduler)), for ever.
+    ///
+    /// # Errors
+    ///
+    /// [`StackError::Unaligned`], [`StackError::Map`] if the system refuses to
+    /// keep it from forked children.
+    pub unsafe fn from_raw(base: NonNull<u8>, bytes: usize) -> Result<Self, StackError> {
+        let area = Self { base, bytes, mapped: false };
+        area.keep_from_children()?;
+        Ok(area)
+    }
+
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Its length.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes for `stacks` stacks of `stack_bytes` beside main's.
+    pub fn bytes_for(stacks: usize, stack_bytes: usize, main_stack_bytes: usize) -> usize {
+        let page = page_bytes();
+        2 * page + main_stack_bytes + stacks * (stack_bytes + page)
+    }
+
+    fn keep_from_children(&self) -> Result<(), StackError> {
+        let (base, bytes) = (self.base.as_ptr(), self.bytes);
+        if base.addr() % page_bytes() != 0 || bytes % page_bytes() != 0 {
+            return Err(StackError::Unaligned { base: base.addr(), bytes });
+        }
+        // SAFETY: the range is the area's own; its content does not change.
+        match unsafe { libc::madvise(base.cast(), bytes, libc::MADV_DONTFORK) } {
+            0 => Ok(()),
+            _ => Err(StackError::Map { bytes, errno: errno() }),
+        }
+    }
+}
+
+impl Drop for StackArea {
+    fn drop(&mut self) {
+        let (base, bytes) = (self.base.as_ptr().cast(), self.bytes);
+        // SAFETY: the range is the area's own, and nobody runs in it.
+        unsafe {
+            if self.mapped {
+                libc::munmap(base, bytes);
+            } else {
+                // Back to its owner as it came.
+                libc::mprotect(base, bytes, libc::PROT_READ | libc::PROT_WRITE);
+                libc::madvise(base, bytes, libc::MADV_DOFORK);
+            }
+        }
+    }
+}
+
+impl fmt::Display for StackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Map { bytes, errno } => {
+                let error = std::io::Error::from_raw_os_error(errno);
+                write!(f, "no memory for {bytes} bytes of stacks: {error}")
+            }
+            Self::Unaligned { base, bytes } => {
+                write!(f, "stacks at {base:#x}, {bytes} bytes, do not begin and end on a page")
+            }
+            Self::Size { stack_bytes } => {
+                write!(
+                    f,
+                    "a stack of {stack_bytes} bytes: it must be a multiple of {} and at least {}",
+                    page_bytes(),
+                    STACK_BYTES_MIN
+                )
+            }
+            Self::Small { bytes, needed } => {
+                write!(f, "stacks need an area of {needed} bytes at least, not {bytes}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for StackError {}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+pub(crate) fn page_bytes() -> usize {
+    // SAFETY: no arguments to get wrong.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+/// A stack smaller than this could not even panic.
+pub(crate) const STACK_BYTES_MIN: usize = 8192;

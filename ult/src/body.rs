@@ -1,0 +1,194 @@
+//! What a ULT runs: a closure of any type, kept in a room of one size.
+//!
+//! ```text
+//!   fill: closure ──► [ room ] ──run──► closure, then result ──► [ room ] ──► joiner
+//! ```
+//!
+//! What fits lies in the room itself; what does not, in a box that the room
+//! points to. The types are forgotten and come back through [`Body`], one
+//! table of functions per closure type in the program.
+
+use core::any::Any;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::{MaybeUninit, align_of, size_of};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tsumugi_core::sync::UnsafeCell;
+
+/// What a ULT leaves: its value, or the panic that ended it.
+pub(crate) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
+
+/// The panic payload of a ULT that its scheduler's end cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled;
+
+/// What can be done with a closure of one type that is in a room.
+pub(crate) struct Body {
+    /// Runs the closure and leaves its outcome in its place.
+    ///
+    /// # Safety
+    ///
+    /// The room holds the closure.
+    pub(crate) run: unsafe fn(&Room),
+    /// Drops the outcome.
+    ///
+    /// # Safety
+    ///
+    /// The room holds the outcome.
+    pub(crate) drop_result: unsafe fn(&Room),
+    /// Leaves [`Cancelled`] as the outcome.
+    ///
+    /// # Safety
+    ///
+    /// The room holds the closure, or if it was started, nothing.
+    pub(crate) cancel: unsafe fn(&Room, bool),
+}
+
+/// A place for a closure, then for its outcome.
+pub(crate) struct Room(UnsafeCell<MaybeUninit<Bytes>>);
+
+#[repr(C, align(16))]
+struct Bytes([u8; ROOM_BYTES]);
+
+impl Body {
+    /// The table for `F`.
+    pub(crate) const fn of<T, F: FnOnce() -> T>() -> &'static Self {
+        &Of::<T, F>::BODY
+    }
+}
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        Self(UnsafeCell::new(MaybeUninit::uninit()))
+    }
+
+    /// Puts a value in.
+    ///
+    /// # Safety
+    ///
+    /// The room is empty, and the caller's.
+    #[inline(always)]
+    pub(crate) unsafe fn put<V>(&self, value: V) {
+        self.0.with_mut(|room| {
+            // SAFETY: the caller's; the size was asked.
+            unsafe {
+                if fits::<V>() {
+                    room.cast::<V>().write(value);
+                } else {
+                    room.cast::<*mut V>().write(Box::into_raw(Box::new(value)));
+                }
+            }
+        });
+    }
+
+    /// Takes the value out.
+    ///
+    /// # Safety
+    ///
+    /// It is a `V`, and the caller's.
+    #[inline(always)]
+    pub(crate) unsafe fn take<V>(&self) -> V {
+        self.0.with_mut(|room| {
+            // SAFETY: the caller's: `put` of the same type came before.
+            unsafe {
+                if fits::<V>() {
+                    room.cast::<V>().read()
+                } else {
+                    *Box::from_raw(room.cast::<*mut V>().read())
+                }
+            }
+        })
+    }
+}
+
+struct Of<T, F>(PhantomData<fn(F) -> T>);
+
+impl<T, F: FnOnce() -> T> Of<T, F> {
+    const BODY: Body =
+        Body { run: Self::run, drop_result: Self::drop_result, cancel: Self::cancel };
+
+    unsafe fn run(room: &Room) {
+        // SAFETY: the caller's.
+        let f = unsafe { room.take::<F>() };
+        let outcome: Outcome<T> = catch_unwind(AssertUnwindSafe(f));
+        // SAFETY: the closure is out, the room is empty.
+        unsafe { room.put(outcome) }
+    }
+
+    unsafe fn drop_result(room: &Room) {
+        // SAFETY: the caller's.
+        let outcome = unsafe { room.take::<Outcome<T>>() };
+        // A result that panics as it drops concerns nobody any more; the
+        // panic hook has spoken.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(outcome)));
+    }
+
+    unsafe fn cancel(room: &Room, started: bool) {
+        if !started {
+            // SAFETY: a closure that never ran is still there.
+            let f = unsafe { room.take::<F>() };
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(f)));
+        }
+        let outcome: Outcome<T> = Err(Box::new(Cancelled));
+        // SAFETY: the closure is out, the room is empty.
+        unsafe { room.put(outcome) }
+    }
+}
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the ULT did not end before its scheduler did")
+    }
+}
+
+impl core::error::Error for Cancelled {}
+
+const fn fits<V>() -> bool {
+    size_of::<V>() <= ROOM_BYTES && align_of::<V>() <= align_of::<Bytes>()
+}
+
+const ROOM_BYTES: usize = 112;
+
+#[cfg(all(test, not(tsumugi_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_any_size_and_alignment_come_back() {
+        #[repr(align(64))]
+        struct Aligned(u8);
+        let room = Room::new();
+        // SAFETY: each is taken as what it was put.
+        unsafe {
+            room.put(5u64);
+            assert_eq!(room.take::<u64>(), 5);
+            room.put([9u8; 1000]);
+            assert_eq!(room.take::<[u8; 1000]>(), [9; 1000]);
+            room.put(Aligned(3));
+            assert_eq!(room.take::<Aligned>().0, 3);
+        }
+    }
+
+    #[test]
+    fn a_cancelled_closure_is_dropped_and_says_so() {
+        let witness = std::sync::Arc::new(());
+        let held = witness.clone();
+        let body = {
+            fn of<T, F: FnOnce() -> T>(_: &F) -> &'static Body {
+                Body::of::<T, F>()
+            }
+            let closure = move || std::sync::Arc::strong_count(&held);
+            let body = of(&closure);
+            let room = Room::new();
+            // SAFETY: the room holds the closure, then its outcome.
+            unsafe {
+                room.put(closure);
+                (body.cancel)(&room, false);
+                assert!(room.take::<Outcome<usize>>().unwrap_err().is::<Cancelled>());
+            }
+            body
+        };
+        assert_eq!(std::sync::Arc::strong_count(&witness), 1);
+        let _ = body;
+    }
+}

@@ -1,0 +1,217 @@
+//! Where a worker finds the next ULT, and how it sleeps when there is none.
+//!
+//! In this order: the hand-over slot (a joiner whose
+//! ULT just ended), the own deque (youngest first), the yielded queue (oldest
+//! first), the outsiders' queue, other workers. Every [`FAIR_TURN`] switches
+//! the worker polls progress and takes the oldest of one of the three queues
+//! in turn, so nothing starves however busy the youngest are.
+//!
+//! # Sleeping
+//!
+//! An idle worker searches, spins a bounded number of rounds, lets other OS
+//! threads run a few times, and then sleeps until it is rung. Whoever pushes
+//! rings unless somebody searches, who will see the push: a searcher counts
+//! itself out *before* its last look, and both sides have a fence between. A
+//! searcher that found something passes the search on if more is left.
+
+use super::Worker;
+use crate::deque::{Deque, Steal};
+use crate::futex::{SystemFutex, os_yield};
+use crate::slab::Slot;
+use crate::task::Task;
+use core::ptr::{self, NonNull};
+use tsumugi_core::stats::Counter;
+use tsumugi_core::sync::{Ordering, fence, mutant, spin_loop};
+
+impl Worker {
+    /// The next ULT to run; waits for one. `None`: the scheduler stops.
+    #[inline]
+    pub(super) fn find(&self) -> Option<Slot> {
+        self.turn.set(self.turn.get().wrapping_add(1));
+        if self.turn.get().is_multiple_of(FAIR_TURN) {
+            if self.shared.is_stopped() {
+                return None;
+            }
+            if let Some(slot) = self.fair_turn() {
+                return Some(slot);
+            }
+        }
+        if let Some(slot) = self.look_near() {
+            return Some(slot);
+        }
+        self.idle()
+    }
+
+    #[inline]
+    fn look_near(&self) -> Option<Slot> {
+        if let Some(slot) = NonNull::new(self.next.replace(ptr::null_mut())) {
+            return Some(slot);
+        }
+        let seat = self.seat();
+        // SAFETY: we are the seat's owner.
+        let near = unsafe { seat.ready.pop().or_else(|| seat.yielded.take_first()) };
+        match near {
+            Some(task) => NonNull::new(task),
+            None if self.shared.inject.is_empty() => None,
+            None => self.take_injected(),
+        }
+    }
+
+    /// Takes all that came from outside, and runs the first.
+    #[cold]
+    fn take_injected(&self) -> Option<Slot> {
+        let (mut first, mut more) = (ptr::null_mut::<Task>(), false);
+        self.shared.inject.take_all(|task| {
+            if first.is_null() {
+                first = task;
+            } else {
+                // SAFETY: we are the seat's owner.
+                unsafe { self.seat().yielded.push(task) };
+                more = true;
+            }
+        });
+        if more {
+            self.notify();
+        }
+        NonNull::new(first)
+    }
+
+    /// The oldest of one queue, another one each time; polls on the way.
+    #[cold]
+    fn fair_turn(&self) -> Option<Slot> {
+        self.now.set(self.shared.now());
+        let moved = self.shared.progress.poll();
+        let seat = self.seat();
+        let start = self.turn.get() / FAIR_TURN;
+        for queue in 0..3 {
+            // SAFETY: we are the seat's owner.
+            let oldest = unsafe {
+                match (start + queue) % 3 {
+                    0 => self.take_injected(),
+                    1 => seat.yielded.take_first().and_then(NonNull::new),
+                    _ => seat.ready.take_first().and_then(NonNull::new),
+                }
+            };
+            if oldest.is_some() {
+                // A lone ULT in a yield loop waits for somebody else; where
+                // cores are shared, that somebody needs one.
+                if !moved && self.shared.spin == 0 && !self.shared.has_ready() {
+                    os_yield();
+                }
+                return oldest;
+            }
+        }
+        None
+    }
+
+    #[cold]
+    fn idle(&self) -> Option<Slot> {
+        let shared = &*self.shared;
+        shared.searching.fetch_add(1, Ordering::SeqCst);
+        let mut rounds = 0;
+        loop {
+            if shared.is_stopped() {
+                shared.searching.fetch_sub(1, Ordering::SeqCst);
+                return None;
+            }
+            if let Some(slot) = self.look_near().or_else(|| self.feed()).or_else(|| self.steal()) {
+                self.pass_search_on();
+                return Some(slot);
+            }
+            if shared.progress.poll() {
+                rounds = 0;
+                continue;
+            }
+            rounds += 1;
+            if rounds <= shared.spin {
+                spin_loop();
+            } else if rounds <= shared.spin + OS_YIELDS {
+                os_yield();
+            } else {
+                self.sleep();
+                rounds = 0;
+            }
+        }
+    }
+
+    /// Sleeps until rung, unless a last look finds something. The caller is
+    /// counted as searching, before and after.
+    fn sleep(&self) {
+        let shared = &*self.shared;
+        let ticket = shared.bells.prepare(self.index);
+        shared.searching.fetch_sub(1, Ordering::SeqCst);
+        shared.progress.on_sleep(self.index);
+        // SeqCst: pairs with the fences in `notify` and `Bells::ring`.
+        fence(Ordering::SeqCst);
+        let stay = !mutant("sleep_no_last_look")
+            && (shared.has_ready()
+                || shared.is_stopped()
+                || shared.progress.has_work()
+                || (!shared.hungry.is_empty() && self.has_spare_stack()));
+        if stay {
+            shared.bells.stay(self.index);
+        } else {
+            self.count(Counter::Sleeps);
+            shared.bells.sleep(self.index, ticket, &SystemFutex, None);
+        }
+        shared.progress.on_wake(self.index);
+        shared.searching.fetch_add(1, Ordering::SeqCst);
+        self.now.set(shared.now());
+    }
+
+    /// The search is over; if nobody else searches and more is there, it was
+    /// perhaps not rung for because of us.
+    fn pass_search_on(&self) {
+        if self.shared.searching.fetch_sub(1, Ordering::SeqCst) == 1 && self.shared.seats.len() > 1
+        {
+            fence(Ordering::SeqCst);
+            if self.shared.has_ready() {
+                self.shared.notify();
+            }
+        }
+    }
+
+    fn steal(&self) -> Option<Slot> {
+        let seats = &self.shared.seats;
+        let start = self.random() as usize;
+        for offset in 0..seats.len() {
+            let victim = start.wrapping_add(offset) % seats.len();
+            if victim == self.index {
+                continue;
+            }
+            let stolen =
+                steal_from(&seats[victim].ready).or_else(|| steal_from(&seats[victim].yielded));
+            if stolen.is_some() {
+                self.count(Counter::Steals);
+                return stolen;
+            }
+        }
+        None
+    }
+
+    fn random(&self) -> u64 {
+        // Xorshift: enough to spread thieves.
+        let mut x = self.random.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.random.set(x);
+        x
+    }
+}
+
+fn steal_from(deque: &Deque<Task>) -> Option<Slot> {
+    for _ in 0..STEAL_TRIES {
+        match deque.steal() {
+            Steal::Taken(task) => return NonNull::new(task),
+            Steal::Empty => return None,
+            Steal::Lost => spin_loop(),
+        }
+    }
+    None
+}
+
+/// Switches between two looks at everything that could starve.
+pub(super) const FAIR_TURN: u32 = 61;
+const OS_YIELDS: u32 = if cfg!(tsumugi_loom) { 0 } else { 4 };
+const STEAL_TRIES: u32 = if cfg!(tsumugi_loom) { 1 } else { 4 };

@@ -1,0 +1,270 @@
+//! Every interleaving of two threads and a few steps, within two preemptions:
+//! of the queues alone, and of the whole scheduler with its real switches.
+//!
+//! `RUSTFLAGS="--cfg tsumugi_loom" LOOM_MAX_PREEMPTIONS=2 cargo test -p
+//! tsumugi-ult --release --target-dir target/loom --test loom`
+//!
+//! Each model is run as it is, and then with each of its planted mutants,
+//! which it must catch.
+#![cfg(tsumugi_loom)]
+
+use std::process::Command;
+use std::sync::Arc;
+use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell, with_mutant};
+use tsumugi_ult::deque::{Deque, Steal};
+use tsumugi_ult::inject::{Inject, Linked};
+use tsumugi_ult::sync::Mutex;
+use tsumugi_ult::{Config, Scheduler, StackArea, park, spawn, unparker, yield_now};
+
+/// Runs `model`, that of test `test`, over all interleavings, and checks that
+/// it catches `mutants`. Each of those runs in a process of its own, because a
+/// model that fails cannot always unwind.
+fn check(test: &str, mutants: &[&'static str], model: fn()) {
+    if let Ok(wanted) = std::env::var("TSUMUGI_MUTANT") {
+        let mutant =
+            mutants.iter().find(|mutant| **mutant == wanted).expect("a mutant of this test");
+        return with_mutant(mutant, || explore(model));
+    }
+    explore(model);
+    for mutant in mutants {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--test-threads=1"])
+            .env("TSUMUGI_MUTANT", mutant)
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "{test} does not catch the mutant {mutant}");
+    }
+}
+
+fn explore(model: fn()) {
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 20_000;
+    let executions = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = executions.clone();
+    builder.check(move || {
+        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        model();
+    });
+    println!("{} executions", executions.load(std::sync::atomic::Ordering::Relaxed));
+}
+
+/// An item that knows how often it was taken, and holds a value that whoever
+/// takes it must see.
+struct Item {
+    link: AtomicPtr<Item>,
+    value: UnsafeCell<u32>,
+    taken: AtomicU32,
+}
+
+impl Item {
+    fn new() -> *mut Self {
+        Box::into_raw(Box::new(Self {
+            link: AtomicPtr::new(std::ptr::null_mut()),
+            value: UnsafeCell::new(0),
+            taken: AtomicU32::new(0),
+        }))
+    }
+
+    fn fill(item: *mut Self) -> *mut Self {
+        // SAFETY: not published yet.
+        unsafe { (*item).value.with_mut(|value| *value = 7) };
+        item
+    }
+
+    fn take(item: *mut Self) {
+        assert!(!item.is_null(), "a slot that nobody filled");
+        // SAFETY: items are freed at the end of the model.
+        unsafe {
+            assert_eq!((*item).taken.fetch_add(1, Ordering::Relaxed), 0, "taken twice");
+            (*item).value.with(|value| assert_eq!(*value, 7));
+        }
+    }
+
+    fn finish(items: impl IntoIterator<Item = *mut Self>) {
+        for item in items {
+            // SAFETY: the threads are joined.
+            let item = unsafe { Box::from_raw(item) };
+            assert_eq!(item.taken.load(Ordering::Relaxed), 1, "not taken");
+        }
+    }
+}
+
+struct Shared<T>(T);
+// SAFETY: what is in it is what the models are about.
+unsafe impl<T> Send for Shared<T> {}
+// SAFETY: the same.
+unsafe impl<T> Sync for Shared<T> {}
+
+// SAFETY: used by the queue only.
+unsafe impl Linked for Item {
+    fn link(&self) -> &AtomicPtr<Self> {
+        &self.link
+    }
+}
+
+#[test]
+fn deque_owner_and_thief() {
+    check(
+        "deque_owner_and_thief",
+        &["deque_last_no_cas", "deque_pop_no_fence", "deque_steal_no_fence", "deque_push_relaxed"],
+        || {
+            let deque = Arc::new(Shared(Deque::new(2)));
+            let items = [Item::new(), Item::new()];
+            let own = |item| {
+                // SAFETY: the model's first thread is the owner.
+                unsafe { deque.0.push(Item::fill(item)) }
+            };
+            own(items[0]);
+            let thief = {
+                let deque = deque.clone();
+                loom::thread::spawn(move || {
+                    for _ in 0..2 {
+                        if let Steal::Taken(item) = deque.0.steal() {
+                            Item::take(item);
+                        }
+                    }
+                })
+            };
+            own(items[1]);
+            // SAFETY: as above.
+            while let Some(item) = unsafe { deque.0.pop() } {
+                Item::take(item);
+            }
+            thief.join().unwrap();
+            Item::finish(items);
+        },
+    );
+}
+
+#[test]
+fn deque_grows_under_a_thief() {
+    check("deque_grows_under_a_thief", &[], || {
+        let deque = Arc::new(Shared(Deque::new(1)));
+        let items = [Item::new(), Item::new(), Item::new()];
+        // SAFETY: the model's first thread is the owner.
+        unsafe { deque.0.push(Item::fill(items[0])) };
+        let thief = {
+            let deque = deque.clone();
+            loom::thread::spawn(move || {
+                if let Steal::Taken(item) = deque.0.steal() {
+                    Item::take(item);
+                }
+            })
+        };
+        for item in &items[1..] {
+            // SAFETY: as above.
+            unsafe { deque.0.push(Item::fill(*item)) };
+        }
+        // SAFETY: as above.
+        while let Some(item) = unsafe { deque.0.take_first() } {
+            Item::take(item);
+        }
+        thief.join().unwrap();
+        Item::finish(items);
+    });
+}
+
+#[test]
+fn inject_two_pushers() {
+    check("inject_two_pushers", &["inject_push_relaxed", "inject_load_then_store"], || {
+        let queue = Arc::new(Shared(Inject::new()));
+        let items = [Item::new(), Item::new()];
+        let pusher = {
+            let (queue, item) = (queue.clone(), Shared(items[1]));
+            loom::thread::spawn(move || {
+                let item = item;
+                // SAFETY: in no queue.
+                unsafe { queue.0.push(Item::fill(item.0)) }
+            })
+        };
+        // SAFETY: in no queue.
+        unsafe { queue.0.push(Item::fill(items[0])) };
+        queue.0.take_all(Item::take);
+        pusher.join().unwrap();
+        queue.0.take_all(Item::take);
+        Item::finish(items);
+    });
+}
+
+/// A scheduler that looks once before it sleeps.
+fn scheduler(workers: usize) -> Scheduler {
+    let (stack_bytes, main_stack_bytes) = (64 << 10, 256 << 10);
+    let area = StackArea::map(StackArea::bytes_for(3, stack_bytes, main_stack_bytes)).unwrap();
+    let config = Config {
+        workers,
+        stack_bytes,
+        main_stack_bytes,
+        spin: 0,
+        guards_max: 0,
+        ..Config::new(area)
+    };
+    Scheduler::new(config).unwrap()
+}
+
+#[test]
+fn join_across_workers() {
+    check(
+        "join_across_workers",
+        &["join_load_then_store", "join_no_second_look", "join_relaxed", "stop_relaxed"],
+        || {
+            let value = scheduler(2).run(|| spawn(|| 5).join().unwrap());
+            assert_eq!(value, 5);
+        },
+    );
+}
+
+#[test]
+fn park_and_unpark_across_workers() {
+    check("park_and_unpark_across_workers", &["park_no_second_look"], || {
+        scheduler(2).run(|| {
+            let main = unparker();
+            let other = spawn(move || main.unpark());
+            park();
+            other.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn outsider_wakes_a_sleeping_worker() {
+    check("outsider_wakes_a_sleeping_worker", &["notify_no_fence", "sleep_no_last_look"], || {
+        let mut scheduler = scheduler(1);
+        scheduler.start().unwrap();
+        let handle = scheduler.spawner().spawn(|| 3);
+        assert_eq!(handle.join().unwrap(), 3);
+    });
+}
+
+#[test]
+fn mutex_of_two_ults() {
+    check("mutex_of_two_ults", &["mutex_no_second_look"], || {
+        scheduler(2).run(|| {
+            let count = Arc::new(Mutex::new(0));
+            let other = {
+                let count = count.clone();
+                spawn(move || *count.lock() += 1)
+            };
+            *count.lock() += 1;
+            other.join().unwrap();
+            assert_eq!(*count.lock(), 2);
+        });
+    });
+}
+
+#[test]
+fn yielding_ults_migrate_whole() {
+    check("yielding_ults_migrate_whole", &[], || {
+        let steps = Arc::new(AtomicUsize::new(0));
+        scheduler(2).run(|| {
+            let counted = steps.clone();
+            let other = spawn(move || {
+                counted.fetch_add(1, Ordering::Relaxed);
+                yield_now();
+                counted.fetch_add(1, Ordering::Relaxed);
+            });
+            yield_now();
+            other.join().unwrap();
+        });
+        assert_eq!(steps.load(Ordering::Relaxed), 2);
+    });
+}

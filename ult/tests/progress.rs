@@ -1,0 +1,106 @@
+//! Work that is done by polling, and bells that others ring.
+
+mod common;
+
+use common::config;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tsumugi_core::wait::{Bells, Reason, Wait, Waker};
+use tsumugi_ult::{Here, Progress, Scheduler, SystemFutex, spawn, yield_now};
+
+/// A device: an event comes, a poll finds it and wakes who waits for it.
+#[derive(Default)]
+struct Device {
+    event: AtomicBool,
+    waiting: Mutex<Option<Waker>>,
+    polls: AtomicUsize,
+    armed: AtomicUsize,
+}
+
+impl Device {
+    /// Somebody waits, and not for an event that was sent already.
+    fn is_waited_for(&self) -> bool {
+        let waiting = self.waiting.lock().unwrap();
+        waiting.is_some() && !self.event.load(Ordering::SeqCst)
+    }
+}
+
+impl Progress for Device {
+    fn poll(&self) -> bool {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+        let waiting = {
+            let mut waiting = self.waiting.lock().unwrap();
+            // One event wakes one waiter, whoever polls.
+            if waiting.is_none() || !self.event.swap(false, Ordering::SeqCst) {
+                return false;
+            }
+            waiting.take()
+        };
+        waiting.map(|waker| waker.wake()).is_some()
+    }
+
+    fn has_work(&self) -> bool {
+        self.event.load(Ordering::SeqCst) && self.waiting.lock().unwrap().is_some()
+    }
+
+    fn on_sleep(&self, _worker: usize) {
+        self.armed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn wait_for_event(device: &Device) {
+    Here.sleep(Reason::new("device"), &mut |waker| {
+        *device.waiting.lock().unwrap() = Some(waker);
+        true
+    });
+}
+
+#[test]
+fn a_peer_rings_and_a_worker_polls() {
+    let bells: &'static Bells = Box::leak(Box::new(Bells::new()));
+    let device = Arc::new(Device::default());
+    for workers in [1, 2] {
+        let mut config = config(workers, 8);
+        config.bells = Some(bells);
+        config.progress = device.clone();
+        let peer = {
+            let device = device.clone();
+            std::thread::spawn(move || {
+                for _ in 0..50 {
+                    while !device.is_waited_for() {
+                        std::thread::yield_now();
+                    }
+                    std::thread::sleep(Duration::from_micros(200));
+                    device.event.store(true, Ordering::SeqCst);
+                    bells.ring(&SystemFutex);
+                }
+            })
+        };
+        Scheduler::new(config).unwrap().run(|| {
+            let device = device.clone();
+            spawn(move || (0..50).for_each(|_| wait_for_event(&device))).join().unwrap();
+        });
+        peer.join().unwrap();
+    }
+    assert!(device.armed.load(Ordering::Relaxed) > 0, "workers sleep in between");
+}
+
+#[test]
+fn busy_workers_poll_now_and_then() {
+    let device = Arc::new(Device::default());
+    let mut config = config(1, 8);
+    config.progress = device.clone();
+    Scheduler::new(config).unwrap().run(|| {
+        let waiter = {
+            let device = device.clone();
+            spawn(move || wait_for_event(&device))
+        };
+        yield_now();
+        device.event.store(true, Ordering::SeqCst);
+        // This ULT never leaves the worker idle.
+        while !waiter.is_finished() {
+            yield_now();
+        }
+    });
+}
