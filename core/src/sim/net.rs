@@ -44,7 +44,6 @@ struct Queue {
     /// Completions, and whether each is the first of its operation.
     done: VecDeque<(Completion, bool)>,
     is_armed: bool,
-    is_open: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -87,12 +86,6 @@ impl State {
     pub(super) fn open(&mut self, rank: Rank) -> u32 {
         self.queues.push(Queue::new(rank));
         self.queues.len() as u32 - 1
-    }
-
-    pub(super) fn close(&mut self, queue: u32) {
-        let queue = &mut self.queues[queue as usize];
-        queue.is_open = false;
-        queue.done = VecDeque::new();
     }
 
     /// False: the queue is full, or its node is dead.
@@ -411,8 +404,6 @@ impl State {
         let event = if index < self.config.nodes {
             queue.in_flight -= u32::from(is_first);
             Event::Completed(completion)
-        } else if !queue.is_open {
-            return (rank, Event::Nothing);
         } else {
             queue.done.push_back((completion, is_first));
             if core::mem::take(&mut queue.is_armed) { Event::Interrupt } else { Event::Nothing }
@@ -438,7 +429,7 @@ impl State {
 
 impl Queue {
     fn new(rank: Rank) -> Self {
-        Self { rank, in_flight: 0, done: VecDeque::new(), is_armed: false, is_open: true }
+        Self { rank, in_flight: 0, done: VecDeque::new(), is_armed: false }
     }
 }
 

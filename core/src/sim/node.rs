@@ -20,7 +20,8 @@ pub struct Node<'n> {
     rank: Rank,
 }
 
-/// A queue of a node's device.
+/// A queue of a node's device. It is the network's: what completes after this
+/// was dropped, nobody learns.
 pub struct NodeEndpoint<'n> {
     net: &'n Net,
     queue: u32,
@@ -189,12 +190,6 @@ impl Endpoint for NodeEndpoint<'_> {
     fn arm(&mut self) -> bool {
         self.net.state.with(|state| state.arm(self.queue));
         true
-    }
-}
-
-impl Drop for NodeEndpoint<'_> {
-    fn drop(&mut self) {
-        self.net.state.with(|state| state.close(self.queue));
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod coll;
 mod conformance;
+mod engine;
 mod flag;
 mod net;
 mod replay;
