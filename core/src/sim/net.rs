@@ -12,6 +12,8 @@
 //! it arrives and writes the local end when it completes. So whoever touches
 //! a buffer in flight is found out.
 
+mod link;
+
 use super::flight::{Calendar, Due, Flights};
 use super::memory::{Chunk, Wire};
 use super::{Config, Event, REGIONS};
@@ -20,6 +22,7 @@ use crate::mem::{AddrError, LocalAddr, Need, Rank, RegionTable};
 use crate::op::{Kind, Op};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use link::Link;
 
 /// All that changes.
 pub(super) struct State {
@@ -52,16 +55,6 @@ struct Node {
     dead_at: u64,
     /// On which side of the cut.
     side: bool,
-}
-
-/// Messages of one queue to one node, numbered as they are sent.
-#[derive(Default)]
-struct Link {
-    sent: u64,
-    /// What takes effect next.
-    next: u64,
-    /// Flights that have come before their turn; `None`: given up.
-    waiting: BTreeMap<u64, Option<u64>>,
 }
 
 type Tables = [RegionTable<REGIONS>];
@@ -176,50 +169,6 @@ impl State {
         self.is_cut = false;
     }
 
-    /// Sends a flight off, as often as it takes.
-    fn depart(&mut self, slot: u64) {
-        let (queue, op) = (self.flights.get(slot).queue, self.flights.get(slot).op);
-        let bytes = if op.kind == Kind::Put { op.bytes() } else { 0 };
-        if !self.config.reorder {
-            let link = self.links.entry((queue, op.remote.rank.0)).or_default();
-            self.flights.get(slot).turn = Some(link.sent);
-            link.sent += 1;
-        }
-        if let Some(at) = self.send(slot, bytes) {
-            self.calendar.add(at, Due::Arrive, 0, slot);
-        }
-    }
-
-    /// When a message that is sent now arrives. `None`: it was lost once too
-    /// often, and the flight fails.
-    fn send(&mut self, slot: u64, bytes: u64) -> Option<u64> {
-        let mut at = self.calendar.now_ns();
-        while self.draw.chance(self.config.drop) {
-            at += self.config.retry_ns;
-            if self.lose(slot, at) {
-                return None;
-            }
-        }
-        at += self.draw.between(self.config.latency_ns_min, self.config.latency_ns_max);
-        if self.draw.chance(self.config.slow) {
-            at += self.draw.below(self.config.slow_ns_max);
-        }
-        Some(at.saturating_add(bytes.saturating_mul(self.config.byte_ps) / 1_000))
-    }
-
-    /// A message was lost, which is known at `at`. True: it was the last try.
-    fn lose(&mut self, slot: u64, at: u64) -> bool {
-        let flight = self.flights.get(slot);
-        flight.lost += 1;
-        let is_last = flight.lost > self.config.retries;
-        if is_last {
-            flight.result = Err(AddrError::PeerLost { rank: flight.op.remote.rank });
-            self.calendar.add(at, Due::Fail, 0, slot);
-            self.pass(slot);
-        }
-        is_last
-    }
-
     fn complete_early(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
         let from = self.from(slot);
         let flight = self.flights.get(slot);
@@ -237,20 +186,13 @@ impl State {
 
     fn arrive(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
         let (from, now) = (self.from(slot), self.calendar.now_ns());
-        let (op, queue) = (self.flights.get(slot).op, self.flights.get(slot).queue);
-        let target = op.remote.rank;
-        let flight = self.flights.get(slot);
-        if let Some(turn) = flight.turn
-            && let Some(link) = self.links.get_mut(&(queue, target.0))
-            && turn != link.next
-        {
-            link.waiting.insert(turn, Some(slot));
+        let op = self.flights.get(slot).op;
+        if !self.has_turn(slot) {
             return (from, Event::Nothing);
         }
-        if self.is_apart(from, target) {
-            let again = now + self.config.retry_ns;
+        if self.is_apart(from, op.remote.rank) {
             if !self.lose(slot, now) {
-                self.calendar.add(again, Due::Arrive, 0, slot);
+                self.calendar.add(now + self.config.retry_ns, Due::Arrive, 0, slot);
             }
             return (from, Event::Nothing);
         }
@@ -263,28 +205,6 @@ impl State {
             }
         }
         self.land(tables, slot)
-    }
-
-    /// Where order is kept: the flight has taken effect or never will, and
-    /// the next has its turn.
-    fn pass(&mut self, slot: u64) {
-        let flight = self.flights.get(slot);
-        let Some(turn) = flight.turn.take() else { return };
-        let Some(link) = self.links.get_mut(&(flight.queue, flight.op.remote.rank.0)) else {
-            return;
-        };
-        if turn == link.next {
-            link.next += 1;
-        } else {
-            link.waiting.insert(turn, None);
-        }
-        while let Some(waiting) = link.waiting.remove(&link.next) {
-            if let Some(slot) = waiting {
-                self.calendar.add(self.calendar.now_ns(), Due::Arrive, 0, slot);
-                return;
-            }
-            link.next += 1;
-        }
     }
 
     /// Lands one piece of a put now and leaves the rest for later.
@@ -420,10 +340,6 @@ impl State {
 
     fn from(&mut self, slot: u64) -> Rank {
         self.queues[self.flights.get(slot).queue as usize].rank
-    }
-
-    fn is_apart(&self, a: Rank, b: Rank) -> bool {
-        self.is_cut && self.nodes[a.0 as usize].side != self.nodes[b.0 as usize].side
     }
 }
 
