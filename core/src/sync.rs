@@ -8,7 +8,7 @@
 //!  Atomic*     loom::sync::atomic     core::sync::atomic
 //!  UnsafeCell  loom::cell             a wrapper with loom's `with` / `with_mut`
 //!  spin_loop   loom yields            core::hint::spin_loop
-//!  mutant(x)   the switch of a test   false, at compile time
+//!  mutant(x)   the switch of a test   false, at compile time (see below)
 //!  edge(x)     a fence, unless x is   nothing
 //!              the planted mutant
 //! ```
@@ -19,8 +19,13 @@
 //!
 //! A checker that passes everything is worth nothing. Next to the orderings
 //! and the order of steps that matter, the code asks [`mutant`] whether a test
-//! wants them broken; each such test must fail. Outside loom the question is
-//! a constant and leaves no code behind.
+//! wants them broken; each such test must fail. Otherwise the question is a
+//! constant and leaves no code behind.
+//!
+//! The simulator has no model checker under it, so the feature `mutants` gives
+//! the switch to ordinary builds too, if they have debug assertions. Without
+//! that second condition the examples of a release build, which share their
+//! features with the tests, would carry the questions along.
 //!
 //! # Sequential consistency under the checker
 //!
@@ -34,6 +39,15 @@
 
 pub use self::door::*;
 pub use crossbeam_utils::CachePadded;
+#[cfg(any(tsumugi_loom, all(feature = "mutants", debug_assertions)))]
+pub use planted::{mutant, with_mutant};
+
+/// Whether a test asked for this defect: never, in this build.
+#[cfg(not(any(tsumugi_loom, all(feature = "mutants", debug_assertions))))]
+#[inline(always)]
+pub const fn mutant(_name: &'static str) -> bool {
+    false
+}
 
 /// The processor's own atomics, for words of registered memory: they were
 /// there before any model, and have the layout that a peer expects.
@@ -81,12 +95,6 @@ mod door {
         }
     }
 
-    /// Whether a test asked for this defect: never, outside loom.
-    #[inline(always)]
-    pub const fn mutant(_name: &'static str) -> bool {
-        false
-    }
-
     /// Between a `SeqCst` write and a `SeqCst` read that must follow it:
     /// nothing, outside loom.
     #[inline(always)]
@@ -114,8 +122,21 @@ mod door {
         loom::thread::yield_now();
     }
 
+    /// Between a `SeqCst` write and a `SeqCst` read that must follow it.
+    pub fn edge(name: &'static str) {
+        if !super::mutant(name) {
+            fence(Ordering::SeqCst);
+        }
+    }
+}
+
+#[cfg(any(tsumugi_loom, all(feature = "mutants", debug_assertions)))]
+mod planted {
+    extern crate std;
+
     std::thread_local! {
-        // loom runs every model thread on the OS thread of the test.
+        // One thread is enough: loom runs every model thread on the OS thread
+        // of the test, and the simulator has no other.
         static PLANTED: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
     }
 
@@ -124,14 +145,7 @@ mod door {
         PLANTED.with(|planted| planted.get() == Some(name))
     }
 
-    /// Between a `SeqCst` write and a `SeqCst` read that must follow it.
-    pub fn edge(name: &'static str) {
-        if !mutant(name) {
-            fence(Ordering::SeqCst);
-        }
-    }
-
-    /// Runs `body` with the defect `name` planted.
+    /// Runs `body` with the defect `name` planted on this thread.
     pub fn with_mutant<R>(name: &'static str, body: impl FnOnce() -> R) -> R {
         struct Unplant;
         impl Drop for Unplant {
