@@ -13,7 +13,7 @@ use crate::mem::AddrError;
 use crate::op::Op;
 use crate::sync::{AtomicU64, Ordering, mutant};
 use core::fmt;
-use heapless::Vec;
+use heapless::{Deque, Vec};
 
 /// Operations that one doorbell posts at the most.
 pub const BATCH_MAX: usize = 16;
@@ -23,6 +23,8 @@ pub struct Port<'t, E: Endpoint> {
     endpoint: E,
     completions: Completions<'t>,
     gathered: Vec<Op, BATCH_MAX>,
+    /// Completions that were taken from the device and not passed on yet.
+    taken: Deque<Completion, POLL_MAX>,
     in_flight: usize,
     counts: &'t PortCounts,
 }
@@ -43,7 +45,14 @@ pub struct PortCounts {
 impl<'t, E: Endpoint> Port<'t, E> {
     /// A port with nothing on its way, which tells `completions`.
     pub fn new(endpoint: E, completions: Completions<'t>, counts: &'t PortCounts) -> Self {
-        Self { endpoint, completions, gathered: Vec::new(), in_flight: 0, counts }
+        Self {
+            endpoint,
+            completions,
+            gathered: Vec::new(),
+            taken: Deque::new(),
+            in_flight: 0,
+            counts,
+        }
     }
 
     /// Carries the operation out inside the call, if the device can.
@@ -93,14 +102,20 @@ impl<'t, E: Endpoint> Port<'t, E> {
     }
 
     /// Takes what the device has completed, some at a time, and lets the
-    /// callers know. Callbacks run in here. Returns how many there were.
+    /// callers know. Callbacks run in here; one that panics leaves the rest to
+    /// the next poll. Returns how many there were.
     pub fn poll(&mut self) -> usize {
-        let mut done = [Completion::EMPTY; POLL_MAX];
-        let count = self.endpoint.poll(&mut done);
-        if count > 0 {
+        if self.taken.is_empty() {
+            let mut done = [Completion::EMPTY; POLL_MAX];
+            let count = self.endpoint.poll(&mut done);
+            if count == 0 {
+                return 0;
+            }
             add(&self.counts.completed, count);
+            self.taken.extend(done[..count].iter().copied());
         }
-        for completion in &done[..count] {
+        let count = self.taken.len();
+        while let Some(completion) = self.taken.pop_front() {
             // Counted first: a callback may not come back. One that nobody
             // waits for ended nothing.
             let counted = usize::from(self.in_flight > 0);
