@@ -13,6 +13,10 @@
 //!              the planted mutant
 //! ```
 //!
+//! With `cfg(tsumugi_shuttle)` beside it, the checker is shuttle: random
+//! schedules of larger mixes, sequentially consistent, instead of all
+//! executions of small ones. Cells are then as in ordinary builds.
+//!
 //! `tests/layers.rs` refuses any other path to an atomic or a cell.
 //!
 //! # Mutants
@@ -55,14 +59,8 @@ pub mod mapped {
     pub use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 }
 
-#[cfg(not(tsumugi_loom))]
-mod door {
-    pub use core::hint::spin_loop;
-    pub use core::sync::atomic::{
-        AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
-        AtomicUsize, Ordering, compiler_fence, fence,
-    };
-
+#[cfg(any(not(tsumugi_loom), tsumugi_shuttle))]
+mod cell {
     /// `core::cell::UnsafeCell` with the access shape of loom's.
     #[derive(Debug, Default)]
     #[repr(transparent)]
@@ -94,6 +92,16 @@ mod door {
             f(self.0.get())
         }
     }
+}
+
+#[cfg(not(tsumugi_loom))]
+mod door {
+    pub use super::cell::UnsafeCell;
+    pub use core::hint::spin_loop;
+    pub use core::sync::atomic::{
+        AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+        AtomicUsize, Ordering, compiler_fence, fence,
+    };
 
     /// Between a `SeqCst` write and a `SeqCst` read that must follow it:
     /// nothing, outside loom.
@@ -104,14 +112,26 @@ mod door {
 /// The model's threads and thread-locals, for those who start some.
 #[cfg(tsumugi_loom)]
 pub mod model {
+    #[cfg(not(tsumugi_shuttle))]
     pub use loom::{thread, thread_local};
+    #[cfg(tsumugi_shuttle)]
+    pub use shuttle::{thread, thread_local};
 }
 
 #[cfg(tsumugi_loom)]
 mod door {
     extern crate std;
+    #[cfg(tsumugi_shuttle)]
+    pub use super::cell::UnsafeCell;
+    #[cfg(not(tsumugi_shuttle))]
     pub use loom::cell::UnsafeCell;
+    #[cfg(not(tsumugi_shuttle))]
     pub use loom::sync::atomic::{
+        AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+        AtomicUsize, Ordering, fence,
+    };
+    #[cfg(tsumugi_shuttle)]
+    pub use shuttle::sync::atomic::{
         AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
         AtomicUsize, Ordering, fence,
     };
@@ -119,7 +139,7 @@ mod door {
 
     /// A spin that does not yield explores a single execution: here it yields.
     pub fn spin_loop() {
-        loom::thread::yield_now();
+        super::model::thread::yield_now();
     }
 
     /// Between a `SeqCst` write and a `SeqCst` read that must follow it.
