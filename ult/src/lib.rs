@@ -12,6 +12,7 @@
 //! | `area`, `stack` | where ULTs run |
 //! | `overflow` | naming a stack overflow |
 //! | `deque`, `inject` | queues of ULTs |
+//! | `timer`, `limit` | how long to wait |
 //! | `body`, `task`, `slab` | descriptors |
 //! | `sched` | workers, and the thread-local door to them |
 //! | `park` | sleeping and waking |
@@ -41,6 +42,8 @@ mod overflow;
 pub mod deque;
 #[doc(hidden)]
 pub mod inject;
+mod timer;
+mod limit;
 mod body;
 mod task;
 mod slab;
@@ -55,9 +58,14 @@ pub use body::Cancelled;
 pub use futex::SystemFutex;
 pub use future::block_on;
 pub use join::{Builder, JoinHandle, spawn, yield_now};
-pub use park::{Here, Unparker, on_os_stack, park, unparker};
+pub use limit::Limit;
+pub use park::{
+    Here, Unparker, on_os_stack, park, park_timeout, park_within, sleep, sleep_until, sleep_within,
+    unparker,
+};
 pub use sched::{
     CallbackGuard, Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo,
     enter_callback, id, in_callback,
 };
 pub use task::State;
+pub use tsumugi_core::wait::Interrupted;

@@ -32,10 +32,10 @@ use core::ptr;
 use core::slice;
 use corosensei::{Coroutine, Yielder};
 use tsumugi_core::sync::{
-    AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, UnsafeCell, fence, mutant,
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, UnsafeCell, fence, mutant,
 };
 use tsumugi_core::time::Instant;
-use tsumugi_core::wait::{Reason, Waker};
+use tsumugi_core::wait::{Race, Reason, Waker};
 
 /// What a ULT asks of its worker when it leaves it. The worker does it after
 /// the switch, when the ULT is no longer running.
@@ -67,6 +67,12 @@ pub(crate) struct Task {
     pub(crate) home: *const (),
     body: UnsafeCell<Option<&'static Body>>,
     name: AtomicPtr<Box<str>>,
+    /// Whether somebody asked the ULT to give up.
+    cancelled: AtomicBool,
+    /// Its sleep, if that may be cancelled; under the alarms' lock.
+    sleeper: UnsafeCell<*const Race>,
+    /// The waker of a park with a limit, while the park word says so.
+    pub(crate) park_waker: UnsafeCell<Option<Waker>>,
     reason: ReasonCells,
     /// The closure until it runs, the result once it has.
     room: Room,
@@ -129,6 +135,9 @@ impl Task {
             home,
             body: UnsafeCell::new(None),
             name: AtomicPtr::new(ptr::null_mut()),
+            cancelled: AtomicBool::new(false),
+            sleeper: UnsafeCell::new(ptr::null()),
+            park_waker: UnsafeCell::new(None),
             reason: ReasonCells::default(),
             room: Room::new(),
         }
@@ -148,6 +157,7 @@ impl Task {
         self.body.with_mut(|body| unsafe { *body = Some(Body::of::<T, F>()) });
         self.join.store(ALONE, Ordering::Relaxed);
         self.park.store(0, Ordering::Relaxed);
+        self.cancelled.store(false, Ordering::Relaxed);
         if let Some(name) = name {
             self.name.store(Box::into_raw(Box::new(name)), Ordering::Relaxed);
         }
@@ -239,6 +249,33 @@ impl Task {
         if self.join.load(Ordering::Acquire) == DETACHED {
             self.drop_result();
         }
+    }
+
+    /// Whether somebody asked it to give up.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        // Relaxed: a hint; where it must not be missed, the alarms' lock
+        // orders it.
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_cancelled(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// # Safety
+    ///
+    /// Under the alarms' lock.
+    pub(crate) unsafe fn set_sleeper(&self, race: *const Race) {
+        // SAFETY: the caller's.
+        self.sleeper.with_mut(|sleeper| unsafe { *sleeper = race });
+    }
+
+    /// # Safety
+    ///
+    /// Under the alarms' lock.
+    pub(crate) unsafe fn sleeper(&self) -> *const Race {
+        // SAFETY: the caller's.
+        self.sleeper.with(|sleeper| unsafe { *sleeper })
     }
 
     /// Ends a ULT that the end of its scheduler cut off: its result is

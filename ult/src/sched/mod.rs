@@ -16,11 +16,13 @@
 //! each owns its workers, descriptors, stacks and queues. The exception is
 //! the handler that names a stack overflow, which is counted.
 
+mod alarm;
 mod config;
 pub(crate) mod current;
 pub(crate) mod shared;
 pub(crate) mod worker;
 
+pub(crate) use alarm::Alarm;
 pub use config::{Config, NoProgress, Progress, StartError};
 pub use current::{CallbackGuard, enter_callback, in_callback};
 
@@ -226,6 +228,11 @@ impl Spawner {
     /// The scheduler's clock, that of [`UltInfo::since`].
     pub fn now(&self) -> Instant {
         self.shared.now()
+    }
+
+    /// How many ULTs sleep with a time limit now.
+    pub fn timers(&self) -> usize {
+        self.shared.timers()
     }
 
     /// Wakes a sleeping worker so that it polls progress.

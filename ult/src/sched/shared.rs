@@ -12,6 +12,7 @@
 //! handles may outlive the scheduler. A ULT that was cut off in its sleep
 //! holds one that is never given up: others may point into its stack.
 
+use super::alarm::Alarms;
 use super::worker::Worker;
 use super::{Progress, current};
 use crate::deque::Deque;
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     gate: CachePadded<AtomicUsize>,
     stop: AtomicBool,
     pub(crate) hungry: Hungry,
+    pub(super) alarms: Alarms,
     pub(crate) slab: Slab,
     pub(crate) stacks: Stacks,
     pub(crate) bells: Tower,
@@ -89,6 +91,7 @@ impl Shared {
             gate: CachePadded::new(AtomicUsize::new(0)),
             stop: AtomicBool::new(false),
             hungry: Hungry { count: AtomicUsize::new(0), queue: Lock::new(VecDeque::new()) },
+            alarms: Alarms::new(),
             slab: Slab::new(),
             stacks,
             bells,
@@ -105,6 +108,11 @@ impl Shared {
 
     pub(crate) fn now(&self) -> Instant {
         Instant::from_ns(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    /// A point of the system's clock on the scheduler's.
+    pub(crate) fn at(&self, instant: std::time::Instant) -> Instant {
+        Instant::from_ns(instant.saturating_duration_since(self.epoch).as_nanos() as u64)
     }
 
     /// Wakes a worker if one sleeps and none is on its way. After a push.

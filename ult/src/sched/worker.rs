@@ -156,6 +156,12 @@ impl Worker {
         alone
     }
 
+    /// Whether this worker knows of other ULTs to run.
+    pub(crate) fn is_busy(&self) -> bool {
+        let seat = self.seat();
+        !seat.ready.is_empty() || !seat.yielded.is_empty() || !self.next.get().is_null()
+    }
+
     /// Counts one; in the model, where it would only cost time, nothing.
     #[inline(always)]
     fn count(&self, counter: Counter) {

@@ -80,7 +80,7 @@ impl Worker {
     #[cold]
     fn fair_turn(&self) -> Option<Slot> {
         self.now.set(self.shared.now());
-        let moved = self.shared.progress.poll();
+        let moved = self.shared.progress.poll() | self.shared.fire(self.now.get());
         let seat = self.seat();
         let start = self.turn.get() / FAIR_TURN;
         for queue in 0..3 {
@@ -116,9 +116,10 @@ impl Worker {
             }
             if let Some(slot) = self.look_near().or_else(|| self.feed()).or_else(|| self.steal()) {
                 self.pass_search_on();
+                shared.hand_clock_on();
                 return Some(slot);
             }
-            if shared.progress.poll() {
+            if shared.progress.poll() || self.watch_clock() {
                 rounds = 0;
                 continue;
             }
@@ -143,20 +144,32 @@ impl Worker {
         shared.progress.on_sleep(self.index);
         // SeqCst: pairs with the fences in `notify` and `Bells::ring`.
         fence(Ordering::SeqCst);
+        let keeps = shared.alarms.keep(self.index);
+        let limit = keeps.map(|due| due.since(shared.now()));
         let stay = !mutant("sleep_no_last_look")
             && (shared.has_ready()
                 || shared.is_stopped()
+                || limit.is_some_and(|limit| limit.is_zero())
                 || shared.progress.has_work()
                 || (!shared.hungry.is_empty() && self.has_spare_stack()));
         if stay {
             shared.bells.stay(self.index);
         } else {
             self.count(Counter::Sleeps);
-            shared.bells.sleep(self.index, ticket, &SystemFutex, None);
+            shared.bells.sleep(self.index, ticket, &SystemFutex, limit);
+        }
+        if keeps.is_some() {
+            shared.alarms.unkeep();
         }
         shared.progress.on_wake(self.index);
         shared.searching.fetch_add(1, Ordering::SeqCst);
         self.now.set(shared.now());
+    }
+
+    /// Interrupts sleeps that are due; whether there were any.
+    #[inline]
+    fn watch_clock(&self) -> bool {
+        self.shared.alarms.next().is_some() && self.shared.fire(self.shared.now())
     }
 
     /// The search is over; if nobody else searches and more is there, it was
