@@ -13,12 +13,15 @@
 //! | `overflow` | naming a stack overflow |
 //! | `deque`, `inject` | queues of ULTs |
 //! | `timer`, `limit` | how long to wait |
+//! | `fp`, `local` | what a ULT has for itself |
 //! | `body`, `task`, `slab` | descriptors |
 //! | `sched` | workers, and the thread-local door to them |
 //! | `park` | sleeping and waking |
-//! | `join` | starting and ending |
 //! | `future` | waiting for futures |
-//! | [`sync`] | mutex, condvar, barrier |
+//! | `join` | starting and ending |
+//! | `key` | ULT-local values |
+//! | [`sync`] | locks, meeting points, channels |
+//! | `scope` | ULTs that borrow |
 //!
 //! # Hazards of stackful threads
 //!
@@ -28,8 +31,7 @@
 //! a destructor while it unwinds: the standard library counts panics per OS
 //! thread.
 //!
-//! What it does not do: preempt, bind to cores, save floating-point control
-//! words, or run anywhere but on Linux.
+//! What it does not do: preempt, bind to cores, or run anywhere but on Linux.
 
 mod thread;
 mod futex;
@@ -44,20 +46,25 @@ pub mod deque;
 pub mod inject;
 mod timer;
 mod limit;
+mod fp;
+mod local;
 mod body;
 mod task;
 mod slab;
 mod sched;
 mod park;
-mod join;
 mod future;
+mod join;
+mod key;
 pub mod sync;
+mod scope;
 
 pub use area::{StackArea, StackError};
 pub use body::Cancelled;
 pub use futex::SystemFutex;
 pub use future::block_on;
-pub use join::{Builder, JoinHandle, spawn, yield_now};
+pub use join::{Builder, JoinHandle, is_cancelled, spawn, spawn_future, yield_now, yield_to};
+pub use key::LocalKey;
 pub use limit::Limit;
 pub use park::{
     Here, Unparker, on_os_stack, park, park_timeout, park_within, sleep, sleep_until, sleep_within,
@@ -67,5 +74,6 @@ pub use sched::{
     CallbackGuard, Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo,
     enter_callback, id, in_callback,
 };
+pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use task::State;
 pub use tsumugi_core::wait::Interrupted;

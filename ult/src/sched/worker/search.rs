@@ -2,8 +2,9 @@
 //!
 //! In this order: the hand-over slot (a joiner whose
 //! ULT just ended), the own deque (youngest first), the yielded queue (oldest
-//! first), the outsiders' queue, other workers. Every [`FAIR_TURN`] switches
-//! the worker polls progress and takes the oldest of one of the three queues
+//! first), those that stay on this worker, the outsiders' queue, other
+//! workers. Urgent ULTs from outside come before all. Every [`FAIR_TURN`] switches
+//! the worker polls progress and takes the oldest of one of the four queues
 //! in turn, so nothing starves however busy the youngest are.
 //!
 //! # Sleeping
@@ -44,17 +45,50 @@ impl Worker {
 
     #[inline]
     fn look_near(&self) -> Option<Slot> {
+        if !self.shared.urgent.is_empty()
+            && let Some(slot) = self.take_urgent()
+        {
+            return Some(slot);
+        }
         if let Some(slot) = NonNull::new(self.next.replace(ptr::null_mut())) {
             return Some(slot);
         }
         let seat = self.seat();
         // SAFETY: we are the seat's owner.
-        let near = unsafe { seat.ready.pop().or_else(|| seat.yielded.take_first()) };
-        match near {
+        let near = unsafe { seat.ready.pop() };
+        if near.is_none()
+            && let Some(slot) = self.take_own()
+        {
+            return Some(slot);
+        }
+        // SAFETY: as above.
+        match near.or_else(|| unsafe { seat.yielded.take_first() }) {
             Some(task) => NonNull::new(task),
             None if self.shared.inject.is_empty() => None,
             None => self.take_injected(),
         }
+    }
+
+    /// The oldest of those that stay here.
+    #[inline]
+    fn take_own(&self) -> Option<Slot> {
+        let mail = &self.seat().mail;
+        if !mail.is_empty() {
+            mail.take_all(|task| self.own.borrow_mut().extend(NonNull::new(task)));
+        }
+        self.own.borrow_mut().pop_front()
+    }
+
+    /// The oldest of the urgent; the others are next here, or elsewhere.
+    #[cold]
+    fn take_urgent(&self) -> Option<Slot> {
+        let mut first = None;
+        self.shared.urgent.take_all(|task| match first {
+            None => first = NonNull::new(task),
+            // SAFETY: `take_all` has taken it out.
+            Some(_) => unsafe { self.shared.urgent.push(task) },
+        });
+        first
     }
 
     /// Takes all that came from outside, and runs the first.
@@ -83,11 +117,12 @@ impl Worker {
         let moved = self.shared.progress.poll() | self.shared.fire(self.now.get());
         let seat = self.seat();
         let start = self.turn.get() / FAIR_TURN;
-        for queue in 0..3 {
+        for queue in 0..4 {
             // SAFETY: we are the seat's owner.
             let oldest = unsafe {
-                match (start + queue) % 3 {
+                match (start + queue) % 4 {
                     0 => self.take_injected(),
+                    3 => self.take_own(),
                     1 => seat.yielded.take_first().and_then(NonNull::new),
                     _ => seat.ready.take_first().and_then(NonNull::new),
                 }
@@ -148,6 +183,7 @@ impl Worker {
         let limit = keeps.map(|due| due.since(shared.now()));
         let stay = !mutant("sleep_no_last_look")
             && (shared.has_ready()
+                || !self.seat().mail.is_empty()
                 || shared.is_stopped()
                 || limit.is_some_and(|limit| limit.is_zero())
                 || shared.progress.has_work()
