@@ -217,8 +217,9 @@ mod tests {
         }
         assert_eq!(heap.next(), Some(Instant::from_ns(10)));
         assert!(heap.expire(Instant::from_ns(9)).is_none());
-        let mut due =
-            || heap.expire(Instant::from_ns(20)).map(|timer| unsafe { (*timer).deadline });
+        // SAFETY: the vector stays.
+        let deadline = |timer: *mut Timer| unsafe { (*timer).deadline };
+        let mut due = || heap.expire(Instant::from_ns(20)).map(deadline);
         assert_eq!(due(), Some(Instant::from_ns(10)));
         assert_eq!(due(), Some(Instant::from_ns(20)));
         assert_eq!(due(), None);

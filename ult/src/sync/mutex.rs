@@ -9,7 +9,7 @@
 //! An unlock with waiters hands the lock over: nobody overtakes, and a waiter
 //! that is woken has it.
 
-use super::queue::{self, Node, Queue, Wake};
+use super::queue::{self, Node, Queue};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use core::fmt;
@@ -184,7 +184,7 @@ impl RawMutex {
             first
         });
         // Last: the one that is woken may be the mutex's end.
-        first.map(Wake::wake);
+        queue::tell(first);
     }
 }
 

@@ -6,7 +6,7 @@
 //!    └───────────────┘ the first waiter tries next
 //! ```
 
-use super::queue::{self, Node, Queue, Wake};
+use super::queue::{self, Node, Queue};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use core::convert::Infallible;
@@ -124,7 +124,7 @@ impl Once {
         if word == DONE {
             queue::wake_each(&self.queue, Queue::pop);
         } else {
-            self.queue.with(Queue::pop).map(Wake::wake);
+            queue::tell(self.queue.with(Queue::pop));
         }
     }
 }

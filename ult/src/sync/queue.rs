@@ -210,6 +210,13 @@ impl Wake {
     }
 }
 
+/// Tells whoever was taken out, if anybody was.
+pub(super) fn tell(served: Option<Wake>) {
+    if let Some(wake) = served {
+        wake.wake();
+    }
+}
+
 /// Waits in a queue of `state` until somebody takes the caller out of it.
 /// `enter` looks once more, under the lock, whether there is anything to wait
 /// for; `left` undoes what it did, in the moment in which a limit takes the
@@ -229,8 +236,8 @@ pub(super) fn wait<S>(
         reason,
         limit,
         &mut |waker| {
-            let state = state;
-            state.with(|state| {
+            let lock = state;
+            lock.with(|state| {
                 let waits = enter(state);
                 if waits {
                     // SAFETY: the node stays until we are woken or removed it.

@@ -7,7 +7,7 @@
 use super::error::{RecvError, SendError};
 use super::state::{Put, Take};
 use super::{Shared, put, take};
-use crate::sync::queue::{Node, Wake};
+use crate::sync::queue::{self, Node, Wake};
 use core::fmt;
 use core::future::Future;
 use core::marker::PhantomPinned;
@@ -84,7 +84,7 @@ impl<T> Future for Send<'_, T> {
                     outcome
                 }
             });
-            served.map(Wake::wake);
+            queue::tell(served);
             if let Put::Full = outcome {
                 this.waits = true;
                 return Poll::Pending;
@@ -129,7 +129,7 @@ impl<T> Future for Recv<'_, T> {
             }
             outcome
         });
-        served.map(Wake::wake);
+        queue::tell(served);
         match outcome {
             Take::Value(value) => Poll::Ready(Ok(value)),
             Take::Disconnected => Poll::Ready(Err(RecvError)),
@@ -166,7 +166,7 @@ impl<T> Drop for Recv<'_, T> {
                 (*slot).take().and_then(|value| state.put_back(value, &mut served))
             }
         });
-        served.map(Wake::wake);
+        queue::tell(served);
         drop(lost);
     }
 }

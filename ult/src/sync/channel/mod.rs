@@ -40,7 +40,7 @@ pub use error::{
 };
 pub use future::{Recv, Send};
 
-use super::queue::{self, Node, Wake};
+use super::queue::{self, Node};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use core::fmt;
@@ -135,7 +135,7 @@ impl<T> Sender<T> {
                 },
                 |_| {},
             );
-            served.map(Wake::wake);
+            queue::tell(served);
             match (waited, value.is_some()) {
                 (Err(why), _) => {
                     return Err(SendWithinError::Interrupted(why, value.expect("not sent")));
@@ -230,7 +230,7 @@ impl<T> Receiver<T> {
             },
             |_| {},
         );
-        served.map(Wake::wake);
+        queue::tell(served);
         waited.map_err(RecvWithinError::Interrupted)?;
         value.ok_or(RecvWithinError::Disconnected)
     }
@@ -274,7 +274,7 @@ fn put<T>(shared: &Shared<T>, value: &mut Option<T>) -> Put {
             None => grow(shared),
         }
     };
-    served.map(Wake::wake);
+    queue::tell(served);
     outcome
 }
 
@@ -290,7 +290,7 @@ fn grow<T>(shared: &Shared<T>) {
 fn take<T>(shared: &Shared<T>) -> Take<T> {
     let mut served = None;
     let outcome = shared.with(|state| state.take(&mut served));
-    served.map(Wake::wake);
+    queue::tell(served);
     outcome
 }
 
