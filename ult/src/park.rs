@@ -145,7 +145,7 @@ impl Here {
                     return Err(why);
                 }
                 if !race.is_woken() {
-                    self.sleep(reason, &mut |waker| race.fall_asleep(waker));
+                    self.sleep(reason, &mut |waker| race.sleep_on(waker));
                 }
                 Ok(())
             }

@@ -486,6 +486,14 @@ impl Task {
         self.reason.wanted.store(reason.wanted, Ordering::Relaxed);
     }
 
+    /// What the sleep that it has just asked for is for. By its worker.
+    pub(crate) fn what(&self) -> &'static str {
+        let what = self.reason.what.load(Ordering::Relaxed);
+        let what_bytes = self.reason.what_bytes.load(Ordering::Relaxed);
+        // SAFETY: set by the ULT before it left, of one `&'static str`.
+        unsafe { core::str::from_utf8_unchecked(slice::from_raw_parts(what, what_bytes)) }
+    }
+
     /// State, and what a sleeper waits for and since when, as of one moment.
     pub(crate) fn look(&self) -> Option<(State, Option<(Reason, Instant)>)> {
         // Acquire: pairs with `set_state`.

@@ -13,7 +13,7 @@
 //! is woken once. An interrupted sleeper then withdraws what it published,
 //! under the lock of whatever it published it to. If that is gone, the event
 //! has it, its wake is on the way, and the sleeper falls asleep again until it
-//! is there: so the event and the interruption never both count.
+//! is there (`sleep_on`): so the event and the interruption never both count.
 //!
 //! Progress: `wake` and `fall_asleep` are wait-free, `interrupt` is lock-free.
 
@@ -49,15 +49,23 @@ impl Race {
         unsafe { Waker::new((self as *const Self).cast(), wake) }
     }
 
-    /// Begins the sleep that `waker` ends, or begins it again after an
-    /// interruption. False: it has ended already, `waker` was not kept.
+    /// Begins the sleep that `waker` ends. False: it has ended already, and
+    /// `waker` was not kept.
     ///
     /// Called where a wake is taken: by the scheduler, in a commit.
     pub fn fall_asleep(&self, waker: Waker) -> bool {
+        self.sleep_from(AWAKE, waker)
+    }
+
+    /// As [`fall_asleep`](Self::fall_asleep), for a sleeper that was
+    /// interrupted and came too late to withdraw: it sleeps on until the
+    /// event's wake is there, and nobody interrupts it any more.
+    pub fn sleep_on(&self, waker: Waker) -> bool {
         let seen = self.word.load(Ordering::Relaxed);
-        if seen == WOKEN {
-            return false;
-        }
+        (seen == TIMED_OUT || seen == CANCELLED) && self.sleep_from(seen, waker)
+    }
+
+    fn sleep_from(&self, seen: u32, waker: Waker) -> bool {
         // SAFETY: not ASLEEP, so the cell is the sleeper's.
         self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
         if mutant("race_no_second_look") {
@@ -177,7 +185,7 @@ mod tests {
         assert!(race.interrupt(Interrupted::Cancelled).is_none(), "already interrupted");
         assert_eq!(race.interrupted(), Some(Interrupted::TimedOut));
         // The event had the waker already: the sleeper waits for its wake.
-        assert!(race.fall_asleep(counting(&calls)));
+        assert!(race.sleep_on(counting(&calls)));
         // SAFETY: the race is here.
         unsafe { race.waker() }.wake();
         assert!(race.is_woken());
@@ -189,10 +197,11 @@ mod tests {
         let calls = AtomicU32::new(0);
         let race = Race::new();
         assert!(race.interrupt(Interrupted::Cancelled).is_none());
+        assert!(!race.fall_asleep(counting(&calls)), "interrupted before it began");
         assert_eq!(race.interrupted(), Some(Interrupted::Cancelled));
         // SAFETY: the race is here.
         unsafe { race.waker() }.wake();
-        assert!(!race.fall_asleep(counting(&calls)));
+        assert!(!race.sleep_on(counting(&calls)));
         assert!(race.interrupt(Interrupted::TimedOut).is_none(), "the event came first");
         assert_eq!(race.interrupted(), None);
         assert_eq!(calls.load(Ordering::Relaxed), 0);

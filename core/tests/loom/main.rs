@@ -16,6 +16,7 @@
 #![cfg(tsumugi_loom)]
 
 mod completion;
+mod race;
 mod region;
 mod ring;
 mod signal;

@@ -30,7 +30,7 @@ use crate::lock::Lock;
 use crate::task::Task;
 use crate::timer::{Timer, Timers};
 use core::ptr;
-use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering, fence};
+use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering, fence, mutant};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Interrupted, Race, Waker};
 
@@ -121,7 +121,7 @@ impl Shared {
                 if (*alarm).cancellable {
                     let task = &*(*alarm).task;
                     task.set_sleeper((*alarm).race);
-                    if task.is_cancelled() {
+                    if task.is_cancelled() && !mutant("cancel_no_mark") {
                         // Not asleep yet: there is no waker to use.
                         let _ = (*(*alarm).race).interrupt(Interrupted::Cancelled);
                     }

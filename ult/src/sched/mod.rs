@@ -18,7 +18,9 @@
 
 mod alarm;
 mod config;
+pub(crate) mod halt;
 pub(crate) mod current;
+pub(crate) mod record;
 pub(crate) mod shared;
 pub(crate) mod worker;
 

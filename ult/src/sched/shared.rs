@@ -13,6 +13,8 @@
 //! holds one that is never given up: others may point into its stack.
 
 use super::alarm::Alarms;
+use super::halt::Halt;
+use super::record::{Events, Notes, Wanted};
 use super::worker::Worker;
 use super::{Progress, current};
 use crate::deque::Deque;
@@ -41,6 +43,10 @@ pub(crate) struct Shared {
     stop: AtomicBool,
     pub(crate) hungry: Hungry,
     pub(super) alarms: Alarms,
+    pub(crate) wanted: Wanted,
+    /// Rings of events, which workers may write to at any time.
+    pub(crate) rings: Lock<Vec<Box<[Events]>>>,
+    pub(crate) halt: Halt,
     pub(crate) slab: Slab,
     pub(crate) stacks: Stacks,
     pub(crate) bells: Tower,
@@ -58,6 +64,7 @@ pub(crate) struct Seat {
     /// ULTs that must run here, from other threads.
     pub(crate) mail: Inject<Task>,
     pub(crate) counters: Counters,
+    pub(crate) notes: CachePadded<Notes>,
 }
 
 /// The bells, here or in memory that peers see.
@@ -97,6 +104,9 @@ impl Shared {
             stop: AtomicBool::new(false),
             hungry: Hungry { count: AtomicUsize::new(0), queue: Lock::new(VecDeque::new()) },
             alarms: Alarms::new(),
+            wanted: Wanted::new(),
+            rings: Lock::new(Vec::new()),
+            halt: Halt::new(),
             slab: Slab::new(),
             stacks,
             bells,
@@ -312,6 +322,7 @@ impl Seat {
             yielded: Deque::new(SLOTS),
             mail: Inject::new(),
             counters: Counters::new(),
+            notes: CachePadded::new(Notes::new()),
         }
     }
 }

@@ -14,6 +14,7 @@
 mod search;
 
 use super::current;
+use super::record::{Event, Kind, Wanted};
 use super::shared::{Seat, Shared};
 use crate::fp::FpControl;
 use crate::overflow::Overflow;
@@ -28,7 +29,7 @@ use search::FAIR_TURN;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tsumugi_core::stats::Counter;
-use tsumugi_core::sync::UnsafeCell;
+use tsumugi_core::sync::{Ordering, UnsafeCell};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::Waker;
 
@@ -111,6 +112,7 @@ impl Worker {
     #[inline]
     pub(crate) fn spawned(&self, slot: Slot) {
         self.count(Counter::Spawned);
+        self.note(Kind::Spawn, slot);
         self.push(slot);
     }
 
@@ -121,6 +123,7 @@ impl Worker {
     /// If it is to stay on a worker that there is not.
     pub(crate) fn spawned_with_traits(&self, slot: Slot) {
         self.count(Counter::Spawned);
+        self.note(Kind::Spawn, slot);
         self.route(slot);
     }
 
@@ -174,6 +177,7 @@ impl Worker {
     #[inline]
     pub(crate) unsafe fn ready(&self, slot: Slot) {
         self.count(Counter::Wakes);
+        self.note(Kind::Wake, slot);
         // SAFETY: it sleeps, so it is alive.
         unsafe { slot.as_ref() }.set_ready();
         // SAFETY: as above.
@@ -264,9 +268,16 @@ impl Worker {
         let fp = task.keeps_fp().then(FpControl::read);
         loop {
             task.set_running();
+            let looked_at = self.shared.wanted.any();
+            if looked_at {
+                self.note_run(task);
+            }
             self.current.set(slot.as_ptr());
             // SAFETY: a task that we have is suspended or new.
             let left = unsafe { (*switch).resume(()) };
+            if looked_at {
+                self.note_left(task, &left);
+            }
             if let Some(fp) = fp {
                 fp.write();
             }
@@ -290,6 +301,43 @@ impl Worker {
                 // SAFETY: as above; the ULT stays suspended until it is done.
                 CoroutineResult::Yield(Action::OnOsStack(f)) => unsafe { (*f)() },
             }
+        }
+    }
+
+    #[cold]
+    fn note_run(&self, task: &Task) {
+        self.seat().notes.set_running((&raw const *task).cast_mut());
+        self.record(Kind::Run, task, "");
+    }
+
+    #[cold]
+    fn note_left(&self, task: &Task, left: &CoroutineResult<Action, ()>) {
+        self.seat().notes.set_running(ptr::null_mut());
+        match left {
+            CoroutineResult::Return(()) => self.record(Kind::End, task, ""),
+            CoroutineResult::Yield(Action::Yield) => self.record(Kind::Yield, task, ""),
+            CoroutineResult::Yield(Action::Sleep(_)) => self.record(Kind::Sleep, task, task.what()),
+            CoroutineResult::Yield(Action::OnOsStack(_)) => {
+                self.record(Kind::Sleep, task, "on_os_stack")
+            }
+        }
+    }
+
+    /// Writes down what happens to a ULT, if somebody looks.
+    #[inline(always)]
+    fn note(&self, kind: Kind, slot: Slot) {
+        if self.shared.wanted.any() {
+            // SAFETY: a ULT to which something happens is alive.
+            self.record(kind, unsafe { slot.as_ref() }, "");
+        }
+    }
+
+    #[cold]
+    fn record(&self, kind: Kind, task: &Task, what: &'static str) {
+        if self.shared.wanted.has(Wanted::TRACE) {
+            let generation = task.generation.load(Ordering::Relaxed);
+            let at = self.shared.now();
+            self.seat().notes.record(Event { at, kind, slot: task.slot, generation, what });
         }
     }
 

@@ -18,6 +18,7 @@
 use super::Worker;
 use crate::deque::{Deque, Steal};
 use crate::futex::{SystemFutex, os_yield};
+use crate::sched::record::Kind;
 use crate::slab::Slot;
 use crate::task::Task;
 use core::ptr::{self, NonNull};
@@ -113,6 +114,7 @@ impl Worker {
     /// The oldest of one queue, another one each time; polls on the way.
     #[cold]
     fn fair_turn(&self) -> Option<Slot> {
+        self.shared.halt.stand();
         self.now.set(self.shared.now());
         let moved = self.shared.progress.poll() | self.shared.fire(self.now.get());
         let seat = self.seat();
@@ -149,6 +151,7 @@ impl Worker {
                 shared.searching.fetch_sub(1, Ordering::SeqCst);
                 return None;
             }
+            shared.halt.stand();
             if let Some(slot) = self.look_near().or_else(|| self.feed()).or_else(|| self.steal()) {
                 self.pass_search_on();
                 shared.hand_clock_on();
@@ -185,6 +188,7 @@ impl Worker {
             && (shared.has_ready()
                 || !self.seat().mail.is_empty()
                 || shared.is_stopped()
+                || shared.halt.is_called()
                 || limit.is_some_and(|limit| limit.is_zero())
                 || shared.progress.has_work()
                 || (!shared.hungry.is_empty() && self.has_spare_stack()));
@@ -230,8 +234,9 @@ impl Worker {
             }
             let stolen =
                 steal_from(&seats[victim].ready).or_else(|| steal_from(&seats[victim].yielded));
-            if stolen.is_some() {
+            if let Some(slot) = stolen {
                 self.count(Counter::Steals);
+                self.note(Kind::Steal, slot);
                 return stolen;
             }
         }

@@ -219,7 +219,7 @@ impl<T> Receiver<T> {
             limit.into(),
             Node::with(0, slot.cast()),
             |state| &mut state.receivers_waiting,
-            |state| match state.take(&mut served) {
+            |state| match state.take_again(&mut served) {
                 Take::Value(taken) => {
                     // SAFETY: nobody else knows of the slot yet.
                     unsafe { *slot = Some(taken) };

@@ -5,6 +5,7 @@
 
 use crate::sync::queue::{Queue, Wake};
 use std::collections::VecDeque;
+use tsumugi_core::sync::mutant;
 
 pub(super) struct State<T> {
     buffer: VecDeque<T>,
@@ -112,6 +113,11 @@ impl<T> State<T> {
             (None, None) if self.senders == 0 => Take::Disconnected,
             (None, None) => Take::Empty,
         }
+    }
+
+    /// As [`take`](Self::take), for a receiver that is about to wait.
+    pub(super) fn take_again(&mut self, served: &mut Option<Wake>) -> Take<T> {
+        if mutant("channel_no_second_look") { Take::Empty } else { self.take(served) }
     }
 
     /// Puts back what a receiver was given and did not want; `served` is to be
