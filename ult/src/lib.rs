@@ -22,6 +22,7 @@
 //! | `key` | ULT-local values |
 //! | [`sync`] | locks, meeting points, channels |
 //! | `scope` | ULTs that borrow |
+//! | [`inside`] | dumps, backtraces, traces, a watchdog |
 //!
 //! # Hazards of stackful threads
 //!
@@ -58,6 +59,8 @@ mod join;
 mod key;
 pub mod sync;
 mod scope;
+#[cfg(not(tsumugi_loom))]
+pub mod inside;
 
 pub use area::{StackArea, StackError};
 pub use body::Cancelled;

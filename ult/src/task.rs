@@ -188,6 +188,17 @@ impl Task {
         self.switch.with_mut(|switch| unsafe { (*switch).as_mut() }.map(|switch| switch as *mut _))
     }
 
+    /// The words that its switch is made of: addresses, all of them.
+    ///
+    /// # Safety
+    ///
+    /// As for [`switch`](Self::switch).
+    #[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+    pub(crate) unsafe fn switch_words(&self) -> Option<[usize; SWITCH_WORDS]> {
+        // SAFETY: the caller's; a switch has no padding: the assertion below.
+        unsafe { self.switch().map(|switch| switch.cast::<[usize; SWITCH_WORDS]>().read()) }
+    }
+
     /// Binds it to a stack.
     ///
     /// # Safety
@@ -571,6 +582,12 @@ const CANCELLED: u32 = 1 << 18;
 const ALONE: usize = 0;
 const FINISHED: usize = 1;
 const DETACHED: usize = 2;
+
+#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+const SWITCH_WORDS: usize = core::mem::size_of::<Switch>() / core::mem::size_of::<usize>();
+// Two of the stack's, two stack pointers, one function: no room for padding.
+#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+const _: () = assert!(SWITCH_WORDS == 5, "a switch is not made of five words");
 
 #[cfg(not(tsumugi_loom))]
 const _: () = assert!(core::mem::size_of::<Task>() == 320, "five cache lines");

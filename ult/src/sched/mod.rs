@@ -30,7 +30,7 @@ pub use current::{CallbackGuard, enter_callback, in_callback};
 
 use crate::slab::Slot;
 use crate::stack::Stacks;
-use crate::task::{Joiner, State};
+use crate::task::{Joiner, State, Task};
 use crate::thread;
 use core::fmt;
 use shared::{Shared, Tower};
@@ -213,13 +213,15 @@ impl Spawner {
     /// Shows every ULT that is alive. Others go on meanwhile, so each entry is
     /// true by itself but not all of the same moment.
     pub fn dump(&self, show: &mut dyn FnMut(UltInfo)) {
-        self.shared.slab.each(|task| {
-            let Some((state, sleep)) = task.look() else { return };
-            let id = UltId::of(Slot::from(task));
-            let name = self.shared.slab.name(task);
-            let (reason, since) = sleep.unzip();
-            show(UltInfo { id, name, state, reason, since });
-        });
+        self.shared.slab.each(|task| self.info(task).into_iter().for_each(&mut *show));
+    }
+
+    pub(crate) fn info(&self, task: &Task) -> Option<UltInfo> {
+        let (state, sleep) = task.look()?;
+        let id = UltId::of(Slot::from(task));
+        let name = self.shared.slab.name(task);
+        let (reason, since) = sleep.unzip();
+        Some(UltInfo { id, name, state, reason, since })
     }
 
     /// What the workers have done so far.
