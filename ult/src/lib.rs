@@ -16,7 +16,7 @@
 //! | `fp`, `local` | what a ULT has for itself |
 //! | `body`, `task`, `slab` | descriptors |
 //! | `sched` | workers, and the thread-local door to them |
-//! | `park` | sleeping and waking |
+//! | `park`, `limited` | sleeping and waking, and within a limit |
 //! | `future` | waiting for futures |
 //! | `join` | starting and ending |
 //! | `key` | ULT-local values |
@@ -54,6 +54,7 @@ mod task;
 mod slab;
 mod sched;
 mod park;
+mod limited;
 mod future;
 mod join;
 mod key;
@@ -69,10 +70,8 @@ pub use future::block_on;
 pub use join::{Builder, JoinHandle, is_cancelled, spawn, spawn_future, yield_now, yield_to};
 pub use key::LocalKey;
 pub use limit::Limit;
-pub use park::{
-    Here, Unparker, on_os_stack, park, park_timeout, park_within, sleep, sleep_until, sleep_within,
-    unparker,
-};
+pub use limited::{park_timeout, park_within, sleep, sleep_until, sleep_within};
+pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
     CallbackGuard, Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo,
     enter_callback, id, in_callback,

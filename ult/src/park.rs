@@ -18,8 +18,6 @@
 //! Progress: `unpark` is lock-free; `park` and `sleep` block.
 
 use crate::futex::{SystemFutex, os_yield};
-use crate::limit::Limit;
-use crate::sched::Alarm;
 use crate::sched::current;
 use crate::sched::shared::Shared;
 use crate::slab::Slot;
@@ -27,11 +25,10 @@ use crate::task::{Action, Task};
 use core::fmt;
 use core::mem::transmute;
 use core::ptr::{self, NonNull};
-use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
-use tsumugi_core::wait::{Futex, Interrupted, Race, Reason, Wait, WaitFor, Waker};
+use tsumugi_core::wait::{Futex, Interrupted, Race, Reason, Wait, Waker};
 
 /// Whoever is calling.
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,131 +76,6 @@ unsafe impl Wait for Here {
     }
 }
 
-impl Here {
-    /// As [`sleep`](Wait::sleep), within a limit. `withdraw` takes back what
-    /// `commit` published and answers whether it was still there; if it was
-    /// not, the event has won and its wake is waited for. It runs on the
-    /// caller's stack and must not block.
-    ///
-    /// # Errors
-    ///
-    /// [`Interrupted`]: nothing is published any more.
-    pub fn sleep_within(
-        &self,
-        reason: Reason,
-        limit: Limit,
-        commit: &mut dyn FnMut(Waker) -> bool,
-        withdraw: &mut dyn FnMut() -> bool,
-    ) -> Result<(), Interrupted> {
-        if limit == Limit::NONE {
-            self.sleep(reason, commit);
-            return Ok(());
-        }
-        let race = Race::new();
-        let mut kept = true;
-        // What ends the sleep finds the race, not the sleeper: the sleeper
-        // itself is only asleep, and so only woken, once this is done.
-        let mut publish = || {
-            // SAFETY: the race stays until the event's wake, or until what was
-            // published is withdrawn.
-            kept = commit(unsafe { race.waker() });
-            kept
-        };
-        match ult() {
-            Some(slot) => {
-                // SAFETY: the running ULT, and a running ULT's home.
-                let (task, home) = unsafe {
-                    let task = slot.as_ref();
-                    (task, &*task.home.cast::<Shared>())
-                };
-                let deadline = limit.deadline().map(|until| home.at(until));
-                let mut alarm = Alarm::new(&race, task, deadline, limit.is_cancellable());
-                let alarm = &raw mut alarm;
-                self.sleep(reason, &mut |waker| {
-                    if !publish() {
-                        return false;
-                    }
-                    // SAFETY: this thread's worker, which commits.
-                    let busy = current::worker().is_some_and(|w| unsafe { w.as_ref() }.is_busy());
-                    // SAFETY: all three stay until it is disarmed, below.
-                    unsafe { home.arm(alarm, busy) };
-                    race.fall_asleep(waker)
-                });
-                if kept {
-                    // SAFETY: armed above.
-                    unsafe { home.disarm(alarm) };
-                }
-            }
-            None => sleep_os(
-                &mut |waker| publish() && race.fall_asleep(waker),
-                limit.deadline().map(|until| (until, &race)),
-            ),
-        }
-        match race.interrupted() {
-            Some(why) if kept => {
-                if withdraw() {
-                    return Err(why);
-                }
-                if !race.is_woken() {
-                    self.sleep(reason, &mut |waker| race.sleep_on(waker));
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-// SAFETY: see `Wait`; `sleep_within` does what `sleep_for` asks.
-unsafe impl WaitFor for Here {
-    fn sleep_for(
-        &self,
-        reason: Reason,
-        limit: Duration,
-        commit: &mut dyn FnMut(Waker) -> bool,
-        withdraw: &mut dyn FnMut() -> bool,
-    ) -> Result<(), Interrupted> {
-        self.sleep_within(reason, Limit::after(limit), commit, withdraw)
-    }
-}
-
-/// Sleeps for `duration`, and leaves the worker to others.
-///
-/// ```
-/// # use tsumugi_ult::{Config, Scheduler, StackArea};
-/// use std::time::{Duration, Instant};
-///
-/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
-/// Scheduler::new(config)?.run(|| {
-///     let start = Instant::now();
-///     tsumugi_ult::sleep(Duration::from_millis(2));
-///     assert!(start.elapsed() >= Duration::from_millis(2));
-/// });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn sleep(duration: Duration) {
-    // A sleep always ends by being interrupted.
-    let _ = sleep_within(duration);
-}
-
-/// Sleeps until `deadline`.
-pub fn sleep_until(deadline: Instant) {
-    // As in `sleep`.
-    let _ = sleep_within(deadline);
-}
-
-/// Sleeps until `limit` ends it, and says how: with [`Limit::NONE`], for ever.
-pub fn sleep_within(limit: impl Into<Limit>) -> Interrupted {
-    let (limit, reason) = (limit.into(), Reason::new("sleep"));
-    loop {
-        // Nobody has the waker but the alarm.
-        let outcome = Here.sleep_within(reason, limit, &mut |_| true, &mut || true);
-        if let Err(why) = outcome {
-            return why;
-        }
-    }
-}
-
 /// Sleeps until somebody unparks the caller. May return without a reason.
 pub fn park() {
     match ult() {
@@ -217,30 +89,6 @@ pub fn park() {
         }
         None => LOCAL.with(|parker| parker.clone()).park(),
     }
-}
-
-/// As [`park`], but a [`Limit`] may end it: it returns without a token then.
-///
-/// # Errors
-///
-/// [`Interrupted`].
-pub fn park_within(limit: impl Into<Limit>) -> Result<(), Interrupted> {
-    match ult() {
-        Some(slot) => {
-            // SAFETY: the running ULT.
-            let task = unsafe { slot.as_ref() };
-            // SAFETY: nobody reads it before LIMITED, and the ULT's own park
-            // word says that it is not.
-            let keep = |waker| task.park_waker.with_mut(|slot| unsafe { *slot = Some(waker) });
-            park_on_within(&task.park, limit.into(), keep)
-        }
-        None => LOCAL.with(|parker| parker.clone()).park_within(limit.into()),
-    }
-}
-
-/// As [`park_within`]; whether a token came in time.
-pub fn park_timeout(limit: Duration) -> bool {
-    park_within(limit).is_ok()
 }
 
 /// The right to unpark the calling ULT or thread.
@@ -375,8 +223,8 @@ impl Drop for UltRef {
 
 /// An OS thread's own park word.
 pub(crate) struct ThreadParker {
-    word: AtomicU32,
-    waker: UnsafeCell<Option<Waker>>,
+    pub(crate) word: AtomicU32,
+    pub(crate) waker: UnsafeCell<Option<Waker>>,
 }
 
 // SAFETY: the waker is written before PARKED and taken by whoever ends that.
@@ -395,14 +243,6 @@ impl ThreadParker {
             // SAFETY: nobody reads it before PARKED.
             self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
         });
-    }
-
-    /// By its own thread only.
-    fn park_within(&self, limit: Limit) -> Result<(), Interrupted> {
-        park_on_within(&self.word, limit, |waker| {
-            // SAFETY: nobody reads it before LIMITED.
-            self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
-        })
     }
 
     pub(crate) fn unpark(&self) {
@@ -447,33 +287,6 @@ fn park_on(word: &AtomicU32, mut keep: impl FnMut(Waker)) {
     word.swap(EMPTY, Ordering::Acquire);
 }
 
-fn park_on_within(
-    word: &AtomicU32,
-    limit: Limit,
-    mut keep: impl FnMut(Waker),
-) -> Result<(), Interrupted> {
-    // Acquire: pairs with `unpark`.
-    if word.swap(EMPTY, Ordering::Acquire) == TOKEN {
-        return Ok(());
-    }
-    let outcome = Here.sleep_within(
-        Reason::new("park"),
-        limit,
-        &mut |waker| {
-            keep(waker);
-            // Release: the waker is for `unpark`.
-            word.compare_exchange(EMPTY, LIMITED, Ordering::AcqRel, Ordering::Acquire).is_ok()
-        },
-        // Acquire: a token that came after all ends the park, not the limit.
-        &mut || word.compare_exchange(LIMITED, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok(),
-    );
-    if outcome.is_ok() {
-        // Acquire: pairs with `unpark`. Takes the token that woke us.
-        word.swap(EMPTY, Ordering::Acquire);
-    }
-    outcome
-}
-
 /// The running ULT.
 #[inline]
 pub(crate) fn ult() -> Option<Slot> {
@@ -489,7 +302,7 @@ fn drop_raw(waker: Waker) {
 /// A sleep on an OS thread: a word of its own for each sleep. When its limit
 /// passes the race is interrupted, which wakes this very thread, unless the
 /// event came first and is about to.
-fn sleep_os(commit: &mut dyn FnMut(Waker) -> bool, mut limit: Option<(Instant, &Race)>) {
+pub(crate) fn sleep_os(commit: &mut dyn FnMut(Waker) -> bool, mut limit: Option<(Instant, &Race)>) {
     let word = AtomicU32::new(ASLEEP);
     // SAFETY: the word stays until it is no longer ASLEEP.
     let waker = unsafe { Waker::new(ptr::from_ref(&word).cast(), wake_os) };
@@ -532,10 +345,10 @@ unsafe fn wake_address(_word: *const AtomicU32) {}
 
 type Commit = dyn FnMut(Waker) -> bool;
 
-const EMPTY: u32 = 0;
-const TOKEN: u32 = 1;
+pub(crate) const EMPTY: u32 = 0;
+pub(crate) const TOKEN: u32 = 1;
 const PARKED: u32 = 2;
-const LIMITED: u32 = 3;
+pub(crate) const LIMITED: u32 = 3;
 
 const ASLEEP: u32 = 0;
 const AWAKE: u32 = 1;
