@@ -32,11 +32,16 @@ pub struct JoinHandle<T> {
 
 /// Particulars of a ULT.
 ///
-/// ```no_run
+/// ```
+/// # use tsumugi_ult::{Config, Scheduler, StackArea};
+/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+/// # Scheduler::new(config)?.run(|| {
 /// use tsumugi_ult::Builder;
 ///
 /// let poller = Builder::new().name("poller").pin(0).urgent(true).spawn(|| 7);
 /// assert_eq!(poller.join().unwrap(), 7);
+/// # });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
@@ -278,12 +283,17 @@ impl<T> JoinHandle<T> {
     /// [`CANCELLABLE`](Limit::CANCELLABLE), present or to come, ends with
     /// [`Interrupted::Cancelled`]. Nothing else is interrupted.
     ///
-    /// ```no_run
+    /// ```
+    /// # use tsumugi_ult::{Config, Scheduler, StackArea};
+    /// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+    /// # Scheduler::new(config)?.run(|| {
     /// use tsumugi_ult::{Interrupted, Limit, sleep_within, spawn};
     ///
     /// let sleeper = spawn(|| sleep_within(Limit::CANCELLABLE));
     /// sleeper.cancel();
     /// assert_eq!(sleeper.join().unwrap(), Interrupted::Cancelled);
+    /// # });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn cancel(&self) {
         // SAFETY: a handle keeps its task, and that its home.
@@ -359,9 +369,14 @@ pub fn is_cancelled() -> bool {
 /// Lets others run, this ULT first, if it is ready and among the 64 youngest
 /// of the caller's worker; else as [`yield_now`]. Whether it was.
 ///
-/// ```no_run
+/// ```
+/// # use tsumugi_ult::{Config, Scheduler, StackArea};
+/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+/// # Scheduler::new(Config { workers: 1, ..config })?.run(|| {
 /// let child = tsumugi_ult::spawn(|| 1);
 /// assert!(tsumugi_ult::yield_to(&child), "one worker, and nobody stole it");
+/// # });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn yield_to<T>(handle: &JoinHandle<T>) -> bool {
     // SAFETY: this thread's worker, not kept across the suspension.
@@ -374,9 +389,14 @@ pub fn yield_to<T>(handle: &JoinHandle<T>) -> bool {
 /// Runs a future as a ULT of its own: while it is pending the ULT sleeps. Any
 /// future will do; whatever wakes it may be on any thread.
 ///
-/// ```no_run
+/// ```
+/// # use tsumugi_ult::{Config, Scheduler, StackArea};
+/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+/// # Scheduler::new(config)?.run(|| {
 /// let answer = tsumugi_ult::spawn_future(async { 42 });
 /// assert_eq!(answer.join().unwrap(), 42);
+/// # });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Panics

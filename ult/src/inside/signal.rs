@@ -30,6 +30,15 @@ impl Spawner {
     /// `signal` (`SIGUSR2`, say), on an OS thread of its own. One at a time in
     /// a process.
     ///
+    /// ```
+    /// # use tsumugi_ult::{Config, Scheduler, StackArea};
+    /// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+    /// let scheduler = Scheduler::new(config)?;
+    /// let _on = scheduler.spawner().report_on(libc::SIGUSR2, |text| eprint!("{text}"))?;
+    /// scheduler.run(|| ());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `AlreadyExists`, if there is one; or the system's.

@@ -36,13 +36,16 @@ impl Spawner {
     /// and woken there. Of each worker the last `events` are kept, 32 bytes
     /// each. `None`: somebody records already.
     ///
-    /// ```no_run
-    /// # let spawner: tsumugi_ult::Spawner = unimplemented!();
-    /// let recording = spawner.trace(10_000).expect("nobody else records");
-    /// // ... the program runs ...
-    /// let mut file = std::fs::File::create("trace.json")?;
+    /// ```
+    /// # use tsumugi_ult::{Config, Scheduler, StackArea, spawn};
+    /// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+    /// let scheduler = Scheduler::new(config)?;
+    /// let recording = scheduler.spawner().trace(10_000).expect("nobody else records");
+    /// scheduler.run(|| spawn(|| ()).join().unwrap());
+    /// let mut file = Vec::new();
     /// recording.stop().write_chrome(&mut file)?;
-    /// # Ok::<(), std::io::Error>(())
+    /// # assert!(file.len() > 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn trace(&self, events: usize) -> Option<Recording> {
         let shared = &self.shared;

@@ -35,6 +35,16 @@ impl Spawner {
     /// sleeping or ending: once for each time that it does. On an OS thread of
     /// its own, which looks four times within `limit`.
     ///
+    /// ```
+    /// # use tsumugi_ult::{Config, Scheduler, StackArea};
+    /// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+    /// let scheduler = Scheduler::new(config)?;
+    /// let limit = std::time::Duration::from_millis(100);
+    /// let _watchdog = scheduler.spawner().watch(limit, |stuck| eprintln!("{stuck}"))?;
+    /// scheduler.run(|| ());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// The system's, if it gives no thread; or `AlreadyExists`, if there is a

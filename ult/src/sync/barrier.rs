@@ -8,6 +8,17 @@ use tsumugi_core::wait::{Interrupted, Reason};
 
 /// A meeting point for a fixed number of ULTs and OS threads, reusable. The
 /// last to arrive makes all others ready, in the order in which they came.
+///
+/// ```
+/// use tsumugi_ult::sync::Barrier;
+///
+/// let barrier = Barrier::new(2);
+/// let leaders = std::thread::scope(|scope| {
+///     let both = [scope.spawn(|| barrier.wait()), scope.spawn(|| barrier.wait())];
+///     both.into_iter().map(|one| one.join().unwrap() as u32).sum::<u32>()
+/// });
+/// assert_eq!(leaders, 1);
+/// ```
 pub struct Barrier {
     members: usize,
     meeting: Lock<Meeting>,

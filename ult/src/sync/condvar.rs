@@ -11,6 +11,21 @@ use tsumugi_core::wait::{Interrupted, Reason};
 
 /// Where ULTs and OS threads wait until a condition may have changed; notices
 /// go to whoever waits longest.
+///
+/// ```
+/// use tsumugi_ult::sync::{Condvar, Mutex};
+///
+/// let (ready, changed) = (Mutex::new(false), Condvar::new());
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| {
+///         *ready.lock() = true;
+///         changed.notify_one();
+///     });
+///     let mut ready = ready.lock();
+///     changed.wait_while(&mut ready, |ready| !*ready);
+///     assert!(*ready);
+/// });
+/// ```
 pub struct Condvar {
     queue: Lock<Queue>,
 }

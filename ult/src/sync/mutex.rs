@@ -21,6 +21,18 @@ use tsumugi_core::wait::{Interrupted, Reason};
 
 /// A value that one ULT or OS thread at a time can reach. Not poisoned by a
 /// panic.
+///
+/// ```
+/// use tsumugi_ult::sync::Mutex;
+///
+/// let count = Mutex::new(0);
+/// std::thread::scope(|scope| {
+///     (0..4).for_each(|_| {
+///         scope.spawn(|| *count.lock() += 1);
+///     });
+/// });
+/// assert_eq!(count.into_inner(), 4);
+/// ```
 pub struct Mutex<T: ?Sized> {
     raw: RawMutex,
     value: UnsafeCell<T>,
