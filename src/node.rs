@@ -191,6 +191,16 @@ impl Progress for Node {
         }
     }
 
+    fn on_timers(&self, pending: bool) {
+        let outside = self.member.control().outside();
+        // A rank with a timer is not quiet: it wakes by itself.
+        if pending {
+            outside.fetch_add(1, Ordering::SeqCst);
+        } else {
+            outside.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
     fn on_wake(&self, _worker: usize) {
         self.member.control().activity().fetch_add(1, Ordering::SeqCst);
     }

@@ -50,6 +50,13 @@ pub trait Progress: Send + Sync {
         let _ = worker;
     }
 
+    /// From here on some ULT sleeps with a time limit, or from here on none
+    /// does: as long as one does, the rank is not quiet. Called in order, under
+    /// a lock: store it and return.
+    fn on_timers(&self, pending: bool) {
+        let _ = pending;
+    }
+
     /// Worker `worker` is awake again, or did not sleep after all.
     fn on_wake(&self, worker: usize) {
         let _ = worker;
