@@ -181,8 +181,9 @@ impl Shared {
                 self.note_gone(before, timers);
                 timers.count() < before
             });
-            // Outside of the lock: wakes may ring.
-            wakers.into_iter().flatten().for_each(Waker::wake);
+            // Outside of the lock: wakes may ring. The last first: a worker
+            // runs the youngest of its deque first, so the earliest will be.
+            wakers.into_iter().rev().flatten().for_each(Waker::wake);
             fired |= any;
         }
         fired
