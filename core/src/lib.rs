@@ -17,6 +17,7 @@
 //! | [`backend`] | how bytes move |
 //! | [`boot`] | finding each other |
 //! | [`signal`] | waiting for a word |
+//! | [`am`] | active messages |
 //! | [`coll`] | barrier and sum over all ranks |
 #![no_std]
 
@@ -32,4 +33,5 @@ pub mod completion;
 pub mod backend;
 pub mod boot;
 pub mod signal;
+pub mod am;
 pub mod coll;
