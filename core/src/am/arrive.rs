@@ -7,7 +7,7 @@
 //! staging cell is free for its reply, while no landing buffer is free. Replies
 //! are always taken.
 
-use super::cell::{Cell, Kind};
+use super::cell::{Cell, Defect, Kind};
 use super::lanes::Lane;
 use super::machine::Machine;
 use super::outcome::{Answer, Body, HandlerId, Incoming, Landed, Out, ReplyTo, Token};
@@ -73,15 +73,16 @@ impl Machine<'_> {
     }
 
     fn take(&mut self, index: usize) -> Taken {
-        let blindly = self.is_planted("am_lap_ignored");
+        let defect = self.defect();
+        let careless = if self.is_planted("am_lap_ignored") { Defect::Blind } else { defect };
         let peer = &self.tables.peers[index];
-        if let Some(cell) = self.lanes.read(Lane::Reply, index, peer.replies_taken, false) {
+        if let Some(cell) = self.lanes.read(Lane::Reply, index, peer.replies_taken, defect) {
             return self.take_reply(index, &cell);
         }
         if peer.fetching {
             return Taken::Waits;
         }
-        match self.lanes.read(Lane::Request, index, peer.requests_taken, blindly) {
+        match self.lanes.read(Lane::Request, index, peer.requests_taken, careless) {
             Some(cell) => self.take_request(index, &cell),
             None => {
                 self.is_landing = true;

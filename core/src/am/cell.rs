@@ -14,6 +14,11 @@
 //! one, passes with a probability of 2^-64 (a flag at each end of the cell, as
 //! is often done, would let the middle be old). Only used words are put.
 //!
+//! Nor may a cell be taken while a word of it is still under way that happens
+//! to be there already from the last lap: it would land on the next one. So
+//! each word is stored under a mask of its own for each number, and a cell
+//! that passes has landed to the last word.
+//!
 //! What a cell holds was written by somebody else: it is copied out first,
 //! then checked, and lengths are compared with what is there before anything
 //! is cut by them.
@@ -61,6 +66,16 @@ pub(super) struct Cell {
     pub(super) token: u64,
     pub(super) ack: u32,
     pub(super) body: Inline,
+}
+
+/// What a test has broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Defect {
+    None,
+    /// The check is not asked.
+    Blind,
+    /// Words are stored as they are.
+    Unmasked,
 }
 
 impl Inline {
@@ -112,7 +127,7 @@ impl Cell {
 
     /// Writes the cell as number `number` of its lane and returns how many
     /// bytes of it are to be put.
-    pub(super) fn write(&self, words: &[AtomicU64], number: u32) -> u64 {
+    pub(super) fn write(&self, words: &[AtomicU64], number: u32, defect: Defect) -> u64 {
         let first = u64::from(self.kind)
             | u64::from(self.status) << 8
             | u64::from(self.body.len) << 16
@@ -122,7 +137,7 @@ impl Cell {
             check.add(word);
             // Relaxed: the put that follows is of the same thread, or was
             // handed to another through a lock.
-            words[index].store(word, Ordering::Relaxed);
+            words[index].store(word ^ defect.mask(number, index), Ordering::Relaxed);
         };
         put(1, first);
         put(2, self.token);
@@ -137,12 +152,12 @@ impl Cell {
     }
 
     /// The cell that lies in `words` if it is number `number` and whole.
-    /// `blindly`, a planted defect, asks for neither.
-    pub(super) fn read(words: &[AtomicU64], number: u32, blindly: bool) -> Option<Self> {
+    pub(super) fn read(words: &[AtomicU64], number: u32, defect: Defect) -> Option<Self> {
         // Relaxed: the bell that announced the cell was taken with Acquire;
         // what has not landed all the same, the check finds.
-        let load = |index: usize| words[index].load(Ordering::Relaxed);
-        let [wanted, first, token, ack] = [load(0), load(1), load(2), load(3)];
+        let load = |index: usize| words[index].load(Ordering::Relaxed) ^ defect.mask(number, index);
+        let wanted = words[0].load(Ordering::Relaxed);
+        let [first, token, ack] = [load(1), load(2), load(3)];
         let len = usize::from((first >> 16) as u16);
         if len > INLINE_BYTES_MAX {
             return None;
@@ -156,7 +171,7 @@ impl Cell {
             check.add(word);
             bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
         }
-        (check.value() == wanted || blindly).then_some(Self {
+        (check.value() == wanted || defect == Defect::Blind).then_some(Self {
             kind: first as u8,
             status: (first >> 8) as u8,
             handler: (first >> 32) as u32,
@@ -164,6 +179,16 @@ impl Cell {
             ack: ack as u32,
             body,
         })
+    }
+}
+
+impl Defect {
+    /// What word `index` of cell `number` is stored under.
+    fn mask(self, number: u32, index: usize) -> u64 {
+        match self {
+            Self::Unmasked => 0,
+            _ => (u64::from(number) * CELL_WORDS as u64 + index as u64 + 1).wrapping_mul(ODD),
+        }
     }
 }
 
@@ -202,11 +227,11 @@ mod tests {
             let body = Inline::new(&bytes[..len]).unwrap();
             let cell = Cell { kind: 2, status: 1, handler: 77, token: u64::MAX, ack: 5, body };
             let words = lane();
-            assert_eq!(cell.write(&words, 9), 32 + (len as u64).next_multiple_of(8));
-            let read = Cell::read(&words, 9, false).unwrap();
+            assert_eq!(cell.write(&words, 9, Defect::None), 32 + (len as u64).next_multiple_of(8));
+            let read = Cell::read(&words, 9, Defect::None).unwrap();
             assert_eq!((read.handler, read.token, read.ack), (77, u64::MAX, 5));
             assert_eq!(*read.body, bytes[..len]);
-            assert!(Cell::read(&words, 9 + 16, false).is_none(), "of the next lap");
+            assert!(Cell::read(&words, 9 + 16, Defect::None).is_none(), "of the next lap");
         }
         assert!(Inline::new(&[0; INLINE_BYTES_MAX + 1]).is_none());
     }
@@ -223,11 +248,12 @@ mod tests {
             body: Inline::new(&[byte; 64]).unwrap(),
         };
         for old in 0..12 {
-            cell(7).write(&words, 0);
+            cell(7).write(&words, 0, Defect::None);
             let before = words[old].load(Ordering::Relaxed);
-            cell(8).write(&words, 16);
+            cell(8).write(&words, 16, Defect::None);
             let after = words[old].swap(before, Ordering::Relaxed);
-            assert_eq!(Cell::read(&words, 16, false).is_some(), before == after, "word {old}");
+            assert_ne!(before, after, "word {old}");
+            assert!(Cell::read(&words, 16, Defect::None).is_none(), "word {old}");
         }
     }
 }

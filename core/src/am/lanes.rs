@@ -12,7 +12,7 @@
 //! is taken only after its arrival was counted: so a byte never overflows into
 //! its neighbour's with [`CELLS_MAX`] cells. All ranks have the same layout.
 
-use super::cell::{CELL_BYTES, CELL_WORDS, Cell};
+use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect};
 use crate::mem::{Rank, RemoteAddr, Width};
 use crate::op::{Kind, Op};
 use crate::sync::mapped::{AtomicU64, Ordering};
@@ -151,9 +151,15 @@ impl<'m> Lanes<'m> {
     }
 
     /// Cell `number` of the lane from `peer`, if it is there, whole.
-    pub(super) fn read(&self, lane: Lane, peer: usize, number: u32, blindly: bool) -> Option<Cell> {
+    pub(super) fn read(
+        &self,
+        lane: Lane,
+        peer: usize,
+        number: u32,
+        defect: Defect,
+    ) -> Option<Cell> {
         let start = self.shape.cell(lane, Rank(peer as u32), number) / 8;
-        Cell::read(&self.words[start..start + CELL_WORDS], number, blindly)
+        Cell::read(&self.words[start..start + CELL_WORDS], number, defect)
     }
 }
 

@@ -12,7 +12,7 @@
 //!
 //! What arrives is taken in `arrive`.
 
-use super::cell::{CELL_BYTES, CELL_WORDS, Cell, INLINE_BYTES_MAX, Inline, Kind};
+use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect, INLINE_BYTES_MAX, Inline, Kind};
 use super::fifo::Fifo;
 use super::lanes::{self, Lane, Lanes, Shape};
 use super::outcome::{
@@ -382,6 +382,7 @@ impl<'m> Machine<'m> {
     /// Fills a staging cell, of which there is a free one, and queues it.
     fn stage(&mut self, lane: Lane, to: Rank, cell: Cell) {
         let early = self.is_planted("am_early_credit");
+        let defect = self.defect();
         let peer = &mut self.tables.peers[to.0 as usize];
         let count = match lane {
             Lane::Request => &mut peer.sent,
@@ -393,7 +394,7 @@ impl<'m> Machine<'m> {
         peer.reported = peer.requests_taken;
         let index = self.free_slots.pop(self.tables.slots).expect("the caller has looked");
         let words = &self.memory.staging[index * CELL_WORDS..][..CELL_WORDS];
-        let bytes = Cell { ack, ..cell }.write(words, number);
+        let bytes = Cell { ack, ..cell }.write(words, number, defect);
         let slot = &mut self.tables.slots[index];
         *slot = Slot {
             to,
@@ -640,6 +641,10 @@ impl<'m> Machine<'m> {
         while let Some(index) = self.later.pop(self.tables.peers) {
             self.active.push(self.tables.peers, index);
         }
+    }
+
+    pub(super) fn defect(&self) -> Defect {
+        if self.is_planted("am_words_unmasked") { Defect::Unmasked } else { Defect::None }
     }
 
     #[cfg(test)]

@@ -3,7 +3,7 @@
 extern crate std;
 
 use super::harness::{Seeded, Sizes, World, memory, tables};
-use crate::am::cell::{Cell, Inline};
+use crate::am::cell::{Cell, Defect, Inline};
 use crate::am::lanes::Lane;
 use crate::am::{Answer, Bell, Body, Event, HandlerId, Out, Payload, Shape};
 use crate::mem::Rank;
@@ -36,7 +36,7 @@ fn cells_of_a_mad_peer_do_no_harm() {
                     body: Inline::new(&bytes).unwrap(),
                 };
                 let at = shape.cell(lane, Rank(1), round) / 8;
-                cell.write(&memory[0].lanes[at..at + 32], round);
+                cell.write(&memory[0].lanes[at..at + 32], round, Defect::None);
             }
             // More bells than cells, a notice that says anything.
             memory[0].lanes[0].store(seeded.next(), Ordering::Relaxed);

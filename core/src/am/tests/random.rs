@@ -376,7 +376,7 @@ fn is_caught(mutant: &'static str, plan: Plan) -> bool {
     let plan = Plan { mutant: Some(mutant), ..plan };
     let quiet = std::panic::take_hook();
     std::panic::set_hook(std::boxed::Box::new(|_| {}));
-    let caught = (0..60)
+    let caught = (0..200)
         .any(|seed| !matches!(catch_unwind(AssertUnwindSafe(|| run(seed, plan))), Ok(Ok(()))));
     std::panic::set_hook(quiet);
     caught
@@ -390,6 +390,7 @@ fn planted_defects_are_caught() {
         ("am_no_reply_reservation", plain),
         ("am_lap_ignored", plain),
         ("am_torn_forgotten", plain),
+        ("am_words_unmasked", plain),
         ("am_early_credit", plain),
         ("am_generation_ignored", limits),
         ("am_timeout_frees_reply_cell", limits),
