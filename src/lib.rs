@@ -25,17 +25,21 @@
 //! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
 //! | [`Runtime::get`] and its neighbours | one-sided operations |
 //! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
+//! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank says so |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
 //! | [`pvas`] | starting jobs, partitions |
 
 mod error;
 mod config;
+mod am;
 mod node;
+mod helper;
 mod runtime;
 mod memory;
 mod ops;
 mod flight;
+mod call;
 mod start;
 
 pub use config::{Chosen, Config};
@@ -45,6 +49,7 @@ pub use ops::Signal;
 pub use runtime::Runtime;
 pub use start::{run, run_ranks};
 
+pub use tsumugi_core::am::{CallError, Message, SendError};
 pub use tsumugi_core::coll::CollError;
 pub use tsumugi_core::completion::{Busy, Outcome, Status, Ticket, Why};
 pub use tsumugi_core::mem::{AddrError, Plain, Rank, Remote, RemoteAddr, Word};

@@ -1,6 +1,7 @@
 //! A rank's place on its node, and what its idle workers do for it.
 
 use crate::Rank;
+use crate::am::Am;
 use crate::memory::Block;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -18,6 +19,7 @@ pub(crate) struct Node {
     member: Member,
     waiters: Waiters,
     team: Team,
+    am: Am,
     /// While the scheduler runs: it is asked who waits for what.
     spawner: Mutex<Option<Spawner>>,
     /// Shared arrays that were dropped since the last barrier.
@@ -25,12 +27,13 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(member: Member) -> Self {
+    pub(crate) fn new(member: Member, am: Am) -> Self {
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
         Self {
             member,
             waiters: Waiters::new(),
             team,
+            am,
             spawner: Mutex::new(None),
             dropped: Mutex::default(),
         }
@@ -54,6 +57,10 @@ impl Node {
 
     pub(crate) fn team(&self) -> &Team {
         &self.team
+    }
+
+    pub(crate) fn am(&self) -> &Am {
+        &self.am
     }
 
     pub(crate) fn waiters(&self) -> &Waiters {
@@ -96,6 +103,7 @@ impl Node {
     pub(crate) fn unwatch(&self) {
         self.member.control().workers().store(0, Ordering::SeqCst);
         *self.spawner.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.am.close();
         drop(self.exhume());
     }
 
@@ -134,6 +142,12 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
         Some(Reason { what: "join", at, .. }) => {
             let _ = write!(line, " waits for the end of ULT {at}");
         }
+        Some(Reason { what: "call", at, wanted }) => {
+            let _ = write!(line, " waits for the answer of rank {at} to a message for {wanted}");
+        }
+        Some(Reason { what: "room", at, .. }) => {
+            let _ = write!(line, " waits for room for a message to rank {at}");
+        }
         Some(Reason { what, at: 0, .. }) => {
             let _ = write!(line, " waits: {what}");
         }
@@ -154,15 +168,23 @@ impl Progress for Node {
         if let Some(number) = control.wanted_report() {
             control.answer_report(number, &self.report());
         }
-        woken > 0
+        let served = self.am.wants_pump() && self.am.pump();
+        woken > 0 || served
     }
 
     fn has_work(&self) -> bool {
-        self.lot().has_fired() || self.member.control().wanted_report().is_some()
+        self.lot().has_fired()
+            || self.am.has_work()
+            || self.member.control().wanted_report().is_some()
     }
 
     fn on_wake(&self, _worker: usize) {
         self.member.control().activity().fetch_add(1, Ordering::SeqCst);
+        // Before the worker finds a ULT that computes: whoever rang took it
+        // for the one that will look.
+        if self.am.has_work() {
+            self.am.pump();
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a rank holds: its place in the job, its threads, its way to the others.
 
+use crate::am::Am;
 use crate::memory::Block;
 use crate::node::Node;
 use crate::{AddrError, Error, JoinHandle, Rank};
@@ -124,6 +125,10 @@ impl Runtime {
     /// Keeps memory that peers may still use until the next barrier.
     pub(crate) fn bury(&self, block: Block) {
         self.node.bury(block);
+    }
+
+    pub(crate) fn am(&self) -> &Am {
+        self.node.am()
     }
 
     pub(crate) fn heap(&self) -> &Heap {

@@ -9,7 +9,9 @@
 //! partition, its scheduler and its region table, and everything works between
 //! them as between processes, but that they die together.
 
+use crate::am::Am;
 use crate::config::{Chosen, Config};
+use crate::helper::Helper;
 use crate::node::Node;
 use crate::{Error, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -139,18 +141,23 @@ fn be<T: Send, E: From<Error> + Send>(
     config: &Config,
     main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
 ) -> Result<T, E> {
-    // Everybody's starter memory and collective words are registered now.
+    let am = Am::new(&mut member).map_err(E::from)?;
+    // Everybody's starter memory and collective words are registered now, and
+    // their lanes for messages.
     member.barrier().map_err(Error::from)?;
-    let node = Arc::new(Node::new(member));
+    am.connect(&mut member).map_err(E::from)?;
+    let node = Arc::new(Node::new(member, am));
     let chosen = config.choose(node.member().size());
     let scheduler = schedule(&node, chosen)?;
     let runtime = Runtime::new(node.clone(), scheduler.spawner(), chosen.workers);
     node.watch(runtime.ults(), chosen.workers);
+    let helper = Helper::start(&node, chosen.workers)?;
     let result = scheduler.run(|| {
         let value = main(&runtime)?;
         runtime.barrier()?;
         Ok(value)
     });
+    drop(helper);
     node.unwatch();
     if result.is_ok() {
         node.member().finish();

@@ -340,6 +340,11 @@ impl<'m> Machine<'m> {
         self.is_landing
     }
 
+    /// Whether [`poll`](Self::poll) has something to look at.
+    pub fn wants_poll(&self) -> bool {
+        !self.ended.is_empty() || !self.landed.is_empty() || !self.active.is_empty()
+    }
+
     /// Whether there may be room where there was none, since the last time
     /// that this was asked.
     pub fn take_room(&mut self) -> bool {

@@ -5,6 +5,10 @@
 //! wakes that worker and nobody else does. A worker that is about to sleep
 //! sets its bit before it looks for work the last time, so that one of the
 //! two sees the other.
+//!
+//! Behind the workers stands a helper thread with a word of its own, which
+//! nobody rings by the way: it is for work that must not wait until a worker
+//! that computes comes back, [`ring_helped`](Bells::ring_helped).
 
 use super::{EventWord, Futex, Ticket};
 use crate::sync::{AtomicU64, CachePadded, Ordering, edge, fence, mutant};
@@ -16,6 +20,7 @@ use core::fmt;
 pub struct Bells {
     asleep: CachePadded<[AtomicU64; WORDS]>,
     events: [CachePadded<EventWord>; WORDS * PER_WORD],
+    helper: CachePadded<EventWord>,
 }
 
 impl Bells {
@@ -27,6 +32,7 @@ impl Bells {
         Self {
             asleep: CachePadded::new(core::array::from_fn(|_| AtomicU64::new(0))),
             events: core::array::from_fn(|_| CachePadded::new(EventWord::new())),
+            helper: CachePadded::new(EventWord::new()),
         }
     }
 
@@ -91,6 +97,26 @@ impl Bells {
         true
     }
 
+    /// Wakes one sleeping worker, and if there is none the helper: all workers
+    /// may be busy for long.
+    pub fn ring_helped(&self, futex: &dyn Futex) {
+        if !self.ring(futex) {
+            self.ring_helper(futex);
+        }
+    }
+
+    /// Wakes the helper, if it sleeps.
+    pub fn ring_helper(&self, futex: &dyn Futex) {
+        if self.helper.notify() {
+            futex.wake(self.helper.word(), 1);
+        }
+    }
+
+    /// The word on which the helper sleeps.
+    pub fn helper(&self) -> &EventWord {
+        &self.helper
+    }
+
     /// Wakes every sleeping worker.
     pub fn ring_all(&self, futex: &dyn Futex) {
         while self.ring(futex) {}
@@ -150,6 +176,20 @@ mod tests {
         assert!(bells.ring(&futex) && bells.ring(&futex));
         bells.stay(127);
         assert!(!bells.ring(&futex));
+        assert_eq!(futex.0.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn the_helper_is_woken_when_no_worker_sleeps() {
+        let (bells, futex) = (Bells::new(), Count(AtomicU32::new(0)));
+        bells.prepare(0);
+        let ticket = bells.helper().prepare();
+        assert_eq!(bells.asleep(), 1, "the helper is no worker");
+        bells.ring_helped(&futex);
+        assert!(!bells.helper().has_changed(ticket));
+        bells.ring_helped(&futex);
+        assert!(bells.helper().has_changed(ticket));
+        bells.ring_helped(&futex);
         assert_eq!(futex.0.load(Ordering::Relaxed), 2);
     }
 }

@@ -1,0 +1,640 @@
+//! Active messages between the ranks of a node: drives the machine of
+//! [`tsumugi_core::am`] over the partitions.
+//!
+//! ```text
+//!  call, cast ─► lock: machine ─► operations, carried out by the caller
+//!                     ▲  │
+//!   a worker that polls, │ or the helper: one at a time
+//!                     │  ▼
+//!                   pump ─► handlers, in order · callers woken · room given
+//! ```
+//!
+//! The lock round the machine is held for a few hundred instructions and never
+//! while an operation is carried out, a handler runs or somebody is woken.
+//! Handlers run one at a time on each rank, on the stack of a worker or of the
+//! helper.
+//!
+//! Memory of each rank, from its partition's heap, for P ranks:
+//! `P * 2 * CELLS * 256` bytes of lanes (8 KiB a rank), 16 KiB of staging
+//! cells, and landing buffers for long payloads, touched when they are used.
+//! It stays until the job ends: a peer's last word may come late.
+
+use crate::{AddrError, Error, Rank};
+use std::alloc::Layout;
+use std::any::Any;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::mem::take;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+use tsumugi_core::am::{
+    self, Answer, Bell, Body, CallError, Event, HandlerId, Incoming, Inline, Machine, Message, Out,
+    Payload, ReplyTo, SendError, Shape, Token,
+};
+use tsumugi_core::backend::execute;
+use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::mem::{Access, LocalAddr, Memory, RegionKey, RemoteAddr};
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::mapped::AtomicU64 as Word;
+use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use tsumugi_core::time::Instant;
+use tsumugi_core::wait::{Reason, Wait, Waker};
+use tsumugi_pvas::{Direct, Member};
+use tsumugi_ult::{Here, SystemFutex};
+
+/// What a message calls.
+pub(crate) enum Function {
+    /// Runs where the message is taken, and must not block.
+    Here(Box<dyn Fn(Message<'_>) -> Answer + Send + Sync>),
+    /// Takes the message with it, and the duty to answer.
+    Elsewhere(Box<Start>),
+}
+
+/// Begins to serve a message: of whom, what it brings, who waits for it.
+type Start = dyn Fn(Rank, Box<[u8]>, Option<ReplyTo>) + Send + Sync;
+
+/// The active messages of one rank.
+pub(crate) struct Am {
+    member: Member,
+    direct: Direct,
+    shape: Shape,
+    lanes: &'static [Word],
+    lanes_key: RegionKey,
+    landing: NonNull<u8>,
+    state: Mutex<State>,
+    functions: RwLock<HashMap<u32, Arc<Function>>>,
+    /// Somebody pumps.
+    is_pumped: AtomicBool,
+    /// There is something to be pumped that no bell tells of.
+    is_stirred: AtomicBool,
+    /// The next time limit, in nanoseconds; none: the highest number.
+    deadline: AtomicU64,
+    /// The last death that the machine was told of.
+    lost: AtomicU32,
+    /// Things done, for the helper to see whether there is traffic.
+    served: AtomicU64,
+    epoch: std::time::Instant,
+}
+
+/// Under the lock.
+struct State {
+    machine: Machine<'static>,
+    /// One for each call of the machine.
+    calls: Vec<Entry>,
+    /// Who waits for room, for each rank.
+    stuck: Vec<VecDeque<Waker>>,
+    stuck_len: usize,
+    _tables: Tables,
+}
+
+/// What the facade knows of a call under way.
+#[derive(Default)]
+struct Entry {
+    waiting: Option<NonNull<Waiting>>,
+    /// What holds its payload, where the caller does not.
+    kept: Option<Box<dyn Any + Send>>,
+}
+
+/// On the caller's stack until the call has ended; touched under the lock.
+#[derive(Default)]
+struct Waiting {
+    result: Option<Result<Inline, CallError>>,
+    waker: Option<Waker>,
+}
+
+/// The machine's tables, freed with the state.
+type Tables = (Lent<am::Peer>, Lent<am::Call>, Lent<am::Slot>, Lent<am::Landing>);
+
+// SAFETY: `landing` and the pointers in the entries are used as said there.
+unsafe impl Send for Am {}
+// SAFETY: the same; all that changes is atomic or under the lock.
+unsafe impl Sync for Am {}
+
+impl Am {
+    /// The lanes of this rank; tells the others where they are. They have
+    /// been told after the barrier that follows.
+    pub(crate) fn new(member: &mut Member) -> Result<Self, Error> {
+        let (rank, direct) = (member.rank(), member.direct());
+        let shape = Shape { peers: member.size(), cells: Shape::CELLS };
+        let lanes_bytes = shape.memory_size();
+        let staging_bytes = STAGING_CELLS * am::CELL_BYTES;
+        let lanes = zeroes(member, lanes_bytes)?;
+        let staging = zeroes(member, staging_bytes)?;
+        let landing = block(member, LANDINGS * LANDING_BYTES)?;
+        // SAFETY: heap memory of the partition, which stays mapped and is
+        // never given back: plain bytes and words.
+        let (lanes_region, staging_region, landing_region) = unsafe {
+            (
+                direct.register(lanes, lanes_bytes as u64, Access::ReadWrite)?,
+                direct.register(staging, staging_bytes as u64, Access::Local)?,
+                direct.register(landing, (LANDINGS * LANDING_BYTES) as u64, Access::Local)?,
+            )
+        };
+        // SAFETY: the blocks, zeroed and aligned, for the rest of the job.
+        let (lanes, staging) =
+            unsafe { (words(lanes, lanes_bytes), words(staging, staging_bytes)) };
+        let (peers, peers_lent) = lend(vec![am::Peer::EMPTY; shape.peers as usize]);
+        let (calls, calls_lent) = lend(vec![am::Call::EMPTY; CALLS_MAX]);
+        let (slots, slots_lent) = lend(vec![am::Slot::EMPTY; STAGING_CELLS]);
+        let (landings, landings_lent) = lend(vec![am::Landing::EMPTY; LANDINGS]);
+        let memory = am::Memory {
+            lanes,
+            staging,
+            staging_at: LocalAddr { key: staging_region.key, offset: 0 },
+            landing_at: LocalAddr { key: landing_region.key, offset: 0 },
+            landing_bytes: LANDING_BYTES as u64,
+        };
+        let tables = am::Tables { peers, calls, slots, landings };
+        // The bell after the cell: another thread may carry out each of them.
+        let machine = Machine::new(rank, shape, Bell::AfterCell, memory, tables)
+            .unwrap_or_else(|error| panic!("{error}"));
+        member.publish(&lanes_region.key.to_bits().to_le_bytes())?;
+        Ok(Self {
+            member: member.clone(),
+            direct,
+            shape,
+            lanes,
+            lanes_key: lanes_region.key,
+            landing,
+            state: Mutex::new(State {
+                machine,
+                calls: (0..CALLS_MAX).map(|_| Entry::default()).collect(),
+                stuck: (0..shape.peers).map(|_| VecDeque::new()).collect(),
+                stuck_len: 0,
+                _tables: (peers_lent, calls_lent, slots_lent, landings_lent),
+            }),
+            functions: RwLock::default(),
+            is_pumped: AtomicBool::new(false),
+            is_stirred: AtomicBool::new(false),
+            deadline: AtomicU64::new(u64::MAX),
+            lost: AtomicU32::new(0),
+            served: AtomicU64::new(0),
+            epoch: std::time::Instant::now(),
+        })
+    }
+
+    /// Learns where the others' lanes are.
+    pub(crate) fn connect(&self, member: &mut Member) -> Result<(), Error> {
+        let mut state = self.lock();
+        for rank in (0..self.shape.peers).map(Rank) {
+            let mut card = [0; CARD_BYTES_MAX];
+            let len = member.card(rank, &mut card)?;
+            let Some(bits) = card[..len].first_chunk() else {
+                return Err(Error::Boot(BootError::NoCard { rank }));
+            };
+            let key = RegionKey::from_bits(u32::from_le_bytes(*bits));
+            state.machine.connect(RemoteAddr { rank, key, offset: 0 });
+        }
+        Ok(())
+    }
+
+    /// From here on peers are answered that this rank is gone, and nothing of
+    /// the program's is kept.
+    pub(crate) fn close(&self) {
+        self.direct.unregister(self.lanes_key);
+        take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Sets what messages for `handler` call.
+    pub(crate) fn set(&self, handler: HandlerId, function: Function) {
+        let mut functions = self.functions.write().unwrap_or_else(PoisonError::into_inner);
+        functions.insert(handler.0, Arc::new(function));
+    }
+
+    /// Whether there is something to be done; for a thread about to sleep.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        am::has_rung(self.lanes, self.shape)
+            || self.is_stirred.load(Ordering::SeqCst)
+            || self.death().is_some()
+    }
+
+    /// The same, time limits included.
+    #[inline]
+    pub(crate) fn wants_pump(&self) -> bool {
+        self.has_work() || self.until_deadline().is_some_and(|left| left.is_zero())
+    }
+
+    /// How long until the next time limit.
+    pub(crate) fn until_deadline(&self) -> Option<Duration> {
+        match self.deadline.load(Ordering::SeqCst) {
+            u64::MAX => None,
+            deadline => Some(Instant::from_ns(deadline).since(self.now())),
+        }
+    }
+
+    /// Changes whenever something was done.
+    pub(crate) fn served(&self) -> u64 {
+        self.served.load(Ordering::Relaxed)
+    }
+
+    /// Takes what has come: runs handlers, ends calls, gives room. Whether
+    /// there was anything. At once, if another thread is at it.
+    pub(crate) fn pump(&self) -> bool {
+        // Acquire and Release: handlers of one thread's turn happen before
+        // those of the next.
+        if self.is_pumped.swap(true, Ordering::Acquire) {
+            return false;
+        }
+        self.is_stirred.store(false, Ordering::SeqCst);
+        let mut state = self.lock();
+        if let Some(seen) = self.death() {
+            self.lost.store(seen, Ordering::Relaxed);
+            for rank in (0..self.shape.peers).map(Rank) {
+                if !self.member.control_of(rank).is_alive() {
+                    state.machine.handle(Event::Lost(rank), Instant::ZERO);
+                }
+            }
+        }
+        state.machine.handle(Event::Rang, self.now());
+        self.note_deadline(&state);
+        drop(state);
+        let done = self.do_all();
+        self.is_pumped.store(false, Ordering::Release);
+        if done > 0 {
+            self.served.fetch_add(done, Ordering::Relaxed);
+        }
+        done > 0
+    }
+
+    /// Calls `handler` of `to` and waits for the answer. `kept` is kept until
+    /// nobody reads the payload any more.
+    pub(crate) fn call(
+        &self,
+        to: Rank,
+        handler: HandlerId,
+        payload: Payload<'_>,
+        kept: Option<Box<dyn Any + Send>>,
+        limit: Option<Duration>,
+    ) -> Result<Inline, Error> {
+        let deadline = limit.map(|limit| self.now() + limit);
+        // A time limit is something that may still wake somebody.
+        let _timer = limit.map(|_| Outside::new(&self.member));
+        let (mut kept, waiting) = (kept, UnsafeCell::new(Waiting::default()));
+        self.send(to, true, |state| {
+            let token = state.machine.call(to, handler, payload, deadline)?;
+            let waiting = waiting.with_mut(NonNull::new);
+            state.calls[token.index()] = Entry { waiting, kept: kept.take() };
+            Ok(())
+        })?;
+        let reason = Reason { what: "call", at: u64::from(to.0), wanted: u64::from(handler.0) };
+        Here.sleep(reason, &mut |waker| {
+            let (this, waiting) = (self, &waiting);
+            let _state = this.lock();
+            // SAFETY: under the lock, and the call has not returned: it waits
+            // for this answer or for the waker.
+            waiting.with_mut(|waiting| unsafe {
+                let asleep = (*waiting).result.is_none();
+                if asleep {
+                    (*waiting).waker = Some(waker);
+                }
+                asleep
+            })
+        });
+        let _state = self.lock();
+        // SAFETY: under the lock.
+        let result = waiting.with_mut(|waiting| unsafe { (*waiting).result.take() });
+        Ok(result.expect("a caller is woken by the end of its call")?)
+    }
+
+    /// Sends `bytes` to `handler` of `to`, waiting for room if there is none.
+    pub(crate) fn cast(&self, to: Rank, handler: HandlerId, bytes: &[u8]) -> Result<(), Error> {
+        self.send(to, false, |state| state.machine.cast(to, handler, bytes))
+    }
+
+    /// Answers a call whose handler has handed it on.
+    pub(crate) fn answer(&self, mut reply_to: ReplyTo, answer: &Answer) {
+        loop {
+            match self.lock().machine.reply(reply_to, answer) {
+                Ok(()) => break,
+                // An operation of another thread is about to complete.
+                Err(back) => reply_to = back,
+            }
+            Here.yield_now();
+        }
+        self.post_and_stir();
+    }
+
+    /// Begins a send, sleeping for room as often as it must.
+    fn send(
+        &self,
+        to: Rank,
+        wants_reply: bool,
+        mut begin: impl FnMut(&mut State) -> Result<(), SendError>,
+    ) -> Result<(), Error> {
+        loop {
+            let mut state = self.lock();
+            let begun = begin(&mut state);
+            self.note_deadline(&state);
+            drop(state);
+            match begun {
+                Ok(()) => break,
+                Err(SendError::Busy(_)) => self.wait_for_room(to, wants_reply),
+                Err(SendError::Addr(AddrError::PeerLost { rank })) => {
+                    return Err(CallError::PeerLost { rank }.into());
+                }
+                Err(SendError::Addr(error)) => return Err(error.into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.post_and_stir();
+        Ok(())
+    }
+
+    fn wait_for_room(&self, to: Rank, wants_reply: bool) {
+        let reason = Reason { what: "room", at: u64::from(to.0), wanted: 0 };
+        Here.sleep(reason, &mut |waker| {
+            // Copied: the caller's frame may go once the waker is out.
+            let (this, to) = (self, to);
+            let mut state = this.lock();
+            let is_full = state.machine.check_room(to, wants_reply);
+            if !matches!(is_full, Err(SendError::Busy(_))) {
+                return false;
+            }
+            state.stuck[to.0 as usize].push_back(waker);
+            state.stuck_len += 1;
+            true
+        });
+    }
+
+    /// Does what the machine has to do; how much that was.
+    fn do_all(&self) -> u64 {
+        let mut done = 0;
+        loop {
+            let mut state = self.lock();
+            let Some(out) = state.machine.poll() else {
+                drop(state);
+                if self.post() == 0 {
+                    break;
+                }
+                continue;
+            };
+            done += 1;
+            match out {
+                Out::Run(request) => {
+                    drop(state);
+                    self.run(request);
+                }
+                Out::Done { token, result } => {
+                    let (waker, kept) = state.end(token, result);
+                    drop(state);
+                    drop(kept);
+                    if let Some(waker) = waker {
+                        waker.wake();
+                    }
+                }
+                Out::Released { token } => {
+                    let kept = state.calls[token.index()].kept.take();
+                    drop(state);
+                    drop(kept);
+                }
+            }
+        }
+        self.give_room();
+        if self.lock().machine.is_landing() {
+            self.is_stirred.store(true, Ordering::SeqCst);
+        }
+        done
+    }
+
+    /// Runs the handler of a request and answers.
+    fn run(&self, request: Incoming) {
+        let Incoming { from, handler, body, mut reply_to } = request;
+        let functions = self.functions.read().unwrap_or_else(PoisonError::into_inner);
+        let function = functions.get(&handler.0).cloned();
+        drop(functions);
+        let bytes = match &body {
+            Body::Inline(inline) => &**inline,
+            // SAFETY: a landing buffer, filled by our own get, nobody else's
+            // until it is released.
+            Body::Landed(landed) => unsafe {
+                let start = self.landing.add(landed.index() * LANDING_BYTES);
+                std::slice::from_raw_parts(start.as_ptr(), landed.bytes as usize)
+            },
+        };
+        let answer = match function.as_deref() {
+            None => Some(Answer::UnknownHandler),
+            Some(Function::Here(function)) => {
+                let wants_reply = reply_to.is_some();
+                let message = Message { from, handler, bytes, wants_reply };
+                let _callback = tsumugi_ult::enter_callback();
+                let result = catch_unwind(AssertUnwindSafe(|| function(message)));
+                Some(result.unwrap_or(Answer::Failed))
+            }
+            Some(Function::Elsewhere(function)) => {
+                if let Some(reply_to) = &mut reply_to {
+                    self.lock().machine.defer(reply_to);
+                }
+                function(from, bytes.into(), reply_to.take());
+                None
+            }
+        };
+        let mut state = self.lock();
+        if let Body::Landed(landed) = body {
+            state.machine.release(landed);
+        }
+        if let (Some(answer), Some(reply_to)) = (answer, reply_to) {
+            let replied = state.machine.reply(reply_to, &answer);
+            debug_assert!(replied.is_ok(), "room is kept for what was not deferred");
+        }
+        drop(state);
+        self.post();
+    }
+
+    /// Carries out what the machine wants carried out; how much that was.
+    fn post(&self) -> usize {
+        let (mut posted, mut ended) = (0, [None; BATCH]);
+        loop {
+            let mut state = self.lock();
+            for event in ended.iter_mut().filter_map(Option::take) {
+                state.machine.handle(event, Instant::ZERO);
+            }
+            let mut ops = [None; BATCH];
+            for op in &mut ops {
+                *op = state.machine.poll_op();
+                if op.is_none() {
+                    break;
+                }
+            }
+            drop(state);
+            if ops[0].is_none() {
+                return posted;
+            }
+            for (op, event) in ops.iter().flatten().zip(&mut ended) {
+                *event = Some(Event::Completed { tag: op.tag, result: self.carry_out(op) });
+                posted += 1;
+            }
+        }
+    }
+
+    /// The same for a sender, which leaves what comes of it to those who pump.
+    fn post_and_stir(&self) {
+        self.post();
+        self.give_room();
+        if self.lock().machine.wants_poll() {
+            self.is_stirred.store(true, Ordering::SeqCst);
+            self.ring(self.member.rank());
+        }
+    }
+
+    fn carry_out(&self, op: &Op) -> Result<u64, AddrError> {
+        let mut quietly = *op;
+        quietly.notify = false;
+        let result = execute(&self.direct, &quietly);
+        if op.notify && result.is_ok() {
+            self.ring(op.remote.rank);
+        }
+        result
+    }
+
+    /// Wakes a worker of `rank`, or its helper if all compute.
+    fn ring(&self, rank: Rank) {
+        self.member.control_of(rank).bells().ring_helped(&SystemFutex);
+    }
+
+    /// Wakes those for whom there may be room now, as many of each rank's as
+    /// a lane has cells.
+    fn give_room(&self) {
+        let mut state = self.lock();
+        if !state.machine.take_room() || state.stuck_len == 0 {
+            return;
+        }
+        let mut woken = Vec::new();
+        for rank in 0..self.shape.peers {
+            // A cast has room whenever a call has.
+            let count = match state.machine.check_room(Rank(rank), false) {
+                Ok(()) => self.shape.cells as usize,
+                Err(SendError::Busy(_)) => 0,
+                Err(_) => usize::MAX,
+            };
+            let stuck = &mut state.stuck[rank as usize];
+            let count = count.min(stuck.len());
+            woken.extend(stuck.drain(..count));
+            state.stuck_len -= count;
+        }
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// A death that the machine was not told of.
+    fn death(&self) -> Option<u32> {
+        let lost = self.member.control().lot().lost()?.0 + 1;
+        (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
+    }
+
+    fn note_deadline(&self, state: &State) {
+        let next = state.machine.next_deadline().map_or(u64::MAX, Instant::as_ns);
+        // Relaxed: it is written under the lock only.
+        let before = self.deadline.load(Ordering::Relaxed);
+        if next != before {
+            // SeqCst: before the helper's word; the helper looks after it.
+            self.deadline.store(next, Ordering::SeqCst);
+        }
+        if next < before {
+            // It may sleep for longer than that.
+            self.member.control().bells().ring_helper(&SystemFutex);
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_ns(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// A call has ended: its result goes to the caller. What comes back is to
+    /// be used without the lock.
+    fn end(
+        &mut self,
+        token: Token,
+        result: Result<Inline, CallError>,
+    ) -> (Option<Waker>, Option<Box<dyn Any + Send>>) {
+        let entry = &mut self.calls[token.index()];
+        let is_read_still = result == Err(CallError::Timeout);
+        let kept = if is_read_still { None } else { entry.kept.take() };
+        let Some(waiting) = entry.waiting.take() else { return (None, kept) };
+        // SAFETY: the caller waits until it finds a result there, which it
+        // looks for under the lock that we hold.
+        let waiting = unsafe { &mut *waiting.as_ptr() };
+        waiting.result = Some(result);
+        (waiting.waker.take(), kept)
+    }
+}
+
+/// Something outside the workers that may wake somebody, for as long as it
+/// lives: the rank is not called quiet.
+pub(crate) struct Outside<'m>(&'m Member);
+
+impl<'m> Outside<'m> {
+    pub(crate) fn new(member: &'m Member) -> Self {
+        member.control().outside().fetch_add(1, Ordering::SeqCst);
+        Self(member)
+    }
+}
+
+impl Drop for Outside<'_> {
+    fn drop(&mut self) {
+        self.0.control().outside().fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A boxed slice that is lent out for as long as this lives.
+struct Lent<T>(*mut [T]);
+
+/// The slice is used by what is dropped before the `Lent`.
+fn lend<T>(values: Vec<T>) -> (&'static mut [T], Lent<T>) {
+    let slice = Box::into_raw(values.into_boxed_slice());
+    // SAFETY: just boxed; nobody else uses it until the `Lent` is dropped.
+    (unsafe { &mut *slice }, Lent(slice))
+}
+
+impl<T> Drop for Lent<T> {
+    fn drop(&mut self) {
+        // SAFETY: of a box, and the borrower is gone, see `lend`.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+impl fmt::Debug for Am {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Am({:?})", self.shape)
+    }
+}
+
+/// Memory of the rank's heap for the rest of the job.
+fn block(member: &Member, bytes: usize) -> Result<NonNull<u8>, Error> {
+    let layout = Layout::from_size_align(bytes, am::CELL_BYTES);
+    let block = layout.ok().and_then(|layout| member.heap().allocate(layout));
+    block.ok_or(Error::OutOfMemory { bytes })
+}
+
+fn zeroes(member: &Member, bytes: usize) -> Result<NonNull<u8>, Error> {
+    let block = block(member, bytes)?;
+    // SAFETY: lent to us just now, whole.
+    unsafe { block.as_ptr().write_bytes(0, bytes) };
+    Ok(block)
+}
+
+/// # Safety
+///
+/// `bytes` initialised bytes, aligned to 8, that are only accessed as words
+/// or plain bytes, for the rest of the job.
+unsafe fn words(start: NonNull<u8>, bytes: usize) -> &'static [Word] {
+    // SAFETY: the caller's.
+    unsafe { std::slice::from_raw_parts(start.as_ptr().cast(), bytes / 8) }
+}
+
+/// Calls of this rank that can be under way.
+const CALLS_MAX: usize = 1024;
+const STAGING_CELLS: usize = 64;
+const LANDINGS: usize = 4;
+/// Longest payload.
+pub(crate) const LANDING_BYTES: usize = 256 << 10;
+/// Operations carried out between two turns with the lock.
+const BATCH: usize = 8;

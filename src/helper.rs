@@ -1,0 +1,96 @@
+//! A thread of each rank that answers messages when all workers compute.
+//!
+//! ```text
+//!  asleep ──rung: no worker slept──► on watch ──► 50 us later, is it still
+//!    ▲                                  │         there? take it
+//!    │                                  │ every 100 us from then on
+//!    └────────── nothing for 1 ms ──────┘
+//! ```
+//!
+//! It stands behind the workers: a sender rings it only if none of them sleeps,
+//! and it first gives them time, since a worker that polls takes a message
+//! sooner than a thread can wake. While messages keep coming it stays on watch,
+//! so that senders need no system call to reach it. It also ends calls whose
+//! time limit has passed. Asleep it costs nothing; awake it counts as something
+//! outside the workers, so that the rank is not called quiet.
+
+use crate::Error;
+use crate::am::Outside;
+use crate::node::Node;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tsumugi_core::sync::{AtomicBool, Ordering};
+use tsumugi_core::wait::Futex;
+use tsumugi_ult::{StartError, SystemFutex};
+
+/// The thread; it ends when this is dropped.
+pub(crate) struct Helper {
+    node: Arc<Node>,
+    has_ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Helper {
+    pub(crate) fn start(node: &Arc<Node>, workers: usize) -> Result<Self, Error> {
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let (own, ended) = (node.clone(), has_ended.clone());
+        let builder = thread::Builder::new().name("tsumugi-helper".into());
+        let thread = builder
+            .spawn(move || help(&own, &ended))
+            .map_err(|error| StartError::Thread(workers, error))?;
+        Ok(Self { node: node.clone(), has_ended, thread: Some(thread) })
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+        self.node.bells().ring_helper(&SystemFutex);
+        if let Some(thread) = self.thread.take() {
+            // It ends by a panic only if a lock was broken, which shows there.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn help(node: &Node, has_ended: &AtomicBool) {
+    sleep_exactly();
+    let word = node.bells().helper();
+    while !has_ended.load(Ordering::SeqCst) {
+        let ticket = word.prepare();
+        if !node.am().wants_pump() && !has_ended.load(Ordering::SeqCst) {
+            SystemFutex.wait(word.word(), ticket.expected(), node.am().until_deadline());
+        }
+        word.cancel();
+        if node.am().wants_pump() {
+            let _awake = Outside::new(node.member());
+            watch(node, has_ended);
+        }
+    }
+}
+
+/// Takes what the workers leave lying, until nothing comes any more.
+fn watch(node: &Node, has_ended: &AtomicBool) {
+    let (mut quiet, mut round) = (0, FIRST_ROUND);
+    while quiet < QUIET_ROUNDS && !has_ended.load(Ordering::SeqCst) {
+        let served = node.am().served();
+        thread::sleep(round);
+        round = ROUND;
+        if node.am().wants_pump() {
+            node.am().pump();
+        }
+        quiet = if served == node.am().served() { quiet + 1 } else { 0 };
+    }
+}
+
+/// Asks that this thread's sleeps are not stretched by the 50 us that are
+/// usual.
+fn sleep_exactly() {
+    // SAFETY: a plain call on the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+const FIRST_ROUND: Duration = Duration::from_micros(50);
+const ROUND: Duration = Duration::from_micros(100);
+const QUIET_ROUNDS: u32 = 10;
