@@ -22,6 +22,9 @@ pub const ALL: &[Case] = cases![
     a_stall_is_reported,
     an_idle_job_burns_no_core,
     programs_are_started_from_ults,
+    a_rank_that_computes_answers_calls,
+    calls_to_a_killed_rank_end,
+    an_unanswered_call_is_reported,
 ];
 
 fn ranks_meet() {
@@ -116,6 +119,33 @@ fn programs_are_started_from_ults() {
     let done = run(2, "commands");
     assert_eq!(done.code, Some(0), "{}", done.text);
     assert_eq!(done.text.matches("survived").count(), 2, "{}", done.text);
+}
+
+fn a_rank_that_computes_answers_calls() {
+    let done = run(2, "busy");
+    assert_eq!(done.code, Some(0), "{}", done.text);
+    let answered = numbers_after(&done.text, "answered ");
+    assert!(answered[0] >= 10, "{}", done.text);
+}
+
+fn calls_to_a_killed_rank_end() {
+    let mut job = start(2, "callers");
+    let pids = job.read_until("calling", 2);
+    std::thread::sleep(Duration::from_millis(20));
+    // SAFETY: a plain call.
+    assert_eq!(unsafe { libc::kill(pids[1] as i32, libc::SIGKILL) }, 0);
+    let done = job.finish();
+    assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
+    assert!(done.text.contains("lost 40 calls"), "{}", done.text);
+}
+
+fn an_unanswered_call_is_reported() {
+    let mut job = start(2, "unanswered");
+    let report = job.read_errors_until("waits for the answer of rank 0 to a message for 77");
+    assert!(report.contains("quiet"), "{report}");
+    // SAFETY: a plain call.
+    assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
+    job.finish();
 }
 
 /// A launcher that runs.
