@@ -98,9 +98,9 @@ fn run(seed: u64, plan: Plan) -> Result<(), String> {
                 handled: std::mem::take(&mut stories[last].handled),
                 ..Story::default()
             };
-            for rank in 0..last {
-                world.machines[rank].handle(Event::Lost(Rank(last as u32)), world.now);
-                stories[rank].woken = true;
+            for (machine, story) in world.machines.iter_mut().zip(&mut stories).take(last) {
+                machine.handle(Event::Lost(Rank(last as u32)), world.now);
+                story.woken = true;
             }
         }
         if !world.flights.is_empty() && !seeded.chance(3) {
