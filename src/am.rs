@@ -73,8 +73,6 @@ pub(crate) struct Am {
     deadline: AtomicU64,
     /// The last death that the machine was told of.
     lost: AtomicU32,
-    /// Things done, for the helper to see whether there is traffic.
-    served: AtomicU64,
     epoch: std::time::Instant,
 }
 
@@ -170,7 +168,6 @@ impl Am {
             is_stirred: AtomicBool::new(false),
             deadline: AtomicU64::new(u64::MAX),
             lost: AtomicU32::new(0),
-            served: AtomicU64::new(0),
             epoch: std::time::Instant::now(),
         })
     }
@@ -225,11 +222,6 @@ impl Am {
         }
     }
 
-    /// Changes whenever something was done.
-    pub(crate) fn served(&self) -> u64 {
-        self.served.load(Ordering::Relaxed)
-    }
-
     /// Takes what has come: runs handlers, ends calls, gives room. Whether
     /// there was anything. At once, if another thread is at it.
     pub(crate) fn pump(&self) -> bool {
@@ -253,9 +245,6 @@ impl Am {
         drop(state);
         let done = self.do_all();
         self.is_pumped.store(false, Ordering::Release);
-        if done > 0 {
-            self.served.fetch_add(done, Ordering::Relaxed);
-        }
         done > 0
     }
 
@@ -360,7 +349,7 @@ impl Am {
     }
 
     /// Does what the machine has to do; how much that was.
-    fn do_all(&self) -> u64 {
+    fn do_all(&self) -> usize {
         let mut done = 0;
         loop {
             let mut state = self.lock();

@@ -1,16 +1,16 @@
 //! A thread of each rank that answers messages when all workers compute.
 //!
 //! ```text
-//!  asleep ──rung: no worker slept──► on watch ──► 50 us later, is it still
-//!    ▲                                  │         there? take it
-//!    │                                  │ every 100 us from then on
-//!    └────────── nothing for 1 ms ──────┘
+//!  asleep ──rung: all workers run ULTs──► on watch ─► 50 us later, is it still
+//!    ▲                                       │        there? take it
+//!    │                                       │ every 100 us from then on
+//!    └─── nothing left, or not for 1 ms ─────┘
 //! ```
 //!
-//! It stands behind the workers: a sender rings it only if none of them sleeps,
-//! and it first gives them time, since a worker that polls takes a message
-//! sooner than a thread can wake. While messages keep coming it stays on watch,
-//! so that senders need no system call to reach it. It also ends calls whose
+//! It stands behind the workers: a sender rings it only if none of them sleeps
+//! or looks for work, and it first gives them time, since they also poll
+//! between ULTs. As long as it finds messages that nobody took it stays on
+//! watch, so that senders need no system call to reach it. It also ends calls whose
 //! time limit has passed. Asleep it costs nothing; awake it counts as something
 //! outside the workers, so that the rank is not called quiet.
 
@@ -72,15 +72,12 @@ fn help(node: &Node, has_ended: &AtomicBool) {
 
 /// Takes what the workers leave lying, until nothing comes any more.
 fn watch(node: &Node, has_ended: &AtomicBool) {
-    let (mut quiet, mut round) = (0, FIRST_ROUND);
-    while quiet < QUIET_ROUNDS && !has_ended.load(Ordering::SeqCst) {
-        let served = node.am().served();
+    let (mut rounds_left, mut round) = (1, FIRST_ROUND);
+    while rounds_left > 0 && !has_ended.load(Ordering::SeqCst) {
         thread::sleep(round);
         round = ROUND;
-        if node.am().wants_pump() {
-            node.am().pump();
-        }
-        quiet = if served == node.am().served() { quiet + 1 } else { 0 };
+        let was_left = node.am().wants_pump() && node.am().pump();
+        rounds_left = if was_left { QUIET_ROUNDS } else { rounds_left - 1 };
     }
 }
 

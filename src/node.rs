@@ -178,13 +178,26 @@ impl Progress for Node {
             || self.member.control().wanted_report().is_some()
     }
 
-    fn on_wake(&self, _worker: usize) {
-        self.member.control().activity().fetch_add(1, Ordering::SeqCst);
-        // Before the worker finds a ULT that computes: whoever rang took it
-        // for the one that will look.
+    fn on_idle(&self, _worker: usize) {
+        self.bells().attend();
+    }
+
+    fn on_busy(&self, _worker: usize) {
+        self.bells().leave();
+        // What was not rung for because we attended must not wait for the ULT
+        // that comes now.
         if self.am.has_work() {
             self.am.pump();
         }
+    }
+
+    fn on_sleep(&self, _worker: usize) {
+        self.bells().leave();
+    }
+
+    fn on_wake(&self, _worker: usize) {
+        self.bells().attend();
+        self.member.control().activity().fetch_add(1, Ordering::SeqCst);
     }
 }
 

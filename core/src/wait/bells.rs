@@ -6,12 +6,15 @@
 //! sets its bit before it looks for work the last time, so that one of the
 //! two sees the other.
 //!
-//! Behind the workers stands a helper thread with a word of its own, which
-//! nobody rings by the way: it is for work that must not wait until a worker
-//! that computes comes back, [`ring_helped`](Bells::ring_helped).
+//! Work that must not wait until a worker that computes comes back is rung for
+//! by [`ring_helped`](Bells::ring_helped). It needs nobody while a worker
+//! *attends*, that is, looks for work all the time; else it wakes a worker
+//! that sleeps; else the helper, a thread behind the workers with a word of
+//! its own, which no other ring wakes. A worker that ceases to attend looks
+//! once more after it has said so.
 
 use super::{EventWord, Futex, Ticket};
-use crate::sync::{AtomicU64, CachePadded, Ordering, edge, fence, mutant};
+use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering, edge, fence, mutant};
 use core::fmt;
 
 /// The event words of up to [`WORKERS_MAX`](Self::WORKERS_MAX) workers. Lives in memory that peers see;
@@ -21,6 +24,7 @@ pub struct Bells {
     asleep: CachePadded<[AtomicU64; WORDS]>,
     events: [CachePadded<EventWord>; WORDS * PER_WORD],
     helper: CachePadded<EventWord>,
+    attending: CachePadded<AtomicU32>,
 }
 
 impl Bells {
@@ -33,6 +37,7 @@ impl Bells {
             asleep: CachePadded::new(core::array::from_fn(|_| AtomicU64::new(0))),
             events: core::array::from_fn(|_| CachePadded::new(EventWord::new())),
             helper: CachePadded::new(EventWord::new()),
+            attending: CachePadded::new(AtomicU32::new(0)),
         }
     }
 
@@ -97,12 +102,26 @@ impl Bells {
         true
     }
 
-    /// Wakes one sleeping worker, and if there is none the helper: all workers
-    /// may be busy for long.
+    /// Nothing if a worker attends; else wakes one that sleeps; if there is
+    /// none either, the helper: all workers may be busy for long. After the
+    /// work is published by a sequentially consistent operation.
+    #[inline]
     pub fn ring_helped(&self, futex: &dyn Futex) {
-        if !self.ring(futex) {
+        // SeqCst: after the publication; pairs with `leave`.
+        if self.attending.load(Ordering::SeqCst) == 0 && !self.ring(futex) {
             self.ring_helper(futex);
         }
+    }
+
+    /// A worker begins to look for work all the time.
+    pub fn attend(&self) {
+        self.attending.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// And ceases to: it must look once more after this.
+    pub fn leave(&self) {
+        // SeqCst: before the look that follows; pairs with `ring_helped`.
+        self.attending.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Wakes the helper, if it sleeps.
@@ -154,7 +173,6 @@ fn bit(worker: usize) -> u64 {
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests {
     use super::*;
-    use crate::sync::AtomicU32;
 
     struct Count(AtomicU32);
 
@@ -185,6 +203,10 @@ mod tests {
         bells.prepare(0);
         let ticket = bells.helper().prepare();
         assert_eq!(bells.asleep(), 1, "the helper is no worker");
+        bells.attend();
+        bells.ring_helped(&futex);
+        assert_eq!(futex.0.load(Ordering::Relaxed), 0, "somebody looks already");
+        bells.leave();
         bells.ring_helped(&futex);
         assert!(!bells.helper().has_changed(ticket));
         bells.ring_helped(&futex);
