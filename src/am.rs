@@ -19,30 +19,29 @@
 //! cells, and landing buffers for long payloads, touched when they are used.
 //! It stays until the job ends: a peer's last word may come late.
 
-use crate::{AddrError, Error, Rank};
+mod pump;
+mod send;
+
+use crate::{Error, Rank};
 use std::alloc::Layout;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::mem::take;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tsumugi_core::am::{
-    self, Answer, Bell, Body, CallError, Event, HandlerId, Incoming, Inline, Machine, Message, Out,
-    Payload, ReplyTo, SendError, Shape, Token,
+    self, Answer, Bell, CallError, HandlerId, Inline, Machine, Message, ReplyTo, Shape, Token,
 };
-use tsumugi_core::backend::execute;
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::{Access, LocalAddr, Memory, RegionKey, RemoteAddr};
-use tsumugi_core::op::Op;
 use tsumugi_core::sync::mapped::AtomicU64 as Word;
-use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
-use tsumugi_core::wait::{Reason, Wait, Waker};
+use tsumugi_core::wait::Waker;
 use tsumugi_pvas::{Direct, Member};
-use tsumugi_ult::{Here, SystemFutex};
+use tsumugi_ult::SystemFutex;
 
 /// What a message calls.
 pub(crate) enum Function {
@@ -220,291 +219,6 @@ impl Am {
             u64::MAX => None,
             deadline => Some(Instant::from_ns(deadline).since(self.now())),
         }
-    }
-
-    /// Takes what has come: runs handlers, ends calls, gives room. Whether
-    /// there was anything. At once, if another thread is at it.
-    pub(crate) fn pump(&self) -> bool {
-        // Acquire and Release: handlers of one thread's turn happen before
-        // those of the next.
-        if self.is_pumped.swap(true, Ordering::Acquire) {
-            return false;
-        }
-        self.is_stirred.store(false, Ordering::SeqCst);
-        let mut state = self.lock();
-        if let Some(seen) = self.death() {
-            self.lost.store(seen, Ordering::Relaxed);
-            for rank in (0..self.shape.peers).map(Rank) {
-                if !self.member.control_of(rank).is_alive() {
-                    state.machine.handle(Event::Lost(rank), Instant::ZERO);
-                }
-            }
-        }
-        state.machine.handle(Event::Rang, self.now());
-        self.note_deadline(&state);
-        drop(state);
-        let done = self.do_all();
-        self.is_pumped.store(false, Ordering::Release);
-        done > 0
-    }
-
-    /// Calls `handler` of `to` and waits for the answer. `kept` is kept until
-    /// nobody reads the payload any more.
-    pub(crate) fn call(
-        &self,
-        to: Rank,
-        handler: HandlerId,
-        payload: Payload<'_>,
-        kept: Option<Box<dyn Any + Send>>,
-        limit: Option<Duration>,
-    ) -> Result<Inline, Error> {
-        let deadline = limit.map(|limit| self.now() + limit);
-        // A time limit is something that may still wake somebody.
-        let _timer = limit.map(|_| Outside::new(&self.member));
-        let (mut kept, waiting) = (kept, UnsafeCell::new(Waiting::default()));
-        self.send(to, true, |state| {
-            let token = state.machine.call(to, handler, payload, deadline)?;
-            let waiting = waiting.with_mut(NonNull::new);
-            state.calls[token.index()] = Entry { waiting, kept: kept.take() };
-            Ok(())
-        })?;
-        let reason = Reason { what: "call", at: u64::from(to.0), wanted: u64::from(handler.0) };
-        Here.sleep(reason, &mut |waker| {
-            let (this, waiting) = (self, &waiting);
-            let _state = this.lock();
-            // SAFETY: under the lock, and the call has not returned: it waits
-            // for this answer or for the waker.
-            waiting.with_mut(|waiting| unsafe {
-                let asleep = (*waiting).result.is_none();
-                if asleep {
-                    (*waiting).waker = Some(waker);
-                }
-                asleep
-            })
-        });
-        let _state = self.lock();
-        // SAFETY: under the lock.
-        let result = waiting.with_mut(|waiting| unsafe { (*waiting).result.take() });
-        Ok(result.expect("a caller is woken by the end of its call")?)
-    }
-
-    /// Sends `bytes` to `handler` of `to`, waiting for room if there is none.
-    pub(crate) fn cast(&self, to: Rank, handler: HandlerId, bytes: &[u8]) -> Result<(), Error> {
-        self.send(to, false, |state| state.machine.cast(to, handler, bytes))
-    }
-
-    /// Answers a call whose handler has handed it on.
-    pub(crate) fn answer(&self, mut reply_to: ReplyTo, answer: &Answer) {
-        loop {
-            match self.lock().machine.reply(reply_to, answer) {
-                Ok(()) => break,
-                // An operation of another thread is about to complete.
-                Err(back) => reply_to = back,
-            }
-            Here.yield_now();
-        }
-        self.post_and_stir();
-    }
-
-    /// Begins a send, sleeping for room as often as it must.
-    fn send(
-        &self,
-        to: Rank,
-        wants_reply: bool,
-        mut begin: impl FnMut(&mut State) -> Result<(), SendError>,
-    ) -> Result<(), Error> {
-        loop {
-            let mut state = self.lock();
-            let begun = begin(&mut state);
-            self.note_deadline(&state);
-            drop(state);
-            match begun {
-                Ok(()) => break,
-                Err(SendError::Busy(_)) => self.wait_for_room(to, wants_reply),
-                Err(SendError::Addr(AddrError::PeerLost { rank })) => {
-                    return Err(CallError::PeerLost { rank }.into());
-                }
-                Err(SendError::Addr(error)) => return Err(error.into()),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        self.post_and_stir();
-        Ok(())
-    }
-
-    fn wait_for_room(&self, to: Rank, wants_reply: bool) {
-        let reason = Reason { what: "room", at: u64::from(to.0), wanted: 0 };
-        Here.sleep(reason, &mut |waker| {
-            // Copied: the caller's frame may go once the waker is out.
-            let (this, to) = (self, to);
-            let mut state = this.lock();
-            let is_full = state.machine.check_room(to, wants_reply);
-            if !matches!(is_full, Err(SendError::Busy(_))) {
-                return false;
-            }
-            state.stuck[to.0 as usize].push_back(waker);
-            state.stuck_len += 1;
-            true
-        });
-    }
-
-    /// Does what the machine has to do; how much that was.
-    fn do_all(&self) -> usize {
-        let mut done = 0;
-        loop {
-            let mut state = self.lock();
-            let Some(out) = state.machine.poll() else {
-                drop(state);
-                if self.post() == 0 {
-                    break;
-                }
-                continue;
-            };
-            done += 1;
-            match out {
-                Out::Run(request) => {
-                    drop(state);
-                    self.run(request);
-                }
-                Out::Done { token, result } => {
-                    let (waker, kept) = state.end(token, result);
-                    drop(state);
-                    drop(kept);
-                    if let Some(waker) = waker {
-                        waker.wake();
-                    }
-                }
-                Out::Released { token } => {
-                    let kept = state.calls[token.index()].kept.take();
-                    drop(state);
-                    drop(kept);
-                }
-            }
-        }
-        self.give_room();
-        if self.lock().machine.is_landing() {
-            self.is_stirred.store(true, Ordering::SeqCst);
-        }
-        done
-    }
-
-    /// Runs the handler of a request and answers.
-    fn run(&self, request: Incoming) {
-        let Incoming { from, handler, body, mut reply_to } = request;
-        let functions = self.functions.read().unwrap_or_else(PoisonError::into_inner);
-        let function = functions.get(&handler.0).cloned();
-        drop(functions);
-        let bytes = match &body {
-            Body::Inline(inline) => &**inline,
-            // SAFETY: a landing buffer, filled by our own get, nobody else's
-            // until it is released.
-            Body::Landed(landed) => unsafe {
-                let start = self.landing.add(landed.index() * LANDING_BYTES);
-                std::slice::from_raw_parts(start.as_ptr(), landed.bytes as usize)
-            },
-        };
-        let answer = match function.as_deref() {
-            None => Some(Answer::UnknownHandler),
-            Some(Function::Here(function)) => {
-                let wants_reply = reply_to.is_some();
-                let message = Message { from, handler, bytes, wants_reply };
-                let _callback = tsumugi_ult::enter_callback();
-                let result = catch_unwind(AssertUnwindSafe(|| function(message)));
-                Some(result.unwrap_or(Answer::Failed))
-            }
-            Some(Function::Elsewhere(function)) => {
-                if let Some(reply_to) = &mut reply_to {
-                    self.lock().machine.defer(reply_to);
-                }
-                function(from, bytes.into(), reply_to.take());
-                None
-            }
-        };
-        let mut state = self.lock();
-        if let Body::Landed(landed) = body {
-            state.machine.release(landed);
-        }
-        if let (Some(answer), Some(reply_to)) = (answer, reply_to) {
-            let replied = state.machine.reply(reply_to, &answer);
-            debug_assert!(replied.is_ok(), "room is kept for what was not deferred");
-        }
-        drop(state);
-        self.post();
-    }
-
-    /// Carries out what the machine wants carried out; how much that was.
-    fn post(&self) -> usize {
-        let (mut posted, mut ended) = (0, [None; BATCH]);
-        loop {
-            let mut state = self.lock();
-            for event in ended.iter_mut().filter_map(Option::take) {
-                state.machine.handle(event, Instant::ZERO);
-            }
-            let mut ops = [None; BATCH];
-            for op in &mut ops {
-                *op = state.machine.poll_op();
-                if op.is_none() {
-                    break;
-                }
-            }
-            drop(state);
-            if ops[0].is_none() {
-                return posted;
-            }
-            for (op, event) in ops.iter().flatten().zip(&mut ended) {
-                *event = Some(Event::Completed { tag: op.tag, result: self.carry_out(op) });
-                posted += 1;
-            }
-        }
-    }
-
-    /// The same for a sender, which leaves what comes of it to those who pump.
-    fn post_and_stir(&self) {
-        self.post();
-        self.give_room();
-        if self.lock().machine.wants_poll() {
-            self.is_stirred.store(true, Ordering::SeqCst);
-            self.ring(self.member.rank());
-        }
-    }
-
-    fn carry_out(&self, op: &Op) -> Result<u64, AddrError> {
-        let mut quietly = *op;
-        quietly.notify = false;
-        let result = execute(&self.direct, &quietly);
-        if op.notify && result.is_ok() {
-            self.ring(op.remote.rank);
-        }
-        result
-    }
-
-    /// Wakes a worker of `rank`, or its helper if all compute.
-    fn ring(&self, rank: Rank) {
-        self.member.control_of(rank).bells().ring_helped(&SystemFutex);
-    }
-
-    /// Wakes those for whom there may be room now, as many of each rank's as
-    /// a lane has cells.
-    fn give_room(&self) {
-        let mut state = self.lock();
-        if !state.machine.take_room() || state.stuck_len == 0 {
-            return;
-        }
-        let mut woken = Vec::new();
-        for rank in 0..self.shape.peers {
-            // A cast has room whenever a call has.
-            let count = match state.machine.check_room(Rank(rank), false) {
-                Ok(()) => self.shape.cells as usize,
-                Err(SendError::Busy(_)) => 0,
-                Err(_) => usize::MAX,
-            };
-            let stuck = &mut state.stuck[rank as usize];
-            let count = count.min(stuck.len());
-            woken.extend(stuck.drain(..count));
-            state.stuck_len -= count;
-        }
-        drop(state);
-        woken.into_iter().for_each(Waker::wake);
     }
 
     /// A death that the machine was not told of.

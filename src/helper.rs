@@ -59,11 +59,11 @@ fn help(node: &Node, has_ended: &AtomicBool) {
     let word = node.bells().helper();
     while !has_ended.load(Ordering::SeqCst) {
         let ticket = word.prepare();
-        if !node.am().wants_pump() && !has_ended.load(Ordering::SeqCst) {
+        if !node.is_neglected() && !has_ended.load(Ordering::SeqCst) {
             SystemFutex.wait(word.word(), ticket.expected(), node.am().until_deadline());
         }
         word.cancel();
-        if node.am().wants_pump() {
+        if node.is_neglected() {
             let _awake = Outside::new(node.member());
             watch(node, has_ended);
         }
@@ -76,7 +76,7 @@ fn watch(node: &Node, has_ended: &AtomicBool) {
     while rounds_left > 0 && !has_ended.load(Ordering::SeqCst) {
         thread::sleep(round);
         round = ROUND;
-        let was_left = node.am().wants_pump() && node.am().pump();
+        let was_left = node.is_neglected() && node.help();
         rounds_left = if was_left { QUIET_ROUNDS } else { rounds_left - 1 };
     }
 }

@@ -107,6 +107,19 @@ impl Node {
         drop(self.exhume());
     }
 
+    /// Whether the helper would find something that no worker has taken.
+    pub(crate) fn is_neglected(&self) -> bool {
+        self.am.wants_pump() || self.lot().has_fired()
+    }
+
+    /// Takes what no worker has taken: signals and messages. Whether there was
+    /// anything.
+    pub(crate) fn help(&self) -> bool {
+        let woken = self.waiters.drain(self.lot());
+        let served = self.am.wants_pump() && self.am.pump();
+        woken > 0 || served
+    }
+
     /// Who waits for what, a line each.
     fn report(&self) -> String {
         let spawner = self.spawner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,13 +176,12 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
 
 impl Progress for Node {
     fn poll(&self) -> bool {
-        let woken = self.waiters.drain(self.lot());
+        let helped = self.help();
         let control = self.member.control();
         if let Some(number) = control.wanted_report() {
             control.answer_report(number, &self.report());
         }
-        let served = self.am.wants_pump() && self.am.pump();
-        woken > 0 || served
+        helped
     }
 
     fn has_work(&self) -> bool {

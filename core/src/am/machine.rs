@@ -10,20 +10,19 @@
 //!  staging cell: free ─► Put ─► (landed) ─► Bell ─► both completed ─► free
 //! ```
 //!
-//! What arrives is taken in `arrive`.
+//! What is sent is in `send`, what arrives in `arrive`, what ends in `end`.
 
-use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect, INLINE_BYTES_MAX, Inline, Kind};
+use super::cell::{CELL_BYTES, Cell, Defect, Inline, Kind};
+use super::end::earlier;
 use super::fifo::Fifo;
 use super::lanes::{self, Lane, Lanes, Shape};
-use super::outcome::{
-    Answer, CallError, Event, HandlerId, Landed, Out, Payload, ReplyTo, SendError, Token,
-};
-use super::tables::{Call, CallState, Landing, Notice, Peer, Slot, Step, Tables};
+use super::outcome::{Answer, Event, HandlerId, Landed, Out, Payload, ReplyTo, SendError, Token};
+use super::send::{FETCH, INDEX_MASK, tag};
+use super::tables::{Call, CallState, Landing, Peer, Slot, Tables};
 use crate::completion::Why;
 use crate::mem::{AddrError, LocalAddr, Rank, RemoteAddr};
 use crate::op::Op;
 use crate::sync::mapped::AtomicU64;
-use crate::tag::Tag;
 use crate::time::Instant;
 use core::fmt;
 
@@ -95,7 +94,7 @@ pub struct Machine<'m> {
     pub(super) is_landing: bool,
     pub(super) has_room: bool,
     pub(super) dropped: u64,
-    earliest: Option<Instant>,
+    pub(super) earliest: Option<Instant>,
     /// A defect that a test has planted.
     #[cfg(test)]
     pub(super) mutant: Option<&'static str>,
@@ -361,278 +360,6 @@ impl<'m> Machine<'m> {
         self.tables.calls.len() - self.free_calls.len()
     }
 
-    fn body_of(&self, payload: Payload<'_>) -> Result<(Kind, Inline), SendError> {
-        match payload {
-            Payload::Inline(bytes) => {
-                let (len, bytes_max) = (bytes.len() as u64, INLINE_BYTES_MAX as u64);
-                let body = Inline::new(bytes);
-                body.map(|body| (Kind::Call, body))
-                    .ok_or(SendError::TooLong { bytes: len, bytes_max })
-            }
-            Payload::Long { from, bytes } => {
-                let bytes_max =
-                    if self.tables.landings.is_empty() { 0 } else { self.memory.landing_bytes };
-                if bytes > bytes_max {
-                    return Err(SendError::TooLong { bytes, bytes_max });
-                }
-                let mut body = [0; 24];
-                body[..8].copy_from_slice(&u64::from(from.key.to_bits()).to_le_bytes());
-                body[8..16].copy_from_slice(&from.offset.to_le_bytes());
-                body[16..].copy_from_slice(&bytes.to_le_bytes());
-                Ok((Kind::LongCall, Inline::new(&body).expect("24 bytes fit")))
-            }
-        }
-    }
-
-    /// Fills a staging cell, of which there is a free one, and queues it.
-    fn stage(&mut self, lane: Lane, to: Rank, cell: Cell) {
-        let early = self.is_planted("am_early_credit");
-        let defect = self.defect();
-        let peer = &mut self.tables.peers[to.0 as usize];
-        let count = match lane {
-            Lane::Request => &mut peer.sent,
-            Lane::Reply => &mut peer.replied,
-        };
-        let number = *count;
-        *count = number.wrapping_add(1);
-        let ack = peer.requests_taken.wrapping_add(if early { peer.due } else { 0 });
-        peer.reported = peer.requests_taken;
-        let index = self.free_slots.pop(self.tables.slots).expect("the caller has looked");
-        let words = &self.memory.staging[index * CELL_WORDS..][..CELL_WORDS];
-        let bytes = Cell { ack, ..cell }.write(words, number, defect);
-        let slot = &mut self.tables.slots[index];
-        *slot = Slot {
-            to,
-            lane,
-            number,
-            bytes,
-            step: Step::Put,
-            put_done: false,
-            bell_done: false,
-            ..*slot
-        };
-        self.outgoing.push(self.tables.slots, index);
-    }
-
-    /// The next operation of a staging cell.
-    fn advance(&mut self, index: usize) -> Option<Op> {
-        let slot = &mut self.tables.slots[index];
-        let peer = &self.tables.peers[slot.to.0 as usize];
-        let at = peer.at.expect("cells go to peers that are known");
-        if peer.lost {
-            match slot.step {
-                Step::Put => (slot.put_done, slot.bell_done) = (true, true),
-                _ => slot.bell_done = true,
-            }
-            slot.step = Step::AwaitBell;
-            self.settle(index);
-            return None;
-        }
-        match slot.step {
-            Step::Put => {
-                let cell = self.shape.cell(slot.lane, self.rank, slot.number) as u64;
-                let local = LocalAddr {
-                    offset: self.memory.staging_at.offset + (index * CELL_BYTES) as u64,
-                    ..self.memory.staging_at
-                };
-                let op = Op::put(local, at.add(cell), slot.bytes);
-                let tag = tag(PUT, index, slot.generation);
-                if self.bell == Bell::WithCell {
-                    slot.step = Step::Bell;
-                    self.outgoing.push(self.tables.slots, index);
-                } else {
-                    slot.step = Step::AwaitPut;
-                }
-                Some(op.tagged(tag))
-            }
-            Step::Bell => {
-                slot.step = Step::AwaitBell;
-                let tag = tag(BELL, index, slot.generation);
-                Some(lanes::ring(self.shape, at, self.rank).tagged(tag))
-            }
-            Step::AwaitPut | Step::AwaitBell => None,
-        }
-    }
-
-    /// The next operation of a notice.
-    fn return_credit(&mut self, index: usize) -> Option<Op> {
-        let peer = &mut self.tables.peers[index];
-        let at = peer.at?;
-        if peer.lost {
-            return None;
-        }
-        let tag = tag(NOTICE, index, peer.notices);
-        let op = match peer.notice {
-            Notice::CountDue => {
-                peer.notice = Notice::Counting;
-                peer.reported = peer.requests_taken;
-                lanes::return_credit(self.shape, at, self.rank, peer.requests_taken)
-            }
-            Notice::BellDue => {
-                peer.notice = Notice::Ringing;
-                lanes::ring_notice(self.shape, at, self.rank)
-            }
-            Notice::Idle | Notice::Counting | Notice::Ringing => return None,
-        };
-        Some(op.tagged(tag))
-    }
-
-    /// Returns credits when half of the lane was taken.
-    pub(super) fn check_notice(&mut self, index: usize) {
-        let peer = &mut self.tables.peers[index];
-        let unreported = peer.requests_taken.wrapping_sub(peer.reported);
-        if peer.notice == Notice::Idle && unreported >= self.shape.cells.div_ceil(2) {
-            peer.notice = Notice::CountDue;
-            self.notices.push(self.tables.peers, index);
-        }
-    }
-
-    /// An operation has completed; late and doubled completions are dropped.
-    fn complete(&mut self, tag: Tag, result: Result<u64, AddrError>) {
-        let (index, generation) = (tag.index() & INDEX_MASK, tag.generation() as u32);
-        let kind = tag.index() >> INDEX_BITS;
-        match kind {
-            PUT | BELL => {
-                let Some(slot) = self.tables.slots.get_mut(index) else { return };
-                if slot.generation != generation {
-                    return;
-                }
-                let to = slot.to;
-                if kind == PUT {
-                    slot.put_done = true;
-                    if slot.step == Step::AwaitPut {
-                        slot.step = Step::Bell;
-                        self.outgoing.push(self.tables.slots, index);
-                    }
-                } else {
-                    slot.bell_done = true;
-                }
-                if result.is_err() {
-                    self.lose(to);
-                }
-                self.settle(index);
-            }
-            FETCH => self.fetched(index, generation, result.is_err()),
-            _ => self.noticed(index, generation, result.is_err()),
-        }
-    }
-
-    /// Frees a staging cell that has done its work.
-    fn settle(&mut self, index: usize) {
-        let slot = &mut self.tables.slots[index];
-        if slot.put_done && slot.bell_done && slot.step == Step::AwaitBell {
-            slot.generation = slot.generation.wrapping_add(1);
-            slot.put_done = false;
-            self.free_slots.push(self.tables.slots, index);
-            self.has_room = true;
-        }
-    }
-
-    fn noticed(&mut self, index: usize, generation: u32, has_failed: bool) {
-        let Some(peer) = self.tables.peers.get_mut(index) else { return };
-        if peer.notices != generation {
-            return;
-        }
-        peer.notices = generation.wrapping_add(1);
-        match peer.notice {
-            Notice::Counting if !has_failed => {
-                peer.notice = Notice::BellDue;
-                self.notices.push(self.tables.peers, index);
-            }
-            _ => {
-                peer.notice = Notice::Idle;
-                self.check_notice(index);
-            }
-        }
-        if has_failed {
-            self.lose(Rank(index as u32));
-        }
-    }
-
-    /// A rank has died: nothing comes from it, nothing goes to it.
-    fn lose(&mut self, rank: Rank) {
-        let Some(peer) = self.tables.peers.get_mut(rank.0 as usize) else { return };
-        if core::mem::replace(&mut peer.lost, true) {
-            return;
-        }
-        peer.due = 0;
-        self.has_room = true;
-        for index in 0..self.tables.calls.len() {
-            let call = &mut self.tables.calls[index];
-            if call.to != rank {
-                continue;
-            }
-            match call.state {
-                CallState::Waiting => self.end(index, CallState::Lost),
-                CallState::Late { .. } => call.state = CallState::Late { payload_back: true },
-                CallState::Abandoned => self.end(index, CallState::PayloadBack),
-                CallState::Free | CallState::Lost | CallState::PayloadBack => {}
-            }
-        }
-    }
-
-    /// Ends the calls whose time has passed.
-    fn expire(&mut self, now: Instant) {
-        self.earliest = None;
-        for index in 0..self.tables.calls.len() {
-            let call = &self.tables.calls[index];
-            let (Some(deadline), CallState::Waiting) = (call.deadline, call.state) else {
-                continue;
-            };
-            if deadline > now {
-                self.earliest = earlier(self.earliest, Some(deadline));
-                continue;
-            }
-            if self.is_planted("am_timeout_frees_reply_cell") {
-                let peer = &mut self.tables.peers[call.to.0 as usize];
-                peer.unanswered = peer.unanswered.saturating_sub(1);
-            }
-            self.end(index, CallState::Late { payload_back: !self.tables.calls[index].long });
-        }
-    }
-
-    pub(super) fn end(&mut self, index: usize, state: CallState) {
-        self.tables.calls[index].state = state;
-        self.ended.push(self.tables.calls, index);
-    }
-
-    pub(super) fn free_call(&mut self, index: usize) {
-        let call = &mut self.tables.calls[index];
-        call.generation = call.generation.wrapping_add(1);
-        call.state = CallState::Free;
-        self.free_calls.push(self.tables.calls, index);
-        self.has_room = true;
-    }
-
-    fn poll_ended(&mut self) -> Option<Out> {
-        let index = self.ended.pop(self.tables.calls)?;
-        let call = &self.tables.calls[index];
-        let token = Token::new(index, call.generation);
-        let out = match call.state {
-            CallState::Lost => {
-                Out::Done { token, result: Err(CallError::PeerLost { rank: call.to }) }
-            }
-            CallState::Late { payload_back } => {
-                let done = Out::Done { token, result: Err(CallError::Timeout) };
-                match (call.long, payload_back) {
-                    (false, _) => {}
-                    (true, true) => {
-                        self.end(index, CallState::PayloadBack);
-                        return Some(done);
-                    }
-                    (true, false) => {
-                        self.tables.calls[index].state = CallState::Abandoned;
-                        return Some(done);
-                    }
-                }
-                done
-            }
-            _ => Out::Released { token },
-        };
-        self.free_call(index);
-        Some(out)
-    }
-
     /// Puts a peer on the list of those to be looked at.
     pub(super) fn activate(&mut self, index: usize) {
         if !core::mem::replace(&mut self.tables.peers[index].listed, true) {
@@ -694,21 +421,3 @@ impl fmt::Display for SetupError {
 }
 
 impl core::error::Error for SetupError {}
-
-pub(super) fn tag(kind: usize, index: usize, generation: u32) -> Tag {
-    Tag::from_bits(u64::from(generation) << 24 | (kind << INDEX_BITS | index) as u64)
-}
-
-fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
-}
-
-const PUT: usize = 0;
-const BELL: usize = 1;
-const FETCH: usize = 2;
-const NOTICE: usize = 3;
-const INDEX_BITS: u32 = 22;
-const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;

@@ -72,11 +72,13 @@
 
 mod arrive;
 mod cell;
+mod end;
 mod fifo;
 mod handler;
 mod lanes;
 mod machine;
 mod outcome;
+mod send;
 mod tables;
 
 pub use cell::{CELL_BYTES, INLINE_BYTES_MAX, Inline};
