@@ -2,6 +2,7 @@
 
 use crate::{AddrError, Rank};
 use std::fmt;
+use tsumugi_core::am::{CallError, SendError};
 use tsumugi_core::boot::BootError;
 use tsumugi_core::coll::CollError;
 use tsumugi_core::mem::RegisterError;
@@ -17,6 +18,10 @@ pub enum Error {
     Addr(AddrError),
     /// A collective failed.
     Coll(CollError),
+    /// A call of another rank's function has no answer.
+    Call(CallError),
+    /// A message was not sent.
+    Send(SendError),
     /// Memory could not be registered.
     Register(RegisterError),
     /// The rank has no such block left.
@@ -62,6 +67,8 @@ impl fmt::Display for Error {
         match self {
             Self::Addr(error) => error.fmt(f),
             Self::Coll(error) => error.fmt(f),
+            Self::Call(error) => error.fmt(f),
+            Self::Send(error) => error.fmt(f),
             Self::Register(error) => error.fmt(f),
             Self::OutOfMemory { bytes, variable } => {
                 write!(f, "this rank has no {bytes} bytes in one piece left of its {variable}")
@@ -100,6 +107,8 @@ macro_rules! from {
 from!(
     Addr(AddrError),
     Coll(CollError),
+    Call(CallError),
+    Send(SendError),
     Register(RegisterError),
     Config(ConfigError),
     Attach(AttachError),

@@ -4,6 +4,7 @@
 //! the stacks, are in [`Config`](crate::Config): a page of theirs costs memory
 //! from its first touch on.
 
+use crate::am;
 use crate::memory::PEER_KEY_BYTES;
 use crate::node::Node;
 use crate::{Chosen, Runtime};
@@ -45,6 +46,7 @@ impl Ledger {
     /// The tables of a rank with that configuration and partition.
     pub fn new(chosen: &Chosen, shape: &Shape) -> Self {
         let threads = footprint();
+        let (messages_bytes, node_peer_bytes) = am::footprint();
         let table = |part, name, bytes: usize| Table {
             part,
             name,
@@ -66,6 +68,7 @@ impl Ledger {
             table("scheduler", "workers", chosen.workers * threads.worker_bytes),
             table("runtime", "node, team and waiters", size_of::<Node>()),
             table("runtime", "handle", size_of::<Runtime>()),
+            table("messages", "calls, staging, landing buffers", messages_bytes),
             Table {
                 part: "environment",
                 name: "numbers of the memory files",
@@ -77,6 +80,7 @@ impl Ledger {
             unit("a ULT's descriptor", threads.ult_bytes, 0),
             unit("a ULT's stack (virtual; touched pages cost)", chosen.stack_bytes, 0),
             unit("a stack's guard (virtual)", threads.guard_bytes, 0),
+            unit(NODE_RANK, node_peer_bytes, 0),
             unit("a handle of a rank's memory", size_of::<Direct>(), 0),
             unit("a shared array whose keys are the same everywhere", 0, 0),
             unit("a shared array whose keys differ", 0, PEER_KEY_BYTES),
@@ -88,6 +92,11 @@ impl Ledger {
     /// All tables together in a job of `ranks`.
     pub fn bytes(&self, ranks: u64) -> u64 {
         self.tables.iter().map(|table| table.bytes(ranks)).sum()
+    }
+
+    /// Bytes that each rank of the node has for each other one.
+    pub fn node_rank_bytes(&self) -> u64 {
+        self.units.iter().find(|unit| unit.name == NODE_RANK).map_or(0, |unit| unit.fixed_bytes)
     }
 }
 
@@ -127,6 +136,9 @@ fn numbers_bytes(ranks: u64) -> u64 {
     }
     bytes
 }
+
+/// What messages need for each other rank of the same node.
+const NODE_RANK: &str = "a rank more on this node, for messages";
 
 /// Descriptors 0 to 2 are the standard streams.
 const FIRST_FD: u64 = 3;

@@ -25,6 +25,7 @@
 //! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
 //! | [`Runtime::get`] and its neighbours | one-sided operations |
 //! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
+//! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank says so |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
 //! | [`Config::knobs`], [`Ledger`] | what a job would use, and what it costs |
@@ -35,12 +36,15 @@ mod error;
 pub mod config;
 mod knob;
 mod queue;
+mod am;
 mod node;
+mod helper;
 mod runtime;
 mod memory;
 mod ledger;
 mod ops;
 mod flight;
+mod call;
 mod start;
 
 pub use config::{Bind, Chosen, Config, Path};
@@ -52,6 +56,7 @@ pub use ops::Signal;
 pub use runtime::Runtime;
 pub use start::{run, run_ranks};
 
+pub use tsumugi_core::am::{CallError, Message, SendError};
 pub use tsumugi_core::coll::CollError;
 pub use tsumugi_core::completion::{Busy, Outcome, Status, Ticket, Why};
 pub use tsumugi_core::mem::{AddrError, Plain, Rank, Remote, RemoteAddr, Word};

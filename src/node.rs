@@ -2,6 +2,7 @@
 
 use crate::Rank;
 use crate::affinity;
+use crate::am::Am;
 use crate::config::Chosen;
 use crate::queue::Queue;
 use std::fmt::Write as _;
@@ -20,6 +21,7 @@ pub(crate) struct Node {
     member: Member,
     waiters: Waiters,
     team: Team,
+    am: Am,
     /// While the scheduler runs: it is asked who waits for what.
     spawner: Mutex<Option<Spawner>>,
     /// Shared arrays that were dropped since the last barrier.
@@ -33,13 +35,14 @@ pub(crate) struct Node {
 pub(crate) type Buried = Box<dyn Send>;
 
 impl Node {
-    pub(crate) fn new(member: Member, chosen: &Chosen, cores: Vec<usize>) -> Self {
+    pub(crate) fn new(member: Member, am: Am, chosen: &Chosen, cores: Vec<usize>) -> Self {
         let queue = Queue::new(chosen.path, member.direct(), chosen.idleness()).map(Arc::new);
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
         Self {
             member,
             waiters: Waiters::new(),
             team,
+            am,
             spawner: Mutex::new(None),
             dropped: Mutex::default(),
             queue,
@@ -74,6 +77,10 @@ impl Node {
 
     pub(crate) fn team(&self) -> &Team {
         &self.team
+    }
+
+    pub(crate) fn am(&self) -> &Am {
+        &self.am
     }
 
     pub(crate) fn waiters(&self) -> &Waiters {
@@ -116,7 +123,21 @@ impl Node {
     pub(crate) fn unwatch(&self) {
         self.member.control().workers().store(0, Ordering::SeqCst);
         *self.spawner.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.am.close();
         drop(self.exhume());
+    }
+
+    /// Whether the helper would find something that no worker has taken.
+    pub(crate) fn is_neglected(&self) -> bool {
+        self.am.wants_pump() || self.lot().has_fired()
+    }
+
+    /// Takes what no worker has taken: signals and messages. Whether there was
+    /// anything.
+    pub(crate) fn help(&self) -> bool {
+        let woken = self.waiters.drain(self.lot());
+        let served = self.am.wants_pump() && self.am.pump();
+        woken > 0 || served
     }
 
     /// Who waits for what, a line each.
@@ -154,6 +175,12 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
         Some(Reason { what: "join", at, .. }) => {
             let _ = write!(line, " waits for the end of ULT {at}");
         }
+        Some(Reason { what: "call", at, wanted }) => {
+            let _ = write!(line, " waits for the answer of rank {at} to a message for {wanted}");
+        }
+        Some(Reason { what: "room", at, .. }) => {
+            let _ = write!(line, " waits for room for a message to rank {at}");
+        }
         Some(Reason { what, at: 0, .. }) => {
             let _ = write!(line, " waits: {what}");
         }
@@ -169,17 +196,18 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
 
 impl Progress for Node {
     fn poll(&self) -> bool {
-        let woken = self.waiters.drain(self.lot());
+        let helped = self.help();
         let control = self.member.control();
         if let Some(number) = control.wanted_report() {
             control.answer_report(number, &self.report());
         }
         let completed = self.queue.as_ref().is_some_and(|queue| queue.poll());
-        woken > 0 || completed
+        helped || completed
     }
 
     fn has_work(&self) -> bool {
         self.lot().has_fired()
+            || self.am.has_work()
             || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
             || self.member.control().wanted_report().is_some()
     }
@@ -201,7 +229,25 @@ impl Progress for Node {
         }
     }
 
+    fn on_idle(&self, _worker: usize) {
+        self.bells().attend();
+    }
+
+    fn on_busy(&self, _worker: usize) {
+        self.bells().leave();
+        // What was not rung for because we attended must not wait for the ULT
+        // that comes now.
+        if self.am.has_work() {
+            self.am.pump();
+        }
+    }
+
+    fn on_sleep(&self, _worker: usize) {
+        self.bells().leave();
+    }
+
     fn on_wake(&self, _worker: usize) {
+        self.bells().attend();
         self.member.control().activity().fetch_add(1, Ordering::SeqCst);
     }
 }

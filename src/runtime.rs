@@ -1,5 +1,6 @@
 //! What a rank holds: its place in the job, its threads, its way to the others.
 
+use crate::am::Am;
 use crate::node::{Buried, Node};
 use crate::queue::Queue;
 use crate::{AddrError, Error, JoinHandle, Rank};
@@ -125,6 +126,10 @@ impl Runtime {
     /// Keeps memory that peers may still use until the next barrier.
     pub(crate) fn bury(&self, memory: Buried) {
         self.node.bury(memory);
+    }
+
+    pub(crate) fn am(&self) -> &Am {
+        self.node.am()
     }
 
     /// For what is this rank's own.

@@ -10,7 +10,9 @@
 //! them as between processes, but that they die together.
 
 use crate::affinity;
+use crate::am::Am;
 use crate::config::{Bind, Chosen, Config};
+use crate::helper::Helper;
 use crate::node::Node;
 use crate::{Error, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -164,17 +166,22 @@ fn be<T: Send, E: From<Error> + Send>(
     cores: Vec<usize>,
     main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
 ) -> Result<T, E> {
-    // Everybody's starter memory and collective words are registered now.
+    let am = Am::new(&mut member).map_err(E::from)?;
+    // Everybody's starter memory and collective words are registered now, and
+    // their lanes for messages.
     member.barrier().map_err(Error::from)?;
-    let node = Arc::new(Node::new(member, &chosen, cores));
+    am.connect(&mut member).map_err(E::from)?;
+    let node = Arc::new(Node::new(member, am, &chosen, cores));
     let scheduler = schedule(&node, chosen)?;
     let runtime = Runtime::new(node.clone(), scheduler.spawner(), chosen.workers);
     node.watch(runtime.ults(), chosen.workers);
+    let helper = Helper::start(&node, chosen.workers)?;
     let result = scheduler.run(|| {
         let value = main(&runtime)?;
         runtime.barrier()?;
         Ok(value)
     });
+    drop(helper);
     node.unwatch();
     if result.is_ok() {
         node.member().finish();

@@ -123,6 +123,7 @@ fn arrays_of_different_lengths_are_refused() {
         rt.share::<u64>(8 + rt.rank().0 as usize)?;
         Ok::<_, Error>(())
     });
+    // Of whichever rank failed first.
     let said = failed.unwrap_err().to_string();
     let either = [(8, 1, 9), (9, 0, 8)].map(|(own, rank, other)| {
         format!("this rank asked for an array of {own}, rank {rank} for one of {other}")

@@ -18,6 +18,7 @@
 //! | [`boot`] | finding each other |
 //! | [`engine`] | who posts, who polls, who waits |
 //! | [`signal`] | waiting for a word |
+//! | [`am`] | active messages |
 //! | [`coll`] | barrier and sum over all ranks |
 //! | `sim` | many nodes in one thread, from one seed (feature `alloc`) |
 //!
@@ -44,6 +45,7 @@ pub mod backend;
 pub mod boot;
 pub mod engine;
 pub mod signal;
+pub mod am;
 pub mod coll;
 #[cfg(feature = "alloc")]
 pub mod sim;

@@ -39,9 +39,10 @@ impl Direct {
     }
 
     /// Lets peers reach `bytes` bytes at `base` as far as `access` says.
-    /// Lock-free. What peers may reach lies in this rank's exposed memory (from
-    /// [`Member::exposed`](crate::Member::exposed), or starter memory); what is
-    /// [`Access::Local`] may lie anywhere.
+    /// Lock-free. What peers may write lies in this rank's exposed memory (from
+    /// [`Member::exposed`](crate::Member::exposed), or starter memory); what
+    /// they may only read, there or in its heap, where a late look does no
+    /// harm; what is [`Access::Local`] may lie anywhere.
     ///
     /// # Errors
     ///
@@ -59,7 +60,12 @@ impl Direct {
         bytes: u64,
         access: Access,
     ) -> Result<Region, RegisterError> {
-        if access != Access::Local && !self.space.is_exposed(self.rank, base, bytes) {
+        let is_in_reach = match access {
+            Access::Local => true,
+            Access::Read => self.space.is_readable(self.rank, base, bytes),
+            Access::ReadWrite => self.space.is_exposed(self.rank, base, bytes),
+        };
+        if !is_in_reach {
             let base = base.as_ptr() as usize;
             return Err(RegisterError::OutOfReach { base, bytes });
         }

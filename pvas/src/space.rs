@@ -146,10 +146,27 @@ impl Space {
         }
     }
 
-    /// Whether these bytes lie where peers may reach into `rank`'s partition:
+    /// Whether these bytes lie where peers may write into `rank`'s partition:
     /// from its starter memory to the end of its exposed memory.
     pub fn is_exposed(&self, rank: Rank, base: NonNull<u8>, bytes: u64) -> bool {
-        let (first, end) = (self.shape.starter_offset() as u64, self.shape.heap_offset() as u64);
+        self.is_between(self.shape.starter_offset(), self.shape.heap_offset(), rank, base, bytes)
+    }
+
+    /// Whether these bytes lie where peers may read in `rank`'s partition: in
+    /// its exposed memory, or in its heap.
+    pub fn is_readable(&self, rank: Rank, base: NonNull<u8>, bytes: u64) -> bool {
+        self.is_between(self.shape.starter_offset(), self.shape.stacks_offset(), rank, base, bytes)
+    }
+
+    fn is_between(
+        &self,
+        first: usize,
+        end: usize,
+        rank: Rank,
+        base: NonNull<u8>,
+        bytes: u64,
+    ) -> bool {
+        let (first, end) = (first as u64, end as u64);
         let start = (base.as_ptr() as u64).wrapping_sub(self.shape.start(rank) as u64);
         start >= first && start <= end && bytes <= end - start
     }

@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tsumugi::pvas::partition::{Limits, Shape};
 use tsumugi_conformance::cases::Case;
 use tsumugi_conformance::{Seeded, cases};
 
@@ -22,7 +23,10 @@ pub const ALL: &[Case] = cases![
     a_stall_is_reported,
     an_idle_job_burns_no_core,
     programs_are_started_from_ults,
-    tables_do_not_grow_with_the_job,
+    tables_grow_by_what_is_listed,
+    a_rank_that_computes_answers_calls,
+    calls_to_a_killed_rank_end,
+    an_unanswered_call_is_reported,
 ];
 
 fn ranks_meet() {
@@ -119,9 +123,9 @@ fn programs_are_started_from_ults() {
     assert_eq!(done.text.matches("survived").count(), 2, "{}", done.text);
 }
 
-/// What the ledger says grows with the job is all that does: here, nothing
-/// that a rank holds, and a mapping for each peer.
-fn tables_do_not_grow_with_the_job() {
+/// What the ledger says grows with the ranks of a node is all that does: what
+/// messages need, and a mapping for each peer.
+fn tables_grow_by_what_is_listed() {
     let most = |ranks, word: &str| {
         let done = run(ranks, "hold");
         assert_eq!(done.code, Some(0), "{}", done.text);
@@ -131,9 +135,43 @@ fn tables_do_not_grow_with_the_job() {
     };
     const MORE: u64 = 16;
     let (few, many) = (most(2, "holds "), most(2 + MORE as u32, "holds "));
-    assert!(many < few + MORE, "{few} bytes held of 2 ranks, {many} of 18");
+    let listed = MORE * node_rank_bytes();
+    assert!(many < few + listed + MORE, "{few} bytes held of 2 ranks, {many} of 18");
     let (few, many) = (most(2, "mappings "), most(2 + MORE as u32, "mappings "));
     assert!(many <= few + MORE, "{few} mappings of 2 ranks, {many} of 18");
+}
+
+fn node_rank_bytes() -> u64 {
+    let config = tsumugi::Config::default();
+    let shape = Shape::fit(2, &config.space, Limits::default()).expect("a job of two fits");
+    tsumugi::Ledger::new(&config.choose(2), &shape).node_rank_bytes()
+}
+
+fn a_rank_that_computes_answers_calls() {
+    let done = run(2, "busy");
+    assert_eq!(done.code, Some(0), "{}", done.text);
+    let answered = numbers_after(&done.text, "answered ");
+    assert!(answered[0] >= 10, "{}", done.text);
+}
+
+fn calls_to_a_killed_rank_end() {
+    let mut job = start(2, "callers");
+    let pids = job.read_until("calling", 2);
+    std::thread::sleep(Duration::from_millis(20));
+    // SAFETY: a plain call.
+    assert_eq!(unsafe { libc::kill(pids[1] as i32, libc::SIGKILL) }, 0);
+    let done = job.finish();
+    assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
+    assert!(done.text.contains("lost 40 calls"), "{}", done.text);
+}
+
+fn an_unanswered_call_is_reported() {
+    let mut job = start(2, "unanswered");
+    let report = job.read_errors_until("waits for the answer of rank 0 to a message for 77");
+    assert!(report.contains("quiet"), "{report}");
+    // SAFETY: a plain call.
+    assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
+    job.finish();
 }
 
 /// A launcher that runs.

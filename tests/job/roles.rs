@@ -5,9 +5,10 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use tsumugi::{AddrError, Error, Rank, Runtime, Signal, Until};
+use tsumugi::{AddrError, CallError, Error, Rank, Runtime, Signal, Until};
 
 /// Is a rank.
 pub fn run(role: &str) -> Result<(), Error> {
@@ -34,6 +35,9 @@ pub fn run(role: &str) -> Result<(), Error> {
             "idle" => idle(rt),
             "commands" => commands(rt),
             "hold" => hold(rt),
+            "busy" => busy(rt),
+            "callers" => callers(rt),
+            "unanswered" => unanswered(rt),
             _ => panic!("no role {role}"),
         }
     })
@@ -177,6 +181,86 @@ fn hold(rt: &Runtime) -> Result<(), Error> {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("a process sees its mappings");
     say(&format!("holds {held} mappings {}", maps.lines().count()));
     rt.barrier()
+}
+
+/// The last rank computes on its only worker, for 200 ms, and answers calls
+/// meanwhile.
+fn busy(rt: &Runtime) -> Result<(), Error> {
+    assert_eq!(rt.workers(), 1);
+    let computes = Arc::new(AtomicBool::new(false));
+    rt.handler(1, {
+        let computes = computes.clone();
+        move |_| [u8::from(computes.load(Ordering::SeqCst))]
+    });
+    let last = Rank(rt.size() - 1);
+    rt.barrier()?;
+    if rt.rank() == last {
+        computes.store(true, Ordering::SeqCst);
+        let end = Instant::now() + Duration::from_millis(200);
+        while Instant::now() < end {
+            black_box(());
+        }
+        computes.store(false, Ordering::SeqCst);
+    } else if rt.rank() == Rank(0) {
+        let mut latencies = Vec::new();
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(500) {
+            let asked = Instant::now();
+            if rt.call(last, 1, b"busy?")? == [1] {
+                latencies.push(asked.elapsed().as_micros());
+            }
+            thread::sleep(Duration::from_micros(700));
+        }
+        latencies.sort_unstable();
+        let middle = latencies.get(latencies.len() / 2).copied().unwrap_or(0);
+        say(&format!("answered {} times while it computed", latencies.len()));
+        say(&format!("half of them within {middle} us"));
+    }
+    rt.barrier()
+}
+
+/// ULTs call a rank that will be killed.
+fn callers(rt: &Runtime) -> Result<(), Error> {
+    let never = Arc::new(rt.share::<u64>(1)?);
+    rt.handler(1, |message| message.bytes[..1].to_vec());
+    rt.service(2, move |rt, _, _| {
+        let _ = rt.wait_until(never.own().at(0), Until::Equal(1));
+        []
+    });
+    rt.barrier()?;
+    let last = Rank(rt.size() - 1);
+    let ults: Vec<_> = (0..40)
+        .map(|ult| {
+            rt.spawn(move |rt| {
+                loop {
+                    // Some wait for an answer, some for room.
+                    let answer = rt.call(last, 1 + u32::from(ult % 4 == 0), &[1; 400]);
+                    if let Err(error) = answer {
+                        return matches!(error, Error::Call(CallError::PeerLost { rank }) if rank == last);
+                    }
+                }
+            })
+        })
+        .collect();
+    say(&format!("calling {}", std::process::id()));
+    if rt.rank() == last {
+        return forever(rt);
+    }
+    let lost = ults.into_iter().map(|ult| ult.join().unwrap());
+    say(&format!("lost {} calls", lost.filter(|lost| *lost).count()));
+    Ok(())
+}
+
+/// A call that nobody ever answers.
+fn unanswered(rt: &Runtime) -> Result<(), Error> {
+    let never = Arc::new(rt.share::<u64>(1)?);
+    rt.service(77, move |rt, _, _| {
+        let _ = rt.wait_until(never.own().at(0), Until::Equal(1));
+        []
+    });
+    rt.barrier()?;
+    rt.call(Rank(0), 77, b"")?;
+    Ok(())
 }
 
 /// Starts programs from a ULT: by `posix_spawn`, and by `fork` on an OS stack.

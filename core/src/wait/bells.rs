@@ -5,9 +5,16 @@
 //! wakes that worker and nobody else does. A worker that is about to sleep
 //! sets its bit before it looks for work the last time, so that one of the
 //! two sees the other.
+//!
+//! Work that must not wait until a worker that computes comes back is rung for
+//! by [`ring_helped`](Bells::ring_helped). It needs nobody while a worker
+//! *attends*, that is, looks for work all the time; else it wakes a worker
+//! that sleeps; else the helper, a thread behind the workers with a word of
+//! its own, which no other ring wakes. A worker that ceases to attend looks
+//! once more after it has said so.
 
 use super::{EventWord, Futex, Ticket};
-use crate::sync::{AtomicU64, CachePadded, Ordering, edge, fence, mutant};
+use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering, edge, fence, mutant};
 use core::fmt;
 
 /// The event words of up to [`WORKERS_MAX`](Self::WORKERS_MAX) workers. Lives in memory that peers see;
@@ -16,6 +23,8 @@ use core::fmt;
 pub struct Bells {
     asleep: CachePadded<[AtomicU64; WORDS]>,
     events: [CachePadded<EventWord>; WORDS * PER_WORD],
+    helper: CachePadded<EventWord>,
+    attending: CachePadded<AtomicU32>,
 }
 
 impl Bells {
@@ -27,6 +36,8 @@ impl Bells {
         Self {
             asleep: CachePadded::new(core::array::from_fn(|_| AtomicU64::new(0))),
             events: core::array::from_fn(|_| CachePadded::new(EventWord::new())),
+            helper: CachePadded::new(EventWord::new()),
+            attending: CachePadded::new(AtomicU32::new(0)),
         }
     }
 
@@ -91,6 +102,40 @@ impl Bells {
         true
     }
 
+    /// Nothing if a worker attends; else wakes one that sleeps; if there is
+    /// none either, the helper: all workers may be busy for long. After the
+    /// work is published by a sequentially consistent operation.
+    #[inline]
+    pub fn ring_helped(&self, futex: &dyn Futex) {
+        // SeqCst: after the publication; pairs with `leave`.
+        if self.attending.load(Ordering::SeqCst) == 0 && !self.ring(futex) {
+            self.ring_helper(futex);
+        }
+    }
+
+    /// A worker begins to look for work all the time.
+    pub fn attend(&self) {
+        self.attending.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// And ceases to: it must look once more after this.
+    pub fn leave(&self) {
+        // SeqCst: before the look that follows; pairs with `ring_helped`.
+        self.attending.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Wakes the helper, if it sleeps.
+    pub fn ring_helper(&self, futex: &dyn Futex) {
+        if self.helper.notify() {
+            futex.wake(self.helper.word(), 1);
+        }
+    }
+
+    /// The word on which the helper sleeps.
+    pub fn helper(&self) -> &EventWord {
+        &self.helper
+    }
+
     /// Wakes every sleeping worker.
     pub fn ring_all(&self, futex: &dyn Futex) {
         while self.ring(futex) {}
@@ -128,7 +173,6 @@ fn bit(worker: usize) -> u64 {
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests {
     use super::*;
-    use crate::sync::AtomicU32;
 
     struct Count(AtomicU32);
 
@@ -150,6 +194,24 @@ mod tests {
         assert!(bells.ring(&futex) && bells.ring(&futex));
         bells.stay(127);
         assert!(!bells.ring(&futex));
+        assert_eq!(futex.0.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn the_helper_is_woken_when_no_worker_sleeps() {
+        let (bells, futex) = (Bells::new(), Count(AtomicU32::new(0)));
+        bells.prepare(0);
+        let ticket = bells.helper().prepare();
+        assert_eq!(bells.asleep(), 1, "the helper is no worker");
+        bells.attend();
+        bells.ring_helped(&futex);
+        assert_eq!(futex.0.load(Ordering::Relaxed), 0, "somebody looks already");
+        bells.leave();
+        bells.ring_helped(&futex);
+        assert!(!bells.helper().has_changed(ticket));
+        bells.ring_helped(&futex);
+        assert!(bells.helper().has_changed(ticket));
+        bells.ring_helped(&futex);
         assert_eq!(futex.0.load(Ordering::Relaxed), 2);
     }
 }

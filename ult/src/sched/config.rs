@@ -44,6 +44,17 @@ pub trait Progress: Send + Sync {
         let _ = worker;
     }
 
+    /// Worker `worker` has nothing to run: from here on it polls all the time,
+    /// but while it sleeps.
+    fn on_idle(&self, worker: usize) {
+        let _ = worker;
+    }
+
+    /// Worker `worker` has found something to run, or stops.
+    fn on_busy(&self, worker: usize) {
+        let _ = worker;
+    }
+
     /// Worker `worker` is about to sleep: ask for a bell. `has_work` is asked
     /// once more after this.
     fn on_sleep(&self, worker: usize) {

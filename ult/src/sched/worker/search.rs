@@ -145,14 +145,17 @@ impl Worker {
     fn idle(&self) -> Option<Slot> {
         let shared = &*self.shared;
         shared.searching.fetch_add(1, Ordering::SeqCst);
+        shared.progress.on_idle(self.index);
         let mut rounds = 0;
         loop {
             if shared.is_stopped() {
+                shared.progress.on_busy(self.index);
                 shared.searching.fetch_sub(1, Ordering::SeqCst);
                 return None;
             }
             shared.halt.stand();
             if let Some(slot) = self.look_near().or_else(|| self.feed()).or_else(|| self.steal()) {
+                shared.progress.on_busy(self.index);
                 self.pass_search_on();
                 shared.hand_clock_on();
                 return Some(slot);

@@ -1,0 +1,249 @@
+//! What arrives: bells, then cells in the order of their lanes.
+//!
+//! A bell says how many cells have come from a peer, and so many are taken, no
+//! more: those that have not landed are looked for again, and none is taken
+//! whose bell is still under way. A request is left where it is as long as it
+//! cannot be handled: while a long payload sent before it is fetched, while no
+//! staging cell is free for its reply, while no landing buffer is free. Replies
+//! are always taken.
+
+use super::cell::{Cell, Defect, Kind};
+use super::lanes::Lane;
+use super::machine::Machine;
+use super::outcome::{Answer, Body, HandlerId, Incoming, Landed, Out, ReplyTo, Token};
+use super::tables::{CallState, Landing};
+use crate::mem::{Rank, RegionKey, RemoteAddr};
+
+/// What came of a look at a peer.
+enum Taken {
+    /// Something for the driver.
+    Out(Out),
+    /// A cell that needs nobody.
+    Quietly,
+    /// A cell that must wait.
+    Waits,
+}
+
+impl Machine<'_> {
+    pub(super) fn look_at_bells(&mut self) {
+        let (lanes, cells) = (self.lanes, self.shape.cells);
+        lanes.take_arrivals(|peer, count| {
+            if !self.tables.peers[peer].lost {
+                // A peer in its right mind has no more cells than this.
+                let due = self.tables.peers[peer].due + count;
+                self.tables.peers[peer].due = due.min(2 * cells);
+                self.activate(peer);
+            }
+        });
+        lanes.take_notices(|peer, taken| self.acknowledged(peer, taken));
+    }
+
+    pub(super) fn poll_arrived(&mut self) -> Option<Out> {
+        while let Some(index) = self.landed.pop(self.tables.landings) {
+            if let Some(out) = self.run_landed(index) {
+                return Some(out);
+            }
+        }
+        while let Some(peer) = self.active.pop(self.tables.peers) {
+            if self.tables.peers[peer].due == 0 {
+                self.tables.peers[peer].listed = false;
+                continue;
+            }
+            match self.take(peer) {
+                Taken::Waits => self.later.push(self.tables.peers, peer),
+                Taken::Quietly => self.active.push(self.tables.peers, peer),
+                Taken::Out(out) => {
+                    self.active.push(self.tables.peers, peer);
+                    return Some(out);
+                }
+            }
+        }
+        None
+    }
+
+    /// The payload of a long call has been fetched, or not.
+    pub(super) fn fetched(&mut self, index: usize, generation: u32, has_failed: bool) {
+        let Some(landing) = self.tables.landings.get_mut(index) else { return };
+        if landing.generation != generation || landing.remote.take().is_none() {
+            return;
+        }
+        landing.generation = generation.wrapping_add(1);
+        landing.has_failed = has_failed;
+        self.landed.push(self.tables.landings, index);
+    }
+
+    fn take(&mut self, index: usize) -> Taken {
+        let defect = self.defect();
+        let careless = if self.is_planted("am_lap_ignored") { Defect::Blind } else { defect };
+        let peer = &self.tables.peers[index];
+        if let Some(cell) = self.lanes.read(Lane::Reply, index, peer.replies_taken, defect) {
+            return self.take_reply(index, &cell);
+        }
+        if peer.fetching {
+            return Taken::Waits;
+        }
+        match self.lanes.read(Lane::Request, index, peer.requests_taken, careless) {
+            Some(cell) => self.take_request(index, &cell),
+            None => {
+                self.is_landing = true;
+                if self.is_planted("am_torn_forgotten") {
+                    self.tables.peers[index].due -= 1;
+                    return Taken::Quietly;
+                }
+                Taken::Waits
+            }
+        }
+    }
+
+    fn take_reply(&mut self, index: usize, cell: &Cell) -> Taken {
+        let peer = &mut self.tables.peers[index];
+        peer.replies_taken = peer.replies_taken.wrapping_add(1);
+        peer.due -= 1;
+        // The reply cell is free again, whoever still waits for the reply.
+        peer.unanswered = peer.unanswered.saturating_sub(1);
+        self.has_room = true;
+        self.acknowledged(index, cell.ack);
+        let mut token = Token::from_bits(cell.token);
+        let any = self.is_planted("am_generation_ignored");
+        let Some(call) = self.tables.calls.get_mut(token.index()) else { return self.drop_cell() };
+        let same = call.generation == token.generation() || any;
+        if call.to.0 as usize != index || !same {
+            return self.drop_cell();
+        }
+        match call.state {
+            CallState::Waiting => {
+                let handler = HandlerId(call.handler);
+                token = Token::new(token.index(), call.generation);
+                self.free_call(token.index());
+                let result = Answer::outcome(cell.status, cell.body, handler);
+                Taken::Out(Out::Done { token, result })
+            }
+            CallState::Late { .. } => {
+                call.state = CallState::Late { payload_back: true };
+                self.drop_cell()
+            }
+            CallState::Abandoned => {
+                self.dropped += 1;
+                self.free_call(token.index());
+                Taken::Out(Out::Released { token })
+            }
+            CallState::Free | CallState::Lost | CallState::PayloadBack => self.drop_cell(),
+        }
+    }
+
+    fn take_request(&mut self, index: usize, cell: &Cell) -> Taken {
+        let from = Rank(index as u32);
+        let handler = HandlerId(cell.handler);
+        if cell.kind == Kind::Cast as u8 {
+            self.taken(index, cell);
+            let body = Body::Inline(cell.body);
+            return Taken::Out(Out::Run(Incoming { from, handler, body, reply_to: None }));
+        }
+        let is_long = cell.kind == Kind::LongCall as u8;
+        if !is_long && cell.kind != Kind::Call as u8 {
+            self.taken(index, cell);
+            return self.drop_cell();
+        }
+        if self.free_slots.len() <= self.promised {
+            return Taken::Waits;
+        }
+        if is_long {
+            return self.take_long(index, cell);
+        }
+        self.promised += 1;
+        self.taken(index, cell);
+        let reply_to = Some(ReplyTo { to: from, token: cell.token, promised: true });
+        let body = Body::Inline(cell.body);
+        Taken::Out(Out::Run(Incoming { from, handler, body, reply_to }))
+    }
+
+    /// Begins to fetch a long payload; what is said of it is believed only as
+    /// far as the landing buffer goes, and the get is of the sender's memory
+    /// whatever it says.
+    fn take_long(&mut self, index: usize, cell: &Cell) -> Taken {
+        let from = Rank(index as u32);
+        let word = |at: usize| {
+            let bytes = cell.body.get(at * 8..at * 8 + 8)?;
+            Some(u64::from_le_bytes(bytes.try_into().ok()?))
+        };
+        let claim = (word(0), word(1), word(2));
+        let (Some(key), Some(offset), Some(bytes)) = claim else {
+            return self.refuse_long(index, cell);
+        };
+        let Ok(key) = u32::try_from(key) else { return self.refuse_long(index, cell) };
+        if bytes > self.memory.landing_bytes || self.tables.landings.is_empty() {
+            return self.refuse_long(index, cell);
+        }
+        let Some(at) = self.free_landings.pop(self.tables.landings) else { return Taken::Waits };
+        self.promised += 1;
+        self.taken(index, cell);
+        self.tables.peers[index].fetching = true;
+        let landing = &mut self.tables.landings[at];
+        *landing = Landing {
+            from,
+            handler: cell.handler,
+            token: cell.token,
+            remote: Some(RemoteAddr { offset, rank: from, key: RegionKey::from_bits(key) }),
+            bytes,
+            has_failed: false,
+            ..*landing
+        };
+        self.fetches.push(self.tables.landings, at);
+        Taken::Quietly
+    }
+
+    fn refuse_long(&mut self, index: usize, cell: &Cell) -> Taken {
+        self.promised += 1;
+        self.taken(index, cell);
+        self.refuse(Rank(index as u32), cell.token)
+    }
+
+    fn refuse(&mut self, from: Rank, token: u64) -> Taken {
+        let reply_to = ReplyTo { to: from, token, promised: true };
+        // It was promised: there is room.
+        let _ = self.reply(reply_to, &Answer::BadPayload);
+        Taken::Quietly
+    }
+
+    fn run_landed(&mut self, index: usize) -> Option<Out> {
+        let landing = self.tables.landings[index];
+        self.tables.peers[landing.from.0 as usize].fetching = false;
+        let landed = Landed { index: index as u32, bytes: landing.bytes };
+        if landing.has_failed {
+            self.release(landed);
+            self.refuse(landing.from, landing.token);
+            return None;
+        }
+        Some(Out::Run(Incoming {
+            from: landing.from,
+            handler: HandlerId(landing.handler),
+            body: Body::Landed(landed),
+            reply_to: Some(ReplyTo { to: landing.from, token: landing.token, promised: true }),
+        }))
+    }
+
+    /// A request cell was copied out: its place is the sender's again.
+    fn taken(&mut self, index: usize, cell: &Cell) {
+        let peer = &mut self.tables.peers[index];
+        peer.requests_taken = peer.requests_taken.wrapping_add(1);
+        peer.due -= 1;
+        self.acknowledged(index, cell.ack);
+        self.check_notice(index);
+    }
+
+    /// A peer says how many of our requests it has taken. Only what can be is
+    /// believed; an older word that comes late changes nothing.
+    fn acknowledged(&mut self, index: usize, taken: u32) {
+        let peer = &mut self.tables.peers[index];
+        let more = taken.wrapping_sub(peer.acked);
+        if more > 0 && more <= peer.sent.wrapping_sub(peer.acked) {
+            peer.acked = taken;
+            self.has_room = true;
+        }
+    }
+
+    fn drop_cell(&mut self) -> Taken {
+        self.dropped += 1;
+        Taken::Quietly
+    }
+}

@@ -1,0 +1,100 @@
+//! How calls end: by a death, by their time limit, and for the one who waits.
+
+use super::machine::Machine;
+use super::outcome::{CallError, Out, Token};
+use super::tables::CallState;
+use crate::mem::Rank;
+use crate::time::Instant;
+
+impl Machine<'_> {
+    /// A rank has died: nothing comes from it, nothing goes to it.
+    pub(super) fn lose(&mut self, rank: Rank) {
+        let Some(peer) = self.tables.peers.get_mut(rank.0 as usize) else { return };
+        if core::mem::replace(&mut peer.lost, true) {
+            return;
+        }
+        peer.due = 0;
+        self.has_room = true;
+        for index in 0..self.tables.calls.len() {
+            let call = &mut self.tables.calls[index];
+            if call.to != rank {
+                continue;
+            }
+            match call.state {
+                CallState::Waiting => self.end(index, CallState::Lost),
+                CallState::Late { .. } => call.state = CallState::Late { payload_back: true },
+                CallState::Abandoned => self.end(index, CallState::PayloadBack),
+                CallState::Free | CallState::Lost | CallState::PayloadBack => {}
+            }
+        }
+    }
+
+    /// Ends the calls whose time has passed.
+    pub(super) fn expire(&mut self, now: Instant) {
+        self.earliest = None;
+        for index in 0..self.tables.calls.len() {
+            let call = &self.tables.calls[index];
+            let (Some(deadline), CallState::Waiting) = (call.deadline, call.state) else {
+                continue;
+            };
+            if deadline > now {
+                self.earliest = earlier(self.earliest, Some(deadline));
+                continue;
+            }
+            if self.is_planted("am_timeout_frees_reply_cell") {
+                let peer = &mut self.tables.peers[call.to.0 as usize];
+                peer.unanswered = peer.unanswered.saturating_sub(1);
+            }
+            self.end(index, CallState::Late { payload_back: !self.tables.calls[index].long });
+        }
+    }
+
+    pub(super) fn end(&mut self, index: usize, state: CallState) {
+        self.tables.calls[index].state = state;
+        self.ended.push(self.tables.calls, index);
+    }
+
+    pub(super) fn free_call(&mut self, index: usize) {
+        let call = &mut self.tables.calls[index];
+        call.generation = call.generation.wrapping_add(1);
+        call.state = CallState::Free;
+        self.free_calls.push(self.tables.calls, index);
+        self.has_room = true;
+    }
+
+    pub(super) fn poll_ended(&mut self) -> Option<Out> {
+        let index = self.ended.pop(self.tables.calls)?;
+        let call = &self.tables.calls[index];
+        let token = Token::new(index, call.generation);
+        let out = match call.state {
+            CallState::Lost => {
+                Out::Done { token, result: Err(CallError::PeerLost { rank: call.to }) }
+            }
+            CallState::Late { payload_back } => {
+                let done = Out::Done { token, result: Err(CallError::Timeout) };
+                match (call.long, payload_back) {
+                    (false, _) => {}
+                    (true, true) => {
+                        self.end(index, CallState::PayloadBack);
+                        return Some(done);
+                    }
+                    (true, false) => {
+                        self.tables.calls[index].state = CallState::Abandoned;
+                        return Some(done);
+                    }
+                }
+                done
+            }
+            _ => Out::Released { token },
+        };
+        self.free_call(index);
+        Some(out)
+    }
+}
+
+pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

@@ -1,0 +1,228 @@
+//! What lies where in the memory that a rank's peers write to.
+//!
+//! ```text
+//!  arrivals   a byte a peer: cells that have come, since the last look
+//!  notices    a bit a peer: its word below has changed
+//!  credits    a word a peer: how many of our requests it has taken, ever
+//!  requests   cells a peer, 256 bytes each
+//!  replies    the same
+//! ```
+//!
+//! A peer has at most `2 * cells` cells here that were not taken, and a cell
+//! is taken only after its arrival was counted: so a byte never overflows into
+//! its neighbour's with [`CELLS_MAX`] cells. All ranks have the same layout.
+
+use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect};
+use crate::mem::{Rank, RemoteAddr, Width};
+use crate::op::{Kind, Op};
+use crate::sync::mapped::{AtomicU64, Ordering};
+use core::fmt;
+
+/// Cells that a lane can have.
+pub const CELLS_MAX: u32 = 64;
+
+/// How much room there is: the same on every rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Ranks, this one among them.
+    pub peers: u32,
+    /// Cells of each lane: a power of two.
+    pub cells: u32,
+}
+
+/// Which of the two lanes of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    Request,
+    Reply,
+}
+
+/// This rank's memory, as its owner reads it.
+#[derive(Clone, Copy)]
+pub(super) struct Lanes<'m> {
+    words: &'m [AtomicU64],
+    shape: Shape,
+}
+
+impl Shape {
+    /// Cells of each lane where nothing else is said.
+    pub const CELLS: u32 = 16;
+
+    /// Bytes of registered memory that a rank gives for its peers: 64 KiB for
+    /// each eight of them at 16 cells, and a little.
+    pub const fn memory_size(self) -> usize {
+        self.replies() + self.lane_bytes()
+    }
+
+    pub(super) const fn is_valid(self) -> bool {
+        self.peers > 0
+            && self.peers <= PEERS_MAX
+            && self.cells.is_power_of_two()
+            && self.cells <= CELLS_MAX
+    }
+
+    /// The words in which `from` counts its arrivals and sets its notice, and
+    /// what it adds and sets.
+    pub(super) const fn arrival(self, from: Rank) -> (usize, u64) {
+        (from.0 as usize / 8 * 8, 1 << (from.0 % 8 * 8))
+    }
+
+    pub(super) const fn notice(self, from: Rank) -> (usize, u64) {
+        (self.notices() + from.0 as usize / 64 * 8, 1 << (from.0 % 64))
+    }
+
+    pub(super) const fn credit(self, from: Rank) -> usize {
+        self.notices() + self.notice_words() * 8 + from.0 as usize * 8
+    }
+
+    /// Where `from` writes cell `number` of a lane.
+    pub(super) const fn cell(self, lane: Lane, from: Rank, number: u32) -> usize {
+        let start = match lane {
+            Lane::Request => self.requests(),
+            Lane::Reply => self.replies(),
+        };
+        let index = from.0 as usize * self.cells as usize + (number & (self.cells - 1)) as usize;
+        start + index * CELL_BYTES
+    }
+
+    /// Words that senders ring: those before the credits.
+    pub(super) const fn bell_words(self) -> usize {
+        self.arrival_words() + self.notice_words()
+    }
+
+    const fn arrival_words(self) -> usize {
+        (self.peers as usize).div_ceil(8)
+    }
+
+    const fn notice_words(self) -> usize {
+        (self.peers as usize).div_ceil(64)
+    }
+
+    const fn notices(self) -> usize {
+        self.arrival_words() * 8
+    }
+
+    const fn requests(self) -> usize {
+        self.credit(Rank(self.peers)).next_multiple_of(CELL_BYTES)
+    }
+
+    const fn replies(self) -> usize {
+        self.requests() + self.lane_bytes()
+    }
+
+    const fn lane_bytes(self) -> usize {
+        self.peers as usize * self.cells as usize * CELL_BYTES
+    }
+}
+
+impl<'m> Lanes<'m> {
+    /// `words` are as many as the shape needs.
+    pub(super) fn new(words: &'m [AtomicU64], shape: Shape) -> Self {
+        Self { words, shape }
+    }
+
+    /// Takes the counts of arrivals that have come: `found(peer, cells)`.
+    pub(super) fn take_arrivals(&self, mut found: impl FnMut(usize, u32)) {
+        for word in 0..self.shape.arrival_words() {
+            let counts = take(&self.words[word]);
+            for (byte, count) in counts.to_le_bytes().into_iter().enumerate() {
+                let peer = word * 8 + byte;
+                if count > 0 && peer < self.shape.peers as usize {
+                    found(peer, u32::from(count));
+                }
+            }
+        }
+    }
+
+    /// Takes the notices that have come: `found(peer, requests taken)`.
+    pub(super) fn take_notices(&self, mut found: impl FnMut(usize, u32)) {
+        for word in 0..self.shape.notice_words() {
+            let mut bits = take(&self.words[self.shape.arrival_words() + word]);
+            while bits != 0 {
+                let peer = word * 64 + bits.trailing_zeros() as usize;
+                if peer < self.shape.peers as usize {
+                    let credit = &self.words[self.shape.credit(Rank(peer as u32)) / 8];
+                    // Acquire: the peer's last word before its notice.
+                    found(peer, credit.load(Ordering::Acquire) as u32);
+                }
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// Cell `number` of the lane from `peer`, if it is there, whole.
+    pub(super) fn read(
+        &self,
+        lane: Lane,
+        peer: usize,
+        number: u32,
+        defect: Defect,
+    ) -> Option<Cell> {
+        let start = self.shape.cell(lane, Rank(peer as u32), number) / 8;
+        Cell::read(&self.words[start..start + CELL_WORDS], number, defect)
+    }
+}
+
+/// Whether somebody has rung, for a look that takes no lock: `words` is the
+/// memory of [`Shape::memory_size`]. Wait-free.
+#[inline]
+pub fn has_rung(words: &[AtomicU64], shape: Shape) -> bool {
+    // SeqCst: a sleeper looks here after it said that it would sleep.
+    words[..shape.bell_words()].iter().any(|word| word.load(Ordering::SeqCst) != 0)
+}
+
+/// The bell for one cell from `from`, at the peer whose memory starts at `at`.
+pub(super) fn ring(shape: Shape, at: RemoteAddr, from: Rank) -> Op {
+    let (offset, one) = shape.arrival(from);
+    Op::atomic(Kind::FetchAdd, at.add(offset as u64), one).notifying()
+}
+
+/// Says how many of the peer's requests were taken.
+pub(super) fn return_credit(shape: Shape, at: RemoteAddr, from: Rank, taken: u32) -> Op {
+    // A swap: once it has completed, the word is there.
+    Op::atomic(Kind::Swap, at.add(shape.credit(from) as u64), u64::from(taken))
+}
+
+/// The bell for that.
+pub(super) fn ring_notice(shape: Shape, at: RemoteAddr, from: Rank) -> Op {
+    let (offset, bit) = shape.notice(from);
+    Op::atomic(Kind::FetchOr, at.add(offset as u64), bit).notifying()
+}
+
+impl fmt::Debug for Lanes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lanes({:?})", self.shape)
+    }
+}
+
+fn take(word: &AtomicU64) -> u64 {
+    if word.load(Ordering::Relaxed) == 0 {
+        return 0;
+    }
+    // Acquire: pairs with the bell, so that what it announces is seen.
+    word.swap(0, Ordering::AcqRel)
+}
+
+/// An operation's tag has room for so many.
+const PEERS_MAX: u32 = 1 << 22;
+const _: () = assert!(CELLS_MAX * 2 <= u8::MAX as u32);
+const _: () = assert!(Width::W8 as usize == 8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_overlaps() {
+        for peers in [1, 2, 8, 9, 64, 65, 1000] {
+            let shape = Shape { peers, cells: 16 };
+            let last = Rank(peers - 1);
+            assert!(shape.arrival(last).0 + 8 <= shape.notice(Rank(0)).0);
+            assert!(shape.notice(last).0 + 8 <= shape.credit(Rank(0)));
+            assert!(shape.credit(last) + 8 <= shape.cell(Lane::Request, Rank(0), 0));
+            let end = shape.cell(Lane::Request, last, 15) + CELL_BYTES;
+            assert_eq!(end, shape.cell(Lane::Reply, Rank(0), 16));
+            assert_eq!(shape.cell(Lane::Reply, last, 31) + CELL_BYTES, shape.memory_size());
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The state machine of one rank: what is sent, and what has ended.
+//!
+//! ```text
+//!  call ─► Waiting ──reply──────────────────────────► Done, free
+//!             │  ──time or death──► Late, Lost ─► Done ─┬──► free
+//!             │                                        │ long, and read still
+//!             └                           Abandoned ◄──┘
+//!                                             └─reply or death─► Released, free
+//!
+//!  staging cell: free ─► Put ─► (landed) ─► Bell ─► both completed ─► free
+//! ```
+//!
+//! What is sent is in `send`, what arrives in `arrive`, what ends in `end`.
+
+use super::cell::{CELL_BYTES, Cell, Defect, Inline, Kind};
+use super::end::earlier;
+use super::fifo::Fifo;
+use super::lanes::{self, Lane, Lanes, Shape};
+use super::outcome::{Answer, Event, HandlerId, Landed, Out, Payload, ReplyTo, SendError, Token};
+use super::send::{FETCH, INDEX_MASK, tag};
+use super::tables::{Call, CallState, Landing, Peer, Slot, Tables};
+use crate::completion::Why;
+use crate::mem::{AddrError, LocalAddr, Rank, RemoteAddr};
+use crate::op::Op;
+use crate::sync::mapped::AtomicU64;
+use crate::time::Instant;
+use core::fmt;
+
+/// When the bell for a cell is posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bell {
+    /// With the cell: where a put and a later atomic arrive in order, or
+    /// nearly always do.
+    WithCell,
+    /// When the put has completed: where that means that it has landed.
+    AfterCell,
+}
+
+/// The registered memory of a rank, in 8-byte words.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory<'m> {
+    /// [`Shape::memory_size`] bytes, zero, which peers may read and write.
+    pub lanes: &'m [AtomicU64],
+    /// One cell of [`CELL_BYTES`] for each [`Slot`]: puts come from here.
+    pub staging: &'m [AtomicU64],
+    /// Where `staging` starts as the local end of a put.
+    pub staging_at: LocalAddr,
+    /// Where the landing buffers start, one after the other, as the local end
+    /// of a get.
+    pub landing_at: LocalAddr,
+    /// Bytes of each: the longest payload, the same on all ranks.
+    pub landing_bytes: u64,
+}
+
+/// Why there is no machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetupError {
+    /// The shape is none: no peers, or cells not a power of two up to
+    /// [`CELLS_MAX`](super::CELLS_MAX).
+    Shape(Shape),
+    /// The lanes or the staging cells are not as long as they must be.
+    Memory {
+        /// Bytes that are there.
+        bytes: usize,
+        /// Bytes that are needed.
+        needed: usize,
+    },
+    /// There is not one peer entry a rank, or no call, or not two staging
+    /// cells: one may be kept for a reply.
+    Tables,
+}
+
+/// Active messages of one rank. See the module's text for how it is driven.
+pub struct Machine<'m> {
+    pub(super) rank: Rank,
+    pub(super) shape: Shape,
+    pub(super) bell: Bell,
+    pub(super) memory: Memory<'m>,
+    pub(super) lanes: Lanes<'m>,
+    pub(super) tables: Tables<'m>,
+    /// Peers with something to be taken, and those that must wait for it.
+    pub(super) active: Fifo<Peer>,
+    pub(super) later: Fifo<Peer>,
+    pub(super) notices: Fifo<Peer>,
+    pub(super) free_calls: Fifo<Call>,
+    pub(super) ended: Fifo<Call>,
+    pub(super) free_slots: Fifo<Slot>,
+    pub(super) outgoing: Fifo<Slot>,
+    pub(super) free_landings: Fifo<Landing>,
+    pub(super) fetches: Fifo<Landing>,
+    pub(super) landed: Fifo<Landing>,
+    /// Staging cells kept for the replies of handlers that run.
+    pub(super) promised: usize,
+    pub(super) is_landing: bool,
+    pub(super) has_room: bool,
+    pub(super) dropped: u64,
+    pub(super) earliest: Option<Instant>,
+    /// A defect that a test has planted.
+    #[cfg(test)]
+    pub(super) mutant: Option<&'static str>,
+}
+
+impl<'m> Machine<'m> {
+    /// A machine that knows no peer yet, not even itself.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError`].
+    pub fn new(
+        rank: Rank,
+        shape: Shape,
+        bell: Bell,
+        memory: Memory<'m>,
+        tables: Tables<'m>,
+    ) -> Result<Self, SetupError> {
+        if !shape.is_valid() || rank.0 >= shape.peers {
+            return Err(SetupError::Shape(shape));
+        }
+        let staging_bytes = tables.slots.len() * CELL_BYTES;
+        for (words, needed) in
+            [(memory.lanes, shape.memory_size()), (memory.staging, staging_bytes)]
+        {
+            let bytes = size_of_val(words);
+            if bytes < needed {
+                return Err(SetupError::Memory { bytes, needed });
+            }
+        }
+        let too_many = [tables.calls.len(), tables.slots.len(), tables.landings.len()];
+        if tables.peers.len() != shape.peers as usize
+            || tables.calls.is_empty()
+            || tables.slots.len() < 2
+            || too_many.iter().any(|len| *len > INDEX_MASK)
+        {
+            return Err(SetupError::Tables);
+        }
+        tables.peers.fill(Peer::EMPTY);
+        Ok(Self {
+            rank,
+            shape,
+            bell,
+            lanes: Lanes::new(memory.lanes, shape),
+            active: Peer::queue(),
+            later: Peer::queue(),
+            notices: Peer::notice_queue(),
+            free_calls: Call::all(tables.calls),
+            ended: Call::queue(),
+            free_slots: Slot::all(tables.slots),
+            outgoing: Slot::queue(),
+            free_landings: Landing::all(tables.landings),
+            fetches: Landing::queue(),
+            landed: Landing::queue(),
+            memory,
+            tables,
+            promised: 0,
+            is_landing: false,
+            has_room: false,
+            dropped: 0,
+            earliest: None,
+            #[cfg(test)]
+            mutant: None,
+        })
+    }
+
+    /// Where the lanes of a rank start. Until it is called, sends to the rank
+    /// find no room. This rank itself is a peer like any other.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such rank.
+    pub fn connect(&mut self, lanes: RemoteAddr) {
+        self.tables.peers[lanes.rank.0 as usize].at = Some(lanes);
+    }
+
+    /// Sends a request that wants a reply. [`Out::Done`] comes with the token
+    /// once: with the reply, or when `deadline` has passed, or when the rank
+    /// has died. Wait-free.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`]; nothing has happened.
+    pub fn call(
+        &mut self,
+        to: Rank,
+        handler: HandlerId,
+        payload: Payload<'_>,
+        deadline: Option<Instant>,
+    ) -> Result<Token, SendError> {
+        let (kind, body) = self.body_of(payload)?;
+        self.check_room(to, true)?;
+        let index = self.free_calls.pop(self.tables.calls).ok_or(SendError::Busy(Why::NoTag))?;
+        let call = &mut self.tables.calls[index];
+        *call = Call {
+            state: CallState::Waiting,
+            to,
+            handler: handler.0,
+            deadline,
+            long: kind == Kind::LongCall,
+            ..*call
+        };
+        let token = Token::new(index, call.generation);
+        self.earliest = earlier(self.earliest, deadline);
+        self.tables.peers[to.0 as usize].unanswered += 1;
+        let cell = Cell::new(kind, body).handler(handler.0).token(token.to_bits());
+        self.stage(Lane::Request, to, cell);
+        Ok(token)
+    }
+
+    /// Sends a request that wants no reply. Wait-free.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`]; nothing has happened.
+    pub fn cast(&mut self, to: Rank, handler: HandlerId, bytes: &[u8]) -> Result<(), SendError> {
+        let (_, body) = self.body_of(Payload::Inline(bytes))?;
+        self.check_room(to, false)?;
+        self.stage(Lane::Request, to, Cell::new(Kind::Cast, body).handler(handler.0));
+        Ok(())
+    }
+
+    /// Whether there is room for a call or a cast now.
+    ///
+    /// # Errors
+    ///
+    /// What there is not.
+    pub fn check_room(&self, to: Rank, wants_reply: bool) -> Result<(), SendError> {
+        let Some(peer) = self.tables.peers.get(to.0 as usize) else {
+            let size = self.shape.peers;
+            return Err(SendError::Addr(AddrError::NoSuchRank { rank: to, size }));
+        };
+        if peer.lost {
+            return Err(SendError::Addr(AddrError::PeerLost { rank: to }));
+        }
+        let reserved = !wants_reply
+            || peer.unanswered < self.shape.cells
+            || self.is_planted("am_no_reply_reservation");
+        if peer.at.is_none() || peer.sent.wrapping_sub(peer.acked) >= self.shape.cells || !reserved
+        {
+            return Err(SendError::Busy(Why::NoCredit));
+        }
+        if wants_reply && self.free_calls.is_empty() {
+            return Err(SendError::Busy(Why::NoTag));
+        }
+        if self.free_slots.len() <= self.promised {
+            return Err(SendError::Busy(Why::NoMemory));
+        }
+        Ok(())
+    }
+
+    /// Answers a call. Inside a handler there is always room.
+    ///
+    /// # Errors
+    ///
+    /// For an answer that was [deferred](Self::defer): all staging cells are
+    /// in use, try again when an operation has completed.
+    pub fn reply(&mut self, reply_to: ReplyTo, answer: &Answer) -> Result<(), ReplyTo> {
+        if reply_to.promised {
+            self.promised -= 1;
+        } else if self.free_slots.len() <= self.promised {
+            return Err(reply_to);
+        }
+        if !self.tables.peers[reply_to.to.0 as usize].lost {
+            let body = if let Answer::Value(value) = answer { *value } else { Inline::EMPTY };
+            let cell = Cell::new(Kind::Reply, body).token(reply_to.token);
+            self.stage(Lane::Reply, reply_to.to, Cell { status: answer.status(), ..cell });
+        }
+        self.wake_later();
+        Ok(())
+    }
+
+    /// The handler has returned and somebody will answer later: the staging
+    /// cell that was kept for the reply is for others.
+    pub fn defer(&mut self, reply_to: &mut ReplyTo) {
+        if core::mem::take(&mut reply_to.promised) {
+            self.promised -= 1;
+            self.has_room = true;
+            self.wake_later();
+        }
+    }
+
+    /// Gives a landing buffer back.
+    pub fn release(&mut self, landed: Landed) {
+        self.free_landings.push(self.tables.landings, landed.index());
+        self.wake_later();
+    }
+
+    /// Something has happened, at `now`.
+    pub fn handle(&mut self, event: Event, now: Instant) {
+        match event {
+            Event::Rang => self.look_at_bells(),
+            Event::Completed { tag, result } => self.complete(tag, result),
+            Event::Lost(rank) => self.lose(rank),
+            Event::Tick => {}
+        }
+        self.wake_later();
+        if self.earliest.is_some_and(|earliest| earliest <= now) {
+            self.expire(now);
+        }
+    }
+
+    /// The next operation to be posted. Its completion goes to
+    /// [`handle`](Self::handle); operations may be carried out and complete
+    /// in any order.
+    pub fn poll_op(&mut self) -> Option<Op> {
+        while let Some(index) = self.outgoing.pop(self.tables.slots) {
+            if let Some(op) = self.advance(index) {
+                return Some(op);
+            }
+        }
+        while let Some(index) = self.notices.pop(self.tables.peers) {
+            if let Some(op) = self.return_credit(index) {
+                return Some(op);
+            }
+        }
+        let index = self.fetches.pop(self.tables.landings)?;
+        let landing = &self.tables.landings[index];
+        let local = LocalAddr {
+            offset: self.memory.landing_at.offset + index as u64 * self.memory.landing_bytes,
+            ..self.memory.landing_at
+        };
+        let remote = landing.remote.expect("a fetch knows from where");
+        Some(Op::get(remote, local, landing.bytes).tagged(tag(FETCH, index, landing.generation)))
+    }
+
+    /// The next handler to run, or call that has ended.
+    pub fn poll(&mut self) -> Option<Out> {
+        match self.poll_ended() {
+            Some(out) => Some(out),
+            None => self.poll_arrived(),
+        }
+    }
+
+    /// When [`handle`](Self::handle) is to be called at the latest.
+    pub const fn next_deadline(&self) -> Option<Instant> {
+        self.earliest
+    }
+
+    /// A bell has come before its cell: look again soon, without an event.
+    pub const fn is_landing(&self) -> bool {
+        self.is_landing
+    }
+
+    /// Whether [`poll`](Self::poll) has something to look at.
+    pub fn wants_poll(&self) -> bool {
+        !self.ended.is_empty() || !self.landed.is_empty() || !self.active.is_empty()
+    }
+
+    /// Whether there may be room where there was none, since the last time
+    /// that this was asked.
+    pub fn take_room(&mut self) -> bool {
+        core::mem::take(&mut self.has_room)
+    }
+
+    /// Cells that were dropped: no message, or a reply nobody waited for.
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Calls under way.
+    pub fn calls(&self) -> usize {
+        self.tables.calls.len() - self.free_calls.len()
+    }
+
+    /// Puts a peer on the list of those to be looked at.
+    pub(super) fn activate(&mut self, index: usize) {
+        if !core::mem::replace(&mut self.tables.peers[index].listed, true) {
+            self.active.push(self.tables.peers, index);
+        }
+    }
+
+    /// What a peer waited for may be there now.
+    fn wake_later(&mut self) {
+        self.is_landing = false;
+        while let Some(index) = self.later.pop(self.tables.peers) {
+            self.active.push(self.tables.peers, index);
+        }
+    }
+
+    pub(super) fn defect(&self) -> Defect {
+        if self.is_planted("am_words_unmasked") { Defect::Unmasked } else { Defect::None }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_planted(&self, name: &'static str) -> bool {
+        self.mutant == Some(name) || crate::sync::mutant(name)
+    }
+
+    /// Whether a test wants this defect.
+    #[cfg(not(test))]
+    pub(super) fn is_planted(&self, name: &'static str) -> bool {
+        crate::sync::mutant(name)
+    }
+}
+
+impl fmt::Debug for Machine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Machine")
+            .field("rank", &self.rank)
+            .field("shape", &self.shape)
+            .field("calls", &self.calls())
+            .field("outgoing", &self.outgoing.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape(shape) => write!(
+                f,
+                "{} peers with {} cells a lane: cells are a power of two up to {}",
+                shape.peers,
+                shape.cells,
+                lanes::CELLS_MAX
+            ),
+            Self::Memory { bytes, needed } => {
+                write!(f, "{bytes} bytes were given for active messages and {needed} are needed")
+            }
+            Self::Tables => f.write_str("tables for active messages that do not fit the shape"),
+        }
+    }
+}
+
+impl core::error::Error for SetupError {}

@@ -1,0 +1,217 @@
+//! What is sent: requests and replies from staging cells, credits by notices.
+//!
+//! ```text
+//!  staging cell: free ─► Put ─► AwaitPut ─► Bell ─► AwaitBell ─► free
+//!                         └── bell with the cell ──►┘   both have completed
+//!  notice:       Idle ─► CountDue ─► Counting ─► BellDue ─► Ringing ─► Idle
+//! ```
+
+use super::cell::{CELL_BYTES, CELL_WORDS, Cell, INLINE_BYTES_MAX, Inline, Kind};
+use super::lanes::{self, Lane};
+use super::machine::{Bell, Machine};
+use super::outcome::{Payload, SendError};
+use super::tables::{Notice, Slot, Step};
+use crate::mem::{AddrError, LocalAddr, Rank};
+use crate::op::Op;
+use crate::tag::Tag;
+
+impl Machine<'_> {
+    pub(super) fn body_of(&self, payload: Payload<'_>) -> Result<(Kind, Inline), SendError> {
+        match payload {
+            Payload::Inline(bytes) => {
+                let (len, bytes_max) = (bytes.len() as u64, INLINE_BYTES_MAX as u64);
+                let body = Inline::new(bytes);
+                body.map(|body| (Kind::Call, body))
+                    .ok_or(SendError::TooLong { bytes: len, bytes_max })
+            }
+            Payload::Long { from, bytes } => {
+                let bytes_max =
+                    if self.tables.landings.is_empty() { 0 } else { self.memory.landing_bytes };
+                if bytes > bytes_max {
+                    return Err(SendError::TooLong { bytes, bytes_max });
+                }
+                let mut body = [0; 24];
+                body[..8].copy_from_slice(&u64::from(from.key.to_bits()).to_le_bytes());
+                body[8..16].copy_from_slice(&from.offset.to_le_bytes());
+                body[16..].copy_from_slice(&bytes.to_le_bytes());
+                Ok((Kind::LongCall, Inline::new(&body).expect("24 bytes fit")))
+            }
+        }
+    }
+
+    /// Fills a staging cell, of which there is a free one, and queues it.
+    pub(super) fn stage(&mut self, lane: Lane, to: Rank, cell: Cell) {
+        let early = self.is_planted("am_early_credit");
+        let defect = self.defect();
+        let peer = &mut self.tables.peers[to.0 as usize];
+        let count = match lane {
+            Lane::Request => &mut peer.sent,
+            Lane::Reply => &mut peer.replied,
+        };
+        let number = *count;
+        *count = number.wrapping_add(1);
+        let ack = peer.requests_taken.wrapping_add(if early { peer.due } else { 0 });
+        peer.reported = peer.requests_taken;
+        let index = self.free_slots.pop(self.tables.slots).expect("the caller has looked");
+        let words = &self.memory.staging[index * CELL_WORDS..][..CELL_WORDS];
+        let bytes = Cell { ack, ..cell }.write(words, number, defect);
+        let slot = &mut self.tables.slots[index];
+        *slot = Slot {
+            to,
+            lane,
+            number,
+            bytes,
+            step: Step::Put,
+            put_done: false,
+            bell_done: false,
+            ..*slot
+        };
+        self.outgoing.push(self.tables.slots, index);
+    }
+
+    /// The next operation of a staging cell.
+    pub(super) fn advance(&mut self, index: usize) -> Option<Op> {
+        let slot = &mut self.tables.slots[index];
+        let peer = &self.tables.peers[slot.to.0 as usize];
+        let at = peer.at.expect("cells go to peers that are known");
+        if peer.lost {
+            match slot.step {
+                Step::Put => (slot.put_done, slot.bell_done) = (true, true),
+                _ => slot.bell_done = true,
+            }
+            slot.step = Step::AwaitBell;
+            self.settle(index);
+            return None;
+        }
+        match slot.step {
+            Step::Put => {
+                let cell = self.shape.cell(slot.lane, self.rank, slot.number) as u64;
+                let local = LocalAddr {
+                    offset: self.memory.staging_at.offset + (index * CELL_BYTES) as u64,
+                    ..self.memory.staging_at
+                };
+                let op = Op::put(local, at.add(cell), slot.bytes);
+                let tag = tag(PUT, index, slot.generation);
+                if self.bell == Bell::WithCell {
+                    slot.step = Step::Bell;
+                    self.outgoing.push(self.tables.slots, index);
+                } else {
+                    slot.step = Step::AwaitPut;
+                }
+                Some(op.tagged(tag))
+            }
+            Step::Bell => {
+                slot.step = Step::AwaitBell;
+                let tag = tag(BELL, index, slot.generation);
+                Some(lanes::ring(self.shape, at, self.rank).tagged(tag))
+            }
+            Step::AwaitPut | Step::AwaitBell => None,
+        }
+    }
+
+    /// The next operation of a notice.
+    pub(super) fn return_credit(&mut self, index: usize) -> Option<Op> {
+        let peer = &mut self.tables.peers[index];
+        let at = peer.at?;
+        if peer.lost {
+            return None;
+        }
+        let tag = tag(NOTICE, index, peer.notices);
+        let op = match peer.notice {
+            Notice::CountDue => {
+                peer.notice = Notice::Counting;
+                peer.reported = peer.requests_taken;
+                lanes::return_credit(self.shape, at, self.rank, peer.requests_taken)
+            }
+            Notice::BellDue => {
+                peer.notice = Notice::Ringing;
+                lanes::ring_notice(self.shape, at, self.rank)
+            }
+            Notice::Idle | Notice::Counting | Notice::Ringing => return None,
+        };
+        Some(op.tagged(tag))
+    }
+
+    /// Returns credits when half of the lane was taken.
+    pub(super) fn check_notice(&mut self, index: usize) {
+        let peer = &mut self.tables.peers[index];
+        let unreported = peer.requests_taken.wrapping_sub(peer.reported);
+        if peer.notice == Notice::Idle && unreported >= self.shape.cells.div_ceil(2) {
+            peer.notice = Notice::CountDue;
+            self.notices.push(self.tables.peers, index);
+        }
+    }
+
+    /// An operation has completed; late and doubled completions are dropped.
+    pub(super) fn complete(&mut self, tag: Tag, result: Result<u64, AddrError>) {
+        let (index, generation) = (tag.index() & INDEX_MASK, tag.generation() as u32);
+        let kind = tag.index() >> INDEX_BITS;
+        match kind {
+            PUT | BELL => {
+                let Some(slot) = self.tables.slots.get_mut(index) else { return };
+                if slot.generation != generation {
+                    return;
+                }
+                let to = slot.to;
+                if kind == PUT {
+                    slot.put_done = true;
+                    if slot.step == Step::AwaitPut {
+                        slot.step = Step::Bell;
+                        self.outgoing.push(self.tables.slots, index);
+                    }
+                } else {
+                    slot.bell_done = true;
+                }
+                if result.is_err() {
+                    self.lose(to);
+                }
+                self.settle(index);
+            }
+            FETCH => self.fetched(index, generation, result.is_err()),
+            _ => self.noticed(index, generation, result.is_err()),
+        }
+    }
+
+    /// Frees a staging cell that has done its work.
+    pub(super) fn settle(&mut self, index: usize) {
+        let slot = &mut self.tables.slots[index];
+        if slot.put_done && slot.bell_done && slot.step == Step::AwaitBell {
+            slot.generation = slot.generation.wrapping_add(1);
+            slot.put_done = false;
+            self.free_slots.push(self.tables.slots, index);
+            self.has_room = true;
+        }
+    }
+
+    pub(super) fn noticed(&mut self, index: usize, generation: u32, has_failed: bool) {
+        let Some(peer) = self.tables.peers.get_mut(index) else { return };
+        if peer.notices != generation {
+            return;
+        }
+        peer.notices = generation.wrapping_add(1);
+        match peer.notice {
+            Notice::Counting if !has_failed => {
+                peer.notice = Notice::BellDue;
+                self.notices.push(self.tables.peers, index);
+            }
+            _ => {
+                peer.notice = Notice::Idle;
+                self.check_notice(index);
+            }
+        }
+        if has_failed {
+            self.lose(Rank(index as u32));
+        }
+    }
+}
+
+pub(super) fn tag(kind: usize, index: usize, generation: u32) -> Tag {
+    Tag::from_bits(u64::from(generation) << 24 | (kind << INDEX_BITS | index) as u64)
+}
+
+const PUT: usize = 0;
+const BELL: usize = 1;
+pub(super) const FETCH: usize = 2;
+const NOTICE: usize = 3;
+const INDEX_BITS: u32 = 22;
+pub(super) const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;

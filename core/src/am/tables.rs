@@ -1,0 +1,222 @@
+//! The machine's own tables: what it knows of its peers, of calls under way
+//! and of operations in flight. The caller gives the memory.
+
+use super::fifo::Fifo;
+use super::lanes::Lane;
+use crate::mem::{Rank, RemoteAddr};
+use crate::time::Instant;
+
+/// Memory for the machine's tables; any content.
+#[derive(Debug)]
+pub struct Tables<'m> {
+    /// One for each rank.
+    pub peers: &'m mut [Peer],
+    /// One for each call that can be under way.
+    pub calls: &'m mut [Call],
+    /// One for each staging cell.
+    pub slots: &'m mut [Slot],
+    /// One for each landing buffer; none: no long payloads.
+    pub landings: &'m mut [Landing],
+}
+
+/// What is known of a peer. Counts wrap.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// Where its lanes start, once it is known.
+    pub(super) at: Option<RemoteAddr>,
+    pub(super) lost: bool,
+    /// Requests sent to it, and those that it has taken.
+    pub(super) sent: u32,
+    pub(super) acked: u32,
+    /// Calls to it whose reply has not been taken.
+    pub(super) unanswered: u32,
+    /// Replies sent to it.
+    pub(super) replied: u32,
+    /// Requests and replies taken from it; requests it knows to be taken.
+    pub(super) requests_taken: u32,
+    pub(super) replies_taken: u32,
+    pub(super) reported: u32,
+    /// Cells that were rung for and not taken.
+    pub(super) due: u32,
+    /// A long payload is on its way: what was sent after it waits.
+    pub(super) fetching: bool,
+    pub(super) notice: Notice,
+    pub(super) notices: u32,
+    pub(super) listed: bool,
+    pub(super) link: u32,
+    pub(super) notice_link: u32,
+}
+
+/// The way of a notice that returns credits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notice {
+    Idle,
+    CountDue,
+    Counting,
+    BellDue,
+    Ringing,
+}
+
+/// A call under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    pub(super) generation: u32,
+    pub(super) state: CallState,
+    pub(super) to: Rank,
+    pub(super) handler: u32,
+    pub(super) deadline: Option<Instant>,
+    pub(super) long: bool,
+    pub(super) link: u32,
+}
+
+/// How far a call has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallState {
+    Free,
+    Waiting,
+    /// To be told: the time has passed, or the rank has died. `payload_back`:
+    /// the payload is not in use any more.
+    Late {
+        payload_back: bool,
+    },
+    Lost,
+    /// Told, but the payload may still be read.
+    Abandoned,
+    /// To be told: not any more.
+    PayloadBack,
+}
+
+/// A staging cell on its way.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    pub(super) generation: u32,
+    pub(super) to: Rank,
+    pub(super) lane: Lane,
+    pub(super) number: u32,
+    pub(super) bytes: u64,
+    pub(super) step: Step,
+    pub(super) put_done: bool,
+    pub(super) bell_done: bool,
+    pub(super) link: u32,
+}
+
+/// What is posted next for a staging cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Put,
+    AwaitPut,
+    Bell,
+    AwaitBell,
+}
+
+/// A landing buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Landing {
+    pub(super) generation: u32,
+    pub(super) from: Rank,
+    pub(super) handler: u32,
+    pub(super) token: u64,
+    pub(super) remote: Option<RemoteAddr>,
+    pub(super) bytes: u64,
+    pub(super) has_failed: bool,
+    pub(super) link: u32,
+}
+
+impl Peer {
+    /// Nothing known.
+    pub const EMPTY: Self = Self {
+        at: None,
+        lost: false,
+        sent: 0,
+        acked: 0,
+        unanswered: 0,
+        replied: 0,
+        requests_taken: 0,
+        replies_taken: 0,
+        reported: 0,
+        due: 0,
+        fetching: false,
+        notice: Notice::Idle,
+        notices: 0,
+        listed: false,
+        link: 0,
+        notice_link: 0,
+    };
+
+    pub(super) fn queue() -> Fifo<Self> {
+        Fifo::new(|peer| &mut peer.link)
+    }
+
+    pub(super) fn notice_queue() -> Fifo<Self> {
+        Fifo::new(|peer| &mut peer.notice_link)
+    }
+}
+
+impl Call {
+    /// No call.
+    pub const EMPTY: Self = Self {
+        generation: 0,
+        state: CallState::Free,
+        to: Rank(0),
+        handler: 0,
+        deadline: None,
+        long: false,
+        link: 0,
+    };
+
+    pub(super) fn queue() -> Fifo<Self> {
+        Fifo::new(|call| &mut call.link)
+    }
+
+    pub(super) fn all(calls: &mut [Self]) -> Fifo<Self> {
+        calls.fill(Self::EMPTY);
+        Fifo::of_all(calls, |call| &mut call.link)
+    }
+}
+
+impl Slot {
+    /// No cell.
+    pub const EMPTY: Self = Self {
+        generation: 0,
+        to: Rank(0),
+        lane: Lane::Request,
+        number: 0,
+        bytes: 0,
+        step: Step::Put,
+        put_done: false,
+        bell_done: false,
+        link: 0,
+    };
+
+    pub(super) fn queue() -> Fifo<Self> {
+        Fifo::new(|slot| &mut slot.link)
+    }
+
+    pub(super) fn all(slots: &mut [Self]) -> Fifo<Self> {
+        slots.fill(Self::EMPTY);
+        Fifo::of_all(slots, |slot| &mut slot.link)
+    }
+}
+
+impl Landing {
+    /// No payload.
+    pub const EMPTY: Self = Self {
+        generation: 0,
+        from: Rank(0),
+        handler: 0,
+        token: 0,
+        remote: None,
+        bytes: 0,
+        has_failed: false,
+        link: 0,
+    };
+
+    pub(super) fn queue() -> Fifo<Self> {
+        Fifo::new(|landing| &mut landing.link)
+    }
+
+    pub(super) fn all(landings: &mut [Self]) -> Fifo<Self> {
+        landings.fill(Self::EMPTY);
+        Fifo::of_all(landings, |landing| &mut landing.link)
+    }
+}

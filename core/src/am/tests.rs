@@ -1,0 +1,4 @@
+mod harness;
+mod hostile;
+mod random;
+mod traces;

@@ -1,0 +1,82 @@
+//! Cells that no rank in its right mind would write.
+
+extern crate std;
+
+use super::harness::{Seeded, Sizes, World, memory, tables};
+use crate::am::cell::{Cell, Defect, Inline};
+use crate::am::lanes::Lane;
+use crate::am::{Answer, Bell, Body, Event, HandlerId, Out, Payload, Shape};
+use crate::mem::Rank;
+use crate::sync::mapped::Ordering;
+use std::vec::Vec;
+
+const SIZES: Sizes =
+    Sizes { ranks: 2, cells: 4, calls: 4, staging: 6, landings: 2, bell: Bell::WithCell };
+
+/// Well-formed as far as the check goes, and wrong in everything else: no
+/// panic, nothing read outside, and the machine still serves the other rank.
+#[test]
+fn cells_of_a_mad_peer_do_no_harm() {
+    let shape = Shape { peers: 2, cells: 4 };
+    for seed in 0..400 {
+        let mut seeded = Seeded(seed);
+        let memory = memory(SIZES);
+        let mut tables = tables(SIZES);
+        let mut world = World::new(SIZES, &memory, &mut tables, None);
+        for round in 0..12u32 {
+            for lane in [Lane::Request, Lane::Reply] {
+                let len = seeded.below(40) * seeded.below(6);
+                let bytes: Vec<u8> = (0..len).map(|_| seeded.next() as u8).collect();
+                let cell = Cell {
+                    kind: seeded.below(7) as u8,
+                    status: seeded.next() as u8,
+                    handler: seeded.next() as u32,
+                    token: seeded.next() >> seeded.below(64),
+                    ack: seeded.next() as u32 >> seeded.below(32),
+                    body: Inline::new(&bytes).unwrap(),
+                };
+                let at = shape.cell(lane, Rank(1), round) / 8;
+                cell.write(&memory[0].lanes[at..at + 32], round, Defect::None);
+            }
+            // More bells than cells, a notice that says anything.
+            memory[0].lanes[0].store(seeded.next(), Ordering::Relaxed);
+            let (notice, _) = shape.notice(Rank(1));
+            memory[0].lanes[notice / 8].store(seeded.next(), Ordering::Relaxed);
+            memory[0].lanes[shape.credit(Rank(1)) / 8].store(seeded.next(), Ordering::Relaxed);
+            world.machines[0].handle(Event::Rang, world.now);
+            serve(&mut world);
+            if seeded.chance(3) {
+                let payload = Payload::Inline(b"x");
+                let _ = world.machines[0].call(Rank(1), HandlerId(0), payload, None);
+            }
+        }
+        // The rank still talks to itself.
+        while world.machines[0].check_room(Rank(0), false).is_err() {
+            serve(&mut world);
+        }
+        world.machines[0].cast(Rank(0), HandlerId(77), b"still here").unwrap();
+        assert!(serve(&mut world), "seed {seed}");
+    }
+}
+
+/// Does all that rank 0 wants done; whether a cast for 77 came from itself.
+fn serve(world: &mut World<'_>) -> bool {
+    let mut came = false;
+    for _ in 0..6 {
+        while let Some(out) = world.machines[0].poll() {
+            let Out::Run(request) = out else { continue };
+            came |= request.from == Rank(0) && request.handler == HandlerId(77);
+            if let Body::Landed(landed) = request.body {
+                assert!(landed.index() < SIZES.landings);
+                world.machines[0].release(landed);
+            }
+            if let Some(waiting) = request.reply_to {
+                world.machines[0].reply(waiting, &Answer::UnknownHandler).unwrap();
+            }
+        }
+        world.post(0);
+        world.deliver();
+        world.machines[0].handle(Event::Rang, world.now);
+    }
+    came
+}

@@ -1,0 +1,333 @@
+//! Two ranks, one message at a time.
+
+use super::harness::{Sizes, USER, World, memory, tables};
+use crate::am::{
+    Answer, Bell, Body, CallError, Event, HandlerId, INLINE_BYTES_MAX, Inline, Out, Payload,
+    SendError,
+};
+use crate::completion::Why;
+use crate::mem::{AddrError, LocalAddr, Rank};
+use crate::sync::mapped::Ordering;
+use crate::time::Instant;
+
+const SIZES: Sizes =
+    Sizes { ranks: 2, cells: 4, calls: 8, staging: 8, landings: 1, bell: Bell::WithCell };
+
+/// A world of two ranks under the name `$world`.
+macro_rules! world {
+    ($world:ident) => {
+        world!($world, SIZES);
+    };
+    ($world:ident, $sizes:expr) => {
+        let memory = memory($sizes);
+        let mut tables = tables($sizes);
+        let mut $world = World::new($sizes, &memory, &mut tables, None);
+    };
+}
+
+/// Rank `$from` calls handler 1 of the other one.
+macro_rules! send {
+    ($world:ident, $from:literal, $bytes:expr) => {
+        send!($world, $from, $bytes, None)
+    };
+    ($world:ident, $from:literal, $bytes:expr, $deadline:expr) => {
+        $world.machines[$from].call(
+            Rank(1 - $from),
+            HandlerId(1),
+            Payload::Inline($bytes),
+            $deadline,
+        )
+    };
+}
+
+/// What `$from` has to post lands and completes, and all look at their bells.
+macro_rules! deliver {
+    ($world:ident) => {
+        for _ in 0..4 {
+            for rank in 0..2 {
+                $world.post(rank);
+            }
+            $world.deliver();
+            for rank in 0..2 {
+                $world.machines[rank].handle(Event::Rang, $world.now);
+            }
+        }
+    };
+}
+
+/// The next thing to do for rank `$at` is this.
+macro_rules! expect {
+    ($world:ident, $at:literal, nothing) => {
+        assert!($world.machines[$at].poll().is_none());
+    };
+    ($world:ident, $at:literal, $pattern:pat => $value:expr) => {
+        match $world.machines[$at].poll() {
+            Some($pattern) => $value,
+            other => panic!("{other:?}"),
+        }
+    };
+}
+
+/// Rank `$at` takes a request with these bytes; answers who waits.
+macro_rules! expect_request {
+    ($world:ident, $at:literal, $bytes:expr) => {
+        expect!($world, $at, Out::Run(request) => {
+            let Body::Inline(body) = request.body else { panic!("{:?}", request.body) };
+            assert_eq!((&*body, request.handler), (&$bytes[..], HandlerId(1)));
+            request.reply_to
+        })
+    };
+}
+
+fn value(bytes: &[u8]) -> Answer {
+    Answer::Value(Inline::new(bytes).unwrap())
+}
+
+#[test]
+fn a_call_is_answered() {
+    world!(world);
+    let call = send!(world, 0, b"ping").unwrap();
+    expect!(world, 1, nothing);
+    deliver!(world);
+    let waiting = expect_request!(world, 1, b"ping").unwrap();
+    assert_eq!(waiting.rank(), Rank(0));
+    world.machines[1].reply(waiting, &value(b"pong")).unwrap();
+    expect!(world, 0, nothing);
+    deliver!(world);
+    expect!(world, 0, Out::Done { token, result } => {
+        assert_eq!((token, &*result.unwrap()), (call, &b"pong"[..]));
+    });
+    expect!(world, 0, nothing);
+    assert_eq!(world.machines[0].calls(), 0);
+}
+
+#[test]
+fn a_rank_calls_itself_through_its_lanes() {
+    world!(world);
+    let payload = Payload::Inline(b"me");
+    world.machines[0].call(Rank(0), HandlerId(1), payload, None).unwrap();
+    expect!(world, 0, nothing);
+    deliver!(world);
+    let waiting = expect_request!(world, 0, b"me").unwrap();
+    world.machines[0].reply(waiting, &Answer::UnknownHandler).unwrap();
+    deliver!(world);
+    expect!(world, 0, Out::Done { result, .. } => {
+        assert_eq!(result, Err(CallError::UnknownHandler { handler: HandlerId(1) }));
+    });
+}
+
+#[test]
+fn a_full_lane_is_busy_until_half_of_it_was_taken() {
+    world!(world);
+    let cast = |world: &mut World<'_>| world.machines[0].cast(Rank(1), HandlerId(1), b"c");
+    for _ in 0..4 {
+        cast(&mut world).unwrap();
+    }
+    assert_eq!(cast(&mut world), Err(SendError::Busy(Why::NoCredit)));
+    deliver!(world);
+    world.machines[0].take_room();
+    assert!(expect_request!(world, 1, b"c").is_none());
+    deliver!(world);
+    assert!(!world.machines[0].take_room(), "a quarter is not worth a word");
+    assert!(expect_request!(world, 1, b"c").is_none());
+    deliver!(world);
+    assert!(world.machines[0].take_room());
+    cast(&mut world).unwrap();
+    cast(&mut world).unwrap();
+    assert_eq!(cast(&mut world), Err(SendError::Busy(Why::NoCredit)));
+}
+
+#[test]
+fn both_sides_full_drain_each_other() {
+    world!(world);
+    for _ in 0..4 {
+        send!(world, 0, b"a").unwrap();
+        send!(world, 1, b"b").unwrap();
+    }
+    assert_eq!(send!(world, 0, b"a"), Err(SendError::Busy(Why::NoCredit)));
+    deliver!(world);
+    for _ in 0..4 {
+        let to_a = expect_request!(world, 1, b"a").unwrap();
+        let to_b = expect_request!(world, 0, b"b").unwrap();
+        world.machines[1].reply(to_a, &value(b"")).unwrap();
+        world.machines[0].reply(to_b, &value(b"")).unwrap();
+    }
+    deliver!(world);
+    for _ in 0..4 {
+        expect!(world, 0, Out::Done { result: Ok(_), .. } => {});
+        expect!(world, 1, Out::Done { result: Ok(_), .. } => {});
+    }
+    send!(world, 0, b"a").unwrap();
+}
+
+#[test]
+fn a_long_payload_is_fetched_and_holds_back_what_follows() {
+    world!(world);
+    for (index, word) in world.user(0).iter().enumerate() {
+        word.store(index as u64, Ordering::Relaxed);
+    }
+    let from = LocalAddr { key: USER, offset: 80 };
+    let long = Payload::Long { from, bytes: 1000 };
+    let call = world.machines[0].call(Rank(1), HandlerId(1), long, None).unwrap();
+    world.machines[0].cast(Rank(1), HandlerId(1), b"after").unwrap();
+    world.post(0);
+    world.deliver();
+    world.machines[1].handle(Event::Rang, world.now);
+    expect!(world, 1, nothing);
+    deliver!(world);
+    let (landed, waiting) = expect!(world, 1, Out::Run(request) => match request.body {
+        Body::Landed(landed) => (landed, request.reply_to.unwrap()),
+        other => panic!("{other:?}"),
+    });
+    let bytes = world.landing(1, landed.index(), landed.bytes);
+    assert_eq!(bytes.len(), 1000);
+    assert_eq!(bytes[..8], 10u64.to_le_bytes());
+    assert!(expect_request!(world, 1, b"after").is_none());
+    world.machines[1].release(landed);
+    world.machines[1].reply(waiting, &value(b"got it")).unwrap();
+    deliver!(world);
+    expect!(world, 0, Out::Done { token, result } => {
+        assert_eq!((token, &*result.unwrap()), (call, &b"got it"[..]));
+    });
+}
+
+#[test]
+fn what_cannot_be_fetched_is_answered_so() {
+    world!(world);
+    let from = LocalAddr { key: USER, offset: 8 * 1020 };
+    let long = Payload::Long { from, bytes: 1000 };
+    world.machines[0].call(Rank(1), HandlerId(1), long, None).unwrap();
+    for _ in 0..3 {
+        deliver!(world);
+        expect!(world, 1, nothing);
+    }
+    expect!(world, 0, Out::Done { result, .. } => assert_eq!(result, Err(CallError::BadPayload)));
+    let too_long =
+        world.machines[0].call(Rank(1), HandlerId(1), Payload::Long { from, bytes: 1025 }, None);
+    assert_eq!(too_long, Err(SendError::TooLong { bytes: 1025, bytes_max: 1024 }));
+    let refused = world.machines[0].cast(Rank(1), HandlerId(1), &[0; INLINE_BYTES_MAX + 1]);
+    assert_eq!(refused, Err(SendError::TooLong { bytes: 225, bytes_max: 224 }));
+}
+
+#[test]
+fn a_reply_after_the_time_limit_is_nobodys() {
+    world!(world);
+    let deadline = Some(Instant::from_ns(100));
+    let call = send!(world, 0, b"slow", deadline).unwrap();
+    assert_eq!(world.machines[0].next_deadline(), deadline);
+    deliver!(world);
+    let waiting = expect_request!(world, 1, b"slow").unwrap();
+    world.now = Instant::from_ns(100);
+    world.machines[0].handle(Event::Tick, world.now);
+    expect!(world, 0, Out::Done { token, result } => {
+        assert_eq!((token, result), (call, Err(CallError::Timeout)));
+    });
+    let second = send!(world, 0, b"next").unwrap();
+    assert_ne!(second, call);
+    world.machines[1].reply(waiting, &value(b"late")).unwrap();
+    deliver!(world);
+    expect!(world, 0, nothing);
+    assert_eq!(world.machines[0].dropped(), 1);
+    let waiting = expect_request!(world, 1, b"next").unwrap();
+    world.machines[1].reply(waiting, &value(b"in time")).unwrap();
+    deliver!(world);
+    expect!(world, 0, Out::Done { token, result } => {
+        assert_eq!((token, &*result.unwrap()), (second, &b"in time"[..]));
+    });
+}
+
+#[test]
+fn a_long_payload_comes_back_after_the_time_limit() {
+    world!(world);
+    let long = Payload::Long { from: LocalAddr { key: USER, offset: 0 }, bytes: 64 };
+    let deadline = Some(Instant::from_ns(5));
+    let call = world.machines[0].call(Rank(1), HandlerId(1), long, deadline).unwrap();
+    world.now = Instant::from_ns(5);
+    world.machines[0].handle(Event::Tick, world.now);
+    expect!(world, 0, Out::Done { result: Err(CallError::Timeout), .. } => {});
+    expect!(world, 0, nothing);
+    assert_eq!(world.machines[0].calls(), 1, "it is being read");
+    deliver!(world);
+    expect!(world, 1, nothing);
+    deliver!(world);
+    expect!(world, 1, Out::Run(request) => {
+        world.machines[1].reply(request.reply_to.unwrap(), &value(b"")).unwrap();
+    });
+    deliver!(world);
+    expect!(world, 0, Out::Released { token } => assert_eq!(token, call));
+    assert_eq!(world.machines[0].calls(), 0);
+}
+
+#[test]
+fn a_rank_that_dies_ends_the_calls_to_it() {
+    world!(world);
+    let call = send!(world, 0, b"hello").unwrap();
+    deliver!(world);
+    let waiting = expect_request!(world, 1, b"hello").unwrap();
+    let own = send!(world, 1, b"you").unwrap();
+    world.machines[0].handle(Event::Lost(Rank(1)), world.now);
+    let lost = CallError::PeerLost { rank: Rank(1) };
+    expect!(world, 0, Out::Done { token, result } => assert_eq!((token, result), (call, Err(lost))));
+    let refused = SendError::Addr(AddrError::PeerLost { rank: Rank(1) });
+    assert_eq!(send!(world, 0, b"again"), Err(refused));
+    // What it had sent is dropped.
+    world.machines[1].reply(waiting, &value(b"too late")).unwrap();
+    let _ = own;
+    deliver!(world);
+    expect!(world, 0, nothing);
+    let nobody = world.machines[0].cast(Rank(2), HandlerId(1), b"");
+    let no_rank = AddrError::NoSuchRank { rank: Rank(2), size: 2 };
+    assert_eq!(nobody, Err(SendError::Addr(no_rank)));
+}
+
+#[test]
+fn a_bell_before_its_cell_is_looked_after() {
+    world!(world);
+    send!(world, 0, b"torn").unwrap();
+    assert_eq!(world.post(0), 2);
+    // The bell comes first.
+    let mut calm = super::harness::Seeded(0);
+    while !world.advance(1, &mut calm, true) {}
+    world.machines[1].handle(Event::Rang, world.now);
+    expect!(world, 1, nothing);
+    assert!(world.machines[1].is_landing());
+    for _ in 0..3 {
+        // One word after the other.
+        world.advance(0, &mut calm, true);
+        world.machines[1].handle(Event::Tick, world.now);
+        expect!(world, 1, nothing);
+    }
+    world.deliver();
+    world.machines[1].handle(Event::Tick, world.now);
+    let _unanswered = expect_request!(world, 1, b"torn").unwrap();
+    expect!(world, 1, nothing);
+    assert!(!world.machines[1].is_landing());
+}
+
+#[test]
+fn a_deferred_answer_leaves_room_for_others() {
+    let sizes = Sizes { staging: 2, ..SIZES };
+    world!(world, sizes);
+    send!(world, 0, b"one").unwrap();
+    send!(world, 0, b"two").unwrap();
+    deliver!(world);
+    let mut first = expect_request!(world, 1, b"one").unwrap();
+    let mut second = expect_request!(world, 1, b"two").unwrap();
+    deliver!(world);
+    send!(world, 0, b"three").unwrap();
+    deliver!(world);
+    expect!(world, 1, nothing);
+    world.machines[1].defer(&mut first);
+    world.machines[1].defer(&mut second);
+    let third = expect_request!(world, 1, b"three").unwrap();
+    // Both staging cells: one is promised to the third.
+    world.machines[1].reply(first, &value(b"1")).unwrap();
+    let second = world.machines[1].reply(second, &value(b"2")).unwrap_err();
+    world.machines[1].reply(third, &value(b"3")).unwrap();
+    deliver!(world);
+    world.machines[1].reply(second, &value(b"2")).unwrap();
+    deliver!(world);
+    for wanted in [b"1", b"3", b"2"] {
+        expect!(world, 0, Out::Done { result, .. } => assert_eq!(&*result.unwrap(), wanted));
+    }
+}

@@ -1,0 +1,348 @@
+//! Active messages between the ranks of a node: drives the machine of
+//! [`tsumugi_core::am`] over the partitions.
+//!
+//! ```text
+//!  call, cast ─► lock: machine ─► operations, carried out by the caller
+//!                     ▲  │
+//!   a worker that polls, │ or the helper: one at a time
+//!                     │  ▼
+//!                   pump ─► handlers, in order · callers woken · room given
+//! ```
+//!
+//! The lock round the machine is held for a few hundred instructions and never
+//! while an operation is carried out, a handler runs or somebody is woken.
+//! Handlers run one at a time on each rank, on the stack of a worker or of the
+//! helper.
+//!
+//! Memory of each rank, from its exposed area, for P ranks:
+//! `P * 2 * CELLS * 256` bytes of lanes (8 KiB a rank), 16 KiB of staging
+//! cells, and landing buffers for long payloads, touched when they are used.
+//! It stays until the job ends: a peer's last word may come late.
+
+mod pump;
+mod send;
+
+use crate::{Error, Rank};
+use std::alloc::Layout;
+use std::any::Any;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::mem::take;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+use tsumugi_core::am::{
+    self, Answer, Bell, CallError, HandlerId, Inline, Machine, Message, ReplyTo, Shape, Token,
+};
+use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::mem::{Access, LocalAddr, RegionKey, RemoteAddr};
+use tsumugi_core::sync::mapped::AtomicU64 as Word;
+use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use tsumugi_core::time::Instant;
+use tsumugi_core::wait::Waker;
+use tsumugi_pvas::config::EXPOSED;
+use tsumugi_pvas::{Direct, Member};
+use tsumugi_ult::SystemFutex;
+
+/// What a message calls.
+pub(crate) enum Function {
+    /// Runs where the message is taken, and must not block.
+    Here(Box<dyn Fn(Message<'_>) -> Answer + Send + Sync>),
+    /// Takes the message with it, and the duty to answer.
+    Elsewhere(Box<Start>),
+}
+
+/// Begins to serve a message: of whom, what it brings, who waits for it.
+type Start = dyn Fn(Rank, Box<[u8]>, Option<ReplyTo>) + Send + Sync;
+
+/// The active messages of one rank.
+pub(crate) struct Am {
+    member: Member,
+    direct: Direct,
+    shape: Shape,
+    lanes: &'static [Word],
+    lanes_key: RegionKey,
+    landing: NonNull<u8>,
+    state: Mutex<State>,
+    functions: RwLock<HashMap<u32, Arc<Function>>>,
+    /// Somebody pumps.
+    is_pumped: AtomicBool,
+    /// There is something to be pumped that no bell tells of.
+    is_stirred: AtomicBool,
+    /// The next time limit, in nanoseconds; none: the highest number.
+    deadline: AtomicU64,
+    /// The last death that the machine was told of.
+    lost: AtomicU32,
+    epoch: std::time::Instant,
+}
+
+/// Under the lock.
+struct State {
+    machine: Machine<'static>,
+    /// One for each call of the machine.
+    calls: Vec<Entry>,
+    /// Who waits for room, for each rank.
+    stuck: Vec<VecDeque<Waker>>,
+    stuck_len: usize,
+    _tables: Tables,
+}
+
+/// What the facade knows of a call under way.
+#[derive(Default)]
+struct Entry {
+    waiting: Option<NonNull<Waiting>>,
+    /// What holds its payload, where the caller does not.
+    kept: Option<Box<dyn Any + Send>>,
+}
+
+/// On the caller's stack until the call has ended; touched under the lock.
+#[derive(Default)]
+struct Waiting {
+    result: Option<Result<Inline, CallError>>,
+    waker: Option<Waker>,
+}
+
+/// The machine's tables, freed with the state.
+type Tables = (Lent<am::Peer>, Lent<am::Call>, Lent<am::Slot>, Lent<am::Landing>);
+
+// SAFETY: `landing` and the pointers in the entries are used as said there.
+unsafe impl Send for Am {}
+// SAFETY: the same; all that changes is atomic or under the lock.
+unsafe impl Sync for Am {}
+
+/// What messages cost a rank that is alone on its node, and what one rank
+/// more there adds.
+pub(crate) fn footprint() -> (usize, usize) {
+    let lanes = |peers| Shape { peers, cells: Shape::CELLS }.memory_size();
+    let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>() + lanes(2) - lanes(1);
+    let calls = CALLS_MAX * (size_of::<am::Call>() + size_of::<Entry>());
+    let staging = STAGING_CELLS * (size_of::<am::Slot>() + am::CELL_BYTES);
+    let landings = LANDINGS * (size_of::<am::Landing>() + LANDING_BYTES);
+    (lanes(1) + calls + staging + landings, peer)
+}
+
+impl Am {
+    /// The lanes of this rank; tells the others where they are. They have
+    /// been told after the barrier that follows.
+    pub(crate) fn new(member: &mut Member) -> Result<Self, Error> {
+        let (rank, direct) = (member.rank(), member.direct());
+        let shape = Shape { peers: member.size(), cells: Shape::CELLS };
+        let lanes_bytes = shape.memory_size();
+        let staging_bytes = STAGING_CELLS * am::CELL_BYTES;
+        let lanes = zeroes(member, lanes_bytes)?;
+        let staging = zeroes(member, staging_bytes)?;
+        let landing = zeroes(member, LANDINGS * LANDING_BYTES)?;
+        // SAFETY: exposed memory, which stays mapped and is never given back:
+        // plain bytes and words.
+        let (lanes_region, staging_region, landing_region) = unsafe {
+            (
+                direct.register(lanes, lanes_bytes as u64, Access::ReadWrite)?,
+                direct.register(staging, staging_bytes as u64, Access::Local)?,
+                direct.register(landing, (LANDINGS * LANDING_BYTES) as u64, Access::Local)?,
+            )
+        };
+        // SAFETY: the blocks, zeroed and aligned, for the rest of the job.
+        let (lanes, staging) =
+            unsafe { (words(lanes, lanes_bytes), words(staging, staging_bytes)) };
+        let (peers, peers_lent) = lend(vec![am::Peer::EMPTY; shape.peers as usize]);
+        let (calls, calls_lent) = lend(vec![am::Call::EMPTY; CALLS_MAX]);
+        let (slots, slots_lent) = lend(vec![am::Slot::EMPTY; STAGING_CELLS]);
+        let (landings, landings_lent) = lend(vec![am::Landing::EMPTY; LANDINGS]);
+        let memory = am::Memory {
+            lanes,
+            staging,
+            staging_at: LocalAddr { key: staging_region.key, offset: 0 },
+            landing_at: LocalAddr { key: landing_region.key, offset: 0 },
+            landing_bytes: LANDING_BYTES as u64,
+        };
+        let tables = am::Tables { peers, calls, slots, landings };
+        // The bell after the cell: another thread may carry out each of them.
+        let machine = Machine::new(rank, shape, Bell::AfterCell, memory, tables)
+            .unwrap_or_else(|error| panic!("{error}"));
+        member.publish(&lanes_region.key.to_bits().to_le_bytes())?;
+        Ok(Self {
+            member: member.clone(),
+            direct,
+            shape,
+            lanes,
+            lanes_key: lanes_region.key,
+            landing,
+            state: Mutex::new(State {
+                machine,
+                calls: (0..CALLS_MAX).map(|_| Entry::default()).collect(),
+                stuck: (0..shape.peers).map(|_| VecDeque::new()).collect(),
+                stuck_len: 0,
+                _tables: (peers_lent, calls_lent, slots_lent, landings_lent),
+            }),
+            functions: RwLock::default(),
+            is_pumped: AtomicBool::new(false),
+            is_stirred: AtomicBool::new(false),
+            deadline: AtomicU64::new(u64::MAX),
+            lost: AtomicU32::new(0),
+            epoch: std::time::Instant::now(),
+        })
+    }
+
+    /// Learns where the others' lanes are.
+    pub(crate) fn connect(&self, member: &mut Member) -> Result<(), Error> {
+        let mut state = self.lock();
+        for rank in (0..self.shape.peers).map(Rank) {
+            let mut card = [0; CARD_BYTES_MAX];
+            let len = member.card(rank, &mut card)?;
+            let Some(bits) = card[..len].first_chunk() else {
+                return Err(Error::Boot(BootError::NoCard { rank }));
+            };
+            let key = RegionKey::from_bits(u32::from_le_bytes(*bits));
+            state.machine.connect(RemoteAddr { rank, key, offset: 0 });
+        }
+        Ok(())
+    }
+
+    /// From here on peers are answered that this rank is gone, and nothing of
+    /// the program's is kept.
+    pub(crate) fn close(&self) {
+        self.direct.unregister(self.lanes_key);
+        take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Sets what messages for `handler` call.
+    pub(crate) fn set(&self, handler: HandlerId, function: Function) {
+        let mut functions = self.functions.write().unwrap_or_else(PoisonError::into_inner);
+        functions.insert(handler.0, Arc::new(function));
+    }
+
+    /// Whether there is something to be done; for a thread about to sleep.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        am::has_rung(self.lanes, self.shape)
+            || self.is_stirred.load(Ordering::SeqCst)
+            || self.death().is_some()
+    }
+
+    /// The same, time limits included.
+    #[inline]
+    pub(crate) fn wants_pump(&self) -> bool {
+        self.has_work() || self.until_deadline().is_some_and(|left| left.is_zero())
+    }
+
+    /// How long until the next time limit.
+    pub(crate) fn until_deadline(&self) -> Option<Duration> {
+        match self.deadline.load(Ordering::SeqCst) {
+            u64::MAX => None,
+            deadline => Some(Instant::from_ns(deadline).since(self.now())),
+        }
+    }
+
+    /// A death that the machine was not told of.
+    fn death(&self) -> Option<u32> {
+        let lost = self.member.control().lot().lost()?.0 + 1;
+        (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
+    }
+
+    fn note_deadline(&self, state: &State) {
+        let next = state.machine.next_deadline().map_or(u64::MAX, Instant::as_ns);
+        // Relaxed: it is written under the lock only.
+        let before = self.deadline.load(Ordering::Relaxed);
+        if next != before {
+            // SeqCst: before the helper's word; the helper looks after it.
+            self.deadline.store(next, Ordering::SeqCst);
+        }
+        if next < before {
+            // It may sleep for longer than that.
+            self.member.control().bells().ring_helper(&SystemFutex);
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_ns(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// A call has ended: its result goes to the caller. What comes back is to
+    /// be used without the lock.
+    fn end(
+        &mut self,
+        token: Token,
+        result: Result<Inline, CallError>,
+    ) -> (Option<Waker>, Option<Box<dyn Any + Send>>) {
+        let entry = &mut self.calls[token.index()];
+        let is_read_still = result == Err(CallError::Timeout);
+        let kept = if is_read_still { None } else { entry.kept.take() };
+        let Some(waiting) = entry.waiting.take() else { return (None, kept) };
+        // SAFETY: the caller waits until it finds a result there, which it
+        // looks for under the lock that we hold.
+        let waiting = unsafe { &mut *waiting.as_ptr() };
+        waiting.result = Some(result);
+        (waiting.waker.take(), kept)
+    }
+}
+
+/// Something outside the workers that may wake somebody, for as long as it
+/// lives: the rank is not called quiet.
+pub(crate) struct Outside<'m>(&'m Member);
+
+impl<'m> Outside<'m> {
+    pub(crate) fn new(member: &'m Member) -> Self {
+        member.control().outside().fetch_add(1, Ordering::SeqCst);
+        Self(member)
+    }
+}
+
+impl Drop for Outside<'_> {
+    fn drop(&mut self) {
+        self.0.control().outside().fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A boxed slice that is lent out for as long as this lives.
+struct Lent<T>(*mut [T]);
+
+/// The slice is used by what is dropped before the `Lent`.
+fn lend<T>(values: Vec<T>) -> (&'static mut [T], Lent<T>) {
+    let slice = Box::into_raw(values.into_boxed_slice());
+    // SAFETY: just boxed; nobody else uses it until the `Lent` is dropped.
+    (unsafe { &mut *slice }, Lent(slice))
+}
+
+impl<T> Drop for Lent<T> {
+    fn drop(&mut self) {
+        // SAFETY: of a box, and the borrower is gone, see `lend`.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+impl fmt::Debug for Am {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Am({:?})", self.shape)
+    }
+}
+
+/// Zeroes of the rank's exposed memory, for the rest of the job.
+fn zeroes(member: &Member, bytes: usize) -> Result<NonNull<u8>, Error> {
+    let layout = Layout::from_size_align(bytes, am::CELL_BYTES);
+    let block = layout.ok().and_then(|layout| member.exposed().allocate_zeroed(layout));
+    block.ok_or(Error::OutOfMemory { bytes, variable: EXPOSED })
+}
+
+/// # Safety
+///
+/// `bytes` initialised bytes, aligned to 8, that are only accessed as words
+/// or plain bytes, for the rest of the job.
+unsafe fn words(start: NonNull<u8>, bytes: usize) -> &'static [Word] {
+    // SAFETY: the caller's.
+    unsafe { std::slice::from_raw_parts(start.as_ptr().cast(), bytes / 8) }
+}
+
+/// Calls of this rank that can be under way.
+const CALLS_MAX: usize = 1024;
+const STAGING_CELLS: usize = 64;
+const LANDINGS: usize = 4;
+/// Longest payload.
+pub(crate) const LANDING_BYTES: usize = 256 << 10;
+/// Operations carried out between two turns with the lock.
+const BATCH: usize = 8;

@@ -1,0 +1,190 @@
+//! The other side: what comes is taken, operations are carried out.
+
+use super::{Am, BATCH, Function, LANDING_BYTES};
+use crate::{AddrError, Rank};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::PoisonError;
+use tsumugi_core::am::{Answer, Body, Event, Incoming, Message, Out, SendError};
+use tsumugi_core::backend::execute;
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::Ordering;
+use tsumugi_core::time::Instant;
+use tsumugi_core::wait::Waker;
+use tsumugi_ult::SystemFutex;
+
+impl Am {
+    /// Takes what has come: runs handlers, ends calls, gives room. Whether
+    /// there was anything. At once, if another thread is at it.
+    pub(crate) fn pump(&self) -> bool {
+        // Acquire and Release: handlers of one thread's turn happen before
+        // those of the next.
+        if self.is_pumped.swap(true, Ordering::Acquire) {
+            return false;
+        }
+        self.is_stirred.store(false, Ordering::SeqCst);
+        let mut state = self.lock();
+        if let Some(seen) = self.death() {
+            self.lost.store(seen, Ordering::Relaxed);
+            for rank in (0..self.shape.peers).map(Rank) {
+                if !self.member.control_of(rank).is_alive() {
+                    state.machine.handle(Event::Lost(rank), Instant::ZERO);
+                }
+            }
+        }
+        state.machine.handle(Event::Rang, self.now());
+        self.note_deadline(&state);
+        drop(state);
+        let done = self.do_all();
+        self.is_pumped.store(false, Ordering::Release);
+        done > 0
+    }
+
+    /// Does what the machine has to do; how much that was.
+    fn do_all(&self) -> usize {
+        let mut done = 0;
+        loop {
+            let mut state = self.lock();
+            let Some(out) = state.machine.poll() else {
+                drop(state);
+                if self.post() == 0 {
+                    break;
+                }
+                continue;
+            };
+            done += 1;
+            match out {
+                Out::Run(request) => {
+                    drop(state);
+                    self.run(request);
+                }
+                Out::Done { token, result } => {
+                    let (waker, kept) = state.end(token, result);
+                    drop(state);
+                    drop(kept);
+                    if let Some(waker) = waker {
+                        waker.wake();
+                    }
+                }
+                Out::Released { token } => {
+                    let kept = state.calls[token.index()].kept.take();
+                    drop(state);
+                    drop(kept);
+                }
+            }
+        }
+        self.give_room();
+        if self.lock().machine.is_landing() {
+            self.is_stirred.store(true, Ordering::SeqCst);
+        }
+        done
+    }
+
+    /// Runs the handler of a request and answers.
+    fn run(&self, request: Incoming) {
+        let Incoming { from, handler, body, mut reply_to } = request;
+        let functions = self.functions.read().unwrap_or_else(PoisonError::into_inner);
+        let function = functions.get(&handler.0).cloned();
+        drop(functions);
+        let bytes = match &body {
+            Body::Inline(inline) => &**inline,
+            // SAFETY: a landing buffer, filled by our own get, nobody else's
+            // until it is released.
+            Body::Landed(landed) => unsafe {
+                let start = self.landing.add(landed.index() * LANDING_BYTES);
+                std::slice::from_raw_parts(start.as_ptr(), landed.bytes as usize)
+            },
+        };
+        let answer = match function.as_deref() {
+            None => Some(Answer::UnknownHandler),
+            Some(Function::Here(function)) => {
+                let wants_reply = reply_to.is_some();
+                let message = Message { from, handler, bytes, wants_reply };
+                let _callback = tsumugi_ult::enter_callback();
+                let result = catch_unwind(AssertUnwindSafe(|| function(message)));
+                Some(result.unwrap_or(Answer::Failed))
+            }
+            Some(Function::Elsewhere(function)) => {
+                if let Some(reply_to) = &mut reply_to {
+                    self.lock().machine.defer(reply_to);
+                }
+                function(from, bytes.into(), reply_to.take());
+                None
+            }
+        };
+        let mut state = self.lock();
+        if let Body::Landed(landed) = body {
+            state.machine.release(landed);
+        }
+        if let (Some(answer), Some(reply_to)) = (answer, reply_to) {
+            let replied = state.machine.reply(reply_to, &answer);
+            debug_assert!(replied.is_ok(), "room is kept for what was not deferred");
+        }
+        drop(state);
+        self.post();
+    }
+
+    /// Carries out what the machine wants carried out; how much that was.
+    pub(super) fn post(&self) -> usize {
+        let (mut posted, mut ended) = (0, [None; BATCH]);
+        loop {
+            let mut state = self.lock();
+            for event in ended.iter_mut().filter_map(Option::take) {
+                state.machine.handle(event, Instant::ZERO);
+            }
+            let mut ops = [None; BATCH];
+            for op in &mut ops {
+                *op = state.machine.poll_op();
+                if op.is_none() {
+                    break;
+                }
+            }
+            drop(state);
+            if ops[0].is_none() {
+                return posted;
+            }
+            for (op, event) in ops.iter().flatten().zip(&mut ended) {
+                *event = Some(Event::Completed { tag: op.tag, result: self.carry_out(op) });
+                posted += 1;
+            }
+        }
+    }
+
+    fn carry_out(&self, op: &Op) -> Result<u64, AddrError> {
+        let mut quietly = *op;
+        quietly.notify = false;
+        let result = execute(&self.direct, &quietly);
+        if op.notify && result.is_ok() {
+            self.ring(op.remote.rank);
+        }
+        result
+    }
+
+    /// Wakes a worker of `rank`, or its helper if all compute.
+    pub(super) fn ring(&self, rank: Rank) {
+        self.member.control_of(rank).bells().ring_helped(&SystemFutex);
+    }
+
+    /// Wakes those for whom there may be room now, as many of each rank's as
+    /// a lane has cells.
+    pub(super) fn give_room(&self) {
+        let mut state = self.lock();
+        if !state.machine.take_room() || state.stuck_len == 0 {
+            return;
+        }
+        let mut woken = Vec::new();
+        for rank in 0..self.shape.peers {
+            // A cast has room whenever a call has.
+            let count = match state.machine.check_room(Rank(rank), false) {
+                Ok(()) => self.shape.cells as usize,
+                Err(SendError::Busy(_)) => 0,
+                Err(_) => usize::MAX,
+            };
+            let stuck = &mut state.stuck[rank as usize];
+            let count = count.min(stuck.len());
+            woken.extend(stuck.drain(..count));
+            state.stuck_len -= count;
+        }
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,123 @@
+//! The callers' side: calls, casts, answers that come later.
+
+use super::{Am, Entry, Outside, State, Waiting};
+use crate::{AddrError, Error, Rank};
+use std::any::Any;
+use std::ptr::NonNull;
+use std::time::Duration;
+use tsumugi_core::am::{Answer, CallError, HandlerId, Inline, Payload, ReplyTo, SendError};
+use tsumugi_core::sync::{Ordering, UnsafeCell};
+use tsumugi_core::wait::{Reason, Wait};
+use tsumugi_ult::Here;
+
+impl Am {
+    /// Calls `handler` of `to` and waits for the answer. `kept` is kept until
+    /// nobody reads the payload any more.
+    pub(crate) fn call(
+        &self,
+        to: Rank,
+        handler: HandlerId,
+        payload: Payload<'_>,
+        kept: Option<Box<dyn Any + Send>>,
+        limit: Option<Duration>,
+    ) -> Result<Inline, Error> {
+        let deadline = limit.map(|limit| self.now() + limit);
+        // A time limit is something that may still wake somebody.
+        let _timer = limit.map(|_| Outside::new(&self.member));
+        let (mut kept, waiting) = (kept, UnsafeCell::new(Waiting::default()));
+        self.send(to, true, |state| {
+            let token = state.machine.call(to, handler, payload, deadline)?;
+            let waiting = waiting.with_mut(NonNull::new);
+            state.calls[token.index()] = Entry { waiting, kept: kept.take() };
+            Ok(())
+        })?;
+        let reason = Reason { what: "call", at: u64::from(to.0), wanted: u64::from(handler.0) };
+        Here.sleep(reason, &mut |waker| {
+            let (this, waiting) = (self, &waiting);
+            let _state = this.lock();
+            // SAFETY: under the lock, and the call has not returned: it waits
+            // for this answer or for the waker.
+            waiting.with_mut(|waiting| unsafe {
+                let asleep = (*waiting).result.is_none();
+                if asleep {
+                    (*waiting).waker = Some(waker);
+                }
+                asleep
+            })
+        });
+        let _state = self.lock();
+        // SAFETY: under the lock.
+        let result = waiting.with_mut(|waiting| unsafe { (*waiting).result.take() });
+        Ok(result.expect("a caller is woken by the end of its call")?)
+    }
+
+    /// Sends `bytes` to `handler` of `to`, waiting for room if there is none.
+    pub(crate) fn cast(&self, to: Rank, handler: HandlerId, bytes: &[u8]) -> Result<(), Error> {
+        self.send(to, false, |state| state.machine.cast(to, handler, bytes))
+    }
+
+    /// Answers a call whose handler has handed it on.
+    pub(crate) fn answer(&self, mut reply_to: ReplyTo, answer: &Answer) {
+        loop {
+            match self.lock().machine.reply(reply_to, answer) {
+                Ok(()) => break,
+                // An operation of another thread is about to complete.
+                Err(back) => reply_to = back,
+            }
+            Here.yield_now();
+        }
+        self.post_and_stir();
+    }
+
+    /// Begins a send, sleeping for room as often as it must.
+    fn send(
+        &self,
+        to: Rank,
+        wants_reply: bool,
+        mut begin: impl FnMut(&mut State) -> Result<(), SendError>,
+    ) -> Result<(), Error> {
+        loop {
+            let mut state = self.lock();
+            let begun = begin(&mut state);
+            self.note_deadline(&state);
+            drop(state);
+            match begun {
+                Ok(()) => break,
+                Err(SendError::Busy(_)) => self.wait_for_room(to, wants_reply),
+                Err(SendError::Addr(AddrError::PeerLost { rank })) => {
+                    return Err(CallError::PeerLost { rank }.into());
+                }
+                Err(SendError::Addr(error)) => return Err(error.into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.post_and_stir();
+        Ok(())
+    }
+
+    fn wait_for_room(&self, to: Rank, wants_reply: bool) {
+        let reason = Reason { what: "room", at: u64::from(to.0), wanted: 0 };
+        Here.sleep(reason, &mut |waker| {
+            // Copied: the caller's frame may go once the waker is out.
+            let (this, to) = (self, to);
+            let mut state = this.lock();
+            let is_full = state.machine.check_room(to, wants_reply);
+            if !matches!(is_full, Err(SendError::Busy(_))) {
+                return false;
+            }
+            state.stuck[to.0 as usize].push_back(waker);
+            state.stuck_len += 1;
+            true
+        });
+    }
+
+    /// The same for a sender, which leaves what comes of it to those who pump.
+    fn post_and_stir(&self) {
+        self.post();
+        self.give_room();
+        if self.lock().machine.wants_poll() {
+            self.is_stirred.store(true, Ordering::SeqCst);
+            self.ring(self.member.rank());
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A thread of each rank that answers messages when all workers compute.
+//!
+//! ```text
+//!  asleep ──rung: all workers run ULTs──► on watch ─► 50 us later, is it still
+//!    ▲                                       │        there? take it
+//!    │                                       │ every 100 us from then on
+//!    └─── nothing left, or not for 1 ms ─────┘
+//! ```
+//!
+//! It stands behind the workers: a sender rings it only if none of them sleeps
+//! or looks for work, and it first gives them time, since they also poll
+//! between ULTs. As long as it finds messages that nobody took it stays on
+//! watch, so that senders need no system call to reach it. It also ends calls whose
+//! time limit has passed. Asleep it costs nothing; awake it counts as something
+//! outside the workers, so that the rank is not called quiet.
+
+use crate::Error;
+use crate::am::Outside;
+use crate::node::Node;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tsumugi_core::sync::{AtomicBool, Ordering};
+use tsumugi_core::wait::Futex;
+use tsumugi_ult::{StartError, SystemFutex};
+
+/// The thread; it ends when this is dropped.
+pub(crate) struct Helper {
+    node: Arc<Node>,
+    has_ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Helper {
+    pub(crate) fn start(node: &Arc<Node>, workers: usize) -> Result<Self, Error> {
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let (own, ended) = (node.clone(), has_ended.clone());
+        let builder = thread::Builder::new().name("tsumugi-helper".into());
+        let thread = builder
+            .spawn(move || help(&own, &ended))
+            .map_err(|error| StartError::Thread(workers, error))?;
+        Ok(Self { node: node.clone(), has_ended, thread: Some(thread) })
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+        self.node.bells().ring_helper(&SystemFutex);
+        if let Some(thread) = self.thread.take() {
+            // It ends by a panic only if a lock was broken, which shows there.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn help(node: &Node, has_ended: &AtomicBool) {
+    sleep_exactly();
+    let word = node.bells().helper();
+    while !has_ended.load(Ordering::SeqCst) {
+        let ticket = word.prepare();
+        if !node.is_neglected() && !has_ended.load(Ordering::SeqCst) {
+            SystemFutex.wait(word.word(), ticket.expected(), node.am().until_deadline());
+        }
+        word.cancel();
+        if node.is_neglected() {
+            let _awake = Outside::new(node.member());
+            watch(node, has_ended);
+        }
+    }
+}
+
+/// Takes what the workers leave lying, until nothing comes any more.
+fn watch(node: &Node, has_ended: &AtomicBool) {
+    let (mut rounds_left, mut round) = (1, FIRST_ROUND);
+    while rounds_left > 0 && !has_ended.load(Ordering::SeqCst) {
+        thread::sleep(round);
+        round = ROUND;
+        let was_left = node.is_neglected() && node.help();
+        rounds_left = if was_left { QUIET_ROUNDS } else { rounds_left - 1 };
+    }
+}
+
+/// Asks that this thread's sleeps are not stretched by the 50 us that are
+/// usual.
+fn sleep_exactly() {
+    // SAFETY: a plain call on the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+const FIRST_ROUND: Duration = Duration::from_micros(50);
+const ROUND: Duration = Duration::from_micros(100);
+const QUIET_ROUNDS: u32 = 10;
