@@ -224,7 +224,8 @@ fn the_bench_writes_its_rows() {
     }
     assert_eq!((&rows[0]["figure"], &rows[0]["name"]), (&"rma".into(), &"bare_get8".into()));
 
-    let unwritable = ["bench", "rma", "--only", "get8", "--ops", "1", "--json", "/nonexistent/rows.json"];
+    let unwritable =
+        ["bench", "rma", "--only", "get8", "--ops", "1", "--json", "/nonexistent/rows.json"];
     assert_refused(&unwritable, 1, &["/nonexistent/rows.json", "cannot be written"]);
 }
 

@@ -23,6 +23,8 @@ pub struct Port<'t, E: Endpoint> {
     endpoint: E,
     completions: Completions<'t>,
     gathered: Vec<Op, BATCH_MAX>,
+    /// Filled and emptied by each poll; here because it is large.
+    done: [Completion; POLL_MAX],
     in_flight: usize,
     counts: &'t PortCounts,
 }
@@ -43,7 +45,8 @@ pub struct PortCounts {
 impl<'t, E: Endpoint> Port<'t, E> {
     /// A port with nothing on its way, which tells `completions`.
     pub fn new(endpoint: E, completions: Completions<'t>, counts: &'t PortCounts) -> Self {
-        Self { endpoint, completions, gathered: Vec::new(), in_flight: 0, counts }
+        let (gathered, done) = (Vec::new(), [Completion::EMPTY; POLL_MAX]);
+        Self { endpoint, completions, gathered, done, in_flight: 0, counts }
     }
 
     /// Carries the operation out inside the call, if the device can.
@@ -95,14 +98,13 @@ impl<'t, E: Endpoint> Port<'t, E> {
     /// Takes what the device has completed, some at a time, and lets the
     /// callers know. Callbacks run in here. Returns how many there were.
     pub fn poll(&mut self) -> usize {
-        let mut done = [Completion::EMPTY; POLL_MAX];
-        let count = self.endpoint.poll(&mut done);
+        let count = self.endpoint.poll(&mut self.done);
         // Counted first: a callback may not come back.
         self.in_flight = self.in_flight.saturating_sub(count);
         if count > 0 {
             add(&self.counts.completed, count);
         }
-        for completion in &done[..count] {
+        for completion in &self.done[..count] {
             if !self.completions.complete(completion.tag, completion.result) {
                 add(&self.counts.stale, 1);
             }
