@@ -155,8 +155,9 @@ impl Sampler {
     }
 }
 
-/// Long enough for several turns of all threads that share a CPU.
-const SAMPLE: Duration = Duration::from_millis(2);
+/// Long enough for several turns of all threads that share a CPU, short enough
+/// that most are not disturbed by others of the machine.
+const SAMPLE: Duration = Duration::from_micros(300);
 const SAMPLES_MAX: usize = 1 << 12;
 const DROPPED: u32 = 2;
 /// A look at the clock costs as much as an operation.

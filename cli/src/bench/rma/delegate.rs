@@ -7,10 +7,8 @@ use super::crew::{self, Crew};
 use super::requesters::Window;
 use super::{Bench, Group, Measured};
 use crate::bench::budget;
-use crate::bench::sample::Budget;
 use crate::failure::Failure;
 use std::sync::Arc;
-use std::time::Duration;
 use tsumugi::pvas::Direct;
 use tsumugi::{AddrError, Remote, Status};
 use tsumugi_core::backend::execute;
@@ -56,10 +54,7 @@ fn contended(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure>
     bench.progress.stage("delegate_contended", 1);
     let serving = bed.delegate();
     let ops: Arc<[Op]> = bench.places.iter().map(|place| get8(*place)).collect();
-    let once = match budget(bench.measure) {
-        Budget::Time(time) => Budget::Time((time / ROUNDS).max(Duration::from_millis(1))),
-        Budget::Operations(operations) => Budget::Operations(operations / u64::from(ROUNDS)),
-    };
+    let once = budget(bench.measure).part(ROUNDS);
     let timed = bench.between_trips(|| {
         let mut samples = [Vec::new(), Vec::new()];
         for _ in 0..ROUNDS {

@@ -27,15 +27,24 @@ pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
     let crews = [("thread", Crew::Threads(&bench.cpus[..1])), ("ult", Crew::Ults(bench.rt))];
     let mut measured = Vec::new();
     for (kind, crew) in crews {
-        for requesters in REQUESTERS {
-            bench.progress.stage(&format!("offload_rate, {requesters} {kind}s"), 1);
-            let timed = bench.between_trips(|| {
-                let serving = bed.offload(bench.cpus[1]);
-                let window = |hint| Window::new(serving.engine(), hint, &ops);
-                crew::run(crew, budget(bench.measure), (0..requesters).map(window).collect())
-            })?;
+        bench.progress.stage(&format!("offload_rate, {kind}s"), ROUNDS.into());
+        // What is compared takes turns: a drift of the machine hits all.
+        let timed = bench.between_trips(|| {
+            let mut samples = REQUESTERS.map(|_| Vec::new());
+            for round in 0..ROUNDS {
+                for (requesters, samples) in REQUESTERS.into_iter().zip(&mut samples) {
+                    let serving = bed.offload(bench.cpus[1]);
+                    let window = |hint| Window::new(serving.engine(), hint, &ops);
+                    let budget = budget(bench.measure).part(ROUNDS);
+                    let windows = (0..requesters).map(window).collect();
+                    samples.extend(crew::run(crew, budget, windows)?);
+                }
+                bench.progress.at(u64::from(round) + 1);
+            }
+            Ok(samples)
+        })?;
+        for (requesters, mut samples) in REQUESTERS.into_iter().zip(timed.value.clone()) {
             let params = format!("requesters={requesters} kind={kind} window={WINDOW}");
-            let mut samples = timed.value.clone();
             measured.extend(alone(timed.row("offload_rate", &params, &mut samples)));
         }
     }
@@ -106,3 +115,4 @@ impl Work for Window {
 }
 
 const WINDOW: usize = 64;
+const ROUNDS: u32 = 10;
