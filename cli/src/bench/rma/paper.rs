@@ -58,6 +58,15 @@ impl Figure {
     /// The figure of `rows`; `None` if none of them belongs to it.
     pub fn plot(&self, rows: &[Row]) -> Option<Plot> {
         let of = |row: &&Row, path: &str| row.name == self.row && row.word("path") == Some(path);
+        let trips = rows.iter().filter(|row| row.name == self.row).filter_map(Row::trip_ns);
+        let trips = trips.fold(None, |range: Option<(f64, f64)>, trip| {
+            let (low, high) = range.unwrap_or((trip, trip));
+            Some((low.min(trip), high.max(trip)))
+        });
+        let title = match trips {
+            Some((low, high)) => format!("{} (line trip {low:.0} to {high:.0} ns)", self.title),
+            None => self.title.to_owned(),
+        };
         let (x, series) = match self.by {
             By::Threads => {
                 let line = |path: &str| {
@@ -83,7 +92,7 @@ impl Figure {
         let is_log = matches!(self.by, By::Bytes { .. });
         let y = if self.is_rate() { "million messages a second" } else { "microseconds" };
         (!series.is_empty()).then(|| Plot {
-            title: self.title.to_owned(),
+            title,
             x: Axis { name: x.to_owned(), is_log: true },
             y: Axis { name: y.to_owned(), is_log },
             series,
@@ -94,7 +103,11 @@ impl Figure {
         self.row == "rate"
     }
 
+    /// Not of a row during which the cores moved.
     fn point(&self, row: &Row, x: &str) -> Option<Point> {
+        if !row.is_steady() {
+            return None;
+        }
         let scaled = |ns: f64| if self.is_rate() { 1e3 / ns } else { ns / 1e3 };
         let ends = [scaled(row.summary.low), scaled(row.summary.high)];
         Some(Point {
