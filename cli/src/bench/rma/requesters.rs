@@ -8,7 +8,7 @@ use crate::bench::budget;
 use crate::failure::Failure;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tsumugi::{AddrError, Status, Ticket};
+use tsumugi::{AddrError, Busy, Status, Ticket};
 use tsumugi_core::engine::Engine;
 use tsumugi_core::mem::Width;
 use tsumugi_core::op::Op;
@@ -34,7 +34,10 @@ pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
             for round in 0..ROUNDS {
                 for (requesters, samples) in REQUESTERS.into_iter().zip(&mut samples) {
                     let serving = bed.offload(bench.cpus[1]);
-                    let window = |hint| Window::new(serving.engine(), hint, &ops);
+                    let window = |hint| match crew {
+                        Crew::Threads(_) => Window::new(serving.engine(), hint, &ops),
+                        Crew::Ults(_) => Window::new(serving.engine(), hint, &ops).sleeping(),
+                    };
                     let budget = budget(bench.measure).part(ROUNDS);
                     let windows = (0..requesters).map(window).collect();
                     samples.extend(crew::run(crew, budget, windows)?);
@@ -58,6 +61,8 @@ pub struct Window {
     ops: Arc<[Op]>,
     next: usize,
     tickets: VecDeque<Ticket<'static, ()>>,
+    /// Until the oldest has ended, rather than letting others run and looking.
+    sleeps: bool,
 }
 
 impl Window {
@@ -66,7 +71,12 @@ impl Window {
         // Each begins elsewhere, so that they do not go in step.
         let next = hint * ops.len() / 16;
         let tickets = VecDeque::with_capacity(WINDOW);
-        Self { engine, hint, ops: ops.clone(), next, tickets }
+        Self { engine, hint, ops: ops.clone(), next, tickets, sleeps: false }
+    }
+
+    /// The same, one that sleeps until its oldest operation has ended.
+    fn sleeping(self) -> Self {
+        Self { sleeps: true, ..self }
     }
 
     fn reap(&mut self) -> Result<u64, AddrError> {
@@ -86,7 +96,7 @@ impl Work for Window {
         let mut ended = 0;
         for _ in self.tickets.len()..WINDOW {
             let op = self.ops[self.next % self.ops.len()];
-            match self.engine.submit(self.hint, op, ()) {
+            match submit(self.engine, self.hint, op) {
                 Ok(Status::Done(outcome)) => {
                     outcome.result?;
                     ended += 1;
@@ -98,7 +108,17 @@ impl Work for Window {
         }
         ended += self.reap()?;
         if ended == 0 && self.engine.poll() == 0 {
-            relax();
+            match self.tickets.pop_front() {
+                Some(oldest) if self.sleeps => {
+                    oldest.wait(&tsumugi::ult::Here).result?;
+                    ended += 1 + self.reap()?;
+                }
+                Some(oldest) => {
+                    self.tickets.push_front(oldest);
+                    relax();
+                }
+                None => relax(),
+            }
         }
         Ok(ended)
     }
@@ -112,6 +132,16 @@ impl Work for Window {
             }
         }
     }
+}
+
+/// A call of its own, as from a program's many places.
+#[inline(never)]
+fn submit(
+    engine: &'static Engine<'static, Device>,
+    hint: usize,
+    op: Op,
+) -> Result<Status<'static, ()>, Busy<()>> {
+    engine.submit(hint, op, ())
 }
 
 const WINDOW: usize = 64;
