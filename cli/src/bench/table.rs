@@ -7,6 +7,9 @@ use crate::text;
 
 /// A line a row; a row during which the cores moved is marked.
 pub fn table(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
     let header = ["what", "of", "by", "n", "min", "median", "p99", "unit", "line before", "after"];
     let lines = rows.iter().map(|row| {
         let mark = if row.is_steady() { "" } else { " *" };

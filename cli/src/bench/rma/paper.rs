@@ -82,7 +82,8 @@ impl Figure {
                     let rows = rows.iter().filter(|row| of(row, path));
                     let rows = rows.filter(|row| row.number("threads") == Some(threads as u64));
                     let points = rows.filter_map(|row| self.point(row, "bytes")).collect();
-                    Series { name: format!("{threads} threads"), points }
+                    let plural = if threads == 1 { "" } else { "s" };
+                    Series { name: format!("{threads} thread{plural}"), points }
                 };
                 ("bytes", THREADS.map(line).to_vec())
             }
@@ -129,6 +130,7 @@ pub fn numbers(rows: &[Row]) -> String {
     let median = |name: &str, threads: u64, path: &str| {
         let of = |row: &&Row| {
             row.name == name
+                && row.is_steady()
                 && row.word("path") == Some(path)
                 && row.number("bytes") == Some(8)
                 && row.number("threads") == Some(threads)
