@@ -5,6 +5,7 @@
 //! | `TSUMUGI_WORKERS` | worker threads of a rank | its share of the cpuset, at least 1 |
 //! | `TSUMUGI_ULT_STACK_BYTES` | stack of a ULT (virtual) | 64 KiB |
 //! | `TSUMUGI_MAIN_STACK_BYTES` | stack of the main ULT (virtual) | 8 MiB |
+//! | `TSUMUGI_BIND` | `cores`: each worker keeps to a core of its own; `none` | `cores` where a launcher's ranks have as many |
 //! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
 //!
@@ -27,6 +28,16 @@ pub enum Path {
     Offload,
 }
 
+/// Where workers run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bind {
+    /// Each on a core of its own, among those that the process may use. OS
+    /// threads that a ULT starts begin on its worker's core.
+    Cores,
+    /// Wherever the system likes.
+    None,
+}
+
 /// How long an idle communication thread stays awake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Idleness {
@@ -45,6 +56,8 @@ pub struct Config {
     pub main_stack_bytes: Option<usize>,
     /// Rounds that an idle worker looks for work before it sleeps.
     pub spin: Option<u32>,
+    /// Where workers run.
+    pub bind: Option<Bind>,
     /// How operations go.
     pub path: Option<Path>,
     /// The partitions; a launcher's job has its own already.
@@ -62,6 +75,8 @@ pub struct Chosen {
     pub main_stack_bytes: usize,
     /// Rounds that an idle worker looks for work before it sleeps.
     pub spin: u32,
+    /// Where the workers of a launcher's ranks run.
+    pub bind: Bind,
     /// How operations go.
     pub path: Path,
 }
@@ -78,7 +93,15 @@ impl Config {
             stack_bytes: number(ULT_STACK, STACK_BYTES_MIN, STACK_BYTES_MAX)?,
             main_stack_bytes: number(MAIN_STACK, STACK_BYTES_MIN, STACK_BYTES_MAX)?,
             spin: number(SPIN_ROUNDS, 0, 1 << 30)?.map(|spin| spin as u32),
-            path: path()?,
+            bind: choice(BIND, &[("cores", Bind::Cores), ("none", Bind::None)])?,
+            path: choice(
+                PATH,
+                &[
+                    ("direct", Path::Direct),
+                    ("delegate", Path::Delegate),
+                    ("offload", Path::Offload),
+                ],
+            )?,
             space: SpaceConfig::from_env()?,
         })
     }
@@ -105,6 +128,7 @@ impl Config {
             stack_bytes: self.stack_bytes.unwrap_or(STACK_BYTES),
             main_stack_bytes: self.main_stack_bytes.unwrap_or(MAIN_STACK_BYTES),
             spin: self.spin.unwrap_or(if crowded { 0 } else { SPIN }),
+            bind: self.bind.unwrap_or(if crowded { Bind::None } else { Bind::Cores }),
             path: self.path.unwrap_or_default(),
         }
     }
@@ -116,17 +140,15 @@ impl Chosen {
     }
 }
 
-fn path() -> Result<Option<Path>, ConfigError> {
-    let Ok(text) = std::env::var(PATH) else { return Ok(None) };
-    match text.as_str() {
-        "direct" => Ok(Some(Path::Direct)),
-        "delegate" => Ok(Some(Path::Delegate)),
-        "offload" => Ok(Some(Path::Offload)),
-        _ => Err(ConfigError::NoSuchChoice {
-            name: PATH,
-            value: Excerpt::new(&text),
-            choices: "direct, delegate, offload",
-        }),
+/// One of a few words.
+fn choice<T: Copy>(
+    name: &'static str,
+    choices: &[(&'static str, T)],
+) -> Result<Option<T>, ConfigError> {
+    let Ok(text) = std::env::var(name) else { return Ok(None) };
+    match choices.iter().find(|(word, _)| *word == text) {
+        Some((_, choice)) => Ok(Some(*choice)),
+        None => Err(ConfigError::NoSuchChoice { name, value: Excerpt::new(&text) }),
     }
 }
 
@@ -148,6 +170,8 @@ pub const MAIN_STACK: &str = "TSUMUGI_MAIN_STACK_BYTES";
 /// The variable of [`Config::spin`].
 pub const SPIN_ROUNDS: &str = "TSUMUGI_SPIN";
 
+/// The variable of [`Config::bind`].
+pub const BIND: &str = "TSUMUGI_BIND";
 /// The variable of [`Config::path`].
 pub const PATH: &str = "TSUMUGI_PATH";
 

@@ -1,7 +1,8 @@
 //! The variables of the environment one by one, for whoever asks what there is.
 
 use crate::config::{
-    Config, MAIN_STACK, MAIN_STACK_BYTES, PATH, SPIN, SPIN_ROUNDS, STACK_BYTES, ULT_STACK, WORKERS,
+    BIND, Config, MAIN_STACK, MAIN_STACK_BYTES, PATH, SPIN, SPIN_ROUNDS, STACK_BYTES, ULT_STACK,
+    WORKERS,
 };
 use tsumugi_pvas::config as space;
 use tsumugi_pvas::partition::{Shape, ShapeError};
@@ -50,6 +51,12 @@ impl Config {
                 "stack of the main ULT",
                 bytes(MAIN_STACK_BYTES),
                 bytes(chosen.main_stack_bytes),
+            ),
+            set(
+                BIND,
+                "where the workers of a launcher's ranks run: cores, none",
+                "cores, none if cores are shared".into(),
+                format!("{:?}", chosen.bind).to_lowercase(),
             ),
             set(
                 PATH,

@@ -30,6 +30,7 @@
 //! | [`Config::knobs`], [`Ledger`] | what a job would use, and what it costs |
 //! | [`pvas`] | starting jobs, partitions |
 
+pub mod affinity;
 mod error;
 pub mod config;
 mod knob;
@@ -42,7 +43,7 @@ mod ops;
 mod flight;
 mod start;
 
-pub use config::{Chosen, Config, Path};
+pub use config::{Bind, Chosen, Config, Path};
 pub use error::Error;
 pub use knob::Knob;
 pub use ledger::{Ledger, Table, Unit};

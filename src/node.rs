@@ -1,6 +1,7 @@
 //! A rank's place on its node, and what its idle workers do for it.
 
 use crate::Rank;
+use crate::affinity;
 use crate::config::Chosen;
 use crate::queue::Queue;
 use std::fmt::Write as _;
@@ -24,13 +25,15 @@ pub(crate) struct Node {
     /// Shared arrays that were dropped since the last barrier.
     dropped: Mutex<Vec<Buried>>,
     queue: Option<Arc<Queue>>,
+    /// The core of each worker; empty: wherever the system likes.
+    cores: Vec<usize>,
 }
 
 /// Memory that goes when it is dropped, whatever it is.
 pub(crate) type Buried = Box<dyn Send>;
 
 impl Node {
-    pub(crate) fn new(member: Member, chosen: &Chosen) -> Self {
+    pub(crate) fn new(member: Member, chosen: &Chosen, cores: Vec<usize>) -> Self {
         let queue = Queue::new(chosen.path, member.direct(), chosen.idleness()).map(Arc::new);
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
         Self {
@@ -40,6 +43,7 @@ impl Node {
             spawner: Mutex::new(None),
             dropped: Mutex::default(),
             queue,
+            cores,
         }
     }
 
@@ -178,6 +182,23 @@ impl Progress for Node {
         self.lot().has_fired()
             || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
             || self.member.control().wanted_report().is_some()
+    }
+
+    fn on_start(&self, worker: usize) {
+        if let Some(core) = self.cores.get(worker) {
+            // Refused, the worker runs where it did: slower, not wrong.
+            let _ = affinity::pin(*core);
+        }
+    }
+
+    fn on_timers(&self, pending: bool) {
+        let outside = self.member.control().outside();
+        // A rank with a timer is not quiet: it wakes by itself.
+        if pending {
+            outside.fetch_add(1, Ordering::SeqCst);
+        } else {
+            outside.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 
     fn on_wake(&self, _worker: usize) {

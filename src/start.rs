@@ -9,7 +9,8 @@
 //! partition, its scheduler and its region table, and everything works between
 //! them as between processes, but that they die together.
 
-use crate::config::{Chosen, Config};
+use crate::affinity;
+use crate::config::{Bind, Chosen, Config};
 use crate::node::Node;
 use crate::{Error, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -79,11 +80,23 @@ impl Config {
         self,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        let member = match attach() {
-            Some(member) => member.map_err(Error::from)?,
-            None => alone(&self)?,
-        };
-        be(member, &self, main)
+        match attach() {
+            Some(member) => {
+                let member = member.map_err(Error::from)?;
+                let chosen = self.choose(member.size());
+                let everywhere = affinity::allowed().unwrap_or_default();
+                let cores = cores_of(&member, &chosen, &everywhere);
+                let result = be(member, chosen, cores, main);
+                // The calling thread was a worker.
+                let _ = affinity::keep_to(&everywhere);
+                result
+            }
+            None => {
+                let member = alone(&self)?;
+                let chosen = self.choose(1);
+                be(member, chosen, Vec::new(), main)
+            }
+        }
     }
 
     /// [`run_ranks`] with this configuration, the same for each rank.
@@ -101,10 +114,11 @@ impl Config {
         main: impl Fn(&Runtime) -> Result<T, E> + Sync,
     ) -> Result<Vec<T>, E> {
         let members = Member::threads(size, &self.space).map_err(Error::from)?;
+        let chosen = self.choose(size);
         let first_failure = OnceLock::new();
         let be_one = |member: Member| {
             let (rank, space) = (member.rank(), member.space().clone());
-            let result = catch_unwind(AssertUnwindSafe(|| be(member, &self, &main)));
+            let result = catch_unwind(AssertUnwindSafe(|| be(member, chosen, Vec::new(), &main)));
             if !matches!(result, Ok(Ok(_))) {
                 let _ = first_failure.set(rank.0 as usize);
                 declare_lost(rank, space.controls());
@@ -133,16 +147,26 @@ fn alone(config: &Config) -> Result<Member, Error> {
     Ok(members.into_iter().next().expect("one rank was asked for"))
 }
 
+/// The cores of this rank's workers, if each is to have its own: the ranks of
+/// the node deal them out in their order.
+fn cores_of(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
+    let first = member.rank().0 as usize * chosen.workers;
+    match (chosen.bind, allowed.get(first..first + chosen.workers)) {
+        (Bind::Cores, Some(own)) => own.to_vec(),
+        _ => Vec::new(),
+    }
+}
+
 /// Is `member` from its first to its last breath.
 fn be<T: Send, E: From<Error> + Send>(
     mut member: Member,
-    config: &Config,
+    chosen: Chosen,
+    cores: Vec<usize>,
     main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
 ) -> Result<T, E> {
     // Everybody's starter memory and collective words are registered now.
     member.barrier().map_err(Error::from)?;
-    let chosen = config.choose(member.size());
-    let node = Arc::new(Node::new(member, &chosen));
+    let node = Arc::new(Node::new(member, &chosen, cores));
     let scheduler = schedule(&node, chosen)?;
     let runtime = Runtime::new(node.clone(), scheduler.spawner(), chosen.workers);
     node.watch(runtime.ults(), chosen.workers);

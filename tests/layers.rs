@@ -81,6 +81,7 @@ fn atomics_and_cells_come_through_one_door() {
         "core::cell::UnsafeCell",
         "std::cell::UnsafeCell",
         "loom::",
+        "shuttle::",
     ];
     for (folder, _) in FLOORS {
         for file in rust_files(&root().join(folder).join("src")) {

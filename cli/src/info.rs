@@ -3,8 +3,9 @@
 //! What is not known of the machine is said to be unknown.
 
 use crate::failure::Failure;
-use crate::{affinity, args, bench, memory, text};
+use crate::{args, bench, memory, text};
 use std::fs;
+use tsumugi::affinity;
 use tsumugi::pvas::partition::{Shape, ShapeError};
 use tsumugi::pvas::space::limits;
 use tsumugi::{Config, Knob, Ledger};

@@ -6,7 +6,6 @@
 //! 1 that it could not be done; a job ends with that of its first rank that
 //! failed. `demo` and `bench` start this executable again, as their ranks.
 
-mod affinity;
 mod args;
 mod bench;
 mod demo;

@@ -19,7 +19,17 @@
 //! | [`engine`] | who posts, who polls, who waits |
 //! | [`signal`] | waiting for a word |
 //! | [`coll`] | barrier and sum over all ranks |
+//! | `sim` | many nodes in one thread, from one seed (feature `alloc`) |
+//!
+//! Nothing here allocates but the simulator. Features: `alloc` adds it, `std`
+//! its printing of seeds that fail, `mutants` the defects that a test can
+//! plant.
 #![no_std]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 pub mod sync;
 pub mod time;
@@ -35,3 +45,5 @@ pub mod boot;
 pub mod engine;
 pub mod signal;
 pub mod coll;
+#[cfg(feature = "alloc")]
+pub mod sim;

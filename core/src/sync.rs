@@ -8,10 +8,14 @@
 //!  Atomic*     loom::sync::atomic     core::sync::atomic
 //!  UnsafeCell  loom::cell             a wrapper with loom's `with` / `with_mut`
 //!  spin_loop   loom yields            core::hint::spin_loop
-//!  mutant(x)   the switch of a test   false, at compile time
+//!  mutant(x)   the switch of a test   false, at compile time (see below)
 //!  edge(x)     a fence, unless x is   nothing
 //!              the planted mutant
 //! ```
+//!
+//! With `cfg(tsumugi_shuttle)` beside it, the checker is shuttle: random
+//! schedules of larger mixes, sequentially consistent, instead of all
+//! executions of small ones. Cells are then as in ordinary builds.
 //!
 //! `tests/layers.rs` refuses any other path to an atomic or a cell.
 //!
@@ -19,8 +23,13 @@
 //!
 //! A checker that passes everything is worth nothing. Next to the orderings
 //! and the order of steps that matter, the code asks [`mutant`] whether a test
-//! wants them broken; each such test must fail. Outside loom the question is
-//! a constant and leaves no code behind.
+//! wants them broken; each such test must fail. Otherwise the question is a
+//! constant and leaves no code behind.
+//!
+//! The simulator has no model checker under it, so the feature `mutants` gives
+//! the switch to ordinary builds too, if they have debug assertions. Without
+//! that second condition the examples of a release build, which share their
+//! features with the tests, would carry the questions along.
 //!
 //! # Sequential consistency under the checker
 //!
@@ -34,6 +43,15 @@
 
 pub use self::door::*;
 pub use crossbeam_utils::CachePadded;
+#[cfg(any(tsumugi_loom, all(feature = "mutants", debug_assertions)))]
+pub use planted::{mutant, with_mutant};
+
+/// Whether a test asked for this defect: never, in this build.
+#[cfg(not(any(tsumugi_loom, all(feature = "mutants", debug_assertions))))]
+#[inline(always)]
+pub const fn mutant(_name: &'static str) -> bool {
+    false
+}
 
 /// The processor's own atomics, for words of registered memory: they were
 /// there before any model, and have the layout that a peer expects.
@@ -41,14 +59,8 @@ pub mod mapped {
     pub use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 }
 
-#[cfg(not(tsumugi_loom))]
-mod door {
-    pub use core::hint::spin_loop;
-    pub use core::sync::atomic::{
-        AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
-        AtomicUsize, Ordering, compiler_fence, fence,
-    };
-
+#[cfg(any(not(tsumugi_loom), tsumugi_shuttle))]
+mod cell {
     /// `core::cell::UnsafeCell` with the access shape of loom's.
     #[derive(Debug, Default)]
     #[repr(transparent)]
@@ -80,12 +92,16 @@ mod door {
             f(self.0.get())
         }
     }
+}
 
-    /// Whether a test asked for this defect: never, outside loom.
-    #[inline(always)]
-    pub const fn mutant(_name: &'static str) -> bool {
-        false
-    }
+#[cfg(not(tsumugi_loom))]
+mod door {
+    pub use super::cell::UnsafeCell;
+    pub use core::hint::spin_loop;
+    pub use core::sync::atomic::{
+        AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+        AtomicUsize, Ordering, compiler_fence, fence,
+    };
 
     /// Between a `SeqCst` write and a `SeqCst` read that must follow it:
     /// nothing, outside loom.
@@ -96,14 +112,26 @@ mod door {
 /// The model's threads and thread-locals, for those who start some.
 #[cfg(tsumugi_loom)]
 pub mod model {
+    #[cfg(not(tsumugi_shuttle))]
     pub use loom::{thread, thread_local};
+    #[cfg(tsumugi_shuttle)]
+    pub use shuttle::{thread, thread_local};
 }
 
 #[cfg(tsumugi_loom)]
 mod door {
     extern crate std;
+    #[cfg(tsumugi_shuttle)]
+    pub use super::cell::UnsafeCell;
+    #[cfg(not(tsumugi_shuttle))]
     pub use loom::cell::UnsafeCell;
+    #[cfg(not(tsumugi_shuttle))]
     pub use loom::sync::atomic::{
+        AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+        AtomicUsize, Ordering, fence,
+    };
+    #[cfg(tsumugi_shuttle)]
+    pub use shuttle::sync::atomic::{
         AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
         AtomicUsize, Ordering, fence,
     };
@@ -111,11 +139,24 @@ mod door {
 
     /// A spin that does not yield explores a single execution: here it yields.
     pub fn spin_loop() {
-        loom::thread::yield_now();
+        super::model::thread::yield_now();
     }
 
+    /// Between a `SeqCst` write and a `SeqCst` read that must follow it.
+    pub fn edge(name: &'static str) {
+        if !super::mutant(name) {
+            fence(Ordering::SeqCst);
+        }
+    }
+}
+
+#[cfg(any(tsumugi_loom, all(feature = "mutants", debug_assertions)))]
+mod planted {
+    extern crate std;
+
     std::thread_local! {
-        // loom runs every model thread on the OS thread of the test.
+        // One thread is enough: loom runs every model thread on the OS thread
+        // of the test, and the simulator has no other.
         static PLANTED: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
     }
 
@@ -124,14 +165,7 @@ mod door {
         PLANTED.with(|planted| planted.get() == Some(name))
     }
 
-    /// Between a `SeqCst` write and a `SeqCst` read that must follow it.
-    pub fn edge(name: &'static str) {
-        if !mutant(name) {
-            fence(Ordering::SeqCst);
-        }
-    }
-
-    /// Runs `body` with the defect `name` planted.
+    /// Runs `body` with the defect `name` planted on this thread.
     pub fn with_mutant<R>(name: &'static str, body: impl FnOnce() -> R) -> R {
         struct Unplant;
         impl Drop for Unplant {

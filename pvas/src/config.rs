@@ -62,8 +62,6 @@ pub enum ConfigError {
         name: &'static str,
         /// What it holds, as far as it fits.
         value: Excerpt,
-        /// What it can be.
-        choices: &'static str,
     },
     /// Not a multiple of what it must be a multiple of.
     Unaligned {
@@ -169,8 +167,8 @@ impl fmt::Display for ConfigError {
             Self::OutOfBounds { name, value, min, max } => {
                 write!(f, "{name}={value:#x} is not between {min:#x} and {max:#x}")
             }
-            Self::NoSuchChoice { name, value, choices } => {
-                write!(f, "{name}={value:?} is none of {choices}")
+            Self::NoSuchChoice { name, value } => {
+                write!(f, "{name}={value:?} is none of its choices (tsumugi info --config)")
             }
             Self::Unaligned { name, value, align } => {
                 write!(f, "{name}={value:#x} is not a multiple of {align:#x}")

@@ -32,7 +32,11 @@ impl Futex for SystemFutex {
 /// In the model a sleeper lets others run until the word changes.
 #[cfg(tsumugi_loom)]
 impl Futex for SystemFutex {
-    fn wait(&self, word: &AtomicU32, expected: u32, _limit: Option<Duration>) {
+    fn wait(&self, word: &AtomicU32, expected: u32, limit: Option<Duration>) {
+        if limit.is_some() {
+            // The model has no clock: any limit may have passed.
+            return tsumugi_core::sync::model::thread::yield_now();
+        }
         while word.load(tsumugi_core::sync::Ordering::SeqCst) == expected {
             tsumugi_core::sync::model::thread::yield_now();
         }

@@ -12,13 +12,18 @@
 //! | `area`, `stack` | where ULTs run |
 //! | `overflow` | naming a stack overflow |
 //! | `deque`, `inject` | queues of ULTs |
+//! | `timer`, `limit` | how long to wait |
+//! | `fp`, `local` | what a ULT has for itself |
 //! | `body`, `task`, `slab` | descriptors |
 //! | `sched` | workers, and the thread-local door to them |
 //! | `footprint` | what the tables cost |
-//! | `park` | sleeping and waking |
-//! | `join` | starting and ending |
+//! | `park`, `limited` | sleeping and waking, and within a limit |
 //! | `future` | waiting for futures |
-//! | [`sync`] | mutex, condvar, barrier |
+//! | `join` | starting and ending |
+//! | `key` | ULT-local values |
+//! | [`sync`] | locks, meeting points, channels |
+//! | `scope` | ULTs that borrow |
+//! | [`inside`] | dumps, backtraces, traces, a watchdog |
 //!
 //! # Hazards of stackful threads
 //!
@@ -28,8 +33,7 @@
 //! a destructor while it unwinds: the standard library counts panics per OS
 //! thread.
 //!
-//! What it does not do: preempt, bind to cores, save floating-point control
-//! words, or run anywhere but on Linux.
+//! What it does not do: preempt, bind to cores, or run anywhere but on Linux.
 
 mod thread;
 mod futex;
@@ -42,25 +46,39 @@ mod overflow;
 pub mod deque;
 #[doc(hidden)]
 pub mod inject;
+mod timer;
+mod limit;
+mod fp;
+mod local;
 mod body;
 mod task;
 mod slab;
 mod sched;
 mod footprint;
 mod park;
-mod join;
+mod limited;
 mod future;
+mod join;
+mod key;
 pub mod sync;
+mod scope;
+#[cfg(not(tsumugi_loom))]
+pub mod inside;
 
 pub use area::{StackArea, StackError};
 pub use body::Cancelled;
 pub use footprint::{Footprint, footprint};
 pub use futex::SystemFutex;
 pub use future::block_on;
-pub use join::{Builder, JoinHandle, spawn, yield_now};
+pub use join::{Builder, JoinHandle, is_cancelled, spawn, spawn_future, yield_now, yield_to};
+pub use key::LocalKey;
+pub use limit::Limit;
+pub use limited::{park_timeout, park_within, sleep, sleep_until, sleep_within};
 pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
     CallbackGuard, Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo,
     enter_callback, id, in_callback,
 };
+pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use task::State;
+pub use tsumugi_core::wait::Interrupted;

@@ -12,6 +12,9 @@
 //!     └────────────unpark────────────────┘     park: takes the TOKEN
 //! ```
 //!
+//! A park with a limit is `LIMITED` instead of `PARKED`: it leaves a waker,
+//! because a sleep that may be interrupted is not ended by its slot alone.
+//!
 //! Progress: `unpark` is lock-free; `park` and `sleep` block.
 
 use crate::futex::{SystemFutex, os_yield};
@@ -23,8 +26,9 @@ use core::fmt;
 use core::mem::transmute;
 use core::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::time::Instant;
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
-use tsumugi_core::wait::{Futex, Reason, Wait, Waker};
+use tsumugi_core::wait::{Futex, Interrupted, Race, Reason, Wait, Waker};
 
 /// Whoever is calling.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,7 +58,7 @@ unsafe impl Wait for Here {
                 // SAFETY: we run on this ULT's stack.
                 unsafe { task.suspend(Action::Sleep(commit)) };
             }
-            None => sleep_os(commit),
+            None => sleep_os(commit, None),
         }
     }
 
@@ -183,10 +187,17 @@ impl UltRef {
     }
 
     pub(crate) fn unpark(&self) {
+        let task = self.task();
         // AcqRel: what was written before the unpark is seen after the park.
-        if self.task().park.swap(TOKEN, Ordering::AcqRel) == PARKED {
+        match task.park.swap(TOKEN, Ordering::AcqRel) {
             // SAFETY: we took PARKED away, which is the waker.
-            unsafe { Shared::ready(self.0) };
+            PARKED => unsafe { Shared::ready(self.0) },
+            LIMITED => {
+                // SAFETY: we took LIMITED away.
+                let waker = task.park_waker.with_mut(|slot| unsafe { (*slot).take() });
+                waker.expect("a parked ULT left a waker").wake();
+            }
+            _ => {}
         }
     }
 
@@ -212,8 +223,8 @@ impl Drop for UltRef {
 
 /// An OS thread's own park word.
 pub(crate) struct ThreadParker {
-    word: AtomicU32,
-    waker: UnsafeCell<Option<Waker>>,
+    pub(crate) word: AtomicU32,
+    pub(crate) waker: UnsafeCell<Option<Waker>>,
 }
 
 // SAFETY: the waker is written before PARKED and taken by whoever ends that.
@@ -236,8 +247,8 @@ impl ThreadParker {
 
     pub(crate) fn unpark(&self) {
         // AcqRel: as for a ULT; Acquire is also for the waker.
-        if self.word.swap(TOKEN, Ordering::AcqRel) == PARKED {
-            // SAFETY: we took PARKED away.
+        if matches!(self.word.swap(TOKEN, Ordering::AcqRel), PARKED | LIMITED) {
+            // SAFETY: we took PARKED or LIMITED away.
             let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
             waker.expect("a parked thread left a waker").wake();
         }
@@ -288,8 +299,10 @@ fn drop_raw(waker: Waker) {
     let _ = waker.into_raw();
 }
 
-/// A sleep on an OS thread: a word of its own for each sleep.
-fn sleep_os(commit: &mut dyn FnMut(Waker) -> bool) {
+/// A sleep on an OS thread: a word of its own for each sleep. When its limit
+/// passes the race is interrupted, which wakes this very thread, unless the
+/// event came first and is about to.
+pub(crate) fn sleep_os(commit: &mut dyn FnMut(Waker) -> bool, mut limit: Option<(Instant, &Race)>) {
     let word = AtomicU32::new(ASLEEP);
     // SAFETY: the word stays until it is no longer ASLEEP.
     let waker = unsafe { Waker::new(ptr::from_ref(&word).cast(), wake_os) };
@@ -298,7 +311,15 @@ fn sleep_os(commit: &mut dyn FnMut(Waker) -> bool) {
     }
     // Acquire: pairs with `wake_os`.
     while word.load(Ordering::Acquire) == ASLEEP {
-        SystemFutex.wait(&word, ASLEEP, None);
+        let left = limit.map(|(until, _)| until.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            let (_, race) = limit.take().expect("there is a limit");
+            if let Some(waker) = race.interrupt(Interrupted::TimedOut) {
+                waker.wake();
+            }
+            continue;
+        }
+        SystemFutex.wait(&word, ASLEEP, left);
     }
 }
 
@@ -324,9 +345,10 @@ unsafe fn wake_address(_word: *const AtomicU32) {}
 
 type Commit = dyn FnMut(Waker) -> bool;
 
-const EMPTY: u32 = 0;
-const TOKEN: u32 = 1;
+pub(crate) const EMPTY: u32 = 0;
+pub(crate) const TOKEN: u32 = 1;
 const PARKED: u32 = 2;
+pub(crate) const LIMITED: u32 = 3;
 
 const ASLEEP: u32 = 0;
 const AWAKE: u32 = 1;

@@ -48,6 +48,19 @@ impl Bounds {
         self.top.get() + CANARY_LINE - self.floor()
     }
 
+    /// Whether `at` is an address that a stack pointer on it may have.
+    #[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+    pub(crate) fn holds(&self, at: usize) -> bool {
+        // The floor with its flag is no such address, nor is the top.
+        at > (self.floor.get() | FLAGS) && at < self.top.get()
+    }
+
+    /// Where the first frame begins.
+    #[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+    pub(crate) fn top(&self) -> usize {
+        self.top.get()
+    }
+
     /// Whether `at` is in the page whose touch is this stack's overflow.
     #[cfg(not(tsumugi_loom))]
     pub(crate) fn is_guard(&self, at: usize) -> bool {

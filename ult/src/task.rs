@@ -26,7 +26,9 @@
 //! a late wake hits a descriptor, if of somebody else, never wild memory.
 
 use crate::body::{Body, Outcome, Room};
+use crate::fp::FpControl;
 use crate::inject::Linked;
+use crate::local::Locals;
 use crate::stack::{Bounds, Stack};
 use core::ptr;
 use core::slice;
@@ -35,7 +37,7 @@ use tsumugi_core::sync::{
     AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, UnsafeCell, fence, mutant,
 };
 use tsumugi_core::time::Instant;
-use tsumugi_core::wait::{Reason, Waker};
+use tsumugi_core::wait::{Race, Reason, Waker};
 
 /// What a ULT asks of its worker when it leaves it. The worker does it after
 /// the switch, when the ULT is no longer running.
@@ -67,6 +69,14 @@ pub(crate) struct Task {
     pub(crate) home: *const (),
     body: UnsafeCell<Option<&'static Body>>,
     name: AtomicPtr<Box<str>>,
+    /// What is asked of it: a worker to stay on, and flags.
+    traits: AtomicU32,
+    /// Its ULT-local values; null if it has none. The running ULT's.
+    pub(crate) locals: UnsafeCell<*mut Locals>,
+    /// Its sleep, if that may be cancelled; under the alarms' lock.
+    sleeper: UnsafeCell<*const Race>,
+    /// The waker of a park with a limit, while the park word says so.
+    pub(crate) park_waker: UnsafeCell<Option<Waker>>,
     reason: ReasonCells,
     /// The closure until it runs, the result once it has.
     room: Room,
@@ -90,6 +100,14 @@ pub enum State {
     Sleeping,
     /// Ended, not joined yet.
     Done,
+}
+
+/// What a builder asks of a ULT besides a name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traits {
+    pub(crate) worker: Option<usize>,
+    pub(crate) urgent: bool,
+    pub(crate) keeps_fp: bool,
 }
 
 /// Whoever waits for a ULT's end, on its own stack.
@@ -129,6 +147,10 @@ impl Task {
             home,
             body: UnsafeCell::new(None),
             name: AtomicPtr::new(ptr::null_mut()),
+            traits: AtomicU32::new(0),
+            locals: UnsafeCell::new(ptr::null_mut()),
+            sleeper: UnsafeCell::new(ptr::null()),
+            park_waker: UnsafeCell::new(None),
             reason: ReasonCells::default(),
             room: Room::new(),
         }
@@ -148,6 +170,7 @@ impl Task {
         self.body.with_mut(|body| unsafe { *body = Some(Body::of::<T, F>()) });
         self.join.store(ALONE, Ordering::Relaxed);
         self.park.store(0, Ordering::Relaxed);
+        self.traits.store(0, Ordering::Relaxed);
         if let Some(name) = name {
             self.name.store(Box::into_raw(Box::new(name)), Ordering::Relaxed);
         }
@@ -163,6 +186,17 @@ impl Task {
     pub(crate) unsafe fn switch(&self) -> Option<*mut Switch> {
         // SAFETY: the caller's.
         self.switch.with_mut(|switch| unsafe { (*switch).as_mut() }.map(|switch| switch as *mut _))
+    }
+
+    /// The words that its switch is made of: addresses, all of them.
+    ///
+    /// # Safety
+    ///
+    /// As for [`switch`](Self::switch).
+    #[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+    pub(crate) unsafe fn switch_words(&self) -> Option<[usize; SWITCH_WORDS]> {
+        // SAFETY: the caller's; a switch has no padding: the assertion below.
+        unsafe { self.switch().map(|switch| switch.cast::<[usize; SWITCH_WORDS]>().read()) }
     }
 
     /// Binds it to a stack.
@@ -221,6 +255,13 @@ impl Task {
     pub(crate) unsafe fn suspend(&self, action: Action) {
         // SAFETY: set before the ULT's first instruction, valid while it lives.
         let yielder = self.yielder.with(|yielder| unsafe { *yielder });
+        if self.keeps_fp() {
+            // The worker has its own again when we are off it.
+            let own = FpControl::read();
+            // SAFETY: as above.
+            unsafe { (*yielder).suspend(action) };
+            return own.write();
+        }
         // SAFETY: as above.
         unsafe { (*yielder).suspend(action) }
     }
@@ -235,10 +276,68 @@ impl Task {
         let body = self.body.with(|body| unsafe { (*body).expect("a ULT has a body") });
         // SAFETY: the room holds the closure that `body` was made for.
         unsafe { (body.run)(&self.room) };
+        // SAFETY: the running ULT's.
+        let locals = self.locals.with_mut(|locals| unsafe { *locals });
+        if !locals.is_null() {
+            // SAFETY: its own, and not dropped yet.
+            unsafe { Locals::end(&self.locals) };
+        }
         // The common detached ULT drops its result here, where it may block.
         if self.join.load(Ordering::Acquire) == DETACHED {
             self.drop_result();
         }
+    }
+
+    /// Whether somebody asked it to give up.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        // Relaxed: a hint; where it must not be missed, the alarms' lock
+        // orders it.
+        self.traits.load(Ordering::Relaxed) & CANCELLED != 0
+    }
+
+    pub(crate) fn set_cancelled(&self) {
+        self.traits.fetch_or(CANCELLED, Ordering::Relaxed);
+    }
+
+    /// Gives a ULT that was just filled what its builder asks for.
+    pub(crate) fn set_traits(&self, traits: Traits) {
+        let worker = traits.worker.map_or(0, |worker| worker as u32 + 1);
+        let urgent = if traits.urgent { URGENT } else { 0 };
+        let keeps_fp = if traits.keeps_fp { KEEPS_FP } else { 0 };
+        self.traits.store(worker | urgent | keeps_fp, Ordering::Relaxed);
+    }
+
+    /// Whether it may go to any worker, when its turn comes.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.traits.load(Ordering::Relaxed) & (WORKER | URGENT) == 0
+    }
+
+    /// Whether it has floating-point control words of its own.
+    #[inline(always)]
+    pub(crate) fn keeps_fp(&self) -> bool {
+        self.traits.load(Ordering::Relaxed) & KEEPS_FP != 0
+    }
+
+    /// The worker that it stays on.
+    pub(crate) fn worker(&self) -> Option<usize> {
+        (self.traits.load(Ordering::Relaxed) & WORKER).checked_sub(1).map(|worker| worker as usize)
+    }
+
+    /// # Safety
+    ///
+    /// Under the alarms' lock.
+    pub(crate) unsafe fn set_sleeper(&self, race: *const Race) {
+        // SAFETY: the caller's.
+        self.sleeper.with_mut(|sleeper| unsafe { *sleeper = race });
+    }
+
+    /// # Safety
+    ///
+    /// Under the alarms' lock.
+    pub(crate) unsafe fn sleeper(&self) -> *const Race {
+        // SAFETY: the caller's.
+        self.sleeper.with(|sleeper| unsafe { *sleeper })
     }
 
     /// Ends a ULT that the end of its scheduler cut off: its result is
@@ -326,6 +425,13 @@ impl Task {
         self.join.swap(word, Ordering::AcqRel) != FINISHED
     }
 
+    /// Takes a joiner back. False: the ULT has ended and wakes it.
+    pub(crate) fn unjoin(&self, joiner: *const Joiner) -> bool {
+        let word = joiner.expose_provenance();
+        // Acquire: pairs with `end`: the result is to be read.
+        self.join.compare_exchange(word, ALONE, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
     /// Gives the handle up. True: the ULT has ended, result and slot are the
     /// caller's.
     pub(crate) fn detach(&self) -> bool {
@@ -389,6 +495,14 @@ impl Task {
         self.reason.what_bytes.store(reason.what.len(), Ordering::Relaxed);
         self.reason.at.store(reason.at, Ordering::Relaxed);
         self.reason.wanted.store(reason.wanted, Ordering::Relaxed);
+    }
+
+    /// What the sleep that it has just asked for is for. By its worker.
+    pub(crate) fn what(&self) -> &'static str {
+        let what = self.reason.what.load(Ordering::Relaxed);
+        let what_bytes = self.reason.what_bytes.load(Ordering::Relaxed);
+        // SAFETY: set by the ULT before it left, of one `&'static str`.
+        unsafe { core::str::from_utf8_unchecked(slice::from_raw_parts(what, what_bytes)) }
     }
 
     /// State, and what a sleeper waits for and since when, as of one moment.
@@ -458,10 +572,22 @@ const SLEEPING: u32 = 4;
 const DONE: u32 = 5;
 const STATE_MASK: u32 = 7;
 
+// Traits: the worker, plus one, and flags.
+const WORKER: u32 = 0xffff;
+const URGENT: u32 = 1 << 16;
+const KEEPS_FP: u32 = 1 << 17;
+const CANCELLED: u32 = 1 << 18;
+
 // Words that are no pointers to a `Joiner`, which is aligned.
 const ALONE: usize = 0;
 const FINISHED: usize = 1;
 const DETACHED: usize = 2;
+
+#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+const SWITCH_WORDS: usize = core::mem::size_of::<Switch>() / core::mem::size_of::<usize>();
+// Two of the stack's, two stack pointers, one function: no room for padding.
+#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+const _: () = assert!(SWITCH_WORDS == 5, "a switch is not made of five words");
 
 #[cfg(not(tsumugi_loom))]
 const _: () = assert!(core::mem::size_of::<Task>() == 320, "five cache lines");

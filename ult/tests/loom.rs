@@ -13,8 +13,10 @@ use std::sync::Arc;
 use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell, with_mutant};
 use tsumugi_ult::deque::{Deque, Steal};
 use tsumugi_ult::inject::{Inject, Linked};
-use tsumugi_ult::sync::Mutex;
-use tsumugi_ult::{Config, Scheduler, StackArea, park, spawn, unparker, yield_now};
+use tsumugi_ult::sync::{Latch, Mutex, RwLock, Semaphore, channel};
+use tsumugi_ult::{
+    Config, Limit, Scheduler, StackArea, park, park_within, spawn, unparker, yield_now,
+};
 
 /// Runs `model`, that of test `test`, over all interleavings, and checks that
 /// it catches `mutants`. Each of those runs in a process of its own, because a
@@ -248,6 +250,92 @@ fn mutex_of_two_ults() {
             other.join().unwrap();
             assert_eq!(*count.lock(), 2);
         });
+    });
+}
+
+/// A limit that has passed already: when it is noticed is the model's choice.
+fn passed() -> Limit {
+    Limit::until(std::time::Instant::now())
+}
+
+#[test]
+fn limit_against_release() {
+    check("limit_against_release", &["queue_remove_blind", "race_no_second_look"], || {
+        scheduler(2).run(|| {
+            let room = Arc::new(Semaphore::new(0));
+            let other = {
+                let room = room.clone();
+                spawn(move || room.release(1))
+            };
+            let got = room.acquire_within(1, passed()).is_ok();
+            other.join().unwrap();
+            assert_eq!(room.available(), if got { 0 } else { 1 }, "got: {got}");
+        });
+    });
+}
+
+#[test]
+fn thread_with_a_limit_against_release() {
+    check("thread_with_a_limit_against_release", &["queue_remove_blind"], || {
+        let room = Arc::new(Semaphore::new(0));
+        let other = {
+            let room = room.clone();
+            loom::thread::spawn(move || room.release(1))
+        };
+        let got = room.acquire_within(1, passed()).is_ok();
+        other.join().unwrap();
+        assert_eq!(room.available(), if got { 0 } else { 1 }, "got: {got}");
+    });
+}
+
+#[test]
+fn cancel_against_unpark() {
+    check("cancel_against_unpark", &["cancel_no_mark"], || {
+        scheduler(2).run(|| {
+            let sleeper = spawn(|| park_within(Limit::CANCELLABLE).is_ok());
+            sleeper.cancel();
+            // Nobody unparks it: it gives up, whenever it looks.
+            assert!(!sleeper.join().unwrap());
+        });
+    });
+}
+
+#[test]
+fn reader_against_writer() {
+    check("reader_against_writer", &["rwlock_no_second_look"], || {
+        let lock = Arc::new(RwLock::new(0));
+        let other = {
+            let lock = lock.clone();
+            loom::thread::spawn(move || *lock.write() += 1)
+        };
+        let seen = *lock.read();
+        assert!(seen <= 1);
+        other.join().unwrap();
+        assert_eq!(*lock.read(), 1);
+    });
+}
+
+#[test]
+fn latch_opens_for_all() {
+    check("latch_opens_for_all", &["latch_no_second_look"], || {
+        let latch = Arc::new(Latch::new(1));
+        let other = {
+            let latch = latch.clone();
+            loom::thread::spawn(move || latch.count_down(1))
+        };
+        latch.wait();
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn channel_ends_meet() {
+    check("channel_ends_meet", &["channel_no_second_look"], || {
+        let (sender, receiver) = channel::bounded(0);
+        let other = loom::thread::spawn(move || sender.send(7).is_ok());
+        assert_eq!(receiver.recv(), Ok(7));
+        drop(receiver);
+        assert!(other.join().unwrap());
     });
 }
 

@@ -9,11 +9,11 @@
 //!                 ◄────────── pong                  trips of one line each
 //! ```
 
-use crate::affinity;
 use crate::summary::Summary;
 use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
+use tsumugi::affinity;
 use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering, spin_loop};
 
 /// The median one-way trip between the first two CPUs of the cpuset in

@@ -8,6 +8,7 @@
 
 mod bare;
 mod line;
+mod pinned;
 mod plot;
 mod rma;
 mod row;
@@ -25,6 +26,8 @@ use crate::summary::{self, Summary};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
+use tsumugi::Config;
+use tsumugi::config::Bind;
 
 pub use self::line::trip_ns;
 
@@ -59,8 +62,8 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     if !job::is_rank() {
         return job::run_self(rma::RANKS);
     }
-    // One worker: what is measured here runs on threads of its own.
-    let config = job::config(Some(1))?;
+    // One worker, and unbound: what is measured goes to the CPUs that it wants.
+    let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
     let measured = config.run(|rt| rma::rank(rt, &names, measure))?;
     let rows: Vec<Row> = measured.iter().flat_map(|measured| measured.rows.clone()).collect();
     if rows.is_empty() {

@@ -136,6 +136,7 @@ impl<'l, const RANKS: usize, const REGIONS: usize, const DEPTH: usize> Domain
             inline_bytes_max: 0,
             in_flight_max: DEPTH,
             in_order: self.job.delivery.shuffle.is_none(),
+            remote_completion: true,
         }
     }
 

@@ -10,15 +10,23 @@
 //!   All of the same-node path: no ring, no tag, no queue.
 //!
 //! One conformance suite (`tests/conformance`) holds for all of them;
-//! the loopback passes it first and needs nothing.
+//! the loopback passes it first and needs nothing. [`Fault`] and [`Trace`] wrap
+//! any endpoint: with faults drawn from a seed, and with a log.
 
 mod access;
+mod draw;
+mod fault;
 mod loopback;
 mod queued;
+mod trace;
 
 pub use access::{execute, load_bytes, store_bytes};
+#[cfg(feature = "alloc")]
+pub(crate) use draw::Draw;
+pub use fault::{Fault, FaultDomain, Faults, Plan};
 pub use loopback::{Delivery, Loopback, LoopbackEndpoint, LoopbackRank};
 pub use queued::Queued;
+pub use trace::{Log, Record, Stage, Trace};
 
 use crate::mem::{
     Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
@@ -42,6 +50,10 @@ pub struct Capabilities {
     pub in_flight_max: usize,
     /// Whether completions come in the order of the posts.
     pub in_order: bool,
+    /// Whether a put that has completed has landed. If not, all that is known
+    /// is that its source may be written again: what tells others of the put
+    /// must first see it land, by a get from the same place.
+    pub remote_completion: bool,
 }
 
 /// An opened device: registers memory and makes endpoints.

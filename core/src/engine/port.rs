@@ -11,7 +11,7 @@ use crate::backend::{Completion, Endpoint};
 use crate::completion::Completions;
 use crate::mem::AddrError;
 use crate::op::Op;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, mutant};
 use core::fmt;
 use heapless::Vec;
 
@@ -23,8 +23,11 @@ pub struct Port<'t, E: Endpoint> {
     endpoint: E,
     completions: Completions<'t>,
     gathered: Vec<Op, BATCH_MAX>,
-    /// Filled and emptied by each poll; here because it is large.
-    done: [Completion; POLL_MAX],
+    /// What the last poll took from the device; it is here because it is large.
+    taken: [Completion; POLL_MAX],
+    /// How much of it has been passed on, and how much there is.
+    passed: usize,
+    polled: usize,
     in_flight: usize,
     counts: &'t PortCounts,
 }
@@ -45,8 +48,16 @@ pub struct PortCounts {
 impl<'t, E: Endpoint> Port<'t, E> {
     /// A port with nothing on its way, which tells `completions`.
     pub fn new(endpoint: E, completions: Completions<'t>, counts: &'t PortCounts) -> Self {
-        let (gathered, done) = (Vec::new(), [Completion::EMPTY; POLL_MAX]);
-        Self { endpoint, completions, gathered, done, in_flight: 0, counts }
+        Self {
+            endpoint,
+            completions,
+            gathered: Vec::new(),
+            taken: [Completion::EMPTY; POLL_MAX],
+            passed: 0,
+            polled: 0,
+            in_flight: 0,
+            counts,
+        }
     }
 
     /// Carries the operation out inside the call, if the device can.
@@ -96,16 +107,27 @@ impl<'t, E: Endpoint> Port<'t, E> {
     }
 
     /// Takes what the device has completed, some at a time, and lets the
-    /// callers know. Callbacks run in here. Returns how many there were.
+    /// callers know. Callbacks run in here; one that panics leaves the rest to
+    /// the next poll. Returns how many there were.
     pub fn poll(&mut self) -> usize {
-        let count = self.endpoint.poll(&mut self.done);
-        // Counted first: a callback may not come back.
-        self.in_flight = self.in_flight.saturating_sub(count);
-        if count > 0 {
+        if self.passed == self.polled {
+            let count = self.endpoint.poll(&mut self.taken);
+            if count == 0 {
+                return 0;
+            }
             add(&self.counts.completed, count);
+            (self.passed, self.polled) = (0, count);
         }
-        for completion in &self.done[..count] {
+        let count = self.polled - self.passed;
+        while self.passed < self.polled {
+            let completion = self.taken[self.passed];
+            self.passed += 1;
+            // Counted first: a callback may not come back. One that nobody
+            // waits for ended nothing.
+            let counted = usize::from(self.in_flight > 0);
+            self.in_flight -= counted;
             if !self.completions.complete(completion.tag, completion.result) {
+                self.in_flight += if mutant("port_counts_duplicates") { 0 } else { counted };
                 add(&self.counts.stale, 1);
             }
         }

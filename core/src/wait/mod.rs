@@ -19,14 +19,19 @@
 //! Below that lie the words on which processors themselves sleep:
 //! [`EventWord`] for one, [`Bells`] for all workers of a rank. They live in
 //! memory that other processes see, so that a peer can wake a rank.
+//!
+//! A sleep with a limit ([`WaitFor`]) is a [`Race`] between the event and the
+//! clock.
 
 mod bells;
 mod event;
+mod race;
 #[cfg(all(test, not(tsumugi_loom)))]
 pub(crate) mod threads;
 
 pub use bells::Bells;
 pub use event::{EventWord, Ticket};
+pub use race::Race;
 
 use crate::sync::AtomicU32;
 use core::fmt;
@@ -111,6 +116,51 @@ pub unsafe trait Wait: Sync {
 
     /// Lets other threads run.
     fn yield_now(&self);
+}
+
+/// Why a sleep ended without its event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupted {
+    /// Its limit passed.
+    TimedOut,
+    /// The sleeper was asked to give up.
+    Cancelled,
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TimedOut => "the time limit passed",
+            Self::Cancelled => "cancelled while waiting",
+        })
+    }
+}
+
+impl core::error::Error for Interrupted {}
+
+/// A scheduler whose threads can sleep with a limit.
+///
+/// # Safety
+///
+/// As for [`Wait`]; and `withdraw` runs on the sleeper's own stack, after an
+/// interruption and before `sleep_for` returns. If it answers false,
+/// `sleep_for` must not return before the waker was woken.
+pub unsafe trait WaitFor: Wait {
+    /// As [`Wait::sleep`], for `limit` at most. `withdraw` takes back what
+    /// `commit` published and answers whether it was still there; if it was
+    /// not, the event has the waker and has won. So exactly one of the two
+    /// counts: `Ok`, the event came; or `Err`, nothing is published any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`].
+    fn sleep_for(
+        &self,
+        reason: Reason,
+        limit: Duration,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        withdraw: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Interrupted>;
 }
 
 /// Starts a thread of somebody's for a handler that must block.

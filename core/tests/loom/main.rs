@@ -13,10 +13,11 @@
 //!   mutant. That an access there is weakened cannot be told apart from it.
 //! - a load never returns a value from the future, and a failed exchange
 //!   reads the newest value.
-#![cfg(tsumugi_loom)]
+#![cfg(all(tsumugi_loom, not(tsumugi_shuttle)))]
 
 mod completion;
 mod engine;
+mod race;
 mod region;
 mod ring;
 mod signal;

@@ -12,6 +12,10 @@ pub trait Fixture {
     /// What is tested.
     type Domain: Domain;
 
+    /// How often the longest promise is looked at. Fewer for a fixture that
+    /// runs once for each of many seeds.
+    const ROUNDS: usize = 50;
+
     /// A job of `ranks` ranks.
     fn new(ranks: u32) -> Self;
 
@@ -75,7 +79,7 @@ pub fn every_post_completes_once<F: Fixture>() {
     let region = fixture.register(PEER, 8 * 64, Access::ReadWrite);
     let mut endpoint = fixture.domain().endpoint();
     let mut seeded = Seeded(3);
-    for _ in 0..50 {
+    for _ in 0..F::ROUNDS {
         let mut want = HashMap::new();
         let fill: Vec<Op> = (0..64)
             .map(|slot| {

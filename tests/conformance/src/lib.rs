@@ -13,6 +13,7 @@
 pub mod cases;
 pub mod endpoint;
 pub mod load_store;
+pub mod once;
 
 /// Numbers for tests, the same in every run: splitmix64.
 #[derive(Clone, Debug)]

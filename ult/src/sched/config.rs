@@ -39,10 +39,22 @@ pub trait Progress: Send + Sync {
     /// polled that nobody will ring a bell for.
     fn has_work(&self) -> bool;
 
+    /// Worker `worker` begins, on its own thread.
+    fn on_start(&self, worker: usize) {
+        let _ = worker;
+    }
+
     /// Worker `worker` is about to sleep: ask for a bell. `has_work` is asked
     /// once more after this.
     fn on_sleep(&self, worker: usize) {
         let _ = worker;
+    }
+
+    /// From here on some ULT sleeps with a time limit, or from here on none
+    /// does: as long as one does, the rank is not quiet. Called in order, under
+    /// a lock: store it and return.
+    fn on_timers(&self, pending: bool) {
+        let _ = pending;
     }
 
     /// Worker `worker` is awake again, or did not sleep after all.

@@ -16,17 +16,21 @@
 //! each owns its workers, descriptors, stacks and queues. The exception is
 //! the handler that names a stack overflow, which is counted.
 
+mod alarm;
 mod config;
+pub(crate) mod halt;
 pub(crate) mod current;
+pub(crate) mod record;
 pub(crate) mod shared;
 pub(crate) mod worker;
 
+pub(crate) use alarm::Alarm;
 pub use config::{Config, NoProgress, Progress, StartError};
 pub use current::{CallbackGuard, enter_callback, in_callback};
 
 use crate::slab::Slot;
 use crate::stack::Stacks;
-use crate::task::{Joiner, State};
+use crate::task::{Joiner, State, Task};
 use crate::thread;
 use core::fmt;
 use shared::{Shared, Tower};
@@ -209,13 +213,15 @@ impl Spawner {
     /// Shows every ULT that is alive. Others go on meanwhile, so each entry is
     /// true by itself but not all of the same moment.
     pub fn dump(&self, show: &mut dyn FnMut(UltInfo)) {
-        self.shared.slab.each(|task| {
-            let Some((state, sleep)) = task.look() else { return };
-            let id = UltId::of(Slot::from(task));
-            let name = self.shared.slab.name(task);
-            let (reason, since) = sleep.unzip();
-            show(UltInfo { id, name, state, reason, since });
-        });
+        self.shared.slab.each(|task| self.info(task).into_iter().for_each(&mut *show));
+    }
+
+    pub(crate) fn info(&self, task: &Task) -> Option<UltInfo> {
+        let (state, sleep) = task.look()?;
+        let id = UltId::of(Slot::from(task));
+        let name = self.shared.slab.name(task);
+        let (reason, since) = sleep.unzip();
+        Some(UltInfo { id, name, state, reason, since })
     }
 
     /// What the workers have done so far.
@@ -232,6 +238,11 @@ impl Spawner {
     /// The scheduler's clock, that of [`UltInfo::since`].
     pub fn now(&self) -> Instant {
         self.shared.now()
+    }
+
+    /// How many ULTs sleep with a time limit now.
+    pub fn timers(&self) -> usize {
+        self.shared.timers()
     }
 
     /// Wakes a sleeping worker so that it polls progress.

@@ -12,6 +12,9 @@
 //! handles may outlive the scheduler. A ULT that was cut off in its sleep
 //! holds one that is never given up: others may point into its stack.
 
+use super::alarm::Alarms;
+use super::halt::Halt;
+use super::record::{Events, Notes, Wanted};
 use super::worker::Worker;
 use super::{Progress, current};
 use crate::deque::Deque;
@@ -32,11 +35,18 @@ use tsumugi_core::wait::Bells;
 pub(crate) struct Shared {
     pub(crate) seats: Box<[Seat]>,
     pub(crate) inject: CachePadded<Inject<Task>>,
+    /// Urgent ULTs from outside.
+    pub(crate) urgent: CachePadded<Inject<Task>>,
     /// Workers that look for work, and so need not be woken.
     pub(crate) searching: CachePadded<AtomicUsize>,
     gate: CachePadded<AtomicUsize>,
     stop: AtomicBool,
     pub(crate) hungry: Hungry,
+    pub(super) alarms: Alarms,
+    pub(crate) wanted: Wanted,
+    /// Rings of events, which workers may write to at any time.
+    pub(crate) rings: Lock<Vec<Box<[Events]>>>,
+    pub(crate) halt: Halt,
     pub(crate) slab: Slab,
     pub(crate) stacks: Stacks,
     pub(crate) bells: Tower,
@@ -51,7 +61,10 @@ pub(crate) struct Seat {
     pub(crate) ready: Deque<Task>,
     /// Those that let others run, and those from outside, the oldest first.
     pub(crate) yielded: Deque<Task>,
+    /// ULTs that must run here, from other threads.
+    pub(crate) mail: Inject<Task>,
     pub(crate) counters: Counters,
+    pub(crate) notes: CachePadded<Notes>,
 }
 
 /// The bells, here or in memory that peers see.
@@ -85,10 +98,15 @@ impl Shared {
         Self {
             seats: (0..workers).map(|_| Seat::new()).collect(),
             inject: CachePadded::new(Inject::new()),
+            urgent: CachePadded::new(Inject::new()),
             searching: CachePadded::new(AtomicUsize::new(0)),
             gate: CachePadded::new(AtomicUsize::new(0)),
             stop: AtomicBool::new(false),
             hungry: Hungry { count: AtomicUsize::new(0), queue: Lock::new(VecDeque::new()) },
+            alarms: Alarms::new(),
+            wanted: Wanted::new(),
+            rings: Lock::new(Vec::new()),
+            halt: Halt::new(),
             slab: Slab::new(),
             stacks,
             bells,
@@ -107,6 +125,11 @@ impl Shared {
         Instant::from_ns(self.epoch.elapsed().as_nanos() as u64)
     }
 
+    /// A point of the system's clock on the scheduler's.
+    pub(crate) fn at(&self, instant: std::time::Instant) -> Instant {
+        Instant::from_ns(instant.saturating_duration_since(self.epoch).as_nanos() as u64)
+    }
+
     /// Wakes a worker if one sleeps and none is on its way. After a push.
     #[inline]
     pub(crate) fn notify(&self) {
@@ -123,6 +146,7 @@ impl Shared {
     /// Whether any queue holds something, for a worker about to sleep.
     pub(crate) fn has_ready(&self) -> bool {
         !self.inject.is_empty()
+            || !self.urgent.is_empty()
             || self.seats.iter().any(|seat| !seat.ready.is_empty() || !seat.yielded.is_empty())
     }
 
@@ -167,10 +191,41 @@ impl Shared {
                 let Some(_visit) = home.visit() else { return };
                 task.set_ready();
                 // SAFETY: it was asleep, and so in no queue.
-                unsafe { home.inject.push(slot.as_ptr()) };
-                home.notify();
+                unsafe { home.inject(slot) };
             }
         }
+    }
+
+    /// Queues a ULT from a thread that is no worker.
+    ///
+    /// # Safety
+    ///
+    /// It is in no queue, and may run.
+    pub(crate) unsafe fn inject(&self, slot: Slot) {
+        // SAFETY: the caller's.
+        unsafe {
+            let task = slot.as_ref();
+            if let Some(worker) = task.worker() {
+                return self.post(worker, slot);
+            }
+            let queue = if task.is_plain() { &self.inject } else { &self.urgent };
+            queue.push(slot.as_ptr());
+        }
+        self.notify();
+    }
+
+    /// Queues a ULT for this worker alone.
+    ///
+    /// # Safety
+    ///
+    /// As for [`inject`](Self::inject).
+    pub(crate) unsafe fn post(&self, worker: usize, slot: Slot) {
+        // SAFETY: the caller's.
+        unsafe { self.seats[worker].mail.push(slot.as_ptr()) };
+        // SeqCst: between the push and the look at the sleeper; pairs with
+        // the fence before a worker's last look.
+        fence(Ordering::SeqCst);
+        self.bells.ring_one(worker, &SystemFutex);
     }
 
     /// Gives a slot back whose handle and ULT are both done with it.
@@ -262,7 +317,13 @@ impl Shared {
 
 impl Seat {
     fn new() -> Self {
-        Self { ready: Deque::new(SLOTS), yielded: Deque::new(SLOTS), counters: Counters::new() }
+        Self {
+            ready: Deque::new(SLOTS),
+            yielded: Deque::new(SLOTS),
+            mail: Inject::new(),
+            counters: Counters::new(),
+            notes: CachePadded::new(Notes::new()),
+        }
     }
 }
 

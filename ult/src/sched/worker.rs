@@ -14,19 +14,22 @@
 mod search;
 
 use super::current;
+use super::record::{Event, Kind, Wanted};
 use super::shared::{Seat, Shared};
+use crate::fp::FpControl;
 use crate::overflow::Overflow;
 use crate::pool::Cache;
 use crate::slab::{Free, Slot};
 use crate::stack::Stack;
 use crate::task::{Action, End, Switch, Task};
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::ptr::{self, NonNull};
 use corosensei::CoroutineResult;
 use search::FAIR_TURN;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use tsumugi_core::stats::Counter;
-use tsumugi_core::sync::UnsafeCell;
+use tsumugi_core::sync::{Ordering, UnsafeCell};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::Waker;
 
@@ -39,6 +42,8 @@ pub(crate) struct Worker {
     /// The ULT to run next, before any queue.
     next: Cell<*mut Task>,
     handing_over: Cell<bool>,
+    /// ULTs that stay on this worker, the oldest first.
+    own: RefCell<VecDeque<Slot>>,
     turn: Cell<u32>,
     /// As of the last fair turn or sleep: reading the clock costs a switch.
     now: Cell<Instant>,
@@ -56,6 +61,7 @@ impl Worker {
             current: Cell::new(ptr::null_mut()),
             next: Cell::new(ptr::null_mut()),
             handing_over: Cell::new(false),
+            own: RefCell::new(VecDeque::new()),
             turn: Cell::new(0),
             now: Cell::new(now),
             random: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (index as u64 + 1)),
@@ -70,6 +76,7 @@ impl Worker {
         let _signals = crate::overflow::SignalStack::ensure();
         let _unwinding = AbortOnUnwind;
         let before = current::set_worker(self);
+        self.shared.progress.on_start(self.index);
         while let Some(slot) = self.find() {
             self.execute(slot);
         }
@@ -106,7 +113,61 @@ impl Worker {
     #[inline]
     pub(crate) fn spawned(&self, slot: Slot) {
         self.count(Counter::Spawned);
+        self.note(Kind::Spawn, slot);
         self.push(slot);
+    }
+
+    /// Queues a ULT that was just filled and given traits.
+    ///
+    /// # Panics
+    ///
+    /// If it is to stay on a worker that there is not.
+    pub(crate) fn spawned_with_traits(&self, slot: Slot) {
+        self.count(Counter::Spawned);
+        self.note(Kind::Spawn, slot);
+        self.route(slot);
+    }
+
+    /// Queues a ULT that was asked to stay on a worker, or to be the next.
+    #[cold]
+    fn route(&self, slot: Slot) {
+        // SAFETY: it is ours until it is queued.
+        let task = unsafe { slot.as_ref() };
+        match task.worker() {
+            Some(worker) if worker == self.index => self.own.borrow_mut().push_back(slot),
+            // SAFETY: as above.
+            Some(worker) => unsafe { self.shared.post(worker, slot) },
+            None if task.is_plain() => self.push(slot),
+            None => {
+                if let Some(before) = NonNull::new(self.next.replace(slot.as_ptr())) {
+                    self.push(before);
+                }
+            }
+        }
+    }
+
+    /// Brings a ULT of the own queue to the front; false if it is not among
+    /// the [`REACH`] youngest.
+    pub(crate) fn bring_forward(&self, wanted: Slot) -> bool {
+        let (mut others, mut found) = ([ptr::null_mut(); REACH], false);
+        let mut count = 0;
+        while count < REACH && !found {
+            // SAFETY: we are the seat's owner.
+            let Some(task) = (unsafe { self.seat().ready.pop() }) else { break };
+            found = ptr::eq(task, wanted.as_ptr());
+            if !found {
+                others[count] = task;
+                count += 1;
+            }
+        }
+        for task in others[..count].iter().rev() {
+            // SAFETY: as above.
+            unsafe { self.seat().ready.push(*task) };
+        }
+        if found && let Some(before) = NonNull::new(self.next.replace(wanted.as_ptr())) {
+            self.push(before);
+        }
+        found
     }
 
     /// Queues a ULT that slept.
@@ -117,8 +178,13 @@ impl Worker {
     #[inline]
     pub(crate) unsafe fn ready(&self, slot: Slot) {
         self.count(Counter::Wakes);
+        self.note(Kind::Wake, slot);
         // SAFETY: it sleeps, so it is alive.
         unsafe { slot.as_ref() }.set_ready();
+        // SAFETY: as above.
+        if !unsafe { slot.as_ref() }.is_plain() {
+            return self.route(slot);
+        }
         if self.handing_over.get() && self.next.get().is_null() {
             self.next.set(slot.as_ptr());
         } else {
@@ -149,11 +215,23 @@ impl Worker {
         let alone = seat.ready.is_empty()
             && seat.yielded.is_empty()
             && self.next.get().is_null()
+            && self.own.borrow().is_empty()
+            && seat.mail.is_empty()
+            && self.shared.urgent.is_empty()
             && self.shared.inject.is_empty();
         if alone {
             self.turn.set(turn);
         }
         alone
+    }
+
+    /// Whether this worker knows of other ULTs to run.
+    pub(crate) fn is_busy(&self) -> bool {
+        let seat = self.seat();
+        !seat.ready.is_empty()
+            || !seat.yielded.is_empty()
+            || !self.next.get().is_null()
+            || !self.own.borrow().is_empty()
     }
 
     /// Counts one; in the model, where it would only cost time, nothing.
@@ -188,11 +266,22 @@ impl Worker {
         // SAFETY: it came from a queue, so it is alive and ours.
         let task = unsafe { slot.as_ref() };
         let Some(switch) = self.switch(task) else { return self.starve(slot) };
+        let fp = task.keeps_fp().then(FpControl::read);
         loop {
             task.set_running();
+            let looked_at = self.shared.wanted.any();
+            if looked_at {
+                self.note_run(task);
+            }
             self.current.set(slot.as_ptr());
             // SAFETY: a task that we have is suspended or new.
             let left = unsafe { (*switch).resume(()) };
+            if looked_at {
+                self.note_left(task, &left);
+            }
+            if let Some(fp) = fp {
+                fp.write();
+            }
             self.current.set(ptr::null_mut());
             self.check_canary(task);
             match left {
@@ -216,6 +305,43 @@ impl Worker {
         }
     }
 
+    #[cold]
+    fn note_run(&self, task: &Task) {
+        self.seat().notes.set_running((&raw const *task).cast_mut());
+        self.record(Kind::Run, task, "");
+    }
+
+    #[cold]
+    fn note_left(&self, task: &Task, left: &CoroutineResult<Action, ()>) {
+        self.seat().notes.set_running(ptr::null_mut());
+        match left {
+            CoroutineResult::Return(()) => self.record(Kind::End, task, ""),
+            CoroutineResult::Yield(Action::Yield) => self.record(Kind::Yield, task, ""),
+            CoroutineResult::Yield(Action::Sleep(_)) => self.record(Kind::Sleep, task, task.what()),
+            CoroutineResult::Yield(Action::OnOsStack(_)) => {
+                self.record(Kind::Sleep, task, "on_os_stack")
+            }
+        }
+    }
+
+    /// Writes down what happens to a ULT, if somebody looks.
+    #[inline(always)]
+    fn note(&self, kind: Kind, slot: Slot) {
+        if self.shared.wanted.any() {
+            // SAFETY: a ULT to which something happens is alive.
+            self.record(kind, unsafe { slot.as_ref() }, "");
+        }
+    }
+
+    #[cold]
+    fn record(&self, kind: Kind, task: &Task, what: &'static str) {
+        if self.shared.wanted.has(Wanted::TRACE) {
+            let generation = task.generation.load(Ordering::Relaxed);
+            let at = self.shared.now();
+            self.seat().notes.record(Event { at, kind, slot: task.slot, generation, what });
+        }
+    }
+
     /// The task's switch, bound now if it never ran. `None`: no stack is free.
     #[inline]
     fn switch(&self, task: &Task) -> Option<*mut Switch> {
@@ -234,7 +360,11 @@ impl Worker {
     fn queue_yielded(&self, slot: Slot) {
         self.count(Counter::Yields);
         // SAFETY: it is ours until it is pushed.
-        unsafe { slot.as_ref() }.set_ready();
+        let task = unsafe { slot.as_ref() };
+        task.set_ready();
+        if task.worker().is_some() {
+            return self.own.borrow_mut().push_back(slot);
+        }
         let seat = self.seat();
         let others = !seat.ready.is_empty() || !seat.yielded.is_empty();
         // SAFETY: we are the seat's owner.
@@ -267,7 +397,7 @@ impl Worker {
             }
         }
         if let Some(fed) = self.feed() {
-            self.push(fed);
+            self.route(fed);
         }
     }
 
@@ -328,6 +458,9 @@ unsafe fn wake(task: *const ()) {
     // SAFETY: the contract of `Waker`: once, while the task sleeps.
     unsafe { Shared::ready(slot) }
 }
+
+/// How far `bring_forward` looks.
+const REACH: usize = 64;
 
 /// A panic in a worker's own loop cannot be given to anybody.
 struct AbortOnUnwind;

@@ -1,13 +1,24 @@
 //! Waiting for each other, again and again.
 
-use super::queue::{Node, Queue};
+use super::queue::{self, Node, Queue};
+use crate::limit::Limit;
 use crate::lock::Lock;
-use crate::park::Here;
 use core::fmt;
-use tsumugi_core::wait::{Reason, Wait};
+use tsumugi_core::wait::{Interrupted, Reason};
 
 /// A meeting point for a fixed number of ULTs and OS threads, reusable. The
-/// last to arrive makes all others ready.
+/// last to arrive makes all others ready, in the order in which they came.
+///
+/// ```
+/// use tsumugi_ult::sync::Barrier;
+///
+/// let barrier = Barrier::new(2);
+/// let leaders = std::thread::scope(|scope| {
+///     let both = [scope.spawn(|| barrier.wait()), scope.spawn(|| barrier.wait())];
+///     both.into_iter().map(|one| one.join().unwrap() as u32).sum::<u32>()
+/// });
+/// assert_eq!(leaders, 1);
+/// ```
 pub struct Barrier {
     members: usize,
     meeting: Lock<Meeting>,
@@ -27,29 +38,35 @@ impl Barrier {
 
     /// Waits for the others. True for one of them, the last.
     pub fn wait(&self) -> bool {
-        let mut node = Node::new();
-        let mut last = false;
+        self.wait_within(Limit::NONE).unwrap_or(false)
+    }
+
+    /// Waits for the others within a limit; one that gives up has not arrived.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`].
+    pub fn wait_within(&self, limit: impl Into<Limit>) -> Result<bool, Interrupted> {
+        let mut others = None;
         let at = self as *const Self as u64;
-        Here.sleep(Reason { what: "barrier", at, wanted: self.members as u64 }, &mut |waker| {
-            let (this, node) = (self, &raw mut node);
-            let complete = this.meeting.with(|meeting| {
+        queue::wait(
+            &self.meeting,
+            Reason { what: "barrier", at, wanted: self.members as u64 },
+            limit.into(),
+            Node::new(),
+            |meeting| &mut meeting.queue,
+            |meeting| {
                 meeting.arrived += 1;
-                if meeting.arrived == this.members {
-                    meeting.arrived = 0;
-                    return Some(meeting.queue.take());
+                if meeting.arrived < self.members {
+                    return true;
                 }
-                // SAFETY: the node stays until we are woken. Once the lock is
-                // released nothing of the sleeper's is touched.
-                unsafe { meeting.queue.push(node, waker) };
-                None
-            });
-            let Some(others) = complete else { return true };
-            // The last one kept no waker, so it is still here.
-            last = true;
-            others.wake_all();
-            false
-        });
-        last
+                meeting.arrived = 0;
+                others = Some(meeting.queue.take());
+                false
+            },
+            |meeting| meeting.arrived -= 1,
+        )?;
+        Ok(others.map(|others| others.wake_all()).is_some())
     }
 
     /// How many wait now.

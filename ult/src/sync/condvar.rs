@@ -1,13 +1,31 @@
 //! Waiting for a condition under a mutex.
 
 use super::mutex::MutexGuard;
-use super::queue::{Node, Queue};
+use super::queue::{Node, Queue, Wake};
+use crate::limit::Limit;
 use crate::lock::Lock;
 use crate::park::Here;
 use core::fmt;
-use tsumugi_core::wait::{Reason, Wait};
+use core::time::Duration;
+use tsumugi_core::wait::{Interrupted, Reason};
 
-/// Where ULTs and OS threads wait until a condition may have changed.
+/// Where ULTs and OS threads wait until a condition may have changed; notices
+/// go to whoever waits longest.
+///
+/// ```
+/// use tsumugi_ult::sync::{Condvar, Mutex};
+///
+/// let (ready, changed) = (Mutex::new(false), Condvar::new());
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| {
+///         *ready.lock() = true;
+///         changed.notify_one();
+///     });
+///     let mut ready = ready.lock();
+///     changed.wait_while(&mut ready, |ready| !*ready);
+///     assert!(*ready);
+/// });
+/// ```
 pub struct Condvar {
     queue: Lock<Queue>,
 }
@@ -29,19 +47,48 @@ impl Condvar {
     /// unlock and the sleep is not lost. Never returns without a notice, but
     /// the condition may have changed back by the time the lock is held.
     pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
+        // Without a limit nothing interrupts.
+        let _ = self.wait_within(guard, Limit::NONE);
+    }
+
+    /// As [`wait`](Self::wait), for `limit` at most; whether it was notified.
+    /// The lock is held again in either case, however long that takes.
+    pub fn wait_timeout<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, limit: Duration) -> bool {
+        self.wait_within(guard, limit).is_ok()
+    }
+
+    /// As [`wait`](Self::wait), within a limit. The lock is held again in
+    /// either case, however long that takes.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`]: no notice was used up.
+    pub fn wait_within<T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, T>,
+        limit: impl Into<Limit>,
+    ) -> Result<(), Interrupted> {
         let mutex = guard.raw();
         let mut node = Node::new();
+        let node = &raw mut node;
         let reason = Reason { what: "condvar", at: self as *const Self as u64, wanted: 0 };
-        Here.sleep(reason, &mut |waker| {
-            let (this, mutex, node) = (self, mutex, &raw mut node);
-            // SAFETY: the node stays until we are woken. The sleeper may go on
-            // from here, but only to wait for the mutex, which `unlock` gives
-            // it as the last thing.
-            this.queue.with(|queue| unsafe { queue.push(node, waker) });
-            mutex.unlock();
-            true
-        });
+        let outcome = Here.sleep_within(
+            reason,
+            limit.into(),
+            &mut |waker| {
+                let (this, mutex) = (self, mutex);
+                // SAFETY: the node stays until we are woken or removed it. The
+                // sleeper may go on from here, but only to wait for the mutex,
+                // which `unlock` gives it as the last thing.
+                this.queue.with(|queue| unsafe { queue.push(node, Wake::Sleeper(waker)) });
+                mutex.unlock();
+                true
+            },
+            // SAFETY: the node is here.
+            &mut || self.queue.with(|queue| unsafe { queue.remove(node) }),
+        );
         mutex.lock();
+        outcome
     }
 
     /// Waits until `condition` is false, as the standard library's does.
@@ -57,8 +104,8 @@ impl Condvar {
 
     /// Wakes the one that waits longest; whether there was one.
     pub fn notify_one(&self) -> bool {
-        let waker = self.queue.with(Queue::pop);
-        waker.map(|waker| waker.wake()).is_some()
+        let first = self.queue.with(Queue::pop);
+        first.map(Wake::wake).is_some()
     }
 
     /// Wakes all that wait now; how many.

@@ -1,17 +1,43 @@
-//! Locks and meeting points for ULTs and OS threads alike.
+//! Locks, meeting points and channels for ULTs and OS threads alike.
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`Mutex`], [`RwLock`] | a value that one may reach, or many may read |
+//! | [`Condvar`] | waiting for a condition under a mutex |
+//! | [`Semaphore`] | a number of permits |
+//! | [`Barrier`] | waiting for each other, again and again |
+//! | [`Latch`], [`WaitGroup`] | waiting until a number of things have happened |
+//! | [`Once`], [`OnceCell`] | once, and by one |
+//! | [`channel`] | values from many to many |
 //!
 //! Whoever has to wait sleeps through [`Here`](crate::Here) and leaves its
-//! worker to others. Waiters are served first-in first-out. Nothing is
+//! worker to others. All of them keep their waiters in one kind of queue and
+//! serve them first-in first-out: what is waited for is handed over to the
+//! first, who has it when it is woken, and nobody overtakes. Nothing is
 //! poisoned: a panic that unwinds out of a critical section just unlocks.
+//!
+//! Every call that may wait has a form with a time limit (`_for`, `_timeout`)
+//! and one with a [`Limit`](crate::Limit) (`_within`), which may also be
+//! [`CANCELLABLE`](crate::Limit::CANCELLABLE). One that gives up has changed
+//! nothing. The `try_` forms never wait.
 //!
 //! Progress: an uncontended lock or unlock is one compare-and-swap; everything
 //! else is blocking.
 
-mod barrier;
-mod condvar;
-mod mutex;
 mod queue;
+mod mutex;
+mod condvar;
+mod rwlock;
+mod semaphore;
+mod barrier;
+mod latch;
+mod once;
+pub mod channel;
 
 pub use barrier::Barrier;
 pub use condvar::Condvar;
+pub use latch::{Latch, WaitGroup};
 pub use mutex::{Mutex, MutexGuard};
+pub use once::{Once, OnceCell};
+pub use rwlock::{ReadGuard, RwLock, WriteGuard};
+pub use semaphore::Semaphore;

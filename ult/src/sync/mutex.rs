@@ -9,17 +9,30 @@
 //! An unlock with waiters hands the lock over: nobody overtakes, and a waiter
 //! that is woken has it.
 
-use super::queue::{Node, Queue};
+use super::queue::{self, Node, Queue};
+use crate::limit::Limit;
 use crate::lock::Lock;
-use crate::park::Here;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
+use core::time::Duration;
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
-use tsumugi_core::wait::{Reason, Wait};
+use tsumugi_core::wait::{Interrupted, Reason};
 
 /// A value that one ULT or OS thread at a time can reach. Not poisoned by a
 /// panic.
+///
+/// ```
+/// use tsumugi_ult::sync::Mutex;
+///
+/// let count = Mutex::new(0);
+/// std::thread::scope(|scope| {
+///     (0..4).for_each(|_| {
+///         scope.spawn(|| *count.lock() += 1);
+///     });
+/// });
+/// assert_eq!(count.into_inner(), 4);
+/// ```
 pub struct Mutex<T: ?Sized> {
     raw: RawMutex,
     value: UnsafeCell<T>,
@@ -77,7 +90,35 @@ impl<T: ?Sized> Mutex<T> {
     /// Locks if nobody has it.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.raw.try_lock().then_some(MutexGuard { mutex: self, value: PhantomData })
+        self.raw.try_lock().then(|| MutexGuard { mutex: self, value: PhantomData })
+    }
+
+    /// Locks, if that takes `limit` at most.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tsumugi_ult::sync::Mutex;
+    ///
+    /// let mutex = Mutex::new(7);
+    /// let held = mutex.lock();
+    /// assert!(mutex.lock_for(Duration::from_millis(1)).is_none());
+    /// drop(held);
+    /// assert_eq!(*mutex.lock_for(Duration::from_millis(1)).unwrap(), 7);
+    /// ```
+    pub fn lock_for(&self, limit: Duration) -> Option<MutexGuard<'_, T>> {
+        self.lock_within(limit).ok()
+    }
+
+    /// Locks within a limit.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`].
+    pub fn lock_within(&self, limit: impl Into<Limit>) -> Result<MutexGuard<'_, T>, Interrupted> {
+        if !self.raw.try_lock() {
+            self.raw.lock_slow(limit.into())?;
+        }
+        Ok(MutexGuard { mutex: self, value: PhantomData })
     }
 
     /// The value, which nobody else can reach.
@@ -97,7 +138,8 @@ impl RawMutex {
     #[inline]
     pub(super) fn lock(&self) {
         if !self.try_lock() {
-            self.lock_slow();
+            // Without a limit nothing interrupts.
+            let _ = self.lock_slow(Limit::NONE);
         }
     }
 
@@ -110,23 +152,19 @@ impl RawMutex {
     }
 
     #[cold]
-    fn lock_slow(&self) {
-        let mut node = Node::new();
+    fn lock_slow(&self, limit: Limit) -> Result<(), Interrupted> {
         let reason = Reason { what: "mutex", at: self as *const Self as u64, wanted: 0 };
-        Here.sleep(reason, &mut |waker| {
-            let (this, node) = (self, &raw mut node);
-            // SAFETY: the node stays until we are woken. Once the queue's lock
-            // is released nothing of the sleeper's is touched; the mutex is
-            // there as long as anybody waits for it.
-            this.queue.with(|queue| unsafe {
-                if this.announce() {
-                    queue.push(node, waker);
-                    true
-                } else {
-                    false
-                }
-            })
-        });
+        // One who leaves the queue empty leaves WAITERS set: the next unlock
+        // finds nobody and frees the lock.
+        queue::wait(
+            &self.queue,
+            reason,
+            limit,
+            Node::new(),
+            |queue| queue,
+            |_| self.announce(),
+            |_| {},
+        )
     }
 
     /// Says that somebody waits, or takes the lock: false. Under the queue's
@@ -149,18 +187,16 @@ impl RawMutex {
 
     #[cold]
     fn hand_over(&self) {
-        let waker = self.queue.with(|queue| {
-            let waker = queue.pop();
+        let first = self.queue.with(|queue| {
+            let first = queue.pop();
             let left = if queue.is_empty() { 0 } else { WAITERS };
-            let word = if waker.is_some() { LOCKED | left } else { FREE };
+            let word = if first.is_some() { LOCKED | left } else { FREE };
             // Release: pairs with the Acquire of a `lock` after the next one.
             self.word.store(word, Ordering::Release);
-            waker
+            first
         });
         // Last: the one that is woken may be the mutex's end.
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        queue::tell(first);
     }
 }
 

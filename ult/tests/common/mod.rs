@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
-use tsumugi_ult::{Config, Scheduler, StackArea};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tsumugi_ult::{Config, JoinHandle, Scheduler, Spawner, StackArea};
 
 /// A scheduler of `workers`, room for `stacks` stacks of 64 KiB: less
 /// is too little to print a backtrace in a debug build.
@@ -16,4 +18,65 @@ pub fn config(workers: usize, stacks: usize) -> Config {
     let bytes = StackArea::bytes_for(stacks, stack_bytes, main_stack_bytes);
     let area = StackArea::map(bytes).unwrap();
     Config { workers, stack_bytes, main_stack_bytes, ..Config::new(area) }
+}
+
+/// Threads of one kind, for a test that must hold for each.
+#[derive(Clone)]
+pub enum Party {
+    Ults,
+    Threads,
+    /// The first is a ULT, the next a thread, and so on.
+    Mixed(Spawner, Arc<AtomicUsize>),
+}
+
+/// One of them; panics with it.
+pub enum Member {
+    Ult(JoinHandle<()>),
+    Thread(std::thread::JoinHandle<()>),
+}
+
+impl Party {
+    pub fn spawn(&self, body: impl FnOnce() + Send + 'static) -> Member {
+        match self {
+            Self::Ults => Member::Ult(tsumugi_ult::spawn(body)),
+            Self::Threads => Member::Thread(std::thread::spawn(body)),
+            Self::Mixed(spawner, count) => {
+                if count.fetch_add(1, Ordering::Relaxed) % 2 == 0 {
+                    Member::Ult(spawner.spawn(body))
+                } else {
+                    Member::Thread(std::thread::spawn(body))
+                }
+            }
+        }
+    }
+
+    /// Starts as many as the party is large, and joins them.
+    pub fn each<F: FnOnce() + Send + 'static>(&self, mut body: impl FnMut(usize) -> F) {
+        let all: Vec<_> = (0..4).map(|n| self.spawn(body(n))).collect();
+        all.into_iter().for_each(Member::join);
+    }
+}
+
+impl Member {
+    pub fn join(self) {
+        let outcome = match self {
+            Self::Ult(ult) => ult.join(),
+            Self::Thread(thread) => thread.join(),
+        };
+        if let Err(panic) = outcome {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+/// Runs `test` on ULTs of one and of two workers, on OS threads, and on a
+/// thread whose party is of both kinds.
+pub fn everywhere(test: impl Fn(&Party) + Send + Sync) {
+    for workers in [1, 2] {
+        scheduler(workers, 32).run(|| test(&Party::Ults));
+    }
+    test(&Party::Threads);
+    let mut mixed = scheduler(1, 32);
+    mixed.start().unwrap();
+    test(&Party::Mixed(mixed.spawner(), Arc::default()));
 }

@@ -3,8 +3,8 @@
 //! One table and one ring serve all of them, one engine after the other. They
 //! live as long as the process, since user-level threads borrow them.
 
-use crate::affinity;
 use std::thread;
+use tsumugi::affinity;
 use tsumugi::pvas::Direct;
 use tsumugi_core::backend::Queued;
 use tsumugi_core::completion::CompletionTable;

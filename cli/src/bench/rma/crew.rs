@@ -11,11 +11,11 @@
 //! that work, so that nobody else needs a CPU.
 
 use super::super::sample::Budget;
-use crate::affinity;
 use crate::failure::Failure;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+use tsumugi::affinity;
 use tsumugi::{AddrError, Runtime};
 use tsumugi_core::sync::{AtomicBool, AtomicU64, CachePadded, Ordering};
 

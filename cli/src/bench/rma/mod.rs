@@ -30,14 +30,15 @@ pub use bars::bars;
 pub use paper::{FIGURES, is_plotted, numbers};
 
 use self::bed::Bed;
+use super::pinned::Pinned;
 use super::row::Row;
 use super::target::{Extent, TARGETS, Target, targets};
 use super::{Group, Measured, Progress, trip_ns};
-use crate::affinity;
 use crate::args::Measure;
 use crate::failure::Failure;
 use crate::summary::Summary;
 use std::hint::black_box;
+use tsumugi::affinity;
 use tsumugi::{Error, Rank, Remote, Runtime, Shared};
 
 /// Ranks of the job: one measures, the others sleep.
@@ -139,7 +140,7 @@ impl Bench<'_> {
         measure: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<Timed<T>, Failure> {
         let before = trip_ns();
-        let pinned = affinity::Pinned::to(self.cpus[0]);
+        let pinned = Pinned::to(self.cpus[0]);
         let value = measure()?;
         drop(pinned);
         Ok(Timed { value, before, after: trip_ns() })

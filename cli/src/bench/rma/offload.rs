@@ -11,11 +11,11 @@ use super::super::sample::{Budget, Contender};
 use super::bed::{Bed, Device};
 use super::listing::clock_ns;
 use super::{Bench, Group, Measured, alone};
-use crate::affinity;
-use crate::bench::budget;
 use crate::bench::sample::sample;
+use crate::bench::{budget, pinned};
 use crate::failure::Failure;
 use std::time::Instant;
+use tsumugi::affinity;
 use tsumugi::{AddrError, Config, Path, Rank, Remote, Runtime, Ticket};
 use tsumugi_core::engine::Engine;
 use tsumugi_core::mem::Width;
@@ -159,7 +159,7 @@ fn sleeper(rt: &Runtime, cpus: [usize; 2], budget: Budget) -> Result<Vec<f64>, F
     let mut samples = Vec::new();
     if rt.rank() == Rank(0) {
         let _ = affinity::pin(cpus[0]);
-        affinity::pin_named("tsumugi-comm", cpus[1]);
+        pinned::pin_named("tsumugi-comm", cpus[1]);
         let mut turn = 0;
         let batch = || {
             let mut sum = 0u64;

@@ -2,8 +2,9 @@
 //!
 //! In this order: the hand-over slot (a joiner whose
 //! ULT just ended), the own deque (youngest first), the yielded queue (oldest
-//! first), the outsiders' queue, other workers. Every [`FAIR_TURN`] switches
-//! the worker polls progress and takes the oldest of one of the three queues
+//! first), those that stay on this worker, the outsiders' queue, other
+//! workers. Urgent ULTs from outside come before all. Every [`FAIR_TURN`] switches
+//! the worker polls progress and takes the oldest of one of the four queues
 //! in turn, so nothing starves however busy the youngest are.
 //!
 //! # Sleeping
@@ -17,6 +18,7 @@
 use super::Worker;
 use crate::deque::{Deque, Steal};
 use crate::futex::{SystemFutex, os_yield};
+use crate::sched::record::Kind;
 use crate::slab::Slot;
 use crate::task::Task;
 use core::ptr::{self, NonNull};
@@ -44,17 +46,50 @@ impl Worker {
 
     #[inline]
     fn look_near(&self) -> Option<Slot> {
+        if !self.shared.urgent.is_empty()
+            && let Some(slot) = self.take_urgent()
+        {
+            return Some(slot);
+        }
         if let Some(slot) = NonNull::new(self.next.replace(ptr::null_mut())) {
             return Some(slot);
         }
         let seat = self.seat();
         // SAFETY: we are the seat's owner.
-        let near = unsafe { seat.ready.pop().or_else(|| seat.yielded.take_first()) };
-        match near {
+        let near = unsafe { seat.ready.pop() };
+        if near.is_none()
+            && let Some(slot) = self.take_own()
+        {
+            return Some(slot);
+        }
+        // SAFETY: as above.
+        match near.or_else(|| unsafe { seat.yielded.take_first() }) {
             Some(task) => NonNull::new(task),
             None if self.shared.inject.is_empty() => None,
             None => self.take_injected(),
         }
+    }
+
+    /// The oldest of those that stay here.
+    #[inline]
+    fn take_own(&self) -> Option<Slot> {
+        let mail = &self.seat().mail;
+        if !mail.is_empty() {
+            mail.take_all(|task| self.own.borrow_mut().extend(NonNull::new(task)));
+        }
+        self.own.borrow_mut().pop_front()
+    }
+
+    /// The oldest of the urgent; the others are next here, or elsewhere.
+    #[cold]
+    fn take_urgent(&self) -> Option<Slot> {
+        let mut first = None;
+        self.shared.urgent.take_all(|task| match first {
+            None => first = NonNull::new(task),
+            // SAFETY: `take_all` has taken it out.
+            Some(_) => unsafe { self.shared.urgent.push(task) },
+        });
+        first
     }
 
     /// Takes all that came from outside, and runs the first.
@@ -79,15 +114,17 @@ impl Worker {
     /// The oldest of one queue, another one each time; polls on the way.
     #[cold]
     fn fair_turn(&self) -> Option<Slot> {
+        self.shared.halt.stand();
         self.now.set(self.shared.now());
-        let moved = self.shared.progress.poll();
+        let moved = self.shared.progress.poll() | self.shared.fire(self.now.get());
         let seat = self.seat();
         let start = self.turn.get() / FAIR_TURN;
-        for queue in 0..3 {
+        for queue in 0..4 {
             // SAFETY: we are the seat's owner.
             let oldest = unsafe {
-                match (start + queue) % 3 {
+                match (start + queue) % 4 {
                     0 => self.take_injected(),
+                    3 => self.take_own(),
                     1 => seat.yielded.take_first().and_then(NonNull::new),
                     _ => seat.ready.take_first().and_then(NonNull::new),
                 }
@@ -114,11 +151,13 @@ impl Worker {
                 shared.searching.fetch_sub(1, Ordering::SeqCst);
                 return None;
             }
+            shared.halt.stand();
             if let Some(slot) = self.look_near().or_else(|| self.feed()).or_else(|| self.steal()) {
                 self.pass_search_on();
+                shared.hand_clock_on();
                 return Some(slot);
             }
-            if shared.progress.poll() {
+            if shared.progress.poll() || self.watch_clock() {
                 rounds = 0;
                 continue;
             }
@@ -143,20 +182,34 @@ impl Worker {
         shared.progress.on_sleep(self.index);
         // SeqCst: pairs with the fences in `notify` and `Bells::ring`.
         fence(Ordering::SeqCst);
+        let keeps = shared.alarms.keep(self.index);
+        let limit = keeps.map(|due| due.since(shared.now()));
         let stay = !mutant("sleep_no_last_look")
             && (shared.has_ready()
+                || !self.seat().mail.is_empty()
                 || shared.is_stopped()
+                || shared.halt.is_called()
+                || limit.is_some_and(|limit| limit.is_zero())
                 || shared.progress.has_work()
                 || (!shared.hungry.is_empty() && self.has_spare_stack()));
         if stay {
             shared.bells.stay(self.index);
         } else {
             self.count(Counter::Sleeps);
-            shared.bells.sleep(self.index, ticket, &SystemFutex, None);
+            shared.bells.sleep(self.index, ticket, &SystemFutex, limit);
+        }
+        if keeps.is_some() {
+            shared.alarms.unkeep();
         }
         shared.progress.on_wake(self.index);
         shared.searching.fetch_add(1, Ordering::SeqCst);
         self.now.set(shared.now());
+    }
+
+    /// Interrupts sleeps that are due; whether there were any.
+    #[inline]
+    fn watch_clock(&self) -> bool {
+        self.shared.alarms.next().is_some() && self.shared.fire(self.shared.now())
     }
 
     /// The search is over; if nobody else searches and more is there, it was
@@ -181,8 +234,9 @@ impl Worker {
             }
             let stolen =
                 steal_from(&seats[victim].ready).or_else(|| steal_from(&seats[victim].yielded));
-            if stolen.is_some() {
+            if let Some(slot) = stolen {
                 self.count(Counter::Steals);
+                self.note(Kind::Steal, slot);
                 return stolen;
             }
         }

@@ -17,27 +17,27 @@
 //! that read it, so one set of slots is enough. Children are added in their
 //! order: a sum of floats is the same in every run.
 //!
+//! [`Team`] blocks on memory that it can load and store; [`Climb`] is the
+//! protocol itself, for whoever has a device, or a simulator, in its place.
+//!
 //! Progress: blocking; 2 (P - 1) notifications, depth log8 P.
+
+mod tree;
+
+pub use tree::{Climb, StepId, Tree, WORDS};
 
 use crate::backend::{LoadStore, execute};
 use crate::mem::{AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width};
-use crate::op::{Kind, Op};
+use crate::op::Op;
 use crate::signal::{Lot, Until, Waiters};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::wait::Wait;
 use core::fmt;
 
-/// Words of registered memory, 8 bytes each, that every rank gives for its
-/// part of the tree; zero at first.
-pub const WORDS: usize = 16;
-
 /// All ranks of the job, as one of them sees them.
 #[derive(Debug)]
 pub struct Team {
-    rank: Rank,
-    size: u32,
-    /// Every rank's words are registered under this key.
-    key: RegionKey,
+    tree: Tree,
     /// Collectives so far.
     epoch: AtomicU64,
     busy: AtomicBool,
@@ -68,7 +68,7 @@ impl Team {
     /// `size` ranks, each with [`WORDS`] zero words registered under `key`.
     pub fn new(rank: Rank, size: u32, key: RegionKey) -> Self {
         let (epoch, busy) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { rank, size, key, epoch, busy }
+        Self { tree: Tree { rank, size, key }, epoch, busy }
     }
 
     /// Waits until every rank has called it.
@@ -104,7 +104,7 @@ impl Team {
 
     /// The address of the word that `rank` publishes.
     pub fn published(&self, rank: Rank) -> RemoteAddr {
-        self.word_of(rank, PUBLISHED)
+        self.tree.word_of(rank, PUBLISHED)
     }
 
     fn climb<L: LoadStore + ?Sized>(
@@ -115,59 +115,22 @@ impl Team {
     ) -> Result<u64, AddrError> {
         // Relaxed: only the holder of `busy` is here.
         let epoch = self.epoch.load(Ordering::Relaxed) + 1;
-        let children = self.children();
-        let mut value = value;
-        if !children.is_empty() {
-            self.wait_own(part, ARRIVALS, epoch * children.len() as u64)?;
-            for slot in 0..children.len() {
-                value = combine(value, self.load_own(part, VALUES + slot)?);
+        let mut climb = Climb::new(self.tree, epoch, value);
+        loop {
+            climb.handle_words(|word| self.load_own(part, word), &combine)?;
+            while let Some((step, op)) = climb.poll_op() {
+                climb.handle_completed(step, execute(part.memory, &op));
+            }
+            if let Some(result) = climb.poll_done() {
+                if result.is_ok() {
+                    self.epoch.store(epoch, Ordering::Relaxed);
+                }
+                return result;
+            }
+            if let Some((word, count)) = climb.waits_for() {
+                self.wait_own(part, word, count)?;
             }
         }
-        if self.rank.0 > 0 {
-            let parent = Rank((self.rank.0 - 1) / ARITY);
-            let slot = VALUES + ((self.rank.0 - 1) % ARITY) as usize;
-            self.store(part, parent, slot, value)?;
-            self.raise(part, parent, ARRIVALS)?;
-            self.wait_own(part, RELEASES, epoch)?;
-            value = self.load_own(part, RESULT)?;
-        }
-        for child in children {
-            self.store(part, Rank(child), RESULT, value)?;
-            self.raise(part, Rank(child), RELEASES)?;
-        }
-        self.epoch.store(epoch, Ordering::Relaxed);
-        Ok(value)
-    }
-
-    fn children(&self) -> core::ops::Range<u32> {
-        let first = u64::from(self.rank.0) * u64::from(ARITY) + 1;
-        let last = (first + u64::from(ARITY)).min(u64::from(self.size));
-        first.min(last) as u32..last as u32
-    }
-
-    fn word_of(&self, rank: Rank, word: usize) -> RemoteAddr {
-        RemoteAddr { rank, key: self.key, offset: word as u64 * 8 }
-    }
-
-    fn store<L: LoadStore + ?Sized>(
-        &self,
-        part: &Part<'_, L>,
-        rank: Rank,
-        word: usize,
-        value: u64,
-    ) -> Result<(), AddrError> {
-        let op = Op::put_word(self.word_of(rank, word), Width::W8, value);
-        execute(part.memory, &op).map(|_| ())
-    }
-
-    fn raise<L: LoadStore + ?Sized>(
-        &self,
-        part: &Part<'_, L>,
-        rank: Rank,
-        word: usize,
-    ) -> Result<(), AddrError> {
-        let op = Op::atomic(Kind::FetchAdd, self.word_of(rank, word), 1u64).notifying();
-        execute(part.memory, &op).map(|_| ())
     }
 
     fn load_own<L: LoadStore + ?Sized>(
@@ -175,7 +138,7 @@ impl Team {
         part: &Part<'_, L>,
         word: usize,
     ) -> Result<u64, AddrError> {
-        execute(part.memory, &Op::get_word(self.word_of(self.rank, word), Width::W8))
+        execute(part.memory, &Op::get_word(self.tree.word_of(self.tree.rank, word), Width::W8))
     }
 
     fn wait_own<L: LoadStore + ?Sized>(
@@ -184,7 +147,7 @@ impl Team {
         word: usize,
         count: u64,
     ) -> Result<u64, AddrError> {
-        let at = part.memory.local(LocalAddr { key: self.key, offset: word as u64 * 8 }, 8)?;
+        let at = part.memory.local(LocalAddr { key: self.tree.key, offset: word as u64 * 8 }, 8)?;
         // SAFETY: `local` answered for 8 bytes, registered words are aligned,
         // and they are only ever accessed as atomics.
         let word = unsafe { at.cast::<AtomicU64>().as_ref() };
@@ -244,11 +207,4 @@ impl<L: LoadStore + ?Sized> fmt::Debug for Part<'_, L> {
     }
 }
 
-const ARITY: u32 = 8;
-const ARRIVALS: usize = 0;
-const RELEASES: usize = 1;
-const RESULT: usize = 2;
 const PUBLISHED: usize = 3;
-const VALUES: usize = 8;
-
-const _: () = assert!(VALUES + ARITY as usize <= WORDS);

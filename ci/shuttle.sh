@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Random schedules of mixes that are too large for loom, in a target folder of
+# their own.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export RUSTFLAGS="--cfg tsumugi_loom --cfg tsumugi_shuttle ${RUSTFLAGS:-}"
+export RUST_BACKTRACE=0
+cargo test --release --target-dir target/shuttle --package tsumugi-core --test shuttle --no-run
+timeout 180 cargo test --release --target-dir target/shuttle --package tsumugi-core --test shuttle

@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Ten minutes of everything at random, on ULTs and OS threads. Not part of what
+# a change must pass. `ci/soak.sh [seconds] [seed]`
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo run --release --package tsumugi-ult --example soak -- "${1:-600}" ${2+"$2"}

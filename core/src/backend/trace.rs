@@ -1,0 +1,276 @@
+//! An endpoint that keeps a log of its last operations, and the log.
+//!
+//! A [`Log`] is a ring in given memory: when it is full, the oldest records
+//! go. [`Log::write_chrome`] writes what is there in the Trace Event Format,
+//! which Perfetto and chrome://tracing open: for each operation a slice where
+//! it was posted, a slice where it completed, and an arrow between the two.
+//!
+//! Progress: that of the wrapped endpoint; a record is a store.
+
+use super::{Completion, Endpoint};
+use crate::mem::{AddrError, Rank, RemoteAddr};
+use crate::op::{Kind, Op};
+use crate::tag::Tag;
+use crate::time::{Clock, Instant};
+use core::fmt;
+
+/// Something that happened to an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When.
+    pub at: Instant,
+    /// Whose operation.
+    pub by: Rank,
+    /// Which.
+    pub tag: Tag,
+    /// What.
+    pub stage: Stage,
+}
+
+/// What happened to an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// A device has taken it.
+    Posted {
+        /// What it does.
+        kind: Kind,
+        /// Where.
+        remote: RemoteAddr,
+        /// To how many bytes.
+        bytes: u64,
+    },
+    /// It took effect. Only the simulator knows when.
+    Landed,
+    /// Its completion was polled.
+    Completed(Result<u64, AddrError>),
+}
+
+/// The last records, as many as `S` holds.
+pub struct Log<S> {
+    records: S,
+    count: u64,
+}
+
+/// An endpoint that keeps a [`Log`] in `S`.
+pub struct Trace<'c, E, C: ?Sized, S> {
+    inner: E,
+    rank: Rank,
+    clock: &'c C,
+    log: Log<S>,
+}
+
+impl Record {
+    /// What given memory is filled with.
+    pub const EMPTY: Self =
+        Self { at: Instant::ZERO, by: Rank(0), tag: Tag::NONE, stage: Stage::Landed };
+}
+
+impl Stage {
+    pub(crate) const fn posted(op: &Op) -> Self {
+        Self::Posted { kind: op.kind, remote: op.remote, bytes: op.bytes() }
+    }
+}
+
+impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
+    /// A log with nothing in it, whatever `records` hold.
+    ///
+    /// # Panics
+    ///
+    /// If `records` is empty.
+    pub fn new(records: S) -> Self {
+        assert!(!records.as_ref().is_empty(), "a log of no records");
+        Self { records, count: 0 }
+    }
+
+    /// Adds a record, in place of the oldest if there is no room.
+    #[inline]
+    pub fn push(&mut self, record: Record) {
+        let records = self.records.as_mut();
+        records[(self.count % records.len() as u64) as usize] = record;
+        self.count += 1;
+    }
+
+    /// The records, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Record> + ExactSizeIterator {
+        let records = self.records.as_ref();
+        let count = self.count.min(records.len() as u64) as usize;
+        let first = (self.lost() % records.len() as u64) as usize;
+        (0..count).map(move |index| &records[(first + index) % records.len()])
+    }
+
+    /// How many records had to go.
+    pub fn lost(&self) -> u64 {
+        self.count.saturating_sub(self.records.as_ref().len() as u64)
+    }
+
+    /// Writes the log in the Trace Event Format, JSON. One process for each
+    /// rank, in it a thread for what was posted and one for what completed.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_chrome(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        out.write_str("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        for (index, record) in self.iter().enumerate() {
+            out.write_str(if index == 0 { "\n" } else { ",\n" })?;
+            self.write_record(index, record, out)?;
+        }
+        out.write_str("\n]}\n")
+    }
+
+    fn write_record(
+        &self,
+        index: usize,
+        record: &Record,
+        out: &mut impl fmt::Write,
+    ) -> fmt::Result {
+        let Record { at, by, tag, stage } = *record;
+        let thread = match stage {
+            Stage::Posted { .. } => 0,
+            _ => 1,
+        };
+        let (us, ns) = (at.as_ns() / 1000, at.as_ns() % 1000);
+        // The slice and its end of the arrow lie at the same place.
+        macro_rules! common {
+            () => {
+                format_args!("\"ts\":{us}.{ns:03},\"pid\":{},\"tid\":{thread}", by.0)
+            };
+        }
+        macro_rules! arrow {
+            ($phase:literal) => {
+                write!(
+                    out,
+                    ",\n{{\"name\":\"in flight\",\"cat\":\"op\",\"ph\":{},\"id\":\"{}.{:x}\",{}}}",
+                    $phase,
+                    by.0,
+                    tag.to_bits(),
+                    common!()
+                )
+            };
+        }
+        match stage {
+            Stage::Posted { kind, remote, bytes } => {
+                write!(
+                    out,
+                    "{{\"name\":\"{kind:?}\",\"cat\":\"op\",\"ph\":\"X\",\"dur\":0.001,{},\
+                     \"args\":{{\"tag\":\"{tag:?}\",\"remote\":\"{remote}\",\"bytes\":{bytes}}}}}",
+                    common!()
+                )?;
+                arrow!("\"s\"")
+            }
+            Stage::Landed => write!(
+                out,
+                "{{\"name\":\"landed\",\"cat\":\"op\",\"ph\":\"i\",\"s\":\"t\",{},\
+                 \"args\":{{\"tag\":\"{tag:?}\"}}}}",
+                common!()
+            ),
+            Stage::Completed(result) => {
+                out.write_str("{\"name\":\"")?;
+                match self.kind_of(index, by, tag) {
+                    Some(kind) => write!(out, "{kind:?}")?,
+                    None => out.write_str("completed")?,
+                }
+                write!(
+                    out,
+                    "\",\"cat\":\"op\",\"ph\":\"X\",\"dur\":0.001,{},\"args\":{{\"tag\":\"{tag:?}\",",
+                    common!()
+                )?;
+                match result {
+                    Ok(value) => write!(out, "\"value\":\"{value:#x}\"}}}}")?,
+                    Err(error) => write!(out, "\"error\":\"{error}\"}}}}")?,
+                }
+                arrow!("\"f\",\"bp\":\"e\"")
+            }
+        }
+    }
+
+    /// What the operation did that completed at `index`, if its post is still
+    /// there. In flight are few, so the way back is short.
+    fn kind_of(&self, index: usize, by: Rank, tag: Tag) -> Option<Kind> {
+        self.iter().take(index).rev().find_map(|record| match record.stage {
+            Stage::Posted { kind, .. } if (record.by, record.tag) == (by, tag) => Some(kind),
+            _ => None,
+        })
+    }
+}
+
+impl<'c, E, C: Clock + ?Sized, S: AsRef<[Record]> + AsMut<[Record]>> Trace<'c, E, C, S> {
+    /// `inner`, an endpoint of `rank`, which keeps its log in `records`.
+    ///
+    /// # Panics
+    ///
+    /// If `records` is empty.
+    pub fn new(inner: E, rank: Rank, clock: &'c C, records: S) -> Self {
+        Self { inner, rank, clock, log: Log::new(records) }
+    }
+
+    /// The log so far.
+    pub const fn log(&self) -> &Log<S> {
+        &self.log
+    }
+
+    /// The wrapped endpoint.
+    pub const fn inner(&mut self) -> &mut E {
+        &mut self.inner
+    }
+}
+
+impl<E, C, S> Endpoint for Trace<'_, E, C, S>
+where
+    E: Endpoint,
+    C: Clock + ?Sized,
+    S: AsRef<[Record]> + AsMut<[Record]> + Send,
+{
+    const IS_IMMEDIATE: bool = E::IS_IMMEDIATE;
+
+    #[inline]
+    fn try_now(&mut self, op: &Op) -> Option<Result<u64, AddrError>> {
+        let start = self.clock.now();
+        let result = self.inner.try_now(op)?;
+        let end = self.clock.now();
+        self.log.push(Record { at: start, by: self.rank, tag: op.tag, stage: Stage::posted(op) });
+        let stage = Stage::Completed(result);
+        self.log.push(Record { at: end, by: self.rank, tag: op.tag, stage });
+        Some(result)
+    }
+
+    fn post(&mut self, ops: &[Op]) -> usize {
+        let taken = self.inner.post(ops);
+        if taken > 0 {
+            let at = self.clock.now();
+            for op in &ops[..taken] {
+                let stage = Stage::posted(op);
+                self.log.push(Record { at, by: self.rank, tag: op.tag, stage });
+            }
+        }
+        taken
+    }
+
+    fn poll(&mut self, completions: &mut [Completion]) -> usize {
+        let count = self.inner.poll(completions);
+        if count > 0 {
+            let at = self.clock.now();
+            for &Completion { tag, result } in &completions[..count] {
+                let stage = Stage::Completed(result);
+                self.log.push(Record { at, by: self.rank, tag, stage });
+            }
+        }
+        count
+    }
+
+    fn arm(&mut self) -> bool {
+        self.inner.arm()
+    }
+}
+
+impl<S> fmt::Debug for Log<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Log({} records so far)", self.count)
+    }
+}
+
+impl<E, C: ?Sized, S> fmt::Debug for Trace<'_, E, C, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Trace({}, {:?})", self.rank, self.log)
+    }
+}

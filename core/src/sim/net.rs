@@ -1,0 +1,369 @@
+//! The network: what is under way, and what becomes of it.
+//!
+//! ```text
+//!   post ─► [Local] ─► Arrive ─► [Rest] ─► Return ─► [Repeat]
+//!             │          │ ▲                 │ ▲
+//!    completes early     └─┘ cut: again      └─┘ cut: again
+//!                        and, after too many tries, Fail
+//! ```
+//!
+//! A put reads its source when it arrives, as late as a device may, unless it
+//! has completed early: then when it does. A get reads the remote end when
+//! it arrives and writes the local end when it completes. So whoever touches
+//! a buffer in flight is found out.
+
+mod link;
+
+use super::flight::{Calendar, Due, Flights};
+use super::memory::{Chunk, Wire};
+use super::{Config, Event, REGIONS};
+use crate::backend::{Completion, Draw, LoadStore, Log, Record, Stage, execute, store_bytes};
+use crate::mem::{AddrError, LocalAddr, Need, Rank, RegionTable};
+use crate::op::{Kind, Op};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use link::Link;
+
+/// All that changes.
+pub(super) struct State {
+    pub(super) config: Config,
+    pub(super) calendar: Calendar,
+    pub(super) flights: Flights,
+    pub(super) memory: Vec<Chunk>,
+    pub(super) log: Option<Log<Vec<Record>>>,
+    draw: Draw,
+    /// The first `nodes` are the nodes' own, whose completions are events;
+    /// then come the endpoints'.
+    queues: Vec<Queue>,
+    nodes: Vec<Node>,
+    /// Where order is kept: by queue and target.
+    links: BTreeMap<(u32, u32), Link>,
+    is_cut: bool,
+}
+
+struct Queue {
+    rank: Rank,
+    in_flight: u32,
+    /// Completions, and whether each is the first of its operation.
+    done: VecDeque<(Completion, bool)>,
+    is_armed: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Node {
+    /// `u64::MAX`: it lives.
+    dead_at: u64,
+    /// On which side of the cut.
+    side: bool,
+}
+
+type Tables = [RegionTable<REGIONS>];
+
+impl State {
+    pub(super) fn new(config: Config) -> Self {
+        let queue = |rank| Queue::new(Rank(rank));
+        Self {
+            config,
+            calendar: Calendar::new(),
+            flights: Flights::default(),
+            memory: Vec::new(),
+            log: None,
+            draw: Draw::new(config.seed),
+            queues: (0..config.nodes).map(queue).collect(),
+            nodes: (0..config.nodes).map(|_| Node { dead_at: u64::MAX, side: false }).collect(),
+            links: BTreeMap::new(),
+            is_cut: false,
+        }
+    }
+
+    pub(super) fn open(&mut self, rank: Rank) -> u32 {
+        self.queues.push(Queue::new(rank));
+        self.queues.len() as u32 - 1
+    }
+
+    /// False: the queue is full, or its node is dead.
+    pub(super) fn post(&mut self, queue: u32, op: &Op) -> bool {
+        let Queue { rank, in_flight, .. } = self.queues[queue as usize];
+        if in_flight >= self.config.in_flight_max || self.is_dead(rank) {
+            return false;
+        }
+        self.queues[queue as usize].in_flight += 1;
+        let slot = self.flights.add(*op, queue);
+        self.record(rank, op, Stage::posted(op));
+        let (target, nodes) = (op.remote.rank, self.config.nodes);
+        if target.0 >= nodes {
+            self.fail(slot, AddrError::NoSuchRank { rank: target, size: nodes });
+            return true;
+        }
+        let early = matches!(op.kind, Kind::Put | Kind::PutWord);
+        if early && self.draw.chance(self.config.early) {
+            self.flights.get(slot).early = true;
+            let at = self.calendar.now_ns() + self.draw.below(self.config.latency_ns_min);
+            self.calendar.add(at, Due::Local, rank.0, slot);
+        }
+        self.depart(slot);
+        true
+    }
+
+    pub(super) fn poll(&mut self, queue: u32, completions: &mut [Completion]) -> usize {
+        let queue = &mut self.queues[queue as usize];
+        let mut count = 0;
+        while count < completions.len()
+            && let Some((completion, is_first)) = queue.done.pop_front()
+        {
+            queue.in_flight -= u32::from(is_first);
+            completions[count] = completion;
+            count += 1;
+        }
+        count
+    }
+
+    pub(super) fn arm(&mut self, queue: u32) {
+        self.queues[queue as usize].is_armed = true;
+    }
+
+    /// Moves time to what is due next, and lets it happen.
+    pub(super) fn step(&mut self, tables: &Tables) -> Option<(Rank, Event)> {
+        let entry = self.calendar.next()?;
+        let (slot, rank) = (entry.data, Rank(entry.node));
+        let (rank, event) = match entry.due {
+            Due::Timer => (rank, Event::Timer(entry.data)),
+            Due::Death => (rank, Event::PeerLost(Rank(entry.data as u32))),
+            Due::Local => self.complete_early(tables, slot),
+            Due::Arrive => self.arrive(tables, slot),
+            Due::Rest => self.land(tables, slot),
+            Due::Return => self.come_back(tables, slot),
+            Due::Fail => self.complete(slot, true),
+            Due::Repeat => self.complete(slot, false),
+        };
+        Some((rank, if self.is_dead(rank) { Event::Nothing } else { event }))
+    }
+
+    pub(super) fn kill(&mut self, rank: Rank) {
+        if self.is_dead(rank) {
+            return;
+        }
+        let now = self.calendar.now_ns();
+        self.nodes[rank.0 as usize].dead_at = now;
+        for node in 0..self.config.nodes {
+            if !self.is_dead(Rank(node)) {
+                let jitter = self.draw.below(self.config.latency_ns_max);
+                let at = now + self.config.detect_ns + jitter;
+                self.calendar.add(at, Due::Death, node, u64::from(rank.0));
+            }
+        }
+    }
+
+    pub(super) fn is_dead(&self, rank: Rank) -> bool {
+        self.nodes[rank.0 as usize].dead_at != u64::MAX
+    }
+
+    pub(super) fn cut(&mut self, side: impl Fn(Rank) -> bool) {
+        self.is_cut = true;
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            node.side = side(Rank(index as u32));
+        }
+    }
+
+    pub(super) fn heal(&mut self) {
+        self.is_cut = false;
+    }
+
+    fn complete_early(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
+        let from = self.from(slot);
+        let flight = self.flights.get(slot);
+        if flight.op.kind == Kind::Put {
+            let copied = Wire { tables, from }.copy_local(&flight.op, &mut flight.payload);
+            if copied.is_err() {
+                // No local end: the target's answer will say so.
+                flight.early = false;
+                return (from, Event::Nothing);
+            }
+        }
+        let (op, queue) = (flight.op, flight.queue);
+        self.deliver(queue, &op, Ok(0), true)
+    }
+
+    fn arrive(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
+        let (from, now) = (self.from(slot), self.calendar.now_ns());
+        let op = self.flights.get(slot).op;
+        if !self.has_turn(slot) {
+            return (from, Event::Nothing);
+        }
+        if self.is_apart(from, op.remote.rank) {
+            if !self.lose(slot, now) {
+                self.calendar.add(now + self.config.retry_ns, Due::Arrive, 0, slot);
+            }
+            return (from, Event::Nothing);
+        }
+        if op.kind == Kind::Put && op.bytes() > 8 && self.draw.chance(self.config.torn) {
+            let wire = Wire { tables, from };
+            let is_valid = wire.resolve(op.remote, op.bytes(), Need::Write).is_ok()
+                && wire.local(op.local(), op.bytes()).is_ok();
+            if is_valid {
+                return self.tear(tables, slot);
+            }
+        }
+        self.land(tables, slot)
+    }
+
+    /// Lands one piece of a put now and leaves the rest for later.
+    fn tear(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
+        let from = self.from(slot);
+        let bytes = self.flights.get(slot).op.bytes();
+        // Devices write words whole, counted from the start of the put.
+        let split = 8 * self.draw.between(1, (bytes - 1) / 8);
+        let front_is_rest = self.draw.chance(500);
+        let now_lands = if front_is_rest { split..bytes } else { 0..split };
+        let flight = self.flights.get(slot);
+        flight.torn = Some((split, front_is_rest));
+        let landed = put_piece(&Wire { tables, from }, flight, now_lands);
+        debug_assert!(landed.is_ok(), "resolved before: {landed:?}");
+        let at = self.calendar.now_ns() + self.draw.below(self.config.latency_ns_max.max(2));
+        self.calendar.add(at, Due::Rest, 0, slot);
+        (from, Event::Nothing)
+    }
+
+    /// Carries a flight out, or what is left of it, and answers.
+    fn land(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
+        let wire = Wire { tables, from: self.from(slot) };
+        let target = self.flights.get(slot).op.remote.rank;
+        self.pass(slot);
+        if self.is_dead(target) {
+            self.lose_peer(slot, target);
+            return (wire.from, Event::Nothing);
+        }
+        let flight = self.flights.get(slot);
+        let (op, early) = (flight.op, flight.early);
+        let result = match op.kind {
+            Kind::Get => wire.copy_remote(&op, &mut flight.payload).map(|()| 0),
+            Kind::Put => {
+                let rest = match flight.torn {
+                    Some((split, true)) => 0..split,
+                    Some((split, false)) => split..op.bytes(),
+                    None => 0..op.bytes(),
+                };
+                put_piece(&wire, flight, rest).map(|()| 0)
+            }
+            _ => execute(&wire, &op),
+        };
+        flight.result = result;
+        self.record(wire.from, &op, Stage::Landed);
+        if early {
+            self.flights.remove(slot);
+        } else {
+            let bytes = if op.kind == Kind::Get { op.bytes() } else { 0 };
+            if let Some(at) = self.send(slot, bytes) {
+                self.calendar.add(at, Due::Return, 0, slot);
+            }
+        }
+        match result {
+            Ok(_) if op.notify => (op.remote.rank, Event::Bell(op.remote)),
+            _ => (op.remote.rank, Event::Nothing),
+        }
+    }
+
+    fn come_back(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
+        let (from, now) = (self.from(slot), self.calendar.now_ns());
+        let target = self.flights.get(slot).op.remote.rank;
+        if self.is_apart(from, target) {
+            if !self.lose(slot, now) {
+                self.calendar.add(now + self.config.retry_ns, Due::Return, 0, slot);
+            }
+            return (from, Event::Nothing);
+        }
+        let flight = self.flights.get(slot);
+        if flight.op.kind == Kind::Get && flight.result.is_ok() && !flight.early {
+            let written = Wire { tables, from }.write_local(&flight.op, &flight.payload);
+            flight.result = written.map(|()| 0);
+        }
+        self.complete(slot, true)
+    }
+
+    /// The target died: the flight ends when that is noticed.
+    fn lose_peer(&mut self, slot: u64, rank: Rank) {
+        let noticed = self.nodes[rank.0 as usize].dead_at.saturating_add(self.config.detect_ns);
+        let at = noticed.max(self.calendar.now_ns() + self.config.latency_ns_min);
+        self.flights.get(slot).result = Err(AddrError::PeerLost { rank });
+        self.calendar.add(at, Due::Fail, 0, slot);
+    }
+
+    fn fail(&mut self, slot: u64, error: AddrError) {
+        self.flights.get(slot).result = Err(error);
+        let at = self.calendar.now_ns() + self.config.latency_ns_min;
+        self.calendar.add(at, Due::Fail, 0, slot);
+    }
+
+    fn complete(&mut self, slot: u64, is_first: bool) -> (Rank, Event) {
+        let flight = self.flights.get(slot);
+        let (op, queue, result, early) = (flight.op, flight.queue, flight.result, flight.early);
+        if early {
+            // Given up after it had completed: there is nobody to tell.
+            self.flights.remove(slot);
+            return (self.queues[queue as usize].rank, Event::Nothing);
+        }
+        if is_first && self.draw.chance(self.config.duplicate) {
+            let later = self.draw.between(1, self.config.latency_ns_max.saturating_mul(4));
+            self.calendar.add(self.calendar.now_ns() + later, Due::Repeat, 0, slot);
+        } else {
+            self.flights.remove(slot);
+        }
+        self.deliver(queue, &op, result, is_first)
+    }
+
+    fn deliver(
+        &mut self,
+        index: u32,
+        op: &Op,
+        result: Result<u64, AddrError>,
+        is_first: bool,
+    ) -> (Rank, Event) {
+        let completion = Completion { tag: op.tag, result };
+        let queue = &mut self.queues[index as usize];
+        let rank = queue.rank;
+        let event = if index < self.config.nodes {
+            queue.in_flight -= u32::from(is_first);
+            Event::Completed(completion)
+        } else {
+            queue.done.push_back((completion, is_first));
+            if core::mem::take(&mut queue.is_armed) { Event::Interrupt } else { Event::Nothing }
+        };
+        self.record(rank, op, Stage::Completed(result));
+        (rank, event)
+    }
+
+    fn record(&mut self, by: Rank, op: &Op, stage: Stage) {
+        if let Some(log) = &mut self.log {
+            log.push(Record { at: self.calendar.now(), by, tag: op.tag, stage });
+        }
+    }
+
+    fn from(&mut self, slot: u64) -> Rank {
+        self.queues[self.flights.get(slot).queue as usize].rank
+    }
+}
+
+impl Queue {
+    fn new(rank: Rank) -> Self {
+        Self { rank, in_flight: 0, done: VecDeque::new(), is_armed: false }
+    }
+}
+
+/// Lands these bytes of a put.
+fn put_piece(
+    wire: &Wire<'_>,
+    flight: &super::flight::Flight,
+    piece: core::ops::Range<u64>,
+) -> Result<(), AddrError> {
+    let op = &flight.op;
+    let (remote, bytes) = (op.remote.add(piece.start), piece.end - piece.start);
+    if flight.early {
+        return store_bytes(
+            wire,
+            remote,
+            &flight.payload[piece.start as usize..piece.end as usize],
+        );
+    }
+    let local = LocalAddr { offset: op.local().offset + piece.start, ..op.local() };
+    execute(wire, &Op::put(local, remote, bytes)).map(|_| ())
+}

@@ -1,0 +1,102 @@
+//! What becomes of a message: lost and sent again, held up, in order or not.
+
+use super::super::flight::Due;
+use super::State;
+use crate::mem::{AddrError, Rank};
+use crate::op::Kind;
+use alloc::collections::BTreeMap;
+
+/// Messages of one queue to one node, numbered as they are sent.
+#[derive(Default)]
+pub(super) struct Link {
+    sent: u64,
+    /// What takes effect next.
+    next: u64,
+    /// Flights that have come before their turn; `None`: given up.
+    waiting: BTreeMap<u64, Option<u64>>,
+}
+
+impl State {
+    /// Sends a flight off, as often as it takes.
+    pub(super) fn depart(&mut self, slot: u64) {
+        let (queue, op) = (self.flights.get(slot).queue, self.flights.get(slot).op);
+        let bytes = if op.kind == Kind::Put { op.bytes() } else { 0 };
+        if !self.config.reorder {
+            let link = self.links.entry((queue, op.remote.rank.0)).or_default();
+            self.flights.get(slot).turn = Some(link.sent);
+            link.sent += 1;
+        }
+        if let Some(at) = self.send(slot, bytes) {
+            self.calendar.add(at, Due::Arrive, 0, slot);
+        }
+    }
+
+    /// When a message that is sent now arrives. `None`: it was lost once too
+    /// often, and the flight fails.
+    pub(super) fn send(&mut self, slot: u64, bytes: u64) -> Option<u64> {
+        let mut at = self.calendar.now_ns();
+        while self.draw.chance(self.config.drop) {
+            at += self.config.retry_ns;
+            if self.lose(slot, at) {
+                return None;
+            }
+        }
+        at += self.draw.between(self.config.latency_ns_min, self.config.latency_ns_max);
+        if self.draw.chance(self.config.slow) {
+            at += self.draw.below(self.config.slow_ns_max);
+        }
+        Some(at.saturating_add(bytes.saturating_mul(self.config.byte_ps) / 1_000))
+    }
+
+    /// A message was lost, which is known at `at`. True: it was the last try.
+    pub(super) fn lose(&mut self, slot: u64, at: u64) -> bool {
+        let flight = self.flights.get(slot);
+        flight.lost += 1;
+        let is_last = flight.lost > self.config.retries;
+        if is_last {
+            flight.result = Err(AddrError::PeerLost { rank: flight.op.remote.rank });
+            self.calendar.add(at, Due::Fail, 0, slot);
+            self.pass(slot);
+        }
+        is_last
+    }
+
+    /// Whether it is a flight's turn to arrive. If not, it is called when it is.
+    pub(super) fn has_turn(&mut self, slot: u64) -> bool {
+        let flight = self.flights.get(slot);
+        if let Some(turn) = flight.turn
+            && let Some(link) = self.links.get_mut(&(flight.queue, flight.op.remote.rank.0))
+            && turn != link.next
+        {
+            link.waiting.insert(turn, Some(slot));
+            return false;
+        }
+        true
+    }
+
+    /// Where order is kept: the flight has taken effect or never will, and
+    /// the next has its turn.
+    pub(super) fn pass(&mut self, slot: u64) {
+        let flight = self.flights.get(slot);
+        let Some(turn) = flight.turn.take() else { return };
+        let Some(link) = self.links.get_mut(&(flight.queue, flight.op.remote.rank.0)) else {
+            return;
+        };
+        if turn == link.next {
+            link.next += 1;
+        } else {
+            link.waiting.insert(turn, None);
+        }
+        while let Some(waiting) = link.waiting.remove(&link.next) {
+            if let Some(slot) = waiting {
+                self.calendar.add(self.calendar.now_ns(), Due::Arrive, 0, slot);
+                return;
+            }
+            link.next += 1;
+        }
+    }
+
+    pub(super) fn is_apart(&self, a: Rank, b: Rank) -> bool {
+        self.is_cut && self.nodes[a.0 as usize].side != self.nodes[b.0 as usize].side
+    }
+}

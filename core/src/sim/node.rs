@@ -1,0 +1,206 @@
+//! One node of a network: a device with endpoints, and a place to post from.
+
+use super::Net;
+use super::memory::{Chunk, Wire};
+use crate::backend::{Capabilities, Completion, Domain, Endpoint, LoadStore, execute};
+use crate::mem::{
+    Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr, Width,
+};
+use crate::op::Op;
+use crate::time::{Clock, Instant};
+use core::fmt;
+use core::ptr::NonNull;
+
+/// One node of a [`Net`]. Cheap to copy.
+///
+/// As a [`LoadStore`] it reaches its own memory, and nobody else's.
+#[derive(Clone, Copy)]
+pub struct Node<'n> {
+    net: &'n Net,
+    rank: Rank,
+}
+
+/// A queue of a node's device. It is the network's: what completes after this
+/// was dropped, nobody learns.
+pub struct NodeEndpoint<'n> {
+    net: &'n Net,
+    queue: u32,
+}
+
+impl<'n> Node<'n> {
+    pub(super) const fn new(net: &'n Net, rank: Rank) -> Self {
+        Self { net, rank }
+    }
+
+    /// The network.
+    pub const fn net(&self) -> &'n Net {
+        self.net
+    }
+
+    /// This node.
+    pub const fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> Instant {
+        self.net.now()
+    }
+
+    /// Posts an operation, whose end is an [`Event`](super::Event) of this
+    /// node. False: too many are in flight, or the node is dead.
+    #[must_use = "an operation that was refused is to be posted again"]
+    pub fn try_post(&self, op: &Op) -> bool {
+        self.net.state.with(|state| state.post(self.rank.0, op))
+    }
+
+    /// The same, where a full queue is a mistake.
+    ///
+    /// # Panics
+    ///
+    /// If too many are in flight.
+    pub fn post(&self, op: &Op) {
+        let taken = self.try_post(op) || self.net.is_dead(self.rank);
+        assert!(taken, "{}: the queue is full: {op:?}", self.rank);
+    }
+
+    /// Asks for [`Event::Timer`](super::Event::Timer) with `token` at `at`.
+    /// Timers cannot be taken back; tell them apart by the token.
+    pub fn wake_at(&self, at: Instant, token: u64) {
+        self.net.state.with(|state| {
+            state.calendar.add(at.as_ns(), super::flight::Due::Timer, self.rank.0, token)
+        });
+    }
+
+    /// Registers zero bytes that live as long as the network.
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError::TableFull`].
+    pub fn allocate(&self, bytes: u64, access: Access) -> Result<Region, RegisterError> {
+        let chunk = Chunk::new(bytes);
+        let base = chunk.base();
+        self.net.state.with(|state| state.memory.push(chunk));
+        // SAFETY: the network's own, as long as its tables.
+        unsafe { self.net.tables[self.rank.0 as usize].register(base, bytes, access) }
+    }
+
+    /// The word at `offset` of a region of this node.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`]; the region must be readable for peers.
+    pub fn load(&self, key: RegionKey, offset: u64) -> Result<u64, AddrError> {
+        let remote = RemoteAddr { rank: self.rank, key, offset };
+        execute(self, &Op::get_word(remote, Width::W8))
+    }
+
+    /// Stores a word at `offset` of a region of this node.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`]; the region must be writable for peers.
+    pub fn store(&self, key: RegionKey, offset: u64, value: u64) -> Result<(), AddrError> {
+        let remote = RemoteAddr { rank: self.rank, key, offset };
+        execute(self, &Op::put_word(remote, Width::W8, value)).map(|_| ())
+    }
+
+    const fn wire(&self) -> Wire<'n> {
+        Wire { tables: self.net.tables.as_slice(), from: self.rank }
+    }
+}
+
+impl<'n> Domain for Node<'n> {
+    type Endpoint<'d>
+        = NodeEndpoint<'n>
+    where
+        Self: 'd;
+
+    fn capabilities(&self) -> Capabilities {
+        let config = self.net.config();
+        Capabilities {
+            name: "sim",
+            load_store: false,
+            device_atomics: true,
+            inline_bytes_max: 0,
+            in_flight_max: config.in_flight_max as usize,
+            in_order: false,
+            remote_completion: config.early == 0,
+        }
+    }
+
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.net.tables.len() as u32
+    }
+
+    unsafe fn register(
+        &self,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
+        // SAFETY: the caller's.
+        unsafe { self.net.tables[self.rank.0 as usize].register(base, bytes, access) }
+    }
+
+    fn unregister(&self, key: RegionKey) -> bool {
+        self.net.tables[self.rank.0 as usize].unregister(key)
+    }
+
+    fn endpoint(&self) -> NodeEndpoint<'n> {
+        NodeEndpoint { net: self.net, queue: self.net.state.with(|state| state.open(self.rank)) }
+    }
+}
+
+// SAFETY: as of the wire, for the node's own memory.
+unsafe impl LoadStore for Node<'_> {
+    fn size(&self) -> u32 {
+        self.net.tables.len() as u32
+    }
+
+    fn resolve(&self, addr: RemoteAddr, bytes: u64, need: Need) -> Result<NonNull<u8>, AddrError> {
+        if addr.rank != self.rank && (addr.rank.0 as usize) < self.net.tables.len() {
+            return Err(AddrError::OtherNode { rank: addr.rank });
+        }
+        self.wire().resolve(addr, bytes, need)
+    }
+
+    fn local(&self, addr: LocalAddr, bytes: u64) -> Result<NonNull<u8>, AddrError> {
+        self.wire().local(addr, bytes)
+    }
+
+    /// Nobody: a node knows what it has done itself.
+    fn notify(&self, _: RemoteAddr, _: NonNull<u8>) {}
+}
+
+impl Endpoint for NodeEndpoint<'_> {
+    fn post(&mut self, ops: &[Op]) -> usize {
+        self.net.state.with(|state| ops.iter().take_while(|op| state.post(self.queue, op)).count())
+    }
+
+    fn poll(&mut self, completions: &mut [Completion]) -> usize {
+        self.net.state.with(|state| state.poll(self.queue, completions))
+    }
+
+    /// The event is [`Event::Interrupt`](super::Event::Interrupt).
+    fn arm(&mut self) -> bool {
+        self.net.state.with(|state| state.arm(self.queue));
+        true
+    }
+}
+
+impl fmt::Debug for Node<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({} of {})", self.rank, self.net.tables.len())
+    }
+}
+
+impl fmt::Debug for NodeEndpoint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NodeEndpoint({})", self.queue)
+    }
+}

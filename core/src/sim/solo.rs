@@ -1,0 +1,37 @@
+//! A cell that one thread at a time is in, and no second time: a simulation
+//! has one thread, and what it calls must not call back into the middle of it.
+
+use crate::sync::{AtomicBool, Ordering, UnsafeCell};
+
+pub(super) struct Solo<T> {
+    busy: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: `busy` lets one caller in at a time.
+unsafe impl<T: Send> Sync for Solo<T> {}
+
+impl<T> Solo<T> {
+    pub(super) fn new(value: T) -> Self {
+        Self { busy: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    }
+
+    /// # Panics
+    ///
+    /// If somebody is in.
+    pub(super) fn with<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
+        struct Leave<'a>(&'a AtomicBool);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                // Release: pairs with the Acquire below.
+                self.0.store(false, Ordering::Release);
+            }
+        }
+        // Acquire: pairs with the Release of who was in before.
+        let was = self.busy.swap(true, Ordering::Acquire);
+        assert!(!was, "a simulation is for one thread, and not re-entered");
+        let _leave = Leave(&self.busy);
+        // SAFETY: nobody else is in.
+        self.value.with_mut(|value| body(unsafe { &mut *value }))
+    }
+}

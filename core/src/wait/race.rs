@@ -1,0 +1,209 @@
+//! A sleep that two may end: the event, or whoever interrupts it.
+//!
+//! ```text
+//!            fall_asleep                   wake
+//!   AWAKE ──────────────► ASLEEP ─────────────────► WOKEN
+//!     │ ▲                    │ interrupt              ▲ ▲
+//!     │ └ interrupt          ▼                        │ │
+//!     │   comes first ──► TIMED_OUT, CANCELLED ───────┘ │ wake
+//!     └─────────────────────────────────────────────────┘
+//! ```
+//!
+//! Whoever takes `ASLEEP` away has the real waker and uses it, so the sleeper
+//! is woken once. An interrupted sleeper then withdraws what it published,
+//! under the lock of whatever it published it to. If that is gone, the event
+//! has it, its wake is on the way, and the sleeper falls asleep again until it
+//! is there (`sleep_on`): so the event and the interruption never both count.
+//!
+//! Progress: `wake` and `fall_asleep` are wait-free, `interrupt` is lock-free.
+
+use super::{Interrupted, Waker};
+use crate::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
+use core::fmt;
+
+/// One sleep that may be interrupted, on the sleeper's stack.
+pub struct Race {
+    word: AtomicU32,
+    waker: UnsafeCell<Option<Waker>>,
+}
+
+// SAFETY: the waker is written by the sleeper before ASLEEP and taken by
+// whoever takes ASLEEP away.
+unsafe impl Send for Race {}
+// SAFETY: the same.
+unsafe impl Sync for Race {}
+
+impl Race {
+    /// Nobody asleep yet.
+    pub fn new() -> Self {
+        Self { word: AtomicU32::new(AWAKE), waker: UnsafeCell::new(None) }
+    }
+
+    /// The waker to publish: it ends this sleep, whether or not it has begun.
+    ///
+    /// # Safety
+    ///
+    /// The race stays where it is until the waker was woken or will never be.
+    pub unsafe fn waker(&self) -> Waker {
+        // SAFETY: the race outlives the waker, that is the caller's promise.
+        unsafe { Waker::new((self as *const Self).cast(), wake) }
+    }
+
+    /// Begins the sleep that `waker` ends. False: it has ended already, and
+    /// `waker` was not kept.
+    ///
+    /// Called where a wake is taken: by the scheduler, in a commit.
+    pub fn fall_asleep(&self, waker: Waker) -> bool {
+        self.sleep_from(AWAKE, waker)
+    }
+
+    /// As [`fall_asleep`](Self::fall_asleep), for a sleeper that was
+    /// interrupted and came too late to withdraw: it sleeps on until the
+    /// event's wake is there, and nobody interrupts it any more.
+    pub fn sleep_on(&self, waker: Waker) -> bool {
+        let seen = self.word.load(Ordering::Relaxed);
+        (seen == TIMED_OUT || seen == CANCELLED) && self.sleep_from(seen, waker)
+    }
+
+    fn sleep_from(&self, seen: u32, waker: Waker) -> bool {
+        // SAFETY: not ASLEEP, so the cell is the sleeper's.
+        self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
+        if mutant("race_no_second_look") {
+            self.word.store(ASLEEP, Ordering::Release);
+            return true;
+        }
+        // Release: the waker is for whoever takes ASLEEP away.
+        self.word.compare_exchange(seen, ASLEEP, Ordering::Release, Ordering::Relaxed).is_ok()
+    }
+
+    /// Interrupts the sleep unless the event came first. The waker must be
+    /// woken, if there is one; there is none if the sleep has not begun.
+    pub fn interrupt(&self, why: Interrupted) -> Option<Waker> {
+        let next = match why {
+            Interrupted::TimedOut => TIMED_OUT,
+            Interrupted::Cancelled => CANCELLED,
+        };
+        let mut seen = self.word.load(Ordering::Relaxed);
+        loop {
+            if seen != AWAKE && seen != ASLEEP {
+                return None;
+            }
+            if mutant("race_interrupt_blind") {
+                self.word.store(next, Ordering::Release);
+                return self.take(seen);
+            }
+            // Acquire: the waker is for us. Release: what the interrupter did
+            // before is seen by the sleeper.
+            match self.word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return self.take(seen),
+                Err(changed) => seen = changed,
+            }
+        }
+    }
+
+    /// Why the sleep was interrupted; `None` if the event came, or nothing
+    /// did. By the sleeper.
+    pub fn interrupted(&self) -> Option<Interrupted> {
+        // Acquire: pairs with whoever ended the sleep.
+        match self.word.load(Ordering::Acquire) {
+            TIMED_OUT => Some(Interrupted::TimedOut),
+            CANCELLED => Some(Interrupted::Cancelled),
+            _ => None,
+        }
+    }
+
+    /// Whether the event came. By the sleeper: what the event's side did
+    /// before its wake is seen after this.
+    pub fn is_woken(&self) -> bool {
+        // Acquire: pairs with `wake`.
+        self.word.load(Ordering::Acquire) == WOKEN
+    }
+
+    /// The waker that belongs to whoever took `seen` away.
+    fn take(&self, seen: u32) -> Option<Waker> {
+        if seen != ASLEEP {
+            return None;
+        }
+        // SAFETY: we took ASLEEP away.
+        self.waker.with_mut(|slot| unsafe { (*slot).take() })
+    }
+}
+
+impl Default for Race {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Race {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = ["awake", "asleep", "woken", "timed out", "cancelled"];
+        write!(f, "Race({})", words[self.word.load(Ordering::Relaxed) as usize])
+    }
+}
+
+unsafe fn wake(race: *const ()) {
+    let race = race.cast::<Race>();
+    // SAFETY: the race stays until this swap at least, and if it was ASLEEP,
+    // until the real waker was woken. AcqRel: as for `interrupt`.
+    let waker = unsafe {
+        let seen = (*race).word.swap(WOKEN, Ordering::AcqRel);
+        if seen != ASLEEP {
+            return;
+        }
+        (*race).take(seen)
+    };
+    waker.expect("a sleeper left a waker").wake();
+}
+
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 1;
+const WOKEN: u32 = 2;
+const TIMED_OUT: u32 = 3;
+const CANCELLED: u32 = 4;
+
+#[cfg(all(test, not(tsumugi_loom)))]
+mod tests {
+    use super::*;
+
+    unsafe fn count(calls: *const ()) {
+        // SAFETY: the tests' counters outlive their wakers.
+        unsafe { (*calls.cast::<AtomicU32>()).fetch_add(1, Ordering::Relaxed) };
+    }
+
+    fn counting(calls: &AtomicU32) -> Waker {
+        // SAFETY: as above.
+        unsafe { Waker::new((&raw const *calls).cast(), count) }
+    }
+
+    #[test]
+    fn the_first_of_two_ends_the_sleep() {
+        let calls = AtomicU32::new(0);
+        let race = Race::new();
+        assert!(race.fall_asleep(counting(&calls)));
+        race.interrupt(Interrupted::TimedOut).unwrap().wake();
+        assert!(race.interrupt(Interrupted::Cancelled).is_none(), "already interrupted");
+        assert_eq!(race.interrupted(), Some(Interrupted::TimedOut));
+        // The event had the waker already: the sleeper waits for its wake.
+        assert!(race.sleep_on(counting(&calls)));
+        // SAFETY: the race is here.
+        unsafe { race.waker() }.wake();
+        assert!(race.is_woken());
+        assert_eq!(calls.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn what_comes_before_the_sleep_is_kept() {
+        let calls = AtomicU32::new(0);
+        let race = Race::new();
+        assert!(race.interrupt(Interrupted::Cancelled).is_none());
+        assert!(!race.fall_asleep(counting(&calls)), "interrupted before it began");
+        assert_eq!(race.interrupted(), Some(Interrupted::Cancelled));
+        // SAFETY: the race is here.
+        unsafe { race.waker() }.wake();
+        assert!(!race.sleep_on(counting(&calls)));
+        assert!(race.interrupt(Interrupted::TimedOut).is_none(), "the event came first");
+        assert_eq!(race.interrupted(), None);
+        assert_eq!(calls.load(Ordering::Relaxed), 0);
+    }
+}

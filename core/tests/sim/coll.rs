@@ -1,0 +1,131 @@
+//! Sums over all ranks, on a network that does its worst.
+
+use super::*;
+use std::collections::VecDeque;
+use tsumugi_conformance::Seeded;
+use tsumugi_core::coll::{Climb, StepId, Tree, WORDS};
+use tsumugi_core::mem::AddrError;
+use tsumugi_core::op::Op;
+use tsumugi_core::sim::{Actor, Config, check};
+use tsumugi_core::tag::Tag;
+use tsumugi_core::time::{Clock, Instant};
+
+const ROUNDS: u64 = 4;
+
+/// A rank that takes part in one collective after the other.
+struct Member {
+    tree: Tree,
+    climb: Climb,
+    epoch: u64,
+    refused: VecDeque<Op>,
+    ended: Result<(), AddrError>,
+}
+
+impl Member {
+    fn new(tree: Tree) -> Self {
+        let climb = Climb::new(tree, 1, brought(tree.rank, 1));
+        Self { tree, climb, epoch: 1, refused: VecDeque::new(), ended: Ok(()) }
+    }
+
+    fn drive(&mut self, node: &Node<'_>) {
+        while self.epoch <= ROUNDS && self.ended.is_ok() {
+            let load = |word| node.load(self.tree.key, word as u64 * 8);
+            self.climb.handle_words(load, u64::wrapping_add).unwrap();
+            while let Some((step, op)) = self.climb.poll_op() {
+                let bits = self.epoch << 8 | u64::from(step.to_bits());
+                self.refused.push_back(op.tagged(Tag::from_bits(bits)));
+            }
+            while self.refused.front().is_some_and(|op| node.try_post(op)) {
+                self.refused.pop_front();
+            }
+            match self.climb.poll_done() {
+                None => return,
+                Some(Err(error)) => self.ended = Err(error),
+                Some(Ok(sum)) => {
+                    let ranks = 0..self.tree.size;
+                    let want = ranks.map(|rank| brought(Rank(rank), self.epoch)).sum::<u64>();
+                    assert_eq!(sum, want, "{} in round {}", self.tree.rank, self.epoch);
+                    self.epoch += 1;
+                    let value = brought(self.tree.rank, self.epoch);
+                    self.climb = Climb::new(self.tree, self.epoch, value);
+                }
+            }
+        }
+    }
+}
+
+impl Actor for Member {
+    fn on_event(&mut self, node: &Node<'_>, event: Event) {
+        match event {
+            Event::Completed(done) if done.tag.to_bits() >> 8 == self.epoch => {
+                let step = StepId::from_bits(done.tag.to_bits() as u8);
+                self.climb.handle_completed(step, done.result);
+            }
+            Event::PeerLost(rank) => self.climb.handle_lost(rank),
+            _ => {}
+        }
+        self.drive(node);
+    }
+}
+
+fn brought(rank: Rank, epoch: u64) -> u64 {
+    (u64::from(rank.0) + 1) * epoch * epoch
+}
+
+fn members(net: &Net) -> Vec<Member> {
+    let nodes = net.config().nodes;
+    let keys: Vec<_> = (0..nodes).map(|rank| open(net, rank, WORDS as u64 * 8).key).collect();
+    assert!(keys.iter().all(|key| *key == keys[0]));
+    let member = |rank| Member::new(Tree { rank: Rank(rank), size: nodes, key: keys[0] });
+    (0..nodes).map(member).collect()
+}
+
+fn sums_are_right(seed: u64) {
+    let nodes = 1 + Seeded(seed).below(30) as u32;
+    let mut config = Config::drawn(nodes, seed);
+    // Completions are remote, or order is kept.
+    if !config.reorder {
+        config.early = 400;
+    }
+    let net = Net::new(config);
+    let mut members = members(&net);
+    net.run(&mut members);
+    let all = members.iter().all(|member| member.ended.is_ok() && member.epoch == ROUNDS + 1);
+    assert!(all, "{nodes} ranks ended every round");
+}
+
+#[test]
+fn every_rank_gets_the_sum_of_all() {
+    check(SEEDS, sums_are_right);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_count_raised_before_its_value_is_caught() {
+    use std::panic::catch_unwind;
+    let found = tsumugi_core::sync::with_mutant("coll_raise_at_once", || {
+        SEEDS.filter(|&seed| catch_unwind(|| sums_are_right(seed)).is_err()).count()
+    });
+    assert!(found > 0, "the mutant was not caught");
+    println!("{found} of {} seeds catch it", SEEDS.end);
+}
+
+#[test]
+fn a_death_ends_the_wait_of_all_others() {
+    check(SEEDS, |seed| {
+        let mut seeded = Seeded(seed);
+        let nodes = 2 + seeded.below(20) as u32;
+        let net = Net::new(Config::drawn(nodes, seed));
+        let mut members = members(&net);
+        let dead = Rank(seeded.below(u64::from(nodes)) as u32);
+        net.start(&mut members);
+        net.run_until(Instant::from_ns(seeded.below(30_000)), &mut members);
+        net.kill(dead);
+        net.run_until(Instant::from_ns(u64::MAX), &mut members);
+        for member in members.iter().filter(|member| member.tree.rank != dead) {
+            let lost = member.ended == Err(AddrError::PeerLost { rank: dead });
+            let over = member.epoch == ROUNDS + 1;
+            assert!(lost || over, "{} hangs at {} ns", member.tree.rank, net.now().as_ns());
+        }
+    });
+}

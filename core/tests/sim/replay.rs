@@ -1,0 +1,58 @@
+//! A seed that fails is printed with the command that replays it, and the
+//! replay leaves a log and a trace.
+
+use super::*;
+use std::env;
+use std::fs;
+use std::process::{Command, Output};
+use tsumugi_core::mem::Width;
+use tsumugi_core::op::Op;
+use tsumugi_core::sim::{Config, check};
+
+const FAILS: &str = "TSUMUGI_TEST_FAILS";
+
+/// Fails in a process of the test below, with one seed out of ten.
+#[test]
+fn one_seed_of_ten_fails() {
+    check(0..10, |seed| {
+        let net = Net::new(Config::calm(2, seed));
+        let region = open(&net, 1, 8);
+        net.node(Rank(0)).post(&Op::put_word(at(1, &region, 0), Width::W8, seed));
+        drain(&net);
+        assert!(env::var_os(FAILS).is_none() || seed != 7, "seven");
+    });
+}
+
+fn run(variables: &[(&str, &str)]) -> (Output, String) {
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "replay::one_seed_of_ten_fails", "--nocapture"])
+        .env_remove("TSUMUGI_SEED")
+        .env_remove("TSUMUGI_TRACE")
+        .env(FAILS, "1")
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output, text)
+}
+
+#[test]
+fn a_failing_seed_is_printed_and_replays_with_its_trace() {
+    let (output, text) = run(&[]);
+    assert!(!output.status.success());
+    assert!(text.contains("seed 0x7: replay with TSUMUGI_SEED=0x7"), "{text}");
+    assert!(!text.contains("last records"), "{text}");
+
+    let (output, text) = run(&[("TSUMUGI_SEED", "0x6")]);
+    assert!(output.status.success(), "only that seed runs: {text}");
+
+    let path = env::temp_dir().join(format!("tsumugi-trace-{}.json", std::process::id()));
+    let trace = path.to_str().expect("a path in UTF-8");
+    let (output, text) = run(&[("TSUMUGI_SEED", "0x7"), ("TSUMUGI_TRACE", trace)]);
+    let json = fs::read_to_string(&path);
+    let _ = fs::remove_file(&path);
+    assert!(!output.status.success());
+    assert!(text.contains("the network's last records") && text.contains("Landed"), "{text}");
+    let json = json.expect("a trace was written");
+    assert!(json.contains(r#""name":"PutWord""#) && json.contains(r#""ph":"f""#), "{json}");
+}

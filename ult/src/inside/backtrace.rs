@@ -1,0 +1,131 @@
+//! The backtrace of a ULT that does not run.
+//!
+//! The unwinder begins where it is called, so it is called from a function
+//! that says, in its unwind tables, that it was called from where the ULT
+//! left off:
+//!
+//! ```text
+//!   this stack:   capture ◄── walk_from ╌╌╌╌╌╌╌╌╌╮ "my caller"
+//!   ULT's stack:  [rip][rbx][rbp] suspend ◄── ... ◄── the ULT's closure ◄── root
+//!                 ▲ saved stack pointer                                     │
+//!                 its parent link, rewritten at each resume: to nowhere ◄───╯
+//! ```
+//!
+//! The saved stack pointer is found in the switch itself, as the deeper of the
+//! two addresses there that lie in the ULT's stack; the other is that of its
+//! birth.
+
+use crate::task::Task;
+
+/// Whether there are backtraces on this machine.
+pub(super) const POSSIBLE: bool = cfg!(all(target_arch = "x86_64", not(tsumugi_loom)));
+
+/// The backtrace of a sleeping ULT, a line each.
+///
+/// # Safety
+///
+/// Nobody resumes the task meanwhile.
+#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+pub(super) unsafe fn of(task: &Task) -> Option<String> {
+    use crate::task::State;
+    use core::ptr;
+
+    if !matches!(task.state()?, State::Sleeping | State::Ready) {
+        return None;
+    }
+    // SAFETY: nobody resumes it, so its switch and stack are still.
+    let (bounds, words) = unsafe { (task.bounds()?, task.switch_words()?) };
+    let within = |word: &&usize| bounds.holds(**word);
+    let saved = *words.iter().filter(within).min()?;
+    let born = *words.iter().filter(within).max()?;
+    if saved == born {
+        return None;
+    }
+    let link = ptr::with_exposed_provenance_mut::<usize>(bounds.top() - PARENT_LINK);
+    let nowhere = [0usize; 3];
+    let mut text: Option<std::backtrace::Backtrace> = None;
+    // SAFETY: the link is a word of the suspended stack that `resume` writes
+    // before anybody reads it, but for an unwinder: for that it leads to a
+    // frame without a return address. The context at `saved` is whole.
+    unsafe {
+        link.write(nowhere.as_ptr().expose_provenance());
+        walk_from(saved, capture, (&raw mut text).cast());
+    }
+    Some(trim(&text?.to_string()))
+}
+
+/// There are none here.
+///
+/// # Safety
+///
+/// None.
+#[cfg(not(all(target_arch = "x86_64", not(tsumugi_loom))))]
+pub(super) unsafe fn of(_task: &Task) -> Option<String> {
+    None
+}
+
+#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+extern "C" fn capture(text: *mut core::ffi::c_void) {
+    // SAFETY: `of` lends us its variable.
+    unsafe {
+        *text.cast::<Option<std::backtrace::Backtrace>>() =
+            Some(std::backtrace::Backtrace::force_capture());
+    }
+}
+
+/// Drops the frames above the ULT's own: those of `capture` and `walk_from`.
+#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+fn trim(text: &str) -> String {
+    let mut lines = text.lines().skip_while(|line| !line.contains(WALK)).peekable();
+    lines.next();
+    // Where a frame's own line is followed by its place in the source.
+    while lines.peek().is_some_and(|line| line.trim_start().starts_with("at ")) {
+        lines.next();
+    }
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+unsafe extern "C" {
+    /// Calls `f(data)` as if from where `saved` left off.
+    #[link_name = "tsumugi_ult_walk_from"]
+    fn walk_from(
+        saved: usize,
+        f: extern "C" fn(*mut core::ffi::c_void),
+        data: *mut core::ffi::c_void,
+    );
+}
+
+// `saved` points to the three words that a suspension pushes: rip, rbx, rbp.
+// rbx keeps it over the call, for the unwind tables.
+#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+core::arch::global_asm!(
+    ".balign 16",
+    ".globl tsumugi_ult_walk_from",
+    ".hidden tsumugi_ult_walk_from",
+    ".type tsumugi_ult_walk_from,@function",
+    "tsumugi_ult_walk_from:",
+    ".cfi_startproc",
+    "push rbp",
+    "push rbx",
+    "push r12",
+    "mov rbx, rdi",
+    "mov rdi, rdx",
+    ".cfi_def_cfa rbx, 24",
+    ".cfi_offset rip, -24",
+    ".cfi_offset rbx, -16",
+    ".cfi_offset rbp, -8",
+    "call rsi",
+    "pop r12",
+    "pop rbx",
+    "pop rbp",
+    "ret",
+    ".cfi_endproc",
+    ".size tsumugi_ult_walk_from, . - tsumugi_ult_walk_from",
+);
+
+#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+const WALK: &str = "tsumugi_ult_walk_from";
+/// From the top of a stack down to its parent link.
+#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+const PARENT_LINK: usize = 16;

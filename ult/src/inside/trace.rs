@@ -1,0 +1,269 @@
+//! What ran when, as a picture.
+//!
+//! ```text
+//!   worker 0  ▐█ULT 3█▌ ▐███ULT 7███▌        a bar for each run
+//!                 ╲ wake                     an arrow from each spawn and wake
+//!   worker 1       ╰────►▐█ULT 5█▌           to the run that it leads to
+//! ```
+//!
+//! The file is Chrome's trace event format, which Perfetto opens.
+
+use crate::sched::record::{Event, Events, Kind, Wanted};
+use crate::sched::{Spawner, UltId};
+use core::fmt;
+use std::collections::HashMap;
+use std::io::{self, Write};
+use tsumugi_core::time::Instant;
+
+/// Workers write down what happens to their ULTs as long as this lives.
+pub struct Recording {
+    spawner: Spawner,
+    ring: usize,
+    start: Instant,
+}
+
+/// What happened.
+pub struct Trace {
+    workers: Vec<Vec<Event>>,
+    names: HashMap<(u32, u32), String>,
+    lost: u64,
+    start: Instant,
+    end: Instant,
+}
+
+impl Spawner {
+    /// Records what happens on each worker: ULTs started, run, put to sleep
+    /// and woken there. Of each worker the last `events` are kept, 32 bytes
+    /// each. `None`: somebody records already.
+    ///
+    /// ```
+    /// # use tsumugi_ult::{Config, Scheduler, StackArea, spawn};
+    /// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+    /// let scheduler = Scheduler::new(config)?;
+    /// let recording = scheduler.spawner().trace(10_000).expect("nobody else records");
+    /// scheduler.run(|| spawn(|| ()).join().unwrap());
+    /// let mut file = Vec::new();
+    /// recording.stop().write_chrome(&mut file)?;
+    /// # assert!(file.len() > 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trace(&self, events: usize) -> Option<Recording> {
+        let shared = &self.shared;
+        // Made first: a worker finds a ring whenever it is asked to write.
+        let rings: Box<[Events]> = shared.seats.iter().map(|_| Events::new(events)).collect();
+        shared.rings.with(|all| {
+            if shared.wanted.has(Wanted::TRACE) {
+                return None;
+            }
+            for (seat, ring) in shared.seats.iter().zip(&rings) {
+                seat.notes.set_events(ring);
+            }
+            all.push(rings);
+            shared.wanted.set(Wanted::TRACE);
+            Some(Recording { spawner: self.clone(), ring: all.len() - 1, start: self.now() })
+        })
+    }
+}
+
+impl Recording {
+    /// Ends the recording and takes what was written down.
+    pub fn stop(self) -> Trace {
+        let shared = &self.spawner.shared;
+        let (start, end) = (self.start, self.spawner.now());
+        shared.wanted.clear(Wanted::TRACE);
+        let read: Vec<_> =
+            shared.rings.with(|rings| rings[self.ring].iter().map(Events::read).collect());
+        let lost = read.iter().map(|(_, lost)| lost).sum();
+        let mut names = HashMap::new();
+        self.spawner.dump(&mut |ult| {
+            if let Some(name) = ult.name {
+                names.insert((ult.id.slot, ult.id.generation), name);
+            }
+        });
+        Trace {
+            workers: read.into_iter().map(|(events, _)| events).collect(),
+            names,
+            lost,
+            start,
+            end,
+        }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.spawner.shared.wanted.clear(Wanted::TRACE);
+    }
+}
+
+impl Trace {
+    /// How many events there are.
+    pub fn len(&self) -> usize {
+        self.workers.iter().map(Vec::len).sum()
+    }
+
+    /// Whether nothing happened.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many older events did not fit.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Writes Chrome's trace event format.
+    ///
+    /// # Errors
+    ///
+    /// The writer's.
+    pub fn write_chrome(&self, out: &mut dyn Write) -> io::Result<()> {
+        write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+        for worker in 0..self.workers.len() {
+            let comma = if worker == 0 { "" } else { "," };
+            write!(
+                out,
+                "{comma}\n{{\"ph\":\"M\",\"pid\":1,\"tid\":{worker},\"name\":\"thread_name\",\
+                 \"args\":{{\"name\":\"worker {worker}\"}}}}"
+            )?;
+        }
+        let mut all: Vec<(usize, &Event)> = self
+            .workers
+            .iter()
+            .enumerate()
+            .flat_map(|(worker, events)| events.iter().map(move |event| (worker, event)))
+            .collect();
+        // Stable: events of one worker keep their order.
+        all.sort_by_key(|(_, event)| event.at);
+        // What ran before the first event ran since the start, as far as we know.
+        let mut runs: Vec<Option<(Instant, &Event)>> = vec![None; self.workers.len()];
+        let mut arrows = HashMap::new();
+        for (number, (worker, event)) in all.into_iter().enumerate() {
+            let key = (event.slot, event.generation);
+            match event.kind {
+                Kind::Spawn | Kind::Wake => {
+                    arrows.insert(key, number);
+                    let kind = if event.kind == Kind::Spawn { "spawn" } else { "wake" };
+                    self.point(out, worker, event, kind)?;
+                    self.arrow(out, worker, event, "s", number)?;
+                }
+                Kind::Steal => self.point(out, worker, event, "steal")?,
+                Kind::Run => {
+                    runs[worker] = Some((event.at, event));
+                    if let Some(number) = arrows.remove(&key) {
+                        self.arrow(out, worker, event, "f", number)?;
+                    }
+                }
+                Kind::Yield | Kind::Sleep | Kind::End => {
+                    let since = runs[worker].take().map_or(self.start, |(since, _)| since);
+                    let left = match event.kind {
+                        Kind::Sleep => event.what,
+                        Kind::Yield => "yield",
+                        _ => "end",
+                    };
+                    self.bar(out, worker, event, [since, event.at], left)?;
+                }
+            }
+        }
+        for (worker, run) in runs.into_iter().enumerate() {
+            if let Some((since, event)) = run {
+                self.bar(out, worker, event, [since, self.end], "still running")?;
+            }
+        }
+        writeln!(out, "\n]}}")
+    }
+
+    /// A run, and why it ended.
+    fn bar(
+        &self,
+        out: &mut dyn Write,
+        worker: usize,
+        event: &Event,
+        [start, end]: [Instant; 2],
+        left: &str,
+    ) -> io::Result<()> {
+        write!(
+            out,
+            ",\n{{\"ph\":\"X\",\"pid\":1,\"tid\":{worker},\"ts\":{:.3},\"dur\":{:.3},\
+             \"name\":{},\"args\":{{\"left\":{}}}}}",
+            micros(start),
+            end.since(start).as_nanos() as f64 / 1e3,
+            Quoted(&self.name(event)),
+            Quoted(left),
+        )
+    }
+
+    fn point(
+        &self,
+        out: &mut dyn Write,
+        worker: usize,
+        event: &Event,
+        kind: &str,
+    ) -> io::Result<()> {
+        write!(
+            out,
+            ",\n{{\"ph\":\"i\",\"s\":\"t\",\"pid\":1,\"tid\":{worker},\"ts\":{:.3},\"name\":{}}}",
+            micros(event.at),
+            Quoted(&format!("{kind} {}", self.name(event))),
+        )
+    }
+
+    fn arrow(
+        &self,
+        out: &mut dyn Write,
+        worker: usize,
+        event: &Event,
+        end: &str,
+        number: usize,
+    ) -> io::Result<()> {
+        write!(
+            out,
+            ",\n{{\"ph\":\"{end}\",\"bp\":\"e\",\"id\":{number},\"cat\":\"wake\",\"pid\":1,\
+             \"tid\":{worker},\"ts\":{:.3},\"name\":\"wake\"}}",
+            micros(event.at),
+        )
+    }
+
+    fn name(&self, event: &Event) -> String {
+        match self.names.get(&(event.slot, event.generation)) {
+            Some(name) => name.clone(),
+            None => {
+                let id = UltId { slot: event.slot, generation: event.generation };
+                format!("ULT {id}")
+            }
+        }
+    }
+}
+
+fn micros(at: Instant) -> f64 {
+    at.as_ns() as f64 / 1e3
+}
+
+/// Text as JSON has it.
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"")?;
+        for c in self.0.chars() {
+            match c {
+                '"' | '\\' => write!(f, "\\{c}")?,
+                c if c < ' ' => write!(f, "\\u{:04x}", c as u32)?,
+                c => write!(f, "{c}")?,
+            }
+        }
+        f.write_str("\"")
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recording")
+    }
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Trace({} events, {} lost)", self.len(), self.lost)
+    }
+}

@@ -1,0 +1,120 @@
+//! Naming the ULT that does not let go of its worker.
+
+use crate::sched::record::Wanted;
+use crate::sched::{Spawner, UltId};
+use core::fmt;
+use core::ptr::NonNull;
+use core::time::Duration;
+use std::sync::Arc;
+use std::time::Instant;
+use tsumugi_core::sync::{AtomicBool, Ordering};
+
+/// A ULT that has run for too long without letting others run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// Where it runs.
+    pub worker: usize,
+    /// Its number.
+    pub id: UltId,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// For how long, at least.
+    pub running: Duration,
+}
+
+/// Watches until it is dropped.
+#[derive(Debug)]
+pub struct Watchdog {
+    spawner: Spawner,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Spawner {
+    /// Reports every ULT that runs for `limit` or longer without yielding,
+    /// sleeping or ending: once for each time that it does. On an OS thread of
+    /// its own, which looks four times within `limit`.
+    ///
+    /// ```
+    /// # use tsumugi_ult::{Config, Scheduler, StackArea};
+    /// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+    /// let scheduler = Scheduler::new(config)?;
+    /// let limit = std::time::Duration::from_millis(100);
+    /// let _watchdog = scheduler.spawner().watch(limit, |stuck| eprintln!("{stuck}"))?;
+    /// scheduler.run(|| ());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The system's, if it gives no thread; or `AlreadyExists`, if there is a
+    /// watchdog.
+    pub fn watch(
+        &self,
+        limit: Duration,
+        mut report: impl FnMut(Stuck) + Send + 'static,
+    ) -> std::io::Result<Watchdog> {
+        if !self.shared.wanted.set(Wanted::WATCH) {
+            return Err(std::io::ErrorKind::AlreadyExists.into());
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut watchdog = Watchdog { spawner: self.clone(), stop: stop.clone(), thread: None };
+        let spawner = self.clone();
+        let thread = std::thread::Builder::new().name("ult-watchdog".into()).spawn(move || {
+            let mut seen = vec![Seen::default(); spawner.shared.seats.len()];
+            // Acquire: pairs with the end of the watchdog.
+            while !stop.load(Ordering::Acquire) {
+                for (worker, seen) in seen.iter_mut().enumerate() {
+                    spawner.look(worker, seen, limit).into_iter().for_each(&mut report);
+                }
+                std::thread::park_timeout(limit / 4);
+            }
+        });
+        watchdog.thread = Some(thread?);
+        Ok(watchdog)
+    }
+
+    fn look(&self, worker: usize, seen: &mut Seen, limit: Duration) -> Option<Stuck> {
+        let (beat, task) = self.shared.seats[worker].notes.running();
+        if beat != seen.beat || seen.since.is_none() {
+            *seen = Seen { beat, since: Some(Instant::now()), reported: false };
+        }
+        let running = seen.since.map_or(Duration::ZERO, |since| since.elapsed());
+        let slot = NonNull::new(task).filter(|_| !seen.reported && running >= limit)?;
+        seen.reported = true;
+        let (id, name) = self.id_of(slot);
+        Some(Stuck { worker, id, name, running })
+    }
+}
+
+/// What was seen of one worker.
+#[derive(Clone, Default)]
+struct Seen {
+    beat: u64,
+    since: Option<Instant>,
+    reported: bool,
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        // Release: pairs with the watchdog's look.
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A panic in `report` has been printed.
+            let _ = thread.join();
+        }
+        self.spawner.shared.wanted.clear(Wanted::WATCH);
+    }
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ULT {}", self.id)?;
+        if let Some(name) = &self.name {
+            write!(f, " \"{name}\"")?;
+        }
+        let ms = self.running.as_millis();
+        write!(f, " has not let go of worker {} for {ms} ms", self.worker)
+    }
+}

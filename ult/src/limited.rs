@@ -1,0 +1,200 @@
+//! Sleeping and parking within a limit.
+//!
+//! ```text
+//!   on a ULT: an alarm of the scheduler   ──┐
+//!   on an OS thread: the futex's own limit ─┴─► interrupts the race
+//!   the event: the race's waker ──────────────► wakes it
+//! ```
+//!
+//! Progress: everything here blocks.
+
+use crate::limit::Limit;
+use crate::park::{EMPTY, Here, LIMITED, LOCAL, TOKEN, sleep_os, ult};
+use crate::sched::Alarm;
+use crate::sched::current;
+use crate::sched::shared::Shared;
+use core::time::Duration;
+use std::time::Instant;
+use tsumugi_core::sync::{AtomicU32, Ordering};
+use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
+
+impl Here {
+    /// As [`sleep`](Wait::sleep), within a limit. `withdraw` takes back what
+    /// `commit` published and answers whether it was still there; if it was
+    /// not, the event has won and its wake is waited for. It runs on the
+    /// caller's stack and must not block.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`]: nothing is published any more.
+    pub fn sleep_within(
+        &self,
+        reason: Reason,
+        limit: Limit,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        withdraw: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Interrupted> {
+        if limit == Limit::NONE {
+            self.sleep(reason, commit);
+            return Ok(());
+        }
+        let race = Race::new();
+        let mut kept = true;
+        // What ends the sleep finds the race, not the sleeper: the sleeper
+        // itself is only asleep, and so only woken, once this is done.
+        let mut publish = || {
+            // SAFETY: the race stays until the event's wake, or until what was
+            // published is withdrawn.
+            kept = commit(unsafe { race.waker() });
+            kept
+        };
+        match ult() {
+            Some(slot) => {
+                // SAFETY: the running ULT, and a running ULT's home.
+                let (task, home) = unsafe {
+                    let task = slot.as_ref();
+                    (task, &*task.home.cast::<Shared>())
+                };
+                let deadline = limit.deadline().map(|until| home.at(until));
+                let mut alarm = Alarm::new(&race, task, deadline, limit.is_cancellable());
+                let alarm = &raw mut alarm;
+                self.sleep(reason, &mut |waker| {
+                    if !publish() {
+                        return false;
+                    }
+                    // SAFETY: this thread's worker, which commits.
+                    let busy = current::worker().is_some_and(|w| unsafe { w.as_ref() }.is_busy());
+                    // SAFETY: all three stay until it is disarmed, below.
+                    unsafe { home.arm(alarm, busy) };
+                    race.fall_asleep(waker)
+                });
+                if kept {
+                    // SAFETY: armed above.
+                    unsafe { home.disarm(alarm) };
+                }
+            }
+            None => sleep_os(
+                &mut |waker| publish() && race.fall_asleep(waker),
+                limit.deadline().map(|until| (until, &race)),
+            ),
+        }
+        match race.interrupted() {
+            Some(why) if kept => {
+                if withdraw() {
+                    return Err(why);
+                }
+                if !race.is_woken() {
+                    self.sleep(reason, &mut |waker| race.sleep_on(waker));
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+// SAFETY: see `Wait`; `sleep_within` does what `sleep_for` asks.
+unsafe impl WaitFor for Here {
+    fn sleep_for(
+        &self,
+        reason: Reason,
+        limit: Duration,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        withdraw: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Interrupted> {
+        self.sleep_within(reason, Limit::after(limit), commit, withdraw)
+    }
+}
+
+/// Sleeps for `duration`, and leaves the worker to others.
+///
+/// ```
+/// # use tsumugi_ult::{Config, Scheduler, StackArea};
+/// use std::time::{Duration, Instant};
+///
+/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+/// Scheduler::new(config)?.run(|| {
+///     let start = Instant::now();
+///     tsumugi_ult::sleep(Duration::from_millis(2));
+///     assert!(start.elapsed() >= Duration::from_millis(2));
+/// });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn sleep(duration: Duration) {
+    // A sleep always ends by being interrupted.
+    let _ = sleep_within(duration);
+}
+
+/// Sleeps until `deadline`.
+pub fn sleep_until(deadline: Instant) {
+    // As in `sleep`.
+    let _ = sleep_within(deadline);
+}
+
+/// Sleeps until `limit` ends it, and says how: with [`Limit::NONE`], for ever.
+pub fn sleep_within(limit: impl Into<Limit>) -> Interrupted {
+    let (limit, reason) = (limit.into(), Reason::new("sleep"));
+    loop {
+        // Nobody has the waker but the alarm.
+        let outcome = Here.sleep_within(reason, limit, &mut |_| true, &mut || true);
+        if let Err(why) = outcome {
+            return why;
+        }
+    }
+}
+
+/// As [`park`], but a [`Limit`] may end it: it returns without a token then.
+///
+/// # Errors
+///
+/// [`Interrupted`].
+pub fn park_within(limit: impl Into<Limit>) -> Result<(), Interrupted> {
+    match ult() {
+        Some(slot) => {
+            // SAFETY: the running ULT.
+            let task = unsafe { slot.as_ref() };
+            // SAFETY: nobody reads it before LIMITED, and the ULT's own park
+            // word says that it is not.
+            let keep = |waker| task.park_waker.with_mut(|slot| unsafe { *slot = Some(waker) });
+            park_on_within(&task.park, limit.into(), keep)
+        }
+        None => {
+            let parker = LOCAL.with(|parker| parker.clone());
+            // SAFETY: as above; a parker parks on its own thread only.
+            let keep = |waker| parker.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
+            park_on_within(&parker.word, limit.into(), keep)
+        }
+    }
+}
+
+/// As [`park_within`]; whether a token came in time.
+pub fn park_timeout(limit: Duration) -> bool {
+    park_within(limit).is_ok()
+}
+
+fn park_on_within(
+    word: &AtomicU32,
+    limit: Limit,
+    mut keep: impl FnMut(Waker),
+) -> Result<(), Interrupted> {
+    // Acquire: pairs with `unpark`.
+    if word.swap(EMPTY, Ordering::Acquire) == TOKEN {
+        return Ok(());
+    }
+    let outcome = Here.sleep_within(
+        Reason::new("park"),
+        limit,
+        &mut |waker| {
+            keep(waker);
+            // Release: the waker is for `unpark`.
+            word.compare_exchange(EMPTY, LIMITED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        },
+        // Acquire: a token that came after all ends the park, not the limit.
+        &mut || word.compare_exchange(LIMITED, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok(),
+    );
+    if outcome.is_ok() {
+        // Acquire: pairs with `unpark`. Takes the token that woke us.
+        word.swap(EMPTY, Ordering::Acquire);
+    }
+    outcome
+}

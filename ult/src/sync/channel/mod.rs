@@ -1,0 +1,364 @@
+//! Values from many to many, first-in first-out.
+//!
+//! ```text
+//!   Sender ─┐   ┌───────────────────────────┐   ┌─► Receiver
+//!   Sender ─┼──►│ buffer: up to its capacity│───┼─► Receiver
+//!           │   └───────────────────────────┘   │
+//!      senders that wait                   receivers that wait
+//!      (the buffer is full)                (the buffer is empty)
+//! ```
+//!
+//! A value that comes while a receiver waits goes straight to it, and room
+//! that comes while a sender waits takes the value of the first: whoever is
+//! woken has been served. So a capacity of 0 means that sender and receiver
+//! meet.
+//!
+//! A channel is disconnected when all ends of one side are dropped. Receivers
+//! still get what was sent before; values that nobody can receive any more
+//! are dropped with the last receiver, and come back from every `send`.
+//!
+//! Either end works from ULTs, OS threads and futures. A future that receives
+//! loses nothing when it is dropped; one that sends may have sent by then.
+//!
+//! Progress: blocking; `try_` calls hold a lock of a few instructions.
+//!
+//! ```
+//! use tsumugi_ult::sync::channel;
+//!
+//! let (sender, receiver) = channel::bounded(2);
+//! let producer = std::thread::spawn(move || (0..5).for_each(|n| sender.send(n).unwrap()));
+//! assert_eq!(receiver.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+//! producer.join().unwrap();
+//! ```
+
+mod error;
+mod future;
+mod state;
+
+pub use error::{
+    RecvError, RecvWithinError, SendError, SendWithinError, TryRecvError, TrySendError,
+};
+pub use future::{Recv, Send};
+
+use super::queue::{self, Node};
+use crate::limit::Limit;
+use crate::lock::Lock;
+use core::fmt;
+use core::time::Duration;
+use state::{Put, State, Take};
+use std::sync::Arc;
+use tsumugi_core::wait::Reason;
+
+/// A channel that keeps up to `capacity` values; `send` waits while it is
+/// full. With a capacity of 0 it waits for a receiver.
+pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    ends(State::bounded(capacity))
+}
+
+/// A channel that keeps any number of values: `send` never waits, and
+/// allocates now and then.
+pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
+    ends(State::unbounded())
+}
+
+/// One of the ends into which values go.
+pub struct Sender<T>(Arc<Shared<T>>);
+
+/// One of the ends from which values come; each value comes from one of them.
+pub struct Receiver<T>(Arc<Shared<T>>);
+
+/// The values that come until the channel is disconnected.
+#[derive(Debug)]
+pub struct Iter<'a, T>(&'a Receiver<T>);
+
+type Shared<T> = Lock<State<T>>;
+
+fn ends<T>(state: State<T>) -> (Sender<T>, Receiver<T>) {
+    let shared = Arc::new(Lock::new(state));
+    (Sender(shared.clone()), Receiver(shared))
+}
+
+impl<T> Sender<T> {
+    /// Sends; waits for room.
+    ///
+    /// # Errors
+    ///
+    /// The value, if all receivers are gone.
+    pub fn send(&self, value: T) -> Result<(), SendError<T>> {
+        self.send_within(value, Limit::NONE).map_err(|error| SendError(error.into_inner()))
+    }
+
+    /// Sends if there is room.
+    ///
+    /// # Errors
+    ///
+    /// The value, if there is none or all receivers are gone.
+    pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
+        let mut value = Some(value);
+        match put(&self.0, &mut value) {
+            Put::Sent => Ok(()),
+            Put::Full => Err(TrySendError::Full(value.expect("not sent"))),
+            Put::Disconnected => Err(TrySendError::Disconnected(value.expect("not sent"))),
+        }
+    }
+
+    /// Sends, if there is room within `limit`.
+    ///
+    /// # Errors
+    ///
+    /// The value, if there was none or all receivers are gone.
+    pub fn send_timeout(&self, value: T, limit: Duration) -> Result<(), SendWithinError<T>> {
+        self.send_within(value, limit)
+    }
+
+    /// Sends, if there is room within a limit.
+    ///
+    /// # Errors
+    ///
+    /// The value, if there was none or all receivers are gone.
+    pub fn send_within(&self, value: T, limit: impl Into<Limit>) -> Result<(), SendWithinError<T>> {
+        let mut value = Some(value);
+        let mut outcome = put(&self.0, &mut value);
+        if let Put::Full = outcome {
+            let slot = &raw mut value;
+            let mut served = None;
+            let waited = queue::wait(
+                &self.0,
+                Reason { what: "send", at: Arc::as_ptr(&self.0) as u64, wanted: 0 },
+                limit.into(),
+                Node::with(0, slot.cast()),
+                |state| &mut state.senders_waiting,
+                |state| {
+                    // SAFETY: nobody else knows of the value yet.
+                    outcome = state.put(unsafe { &mut *slot }, &mut served);
+                    matches!(outcome, Put::Full)
+                },
+                |_| {},
+            );
+            queue::tell(served);
+            match (waited, value.is_some()) {
+                (Err(why), _) => {
+                    return Err(SendWithinError::Interrupted(why, value.expect("not sent")));
+                }
+                // Whoever woke us took it.
+                (Ok(()), false) => return Ok(()),
+                (Ok(()), true) => outcome = Put::Disconnected,
+            }
+        }
+        match outcome {
+            Put::Disconnected => Err(SendWithinError::Disconnected(value.expect("not sent"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends when there is room, for a future to await.
+    pub fn send_async(&self, value: T) -> Send<'_, T> {
+        Send::new(&self.0, value)
+    }
+
+    /// How many values are in the channel.
+    pub fn len(&self) -> usize {
+        self.0.with(|state| state.len())
+    }
+
+    /// Whether there is no value in the channel.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T> Receiver<T> {
+    /// Waits for a value.
+    ///
+    /// # Errors
+    ///
+    /// All senders are gone, and so are their values.
+    pub fn recv(&self) -> Result<T, RecvError> {
+        self.recv_within(Limit::NONE).map_err(|_| RecvError)
+    }
+
+    /// A value, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or never will be.
+    pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        match take(&self.0) {
+            Take::Value(value) => Ok(value),
+            Take::Empty => Err(TryRecvError::Empty),
+            Take::Disconnected => Err(TryRecvError::Disconnected),
+        }
+    }
+
+    /// Waits for a value, for `limit` at most.
+    ///
+    /// # Errors
+    ///
+    /// There was none, or never will be.
+    pub fn recv_timeout(&self, limit: Duration) -> Result<T, RecvWithinError> {
+        self.recv_within(limit)
+    }
+
+    /// Waits for a value within a limit.
+    ///
+    /// # Errors
+    ///
+    /// There was none, or never will be.
+    pub fn recv_within(&self, limit: impl Into<Limit>) -> Result<T, RecvWithinError> {
+        match take(&self.0) {
+            Take::Value(value) => return Ok(value),
+            Take::Disconnected => return Err(RecvWithinError::Disconnected),
+            Take::Empty => {}
+        }
+        let mut value = None;
+        let slot = &raw mut value;
+        let mut served = None;
+        let waited = queue::wait(
+            &self.0,
+            Reason { what: "recv", at: Arc::as_ptr(&self.0) as u64, wanted: 0 },
+            limit.into(),
+            Node::with(0, slot.cast()),
+            |state| &mut state.receivers_waiting,
+            |state| match state.take_again(&mut served) {
+                Take::Value(taken) => {
+                    // SAFETY: nobody else knows of the slot yet.
+                    unsafe { *slot = Some(taken) };
+                    false
+                }
+                Take::Disconnected => false,
+                Take::Empty => true,
+            },
+            |_| {},
+        );
+        queue::tell(served);
+        waited.map_err(RecvWithinError::Interrupted)?;
+        value.ok_or(RecvWithinError::Disconnected)
+    }
+
+    /// The next value, for a future to await.
+    pub fn recv_async(&self) -> Recv<'_, T> {
+        Recv::new(&self.0)
+    }
+
+    /// The values that come until the channel is disconnected; waits for each.
+    pub fn iter(&self) -> Iter<'_, T> {
+        Iter(self)
+    }
+
+    /// The values that are there now.
+    pub fn try_iter(&self) -> impl Iterator<Item = T> + '_ {
+        core::iter::from_fn(|| self.try_recv().ok())
+    }
+
+    /// How many values are in the channel.
+    pub fn len(&self) -> usize {
+        self.0.with(|state| state.len())
+    }
+
+    /// Whether there is no value in the channel.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Puts a value in, and tells whoever it is for.
+fn put<T>(shared: &Shared<T>, value: &mut Option<T>) -> Put {
+    let mut served = None;
+    let outcome = loop {
+        let outcome = shared.with(|state| match state.wants_room() {
+            true => None,
+            false => Some(state.put(value, &mut served)),
+        });
+        match outcome {
+            Some(outcome) => break outcome,
+            None => grow(shared),
+        }
+    };
+    queue::tell(served);
+    outcome
+}
+
+/// Makes an unbounded buffer larger; allocates and frees outside of the lock.
+#[cold]
+fn grow<T>(shared: &Shared<T>) {
+    let wanted = shared.with(|state| state.len().saturating_mul(2).max(FIRST_ROOM));
+    let mut larger = std::collections::VecDeque::with_capacity(wanted);
+    shared.with(|state| state.move_into(&mut larger));
+}
+
+/// Takes a value out, and tells the sender whose value takes its room.
+fn take<T>(shared: &Shared<T>) -> Take<T> {
+    let mut served = None;
+    let outcome = shared.with(|state| state.take(&mut served));
+    queue::tell(served);
+    outcome
+}
+
+impl<T> Iterator for Iter<'_, T> {
+    type Item = T;
+    fn next(&mut self) -> Option<T> {
+        self.0.recv().ok()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Receiver<T> {
+    type Item = T;
+    type IntoIter = Iter<'a, T>;
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        self.0.with(|state| state.senders += 1);
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Self {
+        self.0.with(|state| state.receivers += 1);
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        let last = self.0.with(|state| {
+            state.senders -= 1;
+            state.senders == 0
+        });
+        if last {
+            // They find their slots empty.
+            queue::wake_each(&self.0, |state| state.receivers_waiting.pop());
+        }
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let left = self.0.with(|state| {
+            state.receivers -= 1;
+            (state.receivers == 0).then(|| state.empty())
+        });
+        if left.is_some() {
+            // They find their values where they were.
+            queue::wake_each(&self.0, |state| state.senders_waiting.pop());
+        }
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sender({} values)", self.len())
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Receiver({} values)", self.len())
+    }
+}
+
+const FIRST_ROOM: usize = 16;

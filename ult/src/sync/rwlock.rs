@@ -1,0 +1,311 @@
+//! Many readers or one writer.
+//!
+//! ```text
+//!   word:   readers · 4  +  WAITERS (2)  +  WRITER (1)
+//! ```
+//!
+//! WAITERS is set exactly while the queue is not empty, under the queue's
+//! lock, and keeps newcomers off the fast path: nobody overtakes, neither
+//! readers a waiting writer nor writers a waiting reader. Whoever leaves the
+//! lock free, or the queue with another first, admits from its front: one
+//! writer, or all readers up to the next writer.
+
+use super::queue::{self, Node, Queue};
+use crate::limit::Limit;
+use crate::lock::Lock;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
+use core::time::Duration;
+use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
+use tsumugi_core::wait::{Interrupted, Reason};
+
+/// A value that many may read or one may write; first-in first-out, so that a
+/// reader which reads again while a writer waits in between sleeps for ever.
+/// Not poisoned by a panic.
+///
+/// ```
+/// use tsumugi_ult::sync::RwLock;
+///
+/// let lock = RwLock::new(5);
+/// {
+///     let (one, other) = (lock.read(), lock.read());
+///     assert_eq!(*one + *other, 10);
+///     assert!(lock.try_write().is_none());
+/// }
+/// *lock.write() += 1;
+/// assert_eq!(lock.into_inner(), 6);
+/// ```
+pub struct RwLock<T: ?Sized> {
+    word: AtomicU32,
+    queue: Lock<Queue>,
+    value: UnsafeCell<T>,
+}
+
+/// The right to read, until dropped, on whatever worker.
+pub struct ReadGuard<'a, T: ?Sized> {
+    lock: &'a RwLock<T>,
+}
+
+/// The right to write, until dropped, on whatever worker.
+pub struct WriteGuard<'a, T: ?Sized> {
+    lock: &'a RwLock<T>,
+    /// `Sync` exactly if `T` is.
+    value: PhantomData<&'a mut T>,
+}
+
+// SAFETY: the lock gives its value to one writer at a time.
+unsafe impl<T: ?Sized + Send> Send for RwLock<T> {}
+// SAFETY: or to many readers.
+unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
+
+impl<T> RwLock<T> {
+    /// A lock that nobody holds.
+    #[cfg(not(tsumugi_loom))]
+    pub const fn new(value: T) -> Self {
+        let queue = Lock::new(Queue::new());
+        Self { word: AtomicU32::new(0), queue, value: UnsafeCell::new(value) }
+    }
+
+    /// A lock that nobody holds.
+    #[cfg(tsumugi_loom)]
+    pub fn new(value: T) -> Self {
+        let queue = Lock::new(Queue::new());
+        Self { word: AtomicU32::new(0), queue, value: UnsafeCell::new(value) }
+    }
+
+    /// Takes the value out.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Waits until no writer has it or came earlier.
+    pub fn read(&self) -> ReadGuard<'_, T> {
+        if !self.take(READER) {
+            // Without a limit nothing interrupts.
+            let _ = self.wait(READER, Limit::NONE);
+        }
+        ReadGuard { lock: self }
+    }
+
+    /// Reads if no writer has it or waits.
+    pub fn try_read(&self) -> Option<ReadGuard<'_, T>> {
+        self.take(READER).then(|| ReadGuard { lock: self })
+    }
+
+    /// As [`read`](Self::read), for `limit` at most.
+    pub fn read_for(&self, limit: Duration) -> Option<ReadGuard<'_, T>> {
+        self.read_within(limit).ok()
+    }
+
+    /// As [`read`](Self::read), within a limit.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`].
+    pub fn read_within(&self, limit: impl Into<Limit>) -> Result<ReadGuard<'_, T>, Interrupted> {
+        if !self.take(READER) {
+            self.wait(READER, limit.into())?;
+        }
+        Ok(ReadGuard { lock: self })
+    }
+
+    /// Waits until nobody has it or came earlier.
+    pub fn write(&self) -> WriteGuard<'_, T> {
+        if !self.take(WRITER) {
+            // As in `read`.
+            let _ = self.wait(WRITER, Limit::NONE);
+        }
+        WriteGuard { lock: self, value: PhantomData }
+    }
+
+    /// Writes if nobody has it.
+    pub fn try_write(&self) -> Option<WriteGuard<'_, T>> {
+        self.take(WRITER).then(|| WriteGuard { lock: self, value: PhantomData })
+    }
+
+    /// As [`write`](Self::write), for `limit` at most.
+    pub fn write_for(&self, limit: Duration) -> Option<WriteGuard<'_, T>> {
+        self.write_within(limit).ok()
+    }
+
+    /// As [`write`](Self::write), within a limit.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`].
+    pub fn write_within(&self, limit: impl Into<Limit>) -> Result<WriteGuard<'_, T>, Interrupted> {
+        if !self.take(WRITER) {
+            self.wait(WRITER, limit.into())?;
+        }
+        Ok(WriteGuard { lock: self, value: PhantomData })
+    }
+
+    /// The value, which nobody else can reach.
+    pub fn get_mut(&mut self) -> &mut T {
+        // SAFETY: `self` is borrowed alone.
+        self.value.with_mut(|value| unsafe { &mut *value })
+    }
+
+    /// Takes the lock if nobody waits and nobody who would clash has it.
+    #[inline]
+    fn take(&self, share: u32) -> bool {
+        self.take_if(share, WAITERS)
+    }
+
+    fn take_if(&self, share: u32, refused_by: u32) -> bool {
+        let mut seen = self.word.load(Ordering::Relaxed);
+        loop {
+            if seen & refused_by != 0 || clashes(share, seen) {
+                return false;
+            }
+            let next = seen + share;
+            // Acquire: pairs with the Release of who had it before.
+            match self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(changed) => seen = changed,
+            }
+        }
+    }
+
+    #[cold]
+    fn wait(&self, share: u32, limit: Limit) -> Result<(), Interrupted> {
+        let what = if share == READER { "read" } else { "write" };
+        let reason = Reason { what, at: (&raw const self.word) as u64, wanted: 0 };
+        let outcome = queue::wait(
+            &self.queue,
+            reason,
+            limit,
+            Node::with(share as usize, core::ptr::null_mut()),
+            |queue| queue,
+            |queue| self.announce(share, queue),
+            |_| {},
+        );
+        if outcome.is_err() {
+            // Those behind may have waited for us alone.
+            self.admit();
+        }
+        outcome
+    }
+
+    /// Says that somebody waits, or takes the lock: false. Under the lock of
+    /// the queue.
+    fn announce(&self, share: u32, queue: &Queue) -> bool {
+        if !queue.is_empty() {
+            return true;
+        }
+        let mut seen = self.word.load(Ordering::Relaxed);
+        loop {
+            let clash = clashes(share, seen);
+            let next = if clash { seen | WAITERS } else { seen + share };
+            if mutant("rwlock_no_second_look") {
+                self.word.fetch_or(WAITERS, Ordering::Relaxed);
+                return true;
+            }
+            // Acquire: if we take it, as in `take`.
+            match self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return clash,
+                Err(changed) => seen = changed,
+            }
+        }
+    }
+
+    fn leave(&self, share: u32) {
+        // Release: pairs with the Acquire of who has it next.
+        let left = self.word.fetch_sub(share, Ordering::Release) - share;
+        if left == WAITERS {
+            self.admit();
+        }
+    }
+
+    /// Lets in whoever may come in from the front of the queue.
+    #[cold]
+    fn admit(&self) {
+        // Last of all the wakes: one that is woken may be the lock's end.
+        queue::wake_each(&self.queue, |queue| {
+            let admitted = match queue.first() {
+                Some(first) => self.take_if(first.amount as u32, 0),
+                None => false,
+            };
+            let wake = if admitted { queue.pop() } else { None };
+            if queue.is_empty() {
+                self.word.fetch_and(!WAITERS, Ordering::Relaxed);
+            }
+            wake
+        });
+    }
+}
+
+/// Whether one who wants `share` must wait for those who are in.
+fn clashes(share: u32, word: u32) -> bool {
+    let in_the_way = if share == READER { WRITER } else { !WAITERS };
+    word & in_the_way != 0
+}
+
+impl<T: ?Sized> Deref for ReadGuard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the right to read.
+        self.lock.value.with(|value| unsafe { &*value })
+    }
+}
+
+impl<T: ?Sized> Deref for WriteGuard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the right to the value.
+        self.lock.value.with(|value| unsafe { &*value })
+    }
+}
+
+impl<T: ?Sized> DerefMut for WriteGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard is the right to the value.
+        self.lock.value.with_mut(|value| unsafe { &mut *value })
+    }
+}
+
+impl<T: ?Sized> Drop for ReadGuard<'_, T> {
+    fn drop(&mut self) {
+        self.lock.leave(READER);
+    }
+}
+
+impl<T: ?Sized> Drop for WriteGuard<'_, T> {
+    fn drop(&mut self) {
+        self.lock.leave(WRITER);
+    }
+}
+
+impl<T: Default> Default for RwLock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.try_read() {
+            Some(value) => f.debug_tuple("RwLock").field(&&*value).finish(),
+            None => f.write_str("RwLock(<locked>)"),
+        }
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for ReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for WriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+const WRITER: u32 = 1;
+const WAITERS: u32 = 2;
+const READER: u32 = 4;

@@ -1,0 +1,123 @@
+//! A number of permits.
+
+use super::queue::{self, Node, Queue, Wake};
+use crate::limit::Limit;
+use crate::lock::Lock;
+use core::fmt;
+use core::time::Duration;
+use tsumugi_core::wait::{Interrupted, Reason};
+
+/// Permits that are taken and given back. First-in first-out: one who wants
+/// many is not overtaken by those who want few.
+///
+/// ```
+/// use tsumugi_ult::sync::Semaphore;
+///
+/// let room = Semaphore::new(2);
+/// room.acquire(2);
+/// assert!(!room.try_acquire(1));
+/// room.release(1);
+/// assert_eq!(room.available(), 1);
+/// ```
+pub struct Semaphore {
+    state: Lock<Permits>,
+}
+
+struct Permits {
+    free: usize,
+    queue: Queue,
+}
+
+impl Semaphore {
+    /// A semaphore of `permits`.
+    #[cfg(not(tsumugi_loom))]
+    pub const fn new(permits: usize) -> Self {
+        Self { state: Lock::new(Permits { free: permits, queue: Queue::new() }) }
+    }
+
+    /// A semaphore of `permits`.
+    #[cfg(tsumugi_loom)]
+    pub fn new(permits: usize) -> Self {
+        Self { state: Lock::new(Permits { free: permits, queue: Queue::new() }) }
+    }
+
+    /// Takes `count` permits; sleeps until there are so many and nobody is in
+    /// front.
+    pub fn acquire(&self, count: usize) {
+        // Without a limit nothing interrupts.
+        let _ = self.acquire_within(count, Limit::NONE);
+    }
+
+    /// Takes `count` permits if they are there and nobody waits.
+    pub fn try_acquire(&self, count: usize) -> bool {
+        self.state.with(|permits| permits.take(count))
+    }
+
+    /// As [`acquire`](Self::acquire), if that takes `limit` at most.
+    pub fn acquire_for(&self, count: usize, limit: Duration) -> bool {
+        self.acquire_within(count, limit).is_ok()
+    }
+
+    /// As [`acquire`](Self::acquire), within a limit.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`]: no permit was taken.
+    pub fn acquire_within(&self, count: usize, limit: impl Into<Limit>) -> Result<(), Interrupted> {
+        if self.try_acquire(count) {
+            return Ok(());
+        }
+        let at = self as *const Self as u64;
+        let outcome = queue::wait(
+            &self.state,
+            Reason { what: "semaphore", at, wanted: count as u64 },
+            limit.into(),
+            Node::with(count, core::ptr::null_mut()),
+            |permits| &mut permits.queue,
+            |permits| !permits.take(count),
+            |_| {},
+        );
+        if outcome.is_err() {
+            // Those behind may have waited for us alone.
+            self.release(0);
+        }
+        outcome
+    }
+
+    /// Gives `count` permits back, or adds new ones.
+    pub fn release(&self, count: usize) {
+        let mut given = count;
+        queue::wake_each(&self.state, |permits| {
+            permits.free += core::mem::take(&mut given);
+            permits.hand_over()
+        });
+    }
+
+    /// How many permits are free.
+    pub fn available(&self) -> usize {
+        self.state.with(|permits| permits.free)
+    }
+}
+
+impl Permits {
+    fn take(&mut self, count: usize) -> bool {
+        let takes = self.queue.is_empty() && count <= self.free;
+        if takes {
+            self.free -= count;
+        }
+        takes
+    }
+
+    /// Serves the first waiter, if there is enough for it.
+    fn hand_over(&mut self) -> Option<Wake> {
+        let wanted = self.queue.first()?.amount;
+        self.free = self.free.checked_sub(wanted)?;
+        self.queue.pop()
+    }
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Semaphore({} free)", self.available())
+    }
+}

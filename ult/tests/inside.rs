@@ -1,0 +1,208 @@
+//! Looking inside: dumps with backtraces, the watchdog, reports on a signal,
+//! traces.
+
+mod common;
+
+use common::scheduler;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tsumugi_ult::sync::{Mutex, Semaphore, channel};
+use tsumugi_ult::{Builder, State, park, spawn, unparker, yield_now};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[inline(never)]
+fn waits_here_for_room(room: &Semaphore) -> u64 {
+    room.acquire(1);
+    std::hint::black_box(1)
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn sleepers_are_shown_with_their_backtraces() {
+    for workers in [1, 2] {
+        let mut scheduler = scheduler(workers, 32);
+        scheduler.start().unwrap();
+        let spawner = scheduler.spawner();
+        let room = Arc::new(Semaphore::new(0));
+        let sleepers: Vec<_> = (0..4)
+            .map(|n| {
+                let room = room.clone();
+                let builder = Builder::new().name(format!("sleeper {n}"));
+                let ult = builder.try_spawn_on(&spawner, move || waits_here_for_room(&room));
+                ult.map_err(|_| "ended").unwrap()
+            })
+            .collect();
+        let asleep = || {
+            let mut count = 0;
+            spawner.dump(&mut |ult| count += (ult.state == State::Sleeping) as usize);
+            count
+        };
+        while asleep() < 4 {
+            std::thread::yield_now();
+        }
+        for _ in 0..3 {
+            let mut shown = Vec::new();
+            let whole =
+                spawner.inspect(PATIENCE, &mut |ult, backtrace| shown.push((ult, backtrace)));
+            assert!(whole, "all workers stood still");
+            assert_eq!(shown.len(), 4);
+            for (ult, backtrace) in shown {
+                assert!(ult.name.unwrap().starts_with("sleeper "));
+                assert_eq!(ult.reason.unwrap().what, "semaphore");
+                let backtrace = backtrace.expect("it sleeps");
+                assert!(backtrace.contains("waits_here_for_room"), "{backtrace}");
+                assert!(!backtrace.contains("walk_from"), "{backtrace}");
+                // It ends at the ULT's root, not on a worker's stack.
+                assert!(!backtrace.contains("Worker::execute"), "{backtrace}");
+            }
+        }
+        // And they are unharmed.
+        room.release(4);
+        assert_eq!(sleepers.into_iter().map(|one| one.join().unwrap()).sum::<u64>(), 4);
+    }
+}
+
+#[test]
+fn a_worker_that_does_not_stand_still_is_not_waited_for() {
+    let mut scheduler = scheduler(2, 8);
+    scheduler.start().unwrap();
+    let spawner = scheduler.spawner();
+    let (stop, started) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let hog = {
+        let (stop, started) = (stop.clone(), started.clone());
+        spawner.spawn(move || {
+            started.store(true, Ordering::Release);
+            while !stop.load(Ordering::Acquire) {
+                std::hint::spin_loop();
+            }
+        })
+    };
+    while !started.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    let mut shown = Vec::new();
+    let patience = Duration::from_millis(10);
+    assert!(!spawner.inspect(patience, &mut |ult, backtrace| shown.push((ult, backtrace))));
+    assert_eq!(shown.len(), 1);
+    assert_eq!((shown[0].0.state, &shown[0].1), (State::Running, &None));
+    assert_eq!(spawner.spawn(|| 3).join().unwrap(), 3, "the other worker goes on");
+    stop.store(true, Ordering::Release);
+    hog.join().unwrap();
+    assert!(spawner.inspect(PATIENCE, &mut |_, _| ()) || cfg!(not(target_arch = "x86_64")));
+}
+
+#[test]
+fn a_ult_can_inspect_its_own_scheduler() {
+    let scheduler = scheduler(2, 16);
+    let spawner = scheduler.spawner();
+    let text = scheduler.run(move || {
+        let me = unparker();
+        let sleeper = Builder::new().name("parked").spawn(move || {
+            me.unpark();
+            park();
+        });
+        park();
+        let mut seen = false;
+        while !seen {
+            spawner.dump(&mut |ult| {
+                seen |= ult.name.as_deref() == Some("parked") && ult.state == State::Sleeping;
+            });
+            yield_now();
+        }
+        let text = spawner.report(PATIENCE);
+        drop(sleeper);
+        text
+    });
+    assert!(text.starts_with("worker 0: spawned "), "{text}");
+    assert!(text.contains("\"main\" Running"), "{text}");
+    assert!(text.contains("\"parked\" Sleeping: park, for "), "{text}");
+}
+
+#[test]
+fn the_watchdog_names_who_does_not_let_go() {
+    let mut scheduler = scheduler(1, 8);
+    scheduler.start().unwrap();
+    let spawner = scheduler.spawner();
+    let (sender, receiver) = channel::unbounded();
+    let limit = Duration::from_millis(20);
+    let watchdog = spawner.watch(limit, move |stuck| sender.send(stuck).unwrap()).unwrap();
+    assert!(spawner.watch(limit, |_| ()).is_err(), "there is one already");
+    let polite = spawner.spawn(move || {
+        let start = Instant::now();
+        while start.elapsed() < limit * 3 {
+            yield_now();
+        }
+    });
+    polite.join().unwrap();
+    let hog = Builder::new().name("hog").try_spawn_on(&spawner, move || {
+        let start = Instant::now();
+        while start.elapsed() < limit * 5 {
+            std::hint::spin_loop();
+        }
+    });
+    hog.map_err(|_| "ended").unwrap().join().unwrap();
+    drop(watchdog);
+    let stuck: Vec<_> = receiver.iter().collect();
+    let hogs: Vec<_> = stuck.iter().filter(|stuck| stuck.name.as_deref() == Some("hog")).collect();
+    assert_eq!(hogs.len(), 1, "once: {stuck:?}");
+    assert!(hogs[0].running >= limit && hogs[0].worker == 0);
+    assert!(hogs[0].to_string().contains("\"hog\" has not let go of worker 0 for"), "{}", hogs[0]);
+}
+
+#[test]
+fn a_signal_asks_for_a_report() {
+    let mut scheduler = scheduler(1, 8);
+    scheduler.start().unwrap();
+    let spawner = scheduler.spawner();
+    let (sender, receiver) = channel::unbounded();
+    let on = spawner.report_on(libc::SIGUSR2, move |text| sender.send(text).unwrap()).unwrap();
+    assert!(spawner.report_on(libc::SIGUSR1, |_| ()).is_err(), "one of a process");
+    for _ in 0..2 {
+        // SAFETY: it is handled.
+        assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGUSR2) }, 0);
+        let text = receiver.recv_timeout(PATIENCE).unwrap();
+        assert!(text.starts_with("worker 0: "), "{text}");
+    }
+    drop(on);
+    let again = spawner.report_on(libc::SIGUSR2, |_| ()).unwrap();
+    drop(again);
+}
+
+#[test]
+fn a_trace_shows_who_ran_and_who_woke_whom() {
+    let scheduler = scheduler(2, 64);
+    let spawner = scheduler.spawner();
+    let trace = scheduler.run(move || {
+        let recording = spawner.trace(4096).unwrap();
+        assert!(spawner.trace(1).is_none(), "one at a time");
+        let lock = Arc::new(Mutex::new(0));
+        let all: Vec<_> = (0..10)
+            .map(|_| {
+                let lock = lock.clone();
+                spawn(move || {
+                    let mut count = lock.lock();
+                    yield_now();
+                    *count += 1;
+                })
+            })
+            .collect();
+        all.into_iter().for_each(|one| one.join().unwrap());
+        let trace = recording.stop();
+        assert!(spawner.trace(16).is_some(), "and again");
+        trace
+    });
+    assert_eq!(trace.lost(), 0);
+    let mut text = Vec::new();
+    trace.write_chrome(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let count = |what: &str| text.matches(what).count();
+    assert!(count("\"ph\":\"X\"") >= 20, "each ran twice at least:\n{text}");
+    assert_eq!(count("\"name\":\"spawn "), 10, "{text}");
+    assert!(count("\"left\":\"mutex\"") >= 1, "{text}");
+    assert!(count("\"name\":\"main\"") >= 1, "{text}");
+    assert_eq!(count("\"left\":\"end\""), 10, "{text}");
+    assert!(count("\"ph\":\"f\"") <= count("\"ph\":\"s\""), "{text}");
+    assert!(text.trim_end().ends_with("]}") && count("{") == count("}"), "{text}");
+}

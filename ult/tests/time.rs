@@ -1,0 +1,201 @@
+//! Sleeping and waiting with a limit, without polling.
+
+mod common;
+
+use common::{config, everywhere, scheduler};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tsumugi_core::stats::Counter;
+use tsumugi_core::wait::{Reason, WaitFor, Waker};
+use tsumugi_ult::sync::{Mutex, Semaphore};
+use tsumugi_ult::{
+    Here, Interrupted, Limit, Progress, Scheduler, park_timeout, park_within, sleep, sleep_until,
+    spawn, unparker, yield_now,
+};
+
+const SHORT: Duration = Duration::from_millis(3);
+const LONG: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_sleep_is_no_shorter_than_asked() {
+    everywhere(|_| {
+        let start = Instant::now();
+        sleep(SHORT);
+        sleep_until(Instant::now() + SHORT);
+        sleep_until(start);
+        assert!(start.elapsed() >= SHORT * 2);
+        assert!(start.elapsed() < LONG);
+    });
+}
+
+#[test]
+fn sleepers_wake_in_the_order_of_their_deadlines() {
+    let order = scheduler(1, 64).run(|| {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let start = Instant::now() + Duration::from_millis(20);
+        // Started in another order than they are due.
+        let all: Vec<_> = (0..40u64)
+            .map(|n| {
+                let (order, turn) = (order.clone(), n * 7 % 40);
+                spawn(move || {
+                    sleep_until(start + Duration::from_micros(turn * 100));
+                    order.lock().push(turn);
+                })
+            })
+            .collect();
+        all.into_iter().for_each(|one| one.join().unwrap());
+        order.lock().clone()
+    });
+    assert!(order.len() == 40 && order.is_sorted(), "{order:?}");
+}
+
+#[test]
+fn a_park_ends_by_its_token_or_its_limit() {
+    everywhere(|party| {
+        assert!(!park_timeout(SHORT));
+        let me = unparker();
+        me.unpark();
+        assert!(park_timeout(LONG), "the token is kept");
+        let other = party.spawn(move || me.unpark());
+        assert_eq!(park_within(LONG), Ok(()));
+        other.join();
+        assert!(!park_timeout(SHORT), "and is one");
+    });
+}
+
+#[test]
+fn a_join_gives_the_handle_back_in_time() {
+    scheduler(2, 8).run(|| {
+        let room = Arc::new(Semaphore::new(0));
+        let inside = room.clone();
+        let child = spawn(move || {
+            inside.acquire(1);
+            5
+        });
+        let child = child.join_timeout(SHORT).expect_err("it waits for us");
+        room.release(1);
+        assert_eq!(child.join_timeout(LONG).unwrap().unwrap(), 5);
+    });
+}
+
+#[test]
+fn a_timed_sleep_publishes_and_withdraws() {
+    everywhere(|party| {
+        let published: Arc<Mutex<Option<Waker>>> = Arc::default();
+        let wait = |limit| {
+            Here.sleep_for(
+                Reason::new("test"),
+                limit,
+                &mut |waker| {
+                    *published.try_lock().expect("nobody else") = Some(waker);
+                    true
+                },
+                &mut || published.try_lock().expect("nobody else").take().is_some(),
+            )
+        };
+        assert_eq!(wait(SHORT), Err(Interrupted::TimedOut));
+        assert!(published.try_lock().unwrap().is_none());
+        let waking = {
+            let published = published.clone();
+            party.spawn(move || {
+                loop {
+                    if let Some(waker) = published.try_lock().and_then(|mut slot| slot.take()) {
+                        return waker.wake();
+                    }
+                    yield_now();
+                }
+            })
+        };
+        assert_eq!(wait(LONG), Ok(()));
+        waking.join();
+    });
+}
+
+#[test]
+fn a_ult_that_computes_delays_only_its_own_worker() {
+    scheduler(2, 8).run(|| {
+        // One worker is busy until the other has seen the time pass.
+        let (done, slept) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let hog = {
+            let slept = slept.clone();
+            spawn(move || {
+                let start = Instant::now();
+                while slept.load(Ordering::Acquire) < 3 && start.elapsed() < LONG {
+                    std::hint::spin_loop();
+                }
+                slept.load(Ordering::Acquire)
+            })
+        };
+        let sleeper = {
+            let (done, slept) = (done.clone(), slept.clone());
+            spawn(move || {
+                for _ in 0..3 {
+                    sleep(SHORT);
+                    slept.fetch_add(1, Ordering::AcqRel);
+                }
+                done.store(1, Ordering::Release);
+            })
+        };
+        sleeper.join().unwrap();
+        assert_eq!(hog.join().unwrap(), 3, "the sleeper ran beside the hog");
+    });
+}
+
+struct Watch {
+    pending: AtomicUsize,
+    changes: AtomicUsize,
+}
+
+impl Progress for Watch {
+    fn poll(&self) -> bool {
+        false
+    }
+
+    fn has_work(&self) -> bool {
+        false
+    }
+
+    fn on_timers(&self, pending: bool) {
+        self.pending.store(pending.into(), Ordering::SeqCst);
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn pending_timers_are_seen_and_cost_no_wake_ups() {
+    let watch = Arc::new(Watch { pending: AtomicUsize::new(0), changes: AtomicUsize::new(0) });
+    let mut scheduler =
+        Scheduler::new(tsumugi_ult::Config { progress: watch.clone(), ..config(2, 8) }).unwrap();
+    scheduler.start().unwrap();
+    let spawner = scheduler.spawner();
+    let sleepers: Vec<_> =
+        (0..2).map(|_| spawner.spawn(|| park_within(Limit::after(LONG)))).collect();
+    while spawner.timers() < 2 {
+        std::thread::yield_now();
+    }
+    assert_eq!(watch.pending.load(Ordering::SeqCst), 1);
+    std::thread::sleep(Duration::from_millis(60));
+    let before = spawner.counts()[Counter::Sleeps];
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(spawner.counts()[Counter::Sleeps], before, "nobody wakes before the deadline");
+    for sleeper in &sleepers {
+        sleeper.cancel();
+    }
+    assert!(sleepers[0].join_is_pending(), "this park may not be cancelled");
+    let quick = spawner.spawn(|| sleep(SHORT));
+    quick.join().unwrap();
+    assert_eq!(watch.pending.load(Ordering::SeqCst), 1, "the long ones are still there");
+    assert_eq!(watch.changes.load(Ordering::SeqCst), 1);
+}
+
+trait Pending {
+    fn join_is_pending(&self) -> bool;
+}
+
+impl<T> Pending for tsumugi_ult::JoinHandle<T> {
+    fn join_is_pending(&self) -> bool {
+        std::thread::sleep(Duration::from_millis(5));
+        !self.is_finished()
+    }
+}
