@@ -123,6 +123,12 @@ impl Runtime {
         self.node.starter_bytes()
     }
 
+    /// This rank's way to the memory of all ranks of its node: for an engine
+    /// of the program's own.
+    pub fn load_store(&self) -> &Direct {
+        &self.direct
+    }
+
     /// Keeps memory that peers may still use until the next barrier.
     pub(crate) fn bury(&self, memory: Buried) {
         self.node.bury(memory);

@@ -2,12 +2,14 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use tsumugi::{Config, Error, Rank, Runtime};
+use tsumugi::{Config, Error, Path, Rank, Runtime};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+/// Those of threads that are no ranks.
+static OTHERS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     /// Set on the ranks' threads: the harness has one of its own.
@@ -19,6 +21,8 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if IS_RANK.try_with(Cell::get).unwrap_or(false) {
             ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        } else {
+            OTHERS.fetch_add(1, Ordering::Relaxed);
         }
         // SAFETY: the caller's.
         unsafe { System.alloc(layout) }
@@ -33,29 +37,46 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
+/// One test, as the counters are the process's.
 #[test]
-fn a_million_operations_allocate_nothing() {
-    let job = Config::default().workers(1).run_ranks(2, |rt: &Runtime| {
+fn operations_allocate_nothing_by_whatever_path() {
+    for (path, rounds) in
+        [(Path::Direct, 200_000), (Path::Delegate, 50_000), (Path::Offload, 4_000)]
+    {
         // One worker each, which is the thread of the rank.
-        IS_RANK.with(|is_rank| is_rank.set(true));
-        let words = rt.share::<u64>(4096)?;
-        let buf = &mut [0u64; 64];
-        rt.barrier()?;
-        if rt.rank() == Rank(0) {
-            let before = ALLOCATIONS.load(Ordering::Relaxed);
-            for index in 0..200_000 {
-                let at = words.at(Rank(1), index & 4000);
-                rt.put(at, 1)?;
-                rt.get(at)?;
-                rt.fetch_add(at, 1)?;
-                rt.get_slice(at, buf)?;
-                tsumugi::ult::yield_now();
-                assert!(rt.get(words.at(Rank(1), 4096)).is_err());
+        let config = Config::default().workers(1).path(path);
+        let job = config.run_ranks(2, |rt| operate(rt, path, rounds));
+        job.map(|_: Vec<()>| ()).unwrap_or_else(|error: Error| panic!("{path:?}: {error}"));
+    }
+}
+
+fn operate(rt: &Runtime, path: Path, rounds: usize) -> Result<(), Error> {
+    IS_RANK.with(|is_rank| is_rank.set(true));
+    let words = rt.share::<u64>(4096)?;
+    let buf = &mut [0u64; 64];
+    rt.barrier()?;
+    if rt.rank() == Rank(0) {
+        let counts = || [&ALLOCATIONS, &OTHERS].map(|count| count.load(Ordering::Relaxed));
+        let mut before = counts();
+        for round in 0..=rounds {
+            let at = words.at(Rank(1), round & 4000);
+            rt.put(at, 1)?;
+            rt.get(at)?;
+            rt.fetch_add(at, 1)?;
+            rt.get_slice(at, buf)?;
+            tsumugi::ult::yield_now();
+            assert!(rt.get(words.at(Rank(1), 4096)).is_err());
+            if round == 0 {
+                // The first round is part of the start.
+                before = counts();
             }
-            let made = ALLOCATIONS.load(Ordering::Relaxed) - before;
-            assert_eq!(made, 0, "allocations in a million operations");
         }
-        rt.barrier()
-    });
-    job.map(|_: Vec<()>| ()).unwrap_or_else(|error: Error| panic!("{error}"));
+        let after = counts();
+        let operations = 5 * rounds;
+        assert_eq!(after[0] - before[0], 0, "allocations in {operations} operations, {path:?}");
+        // A communication thread is among these, and the test harness.
+        let others = after[1] - before[1];
+        assert!(others < 100, "{others} allocations beside {operations} operations, {path:?}");
+    }
+    rt.barrier()
 }

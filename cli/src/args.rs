@@ -104,12 +104,13 @@ pub struct Bench {
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum Figure {
-    /// One-sided operations on 8 bytes: get, put, fetch-add
+    /// One-sided operations: directly, and through a queue with and without a
+    /// communication thread
     Rma(Measure),
 }
 
 /// How to measure.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Measure {
     /// Only this row, or this group of rows
     #[arg(long, value_name = "NAME")]
@@ -120,6 +121,12 @@ pub struct Measure {
     /// Also write the rows as a JSON array
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Also write the rows as comma-separated values
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Also draw the figures, a file each, in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub svg: Option<PathBuf>,
     /// Operations of each row, instead of a time
     #[arg(long, value_name = "N", value_parser = operations)]
     pub ops: Option<u64>,

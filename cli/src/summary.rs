@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-/// Least, median and 99th percentile of some samples.
+/// Least, median with its interval, and 99th percentile of some samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Samples.
@@ -14,6 +14,11 @@ pub struct Summary {
     pub min: f64,
     /// Half of them are at most this.
     pub median: f64,
+    /// The median of all samples there could be lies from here to `high`, with
+    /// a confidence of 95 %.
+    pub low: f64,
+    /// See `low`.
+    pub high: f64,
     /// All but a hundredth of them are at most this.
     pub p99: f64,
 }
@@ -22,10 +27,14 @@ impl Summary {
     /// Of `samples`, which are sorted on the way; `None` if there are none.
     pub fn of(samples: &mut [f64]) -> Option<Self> {
         samples.sort_unstable_by(f64::total_cmp);
+        let min = *samples.first()?;
+        let (low, high) = interval(samples);
         Some(Self {
             n: samples.len() as u64,
-            min: *samples.first()?,
+            min,
             median: quantile(samples, 50),
+            low,
+            high,
             p99: quantile(samples, 99),
         })
     }
@@ -34,6 +43,15 @@ impl Summary {
 /// The smallest sample that at least `percent` of the `sorted` do not exceed.
 pub fn quantile(sorted: &[f64], percent: usize) -> f64 {
     sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1]
+}
+
+/// The 95 % confidence interval of the median of what the `sorted` are samples
+/// of, by their order alone: nothing is assumed of how they are distributed.
+fn interval(sorted: &[f64]) -> (f64, f64) {
+    let (n, half) = (sorted.len() as f64, 0.98 * (sorted.len() as f64).sqrt());
+    let low = (n / 2.0 - half).floor().max(1.0) as usize;
+    let high = (n / 2.0 + half).ceil().min(n) as usize;
+    (sorted[low - 1], sorted[high - 1])
 }
 
 #[cfg(test)]
@@ -56,6 +74,15 @@ mod tests {
         let mut samples: Vec<f64> = (1..=200).rev().map(f64::from).collect();
         let summary = Summary::of(&mut samples).unwrap();
         assert_eq!((summary.min, summary.median, summary.p99), (1.0, 100.0, 198.0));
+    }
+
+    #[test]
+    fn the_interval_is_around_the_median() {
+        let mut samples: Vec<f64> = (1..=100).map(f64::from).collect();
+        let summary = Summary::of(&mut samples).unwrap();
+        assert_eq!((summary.low, summary.high), (40.0, 60.0));
+        let few = Summary::of(&mut [1.0, 2.0]).unwrap();
+        assert_eq!((few.low, few.high), (1.0, 2.0));
     }
 
     #[test]

@@ -217,14 +217,15 @@ fn the_bench_writes_its_rows() {
     let rows = std::fs::read_to_string(&json.0).unwrap();
     let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
     assert_eq!(rows.as_array().map(Vec::len), Some(1));
-    let output = tsumugi(&["bench", "rma", "--ops", "1"]);
+    let output = tsumugi(&["bench", "rma", "--only", "direct", "--ops", "1"]);
     for name in ["get8", "put8", "fadd8"] {
         let line = format!("{name} over bare_{name}: ");
         assert!(shown(&output).contains(&line), "{line} in {}", shown(&output));
     }
     assert_eq!((&rows[0]["figure"], &rows[0]["name"]), (&"rma".into(), &"bare_get8".into()));
 
-    let unwritable = ["bench", "rma", "--ops", "1", "--json", "/nonexistent/rows.json"];
+    let unwritable =
+        ["bench", "rma", "--only", "get8", "--ops", "1", "--json", "/nonexistent/rows.json"];
     assert_refused(&unwritable, 1, &["/nonexistent/rows.json", "cannot be written"]);
 }
 

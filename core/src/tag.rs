@@ -239,7 +239,8 @@ impl<'a> TagPool<'a> {
 
     /// How many tags are free; a hint, as others take and release meanwhile.
     pub fn available(&self) -> usize {
-        let free = |shard: &Shard| shard.free.load(Ordering::Relaxed).count_ones() as usize;
+        // SeqCst: pairs with `put_back`, for whoever is about to wait for one.
+        let free = |shard: &Shard| shard.free.load(Ordering::SeqCst).count_ones() as usize;
         self.shards.iter().map(free).sum()
     }
 
@@ -357,9 +358,10 @@ impl Shard {
 
     #[inline(always)]
     fn put_back(&self, bit: usize) {
-        // Release: pairs with the Acquire in `try_take`.
+        // Release: pairs with the Acquire in `try_take`. SeqCst: whoever made
+        // room looks for those who wait for it without another fence.
         let order =
-            if mutant("tag_release_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+            if mutant("tag_release_relaxed") { Ordering::Relaxed } else { Ordering::SeqCst };
         self.free.fetch_or(1 << bit, order);
     }
 }

@@ -4,10 +4,12 @@
 //!  line trip ─► batches, contenders by turns ─► line trip ─► rows ─► table, JSON
 //! ```
 //!
-//! A figure is a file with a catalogue and what its ranks do; rank 0 measures.
+//! A figure has a catalogue and says what its ranks do; rank 0 measures.
 
 mod bare;
 mod line;
+mod pinned;
+mod plot;
 mod rma;
 mod row;
 mod sample;
@@ -21,7 +23,11 @@ use crate::failure::Failure;
 use crate::job;
 use crate::progress::Progress;
 use crate::summary::{self, Summary};
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
+use tsumugi::Config;
+use tsumugi::config::Bind;
 
 pub use self::line::trip_ns;
 
@@ -56,15 +62,45 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     if !job::is_rank() {
         return job::run_self(rma::RANKS);
     }
-    let measured = job::config(None)?.run(|rt| rma::rank(rt, &names, measure))?;
+    // One worker, and unbound: what is measured goes to the CPUs that it wants.
+    let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
+    let measured = config.run(|rt| rma::rank(rt, &names, measure))?;
     let rows: Vec<Row> = measured.iter().flat_map(|measured| measured.rows.clone()).collect();
     if rows.is_empty() {
         return Ok(String::new());
     }
     if let Some(path) = &measure.json {
-        std::fs::write(path, row::json(&rows)).map_err(|error| Failure::write(path, &error))?;
+        write(path, &row::json(&rows))?;
     }
-    Ok(table::table(&rows) + &table::overheads(&measured))
+    if let Some(path) = &measure.csv {
+        write(path, &row::csv(&rows))?;
+    }
+    if let Some(folder) = &measure.svg {
+        draw(folder, &rows)?;
+    }
+    // Hundreds of points are tables of their own.
+    let (plotted, listed): (Vec<Row>, Vec<Row>) = rows.iter().cloned().partition(rma::is_plotted);
+    let plots = rma::FIGURES.iter().filter_map(|figure| Some((figure, figure.plot(&plotted)?)));
+    let figures: String = plots.map(|(figure, plot)| table::figure(figure.name, &plot)).collect();
+    let overheads = table::overheads(&measured);
+    Ok(table::table(&listed) + &overheads + &figures + &rma::numbers(&rows) + &rma::bars(&rows))
+}
+
+/// Draws the figures that `rows` belong to.
+fn draw(folder: &Path, rows: &[Row]) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| Failure::write(folder, &error))?;
+    for figure in rma::FIGURES {
+        let Some(plot) = figure.plot(rows) else { continue };
+        let path = folder.join(figure.name).with_extension("svg");
+        let svg =
+            plot.svg().map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+        write(&path, &svg)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| Failure::write(path, &error))
 }
 
 /// Which rows are wanted.

@@ -35,6 +35,52 @@ impl Row {
             _ => true,
         }
     }
+
+    /// The one-way trip while it was measured; none where the cores moved.
+    pub fn trip_ns(&self) -> Option<f64> {
+        match (self.line_ns_before, self.line_ns_after) {
+            (Some(before), Some(after)) if self.is_steady() => Some((before + after) / 2.0),
+            _ => None,
+        }
+    }
+
+    /// A number among the parameters: `threads` of `threads=4 bytes=8`.
+    pub fn number(&self, parameter: &str) -> Option<u64> {
+        self.word(parameter)?.parse().ok()
+    }
+
+    /// A word among the parameters: `path` of `threads=4 path=offload`.
+    pub fn word(&self, parameter: &str) -> Option<&str> {
+        let value = |word: &'_ str| word.split_once('=').is_some_and(|(name, _)| name == parameter);
+        self.params.split(' ').find(|word| value(word))?.split_once('=').map(|(_, value)| value)
+    }
+}
+
+/// The rows as CSV: a line of names, then a line a row.
+pub fn csv(rows: &[Row]) -> String {
+    let mut text = String::from(
+        "figure,system,name,params,unit,n,min,median,low,high,p99,line_ns_before,line_ns_after\n",
+    );
+    for row in rows {
+        let Summary { n, min, median, low, high, p99 } = row.summary;
+        let trip = |ns: Option<f64>| ns.map_or_else(String::new, |ns| ns.to_string());
+        let words = [&row.figure, &row.system, &row.name, &row.params, &row.unit];
+        for word in words {
+            text += &field(word);
+            text.push(',');
+        }
+        let (before, after) = (trip(row.line_ns_before), trip(row.line_ns_after));
+        text += &format!("{n},{min},{median},{low},{high},{p99},{before},{after}\n");
+    }
+    text
+}
+
+/// A field as RFC 4180 has it.
+fn field(word: &str) -> String {
+    match word.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", word.replace('"', "\"\"")),
+        false => word.to_owned(),
+    }
 }
 
 /// The rows as a JSON array.
@@ -57,7 +103,14 @@ pub(super) mod tests {
             name: name.into(),
             params: "targets=4096".into(),
             unit: "ns".into(),
-            summary: Summary { n: 10, min: median / 2.0, median, p99: median * 2.0 },
+            summary: Summary {
+                n: 10,
+                min: median / 2.0,
+                median,
+                low: median,
+                high: median,
+                p99: median * 2.0,
+            },
             line_ns_before: Some(31.0),
             line_ns_after: Some(33.0),
         }
@@ -79,6 +132,8 @@ pub(super) mod tests {
             "n",
             "min",
             "median",
+            "low",
+            "high",
             "p99",
             "line_ns_before",
             "line_ns_after",
@@ -87,6 +142,25 @@ pub(super) mod tests {
         assert_eq!(keys, expected);
         assert_eq!(first["median"], 3.0);
         assert!(value[1]["line_ns_after"].is_null());
+    }
+
+    #[test]
+    fn a_line_of_the_csv_is_a_row() {
+        let rows = [Row { params: "threads=4, or \"so\"".into(), ..row("tsumugi", "get8", 3.0) }];
+        let text = csv(&rows);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0].split(',').count(), 13);
+        assert_eq!(
+            lines[1],
+            "rma,tsumugi,get8,\"threads=4, or \"\"so\"\"\",ns,10,1.5,3,3,3,6,31,33"
+        );
+    }
+
+    #[test]
+    fn parameters_have_names() {
+        let row = Row { params: "threads=4 path=offload".into(), ..row("tsumugi", "get8", 3.0) };
+        assert_eq!((row.number("threads"), row.word("path")), (Some(4), Some("offload")));
+        assert_eq!((row.number("path"), row.word("bytes")), (None, None));
     }
 
     #[test]

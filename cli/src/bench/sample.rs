@@ -36,6 +36,16 @@ pub enum Budget {
     Operations(u64),
 }
 
+impl Budget {
+    /// One of so many equal parts.
+    pub fn part(self, parts: u32) -> Self {
+        match self {
+            Self::Time(time) => Self::Time(time / parts),
+            Self::Operations(operations) => Self::Operations(operations / u64::from(parts)),
+        }
+    }
+}
+
 /// Runs batches of the contenders by turns, each of which does `ops` operations
 /// a call, until `budget` is used up. Returns nanoseconds per operation, by
 /// contender and round. Nothing is allocated between the first batch and the

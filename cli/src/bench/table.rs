@@ -1,16 +1,21 @@
 //! The rows as a table for people.
 
+use super::plot::{Plot, Series};
 use super::row::Row;
 use super::{Measured, Over};
 use crate::text;
 
 /// A line a row; a row during which the cores moved is marked.
 pub fn table(rows: &[Row]) -> String {
-    let header = ["what", "by", "n", "min", "median", "p99", "unit", "line before", "after"];
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header = ["what", "of", "by", "n", "min", "median", "p99", "unit", "line before", "after"];
     let lines = rows.iter().map(|row| {
         let mark = if row.is_steady() { "" } else { " *" };
         vec![
             format!("{}{mark}", row.name),
+            peculiarities(row, rows),
             row.system.clone(),
             text::count(row.summary.n),
             number(row.summary.min),
@@ -28,6 +33,26 @@ pub fn table(rows: &[Row]) -> String {
     shown
 }
 
+/// A line a place on the x axis, a column a series: the medians.
+pub fn figure(name: &str, plot: &Plot) -> String {
+    let mut places: Vec<f64> =
+        plot.series.iter().flat_map(|series| series.points.iter().map(|point| point.x)).collect();
+    places.sort_unstable_by(f64::total_cmp);
+    places.dedup();
+    let names = plot.series.iter().map(|series| series.name.as_str());
+    let header: Vec<&str> = std::iter::once(plot.x.name.as_str()).chain(names).collect();
+    let lines = places.into_iter().map(|x| {
+        let cell = |series: &Series| {
+            let point = series.points.iter().find(|point| point.x == x);
+            point.map_or_else(String::new, |point| significant(point.y))
+        };
+        let cells = plot.series.iter().map(cell);
+        std::iter::once(text::count(x as u64)).chain(cells).collect()
+    });
+    let table = text::table(&header, lines);
+    format!("\n{name}: {}, {}\n{table}", plot.title, plot.y.name)
+}
+
 /// What each of ours costs over its bare loop, round by round.
 pub fn overheads(measured: &[Measured]) -> String {
     let line = |measured: &Measured| {
@@ -41,8 +66,25 @@ pub fn overheads(measured: &[Measured]) -> String {
     measured.iter().filter_map(line).collect()
 }
 
+/// The parameters that other rows of the same name do not have.
+fn peculiarities(row: &Row, rows: &[Row]) -> String {
+    let has = |other: &Row, word: &str| other.params.split(' ').any(|have| have == word);
+    let is_shared =
+        |word: &&str| rows.iter().filter(|other| other.name == row.name).all(|r| has(r, word));
+    row.params.split(' ').filter(|word| !is_shared(word)).collect::<Vec<_>>().join(" ")
+}
+
 fn number(value: f64) -> String {
     format!("{value:.2}")
+}
+
+/// Three digits of it at least.
+fn significant(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 1.0 => format!("{v:.2}"),
+        v => format!("{v:.4}"),
+    }
 }
 
 fn trip(ns: Option<f64>) -> String {
@@ -51,6 +93,7 @@ fn trip(ns: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plot::{Axis, Point};
     use super::super::row::tests::row;
     use super::*;
 
@@ -64,10 +107,42 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_one_name_say_what_they_differ_in() {
+        let of = |params: &str| Row { params: params.into(), ..row("tsumugi", "rate", 3.0) };
+        let shown = table(&[of("threads=1 bytes=8"), of("threads=2 bytes=8")]);
+        assert!(shown.contains("threads=2") && !shown.contains("bytes=8"), "{shown}");
+    }
+
+    #[test]
     fn a_moved_core_is_marked_and_explained() {
         let moved = Row { line_ns_after: Some(160.0), ..row("bare", "bare_get8", 1.0) };
         let shown = table(&[moved]);
         assert!(shown.contains("bare_get8 *") && shown.contains("measure again"), "{shown}");
+    }
+
+    #[test]
+    fn a_figure_is_a_line_a_place() {
+        let series = |name: &str, places: &[f64]| Series {
+            name: name.to_owned(),
+            points: places
+                .iter()
+                .map(|x| Point { x: *x, y: x / 4.0, low: 0.0, high: 9.0 })
+                .collect(),
+        };
+        let axis = |name: &str| Axis { name: name.to_owned(), is_log: true };
+        let plot = Plot {
+            title: "Latency".to_owned(),
+            x: axis("bytes"),
+            y: axis("microseconds"),
+            series: vec![series("1 thread", &[8.0, 1024.0]), series("2 threads", &[1.0, 8.0])],
+        };
+        let shown = figure("fig5a", &plot);
+        let words = |line: usize| {
+            let line = shown.lines().nth(line).unwrap();
+            line.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(words(1), "fig5a: Latency, microseconds");
+        assert_eq!([words(3), words(4), words(5)], ["1 0.2500", "8 2.00 2.00", "1,024 256"]);
     }
 
     #[test]

@@ -219,7 +219,7 @@ mod tests {
             serial_ns: 1_500_000,
             operations: Operations { gets: 900, puts: 0, atomics: 100, remote: 750, bytes: 4096 },
             waits: Waits { busy: 0, yields: 7, parks: 81, steals: 5, sleeps: 9 },
-            get_ns: Some(Summary { n: 10, min: 3.0, median: 3.5, p99: 12.25 }),
+            get_ns: Some(Summary { n: 10, min: 3.0, median: 3.5, low: 3.5, high: 3.5, p99: 12.25 }),
             slept_at_level_barrier: Histogram { counts },
             disagreement: None,
         }

@@ -3,10 +3,13 @@
 //! ```text
 //!  requesters                     owner
 //!  push ─► ring ───────────────►  drain ─► batch ─► post ─► poll ─► complete
-//!    └─ notify: wake the owner      │ nothing to do, for some rounds
-//!       if it sleeps                ▼
-//!                                 prepare ─► look again ─► sleep on the event
-//! ```
+//!    └─ told that the owner         │ nothing to do, for some rounds
+//!       sleeps: wake it             ▼
+//!                                 prepare ─► mark the empty ring ─► sleep on
+//! ```                                                              the event
+//!
+//! The mark is in the word that a push exchanges anyway: an owner that is
+//! awake costs requesters no fence and no look at a word of its.
 //!
 //! Executor and completer are one thread (Tofu's rule): a device that allows
 //! no two threads at once needs no lock, and foreign calls that must come from
@@ -17,7 +20,7 @@
 use super::port::Port;
 use crate::backend::Endpoint;
 use crate::op::Op;
-use crate::ring::{MpscConsumer, MpscView};
+use crate::ring::{MpscConsumer, MpscView, Pushed};
 use crate::sync::{AtomicBool, CachePadded, Ordering, mutant, spin_loop};
 use crate::wait::{EventWord, Futex};
 use core::fmt;
@@ -71,8 +74,9 @@ impl<'t> Offload<'t> {
     /// The operation: the ring is full.
     #[inline]
     pub fn enqueue(&self, op: Op, futex: &dyn Futex) -> Result<(), Op> {
-        self.ring.try_push(op)?;
-        self.notify(futex);
+        if self.ring.try_push_told(op)? == Pushed::Asleep {
+            self.notify(futex);
+        }
         Ok(())
     }
 
@@ -87,7 +91,8 @@ impl<'t> Offload<'t> {
         self.ring.len()
     }
 
-    #[inline(always)]
+    #[cold]
+    #[inline(never)]
     fn notify(&self, futex: &dyn Futex) {
         if self.event.notify() {
             futex.wake(self.event.word(), 1);
@@ -144,8 +149,9 @@ impl<E: Endpoint> Owner<'_, '_, E> {
         let event = &self.offload.event;
         let ticket = event.prepare();
         let stop = self.offload.stop.load(Ordering::SeqCst);
-        let found = !mutant("offload_no_last_look") && self.consumer.is_ready();
-        if stop || found || !self.port.is_quiet() {
+        // After `prepare`: whoever is told of the mark finds the event.
+        let marked = self.consumer.try_mark() || mutant("offload_no_last_look");
+        if stop || !marked || !self.port.is_quiet() {
             event.cancel();
             return;
         }

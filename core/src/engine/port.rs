@@ -13,7 +13,7 @@ use crate::mem::AddrError;
 use crate::op::Op;
 use crate::sync::{AtomicU64, Ordering, mutant};
 use core::fmt;
-use heapless::{Deque, Vec};
+use heapless::Vec;
 
 /// Operations that one doorbell posts at the most.
 pub const BATCH_MAX: usize = 16;
@@ -23,8 +23,11 @@ pub struct Port<'t, E: Endpoint> {
     endpoint: E,
     completions: Completions<'t>,
     gathered: Vec<Op, BATCH_MAX>,
-    /// Completions that were taken from the device and not passed on yet.
-    taken: Deque<Completion, POLL_MAX>,
+    /// What the last poll took from the device; it is here because it is large.
+    taken: [Completion; POLL_MAX],
+    /// How much of it has been passed on, and how much there is.
+    passed: usize,
+    polled: usize,
     in_flight: usize,
     counts: &'t PortCounts,
 }
@@ -49,7 +52,9 @@ impl<'t, E: Endpoint> Port<'t, E> {
             endpoint,
             completions,
             gathered: Vec::new(),
-            taken: Deque::new(),
+            taken: [Completion::EMPTY; POLL_MAX],
+            passed: 0,
+            polled: 0,
             in_flight: 0,
             counts,
         }
@@ -105,17 +110,18 @@ impl<'t, E: Endpoint> Port<'t, E> {
     /// callers know. Callbacks run in here; one that panics leaves the rest to
     /// the next poll. Returns how many there were.
     pub fn poll(&mut self) -> usize {
-        if self.taken.is_empty() {
-            let mut done = [Completion::EMPTY; POLL_MAX];
-            let count = self.endpoint.poll(&mut done);
+        if self.passed == self.polled {
+            let count = self.endpoint.poll(&mut self.taken);
             if count == 0 {
                 return 0;
             }
             add(&self.counts.completed, count);
-            self.taken.extend(done[..count].iter().copied());
+            (self.passed, self.polled) = (0, count);
         }
-        let count = self.taken.len();
-        while let Some(completion) = self.taken.pop_front() {
+        let count = self.polled - self.passed;
+        while self.passed < self.polled {
+            let completion = self.taken[self.passed];
+            self.passed += 1;
             // Counted first: a callback may not come back. One that nobody
             // waits for ended nothing.
             let counted = usize::from(self.in_flight > 0);

@@ -15,7 +15,7 @@
 //!
 //! Progress: lock-free.
 
-use crate::sync::{AtomicPtr, AtomicU32, CachePadded, Ordering, UnsafeCell, edge, fence, mutant};
+use crate::sync::{AtomicPtr, AtomicU32, CachePadded, Ordering, UnsafeCell, edge};
 use crate::wait::{Reason, Wait, Waker};
 use core::fmt;
 use core::ptr;
@@ -41,8 +41,9 @@ impl Room {
         }
     }
 
-    /// Sleeps until somebody made room after `has_room` was last false. A
-    /// hint: there may be none again.
+    /// Sleeps until somebody made room after `has_room`, whose loads are
+    /// sequentially consistent, was last false. A hint: there may be none
+    /// again.
     pub fn wait(&self, wait: &dyn Wait, has_room: &(dyn Fn() -> bool + Sync)) {
         // SeqCst: before the last look at the room; pairs with `made`.
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -64,13 +65,14 @@ impl Room {
         self.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Something has ended: whoever waits may try again.
+    /// Something has ended: whoever waits may try again. What made the room
+    /// was a sequentially consistent read-modify-write of the caller's, as
+    /// that which frees a tag is: on the processors at hand it is a fence
+    /// already.
     #[inline]
     pub fn made(&self) {
-        if !mutant("room_no_fence") {
-            // SeqCst: between what made room and the look; pairs with `wait`.
-            fence(Ordering::SeqCst);
-        }
+        edge("room_no_fence");
+        // SeqCst: after what made the room; pairs with `wait`.
         if self.waiting.load(Ordering::SeqCst) != 0 {
             self.wake_all();
         }

@@ -13,10 +13,10 @@
 //!
 //! A producer's own exchange tells it whether to wake somebody, so that under
 //! load there is neither a fence nor a second word to look at; but "full" is
-//! decided by the head, which every producer reads, and the tail is read by
-//! the consumer. [`Mpsc`](super::Mpsc) with an
-//! [`EventWord`](crate::wait::EventWord) is the other way round; which is
-//! faster is measured in `tsumugi bench rma`.
+//! decided by the head, which every producer reads. [`Mpsc`](super::Mpsc) has
+//! the mark too, and decides by the slot's sequence; which is faster is
+//! measured in `tsumugi bench rma`, beside one with an
+//! [`EventWord`](crate::wait::EventWord) alone.
 //!
 //! The listing in the paper waits with the wrong polarity, and says that it
 //! holds N - 1 elements where its code holds N, which is sound. A stale tail
@@ -42,7 +42,7 @@ pub struct Marked<T, const N: usize> {
     slots: [Slot<T>; N],
 }
 
-/// A push took place.
+/// A push has taken place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a consumer that sleeps must be woken"]
 pub enum Pushed {

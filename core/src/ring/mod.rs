@@ -2,7 +2,7 @@
 //!
 //! | ring | producers | consumers | full is decided by |
 //! |---|---|---|---|
-//! | [`Mpsc`], [`MpscView`] | any number | one | the slot's sequence |
+//! | [`Mpsc`], [`MpscView`] | any number | one, whose sleep can be a mark in the ring | the slot's sequence |
 //! | [`Spsc`], [`SpscView`] | one | one | the other side's index |
 //! | [`Marked`] | any number | one, whose sleep is a mark in the ring | the head |
 //!
@@ -93,8 +93,8 @@ impl fmt::Display for RingError {
 
 impl core::error::Error for RingError {}
 
-/// The indices of a ring. They count up and are masked at use; u64 never
-/// wraps.
+/// The indices of a ring. They count up and are masked at use; 63 bits
+/// never wrap.
 #[repr(C)]
 struct Header {
     /// Written by producers.
@@ -138,7 +138,7 @@ impl Header {
     fn len(&self, slots: usize) -> usize {
         // Relaxed: a hint. Head first, so that it is not beyond tail for long.
         let head = self.head().load(Ordering::Relaxed);
-        let tail = self.tail.load(Ordering::Relaxed);
+        let tail = self.tail.load(Ordering::Relaxed) & !ASLEEP;
         (tail.wrapping_sub(head) as i64).clamp(0, slots as i64) as usize
     }
 }
@@ -231,6 +231,9 @@ unsafe fn attach<'a, S>(
 const fn shape<S>(slots: usize) -> u64 {
     (slots as u64) << 32 | size_of::<S>() as u64
 }
+
+/// The mark of a sleeping consumer in a tail.
+const ASLEEP: u64 = 1 << 63;
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests;

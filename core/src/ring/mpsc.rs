@@ -14,8 +14,19 @@
 //! ```
 //!
 //! A producer that finds a smaller sequence than its position has met the
-//! element of the last lap: the ring is full, unless its tail was old. The
-//! consumer never touches tail, producers never touch head.
+//! element of the last lap: the ring is full, unless its tail was old.
+//! Producers never touch head.
+//!
+//! The consumer touches tail only when it is about to sleep: it marks the
+//! highest bit, by an exchange that succeeds only where the ring is empty. The
+//! next producer's own exchange then tells it that the consumer is to be
+//! woken, so that a push to a consumer that is awake needs neither a fence nor
+//! a second word to look at ([`Marked`](super::Marked) is the paper's form).
+//!
+//! ```text
+//!  tail   63               62 .. 0
+//!         consumer sleeps  elements ever claimed
+//! ```
 //!
 //! Progress: `try_push` is lock-free, `try_pop` wait-free.
 //!
@@ -24,7 +35,7 @@
 //! Dmitry Vyukov, "Bounded MPMC queue", 1024cores.net, of which this is the
 //! single-consumer half.
 
-use super::{Header, RingError, order};
+use super::{ASLEEP, Header, Pushed, RingError, order};
 use crate::sync::{AtomicU64, Ordering, UnsafeCell, mutant};
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -113,21 +124,37 @@ impl<'a, T> MpscView<'a, T> {
     /// The value.
     #[inline]
     pub fn try_push(&self, value: T) -> Result<(), T> {
+        self.try_push_told(value).map(|_| ())
+    }
+
+    /// The same, and says whether the consumer had
+    /// [marked](MpscConsumer::try_mark) that it sleeps: the one producer that
+    /// is told so must wake it. Lock-free.
+    ///
+    /// # Errors
+    ///
+    /// The value.
+    #[inline]
+    pub fn try_push_told(&self, value: T) -> Result<Pushed, T> {
         let mut tail = self.header.tail.load(Ordering::Relaxed);
         loop {
-            let slot = self.slot(tail);
+            let position = tail & !ASLEEP;
+            let slot = self.slot(position);
             // Acquire: pairs with the consumer's recycling: it has read what
             // lay here.
             let sequence = slot.sequence.load(Ordering::Acquire);
-            match sequence.wrapping_sub(tail) as i64 {
+            match sequence.wrapping_sub(position) as i64 {
                 0 => match self.claim(tail) {
                     Ok(()) => {
                         // SAFETY: the claim made the slot ours until its
                         // sequence changes.
                         slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
                         // Release: pairs with the Acquire in `try_pop`.
-                        slot.sequence.store(tail + 1, order("mpsc_publish_relaxed"));
-                        return Ok(());
+                        slot.sequence.store(position + 1, order("mpsc_publish_relaxed"));
+                        return Ok(match tail & ASLEEP {
+                            0 => Pushed::Awake,
+                            _ => Pushed::Asleep,
+                        });
                     }
                     Err(changed) => tail = changed,
                 },
@@ -194,13 +221,14 @@ impl<'a, T> MpscView<'a, T> {
     #[inline(always)]
     fn claim(&self, tail: u64) -> Result<(), u64> {
         if mutant("mpsc_claim_load_store") {
-            self.header.tail.store(tail + 1, Ordering::Relaxed);
+            self.header.tail.store((tail & !ASLEEP) + 1, Ordering::Relaxed);
             return Ok(());
         }
-        // Relaxed: the slot's sequence carries the order.
+        // Relaxed: the slot's sequence carries the order, and the mark is one
+        // word with the position.
         self.header
             .tail
-            .compare_exchange_weak(tail, tail + 1, Ordering::Relaxed, Ordering::Relaxed)
+            .compare_exchange_weak(tail, (tail & !ASLEEP) + 1, Ordering::Relaxed, Ordering::Relaxed)
             .map(drop)
     }
 
@@ -242,6 +270,29 @@ impl<'a, T> MpscConsumer<'a, T> {
         let head = self.view.header.head().load(Ordering::Relaxed);
         // Acquire: as in `try_pop`.
         self.view.slot(head).sequence.load(Ordering::Acquire) == head.wrapping_add(1)
+    }
+
+    /// Says that the consumer sleeps from now on: the next producer that asks
+    /// is told to wake it. False if there is something to take, or will be at
+    /// once. Wait-free.
+    ///
+    /// What the consumer writes before, and a fence after that, is seen by the
+    /// producer that is told, behind a fence of its own.
+    #[inline]
+    pub fn try_mark(&mut self) -> bool {
+        let empty = self.view.header.head().load(Ordering::Relaxed);
+        let tail = &self.view.header.tail;
+        if mutant("mpsc_mark_load_store") {
+            let is_empty = tail.load(Ordering::Relaxed) & !ASLEEP == empty;
+            if is_empty {
+                tail.store(empty | ASLEEP, Ordering::Relaxed);
+            }
+            return is_empty;
+        }
+        // Relaxed: one word, one order.
+        let marked =
+            tail.compare_exchange(empty, empty | ASLEEP, Ordering::Relaxed, Ordering::Relaxed);
+        marked.is_ok() || marked == Err(empty | ASLEEP)
     }
 
     /// The ring, to push.

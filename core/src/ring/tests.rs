@@ -27,6 +27,24 @@ fn a_full_ring_gives_the_value_back_and_takes_all_its_slots() {
 }
 
 #[test]
+fn the_first_push_after_a_mark_is_told() {
+    let mut ring = Mpsc::<u32, 2>::new();
+    let (producer, mut consumer) = ring.split();
+    for lap in 0..3 {
+        assert!(consumer.try_mark() && consumer.try_mark(), "it is empty");
+        assert!(producer.is_empty());
+        assert_eq!(producer.try_push_told(lap), Ok(Pushed::Asleep));
+        assert_eq!(producer.try_push_told(lap), Ok(Pushed::Awake));
+        assert_eq!((producer.try_push_told(9), producer.len()), (Err(9), 2));
+        assert!(!consumer.try_mark(), "there is something to take");
+        assert_eq!((consumer.try_pop(), consumer.try_pop()), (Some(lap), Some(lap)));
+    }
+    assert!(consumer.try_mark());
+    assert_eq!(producer.try_push(7), Ok(()), "a producer that does not ask");
+    assert_eq!(consumer.try_pop(), Some(7));
+}
+
+#[test]
 fn the_ends_of_an_spsc_meet_at_full_and_empty() {
     let mut ring = Spsc::<u32, 2>::new();
     let (mut producer, mut consumer) = ring.split();

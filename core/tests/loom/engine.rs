@@ -121,9 +121,9 @@ fn a_waiter_for_room_is_woken() {
         let free = Arc::new(AtomicU32::new(0));
         let waiter = thread::spawn({
             let (room, free) = (room.clone(), free.clone());
-            move || room.wait(&Threads, &|| free.load(Ordering::Acquire) > 0)
+            move || room.wait(&Threads, &|| free.load(Ordering::SeqCst) > 0)
         });
-        free.store(1, Ordering::Release);
+        free.swap(1, Ordering::SeqCst);
         room.made();
         waiter.join().unwrap();
     });

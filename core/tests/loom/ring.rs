@@ -71,6 +71,25 @@ fn two_producers_fill_a_ring_that_is_being_emptied() {
 }
 
 #[test]
+fn a_consumer_that_has_marked_is_woken() {
+    check(&["mpsc_mark_load_store"], || {
+        let ring = Arc::new(Mpsc::<u64, 2>::new());
+        let told = [1, 2].map(|value| {
+            let ring = ring.clone();
+            thread::spawn(move || ring.view().try_push_told(value).expect("there is room"))
+        });
+        // SAFETY: the only consumer.
+        let mut consumer = unsafe { ring.view().consumer() };
+        let asleep = consumer.try_mark();
+        let told = told.map(|producer| producer.join().unwrap());
+        let wakes = told.iter().filter(|&&pushed| pushed == Pushed::Asleep).count();
+        assert_eq!(wakes, usize::from(asleep), "{told:?}");
+        assert_eq!(consumer.drain(3, drop), 2);
+        assert!(consumer.try_mark(), "it is empty again");
+    });
+}
+
+#[test]
 fn both_ends_of_an_spsc() {
     check(&["spsc_publish_relaxed", "spsc_recycle_relaxed"], || {
         let ring = Arc::new(Spsc::<u64, 2>::new());

@@ -1,0 +1,208 @@
+//! What the engine is to reach, in trips of a cache line of the same row, and
+//! whether it does.
+
+use super::requesters::REQUESTERS;
+use crate::bench::row::Row;
+use crate::text;
+
+/// A line a bar; nothing where no row has one.
+pub fn bars(rows: &[Row]) -> String {
+    let mut lines: Vec<Bar> = TRIPS.iter().filter_map(|bar| bar.of(rows)).collect();
+    lines.extend(delegate(rows));
+    lines.extend(["thread", "ult"].iter().flat_map(|kind| requesters(rows, kind)));
+    if lines.is_empty() {
+        return String::new();
+    }
+    let header = ["bar", "is to be", "median", "min", "trip", "met"];
+    let table = text::table(&header, lines.into_iter().map(Bar::line));
+    format!(
+        "\n{table}  met: by the median; min: by the quietest batches; moved: the cores did, measure again\n"
+    )
+}
+
+/// One of them, measured.
+struct Bar {
+    what: String,
+    limit: String,
+    median: String,
+    min: String,
+    trip: Option<f64>,
+    met: Met,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Met {
+    Yes,
+    /// Only by the minima.
+    Min,
+    No,
+    Moved,
+}
+
+impl Bar {
+    fn line(self) -> Vec<String> {
+        let trip = self.trip.map_or_else(|| "-".to_owned(), |ns| format!("{ns:.0} ns"));
+        let met = match self.met {
+            Met::Yes => "yes",
+            Met::Min => "min",
+            Met::No => "no",
+            Met::Moved => "moved",
+        };
+        vec![self.what, self.limit, self.median, self.min, trip, met.to_owned()]
+    }
+}
+
+/// At most so many trips and nanoseconds.
+struct Trips {
+    row: &'static str,
+    what: &'static str,
+    trips: f64,
+    ns: f64,
+}
+
+impl Trips {
+    fn of(&self, rows: &[Row]) -> Option<Bar> {
+        let row = rows.iter().find(|row| row.name == self.row)?;
+        let trip = row.trip_ns();
+        let limit = trip.map(|trip| self.trips * trip + self.ns);
+        let (median, min) = (row.summary.median, row.summary.min);
+        Some(Bar {
+            what: self.what.to_owned(),
+            limit: limit.map_or_else(|| "-".to_owned(), |limit| format!("<= {limit:.0} ns")),
+            median: format!("{median:.1} ns"),
+            min: format!("{min:.1} ns"),
+            trip,
+            met: limit.map_or(Met::Moved, |limit| met(median <= limit, min <= limit)),
+        })
+    }
+}
+
+/// Uncontended over the memory itself, contended over one thread's rate.
+fn delegate(rows: &[Row]) -> Vec<Bar> {
+    let find = |name: &str| rows.iter().find(|row| row.name == name);
+    let mut bars = Vec::new();
+    if let (Some(ours), Some(direct)) = (find("delegate_get8"), find("direct_get8")) {
+        let median = ours.summary.median - direct.summary.median;
+        let min = ours.summary.min - direct.summary.min;
+        bars.push(Bar {
+            what: "delegate, uncontended, over direct".to_owned(),
+            limit: format!("<= {OVER_DIRECT_NS} ns"),
+            median: format!("{median:.1} ns"),
+            min: format!("{min:.1} ns"),
+            trip: ours.trip_ns(),
+            met: met(median <= OVER_DIRECT_NS, min <= OVER_DIRECT_NS),
+        });
+    }
+    if let (Some(alone), Some(both)) = (find("delegate_alone"), find("delegate_contended")) {
+        let median = alone.summary.median / both.summary.median;
+        let min = alone.summary.min / both.summary.min;
+        bars.push(share("delegate, 2 threads, of one's rate", CONTENDED, [median, min], both));
+    }
+    bars
+}
+
+/// Each number of requesters of the best.
+fn requesters(rows: &[Row], kind: &str) -> Vec<Bar> {
+    let of = |row: &&Row| row.name == "offload_rate" && row.word("kind") == Some(kind);
+    let rows: Vec<&Row> = rows.iter().filter(of).collect();
+    let best = |of: fn(&Row) -> f64| rows.iter().map(|row| of(row)).min_by(f64::total_cmp);
+    let Some((median, min)) = best(|row| row.summary.median).zip(best(|row| row.summary.min))
+    else {
+        return Vec::new();
+    };
+    let bar = |row: &&Row| {
+        let count = row.number("requesters").unwrap_or_default();
+        let shares = [median / row.summary.median, min / row.summary.min];
+        share(&format!("rate of {count} {kind}s, of the best"), RATE_KEPT, shares, row)
+    };
+    debug_assert!(rows.len() <= REQUESTERS.len());
+    rows.iter().map(bar).collect()
+}
+
+/// At least so much of another rate: by the medians, and by the minima.
+fn share(what: &str, limit: f64, [median, min]: [f64; 2], row: &Row) -> Bar {
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let is_steady = row.is_steady();
+    Bar {
+        what: what.to_owned(),
+        limit: format!(">= {}", percent(limit)),
+        median: percent(median),
+        min: percent(min),
+        trip: row.trip_ns(),
+        met: if is_steady { met(median >= limit, min >= limit) } else { Met::Moved },
+    }
+}
+
+fn met(by_median: bool, by_min: bool) -> Met {
+    match (by_median, by_min) {
+        (true, _) => Met::Yes,
+        (false, true) => Met::Min,
+        (false, false) => Met::No,
+    }
+}
+
+const TRIPS: &[Trips] = &[
+    Trips { row: "offload_submit64", what: "submit, 64 outstanding", trips: 1.0, ns: 15.0 },
+    Trips { row: "offload_submit1", what: "submit, 1 outstanding", trips: 1.2, ns: 15.0 },
+    Trips { row: "offload_latency_poll", what: "latency, polled", trips: 3.6, ns: 0.0 },
+    Trips { row: "offload_latency_ult", what: "latency, a ULT sleeps", trips: 5.0, ns: 20.0 },
+];
+
+const OVER_DIRECT_NS: f64 = 12.0;
+const CONTENDED: f64 = 0.8;
+const RATE_KEPT: f64 = 0.88;
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::row::tests::row;
+    use super::*;
+
+    fn line<'a>(shown: &'a str, what: &str) -> &'a str {
+        shown.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {shown}"))
+    }
+
+    #[test]
+    fn a_bar_moves_with_the_trip_of_its_row() {
+        // The trip of these rows is 32 ns.
+        let rows =
+            [row("tsumugi", "offload_submit64", 47.0), row("tsumugi", "offload_submit1", 90.0)];
+        let shown = bars(&rows);
+        assert!(line(&shown, "64 outstanding").contains("<= 47 ns"), "{shown}");
+        assert!(line(&shown, "64 outstanding").ends_with("yes"), "{shown}");
+        assert!(line(&shown, "1 outstanding").ends_with("min"), "{shown}");
+        let moved = Row { line_ns_after: Some(165.0), ..rows[0].clone() };
+        assert!(line(&bars(&[moved]), "64 outstanding").ends_with("moved"));
+    }
+
+    #[test]
+    fn rates_are_shares_of_the_best() {
+        let one = |requesters: u32, kind: &str, median| Row {
+            params: format!("requesters={requesters} kind={kind} window=64"),
+            ..row("tsumugi", "offload_rate", median)
+        };
+        let shown = bars(&[one(1, "thread", 50.0), one(2, "thread", 40.0), one(1, "ult", 60.0)]);
+        assert!(line(&shown, "rate of 1 threads").contains("80 %"), "{shown}");
+        assert!(line(&shown, "rate of 1 threads").ends_with("no"), "{shown}");
+        assert!(line(&shown, "rate of 2 threads").ends_with("yes"), "{shown}");
+        assert!(line(&shown, "rate of 1 ults").contains("100 %"), "{shown}");
+    }
+
+    #[test]
+    fn the_delegate_is_beside_what_it_stands_on() {
+        let rows = [
+            row("tsumugi", "delegate_get8", 14.0),
+            row("tsumugi", "direct_get8", 1.5),
+            row("tsumugi", "delegate_alone", 16.0),
+            row("tsumugi", "delegate_contended", 20.0),
+        ];
+        let shown = bars(&rows);
+        assert!(line(&shown, "over direct").contains("12.5 ns"), "{shown}");
+        assert!(line(&shown, "over direct").ends_with("min"), "{shown}");
+        assert!(line(&shown, "of one's rate").ends_with("yes"), "{shown}");
+    }
+
+    #[test]
+    fn without_rows_there_are_no_bars() {
+        assert_eq!(bars(&[row("tsumugi", "get8", 3.0)]), "");
+    }
+}

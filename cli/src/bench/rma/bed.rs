@@ -1,0 +1,113 @@
+//! The engines that are measured, over the memory of the job.
+//!
+//! One table and one ring serve all of them, one engine after the other. They
+//! live as long as the process, since user-level threads borrow them.
+
+use std::thread;
+use tsumugi::affinity;
+use tsumugi::pvas::Direct;
+use tsumugi_core::backend::Queued;
+use tsumugi_core::completion::CompletionTable;
+use tsumugi_core::engine::{Delegate, Engine, Executor, Idle, Offload, Port, PortCounts};
+use tsumugi_core::op::Op;
+use tsumugi_core::ring::Mpsc;
+
+/// A queue in front of the memory of the node.
+pub type Device = Queued<Direct, DEPTH>;
+
+/// Where engines are made.
+pub struct Bed {
+    memory: Direct,
+    parts: &'static Parts,
+}
+
+struct Parts {
+    table: CompletionTable<SHARDS>,
+    ring: Mpsc<Op, SLOTS>,
+    counts: PortCounts,
+}
+
+/// An engine at work. Whoever uses it has ended before it is dropped.
+pub struct Serving<'b> {
+    engine: &'static Engine<'static, Device>,
+    executors: &'static [Executor<'static, Device>; 1],
+    owner: Option<thread::JoinHandle<()>>,
+    _bed: &'b mut Bed,
+}
+
+impl Bed {
+    /// Over `memory`.
+    pub fn new(memory: &Direct) -> Self {
+        let parts =
+            Parts { table: CompletionTable::new(), ring: Mpsc::new(), counts: PortCounts::new() };
+        Self { memory: memory.clone(), parts: Box::leak(Box::new(parts)) }
+    }
+
+    /// The memory itself.
+    pub fn memory(&self) -> &Direct {
+        &self.memory
+    }
+
+    /// An engine that whoever comes works.
+    pub fn delegate(&mut self) -> Serving<'_> {
+        let port = self.port();
+        // SAFETY: the ring's earlier consumers are gone: each was in a
+        // `Serving`, which borrows the bed.
+        let delegate = unsafe { Delegate::new(port, self.parts.ring.view()) };
+        self.serve(Executor::Delegate(delegate))
+    }
+
+    /// An engine that a thread on `cpu` works, which spins while it is idle.
+    pub fn offload(&mut self, cpu: usize) -> Serving<'_> {
+        let port = self.port();
+        let offload = Offload::new(self.parts.ring.view());
+        let mut serving = self.serve(Executor::Offload(offload, &tsumugi::ult::SystemFutex));
+        let executors = serving.executors;
+        let Executor::Offload(offload, futex) = &executors[0] else { unreachable!("made above") };
+        // SAFETY: as in `delegate`.
+        let mut owner = unsafe { offload.owner(port) };
+        let thread = thread::spawn(move || {
+            // On a machine that does not allow it, the trips tell.
+            let _ = affinity::pin(cpu);
+            owner.run(IDLE, *futex, &thread::yield_now);
+        });
+        serving.owner = Some(thread);
+        serving
+    }
+
+    fn port(&self) -> Port<'static, Device> {
+        Port::new(Queued::new(self.memory.clone()), self.parts.table.view(), &self.parts.counts)
+    }
+
+    fn serve(&mut self, executor: Executor<'static, Device>) -> Serving<'_> {
+        let executors: &'static _ = Box::leak(Box::new([executor]));
+        let engine = Box::leak(Box::new(Engine::new(self.parts.table.view(), executors)));
+        Serving { engine, executors, owner: None, _bed: self }
+    }
+}
+
+impl Serving<'_> {
+    /// The engine.
+    pub fn engine(&self) -> &'static Engine<'static, Device> {
+        self.engine
+    }
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        if let Executor::Offload(offload, futex) = &self.executors[0] {
+            offload.stop(*futex);
+        }
+        if let Some(owner) = self.owner.take() {
+            // A panic of its has been printed.
+            let _ = owner.join();
+        }
+        while self.engine.poll() > 0 || self.engine.needs_poll() {}
+    }
+}
+
+/// More than any measurement waits; then it lets others run and sleeps.
+const IDLE: Idle = Idle { spins: 1 << 14, yields: 16 };
+const SHARDS: usize = 16;
+const SLOTS: usize = 1024;
+const DEPTH: usize = 256;

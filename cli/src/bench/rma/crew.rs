@@ -1,0 +1,165 @@
+//! Requesters that work at the same time: threads of the system on given CPUs,
+//! or user-level threads of this rank.
+//!
+//! ```text
+//!  requester 0   work ─ work ─ look at the clock ─ work ─ ...   samples of all
+//!  requester 1   work ─ work ─ work ─ ...                       their operations
+//! ```
+//!
+//! What is sampled is the steady state: the first samples are dropped, and all
+//! work until the last has been taken. The one that samples is one of those
+//! that work, so that nobody else needs a CPU.
+
+use super::super::sample::Budget;
+use crate::failure::Failure;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use tsumugi::affinity;
+use tsumugi::{AddrError, Runtime};
+use tsumugi_core::sync::{AtomicBool, AtomicU64, CachePadded, Ordering};
+
+/// What a requester does.
+pub trait Work: Send + 'static {
+    /// Some of it, and how many operations have ended in it. `relax` lets
+    /// others run where there is nothing to do.
+    fn turn(&mut self, relax: &dyn Fn()) -> Result<u64, AddrError>;
+
+    /// Waits for what is still on its way.
+    fn finish(&mut self, relax: &dyn Fn());
+}
+
+/// Who requests.
+#[derive(Clone, Copy)]
+pub enum Crew<'a> {
+    /// Threads of the system, on these CPUs in turn.
+    Threads(&'a [usize]),
+    /// User-level threads of a rank with one worker.
+    Ults(&'a Runtime),
+}
+
+/// Lets all of `works` run until the budget is used up; nanoseconds per
+/// operation of all together, sample by sample.
+pub fn run<W: Work>(crew: Crew<'_>, budget: Budget, works: Vec<W>) -> Result<Vec<f64>, Failure> {
+    let done = works.iter().map(|_| CachePadded::new(AtomicU64::new(0))).collect();
+    let meter = Arc::new(Meter { stop: AtomicBool::new(false), done });
+    let works = works.into_iter().enumerate();
+    let samples: Vec<Result<Vec<f64>, AddrError>> = match crew {
+        Crew::Threads(cpus) => {
+            let start = |(index, work)| {
+                let (meter, cpu) = (meter.clone(), cpus[index % cpus.len()]);
+                thread::spawn(move || {
+                    // On a machine that does not allow it, the trips tell.
+                    let _ = affinity::pin(cpu);
+                    meter.work(index, budget, work, &thread::yield_now)
+                })
+            };
+            let threads: Vec<_> = works.map(start).collect();
+            threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+        }
+        Crew::Ults(rt) => {
+            let start = |(index, work)| {
+                let meter = meter.clone();
+                rt.spawn(move |_| meter.work(index, budget, work, &tsumugi::ult::yield_now))
+            };
+            let ults: Vec<_> = works.map(start).collect();
+            ults.into_iter().map(|ult| ult.join().expect("it does not panic")).collect()
+        }
+    };
+    Ok(samples.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+struct Meter {
+    stop: AtomicBool,
+    /// By its requester, for requester 0.
+    done: Vec<CachePadded<AtomicU64>>,
+}
+
+impl Meter {
+    fn work(
+        &self,
+        index: usize,
+        budget: Budget,
+        mut work: impl Work,
+        relax: &dyn Fn(),
+    ) -> Result<Vec<f64>, AddrError> {
+        let mut sampler = (index == 0).then(|| Sampler::new(budget));
+        let mut done = 0;
+        while !self.stop.load(Ordering::Relaxed) {
+            match work.turn(relax) {
+                Ok(ended) => done += ended,
+                Err(error) => {
+                    self.stop.store(true, Ordering::Relaxed);
+                    work.finish(relax);
+                    return Err(error);
+                }
+            }
+            self.done[index].store(done, Ordering::Relaxed);
+            if let Some(sampler) = &mut sampler
+                && sampler.is_over(done, || self.total())
+            {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+        }
+        work.finish(relax);
+        Ok(sampler.map_or_else(Vec::new, |sampler| sampler.samples))
+    }
+
+    fn total(&self) -> u64 {
+        self.done.iter().map(|done| done.load(Ordering::Relaxed)).sum()
+    }
+}
+
+struct Sampler {
+    budget: Budget,
+    samples: Vec<f64>,
+    begin: Instant,
+    /// Where the present sample begins.
+    since: Instant,
+    total: u64,
+    /// When the clock was last looked at.
+    done: u64,
+    turns: u32,
+    dropped: u32,
+}
+
+impl Sampler {
+    fn new(budget: Budget) -> Self {
+        let (samples, now) = (Vec::with_capacity(SAMPLES_MAX), Instant::now());
+        Self { budget, samples, begin: now, since: now, total: 0, done: 0, turns: 0, dropped: 0 }
+    }
+
+    /// Takes a sample if it is time; whether it was the last.
+    fn is_over(&mut self, done: u64, total: impl FnOnce() -> u64) -> bool {
+        self.turns += 1;
+        if done - self.done < DONE_MIN && self.turns < TURNS_MAX {
+            return false;
+        }
+        (self.done, self.turns) = (done, 0);
+        let (now, total) = (Instant::now(), total());
+        if now - self.since >= SAMPLE && total > self.total {
+            if self.dropped < DROPPED {
+                self.dropped += 1;
+                self.begin = now;
+            } else if self.samples.len() < SAMPLES_MAX {
+                let ns = (now - self.since).as_nanos() as f64;
+                self.samples.push(ns / (total - self.total) as f64);
+            }
+            (self.since, self.total) = (now, total);
+        }
+        !self.samples.is_empty()
+            && match self.budget {
+                Budget::Time(time) => now - self.begin >= time,
+                Budget::Operations(operations) => total >= operations,
+            }
+    }
+}
+
+/// Long enough for several turns of all threads that share a CPU, short enough
+/// that most are not disturbed by others of the machine.
+const SAMPLE: Duration = Duration::from_micros(300);
+const SAMPLES_MAX: usize = 1 << 12;
+const DROPPED: u32 = 2;
+/// A look at the clock costs as much as an operation.
+const DONE_MIN: u64 = 256;
+const TURNS_MAX: u32 = 64;

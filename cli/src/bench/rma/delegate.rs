@@ -1,0 +1,102 @@
+//! The words of the job under a try-lock that whoever comes works: what it
+//! costs over the same operation without it, and what two cores get of it.
+
+use super::super::sample::{Batch, Contender};
+use super::bed::{Bed, Device};
+use super::crew::{self, Crew};
+use super::requesters::Window;
+use super::{Bench, Group, Measured};
+use crate::bench::budget;
+use crate::failure::Failure;
+use std::sync::Arc;
+use tsumugi::pvas::Direct;
+use tsumugi::{AddrError, Remote, Status};
+use tsumugi_core::backend::execute;
+use tsumugi_core::engine::Engine;
+use tsumugi_core::mem::Width;
+use tsumugi_core::op::Op;
+
+pub const GROUP: Group = Group {
+    name: "delegate",
+    rows: &["delegate_get8", "direct_get8", "delegate_alone", "delegate_contended"],
+};
+
+pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+    let mut measured = uncontended(bench, bed)?;
+    measured.extend(contended(bench, bed)?);
+    Ok(measured)
+}
+
+fn uncontended(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+    let memory = bed.memory().clone();
+    let serving = bed.delegate();
+    let (engine, places) = (serving.engine(), bench.places);
+    let ours = |name, batch| Contender { system: "tsumugi", name, batch };
+    let pair = [
+        ours("delegate_get8", Box::new(|| Ok(delegate_get8(engine, places)?)) as Batch<'_>),
+        ours("direct_get8", Box::new(|| Ok(direct_get8(&memory, places)?))),
+    ];
+    let mut wanted: Vec<_> =
+        pair.into_iter().filter(|contender| bench.wants(contender.name)).collect();
+    let Some(first) = wanted.first() else { return Ok(Vec::new()) };
+    bench.progress.stage(first.name, 1);
+    let (params, ops) = (&bench.params, places.len() as u64);
+    let budget = budget(bench.measure);
+    Ok(vec![crate::bench::measure("rma", params, budget, ops, &mut wanted)?])
+}
+
+/// The rate of one thread and that of two by turns.
+fn contended(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+    let names = ["delegate_alone", "delegate_contended"];
+    if !names.iter().any(|name| bench.wants(name)) {
+        return Ok(Vec::new());
+    }
+    bench.progress.stage("delegate_contended", 1);
+    let serving = bed.delegate();
+    let ops: Arc<[Op]> = bench.places.iter().map(|place| get8(*place)).collect();
+    let once = budget(bench.measure).part(ROUNDS);
+    let timed = bench.between_trips(|| {
+        let mut samples = [Vec::new(), Vec::new()];
+        for _ in 0..ROUNDS {
+            for (threads, samples) in (1..).zip(&mut samples) {
+                let window = |hint| Window::new(serving.engine(), hint, &ops);
+                let works = (0..threads).map(window).collect();
+                samples.extend(crew::run(Crew::Threads(&bench.cpus), once, works)?);
+            }
+        }
+        Ok(samples)
+    })?;
+    let rows = (1..).zip(names).zip(timed.value.clone()).filter(|((_, name), _)| bench.wants(name));
+    let rows = rows.filter_map(|((threads, name), mut samples)| {
+        timed.row(name, &format!("threads={threads} {}", bench.params), &mut samples)
+    });
+    Ok(vec![Measured { rows: rows.collect(), over: None }])
+}
+
+/// Gets every word through the engine; their sum.
+#[inline(never)]
+fn delegate_get8(engine: &Engine<'_, Device>, places: &[Remote<u64>]) -> Result<u64, AddrError> {
+    places.iter().try_fold(0, |sum: u64, place| {
+        let word = match engine.submit(0, get8(*place), ()) {
+            Ok(Status::Done(outcome)) => outcome.result?,
+            // Alone, so it never comes to this.
+            Ok(Status::Pending(_)) | Err(_) => unreachable!("nobody else holds the endpoint"),
+        };
+        Ok(sum.wrapping_add(word))
+    })
+}
+
+/// Gets every word of the memory itself; their sum.
+#[inline(never)]
+fn direct_get8(memory: &Direct, places: &[Remote<u64>]) -> Result<u64, AddrError> {
+    places
+        .iter()
+        .try_fold(0, |sum: u64, place| Ok(sum.wrapping_add(execute(memory, &get8(*place))?)))
+}
+
+#[inline(always)]
+fn get8(place: Remote<u64>) -> Op {
+    Op::get_word(place.addr(), Width::W8)
+}
+
+const ROUNDS: u32 = 10;

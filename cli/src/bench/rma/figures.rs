@@ -1,0 +1,169 @@
+//! The paper's figures: latency, overhead and rate by threads and sizes, with
+//! a communication thread and without.
+//!
+//! Without one, requesters work the endpoint themselves, under a try-lock,
+//! and are spread over both CPUs; an operation then ends inside the call, so
+//! that overhead and latency are the same. All read the same bytes into the
+//! same buffer, which the executor alone writes.
+
+use super::bed::Bed;
+use super::crew::{self, Crew};
+use super::listing::{Calls, Listing6, Listing7, Measurements, Request, clock_ns};
+use super::{Bench, Group, Measured};
+use crate::bench::sample::Budget;
+use crate::failure::Failure;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tsumugi::pvas::Direct;
+use tsumugi::{Error, Rank};
+use tsumugi_core::mem::{Access, LocalAddr, Region};
+use tsumugi_core::op::Op;
+
+pub const GROUP: Group = Group { name: "figures", rows: &["latency", "overhead", "rate"] };
+
+/// The longest message.
+pub const BYTES_MAX: usize = 16 << 20;
+
+pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+    let Some(long) = bench.long else { return Ok(Vec::new()) };
+    let local = Local::new(bed.memory())?;
+    let get = |bytes| {
+        let to = LocalAddr { key: local.region.key, offset: 0 };
+        Op::get(long.at(Rank(1), 0).addr(), to, bytes)
+    };
+    let wanted = Wanted {
+        listing6: bench.wants("latency") || bench.wants("overhead"),
+        listing7: bench.wants("rate"),
+    };
+    let mut measured = Vec::new();
+    for (path, cpus) in [("offload", &bench.cpus[..1]), ("delegate", &bench.cpus[..])] {
+        for threads in THREADS {
+            bench
+                .progress
+                .stage(&format!("figures: {path}, {threads} threads"), SIZES.len() as u64);
+            for (step, bytes) in (1..).zip(SIZES) {
+                let rows = bench.between_trips(|| {
+                    let serving = match path {
+                        "offload" => bed.offload(bench.cpus[1]),
+                        _ => bed.delegate(),
+                    };
+                    point(bench, serving.engine(), get(bytes), threads, cpus, wanted)
+                })?;
+                let params = format!("threads={threads} bytes={bytes} path={path}");
+                let [mut latency, mut overhead, mut rate] = rows.value.clone();
+                let rows = [
+                    rows.row("latency", &params, &mut latency),
+                    rows.row("overhead", &params, &mut overhead),
+                    rows.row("rate", &params, &mut rate),
+                ];
+                let rows: Vec<_> = rows.into_iter().flatten().collect();
+                let wanted = rows.into_iter().filter(|row| bench.wants(&row.name)).collect();
+                measured.push(Measured { rows: wanted, over: None });
+                bench.progress.at(step);
+            }
+        }
+    }
+    Ok(measured)
+}
+
+/// Which loops are run.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    pub listing6: bool,
+    pub listing7: bool,
+}
+
+impl Wanted {
+    pub const BOTH: Self = Self { listing6: true, listing7: true };
+}
+
+/// Latency, overhead and time per operation of one point of the figures.
+pub fn point<C: Calls>(
+    bench: &Bench<'_>,
+    calls: C,
+    op: Op,
+    threads: usize,
+    cpus: &[usize],
+    wanted: Wanted,
+) -> Result<[Vec<f64>; 3], Failure> {
+    let is_alone = threads <= cpus.len();
+    let window = (IN_FLIGHT_BYTES / op.bytes()).clamp(1, WINDOW);
+    let request = Request { calls, op, is_alone, window, clock_ns: clock_ns() };
+    let (crew, budget) = (Crew::Threads(cpus), budget(bench));
+    let both = Arc::new(Mutex::new(Measurements::default()));
+    if wanted.listing6 {
+        let one = |hint| Listing6::new(&request, hint, &both);
+        crew::run(crew, budget, (0..threads).map(one).collect())?;
+    }
+    let mut rate = Vec::new();
+    if wanted.listing7 {
+        let one = |hint| Listing7::new(&request, hint);
+        rate = crew::run(crew, budget, (0..threads).map(one).collect())?;
+    }
+    let both = std::mem::take(&mut *both.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok([both.latency, both.overhead, rate])
+}
+
+/// There are hundreds of points.
+fn budget(bench: &Bench<'_>) -> Budget {
+    match (bench.measure.ops, bench.measure.quick) {
+        (Some(ops), _) => Budget::Operations(ops),
+        (None, false) => Budget::Time(Duration::from_millis(200)),
+        (None, true) => Budget::Time(Duration::from_millis(20)),
+    }
+}
+
+/// The buffer that all reads go to.
+struct Local {
+    memory: Direct,
+    region: Region,
+    bytes: Vec<u8>,
+}
+
+impl Local {
+    fn new(memory: &Direct) -> Result<Self, Failure> {
+        let mut bytes = vec![1; BYTES_MAX];
+        let base = NonNull::from(&mut bytes[0]);
+        // SAFETY: unregistered before it is freed, and not used otherwise.
+        let region = unsafe { memory.register(base, bytes.len() as u64, Access::Local) };
+        let region = region.map_err(|error| Failure::from(Error::Register(error)))?;
+        Ok(Self { memory: memory.clone(), region, bytes })
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.memory.unregister(self.region.key);
+        self.bytes.clear();
+    }
+}
+
+/// Requesters of the figures.
+pub const THREADS: [usize; 5] = [1, 2, 4, 8, 16];
+
+/// 1 B to 16 MiB, and the 8 bytes that the paper's numbers are of.
+pub const SIZES: [u64; 14] = {
+    let mut sizes = [8; 14];
+    let mut power = 0;
+    while power < 13 {
+        sizes[power + (power > 1) as usize] = 1 << (2 * power);
+        power += 1;
+    }
+    sizes
+};
+
+const WINDOW: u64 = 64;
+/// Of one requester: what is left at the end is done in a moment.
+const IN_FLIGHT_BYTES: u64 = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_ascend_from_one_byte_to_the_longest() {
+        assert!(SIZES.is_sorted() && SIZES[..4] == [1, 4, 8, 16]);
+        assert_eq!(SIZES.last(), Some(&(BYTES_MAX as u64)));
+    }
+}

@@ -1,0 +1,365 @@
+//! The paper's other ways to build the same thing, measured side by side with
+//! listings 6 and 7: who takes the tag, and how the executor waits.
+//!
+//! | name | tags | ring | an executor with nothing to do |
+//! |---|---|---|---|
+//! | `requester_tags` | by the requester | [`Mpsc`] | spins |
+//! | `executor_tags` | by the executor, as on Tofu | [`Mpsc`] | spins |
+//! | `wait_spin` | by the requester | [`Mpsc`] | spins |
+//! | `wait_yield` | by the requester | [`Mpsc`] | yields |
+//! | `wait_condvar` | by the requester | under a mutex | waits for a condition variable |
+//! | `wait_marked` | by the requester | [`Marked`], its sleep is the tail's low bit | sleeps on a futex |
+//! | `wait_event` | by the requester | [`Mpsc`] and an [`EventWord`] | sleeps on a futex |
+//!
+//! `requester_tags` is the engine as it is. The others are the same executor
+//! but for what the table says: it carries each operation out and completes it
+//! at once. Those that sleep do so as soon as there is nothing; the engine
+//! spins for a while first, as each of them could.
+
+use super::bed::Bed;
+use super::figures::{self, Wanted};
+use super::listing::Calls;
+use super::{Bench, Group, Measured};
+use crate::failure::Failure;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use tsumugi::affinity;
+use tsumugi::pvas::Direct;
+use tsumugi::ult::SystemFutex;
+use tsumugi_core::backend::execute;
+use tsumugi_core::completion::{Callback, CompletionTable};
+use tsumugi_core::mem::Width;
+use tsumugi_core::op::Op;
+use tsumugi_core::ring::{Marked, Mpsc, Pushed};
+use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering, spin_loop};
+use tsumugi_core::wait::{EventWord, Futex};
+
+pub const GROUP: Group = Group {
+    name: "variants",
+    rows: &[
+        "requester_tags",
+        "executor_tags",
+        "wait_spin",
+        "wait_yield",
+        "wait_condvar",
+        "wait_marked",
+        "wait_event",
+    ],
+};
+
+pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+    let mut measured = Vec::new();
+    for name in GROUP.rows.iter().filter(|name| bench.wants(name)) {
+        bench.progress.stage(name, THREADS.len() as u64);
+        for (step, threads) in (1..).zip(THREADS) {
+            measured.push(one(bench, bed, name, threads)?);
+            bench.progress.at(step);
+        }
+    }
+    Ok(measured)
+}
+
+fn one(bench: &Bench<'_>, bed: &mut Bed, name: &str, threads: usize) -> Result<Measured, Failure> {
+    let op = Op::get_word(bench.places[0].addr(), Width::W8);
+    let memory = bed.memory().clone();
+    let cpu = bench.cpus[1];
+    let timed = bench.between_trips(|| match name {
+        "requester_tags" => {
+            let serving = bed.offload(cpu);
+            figures::point(bench, serving.engine(), op, threads, &bench.cpus[..1], Wanted::BOTH)
+        }
+        "executor_tags" => executor_tags(bench, memory, op, threads),
+        "wait_spin" => waiting(bench, Spin::default(), memory, op, threads),
+        "wait_yield" => waiting(bench, Yield::default(), memory, op, threads),
+        "wait_condvar" => waiting(bench, Locked::default(), memory, op, threads),
+        "wait_marked" => waiting(bench, LowBit::default(), memory, op, threads),
+        _ => waiting(bench, Event::default(), memory, op, threads),
+    })?;
+    let kinds = ["latency", "overhead", "rate"].into_iter().zip(timed.value.clone());
+    let rows = kinds.filter_map(|(kind, mut samples)| {
+        timed.row(name, &format!("threads={threads} of={kind}"), &mut samples)
+    });
+    Ok(Measured { rows: rows.collect(), over: None })
+}
+
+/// A queue, and how its consumer waits.
+trait Queue: Send + Sync + 'static {
+    /// Puts `op` in; false: there is no room.
+    fn try_push(&self, op: Op) -> bool;
+
+    /// Takes one out. One thread calls it.
+    fn try_pop(&self) -> Option<Op>;
+
+    /// Waits after an empty `try_pop`; may return early. That thread calls it.
+    fn wait(&self) {
+        spin_loop();
+    }
+
+    /// Ends the consumer's wait, present or next.
+    fn interrupt(&self) {}
+}
+
+/// Requesters take tags, an executor does the rest.
+struct Variant<Q> {
+    queue: Q,
+    table: CompletionTable<SHARDS>,
+    stop: AtomicBool,
+}
+
+impl<Q: Queue> Calls for &'static Variant<Q> {
+    fn try_call(&self, hint: usize, op: Op, callback: Callback) -> bool {
+        let table = self.table.view();
+        let Some(tag) = table.try_begin_callback(hint, callback) else { return false };
+        let pushed = self.queue.try_push(op.tagged(tag));
+        if !pushed {
+            table.retract_callback(tag);
+        }
+        pushed
+    }
+}
+
+fn waiting<Q: Queue>(
+    bench: &Bench<'_>,
+    queue: Q,
+    memory: Direct,
+    op: Op,
+    threads: usize,
+) -> Result<[Vec<f64>; 3], Failure> {
+    // As for the bed: there are few.
+    let variant: &'static Variant<Q> = Box::leak(Box::new(Variant {
+        queue,
+        table: CompletionTable::new(),
+        stop: AtomicBool::new(false),
+    }));
+    let executor = move || {
+        while !variant.stop.load(Ordering::SeqCst) {
+            while let Some(op) = variant.queue.try_pop() {
+                variant.table.view().complete(op.tag, execute(&memory, &op));
+            }
+            variant.queue.wait();
+        }
+    };
+    let measure = || figures::point(bench, variant, op, threads, &bench.cpus[..1], Wanted::BOTH);
+    beside(bench.cpus[1], executor, measure, || {
+        variant.stop.store(true, Ordering::SeqCst);
+        variant.queue.interrupt();
+    })
+}
+
+/// Nobody but the executor knows of tags.
+struct ExecutorTags {
+    ring: Mpsc<(Op, Callback), SLOTS>,
+    stop: AtomicBool,
+}
+
+impl Calls for &'static ExecutorTags {
+    fn try_call(&self, _: usize, op: Op, callback: Callback) -> bool {
+        self.ring.try_push((op, callback)).is_ok()
+    }
+}
+
+fn executor_tags(
+    bench: &Bench<'_>,
+    memory: Direct,
+    op: Op,
+    threads: usize,
+) -> Result<[Vec<f64>; 3], Failure> {
+    let variant: &'static ExecutorTags =
+        Box::leak(Box::new(ExecutorTags { ring: Mpsc::new(), stop: AtomicBool::new(false) }));
+    let executor = move || {
+        let table = Box::new(CompletionTable::<1>::new());
+        while !variant.stop.load(Ordering::SeqCst) {
+            // SAFETY: the only consumer.
+            while let Some((op, callback)) = unsafe { variant.ring.view().try_pop() } {
+                let tag = table.view().try_begin_callback(0, callback).expect("64 tags are free");
+                table.view().complete(tag, execute(&memory, &op));
+            }
+            spin_loop();
+        }
+    };
+    let measure = || figures::point(bench, variant, op, threads, &bench.cpus[..1], Wanted::BOTH);
+    beside(bench.cpus[1], executor, measure, || variant.stop.store(true, Ordering::SeqCst))
+}
+
+/// `measure` while `executor` runs on `cpu`.
+fn beside<T>(
+    cpu: usize,
+    executor: impl FnOnce() + Send + 'static,
+    measure: impl FnOnce() -> T,
+    stop: impl FnOnce(),
+) -> T {
+    let executor = thread::spawn(move || {
+        // On a machine that does not allow it, the trips tell.
+        let _ = affinity::pin(cpu);
+        executor();
+    });
+    let measured = measure();
+    stop();
+    executor.join().expect("the executor does not panic");
+    measured
+}
+
+#[derive(Default)]
+struct Spin(Mpsc<Op, SLOTS>);
+
+impl Queue for Spin {
+    fn try_push(&self, op: Op) -> bool {
+        self.0.try_push(op).is_ok()
+    }
+
+    fn try_pop(&self) -> Option<Op> {
+        // SAFETY: the trait's word: one thread.
+        unsafe { self.0.view().try_pop() }
+    }
+}
+
+#[derive(Default)]
+struct Yield(Spin);
+
+impl Queue for Yield {
+    fn try_push(&self, op: Op) -> bool {
+        self.0.try_push(op)
+    }
+
+    fn try_pop(&self) -> Option<Op> {
+        self.0.try_pop()
+    }
+
+    fn wait(&self) {
+        thread::yield_now();
+    }
+}
+
+#[derive(Default)]
+struct Locked {
+    queue: Mutex<(VecDeque<Op>, bool)>,
+    filled: Condvar,
+}
+
+impl Locked {
+    fn lock(&self) -> MutexGuard<'_, (VecDeque<Op>, bool)> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue for Locked {
+    fn try_push(&self, op: Op) -> bool {
+        let mut queue = self.lock();
+        let has_room = queue.0.len() < SLOTS;
+        if has_room {
+            queue.0.push_back(op);
+            self.filled.notify_one();
+        }
+        has_room
+    }
+
+    fn try_pop(&self) -> Option<Op> {
+        self.lock().0.pop_front()
+    }
+
+    fn wait(&self) {
+        let empty = |queue: &mut (VecDeque<Op>, bool)| queue.0.is_empty() && !queue.1;
+        drop(self.filled.wait_while(self.lock(), empty));
+    }
+
+    fn interrupt(&self) {
+        self.lock().1 = true;
+        self.filled.notify_one();
+    }
+}
+
+#[derive(Default)]
+struct LowBit {
+    ring: Marked<Op, SLOTS>,
+    /// 1 while the consumer sleeps or is about to.
+    asleep: AtomicU32,
+    stop: AtomicBool,
+}
+
+impl LowBit {
+    fn wake(&self) {
+        self.asleep.store(0, Ordering::SeqCst);
+        SystemFutex.wake(&self.asleep, 1);
+    }
+}
+
+impl Queue for LowBit {
+    fn try_push(&self, op: Op) -> bool {
+        match self.ring.try_push(op) {
+            Ok(Pushed::Awake) => true,
+            Ok(Pushed::Asleep) => {
+                self.wake();
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn try_pop(&self) -> Option<Op> {
+        // SAFETY: the trait's word: one thread.
+        unsafe { self.ring.try_pop() }
+    }
+
+    fn wait(&self) {
+        // SeqCst: before the mark, after which a producer clears it.
+        self.asleep.store(1, Ordering::SeqCst);
+        // SAFETY: the trait's word: one thread.
+        if unsafe { self.ring.try_mark() } && !self.stop.load(Ordering::SeqCst) {
+            while self.asleep.load(Ordering::SeqCst) == 1 {
+                SystemFutex.wait(&self.asleep, 1, None);
+            }
+        }
+    }
+
+    fn interrupt(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+}
+
+#[derive(Default)]
+struct Event {
+    queue: Spin,
+    event: EventWord,
+    stop: AtomicBool,
+}
+
+impl Event {
+    fn notify(&self) {
+        if self.event.notify() {
+            SystemFutex.wake(self.event.word(), 1);
+        }
+    }
+}
+
+impl Queue for Event {
+    fn try_push(&self, op: Op) -> bool {
+        let pushed = self.queue.try_push(op);
+        if pushed {
+            self.notify();
+        }
+        pushed
+    }
+
+    fn try_pop(&self) -> Option<Op> {
+        self.queue.try_pop()
+    }
+
+    fn wait(&self) {
+        let ticket = self.event.prepare();
+        if self.queue.0.view().is_empty() && !self.stop.load(Ordering::SeqCst) {
+            SystemFutex.wait(self.event.word(), ticket.expected(), None);
+        }
+        self.event.cancel();
+    }
+
+    fn interrupt(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.notify();
+    }
+}
+
+const THREADS: [usize; 2] = [1, 4];
+const SHARDS: usize = 16;
+const SLOTS: usize = 1024;
