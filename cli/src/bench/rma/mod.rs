@@ -61,7 +61,7 @@ struct Bench<'a> {
     places: &'a [Remote<u64>],
     /// What those are, for the rows.
     params: String,
-    /// The first [`BYTES_MAX`] bytes of them are the figures' messages.
+    /// The first [`figures::BYTES_MAX`] bytes of them are the figures' messages.
     long: Option<&'a Shared<u8>>,
     names: &'a [&'static str],
     measure: &'a Measure,
