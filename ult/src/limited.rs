@@ -143,7 +143,7 @@ pub fn sleep_within(limit: impl Into<Limit>) -> Interrupted {
     }
 }
 
-/// As [`park`], but a [`Limit`] may end it: it returns without a token then.
+/// As [`park`](crate::park()), but a [`Limit`] may end it: it returns without a token then.
 ///
 /// # Errors
 ///

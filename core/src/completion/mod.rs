@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | leaves a function | [`Completions::try_begin_callback`] | returns |
 //! | looks | [`Completions::try_begin`] | [`Ticket::try_finish`] now and then |
-//! | sleeps | [`Completions::try_begin`] | [`Ticket::wait`] |
+//! | sleeps | [`Completions::try_begin`] | [`Ticket::wait`], [`Ticket::wait_for`] |
 //! | awaits | [`Completions::try_begin`] | `ticket.await` |
 //!
 //! There is one slot for each tag. The requester fills it and posts the
@@ -65,7 +65,7 @@
 mod slot;
 mod ticket;
 
-pub use ticket::Ticket;
+pub use ticket::{Overdue, Ticket};
 
 use crate::mem::AddrError;
 use crate::op::Op;

@@ -169,7 +169,7 @@ impl Slot {
 
     /// Takes an earlier waker back. False: the slot is claimed, and the waker
     /// the claimer's. Only the ticket calls it.
-    fn disarm(&self, tag: Tag) -> bool {
+    pub(super) fn disarm(&self, tag: Tag) -> bool {
         let armed = live(tag) | WAKER;
         // Relaxed: WAKER is the ticket's own doing; for CLAIMED see below.
         let seen = self.state.load(Ordering::Relaxed);

@@ -3,13 +3,14 @@
 use super::slot::{Armed, Slot, Waiting};
 use super::{Completions, Outcome};
 use crate::tag::Tag;
-use crate::wait::{Reason, Wait};
+use crate::wait::{Interrupted, Reason, Wait, WaitFor};
 use core::fmt;
 use core::future::Future;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::pin::Pin;
 use core::task::{Context, Poll};
+use core::time::Duration;
 
 /// An operation that will end. It owns the buffer of the operation and gives
 /// it back then.
@@ -23,6 +24,23 @@ pub struct Ticket<'t, B: Send + 'static = ()> {
     tag: Tag,
     buf: PhantomData<B>,
 }
+
+/// An operation that has not ended within its limit.
+#[derive(Debug)]
+pub struct Overdue<T> {
+    /// It goes on.
+    pub ticket: T,
+    /// Whose fault the end of the wait was.
+    pub why: Interrupted,
+}
+
+impl<T> fmt::Display for Overdue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the operation has not ended: {}", self.why)
+    }
+}
+
+impl<T: fmt::Debug> core::error::Error for Overdue<T> {}
 
 impl<'t, B: Send + 'static> Ticket<'t, B> {
     pub(super) fn new(table: Completions<'t>, tag: Tag) -> Self {
@@ -55,12 +73,7 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
     /// Sleeps until the operation has ended. Somebody else must poll.
     pub fn wait(self, wait: &dyn Wait) -> Outcome<B> {
         while !self.is_done() {
-            let reason = Reason {
-                what: "completion",
-                at: self.tag.index() as u64,
-                wanted: self.tag.generation(),
-            };
-            wait.sleep(reason, &mut |waker| {
+            wait.sleep(self.reason(), &mut |waker| {
                 // Copied out of the caller's frame, which may be gone as soon
                 // as the waker can be found.
                 let (slot, tag) = (self.slot(), self.tag);
@@ -73,6 +86,39 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
             }
         }
         self.finish()
+    }
+
+    /// Sleeps until the operation has ended, for `limit` at most. Somebody else
+    /// must poll.
+    ///
+    /// # Errors
+    ///
+    /// [`Overdue`]: the operation goes on, and so does the ticket, which may
+    /// be waited for again or dropped.
+    pub fn wait_for(
+        self,
+        wait: &dyn WaitFor,
+        limit: Duration,
+    ) -> Result<Outcome<B>, Overdue<Self>> {
+        while !self.is_done() {
+            let slept = wait.sleep_for(
+                self.reason(),
+                limit,
+                &mut |waker| {
+                    // Copied out of the caller's frame, as in `wait`.
+                    let (slot, tag) = (self.slot(), self.tag);
+                    slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
+                },
+                &mut || self.slot().disarm(self.tag),
+            );
+            match slept {
+                Err(why) if !self.is_done() => return Err(Overdue { ticket: self, why }),
+                // Claimed and not done yet, if it is not.
+                _ if !self.is_done() => wait.yield_now(),
+                _ => {}
+            }
+        }
+        Ok(self.finish())
     }
 
     /// Ends the operation without its having begun and gives the buffer back:
@@ -113,6 +159,11 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
         let buf = unsafe { slot.take_buffer::<B>() };
         self.table.free(self.tag);
         Outcome { result, buf }
+    }
+
+    fn reason(&self) -> Reason {
+        let (at, wanted) = (self.tag.index() as u64, self.tag.generation());
+        Reason { what: "completion", at, wanted }
     }
 
     #[inline(always)]

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
+use std::time::Duration;
 use tsumugi_core::completion::{Callback, CompletionTable, Ticket};
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
@@ -137,6 +138,24 @@ fn a_sleeper_is_woken() {
         let (polling, tag) = (shared.clone(), ticket.tag());
         let poller = thread::spawn(move || polling.table.view().complete(tag, Ok(3)));
         assert_eq!(ticket.wait(&Threads).result, Ok(3));
+        assert!(poller.join().unwrap());
+        shared.assert_idle();
+    });
+}
+
+#[test]
+fn a_sleeper_with_a_limit_wins_or_keeps_its_ticket() {
+    check(&["completion_done_relaxed"], || {
+        let shared = Shared::new();
+        let view = shared.table.view();
+        let ticket = view.try_begin(0, Box::new(5)).unwrap();
+        let (polling, tag) = (shared.clone(), ticket.tag());
+        let poller = thread::spawn(move || polling.table.view().complete(tag, Ok(3)));
+        let outcome = match ticket.wait_for(&Threads, Duration::ZERO) {
+            Ok(outcome) => outcome,
+            Err(overdue) => overdue.ticket.wait(&Threads),
+        };
+        assert_eq!((outcome.result, *outcome.buf), (Ok(3), 5));
         assert!(poller.join().unwrap());
         shared.assert_idle();
     });

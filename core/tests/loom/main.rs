@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tsumugi_core::sync::{AtomicU32, Ordering, with_mutant};
-use tsumugi_core::wait::{Futex, Reason, Wait, Waker};
+use tsumugi_core::wait::{Futex, Interrupted, Reason, Wait, WaitFor, Waker};
 
 /// Explores `body`, which must pass, and then fail with each of `mutants`.
 ///
@@ -119,6 +119,35 @@ unsafe impl Wait for Threads {
 
     fn yield_now(&self) {
         loom::thread::yield_now();
+    }
+}
+
+// SAFETY: as above; a limit passes at once, or after others have run.
+unsafe impl WaitFor for Threads {
+    fn sleep_for(
+        &self,
+        _: Reason,
+        limit: Duration,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        withdraw: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Interrupted> {
+        let sleeper = Arc::new(Sleeper { woken: Mutex::new(false), bell: Condvar::new() });
+        let data = Arc::into_raw(sleeper.clone()).cast();
+        // SAFETY: the waker owns one count of the sleeper.
+        let is_published = commit(unsafe { Waker::new(data, wake) });
+        if is_published && !limit.is_zero() {
+            loom::thread::yield_now();
+        }
+        if is_published && !withdraw() {
+            let mut woken = sleeper.woken.lock().unwrap();
+            while !*woken {
+                woken = sleeper.bell.wait(woken).unwrap();
+            }
+            return Ok(());
+        }
+        // SAFETY: refused or withdrawn, so the waker's count is left to us.
+        drop(unsafe { Arc::from_raw(data.cast::<Sleeper>()) });
+        if is_published { Err(Interrupted::TimedOut) } else { Ok(()) }
     }
 }
 
