@@ -9,6 +9,7 @@
 use crate::{AddrError, Plain, Remote, Runtime, Word};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
+use std::time::Duration;
 use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
 use tsumugi_core::mem::{Access, LocalAddr, Need, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
@@ -220,7 +221,24 @@ impl Runtime {
     /// [`AddrError::PeerLost`] when a rank has died; the errors of a get;
     /// [`AddrError::NotOwn`] if the word is another rank's.
     pub fn wait_until(&self, word: Remote<u64>, until: Until) -> Result<u64, AddrError> {
-        self.wait_for(word.addr(), until)
+        let word = self.own_word(word)?;
+        self.lot_wait(word, until)
+    }
+
+    /// As [`wait_until`](Self::wait_until), for `limit` at most: `Ok(None)` if
+    /// it has passed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`wait_until`](Self::wait_until).
+    pub fn wait_until_within(
+        &self,
+        word: Remote<u64>,
+        until: Until,
+        limit: Duration,
+    ) -> Result<Option<u64>, AddrError> {
+        let word = self.own_word(word)?;
+        self.lot_wait_for(word, until, limit)
     }
 
     /// Every word operation.

@@ -6,9 +6,10 @@ use crate::queue::Queue;
 use crate::{AddrError, Error, JoinHandle, Rank};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::coll::{Addend, Part};
-use tsumugi_core::mem::{LocalAddr, Remote, RemoteAddr};
+use tsumugi_core::mem::{Remote, RemoteAddr};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::AtomicU64;
 use tsumugi_core::wait::Wait;
@@ -148,7 +149,9 @@ impl Runtime {
         self.node.exposed()
     }
 
-    pub(crate) fn wait_for(&self, addr: RemoteAddr, until: Until) -> Result<u64, AddrError> {
+    /// A word of this rank's own registered memory, to wait for.
+    pub(crate) fn own_word(&self, word: Remote<u64>) -> Result<&AtomicU64, AddrError> {
+        let addr = word.addr();
         // The checks of a get, so that a wrong address is named as there.
         let at = self.direct.resolve(addr, 8, tsumugi_core::mem::Need::Read)?;
         if addr.rank != self.rank() {
@@ -157,11 +160,22 @@ impl Runtime {
         if !at.cast::<u64>().is_aligned() {
             return Err(AddrError::Unaligned { addr, align: 8 });
         }
-        self.direct.local(LocalAddr { key: addr.key, offset: addr.offset }, 8)?;
         // SAFETY: resolved for 8 bytes, aligned, and region memory is only
-        // ever accessed as atomics and plain bytes.
-        let word = unsafe { at.cast::<AtomicU64>().as_ref() };
+        // ever accessed as atomics and plain bytes; it stays mapped.
+        Ok(unsafe { at.cast::<AtomicU64>().as_ref() })
+    }
+
+    pub(crate) fn lot_wait(&self, word: &AtomicU64, until: Until) -> Result<u64, AddrError> {
         self.node.waiters().wait(self.node.lot(), word, until, &Here)
+    }
+
+    pub(crate) fn lot_wait_for(
+        &self,
+        word: &AtomicU64,
+        until: Until,
+        limit: Duration,
+    ) -> Result<Option<u64>, AddrError> {
+        self.node.waiters().wait_for(self.node.lot(), word, until, &Here, limit)
     }
 
     fn part(&self) -> Part<'_, Direct> {

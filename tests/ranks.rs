@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 use tsumugi::ult::{Here, block_on};
 use tsumugi::{
     AddrError, Buffer, CollError, Config, Error, Outcome, Path, Rank, Remote, RemoteAddr, Runtime,
@@ -276,6 +277,33 @@ fn thousands_of_ults_sleep_on_signals() {
         }
         for (index, ult) in ults.into_iter().enumerate() {
             assert_eq!(ult.join().unwrap(), Ok(index as u64 + 1));
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_wait_has_a_limit() {
+    run_ranks(2, |rt: &Runtime| {
+        let words = Arc::new(rt.share::<u64>(64)?);
+        let peer = Rank(1 - rt.rank().0);
+        // Many ULTs whose limits pass, and as many that are signalled.
+        let ults: Vec<_> = (0..64)
+            .map(|index| {
+                let words = words.clone();
+                rt.spawn(move |rt| {
+                    let limit = Duration::from_millis(if index % 2 == 0 { 3 } else { 60_000 });
+                    rt.wait_until_within(words.own().at(index), Until::Equal(1), limit)
+                })
+            })
+            .collect();
+        for index in (1..64).step_by(2) {
+            rt.signal(words.at(peer, index), Signal::Set(1))?;
+        }
+        for (index, ult) in ults.into_iter().enumerate() {
+            let wanted = if index % 2 == 0 { None } else { Some(1) };
+            assert_eq!(ult.join().unwrap(), Ok(wanted), "word {index}");
         }
         Ok::<_, Error>(())
     })

@@ -27,10 +27,11 @@
 //! Progress: `announce` is wait-free, `drain` and parking are lock-free.
 
 use crate::mem::{AddrError, Rank};
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, edge, mutant};
-use crate::wait::{Reason, Wait, Waker};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, edge, mutant, spin_loop};
+use crate::wait::{Reason, Wait, WaitFor, Waker};
 use core::fmt;
 use core::ptr;
+use core::time::Duration;
 
 /// The condition that a waiter waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +77,8 @@ pub struct Lot {
 /// A rank's waiters. All zeroes is nobody waiting.
 pub struct Waiters {
     parked: [AtomicPtr<Node>; BUCKETS],
+    /// Nodes, parked or in a drainer's hand, whose waiters have given up.
+    quitting: [AtomicU32; BUCKETS],
 }
 
 /// On the waiter's stack from its sleep to its wake.
@@ -83,6 +86,8 @@ struct Node {
     next: UnsafeCell<*mut Node>,
     word: *const AtomicU64,
     until: Until,
+    /// [`PARKED`], [`GAVE_UP`] or [`WOKEN`].
+    state: AtomicU32,
     waker: UnsafeCell<Option<Waker>>,
 }
 
@@ -137,7 +142,10 @@ impl Lot {
 impl Waiters {
     /// Nobody waiting.
     pub fn new() -> Self {
-        Self { parked: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())) }
+        Self {
+            parked: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            quitting: core::array::from_fn(|_| AtomicU32::new(0)),
+        }
     }
 
     /// Waits until the word satisfies `until` and returns the value that did.
@@ -154,40 +162,50 @@ impl Waiters {
         until: Until,
         wait: &dyn Wait,
     ) -> Result<u64, AddrError> {
-        let at = word as *const AtomicU64;
-        let bucket = bucket_of(at as u64);
         loop {
-            // Acquire: pairs with the notifier's change.
-            let value = word.load(Ordering::Acquire);
-            if until.holds(value) {
-                return Ok(value);
+            if let Some(over) = look(lot, word, until) {
+                return over;
             }
-            if let Some(rank) = lot.lost() {
-                return Err(AddrError::PeerLost { rank });
+            let node = self.enter(lot, word, until);
+            wait.sleep(node.reason(), &mut |waker| self.publish(lot, &node, waker));
+        }
+    }
+
+    /// As [`wait`](Self::wait), for `limit` at most. `Ok(None)`: it has passed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`wait`](Self::wait).
+    pub fn wait_for(
+        &self,
+        lot: &Lot,
+        word: &AtomicU64,
+        until: Until,
+        wait: &dyn WaitFor,
+        limit: Duration,
+    ) -> Result<Option<u64>, AddrError> {
+        let mut has_quit = false;
+        loop {
+            if let Some(over) = look(lot, word, until) {
+                return over.map(Some);
             }
-            // SeqCst: before the look after parking; pairs with `announce`.
-            lot.waiting[bucket].fetch_add(1, Ordering::SeqCst);
-            let node = Node {
-                next: UnsafeCell::new(ptr::null_mut()),
-                word: at,
-                until,
-                waker: UnsafeCell::new(None),
-            };
-            let reason = Reason { what: "signal", at: at as u64, wanted: until.value() };
-            wait.sleep(reason, &mut |waker| {
-                // Copied out of the caller's frame, which may be gone as soon
-                // as the node is parked.
-                let (this, lot, bucket, node) =
-                    (self, lot, bucket, &node as *const Node as *mut Node);
-                // SAFETY: nobody else knows the node yet.
-                unsafe { (*node).waker.with_mut(|slot| *slot = Some(waker)) };
-                // SAFETY: the node stays where it is until the waker is woken.
-                // From here on nothing of the waiter's is touched.
-                if unsafe { this.park(lot, bucket, node) } {
-                    this.drain_bucket(lot, bucket);
-                }
-                true
-            });
+            if has_quit {
+                return Ok(None);
+            }
+            let node = self.enter(lot, word, until);
+            // A waiter that gives up is woken by a drainer like all others,
+            // perhaps by itself: so the sleep always ends by its waker.
+            let slept = wait.sleep_for(
+                node.reason(),
+                limit,
+                &mut |waker| self.publish(lot, &node, waker),
+                &mut || {
+                    has_quit = true;
+                    self.quit(lot, &node);
+                    false
+                },
+            );
+            debug_assert!(slept.is_ok(), "the waker is never withdrawn");
         }
     }
 
@@ -211,6 +229,52 @@ impl Waiters {
             }
         }
         woken
+    }
+
+    /// Announces a waiter, which must look at the word once more after it is
+    /// parked.
+    fn enter(&self, lot: &Lot, word: &AtomicU64, until: Until) -> Node {
+        let word = &raw const *word;
+        // SeqCst: before the look after parking; pairs with `announce`.
+        lot.waiting[bucket_of(word as u64)].fetch_add(1, Ordering::SeqCst);
+        Node {
+            next: UnsafeCell::new(ptr::null_mut()),
+            word,
+            until,
+            state: AtomicU32::new(PARKED),
+            waker: UnsafeCell::new(None),
+        }
+    }
+
+    /// Parks a waiter's node with its waker; the commit of its sleep.
+    fn publish(&self, lot: &Lot, node: &Node, waker: Waker) -> bool {
+        // Copied out of the caller's frame, which may be gone as soon as the
+        // node is parked.
+        let (this, lot, bucket) = (self, lot, node.bucket());
+        let node = (&raw const *node).cast_mut();
+        // SAFETY: nobody else knows the node yet.
+        unsafe { (*node).waker.with_mut(|slot| *slot = Some(waker)) };
+        // SAFETY: the node stays where it is until the waker is woken. From
+        // here on nothing of the waiter's is touched.
+        if unsafe { this.park(lot, bucket, node) } {
+            this.drain_bucket(lot, bucket);
+        }
+        true
+    }
+
+    /// Makes sure that a node whose waiter has given up is woken soon.
+    fn quit(&self, lot: &Lot, node: &Node) {
+        let bucket = node.bucket();
+        // SeqCst: before the state, so that whoever parks the node again, or a
+        // neighbour, comes back to look; pairs with `park`.
+        self.quitting[bucket].fetch_add(1, Ordering::SeqCst);
+        let quit = node.state.compare_exchange(PARKED, GAVE_UP, Ordering::SeqCst, Ordering::SeqCst);
+        if quit.is_err() {
+            // Its wake is on the way.
+            self.quitting[bucket].fetch_sub(1, Ordering::SeqCst);
+            return;
+        }
+        self.drain_bucket(lot, bucket);
     }
 
     /// Parks a node whose waker is set. True: its wait is over already, so
@@ -240,7 +304,10 @@ impl Waiters {
         edge("signal_park_unordered");
         // SAFETY: the word is in its owner's registered memory, which stays
         // mapped as long as the lot does.
-        until.holds(unsafe { (*word).load(Ordering::SeqCst) }) || lot.lost().is_some()
+        let holds = until.holds(unsafe { (*word).load(Ordering::SeqCst) });
+        let quitters =
+            !mutant("signal_quitter_unseen") && self.quitting[bucket].load(Ordering::SeqCst) != 0;
+        holds || quitters || lot.lost().is_some()
     }
 
     fn drain_bucket(&self, lot: &Lot, bucket: usize) -> usize {
@@ -251,13 +318,18 @@ impl Waiters {
             let mut node = self.parked[bucket].swap(ptr::null_mut(), Ordering::SeqCst);
             while !node.is_null() {
                 // SAFETY: nodes stay valid until woken, and only the drainer
-                // that took the list wakes those in it.
-                let (next, word, until) =
-                    unsafe { ((*node).next.with(|next| *next), (*node).word, (*node).until) };
-                // SAFETY: as in `park`.
-                let value = unsafe { (*word).load(Ordering::SeqCst) };
-                if until.holds(value) || lot.lost().is_some() {
+                // that took the list wakes those in it; the word as in `park`.
+                let (next, over) = unsafe {
+                    let over = (*node).until.holds((*(*node).word).load(Ordering::SeqCst))
+                        || (*node).state.load(Ordering::SeqCst) == GAVE_UP;
+                    ((*node).next.with(|next| *next), over)
+                };
+                if over || lot.lost().is_some() {
                     lot.waiting[bucket].fetch_sub(1, Ordering::SeqCst);
+                    // SAFETY: as above.
+                    if unsafe { (*node).state.swap(WOKEN, Ordering::SeqCst) } == GAVE_UP {
+                        self.quitting[bucket].fetch_sub(1, Ordering::SeqCst);
+                    }
                     // SAFETY: as above; the waker was set before the push.
                     let waker = unsafe { (*node).waker.with_mut(|slot| (*slot).take()) };
                     waker.expect("a parked node has a waker").wake();
@@ -268,9 +340,34 @@ impl Waiters {
                 }
                 node = next;
             }
+            if again {
+                // A change came in between, or another drainer has the node of
+                // somebody who gives up: it needs a moment.
+                spin_loop();
+            }
         }
         woken
     }
+}
+
+impl Node {
+    fn bucket(&self) -> usize {
+        bucket_of(self.word as u64)
+    }
+
+    fn reason(&self) -> Reason {
+        Reason { what: "signal", at: self.word as u64, wanted: self.until.value() }
+    }
+}
+
+/// Whether a wait is over already, and how.
+fn look(lot: &Lot, word: &AtomicU64, until: Until) -> Option<Result<u64, AddrError>> {
+    // Acquire: pairs with the notifier's change.
+    let value = word.load(Ordering::Acquire);
+    if until.holds(value) {
+        return Some(Ok(value));
+    }
+    lot.lost().map(|rank| Err(AddrError::PeerLost { rank }))
 }
 
 impl Default for Lot {
@@ -312,6 +409,13 @@ fn bucket_of(at: u64) -> usize {
     // Fibonacci hashing: the high bits of the product are well mixed.
     ((at >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BUCKETS.trailing_zeros())) as usize
 }
+
+/// It waits.
+const PARKED: u32 = 0;
+/// It waits no longer; who finds it wakes it.
+const GAVE_UP: u32 = 1;
+/// Its waker is used up, or will be at once.
+const WOKEN: u32 = 2;
 
 const BUCKETS: usize = if cfg!(tsumugi_loom) { 2 } else { 512 };
 const FIRED_WORDS: usize = BUCKETS.div_ceil(64);

@@ -3,6 +3,7 @@
 use crate::{Threads, check};
 use loom::thread;
 use std::sync::Arc;
+use std::time::Duration;
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::signal::{Lot, Until, Waiters};
 use tsumugi_core::sync::{AtomicU64, Ordering};
@@ -103,5 +104,45 @@ fn a_death_ends_the_wait() {
         });
         assert_eq!(shared.wait(Until::Equal(1)), Err(AddrError::PeerLost { rank: Rank(3) }));
         witness.join().unwrap();
+    });
+}
+
+#[test]
+fn a_waiter_with_a_limit_gives_up_or_is_woken() {
+    check(&["signal_quitter_unseen"], || {
+        let shared = Shared::new();
+        let worker = shared.clone();
+        // A worker has the node in its hand, perhaps, when the limit passes.
+        let worker = thread::spawn(move || {
+            worker.word.swap(1, Ordering::SeqCst);
+            if worker.lot.announce(worker.at()) {
+                worker.waiters.drain(&worker.lot);
+            }
+        });
+        let waited = shared.waiters.wait_for(
+            &shared.lot,
+            &shared.word,
+            Until::Equal(2),
+            &Threads,
+            Duration::ZERO,
+        );
+        assert_eq!(waited, Ok(None), "nobody makes it 2");
+        worker.join().unwrap();
+        assert!(!shared.lot.announce(shared.at()), "nobody waits any more");
+    });
+}
+
+#[test]
+fn a_signal_within_the_limit_is_told() {
+    check(&[], || {
+        let shared = Shared::new();
+        let notifier = shared.clone();
+        let notifier = thread::spawn(move || notifier.signal(1));
+        let until = Until::Equal(1);
+        let limit = Duration::from_secs(1);
+        let waited = shared.waiters.wait_for(&shared.lot, &shared.word, until, &Threads, limit);
+        assert!(matches!(waited, Ok(Some(1) | None)), "{waited:?}");
+        notifier.join().unwrap();
+        assert_eq!(shared.wait(until), Ok(1));
     });
 }
