@@ -13,7 +13,9 @@ use std::task::Poll;
 use std::thread;
 use tsumugi_core::backend::Queued;
 use tsumugi_core::completion::{Callback, CompletionTable, Completions};
-use tsumugi_core::engine::{Delegate, Engine, Executor, Idle, Offload, Port, PortCounts, Retry};
+use tsumugi_core::engine::{
+    Delegate, Engine, Executor, Idle, Offload, Port, PortCounts, Retry, Work,
+};
 use tsumugi_core::op::Op;
 use tsumugi_core::ring::Mpsc;
 use tsumugi_pvas::Direct;
@@ -31,7 +33,7 @@ type Device = Queued<Direct, DEPTH>;
 
 struct Parts {
     table: CompletionTable<SHARDS>,
-    ring: Mpsc<Op, RING_SLOTS>,
+    ring: Mpsc<Work, RING_SLOTS>,
     counts: PortCounts,
     executors: Vec<Executor<'static, Device>>,
 }

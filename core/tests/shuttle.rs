@@ -14,7 +14,7 @@ use shuttle::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tsumugi_core::backend::{Completion, Endpoint};
 use tsumugi_core::completion::{CompletionTable, Completions};
-use tsumugi_core::engine::{Delegate, Port, PortCounts};
+use tsumugi_core::engine::{Delegate, Port, PortCounts, Work};
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::Op;
 use tsumugi_core::ring::Mpsc;
@@ -112,7 +112,7 @@ fn get() -> Op {
 fn delegates() {
     struct Parts {
         table: CompletionTable<4>,
-        ring: Mpsc<Op, 2>,
+        ring: Mpsc<Work, 2>,
         counts: PortCounts,
     }
     let parts: &'static Parts = Box::leak(Box::new(Parts {

@@ -24,6 +24,7 @@
 //! the lock delays completions, but nobody's submit.
 
 use super::port::Port;
+use super::work::Work;
 use crate::backend::Endpoint;
 use crate::mem::AddrError;
 use crate::op::Op;
@@ -35,7 +36,7 @@ use core::fmt;
 pub struct Delegate<'t, E: Endpoint> {
     lock: CachePadded<AtomicU32>,
     port: UnsafeCell<Port<'t, E>>,
-    ring: MpscView<'t, Op>,
+    ring: MpscView<'t, Work>,
 }
 
 // SAFETY: the port is reached only through `Held`, of which the lock lets one
@@ -49,7 +50,7 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
     /// # Safety
     ///
     /// No consumer of the ring exists, nor is one made later.
-    pub unsafe fn new(port: Port<'t, E>, ring: MpscView<'t, Op>) -> Self {
+    pub unsafe fn new(port: Port<'t, E>, ring: MpscView<'t, Work>) -> Self {
         Self { lock: CachePadded::new(AtomicU32::new(FREE)), port: UnsafeCell::new(port), ring }
     }
 
@@ -81,7 +82,16 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
             },
             None => op,
         };
-        self.ring.try_push(op)?;
+        self.leave(Work::Op(op)).map_err(|_| op)
+    }
+
+    /// Leaves work to the holder, who may be this thread. Lock-free.
+    ///
+    /// # Errors
+    ///
+    /// The work: the ring is full.
+    pub fn leave(&self, work: Work) -> Result<(), Work> {
+        self.ring.try_push(work)?;
         self.mark();
         Ok(())
     }
@@ -170,7 +180,14 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
                 return false;
             }
             // SAFETY: the same.
-            let Some(op) = (unsafe { self.ring.try_pop() }) else { return true };
+            let op = match unsafe { self.ring.try_pop() } {
+                Some(Work::Op(op)) => op,
+                Some(Work::Call(call)) => {
+                    call.make();
+                    continue;
+                }
+                None => return true,
+            };
             // SAFETY: the same; there is room.
             let gathered = self.port.with_mut(|port| unsafe { (*port).gather(op) });
             debug_assert!(gathered.is_ok(), "there was room");

@@ -24,6 +24,7 @@
 //! [`poll`](Engine::poll)s (which idle workers do), and at every
 //! [`flush`](Engine::flush).
 
+mod work;
 mod port;
 mod delegate;
 mod offload;
@@ -33,6 +34,7 @@ pub use delegate::Delegate;
 pub use offload::{Idle, Offload, Owner};
 pub use port::{BATCH_MAX, Port, PortCounts};
 pub use room::Room;
+pub use work::{Call, Work};
 
 use crate::backend::Endpoint;
 use crate::completion::{Busy, Callback, Completions, Outcome, Status, Ticket, Why};
@@ -196,6 +198,21 @@ impl<'t, E: Endpoint> Engine<'t, E> {
             }
             Retry::Room => self.room.wait(wait, &|| self.has_room()),
         }
+    }
+
+    /// Has `call` made by whoever works the executor that `hint` chooses, in
+    /// turn with its operations: by its own thread, where it has one. Never
+    /// waits.
+    ///
+    /// # Errors
+    ///
+    /// The call: the ring is full.
+    pub fn call(&self, hint: usize, call: Call) -> Result<(), Call> {
+        let pushed = match self.executor(hint) {
+            Executor::Delegate(delegate) => delegate.leave(Work::Call(call)),
+            Executor::Offload(offload, futex) => offload.push(Work::Call(call), *futex),
+        };
+        pushed.map_err(|_| call)
     }
 
     /// Posts what has gathered and takes what has completed, on every

@@ -13,11 +13,12 @@
 //!
 //! Executor and completer are one thread (Tofu's rule): a device that allows
 //! no two threads at once needs no lock, and foreign calls that must come from
-//! that thread too can be handed to it, see [`Owner::turn`].
+//! that thread too go through the same ring, see [`Work::Call`].
 //!
 //! Progress: `enqueue` is lock-free.
 
 use super::port::Port;
+use super::work::Work;
 use crate::backend::Endpoint;
 use crate::op::Op;
 use crate::ring::{MpscConsumer, MpscView, Pushed};
@@ -28,7 +29,7 @@ use core::time::Duration;
 
 /// The requesters' side.
 pub struct Offload<'t> {
-    ring: MpscView<'t, Op>,
+    ring: MpscView<'t, Work>,
     event: CachePadded<EventWord>,
     stop: AtomicBool,
 }
@@ -36,7 +37,7 @@ pub struct Offload<'t> {
 /// The owner's side.
 pub struct Owner<'o, 't, E: Endpoint> {
     offload: &'o Offload<'t>,
-    consumer: MpscConsumer<'t, Op>,
+    consumer: MpscConsumer<'t, Work>,
     port: Port<'t, E>,
 }
 
@@ -51,7 +52,7 @@ pub struct Idle {
 
 impl<'t> Offload<'t> {
     /// The side that pushes into `ring`.
-    pub fn new(ring: MpscView<'t, Op>) -> Self {
+    pub fn new(ring: MpscView<'t, Work>) -> Self {
         let event = CachePadded::new(EventWord::new());
         Self { ring, event, stop: AtomicBool::new(false) }
     }
@@ -74,7 +75,17 @@ impl<'t> Offload<'t> {
     /// The operation: the ring is full.
     #[inline]
     pub fn enqueue(&self, op: Op, futex: &dyn Futex) -> Result<(), Op> {
-        if self.ring.try_push_told(op)? == Pushed::Asleep {
+        self.push(Work::Op(op), futex).map_err(|_| op)
+    }
+
+    /// Gives work to the owner. Lock-free.
+    ///
+    /// # Errors
+    ///
+    /// The work: the ring is full.
+    #[inline]
+    pub fn push(&self, work: Work, futex: &dyn Futex) -> Result<(), Work> {
+        if self.ring.try_push_told(work)? == Pushed::Asleep {
             self.notify(futex);
         }
         Ok(())
@@ -102,15 +113,19 @@ impl<'t> Offload<'t> {
 
 impl<E: Endpoint> Owner<'_, '_, E> {
     /// Takes what was pushed, posts it, takes what was completed. Whether
-    /// there was anything. A device's own thread calls it in a loop of its
-    /// own, between the foreign calls that it makes for others.
+    /// there was anything.
     #[inline]
     pub fn turn(&mut self) -> bool {
         let mut taken = 0;
         while taken < TURN_MAX && (self.port.has_room() || self.port.flush() > 0) {
-            let Some(op) = self.consumer.try_pop() else { break };
-            let gathered = self.port.gather(op);
-            debug_assert!(gathered.is_ok(), "there was room");
+            match self.consumer.try_pop() {
+                Some(Work::Op(op)) => {
+                    let gathered = self.port.gather(op);
+                    debug_assert!(gathered.is_ok(), "there was room");
+                }
+                Some(Work::Call(call)) => call.make(),
+                None => break,
+            }
             taken += 1;
         }
         // What has gathered by now is one batch: waiting longer would gain

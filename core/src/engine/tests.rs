@@ -37,7 +37,7 @@ fn word(region: &Region, index: u64) -> RemoteAddr {
 macro_rules! delegate {
     ($engine:ident, $counts:ident, $endpoint:expr, $ring:expr) => {
         let table = CompletionTable::<1>::new();
-        let ring = Mpsc::<Op, $ring>::new();
+        let ring = Mpsc::<Work, $ring>::new();
         let $counts = PortCounts::new();
         let port = Port::new($endpoint, table.view(), &$counts);
         // SAFETY: nobody else pops.
@@ -210,7 +210,7 @@ fn threads_share_a_delegate() {
 fn an_owner_serves_all_and_sleeps_between() {
     let (job, region) = job(Delivery::default());
     let table = CompletionTable::<1>::new();
-    let ring = Mpsc::<Op, 8>::new();
+    let ring = Mpsc::<Work, 8>::new();
     let counts = PortCounts::new();
     let offload = Offload::new(ring.view());
     let futex = Words::default();
@@ -255,6 +255,27 @@ fn an_owner_serves_all_and_sleeps_between() {
         offload.stop(futex);
     });
     assert_eq!(counts.completed.load(Ordering::Relaxed), 1500);
+}
+
+#[test]
+fn foreign_calls_are_made_in_turn() {
+    unsafe fn count(data: *mut ()) {
+        // SAFETY: the count of the test, which waits for it.
+        unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
+    }
+    let (job, region) = job(Delivery { late_polls: 1, shuffle: None });
+    let rank = job.rank(Rank(0));
+    delegate!(engine, counts, rank.endpoint(), 4);
+    let made = AtomicU32::new(0);
+    let data = (&raw const made).cast_mut().cast();
+    let get = Op::get_word(word(&region, 0), Width::W8);
+    let ticket = engine.post(0, get, ()).unwrap();
+    // SAFETY: an atomic that outlives the engine's work.
+    engine.call(0, unsafe { Call::new(count, data) }).unwrap();
+    while !ticket.is_done() {
+        engine.poll();
+    }
+    assert_eq!(made.load(Ordering::SeqCst), 1);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use loom::sync::Arc;
 use loom::thread;
 use tsumugi_core::backend::{Completion, Endpoint};
 use tsumugi_core::completion::CompletionTable;
-use tsumugi_core::engine::{Delegate, Idle, Offload, Port, PortCounts, Room};
+use tsumugi_core::engine::{Delegate, Idle, Offload, Port, PortCounts, Room, Work};
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::Op;
 use tsumugi_core::ring::Mpsc;
@@ -43,7 +43,7 @@ fn get() -> Op {
 /// What lives as long as a model's execution.
 struct Parts {
     table: CompletionTable<1>,
-    ring: Mpsc<Op, 2>,
+    ring: Mpsc<Work, 2>,
     counts: PortCounts,
 }
 

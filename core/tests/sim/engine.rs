@@ -5,7 +5,7 @@ use super::*;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::backend::Domain;
 use tsumugi_core::completion::{CompletionTable, Status, Ticket};
-use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts};
+use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Work};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::ring::Mpsc;
 use tsumugi_core::sim::{Config, NodeEndpoint, check};
@@ -15,14 +15,14 @@ const NODES: u32 = 3;
 const OPS: usize = 60;
 
 /// What one node has to do, and what has come of it.
-struct Work<'t> {
+struct Load<'t> {
     engine: &'t Engine<'t, NodeEndpoint<'t>>,
     begun: usize,
     drawn: Vec<u64>,
     tickets: Vec<Ticket<'t, ()>>,
 }
 
-impl Work<'_> {
+impl Load<'_> {
     /// Begins what there is room for and takes what has ended.
     fn drive(&mut self, counter: RemoteAddr) {
         while self.begun < OPS {
@@ -48,7 +48,7 @@ fn every_operation_ends(seed: u64) {
     let net = Net::new(config);
     let counter = at(0, &open(&net, 0, 8), 0);
     let tables: [CompletionTable<1>; 3] = Default::default();
-    let rings: [Mpsc<Op, 8>; 3] = std::array::from_fn(|_| Mpsc::new());
+    let rings: [Mpsc<Work, 8>; 3] = std::array::from_fn(|_| Mpsc::new());
     let counts: [PortCounts; 3] = Default::default();
     let executors: [[Executor<'_, NodeEndpoint<'_>>; 1]; 3] = std::array::from_fn(|index| {
         let endpoint = net.node(Rank(index as u32)).endpoint();
@@ -58,14 +58,14 @@ fn every_operation_ends(seed: u64) {
     });
     let engines: [Engine<'_, NodeEndpoint<'_>>; 3] =
         std::array::from_fn(|index| Engine::new(tables[index].view(), &executors[index]));
-    let mut work: Vec<Work<'_>> = engines
+    let mut work: Vec<Load<'_>> = engines
         .iter()
-        .map(|engine| Work { engine, begun: 0, drawn: Vec::new(), tickets: Vec::new() })
+        .map(|engine| Load { engine, begun: 0, drawn: Vec::new(), tickets: Vec::new() })
         .collect();
     loop {
         work.iter_mut().for_each(|work| work.drive(counter));
         if net.step().is_none() && net.in_flight() == 0 {
-            let left = |work: &Work<'_>| work.engine.needs_poll();
+            let left = |work: &Load<'_>| work.engine.needs_poll();
             if !work.iter().any(left) {
                 break;
             }

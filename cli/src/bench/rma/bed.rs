@@ -8,8 +8,7 @@ use tsumugi::affinity;
 use tsumugi::pvas::Direct;
 use tsumugi_core::backend::Queued;
 use tsumugi_core::completion::CompletionTable;
-use tsumugi_core::engine::{Delegate, Engine, Executor, Idle, Offload, Port, PortCounts};
-use tsumugi_core::op::Op;
+use tsumugi_core::engine::{Delegate, Engine, Executor, Idle, Offload, Port, PortCounts, Work};
 use tsumugi_core::ring::Mpsc;
 
 /// A queue in front of the memory of the node.
@@ -23,7 +22,7 @@ pub struct Bed {
 
 struct Parts {
     table: CompletionTable<SHARDS>,
-    ring: Mpsc<Op, SLOTS>,
+    ring: Mpsc<Work, SLOTS>,
     counts: PortCounts,
 }
 
