@@ -5,7 +5,7 @@
 //! (two slow instructions each way), so only ULTs that ask for it get it.
 
 /// The floating-point control words of one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FpControl {
     words: [u32; 2],
 }

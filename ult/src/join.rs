@@ -105,7 +105,7 @@ impl Builder {
 
     /// Keeps the floating-point control words (rounding, traps) that the ULT
     /// sets its own: it finds them again after each sleep, and others do not
-    /// see them. It starts with its worker's. Costs about as much as a switch.
+    /// see them. It starts with those of whoever spawns it. Costs about as much as a switch.
     /// On x86-64 and AArch64; nothing elsewhere.
     pub fn keep_fp_control(mut self, keep: bool) -> Self {
         self.traits.get_or_insert_default().keeps_fp = keep;
@@ -415,6 +415,7 @@ where
 /// # Safety
 ///
 /// The caller keeps the task, and nobody else waits for its end.
+#[inline(always)]
 pub(crate) unsafe fn wait_end(slot: Slot, limit: Limit) -> Result<(), Interrupted> {
     // SAFETY: the caller's.
     let task = unsafe { slot.as_ref() };

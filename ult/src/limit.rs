@@ -45,6 +45,12 @@ impl Limit {
         Self { cancellable: true, ..self }
     }
 
+    /// Whether it ends nothing.
+    #[inline]
+    pub const fn is_none(&self) -> bool {
+        self.until.is_none() && !self.cancellable
+    }
+
     /// When it ends, if it has a time.
     pub const fn deadline(&self) -> Option<Instant> {
         self.until

@@ -27,6 +27,7 @@ impl Here {
     /// # Errors
     ///
     /// [`Interrupted`]: nothing is published any more.
+    #[inline(always)]
     pub fn sleep_within(
         &self,
         reason: Reason,
@@ -34,10 +35,21 @@ impl Here {
         commit: &mut dyn FnMut(Waker) -> bool,
         withdraw: &mut dyn FnMut() -> bool,
     ) -> Result<(), Interrupted> {
-        if limit == Limit::NONE {
+        if limit.is_none() {
             self.sleep(reason, commit);
             return Ok(());
         }
+        self.sleep_limited(reason, limit, commit, withdraw)
+    }
+
+    #[inline(never)]
+    fn sleep_limited(
+        &self,
+        reason: Reason,
+        limit: Limit,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        withdraw: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Interrupted> {
         let race = Race::new();
         let mut kept = true;
         // What ends the sleep finds the race, not the sleeper: the sleeper

@@ -71,6 +71,9 @@ pub(crate) struct Task {
     name: AtomicPtr<Box<str>>,
     /// What is asked of it: a worker to stay on, and flags.
     traits: AtomicU32,
+    /// Its floating-point control words, if it keeps them. The worker's that
+    /// has it.
+    pub(crate) fp: UnsafeCell<FpControl>,
     /// Its ULT-local values; null if it has none. The running ULT's.
     pub(crate) locals: UnsafeCell<*mut Locals>,
     /// Its sleep, if that may be cancelled; under the alarms' lock.
@@ -148,6 +151,7 @@ impl Task {
             body: UnsafeCell::new(None),
             name: AtomicPtr::new(ptr::null_mut()),
             traits: AtomicU32::new(0),
+            fp: UnsafeCell::new(FpControl::default()),
             locals: UnsafeCell::new(ptr::null_mut()),
             sleeper: UnsafeCell::new(ptr::null()),
             park_waker: UnsafeCell::new(None),
@@ -255,13 +259,6 @@ impl Task {
     pub(crate) unsafe fn suspend(&self, action: Action) {
         // SAFETY: set before the ULT's first instruction, valid while it lives.
         let yielder = self.yielder.with(|yielder| unsafe { *yielder });
-        if self.keeps_fp() {
-            // The worker has its own again when we are off it.
-            let own = FpControl::read();
-            // SAFETY: as above.
-            unsafe { (*yielder).suspend(action) };
-            return own.write();
-        }
         // SAFETY: as above.
         unsafe { (*yielder).suspend(action) }
     }
@@ -304,6 +301,10 @@ impl Task {
         let worker = traits.worker.map_or(0, |worker| worker as u32 + 1);
         let urgent = if traits.urgent { URGENT } else { 0 };
         let keeps_fp = if traits.keeps_fp { KEEPS_FP } else { 0 };
+        if traits.keeps_fp {
+            // SAFETY: it was just filled, so nobody else has it.
+            self.fp.with_mut(|fp| unsafe { *fp = FpControl::read() });
+        }
         self.traits.store(worker | urgent | keeps_fp, Ordering::Relaxed);
     }
 

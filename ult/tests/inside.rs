@@ -175,9 +175,10 @@ fn a_trace_shows_who_ran_and_who_woke_whom() {
     let scheduler = scheduler(2, 64);
     let spawner = scheduler.spawner();
     let trace = scheduler.run(move || {
-        let recording = spawner.trace(4096).unwrap();
+        let recording = spawner.trace(1 << 16).unwrap();
         assert!(spawner.trace(1).is_none(), "one at a time");
         let lock = Arc::new(Mutex::new(0));
+        let held = lock.lock();
         let all: Vec<_> = (0..10)
             .map(|_| {
                 let lock = lock.clone();
@@ -188,19 +189,27 @@ fn a_trace_shows_who_ran_and_who_woke_whom() {
                 })
             })
             .collect();
+        // Each of them finds it held, and sleeps.
+        let mut asleep = 0;
+        while asleep < 10 {
+            yield_now();
+            asleep = 0;
+            spawner.dump(&mut |ult| asleep += (ult.state == State::Sleeping) as usize);
+        }
+        drop(held);
         all.into_iter().for_each(|one| one.join().unwrap());
         let trace = recording.stop();
         assert!(spawner.trace(16).is_some(), "and again");
         trace
     });
-    assert_eq!(trace.lost(), 0);
+    assert_eq!(trace.lost(), 0, "of {trace:?}");
     let mut text = Vec::new();
     trace.write_chrome(&mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     let count = |what: &str| text.matches(what).count();
     assert!(count("\"ph\":\"X\"") >= 20, "each ran twice at least:\n{text}");
     assert_eq!(count("\"name\":\"spawn "), 10, "{text}");
-    assert!(count("\"left\":\"mutex\"") >= 1, "{text}");
+    assert!(count("\"left\":\"mutex\"") >= 10, "{text}");
     assert!(count("\"name\":\"main\"") >= 1, "{text}");
     assert_eq!(count("\"left\":\"end\""), 10, "{text}");
     assert!(count("\"ph\":\"f\"") <= count("\"ph\":\"s\""), "{text}");

@@ -50,6 +50,22 @@ fn a_pinned_ult_stays_where_it_is() {
 }
 
 #[test]
+fn a_pinned_ult_that_waits_for_a_stack_waits_for_its_worker_too() {
+    scheduler(2, 3).run(|| {
+        let all: Vec<_> = (0..40)
+            .map(|n| {
+                Builder::new().pin(n % 2).spawn(move || {
+                    yield_now();
+                    (n % 2, thread())
+                })
+            })
+            .collect();
+        let homes: Vec<_> = all.into_iter().map(|one| one.join().unwrap()).collect();
+        assert!(homes.iter().all(|(worker, home)| *home == homes[*worker].1), "{homes:?}");
+    });
+}
+
+#[test]
 fn a_pinned_ult_is_woken_from_outside() {
     let mut scheduler = scheduler(2, 8);
     scheduler.start().unwrap();
@@ -91,7 +107,7 @@ fn urgent_ults_go_first() {
         all.into_iter().for_each(|one| one.join().unwrap());
         order.lock().clone()
     });
-    assert_eq!(order[..2], ["from outside", "urgent"]);
+    assert_eq!(order[..2], ["urgent", "from outside"]);
 }
 
 #[test]

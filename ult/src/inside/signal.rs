@@ -1,13 +1,14 @@
 //! A report when a signal comes.
 //!
-//! The handler only writes a byte to a pipe; a thread at its other end makes
-//! the report.
+//! The handler only adds to an eventfd; a thread that waits there makes the
+//! report. The descriptor is never closed, because a handler on another thread
+//! may be about to use it.
 
 use crate::sched::Spawner;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
+use tsumugi_core::sync::AtomicBool;
 use tsumugi_core::sync::mapped::{AtomicU32, Ordering};
 
 /// Reports on a signal until it is dropped.
@@ -15,15 +16,16 @@ use tsumugi_core::sync::mapped::{AtomicU32, Ordering};
 pub struct ReportOn {
     signal: i32,
     before: Before,
-    pipe: Option<OwnedFd>,
+    event: i32,
+    stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 struct Before(libc::sigaction);
 
-/// The pipe's end for the handler, plus one. A signal is a process's, so one
+/// The descriptor for the handler, plus one. A signal is a process's, so one
 /// report of a process.
-static PIPE: AtomicU32 = AtomicU32::new(0);
+static EVENT: AtomicU32 = AtomicU32::new(0);
 
 impl Spawner {
     /// Gives `show` a [`report`](Self::report) whenever the process gets
@@ -47,29 +49,31 @@ impl Spawner {
         signal: i32,
         mut show: impl FnMut(String) + Send + 'static,
     ) -> io::Result<ReportOn> {
-        let mut ends = [0; 2];
-        // SAFETY: it fills the two.
-        check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-        // SAFETY: two new ends, ours.
-        let (reader, pipe) =
-            unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
-        let word = pipe.as_raw_fd() as u32 + 1;
-        if PIPE.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        // SAFETY: no memory of ours.
+        let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+        check(event.min(0))?;
+        let word = event as u32 + 1;
+        if EVENT.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            // SAFETY: ours, and nobody knows of it.
+            unsafe { libc::close(event) };
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let before = match install(signal) {
             Ok(before) => before,
             Err(error) => {
-                PIPE.store(0, Ordering::Release);
+                EVENT.store(0, Ordering::Release);
                 return Err(error);
             }
         };
-        let mut on = ReportOn { signal, before, pipe: Some(pipe), thread: None };
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut on = ReportOn { signal, before, event, stop: stop.clone(), thread: None };
         let spawner = self.clone();
         let thread = std::thread::Builder::new().name("ult-report".into()).spawn(move || {
-            let mut reader = File::from(reader);
-            // Ends when the other end is closed.
-            while reader.read_exact(&mut [0]).is_ok() {
+            while wait(event) {
+                // Acquire: pairs with the end.
+                if stop.load(Ordering::Acquire) {
+                    return;
+                }
                 show(spawner.report(PATIENCE));
             }
         });
@@ -82,8 +86,10 @@ impl Drop for ReportOn {
     fn drop(&mut self) {
         // SAFETY: what was there before.
         unsafe { libc::sigaction(self.signal, &self.before.0, core::ptr::null_mut()) };
-        PIPE.store(0, Ordering::Release);
-        self.pipe = None;
+        EVENT.store(0, Ordering::Release);
+        // Release: pairs with the thread's look.
+        self.stop.store(true, Ordering::Release);
+        add(self.event);
         if let Some(thread) = self.thread.take() {
             // A panic in `show` has been printed.
             let _ = thread.join();
@@ -105,13 +111,34 @@ fn install(signal: i32) -> io::Result<Before> {
 
 extern "C" fn on_signal(_signal: i32) {
     // Acquire: pairs with `report_on`.
-    let word = PIPE.load(Ordering::Acquire);
+    let word = EVENT.load(Ordering::Acquire);
     if word != 0 {
-        // SAFETY: one byte that is there; errno is put back.
+        // SAFETY: errno is put back.
         unsafe {
             let errno = *libc::__errno_location();
-            libc::write(word as i32 - 1, [1u8].as_ptr().cast(), 1);
+            add(word as i32 - 1);
             *libc::__errno_location() = errno;
+        }
+    }
+}
+
+fn add(event: i32) {
+    let one = 1u64;
+    // SAFETY: eight bytes that are there. It fails only when there is a signal
+    // for every number, and then the thread knows.
+    unsafe { libc::write(event, (&raw const one).cast(), 8) };
+}
+
+/// Waits until something was added.
+fn wait(event: i32) -> bool {
+    let mut count = 0u64;
+    loop {
+        // SAFETY: eight bytes that are there.
+        if unsafe { libc::read(event, (&raw mut count).cast(), 8) } == 8 {
+            return true;
+        }
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return false;
         }
     }
 }

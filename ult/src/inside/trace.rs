@@ -20,6 +20,7 @@ pub struct Recording {
     spawner: Spawner,
     ring: usize,
     start: Instant,
+    ended: bool,
 }
 
 /// What happened.
@@ -34,7 +35,8 @@ pub struct Trace {
 impl Spawner {
     /// Records what happens on each worker: ULTs started, run, put to sleep
     /// and woken there. Of each worker the last `events` are kept, 32 bytes
-    /// each. `None`: somebody records already.
+    /// each, and their memory until the scheduler ends. `None`: somebody
+    /// records already.
     ///
     /// ```
     /// # use tsumugi_ult::{Config, Scheduler, StackArea, spawn};
@@ -60,17 +62,22 @@ impl Spawner {
             }
             all.push(rings);
             shared.wanted.set(Wanted::TRACE);
-            Some(Recording { spawner: self.clone(), ring: all.len() - 1, start: self.now() })
+            Some(Recording {
+                spawner: self.clone(),
+                ring: all.len() - 1,
+                start: self.now(),
+                ended: false,
+            })
         })
     }
 }
 
 impl Recording {
     /// Ends the recording and takes what was written down.
-    pub fn stop(self) -> Trace {
-        let shared = &self.spawner.shared;
+    pub fn stop(mut self) -> Trace {
         let (start, end) = (self.start, self.spawner.now());
-        shared.wanted.clear(Wanted::TRACE);
+        self.end();
+        let shared = &self.spawner.shared;
         let read: Vec<_> =
             shared.rings.with(|rings| rings[self.ring].iter().map(Events::read).collect());
         let lost = read.iter().map(|(_, lost)| lost).sum();
@@ -90,9 +97,18 @@ impl Recording {
     }
 }
 
+impl Recording {
+    /// Once: the next recording may have begun.
+    fn end(&mut self) {
+        if !core::mem::replace(&mut self.ended, true) {
+            self.spawner.shared.wanted.clear(Wanted::TRACE);
+        }
+    }
+}
+
 impl Drop for Recording {
     fn drop(&mut self) {
-        self.spawner.shared.wanted.clear(Wanted::TRACE);
+        self.end();
     }
 }
 

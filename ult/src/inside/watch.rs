@@ -33,7 +33,8 @@ pub struct Watchdog {
 impl Spawner {
     /// Reports every ULT that runs for `limit` or longer without yielding,
     /// sleeping or ending: once for each time that it does. On an OS thread of
-    /// its own, which looks four times within `limit`.
+    /// its own, which looks four times within `limit`. A ULT that runs
+    /// already is watched from its next turn.
     ///
     /// ```
     /// # use tsumugi_ult::{Config, Scheduler, StackArea};

@@ -35,7 +35,7 @@ use tsumugi_core::wait::Bells;
 pub(crate) struct Shared {
     pub(crate) seats: Box<[Seat]>,
     pub(crate) inject: CachePadded<Inject<Task>>,
-    /// Urgent ULTs from outside.
+    /// Urgent ULTs, for whichever worker looks first.
     pub(crate) urgent: CachePadded<Inject<Task>>,
     /// Workers that look for work, and so need not be woken.
     pub(crate) searching: CachePadded<AtomicUsize>,

@@ -44,6 +44,8 @@ pub(crate) struct Worker {
     handing_over: Cell<bool>,
     /// ULTs that stay on this worker, the oldest first.
     own: RefCell<VecDeque<Slot>>,
+    /// How many they are: asked for at every switch.
+    own_count: Cell<usize>,
     turn: Cell<u32>,
     /// As of the last fair turn or sleep: reading the clock costs a switch.
     now: Cell<Instant>,
@@ -62,6 +64,7 @@ impl Worker {
             next: Cell::new(ptr::null_mut()),
             handing_over: Cell::new(false),
             own: RefCell::new(VecDeque::new()),
+            own_count: Cell::new(0),
             turn: Cell::new(0),
             now: Cell::new(now),
             random: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (index as u64 + 1)),
@@ -128,22 +131,30 @@ impl Worker {
         self.route(slot);
     }
 
-    /// Queues a ULT that was asked to stay on a worker, or to be the next.
+    /// Queues a ULT that was asked to stay on a worker, or is urgent.
     #[cold]
     fn route(&self, slot: Slot) {
         // SAFETY: it is ours until it is queued.
         let task = unsafe { slot.as_ref() };
         match task.worker() {
-            Some(worker) if worker == self.index => self.own.borrow_mut().push_back(slot),
+            Some(worker) if worker == self.index => self.keep(slot),
             // SAFETY: as above.
             Some(worker) => unsafe { self.shared.post(worker, slot) },
             None if task.is_plain() => self.push(slot),
             None => {
-                if let Some(before) = NonNull::new(self.next.replace(slot.as_ptr())) {
-                    self.push(before);
-                }
+                // Before all others, on whichever worker looks first.
+                // SAFETY: as above.
+                unsafe { self.shared.urgent.push(slot.as_ptr()) };
+                self.notify();
             }
         }
+    }
+
+    /// Queues a ULT that stays on this worker.
+    #[cold]
+    fn keep(&self, slot: Slot) {
+        self.own.borrow_mut().push_back(slot);
+        self.own_count.set(self.own_count.get() + 1);
     }
 
     /// Brings a ULT of the own queue to the front; false if it is not among
@@ -212,11 +223,18 @@ impl Worker {
             return false;
         }
         let seat = self.seat();
-        let alone = seat.ready.is_empty()
-            && seat.yielded.is_empty()
-            && self.next.get().is_null()
-            && self.own.borrow().is_empty()
-            && seat.mail.is_empty()
+        seat.ready.is_empty() && seat.yielded.is_empty() && self.is_alone_after_all(turn)
+    }
+
+    /// The rest of `is_alone`: out of line, so that a yield itself is inlined
+    /// in the ULT's code. A processor predicts the returns of a switch only if
+    /// there is no call between it and the loop that it is in.
+    #[cold]
+    #[inline(never)]
+    fn is_alone_after_all(&self, turn: u32) -> bool {
+        let alone = self.next.get().is_null()
+            && self.own_count.get() == 0
+            && self.seat().mail.is_empty()
             && self.shared.urgent.is_empty()
             && self.shared.inject.is_empty();
         if alone {
@@ -231,7 +249,7 @@ impl Worker {
         !seat.ready.is_empty()
             || !seat.yielded.is_empty()
             || !self.next.get().is_null()
-            || !self.own.borrow().is_empty()
+            || self.own_count.get() > 0
     }
 
     /// Counts one; in the model, where it would only cost time, nothing.
@@ -266,22 +284,15 @@ impl Worker {
         // SAFETY: it came from a queue, so it is alive and ours.
         let task = unsafe { slot.as_ref() };
         let Some(switch) = self.switch(task) else { return self.starve(slot) };
-        let fp = task.keeps_fp().then(FpControl::read);
         loop {
             task.set_running();
-            let looked_at = self.shared.wanted.any();
-            if looked_at {
-                self.note_run(task);
-            }
             self.current.set(slot.as_ptr());
-            // SAFETY: a task that we have is suspended or new.
-            let left = unsafe { (*switch).resume(()) };
-            if looked_at {
-                self.note_left(task, &left);
-            }
-            if let Some(fp) = fp {
-                fp.write();
-            }
+            let left = if self.shared.wanted.any() || task.keeps_fp() {
+                self.resume_with_care(task, switch)
+            } else {
+                // SAFETY: a task that we have is suspended or new.
+                unsafe { (*switch).resume(()) }
+            };
             self.current.set(ptr::null_mut());
             self.check_canary(task);
             match left {
@@ -305,10 +316,31 @@ impl Worker {
         }
     }
 
+    /// Resumes a ULT that has control words of its own, or is looked at.
     #[cold]
-    fn note_run(&self, task: &Task) {
-        self.seat().notes.set_running((&raw const *task).cast_mut());
-        self.record(Kind::Run, task, "");
+    #[inline(never)]
+    fn resume_with_care(&self, task: &Task, switch: *mut Switch) -> CoroutineResult<Action, ()> {
+        let looked_at = self.shared.wanted.any();
+        if looked_at {
+            self.seat().notes.set_running((&raw const *task).cast_mut());
+            self.record(Kind::Run, task, "");
+        }
+        let before = task.keeps_fp().then(FpControl::read);
+        if before.is_some() {
+            // SAFETY: the task is ours.
+            task.fp.with(|fp| unsafe { *fp }).write();
+        }
+        // SAFETY: a task that we have is suspended or new.
+        let left = unsafe { (*switch).resume(()) };
+        if let Some(before) = before {
+            // SAFETY: as above.
+            task.fp.with_mut(|fp| unsafe { *fp = FpControl::read() });
+            before.write();
+        }
+        if looked_at {
+            self.note_left(task, &left);
+        }
+        left
     }
 
     #[cold]
@@ -363,7 +395,7 @@ impl Worker {
         let task = unsafe { slot.as_ref() };
         task.set_ready();
         if task.worker().is_some() {
-            return self.own.borrow_mut().push_back(slot);
+            return self.keep(slot);
         }
         let seat = self.seat();
         let others = !seat.ready.is_empty() || !seat.yielded.is_empty();
@@ -415,7 +447,20 @@ impl Worker {
         if self.shared.hungry.is_empty() || !self.has_spare_stack() {
             return None;
         }
-        self.shared.hungry.pop()
+        let fed = self.shared.hungry.pop()?;
+        // SAFETY: it waited for a stack, and is in no queue.
+        match unsafe { fed.as_ref() }.worker() {
+            Some(worker) if worker != self.index => {
+                // It cannot have a stack out of our cache.
+                self.stacks.with_mut(|cache| {
+                    // SAFETY: this thread's own; nothing comes back here.
+                    self.shared.stacks.drain(unsafe { &mut *cache })
+                });
+                self.route(fed);
+                None
+            }
+            _ => Some(fed),
+        }
     }
 
     fn has_spare_stack(&self) -> bool {

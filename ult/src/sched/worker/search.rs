@@ -3,7 +3,7 @@
 //! In this order: the hand-over slot (a joiner whose
 //! ULT just ended), the own deque (youngest first), the yielded queue (oldest
 //! first), those that stay on this worker, the outsiders' queue, other
-//! workers. Urgent ULTs from outside come before all. Every [`FAIR_TURN`] switches
+//! workers. Urgent ULTs come before all. Every [`FAIR_TURN`] switches
 //! the worker polls progress and takes the oldest of one of the four queues
 //! in turn, so nothing starves however busy the youngest are.
 //!
@@ -57,7 +57,10 @@ impl Worker {
         let seat = self.seat();
         // SAFETY: we are the seat's owner.
         let near = unsafe { seat.ready.pop() };
+        // Those that stay here take turns with those that let others run.
         if near.is_none()
+            && self.own_count.get() > 0
+            && self.turn.get().is_multiple_of(2)
             && let Some(slot) = self.take_own()
         {
             return Some(slot);
@@ -65,19 +68,31 @@ impl Worker {
         // SAFETY: as above.
         match near.or_else(|| unsafe { seat.yielded.take_first() }) {
             Some(task) => NonNull::new(task),
-            None if self.shared.inject.is_empty() => None,
-            None => self.take_injected(),
+            None => self.look_far(),
         }
     }
 
-    /// The oldest of those that stay here.
+    /// What others have queued for us, or for anybody.
     #[inline]
+    fn look_far(&self) -> Option<Slot> {
+        if (self.own_count.get() > 0 || !self.seat().mail.is_empty())
+            && let Some(slot) = self.take_own()
+        {
+            return Some(slot);
+        }
+        if self.shared.inject.is_empty() { None } else { self.take_injected() }
+    }
+
+    /// The oldest of those that stay here.
+    #[cold]
     fn take_own(&self) -> Option<Slot> {
         let mail = &self.seat().mail;
         if !mail.is_empty() {
-            mail.take_all(|task| self.own.borrow_mut().extend(NonNull::new(task)));
+            mail.take_all(|task| NonNull::new(task).into_iter().for_each(|slot| self.keep(slot)));
         }
-        self.own.borrow_mut().pop_front()
+        let slot = self.own.borrow_mut().pop_front()?;
+        self.own_count.set(self.own_count.get() - 1);
+        Some(slot)
     }
 
     /// The oldest of the urgent; the others are next here, or elsewhere.
