@@ -8,6 +8,7 @@ use crate::text;
 /// A line a bar; nothing where no row has one.
 pub fn bars(rows: &[Row]) -> String {
     let mut lines: Vec<Bar> = TRIPS.iter().filter_map(|bar| bar.of(rows)).collect();
+    lines.extend(wake(rows));
     lines.extend(delegate(rows));
     lines.extend(["thread", "ult"].iter().flat_map(|kind| requesters(rows, kind)));
     if lines.is_empty() {
@@ -75,6 +76,22 @@ impl Trips {
             met: limit.map_or(Met::Moved, |limit| met(median <= limit, min <= limit)),
         })
     }
+}
+
+/// The first operation after sleep, over a bare wake of the system's.
+fn wake(rows: &[Row]) -> Option<Bar> {
+    let find = |name: &str| rows.iter().find(|row| row.name == name);
+    let (ours, bare) = (find("first_after_sleep")?, find("futex_wake")?);
+    let median = ours.summary.median - bare.summary.median;
+    let min = ours.summary.min - bare.summary.min;
+    Some(Bar {
+        what: "first after sleep, over a futex wake".to_owned(),
+        limit: format!("<= {OVER_WAKE_NS} ns"),
+        median: format!("{median:.0} ns"),
+        min: format!("{min:.0} ns"),
+        trip: ours.trip_ns(),
+        met: met(median <= OVER_WAKE_NS, min <= OVER_WAKE_NS),
+    })
 }
 
 /// Uncontended over the memory itself, contended over one thread's rate.
@@ -148,6 +165,7 @@ const TRIPS: &[Trips] = &[
     Trips { row: "offload_latency_ult", what: "latency, a ULT sleeps", trips: 5.0, ns: 20.0 },
 ];
 
+const OVER_WAKE_NS: f64 = 5000.0;
 const OVER_DIRECT_NS: f64 = 12.0;
 const CONTENDED: f64 = 0.8;
 const RATE_KEPT: f64 = 0.88;

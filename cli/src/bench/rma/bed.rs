@@ -58,6 +58,11 @@ impl Bed {
 
     /// An engine that a thread on `cpu` works, which spins while it is idle.
     pub fn offload(&mut self, cpu: usize) -> Serving<'_> {
+        self.offload_idling(cpu, IDLE)
+    }
+
+    /// An engine that a thread on `cpu` works, which idles like this.
+    pub fn offload_idling(&mut self, cpu: usize, idle: Idle) -> Serving<'_> {
         let port = self.port();
         let offload = Offload::new(self.parts.ring.view());
         let mut serving = self.serve(Executor::Offload(offload, &tsumugi::ult::SystemFutex));
@@ -68,7 +73,7 @@ impl Bed {
         let thread = thread::spawn(move || {
             // On a machine that does not allow it, the trips tell.
             let _ = affinity::pin(cpu);
-            owner.run(IDLE, *futex, &thread::yield_now);
+            owner.run(idle, *futex, &thread::yield_now);
         });
         serving.owner = Some(thread);
         serving

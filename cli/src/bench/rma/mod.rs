@@ -25,6 +25,7 @@ mod offload;
 mod paper;
 mod requesters;
 mod variants;
+mod wake;
 
 pub use bars::bars;
 pub use paper::{FIGURES, is_plotted, numbers};
@@ -49,6 +50,7 @@ pub const CATALOGUE: &[Group] = &[
     direct::GROUP,
     delegate::GROUP,
     offload::GROUP,
+    wake::GROUP,
     requesters::GROUP,
     variants::GROUP,
     figures::GROUP,
@@ -120,6 +122,7 @@ fn measure_all(
     for group in [
         delegate::measure,
         offload::measure,
+        wake::measure,
         requesters::measure,
         variants::measure,
         figures::measure,

@@ -1,0 +1,115 @@
+//! The first operation after the communication thread has gone to sleep,
+//! beside what the system takes to wake a thread from a futex.
+//!
+//! ```text
+//!  first_after_sleep   nap · [submit · wait]
+//!  futex_wake          nap · [store, wake · spin until it has answered]
+//! ```
+
+use super::bed::Bed;
+use super::{Bench, Group, Measured};
+use crate::bench::budget;
+use crate::bench::sample::Budget;
+use crate::failure::Failure;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use tsumugi::affinity;
+use tsumugi::ult::SystemFutex;
+use tsumugi_core::engine::Idle;
+use tsumugi_core::mem::Width;
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::{AtomicU32, Ordering, spin_loop};
+use tsumugi_core::wait::Futex;
+
+pub const GROUP: Group = Group { name: "wake", rows: &["first_after_sleep", "futex_wake"] };
+
+pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+    let wanted: Vec<_> = GROUP.rows.iter().filter(|name| bench.wants(name)).collect();
+    let Some(first) = wanted.first() else { return Ok(Vec::new()) };
+    bench.progress.stage(first, 1);
+    let rounds = match budget(bench.measure) {
+        Budget::Time(time) => (time.as_micros() / NAP.as_micros() / 2).max(10) as u64,
+        Budget::Operations(operations) => operations.min(ROUNDS_MAX),
+    };
+    let timed = bench.between_trips(|| {
+        let serving = bed.offload_idling(bench.cpus[1], Idle { spins: 0, yields: 0 });
+        let sleeper = Sleeper::start(bench.cpus[1]);
+        let mut samples = [Vec::new(), Vec::new()];
+        for place in bench.places.iter().cycle().take(rounds as usize) {
+            thread::sleep(NAP);
+            let begin = Instant::now();
+            let op = Op::get_word(place.addr(), Width::W8);
+            let ticket = serving.engine().post(0, op, ()).expect("nothing else is under way");
+            while !ticket.is_done() {
+                spin_loop();
+            }
+            samples[0].push(begin.elapsed().as_nanos() as f64);
+            drop(ticket);
+            thread::sleep(NAP);
+            samples[1].push(sleeper.wake().as_nanos() as f64);
+        }
+        Ok(samples)
+    })?;
+    let params = format!("nap_us={}", NAP.as_micros());
+    let rows = GROUP.rows.iter().zip(timed.value.clone()).filter(|(name, _)| bench.wants(name));
+    let rows = rows.filter_map(|(name, mut samples)| timed.row(name, &params, &mut samples));
+    Ok(vec![Measured { rows: rows.collect(), over: None }])
+}
+
+/// A thread that sleeps on a word, and counts when it was woken.
+struct Sleeper {
+    words: Arc<[AtomicU32; 2]>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Sleeper {
+    fn start(cpu: usize) -> Self {
+        let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+        let thread = thread::spawn({
+            let words = words.clone();
+            move || {
+                // On a machine that does not allow it, the trips tell.
+                let _ = affinity::pin(cpu);
+                let [asked, answered] = &*words;
+                loop {
+                    let seen = asked.load(Ordering::Acquire);
+                    answered.store(seen, Ordering::Release);
+                    if seen == STOP {
+                        return;
+                    }
+                    SystemFutex.wait(asked, seen, None);
+                }
+            }
+        });
+        Self { words, thread: Some(thread) }
+    }
+
+    fn wake(&self) -> Duration {
+        let [asked, answered] = &*self.words;
+        let next = asked.load(Ordering::Relaxed) + 1;
+        let begin = Instant::now();
+        asked.store(next, Ordering::Release);
+        SystemFutex.wake(asked, 1);
+        while answered.load(Ordering::Acquire) != next {
+            spin_loop();
+        }
+        begin.elapsed()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        self.words[0].store(STOP, Ordering::Release);
+        SystemFutex.wake(&self.words[0], 1);
+        if let Some(thread) = self.thread.take() {
+            // It does not panic.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Long enough for a thread with nothing to do to be asleep.
+const NAP: Duration = Duration::from_micros(200);
+const ROUNDS_MAX: u64 = 2000;
+const STOP: u32 = u32::MAX;
