@@ -2,16 +2,14 @@
 
 use super::harness::{Sizes, USER, World, memory, tables};
 use crate::am::{
-    Answer, Bell, Body, CallError, Event, HandlerId, INLINE_BYTES_MAX, Inline, Out, Payload,
-    SendError,
+    Answer, Body, CallError, Event, HandlerId, INLINE_BYTES_MAX, Inline, Out, Payload, SendError,
 };
 use crate::completion::Why;
 use crate::mem::{AddrError, LocalAddr, Rank};
 use crate::sync::mapped::Ordering;
 use crate::time::Instant;
 
-const SIZES: Sizes =
-    Sizes { ranks: 2, cells: 4, calls: 8, staging: 8, landings: 1, bell: Bell::WithCell };
+const SIZES: Sizes = Sizes { ranks: 2, cells: 4, calls: 8, staging: 8, landings: 1 };
 
 /// A world of two ranks under the name `$world`.
 macro_rules! world {
@@ -21,7 +19,7 @@ macro_rules! world {
     ($world:ident, $sizes:expr) => {
         let memory = memory($sizes);
         let mut tables = tables($sizes);
-        let mut $world = World::new($sizes, &memory, &mut tables, None);
+        let mut $world = World::new($sizes, &memory, &mut tables);
     };
 }
 
@@ -286,14 +284,13 @@ fn a_bell_before_its_cell_is_looked_after() {
     send!(world, 0, b"torn").unwrap();
     assert_eq!(world.post(0), 2);
     // The bell comes first.
-    let mut calm = super::harness::Seeded(0);
-    while !world.advance(1, &mut calm, true) {}
+    while !world.advance(1) {}
     world.machines[1].handle(Event::Rang, world.now);
     expect!(world, 1, nothing);
     assert!(world.machines[1].is_landing());
     for _ in 0..3 {
         // One word after the other.
-        world.advance(0, &mut calm, true);
+        world.advance(0);
         world.machines[1].handle(Event::Tick, world.now);
         expect!(world, 1, nothing);
     }
