@@ -263,7 +263,7 @@ impl Machine<'_> {
     }
 
     /// What a peer waited for may be there now.
-    fn wake_later(&mut self) {
+    pub(super) fn wake_later(&mut self) {
         self.is_landing = false;
         while let Some(index) = self.later.pop(self.tables.peers) {
             self.active.push(self.tables.peers, index);

@@ -53,7 +53,9 @@
 //! 3. [`handle`](Machine::handle): a bell rang, an operation has completed, a
 //!    rank died, time has passed.
 //! 4. [`poll`](Machine::poll) until `None`: handlers to run, calls that have
-//!    ended. Then 2 again.
+//!    ended. Then 2 again, until nothing is posted and
+//!    [`wants_poll`](Machine::wants_poll) is false: room that is found while
+//!    operations are polled lets requests go on that waited for it.
 //!
 //! A cell may land after its bell. Then [`is_landing`](Machine::is_landing)
 //! says that the caller must come back soon without any event. It need not

@@ -83,6 +83,8 @@ impl Machine<'_> {
             }
             slot.step = Step::AwaitBell;
             self.settle(index);
+            // Nothing completes that would say so.
+            self.wake_later();
             return None;
         }
         match slot.step {

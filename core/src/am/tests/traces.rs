@@ -328,3 +328,22 @@ fn a_deferred_answer_leaves_room_for_others() {
         expect!(world, 0, Out::Done { result, .. } => assert_eq!(&*result.unwrap(), wanted));
     }
 }
+
+#[test]
+fn cells_for_the_dead_make_room_for_what_waits() {
+    let sizes = Sizes { ranks: 3, staging: 2, ..SIZES };
+    world!(world, sizes);
+    world.machines[2].call(Rank(0), HandlerId(1), Payload::Inline(b"q"), None).unwrap();
+    world.post(2);
+    world.deliver();
+    for _ in 0..2 {
+        world.machines[0].cast(Rank(1), HandlerId(1), b"").unwrap();
+    }
+    world.machines[0].handle(Event::Rang, world.now);
+    expect!(world, 0, nothing);
+    world.machines[0].handle(Event::Lost(Rank(1)), world.now);
+    expect!(world, 0, nothing);
+    assert_eq!(world.post(0), 0, "nothing goes to the dead");
+    assert!(world.machines[0].wants_poll() && world.machines[0].take_room());
+    assert_eq!(expect_request!(world, 0, b"q").unwrap().rank(), Rank(2));
+}
