@@ -9,6 +9,7 @@ mod flag;
 mod messages;
 mod net;
 mod replay;
+mod scale;
 
 use std::cell::RefCell;
 use tsumugi_core::backend::{Completion, Record};

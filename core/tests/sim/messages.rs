@@ -6,7 +6,7 @@
 //! told to. On other networks a cell may land after its bell; then, and only
 //! then, a rank looks again by a timer.
 
-mod rank;
+pub(super) mod rank;
 mod story;
 
 use super::*;

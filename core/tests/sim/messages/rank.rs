@@ -150,6 +150,7 @@ impl<'m> Actors<'m> {
     pub(crate) fn check_end(&self, net: &Net) {
         assert_eq!((net.in_flight(), net.next_due()), (0, None));
         let is_dead = |node: u32| net.is_dead(Rank(node));
+        let somebody_died = (0..net.config().nodes).any(is_dead);
         for (node, rank) in (0..).zip(&self.ranks).filter(|(node, _)| !is_dead(*node)) {
             let (machine, shape) = (&rank.machine, rank.sizes.shape());
             rank.story.check_end();
@@ -165,7 +166,7 @@ impl<'m> Actors<'m> {
                 assert_eq!(sent, handled, "requests from rank {node} to its peer {peer}");
             }
             let nobody_waited = machine.dropped() == 0;
-            let may_drop = rank.sizes.time_limits || (0..net.config().nodes).any(is_dead);
+            let may_drop = rank.sizes.time_limits || somebody_died;
             assert!(nobody_waited || may_drop, "rank {node} dropped {}", machine.dropped());
         }
         for rank in &self.ranks {
