@@ -13,6 +13,7 @@ use super::machine::Machine;
 use super::outcome::{Answer, Body, HandlerId, Incoming, Landed, Out, ReplyTo, Token};
 use super::tables::{CallState, Landing};
 use crate::mem::{Rank, RegionKey, RemoteAddr};
+use crate::sync::mutant;
 
 /// What came of a look at a peer.
 enum Taken {
@@ -73,8 +74,8 @@ impl Machine<'_> {
     }
 
     fn take(&mut self, index: usize) -> Taken {
-        let defect = self.defect();
-        let careless = if self.is_planted("am_lap_ignored") { Defect::Blind } else { defect };
+        let defect = Defect::planted();
+        let careless = if mutant("am_lap_ignored") { Defect::Blind } else { defect };
         let peer = &self.tables.peers[index];
         if let Some(cell) = self.lanes.read(Lane::Reply, index, peer.replies_taken, defect) {
             return self.take_reply(index, &cell);
@@ -86,7 +87,7 @@ impl Machine<'_> {
             Some(cell) => self.take_request(index, &cell),
             None => {
                 self.is_landing = true;
-                if self.is_planted("am_torn_forgotten") {
+                if mutant("am_torn_forgotten") {
                     self.tables.peers[index].due -= 1;
                     return Taken::Quietly;
                 }
@@ -104,7 +105,7 @@ impl Machine<'_> {
         self.has_room = true;
         self.acknowledged(index, cell.ack);
         let mut token = Token::from_bits(cell.token);
-        let any = self.is_planted("am_generation_ignored");
+        let any = mutant("am_generation_ignored");
         let Some(call) = self.tables.calls.get_mut(token.index()) else { return self.drop_cell() };
         let same = call.generation == token.generation() || any;
         if call.to.0 as usize != index || !same {

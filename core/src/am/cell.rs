@@ -24,6 +24,7 @@
 //! is cut by them.
 
 use crate::sync::mapped::{AtomicU64, Ordering};
+use crate::sync::mutant;
 use core::fmt;
 use core::ops::Deref;
 
@@ -183,6 +184,11 @@ impl Cell {
 }
 
 impl Defect {
+    /// What a test wants broken of all cells.
+    pub(super) fn planted() -> Self {
+        if mutant("am_words_unmasked") { Self::Unmasked } else { Self::None }
+    }
+
     /// What word `index` of cell `number` is stored under.
     fn mask(self, number: u32, index: usize) -> u64 {
         match self {

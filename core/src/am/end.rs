@@ -4,6 +4,7 @@ use super::machine::Machine;
 use super::outcome::{CallError, Out, Token};
 use super::tables::CallState;
 use crate::mem::Rank;
+use crate::sync::mutant;
 use crate::time::Instant;
 
 impl Machine<'_> {
@@ -41,7 +42,7 @@ impl Machine<'_> {
                 self.earliest = earlier(self.earliest, Some(deadline));
                 continue;
             }
-            if self.is_planted("am_timeout_frees_reply_cell") {
+            if mutant("am_timeout_frees_reply_cell") {
                 let peer = &mut self.tables.peers[call.to.0 as usize];
                 peer.unanswered = peer.unanswered.saturating_sub(1);
             }

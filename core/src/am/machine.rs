@@ -10,65 +10,23 @@
 //!  staging cell: free ─► Put ─► (landed) ─► Bell ─► both completed ─► free
 //! ```
 //!
-//! What is sent is in `send`, what arrives in `arrive`, what ends in `end`.
+//! How it is set up is in `setup`, what is sent in `send`, what arrives in
+//! `arrive`, what ends in `end`.
 
-use super::cell::{CELL_BYTES, Cell, Defect, Inline, Kind};
+use super::cell::{Cell, Inline, Kind};
 use super::end::earlier;
 use super::fifo::Fifo;
-use super::lanes::{self, Lane, Lanes, Shape};
+use super::lanes::{Lane, Lanes, Shape};
 use super::outcome::{Answer, Event, HandlerId, Landed, Out, Payload, ReplyTo, SendError, Token};
-use super::send::{FETCH, INDEX_MASK, tag};
+use super::send::{FETCH, tag};
+use super::setup::{Bell, Memory};
 use super::tables::{Call, CallState, Landing, Peer, Slot, Tables};
 use crate::completion::Why;
 use crate::mem::{AddrError, LocalAddr, Rank, RemoteAddr};
 use crate::op::Op;
-use crate::sync::mapped::AtomicU64;
+use crate::sync::mutant;
 use crate::time::Instant;
 use core::fmt;
-
-/// When the bell for a cell is posted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bell {
-    /// With the cell: where a put and a later atomic arrive in order, or
-    /// nearly always do.
-    WithCell,
-    /// When the put has completed: where that means that it has landed.
-    AfterCell,
-}
-
-/// The registered memory of a rank, in 8-byte words.
-#[derive(Clone, Copy, Debug)]
-pub struct Memory<'m> {
-    /// [`Shape::memory_size`] bytes, zero, which peers may read and write.
-    pub lanes: &'m [AtomicU64],
-    /// One cell of [`CELL_BYTES`] for each [`Slot`]: puts come from here.
-    pub staging: &'m [AtomicU64],
-    /// Where `staging` starts as the local end of a put.
-    pub staging_at: LocalAddr,
-    /// Where the landing buffers start, one after the other, as the local end
-    /// of a get.
-    pub landing_at: LocalAddr,
-    /// Bytes of each: the longest payload, the same on all ranks.
-    pub landing_bytes: u64,
-}
-
-/// Why there is no machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetupError {
-    /// The shape is none: no peers, or cells not a power of two up to
-    /// [`CELLS_MAX`](super::CELLS_MAX).
-    Shape(Shape),
-    /// The lanes or the staging cells are not as long as they must be.
-    Memory {
-        /// Bytes that are there.
-        bytes: usize,
-        /// Bytes that are needed.
-        needed: usize,
-    },
-    /// There is not one peer entry a rank, or no call, or not two staging
-    /// cells: one may be kept for a reply.
-    Tables,
-}
 
 /// Active messages of one rank. See the module's text for how it is driven.
 pub struct Machine<'m> {
@@ -95,72 +53,9 @@ pub struct Machine<'m> {
     pub(super) has_room: bool,
     pub(super) dropped: u64,
     pub(super) earliest: Option<Instant>,
-    /// A defect that a test has planted.
-    #[cfg(test)]
-    pub(super) mutant: Option<&'static str>,
 }
 
-impl<'m> Machine<'m> {
-    /// A machine that knows no peer yet, not even itself.
-    ///
-    /// # Errors
-    ///
-    /// [`SetupError`].
-    pub fn new(
-        rank: Rank,
-        shape: Shape,
-        bell: Bell,
-        memory: Memory<'m>,
-        tables: Tables<'m>,
-    ) -> Result<Self, SetupError> {
-        if !shape.is_valid() || rank.0 >= shape.peers {
-            return Err(SetupError::Shape(shape));
-        }
-        let staging_bytes = tables.slots.len() * CELL_BYTES;
-        for (words, needed) in
-            [(memory.lanes, shape.memory_size()), (memory.staging, staging_bytes)]
-        {
-            let bytes = size_of_val(words);
-            if bytes < needed {
-                return Err(SetupError::Memory { bytes, needed });
-            }
-        }
-        let too_many = [tables.calls.len(), tables.slots.len(), tables.landings.len()];
-        if tables.peers.len() != shape.peers as usize
-            || tables.calls.is_empty()
-            || tables.slots.len() < 2
-            || too_many.iter().any(|len| *len > INDEX_MASK)
-        {
-            return Err(SetupError::Tables);
-        }
-        tables.peers.fill(Peer::EMPTY);
-        Ok(Self {
-            rank,
-            shape,
-            bell,
-            lanes: Lanes::new(memory.lanes, shape),
-            active: Peer::queue(),
-            later: Peer::queue(),
-            notices: Peer::notice_queue(),
-            free_calls: Call::all(tables.calls),
-            ended: Call::queue(),
-            free_slots: Slot::all(tables.slots),
-            outgoing: Slot::queue(),
-            free_landings: Landing::all(tables.landings),
-            fetches: Landing::queue(),
-            landed: Landing::queue(),
-            memory,
-            tables,
-            promised: 0,
-            is_landing: false,
-            has_room: false,
-            dropped: 0,
-            earliest: None,
-            #[cfg(test)]
-            mutant: None,
-        })
-    }
-
+impl Machine<'_> {
     /// Where the lanes of a rank start. Until it is called, sends to the rank
     /// find no room. This rank itself is a peer like any other.
     ///
@@ -230,9 +125,8 @@ impl<'m> Machine<'m> {
         if peer.lost {
             return Err(SendError::Addr(AddrError::PeerLost { rank: to }));
         }
-        let reserved = !wants_reply
-            || peer.unanswered < self.shape.cells
-            || self.is_planted("am_no_reply_reservation");
+        let reserved =
+            !wants_reply || peer.unanswered < self.shape.cells || mutant("am_no_reply_reservation");
         if peer.at.is_none() || peer.sent.wrapping_sub(peer.acked) >= self.shape.cells || !reserved
         {
             return Err(SendError::Busy(Why::NoCredit));
@@ -334,7 +228,8 @@ impl<'m> Machine<'m> {
         self.earliest
     }
 
-    /// A bell has come before its cell: look again soon, without an event.
+    /// A bell has come before its cell: look again soon, without an event,
+    /// unless bells always come after their cells. Then another bell follows.
     pub const fn is_landing(&self) -> bool {
         self.is_landing
     }
@@ -368,26 +263,11 @@ impl<'m> Machine<'m> {
     }
 
     /// What a peer waited for may be there now.
-    fn wake_later(&mut self) {
+    pub(super) fn wake_later(&mut self) {
         self.is_landing = false;
         while let Some(index) = self.later.pop(self.tables.peers) {
             self.active.push(self.tables.peers, index);
         }
-    }
-
-    pub(super) fn defect(&self) -> Defect {
-        if self.is_planted("am_words_unmasked") { Defect::Unmasked } else { Defect::None }
-    }
-
-    #[cfg(test)]
-    pub(super) fn is_planted(&self, name: &'static str) -> bool {
-        self.mutant == Some(name) || crate::sync::mutant(name)
-    }
-
-    /// Whether a test wants this defect.
-    #[cfg(not(test))]
-    pub(super) fn is_planted(&self, name: &'static str) -> bool {
-        crate::sync::mutant(name)
     }
 }
 
@@ -401,23 +281,3 @@ impl fmt::Debug for Machine<'_> {
             .finish_non_exhaustive()
     }
 }
-
-impl fmt::Display for SetupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shape(shape) => write!(
-                f,
-                "{} peers with {} cells a lane: cells are a power of two up to {}",
-                shape.peers,
-                shape.cells,
-                lanes::CELLS_MAX
-            ),
-            Self::Memory { bytes, needed } => {
-                write!(f, "{bytes} bytes were given for active messages and {needed} are needed")
-            }
-            Self::Tables => f.write_str("tables for active messages that do not fit the shape"),
-        }
-    }
-}
-
-impl core::error::Error for SetupError {}

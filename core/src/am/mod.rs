@@ -53,10 +53,14 @@
 //! 3. [`handle`](Machine::handle): a bell rang, an operation has completed, a
 //!    rank died, time has passed.
 //! 4. [`poll`](Machine::poll) until `None`: handlers to run, calls that have
-//!    ended. Then 2 again.
+//!    ended. Then 2 again, until nothing is posted and
+//!    [`wants_poll`](Machine::wants_poll) is false: room that is found while
+//!    operations are polled lets requests go on that waited for it.
 //!
 //! A cell may land after its bell. Then [`is_landing`](Machine::is_landing)
-//! says that the caller must come back soon without any event.
+//! says that the caller must come back soon without any event. It need not
+//! where the device keeps the order of a queue, nor with [`Bell::AfterCell`]
+//! where a put that has completed has landed.
 //!
 //! Memory: [`Shape::memory_size`] bytes of registered memory a rank, that is
 //! `peers * 2 * cells * 256`; it grows with the ranks that are spoken to this
@@ -79,16 +83,18 @@ mod lanes;
 mod machine;
 mod outcome;
 mod send;
+mod setup;
 mod tables;
 
 pub use cell::{CELL_BYTES, INLINE_BYTES_MAX, Inline};
 pub use handler::{Handler, Handlers, Message, Reply};
 pub use lanes::{CELLS_MAX, Shape, has_rung};
-pub use machine::{Bell, Machine, Memory, SetupError};
+pub use machine::Machine;
 pub use outcome::{
     Answer, Body, CallError, Event, HandlerId, Incoming, Landed, Out, Payload, ReplyTo, SendError,
     Token,
 };
+pub use setup::{Bell, Memory, SetupError};
 pub use tables::{Call, Landing, Peer, Slot, Tables};
 
 #[cfg(all(test, not(tsumugi_loom)))]

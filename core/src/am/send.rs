@@ -6,13 +6,15 @@
 //!  notice:       Idle ─► CountDue ─► Counting ─► BellDue ─► Ringing ─► Idle
 //! ```
 
-use super::cell::{CELL_BYTES, CELL_WORDS, Cell, INLINE_BYTES_MAX, Inline, Kind};
+use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect, INLINE_BYTES_MAX, Inline, Kind};
 use super::lanes::{self, Lane};
-use super::machine::{Bell, Machine};
+use super::machine::Machine;
 use super::outcome::{Payload, SendError};
+use super::setup::Bell;
 use super::tables::{Notice, Slot, Step};
 use crate::mem::{AddrError, LocalAddr, Rank};
 use crate::op::Op;
+use crate::sync::mutant;
 use crate::tag::Tag;
 
 impl Machine<'_> {
@@ -41,8 +43,8 @@ impl Machine<'_> {
 
     /// Fills a staging cell, of which there is a free one, and queues it.
     pub(super) fn stage(&mut self, lane: Lane, to: Rank, cell: Cell) {
-        let early = self.is_planted("am_early_credit");
-        let defect = self.defect();
+        let early = mutant("am_early_credit");
+        let defect = Defect::planted();
         let peer = &mut self.tables.peers[to.0 as usize];
         let count = match lane {
             Lane::Request => &mut peer.sent,
@@ -81,6 +83,8 @@ impl Machine<'_> {
             }
             slot.step = Step::AwaitBell;
             self.settle(index);
+            // Nothing completes that would say so.
+            self.wake_later();
             return None;
         }
         match slot.step {

@@ -1,4 +1,3 @@
 mod harness;
 mod hostile;
-mod random;
 mod traces;

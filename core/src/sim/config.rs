@@ -17,7 +17,7 @@ pub struct Config {
     pub latency_ns_min: u64,
     /// One way, at most: each message draws its own.
     pub latency_ns_max: u64,
-    /// Messages that take longer than that.
+    /// Messages, and second pieces of torn ones, that take longer than that.
     pub slow: u16,
     /// By how much, at most.
     pub slow_ns_max: u64,

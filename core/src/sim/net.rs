@@ -219,8 +219,8 @@ impl State {
         flight.torn = Some((split, front_is_rest));
         let landed = put_piece(&Wire { tables, from }, flight, now_lands);
         debug_assert!(landed.is_ok(), "resolved before: {landed:?}");
-        let at = self.calendar.now_ns() + self.draw.below(self.config.latency_ns_max.max(2));
-        self.calendar.add(at, Due::Rest, 0, slot);
+        let apart = self.draw.below(self.config.latency_ns_max.max(2)) + self.hold_up();
+        self.calendar.add(self.calendar.now_ns() + apart, Due::Rest, 0, slot);
         (from, Event::Nothing)
     }
 

@@ -1,6 +1,7 @@
-//! Sums over all ranks, on a network that does its worst.
+//! Barriers and sums over all ranks, on a network that does its worst.
 
 use super::*;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::coll::{Climb, StepId, Tree, WORDS};
@@ -12,25 +13,34 @@ use tsumugi_core::time::{Clock, Instant};
 
 const ROUNDS: u64 = 4;
 
-/// A rank that takes part in one collective after the other.
-struct Member {
+/// A rank that takes part in one collective after the other: a sum, a barrier,
+/// a sum.
+pub(super) struct Member<'c> {
     tree: Tree,
     climb: Climb,
     epoch: u64,
+    /// How often a rank has begun one, all ranks together.
+    begun: &'c Cell<u64>,
     refused: VecDeque<Op>,
     ended: Result<(), AddrError>,
 }
 
-impl Member {
-    fn new(tree: Tree) -> Self {
+impl<'c> Member<'c> {
+    fn new(tree: Tree, begun: &'c Cell<u64>) -> Self {
         let climb = Climb::new(tree, 1, brought(tree.rank, 1));
-        Self { tree, climb, epoch: 1, refused: VecDeque::new(), ended: Ok(()) }
+        begun.set(begun.get() + 1);
+        Self { tree, climb, epoch: 1, begun, refused: VecDeque::new(), ended: Ok(()) }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.ended.is_ok() && self.epoch == ROUNDS + 1
     }
 
     fn drive(&mut self, node: &Node<'_>) {
         while self.epoch <= ROUNDS && self.ended.is_ok() {
             let load = |word| node.load(self.tree.key, word as u64 * 8);
-            self.climb.handle_words(load, u64::wrapping_add).unwrap();
+            let combine = if is_barrier(self.epoch) { |_, _| 0 } else { u64::wrapping_add };
+            self.climb.handle_words(load, combine).unwrap();
             while let Some((step, op)) = self.climb.poll_op() {
                 let bits = self.epoch << 8 | u64::from(step.to_bits());
                 self.refused.push_back(op.tagged(Tag::from_bits(bits)));
@@ -42,10 +52,13 @@ impl Member {
                 None => return,
                 Some(Err(error)) => self.ended = Err(error),
                 Some(Ok(sum)) => {
-                    let ranks = 0..self.tree.size;
-                    let want = ranks.map(|rank| brought(Rank(rank), self.epoch)).sum::<u64>();
+                    let size = u64::from(self.tree.size);
+                    let want = size * (size + 1) / 2 * brought(Rank(0), self.epoch);
                     assert_eq!(sum, want, "{} in round {}", self.tree.rank, self.epoch);
+                    let all = self.begun.get() >= size * self.epoch;
+                    assert!(all, "{} left round {} too early", self.tree.rank, self.epoch);
                     self.epoch += 1;
+                    self.begun.set(self.begun.get() + 1);
                     let value = brought(self.tree.rank, self.epoch);
                     self.climb = Climb::new(self.tree, self.epoch, value);
                 }
@@ -54,7 +67,7 @@ impl Member {
     }
 }
 
-impl Actor for Member {
+impl Actor for Member<'_> {
     fn on_event(&mut self, node: &Node<'_>, event: Event) {
         match event {
             Event::Completed(done) if done.tag.to_bits() >> 8 == self.epoch => {
@@ -68,16 +81,21 @@ impl Actor for Member {
     }
 }
 
+/// What a rank brings: rank `n` as much as `n + 1` times rank 0.
 fn brought(rank: Rank, epoch: u64) -> u64 {
-    (u64::from(rank.0) + 1) * epoch * epoch
+    if is_barrier(epoch) { 0 } else { (u64::from(rank.0) + 1) * epoch * epoch }
 }
 
-fn members(net: &Net) -> Vec<Member> {
+const fn is_barrier(epoch: u64) -> bool {
+    epoch.is_multiple_of(2)
+}
+
+pub(super) fn members<'c>(net: &Net, begun: &'c Cell<u64>) -> Vec<Member<'c>> {
     let nodes = net.config().nodes;
     let keys: Vec<_> = (0..nodes).map(|rank| open(net, rank, WORDS as u64 * 8).key).collect();
     assert!(keys.iter().all(|key| *key == keys[0]));
-    let member = |rank| Member::new(Tree { rank: Rank(rank), size: nodes, key: keys[0] });
-    (0..nodes).map(member).collect()
+    let tree = |rank| Tree { rank: Rank(rank), size: nodes, key: keys[0] };
+    (0..nodes).map(|rank| Member::new(tree(rank), begun)).collect()
 }
 
 fn sums_are_right(seed: u64) {
@@ -88,10 +106,10 @@ fn sums_are_right(seed: u64) {
         config.early = 400;
     }
     let net = Net::new(config);
-    let mut members = members(&net);
+    let begun = Cell::new(0);
+    let mut members = members(&net, &begun);
     net.run(&mut members);
-    let all = members.iter().all(|member| member.ended.is_ok() && member.epoch == ROUNDS + 1);
-    assert!(all, "{nodes} ranks ended every round");
+    assert!(members.iter().all(Member::is_done), "{nodes} ranks ended every round");
 }
 
 #[test]
@@ -116,7 +134,8 @@ fn a_death_ends_the_wait_of_all_others() {
         let mut seeded = Seeded(seed);
         let nodes = 2 + seeded.below(20) as u32;
         let net = Net::new(Config::drawn(nodes, seed));
-        let mut members = members(&net);
+        let begun = Cell::new(0);
+        let mut members = members(&net, &begun);
         let dead = Rank(seeded.below(u64::from(nodes)) as u32);
         net.start(&mut members);
         net.run_until(Instant::from_ns(seeded.below(30_000)), &mut members);
@@ -124,8 +143,12 @@ fn a_death_ends_the_wait_of_all_others() {
         net.run_until(Instant::from_ns(u64::MAX), &mut members);
         for member in members.iter().filter(|member| member.tree.rank != dead) {
             let lost = member.ended == Err(AddrError::PeerLost { rank: dead });
-            let over = member.epoch == ROUNDS + 1;
-            assert!(lost || over, "{} hangs at {} ns", member.tree.rank, net.now().as_ns());
+            assert!(
+                lost || member.is_done(),
+                "{} hangs at {} ns",
+                member.tree.rank,
+                net.now().as_ns()
+            );
         }
     });
 }

@@ -6,8 +6,10 @@ mod coll;
 mod conformance;
 mod engine;
 mod flag;
+mod messages;
 mod net;
 mod replay;
+mod scale;
 
 use std::cell::RefCell;
 use tsumugi_core::backend::{Completion, Record};

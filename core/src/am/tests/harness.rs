@@ -1,6 +1,6 @@
-//! Ranks in one thread, and a network that does to puts, gets and atomics all
-//! that it may: delays and reorders them, lands a put word by word, says that
-//! it has completed before it has landed.
+//! Ranks in one thread, and a network that does what it is told: all in order,
+//! or one small thing to one operation. Networks that do their worst are in
+//! `tests/sim/messages.rs`.
 
 extern crate std;
 
@@ -8,31 +8,9 @@ use crate::am::{Bell, Call, Event, Landing, Machine, Memory, Peer, Shape, Slot, 
 use crate::mem::{AddrError, LocalAddr, Rank, RegionKey, RemoteAddr};
 use crate::op::{Kind, Op};
 use crate::sync::mapped::{AtomicU64, Ordering};
-use crate::tag::Tag;
 use crate::time::Instant;
 use std::boxed::Box;
 use std::vec::Vec;
-
-/// splitmix64.
-pub(super) struct Seeded(pub(super) u64);
-
-impl Seeded {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    pub(super) fn chance(&mut self, one_in: usize) -> bool {
-        self.below(one_in) == 0
-    }
-}
 
 /// How large everything is.
 #[derive(Clone, Copy)]
@@ -42,10 +20,9 @@ pub(super) struct Sizes {
     pub(super) calls: usize,
     pub(super) staging: usize,
     pub(super) landings: usize,
-    pub(super) bell: Bell,
 }
 
-pub(super) const LANDING_WORDS: usize = 128;
+const LANDING_WORDS: usize = 128;
 const USER_WORDS: usize = 1024;
 const LANES: RegionKey = RegionKey::from_bits(0x1001);
 const STAGING: RegionKey = RegionKey::from_bits(0x1002);
@@ -56,8 +33,8 @@ pub(super) const USER: RegionKey = RegionKey::from_bits(0x1004);
 pub(super) struct RankMemory {
     pub(super) lanes: Vec<AtomicU64>,
     staging: Vec<AtomicU64>,
-    pub(super) landing: Vec<AtomicU64>,
-    pub(super) user: Vec<AtomicU64>,
+    landing: Vec<AtomicU64>,
+    user: Vec<AtomicU64>,
 }
 
 /// The machine's tables.
@@ -72,17 +49,8 @@ pub(super) struct RankTables {
 pub(super) struct Flight {
     from: usize,
     op: Op,
-    /// Words that have left their source and not landed.
-    words: Vec<(usize, u64)>,
-    step: Step,
-    has_completed: bool,
-    old: u64,
-}
-
-enum Step {
-    Posted,
-    Landing,
-    Landed,
+    /// Words of a put that have landed.
+    landed: usize,
 }
 
 /// All ranks, their memory and what is between them.
@@ -90,10 +58,7 @@ pub(super) struct World<'m> {
     pub(super) machines: Vec<Machine<'m>>,
     memory: &'m [RankMemory],
     pub(super) flights: Vec<Flight>,
-    pub(super) rung: Vec<bool>,
-    pub(super) dead: Vec<bool>,
     pub(super) now: Instant,
-    bell: Bell,
 }
 
 pub(super) fn memory(sizes: Sizes) -> Vec<RankMemory> {
@@ -125,7 +90,6 @@ impl<'m> World<'m> {
         sizes: Sizes,
         memory: &'m [RankMemory],
         tables: &'m mut [RankTables],
-        mutant: Option<&'static str>,
     ) -> Self {
         let shape = Shape { peers: sizes.ranks, cells: sizes.cells };
         let at = |key| LocalAddr { key, offset: 0 };
@@ -148,24 +112,14 @@ impl<'m> World<'m> {
                     landings: &mut tables.landings,
                 };
                 let mut machine =
-                    Machine::new(Rank(rank), shape, sizes.bell, memory, tables).unwrap();
-                machine.mutant = mutant;
+                    Machine::new(Rank(rank), shape, Bell::WithCell, memory, tables).unwrap();
                 for peer in 0..sizes.ranks {
                     machine.connect(RemoteAddr { rank: Rank(peer), key: LANES, offset: 0 });
                 }
                 machine
             })
             .collect();
-        let ranks = sizes.ranks as usize;
-        Self {
-            machines,
-            memory,
-            flights: Vec::new(),
-            rung: std::vec![false; ranks],
-            dead: std::vec![false; ranks],
-            now: Instant::ZERO,
-            bell: sizes.bell,
-        }
+        Self { machines, memory, flights: Vec::new(), now: Instant::ZERO }
     }
 
     pub(super) fn user(&self, rank: usize) -> &'m [AtomicU64] {
@@ -181,128 +135,66 @@ impl<'m> World<'m> {
 
     /// Posts what the machine wants posted.
     pub(super) fn post(&mut self, rank: usize) -> usize {
-        let mut posted = 0;
+        let before = self.flights.len();
         while let Some(op) = self.machines[rank].poll_op() {
-            self.flights.push(Flight {
-                from: rank,
-                op,
-                words: Vec::new(),
-                step: Step::Posted,
-                has_completed: false,
-                old: 0,
-            });
-            posted += 1;
+            self.flights.push(Flight { from: rank, op, landed: 0 });
         }
-        posted
+        self.flights.len() - before
     }
 
     /// Carries out and completes what is in the network, in order.
     pub(super) fn deliver(&mut self) {
-        let mut calm = Seeded(0);
         while !self.flights.is_empty() {
-            while !self.advance(0, &mut calm, true) {}
+            while !self.advance(0) {}
         }
     }
 
-    /// One small thing happens to flight `index`. True: it is over.
-    pub(super) fn advance(&mut self, index: usize, seeded: &mut Seeded, calm: bool) -> bool {
+    /// Lands one word of a put, or all of another operation. True: it has
+    /// landed, has completed and is over.
+    pub(super) fn advance(&mut self, index: usize) -> bool {
         let flight = &mut self.flights[index];
-        let (from, target) = (flight.from, flight.op.remote.rank.0 as usize);
-        let gone = self.dead[target] || self.dead[from];
-        match flight.step {
-            Step::Posted if gone => {
-                flight.step = Step::Landed;
-            }
-            Step::Posted => match flight.op.kind {
-                Kind::Put => {
-                    let words = (flight.op.bytes() as usize).div_ceil(8);
-                    let source = flight.op.local().offset as usize / 8;
-                    let start = flight.op.remote.offset as usize / 8;
-                    assert_eq!(flight.op.local().key, STAGING);
-                    assert_eq!(flight.op.remote.key, LANES);
-                    flight.words = (0..words)
-                        .map(|word| {
-                            let staging = &self.memory[from].staging[source + word];
-                            (start + word, staging.load(Ordering::Relaxed))
-                        })
-                        .collect();
-                    flight.step = Step::Landing;
-                }
-                Kind::Get => {
-                    let words = flight.op.bytes().div_ceil(8) as usize;
-                    let start = flight.op.remote.offset as usize / 8;
-                    let local = flight.op.local().offset as usize / 8;
-                    let source = &self.memory[target].user;
-                    if flight.op.remote.key == USER && start + words <= source.len() {
-                        for word in 0..words {
-                            let value = source[start + word].load(Ordering::Relaxed);
-                            self.memory[from].landing[local + word].store(value, Ordering::Relaxed);
-                        }
-                    } else {
-                        flight.old = u64::MAX;
-                    }
-                    flight.step = Step::Landed;
-                }
-                kind => {
-                    let word = &self.memory[target].lanes[flight.op.remote.offset as usize / 8];
-                    let operand = flight.op.operand();
-                    flight.old = match kind {
-                        Kind::FetchAdd => word.fetch_add(operand, Ordering::Relaxed),
-                        Kind::FetchOr => word.fetch_or(operand, Ordering::Relaxed),
-                        Kind::Swap => word.swap(operand, Ordering::Relaxed),
-                        other => panic!("{other:?} is not used"),
-                    };
-                    self.rung[target] |= flight.op.notify;
-                    flight.step = Step::Landed;
-                }
-            },
-            Step::Landing => {
-                let early = self.bell == Bell::WithCell && !flight.has_completed;
-                if early && seeded.chance(4) && !calm {
-                    self.complete(index);
+        let (from, op) = (flight.from, flight.op);
+        let (target, remote) = (op.remote.rank.0 as usize, op.remote.offset as usize / 8);
+        let result = match op.kind {
+            Kind::Put => {
+                assert_eq!((op.local().key, op.remote.key), (STAGING, LANES));
+                let word = flight.landed;
+                let source = &self.memory[from].staging[op.local().offset as usize / 8 + word];
+                let value = source.load(Ordering::Relaxed);
+                self.memory[target].lanes[remote + word].store(value, Ordering::Relaxed);
+                flight.landed += 1;
+                if flight.landed < op.bytes().div_ceil(8) as usize {
                     return false;
                 }
-                if flight.words.is_empty() {
-                    flight.step = Step::Landed;
-                } else {
-                    let word = if calm { 0 } else { seeded.below(flight.words.len()) };
-                    let (at, value) = flight.words.swap_remove(word);
-                    if !gone {
-                        self.memory[target].lanes[at].store(value, Ordering::Relaxed);
-                    }
-                }
+                Ok(0)
             }
-            Step::Landed => {
-                if !flight.has_completed {
-                    self.complete(index);
-                }
-                let over =
-                    if calm { self.flights.remove(index) } else { self.flights.swap_remove(index) };
-                drop(over);
-                return true;
+            Kind::Get => self.fetch(from, &op),
+            kind => {
+                let word = &self.memory[target].lanes[remote];
+                Ok(match kind {
+                    Kind::FetchAdd => word.fetch_add(op.operand(), Ordering::Relaxed),
+                    Kind::FetchOr => word.fetch_or(op.operand(), Ordering::Relaxed),
+                    Kind::Swap => word.swap(op.operand(), Ordering::Relaxed),
+                    other => panic!("{other:?} is not used"),
+                })
             }
-        }
-        false
+        };
+        self.flights.remove(index);
+        self.machines[from].handle(Event::Completed { tag: op.tag, result }, self.now);
+        true
     }
 
-    fn complete(&mut self, index: usize) {
-        let flight = &mut self.flights[index];
-        flight.has_completed = true;
-        let (from, tag, remote) = (flight.from, flight.op.tag, flight.op.remote);
-        let failed = flight.op.kind == Kind::Get && flight.old == u64::MAX;
-        let result = if self.dead[remote.rank.0 as usize] {
-            Err(AddrError::PeerLost { rank: remote.rank })
-        } else if failed {
-            Err(AddrError::StaleKey { addr: remote })
-        } else {
-            Ok(flight.old)
-        };
-        if !self.dead[from] {
-            let completed = Event::Completed { tag, result };
-            self.machines[from].handle(completed, self.now);
-            // A device may say it twice.
-            self.machines[from].handle(completed, self.now);
-            assert_ne!(tag, Tag::NONE);
+    fn fetch(&self, from: usize, op: &Op) -> Result<u64, AddrError> {
+        let words = op.bytes().div_ceil(8) as usize;
+        let source = &self.memory[op.remote.rank.0 as usize].user;
+        let start = op.remote.offset as usize / 8;
+        if op.remote.key != USER || start + words > source.len() {
+            return Err(AddrError::StaleKey { addr: op.remote });
         }
+        let target = &self.memory[from].landing[op.local().offset as usize / 8..];
+        for (word, target) in source[start..start + words].iter().zip(target) {
+            target.store(word.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        Ok(0)
     }
 }

@@ -2,16 +2,16 @@
 
 extern crate std;
 
-use super::harness::{Seeded, Sizes, World, memory, tables};
+use super::harness::{Sizes, World, memory, tables};
 use crate::am::cell::{Cell, Defect, Inline};
 use crate::am::lanes::Lane;
-use crate::am::{Answer, Bell, Body, Event, HandlerId, Out, Payload, Shape};
+use crate::am::{Answer, Body, Event, HandlerId, Out, Payload, Shape};
+use crate::backend::Draw;
 use crate::mem::Rank;
 use crate::sync::mapped::Ordering;
 use std::vec::Vec;
 
-const SIZES: Sizes =
-    Sizes { ranks: 2, cells: 4, calls: 4, staging: 6, landings: 2, bell: Bell::WithCell };
+const SIZES: Sizes = Sizes { ranks: 2, cells: 4, calls: 4, staging: 6, landings: 2 };
 
 /// Well-formed as far as the check goes, and wrong in everything else: no
 /// panic, nothing read outside, and the machine still serves the other rank.
@@ -19,33 +19,33 @@ const SIZES: Sizes =
 fn cells_of_a_mad_peer_do_no_harm() {
     let shape = Shape { peers: 2, cells: 4 };
     for seed in 0..400 {
-        let mut seeded = Seeded(seed);
+        let mut draw = Draw::new(seed);
         let memory = memory(SIZES);
         let mut tables = tables(SIZES);
-        let mut world = World::new(SIZES, &memory, &mut tables, None);
+        let mut world = World::new(SIZES, &memory, &mut tables);
         for round in 0..12u32 {
             for lane in [Lane::Request, Lane::Reply] {
-                let len = seeded.below(40) * seeded.below(6);
-                let bytes: Vec<u8> = (0..len).map(|_| seeded.next() as u8).collect();
+                let len = draw.below(40) * draw.below(6);
+                let bytes: Vec<u8> = (0..len).map(|_| draw.next() as u8).collect();
                 let cell = Cell {
-                    kind: seeded.below(7) as u8,
-                    status: seeded.next() as u8,
-                    handler: seeded.next() as u32,
-                    token: seeded.next() >> seeded.below(64),
-                    ack: seeded.next() as u32 >> seeded.below(32),
+                    kind: draw.below(7) as u8,
+                    status: draw.next() as u8,
+                    handler: draw.next() as u32,
+                    token: draw.next() >> draw.below(64),
+                    ack: draw.next() as u32 >> draw.below(32),
                     body: Inline::new(&bytes).unwrap(),
                 };
                 let at = shape.cell(lane, Rank(1), round) / 8;
                 cell.write(&memory[0].lanes[at..at + 32], round, Defect::None);
             }
             // More bells than cells, a notice that says anything.
-            memory[0].lanes[0].store(seeded.next(), Ordering::Relaxed);
+            memory[0].lanes[0].store(draw.next(), Ordering::Relaxed);
             let (notice, _) = shape.notice(Rank(1));
-            memory[0].lanes[notice / 8].store(seeded.next(), Ordering::Relaxed);
-            memory[0].lanes[shape.credit(Rank(1)) / 8].store(seeded.next(), Ordering::Relaxed);
+            memory[0].lanes[notice / 8].store(draw.next(), Ordering::Relaxed);
+            memory[0].lanes[shape.credit(Rank(1)) / 8].store(draw.next(), Ordering::Relaxed);
             world.machines[0].handle(Event::Rang, world.now);
             serve(&mut world);
-            if seeded.chance(3) {
+            if draw.chance(333) {
                 let payload = Payload::Inline(b"x");
                 let _ = world.machines[0].call(Rank(1), HandlerId(0), payload, None);
             }

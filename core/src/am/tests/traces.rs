@@ -2,16 +2,14 @@
 
 use super::harness::{Sizes, USER, World, memory, tables};
 use crate::am::{
-    Answer, Bell, Body, CallError, Event, HandlerId, INLINE_BYTES_MAX, Inline, Out, Payload,
-    SendError,
+    Answer, Body, CallError, Event, HandlerId, INLINE_BYTES_MAX, Inline, Out, Payload, SendError,
 };
 use crate::completion::Why;
 use crate::mem::{AddrError, LocalAddr, Rank};
 use crate::sync::mapped::Ordering;
 use crate::time::Instant;
 
-const SIZES: Sizes =
-    Sizes { ranks: 2, cells: 4, calls: 8, staging: 8, landings: 1, bell: Bell::WithCell };
+const SIZES: Sizes = Sizes { ranks: 2, cells: 4, calls: 8, staging: 8, landings: 1 };
 
 /// A world of two ranks under the name `$world`.
 macro_rules! world {
@@ -21,7 +19,7 @@ macro_rules! world {
     ($world:ident, $sizes:expr) => {
         let memory = memory($sizes);
         let mut tables = tables($sizes);
-        let mut $world = World::new($sizes, &memory, &mut tables, None);
+        let mut $world = World::new($sizes, &memory, &mut tables);
     };
 }
 
@@ -286,14 +284,13 @@ fn a_bell_before_its_cell_is_looked_after() {
     send!(world, 0, b"torn").unwrap();
     assert_eq!(world.post(0), 2);
     // The bell comes first.
-    let mut calm = super::harness::Seeded(0);
-    while !world.advance(1, &mut calm, true) {}
+    while !world.advance(1) {}
     world.machines[1].handle(Event::Rang, world.now);
     expect!(world, 1, nothing);
     assert!(world.machines[1].is_landing());
     for _ in 0..3 {
         // One word after the other.
-        world.advance(0, &mut calm, true);
+        world.advance(0);
         world.machines[1].handle(Event::Tick, world.now);
         expect!(world, 1, nothing);
     }
@@ -330,4 +327,23 @@ fn a_deferred_answer_leaves_room_for_others() {
     for wanted in [b"1", b"3", b"2"] {
         expect!(world, 0, Out::Done { result, .. } => assert_eq!(&*result.unwrap(), wanted));
     }
+}
+
+#[test]
+fn cells_for_the_dead_make_room_for_what_waits() {
+    let sizes = Sizes { ranks: 3, staging: 2, ..SIZES };
+    world!(world, sizes);
+    world.machines[2].call(Rank(0), HandlerId(1), Payload::Inline(b"q"), None).unwrap();
+    world.post(2);
+    world.deliver();
+    for _ in 0..2 {
+        world.machines[0].cast(Rank(1), HandlerId(1), b"").unwrap();
+    }
+    world.machines[0].handle(Event::Rang, world.now);
+    expect!(world, 0, nothing);
+    world.machines[0].handle(Event::Lost(Rank(1)), world.now);
+    expect!(world, 0, nothing);
+    assert_eq!(world.post(0), 0, "nothing goes to the dead");
+    assert!(world.machines[0].wants_poll() && world.machines[0].take_room());
+    assert_eq!(expect_request!(world, 0, b"q").unwrap().rank(), Rank(2));
 }

@@ -42,10 +42,17 @@ impl State {
             }
         }
         at += self.draw.between(self.config.latency_ns_min, self.config.latency_ns_max);
-        if self.draw.chance(self.config.slow) {
-            at += self.draw.below(self.config.slow_ns_max);
-        }
+        at += self.hold_up();
         Some(at.saturating_add(bytes.saturating_mul(self.config.byte_ps) / 1_000))
+    }
+
+    /// By how much a message, or a piece of one, is slower than others.
+    pub(super) fn hold_up(&mut self) -> u64 {
+        if self.draw.chance(self.config.slow) {
+            self.draw.below(self.config.slow_ns_max)
+        } else {
+            0
+        }
     }
 
     /// A message was lost, which is known at `at`. True: it was the last try.

@@ -1,0 +1,135 @@
+//! How a machine is set up: its memory, its tables, and what is wrong with
+//! them.
+
+use super::cell::CELL_BYTES;
+use super::lanes::{self, Lanes, Shape};
+use super::machine::Machine;
+use super::send::INDEX_MASK;
+use super::tables::{Call, Landing, Peer, Slot, Tables};
+use crate::mem::{LocalAddr, Rank};
+use crate::sync::mapped::AtomicU64;
+use core::fmt;
+
+/// When the bell for a cell is posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bell {
+    /// With the cell: where a put and a later atomic arrive in order, or
+    /// nearly always do.
+    WithCell,
+    /// When the put has completed: where that means that it has landed.
+    AfterCell,
+}
+
+/// The registered memory of a rank, in 8-byte words.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory<'m> {
+    /// [`Shape::memory_size`] bytes, zero, which peers may read and write.
+    pub lanes: &'m [AtomicU64],
+    /// One cell of [`CELL_BYTES`] for each [`Slot`]: puts come from here.
+    pub staging: &'m [AtomicU64],
+    /// Where `staging` starts as the local end of a put.
+    pub staging_at: LocalAddr,
+    /// Where the landing buffers start, one after the other, as the local end
+    /// of a get.
+    pub landing_at: LocalAddr,
+    /// Bytes of each: the longest payload, the same on all ranks.
+    pub landing_bytes: u64,
+}
+
+/// Why there is no machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetupError {
+    /// The shape is none: no peers, or cells not a power of two up to
+    /// [`CELLS_MAX`](super::CELLS_MAX).
+    Shape(Shape),
+    /// The lanes or the staging cells are not as long as they must be.
+    Memory {
+        /// Bytes that are there.
+        bytes: usize,
+        /// Bytes that are needed.
+        needed: usize,
+    },
+    /// There is not one peer entry a rank, or no call, or not two staging
+    /// cells: one may be kept for a reply.
+    Tables,
+}
+
+impl<'m> Machine<'m> {
+    /// A machine that knows no peer yet, not even itself.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError`].
+    pub fn new(
+        rank: Rank,
+        shape: Shape,
+        bell: Bell,
+        memory: Memory<'m>,
+        tables: Tables<'m>,
+    ) -> Result<Self, SetupError> {
+        if !shape.is_valid() || rank.0 >= shape.peers {
+            return Err(SetupError::Shape(shape));
+        }
+        let staging_bytes = tables.slots.len() * CELL_BYTES;
+        for (words, needed) in
+            [(memory.lanes, shape.memory_size()), (memory.staging, staging_bytes)]
+        {
+            let bytes = size_of_val(words);
+            if bytes < needed {
+                return Err(SetupError::Memory { bytes, needed });
+            }
+        }
+        let too_many = [tables.calls.len(), tables.slots.len(), tables.landings.len()];
+        if tables.peers.len() != shape.peers as usize
+            || tables.calls.is_empty()
+            || tables.slots.len() < 2
+            || too_many.iter().any(|len| *len > INDEX_MASK)
+        {
+            return Err(SetupError::Tables);
+        }
+        tables.peers.fill(Peer::EMPTY);
+        Ok(Self {
+            rank,
+            shape,
+            bell,
+            lanes: Lanes::new(memory.lanes, shape),
+            active: Peer::queue(),
+            later: Peer::queue(),
+            notices: Peer::notice_queue(),
+            free_calls: Call::all(tables.calls),
+            ended: Call::queue(),
+            free_slots: Slot::all(tables.slots),
+            outgoing: Slot::queue(),
+            free_landings: Landing::all(tables.landings),
+            fetches: Landing::queue(),
+            landed: Landing::queue(),
+            memory,
+            tables,
+            promised: 0,
+            is_landing: false,
+            has_room: false,
+            dropped: 0,
+            earliest: None,
+        })
+    }
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape(shape) => write!(
+                f,
+                "{} peers with {} cells a lane: cells are a power of two up to {}",
+                shape.peers,
+                shape.cells,
+                lanes::CELLS_MAX
+            ),
+            Self::Memory { bytes, needed } => {
+                write!(f, "{bytes} bytes were given for active messages and {needed} are needed")
+            }
+            Self::Tables => f.write_str("tables for active messages that do not fit the shape"),
+        }
+    }
+}
+
+impl core::error::Error for SetupError {}

@@ -1,0 +1,122 @@
+//! Active messages on a network that does its worst: what is promised holds
+//! with a thousand seeds, and what was broken on purpose is found.
+//!
+//! Where a completed put has landed, or the network keeps the order of a
+//! queue, a bell comes after its cell, and no rank ever looks without being
+//! told to. On other networks a cell may land after its bell; then, and only
+//! then, a rank looks again by a timer.
+
+pub(super) mod rank;
+mod story;
+
+use super::*;
+use rank::{Actors, Rooms, Sizes};
+use tsumugi_conformance::Seeded;
+use tsumugi_core::am::Bell;
+use tsumugi_core::backend::Domain;
+use tsumugi_core::sim::{Config, check};
+use tsumugi_core::time::Instant;
+
+/// What may go wrong but for the network.
+#[derive(Clone, Copy, Default)]
+struct Plan {
+    time_limits: bool,
+    /// One rank dies somewhere in the middle.
+    kill: bool,
+    /// Every put is half there for a while, and many messages go through few
+    /// cells.
+    torn: bool,
+}
+
+fn run(seed: u64, plan: Plan) {
+    let mut seeded = Seeded(seed);
+    let mut draw = |bound: u64| seeded.below(bound);
+    let ranks = 2 + if plan.torn { 0 } else { draw(7) as u32 };
+    let mut config = Config { early: [0, 400][draw(2) as usize], ..Config::drawn(ranks, seed) };
+    if plan.torn {
+        let (latency_ns_min, latency_ns_max, byte_ps) = (100, 1_000, 0);
+        let (slow, slow_ns_max, torn, reorder, drop) = (200, 100_000, 1000, true, 0);
+        let held = Config { slow, slow_ns_max, torn, reorder, drop, byte_ps, ..config };
+        config = Config { latency_ns_min, latency_ns_max, ..held };
+    }
+    let net = Net::new(config);
+    let bell = bell(&net, draw(2) == 0);
+    let sizes = Sizes {
+        ranks,
+        cells: if plan.torn { 1 } else { 1 << draw(4) },
+        calls: 1 + draw(12) as usize,
+        staging: 2 + draw(8) as usize,
+        landings: 1 + draw(3) as usize,
+        fan: [1, 2, ranks][draw(3) as usize],
+        messages: if plan.torn { 60 } else { 14 },
+        time_limits: plan.time_limits,
+        // Where a bell comes before its cell.
+        looks_again: bell == Bell::WithCell && config.reorder,
+        bell,
+    };
+    let mut rooms = Rooms::new(sizes, ranks);
+    let mut actors = Actors::new(&net, sizes, &mut rooms, seed);
+    net.start(&mut actors.ranks);
+    if plan.kill {
+        net.run_until(Instant::from_ns(draw(100_000)), &mut actors.ranks);
+        net.kill(Rank(draw(u64::from(ranks)) as u32));
+    }
+    net.run_until(END, &mut actors.ranks);
+    actors.check_end(&net);
+}
+
+/// One that the network's promises allow.
+fn bell(net: &Net, wants_after: bool) -> Bell {
+    let has_landed = net.node(Rank(0)).capabilities().remote_completion;
+    let is_ordered = !net.config().reorder;
+    if wants_after && (has_landed || is_ordered) { Bell::AfterCell } else { Bell::WithCell }
+}
+
+#[test]
+fn nothing_is_lost_doubled_or_reordered() {
+    check(SEEDS, |seed| run(seed, Plan::default()));
+}
+
+#[test]
+fn time_limits_end_calls_once() {
+    check(SEEDS.take(400), |seed| run(seed, Plan { time_limits: true, ..Plan::default() }));
+}
+
+#[test]
+fn a_death_ends_what_it_must_and_nothing_else() {
+    check(SEEDS.take(600), |seed| {
+        run(seed, Plan { time_limits: seed % 2 == 0, kill: true, ..Plan::default() })
+    });
+}
+
+#[test]
+fn a_cell_that_is_half_there_is_left_alone() {
+    check(SEEDS.take(100), |seed| run(seed, Plan { torn: true, ..Plan::default() }));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn planted_defects_are_caught() {
+    use std::panic::catch_unwind;
+    let plain = Plan::default();
+    let limits = Plan { time_limits: true, ..plain };
+    let torn = Plan { torn: true, ..plain };
+    for (mutant, plan) in [
+        ("am_no_reply_reservation", plain),
+        ("am_lap_ignored", plain),
+        ("am_torn_forgotten", plain),
+        ("am_words_unmasked", torn),
+        ("am_early_credit", plain),
+        ("am_generation_ignored", limits),
+        ("am_timeout_frees_reply_cell", limits),
+    ] {
+        let caught = tsumugi_core::sync::with_mutant(mutant, || {
+            SEEDS.into_iter().find(|&seed| catch_unwind(|| run(seed, plan)).is_err())
+        });
+        let seed = caught.unwrap_or_else(|| panic!("the mutant {mutant} was not caught"));
+        println!("{mutant}: seed {seed} catches it");
+    }
+}
+
+/// Whoever looks again and again for what never lands is stopped.
+const END: Instant = Instant::from_ns(50_000_000);

@@ -1,0 +1,299 @@
+//! A rank: the machine, its memory on a node, and whoever drives it.
+//!
+//! ```text
+//!   Event ─► machine.handle ─► poll ─► Story (handlers, ends of calls)
+//!                                 └──► poll_op ─► node.try_post
+//!                                                   └ refused: kept, until
+//!                                                     something completes
+//! ```
+//!
+//! It does something when it was told to and at no other time, so a wake-up
+//! that is lost is a call that never ends. Now and then it computes for a
+//! while and looks at nothing.
+
+use super::super::at;
+use super::story::Story;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tsumugi_conformance::Seeded;
+use tsumugi_core::am::{
+    Bell, Call, Event, Landing, Machine, Memory, Out, Peer, Shape, Slot, Tables, has_rung,
+};
+use tsumugi_core::backend::LoadStore;
+use tsumugi_core::mem::{Access, LocalAddr, Rank, Region};
+use tsumugi_core::op::Op;
+use tsumugi_core::sim::{self, Actor, Net, Node};
+use tsumugi_core::sync::mapped::AtomicU64;
+use tsumugi_core::time::Instant;
+
+/// How large everything is.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes {
+    /// Ranks that speak to each other. A network of more nodes has several
+    /// such groups.
+    pub(crate) ranks: u32,
+    pub(crate) cells: u32,
+    pub(crate) calls: usize,
+    pub(crate) staging: usize,
+    pub(crate) landings: usize,
+    /// To how many a rank speaks: itself and those that follow.
+    pub(crate) fan: u32,
+    /// What each of them sends.
+    pub(crate) messages: u32,
+    pub(crate) time_limits: bool,
+    pub(crate) looks_again: bool,
+    pub(crate) bell: Bell,
+}
+
+/// The machines' tables.
+pub(crate) struct Rooms(Vec<Room>);
+
+struct Room {
+    peers: Vec<Peer>,
+    calls: Vec<Call>,
+    slots: Vec<Slot>,
+    landings: Vec<Landing>,
+}
+
+/// All ranks of a network.
+pub(crate) struct Actors<'m> {
+    pub(crate) ranks: Vec<Driven<'m>>,
+}
+
+/// One of them.
+pub(crate) struct Driven<'m> {
+    machine: Machine<'m>,
+    sizes: Sizes,
+    /// The node of its group's rank 0.
+    base: u32,
+    lanes: &'m [AtomicU64],
+    story: Story<'m>,
+    seeded: Seeded,
+    /// An operation that found the queue full.
+    refused: Option<Op>,
+    /// Tags of operations that have not completed.
+    posted: BTreeSet<u64>,
+    rung: bool,
+    busy_until: Instant,
+    alarm: Option<Instant>,
+    will_look: bool,
+}
+
+impl Rooms {
+    pub(crate) fn new(sizes: Sizes, nodes: u32) -> Self {
+        let room = |_| Room {
+            peers: vec![Peer::EMPTY; sizes.ranks as usize],
+            calls: vec![Call::EMPTY; sizes.calls],
+            slots: vec![Slot::EMPTY; sizes.staging],
+            landings: vec![Landing::EMPTY; sizes.landings],
+        };
+        Self((0..nodes).map(room).collect())
+    }
+}
+
+impl<'m> Actors<'m> {
+    pub(crate) fn new(net: &'m Net, sizes: Sizes, rooms: &'m mut Rooms, seed: u64) -> Self {
+        let shape = sizes.shape();
+        let nodes = (0..net.config().nodes).map(|node| net.node(Rank(node)));
+        let allocate = |node: Node<'_>, bytes: usize, access| {
+            node.allocate(bytes as u64, access).expect("four regions a node")
+        };
+        let lanes: Vec<Region> = nodes
+            .clone()
+            .map(|node| allocate(node, shape.memory_size(), Access::ReadWrite))
+            .collect();
+        let ranks = nodes.zip(&mut rooms.0).map(|(node, room)| {
+            let (own, base) =
+                (node.rank().0 % sizes.ranks, node.rank().0 / sizes.ranks * sizes.ranks);
+            let staging = allocate(node, sizes.staging * CELL_BYTES, Access::Local);
+            let landing = allocate(node, sizes.landings * LANDING_BYTES, Access::Local);
+            let user = allocate(node, Story::USER_BYTES, Access::Read);
+            let own_lanes = words(node, &lanes[node.rank().0 as usize]);
+            let memory = Memory {
+                lanes: own_lanes,
+                staging: words(node, &staging),
+                staging_at: LocalAddr { key: staging.key, offset: 0 },
+                landing_at: LocalAddr { key: landing.key, offset: 0 },
+                landing_bytes: LANDING_BYTES as u64,
+            };
+            let tables = Tables {
+                peers: &mut room.peers,
+                calls: &mut room.calls,
+                slots: &mut room.slots,
+                landings: &mut room.landings,
+            };
+            let mut machine = Machine::new(Rank(own), shape, sizes.bell, memory, tables).unwrap();
+            for peer in 0..sizes.ranks {
+                machine.connect(at(peer, &lanes[(base + peer) as usize], 0));
+            }
+            let (landing, user_at) =
+                (words(node, &landing), LocalAddr { key: user.key, offset: 0 });
+            Driven {
+                machine,
+                sizes,
+                base,
+                lanes: own_lanes,
+                story: Story::new(own, sizes, landing, words(node, &user), user_at),
+                seeded: Seeded(!seed ^ u64::from(node.rank().0) << 32),
+                refused: None,
+                posted: BTreeSet::new(),
+                rung: false,
+                busy_until: Instant::ZERO,
+                alarm: None,
+                will_look: false,
+            }
+        });
+        Self { ranks: ranks.collect() }
+    }
+
+    /// Nothing moves any more: all has ended that had to.
+    pub(crate) fn check_end(&self, net: &Net) {
+        assert_eq!((net.in_flight(), net.next_due()), (0, None));
+        let is_dead = |node: u32| net.is_dead(Rank(node));
+        let somebody_died = (0..net.config().nodes).any(is_dead);
+        for (node, rank) in (0..).zip(&self.ranks).filter(|(node, _)| !is_dead(*node)) {
+            let (machine, shape) = (&rank.machine, rank.sizes.shape());
+            rank.story.check_end();
+            assert_eq!((machine.calls(), machine.wants_poll()), (0, false), "rank {node}");
+            assert!(rank.refused.is_none() && rank.posted.is_empty(), "rank {node} has operations");
+            assert!(!machine.is_landing() && !has_rung(rank.lanes, shape), "rank {node} was rung");
+            for peer in (0..rank.sizes.ranks).filter(|peer| !is_dead(rank.base + peer)) {
+                let (to, other) = (Rank(peer), &self.ranks[(rank.base + peer) as usize]);
+                let room = machine.check_room(to, true);
+                assert_eq!(room, Ok(()), "room from rank {node} to its peer {peer}");
+                let own = node - rank.base;
+                let (sent, handled) = (rank.story.sent(peer), other.story.handled(own));
+                assert_eq!(sent, handled, "requests from rank {node} to its peer {peer}");
+            }
+            let nobody_waited = machine.dropped() == 0;
+            let may_drop = rank.sizes.time_limits || somebody_died;
+            assert!(nobody_waited || may_drop, "rank {node} dropped {}", machine.dropped());
+        }
+        for rank in &self.ranks {
+            for peer in 0..rank.sizes.ranks {
+                let other = &self.ranks[(rank.base + peer) as usize];
+                let own = rank.story.rank();
+                assert!(other.story.handled(own) <= rank.story.sent(peer), "a request came twice");
+            }
+        }
+    }
+}
+
+impl Driven<'_> {
+    fn drive(&mut self, node: &Node<'_>) {
+        let now = node.now();
+        let rung = std::mem::take(&mut self.rung);
+        self.machine.handle(if rung { Event::Rang } else { Event::Tick }, now);
+        let base = self.base;
+        let is_dead = |rank: u32| node.net().is_dead(Rank(base + rank));
+        loop {
+            while let Some(out) = self.machine.poll() {
+                match out {
+                    Out::Run(request) => {
+                        let later = self.story.serve(&mut self.machine, request, now, is_dead);
+                        if let Some(later) = later {
+                            node.wake_at(later, LOOK);
+                        }
+                    }
+                    Out::Done { token, result } => self.story.end(token, result, now, is_dead),
+                    Out::Released { token } => self.story.release(token),
+                }
+            }
+            self.story.answer(&mut self.machine, now);
+            self.story.send(&mut self.machine, &mut self.seeded, now);
+            self.post(node);
+            let has_room = self.machine.take_room();
+            self.story.is_stuck &= !has_room;
+            if !self.machine.wants_poll() && !has_room {
+                break;
+            }
+        }
+        self.set_timers(node);
+    }
+
+    fn post(&mut self, node: &Node<'_>) {
+        let operations_max =
+            2 * self.sizes.staging + self.sizes.landings + self.sizes.ranks as usize;
+        while let Some(op) = self.refused.take().or_else(|| {
+            let mut op = self.machine.poll_op()?;
+            op.remote.rank.0 += self.base;
+            Some(op)
+        }) {
+            if !node.try_post(&op) {
+                self.refused = Some(op);
+                return;
+            }
+            let is_new = self.posted.insert(op.tag.to_bits());
+            assert!(is_new, "{}: a tag of two operations: {op:?}", node.rank());
+            let count = self.posted.len();
+            assert!(count <= operations_max, "{}: {count} operations", node.rank());
+        }
+    }
+
+    fn set_timers(&mut self, node: &Node<'_>) {
+        let now = node.now();
+        if let Some(deadline) = self.machine.next_deadline()
+            && self.alarm.is_none_or(|alarm| deadline < alarm)
+        {
+            self.alarm = Some(deadline);
+            node.wake_at(deadline, ALARM);
+        }
+        if self.machine.is_landing() && self.sizes.looks_again && !self.will_look {
+            self.will_look = true;
+            node.wake_at(now + LANDING, LAND);
+        }
+        if self.story.has_more() && self.seeded.below(6) == 0 {
+            self.busy_until = now + Duration::from_nanos(self.seeded.below(20_000));
+            node.wake_at(self.busy_until, LOOK);
+        }
+    }
+}
+
+impl Actor for Driven<'_> {
+    fn on_event(&mut self, node: &Node<'_>, event: sim::Event) {
+        let now = node.now();
+        match event {
+            sim::Event::Completed(done) => {
+                self.posted.remove(&done.tag.to_bits());
+                let event = Event::Completed { tag: done.tag, result: done.result };
+                self.machine.handle(event, now);
+            }
+            sim::Event::Bell(_) => self.rung = true,
+            sim::Event::PeerLost(lost) => {
+                let peer = lost.0.wrapping_sub(self.base);
+                if peer < self.sizes.ranks {
+                    self.machine.handle(Event::Lost(Rank(peer)), now);
+                }
+            }
+            sim::Event::Timer(ALARM) => self.alarm = None,
+            sim::Event::Timer(LAND) => self.will_look = false,
+            _ => {}
+        }
+        if self.busy_until <= now {
+            self.drive(node);
+        }
+    }
+}
+
+impl Sizes {
+    pub(crate) const fn shape(self) -> Shape {
+        Shape { peers: self.ranks, cells: self.cells }
+    }
+}
+
+/// A region as its owner reads it.
+fn words<'n>(node: Node<'n>, region: &Region) -> &'n [AtomicU64] {
+    let addr = LocalAddr { key: region.key, offset: 0 };
+    let base = node.local(addr, region.bytes).expect("registered");
+    // SAFETY: zero bytes that live as long as the network, aligned like a
+    // cache line, and reached in its one thread alone.
+    unsafe { std::slice::from_raw_parts(base.cast().as_ptr(), region.bytes as usize / 8) }
+}
+
+pub(super) const LANDING_BYTES: usize = 512;
+const CELL_BYTES: usize = tsumugi_core::am::CELL_BYTES;
+const LANDING: Duration = Duration::from_nanos(300);
+/// Timers.
+const LOOK: u64 = 0;
+const ALARM: u64 = 1;
+const LAND: u64 = 2;
