@@ -41,17 +41,22 @@ impl Am {
 
     /// Does what the machine has to do; how much that was.
     fn do_all(&self) -> usize {
-        let mut done = 0;
+        let (mut done, mut looked_again) = (0, false);
         loop {
             let mut state = self.lock();
             let Some(out) = state.machine.poll() else {
                 drop(state);
-                if self.post() == 0 {
+                // Cells for a dead rank make room without an operation: then
+                // there is something to look at once more.
+                if self.post() == 0
+                    && (std::mem::replace(&mut looked_again, true)
+                        || !self.lock().machine.wants_poll())
+                {
                     break;
                 }
                 continue;
             };
-            done += 1;
+            (done, looked_again) = (done + 1, false);
             match out {
                 Out::Run(request) => {
                     drop(state);
