@@ -30,6 +30,12 @@ pub(crate) struct Body {
     ///
     /// The room holds the closure.
     pub(crate) run: unsafe fn(&Room),
+    /// Runs the closure and writes its outcome to the place given.
+    ///
+    /// # Safety
+    ///
+    /// The room holds the closure; the place is the outcome's type.
+    pub(crate) call: unsafe fn(&Room, *mut ()),
     /// Drops the outcome.
     ///
     /// # Safety
@@ -104,8 +110,12 @@ impl Room {
 struct Of<T, F>(PhantomData<fn(F) -> T>);
 
 impl<T, F: FnOnce() -> T> Of<T, F> {
-    const BODY: Body =
-        Body { run: Self::run, drop_result: Self::drop_result, cancel: Self::cancel };
+    const BODY: Body = Body {
+        run: Self::run,
+        call: Self::call,
+        drop_result: Self::drop_result,
+        cancel: Self::cancel,
+    };
 
     unsafe fn run(room: &Room) {
         // SAFETY: the caller's.
@@ -113,6 +123,14 @@ impl<T, F: FnOnce() -> T> Of<T, F> {
         let outcome: Outcome<T> = catch_unwind(AssertUnwindSafe(f));
         // SAFETY: the closure is out, the room is empty.
         unsafe { room.put(outcome) }
+    }
+
+    unsafe fn call(room: &Room, place: *mut ()) {
+        // SAFETY: the caller's.
+        let f = unsafe { room.take::<F>() };
+        let outcome: Outcome<T> = catch_unwind(AssertUnwindSafe(f));
+        // SAFETY: the caller's.
+        unsafe { place.cast::<Outcome<T>>().write(outcome) }
     }
 
     unsafe fn drop_result(room: &Room) {
@@ -147,7 +165,7 @@ const fn fits<V>() -> bool {
     size_of::<V>() <= ROOM_BYTES && align_of::<V>() <= align_of::<Bytes>()
 }
 
-const ROOM_BYTES: usize = 112;
+pub(crate) const ROOM_BYTES: usize = 48;
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests {

@@ -1,42 +1,74 @@
 //! A worker's queue: its owner works at one end, thieves at the other.
 //!
 //! ```text
-//!    top (thieves, by CAS)                 bottom (the owner)
-//!     │ first in                            │ last in
-//!     ▼                                     ▼
+//!    freed   top (thieves)                 bottom (the owner)
+//!     │       │ first in                    │ last in
+//!     ▼       ▼                             ▼
 //!   ┌───┬───┬───┬───┬───┬───┐
-//!   │   │ a │ b │ c │ d │   │   take_first, steal: a     pop: d
+//!   │ x │ y │ a │ b │ c │   │   steal: a, then half the rest    pop: c
 //!   └───┴───┴───┴───┴───┴───┘
+//!     being copied by a thief
 //! ```
 //!
 //! Last-in first-out for the owner keeps a tree of ULTs depth first, and its
 //! memory small; first-in first-out for thieves gives them the big branches.
 //! [`Deque::take_first`] lets the owner use a deque as a fair queue.
 //!
+//! # How the ends meet
+//!
+//! The owner takes by moving `bottom` down and then reading `top`; a thief
+//! claims by moving `top` up and then reading `bottom`. One of the two sees
+//! the other ([`Fences`]), and whoever sees yields: the owner puts `bottom`
+//! back, the thief gives back what it claimed beyond it. Thieves come one at a
+//! time, under a lock that the owner's `push` and `pop` never take; so a thief
+//! claims half of all items for the price of one barrier.
+//!
+//! The owner's calls may say "nothing" while a thief claims, although the
+//! thief then leaves an item: look again before sleeping.
+//!
 //! It grows: a full buffer is copied into one twice as large and kept until
 //! the deque is dropped, because a thief may still read it. All buffers
 //! together are at most twice the largest.
 //!
-//! Progress: `push`, `pop` and `take_first` are wait-free but for growth;
-//! `steal` is lock-free.
+//! Progress: `push` and `pop` are wait-free but for growth; `take_first` and
+//! `steal` are wait-free too, and give up when a thief is at work.
 //!
 //! # References
 //!
-//! - Chase, Lev: Dynamic Circular Work-Stealing Deque. SPAA 2005.
-//! - Lê, Pop, Cohen, Zappa Nardelli: Correct and Efficient Work-Stealing for
-//!   Weak Memory Models. PPoPP 2013. The orderings are theirs.
+//! - Frigo, Leiserson, Randall: The Implementation of the Cilk-5 Multithreaded
+//!   Language. PLDI 1998: the THE protocol.
+//! - Chase, Lev: Dynamic Circular Work-Stealing Deque. SPAA 2005: the buffer.
 
+use crate::fences::Fences;
 use core::ptr;
-use tsumugi_core::sync::{AtomicI64, AtomicPtr, CachePadded, Ordering, UnsafeCell, fence, mutant};
+use tsumugi_core::sync::{
+    AtomicBool, AtomicI64, AtomicPtr, CachePadded, Ordering, UnsafeCell, mutant,
+};
 
 /// A queue of pointers; who may call what is on each function.
 pub struct Deque<T> {
-    /// Written by thieves and the owner.
-    top: CachePadded<AtomicI64>,
-    /// Written by the owner, as are all fields below.
-    bottom: CachePadded<AtomicI64>,
+    thieves: CachePadded<Thieves>,
+    owner: CachePadded<Owner<T>>,
+}
+
+/// Written by whoever holds `busy`.
+struct Thieves {
+    top: AtomicI64,
+    /// Slots below are nobody's; at most `top`.
+    freed: AtomicI64,
+    busy: AtomicBool,
+}
+
+/// Written by the owner.
+struct Owner<T> {
+    bottom: AtomicI64,
     buffer: AtomicPtr<Buffer<T>>,
+    /// `freed` as the owner last saw it.
+    freed_seen: UnsafeCell<i64>,
     retired: UnsafeCell<Vec<*mut Buffer<T>>>,
+    fences: Fences,
+    /// There are thieves.
+    shared: bool,
 }
 
 /// What a thief got.
@@ -44,7 +76,7 @@ pub struct Deque<T> {
 pub enum Steal<T> {
     /// The oldest item.
     Taken(*mut T),
-    /// Nothing was there.
+    /// Nothing was there, or nothing that the thief wanted.
     Empty,
     /// Another thief or the owner was faster.
     Lost,
@@ -55,19 +87,32 @@ struct Buffer<T> {
     slots: Box<[AtomicPtr<T>]>,
 }
 
-// SAFETY: pointers are handed over whole; `retired` is the owner's.
+/// The right to move `top`.
+struct Turn<'a>(&'a AtomicBool);
+
+// SAFETY: pointers are handed over whole; the owner's cells are the owner's.
 unsafe impl<T: Send> Send for Deque<T> {}
 // SAFETY: the same; the owner's calls are `unsafe fn`.
 unsafe impl<T: Send> Sync for Deque<T> {}
 
 impl<T> Deque<T> {
     /// An empty deque with room for `slots` (a power of two) before it grows.
-    pub fn new(slots: usize) -> Self {
+    /// Unless `shared`, nobody steals.
+    pub fn new(slots: usize, shared: bool, fences: Fences) -> Self {
         Self {
-            top: CachePadded::new(AtomicI64::new(0)),
-            bottom: CachePadded::new(AtomicI64::new(0)),
-            buffer: AtomicPtr::new(Buffer::new(slots)),
-            retired: UnsafeCell::new(Vec::new()),
+            thieves: CachePadded::new(Thieves {
+                top: AtomicI64::new(0),
+                freed: AtomicI64::new(0),
+                busy: AtomicBool::new(false),
+            }),
+            owner: CachePadded::new(Owner {
+                bottom: AtomicI64::new(0),
+                buffer: AtomicPtr::new(Buffer::new(slots)),
+                freed_seen: UnsafeCell::new(0),
+                retired: UnsafeCell::new(Vec::new()),
+                fences,
+                shared,
+            }),
         }
     }
 
@@ -83,20 +128,23 @@ impl<T> Deque<T> {
     /// One thread at a time is the owner; only the owner calls.
     #[inline]
     pub unsafe fn push(&self, item: *mut T) {
-        let bottom = self.bottom.load(Ordering::Relaxed);
-        // Acquire: pairs with the CAS of a thief: its slot may be reused.
-        let top = self.top.load(Ordering::Acquire);
+        let bottom = self.owner.bottom.load(Ordering::Relaxed);
         // SAFETY: the current buffer lives as long as the deque.
-        let mut buffer = unsafe { &*self.buffer.load(Ordering::Relaxed) };
-        if bottom - top > buffer.mask {
+        let mut buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        // SAFETY: we are the owner.
+        let freed = self.owner.freed_seen.with(|freed| unsafe { *freed });
+        if bottom - freed > buffer.mask {
             // SAFETY: we are the owner.
-            buffer = unsafe { self.grow(top, bottom) };
+            buffer = unsafe { self.make_room(bottom) };
         }
-        buffer.slot(bottom).store(item, Ordering::Relaxed);
-        // Release: pairs with the Acquire of `bottom` in `steal`.
         let order =
             if mutant("deque_push_relaxed") { Ordering::Relaxed } else { Ordering::Release };
-        self.bottom.store(bottom + 1, order);
+        // Release: pairs with the Acquire of a thief that looks at an item
+        // before it claims it, when the slot may be older or younger than
+        // `bottom` says.
+        buffer.slot(bottom).store(item, order);
+        // Release: pairs with the Acquire of `bottom` in `steal`.
+        self.owner.bottom.store(bottom + 1, order);
     }
 
     /// Takes the youngest item.
@@ -106,34 +154,42 @@ impl<T> Deque<T> {
     /// As for [`push`](Self::push).
     #[inline]
     pub unsafe fn pop(&self) -> Option<*mut T> {
-        let bottom = self.bottom.load(Ordering::Relaxed) - 1;
-        // The owner's view of `top` can only be too old, so this is empty
-        // for certain, and no fence is needed to say so.
-        if bottom < self.top.load(Ordering::Relaxed) {
+        let bottom = self.owner.bottom.load(Ordering::Relaxed) - 1;
+        // The owner's view of `top` can be too old, or a claim that will be
+        // given back in part; either way there is nothing to be had now.
+        if bottom < self.thieves.top.load(Ordering::Relaxed) {
             return None;
         }
         // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { &*self.buffer.load(Ordering::Relaxed) };
-        self.bottom.store(bottom, Ordering::Relaxed);
+        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        // Release: a thief that reads this `bottom` also sees the items below.
+        self.owner.bottom.store(bottom, Ordering::Release);
         if !mutant("deque_pop_no_fence") {
-            // SeqCst: the thief and the owner each write one end and read the
-            // other; pairs with the fence in `steal`.
-            fence(Ordering::SeqCst);
+            // Pairs with the heavy half in `steal`.
+            self.owner.fences.light();
         }
-        let top = self.top.load(Ordering::Relaxed);
-        if top > bottom {
-            self.bottom.store(bottom + 1, Ordering::Relaxed);
+        if self.thieves.top.load(Ordering::Relaxed) > bottom {
+            // Claimed. Release: as above.
+            self.owner.bottom.store(bottom + 1, Ordering::Release);
             return None;
         }
-        let item = buffer.slot(bottom).load(Ordering::Relaxed);
-        if top < bottom {
-            return Some(item);
+        Some(buffer.slot(bottom).load(Ordering::Relaxed))
+    }
+
+    /// The youngest item, which stays: a thief may take it at any time.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push).
+    #[inline]
+    pub unsafe fn youngest(&self) -> Option<*mut T> {
+        let bottom = self.owner.bottom.load(Ordering::Relaxed) - 1;
+        if bottom < self.thieves.top.load(Ordering::Relaxed) {
+            return None;
         }
-        // The last one: thieves may want it too.
-        let won = mutant("deque_last_no_cas")
-            || self.top.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok();
-        self.bottom.store(bottom + 1, Ordering::Relaxed);
-        won.then_some(item)
+        // SAFETY: the current buffer lives as long as the deque.
+        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        Some(buffer.slot(bottom).load(Ordering::Relaxed))
     }
 
     /// Takes the oldest item.
@@ -143,68 +199,137 @@ impl<T> Deque<T> {
     /// As for [`push`](Self::push).
     #[inline]
     pub unsafe fn take_first(&self) -> Option<*mut T> {
-        let bottom = self.bottom.load(Ordering::Relaxed);
-        let mut top = self.top.load(Ordering::Relaxed);
-        while top < bottom {
-            // SAFETY: the current buffer lives as long as the deque.
-            let buffer = unsafe { &*self.buffer.load(Ordering::Relaxed) };
-            let item = buffer.slot(top).load(Ordering::Relaxed);
-            // The owner knows the bottom, so unlike a thief it needs no fence.
-            match self.top.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed) {
-                Ok(_) => return Some(item),
-                Err(moved) => top = moved,
-            }
+        let bottom = self.owner.bottom.load(Ordering::Relaxed);
+        if self.thieves.top.load(Ordering::Relaxed) >= bottom {
+            return None;
         }
-        None
+        let _turn = if self.owner.shared { Some(self.take_turn()?) } else { None };
+        // While it is our turn, nobody else moves `top`.
+        let top = self.thieves.top.load(Ordering::Relaxed);
+        if top >= bottom {
+            return None;
+        }
+        // SAFETY: the current buffer lives as long as the deque.
+        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        let item = buffer.slot(top).load(Ordering::Relaxed);
+        self.thieves.top.store(top + 1, Ordering::Relaxed);
+        self.thieves.freed.store(top + 1, Ordering::Relaxed);
+        Some(item)
     }
 
-    /// Takes the oldest item; any thread.
-    pub fn steal(&self) -> Steal<T> {
-        // Acquire: pairs with the CAS of other thieves.
-        let top = self.top.load(Ordering::Acquire);
-        if !mutant("deque_steal_no_fence") {
-            // SeqCst: pairs with the fence in `pop`.
-            fence(Ordering::SeqCst);
+    /// Takes the oldest item, and gives `keep` the next ones, oldest first: in
+    /// all at most half of what is there, rounded up. If there is one item
+    /// only, `wants` is asked about it, while others may take it. Any thread.
+    pub fn steal(
+        &self,
+        wants: impl FnOnce(*mut T) -> bool,
+        mut keep: impl FnMut(*mut T),
+    ) -> Steal<T> {
+        if self.is_empty() {
+            return Steal::Empty;
         }
+        let Some(_turn) = self.take_turn() else { return Steal::Lost };
+        let top = self.thieves.top.load(Ordering::Relaxed);
         // Acquire: pairs with the Release in `push`.
-        let bottom = self.bottom.load(Ordering::Acquire);
-        if top >= bottom {
+        let there = self.owner.bottom.load(Ordering::Acquire) - top;
+        if there <= 0 {
             return Steal::Empty;
         }
         // Acquire: pairs with the Release in `grow`.
         // SAFETY: retired buffers are kept until the deque is dropped.
-        let buffer = unsafe { &*self.buffer.load(Ordering::Acquire) };
-        let item = buffer.slot(top).load(Ordering::Relaxed);
-        match self.top.compare_exchange(top, top + 1, Ordering::SeqCst, Ordering::Relaxed) {
-            Ok(_) => Steal::Taken(item),
-            Err(_) => Steal::Lost,
+        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Acquire) };
+        // Acquire: pairs with the Release in `push`.
+        if there == 1 && !wants(buffer.slot(top).load(Ordering::Acquire)) {
+            return Steal::Empty;
         }
+        let claimed = top + ((there + 1) / 2).min(BATCH);
+        self.thieves.top.store(claimed, Ordering::Relaxed);
+        if !mutant("deque_steal_no_fence") {
+            // Pairs with the light half in `pop`.
+            self.owner.fences.heavy();
+        }
+        // Acquire: pairs with the Release of whichever call moved it.
+        let bottom = self.owner.bottom.load(Ordering::Acquire);
+        let mut end = claimed;
+        if bottom < claimed && !mutant("deque_claim_kept") {
+            // The owner came as far as `bottom`, and takes what is there or
+            // sees the claim and leaves it. What lies below is ours.
+            end = bottom.max(top);
+            self.thieves.top.store(end, Ordering::Relaxed);
+        }
+        if end == top {
+            return Steal::Lost;
+        }
+        // Acquire: as above, should it have grown.
+        // SAFETY: as above.
+        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Acquire) };
+        if mutant("deque_freed_early") {
+            self.thieves.freed.store(end, Ordering::Release);
+        }
+        let first = buffer.slot(top).load(Ordering::Relaxed);
+        for at in top + 1..end {
+            keep(buffer.slot(at).load(Ordering::Relaxed));
+        }
+        // Release: the slots were read; pairs with the Acquire in `make_room`.
+        self.thieves.freed.store(end, Ordering::Release);
+        Steal::Taken(first)
     }
 
     /// Whether the deque looked empty; any thread. False may be out of date,
     /// true too, unless a fence orders it after the push in question.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         // Acquire: the pair is read in the order in which a thief reads it.
-        let top = self.top.load(Ordering::Acquire);
-        top >= self.bottom.load(Ordering::Acquire)
+        let top = self.thieves.top.load(Ordering::Acquire);
+        top >= self.owner.bottom.load(Ordering::Acquire)
     }
 
+    /// Whether there were several items; see [`is_empty`](Self::is_empty).
+    pub fn has_several(&self) -> bool {
+        // Acquire: as there.
+        let top = self.thieves.top.load(Ordering::Acquire);
+        top + 1 < self.owner.bottom.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn take_turn(&self) -> Option<Turn<'_>> {
+        let busy = &self.thieves.busy;
+        // Acquire: pairs with the Release of the one before.
+        busy.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        Some(Turn(busy))
+    }
+
+    /// Finds room for one item more, in freed slots or a larger buffer.
     #[cold]
-    unsafe fn grow(&self, top: i64, bottom: i64) -> &Buffer<T> {
-        let old_raw = self.buffer.load(Ordering::Relaxed);
+    unsafe fn make_room(&self, bottom: i64) -> &Buffer<T> {
+        // Acquire: pairs with the Release in `steal`: its slots may be reused.
+        let freed = self.thieves.freed.load(Ordering::Acquire);
+        // SAFETY: the caller is the owner.
+        self.owner.freed_seen.with_mut(|seen| unsafe { *seen = freed });
+        let old_raw = self.owner.buffer.load(Ordering::Relaxed);
         // SAFETY: the current buffer lives as long as the deque.
         let old = unsafe { &*old_raw };
+        if bottom - freed <= old.mask {
+            return old;
+        }
         let new_raw = Buffer::new(2 * old.slots.len());
         // SAFETY: just made.
         let new = unsafe { &*new_raw };
-        for at in top..bottom {
+        for at in freed..bottom {
             new.slot(at).store(old.slot(at).load(Ordering::Relaxed), Ordering::Relaxed);
         }
         // Release: pairs with the Acquire in `steal`.
-        self.buffer.store(new_raw, Ordering::Release);
+        self.owner.buffer.store(new_raw, Ordering::Release);
         // SAFETY: only the owner is here.
-        self.retired.with_mut(|retired| unsafe { (*retired).push(old_raw) });
+        self.owner.retired.with_mut(|retired| unsafe { (*retired).push(old_raw) });
         new
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire of the next one.
+        self.0.store(false, Ordering::Release);
     }
 }
 
@@ -217,16 +342,18 @@ impl<T> Buffer<T> {
 
     #[inline(always)]
     fn slot(&self, at: i64) -> &AtomicPtr<T> {
-        &self.slots[(at & self.mask) as usize]
+        // SAFETY: the mask is the length less one, and the length is a power
+        // of two.
+        unsafe { self.slots.get_unchecked((at & self.mask) as usize) }
     }
 }
 
 impl<T> Drop for Deque<T> {
     fn drop(&mut self) {
-        let last = self.buffer.load(Ordering::Relaxed);
+        let last = self.owner.buffer.load(Ordering::Relaxed);
         // SAFETY: nobody else has the deque any more; each buffer is in one
         // place, and was made by `Box::into_raw`.
-        self.retired.with_mut(|retired| unsafe {
+        self.owner.retired.with_mut(|retired| unsafe {
             for buffer in (*retired).drain(..).chain([last]) {
                 drop(Box::from_raw(buffer));
             }
@@ -240,72 +367,8 @@ impl<T> core::fmt::Debug for Deque<T> {
     }
 }
 
+/// Items that one thief takes at most: the owner may wait for none of them.
+const BATCH: i64 = 32;
+
 #[cfg(all(test, not(tsumugi_loom)))]
-mod tests {
-    use super::*;
-
-    fn item(n: usize) -> *mut u8 {
-        ptr::without_provenance_mut(n)
-    }
-
-    #[test]
-    fn the_owner_takes_the_youngest_a_thief_the_oldest() {
-        let deque = Deque::<u8>::new(2);
-        // SAFETY: one thread.
-        unsafe {
-            for n in 1..=100 {
-                deque.push(item(n));
-            }
-            assert_eq!(deque.pop(), Some(item(100)));
-            assert_eq!(deque.steal(), Steal::Taken(item(1)));
-            assert_eq!(deque.take_first(), Some(item(2)));
-            for n in (3..100).rev() {
-                assert_eq!(deque.pop(), Some(item(n)));
-            }
-            assert_eq!((deque.pop(), deque.take_first()), (None, None));
-            assert_eq!(deque.steal(), Steal::Empty);
-            assert!(deque.is_empty());
-        }
-    }
-
-    #[test]
-    fn every_item_is_taken_once() {
-        const ITEMS: usize = 20_000;
-        let deque = Deque::<u8>::new(4);
-        let sum = std::thread::scope(|scope| {
-            let thief = scope.spawn(|| {
-                let (mut sum, mut empty) = (0, 0);
-                while empty < 1000 {
-                    match deque.steal() {
-                        Steal::Taken(item) => sum += item.addr(),
-                        Steal::Empty => {
-                            empty += 1;
-                            std::thread::yield_now();
-                        }
-                        Steal::Lost => {}
-                    }
-                }
-                sum
-            });
-            let mut sum = 0;
-            for n in 1..=ITEMS {
-                // SAFETY: this thread alone is the owner.
-                unsafe {
-                    deque.push(item(n));
-                    if n % 3 == 0 {
-                        sum += deque.pop().map_or(0, |item| item.addr());
-                    }
-                    if n % 5 == 0 {
-                        sum += deque.take_first().map_or(0, |item| item.addr());
-                    }
-                }
-            }
-            // SAFETY: as above.
-            while let Some(item) = unsafe { deque.pop() } {
-                sum += item.addr();
-            }
-            sum + thief.join().unwrap()
-        });
-        assert_eq!(sum, ITEMS * (ITEMS + 1) / 2);
-    }
-}
+mod tests;

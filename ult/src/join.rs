@@ -2,8 +2,45 @@
 //!
 //! A ULT's value, or the panic that ended it, waits in its descriptor until
 //! [`JoinHandle::join`] takes it. Dropping the handle lets the ULT go on by
-//! itself. Small closures and results (up to 112 bytes) lie in the descriptor,
+//! itself. Small closures and results (up to 48 bytes) lie in the descriptor,
 //! so that neither spawn nor join allocates.
+//!
+//! # Joining a child that has not begun
+//!
+//! If the child is still the youngest of the worker's own queue, nobody has
+//! anything better to do than the joiner: it takes the child back and runs it
+//! in its own place, as a call on its own stack.
+//!
+//! ```text
+//!   joiner's stack  │ main │ joiner │ join │ child │ grandchild │  ► free
+//!   who runs         Lending  Lending         Lending  Running
+//! ```
+//!
+//! - **Identity.** The child runs as itself: `id`, `unparker`, the park token,
+//!   ULT-local values, cancellation and everything else that goes by the
+//!   running ULT are the child's.
+//! - **If it parks or yields**, the stack leaves the worker with all that is
+//!   on it, and the innermost ULT is the one that sleeps, is woken and may go
+//!   on on another worker. The others wait for it in any case: each has joined
+//!   the next. They are [`State::Lending`](crate::State::Lending) meanwhile.
+//! - **If it panics**, the panic is caught at the child's bottom, as always.
+//! - **Stack.** A child runs there only if
+//!   [`Config::inline_bytes`](crate::Config::inline_bytes) are left of the
+//!   joiner's stack, and if it asked for no size of its own. So every ULT has
+//!   at least so much.
+//! - **A pinned joiner** lends nobody its stack, which has to stay.
+//!
+//! Where it may not run there, the joiner still runs it in its place, but on a
+//! stack of the child's own, which it resumes itself: if the child ends, it
+//! returns to the joiner, and no scheduler was asked. If the child leaves
+//! before, it comes back to the joiner too, who then leaves in its turn, with
+//! word of what the child left for ([`Follow`]); and so do all that run in
+//! somebody's place, down to the worker, where everybody sleeps as if they had
+//! never done so.
+//!
+//! Nothing of the kind is done where the worker itself has to see who runs:
+//! for ULTs that keep their floating-point control words, and as long as
+//! somebody watches or traces. Nor while an urgent ULT waits.
 //!
 //! Progress: `spawn` is lock-free but for growth of a queue or of the
 //! descriptors (a short lock); `join` blocks.
@@ -14,13 +51,16 @@ use crate::limit::Limit;
 use crate::park::{Here, ult};
 use crate::sched::current;
 use crate::sched::shared::Shared;
+use crate::sched::worker::{Claim, Worker};
 use crate::sched::{Spawner, UltId};
 use crate::slab::Slot;
-use crate::task::{Joiner, Traits};
+use crate::stack::Head;
+use crate::task::{Follow, Joiner, Request, Traits};
 use core::fmt;
 use core::future::Future;
 use core::marker::PhantomData;
-use core::mem;
+use core::mem::{self, MaybeUninit};
+use core::ptr::NonNull;
 use core::time::Duration;
 use tsumugi_core::wait::{Interrupted, Reason, Spawn, Wait};
 
@@ -46,7 +86,20 @@ pub struct JoinHandle<T> {
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     name: Option<Box<str>>,
-    traits: Option<Traits>,
+    stack_bytes: Option<usize>,
+    traits: Traits,
+    order: Order,
+}
+
+/// Who goes on after a spawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The caller; the child is the youngest of its worker's queue.
+    #[default]
+    HelpFirst,
+    /// The child; the caller is the youngest of its worker's queue, and goes
+    /// on there when the child ends or sleeps, or on another worker before.
+    ChildFirst,
 }
 
 // SAFETY: a handle is the right to take one `T`, or to drop it.
@@ -66,11 +119,14 @@ where
     T: Send + 'static,
 {
     // SAFETY: everything is 'static.
-    unsafe { spawn_here(f, Builder::new()) }
+    let (worker, slot) = unsafe { fill_here(f) };
+    // SAFETY: this thread's worker; nothing suspended since it was asked.
+    unsafe { worker.as_ref() }.spawned(slot);
+    JoinHandle { slot, result: PhantomData }
 }
 
 /// Lets other ULTs, or threads, run.
-#[inline]
+#[inline(always)]
 pub fn yield_now() {
     Here.yield_now();
 }
@@ -88,10 +144,24 @@ impl Builder {
         self
     }
 
+    /// Asks for a stack of at least so many bytes; rounded up to the
+    /// scheduler's ordinary size times or divided by a power of two.
+    pub fn stack_bytes(mut self, bytes: usize) -> Self {
+        self.stack_bytes = Some(bytes);
+        self
+    }
+
+    /// Says who goes on: the caller, unless told otherwise. Of no consequence
+    /// for a spawn from outside, and for a ULT that is pinned or urgent.
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
     /// Runs the ULT on this worker of its scheduler, from its first
     /// instruction to its last, counted from 0. The others never steal it.
     pub fn pin(mut self, worker: usize) -> Self {
-        self.traits.get_or_insert_default().worker = Some(worker);
+        self.traits.worker = Some(worker);
         self
     }
 
@@ -99,7 +169,7 @@ impl Builder {
     /// but not when it yields. It does not interrupt anybody. A pinned ULT is
     /// not urgent.
     pub fn urgent(mut self, urgent: bool) -> Self {
-        self.traits.get_or_insert_default().urgent = urgent;
+        self.traits.urgent = urgent;
         self
     }
 
@@ -108,7 +178,7 @@ impl Builder {
     /// see them. It starts with those of whoever spawns it. Costs about as much as a switch.
     /// On x86-64 and AArch64; nothing elsewhere.
     pub fn keep_fp_control(mut self, keep: bool) -> Self {
-        self.traits.get_or_insert_default().keeps_fp = keep;
+        self.traits.keeps_fp = keep;
         self
     }
 
@@ -116,7 +186,8 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// As [`spawn`], and if it is pinned to a worker that there is not.
+    /// As [`spawn`]; if there is no stack of the size asked for, or if it is
+    /// pinned to a worker that there is not.
     pub fn spawn<T, F>(self, f: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -176,24 +247,27 @@ impl Builder {
     {
         let shared = &*spawner.shared;
         let Some(_visit) = shared.visit() else { return Err(f) };
-        self.check(shared);
+        let traits = self.traits(shared);
         let slot = shared.slab.take_shared(shared.home());
         // SAFETY: the slot is free and ours; the caller's.
         unsafe {
-            slot.as_ref().fill(f, self.name);
-            if let Some(traits) = self.traits {
-                slot.as_ref().set_traits(traits);
-            }
+            slot.as_ref().fill(f);
+            slot.as_ref().adorn(self.name, traits);
             shared.inject(slot);
         }
         Ok(JoinHandle { slot, result: PhantomData })
     }
 
-    fn check(&self, shared: &Shared) {
-        if let Some(worker) = self.traits.and_then(|traits| traits.worker) {
+    /// What it asks for, of a scheduler that has it.
+    fn traits(&self, shared: &Shared) -> Traits {
+        if let Some(worker) = self.traits.worker {
             let workers = shared.seats.len();
             assert!(worker < workers, "a ULT pinned to worker {worker} of {workers}");
         }
+        let class = self.stack_bytes.map(|bytes| {
+            shared.stacks.class(bytes).unwrap_or_else(|| panic!("no stack has {bytes} bytes"))
+        });
+        Traits { class: class.unwrap_or_default(), ..self.traits }
     }
 }
 
@@ -250,10 +324,74 @@ impl<T> JoinHandle<T> {
     /// # Errors
     ///
     /// The ULT's panic, or [`Cancelled`](crate::Cancelled).
+    #[inline(always)]
     pub fn join(self) -> Outcome<T> {
+        if let Some(worker) = current::worker() {
+            // SAFETY: we have the handle, and nothing suspends before the
+            // claim is used.
+            match unsafe { worker.as_ref().claim(self.slot) } {
+                // SAFETY: claimed; the joiner is this ULT.
+                Some(Claim::Call(joiner)) => return unsafe { self.join_inline(worker, joiner) },
+                // SAFETY: the same.
+                Some(Claim::Switch(joiner, head)) => unsafe {
+                    self.run_claimed(worker, joiner, head)
+                },
+                None => self.wait(),
+            }
+        } else {
+            self.wait();
+        }
+        self.take()
+    }
+
+    /// Runs the ULT on its own stack, and if it leaves before its end, waits
+    /// for it.
+    ///
+    /// # Safety
+    ///
+    /// It was claimed, for the ULT that runs, on this thread's worker.
+    #[inline(always)]
+    unsafe fn run_claimed(&self, worker: NonNull<Worker>, joiner: Slot, head: NonNull<Head>) {
+        // SAFETY: the caller's.
+        if let Some(left) = unsafe { worker.as_ref().run_claimed(joiner, self.slot, head) } {
+            let node = Joiner::new();
+            let follow = Follow { joiner, child: self.slot, node: &node, left };
+            // SAFETY: we run as the joiner again, if only to say this.
+            unsafe { joiner.as_ref().ask(Request::Follow(follow)) };
+        }
+    }
+
+    /// Runs the ULT as a call.
+    ///
+    /// # Safety
+    ///
+    /// It was claimed, for the ULT that runs, on this thread's worker.
+    #[inline]
+    unsafe fn join_inline(self, worker: NonNull<Worker>, joiner: Slot) -> Outcome<T> {
+        let slot = self.slot;
+        mem::forget(self);
+        let mut outcome = MaybeUninit::<Outcome<T>>::uninit();
+        // SAFETY: the caller's.
+        unsafe {
+            worker.as_ref().set_current(slot);
+            slot.as_ref().run_on(joiner.as_ref(), outcome.as_mut_ptr().cast());
+        }
+        // Perhaps another one.
+        let worker = current::worker();
+        // SAFETY: the joiner runs on it, the child has ended, its handle goes.
+        unsafe {
+            let worker = worker.unwrap_unchecked();
+            worker.as_ref().set_current(joiner);
+            worker.as_ref().release(slot);
+            outcome.assume_init()
+        }
+    }
+
+    /// Waits until the ULT has ended.
+    #[inline(always)]
+    fn wait(&self) {
         // SAFETY: a handle keeps its task. Without a limit nothing interrupts.
         let _ = unsafe { wait_end(self.slot, Limit::NONE) };
-        self.take()
     }
 
     /// As [`join`](Self::join), within a limit.
@@ -303,6 +441,7 @@ impl<T> JoinHandle<T> {
     }
 
     /// The result of a ULT that has ended.
+    #[inline(always)]
     fn take(self) -> Outcome<T> {
         // SAFETY: finished; the handle is used up; `T` is what it was made for.
         let outcome = unsafe { self.slot.as_ref().take_result() };
@@ -447,22 +586,48 @@ where
     F: FnOnce() -> T + Send,
     T: Send,
 {
-    let Some(worker) = current::worker() else {
-        panic!("spawn: this thread is no ULT; use a Spawner");
-    };
+    let Some(worker) = current::worker() else { no_ult() };
     // SAFETY: this thread's worker; nothing suspends below.
     let worker = unsafe { worker.as_ref() };
-    builder.check(worker.shared());
-    let slot = worker.slot();
-    // SAFETY: the slot is free and ours; the caller's.
-    unsafe { slot.as_ref().fill(f, builder.name) };
-    match builder.traits {
-        None => worker.spawned(slot),
-        Some(traits) => {
-            // SAFETY: as above.
-            unsafe { slot.as_ref() }.set_traits(traits);
-            worker.spawned_with_traits(slot);
+    let traits = builder.traits(worker.shared());
+    // SAFETY: the caller's.
+    let (_, slot) = unsafe { fill_here(f) };
+    let handle = JoinHandle { slot, result: PhantomData };
+    // SAFETY: filled just now, and in no queue.
+    let task = unsafe { slot.as_ref() };
+    // SAFETY: as above.
+    unsafe { task.adorn(builder.name, traits) };
+    match (builder.order, worker.current()) {
+        (Order::ChildFirst, Some(parent)) if task.is_plain() => {
+            worker.note_spawned(slot);
+            // SAFETY: we run as this ULT. The worker may be another one after.
+            unsafe { parent.as_ref().ask(Request::RunFirst(slot)) }
         }
+        _ => worker.spawned_with_traits(slot),
     }
-    JoinHandle { slot, result: PhantomData }
+    handle
+}
+
+/// A ULT that is in no queue yet, and the worker whose it will be.
+///
+/// # Safety
+///
+/// As for `Builder::spawn_unbounded`.
+#[inline]
+unsafe fn fill_here<T, F>(f: F) -> (NonNull<Worker>, Slot)
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    let Some(worker) = current::worker() else { no_ult() };
+    // SAFETY: this thread's worker; nothing suspends below.
+    let slot = unsafe { worker.as_ref() }.slot();
+    // SAFETY: the slot is free and ours; the caller's.
+    unsafe { slot.as_ref().fill(f) };
+    (worker, slot)
+}
+
+#[cold]
+fn no_ult() -> ! {
+    panic!("spawn: this thread is no ULT; use a Spawner")
 }

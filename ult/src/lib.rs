@@ -8,10 +8,10 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `thread`, `futex`, `lock`, `pool` | small things |
+//! | `thread`, `futex`, `lock`, `fences`, `pool` | small things |
 //! | `area`, `stack` | where ULTs run |
 //! | `overflow` | naming a stack overflow |
-//! | `deque`, `inject` | queues of ULTs |
+//! | `deque`, `inject`, `mail` | queues of ULTs |
 //! | `timer`, `limit` | how long to wait |
 //! | `fp`, `local` | what a ULT has for itself |
 //! | `body`, `task`, `slab` | descriptors |
@@ -38,6 +38,8 @@
 mod thread;
 mod futex;
 mod lock;
+#[doc(hidden)]
+pub mod fences;
 mod pool;
 mod area;
 mod stack;
@@ -46,6 +48,8 @@ mod overflow;
 pub mod deque;
 #[doc(hidden)]
 pub mod inject;
+#[doc(hidden)]
+pub mod mail;
 mod timer;
 mod limit;
 mod fp;
@@ -70,7 +74,9 @@ pub use body::Cancelled;
 pub use footprint::{Footprint, footprint};
 pub use futex::SystemFutex;
 pub use future::block_on;
-pub use join::{Builder, JoinHandle, is_cancelled, spawn, spawn_future, yield_now, yield_to};
+pub use join::{
+    Builder, JoinHandle, Order, is_cancelled, spawn, spawn_future, yield_now, yield_to,
+};
 pub use key::LocalKey;
 pub use limit::Limit;
 pub use limited::{park_timeout, park_within, sleep, sleep_until, sleep_within};
@@ -80,5 +86,6 @@ pub use sched::{
     enter_callback, id, in_callback,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
+pub use stack::Guards;
 pub use task::State;
 pub use tsumugi_core::wait::Interrupted;

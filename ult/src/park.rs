@@ -7,13 +7,16 @@
 //! do: an unpark before the park is kept, and several are one.
 //!
 //! ```text
-//!   EMPTY ──park──► PARKED ──unpark──► TOKEN and a wake
-//!     │                                  ▲
-//!     └────────────unpark────────────────┘     park: takes the TOKEN
+//!   TOKEN ◄──unpark── EMPTY ──park──► PARKED
+//!     └─────park───────►▲ ◄──unpark, a wake──┘
 //! ```
 //!
+//! A wake uses the token up at once, so whoever was woken need not look at the
+//! word again.
+//!
 //! A park with a limit is `LIMITED` instead of `PARKED`: it leaves a waker,
-//! because a sleep that may be interrupted is not ended by its slot alone.
+//! because a sleep that may be interrupted is not ended by its slot alone. Its
+//! wake leaves the token, which it takes itself.
 //!
 //! Progress: `unpark` is lock-free; `park` and `sleep` block.
 
@@ -21,7 +24,8 @@ use crate::futex::{SystemFutex, os_yield};
 use crate::sched::current;
 use crate::sched::shared::Shared;
 use crate::slab::Slot;
-use crate::task::{Action, Task};
+use crate::stack::Left;
+use crate::task::{Request, Task};
 use core::fmt;
 use core::mem::transmute;
 use core::ptr::{self, NonNull};
@@ -39,6 +43,9 @@ pub struct Here;
 // the wait, with a waker that only sets a word: a wake that comes early is
 // found there, and the thread cannot leave `sleep` before `commit` returned.
 unsafe impl Wait for Here {
+    // Inlined, as all that suspends: a processor predicts where a function
+    // returns to by who called it, and after a switch that is somebody else.
+    #[inline(always)]
     fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         debug_assert!(
             !current::in_callback(),
@@ -49,20 +56,21 @@ unsafe impl Wait for Here {
             Some(slot) => {
                 // SAFETY: the running ULT.
                 let task = unsafe { slot.as_ref() };
-                task.set_reason(&reason);
+                // SAFETY: the running ULT is on its stack.
+                unsafe { task.head().unwrap_unchecked() }.set_reason(&reason);
                 // SAFETY: the closure lives on this stack, which stays until
                 // it was committed; the lifetime is only the type's.
                 let commit = unsafe {
                     transmute::<*mut (dyn FnMut(Waker) -> bool + '_), *mut Commit>(commit)
                 };
                 // SAFETY: we run on this ULT's stack.
-                unsafe { task.suspend(Action::Sleep(commit)) };
+                unsafe { task.ask(Request::Sleep(commit)) };
             }
             None => sleep_os(commit, None),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn yield_now(&self) {
         let Some(worker) = current::worker() else { return os_yield() };
         // SAFETY: this thread's worker, not kept across the suspension.
@@ -70,13 +78,14 @@ unsafe impl Wait for Here {
         match worker.current() {
             Some(_) if worker.is_alone() => {}
             // SAFETY: we run on this ULT's stack.
-            Some(slot) => unsafe { slot.as_ref().suspend(Action::Yield) },
+            Some(slot) => unsafe { slot.as_ref().suspend(Left::YIELD) },
             None => os_yield(),
         }
     }
 }
 
 /// Sleeps until somebody unparks the caller. May return without a reason.
+#[inline(always)]
 pub fn park() {
     match ult() {
         Some(slot) => {
@@ -87,8 +96,13 @@ pub fn park() {
                 drop_raw(waker);
             });
         }
-        None => LOCAL.with(|parker| parker.clone()).park(),
+        None => park_os(),
     }
+}
+
+#[cold]
+fn park_os() {
+    LOCAL.with(|parker| parker.clone()).park();
 }
 
 /// The right to unpark the calling ULT or thread.
@@ -117,7 +131,7 @@ pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
     // SAFETY: the closure lives on this stack, which stays until it returned.
     let call = unsafe { transmute::<*mut (dyn FnMut() + '_), *mut dyn FnMut()>(call) };
     // SAFETY: we run on this ULT's stack.
-    unsafe { slot.as_ref().suspend(Action::OnOsStack(call)) };
+    unsafe { slot.as_ref().ask(Request::OnOsStack(call)) };
     match outcome.expect("the worker called it") {
         Ok(value) => value,
         Err(panic) => std::panic::resume_unwind(panic),
@@ -137,6 +151,7 @@ enum Who {
 
 impl Unparker {
     /// Ends the present park of the one it stands for, or the next.
+    #[inline]
     pub fn unpark(&self) {
         match &self.0 {
             Who::Ult(ult) => ult.unpark(),
@@ -186,10 +201,10 @@ impl UltRef {
         Self(NonNull::new(raw.cast_mut().cast()).expect("into_raw is never null"))
     }
 
+    #[inline]
     pub(crate) fn unpark(&self) {
         let task = self.task();
-        // AcqRel: what was written before the unpark is seen after the park.
-        match task.park.swap(TOKEN, Ordering::AcqRel) {
+        match unpark(&task.park) {
             // SAFETY: we took PARKED away, which is the waker.
             PARKED => unsafe { Shared::ready(self.0) },
             LIMITED => {
@@ -246,8 +261,7 @@ impl ThreadParker {
     }
 
     pub(crate) fn unpark(&self) {
-        // AcqRel: as for a ULT; Acquire is also for the waker.
-        if matches!(self.word.swap(TOKEN, Ordering::AcqRel), PARKED | LIMITED) {
+        if matches!(unpark(&self.word), PARKED | LIMITED) {
             // SAFETY: we took PARKED or LIMITED away.
             let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
             waker.expect("a parked thread left a waker").wake();
@@ -265,13 +279,15 @@ tsumugi_core::sync::model::thread_local! {
     pub(crate) static LOCAL: Arc<ThreadParker> = Arc::new(ThreadParker::new());
 }
 
+#[inline(always)]
 fn park_on(word: &AtomicU32, mut keep: impl FnMut(Waker)) {
     // Acquire: pairs with `unpark`.
-    if word.swap(EMPTY, Ordering::Acquire) == TOKEN {
+    if word.load(Ordering::Relaxed) == TOKEN && word.swap(EMPTY, Ordering::Acquire) == TOKEN {
         return;
     }
+    let mut token = false;
     Here.sleep(Reason::new("park"), &mut |waker| {
-        let word = word as *const AtomicU32;
+        let (word, token) = (word as *const AtomicU32, &raw mut token);
         keep(waker);
         // SAFETY: park words outlive the sleep. After PARKED nothing of the
         // sleeper's is touched.
@@ -281,14 +297,38 @@ fn park_on(word: &AtomicU32, mut keep: impl FnMut(Waker)) {
             return true;
         }
         // Release: the waker is for `unpark`.
-        word.compare_exchange(EMPTY, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        let asleep =
+            word.compare_exchange(EMPTY, PARKED, Ordering::Release, Ordering::Relaxed).is_ok();
+        if !asleep {
+            // SAFETY: nobody wakes the sleeper, so its stack is as it was.
+            unsafe { *token = true };
+        }
+        asleep
     });
-    // Acquire: pairs with `unpark`. Takes the token that woke us.
-    word.swap(EMPTY, Ordering::Acquire);
+    if token {
+        // Acquire: pairs with `unpark`.
+        word.swap(EMPTY, Ordering::Acquire);
+    }
+}
+
+/// Leaves a token, or ends a park. Answers what was there: whoever finds a
+/// sleeper must wake it.
+#[inline]
+fn unpark(word: &AtomicU32) -> u32 {
+    let mut seen = word.load(Ordering::Relaxed);
+    loop {
+        let next = if seen == PARKED { EMPTY } else { TOKEN };
+        // AcqRel: what was written before the unpark is seen after the park;
+        // and the waker is for us. Also where the token was there already.
+        match word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return seen,
+            Err(changed) => seen = changed,
+        }
+    }
 }
 
 /// The running ULT.
-#[inline]
+#[inline(always)]
 pub(crate) fn ult() -> Option<Slot> {
     // SAFETY: this thread's worker, not kept.
     unsafe { current::worker()?.as_ref() }.current()
@@ -302,6 +342,7 @@ fn drop_raw(waker: Waker) {
 /// A sleep on an OS thread: a word of its own for each sleep. When its limit
 /// passes the race is interrupted, which wakes this very thread, unless the
 /// event came first and is about to.
+#[cold]
 pub(crate) fn sleep_os(commit: &mut dyn FnMut(Waker) -> bool, mut limit: Option<(Instant, &Race)>) {
     let word = AtomicU32::new(ASLEEP);
     // SAFETY: the word stays until it is no longer ASLEEP.

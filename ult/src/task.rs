@@ -8,11 +8,14 @@
 //!   │                      │ └────────────┘ next run
 //!   │  handle and ULT      ▼ end
 //!   └──────────────────── Done
+//!
+//!  Running ──join of an unstarted child──► Lending ──the child's end──► Running
 //! ```
 //!
 //! Who may touch what: a `Running` task's fields are its worker's; those of a
 //! `New` or `Ready` one belong to whoever takes it from a queue; those of a
-//! `Sleeping` one to nobody, until somebody uses up its waker. The result is
+//! `Sleeping` one to nobody, until somebody uses up its waker; those of a
+//! `Lending` one to the child that runs in its place. The result is
 //! written by the ULT, and read by whoever the join word says:
 //!
 //! ```text
@@ -21,68 +24,81 @@
 //!                 └ ──detach► DETACHED ──end────► FINISHED: nobody takes it
 //! ```
 //!
-//! One swap on each side decides. Descriptors are slots of a
-//! `slab` and are never unmapped while the scheduler lives, so
-//! a late wake hits a descriptor, if of somebody else, never wild memory.
+//! One swap on each side decides. A child that runs in its joiner's place, see
+//! `join`, needs neither. Descriptors are slots of a `slab` and are never unmapped
+//! while the scheduler lives, so a late wake hits a descriptor, if of somebody
+//! else, never wild memory.
+//!
+//! A descriptor is three cache lines: the first is what queues, switches and
+//! wakes touch, the second what the ULT runs, the third what few ULTs use. What
+//! a ULT needs only once it has a stack lies at the top of that, in its
+//! [`Head`].
 
 use crate::body::{Body, Outcome, Room};
 use crate::fp::FpControl;
 use crate::inject::Linked;
 use crate::local::Locals;
-use crate::stack::{Bounds, Stack};
-use core::ptr;
+use crate::stack::{Class, Head, Left, Stack};
+use core::ptr::{self, NonNull};
 use core::slice;
-use corosensei::{Coroutine, Yielder};
-use tsumugi_core::sync::{
-    AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, UnsafeCell, fence, mutant,
-};
+use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell, fence, mutant};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Race, Reason, Waker};
 
 /// What a ULT asks of its worker when it leaves it. The worker does it after
 /// the switch, when the ULT is no longer running.
-pub(crate) enum Action {
-    Yield,
+pub(crate) enum Request {
     Sleep(*mut (dyn FnMut(Waker) -> bool + 'static)),
     OnOsStack(*mut (dyn FnMut() + 'static)),
+    /// Run this new ULT now, and me when somebody comes to it.
+    RunFirst(NonNull<Task>),
+    /// I wait for one that I ran, and that has left in its turn.
+    Follow(Follow),
 }
 
-pub(crate) type Switch = Coroutine<(), Action, (), Stack>;
+/// Who waits for whom, where a ULT that its joiner ran has left.
+pub(crate) struct Follow {
+    pub(crate) joiner: NonNull<Task>,
+    pub(crate) child: NonNull<Task>,
+    /// On the joiner's stack.
+    pub(crate) node: *const Joiner,
+    /// What the child left with.
+    pub(crate) left: Left,
+}
 
 /// One ULT.
 #[repr(C, align(64))]
 pub(crate) struct Task {
-    // Touched at every switch.
     link: AtomicPtr<Task>,
     /// `count << 3 | State`: the count makes a copy of the reason checkable.
     state: AtomicU32,
     pub(crate) generation: AtomicU32,
-    yielder: UnsafeCell<*const Yielder<(), Action>>,
-    switch: UnsafeCell<Option<Switch>>,
-    bounds: UnsafeCell<Option<Bounds>>,
-
-    // Touched at birth, sleep and end.
+    /// The top of the stack it is on; null before it is on one.
+    head: AtomicPtr<Head>,
     join: AtomicUsize,
-    pub(crate) park: AtomicU32,
-    pub(crate) slot: u32,
     /// The scheduler's shared part; opaque here, which is a lower floor.
     pub(crate) home: *const (),
-    body: UnsafeCell<Option<&'static Body>>,
+    pub(crate) park: AtomicU32,
+    pub(crate) slot: u32,
     name: AtomicPtr<Box<str>>,
-    /// What is asked of it: a worker to stay on, and flags.
+    /// The worker that it ran on last, and so whose caches know it.
+    pub(crate) last: AtomicU32,
+    /// What is asked of it: a worker to stay on, flags, a size of stack.
     traits: AtomicU32,
+
+    body: UnsafeCell<Option<&'static Body>>,
+    /// The closure until it runs, the result once it has.
+    room: Room,
+    /// Its ULT-local values; null if it has none. The running ULT's.
+    pub(crate) locals: UnsafeCell<*mut Locals>,
+
     /// Its floating-point control words, if it keeps them. The worker's that
     /// has it.
     pub(crate) fp: UnsafeCell<FpControl>,
-    /// Its ULT-local values; null if it has none. The running ULT's.
-    pub(crate) locals: UnsafeCell<*mut Locals>,
     /// Its sleep, if that may be cancelled; under the alarms' lock.
     sleeper: UnsafeCell<*const Race>,
     /// The waker of a park with a limit, while the park word says so.
     pub(crate) park_waker: UnsafeCell<Option<Waker>>,
-    reason: ReasonCells,
-    /// The closure until it runs, the result once it has.
-    room: Room,
 }
 
 // SAFETY: see "who may touch what" in the module's documentation.
@@ -101,6 +117,8 @@ pub enum State {
     Running,
     /// Waiting to be woken.
     Sleeping,
+    /// Joins a ULT that runs in its place meanwhile.
+    Lending,
     /// Ended, not joined yet.
     Done,
 }
@@ -111,6 +129,7 @@ pub(crate) struct Traits {
     pub(crate) worker: Option<usize>,
     pub(crate) urgent: bool,
     pub(crate) keeps_fp: bool,
+    pub(crate) class: Class,
 }
 
 /// Whoever waits for a ULT's end, on its own stack.
@@ -126,37 +145,26 @@ pub(crate) enum End {
     Joined(Waker),
 }
 
-#[derive(Default)]
-struct ReasonCells {
-    what: AtomicPtr<u8>,
-    what_bytes: AtomicUsize,
-    at: AtomicU64,
-    wanted: AtomicU64,
-    since: AtomicU64,
-}
-
 impl Task {
     pub(crate) fn new(slot: u32, home: *const ()) -> Self {
         Self {
             link: AtomicPtr::new(ptr::null_mut()),
             state: AtomicU32::new(FREE),
             generation: AtomicU32::new(0),
-            yielder: UnsafeCell::new(ptr::null()),
-            switch: UnsafeCell::new(None),
-            bounds: UnsafeCell::new(None),
+            head: AtomicPtr::new(ptr::null_mut()),
             join: AtomicUsize::new(ALONE),
+            body: UnsafeCell::new(None),
+            home,
             park: AtomicU32::new(0),
             slot,
-            home,
-            body: UnsafeCell::new(None),
             name: AtomicPtr::new(ptr::null_mut()),
+            room: Room::new(),
+            last: AtomicU32::new(0),
             traits: AtomicU32::new(0),
-            fp: UnsafeCell::new(FpControl::default()),
             locals: UnsafeCell::new(ptr::null_mut()),
+            fp: UnsafeCell::new(FpControl::default()),
             sleeper: UnsafeCell::new(ptr::null()),
             park_waker: UnsafeCell::new(None),
-            reason: ReasonCells::default(),
-            room: Room::new(),
         }
     }
 
@@ -167,7 +175,7 @@ impl Task {
     /// The slot is free and the caller's. `f` and its result may be used from
     /// here until the ULT has ended, whatever their lifetimes say.
     #[inline]
-    pub(crate) unsafe fn fill<T, F: FnOnce() -> T>(&self, f: F, name: Option<Box<str>>) {
+    pub(crate) unsafe fn fill<T, F: FnOnce() -> T>(&self, f: F) {
         // SAFETY: the room of a free slot is empty and ours.
         unsafe { self.room.put(f) };
         // SAFETY: as above.
@@ -175,113 +183,145 @@ impl Task {
         self.join.store(ALONE, Ordering::Relaxed);
         self.park.store(0, Ordering::Relaxed);
         self.traits.store(0, Ordering::Relaxed);
-        if let Some(name) = name {
-            self.name.store(Box::into_raw(Box::new(name)), Ordering::Relaxed);
-        }
         self.set_state(NEW);
     }
 
-    /// Its switch, if it has a stack already.
+    /// Gives it what its builder asks for.
     ///
     /// # Safety
     ///
-    /// The caller has the task, see the module's documentation.
+    /// It is filled, and in no queue yet.
+    pub(crate) unsafe fn adorn(&self, name: Option<Box<str>>, traits: Traits) {
+        if let Some(name) = name {
+            self.name.store(Box::into_raw(Box::new(name)), Ordering::Relaxed);
+        }
+        let worker = traits.worker.map_or(0, |worker| worker as u32 + 1);
+        let urgent = if traits.urgent { URGENT } else { 0 };
+        let keeps_fp = if traits.keeps_fp { KEEPS_FP } else { 0 };
+        let class = u32::from(traits.class.index()) << CLASS_SHIFT;
+        if traits.keeps_fp {
+            // SAFETY: the caller's.
+            self.fp.with_mut(|fp| unsafe { *fp = FpControl::read() });
+        }
+        self.traits.store(worker | urgent | keeps_fp | class, Ordering::Relaxed);
+    }
+
+    /// The size of stack that it needs.
     #[inline]
-    pub(crate) unsafe fn switch(&self) -> Option<*mut Switch> {
-        // SAFETY: the caller's.
-        self.switch.with_mut(|switch| unsafe { (*switch).as_mut() }.map(|switch| switch as *mut _))
+    pub(crate) fn class(&self) -> Class {
+        Class::from_index((self.traits.load(Ordering::Relaxed) >> CLASS_SHIFT) as u8)
     }
 
-    /// The words that its switch is made of: addresses, all of them.
+    /// The top of the stack it is on.
     ///
     /// # Safety
     ///
-    /// As for [`switch`](Self::switch).
-    #[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
-    pub(crate) unsafe fn switch_words(&self) -> Option<[usize; SWITCH_WORDS]> {
-        // SAFETY: the caller's; a switch has no padding: the assertion below.
-        unsafe { self.switch().map(|switch| switch.cast::<[usize; SWITCH_WORDS]>().read()) }
+    /// The caller has the task, see the module's documentation, or it is this
+    /// thread's ULT.
+    #[inline(always)]
+    pub(crate) unsafe fn head(&self) -> Option<&Head> {
+        // SAFETY: the stack stays while the task is on it.
+        unsafe { self.head.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// Binds it to a stack.
+    /// Puts it on a stack of its own.
     ///
     /// # Safety
     ///
-    /// As for [`switch`](Self::switch), and it has none.
+    /// As for [`head`](Self::head), and it is on none.
     #[inline]
-    pub(crate) unsafe fn bind(&self, stack: Stack) -> *mut Switch {
-        let this = self as *const Self;
-        // SAFETY: the caller's.
-        self.bounds.with_mut(|bounds| unsafe { *bounds = Some(stack.bounds()) });
-        let switch = Coroutine::with_stack(stack, move |yielder: &Yielder<(), Action>, ()| {
-            // SAFETY: the descriptor outlives the ULT that runs here.
-            let this = unsafe { &*this };
-            // SAFETY: a running task's fields are its own.
-            this.yielder.with_mut(|slot| unsafe { *slot = yielder });
-            // SAFETY: the coroutine runs once.
-            unsafe { this.run() }
-        });
-        // SAFETY: the caller's.
-        self.switch.with_mut(|slot| unsafe { (*slot).insert(switch) as *mut _ })
+    pub(crate) unsafe fn bind(&self, stack: Stack) -> &Head {
+        let head = stack.head();
+        self.head.store(head.as_ptr(), Ordering::Relaxed);
+        // SAFETY: heads stay as long as their stacks.
+        unsafe { head.as_ref() }
     }
 
-    /// Takes the stack of a ULT that ended.
+    /// Takes the stack of a ULT that ended on it.
     ///
     /// # Safety
     ///
-    /// As for [`switch`](Self::switch).
+    /// As for [`head`](Self::head).
     #[inline]
     pub(crate) unsafe fn unbind(&self) -> Stack {
-        // SAFETY: the caller's.
-        self.bounds.with_mut(|bounds| unsafe { *bounds = None });
-        // SAFETY: the caller's.
-        let switch = self.switch.with_mut(|switch| unsafe { (*switch).take() });
-        switch.expect("a ULT that ended has a stack").into_stack()
+        let head = NonNull::new(self.head.load(Ordering::Relaxed));
+        self.head.store(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: the ULT had it alone.
+        unsafe { Stack::from_head(head.expect("a ULT that ended has a stack")) }
     }
 
-    /// The stack it is bound to.
+    /// Runs this unstarted ULT as a call, on the stack of `joiner`, who waits
+    /// for it meanwhile, and writes its outcome to `place`. It may be on
+    /// another worker afterwards.
     ///
     /// # Safety
     ///
-    /// As for [`switch`](Self::switch), or it is this thread's ULT.
+    /// Both tasks are the caller's, who runs on `joiner`'s stack as this ULT;
+    /// the place is the outcome's type.
     #[inline]
-    pub(crate) unsafe fn bounds(&self) -> Option<Bounds> {
-        // SAFETY: the caller's.
-        self.bounds.with(|bounds| unsafe { *bounds })
+    pub(crate) unsafe fn run_on(&self, joiner: &Self, place: *mut ()) {
+        self.head.store(joiner.head.load(Ordering::Relaxed), Ordering::Relaxed);
+        joiner.step(RUNNING, LENDING);
+        self.step(NEW, RUNNING);
+        // SAFETY: a task that is new was filled.
+        let body = self.body.with(|body| unsafe { (*body).unwrap_unchecked() });
+        // SAFETY: the room holds the closure that `body` was made for.
+        unsafe { (body.call)(&self.room, place) };
+        self.end_locals();
+        self.head.store(ptr::null_mut(), Ordering::Relaxed);
+        joiner.step(LENDING, RUNNING);
     }
 
     /// Leaves the worker; returns when it is resumed, perhaps by another one.
     ///
     /// # Safety
     ///
-    /// The caller runs on this ULT's own stack.
-    #[inline]
-    pub(crate) unsafe fn suspend(&self, action: Action) {
-        // SAFETY: set before the ULT's first instruction, valid while it lives.
-        let yielder = self.yielder.with(|yielder| unsafe { *yielder });
-        // SAFETY: as above.
-        unsafe { (*yielder).suspend(action) }
+    /// The caller runs as this ULT.
+    #[inline(always)]
+    pub(crate) unsafe fn suspend(&self, left: Left) {
+        // SAFETY: the caller's.
+        unsafe { self.head().unwrap_unchecked().suspend(left) }
     }
 
-    /// Runs the closure and keeps the result. On the ULT's stack.
+    /// Leaves the worker with a request.
     ///
     /// # Safety
     ///
-    /// Once per life, by the ULT.
-    unsafe fn run(&self) {
-        // SAFETY: a task that runs was filled.
-        let body = self.body.with(|body| unsafe { (*body).expect("a ULT has a body") });
+    /// As for [`suspend`](Self::suspend).
+    #[inline(always)]
+    pub(crate) unsafe fn ask(&self, mut request: Request) {
+        // SAFETY: the caller's; the request stays until we are resumed.
+        unsafe { self.suspend(Left::request(&raw mut request)) }
+    }
+
+    /// One life on a stack: runs the closure and keeps the result.
+    ///
+    /// # Safety
+    ///
+    /// `this` is a task that was filled, runs for the first time, and has
+    /// this stack.
+    pub(crate) unsafe fn live(this: *const ()) {
+        // SAFETY: the caller's; descriptors outlive their ULTs.
+        let this = unsafe { &*this.cast::<Self>() };
+        // SAFETY: the caller's.
+        let body = this.body.with(|body| unsafe { (*body).unwrap_unchecked() });
         // SAFETY: the room holds the closure that `body` was made for.
-        unsafe { (body.run)(&self.room) };
+        unsafe { (body.run)(&this.room) };
+        this.end_locals();
+        // The common detached ULT drops its result here, where it may block.
+        if this.join.load(Ordering::Acquire) == DETACHED {
+            this.drop_result();
+        }
+    }
+
+    /// Drops the values that it had for itself. By the running ULT.
+    #[inline(always)]
+    fn end_locals(&self) {
         // SAFETY: the running ULT's.
-        let locals = self.locals.with_mut(|locals| unsafe { *locals });
+        let locals = self.locals.with(|locals| unsafe { *locals });
         if !locals.is_null() {
             // SAFETY: its own, and not dropped yet.
             unsafe { Locals::end(&self.locals) };
-        }
-        // The common detached ULT drops its result here, where it may block.
-        if self.join.load(Ordering::Acquire) == DETACHED {
-            self.drop_result();
         }
     }
 
@@ -294,18 +334,6 @@ impl Task {
 
     pub(crate) fn set_cancelled(&self) {
         self.traits.fetch_or(CANCELLED, Ordering::Relaxed);
-    }
-
-    /// Gives a ULT that was just filled what its builder asks for.
-    pub(crate) fn set_traits(&self, traits: Traits) {
-        let worker = traits.worker.map_or(0, |worker| worker as u32 + 1);
-        let urgent = if traits.urgent { URGENT } else { 0 };
-        let keeps_fp = if traits.keeps_fp { KEEPS_FP } else { 0 };
-        if traits.keeps_fp {
-            // SAFETY: it was just filled, so nobody else has it.
-            self.fp.with_mut(|fp| unsafe { *fp = FpControl::read() });
-        }
-        self.traits.store(worker | urgent | keeps_fp, Ordering::Relaxed);
     }
 
     /// Whether it may go to any worker, when its turn comes.
@@ -342,7 +370,8 @@ impl Task {
     }
 
     /// Ends a ULT that the end of its scheduler cut off: its result is
-    /// [`Cancelled`]. The closure, if it did not run, is dropped.
+    /// [`Cancelled`](crate::Cancelled). The closure, if it did not run, is
+    /// dropped.
     ///
     /// # Safety
     ///
@@ -378,6 +407,7 @@ impl Task {
 
     /// The ULT has ended, and left its stack; answers who is concerned.
     /// On `Alone` and `Joined` the slot is no longer the caller's.
+    #[inline]
     pub(crate) fn end(&self) -> End {
         self.set_state(DONE);
         // Release: the result is for the joiner. Acquire: the joiner is for us.
@@ -403,6 +433,7 @@ impl Task {
     }
 
     /// Whether the result is there.
+    #[inline]
     pub(crate) fn has_finished(&self) -> bool {
         // Acquire: pairs with `end`: the result is to be read.
         self.join.load(Ordering::Acquire) == FINISHED
@@ -451,7 +482,7 @@ impl Task {
 
     pub(crate) fn take_name(&self) -> Option<Box<Box<str>>> {
         let name = self.name.swap(ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: names come from `Box::into_raw` in `fill`.
+        // SAFETY: names come from `Box::into_raw` in `adorn`.
         (!name.is_null()).then(|| unsafe { Box::from_raw(name) })
     }
 
@@ -470,9 +501,38 @@ impl Task {
         state_of(self.state.load(Ordering::Acquire))
     }
 
+    /// Whether it never ran. By whoever spawned it, who still has its handle.
+    #[inline(always)]
+    pub(crate) fn is_new(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & STATE_MASK == NEW
+    }
+
+    /// Whether a stack of the ordinary size will do.
+    #[inline(always)]
+    pub(crate) fn is_ordinary(&self) -> bool {
+        self.traits.load(Ordering::Relaxed) >> CLASS_SHIFT == 0
+    }
+
+    /// Changes with every change of its state.
+    pub(crate) fn stamp(&self) -> u32 {
+        self.state.load(Ordering::Relaxed)
+    }
+
     #[inline(always)]
     pub(crate) fn set_running(&self) {
         self.set_state(RUNNING);
+    }
+
+    /// It waits for a child that runs in its place.
+    #[inline(always)]
+    pub(crate) fn begin_lending(&self) {
+        self.step(RUNNING, LENDING);
+    }
+
+    /// The child has ended.
+    #[inline(always)]
+    pub(crate) fn end_lending(&self) {
+        self.step(LENDING, RUNNING);
     }
 
     #[inline(always)]
@@ -480,46 +540,41 @@ impl Task {
         self.set_state(READY);
     }
 
-    /// It sleeps from now on, for this reason.
-    #[inline]
-    pub(crate) fn set_sleeping(&self, now: Instant) {
-        self.reason.since.store(now.as_ns(), Ordering::Relaxed);
+    /// It sleeps from now on, for the reason that was set.
+    #[inline(always)]
+    pub(crate) fn set_sleeping(&self) {
         self.set_state(SLEEPING);
-    }
-
-    /// Says what the sleep that follows is for. By the ULT itself.
-    #[inline]
-    pub(crate) fn set_reason(&self, reason: &Reason) {
-        // The stores stay behind the state that says "running".
-        fence(Ordering::Release);
-        self.reason.what.store(reason.what.as_ptr().cast_mut(), Ordering::Relaxed);
-        self.reason.what_bytes.store(reason.what.len(), Ordering::Relaxed);
-        self.reason.at.store(reason.at, Ordering::Relaxed);
-        self.reason.wanted.store(reason.wanted, Ordering::Relaxed);
     }
 
     /// What the sleep that it has just asked for is for. By its worker.
     pub(crate) fn what(&self) -> &'static str {
-        let what = self.reason.what.load(Ordering::Relaxed);
-        let what_bytes = self.reason.what_bytes.load(Ordering::Relaxed);
+        // SAFETY: it has just left its stack.
+        let Some(head) = (unsafe { self.head() }) else { return "" };
+        let what = head.reason.what.load(Ordering::Relaxed);
+        let what_bytes = head.reason.what_bytes.load(Ordering::Relaxed);
         // SAFETY: set by the ULT before it left, of one `&'static str`.
         unsafe { core::str::from_utf8_unchecked(slice::from_raw_parts(what, what_bytes)) }
     }
 
     /// State, and what a sleeper waits for and since when, as of one moment.
-    pub(crate) fn look(&self) -> Option<(State, Option<(Reason, Instant)>)> {
+    ///
+    /// # Safety
+    ///
+    /// The stacks are there until this has returned.
+    pub(crate) unsafe fn look(&self) -> Option<(State, Option<(Reason, Instant)>)> {
         // Acquire: pairs with `set_state`.
         let before = self.state.load(Ordering::Acquire);
         let state = state_of(before)?;
-        if state != State::Sleeping {
-            return Some((state, None));
-        }
-        let what = self.reason.what.load(Ordering::Relaxed);
-        let what_bytes = self.reason.what_bytes.load(Ordering::Relaxed);
-        let at = self.reason.at.load(Ordering::Relaxed);
-        let wanted = self.reason.wanted.load(Ordering::Relaxed);
-        let since = Instant::from_ns(self.reason.since.load(Ordering::Relaxed));
-        // Acquire: pairs with the Release fence in `set_reason`.
+        // SAFETY: the caller's: whichever stack it was, its head is there.
+        let head = unsafe { self.head.load(Ordering::Relaxed).as_ref() };
+        let (State::Sleeping, Some(head)) = (state, head) else { return Some((state, None)) };
+        let cells = &head.reason;
+        let what = cells.what.load(Ordering::Relaxed);
+        let what_bytes = cells.what_bytes.load(Ordering::Relaxed);
+        let at = cells.at.load(Ordering::Relaxed);
+        let wanted = cells.wanted.load(Ordering::Relaxed);
+        let since = Instant::from_ns(cells.since.load(Ordering::Relaxed));
+        // Acquire: pairs with the Release fence in `Head::set_reason`.
         fence(Ordering::Acquire);
         if self.state.load(Ordering::Relaxed) != before {
             return Some((State::Running, None));
@@ -529,6 +584,15 @@ impl Task {
         let what =
             unsafe { core::str::from_utf8_unchecked(slice::from_raw_parts(what, what_bytes)) };
         Some((state, Some((Reason { what, at, wanted }, since))))
+    }
+
+    /// From one known state to the next.
+    #[inline(always)]
+    fn step(&self, from: u32, to: u32) {
+        let before = self.state.load(Ordering::Relaxed);
+        debug_assert_eq!(before & STATE_MASK, from);
+        // As in `set_state`; written so that it is one instruction.
+        self.state.store(before.wrapping_add(STATE_MASK + 1 + to - from), Ordering::Release);
     }
 
     #[inline(always)]
@@ -561,6 +625,7 @@ fn state_of(word: u32) -> Option<State> {
         RUNNING => Some(State::Running),
         SLEEPING => Some(State::Sleeping),
         DONE => Some(State::Done),
+        LENDING => Some(State::Lending),
         _ => None,
     }
 }
@@ -571,6 +636,7 @@ const READY: u32 = 2;
 const RUNNING: u32 = 3;
 const SLEEPING: u32 = 4;
 const DONE: u32 = 5;
+const LENDING: u32 = 6;
 const STATE_MASK: u32 = 7;
 
 // Traits: the worker, plus one, and flags.
@@ -578,17 +644,12 @@ const WORKER: u32 = 0xffff;
 const URGENT: u32 = 1 << 16;
 const KEEPS_FP: u32 = 1 << 17;
 const CANCELLED: u32 = 1 << 18;
+const CLASS_SHIFT: u32 = 24;
 
 // Words that are no pointers to a `Joiner`, which is aligned.
 const ALONE: usize = 0;
 const FINISHED: usize = 1;
 const DETACHED: usize = 2;
 
-#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
-const SWITCH_WORDS: usize = core::mem::size_of::<Switch>() / core::mem::size_of::<usize>();
-// Two of the stack's, two stack pointers, one function: no room for padding.
-#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
-const _: () = assert!(SWITCH_WORDS == 5, "a switch is not made of five words");
-
 #[cfg(not(tsumugi_loom))]
-const _: () = assert!(core::mem::size_of::<Task>() == 320, "five cache lines");
+const _: () = assert!(size_of::<Task>() == 192, "three cache lines");

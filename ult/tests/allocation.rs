@@ -48,12 +48,12 @@ fn the_data_path_allocates_nothing() {
                     if n == 0 {
                         main.unpark();
                     }
-                    block_on(async { [n as u64; 8] })
+                    block_on(async { [n as u64; 4] })
                 })
             });
             barrier.wait();
             park();
-            all.into_iter().map(|one| one.join().unwrap()[7]).sum::<u64>()
+            all.into_iter().map(|one| one.join().unwrap()[3]).sum::<u64>()
         };
         round();
         round();

@@ -9,13 +9,16 @@
 #![cfg(tsumugi_loom)]
 
 use std::process::Command;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell, with_mutant};
 use tsumugi_ult::deque::{Deque, Steal};
+use tsumugi_ult::fences::Fences;
 use tsumugi_ult::inject::{Inject, Linked};
+use tsumugi_ult::mail::Mail;
 use tsumugi_ult::sync::{Latch, Mutex, RwLock, Semaphore, channel};
 use tsumugi_ult::{
-    Config, Limit, Scheduler, StackArea, park, park_within, spawn, unparker, yield_now,
+    Config, Guards, Limit, Scheduler, StackArea, park, park_within, spawn, unparker, yield_now,
 };
 
 /// Runs `model`, that of test `test`, over all interleavings, and checks that
@@ -91,6 +94,13 @@ impl Item {
     }
 }
 
+/// One try of a thief, who takes what it got.
+fn steal(deque: &Deque<Item>) {
+    if let Steal::Taken(first) = deque.steal(|_| true, Item::take) {
+        Item::take(first);
+    }
+}
+
 struct Shared<T>(T);
 // SAFETY: what is in it is what the models are about.
 unsafe impl<T> Send for Shared<T> {}
@@ -108,9 +118,9 @@ unsafe impl Linked for Item {
 fn deque_owner_and_thief() {
     check(
         "deque_owner_and_thief",
-        &["deque_last_no_cas", "deque_pop_no_fence", "deque_steal_no_fence", "deque_push_relaxed"],
+        &["deque_pop_no_fence", "deque_steal_no_fence", "deque_claim_kept", "deque_push_relaxed"],
         || {
-            let deque = Arc::new(Shared(Deque::new(2)));
+            let deque = Arc::new(Shared(Deque::new(2, true, Fences::of_system())));
             let items = [Item::new(), Item::new()];
             let own = |item| {
                 // SAFETY: the model's first thread is the owner.
@@ -121,9 +131,7 @@ fn deque_owner_and_thief() {
                 let deque = deque.clone();
                 loom::thread::spawn(move || {
                     for _ in 0..2 {
-                        if let Steal::Taken(item) = deque.0.steal() {
-                            Item::take(item);
-                        }
+                        steal(&deque.0);
                     }
                 })
             };
@@ -133,6 +141,11 @@ fn deque_owner_and_thief() {
                 Item::take(item);
             }
             thief.join().unwrap();
+            // What a thief claimed and gave back.
+            // SAFETY: as above.
+            while let Some(item) = unsafe { deque.0.pop() } {
+                Item::take(item);
+            }
             Item::finish(items);
         },
     );
@@ -140,28 +153,26 @@ fn deque_owner_and_thief() {
 
 #[test]
 fn deque_grows_under_a_thief() {
-    check("deque_grows_under_a_thief", &[], || {
-        let deque = Arc::new(Shared(Deque::new(1)));
+    check("deque_grows_under_a_thief", &["deque_freed_early"], || {
+        let deque = Arc::new(Shared(Deque::new(1, true, Fences::of_system())));
         let items = [Item::new(), Item::new(), Item::new()];
         // SAFETY: the model's first thread is the owner.
         unsafe { deque.0.push(Item::fill(items[0])) };
         let thief = {
             let deque = deque.clone();
             loom::thread::spawn(move || {
-                if let Steal::Taken(item) = deque.0.steal() {
-                    Item::take(item);
-                }
+                steal(&deque.0);
             })
         };
         for item in &items[1..] {
             // SAFETY: as above.
             unsafe { deque.0.push(Item::fill(*item)) };
         }
+        thief.join().unwrap();
         // SAFETY: as above.
         while let Some(item) = unsafe { deque.0.take_first() } {
             Item::take(item);
         }
-        thief.join().unwrap();
         Item::finish(items);
     });
 }
@@ -190,6 +201,11 @@ fn inject_two_pushers() {
 
 /// A scheduler that looks once before it sleeps.
 fn scheduler(workers: usize) -> Scheduler {
+    with_inline(workers, usize::MAX)
+}
+
+/// The same; children run on their joiners' stacks with so much left.
+fn with_inline(workers: usize, inline_bytes: usize) -> Scheduler {
     let (stack_bytes, main_stack_bytes) = (64 << 10, 256 << 10);
     let area = StackArea::map(StackArea::bytes_for(3, stack_bytes, main_stack_bytes)).unwrap();
     let config = Config {
@@ -197,7 +213,8 @@ fn scheduler(workers: usize) -> Scheduler {
         stack_bytes,
         main_stack_bytes,
         spin: 0,
-        guards_max: 0,
+        guards: Guards::None,
+        inline_bytes,
         ..Config::new(area)
     };
     Scheduler::new(config).unwrap()
@@ -250,6 +267,73 @@ fn mutex_of_two_ults() {
             other.join().unwrap();
             assert_eq!(*count.lock(), 2);
         });
+    });
+}
+
+/// A child that lets others run while it runs on its joiner's stack, so that
+/// the other worker may go on with both.
+#[test]
+fn a_child_leaves_on_its_joiners_stack() {
+    check("a_child_leaves_on_its_joiners_stack", &[], || {
+        assert_eq!(with_inline(2, 0).run(child_that_yields), 5);
+    });
+}
+
+/// The same on a stack of its own.
+#[test]
+fn a_child_leaves_in_its_joiners_place() {
+    check("a_child_leaves_in_its_joiners_place", &["join_relaxed"], || {
+        assert_eq!(with_inline(2, usize::MAX).run(child_that_yields), 5);
+    });
+}
+
+fn child_that_yields() -> u32 {
+    let child = spawn(|| {
+        yield_now();
+        5
+    });
+    child.join().unwrap()
+}
+
+/// A worker that is busy for good has pushed; the other one must come.
+#[test]
+fn a_push_wakes_a_sleeping_worker() {
+    check("a_push_wakes_a_sleeping_worker", &["notify_no_light"], || {
+        scheduler(2).run(|| {
+            let ran = Arc::new(AtomicUsize::new(0));
+            let seen = ran.clone();
+            drop(spawn(move || seen.store(1, Ordering::Release)));
+            while ran.load(Ordering::Acquire) == 0 {
+                loom::thread::yield_now();
+            }
+        });
+    });
+}
+
+/// A ULT that slept on the other worker is handed to it while it spins.
+#[test]
+fn a_spinning_worker_gets_mail() {
+    check("a_spinning_worker_gets_mail", &["mail_relaxed", "mail_load_then_store"], || {
+        let mail = Arc::new(Shared(Mail::<Item>::new()));
+        let item = Item::new();
+        mail.0.open();
+        let sender = {
+            let (mail, item) = (mail.clone(), Shared(item));
+            loom::thread::spawn(move || {
+                let item = item;
+                mail.0.try_send(NonNull::new(Item::fill(item.0)).unwrap())
+            })
+        };
+        let came = mail.0.close();
+        let got = came.is_some();
+        if let Some(came) = came {
+            Item::take(came.as_ptr());
+        }
+        assert_eq!(got, sender.join().unwrap(), "lost, or from nowhere");
+        if !got {
+            Item::take(item);
+        }
+        Item::finish([item]);
     });
 }
 

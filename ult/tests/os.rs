@@ -6,7 +6,7 @@ mod common;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 use std::ptr::NonNull;
-use tsumugi_ult::{Builder, Config, Scheduler, StackArea, on_os_stack, spawn, yield_now};
+use tsumugi_ult::{Builder, Config, Guards, Scheduler, StackArea, on_os_stack, spawn, yield_now};
 
 /// Runs test `name` of this program again, with `TSUMUGI_CHILD` set.
 fn again(name: &str, what: &str) -> std::process::Output {
@@ -33,7 +33,9 @@ fn an_overflow_is_named() {
     if let Some(what) = child() {
         let mut config = common::config(1, 16);
         config.stack_bytes = 16 << 10;
-        config.guards_max = if what == "guard" { 8192 } else { 0 };
+        // On a stack of its own, not on main's.
+        config.inline_bytes = usize::MAX;
+        config.guards = if what == "guard" { Guards::Pages(8192) } else { Guards::Canaries };
         Scheduler::new(config).unwrap().run(|| {
             // The canary of the digger is at the top of the other's stack.
             let below = spawn(yield_now);

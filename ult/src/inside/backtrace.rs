@@ -33,15 +33,17 @@ pub(super) unsafe fn of(task: &Task) -> Option<String> {
     if !matches!(task.state()?, State::Sleeping | State::Ready) {
         return None;
     }
-    // SAFETY: nobody resumes it, so its switch and stack are still.
-    let (bounds, words) = unsafe { (task.bounds()?, task.switch_words()?) };
-    let within = |word: &&usize| bounds.holds(**word);
+    // SAFETY: nobody resumes it, so its stack is still.
+    let head = unsafe { task.head() }?;
+    // SAFETY: as above.
+    let words = unsafe { head.switch_words() };
+    let within = |word: &&usize| head.holds(**word);
     let saved = *words.iter().filter(within).min()?;
     let born = *words.iter().filter(within).max()?;
     if saved == born {
         return None;
     }
-    let link = ptr::with_exposed_provenance_mut::<usize>(bounds.top() - PARENT_LINK);
+    let link = ptr::with_exposed_provenance_mut::<usize>(head.top() - PARENT_LINK);
     let nowhere = [0usize; 3];
     let mut text: Option<std::backtrace::Backtrace> = None;
     // SAFETY: the link is a word of the suspended stack that `resume` writes

@@ -43,8 +43,9 @@ impl Spawner {
         show: &mut dyn FnMut(UltInfo, Option<String>),
     ) -> bool {
         let standstill = if backtrace::POSSIBLE { self.shared.halt(patience) } else { None };
+        let visit = self.shared.visit();
         self.shared.slab.each(|task| {
-            let Some(info) = self.info(task) else { return };
+            let Some(info) = self.info(task, visit.as_ref()) else { return };
             // SAFETY: nobody resumes it, because all workers stand.
             let backtrace = standstill.as_ref().and_then(|_| unsafe { backtrace::of(task) });
             show(info, backtrace);

@@ -1,6 +1,7 @@
 //! What a scheduler is made of, and why it may not start.
 
 use crate::area::{StackArea, StackError};
+use crate::stack::Guards;
 use core::fmt;
 use std::sync::Arc;
 use tsumugi_core::wait::Bells;
@@ -17,8 +18,11 @@ pub struct Config {
     pub main_stack_bytes: usize,
     /// Where all stacks lie. When it is full, new ULTs wait until one ends.
     pub stacks: StackArea,
-    /// Stacks that get a guard page; those beyond have a canary.
-    pub guards_max: usize,
+    /// What an overflowed stack runs into.
+    pub guards: Guards,
+    /// What must be left of a joiner's stack for an unstarted child to run on
+    /// it: every ULT finds so much. `usize::MAX`: each runs on its own.
+    pub inline_bytes: usize,
     /// The workers' bells, if others than this process ring them.
     pub bells: Option<&'static Bells>,
     /// Who is polled while workers have nothing to run, and now and then.
@@ -98,7 +102,8 @@ impl Config {
             stack_bytes: 64 << 10,
             main_stack_bytes: 8 << 20,
             stacks,
-            guards_max: 8192,
+            guards: Guards::Pages(8192),
+            inline_bytes: 32 << 10,
             bells: None,
             progress: Arc::new(NoProgress),
             spin: 100,

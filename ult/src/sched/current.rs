@@ -5,8 +5,11 @@
 //! of a thread-local once and use it on both sides of a suspension, and then
 //! it is the wrong thread's. `#[inline(never)]` alone does not help, because
 //! LLVM finds out that the function reads no memory and uses its answer again;
-//! seen with rustc 1.95 at `-O`, never in debug builds. So [`worker`] is kept
-//! out of line and holds an empty `asm!`, which may have read anything.
+//! seen with rustc 1.95 at `-O`, never in debug builds. So [`worker`] asks the
+//! processor: an `asm!` block that no compiler may merge with another reads a
+//! word of the thread's own storage. Where that is not written down for the
+//! processor, it is kept out of line and holds an empty `asm!`, which may have
+//! read anything.
 //!
 //! The rule for this crate: call [`worker`] again after each suspension, and
 //! never keep its answer across one. User code has the same hazard with its
@@ -18,13 +21,22 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 struct Local {
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, miri)))))]
     worker: Cell<*const Worker>,
     callbacks: Cell<u32>,
 }
 
 impl Local {
     const fn new() -> Self {
-        Self { worker: Cell::new(ptr::null()), callbacks: Cell::new(0) }
+        Self {
+            #[cfg(not(all(
+                target_arch = "x86_64",
+                target_os = "linux",
+                not(any(tsumugi_loom, miri))
+            )))]
+            worker: Cell::new(ptr::null()),
+            callbacks: Cell::new(0),
+        }
     }
 }
 
@@ -39,6 +51,7 @@ tsumugi_core::sync::model::thread_local! {
 }
 
 /// The worker that this OS thread is, if it is one.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, miri)))))]
 #[inline(never)]
 pub(crate) fn worker() -> Option<NonNull<Worker>> {
     barrier();
@@ -46,10 +59,61 @@ pub(crate) fn worker() -> Option<NonNull<Worker>> {
 }
 
 /// Makes this OS thread `worker`, or none; answers what it was.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, miri)))))]
 #[inline(never)]
 pub(super) fn set_worker(worker: *const Worker) -> *const Worker {
     barrier();
     LOCAL.with(|local| local.worker.replace(worker))
+}
+
+// One word per thread that code anywhere can read in two instructions.
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, miri))))]
+core::arch::global_asm!(
+    ".pushsection .tbss.tsumugi_ult_worker, \"awT\", @nobits",
+    ".globl tsumugi_ult_worker",
+    ".hidden tsumugi_ult_worker",
+    ".type tsumugi_ult_worker, @object",
+    ".size tsumugi_ult_worker, 8",
+    ".p2align 3",
+    "tsumugi_ult_worker:",
+    ".zero 8",
+    ".popsection",
+);
+
+/// The worker that this OS thread is, if it is one.
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, miri))))]
+#[inline(always)]
+pub(crate) fn worker() -> Option<NonNull<Worker>> {
+    let worker: *mut Worker;
+    // SAFETY: reads this thread's word. The block is not `pure`, so each call
+    // reads again.
+    unsafe {
+        core::arch::asm!(
+            "mov {worker}, qword ptr [rip + tsumugi_ult_worker@GOTTPOFF]",
+            "mov {worker}, qword ptr fs:[{worker}]",
+            worker = out(reg) worker,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    NonNull::new(worker)
+}
+
+/// Makes this OS thread `worker`, or none; answers what it was.
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, miri))))]
+#[inline(never)]
+pub(super) fn set_worker(new: *const Worker) -> *const Worker {
+    let before = self::worker().map_or(ptr::null(), |worker| worker.as_ptr().cast_const());
+    // SAFETY: writes this thread's word.
+    unsafe {
+        core::arch::asm!(
+            "mov {word}, qword ptr [rip + tsumugi_ult_worker@GOTTPOFF]",
+            "mov qword ptr fs:[{word}], {new}",
+            word = out(reg) _,
+            new = in(reg) new,
+            options(nostack, preserves_flags),
+        );
+    }
+    before
 }
 
 /// Marks this OS thread as one that runs a completion callback. In debug

@@ -30,10 +30,10 @@ pub use current::{CallbackGuard, enter_callback, in_callback};
 
 use crate::slab::Slot;
 use crate::stack::Stacks;
-use crate::task::{Joiner, State, Task};
+use crate::task::{Joiner, State, Task, Traits};
 use crate::thread;
 use core::fmt;
-use shared::{Shared, Tower};
+use shared::{Shared, Tower, Visit};
 use std::sync::Arc;
 use tsumugi_core::stats::Counts;
 use tsumugi_core::time::Instant;
@@ -106,11 +106,13 @@ impl Scheduler {
             config.stacks,
             config.stack_bytes,
             config.main_stack_bytes,
-            config.guards_max,
+            config.guards,
+            Task::live,
         );
         let stacks = stacks.map_err(StartError::Stacks)?;
         let bells = config.bells.map_or_else(Tower::own, Tower::Given);
-        let shared = Shared::new(config.workers, stacks, bells, config.progress, config.spin);
+        let (workers, progress, spin) = (config.workers, config.progress, config.spin);
+        let shared = Shared::new(workers, stacks, bells, progress, spin, config.inline_bytes);
         let mut this = Self {
             shared: Arc::new(shared),
             threads: Vec::new(),
@@ -141,7 +143,8 @@ impl Scheduler {
         // SAFETY: `F` and `T` live until the ULT has ended, because so long we
         // do not return; the joiner too; `shared` is alive when main ends.
         unsafe {
-            task.fill(main, Some("main".into()));
+            task.fill(main);
+            task.adorn(Some("main".into()), Traits::default());
             let stack = shared.stacks.take_main().expect("nobody else takes main's stack");
             task.bind(stack);
             task.join(&joiner, Waker::new(shared.home(), stop));
@@ -213,11 +216,20 @@ impl Spawner {
     /// Shows every ULT that is alive. Others go on meanwhile, so each entry is
     /// true by itself but not all of the same moment.
     pub fn dump(&self, show: &mut dyn FnMut(UltInfo)) {
-        self.shared.slab.each(|task| self.info(task).into_iter().for_each(&mut *show));
+        let visit = self.shared.visit();
+        self.shared
+            .slab
+            .each(|task| self.info(task, visit.as_ref()).into_iter().for_each(&mut *show));
     }
 
-    pub(crate) fn info(&self, task: &Task) -> Option<UltInfo> {
-        let (state, sleep) = task.look()?;
+    /// One ULT. What it sleeps for is known to a visitor only: while somebody
+    /// visits, the stacks stay; afterwards they may be gone.
+    pub(crate) fn info(&self, task: &Task, visit: Option<&Visit<'_>>) -> Option<UltInfo> {
+        let (state, sleep) = match visit {
+            // SAFETY: as said.
+            Some(_) => unsafe { task.look() }?,
+            None => (task.state()?, None),
+        };
         let id = UltId::of(Slot::from(task));
         let name = self.shared.slab.name(task);
         let (reason, since) = sleep.unzip();
@@ -247,7 +259,7 @@ impl Spawner {
 
     /// Wakes a sleeping worker so that it polls progress.
     pub fn ring(&self) {
-        self.shared.notify();
+        self.shared.notify_sleepers();
     }
 }
 

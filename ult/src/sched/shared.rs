@@ -18,13 +18,16 @@ use super::record::{Events, Notes, Wanted};
 use super::worker::Worker;
 use super::{Progress, current};
 use crate::deque::Deque;
+use crate::fences::Fences;
 use crate::futex::{SystemFutex, os_yield};
 use crate::inject::Inject;
 use crate::lock::Lock;
+use crate::mail::Mail;
 use crate::slab::{Slab, Slot};
 use crate::stack::Stacks;
 use crate::task::{End, State, Task};
 use core::ops::Deref;
+use core::ptr;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tsumugi_core::stats::Counters;
@@ -39,11 +42,16 @@ pub(crate) struct Shared {
     pub(crate) urgent: CachePadded<Inject<Task>>,
     /// Workers that look for work, and so need not be woken.
     pub(crate) searching: CachePadded<AtomicUsize>,
+    /// Workers that sleep or are about to. Read at every push, and written
+    /// seldom.
+    pub(crate) sleepers: CachePadded<AtomicUsize>,
+    pub(crate) fences: Fences,
+    pub(crate) inline_bytes: usize,
     gate: CachePadded<AtomicUsize>,
     stop: AtomicBool,
     pub(crate) hungry: Hungry,
     pub(super) alarms: Alarms,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: CachePadded<Wanted>,
     /// Rings of events, which workers may write to at any time.
     pub(crate) rings: Lock<Vec<Box<[Events]>>>,
     pub(crate) halt: Halt,
@@ -57,12 +65,14 @@ pub(crate) struct Shared {
 
 /// One worker's share: its owner pushes, thieves take.
 pub(crate) struct Seat {
+    /// Where a spinning worker is handed a ULT that ran there last.
+    pub(crate) mail: Mail<Task>,
     /// New and woken ULTs, the youngest first.
     pub(crate) ready: Deque<Task>,
     /// Those that let others run, and those from outside, the oldest first.
     pub(crate) yielded: Deque<Task>,
     /// ULTs that must run here, from other threads.
-    pub(crate) mail: Inject<Task>,
+    pub(crate) pinned: Inject<Task>,
     pub(crate) counters: Counters,
     pub(crate) notes: CachePadded<Notes>,
 }
@@ -94,17 +104,22 @@ impl Shared {
         bells: Tower,
         progress: Arc<dyn Progress>,
         spin: u32,
+        inline_bytes: usize,
     ) -> Self {
+        let fences = Fences::of_system();
         Self {
-            seats: (0..workers).map(|_| Seat::new()).collect(),
+            seats: (0..workers).map(|_| Seat::new(workers > 1, fences)).collect(),
             inject: CachePadded::new(Inject::new()),
             urgent: CachePadded::new(Inject::new()),
             searching: CachePadded::new(AtomicUsize::new(0)),
+            sleepers: CachePadded::new(AtomicUsize::new(0)),
+            fences,
+            inline_bytes,
             gate: CachePadded::new(AtomicUsize::new(0)),
             stop: AtomicBool::new(false),
             hungry: Hungry { count: AtomicUsize::new(0), queue: Lock::new(VecDeque::new()) },
             alarms: Alarms::new(),
-            wanted: Wanted::new(),
+            wanted: CachePadded::new(Wanted::new()),
             rings: Lock::new(Vec::new()),
             halt: Halt::new(),
             slab: Slab::new(),
@@ -130,9 +145,22 @@ impl Shared {
         Instant::from_ns(instant.saturating_duration_since(self.epoch).as_nanos() as u64)
     }
 
-    /// Wakes a worker if one sleeps and none is on its way. After a push.
+    /// Wakes a worker if one sleeps and none is on its way. After a push by a
+    /// worker.
     #[inline]
     pub(crate) fn notify(&self) {
+        if !mutant("notify_no_light") {
+            // Pairs with the heavy half before a worker's last look.
+            self.fences.light();
+        }
+        if self.sleepers.load(Ordering::Relaxed) > 0 {
+            self.notify_sleepers();
+        }
+    }
+
+    /// The same for any thread, and wherever somebody sleeps.
+    #[cold]
+    pub(crate) fn notify_sleepers(&self) {
         if !mutant("notify_no_fence") {
             // SeqCst: between the push and the looks at the sleepers; pairs
             // with the fence before a worker's last look.
@@ -176,6 +204,7 @@ impl Shared {
     /// # Safety
     ///
     /// The caller used up its waker, or has just filled it.
+    #[inline]
     pub(crate) unsafe fn ready(slot: Slot) {
         // SAFETY: a task that may be made ready is alive.
         let task = unsafe { slot.as_ref() };
@@ -211,7 +240,7 @@ impl Shared {
             let queue = if task.is_plain() { &self.inject } else { &self.urgent };
             queue.push(slot.as_ptr());
         }
-        self.notify();
+        self.notify_sleepers();
     }
 
     /// Queues a ULT for this worker alone.
@@ -221,7 +250,7 @@ impl Shared {
     /// As for [`inject`](Self::inject).
     pub(crate) unsafe fn post(&self, worker: usize, slot: Slot) {
         // SAFETY: the caller's.
-        unsafe { self.seats[worker].mail.push(slot.as_ptr()) };
+        unsafe { self.seats[worker].pinned.push(slot.as_ptr()) };
         // SeqCst: between the push and the look at the sleeper; pairs with
         // the fence before a worker's last look.
         fence(Ordering::SeqCst);
@@ -233,6 +262,7 @@ impl Shared {
     /// # Safety
     ///
     /// Nobody uses the task any more; its result is gone.
+    #[inline]
     pub(crate) unsafe fn release(slot: Slot) {
         // SAFETY: not released yet, so alive.
         let home = unsafe { slot.as_ref() }.home.cast::<Self>();
@@ -246,6 +276,14 @@ impl Shared {
                 return unsafe { worker.release(slot) };
             }
         }
+        // SAFETY: the caller's.
+        unsafe { Self::release_outside(home, slot) }
+    }
+
+    #[cold]
+    unsafe fn release_outside(home: *const Self, slot: Slot) {
+        // SAFETY: as in `release`.
+        let shared = unsafe { &*home };
         if let Some(_visit) = shared.visit() {
             // SAFETY: the caller's.
             return unsafe { shared.slab.put_shared(slot) };
@@ -310,17 +348,19 @@ impl Shared {
         }
     }
 
+    #[inline(always)]
     fn has(&self, worker: &Worker) -> bool {
-        core::ptr::eq(self, &**worker.shared())
+        ptr::eq(self, &**worker.shared())
     }
 }
 
 impl Seat {
-    fn new() -> Self {
+    fn new(shared: bool, fences: Fences) -> Self {
         Self {
-            ready: Deque::new(SLOTS),
-            yielded: Deque::new(SLOTS),
-            mail: Inject::new(),
+            mail: Mail::new(),
+            ready: Deque::new(SLOTS, shared, fences),
+            yielded: Deque::new(SLOTS, shared, fences),
+            pinned: Inject::new(),
             counters: Counters::new(),
             notes: CachePadded::new(Notes::new()),
         }
@@ -333,10 +373,19 @@ impl Hungry {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn pop(&self) -> Option<Slot> {
-        let slot = self.queue.with(VecDeque::pop_front)?;
+    /// Takes the one that waits longest, if `can` says that it can run now.
+    pub(crate) fn pop(&self, can: impl FnOnce(Slot) -> bool) -> Option<Slot> {
+        let slot = self.queue.with(|queue| {
+            let first = *queue.front()?;
+            if can(first) { queue.pop_front() } else { None }
+        })?;
         self.count.fetch_sub(1, Ordering::Relaxed);
         Some(slot)
+    }
+
+    /// What `can` says about the one that waits longest.
+    pub(crate) fn is_first(&self, can: impl FnOnce(Slot) -> bool) -> bool {
+        self.queue.with(|queue| queue.front().is_some_and(|slot| can(*slot)))
     }
 
     #[inline(always)]

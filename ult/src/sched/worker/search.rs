@@ -3,7 +3,7 @@
 //! In this order: the hand-over slot (a joiner whose
 //! ULT just ended), the own deque (youngest first), the yielded queue (oldest
 //! first), those that stay on this worker, the outsiders' queue, other
-//! workers. Urgent ULTs come before all. Every [`FAIR_TURN`] switches
+//! workers. Urgent ULTs come before all. Every [`FAIR_TURN`]
 //! the worker polls progress and takes the oldest of one of the four queues
 //! in turn, so nothing starves however busy the youngest are.
 //!
@@ -15,12 +15,13 @@
 //! itself out *before* its last look, and both sides have a fence between. A
 //! searcher that found something passes the search on if more is left.
 
-use super::Worker;
+use super::{Seen, Worker};
 use crate::deque::{Deque, Steal};
 use crate::futex::{SystemFutex, os_yield};
 use crate::sched::record::Kind;
 use crate::slab::Slot;
 use crate::task::Task;
+use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{Ordering, fence, mutant, spin_loop};
@@ -29,8 +30,10 @@ impl Worker {
     /// The next ULT to run; waits for one. `None`: the scheduler stops.
     #[inline]
     pub(super) fn find(&self) -> Option<Slot> {
-        self.turn.set(self.turn.get().wrapping_add(1));
-        if self.turn.get().is_multiple_of(FAIR_TURN) {
+        if self.until_fair.get() > SWITCH {
+            self.until_fair.set(self.until_fair.get() - SWITCH);
+        } else {
+            self.until_fair.set(FAIR_TURN);
             if self.shared.is_stopped() {
                 return None;
             }
@@ -60,7 +63,7 @@ impl Worker {
         // Those that stay here take turns with those that let others run.
         if near.is_none()
             && self.own_count.get() > 0
-            && self.turn.get().is_multiple_of(2)
+            && self.own_turn.replace(!self.own_turn.get())
             && let Some(slot) = self.take_own()
         {
             return Some(slot);
@@ -75,7 +78,7 @@ impl Worker {
     /// What others have queued for us, or for anybody.
     #[inline]
     fn look_far(&self) -> Option<Slot> {
-        if (self.own_count.get() > 0 || !self.seat().mail.is_empty())
+        if (self.own_count.get() > 0 || !self.seat().pinned.is_empty())
             && let Some(slot) = self.take_own()
         {
             return Some(slot);
@@ -86,9 +89,9 @@ impl Worker {
     /// The oldest of those that stay here.
     #[cold]
     fn take_own(&self) -> Option<Slot> {
-        let mail = &self.seat().mail;
-        if !mail.is_empty() {
-            mail.take_all(|task| NonNull::new(task).into_iter().for_each(|slot| self.keep(slot)));
+        let pinned = &self.seat().pinned;
+        if !pinned.is_empty() {
+            pinned.take_all(|task| NonNull::new(task).into_iter().for_each(|slot| self.keep(slot)));
         }
         let slot = self.own.borrow_mut().pop_front()?;
         self.own_count.set(self.own_count.get() - 1);
@@ -133,11 +136,12 @@ impl Worker {
         self.now.set(self.shared.now());
         let moved = self.shared.progress.poll() | self.shared.fire(self.now.get());
         let seat = self.seat();
-        let start = self.turn.get() / FAIR_TURN;
+        let start = self.fair_turns.get().wrapping_add(1);
+        self.fair_turns.set(start);
         for queue in 0..4 {
             // SAFETY: we are the seat's owner.
             let oldest = unsafe {
-                match (start + queue) % 4 {
+                match start.wrapping_add(queue) % 4 {
                     0 => self.take_injected(),
                     3 => self.take_own(),
                     1 => seat.yielded.take_first().and_then(NonNull::new),
@@ -160,17 +164,22 @@ impl Worker {
     fn idle(&self) -> Option<Slot> {
         let shared = &*self.shared;
         shared.searching.fetch_add(1, Ordering::SeqCst);
+        self.seat().mail.open();
         shared.progress.on_idle(self.index);
         let mut rounds = 0;
         loop {
             if shared.is_stopped() {
+                self.seat().mail.close();
                 shared.progress.on_busy(self.index);
                 shared.searching.fetch_sub(1, Ordering::SeqCst);
                 return None;
             }
             shared.halt.stand();
-            if let Some(slot) = self.look_near().or_else(|| self.feed()).or_else(|| self.steal()) {
+            if let Some(slot) = self.search() {
                 shared.progress.on_busy(self.index);
+                if let Some(came) = self.seat().mail.close() {
+                    self.push(came);
+                }
                 self.pass_search_on();
                 shared.hand_clock_on();
                 return Some(slot);
@@ -181,7 +190,7 @@ impl Worker {
             }
             rounds += 1;
             if rounds <= shared.spin {
-                spin_loop();
+                self.pause();
             } else if rounds <= shared.spin + OS_YIELDS {
                 os_yield();
             } else {
@@ -191,27 +200,54 @@ impl Worker {
         }
     }
 
+    /// One look at everything.
+    fn search(&self) -> Option<Slot> {
+        if self.seat().mail.has_come() {
+            let came = self.seat().mail.close();
+            self.seat().mail.open();
+            return came;
+        }
+        self.look_near().or_else(|| self.feed()).or_else(|| self.steal())
+    }
+
+    /// A short rest, in which the mail is looked at.
+    fn pause(&self) {
+        for _ in 0..PAUSES {
+            if self.seat().mail.has_come() {
+                return;
+            }
+            spin_loop();
+        }
+    }
+
     /// Sleeps until rung, unless a last look finds something. The caller is
     /// counted as searching, before and after.
     fn sleep(&self) {
         let shared = &*self.shared;
+        if let Some(came) = self.seat().mail.close() {
+            return self.push(came);
+        }
         let ticket = shared.bells.prepare(self.index);
+        shared.sleepers.fetch_add(1, Ordering::SeqCst);
         shared.searching.fetch_sub(1, Ordering::SeqCst);
         shared.progress.on_sleep(self.index);
-        // SeqCst: pairs with the fences in `notify` and `Bells::ring`.
-        fence(Ordering::SeqCst);
+        // SeqCst: pairs with the fences in `notify_sleepers` and `Bells::ring`,
+        // and with the light half in `notify`.
+        shared.fences.heavy();
         let keeps = shared.alarms.keep(self.index);
         let limit = keeps.map(|due| due.since(shared.now()));
         let stay = !mutant("sleep_no_last_look")
             && (shared.has_ready()
-                || !self.seat().mail.is_empty()
+                || !self.seat().pinned.is_empty()
                 || shared.is_stopped()
                 || shared.halt.is_called()
                 || limit.is_some_and(|limit| limit.is_zero())
                 || shared.progress.has_work()
-                || (!shared.hungry.is_empty() && self.has_spare_stack()));
+                || self.can_feed());
         if stay {
             shared.bells.stay(self.index);
+            // What is there may be in the hands of a thief just now.
+            spin_loop();
         } else {
             self.count(Counter::Sleeps);
             shared.bells.sleep(self.index, ticket, &SystemFutex, limit);
@@ -221,6 +257,8 @@ impl Worker {
         }
         shared.progress.on_wake(self.index);
         shared.searching.fetch_add(1, Ordering::SeqCst);
+        shared.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.seat().mail.open();
         self.now.set(shared.now());
     }
 
@@ -237,21 +275,25 @@ impl Worker {
         {
             fence(Ordering::SeqCst);
             if self.shared.has_ready() {
-                self.shared.notify();
+                self.shared.notify_sleepers();
             }
         }
     }
 
     fn steal(&self) -> Option<Slot> {
         let seats = &self.shared.seats;
+        if seats.len() == 1 {
+            return None;
+        }
         let start = self.random() as usize;
         for offset in 0..seats.len() {
             let victim = start.wrapping_add(offset) % seats.len();
             if victim == self.index {
                 continue;
             }
-            let stolen =
-                steal_from(&seats[victim].ready).or_else(|| steal_from(&seats[victim].yielded));
+            let stolen = self
+                .steal_from(&self.lonely[victim][0], &seats[victim].ready)
+                .or_else(|| self.steal_from(&self.lonely[victim][1], &seats[victim].yielded));
             if let Some(slot) = stolen {
                 self.count(Counter::Steals);
                 self.note(Kind::Steal, slot);
@@ -259,6 +301,29 @@ impl Worker {
             }
         }
         None
+    }
+
+    /// Takes up to half of a queue; runs the oldest. A lone ULT is left to its
+    /// worker until the second look at it: most such are about to be joined.
+    fn steal_from(&self, lonely: &Cell<Seen>, queue: &Deque<Task>) -> Option<Slot> {
+        let wants = |task: *mut Task| {
+            // SAFETY: descriptors stay, whoever has this one by now.
+            let seen = (task.addr(), unsafe { &*task }.stamp());
+            // The model need not look at everything twice.
+            lonely.replace(seen) == seen || cfg!(tsumugi_loom)
+        };
+        // SAFETY: we are the owner of our own seat.
+        let keep = |task: *mut Task| unsafe { self.seat().ready.push(task) };
+        match queue.steal(wants, keep) {
+            Steal::Taken(task) => NonNull::new(task),
+            Steal::Empty | Steal::Lost => None,
+        }
+    }
+
+    fn can_feed(&self) -> bool {
+        // SAFETY: one that waits for a stack is alive.
+        let can = |slot: Slot| self.has_spare_stack(unsafe { slot.as_ref() }.class());
+        !self.shared.hungry.is_empty() && self.shared.hungry.is_first(can)
     }
 
     fn random(&self) -> u64 {
@@ -272,18 +337,10 @@ impl Worker {
     }
 }
 
-fn steal_from(deque: &Deque<Task>) -> Option<Slot> {
-    for _ in 0..STEAL_TRIES {
-        match deque.steal() {
-            Steal::Taken(task) => return NonNull::new(task),
-            Steal::Empty => return None,
-            Steal::Lost => spin_loop(),
-        }
-    }
-    None
-}
-
-/// Switches between two looks at everything that could starve.
-pub(super) const FAIR_TURN: u32 = 61;
+/// Between two looks at everything that could starve: 61 switches, or four
+/// times as many ULTs that ran in the place of their joiners.
+pub(super) const FAIR_TURN: u32 = 61 * SWITCH;
+pub(super) const SWITCH: u32 = 4;
+pub(super) const CALL: u32 = 1;
 const OS_YIELDS: u32 = if cfg!(tsumugi_loom) { 0 } else { 4 };
-const STEAL_TRIES: u32 = if cfg!(tsumugi_loom) { 1 } else { 4 };
+const PAUSES: u32 = if cfg!(tsumugi_loom) { 1 } else { 8 };

@@ -1,0 +1,219 @@
+//! The rows on tsumugi's ULTs.
+
+use crate::fork::{self, Board, Fork};
+use crate::server::{Server, time};
+use crate::uts::Node;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering, spin_loop};
+use tsumugi_ult::sync::{Condvar, Mutex};
+use tsumugi_ult::{Config, JoinHandle, Scheduler, StackArea, park, spawn, unparker, yield_now};
+
+/// Those who run on ULTs.
+#[derive(Debug)]
+pub struct Ults;
+
+impl Fork for Ults {
+    type Handle<T: Send + 'static> = JoinHandle<T>;
+
+    #[inline(always)]
+    fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        spawn(f)
+    }
+
+    #[inline(always)]
+    fn join<T: Send + 'static>(handle: JoinHandle<T>) -> T {
+        handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// A scheduler of its own that answers. Without `inline`, every child has a
+/// stack of its own.
+pub fn server(workers: usize, inline: bool, nodes: Node) -> Server {
+    Server::start("tsumugi", workers, move |inbox| {
+        let stacks = StackArea::map(StackArea::bytes_for(40_000, 64 << 10, 8 << 20));
+        let mut config = Config::new(stacks.expect("addresses for 40,000 stacks"));
+        config.workers = workers;
+        if !inline {
+            config.inline_bytes = usize::MAX;
+        }
+        let scheduler = Scheduler::new(config).expect("a scheduler starts");
+        scheduler.run(move || inbox.serve(|row| batch(row, nodes)));
+    })
+}
+
+/// One batch of a row, on the calling ULT.
+pub fn batch(row: &str, tree: Node) -> Option<f64> {
+    match row {
+        "yield2" => time(20_000, || yielders(2, 10_000)),
+        "yield1000" => time(50_000, || yielders(1000, 50)),
+        "create_join" | "create_join_inline" => time(5_000, || {
+            for _ in 0..5_000 {
+                Ults::join(spawn(|| ()));
+            }
+        }),
+        "fib" | "fib_no_inline" => time(fork::fib_children(fork::FIB), || {
+            black_box(fork::fib::<Ults>(black_box(fork::FIB)));
+        }),
+        "park_same" => park_same(5_000),
+        "wake_spinning" => wake_spinning(2_000),
+        "mutex" => {
+            let mutex = Mutex::new(0u64);
+            time(10_000, || {
+                for _ in 0..10_000 {
+                    *mutex.lock() += 1;
+                }
+            })
+        }
+        "condvar" => condvar(2_000),
+        "uts" => {
+            let start = Instant::now();
+            let nodes = fork::tree::<Ults>(tree);
+            Some(start.elapsed().as_nanos() as f64 / nodes as f64)
+        }
+        "nqueens" => time(fork::QUEENS_CHILDREN, || {
+            assert_eq!(fork::queens::<Ults>(Board::new(fork::QUEENS)), fork::QUEENS_WAYS);
+        }),
+        _ => None,
+    }
+}
+
+/// A wake of a ULT whose worker sleeps, from an OS thread, to the ULT's first
+/// instruction: the batch is one wake.
+pub fn wake_sleeping() -> Server {
+    Server::start("tsumugi", 1, |inbox| {
+        let stacks = StackArea::map(StackArea::bytes_for(16, 64 << 10, 8 << 20));
+        let config = Config { workers: 1, ..Config::new(stacks.expect("a few addresses")) };
+        let mut scheduler = Scheduler::new(config).expect("a scheduler starts");
+        scheduler.start().expect("a thread for its worker");
+        let spawner = scheduler.spawner();
+        inbox.serve(|row| {
+            if row != "wake_sleeping" {
+                return None;
+            }
+            let (send, sleeper) = std::sync::mpsc::channel();
+            let ult = spawner.spawn(move || {
+                send.send(unparker()).expect("somebody waits for it");
+                park();
+                Instant::now()
+            });
+            let sleeper = sleeper.recv().expect("it sends");
+            // Long enough for its worker to be asleep.
+            thread::sleep(Duration::from_millis(2));
+            let start = Instant::now();
+            sleeper.unpark();
+            let woken = ult.join().expect("it does not panic");
+            Some(woken.saturating_duration_since(start).as_nanos() as f64)
+        });
+    })
+}
+
+fn yielders(ults: usize, times: usize) {
+    let yielder = move || {
+        for _ in 0..times {
+            yield_now();
+        }
+    };
+    let all: Vec<_> = (0..ults).map(|_| spawn(yielder)).collect();
+    all.into_iter().for_each(Ults::join);
+}
+
+/// Two ULTs that wake each other; one way.
+fn park_same(rounds: u64) -> Option<f64> {
+    let main = unparker();
+    let sent = Arc::new(Mutex::new(None));
+    let slot = sent.clone();
+    let other = spawn(move || {
+        *slot.lock() = Some(unparker());
+        main.unpark();
+        for _ in 0..rounds {
+            park();
+            main.unpark();
+        }
+    });
+    park();
+    let partner = sent.lock().take().expect("it left its unparker");
+    let ns = time(2 * rounds, || {
+        for _ in 0..rounds {
+            partner.unpark();
+            park();
+        }
+    });
+    Ults::join(other);
+    ns
+}
+
+/// Wakes a ULT on the other worker, which spins for want of work, until it
+/// says so through a word: a wake, and one trip of a line. Takes the trip off.
+fn wake_spinning(rounds: u64) -> Option<f64> {
+    let said = Arc::new(CachePadded::new(AtomicU64::new(0)));
+    let sent = Arc::new(Mutex::new(None));
+    let (word, slot) = (said.clone(), sent.clone());
+    let other = spawn(move || {
+        *slot.lock() = Some(unparker());
+        for round in 1..=rounds {
+            // Release: pairs with the Acquire of the waker.
+            word.store(round, Ordering::Release);
+            park();
+        }
+    });
+    // The other worker takes it; we never leave ours.
+    wait_for(&said, 1);
+    let partner = loop {
+        if let Some(partner) = sent.try_lock().and_then(|mut sent| sent.take()) {
+            break partner;
+        }
+    };
+    let start = Instant::now();
+    for round in 2..=rounds {
+        pause();
+        partner.unpark();
+        wait_for(&said, round);
+    }
+    let total = start.elapsed().as_nanos() as f64;
+    let start = Instant::now();
+    for _ in 2..=rounds {
+        pause();
+    }
+    let pauses = start.elapsed().as_nanos() as f64;
+    partner.unpark();
+    Ults::join(other);
+    Some((total - pauses) / (rounds - 1) as f64)
+}
+
+/// Long enough for the other ULT to be parked and its worker to spin.
+fn pause() {
+    for _ in 0..64 {
+        spin_loop();
+    }
+}
+
+fn wait_for(word: &AtomicU64, round: u64) {
+    // Acquire: pairs with the Release of the other ULT.
+    while word.load(Ordering::Acquire) != round {
+        spin_loop();
+    }
+}
+
+/// Two ULTs that hand a turn over; one way.
+fn condvar(rounds: u64) -> Option<f64> {
+    let state = Arc::new((Mutex::new(0usize), Condvar::new()));
+    let play = |side: usize| {
+        let state = state.clone();
+        move || {
+            for _ in 0..rounds {
+                let mut turn = state.0.lock();
+                state.1.wait_while(&mut turn, |turn| *turn % 2 != side);
+                *turn += 1;
+                state.1.notify_one();
+            }
+        }
+    };
+    time(2 * rounds, || {
+        let other = spawn(play(1));
+        play(0)();
+        Ults::join(other);
+    })
+}

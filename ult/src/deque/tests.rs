@@ -1,0 +1,104 @@
+//! One deque, its owner and its thieves.
+
+use super::*;
+
+fn item(n: usize) -> *mut u8 {
+    ptr::without_provenance_mut(n)
+}
+
+/// Steals into a list.
+fn steal(deque: &Deque<u8>) -> Vec<usize> {
+    let mut more = Vec::new();
+    match deque.steal(|_| true, |item| more.push(item.addr())) {
+        Steal::Taken(first) => {
+            more.insert(0, first.addr());
+            more
+        }
+        Steal::Empty | Steal::Lost => Vec::new(),
+    }
+}
+
+#[test]
+fn the_owner_takes_the_youngest_a_thief_the_older_half() {
+    let deque = Deque::<u8>::new(2, true, Fences::of_system());
+    // SAFETY: one thread.
+    unsafe {
+        for n in 1..=100 {
+            deque.push(item(n));
+        }
+        assert_eq!(deque.youngest(), Some(item(100)));
+        assert_eq!(deque.pop(), Some(item(100)));
+        assert_eq!(steal(&deque), (1..=32).collect::<Vec<_>>(), "a batch");
+        assert_eq!(deque.take_first(), Some(item(33)));
+        for n in (34..100).rev() {
+            assert_eq!(deque.pop(), Some(item(n)));
+        }
+        assert_eq!((deque.pop(), deque.take_first(), deque.youngest()), (None, None, None));
+        assert_eq!(steal(&deque), []);
+        assert!(deque.is_empty());
+        deque.push(item(1));
+        assert_eq!(deque.steal(|_| false, |_| ()), Steal::Empty, "not wanted");
+        deque.push(item(2));
+        deque.push(item(3));
+        assert_eq!(steal(&deque), [1, 2]);
+        assert_eq!(steal(&deque), [3]);
+    }
+}
+
+#[test]
+fn slots_are_used_again_without_growth() {
+    let deque = Deque::<u8>::new(4, true, Fences::of_system());
+    // SAFETY: one thread.
+    unsafe {
+        for n in 1..=1000 {
+            deque.push(item(n));
+            assert_eq!(deque.take_first(), Some(item(n)));
+        }
+        deque.owner.retired.with(|retired| assert!((*retired).is_empty()));
+    }
+}
+
+#[test]
+fn every_item_is_taken_once() {
+    for fences in [Fences::Symmetric, Fences::of_system()] {
+        every_item_once(fences);
+    }
+}
+
+fn every_item_once(fences: Fences) {
+    const ITEMS: usize = 20_000;
+    let deque = Deque::<u8>::new(4, true, fences);
+    let sum = std::thread::scope(|scope| {
+        let thief = scope.spawn(|| {
+            let (mut sum, mut empty) = (0, 0);
+            while empty < 1000 {
+                let stolen = steal(&deque);
+                if stolen.is_empty() {
+                    empty += 1;
+                    std::thread::yield_now();
+                }
+                sum += stolen.iter().sum::<usize>();
+            }
+            sum
+        });
+        let mut sum = 0;
+        for n in 1..=ITEMS {
+            // SAFETY: this thread alone is the owner.
+            unsafe {
+                deque.push(item(n));
+                if n % 3 == 0 {
+                    sum += deque.pop().map_or(0, |item| item.addr());
+                }
+                if n % 5 == 0 {
+                    sum += deque.take_first().map_or(0, |item| item.addr());
+                }
+            }
+        }
+        while !deque.is_empty() {
+            // SAFETY: as above.
+            sum += unsafe { deque.pop() }.map_or(0, |item| item.addr());
+        }
+        sum + thief.join().unwrap()
+    });
+    assert_eq!(sum, ITEMS * (ITEMS + 1) / 2, "{fences:?}");
+}
