@@ -1,6 +1,6 @@
 //! How long a barrier of all ranks takes, also with more ranks than cores.
 //!
-//! `cargo run --release -- run -n 33 target/release/examples/barrier`
+//! `cargo run --release -- run -n 33 target/release/examples/lockstep`
 
 use std::time::Instant;
 use tsumugi::{Error, Rank};
