@@ -5,7 +5,7 @@
 //! takes the rank. Without them the program is alone, or its ranks are
 //! threads: [`Member::threads`].
 
-use crate::config::{self, Config, ConfigError, Excerpt};
+use crate::config::{self, Config, ConfigError, Excerpt, HugePages};
 use crate::direct::Direct;
 use crate::exposed::ExposedArea;
 use crate::heap::Heap;
@@ -100,21 +100,25 @@ impl Member {
         let text = variable(config::SHAPE)?;
         let malformed = |name, value| AttachError::Malformed { name, value: Excerpt::new(value) };
         let shape = Shape::from_text(&text).ok_or(malformed(config::SHAPE, &text))?;
-        let fds: Vec<RawFd> = fds
-            .split(',')
-            .map(|fd| fd.parse().map_err(|_| malformed(config::FDS, fds)))
-            .collect::<Result<_, _>>()?;
-        if rank >= size || fds.len() != size as usize {
+        let policy = Config::from_env().map_err(AttachError::Number)?.policy;
+        let fds = fds.split(',').map(|fd| fd.parse().map_err(|_| malformed(config::FDS, fds)));
+        let fds = fds.collect::<Result<Vec<RawFd>, _>>()?;
+        let kinds = if policy.huge_pages == HugePages::Reserved { 2 } else { 1 };
+        if rank >= size || fds.len() != kinds * size as usize {
             return Err(AttachError::Size { rank, size, files: fds.len() });
         }
-        let files = (0..)
-            .map(Rank)
-            .zip(fds)
-            .map(|(rank, fd)| sys::inherited(fd).map_err(|_| AttachError::Descriptor { rank, fd }))
-            .collect::<Result<_, _>>()?;
-        let space =
-            Space::adopt(&Files { shape, files }, Rank(rank)).map_err(AttachError::Space)?;
-        let member = Self { space, rank: Rank(rank) };
+        let take =
+            |(rank, fd)| sys::inherited(fd).map_err(|_| AttachError::Descriptor { rank, fd });
+        let ranks = (0..size).map(Rank).cycle();
+        let mut files = ranks.zip(fds).map(take).collect::<Result<Vec<_>, _>>()?;
+        let huge = files.split_off(size as usize);
+        Self::adopt(&Files { shape, policy, files, huge }, Rank(rank))
+    }
+
+    /// The rank in a space whose files were handed over.
+    pub(crate) fn adopt(files: &Files, rank: Rank) -> Result<Self, AttachError> {
+        let space = Space::adopt(files, rank).map_err(AttachError::Space)?;
+        let member = Self { space, rank };
         member.take()?;
         Ok(member)
     }
@@ -172,8 +176,14 @@ impl Member {
         self.space.exposed(self.rank).expect("a member's memory is made with its space")
     }
 
+    /// Where memory for rings and mailboxes comes from: what peers write to
+    /// also in a job whose [`Peers`](crate::Peers) else only read.
+    pub fn rings(&self) -> &ExposedArea {
+        self.space.rings(self.rank).expect("a member's memory is made with its space")
+    }
+
     /// This rank's heap: for what is its own.
-    pub fn heap(&self) -> &Heap {
+    pub fn heap(&self) -> &'static Heap {
         self.space.heap(self.rank).expect("a member's heap is made with its space")
     }
 

@@ -188,8 +188,8 @@ unsafe fn discard_within(start: usize, bytes: usize) -> Option<std::ops::Range<u
 const LINE: usize = 64;
 /// The largest alignment of a block: a huge page.
 const ALIGN_MAX: usize = 2 << 20;
-/// No system has larger pages, but for huge ones.
-const PAGE_BYTES_MAX: usize = 64 << 10;
+/// No system has larger pages: a huge one.
+const PAGE_BYTES_MAX: usize = 2 << 20;
 /// From here on pages are given back. Each costs a fault when it is used again,
 /// many times what clearing it costs: so smaller blocks keep theirs.
 const DISCARD_BYTES_MIN: usize = 64 << 20;

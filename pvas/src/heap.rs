@@ -92,6 +92,39 @@ impl Heap {
 }
 
 impl Heap {
+    /// As [`allocate`](Memory::allocate), and every byte is zero: pages that
+    /// were never used are not touched for that.
+    pub fn allocate_zeroed(&self, layout: Layout) -> Option<NonNull<u8>> {
+        if layout.align() > ALIGN_MAX {
+            return None;
+        }
+        let (size, align) = (layout.size().max(1), layout.align());
+        // SAFETY: the heap lives as long as the process.
+        let block = unsafe { mi::mi_heap_zalloc_aligned(self.first.0, size, align) };
+        NonNull::new(block.cast()).or_else(|| {
+            let block = self.allocate_further((size, align))?;
+            // SAFETY: the block was just lent to us, whole.
+            unsafe { block.write_bytes(0, size) };
+            Some(block)
+        })
+    }
+
+    /// A block of the layout with the first bytes of `block`, which is its
+    /// caller's no more. `None`: the heap is full, and `block` is as it was.
+    ///
+    /// # Safety
+    ///
+    /// `block` came from this heap, with the layout's alignment.
+    pub unsafe fn reallocate(&self, block: NonNull<u8>, layout: Layout) -> Option<NonNull<u8>> {
+        debug_assert!(self.contains(block), "{block:p} is not of this heap");
+        let (size, align) = (layout.size().max(1), layout.align());
+        // SAFETY: the caller's.
+        let moved = unsafe {
+            mi::mi_heap_realloc_aligned(self.first.0, block.as_ptr().cast(), size, align)
+        };
+        NonNull::new(moved.cast())
+    }
+
     #[cold]
     fn allocate_further(&self, layout: (usize, usize)) -> Option<NonNull<u8>> {
         self.further.iter().enumerate().find_map(|(index, arena)| {

@@ -8,8 +8,8 @@
 //!  base                base + (1 << shift)     base + (2 << shift)
 //!  ├─ rank 0 ────────┬╌╌┼─ rank 1 ────────┬╌╌┼─ ...
 //!  │ control starter │  │                 │
-//! │ exposed         │  │                 │     ╌╌ not mapped
-//! │ heap     stacks │  │                 │
+//!  │ exposed         │  │                 │     ╌╌ not mapped
+//!  │ heap     stacks │  │                 │
 //! ```
 //!
 //! A file uses only files above it in this list:
@@ -21,8 +21,10 @@
 //! | [`futex`] | sleeping on a word that other processes see |
 //! | [`partition`] | what lies where in one partition |
 //! | [`heap`] | the allocator of what is the rank's own |
+//! | [`GlobalHeap`] | the allocator of a whole program |
 //! | [`exposed`] | the allocator of what peers reach |
 //! | [`space`] | the partitions of all ranks, mapped |
+//! | [`cma`] | copies outside of partitions, by the kernel |
 //! | [`direct`] | the load/store backend |
 //! | [`mod@attach`] | being a rank |
 //! | [`boot`] | finding each other |
@@ -35,18 +37,21 @@ pub mod config;
 pub mod futex;
 pub mod partition;
 pub mod heap;
+mod global;
 pub mod exposed;
 pub mod space;
+pub mod cma;
 pub mod direct;
 pub mod attach;
 pub mod boot;
 pub mod launch;
 
 pub use attach::{AttachError, Member, attach};
-pub use config::{Config, ConfigError};
+pub use config::{Config, ConfigError, HugePages, Peers, Policy, Populate};
 pub use direct::Direct;
 pub use exposed::ExposedArea;
 pub use futex::SharedFutex;
+pub use global::GlobalHeap;
 pub use heap::Heap;
 pub use launch::{Job, Launch, LaunchError, Outcome};
 pub use partition::{Control, State};

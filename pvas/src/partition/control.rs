@@ -100,6 +100,11 @@ impl Control {
         self.life.pid.load(Ordering::Acquire)
     }
 
+    /// Where that number stands: a word that is known without asking.
+    pub(crate) fn pid_word(&self) -> &AtomicU32 {
+        &self.life.pid
+    }
+
     /// How far the rank has come.
     pub fn state(&self) -> State {
         match self.life.state.load(Ordering::SeqCst) {

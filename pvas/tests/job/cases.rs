@@ -40,6 +40,15 @@ pub const ALL: &[Case] = cases![
     a_program_that_is_missing,
     a_rank_without_its_launcher,
     a_quiet_job_is_reported,
+    partitions_lie_where_the_user_says,
+    a_base_that_is_taken_says_by_whom,
+    pages_come_before_their_first_use,
+    huge_pages_are_asked_for,
+    a_pool_that_is_too_small_is_an_error,
+    exact_sizes_under_ulimit,
+    peers_memory_can_be_read_only,
+    a_raw_store_to_read_only_memory_faults,
+    memory_outside_of_partitions_is_copied,
 ];
 
 fn ranks_meet() {
@@ -277,6 +286,114 @@ fn a_quiet_job_is_reported() {
     done.expect(0, &[]);
     assert_eq!(done.err.matches("all ranks are quiet").count(), 1, "{done:?}");
     assert!(done.err.contains("rank 1: ULT 17: signal at 0x10, wanted 5"), "{done:?}");
+}
+
+fn partitions_lie_where_the_user_says() {
+    for (base, name) in [("0x3000_0000_0000", "300000000000"), ("0x10_0000_0000", "1000000000")] {
+        let ask = Ask { env: &[("TSUMUGI_HEAP_BYTES", "0x4000000")], ..Ask::new(2, "base") };
+        let mut command = ask.command();
+        let done = finish(command.env("TSUMUGI_PVAS_BASE", base).spawn().unwrap());
+        done.expect(0, &[&format!("0 of 2 at 0x{name}"), "1 of 2", "a word came across"]);
+    }
+    let bad = |base: &'static str| {
+        let mut command = Ask::new(2, "base").command();
+        finish(command.env("TSUMUGI_PVAS_BASE", base).spawn().unwrap())
+    };
+    assert!(bad("0x3000_0000_1000").err.contains("not a multiple of 0x200000"));
+    assert!(bad("0x4fff_0000_0000").err.contains("end above 0x500000000000"));
+}
+
+fn a_base_that_is_taken_says_by_whom() {
+    let env = &[
+        ("TSUMUGI_PVAS_BASE", "0x3000_0000_0000"),
+        ("TSUMUGI_TEST_SQUAT", "0x300000200000"), // by the rank, before it attaches
+    ];
+    let done = run(&Ask { env, ..Ask::new(1, "base") });
+    done.expect(91, &[]);
+    for said in ["at 0x300000000000", "File exists", "lies at 0x300000200000-0x300000201000"] {
+        assert!(done.err.contains(said), "{said}: {done:?}");
+    }
+    assert!(done.err.contains("TSUMUGI_PVAS_BASE moves the partitions"), "{done:?}");
+}
+
+fn pages_come_before_their_first_use() {
+    const PEERS: &[(&str, &str)] =
+        &[("TSUMUGI_POPULATE", "peers"), ("TSUMUGI_POPULATE_BYTES", "0x200000")];
+    const OWN: &[(&str, &str)] =
+        &[("TSUMUGI_POPULATE", "own"), ("TSUMUGI_POPULATE_BYTES", "0x200000")];
+    let said = |env| run(&Ask { env, ..Ask::new(2, "populate") });
+    said(PEERS).expect(0, &["own 4194304 of 4194304, of peers 524288"]);
+    said(OWN).expect(0, &["own 4194304 of 4194304, of peers 0"]);
+    said(&[]).expect(0, &["own nothing, of peers 0"]);
+}
+
+fn huge_pages_are_asked_for() {
+    run(&Ask::new(2, "huge")).expect(0, &["asked for", "as the system allows"]);
+    let none = &[("TSUMUGI_HUGE_PAGES", "none")];
+    run(&Ask { env: none, ..Ask::new(2, "huge") }).expect(0, &["not asked for"]);
+}
+
+/// No pool has 62 GiB; where there is one of 160 MiB, it is used.
+fn a_pool_that_is_too_small_is_an_error() {
+    let done = run(&Ask { env: &[("TSUMUGI_HUGE_PAGES", "reserved")], ..Ask::new(2, "huge") });
+    done.expect(90, &[]);
+    for said in ["huge pages are free (vm.nr_hugepages)", "are 66571993088", "TSUMUGI_HEAP_BYTES"] {
+        assert!(done.err.contains(said), "{said}: {done:?}");
+    }
+    let small = &[
+        ("TSUMUGI_HUGE_PAGES", "reserved"),
+        ("TSUMUGI_HEAP_BYTES", "0x4000000"),
+        ("TSUMUGI_EXPOSED_BYTES", "0x1000000"),
+    ];
+    if tsumugi_pvas::space::limits().huge_page_bytes >= 160 << 20 {
+        let done = run(&Ask { env: small, ..Ask::new(2, "huge") });
+        done.expect(0, &["all of its pages are huge"]);
+    }
+}
+
+/// Partitions of 3 * 64 MiB and their heads for 2 ranks, and 256 MiB for the
+/// program: in all a little more than 640 MiB.
+fn exact_sizes_under_ulimit() {
+    const EXACT: &[(&str, &str)] = &[
+        ("TSUMUGI_EXPOSED_BYTES", "0x4000000"),
+        ("TSUMUGI_HEAP_BYTES", "0x4000000"),
+        ("TSUMUGI_STACK_BYTES", "0x4000000"),
+    ];
+    let under = |limit: &str, role| {
+        let plain = Ask { env: EXACT, ..Ask::new(2, role) }.command();
+        let mut shell = Command::new("/bin/sh");
+        let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+        shell.arg("-c").arg(script).arg(plain.get_program()).args(plain.get_args());
+        shell.envs(EXACT.iter().copied()).stdin(Stdio::null());
+        finish(shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    };
+    under(&format!("-v {}", 648 << 10), "exact").expect(0, &["sizes are exact"]);
+    under(&format!("-f {}", 200 << 11), "exact").expect(0, &["sizes are exact"]);
+    let low = under(&format!("-v {}", 440 << 10), "exact");
+    low.expect(90, &[]);
+    let said = format!("RLIMIT_AS (ulimit -v) is {} bytes", 440 << 20);
+    assert!(low.err.contains(&said) && low.err.contains("need at least 473"), "{low:?}");
+    let low = under("-f 2048", "exact");
+    low.expect(90, &[]);
+    assert!(low.err.contains("RLIMIT_FSIZE (ulimit -f) is 1048576 bytes"), "{low:?}");
+}
+
+fn peers_memory_can_be_read_only() {
+    let said = |env| run(&Ask { env, ..Ask::new(2, "guarded") });
+    said(&[]).expect(0, &["peers write: all"]);
+    said(&[("TSUMUGI_PEERS", "read-heap")]).expect(0, &["peers write: exposed"]);
+    said(&[("TSUMUGI_PEERS", "read")]).expect(0, &["peers write: rings"]);
+}
+
+fn a_raw_store_to_read_only_memory_faults() {
+    let done = run(&Ask { env: &[("TSUMUGI_PEERS", "read-heap")], ..Ask::new(2, "store") });
+    done.expect(128 + libc::SIGSEGV, &["read before"]);
+    assert!(done.err.contains("rank 0 (pid ") && done.err.contains("signal 11"), "{done:?}");
+    run(&Ask::new(2, "store")).expect(0, &["read before", "stored"]);
+}
+
+fn memory_outside_of_partitions_is_copied() {
+    run(&Ask::new(2, "cma")).expect(0, &["all that is allowed works"]);
 }
 
 /// What a launcher said, and how it ended.
