@@ -19,7 +19,8 @@
 //!
 //! The heap is a shared mapping: a child that was forked and wrote to it would
 //! write to its parent's. From the fork on it takes its memory from the
-//! system's allocator and leaves the heap's blocks alone. `posix_spawn`, which
+//! system's allocator and releases none of the heap's blocks; what it changes in
+//! one, its parent sees. `posix_spawn`, which
 //! `std::process::Command` uses where it can, allocates nothing in the child.
 //! When the process exits the same holds, since the heap's own tables go
 //! before the last thread does.
