@@ -2,13 +2,16 @@
 //!
 //! A process that the launcher started finds descriptors of the memory files
 //! and the shape of the space in its environment; [`attach`] maps them and
-//! takes the rank. Without them the program is alone, or its ranks are
-//! threads: [`Member::threads`].
+//! takes the rank. One that a site's launcher started meets the others of its
+//! node first ([`Member::meet`]); rank, size and the job's name in the
+//! environment are enough for that on one node. Without them the program is
+//! alone, or its ranks are threads: [`Member::threads`].
 
 use crate::config::{self, Config, ConfigError, Excerpt, HugePages};
 use crate::direct::Direct;
 use crate::exposed::ExposedArea;
 use crate::heap::Heap;
+use crate::meet::{MeetError, Meeting, NodeId};
 use crate::partition::{COLLECTIVE_KEY, COLLECTIVE_WORDS, Control, STARTER_KEY, Shape, State};
 use crate::space::{Files, Space, SpaceError};
 use crate::sys;
@@ -16,6 +19,7 @@ use std::fmt;
 use std::os::fd::RawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 use tsumugi_core::mem::{Access, Rank, Region};
 
 /// A rank of this process: its partition and its view of all others.
@@ -61,6 +65,8 @@ pub enum AttachError {
     },
     /// The partitions could not be mapped, or are not this program's.
     Space(SpaceError),
+    /// The ranks of the node did not meet.
+    Meet(MeetError),
     /// Some process is this rank already.
     Taken {
         /// The rank.
@@ -70,11 +76,21 @@ pub enum AttachError {
     },
 }
 
-/// The rank that this process was started as; `None` if the launcher did not
-/// start it. A process can be a rank once.
+/// The rank that this process was started as; `None` if nobody started it as
+/// one. A process can be a rank once.
 pub fn attach() -> Option<Result<Member, AttachError>> {
-    let fds = std::env::var(config::FDS).ok()?;
-    Some(Member::from_env(&fds))
+    match std::env::var(config::FDS) {
+        Ok(fds) => Some(Member::from_env(&fds)),
+        Err(_) if is_rank() => Some(Member::meet_from_env()),
+        Err(_) => None,
+    }
+}
+
+/// Whether this process was started as a rank of a job, by the launcher or by
+/// somebody else who says so in the environment.
+pub fn is_rank() -> bool {
+    let is_set = |name: &&str| std::env::var_os(name).is_some();
+    is_set(&config::FDS) || [config::RANK, config::SIZE, config::JOB].iter().all(is_set)
 }
 
 impl Member {
@@ -115,8 +131,30 @@ impl Member {
         Self::adopt(&Files { shape, policy, files, huge }, Rank(rank))
     }
 
+    fn meet_from_env() -> Result<Self, AttachError> {
+        let meeting = Meeting {
+            job: &variable(config::JOB)?,
+            node: NodeId::here(),
+            rank: Rank(variable_number(config::RANK)?),
+            size: variable_number(config::SIZE)?,
+            limit: MEET_WITHIN,
+        };
+        Self::meet(&meeting, &Config::from_env().map_err(AttachError::Number)?)
+    }
+
+    /// A rank that somebody else's launcher started: waits for the others of
+    /// its node, which all call this. The leader's `config` counts.
+    ///
+    /// # Errors
+    ///
+    /// [`AttachError`].
+    pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, AttachError> {
+        let files = Files::meet(meeting, config).map_err(AttachError::Meet)?;
+        Self::adopt(&files, meeting.rank)
+    }
+
     /// The rank in a space whose files were handed over.
-    pub(crate) fn adopt(files: &Files, rank: Rank) -> Result<Self, AttachError> {
+    fn adopt(files: &Files, rank: Rank) -> Result<Self, AttachError> {
         let space = Space::adopt(files, rank).map_err(AttachError::Space)?;
         let member = Self { space, rank };
         member.take()?;
@@ -247,12 +285,16 @@ impl fmt::Display for AttachError {
                  started by the launcher itself, or was a rank before"
             ),
             Self::Space(error) => error.fmt(f),
+            Self::Meet(error) => error.fmt(f),
             Self::Taken { rank, pid } => write!(f, "process {pid} is {rank} already"),
         }
     }
 }
 
 impl std::error::Error for AttachError {}
+
+/// Some launchers start hundreds of processes one after the other.
+const MEET_WITHIN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {

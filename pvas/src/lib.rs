@@ -25,6 +25,7 @@
 //! | [`exposed`] | the allocator of what peers reach |
 //! | [`space`] | the partitions of all ranks, mapped |
 //! | [`cma`] | copies outside of partitions, by the kernel |
+//! | [`meet`] | handing the partitions over without a launcher of ours |
 //! | [`direct`] | the load/store backend |
 //! | [`mod@attach`] | being a rank |
 //! | [`boot`] | finding each other |
@@ -41,6 +42,7 @@ mod global;
 pub mod exposed;
 pub mod space;
 pub mod cma;
+pub mod meet;
 pub mod direct;
 pub mod attach;
 pub mod boot;
@@ -54,5 +56,6 @@ pub use futex::SharedFutex;
 pub use global::GlobalHeap;
 pub use heap::Heap;
 pub use launch::{Job, Launch, LaunchError, Outcome};
+pub use meet::{MeetError, Meeting, NodeId};
 pub use partition::{Control, State};
 pub use space::{Space, SpaceError};

@@ -84,6 +84,11 @@ impl Control {
         self.header.check(rank, size, LAYOUT)
     }
 
+    /// How partitions are laid out in this build.
+    pub(crate) const fn layout() -> u64 {
+        LAYOUT
+    }
+
     /// Takes the rank for process `pid`; the process that has it if it is taken.
     ///
     /// # Errors

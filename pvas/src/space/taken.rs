@@ -27,7 +27,7 @@ impl Taken {
             let (range, rest) = line.split_once(' ')?;
             let (first, last) = range.split_once('-')?;
             let (first, last) = (number(first)?, number(last)?);
-            let what = Excerpt::of_end(rest.split_whitespace().skip(4).next().unwrap_or(""));
+            let what = Excerpt::of_end(rest.split_whitespace().nth(4).unwrap_or(""));
             (first < end && last > at).then_some(Self { start: first, end: last, what })
         })
     }

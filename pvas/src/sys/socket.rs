@@ -105,3 +105,29 @@ pub fn own_user() -> u32 {
 pub const FDS_MAX: usize = 253;
 /// Room for the descriptors and their header.
 const ROOM_WORDS: usize = FDS_MAX / 2 + 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn descriptors_come_in_messages_of_their_own() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let file = crate::sys::memory_file(4096).unwrap();
+        let fds = [file.as_raw_fd(); FDS_MAX + 7];
+        for some in fds.chunks(FDS_MAX) {
+            assert_eq!(send_fds(ours.as_fd(), &[5], some).unwrap(), 1);
+        }
+        drop(ours);
+        let (mut byte, mut got) = ([0], Vec::new());
+        assert_eq!(receive_fds(theirs.as_fd(), &mut byte, &mut got).unwrap(), 1);
+        assert_eq!((byte, got.len()), ([5], FDS_MAX));
+        assert_eq!(receive_fds(theirs.as_fd(), &mut byte, &mut got).unwrap(), 1);
+        assert_eq!(got.len(), FDS_MAX + 7);
+        assert_eq!(receive_fds(theirs.as_fd(), &mut byte, &mut got).unwrap(), 0, "the end");
+        assert_eq!(crate::sys::file_bytes(got[FDS_MAX].as_fd()).unwrap(), 4096);
+        assert_eq!(peer_user(theirs.as_fd()).unwrap(), own_user());
+    }
+}

@@ -49,6 +49,8 @@ pub const ALL: &[Case] = cases![
     peers_memory_can_be_read_only,
     a_raw_store_to_read_only_memory_faults,
     memory_outside_of_partitions_is_copied,
+    plain_processes_meet,
+    a_rank_that_never_starts_is_named,
 ];
 
 fn ranks_meet() {
@@ -394,6 +396,48 @@ fn a_raw_store_to_read_only_memory_faults() {
 
 fn memory_outside_of_partitions_is_copied() {
     run(&Ask::new(2, "cma")).expect(0, &["all that is allowed works"]);
+}
+
+/// Ranks with no launcher of ours, as a site's would start them.
+fn started_by_others(job: &str, ranks: &[u32], size: u32, role: &str) -> Vec<Done> {
+    let start = |rank: &u32| {
+        let mut command = Command::new(own_path());
+        command.args(["--role", role]).env("TSUMUGI_RANK", rank.to_string());
+        command.env("TSUMUGI_SIZE", size.to_string());
+        command.env("TSUMUGI_JOB", format!("{job} {}", std::process::id()));
+        command.env("TSUMUGI_TEST_GREETING", "hello").env("TSUMUGI_HEAP_BYTES", "0x4000000");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let ranks: Vec<Child> = ranks.iter().map(start).collect();
+    ranks.into_iter().map(finish).collect()
+}
+
+fn plain_processes_meet() {
+    let named = named_files();
+    // The leader is not the first; two jobs of one name follow each other.
+    for _ in 0..2 {
+        for (rank, done) in started_by_others("hello", &[2, 0, 3, 1], 4, "ring").iter().enumerate()
+        {
+            assert!(done.out.contains("sum agrees"), "{rank}: {done:?}");
+            done.expect(0, &[]);
+        }
+    }
+    for done in started_by_others("base", &[1, 0], 2, "base") {
+        done.expect(0, &["a word came across"]);
+    }
+    let left: Vec<_> = named_files().difference(&named).cloned().collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+fn a_rank_that_never_starts_is_named() {
+    let refused = started_by_others("alone", &[3], 2, "hello");
+    refused[0].expect(91, &[]);
+    assert!(refused[0].err.contains("rank 3 of 2 on a node"), "{refused:?}");
+    let done = started_by_others("late", &[0], 2, "impatient");
+    done[0].expect(0, &["rank 1 of this node did not come within 50ms"]);
+    let done = started_by_others("late", &[1], 2, "impatient");
+    done[0].expect(0, &["the first rank of this node did not come within 50ms"]);
 }
 
 /// What a launcher said, and how it ended.

@@ -3,14 +3,16 @@
 use super::roles::say;
 use std::alloc::Layout;
 use std::fs;
+use std::process::ExitCode;
 use std::ptr::NonNull;
+use std::time::Duration;
 use tsumugi_core::backend::execute;
 use tsumugi_core::boot::{Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::{Access, AddrError, Memory, Rank, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_pvas::cma::{self, CmaError};
-use tsumugi_pvas::{HugePages, Member, Peers, Populate};
+use tsumugi_pvas::{Config, HugePages, Meeting, Member, NodeId, Peers, Populate};
 
 /// Plays a role.
 pub fn play(role: &str, member: &mut Member) {
@@ -34,6 +36,20 @@ pub fn squat() {
     // SAFETY: nothing that is mapped is replaced.
     let got = unsafe { libc::mmap(at as *mut _, 4096, libc::PROT_READ, flags, -1, 0) };
     assert_eq!(got as usize, at);
+}
+
+/// Waits for the others no longer than a moment.
+pub fn impatient() -> ExitCode {
+    let text = |name| std::env::var(name).unwrap();
+    let meeting = Meeting {
+        job: &text("TSUMUGI_JOB"),
+        node: NodeId::here(),
+        rank: Rank(text("TSUMUGI_RANK").parse().unwrap()),
+        size: 2,
+        limit: Duration::from_millis(50),
+    };
+    say(&Member::meet(&meeting, &Config::default()).unwrap_err().to_string());
+    ExitCode::SUCCESS
 }
 
 /// Where the partitions are, and that a peer's is reached there.

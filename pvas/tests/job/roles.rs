@@ -21,6 +21,9 @@ use tsumugi_pvas::{Member, SharedFutex, attach};
 /// Is a rank.
 pub fn run(role: &str) -> ExitCode {
     partitions::squat();
+    if role == "impatient" {
+        return partitions::impatient();
+    }
     let mut member = match attach() {
         Some(Ok(member)) => member,
         Some(Err(error)) => {
