@@ -104,12 +104,6 @@ impl Config {
                 policy(self.space.policy.populate.word()),
             ),
             set(
-                space::POPULATE_WINDOW,
-                "what a rank populates at start, twice",
-                bytes(space::POPULATE_BYTES),
-                bytes(self.space.policy.populate_bytes),
-            ),
-            set(
                 space::HUGE_PAGES,
                 "pages of 2 MiB: none, advise, reserved",
                 policy(HugePages::default().word()),

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use tsumugi_core::boot::Bootstrap;
 use tsumugi_pvas::partition::declare_lost;
-use tsumugi_pvas::{Member, Populate, attach};
+use tsumugi_pvas::{Member, attach};
 use tsumugi_ult::{Scheduler, StackArea, StartError};
 
 /// Runs `main` as this process's rank, on a ULT, and returns what it returns.
@@ -166,7 +166,6 @@ fn be<T: Send, E: From<Error> + Send>(
     cores: Vec<usize>,
     main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
 ) -> Result<T, E> {
-    populate(&member, &cores);
     let am = Am::new(&mut member).map_err(E::from)?;
     // Everybody's starter memory and collective words are registered now, and
     // their lanes for messages.
@@ -188,20 +187,6 @@ fn be<T: Send, E: From<Error> + Send>(
         node.member().finish();
     }
     result
-}
-
-/// Brings the rank's first pages, if the job is to: they lie near the core
-/// that touches them first.
-fn populate(member: &Member, cores: &[usize]) {
-    if member.space().policy().populate == Populate::None {
-        return;
-    }
-    let everywhere = affinity::allowed().unwrap_or_default();
-    if let Some(core) = cores.first() {
-        let _ = affinity::keep_to(&[*core]);
-    }
-    member.space().populate_own(member.rank());
-    let _ = affinity::keep_to(&everywhere);
 }
 
 fn schedule(node: &Arc<Node>, chosen: Chosen) -> Result<Scheduler, Error> {

@@ -10,8 +10,7 @@
 //! | `TSUMUGI_EXPOSED_BYTES` | arrays of a rank that peers reach (virtual) | 16 GiB |
 //! | `TSUMUGI_HEAP_BYTES` | heap of a rank, for buffers and tables (virtual) | 15 GiB |
 //! | `TSUMUGI_STACK_BYTES` | stacks of a rank (virtual) | 32 GiB |
-//! | `TSUMUGI_POPULATE` | when pages come: `none` with their first touch, `own` at start, `peers` also those of peers | `none` |
-//! | `TSUMUGI_POPULATE_BYTES` | of its heap and of its exposed memory, what a rank populates at start | 16 MiB |
+//! | `TSUMUGI_POPULATE` | when pages come: `none` with their first touch, `own` when they are allocated, `peers` also those of peers | `none` |
 //! | `TSUMUGI_HUGE_PAGES` | heaps and exposed memory: `none`, `advise`, `reserved` (from the pool) | `advise` |
 //! | `TSUMUGI_PEERS` | what a rank may do to peers' partitions: `write`, `read-heap`, `read` | `write` |
 //! | `TSUMUGI_NODE` | which node this is, where sockets cannot tell | boot and network namespace |
@@ -128,7 +127,6 @@ impl Config {
         };
         let policy = Policy {
             populate: Populate::from_word(POPULATE, lookup(POPULATE).as_deref())?,
-            populate_bytes: number(POPULATE_WINDOW, POPULATE_BYTES, 0, 1 << 42)?,
             huge_pages: HugePages::from_word(HUGE_PAGES, lookup(HUGE_PAGES).as_deref())?,
             peers: Peers::from_word(PEERS, lookup(PEERS).as_deref())?,
         };
@@ -244,8 +242,6 @@ pub const HEAP: &str = "TSUMUGI_HEAP_BYTES";
 pub const STACKS: &str = "TSUMUGI_STACK_BYTES";
 /// The user's variable for [`Policy::populate`].
 pub const POPULATE: &str = "TSUMUGI_POPULATE";
-/// The user's variable for [`Policy::populate_bytes`].
-pub const POPULATE_WINDOW: &str = "TSUMUGI_POPULATE_BYTES";
 /// The user's variable for [`Policy::huge_pages`].
 pub const HUGE_PAGES: &str = "TSUMUGI_HUGE_PAGES";
 /// The user's variable for [`Policy::peers`].
@@ -281,8 +277,6 @@ pub const EXPOSED_BYTES: usize = 16 << 30;
 pub const HEAP_BYTES: usize = 15 << 30;
 /// Default of [`Config::stack_bytes`].
 pub const STACK_BYTES: usize = 32 << 30;
-/// Default of [`Policy::populate_bytes`].
-pub const POPULATE_BYTES: usize = 16 << 20;
 /// Room for some arrays.
 pub const EXPOSED_BYTES_MIN: usize = 16 << 20;
 /// The allocator's arenas come in multiples of 32 MiB and lose a little to

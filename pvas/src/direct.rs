@@ -50,7 +50,7 @@ impl Direct {
     /// they may only read, there or in its heap, where a late look does no
     /// harm; what is [`Access::Local`] may lie anywhere.
     ///
-    /// In a job whose [`Peers`](crate::Peers) only read, peers can get and
+    /// In a job whose [`Peers`] only read, peers can get and
     /// nothing else, whatever `access` says, but for starter memory and what
     /// comes from [`Member::rings`](crate::Member::rings). The rank's own
     /// operations change it all the same.

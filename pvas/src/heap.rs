@@ -15,9 +15,10 @@
 //! mimalloc never gives an arena up, so the memory of a heap must stay mapped
 //! until the process ends. [`Space`](crate::space::Space) sees to that.
 
+use crate::populate::{Need, Tally};
 use libmimalloc_sys as mi;
 use std::alloc::Layout;
-use std::ffi::{c_long, c_void};
+use std::ffi::{c_int, c_long, c_void};
 use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::{Once, OnceLock};
@@ -30,6 +31,7 @@ pub struct Heap {
     bytes: usize,
     first: Arena,
     further: Vec<OnceLock<Option<Arena>>>,
+    tally: Option<&'static Tally>,
 }
 
 /// An exclusive arena and the heap that allocates from it.
@@ -49,6 +51,8 @@ pub enum HeapError {
 
 impl Heap {
     /// A heap in `bytes` bytes at `start`: at least 32 MiB, aligned to 64 KiB.
+    /// With a `tally`, pages come when the allocator takes them for the first
+    /// time, 64 KiB or more at once.
     ///
     /// # Errors
     ///
@@ -58,7 +62,11 @@ impl Heap {
     ///
     /// The memory is mapped, all zeroes, nobody else's, and stays so until
     /// the process ends.
-    pub unsafe fn new(start: NonNull<u8>, bytes: usize) -> Result<Self, HeapError> {
+    pub unsafe fn new(
+        start: NonNull<u8>,
+        bytes: usize,
+        tally: Option<&'static Tally>,
+    ) -> Result<Self, HeapError> {
         // SAFETY: sizes in KiB, and nobody else sets them meanwhile.
         OPTIONS.call_once(|| unsafe {
             // The allocator's own tables need little: a small reserve keeps
@@ -68,11 +76,11 @@ impl Heap {
             mi::mi_option_set(OPTION_ARENA_MAX_OBJECT_SIZE, 16 << 20);
         });
         // SAFETY: the caller's.
-        let first = unsafe { Arena::new(start, bytes.min(ARENA_BYTES_MAX)) };
+        let first = unsafe { Arena::new(start, bytes.min(ARENA_BYTES_MAX), tally) };
         let first = first.ok_or(HeapError::Refused { start: start.as_ptr() as usize, bytes })?;
         let further = bytes.div_ceil(ARENA_BYTES_MAX).saturating_sub(1);
         let further = (0..further).map(|_| OnceLock::new()).collect();
-        Ok(Self { start, bytes, first, further })
+        Ok(Self { start, bytes, first, further, tally })
     }
 
     /// Where its memory starts.
@@ -132,7 +140,8 @@ impl Heap {
             let bytes = (self.bytes - offset).min(ARENA_BYTES_MAX);
             // SAFETY: `offset` is below `bytes`, and the memory is as `new`
             // was promised; no arena overlaps another.
-            let arena = arena.get_or_init(|| unsafe { Arena::new(self.start.add(offset), bytes) });
+            let make = || unsafe { Arena::new(self.start.add(offset), bytes, self.tally) };
+            let arena = arena.get_or_init(make);
             arena.as_ref()?.allocate(layout)
         })
     }
@@ -142,13 +151,15 @@ impl Arena {
     /// # Safety
     ///
     /// As [`Heap::new`].
-    unsafe fn new(start: NonNull<u8>, bytes: usize) -> Option<Self> {
+    unsafe fn new(start: NonNull<u8>, bytes: usize, tally: Option<&'static Tally>) -> Option<Self> {
         let mut arena: mi::mi_arena_id_t = ptr::null_mut();
-        let (committed, pinned, zero, exclusive, any_node) = (true, true, true, true, -1);
+        // "Committed" memory is there; the other is asked for before its use.
+        let committed = tally.is_none();
+        let (pinned, zero, exclusive, any_node) = (true, true, true, -1);
         // SAFETY: the memory is as the caller promises, and the arena never
         // has to be given back.
         let managed = unsafe {
-            mi::mi_manage_os_memory_ex(
+            mi_manage_memory(
                 start.as_ptr().cast(),
                 bytes,
                 committed,
@@ -156,6 +167,8 @@ impl Arena {
                 zero,
                 any_node,
                 exclusive,
+                tally.map(|_| commit as Commit),
+                tally.map_or(ptr::null_mut(), |tally| ptr::from_ref(tally).cast_mut().cast()),
                 &mut arena,
             )
         };
@@ -219,6 +232,44 @@ impl std::error::Error for HeapError {}
 const ARENA_BYTES_MAX: usize = 15 << 30;
 /// Above it mimalloc would go to the system, which an exclusive arena forbids.
 const ALIGN_MAX: usize = 64 << 10;
+
+/// Called before an arena uses memory for the first time, and for its tables,
+/// which it uses sparsely.
+type Commit = extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
+
+extern "C" fn commit(
+    is_commit: bool,
+    start: *mut c_void,
+    bytes: usize,
+    is_zero: *mut bool,
+    tally: *mut c_void,
+) -> bool {
+    // Whether it is zero nobody asks of the tables.
+    if is_commit && !is_zero.is_null() {
+        let start = start.addr();
+        // SAFETY: what `Arena::new` passed, for good.
+        let tally = unsafe { &*tally.cast::<Tally>() };
+        // SAFETY: memory of the arena, about to be lent.
+        unsafe { tally.populate(start..start + bytes, Need::Write) };
+    }
+    true
+}
+
+// mimalloc exports it, and its bindings leave it out.
+unsafe extern "C" {
+    fn mi_manage_memory(
+        start: *mut c_void,
+        bytes: usize,
+        is_committed: bool,
+        is_pinned: bool,
+        is_zero: bool,
+        numa_node: c_int,
+        exclusive: bool,
+        commit: Option<Commit>,
+        commit_arg: *mut c_void,
+        arena: *mut mi::mi_arena_id_t,
+    ) -> bool;
+}
 
 /// mimalloc's options are those of the process.
 static OPTIONS: Once = Once::new();

@@ -19,6 +19,7 @@
 //! | `sys` | the system calls |
 //! | [`config`] | every number and every environment variable |
 //! | [`futex`] | sleeping on a word that other processes see |
+//! | [`populate`] | pages before their first use |
 //! | [`partition`] | what lies where in one partition |
 //! | [`heap`] | the allocator of what is the rank's own |
 //! | [`GlobalHeap`] | the allocator of a whole program |
@@ -36,6 +37,7 @@
 mod sys;
 pub mod config;
 pub mod futex;
+pub mod populate;
 pub mod partition;
 pub mod heap;
 mod global;

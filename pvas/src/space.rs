@@ -16,14 +16,15 @@ mod taken;
 
 pub use error::SpaceError;
 pub use files::{Files, Window, limits};
-pub use pages::{By, Pages, Populated, windows_bytes};
+pub use pages::{Pages, windows_bytes};
 pub use taken::Taken;
 
-use crate::config::{self, Config, HugePages, Peers, Policy};
+use crate::config::{self, Config, HugePages, Peers, Policy, Populate};
 use crate::exposed::ExposedArea;
 use crate::global::GlobalHeap;
 use crate::heap::Heap;
 use crate::partition::{Control, Shape};
+use crate::populate::Tally;
 use crate::sys;
 use error::errno;
 use pages::Views;
@@ -55,6 +56,8 @@ struct Own {
     rings: Option<ExposedArea>,
     /// For good: mimalloc keeps it.
     heap: &'static Heap,
+    /// Populates what the two lend for the first time.
+    tally: Option<&'static Tally>,
 }
 
 impl Space {
@@ -112,10 +115,6 @@ impl Space {
     /// How pages come, and who may write to them.
     pub fn policy(&self) -> &Policy {
         &self.policy
-    }
-
-    fn views(&self) -> &Views {
-        &self.views
     }
 
     /// The head of `rank`'s partition.
@@ -329,14 +328,18 @@ impl Space {
 
     fn add_own(&mut self, rank: Rank) -> Result<(), SpaceError> {
         let start = place(self.shape, rank, self.shape.heap_offset());
+        let tally = match self.policy.populate {
+            Populate::None => None,
+            Populate::Own | Populate::Peers => Some(&*Box::leak(Box::default())),
+        };
         // SAFETY: the heap's part of a fresh partition; `drop` keeps the
         // mapping of a space that has heaps.
-        let heap = unsafe { Heap::new(start, self.shape.heap_bytes) };
+        let heap = unsafe { Heap::new(start, self.shape.heap_bytes, tally) };
         let heap: &Heap = Box::leak(Box::new(heap.map_err(SpaceError::Heap)?));
         GlobalHeap::adopt(heap);
         // SAFETY: the exposed part of the same.
-        let (exposed, rings) = unsafe { Own::exposed(self.shape, &self.policy, rank) };
-        self.owns.push(Own { exposed, rings, heap });
+        let (exposed, rings) = unsafe { Own::exposed(self.shape, &self.policy, tally, rank) };
+        self.owns.push(Own { exposed, rings, heap, tally });
         Ok(())
     }
 }
@@ -351,12 +354,13 @@ impl Own {
     unsafe fn exposed(
         shape: Shape,
         policy: &Policy,
+        tally: Option<&'static Tally>,
         rank: Rank,
     ) -> (ExposedArea, Option<ExposedArea>) {
         let (first, end) = (shape.exposed_offset(), shape.heap_offset());
         let area = |first, end| {
             // SAFETY: the caller's.
-            unsafe { ExposedArea::new(place(shape, rank, first), end - first) }
+            unsafe { ExposedArea::new(place(shape, rank, first), end - first, tally) }
         };
         match policy.peers {
             Peers::Write | Peers::ReadHeap => (area(first, end), None),

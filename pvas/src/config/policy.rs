@@ -8,7 +8,7 @@ pub enum Populate {
     /// Each with its first touch.
     #[default]
     None,
-    /// The owner's first ones when it starts: they lie near its core.
+    /// A rank's own when its allocators lend them for the first time.
     Own,
     /// These, and a peer's in pieces, before their first use.
     Peers,
@@ -40,13 +40,10 @@ pub enum Peers {
 
 /// The part of a [`Config`](super::Config) that every rank of a job must have
 /// the same of, beside the sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// When pages come.
     pub populate: Populate,
-    /// How many bytes of its heap, and of its exposed memory, a rank populates
-    /// at start.
-    pub populate_bytes: usize,
     /// Pages of 2 MiB.
     pub huge_pages: HugePages,
     /// What a rank may do to its peers' partitions.
@@ -55,24 +52,12 @@ pub struct Policy {
 
 impl Policy {
     /// As the variables of the environment that say this again.
-    pub fn variables(&self) -> [(&'static str, String); 4] {
+    pub fn variables(&self) -> [(&'static str, String); 3] {
         [
             (POPULATE, self.populate.word().to_owned()),
-            (super::POPULATE_WINDOW, self.populate_bytes.to_string()),
             (HUGE_PAGES, self.huge_pages.word().to_owned()),
             (PEERS, self.peers.word().to_owned()),
         ]
-    }
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            populate: Populate::default(),
-            populate_bytes: super::POPULATE_BYTES,
-            huge_pages: HugePages::default(),
-            peers: Peers::default(),
-        }
     }
 }
 
@@ -118,7 +103,6 @@ mod tests {
     fn a_policy_survives_the_environment() {
         let policy = Policy {
             populate: Populate::Peers,
-            populate_bytes: 12345,
             huge_pages: HugePages::Reserved,
             peers: Peers::ReadHeap,
         };

@@ -1,47 +1,14 @@
-//! Pages before their first use: touched by their owner, mapped by peers.
-//!
-//! ```text
-//!  owner   populate_own     MADV_POPULATE_WRITE   heap and exposed memory, the
-//!                                                 first bytes of each
-//!  peer    reach(at, len)   MADV_POPULATE_READ    the windows of 256 KiB that
-//!                                                 hold these bytes, once each
-//! ```
-//!
-//! Where the kernel is older than these calls, a page is populated by an
-//! addition of 0 to a word in it (the owner) or by a load (a peer). What a page
-//! costs so, and through a fault, is in `tsumugi info`.
+//! What of a space was populated, and what pages it is made of.
 
-use super::{Space, place};
+use super::Space;
 use crate::config::Populate;
-use crate::sys;
+use crate::populate::{Need, Populated, Tally};
 use std::fs;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use std::time::Instant;
 use tsumugi_core::mem::Rank;
-use tsumugi_core::sync::mapped;
 use tsumugi_core::sync::{AtomicU64, Ordering};
-
-/// Who populates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// The kernel, a range with one call.
-    Kernel,
-    /// This process, a page at a time.
-    Touch,
-}
-
-/// What was populated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Populated {
-    /// How much.
-    pub bytes: u64,
-    /// How long it took.
-    pub ns: u64,
-    /// By whom.
-    pub by: By,
-}
 
 /// What a range of a partition is made of, as the system counts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,13 +19,12 @@ pub struct Pages {
     pub huge_bytes: u64,
 }
 
-/// What a process has populated of a space.
+/// What a process has populated of its peers' partitions.
 #[derive(Debug, Default)]
 pub(super) struct Views {
     /// A bit for each window of each partition: populated before.
     windows: Vec<OnceLock<Box<[AtomicU64]>>>,
-    peers_bytes: AtomicU64,
-    peers_ns: AtomicU64,
+    tally: Tally,
 }
 
 impl Views {
@@ -68,29 +34,6 @@ impl Views {
 }
 
 impl Space {
-    /// Touches the first pages of `rank`'s heap and exposed memory, if the
-    /// job's policy wants it: for a rank of this process, from the core that
-    /// it will use them on. What the system refuses comes with first touches.
-    pub fn populate_own(&self, rank: Rank) -> Option<Populated> {
-        let policy = self.policy();
-        if policy.populate == Populate::None || self.own_of(rank).is_none() {
-            return None;
-        }
-        let (shape, start) = (self.shape(), Instant::now());
-        let parts = [
-            (shape.exposed_offset(), shape.exposed_bytes.min(policy.populate_bytes)),
-            (shape.heap_offset(), shape.heap_bytes.min(policy.populate_bytes)),
-        ];
-        let (mut bytes, mut by) = (0, By::Kernel);
-        for (offset, part_bytes) in parts {
-            let at = place(shape, rank, offset).as_ptr() as usize;
-            // SAFETY: of this rank's own partition, which stays mapped.
-            by = unsafe { populate(at..at + part_bytes, true) };
-            bytes += part_bytes as u64;
-        }
-        Some(Populated { bytes, ns: start.elapsed().as_nanos() as u64, by })
-    }
-
     /// Maps the pages of these bytes of `rank`'s partition here, if the job's
     /// policy wants it: before the first use of memory that its owner uses
     /// already. Wait-free, but for the kernel's work with a window's first use.
@@ -101,11 +44,15 @@ impl Space {
         }
     }
 
+    /// What `rank`'s allocators have populated, if it is of this process and
+    /// the job's policy wants it.
+    pub fn populated(&self, rank: Rank) -> Option<Populated> {
+        Some(self.own_of(rank)?.tally?.populated())
+    }
+
     /// What [`reach`](Self::reach) has populated so far.
     pub fn populated_of_peers(&self) -> Populated {
-        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        let views = self.views();
-        Populated { bytes: load(&views.peers_bytes), ns: load(&views.peers_ns), by: By::Kernel }
+        self.views.tally.populated()
     }
 
     /// What `rank`'s heap and exposed memory are made of in this process;
@@ -121,10 +68,10 @@ impl Space {
         let Some((_, offset)) = self.place_of(at, bytes).filter(|(owner, _)| *owner == rank) else {
             return;
         };
-        let (shape, views) = (self.shape(), self.views());
-        let words = shape.bytes().div_ceil(WINDOW_BYTES).div_ceil(64);
-        let windows = views.windows[rank.0 as usize]
-            .get_or_init(|| (0..words).map(|_| AtomicU64::new(0)).collect());
+        let shape = self.shape();
+        let windows = self.views.windows[rank.0 as usize].get_or_init(|| {
+            (0..windows_bytes(shape.bytes()) / 8).map(|_| AtomicU64::new(0)).collect()
+        });
         let last = (offset + bytes.max(1) - 1) as usize / WINDOW_BYTES;
         for window in offset as usize / WINDOW_BYTES..=last {
             let (word, bit) = (&windows[window / 64], 1 << (window % 64));
@@ -133,51 +80,10 @@ impl Space {
                 continue;
             }
             word.fetch_or(bit, Ordering::Relaxed);
-            let start = Instant::now();
             let first = shape.start(rank) + window * WINDOW_BYTES;
             let end = (first + WINDOW_BYTES).min(shape.start(rank) + shape.bytes());
             // SAFETY: of a partition that stays mapped, and only read.
-            unsafe { populate(first..end, false) };
-            views.peers_bytes.fetch_add((end - first) as u64, Ordering::Relaxed);
-            views.peers_ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Populates whole pages, by a write that changes nothing or by a read.
-///
-/// # Safety
-///
-/// The range is mapped; with `write`, it is this process's own.
-unsafe fn populate(range: Range<usize>, write: bool) -> By {
-    let advice = if write { libc::MADV_POPULATE_WRITE } else { libc::MADV_POPULATE_READ };
-    // SAFETY: the caller's, and no byte changes.
-    match unsafe { sys::advise(range.start, range.len(), advice) } {
-        // Linux before 5.14 knows neither.
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            // SAFETY: the caller's.
-            unsafe { touch(range, write) };
-            By::Touch
-        }
-        // Memory ran out: the rest comes, or fails, with its first touch.
-        _ => By::Kernel,
-    }
-}
-
-/// As [`populate`], a page at a time.
-///
-/// # Safety
-///
-/// As `populate`.
-unsafe fn touch(range: Range<usize>, write: bool) {
-    for at in range.step_by(PAGE_BYTES) {
-        // SAFETY: mapped and aligned; an addition of 0 changes nothing that
-        // others may be storing there.
-        let word = unsafe { &*(at as *const mapped::AtomicU64) };
-        if write {
-            word.fetch_add(0, mapped::Ordering::Relaxed);
-        } else {
-            word.load(mapped::Ordering::Relaxed);
+            unsafe { self.views.tally.populate(first..end, Need::Read) };
         }
     }
 }
@@ -192,10 +98,10 @@ fn pages_in(smaps: &str, range: Range<usize>) -> Pages {
             is_inside = number(first) >= range.start && number(last) <= range.end;
             continue;
         }
-        let kib = || rest.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap_or(0);
         if !is_inside {
             continue;
         }
+        let kib = || rest.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0);
         match name {
             "Rss:" => pages.resident_bytes += kib() << 10,
             "ShmemPmdMapped:" => pages.huge_bytes += kib() << 10,
@@ -210,49 +116,17 @@ fn pages_in(smaps: &str, range: Range<usize>) -> Pages {
     pages
 }
 
-/// What one call of a peer populates: 64 small pages.
-pub(super) const WINDOW_BYTES: usize = 256 << 10;
-const PAGE_BYTES: usize = 4096;
-
 /// Bytes of the book over a peer's windows, kept from its first use on.
 pub const fn windows_bytes(partition_bytes: usize) -> usize {
     partition_bytes.div_ceil(WINDOW_BYTES).div_ceil(64) * 8
 }
 
+/// What one call of a peer populates: 64 small pages.
+const WINDOW_BYTES: usize = 256 << 10;
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsFd;
-
-    const BYTES: usize = 1 << 20;
-
-    fn resident(at: usize) -> u64 {
-        let smaps = fs::read_to_string("/proc/self/smaps").unwrap();
-        pages_in(&smaps, at..at + BYTES).resident_bytes
-    }
-
-    #[test]
-    fn both_ways_bring_the_pages_and_change_no_byte() {
-        for by_kernel in [true, false] {
-            let file = sys::memory_file(BYTES).unwrap();
-            let at = sys::map(file.as_fd(), None, BYTES).unwrap().as_ptr() as usize;
-            // SAFETY: fresh and ours.
-            unsafe { ((at + 4096) as *mut u64).write(7) };
-            let half = at..at + BYTES / 2;
-            for (range, write) in [(half.clone(), true), (at + BYTES / 2..at + BYTES, false)] {
-                if by_kernel {
-                    // SAFETY: the same.
-                    assert_eq!(unsafe { populate(range, write) }, By::Kernel);
-                } else {
-                    // SAFETY: the same.
-                    unsafe { touch(range, write) };
-                }
-            }
-            assert_eq!(resident(at), BYTES as u64);
-            // SAFETY: the same.
-            assert_eq!(unsafe { ((at + 4096) as *const u64).read() }, 7);
-        }
-    }
 
     #[test]
     fn huge_pages_of_both_kinds_are_counted() {

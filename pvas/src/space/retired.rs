@@ -28,7 +28,7 @@ pub(super) fn retire(mut space: Space) {
             return;
         }
         // SAFETY: zero again, and nobody else's.
-        (own.exposed, own.rings) = unsafe { Own::exposed(shape, &space.policy, rank) };
+        (own.exposed, own.rings) = unsafe { Own::exposed(shape, &space.policy, own.tally, rank) };
     }
     RETIRED.lock().unwrap_or_else(PoisonError::into_inner).push(space);
 }

@@ -71,27 +71,39 @@ fn base(member: &mut Member) {
 
 /// What is in memory before it was used.
 fn populate(member: &mut Member) {
-    let own = member.space().populate_own(member.rank());
-    let resident = |space: &tsumugi_pvas::Space, rank| space.pages(rank).unwrap().resident_bytes;
-    member.barrier().unwrap();
     let (space, peer) = (member.space().clone(), Rank(1 - member.rank().0));
-    assert_eq!(resident(&space, peer), 0, "nothing of a peer is mapped before its use");
-    let start = space.shape().start(peer) + space.shape().heap_offset();
-    let at = NonNull::new((start + 4000) as *mut u8).unwrap();
-    for _ in 0..2 {
-        space.reach(peer, at, 256 << 10); // two windows, the second time none
-    }
-    let of_peers = space.populated_of_peers().bytes;
-    assert_eq!(resident(&space, peer), of_peers);
-    let own = match own {
-        None => "nothing".to_owned(),
+    let resident = |rank| space.pages(rank).unwrap().resident_bytes;
+    let before = (resident(member.rank()), space.populated(member.rank()));
+    let layout = Layout::from_size_align(1 << 20, 4096).unwrap();
+    let held = member.heap().allocate(layout).unwrap();
+    let array = member.exposed().allocate_zeroed(layout).unwrap();
+    let came = resident(member.rank()) - before.0;
+    // The allocator's tables are touched beside them.
+    let (tables, both) = (64 << 10, 2 << 20);
+    match space.populated(member.rank()) {
+        None => assert!(came <= tables, "{came} bytes of pages that nobody used"),
         Some(done) => {
-            format!("{} of {}", resident(&space, member.rank()).min(done.bytes), done.bytes)
+            assert!((both..both + 4 * tables).contains(&came), "{came} bytes of pages");
+            assert!(done.bytes >= both && done.ns > 0, "{done:?}");
         }
-    };
-    assert_eq!(own == "nothing", space.policy().populate == Populate::None);
+    }
+    member.publish(&[held, array].map(|at| (at.as_ptr() as u64).to_le_bytes()).concat()).unwrap();
     member.barrier().unwrap();
-    say(&format!("own {own}, of peers {of_peers}"));
+    let mut card = [0; CARD_BYTES_MAX];
+    assert_eq!(member.card(peer, &mut card), Ok(16));
+    assert_eq!(resident(peer), 0, "nothing of a peer is mapped before its use");
+    let at = u64::from_le_bytes(card[..8].try_into().unwrap());
+    let at = NonNull::new(at as *mut u8).unwrap();
+    for _ in 0..2 {
+        space.reach(peer, at, 256 << 10); // one window or two, the second time none
+    }
+    let (of_peers, policy) = (space.populated_of_peers().bytes, space.policy().populate);
+    assert_eq!(resident(peer), of_peers);
+    assert_eq!(of_peers > 0, policy == Populate::Peers);
+    assert!(of_peers <= 512 << 10, "{of_peers}");
+    assert_eq!(space.populated(member.rank()).is_none(), policy == Populate::None);
+    member.barrier().unwrap();
+    say(&format!("populated as {policy:?} says"));
 }
 
 /// What was asked for, and what the system gave.
