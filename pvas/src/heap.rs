@@ -21,7 +21,7 @@ use std::alloc::Layout;
 use std::ffi::{c_int, c_long, c_void};
 use std::fmt;
 use std::ptr::{self, NonNull};
-use std::sync::{Once, OnceLock};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use tsumugi_core::mem::Memory;
 
 /// The heap of one partition. `allocate` and `release` are lock-free but for
@@ -81,6 +81,13 @@ impl Heap {
         let further = bytes.div_ceil(ARENA_BYTES_MAX).saturating_sub(1);
         let further = (0..further).map(|_| OnceLock::new()).collect();
         Ok(Self { start, bytes, first, further, tally })
+    }
+
+    /// The same for good, as its arenas are.
+    pub fn keep(self) -> &'static Self {
+        let heap: &Self = Box::leak(Box::new(self));
+        KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(heap);
+        heap
     }
 
     /// Where its memory starts.
@@ -271,6 +278,8 @@ unsafe extern "C" {
     ) -> bool;
 }
 
+/// So that no checker takes them for lost.
+static KEPT: Mutex<Vec<&Heap>> = Mutex::new(Vec::new());
 /// mimalloc's options are those of the process.
 static OPTIONS: Once = Once::new();
 

@@ -230,7 +230,7 @@ impl Space {
         let (mut shape, size) = (files.shape, files.files.len() as u32);
         loop {
             let Err((rank, error)) = Self::map_at(shape, files) else {
-                let (policy, views) = (files.policy, Views::of(size));
+                let (policy, views) = (files.policy, Views::of(size, &files.policy));
                 return Ok(Self {
                     shape,
                     policy,
@@ -297,7 +297,9 @@ impl Space {
         let stacks = self.shape.start(rank) + self.shape.stacks_offset();
         // SAFETY: mapped; the advice is about forked children.
         let _ = unsafe { sys::advise(stacks, self.shape.stack_bytes, libc::MADV_DONTFORK) };
-        self.advise_huge(rank);
+        // Not the stacks: most of their pages are never used.
+        let at = self.shape.start(rank) + self.shape.exposed_offset();
+        self.advise_huge(at, files::huge_bytes(self.shape));
     }
 
     /// Peers' partitions are not in our core dumps, and are written to as far
@@ -306,7 +308,8 @@ impl Space {
         let (start, bytes) = (self.shape.start(rank), self.shape.bytes());
         // SAFETY: mapped; the advice is about core dumps.
         let _ = unsafe { sys::advise(start, bytes, libc::MADV_DONTDUMP) };
-        self.advise_huge(rank);
+        // One mapping for each peer: its stacks it has touched itself.
+        self.advise_huge(start, bytes);
         let writable = self.writable_bytes();
         if writable < bytes {
             // SAFETY: mapped just now, and nobody writes there yet.
@@ -316,11 +319,8 @@ impl Space {
         Ok(())
     }
 
-    /// Not for stacks: most of their pages are never used.
-    fn advise_huge(&self, rank: Rank) {
+    fn advise_huge(&self, at: usize, bytes: usize) {
         if self.policy.huge_pages == HugePages::Advise {
-            let at = self.shape.start(rank) + self.shape.exposed_offset();
-            let bytes = files::huge_bytes(self.shape);
             // SAFETY: mapped; the advice is about the size of pages.
             let _ = unsafe { sys::advise(at, bytes, libc::MADV_HUGEPAGE) };
         }
@@ -335,7 +335,7 @@ impl Space {
         // SAFETY: the heap's part of a fresh partition; `drop` keeps the
         // mapping of a space that has heaps.
         let heap = unsafe { Heap::new(start, self.shape.heap_bytes, tally) };
-        let heap: &Heap = Box::leak(Box::new(heap.map_err(SpaceError::Heap)?));
+        let heap = heap.map_err(SpaceError::Heap)?.keep();
         GlobalHeap::adopt(heap);
         // SAFETY: the exposed part of the same.
         let (exposed, rings) = unsafe { Own::exposed(self.shape, &self.policy, tally, rank) };
@@ -379,7 +379,7 @@ impl Drop for Space {
             return; // mimalloc keeps the heap: a process is a rank once
         }
         let owns = std::mem::take(&mut self.owns);
-        let views = Views::of(self.mapped);
+        let views = Views::of(self.mapped, &self.policy);
         retired::retire(Self { owns, views, ..*self });
     }
 }

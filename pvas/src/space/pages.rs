@@ -1,7 +1,7 @@
 //! What of a space was populated, and what pages it is made of.
 
 use super::Space;
-use crate::config::Populate;
+use crate::config::{Policy, Populate};
 use crate::populate::{Need, Populated, Tally};
 use std::fs;
 use std::ops::Range;
@@ -22,13 +22,15 @@ pub struct Pages {
 /// What a process has populated of its peers' partitions.
 #[derive(Debug, Default)]
 pub(super) struct Views {
-    /// A bit for each window of each partition: populated before.
+    /// A bit for each window of each partition, where peers' are populated:
+    /// it was.
     windows: Vec<OnceLock<Box<[AtomicU64]>>>,
     tally: Tally,
 }
 
 impl Views {
-    pub(super) fn of(size: u32) -> Self {
+    pub(super) fn of(size: u32, policy: &Policy) -> Self {
+        let size = if policy.populate == Populate::Peers { size } else { 0 };
         Self { windows: (0..size).map(|_| OnceLock::new()).collect(), ..Self::default() }
     }
 }
@@ -55,12 +57,12 @@ impl Space {
         self.views.tally.populated()
     }
 
-    /// What `rank`'s heap and exposed memory are made of in this process;
-    /// `None` where the system does not say.
+    /// What `rank`'s partition is made of in this process; `None` where the
+    /// system does not say.
     pub fn pages(&self, rank: Rank) -> Option<Pages> {
         let (shape, start) = (self.shape(), self.shape().start(rank));
-        let range = start + shape.exposed_offset()..start + shape.stacks_offset();
-        Some(pages_in(&fs::read_to_string("/proc/self/smaps").ok()?, range))
+        let smaps = fs::read_to_string("/proc/self/smaps").ok()?;
+        Some(pages_in(&smaps, start..start + shape.bytes()))
     }
 
     #[cold]

@@ -234,6 +234,9 @@ fn what_ranks_started_is_killed() {
 }
 
 fn a_low_address_space_limit() {
+    if has_shadow() {
+        return;
+    }
     let limited = |limit| Ask { limits: (Some(limit), None), ..Ask::new(4, "ring") };
     run(&limited(2 << 30)).expect(0, &["sum agrees"]);
     let done = run(&limited(512 << 20));
@@ -292,6 +295,9 @@ fn a_quiet_job_is_reported() {
 
 fn partitions_lie_where_the_user_says() {
     for (base, name) in [("0x3000_0000_0000", "300000000000"), ("0x10_0000_0000", "1000000000")] {
+        if base == "0x10_0000_0000" && has_shadow() {
+            continue;
+        }
         let ask = Ask { env: &[("TSUMUGI_HEAP_BYTES", "0x4000000")], ..Ask::new(2, "base") };
         let mut command = ask.command();
         let done = finish(command.env("TSUMUGI_PVAS_BASE", base).spawn().unwrap());
@@ -303,6 +309,12 @@ fn partitions_lie_where_the_user_says() {
     };
     assert!(bad("0x3000_0000_1000").err.contains("not a multiple of 0x200000"));
     assert!(bad("0x4fff_0000_0000").err.contains("end above 0x500000000000"));
+}
+
+/// Whether AddressSanitizer is in this process: its shadow lies where it leaves
+/// no room for low partitions and for limits, and it catches faults itself.
+fn has_shadow() -> bool {
+    fs::read_to_string("/proc/self/maps").unwrap().contains("\n8fff7000-")
 }
 
 fn a_base_that_is_taken_says_by_whom() {
@@ -345,7 +357,7 @@ fn a_pool_that_is_too_small_is_an_error() {
     ];
     if tsumugi_pvas::space::limits().huge_page_bytes >= 160 << 20 {
         let done = run(&Ask { env: small, ..Ask::new(2, "huge") });
-        done.expect(0, &["all of its pages are huge"]);
+        done.expect(0, &["its heap is of huge pages"]);
     }
 }
 
@@ -357,6 +369,9 @@ fn exact_sizes_under_ulimit() {
         ("TSUMUGI_HEAP_BYTES", "0x4000000"),
         ("TSUMUGI_STACK_BYTES", "0x4000000"),
     ];
+    if has_shadow() {
+        return;
+    }
     let under = |limit: &str, role| {
         let plain = Ask { env: EXACT, ..Ask::new(2, role) }.command();
         let mut shell = Command::new("/bin/sh");
@@ -385,8 +400,13 @@ fn peers_memory_can_be_read_only() {
 
 fn a_raw_store_to_read_only_memory_faults() {
     let done = run(&Ask { env: &[("TSUMUGI_PEERS", "read-heap")], ..Ask::new(2, "store") });
-    done.expect(128 + libc::SIGSEGV, &["read before"]);
-    assert!(done.err.contains("rank 0 (pid ") && done.err.contains("signal 11"), "{done:?}");
+    if has_shadow() {
+        done.expect(1, &["read before"]);
+        assert!(done.err.contains("SEGV on unknown address"), "{done:?}");
+    } else {
+        done.expect(128 + libc::SIGSEGV, &["read before"]);
+        assert!(done.err.contains("rank 0 (pid ") && done.err.contains("signal 11"), "{done:?}");
+    }
     run(&Ask::new(2, "store")).expect(0, &["read before", "stored"]);
 }
 

@@ -91,14 +91,15 @@ fn populate(member: &mut Member) {
     member.barrier().unwrap();
     let mut card = [0; CARD_BYTES_MAX];
     assert_eq!(member.card(peer, &mut card), Ok(16));
-    assert_eq!(resident(peer), 0, "nothing of a peer is mapped before its use");
+    let head = resident(peer);
+    assert!(head <= 512 << 10, "{head} bytes of a peer are mapped before their use");
     let at = u64::from_le_bytes(card[..8].try_into().unwrap());
     let at = NonNull::new(at as *mut u8).unwrap();
     for _ in 0..2 {
         space.reach(peer, at, 256 << 10); // one window or two, the second time none
     }
     let (of_peers, policy) = (space.populated_of_peers().bytes, space.policy().populate);
-    assert_eq!(resident(peer), of_peers);
+    assert_eq!(resident(peer) - head, of_peers);
     assert_eq!(of_peers > 0, policy == Populate::Peers);
     assert!(of_peers <= 512 << 10, "{of_peers}");
     assert_eq!(space.populated(member.rank()).is_none(), policy == Populate::None);
@@ -118,8 +119,8 @@ fn huge(member: &mut Member) {
     let setting = fs::read_to_string(setting).unwrap_or_default();
     match space.policy().huge_pages {
         HugePages::Reserved => {
-            assert_eq!(pages.huge_bytes, pages.resident_bytes, "{pages:?}");
-            say("all of its pages are huge");
+            assert!(pages.huge_bytes >= 8 << 20, "{pages:?}");
+            say("its heap is of huge pages");
         }
         HugePages::None => say("not asked for"),
         HugePages::Advise => {
