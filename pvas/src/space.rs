@@ -17,6 +17,7 @@ mod taken;
 pub use error::SpaceError;
 pub use files::{Files, Window, limits};
 pub use pages::{Pages, windows_bytes};
+use taken::Maps;
 pub use taken::Taken;
 
 use crate::config::{self, Config, HugePages, Peers, Policy, Populate};
@@ -229,7 +230,7 @@ impl Space {
     fn map(files: &Files, may_move: bool, own: Option<Rank>) -> Result<Self, SpaceError> {
         let (mut shape, size) = (files.shape, files.files.len() as u32);
         loop {
-            let Err((rank, error)) = Self::map_at(shape, files) else {
+            let Err((rank, error, taken)) = Self::map_at(shape, files) else {
                 let (policy, views) = (files.policy, Views::of(size, &files.policy));
                 return Ok(Self {
                     shape,
@@ -249,17 +250,23 @@ impl Space {
             };
             if !may_move || error.kind() != io::ErrorKind::AlreadyExists || next == usize::MAX {
                 let (at, bytes) = (shape.start(rank), shape.bytes());
-                let (errno, taken) = (errno(&error), Taken::find(at, bytes));
+                let errno = errno(&error);
                 return Err(SpaceError::Map { rank, at, bytes, errno, taken });
             }
             shape.base = next;
         }
     }
 
-    /// Maps all files or none.
-    fn map_at(shape: Shape, files: &Files) -> Result<(), (Rank, io::Error)> {
+    /// Maps all files or none. What lies in the way is looked up before: a
+    /// thread sanitizer ends a program that only tries.
+    fn map_at(shape: Shape, files: &Files) -> Result<(), (Rank, io::Error, Option<Taken>)> {
+        let maps = Maps::now();
         for (rank, file) in (0..).map(Rank).zip(&files.files) {
             let at = shape.start(rank);
+            if let Some(taken) = maps.find(at, shape.bytes()) {
+                Self::unmap(shape, rank.0);
+                return Err((rank, io::Error::from_raw_os_error(libc::EEXIST), Some(taken)));
+            }
             let mapped = sys::map(file.as_fd(), Some(at), shape.bytes()).and_then(|_| {
                 let Some(huge) = files.huge.get(rank.0 as usize) else { return Ok(()) };
                 let at = at + shape.exposed_offset();
@@ -269,7 +276,7 @@ impl Space {
             });
             if let Err(error) = mapped {
                 Self::unmap(shape, rank.0);
-                return Err((rank, error));
+                return Err((rank, error, None));
             }
         }
         Ok(())

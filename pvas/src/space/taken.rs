@@ -15,20 +15,24 @@ pub struct Taken {
     pub what: Excerpt,
 }
 
-impl Taken {
-    /// The first mapping of this process in `bytes` bytes at `at`.
-    pub(super) fn find(at: usize, bytes: usize) -> Option<Self> {
-        Self::find_in(&fs::read_to_string("/proc/self/maps").ok()?, at, bytes)
+/// The mappings of this process at one time.
+pub(super) struct Maps(String);
+
+impl Maps {
+    /// Those of now; none where the system does not tell.
+    pub(super) fn now() -> Self {
+        Self(fs::read_to_string("/proc/self/maps").unwrap_or_default())
     }
 
-    fn find_in(maps: &str, at: usize, bytes: usize) -> Option<Self> {
+    /// The first of them in `bytes` bytes at `at`.
+    pub(super) fn find(&self, at: usize, bytes: usize) -> Option<Taken> {
         let (number, end) = (|text| usize::from_str_radix(text, 16).ok(), at.saturating_add(bytes));
-        maps.lines().find_map(|line| {
+        self.0.lines().find_map(|line| {
             let (range, rest) = line.split_once(' ')?;
             let (first, last) = range.split_once('-')?;
             let (first, last) = (number(first)?, number(last)?);
             let what = Excerpt::of_end(rest.split_whitespace().nth(4).unwrap_or(""));
-            (first < end && last > at).then_some(Self { start: first, end: last, what })
+            (first < end && last > at).then_some(Taken { start: first, end: last, what })
         })
     }
 }
@@ -49,9 +53,11 @@ mod tests {
 
     #[test]
     fn the_first_mapping_in_the_range_is_found() {
-        let maps = "00400000-00500000 r-xp 00000000 08:01 42   /usr/bin/program\n\
-                    10000000-20000000 rw-p 00000000 00:00 0 \n";
-        let find = |at, bytes| Taken::find_in(maps, at, bytes).map(|taken| taken.to_string());
+        let maps = Maps(String::from(
+            "00400000-00500000 r-xp 00000000 08:01 42   /usr/bin/program\n\
+                    10000000-20000000 rw-p 00000000 00:00 0 \n",
+        ));
+        let find = |at, bytes| maps.find(at, bytes).map(|taken| taken.to_string());
         assert_eq!(find(0x1000, 0x1000), None);
         let program = Some("/usr/bin/program lies at 0x400000-0x500000".to_owned());
         assert_eq!(find(0x4f_ffff, 1 << 40), program);
