@@ -132,7 +132,6 @@ fn dumps_and_children_are_spared() {
 /// A rank is killed at many moments of its life: before it has attached, in
 /// its first barrier, while it talks.
 fn a_killed_rank_ends_the_job() {
-    let mut heard = 0;
     for (step, delay_us) in [0, 300, 700, 1000, 1500, 2500, 5000, 20_000].into_iter().enumerate() {
         let victim = step % 3;
         let ask = Ask::new(3, "listening");
@@ -146,10 +145,15 @@ fn a_killed_rank_ends_the_job() {
         done.expect(128 + libc::SIGKILL, &[]);
         let message = format!("rank {victim} (pid {}) was killed by signal 9", pids[victim]);
         assert!(done.err.contains(&message), "{delay_us} us: {done:?}");
-        heard += done.out.matches("is lost").count();
         gone(&pids);
     }
-    assert!(heard > 0, "no peer ever heard of a death");
+    let (launcher, mut out) = start(&Ask::new(3, "listening"));
+    let pids = pids_until(&mut out, "talking", 3);
+    send(pids[1], libc::SIGKILL);
+    let heard = rest_of(out);
+    finish(launcher).expect(128 + libc::SIGKILL, &[]);
+    assert_eq!(heard.matches("heard that rank 1 is lost").count(), 2, "{heard}");
+    gone(&pids);
 }
 
 fn deaf_ranks_are_killed() {
@@ -330,11 +334,16 @@ fn a_base_that_is_taken_says_by_whom() {
     assert!(done.err.contains("TSUMUGI_PVAS_BASE moves the partitions"), "{done:?}");
 }
 
+/// Of small pages, which are counted one by one.
 fn pages_come_before_their_first_use() {
-    let said = |env| run(&Ask { env, ..Ask::new(2, "populate") });
-    said(&[]).expect(0, &["populated as None says"]);
-    said(&[("TSUMUGI_POPULATE", "own")]).expect(0, &["populated as Own says"]);
-    said(&[("TSUMUGI_POPULATE", "peers")]).expect(0, &["populated as Peers says"]);
+    let said = |policy| {
+        let mut command = Ask::new(2, "populate").command();
+        command.env("TSUMUGI_HUGE_PAGES", "none").env("TSUMUGI_POPULATE", policy);
+        finish(command.spawn().unwrap())
+    };
+    said("none").expect(0, &["populated as None says"]);
+    said("own").expect(0, &["populated as Own says"]);
+    said("peers").expect(0, &["populated as Peers says"]);
 }
 
 fn huge_pages_are_asked_for() {
