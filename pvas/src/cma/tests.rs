@@ -81,6 +81,25 @@ fn a_process_that_has_gone_is_an_error() {
     assert!(matches!(result, Err(CmaError::Gone { .. } | CmaError::System { .. })), "{result:?}");
 }
 
+/// Only root can become another user; for others there is nothing to see.
+#[test]
+fn another_users_process_is_refused() {
+    let (own, word) = (std::process::id(), &raw const WORD as usize);
+    // SAFETY: system calls alone.
+    let reader = unsafe {
+        sys::fork_to(|| {
+            if libc::setresuid(65534, 65534, 65534) != 0 {
+                return libc::EPERM;
+            }
+            let mut found = [0; 8];
+            let result = sys::read_process(own, word, found.as_mut_ptr(), found.len());
+            result.map_or_else(|error| error.raw_os_error().unwrap_or(0), |_| 0)
+        })
+    };
+    let errno = sys::wait_child(reader.unwrap()).unwrap();
+    assert_eq!(named(errno, own, word, 0), CmaError::Refused { pid: own });
+}
+
 #[test]
 fn every_errno_that_matters_has_a_name() {
     assert_eq!(named(libc::EPERM, 5, 0, 0), CmaError::Refused { pid: 5 });

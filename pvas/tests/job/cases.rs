@@ -51,6 +51,7 @@ pub const ALL: &[Case] = cases![
     memory_outside_of_partitions_is_copied,
     plain_processes_meet,
     a_rank_that_never_starts_is_named,
+    ranks_of_other_nodes_are_left_alone,
 ];
 
 fn ranks_meet() {
@@ -463,6 +464,19 @@ fn a_rank_that_never_starts_is_named() {
     done[0].expect(0, &["rank 1 of this node did not come within 50ms"]);
     let done = started_by_others("late", &[1], 2, "impatient");
     done[0].expect(0, &["the first rank of this node did not come within 50ms"]);
+}
+
+fn ranks_of_other_nodes_are_left_alone() {
+    let start = |rank: &str, node: &str| {
+        let mut command = Command::new(own_path());
+        command.args(["--role", "impatient"]).env("TSUMUGI_RANK", rank).env("TSUMUGI_NODE", node);
+        command.env("TSUMUGI_JOB", format!("nodes {}", std::process::id()));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let ranks = [start("0", "here"), start("1", "there")].map(finish);
+    ranks[0].expect(0, &["rank 1 of this node did not come"]);
+    ranks[1].expect(0, &["the first rank of this node did not come"]);
 }
 
 /// What a launcher said, and how it ended.
