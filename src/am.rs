@@ -322,10 +322,10 @@ impl fmt::Debug for Am {
     }
 }
 
-/// Zeroes of the rank's exposed memory, for the rest of the job.
+/// Zeroes of the rank's memory for rings, for the rest of the job.
 fn zeroes(member: &Member, bytes: usize) -> Result<NonNull<u8>, Error> {
     let layout = Layout::from_size_align(bytes, am::CELL_BYTES);
-    let block = layout.ok().and_then(|layout| member.exposed().allocate_zeroed(layout));
+    let block = layout.ok().and_then(|layout| member.rings().allocate_zeroed(layout));
     block.ok_or(Error::OutOfMemory { bytes, variable: EXPOSED })
 }
 

@@ -27,6 +27,7 @@ pub const ALL: &[Case] = cases![
     a_rank_that_computes_answers_calls,
     calls_to_a_killed_rank_end,
     an_unanswered_call_is_reported,
+    ranks_that_only_read_refuse_puts,
 ];
 
 fn ranks_meet() {
@@ -34,6 +35,13 @@ fn ranks_meet() {
         let done = run(ranks, "meet");
         assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
     }
+}
+
+/// Also the launcher's policy, not the environment, is what ranks get.
+fn ranks_that_only_read_refuse_puts() {
+    let done = run(3, "readers");
+    assert_eq!(done.code, Some(0), "{}", done.text);
+    assert_eq!(done.text.matches("read and were answered").count(), 3, "{}", done.text);
 }
 
 fn more_ranks_than_cores() {
