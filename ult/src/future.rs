@@ -1,11 +1,11 @@
-//! Waiting for a future, on a ULT or an OS thread.
+//! Waiting for a future, on a ULT, in a foreign task or on an OS thread.
 //!
 //! The waker is the caller's park token: a wake from any thread unparks it. A
 //! ULT's waker is its descriptor and a count of its scheduler, without
 //! allocation; one that comes after the ULT's end unparks whoever has the
 //! descriptor then, who looks and parks again.
 
-use crate::park::{LOCAL, ThreadParker, UltRef, park, ult};
+use crate::park::{ThreadParker, UltRef, own_parker, park, ult};
 use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
@@ -34,7 +34,7 @@ fn waker() -> Waker {
             // each waker is one count.
             unsafe { Waker::from_raw(RawWaker::new(ult.into_raw(), &ULT)) }
         }
-        None => Waker::from(LOCAL.with(|parker| parker.clone())),
+        None => Waker::from(own_parker()),
     }
 }
 

@@ -17,6 +17,7 @@
 //! | `body`, `task`, `slab` | descriptors |
 //! | `sched` | workers, and the thread-local door to them |
 //! | `footprint` | what the tables cost |
+//! | `foreign` | schedulers of somebody else's |
 //! | `park`, `limited` | sleeping and waking, and within a limit |
 //! | `future` | waiting for futures |
 //! | `join` | starting and ending |
@@ -59,6 +60,8 @@ mod task;
 mod slab;
 mod sched;
 mod footprint;
+#[cfg(not(tsumugi_loom))]
+mod foreign;
 mod park;
 mod limited;
 mod future;
@@ -72,6 +75,8 @@ pub mod inside;
 pub use area::{StackArea, StackError};
 pub use body::Cancelled;
 pub use footprint::{Footprint, footprint};
+#[cfg(not(tsumugi_loom))]
+pub use foreign::{Crowded, FOREIGN_MAX, Registration, register};
 pub use futex::SystemFutex;
 pub use future::block_on;
 pub use join::{
@@ -88,4 +93,4 @@ pub use sched::{
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use stack::Guards;
 pub use task::State;
-pub use tsumugi_core::wait::Interrupted;
+pub use tsumugi_core::wait::{Foreign, Interrupted, Task};

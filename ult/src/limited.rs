@@ -2,20 +2,25 @@
 //!
 //! ```text
 //!   on a ULT: an alarm of the scheduler   ──┐
-//!   on an OS thread: the futex's own limit ─┴─► interrupts the race
+//!   on an OS thread: the futex's own limit ─┤
+//!   in a foreign task: the park's limit   ──┴─► interrupts the race
 //!   the event: the race's waker ──────────────► wakes it
 //! ```
 //!
 //! Progress: everything here blocks.
 
+#[cfg(not(tsumugi_loom))]
+use crate::foreign::{self, Since};
 use crate::limit::Limit;
-use crate::park::{EMPTY, Here, LIMITED, LOCAL, TOKEN, sleep_os, ult};
+use crate::park::{EMPTY, Here, LIMITED, TOKEN, own_parker, sleep_os, ult};
 use crate::sched::Alarm;
 use crate::sched::current;
 use crate::sched::shared::Shared;
 use core::time::Duration;
 use std::time::Instant;
 use tsumugi_core::sync::{AtomicU32, Ordering};
+#[cfg(not(tsumugi_loom))]
+use tsumugi_core::wait::Foreigner;
 use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
 
 impl Here {
@@ -50,6 +55,17 @@ impl Here {
         commit: &mut dyn FnMut(Waker) -> bool,
         withdraw: &mut dyn FnMut() -> bool,
     ) -> Result<(), Interrupted> {
+        #[cfg(not(tsumugi_loom))]
+        if let Some(caller) = ult().is_none().then(foreign::caller).flatten() {
+            let Some(until) = limit.deadline() else {
+                // Nobody cancels what is no ULT.
+                self.sleep(reason, commit);
+                return Ok(());
+            };
+            let (clock, left) = (Since::now(), until.saturating_duration_since(Instant::now()));
+            let foreigner = Foreigner::new(caller.scheduler, &clock);
+            return foreigner.sleep_for(reason, left, commit, withdraw);
+        }
         let race = Race::new();
         let mut kept = true;
         // What ends the sleep finds the race, not the sleeper: the sleeper
@@ -171,7 +187,7 @@ pub fn park_within(limit: impl Into<Limit>) -> Result<(), Interrupted> {
             park_on_within(&task.park, limit.into(), keep)
         }
         None => {
-            let parker = LOCAL.with(|parker| parker.clone());
+            let parker = own_parker();
             // SAFETY: as above; a parker parks on its own thread only.
             let keep = |waker| parker.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
             park_on_within(&parker.word, limit.into(), keep)

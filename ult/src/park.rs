@@ -1,7 +1,8 @@
 //! Sleeping and waking, for whoever calls: a ULT or an OS thread.
 //!
 //! [`Here`] is the [`Wait`] of the calling thread. On a ULT a sleep switches
-//! to the worker, which commits it; on any other thread it is a futex.
+//! to the worker, which commits it; in a task of a foreign scheduler it parks
+//! that task; on any other thread it is a futex.
 //!
 //! [`park`] and [`Unparker::unpark`] carry a token as the standard library's
 //! do: an unpark before the park is kept, and several are one.
@@ -20,6 +21,8 @@
 //!
 //! Progress: `unpark` is lock-free; `park` and `sleep` block.
 
+#[cfg(not(tsumugi_loom))]
+use crate::foreign::{self, Since};
 use crate::futex::{SystemFutex, os_yield};
 use crate::sched::current;
 use crate::sched::shared::Shared;
@@ -32,9 +35,11 @@ use core::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::time::Instant;
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
+#[cfg(not(tsumugi_loom))]
+use tsumugi_core::wait::Foreigner;
 use tsumugi_core::wait::{Futex, Interrupted, Race, Reason, Wait, Waker};
 
-/// Whoever is calling.
+/// Whoever is calling: a ULT, a task of a foreign scheduler, an OS thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Here;
 
@@ -66,20 +71,20 @@ unsafe impl Wait for Here {
                 // SAFETY: we run on this ULT's stack.
                 unsafe { task.ask(Request::Sleep(commit)) };
             }
-            None => sleep_os(commit, None),
+            None => sleep_elsewhere(reason, commit),
         }
     }
 
     #[inline(always)]
     fn yield_now(&self) {
-        let Some(worker) = current::worker() else { return os_yield() };
+        let Some(worker) = current::worker() else { return yield_elsewhere() };
         // SAFETY: this thread's worker, not kept across the suspension.
         let worker = unsafe { worker.as_ref() };
         match worker.current() {
             Some(_) if worker.is_alone() => {}
             // SAFETY: we run on this ULT's stack.
             Some(slot) => unsafe { slot.as_ref().suspend(Left::YIELD) },
-            None => os_yield(),
+            None => yield_elsewhere(),
         }
     }
 }
@@ -102,7 +107,7 @@ pub fn park() {
 
 #[cold]
 fn park_os() {
-    LOCAL.with(|parker| parker.clone()).park();
+    own_parker().park();
 }
 
 /// The right to unpark the calling ULT or thread.
@@ -110,7 +115,7 @@ pub fn unparker() -> Unparker {
     match ult() {
         // SAFETY: the running ULT; `take_home` counts its scheduler.
         Some(slot) => unsafe { Unparker(Who::Ult(UltRef::new(slot))) },
-        None => Unparker(Who::Thread(LOCAL.with(|parker| parker.clone()))),
+        None => Unparker(Who::Thread(own_parker())),
     }
 }
 
@@ -236,7 +241,7 @@ impl Drop for UltRef {
     }
 }
 
-/// An OS thread's own park word.
+/// The park word of an OS thread, or of a foreign scheduler's task.
 pub(crate) struct ThreadParker {
     pub(crate) word: AtomicU32,
     pub(crate) waker: UnsafeCell<Option<Waker>>,
@@ -252,7 +257,7 @@ impl ThreadParker {
         Self { word: AtomicU32::new(EMPTY), waker: UnsafeCell::new(None) }
     }
 
-    /// By its own thread only.
+    /// By its own thread or task only.
     pub(crate) fn park(&self) {
         park_on(&self.word, |waker| {
             // SAFETY: nobody reads it before PARKED.
@@ -277,6 +282,19 @@ std::thread_local! {
 #[cfg(tsumugi_loom)]
 tsumugi_core::sync::model::thread_local! {
     pub(crate) static LOCAL: Arc<ThreadParker> = Arc::new(ThreadParker::new());
+}
+
+/// The caller's; by whoever is no ULT.
+#[cold]
+pub(crate) fn own_parker() -> Arc<ThreadParker> {
+    #[cfg(not(tsumugi_loom))]
+    if let Some(caller) = foreign::caller() {
+        static PARKERS: foreign::ByTask<ThreadParker> = foreign::ByTask::new();
+        // A token must not be forgotten.
+        let is_idle = |parker: &ThreadParker| parker.word.load(Ordering::Relaxed) == EMPTY;
+        return PARKERS.of(caller, ThreadParker::new, is_idle);
+    }
+    LOCAL.with(|parker| parker.clone())
 }
 
 #[inline(always)]
@@ -337,6 +355,26 @@ pub(crate) fn ult() -> Option<Slot> {
 /// Forgets a waker whose two words are known otherwise.
 fn drop_raw(waker: Waker) {
     let _ = waker.into_raw();
+}
+
+/// A sleep of whoever is no ULT: a foreign task, or an OS thread.
+#[cold]
+fn sleep_elsewhere(reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+    #[cfg(not(tsumugi_loom))]
+    if let Some(caller) = foreign::caller() {
+        return Foreigner::new(caller.scheduler, &Since::now()).sleep(reason, commit);
+    }
+    let _ = reason;
+    sleep_os(commit, None);
+}
+
+#[cold]
+fn yield_elsewhere() {
+    #[cfg(not(tsumugi_loom))]
+    if let Some(caller) = foreign::caller() {
+        return caller.scheduler.yield_now();
+    }
+    os_yield();
 }
 
 /// A sleep on an OS thread: a word of its own for each sleep. When its limit
