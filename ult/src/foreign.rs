@@ -167,4 +167,4 @@ static PLACES: [AtomicPtr<Entry>; FOREIGN_MAX] =
     [const { AtomicPtr::new(ptr::null_mut()) }; FOREIGN_MAX];
 
 /// Foreign schedulers that a process can have.
-pub const FOREIGN_MAX: usize = 4;
+pub const FOREIGN_MAX: usize = 8;

@@ -102,6 +102,25 @@ pub enum Order {
     ChildFirst,
 }
 
+/// What a scheduler has not got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpawnError {
+    /// The caller is no ULT, and named no scheduler.
+    NoScheduler,
+    /// A worker to be pinned to.
+    Worker {
+        /// The one asked for.
+        worker: usize,
+        /// How many there are.
+        workers: usize,
+    },
+    /// A stack of so many bytes.
+    Stack {
+        /// What was asked for.
+        bytes: usize,
+    },
+}
+
 // SAFETY: a handle is the right to take one `T`, or to drop it.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
 // SAFETY: a shared handle only tells whether the ULT has ended.
@@ -258,16 +277,37 @@ impl Builder {
         Ok(JoinHandle { slot, result: PhantomData })
     }
 
+    /// Whether the scheduler, or the caller's, has what it asks for, so that a
+    /// spawn does not panic.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`].
+    pub fn check(&self, on: Option<&Spawner>) -> Result<(), SpawnError> {
+        let shared = match (on, current::worker()) {
+            (Some(spawner), _) => &*spawner.shared,
+            // SAFETY: this thread's worker; nothing suspends below.
+            (None, Some(worker)) => &**unsafe { worker.as_ref() }.shared(),
+            (None, None) => return Err(SpawnError::NoScheduler),
+        };
+        self.try_traits(shared).map(|_| ())
+    }
+
     /// What it asks for, of a scheduler that has it.
     fn traits(&self, shared: &Shared) -> Traits {
-        if let Some(worker) = self.traits.worker {
-            let workers = shared.seats.len();
-            assert!(worker < workers, "a ULT pinned to worker {worker} of {workers}");
+        self.try_traits(shared).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn try_traits(&self, shared: &Shared) -> Result<Traits, SpawnError> {
+        let workers = shared.seats.len();
+        if let Some(worker) = self.traits.worker.filter(|worker| *worker >= workers) {
+            return Err(SpawnError::Worker { worker, workers });
         }
-        let class = self.stack_bytes.map(|bytes| {
-            shared.stacks.class(bytes).unwrap_or_else(|| panic!("no stack has {bytes} bytes"))
-        });
-        Traits { class: class.unwrap_or_default(), ..self.traits }
+        let class = match self.stack_bytes {
+            Some(bytes) => shared.stacks.class(bytes).ok_or(SpawnError::Stack { bytes })?,
+            None => Default::default(),
+        };
+        Ok(Traits { class, ..self.traits })
     }
 }
 
@@ -473,6 +513,22 @@ impl<T> JoinHandle<T> {
         unsafe { self.slot.as_ref() }.has_finished()
     }
 
+    /// The handle as one word, for whoever cannot keep the type.
+    pub fn into_raw(self) -> NonNull<()> {
+        self.into_slot().cast()
+    }
+
+    /// The handle that a word stands for.
+    ///
+    /// # Safety
+    ///
+    /// `raw` comes from `into_raw` of a handle of the same type, and this is
+    /// the one handle made of it, or the only one that is not forgotten.
+    pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
+        // SAFETY: the caller's.
+        unsafe { Self::from_slot(raw.cast()) }
+    }
+
     /// The ULT's number.
     pub fn id(&self) -> UltId {
         UltId::of(self.slot)
@@ -496,6 +552,20 @@ impl<T> fmt::Debug for JoinHandle<T> {
         write!(f, "JoinHandle({})", self.id())
     }
 }
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoScheduler => f.write_str("this thread is no ULT; use a Spawner"),
+            Self::Worker { worker, workers } => {
+                write!(f, "a ULT pinned to worker {worker} of {workers}")
+            }
+            Self::Stack { bytes } => write!(f, "no stack has {bytes} bytes"),
+        }
+    }
+}
+
+impl core::error::Error for SpawnError {}
 
 /// Whether somebody asked the calling ULT to give up; false on other threads.
 ///

@@ -80,7 +80,7 @@ pub use foreign::{Crowded, FOREIGN_MAX, Registration, register};
 pub use futex::SystemFutex;
 pub use future::block_on;
 pub use join::{
-    Builder, JoinHandle, Order, is_cancelled, spawn, spawn_future, yield_now, yield_to,
+    Builder, JoinHandle, Order, SpawnError, is_cancelled, spawn, spawn_future, yield_now, yield_to,
 };
 pub use key::LocalKey;
 pub use limit::Limit;
