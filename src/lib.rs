@@ -30,6 +30,8 @@
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
 //! | [`Config::knobs`], [`Ledger`] | what a job would use, and what it costs |
 //! | [`pvas`] | starting jobs, partitions |
+//! | [`ult::register`] | other schedulers, whose tasks block on all of this |
+//! | `capi` | threads for C programs (feature `capi`) |
 
 pub mod affinity;
 mod error;
@@ -46,6 +48,8 @@ mod ops;
 mod flight;
 mod call;
 mod start;
+#[cfg(feature = "capi")]
+pub mod capi;
 
 pub use config::{Bind, Chosen, Config, Path};
 pub use error::Error;

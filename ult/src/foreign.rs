@@ -52,12 +52,8 @@ pub fn register(scheduler: &'static dyn Foreign) -> Result<Registration, Crowded
     let entry = Box::into_raw(Box::new(Entry { scheduler }));
     for (index, place) in PLACES.iter().enumerate() {
         // Release: the entry is for `here`.
-        let taken = place.compare_exchange(
-            ptr::null_mut(),
-            entry,
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
+        let taken =
+            place.compare_exchange(ptr::null_mut(), entry, Ordering::Release, Ordering::Relaxed);
         if taken.is_ok() {
             return Ok(Registration { index, entry });
         }

@@ -175,7 +175,8 @@ impl Scheduler {
         Spawner { shared: self.shared.clone() }
     }
 
-    fn is_started(&self) -> bool {
+    /// Whether all workers run in the background.
+    pub fn is_started(&self) -> bool {
         self.threads.len() == self.shared.seats.len()
     }
 
