@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn older_and_newer_structs_are_read() {
-        let old = [16, 5, 77];
+        let old = [16usize, 5, 77];
         // SAFETY: as long as it says.
         let read_old = unsafe { read(old.as_ptr().cast::<New>()) };
         assert_eq!(read_old, Ok(New { size: 16, a: 5, b: 0 }), "what lies behind is not read");
