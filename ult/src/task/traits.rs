@@ -1,0 +1,86 @@
+//! What is asked of a ULT, in one word: a worker to stay on, flags, a size of
+//! stack.
+
+use super::Task;
+use crate::fp::FpControl;
+use crate::stack::Class;
+use tsumugi_core::sync::Ordering;
+
+/// What a builder asks of a ULT besides a name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traits {
+    pub(crate) worker: Option<usize>,
+    pub(crate) urgent: bool,
+    pub(crate) keeps_fp: bool,
+    pub(crate) class: Class,
+}
+
+impl Task {
+    /// Gives it what its builder asks for.
+    ///
+    /// # Safety
+    ///
+    /// It is filled, and in no queue yet.
+    pub(crate) unsafe fn adorn(&self, name: Option<Box<str>>, traits: Traits) {
+        if let Some(name) = name {
+            self.name.store(Box::into_raw(Box::new(name)), Ordering::Relaxed);
+        }
+        let worker = traits.worker.map_or(0, |worker| worker as u32 + 1);
+        let urgent = if traits.urgent { URGENT } else { 0 };
+        let keeps_fp = if traits.keeps_fp { KEEPS_FP } else { 0 };
+        let class = u32::from(traits.class.index()) << CLASS_SHIFT;
+        if traits.keeps_fp {
+            // SAFETY: the caller's.
+            self.fp.with_mut(|fp| unsafe { *fp = FpControl::read() });
+        }
+        self.traits.store(worker | urgent | keeps_fp | class, Ordering::Relaxed);
+    }
+
+    /// The size of stack that it needs.
+    #[inline]
+    pub(crate) fn class(&self) -> Class {
+        Class::from_index((self.traits.load(Ordering::Relaxed) >> CLASS_SHIFT) as u8)
+    }
+
+    /// Whether somebody asked it to give up.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        // Relaxed: a hint; where it must not be missed, the alarms' lock
+        // orders it.
+        self.traits.load(Ordering::Relaxed) & CANCELLED != 0
+    }
+
+    pub(crate) fn set_cancelled(&self) {
+        self.traits.fetch_or(CANCELLED, Ordering::Relaxed);
+    }
+
+    /// Whether it may go to any worker, when its turn comes.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.traits.load(Ordering::Relaxed) & (WORKER | URGENT) == 0
+    }
+
+    /// Whether it has floating-point control words of its own.
+    #[inline(always)]
+    pub(crate) fn keeps_fp(&self) -> bool {
+        self.traits.load(Ordering::Relaxed) & KEEPS_FP != 0
+    }
+
+    /// The worker that it stays on.
+    pub(crate) fn worker(&self) -> Option<usize> {
+        (self.traits.load(Ordering::Relaxed) & WORKER).checked_sub(1).map(|worker| worker as usize)
+    }
+
+    /// Whether a stack of the ordinary size will do.
+    #[inline(always)]
+    pub(crate) fn is_ordinary(&self) -> bool {
+        self.traits.load(Ordering::Relaxed) >> CLASS_SHIFT == 0
+    }
+}
+
+// The worker, plus one, and flags.
+// Traits: the worker, plus one, and flags.
+const WORKER: u32 = 0xffff;
+const URGENT: u32 = 1 << 16;
+const KEEPS_FP: u32 = 1 << 17;
+const CANCELLED: u32 = 1 << 18;
+const CLASS_SHIFT: u32 = 24;
