@@ -19,7 +19,7 @@
 //! | `footprint` | what the tables cost |
 //! | `park`, `limited` | sleeping and waking, and within a limit |
 //! | `future` | waiting for futures |
-//! | `join` | starting and ending |
+//! | `join`, `builder` | waiting for the end, and starting |
 //! | `key` | ULT-local values |
 //! | [`sync`] | locks, meeting points, channels |
 //! | `scope` | ULTs that borrow |
@@ -63,6 +63,7 @@ mod park;
 mod limited;
 mod future;
 mod join;
+mod builder;
 mod key;
 pub mod sync;
 mod scope;
@@ -71,12 +72,11 @@ pub mod inside;
 
 pub use area::{StackArea, StackError};
 pub use body::Cancelled;
+pub use builder::{Builder, Order, spawn, spawn_future};
 pub use footprint::{Footprint, footprint};
 pub use futex::SystemFutex;
 pub use future::block_on;
-pub use join::{
-    Builder, JoinHandle, Order, is_cancelled, spawn, spawn_future, yield_now, yield_to,
-};
+pub use join::{JoinHandle, is_cancelled, yield_now, yield_to};
 pub use key::LocalKey;
 pub use limit::Limit;
 pub use limited::{park_timeout, park_within, sleep, sleep_until, sleep_within};
