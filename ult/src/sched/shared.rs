@@ -203,7 +203,7 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// The caller used up its waker, or has just filled it.
+    /// The caller used up its waker.
     #[inline]
     pub(crate) unsafe fn ready(slot: Slot) {
         // SAFETY: a task that may be made ready is alive.
@@ -215,14 +215,30 @@ impl Shared {
             Some(worker) if home.has(unsafe { worker.as_ref() }) => unsafe {
                 worker.as_ref().ready(slot)
             },
-            _ => {
-                // A scheduler that ended has cut the ULT off, and kept it.
-                let Some(_visit) = home.visit() else { return };
-                task.set_ready();
-                // SAFETY: it was asleep, and so in no queue.
-                unsafe { home.inject(slot) };
-            }
+            // SAFETY: the caller's.
+            _ => unsafe { home.ready_from_outside(slot) },
         }
+    }
+
+    /// Makes a ULT ready that slept, on a thread that is no worker of ours.
+    ///
+    /// # Safety
+    ///
+    /// As for [`ready`](Self::ready).
+    unsafe fn ready_from_outside(&self, slot: Slot) {
+        // SAFETY: the caller's.
+        let task = unsafe { slot.as_ref() };
+        let last = task.last.load(Ordering::Relaxed) as usize;
+        // No visit: asleep, the ULT keeps its scheduler's memory even beyond
+        // its end, and once it is sent nothing of that is touched.
+        if self.seats[last].mail.try_send(slot) {
+            return;
+        }
+        // A scheduler that ended has cut the ULT off, and kept it.
+        let Some(_visit) = self.visit() else { return };
+        task.set_ready();
+        // SAFETY: it was asleep, and so in no queue.
+        unsafe { self.inject(slot) };
     }
 
     /// Queues a ULT from a thread that is no worker.

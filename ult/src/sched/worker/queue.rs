@@ -37,18 +37,29 @@ impl Worker {
         self.note(Kind::Wake, slot);
         // SAFETY: it sleeps, so it is alive.
         let task = unsafe { slot.as_ref() };
-        task.set_ready();
         if !task.is_plain() {
+            task.set_ready();
             return self.route(slot);
         }
         if self.handing_over.get() && self.next.get().is_null() {
+            task.set_ready();
             return self.next.set(slot.as_ptr());
         }
         let last = task.last.load(Ordering::Relaxed) as usize;
         if last != self.index && self.shared.seats[last].mail.try_send(slot) {
             return;
         }
+        task.set_ready();
         self.push(slot);
+    }
+
+    /// Queues a ULT that came by mail, while something else is to be run.
+    #[cold]
+    pub(super) fn take_in(&self, slot: Slot) {
+        // SAFETY: whoever sent it made it ours.
+        let task = unsafe { slot.as_ref() };
+        task.set_ready();
+        if task.is_plain() { self.push(slot) } else { self.route(slot) }
     }
 
     /// Brings a ULT of the own queue to the front; false if it is not among

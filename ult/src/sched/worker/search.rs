@@ -178,7 +178,7 @@ impl Worker {
             if let Some(slot) = self.search() {
                 shared.progress.on_busy(self.index);
                 if let Some(came) = self.seat().mail.close() {
-                    self.push(came);
+                    self.take_in(came);
                 }
                 self.pass_search_on();
                 shared.hand_clock_on();
@@ -203,9 +203,7 @@ impl Worker {
     /// One look at everything.
     fn search(&self) -> Option<Slot> {
         if self.seat().mail.has_come() {
-            let came = self.seat().mail.close();
-            self.seat().mail.open();
-            return came;
+            return self.seat().mail.close();
         }
         self.look_near().or_else(|| self.feed()).or_else(|| self.steal())
     }
@@ -225,7 +223,8 @@ impl Worker {
     fn sleep(&self) {
         let shared = &*self.shared;
         if let Some(came) = self.seat().mail.close() {
-            return self.push(came);
+            self.take_in(came);
+            return self.seat().mail.open();
         }
         let ticket = shared.bells.prepare(self.index);
         shared.sleepers.fetch_add(1, Ordering::SeqCst);
