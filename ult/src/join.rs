@@ -2,7 +2,7 @@
 //!
 //! A ULT's value, or the panic that ended it, waits in its descriptor until
 //! [`JoinHandle::join`] takes it. Dropping the handle lets the ULT go on by
-//! itself. Small closures and results (up to 48 bytes) lie in the descriptor,
+//! itself. Small closures and results (up to 40 bytes) lie in the descriptor,
 //! so that neither spawn nor join allocates.
 //!
 //! # Joining a child that has not begun

@@ -29,10 +29,10 @@
 //! while the scheduler lives, so a late wake hits a descriptor, if of somebody
 //! else, never wild memory.
 //!
-//! A descriptor is three cache lines: the first is what queues, switches and
-//! wakes touch, the second what the ULT runs, the third what few ULTs use. What
-//! a ULT needs only once it has a stack lies at the top of that, in its
-//! [`Head`].
+//! A descriptor is two cache lines: the first is what queues, switches and
+//! wakes change, the second what the ULT runs, and what a waker has to know,
+//! which stays as it is while the ULT sleeps. What a ULT needs only once it has
+//! a stack lies at the top of that, in its [`Head`]; what few have, elsewhere.
 
 mod end;
 mod state;
@@ -51,7 +51,8 @@ use core::ptr::{self, NonNull};
 use end::{ALONE, DETACHED};
 use state::{FREE, LENDING, NEW, RUNNING};
 use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell};
-use tsumugi_core::wait::{Race, Waker};
+use tsumugi_core::wait::Race;
+use tsumugi_core::wait::Waker;
 
 /// What a ULT asks of its worker when it leaves it. The worker does it after
 /// the switch, when the ULT is no longer running.
@@ -84,29 +85,31 @@ pub(crate) struct Task {
     /// The top of the stack it is on; null before it is on one.
     head: AtomicPtr<Head>,
     join: AtomicUsize,
-    /// The scheduler's shared part; opaque here, which is a lower floor.
-    pub(crate) home: *const (),
     pub(crate) park: AtomicU32,
     pub(crate) slot: u32,
-    name: AtomicPtr<Box<str>>,
-    /// The worker that it ran on last, and so whose caches know it.
-    pub(crate) last: AtomicU32,
+    /// Its ULT-local values; null if it has none. The running ULT's.
+    pub(crate) locals: UnsafeCell<*mut Locals>,
+    /// Its sleep, if that may be cancelled; under the alarms' lock.
+    sleeper: UnsafeCell<*const Race>,
+    particulars: AtomicPtr<Particulars>,
+
+    /// The scheduler's shared part; opaque here, which is a lower floor.
+    pub(crate) home: *const (),
+    /// The worker that it slept on last, and so whose caches know it.
+    last: AtomicU32,
     /// What is asked of it: a worker to stay on, flags, a size of stack.
     traits: AtomicU32,
-
     body: UnsafeCell<Option<&'static Body>>,
     /// The closure until it runs, the result once it has.
     room: Room,
-    /// Its ULT-local values; null if it has none. The running ULT's.
-    pub(crate) locals: UnsafeCell<*mut Locals>,
+}
 
+/// What few ULTs have.
+struct Particulars {
+    name: Option<Box<str>>,
     /// Its floating-point control words, if it keeps them. The worker's that
     /// has it.
-    pub(crate) fp: UnsafeCell<FpControl>,
-    /// Its sleep, if that may be cancelled; under the alarms' lock.
-    sleeper: UnsafeCell<*const Race>,
-    /// The waker of a park with a limit, while the park word says so.
-    pub(crate) park_waker: UnsafeCell<Option<Waker>>,
+    fp: UnsafeCell<FpControl>,
 }
 
 // SAFETY: see "who may touch what" in the module's documentation.
@@ -122,18 +125,16 @@ impl Task {
             generation: AtomicU32::new(0),
             head: AtomicPtr::new(ptr::null_mut()),
             join: AtomicUsize::new(ALONE),
-            body: UnsafeCell::new(None),
-            home,
             park: AtomicU32::new(0),
             slot,
-            name: AtomicPtr::new(ptr::null_mut()),
-            room: Room::new(),
+            locals: UnsafeCell::new(ptr::null_mut()),
+            sleeper: UnsafeCell::new(ptr::null()),
+            particulars: AtomicPtr::new(ptr::null_mut()),
+            home,
             last: AtomicU32::new(0),
             traits: AtomicU32::new(0),
-            locals: UnsafeCell::new(ptr::null_mut()),
-            fp: UnsafeCell::new(FpControl::default()),
-            sleeper: UnsafeCell::new(ptr::null()),
-            park_waker: UnsafeCell::new(None),
+            body: UnsafeCell::new(None),
+            room: Room::new(),
         }
     }
 
@@ -299,19 +300,20 @@ impl Task {
         unsafe { (body.cancel)(&self.room, started) };
     }
 
-    /// Empties the slot. True: it must also forget its name, under the lock
-    /// of those who read names.
+    /// Empties the slot. True: it must also forget its particulars, under the
+    /// lock of those who read names.
     #[inline]
     pub(crate) fn clear(&self) -> bool {
         self.generation.store(self.generation.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.set_state(FREE);
-        !self.name.load(Ordering::Relaxed).is_null()
+        !self.particulars.load(Ordering::Relaxed).is_null()
     }
 
-    pub(crate) fn take_name(&self) -> Option<Box<Box<str>>> {
-        let name = self.name.swap(ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: names come from `Box::into_raw` in `adorn`.
-        (!name.is_null()).then(|| unsafe { Box::from_raw(name) })
+    /// Takes the particulars out, to be dropped.
+    pub(crate) fn take_particulars(&self) -> Option<impl Sized> {
+        let have = self.particulars.swap(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: they come from `Box::into_raw` in `adorn`.
+        (!have.is_null()).then(|| unsafe { Box::from_raw(have) })
     }
 
     /// Its name.
@@ -320,8 +322,9 @@ impl Task {
     ///
     /// It is not cleared meanwhile: it runs, or the caller has the names' lock.
     pub(crate) unsafe fn name(&self) -> Option<&str> {
-        // SAFETY: non-null names are valid until cleared.
-        unsafe { self.name.load(Ordering::Acquire).as_ref() }.map(|name| &**name)
+        // Acquire: pairs with the Release in `adorn`.
+        // SAFETY: particulars that are there are valid until cleared.
+        unsafe { self.particulars.load(Ordering::Acquire).as_ref() }?.name.as_deref()
     }
 }
 
@@ -334,4 +337,4 @@ unsafe impl Linked for Task {
 }
 
 #[cfg(not(tsumugi_loom))]
-const _: () = assert!(size_of::<Task>() == 192, "three cache lines");
+const _: () = assert!(size_of::<Task>() == 128, "two cache lines");

@@ -228,7 +228,7 @@ impl Shared {
     unsafe fn ready_from_outside(&self, slot: Slot) {
         // SAFETY: the caller's.
         let task = unsafe { slot.as_ref() };
-        let last = task.last.load(Ordering::Relaxed) as usize;
+        let last = task.last();
         // No visit: asleep, the ULT keeps its scheduler's memory even beyond
         // its end, and once it is sent nothing of that is touched.
         if self.seats[last].mail.try_send(slot) {

@@ -236,7 +236,7 @@ impl Worker {
     fn put_to_sleep(&self, slot: Slot, head: &Head) {
         // SAFETY: it is suspended on this worker.
         let task = unsafe { slot.as_ref() };
-        task.last.store(self.index as u32, Ordering::Relaxed);
+        task.set_last(self.index);
         head.reason.since.store(self.now.get().as_ns(), Ordering::Relaxed);
         task.set_sleeping();
     }

@@ -8,7 +8,7 @@ use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use tsumugi_core::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, UnsafeCell, fence};
-use tsumugi_core::wait::Reason;
+use tsumugi_core::wait::{Reason, Waker};
 
 /// What a context that leaves says to whoever resumed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,9 @@ pub(crate) struct Head {
     pub(super) floor: usize,
     /// What the sleeper on this stack waits for.
     pub(crate) reason: ReasonCells,
-    pub(super) bytes: usize,
+    /// The waker of a park with a limit, while the park word says so.
+    pub(crate) park_waker: UnsafeCell<Option<Waker>>,
+    pub(super) pages: u32,
     pub(super) class: Class,
 }
 
@@ -136,7 +138,7 @@ impl Head {
 
     /// The usable bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.pages as usize * page_bytes()
     }
 
     /// How much of the stack is left below `at`.

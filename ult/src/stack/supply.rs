@@ -182,7 +182,8 @@ impl Stacks {
                 yielder: UnsafeCell::new(ptr::null()),
                 floor: floor | below | if main { MAIN } else { 0 },
                 reason: ReasonCells::default(),
-                bytes,
+                park_waker: UnsafeCell::new(None),
+                pages: (bytes / page_bytes()) as u32,
                 class,
             });
             (*head).begin(self.run);

@@ -1,10 +1,10 @@
 //! What is asked of a ULT, in one word: a worker to stay on, flags, a size of
 //! stack.
 
-use super::Task;
+use super::{Particulars, Task};
 use crate::fp::FpControl;
 use crate::stack::Class;
-use tsumugi_core::sync::Ordering;
+use tsumugi_core::sync::{Ordering, UnsafeCell};
 
 /// What a builder asks of a ULT besides a name.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,18 +22,17 @@ impl Task {
     ///
     /// It is filled, and in no queue yet.
     pub(crate) unsafe fn adorn(&self, name: Option<Box<str>>, traits: Traits) {
-        if let Some(name) = name {
-            self.name.store(Box::into_raw(Box::new(name)), Ordering::Relaxed);
-        }
         let worker = traits.worker.map_or(0, |worker| worker as u32 + 1);
         let urgent = if traits.urgent { URGENT } else { 0 };
         let keeps_fp = if traits.keeps_fp { KEEPS_FP } else { 0 };
         let class = u32::from(traits.class.index()) << CLASS_SHIFT;
-        if traits.keeps_fp {
-            // SAFETY: the caller's.
-            self.fp.with_mut(|fp| unsafe { *fp = FpControl::read() });
-        }
         self.traits.store(worker | urgent | keeps_fp | class, Ordering::Relaxed);
+        if name.is_some() || traits.keeps_fp {
+            let fp = if traits.keeps_fp { FpControl::read() } else { FpControl::default() };
+            let particulars = Box::new(Particulars { name, fp: UnsafeCell::new(fp) });
+            // Release: pairs with the Acquire in `name`.
+            self.particulars.store(Box::into_raw(particulars), Ordering::Release);
+        }
     }
 
     /// The size of stack that it needs.
@@ -63,6 +62,34 @@ impl Task {
     #[inline(always)]
     pub(crate) fn keeps_fp(&self) -> bool {
         self.traits.load(Ordering::Relaxed) & KEEPS_FP != 0
+    }
+
+    /// Its floating-point control words, if it keeps them.
+    ///
+    /// # Safety
+    ///
+    /// As for [`head`](Self::head).
+    pub(crate) unsafe fn fp(&self) -> Option<&UnsafeCell<FpControl>> {
+        if !self.keeps_fp() {
+            return None;
+        }
+        // SAFETY: they stay until the task is cleared.
+        unsafe { self.particulars.load(Ordering::Relaxed).as_ref() }.map(|have| &have.fp)
+    }
+
+    /// The worker that it slept on last.
+    #[inline(always)]
+    pub(crate) fn last(&self) -> usize {
+        self.last.load(Ordering::Relaxed) as usize
+    }
+
+    /// It goes to sleep on this worker.
+    #[inline(always)]
+    pub(crate) fn set_last(&self, worker: usize) {
+        // A waker that has read the line need not fetch it again.
+        if self.last() != worker {
+            self.last.store(worker as u32, Ordering::Relaxed);
+        }
     }
 
     /// The worker that it stays on.

@@ -59,16 +59,18 @@ impl Worker {
             self.seat().notes.set_running(slot.as_ptr());
             self.record(Kind::Run, task, "");
         }
-        let before = task.keeps_fp().then(FpControl::read);
-        if before.is_some() {
-            // SAFETY: the task is ours.
-            task.fp.with(|fp| unsafe { *fp }).write();
+        // SAFETY: the caller's.
+        let fp = unsafe { task.fp() };
+        let before = FpControl::read();
+        if let Some(fp) = fp {
+            // SAFETY: as above.
+            fp.with(|fp| unsafe { *fp }).write();
         }
         // SAFETY: the caller's.
         let left = unsafe { head.resume(slot.as_ptr().cast_const().cast()) };
-        if let Some(before) = before {
+        if let Some(fp) = fp {
             // SAFETY: as above: whoever keeps them lends its place to nobody.
-            task.fp.with_mut(|fp| unsafe { *fp = FpControl::read() });
+            fp.with_mut(|fp| unsafe { *fp = FpControl::read() });
             before.write();
         }
         if looked_at {

@@ -45,7 +45,7 @@ impl Worker {
             task.set_ready();
             return self.next.set(slot.as_ptr());
         }
-        let last = task.last.load(Ordering::Relaxed) as usize;
+        let last = task.last();
         if last != self.index && self.shared.seats[last].mail.try_send(slot) {
             return;
         }
