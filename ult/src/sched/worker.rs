@@ -61,6 +61,10 @@ pub(crate) struct Worker {
     lonely: Box<[[Cell<Seen>; 2]]>,
     /// As of the last fair turn or sleep: reading the clock costs a switch.
     now: Cell<Instant>,
+    /// How often in a row others had something that could be stolen.
+    looks: Cell<u32>,
+    /// Who was looked at last, of those who may want something.
+    asked: Cell<usize>,
     random: Cell<u64>,
     stacks: UnsafeCell<Cache<Stack>>,
     slots: UnsafeCell<Cache<Free>>,
@@ -96,6 +100,8 @@ impl Worker {
             until_fair: Cell::new(FAIR_TURN),
             fair_turns: Cell::new(0),
             now: Cell::new(now),
+            looks: Cell::new(0),
+            asked: Cell::new(index),
             random: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (index as u64 + 1)),
             stacks: UnsafeCell::new(Cache::new()),
             slots: UnsafeCell::new(Cache::new()),

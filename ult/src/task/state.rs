@@ -63,6 +63,16 @@ impl Task {
         self.set_state(READY);
     }
 
+    /// If it sleeps, it does so no longer: it may run. Whether it did.
+    #[inline]
+    pub(crate) fn set_awake(&self) -> bool {
+        let slept = self.state.load(Ordering::Relaxed) & STATE_MASK == SLEEPING;
+        if slept {
+            self.set_state(READY);
+        }
+        slept
+    }
+
     /// It sleeps from now on, for the reason that was set.
     #[inline(always)]
     pub(crate) fn set_sleeping(&self) {

@@ -2,8 +2,11 @@
 
 use super::Worker;
 use super::search::SWITCH;
+use crate::inject::Linked;
+use crate::mail::Letter;
 use crate::sched::record::Kind;
 use crate::slab::Slot;
+use crate::task::Task;
 use core::ptr::{self, NonNull};
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::Ordering;
@@ -46,20 +49,86 @@ impl Worker {
             return self.next.set(slot.as_ptr());
         }
         let last = task.last();
-        if last != self.index && self.shared.seats[last].mail.try_send(slot) {
+        if last != self.index && self.shared.seats[last].mail.try_send(slot.into()) {
             return;
         }
         task.set_ready();
         self.push(slot);
     }
 
-    /// Queues a ULT that came by mail, while something else is to be run.
-    #[cold]
-    pub(super) fn take_in(&self, slot: Slot) {
+    /// Takes what came by mail: queues what hangs on it.
+    pub(super) fn open_letter(&self, letter: Letter<Task>) -> Slot {
+        let mut more = if letter.more { self.next_of(letter.first) } else { None };
+        while let Some(slot) = more {
+            more = self.next_of(slot);
+            // SAFETY: we are the seat's owner.
+            unsafe { self.seat().ready.push(slot.as_ptr()) };
+        }
         // SAFETY: whoever sent it made it ours.
-        let task = unsafe { slot.as_ref() };
-        task.set_ready();
-        if task.is_plain() { self.push(slot) } else { self.route(slot) }
+        if !unsafe { letter.first.as_ref() }.set_awake() {
+            self.count(Counter::Steals);
+            self.note(Kind::Steal, letter.first);
+        }
+        letter.first
+    }
+
+    /// Queues what came by mail, while something else is to be run.
+    #[cold]
+    pub(super) fn take_in(&self, letter: Letter<Task>) {
+        let slot = self.open_letter(letter);
+        // SAFETY: as there.
+        if unsafe { slot.as_ref() }.is_plain() { self.push(slot) } else { self.route(slot) }
+    }
+
+    fn next_of(&self, slot: Slot) -> Option<Slot> {
+        // SAFETY: it came by mail, so it is ours.
+        NonNull::new(unsafe { slot.as_ref() }.link().load(Ordering::Relaxed))
+    }
+
+    /// Gives a worker that has nothing some of the oldest ULTs, if there are
+    /// several: the owner need not make sure that nobody else takes them, and
+    /// so it is cheaper than a theft by far.
+    fn give(&self) {
+        let seats = &self.shared.seats;
+        let mut next = self.asked.get() + 1;
+        // One look per push: there may be many.
+        if next == self.index {
+            next += 1;
+        }
+        if next >= seats.len() {
+            next = usize::from(self.index == 0);
+        }
+        self.asked.set(next);
+        let (seat, mail) = (self.seat(), &seats[next].mail);
+        if !seat.ready.has_several() || !mail.is_open() {
+            return;
+        }
+        let (mut first, mut last, mut count) = (None, None, 0);
+        // SAFETY: we are the seat's owner.
+        unsafe {
+            seat.ready.take_part(|task| {
+                let slot = NonNull::new(task);
+                (*task).link().store(ptr::null_mut(), Ordering::Relaxed);
+                match last {
+                    None => first = slot,
+                    Some(last) => {
+                        NonNull::<Task>::as_ref(&last).link().store(task, Ordering::Relaxed)
+                    }
+                }
+                (last, count) = (slot, count + 1);
+            });
+        }
+        let Some(first) = first else { return };
+        let letter = Letter { first, more: count > 1 };
+        if !mail.try_send(letter) {
+            // Somebody else was faster: back they go.
+            let mut back = Some(first);
+            while let Some(slot) = back {
+                back = self.next_of(slot);
+                // SAFETY: as above.
+                unsafe { seat.ready.push(slot.as_ptr()) };
+            }
+        }
     }
 
     /// Brings a ULT of the own queue to the front; false if it is not among
@@ -159,8 +228,20 @@ impl Worker {
     /// Tells other workers of a push; there may be none.
     #[inline(always)]
     pub(super) fn notify(&self) {
-        if self.shared.seats.len() > 1 {
-            self.shared.notify();
+        if self.shared.seats.len() > 1 && self.shared.has_idle() {
+            self.serve_idle();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn serve_idle(&self) {
+        let idle = &*self.shared.idle;
+        if idle.sleepers.load(Ordering::Relaxed) > 0 {
+            self.shared.notify_sleepers();
+        }
+        if idle.searching.load(Ordering::Relaxed) > 0 {
+            self.give();
         }
     }
 
@@ -178,7 +259,7 @@ impl Worker {
         unsafe { seat.yielded.push(slot.as_ptr()) };
         // No fence: a sleeper that is missed now is seen at the next yield,
         // and this worker runs both in any case.
-        if self.shared.sleepers.load(Ordering::Relaxed) > 0 {
+        if self.shared.idle.sleepers.load(Ordering::Relaxed) > 0 {
             self.offer_yielded();
         }
     }
