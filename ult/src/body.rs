@@ -53,7 +53,7 @@ pub(crate) struct Body {
 /// A place for a closure, then for its outcome.
 pub(crate) struct Room(UnsafeCell<MaybeUninit<Bytes>>);
 
-#[repr(C, align(16))]
+#[repr(C, align(8))]
 struct Bytes([u8; ROOM_BYTES]);
 
 impl Body {
@@ -165,7 +165,7 @@ const fn fits<V>() -> bool {
     size_of::<V>() <= ROOM_BYTES && align_of::<V>() <= align_of::<Bytes>()
 }
 
-pub(crate) const ROOM_BYTES: usize = 48;
+pub(crate) const ROOM_BYTES: usize = 40;
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests {

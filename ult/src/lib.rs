@@ -20,7 +20,7 @@
 //! | `foreign` | schedulers of somebody else's |
 //! | `park`, `limited` | sleeping and waking, and within a limit |
 //! | `future` | waiting for futures |
-//! | `join` | starting and ending |
+//! | `join`, `builder` | waiting for the end, and starting |
 //! | `key` | ULT-local values |
 //! | [`sync`] | locks, meeting points, channels |
 //! | `scope` | ULTs that borrow |
@@ -66,6 +66,7 @@ mod park;
 mod limited;
 mod future;
 mod join;
+mod builder;
 mod key;
 pub mod sync;
 mod scope;
@@ -74,14 +75,13 @@ pub mod inside;
 
 pub use area::{StackArea, StackError};
 pub use body::Cancelled;
+pub use builder::{Builder, Order, SpawnError, spawn, spawn_future};
 pub use footprint::{Footprint, footprint};
 #[cfg(not(tsumugi_loom))]
 pub use foreign::{Crowded, FOREIGN_MAX, Registration, register};
 pub use futex::SystemFutex;
 pub use future::block_on;
-pub use join::{
-    Builder, JoinHandle, Order, SpawnError, is_cancelled, spawn, spawn_future, yield_now, yield_to,
-};
+pub use join::{JoinHandle, is_cancelled, yield_now, yield_to};
 pub use key::LocalKey;
 pub use limit::Limit;
 pub use limited::{park_timeout, park_within, sleep, sleep_until, sleep_within};

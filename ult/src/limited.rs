@@ -181,9 +181,13 @@ pub fn park_within(limit: impl Into<Limit>) -> Result<(), Interrupted> {
         Some(slot) => {
             // SAFETY: the running ULT.
             let task = unsafe { slot.as_ref() };
-            // SAFETY: nobody reads it before LIMITED, and the ULT's own park
-            // word says that it is not.
-            let keep = |waker| task.park_waker.with_mut(|slot| unsafe { *slot = Some(waker) });
+            let keep = |waker| {
+                // SAFETY: a ULT that leaves is on a stack, until it is back.
+                let head = unsafe { task.head().expect("a ULT that parks is on a stack") };
+                // SAFETY: nobody reads it before LIMITED, and the ULT's own
+                // park word says that it is not.
+                head.park_waker.with_mut(|slot| unsafe { *slot = Some(waker) });
+            };
             park_on_within(&task.park, limit.into(), keep)
         }
         None => {

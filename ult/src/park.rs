@@ -208,17 +208,21 @@ impl UltRef {
 
     #[inline]
     pub(crate) fn unpark(&self) {
-        let task = self.task();
-        match unpark(&task.park) {
+        match unpark(&self.task().park) {
             // SAFETY: we took PARKED away, which is the waker.
             PARKED => unsafe { Shared::ready(self.0) },
-            LIMITED => {
-                // SAFETY: we took LIMITED away.
-                let waker = task.park_waker.with_mut(|slot| unsafe { (*slot).take() });
-                waker.expect("a parked ULT left a waker").wake();
-            }
+            LIMITED => self.end_limited(),
             _ => {}
         }
+    }
+
+    #[cold]
+    fn end_limited(&self) {
+        // SAFETY: it is parked, so it is on a stack.
+        let head = unsafe { self.task().head().expect("a ULT that parks is on a stack") };
+        // SAFETY: we took LIMITED away.
+        let waker = head.park_waker.with_mut(|slot| unsafe { (*slot).take() });
+        waker.expect("a parked ULT left a waker").wake();
     }
 
     fn task(&self) -> &Task {

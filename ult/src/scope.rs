@@ -13,7 +13,8 @@
 //! waits for the scope to have done so.
 
 use crate::body::Outcome;
-use crate::join::{Builder, JoinHandle, wait_end};
+use crate::builder::Builder;
+use crate::join::{JoinHandle, wait_end};
 use crate::limit::Limit;
 use crate::sched::Spawner;
 use crate::sched::shared::Shared;

@@ -98,7 +98,7 @@ impl Slab {
         // SAFETY: slots stay as long as the slab.
         let task = unsafe { slot.as_ref() };
         if task.clear() {
-            drop(self.names.with(|()| task.take_name()));
+            drop(self.names.with(|()| task.take_particulars()));
         }
     }
 

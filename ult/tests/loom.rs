@@ -15,7 +15,7 @@ use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell
 use tsumugi_ult::deque::{Deque, Steal};
 use tsumugi_ult::fences::Fences;
 use tsumugi_ult::inject::{Inject, Linked};
-use tsumugi_ult::mail::Mail;
+use tsumugi_ult::mail::{Letter, Mail};
 use tsumugi_ult::sync::{Latch, Mutex, RwLock, Semaphore, channel};
 use tsumugi_ult::{
     Config, Guards, Limit, Scheduler, StackArea, park, park_within, spawn, unparker, yield_now,
@@ -310,29 +310,60 @@ fn a_push_wakes_a_sleeping_worker() {
     });
 }
 
-/// A ULT that slept on the other worker is handed to it while it spins.
+/// A ULT that slept on the other worker is handed to it while it spins, or two
+/// that hang together.
 #[test]
 fn a_spinning_worker_gets_mail() {
     check("a_spinning_worker_gets_mail", &["mail_relaxed", "mail_load_then_store"], || {
         let mail = Arc::new(Shared(Mail::<Item>::new()));
-        let item = Item::new();
+        let items = [Item::new(), Item::new()];
         mail.0.open();
         let sender = {
-            let (mail, item) = (mail.clone(), Shared(item));
+            let (mail, items) = (mail.clone(), Shared(items));
             loom::thread::spawn(move || {
-                let item = item;
-                mail.0.try_send(NonNull::new(Item::fill(item.0)).unwrap())
+                let items = items;
+                let [first, second] = items.0.map(Item::fill);
+                // SAFETY: not sent yet.
+                unsafe { (*first).link.store(second, Ordering::Relaxed) };
+                mail.0.try_send(Letter { first: NonNull::new(first).unwrap(), more: true })
             })
         };
         let came = mail.0.close();
         let got = came.is_some();
-        if let Some(came) = came {
-            Item::take(came.as_ptr());
+        if let Some(Letter { first, more }) = came {
+            assert!(more, "one of two");
+            // SAFETY: it came, so it is ours.
+            Item::take(unsafe { first.as_ref() }.link.load(Ordering::Relaxed));
+            Item::take(first.as_ptr());
         }
         assert_eq!(got, sender.join().unwrap(), "lost, or from nowhere");
         if !got {
-            Item::take(item);
+            items.into_iter().for_each(Item::take);
         }
+        Item::finish(items);
+    });
+}
+
+/// What the owner does not come for, somebody else takes, or the owner does.
+#[test]
+fn mail_is_intercepted() {
+    check("mail_is_intercepted", &["mail_intercept_blind"], || {
+        let mail = Arc::new(Shared(Mail::<Item>::new()));
+        let item = Item::new();
+        mail.0.open();
+        assert!(mail.0.try_send(NonNull::new(Item::fill(item)).unwrap().into()));
+        let other = {
+            let mail = mail.clone();
+            loom::thread::spawn(move || {
+                if let Some(Letter { first, .. }) = mail.0.intercept() {
+                    Item::take(first.as_ptr());
+                }
+            })
+        };
+        if let Some(Letter { first, .. }) = mail.0.close() {
+            Item::take(first.as_ptr());
+        }
+        other.join().unwrap();
         Item::finish([item]);
     });
 }

@@ -40,11 +40,7 @@ pub(crate) struct Shared {
     pub(crate) inject: CachePadded<Inject<Task>>,
     /// Urgent ULTs, for whichever worker looks first.
     pub(crate) urgent: CachePadded<Inject<Task>>,
-    /// Workers that look for work, and so need not be woken.
-    pub(crate) searching: CachePadded<AtomicUsize>,
-    /// Workers that sleep or are about to. Read at every push, and written
-    /// seldom.
-    pub(crate) sleepers: CachePadded<AtomicUsize>,
+    pub(crate) idle: CachePadded<Idle>,
     pub(crate) fences: Fences,
     pub(crate) inline_bytes: usize,
     gate: CachePadded<AtomicUsize>,
@@ -61,6 +57,14 @@ pub(crate) struct Shared {
     pub(crate) progress: Arc<dyn Progress>,
     pub(crate) spin: u32,
     epoch: std::time::Instant,
+}
+
+/// Workers with nothing to run. Read at every push, and written seldom.
+pub(crate) struct Idle {
+    /// Those that look for work, and so need not be woken.
+    pub(crate) searching: AtomicUsize,
+    /// Those that sleep or are about to.
+    pub(crate) sleepers: AtomicUsize,
 }
 
 /// One worker's share: its owner pushes, thieves take.
@@ -111,8 +115,10 @@ impl Shared {
             seats: (0..workers).map(|_| Seat::new(workers > 1, fences)).collect(),
             inject: CachePadded::new(Inject::new()),
             urgent: CachePadded::new(Inject::new()),
-            searching: CachePadded::new(AtomicUsize::new(0)),
-            sleepers: CachePadded::new(AtomicUsize::new(0)),
+            idle: CachePadded::new(Idle {
+                searching: AtomicUsize::new(0),
+                sleepers: AtomicUsize::new(0),
+            }),
             fences,
             inline_bytes,
             gate: CachePadded::new(AtomicUsize::new(0)),
@@ -145,17 +151,16 @@ impl Shared {
         Instant::from_ns(instant.saturating_duration_since(self.epoch).as_nanos() as u64)
     }
 
-    /// Wakes a worker if one sleeps and none is on its way. After a push by a
-    /// worker.
-    #[inline]
-    pub(crate) fn notify(&self) {
+    /// Whether other workers have nothing to run. After a push by a worker,
+    /// who then must do something about it.
+    #[inline(always)]
+    pub(crate) fn has_idle(&self) -> bool {
         if !mutant("notify_no_light") {
             // Pairs with the heavy half before a worker's last look.
             self.fences.light();
         }
-        if self.sleepers.load(Ordering::Relaxed) > 0 {
-            self.notify_sleepers();
-        }
+        let idle = &*self.idle;
+        (idle.searching.load(Ordering::Relaxed) | idle.sleepers.load(Ordering::Relaxed)) != 0
     }
 
     /// The same for any thread, and wherever somebody sleeps.
@@ -166,7 +171,7 @@ impl Shared {
             // with the fence before a worker's last look.
             fence(Ordering::SeqCst);
         }
-        if self.searching.load(Ordering::Relaxed) == 0 && self.bells.asleep() > 0 {
+        if self.idle.searching.load(Ordering::Relaxed) == 0 && self.bells.asleep() > 0 {
             self.bells.ring(&SystemFutex);
         }
     }
@@ -203,7 +208,7 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// The caller used up its waker, or has just filled it.
+    /// The caller used up its waker.
     #[inline]
     pub(crate) unsafe fn ready(slot: Slot) {
         // SAFETY: a task that may be made ready is alive.
@@ -215,14 +220,30 @@ impl Shared {
             Some(worker) if home.has(unsafe { worker.as_ref() }) => unsafe {
                 worker.as_ref().ready(slot)
             },
-            _ => {
-                // A scheduler that ended has cut the ULT off, and kept it.
-                let Some(_visit) = home.visit() else { return };
-                task.set_ready();
-                // SAFETY: it was asleep, and so in no queue.
-                unsafe { home.inject(slot) };
-            }
+            // SAFETY: the caller's.
+            _ => unsafe { home.ready_from_outside(slot) },
         }
+    }
+
+    /// Makes a ULT ready that slept, on a thread that is no worker of ours.
+    ///
+    /// # Safety
+    ///
+    /// As for [`ready`](Self::ready).
+    unsafe fn ready_from_outside(&self, slot: Slot) {
+        // SAFETY: the caller's.
+        let task = unsafe { slot.as_ref() };
+        let last = task.last();
+        // No visit: asleep, the ULT keeps its scheduler's memory even beyond
+        // its end, and once it is sent nothing of that is touched.
+        if self.seats[last].mail.try_send(slot.into()) {
+            return;
+        }
+        // A scheduler that ended has cut the ULT off, and kept it.
+        let Some(_visit) = self.visit() else { return };
+        task.set_ready();
+        // SAFETY: it was asleep, and so in no queue.
+        unsafe { self.inject(slot) };
     }
 
     /// Queues a ULT from a thread that is no worker.
