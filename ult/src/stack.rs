@@ -103,9 +103,10 @@ const CANARY: u64 = 0x7473_756d_7567_6921;
 const COLOURS: usize = 16;
 const COLOUR_BYTES: usize = 64;
 /// The head without the parent link, so that the two fill two lines.
-const HEAD_BYTES: usize = if cfg!(tsumugi_loom) { size_of::<Head>() } else { 112 };
+const HEAD_BYTES: usize =
+    if cfg!(any(tsumugi_loom, tsumugi_asan)) { size_of::<Head>() } else { 112 };
 
-#[cfg(not(tsumugi_loom))]
+#[cfg(not(any(tsumugi_loom, tsumugi_asan)))]
 const _: () = assert!(size_of::<Head>() == HEAD_BYTES, "the parent link and the head: two lines");
 
 #[cfg(all(test, not(tsumugi_loom)))]

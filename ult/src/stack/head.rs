@@ -200,6 +200,10 @@ impl Head {
 
 #[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
 const SWITCH_WORDS: usize = size_of::<Switch>() / size_of::<usize>();
-// The stack's, two stack pointers, one function: no room for padding.
+// The stack's, two stack pointers, one function: no room for padding. For the
+// sanitizer, its two bounds.
 #[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
-const _: () = assert!(SWITCH_WORDS == 4, "a switch is not made of four words");
+const _: () = assert!(
+    SWITCH_WORDS == if cfg!(tsumugi_asan) { 6 } else { 4 },
+    "a switch is not made of the words that it should be"
+);
