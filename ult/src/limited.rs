@@ -9,13 +9,13 @@
 //! Progress: everything here blocks.
 
 use crate::limit::Limit;
-use crate::park::{EMPTY, Here, LIMITED, LOCAL, TOKEN, sleep_os, ult};
+use crate::park::{Here, LOCAL, sleep_os, ult};
 use crate::sched::Alarm;
 use crate::sched::current;
 use crate::sched::shared::Shared;
+use crate::token::ParkWord;
 use core::time::Duration;
 use std::time::Instant;
-use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
 
 impl Here {
@@ -168,8 +168,8 @@ pub fn park_within(limit: impl Into<Limit>) -> Result<(), Interrupted> {
             let keep = |waker| {
                 // SAFETY: a ULT that leaves is on a stack, until it is back.
                 let head = unsafe { task.head().expect("a ULT that parks is on a stack") };
-                // SAFETY: nobody reads it before LIMITED, and the ULT's own
-                // park word says that it is not.
+                // SAFETY: nobody reads it before the park has begun, and the
+                // ULT's own park word says that it has not.
                 head.park_waker.with_mut(|slot| unsafe { *slot = Some(waker) });
             };
             park_on_within(&task.park, limit.into(), keep)
@@ -189,12 +189,11 @@ pub fn park_timeout(limit: Duration) -> bool {
 }
 
 fn park_on_within(
-    word: &AtomicU32,
+    word: &ParkWord,
     limit: Limit,
     mut keep: impl FnMut(Waker),
 ) -> Result<(), Interrupted> {
-    // Acquire: pairs with `unpark`.
-    if word.swap(EMPTY, Ordering::Acquire) == TOKEN {
+    if word.take_after_all() {
         return Ok(());
     }
     let outcome = Here.sleep_within(
@@ -202,15 +201,13 @@ fn park_on_within(
         limit,
         &mut |waker| {
             keep(waker);
-            // Release: the waker is for `unpark`.
-            word.compare_exchange(EMPTY, LIMITED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+            word.begin_limited()
         },
-        // Acquire: a token that came after all ends the park, not the limit.
-        &mut || word.compare_exchange(LIMITED, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok(),
+        &mut || word.end_limited(),
     );
     if outcome.is_ok() {
-        // Acquire: pairs with `unpark`. Takes the token that woke us.
-        word.swap(EMPTY, Ordering::Acquire);
+        // The token that woke us.
+        word.take_after_all();
     }
     outcome
 }
