@@ -29,6 +29,12 @@ impl Fences {
         if membarrier(REGISTER_PRIVATE_EXPEDITED) { Self::Asymmetric } else { Self::Symmetric }
     }
 
+    /// Whether plain instructions and the light half are less than one atomic
+    /// instruction. In the model, where they are not, they are to be tried.
+    pub fn makes_plain_cheaper(self) -> bool {
+        self == Self::Asymmetric || cfg!(tsumugi_loom)
+    }
+
     /// The half of the frequent side.
     #[inline(always)]
     pub fn light(self) {

@@ -8,13 +8,13 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `thread`, `futex`, `lock`, `fences`, `pool` | small things |
+//! | `thread`, `futex`, `lock`, `fences`, `solo`, `pool` | small things |
 //! | `area`, `stack` | where ULTs run |
 //! | `overflow` | naming a stack overflow |
 //! | `deque`, `inject`, `mail` | queues of ULTs |
 //! | `timer`, `limit` | how long to wait |
 //! | `fp`, `local` | what a ULT has for itself |
-//! | `body`, `task`, `slab` | descriptors |
+//! | `body`, `token`, `task`, `slab` | descriptors |
 //! | `sched` | workers, and the thread-local door to them |
 //! | `footprint` | what the tables cost |
 //! | `foreign` | schedulers of somebody else's |
@@ -41,6 +41,8 @@ mod futex;
 mod lock;
 #[doc(hidden)]
 pub mod fences;
+#[doc(hidden)]
+pub mod solo;
 mod pool;
 mod area;
 mod stack;
@@ -56,6 +58,7 @@ mod limit;
 mod fp;
 mod local;
 mod body;
+mod token;
 mod task;
 mod slab;
 mod sched;

@@ -12,13 +12,13 @@
 #[cfg(not(tsumugi_loom))]
 use crate::foreign::{self, Since};
 use crate::limit::Limit;
-use crate::park::{EMPTY, Here, LIMITED, TOKEN, own_parker, sleep_os, ult};
+use crate::park::{Here, own_parker, sleep_os, ult};
 use crate::sched::Alarm;
 use crate::sched::current;
 use crate::sched::shared::Shared;
+use crate::token::ParkWord;
 use core::time::Duration;
 use std::time::Instant;
-use tsumugi_core::sync::{AtomicU32, Ordering};
 #[cfg(not(tsumugi_loom))]
 use tsumugi_core::wait::Foreigner;
 use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
@@ -184,8 +184,8 @@ pub fn park_within(limit: impl Into<Limit>) -> Result<(), Interrupted> {
             let keep = |waker| {
                 // SAFETY: a ULT that leaves is on a stack, until it is back.
                 let head = unsafe { task.head().expect("a ULT that parks is on a stack") };
-                // SAFETY: nobody reads it before LIMITED, and the ULT's own
-                // park word says that it is not.
+                // SAFETY: nobody reads it before the park has begun, and the
+                // ULT's own park word says that it has not.
                 head.park_waker.with_mut(|slot| unsafe { *slot = Some(waker) });
             };
             park_on_within(&task.park, limit.into(), keep)
@@ -205,12 +205,11 @@ pub fn park_timeout(limit: Duration) -> bool {
 }
 
 fn park_on_within(
-    word: &AtomicU32,
+    word: &ParkWord,
     limit: Limit,
     mut keep: impl FnMut(Waker),
 ) -> Result<(), Interrupted> {
-    // Acquire: pairs with `unpark`.
-    if word.swap(EMPTY, Ordering::Acquire) == TOKEN {
+    if word.take_after_all() {
         return Ok(());
     }
     let outcome = Here.sleep_within(
@@ -218,15 +217,13 @@ fn park_on_within(
         limit,
         &mut |waker| {
             keep(waker);
-            // Release: the waker is for `unpark`.
-            word.compare_exchange(EMPTY, LIMITED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+            word.begin_limited()
         },
-        // Acquire: a token that came after all ends the park, not the limit.
-        &mut || word.compare_exchange(LIMITED, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok(),
+        &mut || word.end_limited(),
     );
     if outcome.is_ok() {
-        // Acquire: pairs with `unpark`. Takes the token that woke us.
-        word.swap(EMPTY, Ordering::Acquire);
+        // The token that woke us.
+        word.take_after_all();
     }
     outcome
 }

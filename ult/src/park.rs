@@ -7,19 +7,9 @@
 //! [`park`] and [`Unparker::unpark`] carry a token as the standard library's
 //! do: an unpark before the park is kept, and several are one.
 //!
-//! ```text
-//!   TOKEN ◄──unpark── EMPTY ──park──► PARKED
-//!     └─────park───────►▲ ◄──unpark, a wake──┘
-//! ```
-//!
-//! A wake uses the token up at once, so whoever was woken need not look at the
-//! word again.
-//!
-//! A park with a limit is `LIMITED` instead of `PARKED`: it leaves a waker,
-//! because a sleep that may be interrupted is not ended by its slot alone. Its
-//! wake leaves the token, which it takes itself.
-//!
-//! Progress: `unpark` is lock-free; `park` and `sleep` block.
+//! Progress: `unpark` is lock-free, but for the first time that another thread
+//! unparks a ULT of a scheduler of one worker: that waits for a few of the
+//! worker's instructions. `park` and `sleep` block.
 
 #[cfg(not(tsumugi_loom))]
 use crate::foreign::{self, Since};
@@ -29,12 +19,13 @@ use crate::sched::shared::Shared;
 use crate::slab::Slot;
 use crate::stack::Left;
 use crate::task::{Request, Task};
+use crate::token::{Found, ParkWord};
 use core::fmt;
 use core::mem::transmute;
 use core::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::time::Instant;
-use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
+use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 #[cfg(not(tsumugi_loom))]
 use tsumugi_core::wait::Foreigner;
 use tsumugi_core::wait::{Futex, Interrupted, Race, Reason, Wait, Waker};
@@ -52,11 +43,7 @@ unsafe impl Wait for Here {
     // returns to by who called it, and after a switch that is somebody else.
     #[inline(always)]
     fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
-        debug_assert!(
-            !current::in_callback(),
-            "a completion callback must not block (here: {}); spawn a ULT for what must wait",
-            reason.what
-        );
+        assert_may_block(reason.what);
         match ult() {
             Some(slot) => {
                 // SAFETY: the running ULT.
@@ -95,11 +82,14 @@ pub fn park() {
     match ult() {
         Some(slot) => {
             // SAFETY: the running ULT.
-            let word = unsafe { &slot.as_ref().park };
-            park_on(word, |waker| {
-                // The word holds no waker: a parked ULT's is made of its slot.
-                drop_raw(waker);
-            });
+            let task = unsafe { slot.as_ref() };
+            if !task.park.take() {
+                assert_may_block("park");
+                // SAFETY: the running ULT is on its stack.
+                unsafe { task.head().unwrap_unchecked() }.set_reason(&Reason::new("park"));
+                // SAFETY: we run on this ULT's stack.
+                unsafe { task.ask(Request::Park) };
+            }
         }
         None => park_os(),
     }
@@ -208,21 +198,8 @@ impl UltRef {
 
     #[inline]
     pub(crate) fn unpark(&self) {
-        match unpark(&self.task().park) {
-            // SAFETY: we took PARKED away, which is the waker.
-            PARKED => unsafe { Shared::ready(self.0) },
-            LIMITED => self.end_limited(),
-            _ => {}
-        }
-    }
-
-    #[cold]
-    fn end_limited(&self) {
-        // SAFETY: it is parked, so it is on a stack.
-        let head = unsafe { self.task().head().expect("a ULT that parks is on a stack") };
-        // SAFETY: we took LIMITED away.
-        let waker = head.park_waker.with_mut(|slot| unsafe { (*slot).take() });
-        waker.expect("a parked ULT left a waker").wake();
+        // SAFETY: our count keeps the scheduler, and that its descriptors.
+        unsafe { Shared::unpark(self.0) };
     }
 
     fn task(&self) -> &Task {
@@ -247,31 +224,36 @@ impl Drop for UltRef {
 
 /// The park word of an OS thread, or of a foreign scheduler's task.
 pub(crate) struct ThreadParker {
-    pub(crate) word: AtomicU32,
+    pub(crate) word: ParkWord,
     pub(crate) waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: the waker is written before PARKED and taken by whoever ends that.
+// SAFETY: the waker is written before the park begins and taken by whoever ends
+// it.
 unsafe impl Send for ThreadParker {}
 // SAFETY: the same.
 unsafe impl Sync for ThreadParker {}
 
 impl ThreadParker {
     pub(crate) fn new() -> Self {
-        Self { word: AtomicU32::new(EMPTY), waker: UnsafeCell::new(None) }
+        Self { word: ParkWord::new(), waker: UnsafeCell::new(None) }
     }
 
     /// By its own thread or task only.
     pub(crate) fn park(&self) {
-        park_on(&self.word, |waker| {
-            // SAFETY: nobody reads it before PARKED.
+        if self.word.take() {
+            return;
+        }
+        Here.sleep(Reason::new("park"), &mut |waker| {
+            // SAFETY: nobody reads it before the park has begun.
             self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
+            self.word.begin()
         });
     }
 
     pub(crate) fn unpark(&self) {
-        if matches!(unpark(&self.word), PARKED | LIMITED) {
-            // SAFETY: we took PARKED or LIMITED away.
+        if self.word.unpark() != Found::Awake {
+            // SAFETY: we ended the park.
             let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
             waker.expect("a parked thread left a waker").wake();
         }
@@ -295,58 +277,10 @@ pub(crate) fn own_parker() -> Arc<ThreadParker> {
     if let Some(caller) = foreign::caller() {
         static PARKERS: foreign::ByTask<ThreadParker> = foreign::ByTask::new();
         // A token must not be forgotten.
-        let is_idle = |parker: &ThreadParker| parker.word.load(Ordering::Relaxed) == EMPTY;
+        let is_idle = |parker: &ThreadParker| parker.word.is_idle();
         return PARKERS.of(caller, ThreadParker::new, is_idle);
     }
     LOCAL.with(|parker| parker.clone())
-}
-
-#[inline(always)]
-fn park_on(word: &AtomicU32, mut keep: impl FnMut(Waker)) {
-    // Acquire: pairs with `unpark`.
-    if word.load(Ordering::Relaxed) == TOKEN && word.swap(EMPTY, Ordering::Acquire) == TOKEN {
-        return;
-    }
-    let mut token = false;
-    Here.sleep(Reason::new("park"), &mut |waker| {
-        let (word, token) = (word as *const AtomicU32, &raw mut token);
-        keep(waker);
-        // SAFETY: park words outlive the sleep. After PARKED nothing of the
-        // sleeper's is touched.
-        let word = unsafe { &*word };
-        if mutant("park_no_second_look") {
-            word.store(PARKED, Ordering::Release);
-            return true;
-        }
-        // Release: the waker is for `unpark`.
-        let asleep =
-            word.compare_exchange(EMPTY, PARKED, Ordering::Release, Ordering::Relaxed).is_ok();
-        if !asleep {
-            // SAFETY: nobody wakes the sleeper, so its stack is as it was.
-            unsafe { *token = true };
-        }
-        asleep
-    });
-    if token {
-        // Acquire: pairs with `unpark`.
-        word.swap(EMPTY, Ordering::Acquire);
-    }
-}
-
-/// Leaves a token, or ends a park. Answers what was there: whoever finds a
-/// sleeper must wake it.
-#[inline]
-fn unpark(word: &AtomicU32) -> u32 {
-    let mut seen = word.load(Ordering::Relaxed);
-    loop {
-        let next = if seen == PARKED { EMPTY } else { TOKEN };
-        // AcqRel: what was written before the unpark is seen after the park;
-        // and the waker is for us. Also where the token was there already.
-        match word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(_) => return seen,
-            Err(changed) => seen = changed,
-        }
-    }
 }
 
 /// The running ULT.
@@ -356,9 +290,13 @@ pub(crate) fn ult() -> Option<Slot> {
     unsafe { current::worker()?.as_ref() }.current()
 }
 
-/// Forgets a waker whose two words are known otherwise.
-fn drop_raw(waker: Waker) {
-    let _ = waker.into_raw();
+/// In debug builds: the calling thread does not run a completion callback.
+#[inline(always)]
+fn assert_may_block(what: &str) {
+    debug_assert!(
+        !current::in_callback(),
+        "a completion callback must not block (here: {what}); spawn a ULT for what must wait"
+    );
 }
 
 /// A sleep of whoever is no ULT: a foreign task, or an OS thread.
@@ -427,11 +365,6 @@ unsafe fn wake_address(word: *const AtomicU32) {
 unsafe fn wake_address(_word: *const AtomicU32) {}
 
 type Commit = dyn FnMut(Waker) -> bool;
-
-pub(crate) const EMPTY: u32 = 0;
-pub(crate) const TOKEN: u32 = 1;
-const PARKED: u32 = 2;
-pub(crate) const LIMITED: u32 = 3;
 
 const ASLEEP: u32 = 0;
 const AWAKE: u32 = 1;

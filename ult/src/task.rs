@@ -47,6 +47,7 @@ use crate::fp::FpControl;
 use crate::inject::Linked;
 use crate::local::Locals;
 use crate::stack::{Head, Left, Stack};
+use crate::token::ParkWord;
 use core::ptr::{self, NonNull};
 use end::{ALONE, DETACHED};
 use state::{FREE, LENDING, NEW, RUNNING};
@@ -58,6 +59,8 @@ use tsumugi_core::wait::Waker;
 /// the switch, when the ULT is no longer running.
 pub(crate) enum Request {
     Sleep(*mut (dyn FnMut(Waker) -> bool + 'static)),
+    /// A sleep that the park word ends.
+    Park,
     OnOsStack(*mut (dyn FnMut() + 'static)),
     /// Run this new ULT now, and me when somebody comes to it.
     RunFirst(NonNull<Task>),
@@ -85,7 +88,7 @@ pub(crate) struct Task {
     /// The top of the stack it is on; null before it is on one.
     head: AtomicPtr<Head>,
     join: AtomicUsize,
-    pub(crate) park: AtomicU32,
+    pub(crate) park: ParkWord,
     pub(crate) slot: u32,
     /// Its ULT-local values; null if it has none. The running ULT's.
     pub(crate) locals: UnsafeCell<*mut Locals>,
@@ -125,7 +128,7 @@ impl Task {
             generation: AtomicU32::new(0),
             head: AtomicPtr::new(ptr::null_mut()),
             join: AtomicUsize::new(ALONE),
-            park: AtomicU32::new(0),
+            park: ParkWord::new(),
             slot,
             locals: UnsafeCell::new(ptr::null_mut()),
             sleeper: UnsafeCell::new(ptr::null()),
@@ -151,7 +154,7 @@ impl Task {
         // SAFETY: as above.
         self.body.with_mut(|body| unsafe { *body = Some(Body::of::<T, F>()) });
         self.join.store(ALONE, Ordering::Relaxed);
-        self.park.store(0, Ordering::Relaxed);
+        self.park.reset();
         self.traits.store(0, Ordering::Relaxed);
         self.set_state(NEW);
     }

@@ -24,8 +24,10 @@ use crate::inject::Inject;
 use crate::lock::Lock;
 use crate::mail::Mail;
 use crate::slab::{Slab, Slot};
+use crate::solo::Solo;
 use crate::stack::Stacks;
 use crate::task::{End, State, Task};
+use crate::token::Found;
 use core::ops::Deref;
 use core::ptr;
 use std::collections::VecDeque;
@@ -42,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) urgent: CachePadded<Inject<Task>>,
     pub(crate) idle: CachePadded<Idle>,
     pub(crate) fences: Fences,
+    /// Park words are the one worker's.
+    solo: Solo,
     pub(crate) inline_bytes: usize,
     gate: CachePadded<AtomicUsize>,
     stop: AtomicBool,
@@ -119,6 +123,7 @@ impl Shared {
                 searching: AtomicUsize::new(0),
                 sleepers: AtomicUsize::new(0),
             }),
+            solo: Solo::new(workers == 1 && fences.makes_plain_cheaper(), fences),
             fences,
             inline_bytes,
             gate: CachePadded::new(AtomicUsize::new(0)),
@@ -222,6 +227,52 @@ impl Shared {
             },
             // SAFETY: the caller's.
             _ => unsafe { home.ready_from_outside(slot) },
+        }
+    }
+
+    /// A ULT that left this thread's worker to park. False: there was a token.
+    #[inline(always)]
+    pub(super) fn begin_park(&self, task: &Task) -> bool {
+        if !self.solo.enter() {
+            return task.park.begin();
+        }
+        let asleep = task.park.begin_alone();
+        self.solo.leave();
+        asleep
+    }
+
+    /// Unparks a ULT, or whoever has its descriptor now. On any thread.
+    ///
+    /// # Safety
+    ///
+    /// The scheduler's memory is there.
+    #[inline]
+    pub(crate) unsafe fn unpark(slot: Slot) {
+        // SAFETY: descriptors stay as long as the scheduler.
+        let task = unsafe { slot.as_ref() };
+        // SAFETY: the caller's.
+        let home = unsafe { &*task.home.cast::<Self>() };
+        // SAFETY: the pointer is this thread's own worker.
+        let worker = current::worker().filter(|worker| home.has(unsafe { worker.as_ref() }));
+        let found = match worker {
+            Some(_) if home.solo.enter() => {
+                let found = task.park.unpark_alone();
+                home.solo.leave();
+                found
+            }
+            Some(_) => task.park.unpark(),
+            None => {
+                home.solo.end();
+                task.park.unpark()
+            }
+        };
+        match (found, worker) {
+            (Found::Awake, _) => {}
+            // SAFETY: we ended its park, which is its waker.
+            (Found::Parked, Some(worker)) => unsafe { worker.as_ref().ready(slot) },
+            // SAFETY: the same.
+            (Found::Parked, None) => unsafe { home.ready_from_outside(slot) },
+            (Found::Limited, _) => end_limited_park(task),
         }
     }
 
@@ -445,6 +496,16 @@ impl Drop for Visit<'_> {
         // Release: pairs with the Acquire in `close`. The last touch.
         self.0.fetch_sub(VISITOR, Ordering::Release);
     }
+}
+
+/// Wakes a ULT whose park within a limit was ended.
+#[cold]
+fn end_limited_park(task: &Task) {
+    // SAFETY: it is parked, so it is on a stack.
+    let head = unsafe { task.head().expect("a ULT that parks is on a stack") };
+    // SAFETY: we ended the park.
+    let waker = head.park_waker.with_mut(|slot| unsafe { (*slot).take() });
+    waker.expect("a parked ULT left a waker").wake();
 }
 
 const CLOSED: usize = 1;

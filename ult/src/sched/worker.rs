@@ -216,6 +216,16 @@ impl Worker {
                 task.set_running();
                 Served::Stays
             }
+            Request::Park => {
+                self.count(Counter::Parks);
+                self.put_to_sleep(slot, head);
+                // On true it may be awake and gone.
+                if self.shared.begin_park(task) {
+                    return Served::Gone;
+                }
+                task.set_running();
+                Served::Stays
+            }
             &Request::OnOsStack(f) => {
                 // SAFETY: as above; the ULT stays suspended until it is done.
                 unsafe { (*f)() };

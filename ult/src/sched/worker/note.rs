@@ -96,7 +96,9 @@ impl Worker {
             }
             // SAFETY: the request is on a stack that is suspended.
             match unsafe { &*left.into_request::<Request>() } {
-                Request::Sleep(_) => return self.record(Kind::Sleep, task, task.what()),
+                Request::Sleep(_) | Request::Park => {
+                    return self.record(Kind::Sleep, task, task.what());
+                }
                 Request::OnOsStack(_) => return self.record(Kind::Sleep, task, "on_os_stack"),
                 Request::RunFirst(_) => return self.record(Kind::Yield, task, ""),
                 // What the innermost left with.
