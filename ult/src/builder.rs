@@ -11,6 +11,7 @@ use crate::sched::shared::Shared;
 use crate::sched::worker::Worker;
 use crate::slab::Slot;
 use crate::task::{Request, Traits};
+use alloc::boxed::Box;
 use core::fmt;
 use core::future::Future;
 use core::ptr::NonNull;

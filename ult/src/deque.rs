@@ -40,6 +40,8 @@
 //! - Chase, Lev: Dynamic Circular Work-Stealing Deque. SPAA 2005: the buffer.
 
 use crate::fences::Fences;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::ptr;
 use tsumugi_core::sync::{
     AtomicBool, AtomicI64, AtomicPtr, CachePadded, Ordering, UnsafeCell, mutant,

@@ -60,10 +60,7 @@ impl Fences {
 }
 
 #[cfg(not(tsumugi_loom))]
-fn membarrier(command: i32) -> bool {
-    // SAFETY: takes numbers, changes no memory.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
-}
+use crate::host::membarrier;
 
 #[cfg(tsumugi_loom)]
 fn membarrier(_command: i32) -> bool {

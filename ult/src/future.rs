@@ -6,10 +6,10 @@
 //! descriptor then, who looks and parks again.
 
 use crate::park::{ThreadParker, UltRef, own_parker, park, ult};
+use alloc::sync::Arc;
 use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
-use std::sync::Arc;
 
 /// Runs a future to its end; the caller sleeps while it is pending.
 pub fn block_on<F: Future>(future: F) -> F::Output {
@@ -38,7 +38,7 @@ fn waker() -> Waker {
     }
 }
 
-impl std::task::Wake for ThreadParker {
+impl alloc::task::Wake for ThreadParker {
     fn wake(self: Arc<Self>) {
         self.unpark();
     }

@@ -9,8 +9,10 @@
 //!
 //! Progress: everything here blocks.
 
-#[cfg(not(tsumugi_loom))]
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 use crate::foreign::{self, Since};
+#[cfg(feature = "std")]
+use crate::host::Instant;
 use crate::limit::Limit;
 use crate::park::{Here, own_parker, sleep_os, ult};
 use crate::sched::Alarm;
@@ -18,8 +20,7 @@ use crate::sched::current;
 use crate::sched::shared::Shared;
 use crate::token::ParkWord;
 use core::time::Duration;
-use std::time::Instant;
-#[cfg(not(tsumugi_loom))]
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 use tsumugi_core::wait::Foreigner;
 use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
 
@@ -55,7 +56,7 @@ impl Here {
         commit: &mut dyn FnMut(Waker) -> bool,
         withdraw: &mut dyn FnMut() -> bool,
     ) -> Result<(), Interrupted> {
-        #[cfg(not(tsumugi_loom))]
+        #[cfg(all(feature = "std", not(tsumugi_loom)))]
         if let Some(caller) = ult().is_none().then(foreign::caller).flatten() {
             let Some(until) = limit.deadline() else {
                 // Nobody cancels what is no ULT.
@@ -154,6 +155,7 @@ pub fn sleep(duration: Duration) {
 }
 
 /// Sleeps until `deadline`.
+#[cfg(feature = "std")]
 pub fn sleep_until(deadline: Instant) {
     // As in `sleep`.
     let _ = sleep_within(deadline);

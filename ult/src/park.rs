@@ -11,22 +11,22 @@
 //! unparks a ULT of a scheduler of one worker: that waits for a few of the
 //! worker's instructions. `park` and `sleep` block.
 
-#[cfg(not(tsumugi_loom))]
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 use crate::foreign::{self, Since};
 use crate::futex::{SystemFutex, os_yield};
+use crate::host::{Instant, catch, resume};
 use crate::sched::current;
 use crate::sched::shared::Shared;
 use crate::slab::Slot;
 use crate::stack::Left;
 use crate::task::{Request, Task};
 use crate::token::{Found, ParkWord};
+use alloc::sync::Arc;
 use core::fmt;
 use core::mem::transmute;
 use core::ptr::{self, NonNull};
-use std::sync::Arc;
-use std::time::Instant;
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
-#[cfg(not(tsumugi_loom))]
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 use tsumugi_core::wait::Foreigner;
 use tsumugi_core::wait::{Futex, Interrupted, Race, Reason, Wait, Waker};
 
@@ -120,7 +120,7 @@ pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
     let (mut f, mut outcome) = (Some(f), None);
     let mut call = || {
         let f = f.take().expect("called once");
-        outcome = Some(std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)));
+        outcome = Some(catch(f));
     };
     let call: &mut dyn FnMut() = &mut call;
     // SAFETY: the closure lives on this stack, which stays until it returned.
@@ -129,7 +129,7 @@ pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
     unsafe { slot.as_ref().ask(Request::OnOsStack(call)) };
     match outcome.expect("the worker called it") {
         Ok(value) => value,
-        Err(panic) => std::panic::resume_unwind(panic),
+        Err(panic) => resume(panic),
     }
 }
 
@@ -235,6 +235,7 @@ unsafe impl Send for ThreadParker {}
 unsafe impl Sync for ThreadParker {}
 
 impl ThreadParker {
+    #[cfg(feature = "std")]
     pub(crate) fn new() -> Self {
         Self { word: ParkWord::new(), waker: UnsafeCell::new(None) }
     }
@@ -260,7 +261,7 @@ impl ThreadParker {
     }
 }
 
-#[cfg(not(tsumugi_loom))]
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 std::thread_local! {
     pub(crate) static LOCAL: Arc<ThreadParker> = Arc::new(ThreadParker::new());
 }
@@ -273,14 +274,17 @@ tsumugi_core::sync::model::thread_local! {
 /// The caller's; by whoever is no ULT.
 #[cold]
 pub(crate) fn own_parker() -> Arc<ThreadParker> {
-    #[cfg(not(tsumugi_loom))]
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
     if let Some(caller) = foreign::caller() {
         static PARKERS: foreign::ByTask<ThreadParker> = foreign::ByTask::new();
         // A token must not be forgotten.
         let is_idle = |parker: &ThreadParker| parker.word.is_idle();
         return PARKERS.of(caller, ThreadParker::new, is_idle);
     }
-    LOCAL.with(|parker| parker.clone())
+    #[cfg(feature = "std")]
+    return LOCAL.with(|parker| parker.clone());
+    #[cfg(not(feature = "std"))]
+    panic!("without std only ULTs park");
 }
 
 /// The running ULT.
@@ -302,7 +306,7 @@ fn assert_may_block(what: &str) {
 /// A sleep of whoever is no ULT: a foreign task, or an OS thread.
 #[cold]
 fn sleep_elsewhere(reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
-    #[cfg(not(tsumugi_loom))]
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
     if let Some(caller) = foreign::caller() {
         return Foreigner::new(caller.scheduler, &Since::now()).sleep(reason, commit);
     }
@@ -312,7 +316,7 @@ fn sleep_elsewhere(reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
 
 #[cold]
 fn yield_elsewhere() {
-    #[cfg(not(tsumugi_loom))]
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
     if let Some(caller) = foreign::caller() {
         return caller.scheduler.yield_now();
     }
@@ -357,8 +361,7 @@ unsafe fn wake_os(word: *const ()) {
 
 #[cfg(not(tsumugi_loom))]
 unsafe fn wake_address(word: *const AtomicU32) {
-    // SAFETY: a wake reads nothing at the address.
-    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, 1) };
+    crate::host::wake(word, 1);
 }
 
 #[cfg(tsumugi_loom)]

@@ -36,7 +36,7 @@ pub(crate) use class::Class;
 pub(crate) use head::{Head, Left};
 pub(crate) use supply::Stacks;
 
-use crate::area::page_bytes;
+use crate::host::page_bytes;
 use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 

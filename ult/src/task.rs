@@ -48,6 +48,7 @@ use crate::inject::Linked;
 use crate::local::Locals;
 use crate::stack::{Head, Left, Stack};
 use crate::token::ParkWord;
+use alloc::boxed::Box;
 use core::ptr::{self, NonNull};
 use end::{ALONE, DETACHED};
 use state::{FREE, LENDING, NEW, RUNNING};

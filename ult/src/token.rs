@@ -45,7 +45,7 @@ impl ParkWord {
     }
 
     /// Whether there is neither a token nor a sleeper.
-    #[cfg(not(tsumugi_loom))]
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
     pub(crate) fn is_idle(&self) -> bool {
         self.0.load(Ordering::Relaxed) == EMPTY
     }

@@ -20,6 +20,7 @@ use super::{Progress, current};
 use crate::deque::Deque;
 use crate::fences::Fences;
 use crate::futex::{SystemFutex, os_yield};
+use crate::host;
 use crate::inject::Inject;
 use crate::lock::Lock;
 use crate::mail::Mail;
@@ -28,10 +29,12 @@ use crate::solo::Solo;
 use crate::stack::Stacks;
 use crate::task::{End, State, Task};
 use crate::token::Found;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::ops::Deref;
 use core::ptr;
-use std::collections::VecDeque;
-use std::sync::Arc;
 use tsumugi_core::stats::Counters;
 use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, fence, mutant};
 use tsumugi_core::time::Instant;
@@ -53,6 +56,7 @@ pub(crate) struct Shared {
     pub(super) alarms: Alarms,
     pub(crate) wanted: CachePadded<Wanted>,
     /// Rings of events, which workers may write to at any time.
+    #[cfg_attr(not(feature = "std"), expect(dead_code, reason = "`inside` reads it"))]
     pub(crate) rings: Lock<Vec<Box<[Events]>>>,
     pub(crate) halt: Halt,
     pub(crate) slab: Slab,
@@ -60,7 +64,7 @@ pub(crate) struct Shared {
     pub(crate) bells: Tower,
     pub(crate) progress: Arc<dyn Progress>,
     pub(crate) spin: u32,
-    epoch: std::time::Instant,
+    epoch: host::Instant,
 }
 
 /// Workers with nothing to run. Read at every push, and written seldom.
@@ -138,7 +142,7 @@ impl Shared {
             bells,
             progress,
             spin,
-            epoch: std::time::Instant::now(),
+            epoch: host::Instant::now(),
         }
     }
 
@@ -152,7 +156,7 @@ impl Shared {
     }
 
     /// A point of the system's clock on the scheduler's.
-    pub(crate) fn at(&self, instant: std::time::Instant) -> Instant {
+    pub(crate) fn at(&self, instant: host::Instant) -> Instant {
         Instant::from_ns(instant.saturating_duration_since(self.epoch).as_nanos() as u64)
     }
 

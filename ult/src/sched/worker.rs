@@ -18,20 +18,22 @@ mod search;
 mod supply;
 
 pub(crate) use claim::Claim;
-#[cfg(not(tsumugi_loom))]
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub(super) use supply::overflow_at;
 
 use super::current;
 use super::shared::{Seat, Shared};
+use crate::host;
 use crate::pool::Cache;
 use crate::slab::{Free, Slot};
 use crate::stack::{Head, Left, Stack};
 use crate::task::{End, Request, Task};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use core::cell::{Cell, RefCell};
 use core::ptr::{self, NonNull};
 use search::FAIR_TURN;
-use std::collections::VecDeque;
-use std::sync::Arc;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{Ordering, UnsafeCell};
 use tsumugi_core::time::Instant;
@@ -110,7 +112,7 @@ impl Worker {
 
     /// Runs ULTs until the scheduler stops.
     pub(crate) fn run(&self) {
-        #[cfg(not(tsumugi_loom))]
+        #[cfg(all(feature = "std", not(tsumugi_loom)))]
         let _signals = crate::overflow::SignalStack::ensure();
         let _unwinding = AbortOnUnwind;
         let before = current::set_worker(self);
@@ -291,7 +293,7 @@ struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {
     fn drop(&mut self) {
-        eprintln!("tsumugi: a worker panicked outside of any ULT");
-        std::process::abort();
+        host::say(b"tsumugi: a worker panicked outside of any ULT\n");
+        host::abort();
     }
 }

@@ -1,6 +1,7 @@
 //! Sizes of stacks.
 
-use crate::area::{STACK_BYTES_MIN, page_bytes};
+use crate::area::STACK_BYTES_MIN;
+use crate::host::page_bytes;
 
 /// A size of stacks: how many times the ordinary one is doubled, or halved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,10 @@
 //! The top of a stack: its context, and the switch.
 
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
+use super::GUARDED;
 use super::class::Class;
-use super::{CANARY, CANARY_LINE, FLAGS, GUARDED, Stack, WATCHED};
-use crate::area::page_bytes;
+use super::{CANARY, CANARY_LINE, FLAGS, Stack, WATCHED};
+use crate::host::page_bytes;
 use core::convert::Infallible;
 use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
@@ -148,14 +150,14 @@ impl Head {
     }
 
     /// Whether `at` is an address that a stack pointer on it may have.
-    #[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+    #[cfg(all(feature = "std", target_arch = "x86_64", not(tsumugi_loom)))]
     pub(crate) fn holds(&self, at: usize) -> bool {
         // The context has the address of the head too, which is no such one.
         at > self.floor() && at < self.top()
     }
 
     /// Where the first frame begins.
-    #[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+    #[cfg(all(feature = "std", target_arch = "x86_64", not(tsumugi_loom)))]
     pub(crate) fn top(&self) -> usize {
         ptr::from_ref(self).addr()
     }
@@ -165,7 +167,7 @@ impl Head {
     /// # Safety
     ///
     /// Nobody runs on the stack meanwhile.
-    #[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+    #[cfg(all(feature = "std", target_arch = "x86_64", not(tsumugi_loom)))]
     pub(crate) unsafe fn switch_words(&self) -> [usize; SWITCH_WORDS] {
         // SAFETY: the caller's; `make` gave it a context, which has no padding:
         // the assertion below.
@@ -173,7 +175,7 @@ impl Head {
     }
 
     /// Whether `at` is in the page whose touch is this stack's overflow.
-    #[cfg(not(tsumugi_loom))]
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
     pub(crate) fn is_guard(&self, at: usize) -> bool {
         self.floor & GUARDED != 0 && (self.floor() - page_bytes()..self.floor()).contains(&at)
     }

@@ -7,7 +7,8 @@ use super::{
     CANARY, CANARY_LINE, COLOUR_BYTES, COLOURS, Class, GUARDED, Guards, HEAD_BYTES, Head, MAIN,
     Stack, WATCHED,
 };
-use crate::area::{STACK_BYTES_MIN, StackArea, StackError, page_bytes};
+use crate::area::{STACK_BYTES_MIN, StackArea, StackError};
+use crate::host::{self, page_bytes};
 use crate::lock::Lock;
 use crate::pool::{Cache, Depot};
 use core::mem::MaybeUninit;
@@ -213,7 +214,7 @@ impl Stacks {
         }
         let page = ptr::with_exposed_provenance_mut(floor - page_bytes());
         // SAFETY: the page is the area's and no stack's.
-        let done = unsafe { libc::mprotect(page, page_bytes(), libc::PROT_NONE) } == 0;
+        let done = unsafe { host::guard(page) };
         if !done {
             self.guards_refused.store(true, Ordering::Relaxed);
         }

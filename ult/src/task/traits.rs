@@ -4,6 +4,7 @@
 use super::{Particulars, Task};
 use crate::fp::FpControl;
 use crate::stack::Class;
+use alloc::boxed::Box;
 use tsumugi_core::sync::{Ordering, UnsafeCell};
 
 /// What a builder asks of a ULT besides a name.

@@ -5,6 +5,7 @@
 
 use super::Worker;
 use crate::overflow::Overflow;
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 use crate::sched::current;
 use crate::slab::Slot;
 use crate::stack::{Class, Head, Stack};
@@ -116,7 +117,7 @@ impl Worker {
 
 /// What `overflow` asks in a signal handler: is `at` in the guard page of the
 /// ULT that runs on this thread?
-#[cfg(not(tsumugi_loom))]
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub(in crate::sched) fn overflow_at(at: usize) -> Option<Overflow<'static>> {
     // SAFETY: this thread's worker, stopped in the middle of its ULT.
     let task = unsafe { current::worker()?.as_ref().current()?.as_ref() };
