@@ -83,7 +83,7 @@ pub fn park() {
                 // SAFETY: the running ULT is on its stack.
                 unsafe { task.head().unwrap_unchecked() }.set_reason(&Reason::new("park"));
                 // SAFETY: we run on this ULT's stack.
-                unsafe { task.ask(Request::Park) };
+                unsafe { task.suspend(Left::PARK) };
             }
         }
         None => park_os(),

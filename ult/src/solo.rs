@@ -31,16 +31,16 @@ pub struct Solo {
     state: CachePadded<AtomicU32>,
     /// Written by the thread.
     inside: CachePadded<AtomicBool>,
-    fences: Fences,
 }
 
 impl Solo {
-    /// The privilege, or from the beginning none.
+    /// The privilege, or from the beginning none; there is none where the
+    /// fence would cost as much as an atomic instruction.
     pub fn new(alone: bool, fences: Fences) -> Self {
+        let state = if alone && fences == Fences::LIGHTEST { ALONE } else { SHARED };
         Self {
-            state: CachePadded::new(AtomicU32::new(if alone { ALONE } else { SHARED })),
+            state: CachePadded::new(AtomicU32::new(state)),
             inside: CachePadded::new(AtomicBool::new(false)),
-            fences,
         }
     }
 
@@ -54,7 +54,7 @@ impl Solo {
         self.inside.store(true, Ordering::Relaxed);
         if !mutant("solo_no_light") {
             // Pairs with the heavy half in `end`.
-            self.fences.light();
+            Fences::LIGHTEST.light();
         }
         let alone = self.state.load(Ordering::Relaxed) == ALONE;
         if !alone {
@@ -86,7 +86,7 @@ impl Solo {
         self.state.store(ENDING, Ordering::Relaxed);
         if !mutant("solo_no_heavy") {
             // Pairs with the light half in `enter`.
-            self.fences.heavy();
+            Fences::LIGHTEST.heavy();
         }
         // Acquire: pairs with `leave`.
         while self.inside.load(Ordering::Acquire) && !mutant("solo_no_wait") {

@@ -123,7 +123,7 @@ impl Shared {
                 searching: AtomicUsize::new(0),
                 sleepers: AtomicUsize::new(0),
             }),
-            solo: Solo::new(workers == 1 && fences.makes_plain_cheaper(), fences),
+            solo: Solo::new(workers == 1, fences),
             fences,
             inline_bytes,
             gate: CachePadded::new(AtomicUsize::new(0)),

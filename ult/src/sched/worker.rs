@@ -177,6 +177,12 @@ impl Worker {
                 if left.is_yield() {
                     return self.queue_yielded(slot);
                 }
+                if left.is_park() {
+                    if self.park(slot, head) {
+                        return;
+                    }
+                    break;
+                }
                 if left.is_end() {
                     return self.finish(slot);
                 }
@@ -216,16 +222,6 @@ impl Worker {
                 task.set_running();
                 Served::Stays
             }
-            Request::Park => {
-                self.count(Counter::Parks);
-                self.put_to_sleep(slot, head);
-                // On true it may be awake and gone.
-                if self.shared.begin_park(task) {
-                    return Served::Gone;
-                }
-                task.set_running();
-                Served::Stays
-            }
             &Request::OnOsStack(f) => {
                 // SAFETY: as above; the ULT stays suspended until it is done.
                 unsafe { (*f)() };
@@ -246,6 +242,21 @@ impl Worker {
             // SAFETY: the caller's.
             Request::Follow(follow) => unsafe { self.follow(follow, head) },
         }
+    }
+
+    /// Puts a ULT to sleep that parks. False: there was a token, it goes on.
+    #[inline(always)]
+    fn park(&self, slot: Slot, head: &Head) -> bool {
+        // SAFETY: it is suspended on this worker.
+        let task = unsafe { slot.as_ref() };
+        self.count(Counter::Parks);
+        self.put_to_sleep(slot, head);
+        // On true it may be awake and gone.
+        let asleep = self.shared.begin_park(task);
+        if !asleep {
+            task.set_running();
+        }
+        asleep
     }
 
     #[inline(always)]
