@@ -141,7 +141,7 @@ enum Who {
 
 impl Unparker {
     /// Ends the present park of the one it stands for, or the next.
-    #[inline]
+    #[inline(always)]
     pub fn unpark(&self) {
         match &self.0 {
             Who::Ult(ult) => ult.unpark(),
@@ -191,7 +191,7 @@ impl UltRef {
         Self(NonNull::new(raw.cast_mut().cast()).expect("into_raw is never null"))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn unpark(&self) {
         // SAFETY: our count keeps the scheduler, and that its descriptors.
         unsafe { Shared::unpark(self.0) };

@@ -246,32 +246,46 @@ impl Shared {
     /// # Safety
     ///
     /// The scheduler's memory is there.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn unpark(slot: Slot) {
         // SAFETY: descriptors stay as long as the scheduler.
         let task = unsafe { slot.as_ref() };
         // SAFETY: the caller's.
         let home = unsafe { &*task.home.cast::<Self>() };
-        // SAFETY: the pointer is this thread's own worker.
-        let worker = current::worker().filter(|worker| home.has(unsafe { worker.as_ref() }));
-        let found = match worker {
-            Some(_) if home.solo.enter() => {
+        if let Some(worker) = current::worker() {
+            // SAFETY: the pointer is this thread's own worker.
+            let worker = unsafe { worker.as_ref() };
+            if home.has(worker) && home.solo.enter() {
                 let found = task.park.unpark_alone();
                 home.solo.leave();
-                found
+                return match found {
+                    Found::Awake => {}
+                    // SAFETY: we ended its park, which is its waker.
+                    Found::Parked => unsafe { worker.ready(slot) },
+                    Found::Limited => end_limited_park(task),
+                };
             }
-            Some(_) => task.park.unpark(),
-            None => {
-                home.solo.end();
-                task.park.unpark()
-            }
-        };
-        match (found, worker) {
+        }
+        // SAFETY: the caller's.
+        unsafe { home.unpark_shared(slot) }
+    }
+
+    /// Unparks a ULT that others may unpark at the same time.
+    #[inline(never)]
+    unsafe fn unpark_shared(&self, slot: Slot) {
+        // SAFETY: as in `unpark`.
+        let task = unsafe { slot.as_ref() };
+        // SAFETY: the pointer is this thread's own worker.
+        let worker = current::worker().filter(|worker| self.has(unsafe { worker.as_ref() }));
+        if worker.is_none() {
+            self.solo.end();
+        }
+        match (task.park.unpark(), worker) {
             (Found::Awake, _) => {}
             // SAFETY: we ended its park, which is its waker.
             (Found::Parked, Some(worker)) => unsafe { worker.as_ref().ready(slot) },
             // SAFETY: the same.
-            (Found::Parked, None) => unsafe { home.ready_from_outside(slot) },
+            (Found::Parked, None) => unsafe { self.ready_from_outside(slot) },
             (Found::Limited, _) => end_limited_park(task),
         }
     }
