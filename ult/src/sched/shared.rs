@@ -17,6 +17,7 @@ use super::halt::Halt;
 use super::record::{Events, Notes, Wanted};
 use super::worker::Worker;
 use super::{Progress, current};
+use crate::bias::Bias;
 use crate::deque::Deque;
 use crate::fences::Fences;
 use crate::futex::{SystemFutex, os_yield};
@@ -24,7 +25,6 @@ use crate::inject::Inject;
 use crate::lock::Lock;
 use crate::mail::Mail;
 use crate::slab::{Slab, Slot};
-use crate::solo::Solo;
 use crate::stack::Stacks;
 use crate::task::{End, State, Task};
 use crate::token::Found;
@@ -44,8 +44,8 @@ pub(crate) struct Shared {
     pub(crate) urgent: CachePadded<Inject<Task>>,
     pub(crate) idle: CachePadded<Idle>,
     pub(crate) fences: Fences,
-    /// Park words are the one worker's.
-    solo: Solo,
+    /// Whose the park words are: of a scheduler of one worker, that worker's.
+    pub(super) parks: CachePadded<Bias>,
     pub(crate) inline_bytes: usize,
     gate: CachePadded<AtomicUsize>,
     stop: AtomicBool,
@@ -123,7 +123,7 @@ impl Shared {
                 searching: AtomicUsize::new(0),
                 sleepers: AtomicUsize::new(0),
             }),
-            solo: Solo::new(workers == 1, fences),
+            parks: CachePadded::new(Bias::new()),
             fences,
             inline_bytes,
             gate: CachePadded::new(AtomicUsize::new(0)),
@@ -230,14 +230,15 @@ impl Shared {
         }
     }
 
-    /// A ULT that left this thread's worker to park. False: there was a token.
+    /// A ULT that left this thread's worker to park, whose name is given. False:
+    /// there was a token.
     #[inline(always)]
-    pub(super) fn begin_park(&self, task: &Task) -> bool {
-        if !self.solo.enter() {
+    pub(super) fn begin_park(&self, task: &Task, me: usize) -> bool {
+        if !self.parks.enter(me) {
             return task.park.begin();
         }
         let asleep = task.park.begin_alone();
-        self.solo.leave();
+        self.parks.leave();
         asleep
     }
 
@@ -255,9 +256,9 @@ impl Shared {
         if let Some(worker) = current::worker() {
             // SAFETY: the pointer is this thread's own worker.
             let worker = unsafe { worker.as_ref() };
-            if home.has(worker) && home.solo.enter() {
+            if home.has(worker) && home.parks.enter(worker.name()) {
                 let found = task.park.unpark_alone();
-                home.solo.leave();
+                home.parks.leave();
                 return match found {
                     Found::Awake => {}
                     // SAFETY: we ended its park, which is its waker.
@@ -278,7 +279,7 @@ impl Shared {
         // SAFETY: the pointer is this thread's own worker.
         let worker = current::worker().filter(|worker| self.has(unsafe { worker.as_ref() }));
         if worker.is_none() {
-            self.solo.end();
+            self.parks.end_and_wait();
         }
         match (task.park.unpark(), worker) {
             (Found::Awake, _) => {}

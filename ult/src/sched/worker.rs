@@ -23,6 +23,7 @@ pub(super) use supply::overflow_at;
 
 use super::current;
 use super::shared::{Seat, Shared};
+use crate::fences::Fences;
 use crate::pool::Cache;
 use crate::slab::{Free, Slot};
 use crate::stack::{Head, Left, Stack};
@@ -43,6 +44,9 @@ pub(crate) struct Worker {
     /// Its own, in `shared`.
     seat: NonNull<Seat>,
     index: usize,
+    /// What it is called as the owner of a `Bias`; 0 if fences cost as much as
+    /// what they save.
+    name: usize,
     /// The ULT that runs; null while the worker itself does.
     current: Cell<*mut Task>,
     /// The ULT to run next, before any queue.
@@ -89,6 +93,11 @@ impl Worker {
         Self {
             seat: NonNull::from(&shared.seats[index]),
             lonely: shared.seats.iter().map(|_| Default::default()).collect(),
+            name: if shared.fences == Fences::LIGHTEST {
+                (&raw const shared.seats[index]).addr()
+            } else {
+                0
+            },
             shared,
             index,
             current: Cell::new(ptr::null_mut()),
@@ -114,6 +123,8 @@ impl Worker {
         let _signals = crate::overflow::SignalStack::ensure();
         let _unwinding = AbortOnUnwind;
         let before = current::set_worker(self);
+        let alone = self.shared.seats.len() == 1;
+        self.shared.parks.claim(if alone { self.name } else { 0 });
         self.shared.progress.on_start(self.index);
         while let Some(slot) = self.find() {
             self.execute(slot);
@@ -130,6 +141,12 @@ impl Worker {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// What it is called as the owner of a `Bias`.
+    #[inline(always)]
+    pub(crate) fn name(&self) -> usize {
+        self.name
     }
 
     /// The ULT that runs on this worker.
@@ -252,7 +269,7 @@ impl Worker {
         self.count(Counter::Parks);
         self.put_to_sleep(slot, head);
         // On true it may be awake and gone.
-        let asleep = self.shared.begin_park(task);
+        let asleep = self.shared.begin_park(task, self.name);
         if !asleep {
             task.set_running();
         }
