@@ -132,13 +132,28 @@ impl<T> Deque<T> {
     pub unsafe fn push(&self, item: *mut T) {
         let bottom = self.owner.bottom.load(Ordering::Relaxed);
         // SAFETY: the current buffer lives as long as the deque.
-        let mut buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
         // SAFETY: we are the owner.
         let freed = self.owner.freed_seen.with(|freed| unsafe { *freed });
         if bottom - freed > buffer.mask {
             // SAFETY: we are the owner.
-            buffer = unsafe { self.make_room(bottom) };
+            return unsafe { self.push_full(bottom, item) };
         }
+        self.put(buffer, bottom, item);
+    }
+
+    /// Adds an item where the owner knows of no room. All in a call of its
+    /// own, so that `push` saves no registers.
+    #[cold]
+    #[inline(never)]
+    unsafe fn push_full(&self, bottom: i64, item: *mut T) {
+        // SAFETY: the caller is the owner.
+        let buffer = unsafe { self.make_room(bottom) };
+        self.put(buffer, bottom, item);
+    }
+
+    #[inline(always)]
+    fn put(&self, buffer: &Buffer<T>, bottom: i64, item: *mut T) {
         let order =
             if mutant("deque_push_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: pairs with the Acquire of a thief that looks at an item
@@ -326,7 +341,6 @@ impl<T> Deque<T> {
     }
 
     /// Finds room for one item more, in freed slots or a larger buffer.
-    #[cold]
     unsafe fn make_room(&self, bottom: i64) -> &Buffer<T> {
         // Acquire: pairs with the Release in `steal`: its slots may be reused.
         let freed = self.thieves.freed.load(Ordering::Acquire);

@@ -29,11 +29,9 @@ impl Fences {
         if membarrier(REGISTER_PRIVATE_EXPEDITED) { Self::Asymmetric } else { Self::Symmetric }
     }
 
-    /// Whether plain instructions and the light half are less than one atomic
-    /// instruction. In the model, where they are not, they are to be tried.
-    pub fn makes_plain_cheaper(self) -> bool {
-        self == Self::Asymmetric || cfg!(tsumugi_loom)
-    }
+    /// Where the light half costs nothing; in the model, where it does so
+    /// nowhere, what there is.
+    pub const LIGHTEST: Self = if cfg!(tsumugi_loom) { Self::Symmetric } else { Self::Asymmetric };
 
     /// The half of the frequent side.
     #[inline(always)]

@@ -9,7 +9,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `host` | what the system gives, or whoever is there in its place |
-//! | `thread`, `futex`, `lock`, `fences`, `solo`, `pool` | small things |
+//! | `thread`, `futex`, `lock`, `fences`, `bias`, `pool` | small things |
 //! | `area`, `stack` | where ULTs run |
 //! | `overflow` | naming a stack overflow |
 //! | `deque`, `inject`, `mail` | queues of ULTs |
@@ -61,7 +61,7 @@ mod lock;
 #[doc(hidden)]
 pub mod fences;
 #[doc(hidden)]
-pub mod solo;
+pub mod bias;
 mod pool;
 mod area;
 mod stack;

@@ -88,7 +88,7 @@ pub fn park() {
                 // SAFETY: the running ULT is on its stack.
                 unsafe { task.head().unwrap_unchecked() }.set_reason(&Reason::new("park"));
                 // SAFETY: we run on this ULT's stack.
-                unsafe { task.ask(Request::Park) };
+                unsafe { task.suspend(Left::PARK) };
             }
         }
         None => park_os(),
@@ -146,7 +146,7 @@ enum Who {
 
 impl Unparker {
     /// Ends the present park of the one it stands for, or the next.
-    #[inline]
+    #[inline(always)]
     pub fn unpark(&self) {
         match &self.0 {
             Who::Ult(ult) => ult.unpark(),
@@ -196,7 +196,7 @@ impl UltRef {
         Self(NonNull::new(raw.cast_mut().cast()).expect("into_raw is never null"))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn unpark(&self) {
         // SAFETY: our count keeps the scheduler, and that its descriptors.
         unsafe { Shared::unpark(self.0) };

@@ -60,8 +60,6 @@ use tsumugi_core::wait::Waker;
 /// the switch, when the ULT is no longer running.
 pub(crate) enum Request {
     Sleep(*mut (dyn FnMut(Waker) -> bool + 'static)),
-    /// A sleep that the park word ends.
-    Park,
     OnOsStack(*mut (dyn FnMut() + 'static)),
     /// Run this new ULT now, and me when somebody comes to it.
     RunFirst(NonNull<Task>),

@@ -13,7 +13,7 @@
 //! wake leaves the token, which it takes itself.
 //!
 //! The calls that end in `_alone` do without atomic instructions: they are for
-//! a thread that nobody disturbs, see `solo`.
+//! a thread that has the word to itself, see `bias`.
 //!
 //! Progress: `unpark` is lock-free, all others are wait-free.
 

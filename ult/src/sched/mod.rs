@@ -269,6 +269,13 @@ impl Spawner {
     }
 }
 
+/// What this thread is called as the owner of a `Bias`; 0 if it can be none.
+#[inline(always)]
+pub(crate) fn bias_name() -> usize {
+    // SAFETY: this thread's worker, not kept.
+    current::worker().map_or(0, |worker| unsafe { worker.as_ref() }.name())
+}
+
 /// The calling ULT's number; `None` on a thread that is none.
 pub fn id() -> Option<UltId> {
     // SAFETY: this thread's worker.

@@ -17,6 +17,7 @@ use super::halt::Halt;
 use super::record::{Events, Notes, Wanted};
 use super::worker::Worker;
 use super::{Progress, current};
+use crate::bias::Bias;
 use crate::deque::Deque;
 use crate::fences::Fences;
 use crate::futex::{SystemFutex, os_yield};
@@ -25,7 +26,6 @@ use crate::inject::Inject;
 use crate::lock::Lock;
 use crate::mail::Mail;
 use crate::slab::{Slab, Slot};
-use crate::solo::Solo;
 use crate::stack::Stacks;
 use crate::task::{End, State, Task};
 use crate::token::Found;
@@ -47,8 +47,8 @@ pub(crate) struct Shared {
     pub(crate) urgent: CachePadded<Inject<Task>>,
     pub(crate) idle: CachePadded<Idle>,
     pub(crate) fences: Fences,
-    /// Park words are the one worker's.
-    solo: Solo,
+    /// Whose the park words are: of a scheduler of one worker, that worker's.
+    pub(super) parks: CachePadded<Bias>,
     pub(crate) inline_bytes: usize,
     gate: CachePadded<AtomicUsize>,
     stop: AtomicBool,
@@ -127,7 +127,7 @@ impl Shared {
                 searching: AtomicUsize::new(0),
                 sleepers: AtomicUsize::new(0),
             }),
-            solo: Solo::new(workers == 1 && fences.makes_plain_cheaper(), fences),
+            parks: CachePadded::new(Bias::new()),
             fences,
             inline_bytes,
             gate: CachePadded::new(AtomicUsize::new(0)),
@@ -234,14 +234,15 @@ impl Shared {
         }
     }
 
-    /// A ULT that left this thread's worker to park. False: there was a token.
+    /// A ULT that left this thread's worker to park, whose name is given. False:
+    /// there was a token.
     #[inline(always)]
-    pub(super) fn begin_park(&self, task: &Task) -> bool {
-        if !self.solo.enter() {
+    pub(super) fn begin_park(&self, task: &Task, me: usize) -> bool {
+        if !self.parks.enter(me) {
             return task.park.begin();
         }
         let asleep = task.park.begin_alone();
-        self.solo.leave();
+        self.parks.leave();
         asleep
     }
 
@@ -250,32 +251,46 @@ impl Shared {
     /// # Safety
     ///
     /// The scheduler's memory is there.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn unpark(slot: Slot) {
         // SAFETY: descriptors stay as long as the scheduler.
         let task = unsafe { slot.as_ref() };
         // SAFETY: the caller's.
         let home = unsafe { &*task.home.cast::<Self>() };
-        // SAFETY: the pointer is this thread's own worker.
-        let worker = current::worker().filter(|worker| home.has(unsafe { worker.as_ref() }));
-        let found = match worker {
-            Some(_) if home.solo.enter() => {
+        if let Some(worker) = current::worker() {
+            // SAFETY: the pointer is this thread's own worker.
+            let worker = unsafe { worker.as_ref() };
+            if home.has(worker) && home.parks.enter(worker.name()) {
                 let found = task.park.unpark_alone();
-                home.solo.leave();
-                found
+                home.parks.leave();
+                return match found {
+                    Found::Awake => {}
+                    // SAFETY: we ended its park, which is its waker.
+                    Found::Parked => unsafe { worker.ready(slot) },
+                    Found::Limited => end_limited_park(task),
+                };
             }
-            Some(_) => task.park.unpark(),
-            None => {
-                home.solo.end();
-                task.park.unpark()
-            }
-        };
-        match (found, worker) {
+        }
+        // SAFETY: the caller's.
+        unsafe { home.unpark_shared(slot) }
+    }
+
+    /// Unparks a ULT that others may unpark at the same time.
+    #[inline(never)]
+    unsafe fn unpark_shared(&self, slot: Slot) {
+        // SAFETY: as in `unpark`.
+        let task = unsafe { slot.as_ref() };
+        // SAFETY: the pointer is this thread's own worker.
+        let worker = current::worker().filter(|worker| self.has(unsafe { worker.as_ref() }));
+        if worker.is_none() {
+            self.parks.end_and_wait();
+        }
+        match (task.park.unpark(), worker) {
             (Found::Awake, _) => {}
             // SAFETY: we ended its park, which is its waker.
             (Found::Parked, Some(worker)) => unsafe { worker.as_ref().ready(slot) },
             // SAFETY: the same.
-            (Found::Parked, None) => unsafe { home.ready_from_outside(slot) },
+            (Found::Parked, None) => unsafe { self.ready_from_outside(slot) },
             (Found::Limited, _) => end_limited_park(task),
         }
     }

@@ -23,6 +23,7 @@ pub(super) use supply::overflow_at;
 
 use super::current;
 use super::shared::{Seat, Shared};
+use crate::fences::Fences;
 use crate::host;
 use crate::pool::Cache;
 use crate::slab::{Free, Slot};
@@ -45,6 +46,9 @@ pub(crate) struct Worker {
     /// Its own, in `shared`.
     seat: NonNull<Seat>,
     index: usize,
+    /// What it is called as the owner of a `Bias`; 0 if fences cost as much as
+    /// what they save.
+    name: usize,
     /// The ULT that runs; null while the worker itself does.
     current: Cell<*mut Task>,
     /// The ULT to run next, before any queue.
@@ -91,6 +95,11 @@ impl Worker {
         Self {
             seat: NonNull::from(&shared.seats[index]),
             lonely: shared.seats.iter().map(|_| Default::default()).collect(),
+            name: if shared.fences == Fences::LIGHTEST {
+                (&raw const shared.seats[index]).addr()
+            } else {
+                0
+            },
             shared,
             index,
             current: Cell::new(ptr::null_mut()),
@@ -116,6 +125,8 @@ impl Worker {
         let _signals = crate::overflow::SignalStack::ensure();
         let _unwinding = AbortOnUnwind;
         let before = current::set_worker(self);
+        let alone = self.shared.seats.len() == 1;
+        self.shared.parks.claim(if alone { self.name } else { 0 });
         self.shared.progress.on_start(self.index);
         while let Some(slot) = self.find() {
             self.execute(slot);
@@ -132,6 +143,12 @@ impl Worker {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// What it is called as the owner of a `Bias`.
+    #[inline(always)]
+    pub(crate) fn name(&self) -> usize {
+        self.name
     }
 
     /// The ULT that runs on this worker.
@@ -179,6 +196,12 @@ impl Worker {
                 if left.is_yield() {
                     return self.queue_yielded(slot);
                 }
+                if left.is_park() {
+                    if self.park(slot, head) {
+                        return;
+                    }
+                    break;
+                }
                 if left.is_end() {
                     return self.finish(slot);
                 }
@@ -218,16 +241,6 @@ impl Worker {
                 task.set_running();
                 Served::Stays
             }
-            Request::Park => {
-                self.count(Counter::Parks);
-                self.put_to_sleep(slot, head);
-                // On true it may be awake and gone.
-                if self.shared.begin_park(task) {
-                    return Served::Gone;
-                }
-                task.set_running();
-                Served::Stays
-            }
             &Request::OnOsStack(f) => {
                 // SAFETY: as above; the ULT stays suspended until it is done.
                 unsafe { (*f)() };
@@ -248,6 +261,21 @@ impl Worker {
             // SAFETY: the caller's.
             Request::Follow(follow) => unsafe { self.follow(follow, head) },
         }
+    }
+
+    /// Puts a ULT to sleep that parks. False: there was a token, it goes on.
+    #[inline(always)]
+    fn park(&self, slot: Slot, head: &Head) -> bool {
+        // SAFETY: it is suspended on this worker.
+        let task = unsafe { slot.as_ref() };
+        self.count(Counter::Parks);
+        self.put_to_sleep(slot, head);
+        // On true it may be awake and gone.
+        let asleep = self.shared.begin_park(task, self.name);
+        if !asleep {
+            task.set_running();
+        }
+        asleep
     }
 
     #[inline(always)]

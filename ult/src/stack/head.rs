@@ -52,6 +52,8 @@ impl Left {
     pub(crate) const YIELD: Self = Self(ptr::null_mut());
     /// Its life is over, the next can begin.
     const ENDED: Self = Self(ptr::without_provenance_mut(1));
+    /// It sleeps until its park word says otherwise.
+    pub(crate) const PARK: Self = Self(ptr::without_provenance_mut(2));
 
     /// It asks for something; the request lies on its stack.
     pub(crate) fn request<T>(request: *mut T) -> Self {
@@ -66,6 +68,11 @@ impl Left {
     #[inline(always)]
     pub(crate) fn is_end(self) -> bool {
         self == Self::ENDED
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_park(self) -> bool {
+        self == Self::PARK
     }
 
     /// The request, if it is one.

@@ -94,9 +94,12 @@ impl Worker {
             if left.is_yield() {
                 return self.record(Kind::Yield, task, "");
             }
+            if left.is_park() {
+                return self.record(Kind::Sleep, task, task.what());
+            }
             // SAFETY: the request is on a stack that is suspended.
             match unsafe { &*left.into_request::<Request>() } {
-                Request::Sleep(_) | Request::Park => {
+                Request::Sleep(_) => {
                     return self.record(Kind::Sleep, task, task.what());
                 }
                 Request::OnOsStack(_) => return self.record(Kind::Sleep, task, "on_os_stack"),

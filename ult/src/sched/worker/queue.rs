@@ -37,6 +37,25 @@ impl Worker {
     #[inline]
     pub(crate) unsafe fn ready(&self, slot: Slot) {
         self.count(Counter::Wakes);
+        // SAFETY: it sleeps, so it is alive.
+        let task = unsafe { slot.as_ref() };
+        let last = task.last();
+        // What is seldom needed is done in calls that this ends with, so that
+        // it saves no registers.
+        if self.shared.wanted.any()
+            || !task.is_plain()
+            || self.handing_over.get()
+            || last != self.index
+        {
+            // SAFETY: the caller's.
+            return unsafe { self.ready_in_particular(slot) };
+        }
+        task.set_ready();
+        self.push(slot);
+    }
+
+    #[inline(never)]
+    unsafe fn ready_in_particular(&self, slot: Slot) {
         self.note(Kind::Wake, slot);
         // SAFETY: it sleeps, so it is alive.
         let task = unsafe { slot.as_ref() };

@@ -49,7 +49,7 @@ impl Worker {
         self.idle()
     }
 
-    #[inline]
+    #[inline(always)]
     fn look_near(&self) -> Option<Slot> {
         if !self.shared.urgent.is_empty()
             && let Some(slot) = self.take_urgent()
