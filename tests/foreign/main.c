@@ -1,5 +1,5 @@
 /* Everything that a C program can do with ULTs, and pthreads that sleep through
- * functions of their own. tests/capi.rs compiles and runs it. */
+ * functions of their own. tests/capi.rs here compiles and runs it. */
 
 #include "tsumugi.h"
 

@@ -43,7 +43,7 @@ fn a_c_program_runs_on_the_library() {
             .arg("-D_GNU_SOURCE")
             .arg("-I")
             .arg(root().join("include"))
-            .arg(root().join("tests/capi/main.c"))
+            .arg(root().join("tests/foreign/main.c"))
             .arg(library.join(link))
             .arg(format!("-Wl,-rpath,{}", library.display()))
             .args(["-lm", "-ldl", "-o"])
@@ -95,5 +95,5 @@ fn scratch() -> PathBuf {
 }
 
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }

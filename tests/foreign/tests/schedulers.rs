@@ -4,7 +4,7 @@
 //! The pool has one core, and its jobs wait for each other: a wait that it does
 //! not hear of never ends.
 
-#[path = "../examples/pool/pool.rs"]
+#[path = "../../../examples/pool/pool.rs"]
 mod pool;
 
 use pool::Pool;
