@@ -457,11 +457,25 @@ static void mistakes_are_named(void)
     tsumugi_scheduler_destroy(NULL);
 }
 
-int main(void)
+/* Aborts. */
+static void *end_own_scheduler(void *scheduler)
+{
+    tsumugi_scheduler_destroy(scheduler);
+    return NULL;
+}
+
+int main(int count, char **arguments)
 {
     int here;
     void *value = NULL;
     struct tsumugi_scheduler *scheduler = two_workers();
+    if (count > 1 && strcmp(arguments[1], "end-inside") == 0) {
+        struct tsumugi_ult *ult;
+        OK(tsumugi_scheduler_start(scheduler));
+        OK(tsumugi_spawn(scheduler, NULL, end_own_scheduler, scheduler, &ult));
+        OK(tsumugi_join(ult, NULL));
+        return 0;
+    }
     OK(tsumugi_scheduler_run(scheduler, everything, &here, &value));
     CHECK(value == &here);
     ANSWERS(TSUMUGI_ERROR_ENDED, tsumugi_scheduler_run(scheduler, everything, NULL, NULL));

@@ -18,14 +18,16 @@
 //!
 //! Registering is lock-free.
 
+use crate::futex::os_yield;
 use core::fmt;
 use core::ptr;
+use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tsumugi_core::sync::{AtomicPtr, Ordering};
 use tsumugi_core::time;
-use tsumugi_core::wait::{Foreign, Task};
+use tsumugi_core::wait::{Foreign, Foreigner, Interrupted, Reason, Task, Wait, WaitFor, Waker};
 
 /// A foreign scheduler is known as long as this lives.
 ///
@@ -114,6 +116,51 @@ pub(crate) fn caller() -> Option<Caller> {
     })
 }
 
+/// A scheduler whose yields let other OS threads run too: whoever is about to
+/// wake a task may need this very processor.
+struct Patient(&'static dyn Foreign);
+
+// SAFETY: whatever it promises, the scheduler does.
+unsafe impl Foreign for Patient {
+    fn current(&self) -> Option<Task> {
+        self.0.current()
+    }
+
+    fn park(&self, task: Task, limit: Option<Duration>) {
+        self.0.park(task, limit);
+    }
+
+    fn unpark(&self, task: Task) {
+        self.0.unpark(task);
+    }
+
+    fn yield_now(&self) {
+        self.0.yield_now();
+        os_yield();
+    }
+}
+
+impl Caller {
+    /// Sleeps as the calling task.
+    pub(crate) fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        Foreigner::new(&Patient(self.scheduler), &Since(Instant::now())).sleep(reason, commit);
+    }
+
+    /// The same, until `until` at most.
+    pub(crate) fn sleep_until(
+        &self,
+        reason: Reason,
+        until: Instant,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        withdraw: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Interrupted> {
+        let clock = Since(Instant::now());
+        let left = until.saturating_duration_since(clock.0);
+        let patient = Patient(self.scheduler);
+        Foreigner::new(&patient, &clock).sleep_for(reason, left, commit, withdraw)
+    }
+}
+
 /// Something that each foreign task has for itself.
 pub(crate) struct ByTask<T>(Mutex<BTreeMap<(usize, usize), Arc<T>>>);
 
@@ -145,13 +192,7 @@ impl<T> ByTask<T> {
 }
 
 /// The time since it was made.
-pub(crate) struct Since(Instant);
-
-impl Since {
-    pub(crate) fn now() -> Self {
-        Self(Instant::now())
-    }
-}
+struct Since(Instant);
 
 impl time::Clock for Since {
     fn now(&self) -> time::Instant {

@@ -10,7 +10,7 @@
 //! Progress: everything here blocks.
 
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
-use crate::foreign::{self, Since};
+use crate::foreign;
 #[cfg(feature = "std")]
 use crate::host::Instant;
 use crate::limit::Limit;
@@ -20,8 +20,6 @@ use crate::sched::current;
 use crate::sched::shared::Shared;
 use crate::token::ParkWord;
 use core::time::Duration;
-#[cfg(all(feature = "std", not(tsumugi_loom)))]
-use tsumugi_core::wait::Foreigner;
 use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
 
 impl Here {
@@ -63,9 +61,7 @@ impl Here {
                 self.sleep(reason, commit);
                 return Ok(());
             };
-            let (clock, left) = (Since::now(), until.saturating_duration_since(Instant::now()));
-            let foreigner = Foreigner::new(caller.scheduler, &clock);
-            return foreigner.sleep_for(reason, left, commit, withdraw);
+            return caller.sleep_until(reason, until, commit, withdraw);
         }
         let race = Race::new();
         let mut kept = true;

@@ -12,7 +12,7 @@
 //! worker's instructions. `park` and `sleep` block.
 
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
-use crate::foreign::{self, Since};
+use crate::foreign;
 use crate::futex::{SystemFutex, os_yield};
 use crate::host::{Instant, catch, resume};
 use crate::sched::current;
@@ -26,8 +26,6 @@ use core::fmt;
 use core::mem::transmute;
 use core::ptr::{self, NonNull};
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
-#[cfg(all(feature = "std", not(tsumugi_loom)))]
-use tsumugi_core::wait::Foreigner;
 use tsumugi_core::wait::{Futex, Interrupted, Race, Reason, Wait, Waker};
 
 /// Whoever is calling: a ULT, a task of a foreign scheduler, an OS thread.
@@ -308,7 +306,7 @@ fn assert_may_block(what: &str) {
 fn sleep_elsewhere(reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     if let Some(caller) = foreign::caller() {
-        return Foreigner::new(caller.scheduler, &Since::now()).sleep(reason, commit);
+        return caller.sleep(reason, commit);
     }
     let _ = reason;
     sleep_os(commit, None);
@@ -318,7 +316,7 @@ fn sleep_elsewhere(reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
 fn yield_elsewhere() {
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     if let Some(caller) = foreign::caller() {
-        return caller.scheduler.yield_now();
+        caller.scheduler.yield_now();
     }
     os_yield();
 }

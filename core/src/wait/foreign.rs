@@ -67,7 +67,8 @@ pub unsafe trait Foreign: Sync {
     /// Ends the present park of `task`, or the next. Never blocks.
     fn unpark(&self, task: Task);
 
-    /// Lets other tasks run. By a task.
+    /// Lets other tasks run. By a task, who may ask again and again while the
+    /// thread that wakes it is on its way: let other OS threads run too.
     fn yield_now(&self);
 }
 

@@ -1,9 +1,12 @@
-//! The C interface: its header is that of its sources, and a C program runs on
-//! the library that the documented command makes.
+//! The C interface: its header is that of its sources, and C programs run on
+//! the libraries that the documented command makes.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
+
+const SIGABRT: i32 = 6;
 
 /// In the order of the header.
 const SOURCES: [&str; 7] = ["code", "scheduler", "thread", "park", "lock", "key", "wait"];
@@ -34,29 +37,42 @@ fn the_header_is_that_of_the_sources() {
 }
 
 #[test]
-fn a_c_program_runs_on_the_library() {
+fn c_programs_run_on_the_library() {
     let library = build();
-    for (name, link) in [("dynamic", "libtsumugi.so"), ("static", "libtsumugi.a")] {
-        let program = scratch().join(name);
-        let compiled = Command::new(env::var_os("CC").unwrap_or("cc".into()))
-            .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-g", "-pthread"])
-            .arg("-D_GNU_SOURCE")
-            .arg("-I")
-            .arg(root().join("include"))
-            .arg(root().join("tests/foreign/main.c"))
-            .arg(library.join(link))
-            .arg(format!("-Wl,-rpath,{}", library.display()))
-            .args(["-lm", "-ldl", "-o"])
-            .arg(&program)
-            .output()
-            .expect("there is a C compiler");
-        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        let ran = Command::new(&program).output().unwrap();
-        let said = String::from_utf8_lossy(&ran.stdout);
-        let complained = String::from_utf8_lossy(&ran.stderr);
-        assert!(ran.status.success(), "{name}: {}\n{said}{complained}", ran.status);
-        assert!(said.ends_with("all is well\n"), "{name}: {said}");
+    for program in ["main", "threads"] {
+        for link in ["libtsumugi.so", "libtsumugi.a"] {
+            let ran = Command::new(compile(&library, program, link)).output().unwrap();
+            let said = String::from_utf8_lossy(&ran.stdout);
+            let complained = String::from_utf8_lossy(&ran.stderr);
+            assert!(ran.status.success(), "{program}: {}\n{said}{complained}", ran.status);
+            assert!(said.ends_with("all is well\n"), "{program}: {said}");
+        }
     }
+    // What must not be ends in an abort that says why, and unwinds nobody.
+    let broken = compile(&library, "main", "libtsumugi.so");
+    let ran = Command::new(broken).arg("end-inside").output().unwrap();
+    let complained = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.signal(), Some(SIGABRT), "{complained}");
+    assert!(complained.contains("cannot end on a ULT of its own"), "{complained}");
+}
+
+/// Compiles a C program of this folder, and answers where it is.
+fn compile(library: &Path, program: &str, link: &str) -> PathBuf {
+    let compiled = scratch().join(format!("{program}-{link}"));
+    let said = Command::new(env::var_os("CC").unwrap_or("cc".into()))
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-g", "-pthread"])
+        .arg("-D_GNU_SOURCE")
+        .arg("-I")
+        .arg(root().join("include"))
+        .arg(root().join(format!("tests/foreign/{program}.c")))
+        .arg(library.join(link))
+        .arg(format!("-Wl,-rpath,{}", library.display()))
+        .args(["-lm", "-ldl", "-o"])
+        .arg(&compiled)
+        .output()
+        .expect("there is a C compiler");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    compiled
 }
 
 /// Runs the documented command, in a target folder of its own, and answers
