@@ -367,7 +367,7 @@ where
 /// # Safety
 ///
 /// As for `Builder::spawn_unbounded`.
-#[inline]
+#[inline(always)]
 unsafe fn fill_here<T, F>(f: F) -> (NonNull<Worker>, Slot)
 where
     F: FnOnce() -> T + Send,

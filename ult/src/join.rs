@@ -133,7 +133,7 @@ impl<T> JoinHandle<T> {
     /// # Safety
     ///
     /// It was claimed, for the ULT that runs, on this thread's worker.
-    #[inline]
+    #[inline(always)]
     unsafe fn join_inline(self, worker: NonNull<Worker>, joiner: Slot) -> Outcome<T> {
         let slot = self.slot;
         mem::forget(self);

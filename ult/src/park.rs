@@ -144,6 +144,10 @@ enum Who {
 
 impl Unparker {
     /// Ends the present park of the one it stands for, or the next.
+    ///
+    /// Lock-free, but for the first time that another thread unparks a ULT of a
+    /// scheduler of one worker: that waits for some of its instructions. A ULT of a scheduler of
+    /// one worker that unparks another of the same uses no atomic instruction.
     #[inline(always)]
     pub fn unpark(&self) {
         match &self.0 {

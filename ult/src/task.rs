@@ -204,7 +204,7 @@ impl Task {
     ///
     /// Both tasks are the caller's, who runs on `joiner`'s stack as this ULT;
     /// the place is the outcome's type.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn run_on(&self, joiner: &Self, place: *mut ()) {
         self.head.store(joiner.head.load(Ordering::Relaxed), Ordering::Relaxed);
         joiner.step(RUNNING, LENDING);

@@ -160,16 +160,18 @@ impl Shared {
         Instant::from_ns(instant.saturating_duration_since(self.epoch).as_nanos() as u64)
     }
 
-    /// Whether other workers have nothing to run. After a push by a worker,
-    /// who then must do something about it.
+    /// Wakes a worker if one sleeps and none is on its way. After a push by a
+    /// worker. Whether some worker searches.
     #[inline(always)]
-    pub(crate) fn has_idle(&self) -> bool {
+    pub(crate) fn notify(&self) -> bool {
         if !mutant("notify_no_light") {
             // Pairs with the heavy half before a worker's last look.
             self.fences.light();
         }
-        let idle = &*self.idle;
-        (idle.searching.load(Ordering::Relaxed) | idle.sleepers.load(Ordering::Relaxed)) != 0
+        if self.idle.sleepers.load(Ordering::Relaxed) > 0 {
+            self.notify_sleepers();
+        }
+        self.idle.searching.load(Ordering::Relaxed) > 0
     }
 
     /// The same for any thread, and wherever somebody sleeps.

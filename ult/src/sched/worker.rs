@@ -69,6 +69,8 @@ pub(crate) struct Worker {
     now: Cell<Instant>,
     /// How often in a row others had something that could be stolen.
     looks: Cell<u32>,
+    /// Pushes until it looks again for those who may want something.
+    until_give: Cell<u32>,
     /// Who was looked at last, of those who may want something.
     asked: Cell<usize>,
     random: Cell<u64>,
@@ -112,6 +114,7 @@ impl Worker {
             fair_turns: Cell::new(0),
             now: Cell::new(now),
             looks: Cell::new(0),
+            until_give: Cell::new(0),
             asked: Cell::new(index),
             random: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (index as u64 + 1)),
             stacks: UnsafeCell::new(Cache::new()),

@@ -107,6 +107,8 @@ impl Worker {
     /// Gives a worker that has nothing some of the oldest ULTs, if there are
     /// several: the owner need not make sure that nobody else takes them, and
     /// so it is cheaper than a theft by far.
+    #[cold]
+    #[inline(never)]
     fn give(&self) {
         let seats = &self.shared.seats;
         let mut next = self.asked.get() + 1;
@@ -120,7 +122,8 @@ impl Worker {
         self.asked.set(next);
         let (seat, mail) = (self.seat(), &seats[next].mail);
         if !seat.ready.has_several() || !mail.is_open() {
-            return;
+            // Those who search may have lost their processor.
+            return self.until_give.set(GIVE_REST);
         }
         let (mut first, mut last, mut count) = (None, None, 0);
         // SAFETY: we are the seat's owner.
@@ -247,20 +250,13 @@ impl Worker {
     /// Tells other workers of a push; there may be none.
     #[inline(always)]
     pub(super) fn notify(&self) {
-        if self.shared.seats.len() > 1 && self.shared.has_idle() {
-            self.serve_idle();
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn serve_idle(&self) {
-        let idle = &*self.shared.idle;
-        if idle.sleepers.load(Ordering::Relaxed) > 0 {
-            self.shared.notify_sleepers();
-        }
-        if idle.searching.load(Ordering::Relaxed) > 0 {
-            self.give();
+        if self.shared.seats.len() > 1 && self.shared.notify() {
+            let rest = self.until_give.get();
+            if rest == 0 {
+                self.give();
+            } else {
+                self.until_give.set(rest - 1);
+            }
         }
     }
 
@@ -295,3 +291,5 @@ impl Worker {
 
 /// How far `bring_forward` looks.
 const REACH: usize = 64;
+/// Pushes without a look after one that was in vain.
+const GIVE_REST: u32 = if cfg!(tsumugi_loom) { 0 } else { 8 };

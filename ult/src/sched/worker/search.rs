@@ -8,6 +8,15 @@
 //! stay, or of the outsiders, and now and then of the own queue, so nothing
 //! starves however busy the youngest are.
 //!
+//! # Giving and stealing
+//!
+//! A theft takes a barrier on all processors, see `deque`, and on a virtual
+//! machine that stops its victim for microseconds. So whoever searches is seen
+//! by those who push: they send it the oldest of several ULTs by mail, with a
+//! compare-and-swap. Who searches steals only what it has seen for a while
+//! ([`PATIENCE`]): from workers that do not push, and mail from those that do
+//! not come for it, having lost their processors perhaps.
+//!
 //! # Sleeping
 //!
 //! An idle worker searches, spins a bounded number of rounds, lets other OS
