@@ -31,6 +31,8 @@
 //! | [`GlobalHeap`] | all that a program allocates, where peers can read it |
 //! | [`Config::knobs`], [`Ledger`] | what a job would use, and what it costs |
 //! | [`pvas`] | starting jobs, partitions |
+//! | [`ult::register`] | other schedulers, whose tasks block on all of this |
+//! | `capi` | threads for C programs (feature `capi`) |
 
 pub mod affinity;
 mod error;
@@ -47,6 +49,8 @@ mod ops;
 mod flight;
 mod call;
 mod start;
+#[cfg(feature = "capi")]
+pub mod capi;
 
 pub use config::{Bind, Chosen, Config, Path};
 pub use error::Error;

@@ -17,6 +17,7 @@
 
 mod completion;
 mod engine;
+mod foreign;
 mod race;
 mod region;
 mod ring;

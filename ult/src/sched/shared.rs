@@ -17,19 +17,24 @@ use super::halt::Halt;
 use super::record::{Events, Notes, Wanted};
 use super::worker::Worker;
 use super::{Progress, current};
+use crate::bias::Bias;
 use crate::deque::Deque;
 use crate::fences::Fences;
 use crate::futex::{SystemFutex, os_yield};
+use crate::host;
 use crate::inject::Inject;
 use crate::lock::Lock;
 use crate::mail::Mail;
 use crate::slab::{Slab, Slot};
 use crate::stack::Stacks;
 use crate::task::{End, State, Task};
+use crate::token::Found;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::ops::Deref;
 use core::ptr;
-use std::collections::VecDeque;
-use std::sync::Arc;
 use tsumugi_core::stats::Counters;
 use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, fence, mutant};
 use tsumugi_core::time::Instant;
@@ -40,12 +45,10 @@ pub(crate) struct Shared {
     pub(crate) inject: CachePadded<Inject<Task>>,
     /// Urgent ULTs, for whichever worker looks first.
     pub(crate) urgent: CachePadded<Inject<Task>>,
-    /// Workers that look for work, and so need not be woken.
-    pub(crate) searching: CachePadded<AtomicUsize>,
-    /// Workers that sleep or are about to. Read at every push, and written
-    /// seldom.
-    pub(crate) sleepers: CachePadded<AtomicUsize>,
+    pub(crate) idle: CachePadded<Idle>,
     pub(crate) fences: Fences,
+    /// Whose the park words are: of a scheduler of one worker, that worker's.
+    pub(super) parks: CachePadded<Bias>,
     pub(crate) inline_bytes: usize,
     gate: CachePadded<AtomicUsize>,
     stop: AtomicBool,
@@ -53,6 +56,7 @@ pub(crate) struct Shared {
     pub(super) alarms: Alarms,
     pub(crate) wanted: CachePadded<Wanted>,
     /// Rings of events, which workers may write to at any time.
+    #[cfg_attr(not(feature = "std"), expect(dead_code, reason = "`inside` reads it"))]
     pub(crate) rings: Lock<Vec<Box<[Events]>>>,
     pub(crate) halt: Halt,
     pub(crate) slab: Slab,
@@ -60,7 +64,15 @@ pub(crate) struct Shared {
     pub(crate) bells: Tower,
     pub(crate) progress: Arc<dyn Progress>,
     pub(crate) spin: u32,
-    epoch: std::time::Instant,
+    epoch: host::Instant,
+}
+
+/// Workers with nothing to run. Read at every push, and written seldom.
+pub(crate) struct Idle {
+    /// Those that look for work, and so need not be woken.
+    pub(crate) searching: AtomicUsize,
+    /// Those that sleep or are about to.
+    pub(crate) sleepers: AtomicUsize,
 }
 
 /// One worker's share: its owner pushes, thieves take.
@@ -111,8 +123,11 @@ impl Shared {
             seats: (0..workers).map(|_| Seat::new(workers > 1, fences)).collect(),
             inject: CachePadded::new(Inject::new()),
             urgent: CachePadded::new(Inject::new()),
-            searching: CachePadded::new(AtomicUsize::new(0)),
-            sleepers: CachePadded::new(AtomicUsize::new(0)),
+            idle: CachePadded::new(Idle {
+                searching: AtomicUsize::new(0),
+                sleepers: AtomicUsize::new(0),
+            }),
+            parks: CachePadded::new(Bias::new()),
             fences,
             inline_bytes,
             gate: CachePadded::new(AtomicUsize::new(0)),
@@ -127,7 +142,7 @@ impl Shared {
             bells,
             progress,
             spin,
-            epoch: std::time::Instant::now(),
+            epoch: host::Instant::now(),
         }
     }
 
@@ -141,21 +156,22 @@ impl Shared {
     }
 
     /// A point of the system's clock on the scheduler's.
-    pub(crate) fn at(&self, instant: std::time::Instant) -> Instant {
+    pub(crate) fn at(&self, instant: host::Instant) -> Instant {
         Instant::from_ns(instant.saturating_duration_since(self.epoch).as_nanos() as u64)
     }
 
     /// Wakes a worker if one sleeps and none is on its way. After a push by a
-    /// worker.
-    #[inline]
-    pub(crate) fn notify(&self) {
+    /// worker. Whether some worker searches.
+    #[inline(always)]
+    pub(crate) fn notify(&self) -> bool {
         if !mutant("notify_no_light") {
             // Pairs with the heavy half before a worker's last look.
             self.fences.light();
         }
-        if self.sleepers.load(Ordering::Relaxed) > 0 {
+        if self.idle.sleepers.load(Ordering::Relaxed) > 0 {
             self.notify_sleepers();
         }
+        self.idle.searching.load(Ordering::Relaxed) > 0
     }
 
     /// The same for any thread, and wherever somebody sleeps.
@@ -166,7 +182,7 @@ impl Shared {
             // with the fence before a worker's last look.
             fence(Ordering::SeqCst);
         }
-        if self.searching.load(Ordering::Relaxed) == 0 && self.bells.asleep() > 0 {
+        if self.idle.searching.load(Ordering::Relaxed) == 0 && self.bells.asleep() > 0 {
             self.bells.ring(&SystemFutex);
         }
     }
@@ -203,7 +219,7 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// The caller used up its waker, or has just filled it.
+    /// The caller used up its waker.
     #[inline]
     pub(crate) unsafe fn ready(slot: Slot) {
         // SAFETY: a task that may be made ready is alive.
@@ -215,14 +231,91 @@ impl Shared {
             Some(worker) if home.has(unsafe { worker.as_ref() }) => unsafe {
                 worker.as_ref().ready(slot)
             },
-            _ => {
-                // A scheduler that ended has cut the ULT off, and kept it.
-                let Some(_visit) = home.visit() else { return };
-                task.set_ready();
-                // SAFETY: it was asleep, and so in no queue.
-                unsafe { home.inject(slot) };
+            // SAFETY: the caller's.
+            _ => unsafe { home.ready_from_outside(slot) },
+        }
+    }
+
+    /// A ULT that left this thread's worker to park, whose name is given. False:
+    /// there was a token.
+    #[inline(always)]
+    pub(super) fn begin_park(&self, task: &Task, me: usize) -> bool {
+        if !self.parks.enter(me) {
+            return task.park.begin();
+        }
+        let asleep = task.park.begin_alone();
+        self.parks.leave();
+        asleep
+    }
+
+    /// Unparks a ULT, or whoever has its descriptor now. On any thread.
+    ///
+    /// # Safety
+    ///
+    /// The scheduler's memory is there.
+    #[inline(always)]
+    pub(crate) unsafe fn unpark(slot: Slot) {
+        // SAFETY: descriptors stay as long as the scheduler.
+        let task = unsafe { slot.as_ref() };
+        // SAFETY: the caller's.
+        let home = unsafe { &*task.home.cast::<Self>() };
+        if let Some(worker) = current::worker() {
+            // SAFETY: the pointer is this thread's own worker.
+            let worker = unsafe { worker.as_ref() };
+            if home.has(worker) && home.parks.enter(worker.name()) {
+                let found = task.park.unpark_alone();
+                home.parks.leave();
+                return match found {
+                    Found::Awake => {}
+                    // SAFETY: we ended its park, which is its waker.
+                    Found::Parked => unsafe { worker.ready(slot) },
+                    Found::Limited => end_limited_park(task),
+                };
             }
         }
+        // SAFETY: the caller's.
+        unsafe { home.unpark_shared(slot) }
+    }
+
+    /// Unparks a ULT that others may unpark at the same time.
+    #[inline(never)]
+    unsafe fn unpark_shared(&self, slot: Slot) {
+        // SAFETY: as in `unpark`.
+        let task = unsafe { slot.as_ref() };
+        // SAFETY: the pointer is this thread's own worker.
+        let worker = current::worker().filter(|worker| self.has(unsafe { worker.as_ref() }));
+        if worker.is_none() {
+            self.parks.end_and_wait();
+        }
+        match (task.park.unpark(), worker) {
+            (Found::Awake, _) => {}
+            // SAFETY: we ended its park, which is its waker.
+            (Found::Parked, Some(worker)) => unsafe { worker.as_ref().ready(slot) },
+            // SAFETY: the same.
+            (Found::Parked, None) => unsafe { self.ready_from_outside(slot) },
+            (Found::Limited, _) => end_limited_park(task),
+        }
+    }
+
+    /// Makes a ULT ready that slept, on a thread that is no worker of ours.
+    ///
+    /// # Safety
+    ///
+    /// As for [`ready`](Self::ready).
+    unsafe fn ready_from_outside(&self, slot: Slot) {
+        // SAFETY: the caller's.
+        let task = unsafe { slot.as_ref() };
+        let last = task.last();
+        // No visit: asleep, the ULT keeps its scheduler's memory even beyond
+        // its end, and once it is sent nothing of that is touched.
+        if self.seats[last].mail.try_send(slot.into()) {
+            return;
+        }
+        // A scheduler that ended has cut the ULT off, and kept it.
+        let Some(_visit) = self.visit() else { return };
+        task.set_ready();
+        // SAFETY: it was asleep, and so in no queue.
+        unsafe { self.inject(slot) };
     }
 
     /// Queues a ULT from a thread that is no worker.
@@ -424,6 +517,16 @@ impl Drop for Visit<'_> {
         // Release: pairs with the Acquire in `close`. The last touch.
         self.0.fetch_sub(VISITOR, Ordering::Release);
     }
+}
+
+/// Wakes a ULT whose park within a limit was ended.
+#[cold]
+fn end_limited_park(task: &Task) {
+    // SAFETY: it is parked, so it is on a stack.
+    let head = unsafe { task.head().expect("a ULT that parks is on a stack") };
+    // SAFETY: we ended the park.
+    let waker = head.park_waker.with_mut(|slot| unsafe { (*slot).take() });
+    waker.expect("a parked ULT left a waker").wake();
 }
 
 const CLOSED: usize = 1;
