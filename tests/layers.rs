@@ -23,7 +23,7 @@ const FLOORS: [(&str, &[&str]); 5] = [
     ("ult", &["tsumugi-core"]),
     ("pvas", &["tsumugi-core"]),
     (".", &["tsumugi-core", "tsumugi-ult", "tsumugi-pvas"]),
-    ("cli", &["tsumugi-core", "tsumugi"]),
+    ("cli", &["tsumugi-core", "tsumugi", "tsumugi-bench-ult"]),
 ];
 
 /// All that the core may take from outside.

@@ -93,7 +93,7 @@ pub const QUEENS_WAYS: u64 = 724;
 /// Boards on the way, the empty one left out: children.
 pub const QUEENS_CHILDREN: u64 = 35_538;
 /// The `n` of the row `fib`.
-pub const FIB: u64 = 22;
+pub const FIB: u64 = 25;
 
 #[cfg(test)]
 mod tests {
