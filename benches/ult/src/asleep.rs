@@ -44,6 +44,9 @@ impl Asleep {
     }
 }
 
+/// Stacks of the sleepers, where that is to choose.
+pub const STACK_BYTES: usize = 16 << 10;
+
 /// VmRSS and VmPTE.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("proc is mounted");

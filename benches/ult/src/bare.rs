@@ -1,7 +1,8 @@
 //! What the machine itself takes: the references that the bars name.
 
 use crate::System;
-use crate::apart::{NAP, on_second};
+use crate::apart::{Apart, NAP, wait_for};
+use crate::asleep::STACK_BYTES;
 use crate::fork::{self, Board, Fork};
 use crate::inbox::{Inbox, time};
 use crate::uts::{self, Node, T1_DEPTH, T1_NODES};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Instant;
-use tsumugi_core::sync::{AtomicU32, AtomicU64, CachePadded, Ordering, spin_loop};
+use tsumugi_core::sync::{AtomicU32, AtomicU64, CachePadded, Ordering};
 
 /// The machine itself.
 pub const SYSTEM: System = System { name: "bare", serve, elsewhere: &[] };
@@ -20,9 +21,13 @@ fn serve(inbox: Inbox) {
     if inbox.row() == "futex_wake" {
         return futex_wake(&inbox);
     }
+    if inbox.row() == "page_touch" {
+        return page_touch(&inbox);
+    }
+    let apart = Apart::new();
     inbox.serve(|row| match row {
         "raw_switch" => raw_switch(),
-        "line_trip" => Some(line_trip()),
+        "line_trip" => Some(line_trip(&apart)),
         "cas_pair" => cas_pair(),
         "serial_uts" => time(T1_NODES, || {
             assert_eq!(uts::count(&Node::root(T1_DEPTH)), T1_NODES);
@@ -88,7 +93,7 @@ fn futex_wake(inbox: &Inbox) {
         }
     };
     // It ends with the process.
-    on_second(|| thread::spawn(sleep));
+    Apart::new().on_second(|| thread::spawn(sleep));
     inbox.serve(|_| {
         thread::sleep(NAP);
         let start = Instant::now();
@@ -100,8 +105,31 @@ fn futex_wake(inbox: &Inbox) {
     });
 }
 
+/// A page for each sleeper, as far apart as their stacks, touched for the first
+/// time: the least that a stack of its own takes.
+fn page_touch(inbox: &Inbox) {
+    let pages = inbox.sleepers();
+    inbox.serve(|_| {
+        let bytes = pages * STACK_BYTES;
+        let (read, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_NORESERVE);
+        let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: new memory, which is nobody else's and is given back below.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, read, flags, -1, 0) };
+        assert_ne!(memory, libc::MAP_FAILED, "{bytes} bytes of addresses");
+        let ns = time(pages as u64, || {
+            for page in 0..pages {
+                // SAFETY: within the mapping.
+                unsafe { memory.cast::<u8>().add(page * STACK_BYTES).write_volatile(1) };
+            }
+        });
+        // SAFETY: mapped above, and nobody points into it.
+        unsafe { libc::munmap(memory, bytes) };
+        ns
+    });
+}
+
 /// A cache line's way from one core to the other, one way: the middle of many.
-fn line_trip() -> f64 {
+fn line_trip(apart: &Apart) -> f64 {
     const ROUNDS: u64 = 64;
     let lines = Arc::new([const { CachePadded::new(AtomicU64::new(0)) }; 2]);
     let other = {
@@ -112,7 +140,7 @@ fn line_trip() -> f64 {
                 lines[1].store(round, Ordering::Release);
             }
         };
-        on_second(|| thread::spawn(answer))
+        apart.on_second(|| thread::spawn(answer))
     };
     let mut samples: Vec<_> = (0..BATCHES)
         .map(|batch| {
@@ -143,18 +171,6 @@ impl Fork for Calls {
 
     fn join<T: Send + 'static>(handle: T) -> T {
         handle
-    }
-}
-
-fn wait_for(line: &AtomicU64, round: u64) {
-    let mut turns = 0u32;
-    while line.load(Ordering::Acquire) != round {
-        turns += 1;
-        if turns.is_multiple_of(1 << 10) {
-            thread::yield_now();
-        } else {
-            spin_loop();
-        }
     }
 }
 

@@ -64,9 +64,15 @@ pub const ROWS: &[Row] = &[
     row(&[("condvar", "ns")], &[1]),
     beside(long(row(&[("uts", "ns")], &[1, 2]), 3000), "serial_uts"),
     beside(long(row(&[("nqueens", "ns")], &[1, 2]), 300), "serial_nqueens"),
-    long(
-        row(&[("bytes_per_ult", "bytes"), ("create_asleep", "ns"), ("wake_all_join", "ns")], &[1]),
-        0,
+    beside(
+        long(
+            row(
+                &[("bytes_per_ult", "bytes"), ("create_asleep", "ns"), ("wake_all_join", "ns")],
+                &[1],
+            ),
+            0,
+        ),
+        "page_touch",
     ),
 ];
 
@@ -75,6 +81,7 @@ const BARE: &[Row] = &[
     row(&[("line_trip", "ns")], &[2]),
     Row { cpus: 2, ..row(&[("futex_wake", "ns")], &[1]) },
     row(&[("cas_pair", "ns")], &[1]),
+    row(&[("page_touch", "ns")], &[1]),
     row(&[("serial_uts", "ns")], &[1]),
     row(&[("serial_nqueens", "ns")], &[1]),
 ];

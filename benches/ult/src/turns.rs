@@ -39,9 +39,9 @@ pub enum Missing {
 
 impl Process {
     /// Starts it. What the command runs is to hand its standard input and
-    /// output to an [`Inbox`](crate::Inbox). After the first turn those of its
-    /// threads that worked most have one of `pins` each, as far as the system
-    /// allows: what its workers are called is its own business.
+    /// output to an [`Inbox`](crate::Inbox). Those of its threads that work most
+    /// in a rehearsal have one of `pins` each, as far as the system allows:
+    /// what its workers are called is its own business.
     ///
     /// # Errors
     ///
@@ -81,17 +81,19 @@ impl Process {
         };
         asked.ok();
         self.signal(libc::SIGSTOP);
-        self.pin();
         match answer.strip_prefix("! ") {
             Some(why) => Err(Missing::Refused(why.to_owned())),
             None => Ok(answer[1..].split_whitespace().filter_map(|v| v.parse().ok()).collect()),
         }
     }
 
-    fn pin(&mut self) {
+    /// A turn that does not count, if its threads are to be pinned: until then
+    /// two of them may share a CPU.
+    fn rehearse(&mut self, limit: Duration) -> Result<(), Missing> {
         if self.pins.is_empty() {
-            return;
+            return Ok(());
         }
+        self.turn(limit)?;
         let busiest = self.busiest();
         for ((_, thread), cpu) in busiest.into_iter().zip(self.pins.drain(..)) {
             let mut words = vec![0u64; cpu / 64 + 1];
@@ -103,6 +105,7 @@ impl Process {
                 libc::sched_setaffinity(thread, bytes, words.as_ptr().cast())
             };
         }
+        Ok(())
     }
 
     /// Nanoseconds on a CPU, and the thread.
@@ -174,6 +177,13 @@ pub fn take_turns(
     mut enough: impl FnMut(u32) -> bool,
 ) -> Vec<Result<Vec<f64>, Missing>> {
     let mut samples = vec![Vec::new(); processes.len()];
+    for process in &mut *processes {
+        if let Ok(running) = process
+            && let Err(missing) = running.rehearse(limit)
+        {
+            *process = Err(missing);
+        }
+    }
     let mut rounds = 0;
     while processes.iter().any(Result::is_ok) && !enough(rounds) {
         for (process, samples) in processes.iter_mut().zip(&mut samples) {
@@ -242,7 +252,7 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "while read turn; do echo = 1; done"]);
         let mut process = Process::start(&mut command, &[last, last]).unwrap();
-        process.turn(Duration::from_secs(20)).unwrap();
+        process.rehearse(Duration::from_secs(20)).unwrap();
         let thread = process.child.id();
         let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap();
         let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

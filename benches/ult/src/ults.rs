@@ -1,8 +1,8 @@
 //! The rows on tsumugi's ULTs.
 
 use crate::System;
-use crate::apart::{NAP, on_second};
-use crate::asleep::Growth;
+use crate::apart::{Apart, NAP, middle_wake, pause, wait_for};
+use crate::asleep::{Growth, STACK_BYTES};
 use crate::fork::{self, Board, Fork};
 use crate::inbox::{Inbox, time};
 use crate::uts::{Node, T1_NODES};
@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
-use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering, spin_loop};
+use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering};
 use tsumugi_ult::sync::{Barrier, Condvar, Mutex};
 use tsumugi_ult::{
     Config, Guards, JoinHandle, Scheduler, StackArea, park, spawn, unparker, yield_now,
@@ -98,7 +98,7 @@ fn wake_sleeping(inbox: &Inbox) {
     let stacks = StackArea::map(StackArea::bytes_for(16, 64 << 10, 8 << 20));
     let config = Config { workers: 1, ..Config::new(stacks.expect("a few addresses")) };
     let mut scheduler = Scheduler::new(config).expect("a scheduler starts");
-    on_second(|| scheduler.start().expect("a thread for its worker"));
+    Apart::new().on_second(|| scheduler.start().expect("a thread for its worker"));
     let spawner = scheduler.spawner();
     inbox.serve(|_| {
         let (send, sleeper) = std::sync::mpsc::channel();
@@ -220,27 +220,7 @@ fn wake_spinning(rounds: u64) -> Option<f64> {
     }
     partner.unpark();
     Ults::join(other);
-    let clock = (0..rounds).map(|_| Instant::now().elapsed().as_nanos() as f64).collect();
-    Some(middle(samples) - middle(clock))
-}
-
-fn middle(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
-}
-
-/// Long enough for the other ULT to be parked and its worker to spin.
-fn pause() {
-    for _ in 0..64 {
-        spin_loop();
-    }
-}
-
-fn wait_for(word: &AtomicU64, round: u64) {
-    // Acquire: pairs with the Release of the other ULT.
-    while word.load(Ordering::Acquire) != round {
-        spin_loop();
-    }
+    Some(middle_wake(samples))
 }
 
 /// Two ULTs that hand a turn over; one way.
@@ -264,6 +244,5 @@ fn condvar(rounds: u64) -> Option<f64> {
     })
 }
 
-const STACK_BYTES: usize = 16 << 10;
 /// As many are new at a time, so that no queue grows.
 const SLEEPERS_NEW: usize = 128;

@@ -94,8 +94,11 @@ fn measure_row(
             .map_err(|error| Failure::Failed(format!("{} cannot start: {error}", system.name)))
     };
     let mut processes: Vec<_> = wanted.iter().map(start).collect::<Result<_, Failure>>()?;
-    let begin = Instant::now();
+    let mut begin = Instant::now();
     let samples = take_turns(&mut processes, row.limit, |rounds| {
+        if rounds == 0 {
+            begin = Instant::now();
+        }
         let elapsed = begin.elapsed();
         progress.at(elapsed.min(budget).as_millis() as u64);
         rounds > 0 && elapsed >= budget.max(Duration::from_nanos(1))
