@@ -45,7 +45,7 @@ const fn beside(row: Row, bare: &'static str) -> Row {
 }
 
 const fn long(row: Row, millis: u64) -> Row {
-    Row { budget: Duration::from_millis(millis), limit: Duration::from_secs(120), ..row }
+    Row { budget: Duration::from_millis(millis), limit: Duration::from_secs(40), ..row }
 }
 
 /// All rows, in the order in which they are shown.

@@ -8,6 +8,7 @@
 //!
 //! One that hangs or dies ends its own cell and nothing else.
 
+use std::cmp::Reverse;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -87,15 +88,22 @@ impl Process {
         }
     }
 
-    /// A turn that does not count, if its threads are to be pinned: until then
+    /// Turns that do not count, if its threads are to be pinned: until then
     /// two of them may share a CPU.
     fn rehearse(&mut self, limit: Duration) -> Result<(), Missing> {
         if self.pins.is_empty() {
             return Ok(());
         }
         self.turn(limit)?;
-        let busiest = self.busiest();
-        for ((_, thread), cpu) in busiest.into_iter().zip(self.pins.drain(..)) {
+        // What starting up took does not count.
+        let before = self.used();
+        self.turn(limit)?;
+        let mut used = self.used();
+        for (thread, used) in &mut used {
+            *used -= before.iter().find(|known| known.0 == *thread).map_or(0, |known| known.1);
+        }
+        used.sort_unstable_by_key(|(_, used)| Reverse(*used));
+        for ((thread, _), cpu) in used.into_iter().zip(self.pins.drain(..)) {
             let mut words = vec![0u64; cpu / 64 + 1];
             words[cpu / 64] = 1 << (cpu % 64);
             // SAFETY: the kernel reads the given number of bytes at the
@@ -108,19 +116,16 @@ impl Process {
         Ok(())
     }
 
-    /// Nanoseconds on a CPU, and the thread.
-    fn busiest(&self) -> Vec<(u64, libc::pid_t)> {
+    /// Its threads, and for how many nanoseconds each had a CPU.
+    fn used(&self) -> Vec<(libc::pid_t, u64)> {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
         let thread = |entry: io::Result<std::fs::DirEntry>| {
             let path = entry.ok()?.path();
             let used = std::fs::read_to_string(path.join("schedstat")).ok()?;
             let id = path.file_name()?.to_str()?.parse().ok()?;
-            Some((used.split(' ').next()?.parse().ok()?, id))
+            Some((id, used.split(' ').next()?.parse().ok()?))
         };
-        let mut threads: Vec<_> = threads.into_iter().flatten().filter_map(thread).collect();
-        threads.sort_unstable();
-        threads.reverse();
-        threads
+        threads.into_iter().flatten().filter_map(thread).collect()
     }
 
     fn signal(&self, signal: i32) {
@@ -153,6 +158,7 @@ impl Drop for Process {
 
 fn described(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
+        (Some(0), _) => "it ended without an answer".to_owned(),
         (Some(code), _) => format!("exit code {code}"),
         (_, Some(signal)) => format!("signal {signal}"),
         _ => status.to_string(),

@@ -22,7 +22,7 @@ use crate::args::Ults;
 use crate::failure::Failure;
 use crate::summary::Summary;
 use std::io::{self, BufReader};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tsumugi::affinity;
 use tsumugi_bench_ult::turns::{Missing, Process, take_turns};
@@ -141,7 +141,15 @@ fn itself(system: &System, row: &Row, workers: usize, args: &Ults) -> Result<Com
     }
     command.args(["--serve", system.name, row.name]);
     command.args([workers, row.cpus(workers)].map(|n| n.to_string()));
+    if !is_ours(system) {
+        // What others say of a thousand threads that fail is theirs.
+        command.stderr(Stdio::null());
+    }
     Ok(command)
+}
+
+fn is_ours(system: &System) -> bool {
+    [bare::SYSTEM.name, ults::SYSTEM.name].contains(&system.name)
 }
 
 /// Is `system`, until nobody asks any more.
