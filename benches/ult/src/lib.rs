@@ -14,8 +14,8 @@
 //! | `system` | who does the work |
 //! | `turns` | systems that take turns |
 //! | `apart` | who wakes and who is woken, on two CPUs |
-//! | `bare` | what the machine itself takes: a switch, a line, a futex |
 //! | `asleep` | what sleeping ULTs take of memory |
+//! | `bare` | what the machine itself takes: a switch, a line, a futex |
 //! | `ults` | the rows on tsumugi's ULTs |
 
 pub mod uts;
@@ -25,8 +25,8 @@ pub mod inbox;
 mod system;
 pub mod turns;
 pub mod apart;
-pub mod bare;
 pub mod asleep;
+pub mod bare;
 pub mod ults;
 
 pub use inbox::Inbox;

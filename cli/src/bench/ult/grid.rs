@@ -82,3 +82,46 @@ fn numbers(line: &Line) -> String {
     };
     format!("{} / {}", number(line.summary.min), number(line.summary.median))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::row::tests::row;
+    use std::time::Duration;
+    use tsumugi_bench_ult::{Elsewhere, bare, ults};
+
+    const PEER: System = System {
+        name: "peer",
+        serve: |_| (),
+        elsewhere: &[Elsewhere { row: "yield2", workers: 1, min: 15.3 }],
+    };
+
+    fn shown(outcome: Result<Vec<Line>, Missing>) -> String {
+        let systems: [&'static System; 3] = [&bare::SYSTEM, &ults::SYSTEM, &PEER];
+        let cell = |system, outcome| Cell { system, row: "yield2", workers: 1, outcome };
+        let ours = cell(systems[1], Ok(vec![row("tsumugi", "yield2", 8.0)]));
+        grid(&[ours, cell(systems[2], outcome)], &systems)
+    }
+
+    fn words(shown: &str, line: usize) -> String {
+        shown.lines().nth(line).unwrap_or("").split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn systems_stand_side_by_side() {
+        let shown = shown(Ok(vec![row("peer", "yield2", 24.0)]));
+        assert_eq!(words(&shown, 1), "min / median workers tsumugi peer");
+        assert_eq!(words(&shown, 2), "yield2 1 4.0 / 8.0 12.0 / 24.0");
+    }
+
+    #[test]
+    fn a_cell_says_why_it_is_empty() {
+        let none = shown(Err(Missing::Refused(NO_SUCH_THING.to_owned())));
+        assert_eq!(words(&none, 2), "yield2 1 4.0 / 8.0 -");
+        let absent = shown(Err(Missing::Refused("is not installed (libpeer.so)".to_owned())));
+        assert_eq!(words(&absent, 2), "yield2 1 4.0 / 8.0 not here, elsewhere 15.3");
+        assert!(absent.contains("peer is not installed (libpeer.so); elsewhere 15.3"), "{absent}");
+        let hung = shown(Err(Missing::Hung(Duration::from_secs(10))));
+        assert!(hung.contains("peer hung: no answer in 10 s"), "{hung}");
+    }
+}
