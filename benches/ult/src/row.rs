@@ -36,7 +36,7 @@ impl Row {
 }
 
 const fn row(parts: &'static [(&'static str, &'static str)], workers: &'static [usize]) -> Row {
-    let (budget, limit) = (Duration::from_millis(300), Duration::from_secs(10));
+    let (budget, limit) = (Duration::from_millis(300), Duration::from_secs(20));
     Row { name: parts[0].0, parts, workers, cpus: 1, beside: None, budget, limit }
 }
 

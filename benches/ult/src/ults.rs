@@ -69,7 +69,7 @@ pub fn batch(row: &str, tree: Node) -> Option<f64> {
             black_box(fork::fib::<Ults>(black_box(fork::FIB)));
         }),
         "park_same" => park_same(5_000),
-        "wake_spinning" => wake_spinning(2_000),
+        "wake_spinning" => wake_spinning(200),
         "mutex" => {
             let mutex = Mutex::new(0u64);
             time(10_000, || {

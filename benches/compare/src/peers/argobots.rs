@@ -138,7 +138,7 @@ fn serve(inbox: Inbox) {
                 inbox.answer(&asleep(inbox.sleepers()));
             }
         }
-        "wake_spinning" => inbox.serve(|_| Some(wake_spinning(pools[1], 2_000))),
+        "wake_spinning" => inbox.serve(|_| Some(wake_spinning(pools[1], 200))),
         _ => inbox.serve(|row| batch(row, inbox.tree())),
     }
 }
