@@ -7,29 +7,37 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if ! command -v valgrind >/dev/null; then
-    sudo=$([[ $(id -u) == 0 ]] || echo sudo)
-    $sudo apt-get update -qq
-    $sudo apt-get install -y -qq valgrind >/dev/null
+    apt-get update -qq && apt-get install -y -qq valgrind >/dev/null ||
+        { echo "ci/instructions.sh needs valgrind, and could not install it" >&2; exit 1; }
 fi
 noted=benches/ult/instructions.txt
 cargo build --release --quiet --package tsumugi-bench-ult --example count
 work=target/instructions
 mkdir -p "$work"
 
-# Operations, and instructions for all of them.
-counted() {
+instructions() {
     valgrind --tool=callgrind --callgrind-out-file="$work/out" \
-        target/release/examples/count "$1" "$2" 2>"$work/log"
-    sed -n 's/.*Collected : //p' "$work/log"
+        target/release/examples/count "$1" "$2" 2>&1 | sed -n 's/.*Collected : //p'
 }
 
-rows="yield2 create_join create_join_inline create_64_join_64 fib fib_no_inline park_same mutex condvar"
-for row in $rows; do
+# Row, and operations in one batch of it.
+rows=(
+    "yield2 20000"
+    "create_join 5000"
+    "create_join_inline 5000"
+    "fib 28656"
+    "fib_no_inline 28656"
+    "park_same 10000"
+    "mutex 10000"
+    "condvar 4000"
+)
+for entry in "${rows[@]}"; do
+    read -r row ops <<<"$entry"
     # What starting up takes is in both.
-    mapfile -t few < <(counted "$row" 2)
-    mapfile -t many < <(counted "$row" 12)
-    awk -v row="$row" -v ops=$((many[0] - few[0])) -v taken=$((many[1] - few[1])) \
-        'BEGIN { printf "%-20s %.1f\n", row, taken / ops }'
+    few=$(instructions "$row" 1)
+    many=$(instructions "$row" 4)
+    awk -v row="$row" -v few="$few" -v many="$many" -v ops="$ops" \
+        'BEGIN { printf "%-20s %.1f\n", row, (many - few) / (3 * ops) }'
 done | tee "$work/counted"
 
 if [[ "${1:-}" == --write ]]; then

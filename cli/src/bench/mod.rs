@@ -6,6 +6,7 @@
 //!
 //! A figure has a catalogue and says what its ranks do; rank 0 measures.
 
+mod bar;
 mod bare;
 mod line;
 mod pinned;
@@ -15,10 +16,11 @@ mod row;
 mod sample;
 mod table;
 mod target;
+mod ult;
 
 use self::row::Row;
 use self::sample::{Budget, Contender, sample};
-use crate::args::{self, Figure};
+use crate::args::{self, Compare, Compared, Figure};
 use crate::failure::Failure;
 use crate::job;
 use crate::progress::Progress;
@@ -28,6 +30,7 @@ use std::path::Path;
 use std::time::Duration;
 use tsumugi::Config;
 use tsumugi::config::Bind;
+use tsumugi_bench_ult::System;
 
 pub use self::line::trip_ns;
 
@@ -57,7 +60,19 @@ struct Over {
 
 /// Measures, and returns the tables where this process is rank 0.
 pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
-    let Figure::Rma(measure) = &bench.figure;
+    match &bench.figure {
+        Figure::Rma(measure) => one_sided(measure),
+        Figure::Ult(ults) => ult::measure(ults, &[]),
+    }
+}
+
+/// The same, beside `peers`.
+pub fn compare(compare: &Compare, peers: &[System]) -> Result<String, Failure> {
+    let Compared::Ult(ults) = &compare.figure;
+    ult::measure(ults, peers)
+}
+
+fn one_sided(measure: &args::Measure) -> Result<String, Failure> {
     let names = chosen(measure.only.as_deref(), rma::CATALOGUE)?;
     if !job::is_rank() {
         return job::run_self(rma::RANKS);
@@ -69,12 +84,7 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     if rows.is_empty() {
         return Ok(String::new());
     }
-    if let Some(path) = &measure.json {
-        write(path, &row::json(&rows))?;
-    }
-    if let Some(path) = &measure.csv {
-        write(path, &row::csv(&rows))?;
-    }
+    keep(&rows, measure.json.as_deref(), measure.csv.as_deref())?;
     if let Some(folder) = &measure.svg {
         draw(folder, &rows)?;
     }
@@ -84,6 +94,17 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     let figures: String = plots.map(|(figure, plot)| table::figure(figure.name, &plot)).collect();
     let overheads = table::overheads(&measured);
     Ok(table::table(&listed) + &overheads + &figures + &rma::numbers(&rows) + &rma::bars(&rows))
+}
+
+/// Writes the rows for other programs.
+fn keep(rows: &[Row], json: Option<&Path>, csv: Option<&Path>) -> Result<(), Failure> {
+    if let Some(path) = json {
+        write(path, &row::json(rows))?;
+    }
+    if let Some(path) = csv {
+        write(path, &row::csv(rows))?;
+    }
+    Ok(())
 }
 
 /// Draws the figures that `rows` belong to.
