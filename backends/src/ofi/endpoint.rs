@@ -230,6 +230,11 @@ impl Rail {
             Ok(far) => far,
             Err(error) => return Step::Ended(Err(error)),
         };
+        let has_answer = op.kind != Kind::Put && op.kind != Kind::PutWord;
+        if has_answer && self.answers >= self.limits.answers_max {
+            return Step::Again;
+        }
+        let is_open = known.is_open();
         let (answer, piece) = if op.width().is_none() {
             let near = match self.near(shared, op.local(), op.bytes()) {
                 Ok(near) => near,
@@ -243,12 +248,13 @@ impl Rail {
             let far = Far { addr: far.addr + moved, ..far };
             (self.transfer(at, &op, near, far, piece, more), piece)
         } else {
-            (self.word(at, &op, far), 0)
+            (self.word(at, &op, far, is_open), 0)
         };
         match answer as c_int {
             0 => {
                 let flight = &mut self.flights[at];
                 (flight.state, flight.piece) = (State::Posted, piece);
+                self.answers += usize::from(has_answer);
                 Step::Posted
             }
             code if code == -EAGAIN => Step::Again,
@@ -290,7 +296,7 @@ impl Rail {
         }
     }
 
-    fn word(&mut self, at: usize, op: &Op, far: Far) -> Answer {
+    fn word(&mut self, at: usize, op: &Op, far: Far, is_open: bool) -> Answer {
         let words = self.scratch.words(at);
         let context = self.scratch.context(Context::Flight(at));
         let width = op.width().expect("a word operation") as usize;
@@ -304,7 +310,8 @@ impl Rail {
         let near = |word| self.scratch.near(word);
         let (operand, compare, result) = (near(operand), near(compare), near(result));
         let datatype = if width == 4 { FI_UINT32 } else { FI_UINT64 };
-        let atomics = self.limits.word_atomics && width >= 4;
+        // An atomic get may want the right to write.
+        let atomics = self.limits.word_atomics && width >= 4 && is_open;
         let wire = &mut self.wire;
         let mut fetch = |op| {
             // SAFETY: words of the slot, which stay as they are until the

