@@ -121,17 +121,12 @@ pub(super) fn probe(fabric: &Arc<Fabric>, choice: &Choice) -> Result<Probed, Ope
     row(WAKES, 0, bench.packet(true));
     row(SLEEPER, 0, bench.sleeper());
     row(STALE, 0, bench.stale());
-    // With nothing behind it that could be in its way.
-    drop(bench);
-    let mut bench = Bench::open(fabric, choice)?;
-    bench.put(0, FIRST);
-    row(BURST, 0, bench.burst(choice));
     Ok(Probed { rows })
 }
 
 impl Bench {
     fn open(fabric: &Arc<Fabric>, choice: &Choice) -> Result<Self, OpenError> {
-        let mut a = Wire::open(fabric, choice, 256, false)?;
+        let mut a = Wire::open(fabric, choice, 64, false)?;
         let mut b = Wire::open(fabric, choice, 64, true)?;
         let memory = [Area::new(BYTES), Area::new(BYTES)];
         let failed = |name| move |code: c_int| OpenError::Call { name, code };
@@ -467,43 +462,6 @@ impl Bench {
         }
     }
 
-    /// As many fetch-adds at once as a batch has: whether all are answered.
-    fn burst(&mut self, choice: &Choice) -> Verdict {
-        let datatype = datatype(8);
-        if !choice.facts.atomics || !self.a.is_valid(Atomic::Fetch, datatype, FI_SUM) {
-            return Verdict::Refused(EOPNOTSUPP);
-        }
-        Self::set_word(self.there.wrapping_add(256), 8, 0);
-        Self::set_word(self.near.at, 8, 1);
-        let (operand, far, start) = (self.here(0), self.far(256), Instant::now());
-        let (mut posted, mut ended) = (0, 0);
-        while ended < BURST_MAX {
-            if posted < BURST_MAX {
-                let (context, result) = (self.context(), self.here(1024 + 8 * posted));
-                // SAFETY: all ends are the bench's own.
-                let answer =
-                    unsafe { self.a.fetch((datatype, FI_SUM), operand, result, far, context) };
-                match answer as c_int {
-                    0 => {
-                        posted += 1;
-                        continue;
-                    }
-                    code if code != -EAGAIN => return Verdict::Refused(-code),
-                    _ => {}
-                }
-            }
-            let mut entry: MaybeUninit<fi_cq_msg_entry> = MaybeUninit::uninit();
-            // SAFETY: the queue only writes to it.
-            let place = unsafe { core::slice::from_raw_parts_mut(entry.as_mut_ptr(), 1) };
-            ended += usize::from(self.a.completions(place) == 1);
-            self.b.completions(place);
-            if start.elapsed() > BURST_LIMIT {
-                return Verdict::Silent;
-            }
-        }
-        self.judge(Ok(()), |bench| bench.settles(256, 8, BURST_MAX as u64))
-    }
-
     fn judge(
         &mut self,
         done: Result<(), Verdict>,
@@ -589,10 +547,7 @@ pub(super) const WAKES: &str = "a packet wakes a sleeper";
 pub(super) const SLEEPER: &str = "a target that sleeps is served";
 
 pub(super) const STALE: &str = "a stale key is refused";
-pub(super) const BURST: &str = "64 fetch-adds at once";
 
-const BURST_MAX: usize = 64;
-const BURST_LIMIT: Duration = Duration::from_millis(300);
 const FAR: u64 = FI_REMOTE_READ | FI_REMOTE_WRITE;
 const BYTES: usize = 4096;
 const TRIALS_MAX: usize = 256;
