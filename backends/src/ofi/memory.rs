@@ -249,7 +249,7 @@ fn set(rank: Rank, key: RegionKey) -> usize {
 
 /// Of all words but the first; never of an empty slot's zeroes alone.
 fn check(words: &[u64; SLOT_WORDS]) -> u64 {
-    words[1..].iter().fold(0x7473_756d_7567_69u64, |sum, word| {
+    words[1..].iter().fold(0x0074_7375_6d75_6769_u64, |sum, word| {
         let mixed = (sum ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed ^ mixed >> 29
     })

@@ -294,7 +294,7 @@ fn kind_of(facts: &Facts) -> u64 {
 /// operations with an answer (gets, atomics) are in flight at once: no trial
 /// survives that, so it goes by the name.
 const RXD: &str = "ofi_rxd";
-const ANSWERS_FEW: usize = 4;
+const ANSWERS_FEW: usize = 1;
 
 /// Providers whose data path is a device's.
 const DEVICES: [&str; 6] = ["verbs", "efa", "cxi", "psm", "opx", "usnic"];

@@ -233,20 +233,28 @@ pub const API_VERSION: u32 = 1 << 16 | 17;
 
 /// The library, with what it exports by name.
 pub struct Library {
-    getinfo: unsafe extern "C" fn(
-        u32,
-        *const c_char,
-        *const c_char,
-        u64,
-        *const fi_info,
-        *mut *mut fi_info,
-    ) -> c_int,
-    freeinfo: unsafe extern "C" fn(*mut fi_info),
-    dupinfo: unsafe extern "C" fn(*const fi_info) -> *mut fi_info,
-    fabric: unsafe extern "C" fn(*mut fi_fabric_attr, *mut *mut fid_fabric, *mut c_void) -> c_int,
-    strerror: unsafe extern "C" fn(c_int) -> *const c_char,
-    version: unsafe extern "C" fn() -> u32,
+    getinfo: GetInfo,
+    freeinfo: FreeInfo,
+    dupinfo: DupInfo,
+    fabric: OpenFabric,
+    strerror: StrError,
+    version: Version,
 }
+
+type GetInfo = unsafe extern "C" fn(
+    u32,
+    *const c_char,
+    *const c_char,
+    u64,
+    *const fi_info,
+    *mut *mut fi_info,
+) -> c_int;
+type FreeInfo = unsafe extern "C" fn(*mut fi_info);
+type DupInfo = unsafe extern "C" fn(*const fi_info) -> *mut fi_info;
+type OpenFabric =
+    unsafe extern "C" fn(*mut fi_fabric_attr, *mut *mut fid_fabric, *mut c_void) -> c_int;
+type StrError = unsafe extern "C" fn(c_int) -> *const c_char;
+type Version = unsafe extern "C" fn() -> u32;
 
 /// Why there is no library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -305,19 +313,19 @@ impl Library {
             if found.is_null() { Err(LoadError::NoSuchFunction { name }) } else { Ok(found) }
         };
         macro_rules! function {
-            ($name:literal) => {
+            ($name:literal, $type:ty) => {
                 // SAFETY: libfabric's function of this name has this type,
                 // and the library is never unloaded.
-                unsafe { core::mem::transmute::<*mut c_void, _>(symbol($name)?) }
+                unsafe { core::mem::transmute::<*mut c_void, $type>(symbol($name)?) }
             };
         }
         let library = Self {
-            getinfo: function!(c"fi_getinfo"),
-            freeinfo: function!(c"fi_freeinfo"),
-            dupinfo: function!(c"fi_dupinfo"),
-            fabric: function!(c"fi_fabric"),
-            strerror: function!(c"fi_strerror"),
-            version: function!(c"fi_version"),
+            getinfo: function!(c"fi_getinfo", GetInfo),
+            freeinfo: function!(c"fi_freeinfo", FreeInfo),
+            dupinfo: function!(c"fi_dupinfo", DupInfo),
+            fabric: function!(c"fi_fabric", OpenFabric),
+            strerror: function!(c"fi_strerror", StrError),
+            version: function!(c"fi_version", Version),
         };
         let version = library.version();
         if version < API_VERSION {
@@ -392,10 +400,10 @@ impl<'l> Info<'l> {
         self.raw
     }
 
-    /// A copy of one element of the list.
-    pub fn copy_of(&self, element: *const fi_info) -> Option<Self> {
-        // SAFETY: an element of our list.
-        Self::new(self.library, unsafe { (self.library.dupinfo)(element) })
+    /// A copy of the first of the list, alone.
+    pub fn first(&self) -> Option<Self> {
+        // SAFETY: the library's own.
+        Self::new(self.library, unsafe { (self.library.dupinfo)(self.raw) })
     }
 }
 

@@ -134,7 +134,7 @@ impl Choice {
             }
             match library.getinfo(source.as_deref(), &hints) {
                 Ok(list) => {
-                    let info = list.copy_of(list.raw()).ok_or(no_memory("fi_dupinfo"))?;
+                    let info = list.first().ok_or(no_memory("fi_dupinfo"))?;
                     // SAFETY: the library's own.
                     let facts = unsafe { Facts::of(info.raw(), atomics, delivery) };
                     return Ok(Self { library, info, facts });

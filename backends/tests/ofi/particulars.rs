@@ -2,9 +2,9 @@
 
 use super::job::{Job, Provider, config, wait};
 use std::time::{Duration, Instant};
-use tsumugi_backends::ofi::{Arrival, OfiDomain, SendError};
+use tsumugi_backends::ofi::{Arrival, Config, OfiDomain, OpenError, Progress, SendError};
 use tsumugi_conformance::endpoint::Fixture;
-use tsumugi_core::backend::{Domain, Endpoint};
+use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 
@@ -239,7 +239,7 @@ pub fn a_killed_rank_is_lost<P: Provider>() {
     endpoint.post(&[get]);
     // Where the provider does not notice, a heartbeat does.
     let (start, mut struck) = (Instant::now(), false);
-    let mut done = [tsumugi_core::backend::Completion::EMPTY];
+    let mut done = [Completion::EMPTY];
     while endpoint.poll(&mut done) == 0 {
         if start.elapsed() > Duration::from_millis(500) && !struck {
             job.domain.strike(PEER);
@@ -290,4 +290,42 @@ pub fn the_probe_agrees_with_what_is_promised<P: Provider>() {
     assert_eq!(domain.facts().provider, P::NAME);
     let capabilities = domain.capabilities();
     assert!(capabilities.device_atomics && capabilities.remote_completion);
+}
+
+pub fn auto_progress_serves_who_sleeps<P: Provider>() {
+    let config = Config { progress: Progress::Auto, ..config(P::NAME) };
+    match OfiDomain::open(&config, Rank(0), 1) {
+        Ok(domain) => assert!(domain.probed().works("a target that sleeps is served")),
+        Err(OpenError::NoProvider { .. }) => println!("{} has no threads of its own", P::NAME),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+pub fn a_sleeper_is_woken_by_its_completion<P: Provider>() {
+    let job: Job<P> = Job::with(2, |config| config.event = true);
+    let region = job.register(PEER, 64, Access::ReadWrite);
+    let mut endpoint = job.domain.endpoint();
+    let Some(fd) = endpoint.event() else {
+        assert!(!endpoint.arm());
+        println!("skipped: {} has nothing to sleep on", P::NAME);
+        return;
+    };
+    let start = Instant::now();
+    for _ in 0..20 {
+        let get = Op::get_word(at(&region, 0), Width::W8).tagged(job.tag());
+        assert_eq!(endpoint.post(&[get]), 1);
+        let mut done = [Completion::EMPTY];
+        while endpoint.poll(&mut done) == 0 {
+            if endpoint.arm() && endpoint.poll(&mut done) == 0 {
+                let mut fd = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+                // SAFETY: one descriptor, which the domain keeps open.
+                let woken = unsafe { libc::poll(&mut fd, 1, 5000) };
+                assert_eq!(woken, 1, "slept through a completion");
+            } else if done[0].tag == get.tag {
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(10), "no completion");
+        }
+        assert_eq!(done[0].tag, get.tag);
+    }
 }
