@@ -367,6 +367,10 @@ impl Rail {
     /// Posts a read of a directory slot, or gives it up.
     pub(super) fn read_slot(&mut self, shared: &Shared, read: usize) {
         let Some(SlotRead { rank, slot, .. }) = self.reads[read] else { return };
+        if self.answers >= self.limits.answers_max {
+            self.reads[read] = None;
+            return;
+        }
         let Ok(peer) = self.peer(shared, rank) else {
             self.reads[read] = None;
             return;
@@ -377,6 +381,7 @@ impl Rail {
         let context = self.scratch.context(Context::Read(read));
         // SAFETY: the scratch slot of this read, which nobody else uses.
         let answer = unsafe { self.wire.read(near, SLOT_BYTES, far, context, 0) } as c_int;
+        self.answers += usize::from(answer == 0);
         if answer != 0 {
             let given_up = self.reads[read].take();
             if answer != -EAGAIN {

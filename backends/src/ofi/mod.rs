@@ -290,8 +290,8 @@ fn kind_of(facts: &Facts) -> u64 {
     })
 }
 
-/// A layer that, in libfabric 1.17, stalls or crashes when more than a few
-/// operations with an answer (gets, atomics) are in flight at once: no trial
+/// A layer that, in libfabric 1.17, stalls or crashes when several
+/// operations with an answer (gets, atomics) are in flight at once. No trial
 /// survives that, so it goes by the name.
 const RXD: &str = "ofi_rxd";
 const ANSWERS_FEW: usize = 1;

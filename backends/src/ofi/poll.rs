@@ -73,7 +73,10 @@ impl Rail {
                 self.answered(at);
                 self.arrived(shared, at);
             }
-            Some(Context::Read(at)) => self.slot_arrived(shared, at),
+            Some(Context::Read(at)) => {
+                self.answers -= 1;
+                self.slot_arrived(shared, at);
+            }
             Some(Context::Send(at)) => self.packets.sent(at),
             Some(Context::Receive(at)) => self.packets.came(at, bytes),
             None => self.failures.add(Failure::new(None, None, EIO, 0)),
@@ -98,6 +101,7 @@ impl Rail {
                 self.doubt(shared, at, code);
             }
             Some(Context::Read(at)) => {
+                self.answers -= 1;
                 if let Some(read) = self.reads[at].take() {
                     self.judge(read, None);
                 }
