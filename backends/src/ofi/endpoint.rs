@@ -48,6 +48,8 @@ pub(super) struct Flight {
     pub piece: u64,
     /// The last directory read that had begun when it began to wait.
     pub since: u64,
+    /// Whether it is one of the rail's `answers`.
+    pub counted: bool,
 }
 
 /// What a flight is waiting for.
@@ -168,6 +170,7 @@ impl Flight {
         moved: 0,
         piece: 0,
         since: 0,
+        counted: false,
     };
 }
 
@@ -190,7 +193,14 @@ impl Rail {
             let Some(at) = self.free.pop() else { return taken };
             let at = at as usize;
             let since = self.serial;
-            self.flights[at] = Flight { op: *op, state: State::Waiting, moved: 0, piece: 0, since };
+            self.flights[at] = Flight {
+                op: *op,
+                state: State::Waiting,
+                moved: 0,
+                piece: 0,
+                since,
+                counted: false,
+            };
             let more = self.limits.more && self.follows(ops.get(taken + 1));
             match self.issue(shared, at, more) {
                 Step::Posted => {}
@@ -254,6 +264,7 @@ impl Rail {
             0 => {
                 let flight = &mut self.flights[at];
                 (flight.state, flight.piece) = (State::Posted, piece);
+                flight.counted = has_answer;
                 self.answers += usize::from(has_answer);
                 Step::Posted
             }
@@ -360,7 +371,8 @@ impl Rail {
         }
         let Some(free) = self.reads.iter().position(Option::is_none) else { return };
         self.serial += 1;
-        self.reads[free] = Some(SlotRead { rank, slot, serial: self.serial, tries: 0 });
+        let serial = self.serial;
+        self.reads[free] = Some(SlotRead { rank, slot, serial, tries: 0, counted: false });
         self.read_slot(shared, free);
     }
 
@@ -381,7 +393,12 @@ impl Rail {
         let context = self.scratch.context(Context::Read(read));
         // SAFETY: the scratch slot of this read, which nobody else uses.
         let answer = unsafe { self.wire.read(near, SLOT_BYTES, far, context, 0) } as c_int;
-        self.answers += usize::from(answer == 0);
+        if let Some(read) = &mut self.reads[read]
+            && answer == 0
+        {
+            read.counted = true;
+            self.answers += 1;
+        }
         if answer != 0 {
             let given_up = self.reads[read].take();
             if answer != -EAGAIN {

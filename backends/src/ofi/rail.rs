@@ -105,6 +105,8 @@ pub(super) struct SlotRead {
     pub slot: usize,
     pub serial: u64,
     pub tries: u32,
+    /// Whether it is one of the rail's `answers`.
+    pub counted: bool,
 }
 
 /// Why operations failed, for whoever wants to say so.
