@@ -39,16 +39,21 @@
 //!
 //! # The process
 //!
-//! What libfabric does to a process, as found with Debian's 1.17: loading it
-//! loads libpsm2 and libinfinipath, which take SIGSEGV, SIGBUS, SIGILL,
-//! SIGABRT, SIGINT and SIGTERM ([`sys`] puts the handlers back); no thread is
-//! started by loading or by manual progress over tcp and udp. A child that was
-//! forked must not use an open domain. Registered memory is pinned by devices
-//! of their own: a forked child's writes to it do not matter, as PVAS memory is
-//! shared. Providers with a registration cache (verbs, EFA) watch `mmap` and
-//! `munmap` unless `FI_MR_CACHE_MONITOR=disabled` is in the environment when
-//! the library is loaded; the launcher sets it, as regions here are registered
-//! by hand and stay.
+//! What libfabric does to a process, as found with Debian's 1.17:
+//!
+//! - Loading it loads libpsm2 and libinfinipath, which take SIGSEGV, SIGBUS,
+//!   SIGILL, SIGABRT, SIGINT and SIGTERM; [`sys`] puts the handlers back.
+//! - Neither loading nor manual progress over tcp and udp starts a thread;
+//!   [`Progress::Auto`] does.
+//! - Its sockets have no close-on-exec flag: a program that a rank starts
+//!   holds them open, and peers do not see that rank's death by them.
+//! - A forked child must not use, nor drop, an open domain.
+//! - Providers with a registration cache (verbs, EFA) watch `mmap` and `munmap`
+//!   by patching them or by userfaultfd, unless `FI_MR_CACHE_MONITOR=disabled`
+//!   is in the environment when the library is loaded. Regions here are
+//!   registered by hand and stay, so nothing is lost by that. Nobody sets it
+//!   behind the program's back: changing the environment is not safe once there
+//!   are threads.
 
 mod card;
 mod config;
