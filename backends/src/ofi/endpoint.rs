@@ -20,7 +20,8 @@
 use super::OfiDomain;
 use super::memory::SLOT_BYTES;
 use super::packet::{Arrival, SendError};
-use super::rail::{Context, Failure, Failures, Rail, Shared, SlotRead};
+use super::rail::{Failure, Failures, Rail, Shared, SlotRead};
+use super::scratch::Context;
 use super::sys::*;
 use super::wire::{Far, Near};
 use core::ffi::c_int;

@@ -11,11 +11,12 @@
 //! |---|---|
 //! | `config` | what a job asks, why it may not get it |
 //! | `sys` | libfabric's functions and structures |
+//! | `choice` | the provider that was chosen |
 //! | `wire` | its objects, opened |
 //! | `card` | what ranks tell each other at start |
 //! | `memory` | what peers reach, and what is known of theirs |
 //! | `packet` | bells and messages |
-//! | `rail` | what one endpoint has |
+//! | `rail`, `scratch` | what one endpoint has |
 //! | `endpoint` | operations down |
 //! | `poll` | completions up |
 //! | `probe` | what the provider really does |
@@ -56,6 +57,7 @@
 //!   are threads.
 
 mod card;
+mod choice;
 mod config;
 mod endpoint;
 mod memory;
@@ -63,20 +65,21 @@ mod packet;
 mod poll;
 mod probe;
 mod rail;
+mod scratch;
 pub mod sys;
 mod wire;
 
 pub use card::CardError;
+pub use choice::Facts;
 pub use config::{Config, OpenError, Progress};
 pub use endpoint::OfiEndpoint;
 pub use packet::{Arrival, SendError};
 pub use probe::{Probed, Row, Verdict};
 pub use rail::{Cards, Failure, Failures};
-pub use wire::Facts;
 
 use self::card::{Card, Place};
+use self::choice::{Choice, Fabric};
 use self::rail::{Limits, Rail, Shared};
-use self::wire::{Choice, Fabric};
 use core::fmt;
 use core::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

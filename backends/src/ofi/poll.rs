@@ -13,7 +13,8 @@
 
 use super::endpoint::{Flight, State, Step};
 use super::memory::Listing;
-use super::rail::{Context, Failure, Rail, Shared, SlotRead};
+use super::rail::{Failure, Rail, Shared, SlotRead};
+use super::scratch::Context;
 use super::sys::*;
 use super::wire::CqError;
 use core::ffi::c_int;
@@ -68,7 +69,7 @@ impl Rail {
     }
 
     fn completed(&mut self, shared: &Shared, context: usize, bytes: usize) {
-        match self.context_of(context) {
+        match self.scratch.context_of(context) {
             Some(Context::Flight(at)) => {
                 self.uncount(at);
                 self.arrived(shared, at);
@@ -85,7 +86,7 @@ impl Rail {
 
     fn failed(&mut self, shared: &Shared, error: CqError) {
         let CqError { code, provider_code, .. } = error;
-        let context = self.context_of(error.context);
+        let context = self.scratch.context_of(error.context);
         let (peer, kind) = match context {
             Some(Context::Flight(at)) => {
                 let op = &self.flights[at].op;
