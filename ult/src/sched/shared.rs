@@ -156,21 +156,20 @@ impl Shared {
         Instant::from_ns(instant.saturating_duration_since(self.epoch).as_nanos() as u64)
     }
 
-    /// Wakes a worker if one sleeps and none is on its way. After a push by a
-    /// worker. Whether some worker searches.
+    /// How many workers sleep, and how many search. After a push by a worker,
+    /// who then must see to them.
     #[inline(always)]
-    pub(crate) fn notify(&self) -> bool {
+    pub(crate) fn idle(&self) -> (usize, usize) {
         if !mutant("notify_no_light") {
             // Pairs with the heavy half before a worker's last look.
             self.fences.light();
         }
-        if self.idle.sleepers.load(Ordering::Relaxed) > 0 {
-            self.notify_sleepers();
-        }
-        self.idle.searching.load(Ordering::Relaxed) > 0
+        let idle = &*self.idle;
+        (idle.sleepers.load(Ordering::Relaxed), idle.searching.load(Ordering::Relaxed))
     }
 
-    /// The same for any thread, and wherever somebody sleeps.
+    /// Wakes a worker if one sleeps and none is on its way. On any thread, after
+    /// a push.
     #[cold]
     pub(crate) fn notify_sleepers(&self) {
         if !mutant("notify_no_fence") {
