@@ -22,6 +22,7 @@ pub(crate) mod halt;
 pub(crate) mod current;
 pub(crate) mod record;
 pub(crate) mod shared;
+mod wake;
 pub(crate) mod worker;
 
 pub(crate) use alarm::Alarm;
