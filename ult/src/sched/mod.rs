@@ -23,6 +23,7 @@ pub(crate) mod current;
 #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "`inside` reads it"))]
 pub(crate) mod record;
 pub(crate) mod shared;
+mod wake;
 pub(crate) mod worker;
 
 pub(crate) use alarm::Alarm;

@@ -28,7 +28,6 @@ use crate::mail::Mail;
 use crate::slab::{Slab, Slot};
 use crate::stack::Stacks;
 use crate::task::{End, State, Task};
-use crate::token::Found;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -36,7 +35,7 @@ use alloc::vec::Vec;
 use core::ops::Deref;
 use core::ptr;
 use tsumugi_core::stats::Counters;
-use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, fence, mutant};
+use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, mutant};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::Bells;
 
@@ -160,33 +159,6 @@ impl Shared {
         Instant::from_ns(instant.saturating_duration_since(self.epoch).as_nanos() as u64)
     }
 
-    /// Wakes a worker if one sleeps and none is on its way. After a push by a
-    /// worker. Whether some worker searches.
-    #[inline(always)]
-    pub(crate) fn notify(&self) -> bool {
-        if !mutant("notify_no_light") {
-            // Pairs with the heavy half before a worker's last look.
-            self.fences.light();
-        }
-        if self.idle.sleepers.load(Ordering::Relaxed) > 0 {
-            self.notify_sleepers();
-        }
-        self.idle.searching.load(Ordering::Relaxed) > 0
-    }
-
-    /// The same for any thread, and wherever somebody sleeps.
-    #[cold]
-    pub(crate) fn notify_sleepers(&self) {
-        if !mutant("notify_no_fence") {
-            // SeqCst: between the push and the looks at the sleepers; pairs
-            // with the fence before a worker's last look.
-            fence(Ordering::SeqCst);
-        }
-        if self.idle.searching.load(Ordering::Relaxed) == 0 && self.bells.asleep() > 0 {
-            self.bells.ring(&SystemFutex);
-        }
-    }
-
     /// Whether any queue holds something, for a worker about to sleep.
     pub(crate) fn has_ready(&self) -> bool {
         !self.inject.is_empty()
@@ -213,141 +185,6 @@ impl Shared {
         let gate = self.gate.fetch_add(VISITOR, Ordering::Acquire);
         let visit = Visit(&self.gate);
         (gate & CLOSED == 0).then_some(visit)
-    }
-
-    /// Makes a ULT ready. On any thread.
-    ///
-    /// # Safety
-    ///
-    /// The caller used up its waker.
-    #[inline]
-    pub(crate) unsafe fn ready(slot: Slot) {
-        // SAFETY: a task that may be made ready is alive.
-        let task = unsafe { slot.as_ref() };
-        // SAFETY: a ULT that is alive has not seen its scheduler's memory go.
-        let home = unsafe { &*task.home.cast::<Self>() };
-        match current::worker() {
-            // SAFETY: the pointer is this thread's own worker.
-            Some(worker) if home.has(unsafe { worker.as_ref() }) => unsafe {
-                worker.as_ref().ready(slot)
-            },
-            // SAFETY: the caller's.
-            _ => unsafe { home.ready_from_outside(slot) },
-        }
-    }
-
-    /// A ULT that left this thread's worker to park, whose name is given. False:
-    /// there was a token.
-    #[inline(always)]
-    pub(super) fn begin_park(&self, task: &Task, me: usize) -> bool {
-        if !self.parks.enter(me) {
-            return task.park.begin();
-        }
-        let asleep = task.park.begin_alone();
-        self.parks.leave();
-        asleep
-    }
-
-    /// Unparks a ULT, or whoever has its descriptor now. On any thread.
-    ///
-    /// # Safety
-    ///
-    /// The scheduler's memory is there.
-    #[inline(always)]
-    pub(crate) unsafe fn unpark(slot: Slot) {
-        // SAFETY: descriptors stay as long as the scheduler.
-        let task = unsafe { slot.as_ref() };
-        // SAFETY: the caller's.
-        let home = unsafe { &*task.home.cast::<Self>() };
-        if let Some(worker) = current::worker() {
-            // SAFETY: the pointer is this thread's own worker.
-            let worker = unsafe { worker.as_ref() };
-            if home.has(worker) && home.parks.enter(worker.name()) {
-                let found = task.park.unpark_alone();
-                home.parks.leave();
-                return match found {
-                    Found::Awake => {}
-                    // SAFETY: we ended its park, which is its waker.
-                    Found::Parked => unsafe { worker.ready(slot) },
-                    Found::Limited => end_limited_park(task),
-                };
-            }
-        }
-        // SAFETY: the caller's.
-        unsafe { home.unpark_shared(slot) }
-    }
-
-    /// Unparks a ULT that others may unpark at the same time.
-    #[inline(never)]
-    unsafe fn unpark_shared(&self, slot: Slot) {
-        // SAFETY: as in `unpark`.
-        let task = unsafe { slot.as_ref() };
-        // SAFETY: the pointer is this thread's own worker.
-        let worker = current::worker().filter(|worker| self.has(unsafe { worker.as_ref() }));
-        if worker.is_none() {
-            self.parks.end_and_wait();
-        }
-        match (task.park.unpark(), worker) {
-            (Found::Awake, _) => {}
-            // SAFETY: we ended its park, which is its waker.
-            (Found::Parked, Some(worker)) => unsafe { worker.as_ref().ready(slot) },
-            // SAFETY: the same.
-            (Found::Parked, None) => unsafe { self.ready_from_outside(slot) },
-            (Found::Limited, _) => end_limited_park(task),
-        }
-    }
-
-    /// Makes a ULT ready that slept, on a thread that is no worker of ours.
-    ///
-    /// # Safety
-    ///
-    /// As for [`ready`](Self::ready).
-    unsafe fn ready_from_outside(&self, slot: Slot) {
-        // SAFETY: the caller's.
-        let task = unsafe { slot.as_ref() };
-        let last = task.last();
-        // No visit: asleep, the ULT keeps its scheduler's memory even beyond
-        // its end, and once it is sent nothing of that is touched.
-        if self.seats[last].mail.try_send(slot.into()) {
-            return;
-        }
-        // A scheduler that ended has cut the ULT off, and kept it.
-        let Some(_visit) = self.visit() else { return };
-        task.set_ready();
-        // SAFETY: it was asleep, and so in no queue.
-        unsafe { self.inject(slot) };
-    }
-
-    /// Queues a ULT from a thread that is no worker.
-    ///
-    /// # Safety
-    ///
-    /// It is in no queue, and may run.
-    pub(crate) unsafe fn inject(&self, slot: Slot) {
-        // SAFETY: the caller's.
-        unsafe {
-            let task = slot.as_ref();
-            if let Some(worker) = task.worker() {
-                return self.post(worker, slot);
-            }
-            let queue = if task.is_plain() { &self.inject } else { &self.urgent };
-            queue.push(slot.as_ptr());
-        }
-        self.notify_sleepers();
-    }
-
-    /// Queues a ULT for this worker alone.
-    ///
-    /// # Safety
-    ///
-    /// As for [`inject`](Self::inject).
-    pub(crate) unsafe fn post(&self, worker: usize, slot: Slot) {
-        // SAFETY: the caller's.
-        unsafe { self.seats[worker].pinned.push(slot.as_ptr()) };
-        // SeqCst: between the push and the look at the sleeper; pairs with
-        // the fence before a worker's last look.
-        fence(Ordering::SeqCst);
-        self.bells.ring_one(worker, &SystemFutex);
     }
 
     /// Gives a slot back whose handle and ULT are both done with it.
@@ -442,7 +279,7 @@ impl Shared {
     }
 
     #[inline(always)]
-    fn has(&self, worker: &Worker) -> bool {
+    pub(super) fn has(&self, worker: &Worker) -> bool {
         ptr::eq(self, &**worker.shared())
     }
 }
@@ -517,16 +354,6 @@ impl Drop for Visit<'_> {
         // Release: pairs with the Acquire in `close`. The last touch.
         self.0.fetch_sub(VISITOR, Ordering::Release);
     }
-}
-
-/// Wakes a ULT whose park within a limit was ended.
-#[cold]
-fn end_limited_park(task: &Task) {
-    // SAFETY: it is parked, so it is on a stack.
-    let head = unsafe { task.head().expect("a ULT that parks is on a stack") };
-    // SAFETY: we ended the park.
-    let waker = head.park_waker.with_mut(|slot| unsafe { (*slot).take() });
-    waker.expect("a parked ULT left a waker").wake();
 }
 
 const CLOSED: usize = 1;

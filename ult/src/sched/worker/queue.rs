@@ -34,7 +34,8 @@ impl Worker {
     /// # Safety
     ///
     /// The caller used up its waker; this is the calling thread's worker.
-    #[inline]
+    // Inlined where a ULT unparks another: a call costs as much as the rest.
+    #[inline(always)]
     pub(crate) unsafe fn ready(&self, slot: Slot) {
         self.count(Counter::Wakes);
         // SAFETY: it sleeps, so it is alive.
@@ -107,8 +108,6 @@ impl Worker {
     /// Gives a worker that has nothing some of the oldest ULTs, if there are
     /// several: the owner need not make sure that nobody else takes them, and
     /// so it is cheaper than a theft by far.
-    #[cold]
-    #[inline(never)]
     fn give(&self) {
         let seats = &self.shared.seats;
         let mut next = self.asked.get() + 1;
@@ -247,16 +246,32 @@ impl Worker {
         self.notify();
     }
 
-    /// Tells other workers of a push; there may be none.
+    /// Tells other workers of a push; there may be none. What is seldom needed
+    /// is called last, so that the rest saves no registers.
     #[inline(always)]
     pub(super) fn notify(&self) {
-        if self.shared.seats.len() > 1 && self.shared.notify() {
+        if self.shared.seats.len() == 1 {
+            return;
+        }
+        let (sleepers, searching) = self.shared.idle();
+        if sleepers | searching != 0 {
             let rest = self.until_give.get();
-            if rest == 0 {
-                self.give();
-            } else {
-                self.until_give.set(rest - 1);
+            if sleepers != 0 || rest == 0 {
+                return self.serve_idle();
             }
+            self.until_give.set(rest - 1);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn serve_idle(&self) {
+        let (sleepers, searching) = self.shared.idle();
+        if sleepers > 0 {
+            self.shared.notify_sleepers();
+        }
+        if searching > 0 {
+            self.give();
         }
     }
 
