@@ -3,11 +3,10 @@
 //! | handle | its buffer | dropped early |
 //! |---|---|---|
 //! | of a [`Scope`](super::Scope) | is borrowed | the scope waits for it |
-//! | of [`Comm::isend`](super::Comm::isend), [`Comm::irecv`](super::Comm::irecv) | is owned | the message goes on, and the buffer lives as long as that |
+//! | of [`Comm::isend`](crate::Comm::isend), [`Comm::irecv`](crate::Comm::irecv) | is owned | the message goes on, and the buffer lives as long as that |
 
-use super::drive::{Messages, Under};
-use super::{MessageError, Received};
-use crate::{Buffer, Plain};
+use crate::msg::{Messages, Under};
+use crate::{Buffer, MessageError, Plain, Received};
 use std::any::Any;
 use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -38,7 +37,7 @@ pub unsafe trait Keep: Sized {
     fn keep(self) -> Option<Box<dyn Any + Send>>;
 }
 
-/// Either kind, for [`wait_any`](super::Comm::wait_any).
+/// Either kind, for [`wait_any`](crate::Comm::wait_any).
 pub trait Message {
     /// Whether it has ended; lets it go on if it has not. Never waits.
     fn is_done(&self) -> bool;

@@ -1,10 +1,49 @@
-//! Sending and receiving, as a program calls it.
+//! Messages between ranks: sent and received by source and tag.
+//!
+//! | | |
+//! |---|---|
+//! | [`Comm::send`], [`Comm::recv`], [`Comm::recv_vec`], [`Comm::send_recv`] | wait |
+//! | [`Comm::scope`]: [`Scope::isend`], [`Scope::irecv`] | begin, with borrowed buffers |
+//! | [`Comm::isend`], [`Comm::irecv`] | begin, with buffers of their own |
+//! | [`Comm::probe`], [`Comm::try_probe`] | look |
+//!
+//! What the memory of a rank's partition holds (its [`Buffer`]s, what lies on
+//! ULT stacks, and all of its heap where the program has taken
+//! ours for its global allocator) is copied once, by one of the two ranks. All
+//! else works, too: it is copied twice.
+//!
+//! ```
+//! use tsumugi::{Error, Rank, Source, Tags};
+//!
+//! fn main() -> Result<(), Error> {
+//!     tsumugi::run(|rt| {
+//!         let comm = rt.comm();
+//!         let (next, last) = ((rt.rank().0 + 1) % rt.size(), rt.size() - 1);
+//!         if rt.rank() != Rank(0) || last == 0 {
+//!             comm.send(Rank(next), 7, &[f64::from(rt.rank().0)])?;
+//!         }
+//!         if rt.rank() == Rank(0) && last == 0 || rt.rank() != Rank(1 % rt.size()) {
+//!             let mut value = [0.0];
+//!             let received = comm.recv(Source::Any, Tags::Is(7), &mut value)?;
+//!             println!("{} from {}", value[0], received.source);
+//!         }
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! Progress: while a ULT of the rank waits for a message, or a worker has
+//! nothing else to do, messages move. Long ones also do when all workers
+//! compute.
 
-use super::drive::{Messages, Under};
-use super::label::pattern;
-use super::request::{Keep, Message, Receiving, Sending};
-use super::{MessageError, Received, Source, Tags};
-use crate::{Buffer, Error, Plain, Rank, Runtime};
+mod request;
+mod scope;
+
+pub use request::{Keep, Message, Receiving, Sending};
+pub use scope::Scope;
+
+use crate::msg::{Messages, Under, pattern};
+use crate::{Buffer, Error, MessageError, Plain, Rank, Received, Runtime, Source, Tags};
 use std::fmt;
 use std::sync::Arc;
 use tsumugi_core::msg::Label;
@@ -84,12 +123,15 @@ impl Comm {
         tags: impl Into<Tags>,
     ) -> Result<(Received, Vec<T>), MessageError> {
         let pattern = pattern(self.context, source.into(), tags.into());
-        let claimed = self.messages().claim(pattern)?;
-        let Received { source, tag, bytes } = claimed.received();
-        let mut values = Vec::<T>::with_capacity(bytes.div_ceil(size_of::<T>().max(1)));
-        // SAFETY: room for the whole message, which is ours until it returns.
-        let received = unsafe { claimed.receive(values.as_mut_ptr().cast(), bytes) }?;
-        let value_bytes = size_of::<T>();
+        let mut values = Vec::<T>::new();
+        let value_bytes = size_of::<T>().max(1);
+        let room_for = |bytes: usize| {
+            values.reserve_exact(bytes.div_ceil(value_bytes));
+            values.as_mut_ptr().cast()
+        };
+        // SAFETY: as many bytes as were reserved; the vector is ours.
+        let received = unsafe { self.messages().receive_whole(pattern, room_for) }?;
+        let Received { source, tag, bytes } = received;
         let len = received.values::<T>();
         let len = len.ok_or(MessageError::Uneven { source, tag, bytes, value_bytes })?;
         // SAFETY: as many were received, and any bytes are values.

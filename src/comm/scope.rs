@@ -1,10 +1,8 @@
 //! Messages whose buffers are borrowed: the scope ends when they have.
 
-use super::comm::Comm;
-use super::drive::Under;
 use super::request::{Receiving, Sending};
-use super::{MessageError, Source, Tags};
-use crate::{Plain, Rank};
+use crate::msg::Under;
+use crate::{Comm, MessageError, Plain, Rank, Source, Tags};
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
