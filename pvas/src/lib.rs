@@ -19,6 +19,7 @@
 //! | `sys` | the system calls |
 //! | [`config`] | every number and every environment variable |
 //! | [`futex`] | sleeping on a word that other processes see |
+//! | [`mod@copy`] | how bytes move between partitions |
 //! | [`partition`] | what lies where in one partition |
 //! | [`heap`] | the allocator of what is the rank's own |
 //! | [`exposed`] | the allocator of what peers reach |
@@ -33,6 +34,7 @@
 mod sys;
 pub mod config;
 pub mod futex;
+pub mod copy;
 pub mod partition;
 pub mod heap;
 pub mod exposed;
