@@ -1,7 +1,8 @@
 //! The variables of the environment one by one, for whoever asks what there is.
 
 use crate::config::{
-    BIND, Config, MAIN_STACK, MAIN_STACK_BYTES, PATH, SPIN, SPIN_ROUNDS, STACK_BYTES, ULT_STACK,
+    BIND, CALIBRATE, CHUNK, Config, DIRECT_FROM, DIRECT_MAX, EAGER_MAX, INLINE_MAX, MAIN_STACK,
+    MAIN_STACK_BYTES, PATH, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK,
     WORKERS,
 };
 use tsumugi_pvas::config as space;
@@ -38,6 +39,11 @@ impl Config {
             chosen: Some(chosen),
         };
         let told = |name, meaning| Knob { name, meaning, default: None, chosen: env(name) };
+        let hand = chosen.thresholds;
+        let threshold = |name, meaning, given: Option<u64>| {
+            let given = given.map(|given| bytes(given as usize));
+            set(name, meaning, "measured".into(), given.unwrap_or_else(|| "measured".into()))
+        };
         Ok(vec![
             set(
                 WORKERS,
@@ -70,6 +76,19 @@ impl Config {
                 format!("{SPIN}, 0 if cores are shared"),
                 chosen.spin.to_string(),
             ),
+            set(
+                CALIBRATE,
+                "whether a job measures how messages go: on, off",
+                "on, off if cores are shared".into(),
+                if chosen.calibrate { "on" } else { "off" }.into(),
+            ),
+            threshold(INLINE_MAX, "a message of so many goes in its packet", hand.inline_max),
+            threshold(EAGER_MAX, "a message nobody waits for, through slots", hand.eager_max),
+            threshold(DIRECT_FROM, "from here straight into a receive", hand.direct_from),
+            threshold(DIRECT_MAX, "up to here by plain stores", hand.direct_max),
+            threshold(STREAM_FROM, "from here by streaming stores", hand.nt_from),
+            threshold(PULL_FROM, "from here the receiver pulls", hand.pull_from),
+            threshold(CHUNK, "copied at a time, one after the other", hand.chunk),
             set(
                 space::BASE,
                 "where rank 0's partition starts",

@@ -20,12 +20,15 @@
 //! | [`config`] | every number and every environment variable |
 //! | [`futex`] | sleeping on a word that other processes see |
 //! | [`fence`] | a fence in two halves between processes |
+//! | [`mod@copy`] | how bytes move between partitions |
+//! | [`distance`] | how far ranks are apart, and which way messages go there |
 //! | [`partition`] | what lies where in one partition |
 //! | [`heap`] | the allocator of what is the rank's own |
 //! | [`exposed`] | the allocator of what peers reach |
 //! | [`space`] | the partitions of all ranks, mapped |
 //! | [`direct`] | the load/store backend |
 //! | [`mod@attach`] | being a rank |
+//! | [`calibrate`] | measuring distances and ways |
 //! | [`boot`] | finding each other |
 //! | [`launch`] | starting ranks and watching over them |
 //!
@@ -35,18 +38,22 @@ mod sys;
 pub mod config;
 pub mod futex;
 pub mod fence;
+pub mod copy;
+pub mod distance;
 pub mod partition;
 pub mod heap;
 pub mod exposed;
 pub mod space;
 pub mod direct;
 pub mod attach;
+pub mod calibrate;
 pub mod boot;
 pub mod launch;
 
 pub use attach::{AttachError, Member, attach};
 pub use config::{Config, ConfigError};
 pub use direct::Direct;
+pub use distance::{Distance, Thresholds};
 pub use exposed::ExposedArea;
 pub use futex::SharedFutex;
 pub use heap::Heap;

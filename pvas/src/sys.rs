@@ -102,6 +102,15 @@ pub unsafe fn discard(at: usize, bytes: usize) -> bool {
     unsafe { libc::madvise(at as *mut libc::c_void, bytes, libc::MADV_REMOVE) == 0 }
 }
 
+/// Keeps the calling thread on one CPU.
+pub fn pin(cpu: usize) -> Result<()> {
+    let mut words = vec![0u64; cpu / 64 + 1];
+    words[cpu / 64] = 1 << (cpu % 64);
+    let bytes = size_of_val(words.as_slice());
+    // SAFETY: the kernel reads so many bytes at the pointer, and they are there.
+    check(unsafe { libc::sched_setaffinity(0, bytes, words.as_ptr().cast()) })
+}
+
 /// The soft limit of `resource`, `None` if there is none.
 pub fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -4,8 +4,10 @@
 //! `benches/compare`. The systems take turns, one short batch each, again and
 //! again; so a disturbance hits all of them, and the least and the middle of
 //! one column may be compared with another's. A ratio is of the minima.
+//! `cargo run --release -- message` does so for messages.
 
 mod bars;
+mod message;
 mod peers;
 mod report;
 
@@ -15,6 +17,10 @@ use tsumugi_bench_ult::uts::{Node, T1_DEPTH};
 use tsumugi_bench_ult::{ROWS, Row, Server, asleep, bare, ults};
 
 fn main() {
+    let mut args = std::env::args().skip(1);
+    if args.next().as_deref() == Some("message") {
+        std::process::exit(message::compare(args));
+    }
     let options = Options::from_args();
     let mut report = Report::default();
     for row in ROWS.iter().filter(|row| options.wants(row.name)) {

@@ -17,6 +17,7 @@
 
 mod completion;
 mod engine;
+mod parts;
 mod race;
 mod region;
 mod ring;
