@@ -369,11 +369,12 @@ impl Machine<'_> {
         let returned = wire.returned(to);
         let peer = &mut self.tables.peers[to.0 as usize];
         // Only what can be is believed.
-        let more = |new: u32, old: u32| {
-            (new.wrapping_sub(old) <= peer.sent.wrapping_sub(old)).then_some(new).unwrap_or(old)
+        let sent = peer.sent;
+        let newer = |new: u32, old: u32| {
+            if new.wrapping_sub(old) <= sent.wrapping_sub(old) { new } else { old }
         };
-        let matched = more(returned.matched, peer.matched_there);
-        let taken = more(returned.taken, peer.taken_there);
+        let matched = newer(returned.matched, peer.matched_there);
+        let taken = newer(returned.taken, peer.taken_there);
         let was = (peer.matched_there, peer.taken_there, peer.slots_there);
         if was != (matched, taken, returned.slots) {
             peer.starving = false;
