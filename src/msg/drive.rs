@@ -19,20 +19,22 @@
 //! sleeps. The helper is rung for long messages alone: short ones are there
 //! when the receiver comes for them.
 
-use super::label::MessageError;
-use super::state::{State, Waiting, Woken};
-use super::{Received, copy};
-use crate::Rank;
+use super::Received;
+use super::state::{REQUESTS_MAX, State, Waiting, Woken, index};
+use super::wire::{Lanes, carry_out};
+use crate::card::Card;
+use crate::config::Chosen;
+use crate::{Error, MessageError, Rank};
 use std::any::Any;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::AddrError;
-use tsumugi_core::msg::{self, Begun, Bytes, CallError, Counts, Ended, Label, Pattern, Request};
+use tsumugi_core::msg::{self, Begun, Bytes, CallError, Counts, Design, Ended, INLINE_BYTES_MAX, Label, Pattern, Request, Thresholds};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, spin_loop};
 use tsumugi_core::wait::{Reason, Wait, Waker};
-use tsumugi_pvas::Member;
+use tsumugi_pvas::{Member, distance};
 use tsumugi_ult::Here;
 
 /// The messages of one rank.
@@ -49,7 +51,6 @@ pub struct Messages {
     /// The last death that the machine was told of.
     lost: AtomicU32,
     contexts: AtomicU32,
-    requests: usize,
 }
 
 /// A message that has begun.
@@ -71,18 +72,30 @@ unsafe impl Send for Messages {}
 unsafe impl Sync for Messages {}
 
 impl Messages {
-    pub(super) fn new(member: Member, state: State, requests: usize, rounds: u32) -> Self {
-        Self {
-            member,
+    /// The messages of a rank, when everybody has told where its lanes are.
+    pub(crate) fn new(
+        member: &Member,
+        lanes: &Lanes,
+        cards: &[Card],
+        chosen: &Chosen,
+    ) -> Result<Self, Error> {
+        let wire = lanes.connect(member, cards.iter().map(|card| card.messages))?;
+        let mut state = State::new(member.rank(), lanes.shape(), Design::Mirror, wire);
+        for rank in (0..member.size()).map(Rank) {
+            let thresholds = thresholds_of(&member.way_to(rank).1);
+            let set = state.machine.set_thresholds(rank, thresholds);
+            set.unwrap_or_else(|error| panic!("{error}"));
+        }
+        Ok(Self {
+            member: member.clone(),
             is_held: AtomicBool::new(false),
             state: UnsafeCell::new(state),
-            orphans: (0..requests).map(|_| AtomicBool::new(false)).collect(),
+            orphans: (0..REQUESTS_MAX).map(|_| AtomicBool::new(false)).collect(),
             is_watched: AtomicBool::new(false),
-            rounds,
+            rounds: if chosen.workers == 1 { chosen.spin.saturating_mul(10) } else { 0 },
             lost: AtomicU32::new(0),
             contexts: AtomicU32::new(1),
-            requests,
-        }
+        })
     }
 
     /// Sends, and waits until the bytes may be changed.
@@ -91,7 +104,7 @@ impl Messages {
     ///
     /// They are readable, and stay as they are until then.
     #[inline]
-    pub(super) unsafe fn send(
+    pub(crate) unsafe fn send(
         &self,
         to: Rank,
         label: Label,
@@ -109,7 +122,7 @@ impl Messages {
     ///
     /// The room is writable, and nobody else uses it until then.
     #[inline]
-    pub(super) unsafe fn receive(
+    pub(crate) unsafe fn receive(
         &self,
         pattern: Pattern,
         at: *mut u8,
@@ -126,7 +139,7 @@ impl Messages {
     ///
     /// The bytes are readable, and stay as they are until it was finished.
     #[inline]
-    pub(super) unsafe fn begin_send(
+    pub(crate) unsafe fn begin_send(
         &self,
         to: Rank,
         label: Label,
@@ -150,7 +163,7 @@ impl Messages {
     ///
     /// The room is writable, and nobody else uses it until it was finished.
     #[inline]
-    pub(super) unsafe fn begin_receive(
+    pub(crate) unsafe fn begin_receive(
         &self,
         pattern: Pattern,
         at: *mut u8,
@@ -171,7 +184,7 @@ impl Messages {
     ///
     /// `room_for` answers where there is room for so many bytes, which is
     /// nobody else's until this returns.
-    pub(super) unsafe fn receive_whole(
+    pub(crate) unsafe fn receive_whole(
         &self,
         pattern: Pattern,
         mut room_for: impl FnMut(usize) -> *mut u8,
@@ -185,7 +198,7 @@ impl Messages {
             let into = self.bytes_at(at, room);
             let begun = self.begin(|State { machine, wire, .. }| {
                 // Another thread may have taken it, and the next be longer.
-                let Some(first) = machine.probe(pattern) else { return Ok(None) };
+                let Some(first) = machine.probe(&pattern) else { return Ok(None) };
                 if first.len > room as u64 {
                     return Ok(None);
                 }
@@ -204,7 +217,7 @@ impl Messages {
 
     /// Waits for the end.
     #[inline]
-    pub(super) fn finish(&self, under: Under) -> Result<Received, MessageError> {
+    pub(crate) fn finish(&self, under: Under) -> Result<Received, MessageError> {
         match under {
             Under::Ended(result) => result,
             Under::Way(request, room) => {
@@ -212,14 +225,14 @@ impl Messages {
                     self.sleep_for(&[request], 1);
                     self.lock().take(request).expect("a request that has ended stays")
                 });
-                self.orphans[super::state::index(request)].store(false, Ordering::Relaxed);
+                self.orphans[index(request)].store(false, Ordering::Relaxed);
                 received_of_ended(result, room)
             }
         }
     }
 
     /// Waits until all have ended.
-    pub(super) fn wait_all(&self, unders: &[Under]) {
+    pub(crate) fn wait_all(&self, unders: &[Under]) {
         let requests = requests_of(unders);
         if !requests.is_empty() {
             self.wait_for(&requests, requests.len());
@@ -227,7 +240,7 @@ impl Messages {
     }
 
     /// Waits until one has ended, and answers which.
-    pub(super) fn wait_any(&self, unders: &[Under]) -> usize {
+    pub(crate) fn wait_any(&self, unders: &[Under]) -> usize {
         let is_over = |state: &State, under: &Under| match under {
             Under::Ended(_) => true,
             Under::Way(request, _) => state.machine.has_ended(*request),
@@ -243,7 +256,7 @@ impl Messages {
     }
 
     /// Whether it has ended; moves it on if not.
-    pub(super) fn is_done(&self, under: Under) -> bool {
+    pub(crate) fn is_done(&self, under: Under) -> bool {
         let Under::Way(request, _) = under else { return true };
         self.lock().machine.has_ended(request) || {
             self.work();
@@ -252,7 +265,7 @@ impl Messages {
     }
 
     /// Whether its result is still to be had.
-    pub(super) fn is_held(&self, under: Under) -> bool {
+    pub(crate) fn is_held(&self, under: Under) -> bool {
         match under {
             Under::Ended(_) => false,
             Under::Way(request, _) => self.lock().machine.is_held(request),
@@ -261,29 +274,29 @@ impl Messages {
 
     /// The handle goes, and leaves the result to its scope.
     #[inline]
-    pub(super) fn orphan(&self, under: Under) {
+    pub(crate) fn orphan(&self, under: Under) {
         if let Under::Way(request, _) = under {
-            self.orphans[super::state::index(request)].store(true, Ordering::Relaxed);
+            self.orphans[index(request)].store(true, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn is_orphan(&self, under: Under) -> bool {
+    pub(crate) fn is_orphan(&self, under: Under) -> bool {
         match under {
             Under::Ended(_) => true,
             Under::Way(request, _) => {
-                self.orphans[super::state::index(request)].load(Ordering::Relaxed)
+                self.orphans[index(request)].load(Ordering::Relaxed)
             }
         }
     }
 
     /// The handle goes; `kept` keeps the bytes until the end.
-    pub(super) fn abandon(&self, under: Under, kept: Box<dyn Any + Send>) {
+    pub(crate) fn abandon(&self, under: Under, kept: Box<dyn Any + Send>) {
         if let Under::Way(request, _) = under {
             self.lock().abandon(request, kept);
         }
     }
 
-    pub(super) fn cancel(&self, under: Under) {
+    pub(crate) fn cancel(&self, under: Under) {
         if let Under::Way(request, _) = under {
             let mut state = self.lock();
             let State { machine, wire, .. } = &mut *state;
@@ -294,14 +307,14 @@ impl Messages {
     }
 
     /// Waits for a message that fits, and leaves it.
-    pub(super) fn probe(&self, pattern: Pattern) -> Result<Received, MessageError> {
+    pub(crate) fn probe(&self, pattern: Pattern) -> Result<Received, MessageError> {
         let found = |state: &mut State| match pattern.source {
             Some(rank) if rank.0 >= self.member.size() => {
                 Some(Err(MessageError::NoSuchRank { rank, size: self.member.size() }))
             }
             source => {
                 let lost = source.filter(|rank| state.machine.is_lost(*rank));
-                let found = state.machine.probe(pattern).map(|found| Ok(looked_at(found)));
+                let found = state.machine.probe(&pattern).map(|found| Ok(looked_at(found)));
                 found.or(lost.map(|rank| Err(MessageError::PeerLost { rank })))
             }
         };
@@ -321,14 +334,14 @@ impl Messages {
     }
 
     /// A message that fits, if one is there.
-    pub(super) fn try_probe(&self, pattern: Pattern) -> Option<Received> {
+    pub(crate) fn try_probe(&self, pattern: Pattern) -> Option<Received> {
         self.work();
-        self.lock().machine.probe(pattern).map(looked_at)
+        self.lock().machine.probe(&pattern).map(looked_at)
     }
 
     /// The next communicator's number: the same on every rank that asks in
     /// the same order.
-    pub(super) fn next_context(&self) -> Result<u16, MessageError> {
+    pub(crate) fn next_context(&self) -> Result<u16, MessageError> {
         let next = self.contexts.fetch_add(1, Ordering::Relaxed);
         u16::try_from(next).map_err(|_| MessageError::NoContext)
     }
@@ -348,6 +361,14 @@ impl Messages {
     pub(crate) fn rest(&self) -> bool {
         // Another thread that is at it may be about to leave it.
         self.try_lock().is_none_or(|state| self.work_on(state, true))
+    }
+
+    /// Whether there is something that nobody has taken.
+    pub(crate) fn has_arrived(&self) -> bool {
+        self.try_lock().is_some_and(|mut state| {
+            let State { machine, wire, .. } = &mut *state;
+            machine.wants_poll() || wire.has_arrived()
+        })
     }
 
     fn work(&self) -> bool {
@@ -384,12 +405,12 @@ impl Messages {
             woken.into_iter().for_each(Waker::wake);
             if let Some(job) = &job {
                 // SAFETY: the machine's: both buffers are lent to the message.
-                unsafe { copy::carry_out(&job.copy) };
+                unsafe { carry_out(&job.copy) };
             }
             state = self.lock();
             if let Some(job) = job {
                 let State { machine, wire, .. } = &mut *state;
-                machine.job_done(wire, job.request, true);
+                machine.job_done(wire, job.request, Ok(()));
             }
         }
     }
@@ -411,7 +432,7 @@ impl Messages {
             match begun {
                 Ok(begun) => return Ok(begun),
                 Err(CallError::Busy(Why::NoTag)) => {
-                    return Err(MessageError::TooMany { limit: self.requests });
+                    return Err(MessageError::TooMany { limit: REQUESTS_MAX });
                 }
                 Err(CallError::Busy(_)) => {
                     self.work();
@@ -472,8 +493,8 @@ impl Messages {
     /// Sleeps until `count` of the requests have ended.
     fn sleep_for(&self, requests: &[Request], count: usize) {
         let waiting = UnsafeCell::new(Waiting::default());
-        let what = self.lock().machine.describe(requests[0]);
-        Here.sleep(reason(what.0, what.1), &mut |waker| {
+        let (peer, tag) = self.lock().machine.about(requests[0]);
+        Here.sleep(reason(peer, tag), &mut |waker| {
             let this = self;
             let mut state = this.lock();
             waiting.with_mut(|waiting| {
@@ -497,7 +518,7 @@ impl Messages {
 
     #[inline]
     fn bytes_at(&self, at: *const u8, bytes: usize) -> Bytes {
-        let in_reach = self.member.space().shape().holds(at as usize, bytes);
+        let in_reach = self.member.space().shape().holds(at as usize, bytes, self.member.size());
         Bytes { at: at as u64, len: bytes as u64, in_reach }
     }
 
@@ -579,6 +600,19 @@ fn received_of_ended(
         Err(Ended::Cancelled) => Err(MessageError::Cancelled),
         Err(Ended::PeerLost { rank }) => Err(MessageError::PeerLost { rank }),
         Err(Ended::Failed { rank }) => Err(MessageError::Failed { rank }),
+    }
+}
+
+/// The same, in words that a message's length is compared with.
+fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
+    let word = |bytes: u64| bytes.min(u64::from(u32::MAX)) as u32;
+    Thresholds {
+        inline_max: word(measured.inline_max).min(INLINE_BYTES_MAX as u32),
+        direct_from: word(measured.direct_from),
+        direct_max: word(measured.direct_max),
+        nt_from: word(measured.nt_from),
+        pull_from: word(measured.pull_from),
+        eager_max: word(measured.eager_max),
     }
 }
 

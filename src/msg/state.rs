@@ -1,9 +1,11 @@
 //! The machine of a rank, and who waits for which of its requests.
 
 use super::wire::NodeWire;
+use crate::Rank;
+use crate::lend::{Lent, lend};
 use std::any::Any;
 use std::ptr::NonNull;
-use tsumugi_core::msg::{Ended, Machine, Received, Request, Wire};
+use tsumugi_core::msg::{self, Design, Ended, Machine, Received, Request, Shape, Thresholds};
 use tsumugi_core::wait::Waker;
 
 /// Under the lock.
@@ -14,7 +16,18 @@ pub(super) struct State {
     entries: Vec<Entry>,
     /// Those that wait for any message to come.
     pub(super) probers: Vec<Waker>,
+    /// What the machine works on; goes last.
+    _tables: Tables,
 }
+
+/// The machine's tables, freed with the state.
+type Tables = (
+    Lent<msg::Peer>,
+    Lent<msg::Entry>,
+    Lent<msg::Unexpected>,
+    Lent<msg::Logged>,
+    Lent<msg::Mirrored>,
+);
 
 /// What the facade knows of a request.
 #[derive(Default)]
@@ -36,9 +49,24 @@ pub(super) struct Waiting {
 pub(super) type Woken = heapless::Vec<Waker, WOKEN_MAX>;
 
 impl State {
-    pub(super) fn new(machine: Machine<'static>, wire: NodeWire, requests: usize) -> Self {
-        let entries = (0..requests).map(|_| Entry::default()).collect();
-        Self { machine, wire, entries, probers: Vec::new() }
+    /// A machine over these lanes.
+    pub(super) fn new(rank: Rank, shape: Shape, design: Design, wire: NodeWire) -> Self {
+        let (peers, lent_peers) = lend(vec![msg::Peer::EMPTY; shape.peers as usize]);
+        let (requests, lent_requests) = lend(vec![msg::Entry::EMPTY; REQUESTS_MAX]);
+        let (unexpected, lent_unexpected) =
+            lend(vec![msg::Unexpected::EMPTY; shape.unexpected()]);
+        let (log, lent_log) = lend(vec![msg::Logged::EMPTY; shape.log()]);
+        let (mirror, lent_mirror) = lend(vec![msg::Mirrored::EMPTY; shape.mirrored()]);
+        let tables = msg::Tables { peers, requests, unexpected, log, mirror };
+        let machine = Machine::new(rank, shape, design, Thresholds::DEFAULT, tables)
+            .unwrap_or_else(|error| panic!("{error}"));
+        Self {
+            machine,
+            wire,
+            entries: (0..REQUESTS_MAX).map(|_| Entry::default()).collect(),
+            probers: Vec::new(),
+            _tables: (lent_peers, lent_requests, lent_unexpected, lent_log, lent_mirror),
+        }
     }
 
     /// Notes who is to be woken by what has ended, as far as there is room.
@@ -99,7 +127,7 @@ impl State {
     }
 
     /// Tells the machine of ranks that have died.
-    pub(super) fn lose(&mut self, lost: impl Iterator<Item = tsumugi_core::mem::Rank>) {
+    pub(super) fn lose(&mut self, lost: impl Iterator<Item = Rank>) {
         lost.for_each(|rank| self.machine.lost(&mut self.wire, rank));
     }
 }
@@ -110,3 +138,5 @@ pub(super) fn index(request: Request) -> usize {
 }
 
 const WOKEN_MAX: usize = 16;
+/// Sends and receives of a rank that can be under way.
+pub(super) const REQUESTS_MAX: usize = 4096;

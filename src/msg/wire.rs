@@ -31,6 +31,8 @@ pub(crate) struct Lanes {
     at: NonNull<u8>,
     key: RegionKey,
     shape: Shape,
+    /// For fences in two halves.
+    is_registered: bool,
 }
 
 /// All lanes from and to this rank.
@@ -57,16 +59,18 @@ impl Lanes {
     }
 
     /// Lanes that were never used.
-    pub(crate) fn new(member: &Member) -> Result<Self, Error> {
-        let shape = Shape::of(member.size());
+    pub(crate) fn new(member: &Member, workers: usize) -> Result<Self, Error> {
+        let shape = shape(member.size());
         let bytes = shape.peers as usize * Self::lane_bytes(shape);
         let at = zeroes(member, bytes)?;
         // SAFETY: exposed memory, which stays mapped and is never given back:
         // plain bytes and words.
         let region = unsafe { member.direct().register(at, bytes as u64, Access::ReadWrite)? };
-        let fenced = halves::register();
-        member.control().set_sleeps_fenced(fenced);
-        Ok(Self { at, key: region.key, shape })
+        let is_registered = halves::register();
+        // With more than one worker it is not enough to see who sleeps: who
+        // looks for work must be seen, too.
+        member.control().set_sleeps_fenced(is_registered && workers == 1);
+        Ok(Self { at, key: region.key, shape, is_registered })
     }
 
     /// For the others.
@@ -90,7 +94,6 @@ impl Lanes {
     ) -> Result<NodeWire, Error> {
         let (direct, own) = (member.direct(), member.rank());
         let lane_bytes = Self::lane_bytes(self.shape);
-        let is_registered = member.control().sleeps_fenced();
         let peers = (0..).map(Rank).zip(keys).map(|(rank, key)| {
             let there = theirs(&direct, RemoteAddr { rank, key, offset: 0 }, own, lane_bytes)?;
             // SAFETY: within our lanes.
@@ -112,7 +115,7 @@ impl Lanes {
                 slots_here: unsafe { here.add(lines_end(self.shape)) },
                 // SAFETY: a space that has a heap is never unmapped.
                 bells: unsafe { &*bells },
-                sleeps_fenced: is_registered && control.sleeps_fenced(),
+                sleeps_fenced: self.is_registered && control.sleeps_fenced(),
             })
         });
         let peers = peers.collect::<Result<_, Error>>()?;
@@ -120,10 +123,22 @@ impl Lanes {
     }
 }
 
+/// How much room there is in a job of so many ranks: tables of messages that
+/// nobody has received yet grow with their number.
+fn shape(peers: u32) -> Shape {
+    let quota = (UNEXPECTED_MAX / peers.max(1)).clamp(16, 256);
+    Shape { quota: 1 << quota.ilog2(), ..Shape::of(peers) }
+}
+
 impl NodeWire {
     #[inline(always)]
     fn peer(&mut self, rank: Rank) -> &mut Peer {
         &mut self.peers[rank.0 as usize]
+    }
+
+    /// Whether a packet has come, from anybody.
+    pub(super) fn has_arrived(&mut self) -> bool {
+        self.peers.iter_mut().any(|peer| peer.receiver.peek().is_some())
     }
 
     /// Copies bytes between slots and a buffer, slot by slot.
@@ -184,7 +199,7 @@ impl Wire for NodeWire {
     }
 
     fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
-        let receiver = &self.peer(from).receiver;
+        let receiver = &mut self.peer(from).receiver;
         let count = receiver.peek().map_or(0, |packet| usize::from(packet.count));
         receiver.inline(count.div_ceil(8), |word, value| into[word] = value);
     }
@@ -202,9 +217,7 @@ impl Wire for NodeWire {
 
     #[inline(always)]
     fn pop(&mut self, from: Rank) {
-        let receiver = &mut self.peer(from).receiver;
-        let lines = receiver.peek().map_or(0, |packet| packet.lines());
-        receiver.pop(lines);
+        self.peer(from).receiver.pop();
     }
 
     fn returned(&mut self, to: Rank) -> Returned {
@@ -370,6 +383,9 @@ unsafe fn store_word(at: *mut u8, offset: usize, len: usize, word: u64) {
         }
     }
 }
+
+/// Unexpected messages of a rank in a job of many.
+const UNEXPECTED_MAX: u32 = 4096;
 
 // SAFETY: a rank's wire is used by whoever holds its lock; what it points to
 // is shared memory made for that.

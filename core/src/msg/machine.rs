@@ -154,6 +154,26 @@ impl Machine<'_> {
         self.find(request).is_some_and(|index| self.tables.requests[index].state == State::Ended)
     }
 
+    /// Whether a request has not been taken yet.
+    #[inline]
+    pub fn is_held(&self, request: Request) -> bool {
+        self.find(request).is_some()
+    }
+
+    /// With whom a request has to do, and under which tag; `None`: with
+    /// whoever, under any.
+    pub fn about(&self, request: Request) -> (Option<Rank>, Option<u32>) {
+        let Some(index) = self.find(request) else { return (None, None) };
+        let entry = &self.tables.requests[index];
+        let peer = (entry.peer < self.shape.peers).then_some(Rank(entry.peer));
+        (peer, (!entry.any_tag).then_some(entry.tag))
+    }
+
+    /// Whether a rank was [lost](Self::lost).
+    pub fn is_lost(&self, rank: Rank) -> bool {
+        self.tables.peers.get(rank.0 as usize).is_some_and(|peer| peer.lost)
+    }
+
     /// Takes a request back: a receive without a message, or a send that
     /// waits for room. A receive that was offered to its source is asked back:
     /// until the answer it may still get a message.

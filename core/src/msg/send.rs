@@ -222,8 +222,8 @@ impl Machine<'_> {
         let thresholds = self.tables.peers[to.0 as usize].thresholds;
         let within = |from: u32, max: u32| (u64::from(from)..=u64::from(max)).contains(&bytes.len);
         if let Some(Claim { id, at: Some(at), room }) = claim {
-            let streaming = bytes.len >= u64::from(thresholds.nt_from);
             let is_fetched = bytes.len >= u64::from(thresholds.pull_from) && bytes.in_reach;
+            let streaming = !is_fetched && bytes.len >= u64::from(thresholds.nt_from);
             if streaming || !is_fetched && within(thresholds.direct_from, thresholds.direct_max) {
                 return self.launch_direct(
                     wire,
