@@ -204,7 +204,12 @@ impl<'m> LaneSender<'m> {
         let taken = self.lane.returned.taken.load(Ordering::Acquire);
         // Acquire: it has read the slots that it returns.
         let matched = self.lane.returned.matched.load(Ordering::Acquire);
-        Returned { taken: taken as u32, matched: (matched >> 32) as u32, slots: matched as u32 }
+        Returned {
+            lines: (taken >> 32) as u32,
+            taken: taken as u32,
+            matched: (matched >> 32) as u32,
+            slots: matched as u32,
+        }
     }
 
     /// Asks for more than was returned. What the receiver returned before it

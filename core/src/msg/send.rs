@@ -375,11 +375,13 @@ impl Machine<'_> {
         };
         let matched = newer(returned.matched, peer.matched_there);
         let taken = newer(returned.taken, peer.taken_there);
-        let was = (peer.matched_there, peer.taken_there, peer.slots_there);
-        if was != (matched, taken, returned.slots) {
+        let was = (peer.lines_there, peer.matched_there, peer.taken_there, peer.slots_there);
+        if was != (returned.lines, matched, taken, returned.slots) {
+            // It has answered, if it was asked.
             peer.starving = false;
         }
-        (peer.matched_there, peer.taken_there, peer.slots_there) = (matched, taken, returned.slots);
+        (peer.lines_there, peer.slots_there) = (returned.lines, returned.slots);
+        (peer.matched_there, peer.taken_there) = (matched, taken);
         if mutant("msg_log_by_return_line") {
             peer.log_low = taken;
         }
