@@ -67,9 +67,6 @@ impl Machine<'_> {
         let is_owed = untold > 0 || peer.here != peer.told;
         if is_much || is_starved && is_owed {
             self.tell(wire, from);
-            if is_starved {
-                wire.ring(rank);
-            }
         }
     }
 
@@ -86,7 +83,9 @@ impl Machine<'_> {
     pub(super) fn tell<W: Wire>(&mut self, wire: &mut W, from: usize) {
         let peer = &mut self.tables.peers[from];
         peer.told = peer.here;
-        wire.give_back(Rank(from as u32), peer.here);
+        if wire.give_back(Rank(from as u32), peer.here) {
+            wire.ring(Rank(from as u32));
+        }
     }
 
     /// Whether there is room for a packet that is no message.

@@ -119,7 +119,6 @@ impl Machine<'_> {
             let from = Rank(peer as u32);
             if !self.tables.peers[peer].lost && wire.is_starved(from) {
                 self.tell(wire, peer);
-                wire.ring(from);
             }
         }
         has_moved |= self.pump_all(wire);

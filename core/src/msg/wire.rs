@@ -40,8 +40,10 @@ pub trait Wire {
     /// What that rank has returned last.
     fn returned(&mut self, to: Rank) -> Returned;
 
-    /// Returns to that rank: this, and the lines that were taken.
-    fn give_back(&mut self, from: Rank, returned: Returned);
+    /// Returns to that rank: this, and the lines that were taken. Whether it
+    /// had asked for more, which this answers: then it is to be
+    /// [rung](Self::ring).
+    fn give_back(&mut self, from: Rank, returned: Returned) -> bool;
 
     /// Lines of the lane from that rank taken since they were given back.
     fn untold(&mut self, from: Rank) -> u32;

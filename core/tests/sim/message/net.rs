@@ -207,13 +207,15 @@ impl Wire for At<'_> {
         self.net.ways[to.0 as usize][self.me].returned[0].2
     }
 
-    fn give_back(&mut self, from: Rank, returned: Returned) {
+    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+        let was_answered = self.look(from).answered;
         let lane = &mut self.net.ways[from.0 as usize][self.me];
         lane.told = lane.popped;
         lane.answered = lane.asked.iter().filter(|number| **number <= lane.seen).count();
-        let told = lane.told;
+        let (told, was_starved) = (lane.told, lane.answered > was_answered);
         let (way, number) = self.write(from);
         way.returned.push_back((number, told, Returned { lines: told, ..returned }));
+        was_starved
     }
 
     fn untold(&mut self, from: Rank) -> u32 {
