@@ -103,7 +103,7 @@ impl Machine<'_> {
         }
         let mut told = self.stirred.first();
         while let Some(peer) = told {
-            if !self.tables.peers[peer].lost {
+            if !self.tables.peers[peer].lost && self.owes(wire, peer) {
                 self.tell(wire, peer);
             }
             told = List::<1>::after(self.tables.peers, peer);
@@ -118,7 +118,8 @@ impl Machine<'_> {
             self.tables.peers[peer].stirred = false;
             let from = Rank(peer as u32);
             if !self.tables.peers[peer].lost && wire.is_starved(from) {
-                self.tell(wire, peer);
+                // It may have looked before it could see what was told.
+                wire.ring(from);
             }
         }
         has_moved |= self.pump_all(wire);

@@ -58,3 +58,29 @@ fn with_room_for_little() {
 fn after_a_death() {
     check(SEEDS.take(600), |seed| run(seed, Plan { deaths: true, tight: seed % 2 == 0, ..PLAIN }));
 }
+
+#[test]
+#[cfg(debug_assertions)]
+fn planted_defects_are_caught() {
+    use std::panic::catch_unwind;
+    let tight = Plan { tight: true, ..PLAIN };
+    for (mutant, plan) in [
+        ("msg_k_ignored", PLAIN),
+        ("msg_log_by_return_line", PLAIN),
+        ("msg_wildcard_passed", PLAIN),
+        ("msg_exact_first", PLAIN),
+        ("msg_direct_late", Plan { wildcards: false, ..PLAIN }),
+        ("msg_done_early", Plan { wildcards: false, ..PLAIN }),
+        ("msg_slot_early", PLAIN),
+        ("msg_cancel_unasked", PLAIN),
+        ("msg_quota_ignored", tight),
+        ("msg_quota_raced", tight),
+        ("msg_answered_with_nothing", tight),
+    ] {
+        let caught = tsumugi_core::sync::with_mutant(mutant, || {
+            SEEDS.into_iter().find(|&seed| catch_unwind(|| run(seed, plan)).is_err())
+        });
+        let seed = caught.unwrap_or_else(|| panic!("the mutant {mutant} was not caught"));
+        println!("{mutant}: seed {seed} catches it");
+    }
+}
