@@ -224,8 +224,8 @@ impl Wire for NodeWire {
         self.peer(to).sender.returned()
     }
 
-    fn give_back(&mut self, from: Rank, returned: Returned) {
-        self.peer(from).receiver.give_back(returned);
+    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+        self.peer(from).receiver.give_back(returned)
     }
 
     #[inline(always)]

@@ -27,6 +27,7 @@ pub const ALL: &[Case] = cases![
     a_rank_that_computes_answers_calls,
     calls_to_a_killed_rank_end,
     an_unanswered_call_is_reported,
+    messages_keep_their_order,
 ];
 
 fn ranks_meet() {
@@ -44,6 +45,13 @@ fn more_ranks_than_cores() {
 fn updates_are_all_there() {
     let done = run(3, "updates");
     assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+fn messages_keep_their_order() {
+    for ranks in [1, 2, 4] {
+        let done = run(ranks, "mixture");
+        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+    }
 }
 
 fn a_killed_rank_ends_the_job_and_is_named() {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use crate::mixture;
 use tsumugi::{AddrError, CallError, Error, Rank, Runtime, Signal, Until};
 
 /// Is a rank.
@@ -38,6 +39,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "busy" => busy(rt),
             "callers" => callers(rt),
             "unanswered" => unanswered(rt),
+            "mixture" => mixture::play(rt, 1, 1000),
             _ => panic!("no role {role}"),
         }
     })
