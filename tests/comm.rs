@@ -14,7 +14,9 @@ fn two(main: impl Fn(&Runtime, &Comm, Rank) -> Result<(), Error> + Sync) {
 fn any_length_arrives_from_and_into_any_memory() {
     two(|rt, comm, peer| {
         for bytes in [0, 1, 8, 31, 32, 33, 88, 89, 200, 201, 2048, 8192, 8193, 100_000, 3 << 20] {
-            for (inside, into_inside) in [(true, true), (true, false), (false, true), (false, false)] {
+            for (inside, into_inside) in
+                [(true, true), (true, false), (false, true), (false, false)]
+            {
                 let value = |at: usize| (at * 7 + bytes) as u8;
                 if rt.rank() == Rank(0) {
                     let values: Vec<u8> = (0..bytes).map(value).collect();
@@ -31,7 +33,10 @@ fn any_length_arrives_from_and_into_any_memory() {
                     let into = if into_inside { &mut buf[..] } else { &mut vector[..] };
                     let received = comm.recv(peer, 1, into)?;
                     assert_eq!(received, Received { source: peer, tag: 1, bytes });
-                    assert!(into.iter().enumerate().all(|(at, byte)| *byte == value(at)), "{bytes}");
+                    assert!(
+                        into.iter().enumerate().all(|(at, byte)| *byte == value(at)),
+                        "{bytes}"
+                    );
                 }
             }
         }
@@ -53,7 +58,9 @@ fn a_message_too_long_for_its_buffer_is_an_error_and_the_next_one_is_not() {
                 let error = comm.recv(peer, bytes, &mut into).unwrap_err();
                 assert_eq!(
                     error.to_string(),
-                    format!("a message of {bytes} bytes from rank 0 with tag {bytes} for a buffer of {room}")
+                    format!(
+                        "a message of {bytes} bytes from rank 0 with tag {bytes} for a buffer of {room}"
+                    )
                 );
                 assert!(into.iter().all(|byte| *byte == 5), "the beginning is there");
                 assert!(comm.recv(peer, bytes, &mut vec![0u8; room]).is_err());

@@ -123,6 +123,12 @@ impl Lanes {
     }
 }
 
+/// What messages cost a rank that is alone on its node, and what one rank more
+/// there adds at most.
+pub(crate) fn footprint() -> (usize, usize) {
+    super::state::footprint(Lanes::lane_bytes(shape(1)), shape(1))
+}
+
 /// How much room there is in a job of so many ranks: tables of messages that
 /// nobody has received yet grow with their number.
 fn shape(peers: u32) -> Shape {

@@ -75,8 +75,7 @@ pub fn play(rt: &Runtime, first: u64, rounds: u64) -> Result<(), Error> {
 }
 
 fn round(rt: &Runtime, contexts: &[Comm; 2], seed: u64) -> Result<(), Error> {
-    let sent: Vec<Vec<Sent>> =
-        rt.ranks().map(|from| draw_sends(seed, from, rt.size())).collect();
+    let sent: Vec<Vec<Sent>> = rt.ranks().map(|from| draw_sends(seed, from, rt.size())).collect();
     let mut draw = Seeded(seed << 8 | u64::from(rt.rank().0) | 1 << 60);
     let mut due = [0; 2];
     for message in sent.iter().flatten().filter(|message| message.to == rt.rank()) {
@@ -229,9 +228,8 @@ fn identify(
 ) -> Sent {
     let Received { source, tag, bytes: len } = received;
     let theirs = sent[source.0 as usize].iter().filter(|message| message.to == own);
-    let of_this = |message: &&Sent| {
-        message.context == context && message.tag == tag && message.bytes == len
-    };
+    let of_this =
+        |message: &&Sent| message.context == context && message.tag == tag && message.bytes == len;
     let bytes = &bytes[..len];
     let is_it = |message: &&Sent| (0..len).all(|at| bytes[at] == content(message, at));
     // Short ones may look alike: the first that was not taken is meant.

@@ -1,5 +1,6 @@
 //! What the ranks of the cases do.
 
+use crate::mixture;
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -8,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use crate::mixture;
 use tsumugi::{AddrError, CallError, Error, MessageError, Rank, Runtime, Signal, Until};
 
 /// Is a rank.
