@@ -377,6 +377,7 @@ impl<'m> Game<'m> {
         self.step += 1;
         if core::mem::take(&mut self.net.bells[rank]) {
             self.players[rank].is_asleep = false;
+            return true;
         }
         if self.players[rank].is_asleep {
             return false;
@@ -394,6 +395,7 @@ impl<'m> Game<'m> {
                 let is_idle = !has_moved && self.players[rank].claimed.is_empty();
                 if is_idle && !self.net.has_mail(rank) {
                     self.players[rank].is_asleep = true;
+                    return true;
                 }
                 has_moved
             }

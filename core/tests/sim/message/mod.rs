@@ -59,6 +59,18 @@ fn after_a_death() {
     check(SEEDS.take(600), |seed| run(seed, Plan { deaths: true, tight: seed % 2 == 0, ..PLAIN }));
 }
 
+/// Many more seeds, of all kinds.
+#[test]
+#[ignore = "takes minutes: ci/soak.sh"]
+fn soak() {
+    check(1_000..100_000, |seed| {
+        let bit = |number: u64| seed >> number & 1 == 0;
+        let design = if seed % 8 == 7 { Design::TwoCopy } else { Design::Mirror };
+        let (deaths, cancels, wildcards) = (bit(5) && bit(6), bit(0), bit(1));
+        run(seed, Plan { design, deaths, cancels, wildcards, tight: bit(2) });
+    });
+}
+
 #[test]
 #[cfg(debug_assertions)]
 fn planted_defects_are_caught() {
