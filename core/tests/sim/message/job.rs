@@ -62,6 +62,8 @@ struct Player<'m> {
     is_asleep: bool,
     is_dead: bool,
     knows: bool,
+    /// Messages that others have posted receives for.
+    wanted: Vec<(usize, Label)>,
 }
 
 /// Memory for the tables of one machine.
@@ -82,6 +84,13 @@ pub struct Game<'m> {
     sent: Vec<Sent>,
     posted: Vec<Posted>,
     noise: Vec<u8>,
+    /// How many contexts and tags there are, which lengths, and who talks.
+    contexts: u64,
+    tags: u64,
+    lengths: [u64; 10],
+    pairs: u64,
+    /// Most receives are posted before most messages are sent.
+    posts_first: bool,
     step: u64,
     dead: Option<usize>,
     settled: Vec<(u64, u64)>,
@@ -114,10 +123,10 @@ impl<'m> Game<'m> {
         let mut draw = |of: &[u32]| of[seeded.below(of.len() as u64) as usize];
         let thresholds = Thresholds {
             inline_max: draw(&[0, 8, 40, 88, 200]),
-            direct_from: draw(&[0, 89, 300, u32::MAX]),
-            direct_max: draw(&[500, 12_000, u32::MAX]),
+            direct_from: draw(&[0, 0, 89, 300, u32::MAX]),
+            direct_max: draw(&[500, u32::MAX, u32::MAX]),
             nt_from: draw(&[600, 11_000, u32::MAX]),
-            pull_from: draw(&[200, 900, u32::MAX]),
+            pull_from: draw(&[200, 9_000, u32::MAX, u32::MAX]),
             eager_max: draw(&[0, 128, 600, u32::MAX]),
         };
         let players = rooms.iter_mut().enumerate().map(|(rank, room)| Player {
@@ -129,8 +138,13 @@ impl<'m> Game<'m> {
             is_asleep: false,
             is_dead: false,
             knows: false,
+            wanted: Vec::new(),
         });
         let players = players.collect();
+        let mut draw = |bound: u64| seeded.below(bound);
+        let (contexts, tags, pairs) = (1 + draw(2), 1 + draw(3) * draw(2), draw(3));
+        let posts_first = draw(2) == 0;
+        let lengths = LENGTHS[draw(3) as usize];
         let net = Net::new(shape, seeded.next());
         let mut noise = Seeded(1);
         Self {
@@ -140,6 +154,11 @@ impl<'m> Game<'m> {
             sent: Vec::new(),
             posted: Vec::new(),
             noise: (0..NOISE / 8).flat_map(|_| noise.next().to_le_bytes()).collect(),
+            contexts,
+            tags,
+            lengths,
+            pairs,
+            posts_first,
             step: 0,
             dead: None,
             settled: Vec::new(),
@@ -149,7 +168,7 @@ impl<'m> Game<'m> {
 
     pub fn play(&mut self, steps: u64) {
         let death = if self.plan.deaths { self.draw(steps) } else { u64::MAX };
-        let calls = if self.plan.tight { 60 } else { 24 };
+        let calls = if self.plan.tight { 60 } else { 36 };
         let mut left = calls;
         for step in 0..steps {
             if step == death {
@@ -161,9 +180,9 @@ impl<'m> Game<'m> {
             if self.players[rank].is_dead {
                 continue;
             }
-            if left > 0 && self.draw(3) == 0 {
+            if left > 0 && self.draw(5) == 0 {
                 left -= 1;
-                self.call(rank);
+                self.call(rank, left > calls / 2);
             } else {
                 self.progress(rank);
             }
@@ -184,13 +203,16 @@ impl<'m> Game<'m> {
 
     // What a rank does.
 
-    fn call(&mut self, rank: usize) {
+    fn call(&mut self, rank: usize, is_early: bool) {
         self.step += 1;
         self.players[rank].is_asleep = false;
-        match self.draw(if self.plan.cancels { 12 } else { 9 }) {
+        let kind = self.draw(if self.plan.cancels { 12 } else { 9 });
+        let wrong = self.posts_first && if is_early { kind < 4 } else { (4..8).contains(&kind) };
+        let kind = if wrong && self.draw(4) != 0 { (kind + 4) % 8 } else { kind };
+        match kind {
             0..4 => self.send(rank),
             4..8 => {
-                let pattern = self.pattern();
+                let pattern = self.pattern(rank);
                 let room = self.length();
                 let in_reach = self.draw(4) != 0;
                 self.receive(rank, pattern, room, in_reach);
@@ -201,13 +223,19 @@ impl<'m> Game<'m> {
     }
 
     fn length(&mut self) -> u64 {
-        let max = [1, 9, 33, 89, 201, 500, 1000, 1000, 9_000, 14_000][self.draw(10) as usize];
+        let max = self.lengths[self.draw(10) as usize];
         self.draw(max)
     }
 
     fn send(&mut self, from: usize) {
-        let to = self.draw(self.players.len() as u64) as usize;
-        let label = Label { context: self.draw(2) as u16, tag: self.draw(3) as u32 };
+        let wanted = self.players[from].wanted.len() as u64;
+        let (to, label) = if wanted > 0 && self.draw(8) != 0 {
+            let at = self.draw(wanted.min(3)) as usize;
+            self.players[from].wanted.remove(at)
+        } else {
+            let (context, tag) = (self.draw(self.contexts) as u16, self.draw(self.tags) as u32);
+            (self.partner(from), Label { context, tag })
+        };
         let mut len = self.length();
         while self.sent.iter().any(|sent| (sent.from, sent.to, sent.len) == (from, to, len)) {
             len += 1;
@@ -237,14 +265,23 @@ impl<'m> Game<'m> {
         }
     }
 
-    fn pattern(&mut self) -> Pattern {
+    /// Anybody, or mostly one and the same.
+    fn partner(&mut self, of: usize) -> usize {
+        let ranks = self.players.len() as u64;
+        if self.draw(4) < self.pairs * 2 {
+            (of ^ 1) % ranks as usize
+        } else {
+            self.draw(ranks) as usize
+        }
+    }
+
+    fn pattern(&mut self, by: usize) -> Pattern {
         let any_source = self.plan.wildcards && self.draw(4) == 0;
         let any_tag = self.plan.wildcards && self.draw(4) == 0;
-        let ranks = self.players.len() as u64;
         Pattern {
-            context: self.draw(2) as u16,
-            source: if any_source { None } else { Some(Rank(self.draw(ranks) as u32)) },
-            tag: if any_tag { None } else { Some(self.draw(3) as u32) },
+            context: self.draw(self.contexts) as u16,
+            source: if any_source { None } else { Some(Rank(self.partner(by) as u32)) },
+            tag: if any_tag { None } else { Some(self.draw(self.tags) as u32) },
         }
     }
 
@@ -263,6 +300,9 @@ impl<'m> Game<'m> {
         };
         let number = self.post(by, pattern, into);
         self.begun(by, number, begun);
+        let source = pattern.source.map_or(self.partner(by), |source| source.0 as usize);
+        let tag = pattern.tag.unwrap_or(self.draw(self.tags) as u32);
+        self.players[source].wanted.push((by, Label { context: pattern.context, tag }));
         true
     }
 
@@ -280,7 +320,7 @@ impl<'m> Game<'m> {
 
     /// Looks whether something is there, and takes it out or not.
     fn probe(&mut self, by: usize) {
-        let pattern = self.pattern();
+        let pattern = self.pattern(by);
         let takes_out = self.draw(2) == 0;
         let (machine, _) = self.machine(by);
         let seen = machine.probe(&pattern);
@@ -337,6 +377,7 @@ impl<'m> Game<'m> {
         self.step += 1;
         if core::mem::take(&mut self.net.bells[rank]) {
             self.players[rank].is_asleep = false;
+            return true;
         }
         if self.players[rank].is_asleep {
             return false;
@@ -354,6 +395,7 @@ impl<'m> Game<'m> {
                 let is_idle = !has_moved && self.players[rank].claimed.is_empty();
                 if is_idle && !self.net.has_mail(rank) {
                     self.players[rank].is_asleep = true;
+                    return true;
                 }
                 has_moved
             }
@@ -624,6 +666,9 @@ impl<'m> Game<'m> {
     fn check_order(&self) {
         for (number, posted) in self.posted.iter().enumerate() {
             let Some(Ok(message)) = posted.outcome else { continue };
+            if self.dead == Some(posted.by) {
+                continue;
+            }
             let sent = &self.sent[message];
             let source = Rank(sent.from as u32);
             for (earlier, other) in self.sent[..message].iter().enumerate() {
@@ -656,6 +701,11 @@ impl<'m> Game<'m> {
     }
 }
 
+const LENGTHS: [[u64; 10]; 3] = [
+    [1, 9, 33, 89, 201, 500, 1000, 1000, 9_000, 14_000],
+    [9, 89, 201, 500, 500, 500, 1000, 1000, 1000, 1000],
+    [9, 89, 500, 500, 1000, 1000, 9_000, 14_000, 14_000, 14_000],
+];
 const NOISE: usize = 1 << 16;
 const FRESH: u8 = 0xee;
 const USED: u8 = 0xdd;
