@@ -390,6 +390,7 @@ impl Machine<'_> {
         if was != (returned.lines, matched, taken, returned.slots) {
             // It has answered, if it was asked.
             peer.starving = false;
+            self.has_learned = true;
         }
         (peer.lines_there, peer.slots_there) = (returned.lines, returned.slots);
         (peer.matched_there, peer.taken_there) = (matched, taken);
