@@ -17,6 +17,7 @@
 
 mod completion;
 mod engine;
+mod lane;
 mod race;
 mod region;
 mod ring;
