@@ -46,10 +46,10 @@
 //!
 //! # What is not
 //!
-//! A receive from *any* source does not find a message that waits beyond the
-//! quota: earlier ones must be received first. Nor does one from its source
-//! alone that more than [`Shape::mirror`] other receives from there precede,
-//! or an open one from any source in its context. A send that has begun
+//! A rank grants more than its quota to whoever has used it up while it waits
+//! for a message itself, but not without end: when four quotas are granted, a
+//! receive finds what waits beyond them only when earlier messages have been
+//! received, or if it could be offered to its source. A send that has begun
 //! cannot be cancelled.
 //!
 //! # How to drive it
@@ -155,3 +155,7 @@ pub use setup::{Design, SetupError, Shape};
 pub use tables::{Entry, Logged, Mirrored, Peer, Tables, Unexpected};
 pub use threshold::Thresholds;
 pub use wire::{Copy, Returned, Wire};
+
+#[cfg(all(test, not(tsumugi_loom)))]
+#[allow(unsafe_code)]
+mod tests;

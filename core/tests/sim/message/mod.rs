@@ -88,6 +88,7 @@ fn planted_defects_are_caught() {
         ("msg_quota_ignored", tight),
         ("msg_quota_raced", tight),
         ("msg_answered_with_nothing", tight),
+        ("msg_nothing_granted", tight),
     ] {
         let caught = tsumugi_core::sync::with_mutant(mutant, || {
             SEEDS.into_iter().find(|&seed| catch_unwind(|| run(seed, plan)).is_err())
