@@ -69,11 +69,27 @@ pub const MUTANTS: &[&str] = &[
 enum Packet {
     /// `expects`: the post that the sender's mirror gave it. Not in the
     /// packet, only for the check that both sides agree.
-    Message { message: Message, tag: Tag, expects: Option<u8> },
-    Delivered { message: Message, post: u8 },
-    Post { post: u8, tag: Option<Tag>, k: u8 },
-    Cancel { post: u8 },
-    Ack { post: u8, was_open: bool },
+    Message {
+        message: Message,
+        tag: Tag,
+        expects: Option<u8>,
+    },
+    Delivered {
+        message: Message,
+        post: u8,
+    },
+    Post {
+        post: u8,
+        tag: Option<Tag>,
+        k: u8,
+    },
+    Cancel {
+        post: u8,
+    },
+    Ack {
+        post: u8,
+        was_open: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,17 +149,43 @@ pub struct State {
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     /// The next of its program; a send goes by the lane.
-    Do { rank: Rank },
+    Do {
+        rank: Rank,
+    },
     /// A send that found a post copies into it.
-    Claim { rank: Rank },
-    Publish { rank: Rank, post: u8 },
-    Take { rank: Rank, from: Rank },
-    Copied { index: u8 },
-    Return { rank: Rank, from: Rank },
-    ReadReturned { rank: Rank, to: Rank },
-    FindEmpty { rank: Rank, to: Rank },
-    Die { rank: Rank },
-    Lose { rank: Rank, peer: Rank },
+    Claim {
+        rank: Rank,
+    },
+    Publish {
+        rank: Rank,
+        post: u8,
+    },
+    Take {
+        rank: Rank,
+        from: Rank,
+    },
+    Copied {
+        index: u8,
+    },
+    Return {
+        rank: Rank,
+        from: Rank,
+    },
+    ReadReturned {
+        rank: Rank,
+        to: Rank,
+    },
+    FindEmpty {
+        rank: Rank,
+        to: Rank,
+    },
+    Die {
+        rank: Rank,
+    },
+    Lose {
+        rank: Rank,
+        peer: Rank,
+    },
 }
 
 impl<'p> Mirror<'p> {
@@ -195,7 +237,10 @@ impl<'p> Mirror<'p> {
     fn end(&self, state: &mut State, rank: Rank, post: u8, end: End) -> Result<(), String> {
         let entry = &mut state.nodes[usize::from(rank)].posts[usize::from(post)];
         if entry.end != End::Open {
-            return Err(format!("receive {post} of rank {rank} ends twice: {:?}, then {end:?}", entry.end));
+            return Err(format!(
+                "receive {post} of rank {rank} ends twice: {:?}, then {end:?}",
+                entry.end
+            ));
         }
         entry.end = end;
         entry.cancelling = false;
@@ -424,7 +469,10 @@ impl<'p> Mirror<'p> {
             let node = &state.nodes[usize::from(copy.to)];
             let end = node.posts[usize::from(copy.post)].end;
             if end != End::Open && !node.is_dead {
-                return Err(format!("a copy into receive {} of rank {}: {end:?}", copy.post, copy.to));
+                return Err(format!(
+                    "a copy into receive {} of rank {}: {end:?}",
+                    copy.post, copy.to
+                ));
             }
             if state.copies[..index].iter().any(|c| (c.to, c.post) == (copy.to, copy.post)) {
                 return Err(format!("two copies into receive {} of rank {}", copy.post, copy.to));

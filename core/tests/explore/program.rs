@@ -154,8 +154,9 @@ impl Judge<'_> {
             if self.dead == Some(source as Rank) {
                 // The copy into its receive was never finished.
                 let mut broken = after.clone();
-                broken.arrive(message, tag, End::Lost);
-                self.visit(broken);
+                if broken.arrive(message, tag, End::Lost) {
+                    self.visit(broken);
+                }
             }
             after.arrive(message, tag, End::Got(message));
             self.visit(after);
@@ -187,16 +188,18 @@ impl Sequential {
         self.posts.push((from, tag, end));
     }
 
-    fn arrive(&mut self, message: Message, label: Tag, end: End) {
+    /// Returns whether a receive took it.
+    fn arrive(&mut self, message: Message, label: Tag, end: End) -> bool {
         let found = self.posts.iter_mut().find(|(from, tag, end)| {
             *end == End::Open
                 && from.is_none_or(|from| from == sender(message))
                 && accepts(*tag, label)
         });
+        let is_taken = found.is_some();
         match found {
             Some(post) => post.2 = end,
-            None if end == End::Lost => {}
             None => self.unexpected.push((message, label)),
         }
+        is_taken
     }
 }

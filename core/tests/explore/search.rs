@@ -130,7 +130,8 @@ impl Hasher for Mixer {
     }
 
     fn write_u64(&mut self, value: u64) {
-        let product = u128::from(self.0 ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        let product =
+            u128::from(self.0 ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
         self.0 = (product as u64) ^ ((product >> 64) as u64).rotate_left(23) ^ 0x51;
     }
 
