@@ -6,6 +6,8 @@
 #![deny(unsafe_code)]
 
 mod arrive;
+#[allow(unsafe_code)]
+pub mod board;
 mod count;
 mod list;
 mod lost;

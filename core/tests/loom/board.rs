@@ -1,0 +1,192 @@
+//! The board of posted receives: a sender claims and copies while the owner
+//! posts, takes from the lane, and cancels.
+
+use crate::{check, retry};
+use loom::thread;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use tsumugi_core::mem::Rank;
+use tsumugi_core::msg::board::{Board, BoardShape, Post, Standing};
+use tsumugi_core::msg::{Label, Pattern};
+use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
+
+const SHAPE: BoardShape = BoardShape { peers: 2, posts: 2 };
+const OWNER: Rank = Rank(0);
+const SENDER: Rank = Rank(1);
+const LABEL: Label = Label { context: 0, tag: 1 };
+
+/// A board, the buffers of its posts, and the lane from the sender: how many
+/// messages lie in it.
+struct Shared {
+    memory: NonNull<u8>,
+    board: Board<'static>,
+    buffers: [UnsafeCell<u32>; 2],
+    lane: AtomicU32,
+    dead: AtomicU32,
+}
+
+// SAFETY: the board is atomics; the buffers are what the model is about.
+unsafe impl Send for Shared {}
+// SAFETY: the same.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        // SAFETY: not empty.
+        let memory = NonNull::new(unsafe { alloc_zeroed(layout()) }).unwrap();
+        // SAFETY: large and aligned enough, and freed with the last use.
+        let board = unsafe { Board::init(memory, SHAPE) }.unwrap();
+        let buffers = [UnsafeCell::new(0), UnsafeCell::new(0)];
+        Arc::new(Self { memory, board, buffers, lane: AtomicU32::new(0), dead: AtomicU32::new(0) })
+    }
+
+    fn post(&self, index: u32, source: Option<Rank>) {
+        // The buffer is the owner's until it is posted.
+        // SAFETY: nobody has claimed it.
+        self.buffers[index as usize].with_mut(|buffer| unsafe { *buffer = 0 });
+        let pattern = Pattern { context: 0, source, tag: None };
+        let at = u64::from(index);
+        let post = Post { number: index, pattern, at, room: 4, in_reach: true };
+        self.board.hold(OWNER, |_| false).post(index, &post);
+    }
+
+    /// Sends the message `number`: into a post, or by the lane.
+    fn send(&self, number: u32) -> bool {
+        match self.board.try_claim(SENDER, number, LABEL, 4) {
+            Ok(claim) => {
+                // SAFETY: claimed.
+                self.buffers[claim.at as usize].with_mut(|buffer| unsafe { *buffer = number + 1 });
+                self.board.finish(SENDER, claim);
+                true
+            }
+            Err(_) => {
+                self.lane.store(number + 1, Ordering::Release);
+                false
+            }
+        }
+    }
+
+    /// The message in the buffer of a post that is done.
+    fn finished(&self, index: u32) -> Option<u32> {
+        let Standing::Done(arrival) = self.board.standing(index) else { return None };
+        assert_eq!((arrival.source, arrival.tag, arrival.len), (SENDER, LABEL.tag, 4));
+        self.board.hold(OWNER, |_| false).remove(index, Some(SENDER));
+        // SAFETY: done and taken down.
+        Some(self.buffers[index as usize].with(|buffer| unsafe { *buffer }) - 1)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: allocated so, and the last use of it.
+        unsafe { dealloc(self.memory.as_ptr(), layout()) }
+    }
+}
+
+fn layout() -> Layout {
+    Layout::from_size_align(Board::memory_size(SHAPE), Board::ALIGN).unwrap()
+}
+
+#[test]
+fn what_a_sender_copied_is_there_when_it_is_done() {
+    check(&["board_lock_relaxed", "board_unlock_relaxed", "board_done_relaxed"], || {
+        let shared = Shared::new();
+        let sender = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.send(0))
+        };
+        shared.post(0, Some(SENDER));
+        let seen = retry(2, || shared.finished(0));
+        let direct = sender.join().unwrap();
+        let seen = seen.or_else(|| shared.finished(0));
+        assert_eq!(seen, direct.then_some(0));
+    });
+}
+
+#[test]
+fn a_cancelled_receive_is_not_copied_into() {
+    check(&["board_claim_after_unlock", "board_withdraws_claimed"], || {
+        let shared = Shared::new();
+        shared.post(0, Some(SENDER));
+        let sender = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.send(0))
+        };
+        let withdrawn = shared.board.hold(OWNER, |_| false).withdraw(0, Some(SENDER)).is_ok();
+        if withdrawn {
+            // The buffer is the owner's again.
+            // SAFETY: taken down.
+            shared.buffers[0].with_mut(|buffer| unsafe { *buffer = 9 });
+        }
+        let direct = sender.join().unwrap();
+        assert_ne!(withdrawn, direct, "one of them has it");
+        assert_eq!(shared.finished(0), direct.then_some(0));
+    });
+}
+
+#[test]
+fn a_message_does_not_overtake_one_in_the_lane() {
+    check(&["board_expected_ignored"], || {
+        let shared = Shared::new();
+        // The first one is in the lane: the lock was not to be had.
+        shared.lane.store(1, Ordering::Relaxed);
+        shared.post(0, None);
+        shared.post(1, Some(SENDER));
+        let sender = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.send(1))
+        };
+        // It is taken and matched in one hold: it gets the first receive.
+        let held = shared.board.hold(OWNER, |_| false);
+        held.expect_next(SENDER);
+        held.withdraw(0, None).expect("the first receive is for the first message");
+        drop(held);
+        let direct = sender.join().unwrap();
+        assert_eq!(shared.finished(1), direct.then_some(1));
+    });
+}
+
+#[test]
+fn a_dead_sender_does_not_keep_the_lock() {
+    check(&["board_dead_keeps_lock"], || {
+        let shared = Shared::new();
+        shared.post(0, Some(SENDER));
+        let dying = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                core::mem::forget(shared.board.hold(SENDER, |_| false));
+                // Its death is known to the owner afterwards.
+                shared.dead.store(1, Ordering::Release);
+            })
+        };
+        let told = Cell::new(false);
+        let is_lost = |rank| {
+            assert!(!told.get(), "the lock of a dead rank is taken over at once");
+            told.set(rank == SENDER && shared.dead.load(Ordering::Acquire) == 1);
+            told.get()
+        };
+        let held = shared.board.hold(OWNER, is_lost);
+        let withdrawn = held.withdraw(0, Some(SENDER));
+        drop(held);
+        dying.join().unwrap();
+        assert_eq!(withdrawn, Ok(()));
+    });
+}
+
+#[test]
+fn receives_are_taken_in_the_order_of_their_posts() {
+    check(&["board_exact_first"], || {
+        let shared = Shared::new();
+        shared.post(0, None);
+        let sender = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.send(0))
+        };
+        shared.post(1, Some(SENDER));
+        let direct = sender.join().unwrap();
+        assert_eq!(shared.finished(1), None);
+        assert!(!direct || shared.board.standing(0) != Standing::Posted);
+    });
+}
