@@ -8,14 +8,20 @@
 //! `--nocapture` to read the shortest trace of each mutant.
 
 mod locked;
+mod machine;
 mod mirror;
 mod program;
 mod search;
+mod wire;
 
 use locked::Locked;
+use machine::{LONG, MIDDLE, Real, SHORT};
 use mirror::{Mirror, Place};
 use program::{Op, Program};
-use search::{Failure, Model, explore};
+use search::{Failure, Model, explore, replay};
+use tsumugi_core::msg::Design;
+#[cfg(debug_assertions)]
+use tsumugi_core::sync::with_mutant;
 
 const fn send(tag: u8) -> Op {
     Op::Send { to: 0, tag }
@@ -66,6 +72,26 @@ fn locked_with_a_rule_broken_fails() {
         caught(mutant, |program| explore(&Locked::new(program, mutant), STATES_MAX));
     }
 }
+
+#[test]
+fn the_machine_keeps_the_order() {
+    for (number, program) in programs().iter().enumerate() {
+        for design in [Design::TwoCopy, Design::Mirror] {
+            for (sizes, quota) in SIZES {
+                let start = std::time::Instant::now();
+                let states = replay(&Real::new(program, design, sizes, quota), STATES_MAX)
+                    .unwrap_or_else(|failure| {
+                        panic!("{program:?}, {design:?}, {sizes:?}: {failure:?}")
+                    });
+                println!("{number} {design:?} {sizes:?} {states} states {:?}", start.elapsed());
+            }
+        }
+    }
+}
+
+/// Lengths of the messages, and the quota.
+const SIZES: [([u64; 3], u32); 3] =
+    [([MIDDLE, MIDDLE, MIDDLE], 4), ([LONG, SHORT, MIDDLE], 1), ([SHORT, LONG, LONG], 4)];
 
 /// Minutes in a release build: `cargo test --release -p tsumugi-core --test
 /// explore -- --ignored`.

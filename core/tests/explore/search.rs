@@ -1,8 +1,8 @@
 //! Every state that a model can reach, breadth first: the first failure has
 //! the shortest trace.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::{self, Debug};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
@@ -142,4 +142,53 @@ impl Hasher for Mixer {
     fn finish(&self) -> u64 {
         self.0 ^ self.0 >> 32
     }
+}
+
+/// Something that can only be run from its start: a state is the way there.
+pub trait Replay {
+    /// What can happen.
+    type Step: Copy + Debug;
+
+    /// Takes all these steps. An error is a rule that was broken.
+    fn run(&self, path: &[Self::Step]) -> Result<Reached<Self::Step>, Failure>;
+}
+
+/// Where a way leads.
+pub struct Reached<S> {
+    /// The same for ways that lead to the same state.
+    pub digest: u64,
+    /// What can happen next; nothing: all that had to end has ended.
+    pub steps: Vec<S>,
+}
+
+/// Visits every state once, by the shortest way, and returns how many there
+/// are.
+///
+/// # Panics
+///
+/// If there are more than `most`: the model is too large to say anything.
+pub fn replay<M: Replay>(model: &M, most: usize) -> Result<usize, Failure> {
+    let mut seen: HashSet<u64, BuildHasherDefault<Mixer>> = HashSet::default();
+    let start = model.run(&[])?;
+    seen.insert(start.digest);
+    let mut ways = VecDeque::from([(Vec::new(), start.steps)]);
+    while let Some((mut way, steps)) = ways.pop_front() {
+        for step in steps {
+            way.push(step);
+            let reached = model.run(&way)?;
+            if seen.insert(reached.digest) {
+                ways.push_back((way.clone(), reached.steps));
+            }
+            way.pop();
+        }
+        assert!(seen.len() <= most, "more than {most} states");
+    }
+    Ok(seen.len())
+}
+
+/// Folds a word into a digest.
+pub fn mix(digest: &mut u64, word: u64) {
+    let mut mixer = Mixer(*digest);
+    mixer.write_u64(word);
+    *digest = mixer.0;
 }
