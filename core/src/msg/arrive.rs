@@ -22,6 +22,7 @@ impl Machine<'_> {
         let rank = Rank(from as u32);
         let Some(first) = wire.peek(rank) else {
             self.drop_log(from, taken_there);
+            self.feed(wire, from);
             return false;
         };
         if self.tables.peers[from].lost {
@@ -42,6 +43,7 @@ impl Machine<'_> {
         if self.recent[0] != from as u32 {
             self.remember(from as u32);
         }
+        self.feed(wire, from);
         self.settle(wire, from);
         true
     }
@@ -65,13 +67,15 @@ impl Machine<'_> {
         let is_owed = untold > 0 || peer.here != peer.told;
         if is_much || is_starved && is_owed {
             self.tell(wire, from);
-            if is_starved {
-                wire.ring(rank);
-            }
         }
-        let peer = &mut self.tables.peers[from];
-        if is_starved && peer.unoffered > 0 {
-            peer.revisit = true;
+    }
+
+    /// To a sender that waits for room all receives are offered: a message
+    /// whose receive is known may always go.
+    #[inline]
+    pub(super) fn feed<W: Wire>(&mut self, wire: &mut W, from: usize) {
+        if self.tables.peers[from].unoffered > 0 && wire.is_starved(Rank(from as u32)) {
+            self.tables.peers[from].revisit = true;
             self.rouse(from);
         }
     }
@@ -79,7 +83,9 @@ impl Machine<'_> {
     pub(super) fn tell<W: Wire>(&mut self, wire: &mut W, from: usize) {
         let peer = &mut self.tables.peers[from];
         peer.told = peer.here;
-        wire.give_back(Rank(from as u32), peer.here);
+        if wire.give_back(Rank(from as u32), peer.here) {
+            wire.ring(Rank(from as u32));
+        }
     }
 
     /// Whether there is room for a packet that is no message.

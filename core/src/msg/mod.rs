@@ -9,6 +9,10 @@ mod arrive;
 #[allow(unsafe_code)]
 pub mod board;
 mod count;
+#[allow(unsafe_code)]
+mod lanes;
+#[allow(unsafe_code)]
+mod line;
 mod list;
 mod lost;
 mod machine;
@@ -24,6 +28,8 @@ mod threshold;
 mod wire;
 
 pub use count::{Counts, Path};
+pub use lanes::{LaneEnd, Lanes};
+pub use line::{Lane, LaneReceiver, LaneSender, Line, NeedLine, ReturnLine};
 pub use machine::{Job, Machine};
 pub use outcome::{Begun, Bytes, CallError, Cancel, Ended, Label, Pattern, Received, Request};
 pub use packet::{INLINE_BYTES_MAX, INLINE_WORDS, Kind, Load, Offer, Packet};

@@ -369,16 +369,19 @@ impl Machine<'_> {
         let returned = wire.returned(to);
         let peer = &mut self.tables.peers[to.0 as usize];
         // Only what can be is believed.
-        let more = |new: u32, old: u32| {
-            (new.wrapping_sub(old) <= peer.sent.wrapping_sub(old)).then_some(new).unwrap_or(old)
+        let sent = peer.sent;
+        let newer = |new: u32, old: u32| {
+            if new.wrapping_sub(old) <= sent.wrapping_sub(old) { new } else { old }
         };
-        let matched = more(returned.matched, peer.matched_there);
-        let taken = more(returned.taken, peer.taken_there);
-        let was = (peer.matched_there, peer.taken_there, peer.slots_there);
-        if was != (matched, taken, returned.slots) {
+        let matched = newer(returned.matched, peer.matched_there);
+        let taken = newer(returned.taken, peer.taken_there);
+        let was = (peer.lines_there, peer.matched_there, peer.taken_there, peer.slots_there);
+        if was != (returned.lines, matched, taken, returned.slots) {
+            // It has answered, if it was asked.
             peer.starving = false;
         }
-        (peer.matched_there, peer.taken_there, peer.slots_there) = (matched, taken, returned.slots);
+        (peer.lines_there, peer.slots_there) = (returned.lines, returned.slots);
+        (peer.matched_there, peer.taken_there) = (matched, taken);
         if mutant("msg_log_by_return_line") {
             peer.log_low = taken;
         }
