@@ -6,7 +6,6 @@
 #![deny(unsafe_code)]
 
 mod arrive;
-#[allow(unsafe_code)]
 pub mod board;
 mod count;
 #[allow(unsafe_code)]

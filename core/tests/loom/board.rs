@@ -49,7 +49,15 @@ impl Shared {
         let pattern = Pattern { context: 0, source, tag: None };
         let at = u64::from(index);
         let post = Post { number: index, pattern, at, room: 4, in_reach: true };
-        self.board.hold(OWNER, |_| false).post(index, &post);
+        self.hold(|board| board.post(index, &post));
+    }
+
+    /// Something under the lock.
+    fn hold<R>(&self, with: impl FnOnce(&Board<'_>) -> R) -> R {
+        self.board.lock(OWNER, |_| false);
+        let result = with(&self.board);
+        self.board.unlock();
+        result
     }
 
     /// Sends the message `number`: into a post, or by the lane.
@@ -58,7 +66,7 @@ impl Shared {
             Ok(claim) => {
                 // SAFETY: claimed.
                 self.buffers[claim.at as usize].with_mut(|buffer| unsafe { *buffer = number + 1 });
-                self.board.finish(SENDER, claim);
+                self.board.finish(SENDER, claim.index, true);
                 true
             }
             Err(_) => {
@@ -72,7 +80,7 @@ impl Shared {
     fn finished(&self, index: u32) -> Option<u32> {
         let Standing::Done(arrival) = self.board.standing(index) else { return None };
         assert_eq!((arrival.source, arrival.tag, arrival.len), (SENDER, LABEL.tag, 4));
-        self.board.hold(OWNER, |_| false).remove(index, Some(SENDER));
+        self.hold(|board| board.remove(index, Some(SENDER)));
         // SAFETY: done and taken down.
         Some(self.buffers[index as usize].with(|buffer| unsafe { *buffer }) - 1)
     }
@@ -114,7 +122,7 @@ fn a_cancelled_receive_is_not_copied_into() {
             let shared = shared.clone();
             thread::spawn(move || shared.send(0))
         };
-        let withdrawn = shared.board.hold(OWNER, |_| false).withdraw(0, Some(SENDER)).is_ok();
+        let withdrawn = shared.hold(|board| board.withdraw(0, Some(SENDER))).is_ok();
         if withdrawn {
             // The buffer is the owner's again.
             // SAFETY: taken down.
@@ -139,10 +147,10 @@ fn a_message_does_not_overtake_one_in_the_lane() {
             thread::spawn(move || shared.send(1))
         };
         // It is taken and matched in one hold: it gets the first receive.
-        let held = shared.board.hold(OWNER, |_| false);
-        held.expect_next(SENDER);
-        held.withdraw(0, None).expect("the first receive is for the first message");
-        drop(held);
+        shared.hold(|board| {
+            board.expect_next(SENDER);
+            board.withdraw(0, None).expect("the first receive is for the first message");
+        });
         let direct = sender.join().unwrap();
         assert_eq!(shared.finished(1), direct.then_some(1));
     });
@@ -156,7 +164,7 @@ fn a_dead_sender_does_not_keep_the_lock() {
         let dying = {
             let shared = shared.clone();
             thread::spawn(move || {
-                core::mem::forget(shared.board.hold(SENDER, |_| false));
+                shared.board.lock(SENDER, |_| false);
                 // Its death is known to the owner afterwards.
                 shared.dead.store(1, Ordering::Release);
             })
@@ -167,9 +175,9 @@ fn a_dead_sender_does_not_keep_the_lock() {
             told.set(rank == SENDER && shared.dead.load(Ordering::Acquire) == 1);
             told.get()
         };
-        let held = shared.board.hold(OWNER, is_lost);
-        let withdrawn = held.withdraw(0, Some(SENDER));
-        drop(held);
+        shared.board.lock(OWNER, is_lost);
+        let withdrawn = shared.board.withdraw(0, Some(SENDER));
+        shared.board.unlock();
         dying.join().unwrap();
         assert_eq!(withdrawn, Ok(()));
     });

@@ -1,5 +1,7 @@
 use super::*;
 extern crate std;
+use core::ops::Deref;
+use core::ptr::NonNull;
 use std::boxed::Box;
 
 const OWNER: Rank = Rank(0);
@@ -16,8 +18,25 @@ fn board() -> Board<'static> {
     unsafe { Board::init(NonNull::from(memory).cast(), shape) }.unwrap()
 }
 
+/// The lock until it is dropped.
+struct Held<'b, 'm>(&'b Board<'m>);
+
+impl<'m> Deref for Held<'_, 'm> {
+    type Target = Board<'m>;
+    fn deref(&self) -> &Board<'m> {
+        self.0
+    }
+}
+
+impl Drop for Held<'_, '_> {
+    fn drop(&mut self) {
+        self.0.unlock();
+    }
+}
+
 fn hold<'b, 'm>(board: &'b Board<'m>) -> Held<'b, 'm> {
-    board.hold(OWNER, |_| false)
+    board.lock(OWNER, |_| false);
+    Held(board)
 }
 
 fn post(number: u32, source: Option<u32>, tag: Option<u32>) -> Post {
@@ -41,7 +60,7 @@ fn a_message_is_claimed_copied_and_found() {
     assert_eq!(claim, Claim { index: 5, at: 0x1000 });
     assert_eq!(board.standing(5), Standing::Claimed(Rank(1)));
     assert_eq!(hold(&board).withdraw(5, Some(Rank(1))), Err(Standing::Claimed(Rank(1))));
-    board.finish(Rank(1), claim);
+    board.finish(Rank(1), claim.index, true);
     let arrival = Arrival { source: Rank(1), tag: A, len: 10 };
     assert_eq!(board.standing(5), Standing::Done(arrival));
     hold(&board).remove(5, Some(Rank(1)));
@@ -133,9 +152,10 @@ fn a_lock_is_only_tried_and_a_dead_rank_does_not_keep_it() {
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::Locked));
     drop(held);
     // Rank 2 dies with the lock in its hands.
-    core::mem::forget(board.hold(Rank(2), |_| false));
+    board.lock(Rank(2), |_| false);
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::Locked));
-    drop(board.hold(OWNER, |rank| rank == Rank(2)));
+    board.lock(OWNER, |rank| rank == Rank(2));
+    board.unlock();
     assert_eq!(claim(&board, 1, 0, A), Ok(0));
 }
 

@@ -302,7 +302,8 @@ impl<'m> Game<'m> {
         let Some((message, received, number)) = self.players[by].claimed.pop() else {
             return false;
         };
-        let (len, in_reach) = (received.len.max(1) - self.draw(2).min(received.len), self.draw(2) == 0);
+        let (len, in_reach) =
+            (received.len.max(1) - self.draw(2).min(received.len), self.draw(2) == 0);
         let at = self.allocate(by, in_reach, len);
         let into = Bytes { at, len, in_reach };
         let (machine, mut wire) = self.machine(by);
@@ -445,7 +446,10 @@ impl<'m> Game<'m> {
                 self.posted[number].outcome = Some(Err(error));
                 if error == Ended::Cancelled {
                     let bytes = self.net.bytes(into.at, into.len);
-                    assert!(bytes.iter().all(|byte| *byte == FRESH), "receive {number} was written");
+                    assert!(
+                        bytes.iter().all(|byte| *byte == FRESH),
+                        "receive {number} was written"
+                    );
                     self.scribble(into.at, into.len);
                     self.settled.push((into.at, into.len));
                 }
@@ -453,9 +457,10 @@ impl<'m> Game<'m> {
             }
         };
         let source = received.source.0 as usize;
-        let message = self.sent.iter().position(|sent| {
-            (sent.from, sent.to, sent.len) == (source, by, received.len)
-        });
+        let message = self
+            .sent
+            .iter()
+            .position(|sent| (sent.from, sent.to, sent.len) == (source, by, received.len));
         let message = message.unwrap_or_else(|| panic!("receive {number}: no such {received:?}"));
         let sent = &mut self.sent[message];
         assert!(!sent.was_cancelled, "message {message} was cancelled");
@@ -505,7 +510,16 @@ impl<'m> Game<'m> {
             rounds += 1;
             if rounds >= 20_000 {
                 for (rank, p) in self.players.iter().enumerate() {
-                    eprintln!("{rank}: open {} claimed {} jobs {:?} asleep {} dead {} bell {} {:?}", p.open.len(), p.claimed.len(), p.jobs, p.is_asleep, p.is_dead, self.net.bells[rank], p.machine);
+                    eprintln!(
+                        "{rank}: open {} claimed {} jobs {:?} asleep {} dead {} bell {} {:?}",
+                        p.open.len(),
+                        p.claimed.len(),
+                        p.jobs,
+                        p.is_asleep,
+                        p.is_dead,
+                        self.net.bells[rank],
+                        p.machine
+                    );
                 }
             }
             assert!(rounds < 20_000, "it never comes to rest");
@@ -592,10 +606,33 @@ impl<'m> Game<'m> {
                 // The limit that the design states.
                 let is_excused = posted.pattern.source.is_none() && self.is_waiting(left);
                 if !(is_excused || !posted.pattern.takes(Rank(sent.from as u32), sent.label)) {
-                    eprintln!("sent {} -> {} {:?} len {} waiting {}; posted {:?} {:?}", sent.from, sent.to, sent.label, sent.len, self.is_waiting(left), posted.pattern, posted.into);
-                    for p in &self.players { eprintln!("{:?}", p.machine); }
-                    for (i,p) in self.posted.iter().enumerate().filter(|p| p.1.by == posted.by) { eprintln!("post {i} {:?} room {} {} {:?}", p.pattern, p.into.len, p.into.in_reach, p.outcome); }
-                    for (i,p) in self.sent.iter().enumerate().filter(|p| p.1.from==sent.from && p.1.to == posted.by) { eprintln!("sent {i} {:?} len {} {:?}", p.label, p.len, p.received_by); }
+                    eprintln!(
+                        "sent {} -> {} {:?} len {} waiting {}; posted {:?} {:?}",
+                        sent.from,
+                        sent.to,
+                        sent.label,
+                        sent.len,
+                        self.is_waiting(left),
+                        posted.pattern,
+                        posted.into
+                    );
+                    for p in &self.players {
+                        eprintln!("{:?}", p.machine);
+                    }
+                    for (i, p) in self.posted.iter().enumerate().filter(|p| p.1.by == posted.by) {
+                        eprintln!(
+                            "post {i} {:?} room {} {} {:?}",
+                            p.pattern, p.into.len, p.into.in_reach, p.outcome
+                        );
+                    }
+                    for (i, p) in self
+                        .sent
+                        .iter()
+                        .enumerate()
+                        .filter(|p| p.1.from == sent.from && p.1.to == posted.by)
+                    {
+                        eprintln!("sent {i} {:?} len {} {:?}", p.label, p.len, p.received_by);
+                    }
                 }
                 assert!(
                     is_excused || !posted.pattern.takes(Rank(sent.from as u32), sent.label),
