@@ -13,6 +13,7 @@ mod lanes;
 #[allow(unsafe_code)]
 mod line;
 mod list;
+mod locked;
 mod lost;
 mod machine;
 mod mirror;

@@ -7,9 +7,12 @@
 use crate::program::{End as Ending, Message, Op, Program, Rank, sender};
 use crate::search::{Failure, Reached, Replay, mix};
 use crate::wire::{End, Net, address_of_message, address_of_post};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
+use std::ptr::NonNull;
 use tsumugi_core::mem;
+use tsumugi_core::msg::board::{Board, BoardShape, Standing};
 use tsumugi_core::msg::{
     Begun, Bytes, CallError, Design, Ended, Entry, Job, Label, Logged, Machine, Mirrored, Pattern,
     Peer, Received, Request, Shape, Tables, Thresholds, Unexpected, Wire as _,
@@ -31,6 +34,8 @@ pub const SHORT: u64 = 8;
 pub const MIDDLE: u64 = 1000;
 /// Is copied by a job.
 pub const LONG: u64 = 20_000;
+/// Requests of each machine.
+const REQUESTS: usize = 6;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
@@ -54,10 +59,22 @@ pub enum Step {
     Die {
         rank: Rank,
     },
+    /// With the lock of the other's board in its hands.
+    DieLocking {
+        rank: Rank,
+        of: Rank,
+    },
     Lose {
         rank: Rank,
         peer: Rank,
     },
+}
+
+/// The memory of a board.
+struct BoardMemory {
+    place: NonNull<u8>,
+    layout: Layout,
+    shape: BoardShape,
 }
 
 /// The memory of a machine.
@@ -85,11 +102,14 @@ struct Node<'m> {
     ended: Vec<Message>,
     is_dead: bool,
     lost: [bool; 3],
+    /// Its board, when it looked last.
+    seen: u64,
 }
 
 struct World<'w, 'm> {
     real: &'w Real<'w>,
     net: &'w RefCell<Net>,
+    boards: &'m [Board<'m>],
     nodes: Vec<Node<'m>>,
     jobs: Vec<(Rank, Job)>,
 }
@@ -126,11 +146,16 @@ impl Replay for Real<'_> {
 
     fn run(&self, path: &[Step]) -> Result<Reached<Step>, Failure> {
         let shape = self.shape();
+        let places: Vec<BoardMemory> = (0..shape.peers).map(|_| BoardMemory::new(&shape)).collect();
+        let boards: Vec<Board<'_>> = places.iter().map(BoardMemory::board).collect();
         let mut memories: Vec<Memory> = (0..shape.peers).map(|_| Memory::of(&shape)).collect();
         let net = RefCell::new(Net::default());
-        let mut world = World { real: self, net: &net, nodes: Vec::new(), jobs: Vec::new() };
+        let mut world =
+            World { real: self, net: &net, boards: &boards, nodes: Vec::new(), jobs: Vec::new() };
         for (rank, memory) in memories.iter_mut().enumerate() {
-            world.nodes.push(Node::new(mem::Rank(rank as u32), self, memory));
+            let mut node = Node::new(mem::Rank(rank as u32), self, memory);
+            node.machine.put_up(&boards);
+            world.nodes.push(node);
         }
         let mut trace = Vec::new();
         for &step in path {
@@ -150,11 +175,48 @@ impl Replay for Real<'_> {
     }
 }
 
+impl BoardMemory {
+    fn new(shape: &Shape) -> Self {
+        let shape = BoardShape { peers: shape.peers, posts: REQUESTS as u32 };
+        let layout = Layout::from_size_align(Board::memory_size(shape), Board::ALIGN).unwrap();
+        // SAFETY: not empty.
+        let place = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
+        Self { place, layout, shape }
+    }
+
+    fn board(&self) -> Board<'_> {
+        // SAFETY: large and aligned enough, and lives as long as it is lent.
+        unsafe { Board::init(self.place, self.shape) }.unwrap()
+    }
+}
+
+impl Drop for BoardMemory {
+    fn drop(&mut self) {
+        // SAFETY: allocated so, and not lent any more.
+        unsafe { dealloc(self.place.as_ptr(), self.layout) }
+    }
+}
+
+/// How the posts of a board stand.
+fn digest_of(board: &Board<'_>) -> u64 {
+    let mut digest = 0;
+    for index in 0..REQUESTS as u32 {
+        let word = match board.standing(index) {
+            Standing::Posted => 0,
+            Standing::Claimed(rank) => 1 + u64::from(rank.0),
+            Standing::Done(arrival) => 8 + arrival.len,
+            Standing::Failed(_) => 4,
+        };
+        mix(&mut digest, word);
+    }
+    digest
+}
+
 impl Memory {
     fn of(shape: &Shape) -> Self {
         Self {
             peers: vec![Peer::EMPTY; shape.peers as usize],
-            requests: vec![Entry::EMPTY; 6],
+            requests: vec![Entry::EMPTY; REQUESTS],
             unexpected: vec![Unexpected::EMPTY; shape.unexpected()],
             log: vec![Logged::EMPTY; shape.log()],
             mirror: vec![Mirrored::EMPTY; shape.mirrored()],
@@ -189,6 +251,7 @@ impl<'m> Node<'m> {
             ended: Vec::new(),
             is_dead: false,
             lost: [false; 3],
+            seen: 0,
         }
     }
 }
@@ -203,14 +266,15 @@ impl World<'_, '_> {
         self.real.program.ranks[usize::from(rank)].get(done).copied()
     }
 
-    fn end(&self, rank: Rank) -> End<'_> {
-        End { net: self.net, rank }
-    }
-
     fn digest(&self) -> u64 {
         let mut digest = self.net.borrow().digest();
         for (rank, job) in &self.jobs {
             mix(&mut digest, u64::from(*rank) ^ job.copy.to);
+        }
+        if self.real.design == Design::Locked {
+            for board in self.boards {
+                mix(&mut digest, digest_of(board));
+            }
         }
         digest
     }
@@ -224,6 +288,9 @@ impl World<'_, '_> {
             }
             if self.real.program.mortal == Some(rank) {
                 steps.push(Step::Die { rank });
+                if self.real.design == Design::Locked {
+                    steps.push(Step::DieLocking { rank, of: 0 });
+                }
             }
             if self.next(rank).is_some() {
                 steps.push(Step::Do { rank });
@@ -238,7 +305,10 @@ impl World<'_, '_> {
                     steps.push(Step::Lose { rank, peer: from });
                 }
             }
-            if node.machine.wants_poll() || net.has_news(rank) {
+            let may_be_done = self.real.design == Design::Locked
+                && node.posts.iter().any(|post| post.0 == Ending::Open)
+                && digest_of(&self.boards[usize::from(rank)]) != node.seen;
+            if node.machine.wants_poll() || net.has_news(rank) || may_be_done {
                 steps.push(Step::Look { rank });
             }
         }
@@ -268,7 +338,18 @@ impl World<'_, '_> {
                 self.nodes[usize::from(rank)].is_dead = true;
                 self.net.borrow_mut().told(rank, &[1]);
             }
+            Step::DieLocking { rank, of } => {
+                // Found out at once, and told to the machine later.
+                self.boards[usize::from(of)].lock(mem::Rank(rank.into()));
+                self.boards[usize::from(of)].lost(mem::Rank(rank.into()));
+                self.nodes[usize::from(rank)].is_dead = true;
+                self.net.borrow_mut().told(rank, &[2]);
+            }
             Step::Lose { rank, peer } => self.lose(rank, peer),
+        }
+        if let Step::Do { rank } | Step::Take { rank, .. } | Step::Look { rank } = step {
+            let seen = digest_of(&self.boards[usize::from(rank)]);
+            self.nodes[usize::from(rank)].seen = seen;
         }
         for rank in 0..self.size() {
             self.collect(rank)?;

@@ -218,14 +218,14 @@ impl Wire for End<'_> {
         returned
     }
 
-    fn give_back(&mut self, from: mem::Rank, returned: Returned) {
+    fn give_back(&mut self, from: mem::Rank, returned: Returned) -> bool {
         let mut net = self.net.borrow_mut();
         let pushed = net.lanes[usize::from(self.rank)][from.0 as usize].packets.len();
         let back = &mut net.back[usize::from(self.rank)][from.0 as usize];
         (back.returned, back.pushed) = (returned, pushed);
         let lane = &mut net.lanes[from.0 as usize][usize::from(self.rank)];
         lane.told = lane.taken;
-        lane.starved = false;
+        core::mem::take(&mut lane.starved)
     }
 
     fn untold(&mut self, from: mem::Rank) -> u32 {

@@ -119,6 +119,8 @@ pub(super) struct Source {
     /// The number of its message that is expected next. Written by it and by
     /// the owner.
     pub(super) expected: AtomicU32,
+    /// It has died. Written by the owner.
+    pub(super) lost: AtomicU32,
 }
 
 /// A post: one line, which is all of it that a sender fetches.
@@ -159,7 +161,7 @@ impl Head {
 
 impl Source {
     fn new() -> Self {
-        Self { list: List::new(), expected: AtomicU32::new(0) }
+        Self { list: List::new(), expected: AtomicU32::new(0), lost: AtomicU32::new(0) }
     }
 }
 

@@ -7,29 +7,46 @@ use crate::sync::{Ordering, mutant, spin_loop};
 
 impl Board<'_> {
     /// Takes the lock, as the owner: waits for a sender that has it, and takes
-    /// it from one that has died. Blocking.
+    /// it from one that is [lost](Self::lost). Blocking.
     #[inline]
-    pub fn lock(&self, owner: Rank, mut is_lost: impl FnMut(Rank) -> bool) {
-        let mut seen = 0;
-        loop {
-            // Acquire: pairs with the Release in `unlock`. A dead rank has
-            // released nothing: it wrote the state of one post, which is read
-            // whole, and its own expected number, which is not read any more.
-            let taken = self.head.lock.compare_exchange(
-                seen,
-                owner.0 + 1,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            );
-            match taken {
-                Ok(_) => return,
-                Err(holder) => {
-                    let is_dead = holder != 0 && is_lost(Rank(holder - 1));
-                    seen = if is_dead && !mutant("board_dead_keeps_lock") { holder } else { 0 };
-                    spin_loop();
-                }
-            }
+    pub fn lock(&self, owner: Rank) {
+        while !self.try_lock(owner) {
+            spin_loop();
         }
+    }
+
+    /// The same, without waiting: whether it has the lock now. Wait-free.
+    #[inline]
+    pub fn try_lock(&self, owner: Rank) -> bool {
+        let Err(holder) = self.exchange(0, owner) else { return true };
+        let is_lost = holder != 0 && self.is_lost(holder - 1);
+        is_lost && !mutant("board_dead_keeps_lock") && self.exchange(holder, owner).is_ok()
+    }
+
+    #[inline(always)]
+    fn exchange(&self, holder: u32, owner: Rank) -> Result<u32, u32> {
+        // Acquire: pairs with the Release in `unlock`. A dead rank has
+        // released nothing: it wrote the state of one post, which is read
+        // whole, and its own expected number, which is not read any more.
+        let (acquire, relaxed) = (Ordering::Acquire, Ordering::Relaxed);
+        self.head.lock.compare_exchange(holder, owner.0 + 1, acquire, relaxed)
+    }
+
+    /// A sender has died: it does not keep the lock. From any thread of the
+    /// owner, also while another waits for the lock. Wait-free.
+    pub fn lost(&self, rank: Rank) {
+        if let Some(source) = self.sources.get(rank.0 as usize) {
+            // Release: pairs with the Acquire in `is_lost`; what is known of
+            // the death came before.
+            source.lost.store(1, Ordering::Release);
+        }
+    }
+
+    fn is_lost(&self, rank: u32) -> bool {
+        // Acquire: pairs with the Release in `lost`.
+        self.sources
+            .get(rank as usize)
+            .is_none_or(|source| source.lost.load(Ordering::Acquire) != 0)
     }
 
     /// Gives the lock back.

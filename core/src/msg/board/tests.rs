@@ -35,7 +35,7 @@ impl Drop for Held<'_, '_> {
 }
 
 fn hold<'b, 'm>(board: &'b Board<'m>) -> Held<'b, 'm> {
-    board.lock(OWNER, |_| false);
+    board.lock(OWNER);
     Held(board)
 }
 
@@ -152,10 +152,10 @@ fn a_lock_is_only_tried_and_a_dead_rank_does_not_keep_it() {
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::Locked));
     drop(held);
     // Rank 2 dies with the lock in its hands.
-    board.lock(Rank(2), |_| false);
+    board.lock(Rank(2));
     assert_eq!(claim(&board, 1, 0, A), Err(Refused::Locked));
-    board.lock(OWNER, |rank| rank == Rank(2));
-    board.unlock();
+    board.lost(Rank(2));
+    drop(hold(&board));
     assert_eq!(claim(&board, 1, 0, A), Ok(0));
 }
 
