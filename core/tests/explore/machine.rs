@@ -139,12 +139,13 @@ impl<'p> Real<'p> {
             });
         sent.nth(usize::from(message & 15)).expect("it was sent")
     }
-}
 
-impl Replay for Real<'_> {
-    type Step = Step;
-
-    fn run(&self, path: &[Step]) -> Result<Reached<Step>, Failure> {
+    /// Takes all these steps in a new world, and then looks at it.
+    fn walk<R>(
+        &self,
+        path: &[Step],
+        then: impl FnOnce(&mut World<'_, '_>) -> Result<R, String>,
+    ) -> Result<R, Failure> {
         let shape = self.shape();
         let places: Vec<BoardMemory> = (0..shape.peers).map(|_| BoardMemory::new(&shape)).collect();
         let boards: Vec<Board<'_>> = places.iter().map(BoardMemory::board).collect();
@@ -164,14 +165,19 @@ impl Replay for Real<'_> {
                 return Err(Failure { what, trace });
             }
         }
-        let steps = world.steps();
-        let digest = world.digest();
-        if steps.is_empty()
-            && let Err(what) = world.come_to_rest()
-        {
-            return Err(Failure { what, trace });
-        }
-        Ok(Reached { digest, steps })
+        then(&mut world).map_err(|what| Failure { what, trace })
+    }
+}
+
+impl Replay for Real<'_> {
+    type Step = Step;
+
+    fn run(&self, path: &[Step]) -> Result<Reached<Step>, Failure> {
+        self.walk(path, |world| Ok(Reached { digest: world.digest(), steps: world.steps() }))
+    }
+
+    fn at_rest(&self, path: &[Step]) -> Result<(), Failure> {
+        self.walk(path, |world| world.come_to_rest())
     }
 }
 

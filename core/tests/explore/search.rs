@@ -151,13 +151,17 @@ pub trait Replay {
 
     /// Takes all these steps. An error is a rule that was broken.
     fn run(&self, path: &[Self::Step]) -> Result<Reached<Self::Step>, Failure>;
+
+    /// Takes all these steps, after which nothing changes any more: is all
+    /// that had to end at its end?
+    fn at_rest(&self, path: &[Self::Step]) -> Result<(), Failure>;
 }
 
 /// Where a way leads.
 pub struct Reached<S> {
     /// The same for ways that lead to the same state.
     pub digest: u64,
-    /// What can happen next; nothing: all that had to end has ended.
+    /// What can happen next, though it may change nothing.
     pub steps: Vec<S>,
 }
 
@@ -167,15 +171,20 @@ pub fn replay<M: Replay>(model: &M, most: usize) -> Result<usize, Failure> {
     let mut seen: HashSet<u64, BuildHasherDefault<Mixer>> = HashSet::default();
     let start = model.run(&[])?;
     seen.insert(start.digest);
-    let mut ways = VecDeque::from([(Vec::new(), start.steps)]);
-    while let Some((mut way, steps)) = ways.pop_front() {
+    let mut ways = VecDeque::from([(Vec::new(), start)]);
+    while let Some((mut way, Reached { digest, steps })) = ways.pop_front() {
+        let mut moves = false;
         for step in steps {
             way.push(step);
             let reached = model.run(&way)?;
+            moves |= reached.digest != digest;
             if seen.insert(reached.digest) {
-                ways.push_back((way.clone(), reached.steps));
+                ways.push_back((way.clone(), reached));
             }
             way.pop();
+        }
+        if !moves {
+            model.at_rest(&way)?;
         }
         if seen.len() >= most {
             break;
