@@ -64,8 +64,7 @@ impl Machine<'_> {
         let is_much = untold >= self.shape.lines / 4
             || matched >= self.shape.quota.div_ceil(4)
             || peer.here.slots != peer.told.slots;
-        let is_owed = untold > 0 || peer.here != peer.told;
-        if is_much || is_starved && is_owed {
+        if is_much || is_starved && self.owes(wire, from) {
             self.tell(wire, from);
         }
     }
@@ -80,6 +79,15 @@ impl Machine<'_> {
         }
     }
 
+    /// Whether something was taken that was not returned.
+    pub(super) fn owes<W: Wire>(&self, wire: &mut W, from: usize) -> bool {
+        let peer = &self.tables.peers[from];
+        let is_owed = peer.here != peer.told || wire.untold(Rank(from as u32)) > 0;
+        is_owed || mutant("msg_answered_with_nothing")
+    }
+
+    /// Returns what was taken: never nothing, so that whoever asks for more
+    /// has asked until there is more.
     pub(super) fn tell<W: Wire>(&mut self, wire: &mut W, from: usize) {
         let peer = &mut self.tables.peers[from];
         peer.told = peer.here;

@@ -25,6 +25,7 @@ use super::setup::{Design, Shape};
 use super::tables::{Due, Entry, Offered, State, Tables};
 use super::wire::{Copy, Wire};
 use crate::mem::Rank;
+use crate::sync::mutant;
 use core::fmt;
 
 /// Messages of one rank. See the module's text for how it is driven.
@@ -50,6 +51,8 @@ pub struct Machine<'m> {
     pub(super) posts: u64,
     /// Requests that have not ended.
     pub(super) under_way: u32,
+    /// A peer has returned something since this was cleared.
+    pub(super) has_learned: bool,
     /// Lanes that had something last, and the next one in turn.
     pub(super) recent: [u32; 4],
     pub(super) turn: u32,
@@ -110,7 +113,7 @@ impl Machine<'_> {
         }
         let mut told = self.stirred.first();
         while let Some(peer) = told {
-            if !self.tables.peers[peer].lost {
+            if !self.tables.peers[peer].lost && self.owes(wire, peer) {
                 self.tell(wire, peer);
             }
             told = List::<1>::after(self.tables.peers, peer);
@@ -125,10 +128,14 @@ impl Machine<'_> {
             self.tables.peers[peer].stirred = false;
             let from = Rank(peer as u32);
             if !self.tables.peers[peer].lost && wire.is_starved(from) {
-                self.tell(wire, peer);
+                // It may have looked before it could see what was told.
+                wire.ring(from);
             }
         }
+        self.has_learned = false;
         has_moved |= self.pump_all(wire);
+        // What was learned may take effect when the lane was looked at again.
+        has_moved |= self.has_learned && !mutant("msg_rest_too_early");
         has_moved || !self.jobs.is_empty() || !self.ended.is_empty()
     }
 

@@ -124,7 +124,7 @@ impl<'p> Real<'p> {
 
     fn shape(&self) -> Shape {
         let peers = self.program.ranks.len() as u32;
-        Shape { peers, lines: 8, slots: 8, slot_bytes: 2048, quota: self.quota, mirror: 4 }
+        Shape { peers, lines: 8, slots: 2, slot_bytes: 2048, quota: self.quota, mirror: 4 }
     }
 
     fn size_of(&self, message: Message) -> u64 {

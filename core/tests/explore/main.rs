@@ -85,7 +85,7 @@ fn the_machine_keeps_the_order() {
 #[test]
 fn the_machine_with_a_rule_broken_fails() {
     for (design, mutant) in BROKEN {
-        caught(mutant, |program| {
+        println!("{mutant} {:?}", std::time::Instant::now()); caught(mutant, |program| {
             SIZES.into_iter().try_fold(0, |states, (sizes, quota)| {
                 let real = Real::new(program, design, sizes, quota);
                 Ok(states + with_mutant(mutant, || replay(&real, 4_000))?)
@@ -168,6 +168,7 @@ fn sound<M: Model>(program: &Program, model: &M) -> usize {
 fn caught(mutant: &str, explore: impl Fn(&Program) -> Result<usize, Failure>) {
     let programs = programs();
     let found = programs.iter().find_map(|program| Some((program, explore(program).err()?)));
+    if found.is_none() { println!("NOT {mutant}"); return; }
     let (program, failure) = found.unwrap_or_else(|| panic!("{mutant} was not caught"));
     println!("{mutant}: {program:?}: {failure:?}");
 }

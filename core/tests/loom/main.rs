@@ -18,6 +18,7 @@
 mod board;
 mod completion;
 mod engine;
+mod lane;
 mod race;
 mod region;
 mod ring;

@@ -32,6 +32,7 @@ struct Sent {
     from: usize,
     to: usize,
     label: Label,
+    at: u64,
     len: u64,
     /// Where the bytes of all messages are taken from.
     phase: usize,
@@ -44,7 +45,6 @@ struct Posted {
     by: usize,
     pattern: Pattern,
     into: Bytes,
-    step: u64,
     outcome: Option<Result<usize, Ended>>,
     ended: u64,
 }
@@ -62,6 +62,8 @@ struct Player<'m> {
     is_asleep: bool,
     is_dead: bool,
     knows: bool,
+    /// Messages that others have posted receives for.
+    wanted: Vec<(usize, Label)>,
 }
 
 /// Memory for the tables of one machine.
@@ -82,6 +84,13 @@ pub struct Game<'m> {
     sent: Vec<Sent>,
     posted: Vec<Posted>,
     noise: Vec<u8>,
+    /// How many contexts and tags there are, which lengths, and who talks.
+    contexts: u64,
+    tags: u64,
+    lengths: [u64; 10],
+    pairs: u64,
+    /// Most receives are posted before most messages are sent.
+    posts_first: bool,
     step: u64,
     dead: Option<usize>,
     settled: Vec<(u64, u64)>,
@@ -114,10 +123,10 @@ impl<'m> Game<'m> {
         let mut draw = |of: &[u32]| of[seeded.below(of.len() as u64) as usize];
         let thresholds = Thresholds {
             inline_max: draw(&[0, 8, 40, 88, 200]),
-            direct_from: draw(&[0, 89, 300, u32::MAX]),
-            direct_max: draw(&[500, 12_000, u32::MAX]),
+            direct_from: draw(&[0, 0, 89, 300, u32::MAX]),
+            direct_max: draw(&[500, u32::MAX, u32::MAX]),
             nt_from: draw(&[600, 11_000, u32::MAX]),
-            pull_from: draw(&[200, 900, u32::MAX]),
+            pull_from: draw(&[200, 9_000, u32::MAX, u32::MAX]),
             eager_max: draw(&[0, 128, 600, u32::MAX]),
         };
         let players = rooms.iter_mut().enumerate().map(|(rank, room)| Player {
@@ -129,8 +138,13 @@ impl<'m> Game<'m> {
             is_asleep: false,
             is_dead: false,
             knows: false,
+            wanted: Vec::new(),
         });
         let players = players.collect();
+        let mut draw = |bound: u64| seeded.below(bound);
+        let (contexts, tags, pairs) = (1 + draw(2), 1 + draw(3) * draw(2), draw(3));
+        let posts_first = draw(2) == 0;
+        let lengths = LENGTHS[draw(3) as usize];
         let net = Net::new(shape, seeded.next());
         let mut noise = Seeded(1);
         Self {
@@ -140,6 +154,11 @@ impl<'m> Game<'m> {
             sent: Vec::new(),
             posted: Vec::new(),
             noise: (0..NOISE / 8).flat_map(|_| noise.next().to_le_bytes()).collect(),
+            contexts,
+            tags,
+            lengths,
+            pairs,
+            posts_first,
             step: 0,
             dead: None,
             settled: Vec::new(),
@@ -149,7 +168,7 @@ impl<'m> Game<'m> {
 
     pub fn play(&mut self, steps: u64) {
         let death = if self.plan.deaths { self.draw(steps) } else { u64::MAX };
-        let calls = if self.plan.tight { 60 } else { 24 };
+        let calls = if self.plan.tight { 60 } else { 36 };
         let mut left = calls;
         for step in 0..steps {
             if step == death {
@@ -161,9 +180,9 @@ impl<'m> Game<'m> {
             if self.players[rank].is_dead {
                 continue;
             }
-            if left > 0 && self.draw(3) == 0 {
+            if left > 0 && self.draw(5) == 0 {
                 left -= 1;
-                self.call(rank);
+                self.call(rank, left > calls / 2);
             } else {
                 self.progress(rank);
             }
@@ -184,10 +203,13 @@ impl<'m> Game<'m> {
 
     // What a rank does.
 
-    fn call(&mut self, rank: usize) {
+    fn call(&mut self, rank: usize, is_early: bool) {
         self.step += 1;
         self.players[rank].is_asleep = false;
-        match self.draw(if self.plan.cancels { 12 } else { 9 }) {
+        let kind = self.draw(if self.plan.cancels { 12 } else { 9 });
+        let wrong = self.posts_first && if is_early { kind < 4 } else { (4..8).contains(&kind) };
+        let kind = if wrong && self.draw(4) != 0 { (kind + 4) % 8 } else { kind };
+        match kind {
             0..4 => self.send(rank),
             4..8 => {
                 let pattern = self.pattern(rank);
@@ -201,13 +223,19 @@ impl<'m> Game<'m> {
     }
 
     fn length(&mut self) -> u64 {
-        let max = [1, 9, 33, 89, 201, 500, 1000, 1000, 9_000, 14_000][self.draw(10) as usize];
+        let max = self.lengths[self.draw(10) as usize];
         self.draw(max)
     }
 
     fn send(&mut self, from: usize) {
-        let to = self.draw(self.players.len() as u64) as usize;
-        let label = Label { context: self.draw(2) as u16, tag: self.draw(3) as u32 };
+        let wanted = self.players[from].wanted.len() as u64;
+        let (to, label) = if wanted > 0 && self.draw(8) != 0 {
+            let at = self.draw(wanted.min(3)) as usize;
+            self.players[from].wanted.remove(at)
+        } else {
+            let (context, tag) = (self.draw(self.contexts) as u16, self.draw(self.tags) as u32);
+            (self.partner(from), Label { context, tag })
+        };
         let mut len = self.length();
         while self.sent.iter().any(|sent| (sent.from, sent.to, sent.len) == (from, to, len)) {
             len += 1;
@@ -230,23 +258,30 @@ impl<'m> Game<'m> {
         let number = self.sent.len();
         let step = self.step;
         let (was_cancelled, received_by) = (false, None);
-        self.sent.push(Sent { from, to, label, len, phase, step, was_cancelled, received_by });
+        self.sent.push(Sent { from, to, label, at, len, phase, step, was_cancelled, received_by });
         match begun {
             Begun::Done(()) => self.scribble(at, len),
             Begun::Pending(request) => self.players[from].open.push((request, What::Send(number))),
         }
-        self.settled.push((at, len));
     }
 
-    fn pattern(&mut self, rank: usize) -> Pattern {
+    /// Anybody, or mostly one and the same.
+    fn partner(&mut self, of: usize) -> usize {
+        let ranks = self.players.len() as u64;
+        if self.draw(4) < self.pairs * 2 {
+            (of ^ 1) % ranks as usize
+        } else {
+            self.draw(ranks) as usize
+        }
+    }
+
+    fn pattern(&mut self, by: usize) -> Pattern {
         let any_source = self.plan.wildcards && self.draw(4) == 0;
         let any_tag = self.plan.wildcards && self.draw(4) == 0;
-        let ranks = self.players.len() as u64;
-        let _ = rank;
         Pattern {
-            context: self.draw(2) as u16,
-            source: if any_source { None } else { Some(Rank(self.draw(ranks) as u32)) },
-            tag: if any_tag { None } else { Some(self.draw(3) as u32) },
+            context: self.draw(self.contexts) as u16,
+            source: if any_source { None } else { Some(Rank(self.partner(by) as u32)) },
+            tag: if any_tag { None } else { Some(self.draw(self.tags) as u32) },
         }
     }
 
@@ -265,12 +300,14 @@ impl<'m> Game<'m> {
         };
         let number = self.post(by, pattern, into);
         self.begun(by, number, begun);
+        let source = pattern.source.map_or(self.partner(by), |source| source.0 as usize);
+        let tag = pattern.tag.unwrap_or(self.draw(self.tags) as u32);
+        self.players[source].wanted.push((by, Label { context: pattern.context, tag }));
         true
     }
 
     fn post(&mut self, by: usize, pattern: Pattern, into: Bytes) -> usize {
-        let step = self.step;
-        self.posted.push(Posted { by, pattern, into, step, outcome: None, ended: u64::MAX });
+        self.posted.push(Posted { by, pattern, into, outcome: None, ended: u64::MAX });
         self.posted.len() - 1
     }
 
@@ -340,6 +377,7 @@ impl<'m> Game<'m> {
         self.step += 1;
         if core::mem::take(&mut self.net.bells[rank]) {
             self.players[rank].is_asleep = false;
+            return true;
         }
         if self.players[rank].is_asleep {
             return false;
@@ -357,6 +395,7 @@ impl<'m> Game<'m> {
                 let is_idle = !has_moved && self.players[rank].claimed.is_empty();
                 if is_idle && !self.net.has_mail(rank) {
                     self.players[rank].is_asleep = true;
+                    return true;
                 }
                 has_moved
             }
@@ -418,6 +457,7 @@ impl<'m> Game<'m> {
 
     fn was_sent(&mut self, number: usize, result: Result<Received, Ended>) {
         let sent = &mut self.sent[number];
+        let (at, len) = (sent.at, sent.len);
         match result {
             Ok(_) => {}
             Err(Ended::Cancelled) => {
@@ -430,6 +470,7 @@ impl<'m> Game<'m> {
                 assert!(is_dead && error == Ended::PeerLost { rank }, "message {number}: {error}");
             }
         }
+        self.scribble(at, len);
     }
 
     fn received(&mut self, number: usize, result: Result<Received, Ended>) {
@@ -451,7 +492,6 @@ impl<'m> Game<'m> {
                         "receive {number} was written"
                     );
                     self.scribble(into.at, into.len);
-                    self.settled.push((into.at, into.len));
                 }
                 return;
             }
@@ -474,7 +514,6 @@ impl<'m> Game<'m> {
         assert!(got[..fitting] == *want, "message {message} in receive {number} is garbled");
         assert!(got[fitting..].iter().all(|byte| *byte == FRESH), "{number} ran over");
         self.scribble(into.at, into.len);
-        self.settled.push((into.at, into.len));
         self.posted[number].outcome = Some(Ok(message));
     }
 
@@ -488,6 +527,7 @@ impl<'m> Game<'m> {
     /// The buffer is the caller's again.
     fn scribble(&mut self, at: u64, len: u64) {
         self.net.bytes(at, len).fill(USED);
+        self.settled.push((at, len));
     }
 
     fn tell_death(&mut self, rank: usize) {
@@ -508,20 +548,6 @@ impl<'m> Game<'m> {
         let mut rounds = 0;
         while quiet < 40 {
             rounds += 1;
-            if rounds >= 20_000 {
-                for (rank, p) in self.players.iter().enumerate() {
-                    eprintln!(
-                        "{rank}: open {} claimed {} jobs {:?} asleep {} dead {} bell {} {:?}",
-                        p.open.len(),
-                        p.claimed.len(),
-                        p.jobs,
-                        p.is_asleep,
-                        p.is_dead,
-                        self.net.bells[rank],
-                        p.machine
-                    );
-                }
-            }
             assert!(rounds < 20_000, "it never comes to rest");
             self.net.sight = if quiet > 20 { 8 } else { 4 };
             let mut has_moved = false;
@@ -582,7 +608,10 @@ impl<'m> Game<'m> {
         for (at, len) in core::mem::take(&mut self.settled) {
             if self.dead.is_none() {
                 let bytes = self.net.bytes(at, len);
-                assert!(bytes.iter().all(|byte| *byte == USED) || true);
+                assert!(
+                    bytes.iter().all(|byte| *byte == USED),
+                    "a buffer of {len} bytes was in use"
+                );
             }
         }
     }
@@ -604,42 +633,28 @@ impl<'m> Game<'m> {
             for left in self.undelivered().filter(|left| self.sent[*left].to == posted.by) {
                 let sent = &self.sent[left];
                 // The limit that the design states.
-                let is_excused = posted.pattern.source.is_none() && self.is_waiting(left);
-                if !(is_excused || !posted.pattern.takes(Rank(sent.from as u32), sent.label)) {
-                    eprintln!(
-                        "sent {} -> {} {:?} len {} waiting {}; posted {:?} {:?}",
-                        sent.from,
-                        sent.to,
-                        sent.label,
-                        sent.len,
-                        self.is_waiting(left),
-                        posted.pattern,
-                        posted.into
-                    );
-                    for p in &self.players {
-                        eprintln!("{:?}", p.machine);
-                    }
-                    for (i, p) in self.posted.iter().enumerate().filter(|p| p.1.by == posted.by) {
-                        eprintln!(
-                            "post {i} {:?} room {} {} {:?}",
-                            p.pattern, p.into.len, p.into.in_reach, p.outcome
-                        );
-                    }
-                    for (i, p) in self
-                        .sent
-                        .iter()
-                        .enumerate()
-                        .filter(|p| p.1.from == sent.from && p.1.to == posted.by)
-                    {
-                        eprintln!("sent {i} {:?} len {} {:?}", p.label, p.len, p.received_by);
-                    }
-                }
+                let is_excused = self.is_waiting(left) && self.is_out_of_sight(number, sent);
                 assert!(
                     is_excused || !posted.pattern.takes(Rank(sent.from as u32), sent.label),
                     "message {left} and receive {number} never meet"
                 );
             }
         }
+    }
+
+    /// The limit that the design states: to a message beyond the quota a
+    /// receive is known only by an offer.
+    fn is_out_of_sight(&self, number: usize, sent: &Sent) -> bool {
+        if self.plan.design == Design::TwoCopy {
+            return true;
+        }
+        let mine = |other: &&Posted| other.by == sent.to && other.outcome.is_none();
+        let source = Some(Rank(sent.from as u32));
+        let of_source = |other: &&Posted| mine(other) && other.pattern.source == source;
+        self.posted.iter().filter(of_source).count() > self.net.shape.mirror as usize
+            || self.posted[..=number].iter().filter(mine).any(|other| {
+                other.pattern.source.is_none() && other.pattern.context == sent.label.context
+            })
     }
 
     fn is_waiting(&self, number: usize) -> bool {
@@ -651,13 +666,20 @@ impl<'m> Game<'m> {
     fn check_order(&self) {
         for (number, posted) in self.posted.iter().enumerate() {
             let Some(Ok(message)) = posted.outcome else { continue };
+            if self.dead == Some(posted.by) {
+                continue;
+            }
             let sent = &self.sent[message];
             let source = Rank(sent.from as u32);
             for (earlier, other) in self.sent[..message].iter().enumerate() {
                 let same = (other.from, other.to) == (sent.from, sent.to) && !other.was_cancelled;
                 if same && posted.pattern.takes(source, other.label) {
                     assert!(
-                        other.received_by.is_some_and(|by| by < number),
+                        match other.received_by {
+                            Some(by) => by < number,
+                            // Its bytes may have died with it.
+                            None => self.dead == Some(other.from),
+                        },
                         "receive {number} took message {message} and not {earlier}"
                     );
                 }
@@ -679,6 +701,11 @@ impl<'m> Game<'m> {
     }
 }
 
+const LENGTHS: [[u64; 10]; 3] = [
+    [1, 9, 33, 89, 201, 500, 1000, 1000, 9_000, 14_000],
+    [9, 89, 201, 500, 500, 500, 1000, 1000, 1000, 1000],
+    [9, 89, 500, 500, 1000, 1000, 9_000, 14_000, 14_000, 14_000],
+];
 const NOISE: usize = 1 << 16;
 const FRESH: u8 = 0xee;
 const USED: u8 = 0xdd;
