@@ -25,7 +25,6 @@ use super::setup::{Design, Shape};
 use super::tables::{Due, Entry, Offered, State, Tables};
 use super::wire::{Copy, Wire};
 use crate::mem::Rank;
-use crate::sync::mutant;
 use core::fmt;
 
 /// Messages of one rank. See the module's text for how it is driven.
@@ -135,7 +134,7 @@ impl Machine<'_> {
         self.has_learned = false;
         has_moved |= self.pump_all(wire);
         // What was learned may take effect when the lane was looked at again.
-        has_moved |= self.has_learned && !mutant("msg_rest_too_early");
+        has_moved |= self.has_learned;
         has_moved || !self.jobs.is_empty() || !self.ended.is_empty()
     }
 
