@@ -219,6 +219,7 @@ impl<'m> Machine<'m> {
             let len = bytes.len;
             wire.copy(&Copy { peer: to, from: bytes.at, to: claim.at, len, streaming });
             board.finish(self.rank, claim.index, true);
+            wire.ring(to);
             return Some(Launched::Done);
         }
         let index = self.entry_of_send(to, label, bytes, entry);
@@ -231,10 +232,13 @@ impl<'m> Machine<'m> {
     }
 
     /// The copy into a claimed receive is done, or could not be made.
-    pub(super) fn claim_done(&mut self, index: usize) {
+    pub(super) fn claim_done<W: Wire>(&mut self, wire: &mut W, index: usize) {
         let Entry { peer, remote, error, .. } = self.tables.requests[index];
         self.boards[peer as usize].finish(self.rank, remote, error.is_none());
         let lost = self.tables.peers[peer as usize].lost;
+        if !lost {
+            wire.ring(Rank(peer));
+        }
         let error = if lost { Some(Ended::PeerLost { rank: Rank(peer) }) } else { error };
         self.end(index, error);
     }

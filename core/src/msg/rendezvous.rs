@@ -38,7 +38,7 @@ impl Machine<'_> {
         }
         entry.error = result.err();
         if is_claimed {
-            return self.claim_done(index);
+            return self.claim_done(wire, index);
         }
         self.close(wire, index, if is_fetched { Due::Fin } else { Due::Copied });
     }
