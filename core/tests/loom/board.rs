@@ -8,7 +8,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::msg::board::{Board, BoardShape, Post, Standing};
-use tsumugi_core::msg::{Label, Pattern};
+use tsumugi_core::msg::{
+    Bytes, Copy, Design, Entry, INLINE_WORDS, Kind, Label, Load, Logged, Machine, Mirrored, Offer,
+    Packet, Pattern, Peer, Returned, Shape, Tables, Thresholds, Unexpected, Wire,
+};
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 
 const SHAPE: BoardShape = BoardShape { peers: 2, posts: 2 };
@@ -37,7 +40,7 @@ impl Shared {
         // SAFETY: large and aligned enough, and freed with the last use.
         let board = unsafe { Board::init(memory, SHAPE) }.unwrap();
         let buffers = [UnsafeCell::new(0), UnsafeCell::new(0)];
-        Arc::new(Self { memory, board, buffers, lane: AtomicU32::new(0), dead: AtomicU32::new(0) })
+        Arc::new(Self { memory, board, buffers, lane: AtomicU32::new(0) })
     }
 
     fn post(&self, index: u32, source: Option<Rank>) {
@@ -134,24 +137,86 @@ fn a_cancelled_receive_is_not_copied_into() {
 
 #[test]
 fn a_message_does_not_overtake_one_in_the_lane() {
-    check(&["board_expected_ignored"], || {
+    check(&["board_expected_ignored", "msg_expected_early"], || {
         let shared = Shared::new();
-        // The first one is in the lane: the lock was not to be had.
-        shared.lane.store(1, Ordering::Relaxed);
-        shared.post(0, None);
-        shared.post(1, Some(SENDER));
+        let boards = [shared.board, shared.board];
+        let shape = Shape { peers: 2, lines: 8, slots: 1, slot_bytes: 64, quota: 1, mirror: 1 };
+        let tables = Tables {
+            peers: &mut [Peer::EMPTY; 2],
+            requests: &mut [Entry::EMPTY; 2],
+            unexpected: &mut [Unexpected::EMPTY; 2],
+            log: &mut [Logged::EMPTY; 4],
+            mirror: &mut [Mirrored::EMPTY; 2],
+        };
+        let thresholds = Thresholds::DEFAULT;
+        let machine = Machine::new(OWNER, shape, Design::Locked, thresholds, tables);
+        let mut machine = machine.unwrap();
+        machine.put_up(&boards);
+        // The first message is in the lane: the lock was not to be had.
+        let mut wire = OnePacket { is_there: true };
+        let mut requests = Vec::new();
+        for at in [0, 1] {
+            let pattern = Pattern { context: 0, source: (at == 1).then_some(SENDER), tag: None };
+            let into = Bytes { at, len: 4, in_reach: true };
+            requests.extend(machine.receive(&mut wire, pattern, into).unwrap().pending());
+        }
         let sender = {
             let shared = shared.clone();
-            thread::spawn(move || shared.send(1))
+            thread::spawn(move || shared.board.try_claim(SENDER, 1, LABEL, 4))
         };
-        // It is taken and matched in one hold: it gets the first receive.
-        shared.hold(|board| {
-            board.expect_next(SENDER);
-            board.withdraw(0, None).expect("the first receive is for the first message");
-        });
-        let direct = sender.join().unwrap();
-        assert_eq!(shared.finished(1), direct.then_some(1));
+        machine.advance_from(&mut wire, SENDER);
+        assert!(matches!(machine.take(requests[0]), Some(Ok(_))), "the first one has it");
+        if let Ok(claim) = sender.join().unwrap() {
+            assert_eq!(claim.at, 1);
+        }
     });
+}
+
+/// A lane from the sender with one packet.
+struct OnePacket {
+    is_there: bool,
+}
+
+impl Wire for OnePacket {
+    fn has_room(&mut self, _: Rank, _: u32) -> bool {
+        false
+    }
+    fn push(&mut self, to: Rank, packet: &Packet, _: Load) {
+        panic!("{packet:?} to {to:?}");
+    }
+    fn peek(&mut self, from: Rank) -> Option<Packet> {
+        let packet = Packet { count: 4, tag: LABEL.tag, ..Packet::new(Kind::Inline) };
+        (from == SENDER && self.is_there).then_some(packet)
+    }
+    fn deliver(&mut self, _: Rank, at: u64, _: u64) {
+        assert_eq!(at, 0, "the first message is for the first receive");
+    }
+    fn keep(&mut self, _: Rank, _: &mut [u64; INLINE_WORDS]) {}
+    fn deliver_kept(&mut self, _: &[u64; INLINE_WORDS], _: u64, _: u64) {}
+    fn offer(&mut self, from: Rank) -> Offer {
+        panic!("no offer from {from:?}");
+    }
+    fn pop(&mut self, _: Rank) {
+        self.is_there = false;
+    }
+    fn returned(&mut self, _: Rank) -> Returned {
+        Returned::default()
+    }
+    fn give_back(&mut self, _: Rank, _: Returned) -> bool {
+        false
+    }
+    fn untold(&mut self, _: Rank) -> u32 {
+        0
+    }
+    fn set_starved(&mut self, _: Rank) {}
+    fn is_starved(&mut self, _: Rank) -> bool {
+        false
+    }
+    fn fence(&mut self) {}
+    fn ring(&mut self, _: Rank) {}
+    fn write_slots(&mut self, _: Rank, _: u32, _: u64, _: u64) {}
+    fn read_slots(&mut self, _: Rank, _: u32, _: u64, _: u64) {}
+    fn copy(&mut self, _: &Copy) {}
 }
 
 #[test]
