@@ -69,13 +69,51 @@ impl Machine<'_> {
         }
     }
 
-    /// To a sender that waits for room all receives are offered: a message
-    /// whose receive is known may always go.
+    /// A sender waits for room, and somebody here may wait for what it has:
+    /// all receives are offered to it, as a message whose receive is known may
+    /// always go; and if it has used up its quota, it is granted more.
     #[inline]
     pub(super) fn feed<W: Wire>(&mut self, wire: &mut W, from: usize) {
-        if self.tables.peers[from].unoffered > 0 && wire.is_starved(Rank(from as u32)) {
-            self.tables.peers[from].revisit = true;
+        let is_wanted = !self.tables.peers[from].posted.is_empty()
+            || !self.any_posted.is_empty()
+            || self.is_probed;
+        if is_wanted && wire.is_starved(Rank(from as u32)) {
+            self.grant(wire, from);
+        }
+    }
+
+    #[cold]
+    fn grant<W: Wire>(&mut self, wire: &mut W, from: usize) {
+        let peer = &mut self.tables.peers[from];
+        if peer.lost {
+            return;
+        }
+        let unmatched = peer.here.taken.wrapping_sub(peer.here.matched);
+        if unmatched >= self.shape.quota && self.spare > 0 && !mutant("msg_nothing_granted") {
+            let more = self.spare.min(self.shape.quota).min(GRANT);
+            self.spare -= more;
+            self.is_probed = false;
+            peer.granted += more;
+            peer.here.matched = peer.here.matched.wrapping_add(more);
+            self.tell(wire, from);
+        }
+        let peer = &mut self.tables.peers[from];
+        if peer.unoffered > 0 {
+            peer.revisit = true;
             self.rouse(from);
+        }
+    }
+
+    /// A message of a peer has met its receive. What it was granted before is
+    /// taken back first.
+    #[inline]
+    pub(super) fn count_matched(&mut self, from: usize) {
+        let peer = &mut self.tables.peers[from];
+        if peer.granted > 0 {
+            peer.granted -= 1;
+            self.spare += 1;
+        } else {
+            peer.here.matched = peer.here.matched.wrapping_add(1);
         }
     }
 
@@ -212,8 +250,7 @@ impl Machine<'_> {
         entry.source = from as u32;
         entry.found_tag = tag;
         entry.size = len;
-        let peer = &mut self.tables.peers[from];
-        peer.here.matched = peer.here.matched.wrapping_add(1);
+        self.count_matched(from);
     }
 
     fn unexpected(&mut self, from: usize, packet: &Packet, len: u64) -> Option<usize> {
@@ -242,3 +279,6 @@ impl Machine<'_> {
         self.recent[0] = from;
     }
 }
+
+/// How many messages beyond its quota a peer is granted at once.
+const GRANT: u32 = 16;

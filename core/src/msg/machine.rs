@@ -50,6 +50,10 @@ pub struct Machine<'m> {
     pub(super) posts: u64,
     /// Requests that have not ended.
     pub(super) under_way: u32,
+    /// Unexpected messages that can still be granted; whether somebody waits
+    /// for a message without a receive.
+    pub(super) spare: u32,
+    pub(super) is_probed: bool,
     /// A peer has returned something since this was cleared.
     pub(super) has_learned: bool,
     /// Lanes that had something last, and the next one in turn.

@@ -28,6 +28,10 @@
 //! [`Thresholds`] say which, for each peer. Where neither side reaches the
 //! other's buffer, the bytes go through slots, piece by piece.
 //!
+//! How a sender knows the buffer is the [`Design`]: it is told of receives and
+//! matches by itself (`mirror`), or it looks into the table of the receiver
+//! under a lock (`locked`, [`board`]), or it does not.
+//!
 //! # What is promised
 //!
 //! - Messages of one rank to another in one context are received in the order
@@ -46,10 +50,10 @@
 //!
 //! # What is not
 //!
-//! A receive from *any* source does not find a message that waits beyond the
-//! quota: earlier ones must be received first. Nor does one from its source
-//! alone that more than [`Shape::mirror`] other receives from there precede,
-//! or an open one from any source in its context. A send that has begun
+//! A rank grants more than its quota to whoever has used it up while it waits
+//! for a message itself, but not without end: when four quotas are granted, a
+//! receive finds what waits beyond them only when earlier messages have been
+//! received, or if it could be offered to its source. A send that has begun
 //! cannot be cancelled.
 //!
 //! # How to drive it
@@ -68,7 +72,10 @@
 //!    [`take`](Machine::take): what came of it.
 //! 5. Before nobody looks for a while: [`rest`](Machine::rest).
 //!
-//! Progress: every call is wait-free, on one thread at a time.
+//! Progress: every call is wait-free, on one thread at a time. With
+//! [`Design::Locked`] those that post, cancel or take from a lane are blocking:
+//! they wait for a sender that has the lock, for a few loads and stores unless
+//! it is preempted there.
 //!
 //! # Example
 //!

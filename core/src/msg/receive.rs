@@ -73,8 +73,10 @@ impl Machine<'_> {
     /// The first message of the pattern that is here, if there is one; it
     /// stays. What still lies in a lane is not here: advance the machine
     /// before.
-    pub fn probe(&self, pattern: &Pattern) -> Option<Received> {
-        self.find_message(pattern).map(|index| self.described(index))
+    pub fn probe(&mut self, pattern: &Pattern) -> Option<Received> {
+        let found = self.find_message(pattern);
+        self.is_probed = found.is_none();
+        found.map(|index| self.described(index))
     }
 
     /// The same, but it is taken out: no other receive finds it.
@@ -231,8 +233,7 @@ impl Machine<'_> {
         entry.generation = entry.generation.wrapping_add(1);
         entry.taken = false;
         self.room.push(self.tables.unexpected, index);
-        let peer = &mut self.tables.peers[source as usize];
-        peer.here.matched = peer.here.matched.wrapping_add(1);
+        self.count_matched(source as usize);
         let begun = if kind == Kind::Rts {
             let entry = Entry {
                 peer: source,

@@ -22,7 +22,7 @@ pub struct Shape {
     /// Bytes of each slot: a power of two from 64 on.
     pub slot_bytes: u32,
     /// Messages of one rank to another that no receive has taken: a power of
-    /// two. More wait at the sender.
+    /// two. More wait at the sender, unless the receiver grants more.
     pub quota: u32,
     /// Receives that one rank offers to another.
     pub mirror: u32,
@@ -62,9 +62,10 @@ impl Shape {
         Self { peers, lines: 256, slots: 16, slot_bytes: 2048, quota: 256, mirror: 32 }
     }
 
-    /// Entries of [`Tables::unexpected`].
+    /// Entries of [`Tables::unexpected`]: those that each peer may count on,
+    /// and some to be granted.
     pub const fn unexpected(&self) -> usize {
-        self.peers as usize * self.quota as usize
+        self.peers as usize * self.quota as usize + self.spare() as usize
     }
 
     /// Entries of [`Tables::log`].
@@ -80,6 +81,11 @@ impl Shape {
     /// A message may pass its quota when its receive is known.
     pub(super) const fn log_len(&self) -> u32 {
         2 * self.quota
+    }
+
+    /// Unexpected messages beyond all quotas.
+    pub(super) const fn spare(&self) -> u32 {
+        SPARE_QUOTAS * self.quota
     }
 
     /// Lines that messages leave to other packets.
@@ -175,6 +181,8 @@ impl<'m> Machine<'m> {
             stirred: List::EMPTY,
             posts: 0,
             under_way: 0,
+            spare: shape.spare(),
+            is_probed: false,
             has_learned: false,
             recent: [rank.0; 4],
             turn: 0,
@@ -228,6 +236,8 @@ impl core::error::Error for SetupError {}
 /// Requests that a packet can name.
 pub(super) const REQUESTS_MAX: usize = 1 << 20;
 const PEERS_MAX: u32 = 1 << 20;
+/// What can be granted, in quotas.
+const SPARE_QUOTAS: u32 = 4;
 const LINES_MAX: u32 = 1 << 16;
 /// The length of a slot's bytes stands in half a word.
 const SLOT_BYTES_MAX: u32 = 1 << 20;

@@ -51,6 +51,8 @@ pub struct Peer {
     /// Messages taken and matched, slots freed; what of it the peer knows.
     pub(super) here: Returned,
     pub(super) told: Returned,
+    /// Messages that it may send beyond its quota: counted as matched.
+    pub(super) granted: u32,
     /// Receives posted for it alone, and messages that none has taken.
     pub(super) posted: List<0>,
     pub(super) unexpected: List<0>,
@@ -210,6 +212,7 @@ impl Peer {
         ripe: List::EMPTY,
         here: Returned { lines: 0, taken: 0, matched: 0, slots: 0 },
         told: Returned { lines: 0, taken: 0, matched: 0, slots: 0 },
+        granted: 0,
         posted: List::EMPTY,
         unexpected: List::EMPTY,
         unoffered: 0,

@@ -309,10 +309,10 @@ impl<'p> Locked<'p> {
         node.lost[usize::from(lost)] = true;
         for post in node.posts.iter_mut().filter(|post| post.end == End::Open) {
             match post.claimed {
-                Some(message) if sender(message) == lost => {
-                    if !self.is("claims_of_the_dead_forgotten") {
-                        post.end = if post.done { End::Got(message) } else { End::Lost };
-                    }
+                Some(message)
+                    if sender(message) == lost && !self.is("claims_of_the_dead_forgotten") =>
+                {
+                    post.end = if post.done { End::Got(message) } else { End::Lost };
                 }
                 None if post.from == Some(lost) => post.end = End::Lost,
                 _ => {}

@@ -683,9 +683,13 @@ impl<'m> Game<'m> {
         }
     }
 
-    /// The limit that the design states: to a message beyond the quota a
-    /// receive is known only by an offer.
+    /// The limit that the design states: when nothing can be granted any more,
+    /// a receive is known to a message beyond the quota only by an offer.
     fn is_out_of_sight(&self, number: usize, sent: &Sent) -> bool {
+        let unmatched = self.undelivered().filter(|left| self.sent[*left].to == sent.to).count();
+        if unmatched < 4 * self.net.shape.quota as usize {
+            return false;
+        }
         if self.plan.design != Design::Mirror {
             return true;
         }

@@ -99,9 +99,13 @@ fn planted_defects_are_caught() {
         ("msg_quota_ignored", tight),
         ("msg_quota_raced", tight),
         ("msg_answered_with_nothing", tight),
+<<<<<<< HEAD
         ("board_expected_ignored", board),
         ("board_exact_first", board),
         ("board_withdraws_claimed", board),
+=======
+        ("msg_nothing_granted", tight),
+>>>>>>> msg
     ] {
         let caught = tsumugi_core::sync::with_mutant(mutant, || {
             SEEDS.into_iter().find(|&seed| catch_unwind(|| run(seed, plan)).is_err())
