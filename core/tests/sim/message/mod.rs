@@ -75,7 +75,11 @@ fn after_a_death() {
 fn soak() {
     check(1_000..100_000, |seed| {
         let bit = |number: u64| seed >> number & 1 == 0;
-        let design = if seed % 8 == 7 { Design::TwoCopy } else { Design::Mirror };
+        let design = match seed % 8 {
+            7 => Design::TwoCopy,
+            5 | 6 => Design::Locked,
+            _ => Design::Mirror,
+        };
         let (deaths, cancels, wildcards) = (bit(5) && bit(6), bit(0), bit(1));
         run(seed, Plan { design, deaths, cancels, wildcards, tight: bit(2) });
     });
@@ -99,13 +103,10 @@ fn planted_defects_are_caught() {
         ("msg_quota_ignored", tight),
         ("msg_quota_raced", tight),
         ("msg_answered_with_nothing", tight),
-<<<<<<< HEAD
         ("board_expected_ignored", board),
         ("board_exact_first", board),
         ("board_withdraws_claimed", board),
-=======
         ("msg_nothing_granted", tight),
->>>>>>> msg
     ] {
         let caught = tsumugi_core::sync::with_mutant(mutant, || {
             SEEDS.into_iter().find(|&seed| catch_unwind(|| run(seed, plan)).is_err())
