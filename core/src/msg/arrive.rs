@@ -104,12 +104,13 @@ impl Machine<'_> {
         }
     }
 
-    /// A message of a peer has met its receive. What it was granted before is
-    /// taken back first.
+    /// A message of a peer has met its receive. If it had come before that, it
+    /// gave up a place that may be granted again; one that has met its receive
+    /// at once may have passed the quota, and gave up none.
     #[inline]
-    pub(super) fn count_matched(&mut self, from: usize) {
+    pub(super) fn count_matched(&mut self, from: usize, was_unexpected: bool) {
         let peer = &mut self.tables.peers[from];
-        if peer.granted > 0 {
+        if peer.granted > 0 && was_unexpected {
             peer.granted -= 1;
             self.spare += 1;
         } else {
@@ -250,7 +251,7 @@ impl Machine<'_> {
         entry.source = from as u32;
         entry.found_tag = tag;
         entry.size = len;
-        self.count_matched(from);
+        self.count_matched(from, false);
     }
 
     fn unexpected(&mut self, from: usize, packet: &Packet, len: u64) -> Option<usize> {

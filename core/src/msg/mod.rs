@@ -164,3 +164,7 @@ pub use setup::{Design, SetupError, Shape};
 pub use tables::{Entry, Logged, Mirrored, Peer, Tables, Unexpected};
 pub use threshold::Thresholds;
 pub use wire::{Copy, Returned, Wire};
+
+#[cfg(all(test, not(tsumugi_loom)))]
+#[allow(unsafe_code)]
+mod tests;

@@ -233,7 +233,7 @@ impl Machine<'_> {
         entry.generation = entry.generation.wrapping_add(1);
         entry.taken = false;
         self.room.push(self.tables.unexpected, index);
-        self.count_matched(source as usize);
+        self.count_matched(source as usize, true);
         let begun = if kind == Kind::Rts {
             let entry = Entry {
                 peer: source,
