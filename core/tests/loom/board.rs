@@ -144,9 +144,9 @@ fn a_message_does_not_overtake_one_in_the_lane() {
         let tables = Tables {
             peers: &mut [Peer::EMPTY; 2],
             requests: &mut [Entry::EMPTY; 2],
-            unexpected: &mut [Unexpected::EMPTY; 2],
-            log: &mut [Logged::EMPTY; 4],
-            mirror: &mut [Mirrored::EMPTY; 2],
+            unexpected: &mut vec![Unexpected::EMPTY; shape.unexpected()],
+            log: &mut vec![Logged::EMPTY; shape.log()],
+            mirror: &mut vec![Mirrored::EMPTY; shape.mirrored()],
         };
         let thresholds = Thresholds::DEFAULT;
         let machine = Machine::new(OWNER, shape, Design::Locked, thresholds, tables);
