@@ -145,11 +145,32 @@ impl Machine<'_> {
         if packet.kind.is_message() {
             let peer = &mut self.tables.peers[from];
             peer.here.taken = peer.here.taken.wrapping_add(1);
+            if self.has_board() {
+                return self.take_locked(wire, from, packet);
+            }
             if packet.kind == Kind::Inline {
                 return self.take_inline(wire, from, packet);
             }
         }
         self.take_other(wire, from, packet);
+    }
+
+    /// A message is counted on the board and meets its receive under one lock.
+    fn take_locked<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+        if mutant("msg_expected_early") {
+            self.lock_board();
+            self.expect_next(from);
+            self.unlock_board();
+        }
+        self.lock_board();
+        if !mutant("msg_expected_early") {
+            self.expect_next(from);
+        }
+        match packet.kind {
+            Kind::Inline => self.take_inline(wire, from, packet),
+            _ => self.take_other(wire, from, packet),
+        }
+        self.unlock_board();
     }
 
     #[inline]
@@ -224,7 +245,7 @@ impl Machine<'_> {
 
     /// A message and a posted receive have met.
     #[inline]
-    fn meet(&mut self, post: usize, from: usize, tag: u32, len: u64) {
+    pub(super) fn meet(&mut self, post: usize, from: usize, tag: u32, len: u64) {
         self.unpost(post);
         let entry = &mut self.tables.requests[post];
         entry.source = from as u32;

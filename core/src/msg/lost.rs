@@ -19,7 +19,9 @@ impl Machine<'_> {
         if from >= self.tables.peers.len() || self.tables.peers[from].lost {
             return;
         }
+        self.lose_lock(rank);
         self.drain(wire, from);
+        self.lose_claims(wire, from);
         self.tables.peers[from].lost = true;
         for index in 0..self.tables.requests.len() {
             let entry = &self.tables.requests[index];
@@ -51,7 +53,7 @@ impl Machine<'_> {
         match entry.state {
             State::Free | State::Ended => return false,
             // A job ends by itself.
-            State::Pushing | State::Fetching => return false,
+            State::Pushing | State::Claiming | State::Fetching => return false,
             State::Waiting => peer.waiting.remove(self.tables.requests, index),
             State::Posted => {
                 peer.posted.remove(self.tables.requests, index);

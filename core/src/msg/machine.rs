@@ -17,6 +17,7 @@
 //! `receive`, what arrives in `arrive`, bytes that move later in `rendezvous`,
 //! what a sender knows of posted receives in `mirror`, death in `lost`.
 
+use super::board::Board;
 use super::count::Counts;
 use super::list::List;
 use super::outcome::{Cancel, Ended, Received, Request};
@@ -59,6 +60,11 @@ pub struct Machine<'m> {
     pub(super) recent: [u32; 4],
     pub(super) turn: u32,
     pub(super) counts: Counts,
+    /// Of all ranks, if the design has them; own receives that are put up;
+    /// whether the lock is held.
+    pub(super) boards: &'m [Board<'m>],
+    pub(super) boarded: List<1>,
+    pub(super) holds_board: bool,
 }
 
 /// Bytes to be copied outside the machine, in chunks or by several threads.
@@ -76,7 +82,7 @@ impl Machine<'_> {
     ///
     /// Wait-free: as many lanes as stated, and of each no more than it holds.
     pub fn advance<W: Wire>(&mut self, wire: &mut W) -> bool {
-        let mut has_moved = false;
+        let mut has_moved = self.find_done(wire);
         for from in self.recent {
             has_moved |= self.drain(wire, from as usize);
         }
@@ -93,7 +99,8 @@ impl Machine<'_> {
     /// The same for the lane of one rank.
     #[inline]
     pub fn advance_from<W: Wire>(&mut self, wire: &mut W, from: Rank) -> bool {
-        let has_moved = self.drain(wire, from.0 as usize);
+        let mut has_moved = self.find_done(wire);
+        has_moved |= self.drain(wire, from.0 as usize);
         has_moved | self.pump_all(wire)
     }
 
@@ -103,7 +110,7 @@ impl Machine<'_> {
     /// is not yet time to sleep. Else whatever this rank waits for comes with a
     /// packet or a [ring](Wire::ring).
     pub fn rest<W: Wire>(&mut self, wire: &mut W) -> bool {
-        let mut has_moved = false;
+        let mut has_moved = self.find_done(wire);
         for from in 0..self.shape.peers {
             has_moved |= self.drain(wire, from as usize);
         }
@@ -200,6 +207,7 @@ impl Machine<'_> {
                 let to = entry.peer as usize;
                 self.tables.peers[to].waiting.remove(self.tables.requests, index);
             }
+            State::Posted if !self.take_down(index) => return Cancel::TooLate,
             State::Posted if !self.withdraw(wire, index) => return Cancel::Asked,
             State::Posted => self.unpost(index),
             _ => return Cancel::TooLate,

@@ -73,6 +73,9 @@ impl Machine<'_> {
     /// that is worth it and nothing before it is in the way.
     #[inline]
     pub(super) fn publish<W: Wire>(&mut self, wire: &mut W, post: usize) {
+        if self.has_board() {
+            return self.put_up_post(post);
+        }
         let source = self.tables.requests[post].peer;
         if source == ANY || self.design != Design::Mirror {
             return;
@@ -105,6 +108,10 @@ impl Machine<'_> {
     /// offered.
     #[inline]
     pub(super) fn unoffer(&mut self, post: usize) {
+        if self.has_board() {
+            self.take_down(post);
+            return;
+        }
         if self.design != Design::Mirror {
             return;
         }

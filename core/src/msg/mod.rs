@@ -28,6 +28,10 @@
 //! [`Thresholds`] say which, for each peer. Where neither side reaches the
 //! other's buffer, the bytes go through slots, piece by piece.
 //!
+//! How a sender knows the buffer is the [`Design`]: it is told of receives and
+//! matches by itself (`mirror`), or it looks into the table of the receiver
+//! under a lock (`locked`, [`board`]), or it does not.
+//!
 //! # What is promised
 //!
 //! - Messages of one rank to another in one context are received in the order
@@ -68,7 +72,10 @@
 //!    [`take`](Machine::take): what came of it.
 //! 5. Before nobody looks for a while: [`rest`](Machine::rest).
 //!
-//! Progress: every call is wait-free, on one thread at a time.
+//! Progress: every call is wait-free, on one thread at a time. With
+//! [`Design::Locked`] those that post, cancel or take from a lane are blocking:
+//! they wait for a sender that has the lock, for a few loads and stores unless
+//! it is preempted there.
 //!
 //! # Example
 //!
@@ -123,12 +130,14 @@
 #![deny(unsafe_code)]
 
 mod arrive;
+pub mod board;
 mod count;
 #[allow(unsafe_code)]
 mod lanes;
 #[allow(unsafe_code)]
 mod line;
 mod list;
+mod locked;
 mod lost;
 mod machine;
 mod mirror;

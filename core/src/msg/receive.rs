@@ -162,7 +162,7 @@ impl Machine<'_> {
     fn first_post(&self, list: &List<0>, label: Label) -> Option<usize> {
         let mut at = list.first();
         while let Some(post) = at
-            && !self.tables.requests[post].takes(label)
+            && (!self.tables.requests[post].takes(label) || self.is_claimed(post))
         {
             at = List::<0>::after(self.tables.requests, post);
         }

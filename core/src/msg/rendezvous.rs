@@ -31,10 +31,15 @@ impl Machine<'_> {
         let index = job.index as usize;
         let Some(entry) = self.tables.requests.get_mut(index) else { return };
         let is_fetched = entry.state == State::Fetching;
-        if entry.generation != job.generation || !is_fetched && entry.state != State::Pushing {
+        let is_claimed = entry.state == State::Claiming;
+        let is_job = is_fetched || is_claimed || entry.state == State::Pushing;
+        if entry.generation != job.generation || !is_job {
             return;
         }
         entry.error = result.err();
+        if is_claimed {
+            return self.claim_done(wire, index);
+        }
         self.close(wire, index, if is_fetched { Due::Fin } else { Due::Copied });
     }
 

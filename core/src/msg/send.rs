@@ -15,7 +15,7 @@ use crate::sync::mutant;
 
 /// What came of an attempt to send.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Launched {
+pub(super) enum Launched {
     /// The buffer is not needed any more.
     Done,
     /// It is, by this request.
@@ -148,6 +148,8 @@ impl Machine<'_> {
                     self.end(index, None);
                 }
                 Launched::Running(_) => has_moved = true,
+                // The receiver's board may be another at the next look.
+                Launched::NoQuota if self.has_board() => break,
                 Launched::NoQuota => looked += 1,
                 Launched::NoLines | Launched::NoRequest => break,
             }
@@ -193,6 +195,15 @@ impl Machine<'_> {
         if !is_short && entry.is_none() && self.free.is_empty() {
             return Launched::NoRequest;
         }
+        if self.has_board()
+            && let Some(launched) = self.launch_claimed(wire, to, label, bytes, entry)
+        {
+            if let Some(index) = entry {
+                self.tables.peers[to.0 as usize].waiting.remove(self.tables.requests, index);
+            }
+            self.log(to, label, false);
+            return launched;
+        }
         let claim = self.claim(to, label);
         if (is_full || passes) && claim.is_none() {
             self.starve(wire, to);
@@ -228,11 +239,14 @@ impl Machine<'_> {
         claim: Option<Claim>,
     ) -> Launched {
         let thresholds = self.tables.peers[to.0 as usize].thresholds;
-        let within = |from: u32, max: u32| (u64::from(from)..=u64::from(max)).contains(&bytes.len);
         if let Some(Claim { id, at: Some(at), room }) = claim {
+<<<<<<< HEAD
             let is_fetched = bytes.len >= u64::from(thresholds.pull_from) && bytes.in_reach;
             let streaming = !is_fetched && bytes.len >= u64::from(thresholds.nt_from);
             if streaming || !is_fetched && within(thresholds.direct_from, thresholds.direct_max) {
+=======
+            if let Some(streaming) = self.streams(to, &bytes) {
+>>>>>>> msgmodel
                 return self.launch_direct(
                     wire,
                     to,
@@ -243,7 +257,7 @@ impl Machine<'_> {
                     streaming,
                 );
             }
-            if is_fetched {
+            if bytes.len >= u64::from(thresholds.pull_from) && bytes.in_reach {
                 return self.launch_told(wire, to, label, bytes, entry);
             }
         }
@@ -265,6 +279,22 @@ impl Machine<'_> {
             return Launched::Done;
         }
         self.launch_told(wire, to, label, bytes, entry)
+    }
+
+    /// Whether bytes that go straight into a buffer that is known go past the
+    /// cache. `None`: they do not go so.
+    #[inline]
+    pub(super) fn streams(&self, to: Rank, bytes: &Bytes) -> Option<bool> {
+        let thresholds = &self.tables.peers[to.0 as usize].thresholds;
+        if bytes.len <= u64::from(thresholds.inline_max) {
+            return None;
+        }
+        if bytes.len >= u64::from(thresholds.nt_from) {
+            return Some(true);
+        }
+        let is_fetched = bytes.len >= u64::from(thresholds.pull_from) && bytes.in_reach;
+        let direct = u64::from(thresholds.direct_from)..=u64::from(thresholds.direct_max);
+        (!is_fetched && direct.contains(&bytes.len)).then_some(false)
     }
 
     /// Straight into the buffer of a receive. The packet of a short message
@@ -359,7 +389,7 @@ impl Machine<'_> {
     }
 
     /// The entry of a send that goes on: there is one.
-    fn entry_of_send(
+    pub(super) fn entry_of_send(
         &mut self,
         to: Rank,
         label: Label,

@@ -35,6 +35,9 @@ pub enum Design {
     TwoCopy,
     /// Receives are told to their source, which matches by itself.
     Mirror,
+    /// Receives are put up on a [`Board`](super::board::Board), where senders
+    /// claim them under a lock.
+    Locked,
 }
 
 /// Why there is no machine.
@@ -184,6 +187,9 @@ impl<'m> Machine<'m> {
             recent: [rank.0; 4],
             turn: 0,
             counts: Counts::default(),
+            boards: &[],
+            boarded: List::EMPTY,
+            holds_board: false,
         };
         for peer in 0..shape.peers {
             this.set_thresholds(Rank(peer), thresholds)?;

@@ -117,6 +117,8 @@ pub(super) enum State {
     Told,
     /// A send whose bytes are being copied.
     Pushing,
+    /// The same, into a receive of the peer's board.
+    Claiming,
     /// A send whose bytes go through slots.
     Streaming,
     /// A receive without a message.

@@ -15,6 +15,7 @@
 //!   reads the newest value.
 #![cfg(all(tsumugi_loom, not(tsumugi_shuttle)))]
 
+mod board;
 mod completion;
 mod engine;
 mod parts;

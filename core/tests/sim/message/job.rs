@@ -15,8 +15,10 @@
 mod check;
 
 use super::net::{At, Net, address};
+use std::ptr::NonNull;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::{AddrError, Rank};
+use tsumugi_core::msg::board::{Board, BoardShape};
 use tsumugi_core::msg::*;
 
 /// What may happen.
@@ -77,6 +79,17 @@ pub struct Room {
     mirror: Vec<Mirrored>,
 }
 
+/// Memory for a board.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// Memory for the boards of all ranks.
+pub struct Wall {
+    lines: Vec<Line>,
+    shape: BoardShape,
+}
+
 /// One run.
 pub struct Game<'m> {
     plan: Plan,
@@ -120,8 +133,33 @@ impl Room {
     }
 }
 
+impl Wall {
+    pub fn new(shape: Shape, requests: usize) -> Self {
+        let shape = BoardShape { peers: shape.peers, posts: requests as u32 };
+        let lines = Self::lines_of(shape) * shape.peers as usize;
+        Self { lines: vec![Line([0; 64]); lines], shape }
+    }
+
+    pub fn boards(&mut self) -> Vec<Board<'_>> {
+        let chunks = self.lines.chunks_exact_mut(Self::lines_of(self.shape));
+        let places = chunks.map(|lines| NonNull::from(lines).cast());
+        // SAFETY: lines enough and aligned, and lent as long as the boards.
+        places.map(|place| unsafe { Board::init(place, self.shape) }.unwrap()).collect()
+    }
+
+    fn lines_of(shape: BoardShape) -> usize {
+        Board::memory_size(shape).div_ceil(size_of::<Line>())
+    }
+}
+
 impl<'m> Game<'m> {
-    pub fn new(plan: Plan, shape: Shape, rooms: &'m mut [Room], mut seeded: Seeded) -> Self {
+    pub fn new(
+        plan: Plan,
+        shape: Shape,
+        rooms: &'m mut [Room],
+        boards: &'m [Board<'m>],
+        mut seeded: Seeded,
+    ) -> Self {
         let mut draw = |of: &[u32]| of[seeded.below(of.len() as u64) as usize];
         let thresholds = Thresholds {
             inline_max: draw(&[0, 8, 40, 88, 200]),
@@ -142,7 +180,10 @@ impl<'m> Game<'m> {
             knows: false,
             wanted: Vec::new(),
         });
-        let players = players.collect();
+        let mut players: Vec<Player<'m>> = players.collect();
+        for player in &mut players {
+            player.machine.put_up(boards);
+        }
         let mut draw = |bound: u64| seeded.below(bound);
         let (contexts, tags, pairs) = (1 + draw(2), 1 + draw(3) * draw(2), draw(3));
         let posts_first = draw(2) == 0;

@@ -6,7 +6,7 @@ mod job;
 mod net;
 
 use super::SEEDS;
-use job::{Game, Plan, Room};
+use job::{Game, Plan, Room, Wall};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::msg::{Design, Shape};
 use tsumugi_core::sim::check;
@@ -27,8 +27,10 @@ fn run(seed: u64, plan: Plan) {
     };
     let requests = if plan.tight { 40 } else { 64 };
     let mut rooms: Vec<Room> = (0..shape.peers).map(|_| Room::new(shape, requests)).collect();
+    let mut wall = Wall::new(shape, requests);
+    let boards = wall.boards();
     let steps = if plan.tight { 800 } else { 500 };
-    Game::new(plan, shape, &mut rooms, seeded).play(steps);
+    Game::new(plan, shape, &mut rooms, &boards, seeded).play(steps);
 }
 
 #[test]
@@ -44,6 +46,14 @@ fn without_wildcards_and_cancels() {
 #[test]
 fn with_two_copies() {
     check(SEEDS.take(300), |seed| run(seed, Plan { design: Design::TwoCopy, ..PLAIN }));
+}
+
+#[test]
+fn with_a_board() {
+    check(SEEDS.take(600), |seed| {
+        let deaths = seed % 4 == 3;
+        run(seed, Plan { design: Design::Locked, deaths, tight: seed % 3 == 0, ..PLAIN });
+    });
 }
 
 #[test]
@@ -65,7 +75,11 @@ fn after_a_death() {
 fn soak() {
     check(1_000..100_000, |seed| {
         let bit = |number: u64| seed >> number & 1 == 0;
-        let design = if seed % 8 == 7 { Design::TwoCopy } else { Design::Mirror };
+        let design = match seed % 8 {
+            7 => Design::TwoCopy,
+            5 | 6 => Design::Locked,
+            _ => Design::Mirror,
+        };
         let (deaths, cancels, wildcards) = (bit(5) && bit(6), bit(0), bit(1));
         run(seed, Plan { design, deaths, cancels, wildcards, tight: bit(2) });
     });
@@ -76,6 +90,7 @@ fn soak() {
 fn planted_defects_are_caught() {
     use std::panic::catch_unwind;
     let tight = Plan { tight: true, ..PLAIN };
+    let board = Plan { design: Design::Locked, ..PLAIN };
     for (mutant, plan) in [
         ("msg_k_ignored", PLAIN),
         ("msg_log_by_return_line", tight),
@@ -88,6 +103,9 @@ fn planted_defects_are_caught() {
         ("msg_quota_ignored", tight),
         ("msg_quota_raced", tight),
         ("msg_answered_with_nothing", tight),
+        ("board_expected_ignored", board),
+        ("board_exact_first", board),
+        ("board_withdraws_claimed", board),
         ("msg_nothing_granted", tight),
     ] {
         let caught = tsumugi_core::sync::with_mutant(mutant, || {
