@@ -13,8 +13,8 @@
 //! | `TSUMUGI_EAGER_MAX_BYTES` | for which no receive is known, through slots | measured |
 //! | `TSUMUGI_DIRECT_FROM_BYTES` | from here on straight into a known receive | measured |
 //! | `TSUMUGI_DIRECT_MAX_BYTES` | up to here by plain stores | measured |
-//! | `TSUMUGI_STREAM_FROM_BYTES` | from here on by streaming stores; in between pulled | measured |
-//! | `TSUMUGI_PULL_FROM_BYTES` | from here on pulled again | measured |
+//! | `TSUMUGI_PULL_FROM_BYTES` | from here on fetched by the receiver | measured |
+//! | `TSUMUGI_STREAM_FROM_BYTES` | from here on by streaming stores | measured |
 //! | `TSUMUGI_CHUNK_BYTES` | copied at a time where copies follow each other | 2 KiB |
 //!
 //! The last seven hold at every distance, see [`tsumugi_pvas::distance`].

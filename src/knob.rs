@@ -6,6 +6,7 @@ use crate::config::{
     WORKERS,
 };
 use tsumugi_pvas::config as space;
+use tsumugi_pvas::distance::CHUNK_BYTES;
 use tsumugi_pvas::partition::{Shape, ShapeError};
 use tsumugi_pvas::space::limits;
 
@@ -86,9 +87,14 @@ impl Config {
             threshold(EAGER_MAX, "a message nobody waits for, through slots", hand.eager_max),
             threshold(DIRECT_FROM, "from here straight into a receive", hand.direct_from),
             threshold(DIRECT_MAX, "up to here by plain stores", hand.direct_max),
-            threshold(STREAM_FROM, "from here by streaming stores", hand.nt_from),
             threshold(PULL_FROM, "from here the receiver pulls", hand.pull_from),
-            threshold(CHUNK, "copied at a time, one after the other", hand.chunk),
+            threshold(STREAM_FROM, "from here by streaming stores", hand.nt_from),
+            set(
+                CHUNK,
+                "copied at a time, one after the other",
+                bytes(CHUNK_BYTES as usize),
+                bytes(hand.chunk.unwrap_or(CHUNK_BYTES) as usize),
+            ),
             set(
                 space::BASE,
                 "where rank 0's partition starts",
