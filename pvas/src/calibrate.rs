@@ -75,7 +75,12 @@ impl Member {
     /// How far this rank is from `rank`, and how messages between them go.
     pub fn way_to(&self, rank: Rank) -> (Distance, Thresholds) {
         let distance = self.control().place().distance(self.control_of(rank).place());
-        (distance, self.control_of(Rank(0)).place().thresholds(distance).0)
+        (distance, self.thresholds(distance))
+    }
+
+    /// How messages go between ranks that are so far apart.
+    pub fn thresholds(&self, distance: Distance) -> Thresholds {
+        self.control_of(Rank(0)).place().thresholds(distance).0
     }
 }
 

@@ -21,6 +21,7 @@
 //! | [`futex`] | sleeping on a word that other processes see |
 //! | [`mod@copy`] | how bytes move between partitions |
 //! | [`distance`] | how far ranks are apart, and which way messages go there |
+//! | [`gauge`] | noticing that the distance has changed |
 //! | [`partition`] | what lies where in one partition |
 //! | [`heap`] | the allocator of what is the rank's own |
 //! | [`exposed`] | the allocator of what peers reach |
@@ -38,6 +39,7 @@ pub mod config;
 pub mod futex;
 pub mod copy;
 pub mod distance;
+pub mod gauge;
 pub mod partition;
 pub mod heap;
 pub mod exposed;
@@ -54,6 +56,7 @@ pub use direct::Direct;
 pub use distance::{Distance, Thresholds};
 pub use exposed::ExposedArea;
 pub use futex::SharedFutex;
+pub use gauge::Gauge;
 pub use heap::Heap;
 pub use launch::{Job, Launch, LaunchError, Outcome};
 pub use partition::{Control, State};
