@@ -5,6 +5,7 @@
 use crate::failure::Failure;
 use crate::{args, bench, memory, text};
 use std::fs;
+use std::time::Duration;
 use tsumugi::affinity;
 use tsumugi::pvas::calibrate::{self, Calibration, Measured, Way};
 use tsumugi::pvas::distance::{Distance, Thresholds};
@@ -93,7 +94,8 @@ fn machine() -> String {
 /// as a job does at its start.
 fn messages(cpus: &[usize]) -> String {
     let &[first, second, ..] = cpus else { return String::new() };
-    let Some(Calibration { measured, thresholds }) = calibrate::between(first, second) else {
+    let Some(Calibration { measured, thresholds }) = calibrate::between(first, second, LIMIT)
+    else {
         return format!("\nmessages\n  cpus {first} and {second} could not be measured\n");
     };
     let distance = Distance::of_trip(measured.trip_ns);
@@ -170,6 +172,9 @@ fn or_unknown(word: Option<String>) -> String {
 fn unknown() -> String {
     "unknown".to_owned()
 }
+
+/// A job has less time for it.
+const LIMIT: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {

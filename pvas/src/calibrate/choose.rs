@@ -24,19 +24,21 @@ pub fn choose(measured: &Measured) -> Thresholds {
     }
 }
 
-/// The largest payload whose packet is no slower than a copy into the buffer,
-/// which its receiver must have told the sender of.
+/// What is usual, unless a copy into the buffer, which its receiver must have
+/// told the sender of, is much better there, or a longer packet better still.
 fn inline_max(measured: &Measured) -> Option<u64> {
-    let mut max = None;
-    for payload in PAYLOADS {
-        let (inline, push) = (measured.ns(Way::Inline, payload)?, measured.ns(Way::Push, payload)?);
-        if max.is_none() || inline <= push * POST {
-            max = Some(payload as u64);
-        } else {
-            break;
-        }
-    }
-    max
+    let ratio = |payload| {
+        Some(measured.ns(Way::Inline, payload)? / measured.ns(Way::Push, payload)?.max(1.0))
+    };
+    let ratios = PAYLOADS.map(ratio);
+    let [Some(_), Some(usual), Some(longer), Some(longest)] = ratios else { return None };
+    let payload = match () {
+        () if usual > WORSE => PAYLOADS[0],
+        () if longer > BETTER => PAYLOADS[1],
+        () if longest > BETTER => PAYLOADS[2],
+        () => PAYLOADS[3],
+    };
+    Some(payload as u64)
 }
 
 /// The largest size at which two copies through slots are no slower than
@@ -97,8 +99,10 @@ const EAGER_MIN: u64 = 4 << 10;
 const EAGER_MAX: u64 = 16 << 10;
 /// Of a way's logarithm.
 const DRAW: f64 = 0.03;
-/// What telling a sender of a receive adds, about.
-const POST: f64 = 1.05;
+/// By so much the packet of the usual payload may be slower.
+const WORSE: f64 = 1.10;
+/// A longer one must be as much faster.
+const BETTER: f64 = 0.97;
 
 #[cfg(test)]
 mod tests {
