@@ -11,8 +11,10 @@
 
 use crate::affinity;
 use crate::am::Am;
+use crate::card::Card;
 use crate::config::{Bind, Chosen, Config};
 use crate::helper::Helper;
+use crate::msg::{Lanes, Messages};
 use crate::node::Node;
 use crate::{Error, Rank, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -176,17 +178,22 @@ fn be<T: Send, E: From<Error> + Send>(
     measured: &[usize],
     main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
 ) -> Result<T, E> {
-    let am = Am::new(&mut member).map_err(E::from)?;
+    let am = Am::new(&member).map_err(E::from)?;
+    let lanes = Lanes::new(&member, chosen.workers).map_err(E::from)?;
+    let card = Card { calls: am.key(), messages: lanes.key() };
+    card.publish(&mut member).map_err(E::from)?;
     // Everybody's starter memory and collective words are registered now, and
     // their lanes for messages.
     member.barrier().map_err(Error::from)?;
-    am.connect(&mut member).map_err(E::from)?;
+    let cards = Card::all(&mut member).map_err(E::from)?;
+    am.connect(&cards);
     if member.rank() == Rank(0) {
         // The others are asleep in the barrier meanwhile.
         member.calibrate(measured, &chosen.thresholds);
     }
     member.barrier().map_err(Error::from)?;
-    let node = Arc::new(Node::new(member, am, &chosen, cores));
+    let messages = Messages::new(&member, &lanes, &cards, &chosen).map_err(E::from)?;
+    let node = Arc::new(Node::new(member, am, messages, &chosen, cores));
     let scheduler = schedule(&node, chosen)?;
     let runtime = Runtime::new(node.clone(), scheduler.spawner(), chosen.workers);
     node.watch(runtime.ults(), chosen.workers);

@@ -19,6 +19,7 @@
 //! | `sys` | the system calls |
 //! | [`config`] | every number and every environment variable |
 //! | [`futex`] | sleeping on a word that other processes see |
+//! | [`fence`] | a fence in two halves between processes |
 //! | [`mod@copy`] | how bytes move between partitions |
 //! | [`distance`] | how far ranks are apart, and which way messages go there |
 //! | [`gauge`] | noticing that the distance has changed |
@@ -37,6 +38,7 @@
 mod sys;
 pub mod config;
 pub mod futex;
+pub mod fence;
 pub mod copy;
 pub mod distance;
 pub mod gauge;

@@ -137,6 +137,13 @@ pub fn futex_wake(word: &AtomicU32, count: u32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count) };
 }
 
+/// Asks something of all processors that run a registered process; the
+/// commands are those of `<linux/membarrier.h>`. False if the system refuses.
+pub fn membarrier(command: i32) -> bool {
+    // SAFETY: takes numbers, changes no memory.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
 /// A descriptor that becomes readable when the process ends.
 pub fn pidfd(pid: u32) -> Result<OwnedFd> {
     // SAFETY: a plain call.

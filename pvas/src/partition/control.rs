@@ -59,6 +59,7 @@ struct Life {
     state: AtomicU32,
     workers: AtomicU32,
     outside: AtomicU32,
+    sleeps_fenced: AtomicU32,
 }
 
 /// `phase` counts barriers in steps of two; its lowest bit says that a rank
@@ -156,6 +157,18 @@ impl Control {
     /// somebody: while there is one the rank is not called quiet.
     pub fn outside(&self) -> &AtomicU32 {
         &self.life.outside
+    }
+
+    /// Whether this rank's workers pass [`fence::heavy`](crate::fence::heavy)
+    /// before they sleep, so that those who wake them need no fence.
+    #[inline(always)]
+    pub fn sleeps_fenced(&self) -> bool {
+        self.life.sleeps_fenced.load(Ordering::Relaxed) != 0
+    }
+
+    /// Says so, before the barrier at start.
+    pub fn set_sleeps_fenced(&self, fenced: bool) {
+        self.life.sleeps_fenced.store(u32::from(fenced), Ordering::Relaxed);
     }
 
     /// How far the rank is from others.

@@ -101,6 +101,15 @@ impl Shape {
         Ok(shape)
     }
 
+    /// Whether these bytes lie in the range of the partitions, whosever: every
+    /// process of the node reaches what is in use there by the same address.
+    #[inline(always)]
+    pub fn holds(&self, at: usize, bytes: usize, ranks: u32) -> bool {
+        let range = (ranks as usize) << self.shift;
+        let start = at.wrapping_sub(self.base);
+        start <= range && bytes <= range - start
+    }
+
     /// The least of each part and, of what `room` leaves beyond it, a share in
     /// proportion to what was wanted. The caller has checked that the least fits.
     fn within(self, config: &Config, room: usize) -> Self {
