@@ -1,8 +1,8 @@
 //! The variables of the environment one by one, for whoever asks what there is.
 
 use crate::config::{
-    BIND, CALIBRATE, CHUNK, Config, DIRECT_FROM, DIRECT_MAX, EAGER_MAX, INLINE_MAX, MAIN_STACK,
-    MAIN_STACK_BYTES, PATH, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK,
+    BIND, CALIBRATE, CHUNK, Config, DESIGNS, DIRECT_FROM, DIRECT_MAX, EAGER_MAX, INLINE_MAX, MAIN_STACK,
+    MAIN_STACK_BYTES, MESSAGES, PATH, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK,
     WORKERS,
 };
 use tsumugi_pvas::config as space;
@@ -76,6 +76,15 @@ impl Config {
                 "rounds an idle worker searches before it sleeps",
                 format!("{SPIN}, 0 if cores are shared"),
                 chosen.spin.to_string(),
+            ),
+            set(
+                MESSAGES,
+                "how messages find receives: mirror, two_copy",
+                "mirror".into(),
+                DESIGNS.iter().find(|(_, design)| *design == chosen.messages).map_or_else(
+                    || format!("{:?}", chosen.messages),
+                    |(word, _)| (*word).to_owned(),
+                ),
             ),
             set(
                 CALIBRATE,

@@ -31,7 +31,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::AddrError;
-use tsumugi_core::msg::{self, Begun, Bytes, CallError, Counts, Design, Ended, INLINE_BYTES_MAX, Label, Pattern, Request, Thresholds};
+use tsumugi_core::msg::{self, Begun, Bytes, CallError, Counts, Ended, INLINE_BYTES_MAX, Label, Pattern, Request, Thresholds};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, spin_loop};
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_pvas::{Member, distance};
@@ -80,7 +80,7 @@ impl Messages {
         chosen: &Chosen,
     ) -> Result<Self, Error> {
         let wire = lanes.connect(member, cards.iter().map(|card| card.messages))?;
-        let mut state = State::new(member.rank(), lanes.shape(), Design::Mirror, wire);
+        let mut state = State::new(member.rank(), lanes.shape(), chosen.messages, wire);
         for rank in (0..member.size()).map(Rank) {
             let thresholds = thresholds_of(&member.way_to(rank).1);
             let set = state.machine.set_thresholds(rank, thresholds);

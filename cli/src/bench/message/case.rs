@@ -90,7 +90,6 @@ pub const RENDEZVOUS: &str = "rendezvous";
 const DESIGNS: &[(&str, &[(&str, &str)])] = &[
     (OURS, &[]),
     (TWO_COPY, &[("TSUMUGI_MESSAGES", "two_copy")]),
-    (LOCKED, &[("TSUMUGI_MESSAGES", "locked")]),
     (RENDEZVOUS, &[("TSUMUGI_MESSAGES", "two_copy"), ("TSUMUGI_EAGER_MAX_BYTES", "0")]),
 ];
 
