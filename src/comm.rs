@@ -207,15 +207,13 @@ impl Comm {
     /// If there are none.
     pub fn wait_any(&self, messages: &[&dyn Message]) -> usize {
         assert!(!messages.is_empty(), "no message to wait for");
-        let under: Vec<Under> = messages.iter().map(|message| message.under().1).collect();
-        self.messages().wait_any(&under)
+        self.messages().wait_any(messages.iter().map(|message| message.under().1))
     }
 
     /// Waits until all of `messages` have ended; their results are then to be
     /// had without waiting. Blocking.
     pub fn wait_all(&self, messages: &[&dyn Message]) {
-        let under: Vec<Under> = messages.iter().map(|message| message.under().1).collect();
-        self.messages().wait_all(&under);
+        self.messages().wait_all(messages.iter().map(|message| message.under().1));
     }
 
     /// Waits until there is a message that fits, and leaves it there. Another
@@ -233,11 +231,7 @@ impl Comm {
     }
 
     /// A message that fits, if there is one. Never waits.
-    pub fn try_probe(
-        &self,
-        source: impl Into<Source>,
-        tags: impl Into<Tags>,
-    ) -> Option<Received> {
+    pub fn try_probe(&self, source: impl Into<Source>, tags: impl Into<Tags>) -> Option<Received> {
         self.messages().try_probe(pattern(self.context, source.into(), tags.into()))
     }
 

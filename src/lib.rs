@@ -52,12 +52,12 @@ mod flight;
 mod call;
 mod start;
 
+pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, Path};
 pub use error::{Error, MessageError};
 pub use knob::Knob;
 pub use ledger::{Ledger, Table, Unit};
 pub use memory::{Buffer, Exposed, Shared};
-pub use comm::Comm;
 pub use msg::{Received, Source, Tags};
 pub use ops::Signal;
 pub use runtime::Runtime;

@@ -7,6 +7,6 @@ mod state;
 mod wire;
 
 pub use drive::{Messages, Under};
-pub use label::{Received, Source, Tags};
 pub(crate) use label::pattern;
-pub(crate) use wire::Lanes;
+pub use label::{Received, Source, Tags};
+pub(crate) use wire::{Lanes, footprint};

@@ -14,13 +14,11 @@ use std::sync::Arc;
 
 /// A message that is being sent; it ends when the buffer may be used again,
 /// which need not mean that it was received.
-#[must_use = "dropped, nobody learns whether it was sent"]
 pub struct Sending<B: Keep> {
     under: UnderWay<B>,
 }
 
 /// A receive that waits for its message.
-#[must_use = "dropped, nobody learns what came"]
 pub struct Receiving<B: Keep> {
     under: UnderWay<B>,
 }

@@ -11,10 +11,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// Where messages with borrowed buffers begin, see [`Comm::scope`].
 pub struct Scope<'scope, 'env: 'scope> {
     comm: &'scope Comm,
-    begun: RefCell<Vec<Under>>,
+    begun: RefCell<Begun>,
     /// Invariant in both, as [`std::thread::Scope`] is.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
+}
+
+/// What has begun in a scope: the first of it lies in the scope itself.
+#[derive(Default)]
+struct Begun {
+    first: heapless::Vec<Under, FIRST>,
+    more: Vec<Under>,
 }
 
 impl Comm {
@@ -42,22 +49,16 @@ impl Comm {
         &self,
         body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     ) -> R {
-        let scope = Scope {
-            comm: self,
-            begun: RefCell::default(),
-            scope: PhantomData,
-            env: PhantomData,
-        };
+        let scope =
+            Scope { comm: self, begun: RefCell::default(), scope: PhantomData, env: PhantomData };
         let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
         let messages = self.messages();
         if result.is_err() {
-            scope.begun.borrow().iter().for_each(|under| messages.cancel(*under));
+            scope.begun.borrow().iter().for_each(|under| messages.cancel(under));
         }
-        for under in scope.begun.take() {
-            if messages.is_held(under) {
-                // Nobody asked: whoever wants to know calls `wait_all`.
-                let _ = messages.finish(under);
-            }
+        for under in scope.begun.take().iter().filter(|under| messages.is_held(*under)) {
+            // Nobody asked: whoever wants to know calls `wait_all`.
+            let _ = messages.finish(under);
         }
         result.unwrap_or_else(|panic| resume_unwind(panic))
     }
@@ -110,13 +111,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     pub fn wait_all(&self) -> Result<(), MessageError> {
         let messages = self.comm.messages();
         let mut begun = self.begun.borrow_mut();
-        begun.retain(|under| messages.is_held(*under));
-        messages.wait_all(&begun);
+        begun.retain(|under| messages.is_held(under));
+        messages.wait_all(begun.iter());
         let mut result = Ok(());
         begun.retain(|under| {
-            let is_orphan = messages.is_orphan(*under);
+            let is_orphan = messages.is_orphan(under);
             if is_orphan {
-                result = result.and(messages.finish(*under).map(|_| ()));
+                result = result.and(messages.finish(under).map(|_| ()));
             }
             !is_orphan
         });
@@ -124,8 +125,28 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 }
 
+impl Begun {
+    fn push(&mut self, under: Under) {
+        if let Err(under) = self.first.push(under) {
+            self.more.push(under);
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Under> + Clone {
+        self.first.iter().chain(&self.more).copied()
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(Under) -> bool) {
+        self.first.retain(|under| keep(*under));
+        self.more.retain(|under| keep(*under));
+    }
+}
+
+/// Begun messages for which a scope needs no other memory.
+const FIRST: usize = 64;
+
 impl fmt::Debug for Scope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scope({} begun)", self.begun.borrow().len())
+        write!(f, "Scope({} begun)", self.begun.borrow().iter().count())
     }
 }

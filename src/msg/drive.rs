@@ -31,7 +31,10 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::AddrError;
-use tsumugi_core::msg::{self, Begun, Bytes, CallError, Counts, Ended, INLINE_BYTES_MAX, Label, Pattern, Request, Thresholds};
+use tsumugi_core::msg::{
+    self, Begun, Bytes, CallError, Counts, Ended, INLINE_BYTES_MAX, Label, Pattern, Request,
+    Thresholds,
+};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, spin_loop};
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_pvas::{Member, distance};
@@ -60,6 +63,15 @@ pub enum Under {
     Ended(Result<Received, MessageError>),
     /// It is the machine's; a receive has so much room.
     Way(Request, usize),
+}
+
+impl Under {
+    fn request(self) -> Option<Request> {
+        match self {
+            Self::Ended(_) => None,
+            Self::Way(request, _) => Some(request),
+        }
+    }
 }
 
 /// The right to the state.
@@ -149,9 +161,7 @@ impl Messages {
         let from = self.bytes_at(at, bytes);
         self.begin(|State { machine, wire, .. }| {
             Ok(match machine.send(wire, to, label, from)? {
-                Begun::Done(()) => {
-                    Under::Ended(Ok(Received { source: to, tag: label.tag, bytes }))
-                }
+                Begun::Done(()) => Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })),
                 Begun::Pending(request) => Under::Way(request, usize::MAX),
             })
         })
@@ -222,7 +232,7 @@ impl Messages {
             Under::Ended(result) => result,
             Under::Way(request, room) => {
                 let result = self.watch(|state| state.take(request)).unwrap_or_else(|| {
-                    self.sleep_for(&[request], 1);
+                    self.sleep_for(std::iter::once(request), 1);
                     self.lock().take(request).expect("a request that has ended stays")
                 });
                 self.orphans[index(request)].store(false, Ordering::Relaxed);
@@ -232,26 +242,26 @@ impl Messages {
     }
 
     /// Waits until all have ended.
-    pub(crate) fn wait_all(&self, unders: &[Under]) {
-        let requests = requests_of(unders);
-        if !requests.is_empty() {
-            self.wait_for(&requests, requests.len());
+    pub(crate) fn wait_all(&self, unders: impl Iterator<Item = Under> + Clone) {
+        let requests = unders.filter_map(Under::request);
+        let count = requests.clone().count();
+        if count > 0 {
+            self.wait_for(requests, count);
         }
     }
 
     /// Waits until one has ended, and answers which.
-    pub(crate) fn wait_any(&self, unders: &[Under]) -> usize {
-        let is_over = |state: &State, under: &Under| match under {
-            Under::Ended(_) => true,
-            Under::Way(request, _) => state.machine.has_ended(*request),
-        };
-        let requests = requests_of(unders);
+    pub(crate) fn wait_any(&self, unders: impl Iterator<Item = Under> + Clone) -> usize {
         loop {
-            let first = unders.iter().position(|under| is_over(&self.lock(), under));
-            if let Some(first) = first {
+            let state = self.lock();
+            let is_over = |under: Under| {
+                under.request().is_none_or(|request| state.machine.has_ended(request))
+            };
+            if let Some(first) = unders.clone().position(is_over) {
                 return first;
             }
-            self.wait_for(&requests, 1);
+            drop(state);
+            self.wait_for(unders.clone().filter_map(Under::request), 1);
         }
     }
 
@@ -283,9 +293,7 @@ impl Messages {
     pub(crate) fn is_orphan(&self, under: Under) -> bool {
         match under {
             Under::Ended(_) => true,
-            Under::Way(request, _) => {
-                self.orphans[index(request)].load(Ordering::Relaxed)
-            }
+            Under::Way(request, _) => self.orphans[index(request)].load(Ordering::Relaxed),
         }
     }
 
@@ -480,9 +488,9 @@ impl Messages {
         result
     }
 
-    fn wait_for(&self, requests: &[Request], count: usize) {
+    fn wait_for(&self, requests: impl Iterator<Item = Request> + Clone, count: usize) {
         let ended = |state: &mut State| {
-            let ended = requests.iter().filter(|request| state.machine.has_ended(**request));
+            let ended = requests.clone().filter(|request| state.machine.has_ended(*request));
             (ended.count() >= count).then_some(())
         };
         if self.watch(ended).is_none() {
@@ -491,17 +499,18 @@ impl Messages {
     }
 
     /// Sleeps until `count` of the requests have ended.
-    fn sleep_for(&self, requests: &[Request], count: usize) {
+    fn sleep_for(&self, requests: impl Iterator<Item = Request> + Clone, count: usize) {
         let waiting = UnsafeCell::new(Waiting::default());
-        let (peer, tag) = self.lock().machine.about(requests[0]);
+        let (peer, tag) =
+            self.lock().machine.about(requests.clone().next().expect("one is waited for"));
         Here.sleep(reason(peer, tag), &mut |waker| {
             let this = self;
             let mut state = this.lock();
             waiting.with_mut(|waiting| {
                 let pointer = NonNull::new(waiting).expect("a local");
-                let ended = state.register(requests, pointer);
+                let ended = state.register(requests.clone(), pointer);
                 if ended >= count {
-                    state.unregister(requests);
+                    state.unregister(requests.clone());
                     return false;
                 }
                 // SAFETY: under the lock, and the sleeper has not returned.
@@ -511,7 +520,7 @@ impl Messages {
                 true
             })
         });
-        if requests.len() > count {
+        if requests.clone().nth(count).is_some() {
             self.lock().unregister(requests);
         }
     }
@@ -572,14 +581,6 @@ impl Drop for Guard<'_> {
         // Release: pairs with the Acquire of the next holder.
         self.0.is_held.store(false, Ordering::Release);
     }
-}
-
-fn requests_of(unders: &[Under]) -> Vec<Request> {
-    let request = |under: &Under| match under {
-        Under::Ended(_) => None,
-        Under::Way(request, _) => Some(*request),
-    };
-    unders.iter().filter_map(request).collect()
 }
 
 fn received_of(received: msg::Received, room: usize) -> Result<Received, MessageError> {

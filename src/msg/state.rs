@@ -6,6 +6,7 @@ use crate::lend::{Lent, lend};
 use std::any::Any;
 use std::ptr::NonNull;
 use tsumugi_core::msg::{self, Design, Ended, Machine, Received, Request, Shape, Thresholds};
+use tsumugi_core::sync::AtomicBool;
 use tsumugi_core::wait::Waker;
 
 /// Under the lock.
@@ -53,8 +54,7 @@ impl State {
     pub(super) fn new(rank: Rank, shape: Shape, design: Design, wire: NodeWire) -> Self {
         let (peers, lent_peers) = lend(vec![msg::Peer::EMPTY; shape.peers as usize]);
         let (requests, lent_requests) = lend(vec![msg::Entry::EMPTY; REQUESTS_MAX]);
-        let (unexpected, lent_unexpected) =
-            lend(vec![msg::Unexpected::EMPTY; shape.unexpected()]);
+        let (unexpected, lent_unexpected) = lend(vec![msg::Unexpected::EMPTY; shape.unexpected()]);
         let (log, lent_log) = lend(vec![msg::Logged::EMPTY; shape.log()]);
         let (mirror, lent_mirror) = lend(vec![msg::Mirrored::EMPTY; shape.mirrored()]);
         let tables = msg::Tables { peers, requests, unexpected, log, mirror };
@@ -93,11 +93,15 @@ impl State {
     }
 
     /// Lets `waiting` know when one of `requests` has ended; how many have.
-    pub(super) fn register(&mut self, requests: &[Request], waiting: NonNull<Waiting>) -> usize {
+    pub(super) fn register(
+        &mut self,
+        requests: impl Iterator<Item = Request>,
+        waiting: NonNull<Waiting>,
+    ) -> usize {
         let mut ended = 0;
         for request in requests {
-            if self.is_under_way(*request) {
-                self.entries[index(*request)].waiting = Some(waiting);
+            if self.is_under_way(request) {
+                self.entries[index(request)].waiting = Some(waiting);
             } else {
                 ended += 1;
             }
@@ -105,9 +109,9 @@ impl State {
         ended
     }
 
-    pub(super) fn unregister(&mut self, requests: &[Request]) {
+    pub(super) fn unregister(&mut self, requests: impl Iterator<Item = Request>) {
         for request in requests {
-            self.entries[index(*request)].waiting = None;
+            self.entries[index(request)].waiting = None;
         }
     }
 
@@ -130,6 +134,18 @@ impl State {
     pub(super) fn lose(&mut self, lost: impl Iterator<Item = Rank>) {
         lost.for_each(|rank| self.machine.lost(&mut self.wire, rank));
     }
+}
+
+/// Bytes of the tables of a rank that is alone on its node, and what one rank
+/// more there adds.
+pub(super) fn footprint(lane_bytes: usize, shape: Shape) -> (usize, usize) {
+    let request = size_of::<msg::Entry>() + size_of::<Entry>() + size_of::<AtomicBool>();
+    let peer = size_of::<msg::Peer>()
+        + shape.unexpected() * size_of::<msg::Unexpected>()
+        + shape.log() * size_of::<msg::Logged>()
+        + shape.mirrored() * size_of::<msg::Mirrored>()
+        + lane_bytes;
+    (REQUESTS_MAX * request + peer, peer)
 }
 
 /// Which entry is that request's.

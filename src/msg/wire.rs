@@ -123,6 +123,12 @@ impl Lanes {
     }
 }
 
+/// What messages cost a rank that is alone on its node, and what one rank more
+/// there adds at most.
+pub(crate) fn footprint() -> (usize, usize) {
+    super::state::footprint(Lanes::lane_bytes(shape(1)), shape(1))
+}
+
 /// How much room there is in a job of so many ranks: tables of messages that
 /// nobody has received yet grow with their number.
 fn shape(peers: u32) -> Shape {
@@ -224,8 +230,8 @@ impl Wire for NodeWire {
         self.peer(to).sender.returned()
     }
 
-    fn give_back(&mut self, from: Rank, returned: Returned) {
-        self.peer(from).receiver.give_back(returned);
+    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+        self.peer(from).receiver.give_back(returned)
     }
 
     #[inline(always)]

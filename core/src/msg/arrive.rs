@@ -22,6 +22,7 @@ impl Machine<'_> {
         let rank = Rank(from as u32);
         let Some(first) = wire.peek(rank) else {
             self.drop_log(from, taken_there);
+            self.feed(wire, from);
             return false;
         };
         if self.tables.peers[from].lost {
@@ -42,6 +43,7 @@ impl Machine<'_> {
         if self.recent[0] != from as u32 {
             self.remember(from as u32);
         }
+        self.feed(wire, from);
         self.settle(wire, from);
         true
     }
@@ -62,24 +64,36 @@ impl Machine<'_> {
         let is_much = untold >= self.shape.lines / 4
             || matched >= self.shape.quota.div_ceil(4)
             || peer.here.slots != peer.told.slots;
-        let is_owed = untold > 0 || peer.here != peer.told;
-        if is_much || is_starved && is_owed {
+        if is_much || is_starved && self.owes(wire, from) {
             self.tell(wire, from);
-            if is_starved {
-                wire.ring(rank);
-            }
         }
-        let peer = &mut self.tables.peers[from];
-        if is_starved && peer.unoffered > 0 {
-            peer.revisit = true;
+    }
+
+    /// To a sender that waits for room all receives are offered: a message
+    /// whose receive is known may always go.
+    #[inline]
+    pub(super) fn feed<W: Wire>(&mut self, wire: &mut W, from: usize) {
+        if self.tables.peers[from].unoffered > 0 && wire.is_starved(Rank(from as u32)) {
+            self.tables.peers[from].revisit = true;
             self.rouse(from);
         }
     }
 
+    /// Whether something was taken that was not returned.
+    pub(super) fn owes<W: Wire>(&self, wire: &mut W, from: usize) -> bool {
+        let peer = &self.tables.peers[from];
+        let is_owed = peer.here != peer.told || wire.untold(Rank(from as u32)) > 0;
+        is_owed || mutant("msg_answered_with_nothing")
+    }
+
+    /// Returns what was taken: never nothing, so that whoever asks for more
+    /// has asked until there is more.
     pub(super) fn tell<W: Wire>(&mut self, wire: &mut W, from: usize) {
         let peer = &mut self.tables.peers[from];
         peer.told = peer.here;
-        wire.give_back(Rank(from as u32), peer.here);
+        if wire.give_back(Rank(from as u32), peer.here) {
+            wire.ring(Rank(from as u32));
+        }
     }
 
     /// Whether there is room for a packet that is no message.

@@ -220,8 +220,8 @@ impl Wire for Lanes<'_> {
         self.ends[to.0 as usize].to.as_ref().map_or(Returned::default(), |end| end.lane.returned())
     }
 
-    fn give_back(&mut self, from: Rank, returned: Returned) {
-        self.from(from).lane.give_back(returned);
+    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+        self.from(from).lane.give_back(returned)
     }
 
     #[inline(always)]

@@ -204,7 +204,12 @@ impl<'m> LaneSender<'m> {
         let taken = self.lane.returned.taken.load(Ordering::Acquire);
         // Acquire: it has read the slots that it returns.
         let matched = self.lane.returned.matched.load(Ordering::Acquire);
-        Returned { taken: taken as u32, matched: (matched >> 32) as u32, slots: matched as u32 }
+        Returned {
+            lines: (taken >> 32) as u32,
+            taken: taken as u32,
+            matched: (matched >> 32) as u32,
+            slots: matched as u32,
+        }
     }
 
     /// Asks for more than was returned. What the receiver returned before it
@@ -308,11 +313,12 @@ impl<'m> LaneReceiver<'m> {
         self.head.wrapping_sub(self.told)
     }
 
-    /// Gives them back, with this. What the sender asked for before is
-    /// answered.
-    pub fn give_back(&mut self, returned: Returned) {
+    /// Gives them back, with this. Whether the sender had asked for more,
+    /// which this answers.
+    pub fn give_back(&mut self, returned: Returned) -> bool {
         // Asked for until here: it is answered by what follows.
-        self.answered = self.lane.need.asked.load(Ordering::Relaxed);
+        let asked = self.lane.need.asked.load(Ordering::Relaxed);
+        let was_starved = core::mem::replace(&mut self.answered, asked) != asked;
         self.told = self.head;
         let taken = u64::from(self.head) << 32 | u64::from(returned.taken);
         let matched = u64::from(returned.matched) << 32 | u64::from(returned.slots);
@@ -322,6 +328,7 @@ impl<'m> LaneReceiver<'m> {
         // lines were read, and whatever this rank pushed before is in its
         // lane.
         self.lane.returned.taken.store(taken, order("msg_return_relaxed"));
+        was_starved
     }
 
     /// Whether the sender has asked for more since the last time.

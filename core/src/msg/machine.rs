@@ -93,7 +93,9 @@ impl Machine<'_> {
 
     /// To be called before nobody looks for a while: tells all peers what was
     /// taken, those that wait for it above all, and looks at all lanes once
-    /// more. Whether anything moved: then it is not yet time to sleep.
+    /// more. Whether anything moved, or is there to be copied or taken: then it
+    /// is not yet time to sleep. Else whatever this rank waits for comes with a
+    /// packet or a [ring](Wire::ring).
     pub fn rest<W: Wire>(&mut self, wire: &mut W) -> bool {
         let mut has_moved = false;
         for from in 0..self.shape.peers {
@@ -101,7 +103,7 @@ impl Machine<'_> {
         }
         let mut told = self.stirred.first();
         while let Some(peer) = told {
-            if !self.tables.peers[peer].lost {
+            if !self.tables.peers[peer].lost && self.owes(wire, peer) {
                 self.tell(wire, peer);
             }
             told = List::<1>::after(self.tables.peers, peer);
@@ -109,15 +111,19 @@ impl Machine<'_> {
         // Whoever asked for more before this sees what was told above, or is
         // seen below.
         wire.fence();
+        for from in 0..self.tables.peers.len() {
+            self.feed(wire, from);
+        }
         while let Some(peer) = self.stirred.pop(self.tables.peers) {
             self.tables.peers[peer].stirred = false;
             let from = Rank(peer as u32);
             if !self.tables.peers[peer].lost && wire.is_starved(from) {
-                self.tell(wire, peer);
+                // It may have looked before it could see what was told.
                 wire.ring(from);
             }
         }
-        has_moved | self.pump_all(wire)
+        has_moved |= self.pump_all(wire);
+        has_moved || !self.jobs.is_empty() || !self.ended.is_empty()
     }
 
     /// The next bytes to be copied. [`job_done`](Self::job_done) says that

@@ -78,7 +78,8 @@ impl Machine<'_> {
             return;
         }
         self.tables.peers[source as usize].unoffered += 1;
-        if self.wants_offer(post, false) {
+        let is_starved = wire.is_starved(Rank(source));
+        if self.wants_offer(post, is_starved) {
             self.publish_if_free(wire, source as usize, post);
         }
     }

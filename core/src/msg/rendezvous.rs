@@ -192,10 +192,12 @@ impl Machine<'_> {
             if !self.has_line(wire, rank) {
                 return has_moved;
             }
-            let Some(slots) = self.take_slots(wire, rank, len, 0) else {
+            let mut slots = self.take_slots(wire, rank, len, 0);
+            if slots.is_none() {
                 self.starve(wire, rank);
-                return has_moved;
-            };
+                slots = self.take_slots(wire, rank, len, 0);
+            }
+            let Some(slots) = slots else { return has_moved };
             let entry = &mut self.tables.requests[index];
             wire.write_slots(rank, slots, entry.at + entry.moved, len);
             let packet = Packet {

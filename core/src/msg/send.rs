@@ -169,6 +169,14 @@ impl Machine<'_> {
         let is_short = bytes.len <= u64::from(peer.thresholds.inline_max);
         let unmatched = peer.sent.wrapping_sub(peer.matched_there);
         let mut is_full = unmatched >= self.shape.quota && !mutant("msg_quota_ignored");
+        // Others wait: this one may pass them if they are not for its receive.
+        let passes = match entry {
+            Some(index) if !mutant("msg_quota_raced") => {
+                self.tables.peers[to.0 as usize].waiting.first() != Some(index)
+            }
+            Some(_) => false,
+            None => false,
+        };
         if is_full || peer.sent.wrapping_sub(peer.log_low) >= self.shape.log_len() {
             match self.look_back(wire, to) {
                 Some(full) => is_full = full,
@@ -186,7 +194,7 @@ impl Machine<'_> {
             return Launched::NoRequest;
         }
         let claim = self.claim(to, label);
-        if is_full && claim.is_none() {
+        if (is_full || passes) && claim.is_none() {
             self.starve(wire, to);
             return Launched::NoQuota;
         }
@@ -278,16 +286,19 @@ impl Machine<'_> {
         if is_short {
             wire.copy(&Copy { peer: to, from: bytes.at, to: at, len, streaming });
         }
+        let is_done = is_short || mutant("msg_done_early");
         let offer = self.take_offer(to);
         let packet = Packet {
-            count: offer_flag(&offer) | if is_short { Packet::DONE } else { 0 },
+            count: offer_flag(&offer) | if is_done { Packet::DONE } else { 0 },
             context: label.context,
             tag: label.tag,
             id,
             a: bytes.len,
             ..Packet::new(Kind::Direct)
         };
-        wire.push(to, &packet, offer);
+        if is_short || !mutant("msg_direct_late") {
+            wire.push(to, &packet, offer);
+        }
         self.counts.sent(Path::Direct, bytes.len);
         if is_short {
             return Launched::Done;
@@ -375,11 +386,13 @@ impl Machine<'_> {
         };
         let matched = newer(returned.matched, peer.matched_there);
         let taken = newer(returned.taken, peer.taken_there);
-        let was = (peer.matched_there, peer.taken_there, peer.slots_there);
-        if was != (matched, taken, returned.slots) {
+        let was = (peer.lines_there, peer.matched_there, peer.taken_there, peer.slots_there);
+        if was != (returned.lines, matched, taken, returned.slots) {
+            // It has answered, if it was asked.
             peer.starving = false;
         }
-        (peer.matched_there, peer.taken_there, peer.slots_there) = (matched, taken, returned.slots);
+        (peer.lines_there, peer.slots_there) = (returned.lines, returned.slots);
+        (peer.matched_there, peer.taken_there) = (matched, taken);
         if mutant("msg_log_by_return_line") {
             peer.log_low = taken;
         }

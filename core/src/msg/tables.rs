@@ -36,6 +36,7 @@ pub struct Peer {
     /// dropped once the lane from the peer is empty.
     pub(super) log_low: u32,
     pub(super) taken_there: u32,
+    pub(super) lines_there: u32,
     /// The peer's offers: a queue in its part of the mirror.
     pub(super) mirror_first: u32,
     pub(super) mirror_len: u32,
@@ -197,6 +198,7 @@ impl Peer {
         matched_there: 0,
         log_low: 0,
         taken_there: 0,
+        lines_there: 0,
         mirror_first: 0,
         mirror_len: 0,
         slots: 0,
@@ -204,8 +206,8 @@ impl Peer {
         waiting: List::EMPTY,
         dues: List::EMPTY,
         ripe: List::EMPTY,
-        here: Returned { taken: 0, matched: 0, slots: 0 },
-        told: Returned { taken: 0, matched: 0, slots: 0 },
+        here: Returned { lines: 0, taken: 0, matched: 0, slots: 0 },
+        told: Returned { lines: 0, taken: 0, matched: 0, slots: 0 },
         posted: List::EMPTY,
         unexpected: List::EMPTY,
         unoffered: 0,

@@ -40,13 +40,17 @@ pub trait Wire {
     /// What that rank has returned last.
     fn returned(&mut self, to: Rank) -> Returned;
 
-    /// Returns to that rank: this, and the lines that were taken.
-    fn give_back(&mut self, from: Rank, returned: Returned);
+    /// Returns to that rank: this, and the lines that were taken. Whether it
+    /// had asked for more, which this answers: then it is to be
+    /// [rung](Self::ring).
+    fn give_back(&mut self, from: Rank, returned: Returned) -> bool;
 
     /// Lines of the lane from that rank taken since they were given back.
     fn untold(&mut self, from: Rank) -> u32;
 
-    /// Says to the receiver that more is needed than it has returned.
+    /// Says to the receiver that more is needed than it has returned, and
+    /// wakes it if it sleeps. What it returned before it could see that is
+    /// seen from here on.
     fn set_starved(&mut self, to: Rank);
 
     /// Whether the sender has said so since something was given back to it.
@@ -55,7 +59,8 @@ pub trait Wire {
     /// Orders what was given back before the next `is_starved`.
     fn fence(&mut self);
 
-    /// Something was given back to a rank that may sleep until then.
+    /// Something was given back to a rank that may sleep until then. (After a
+    /// `push` the receiver is woken by the wire itself.)
     fn ring(&mut self, from: Rank);
 
     /// Copies bytes into these slots of the lane to that rank, the lowest
@@ -72,6 +77,8 @@ pub trait Wire {
 /// What a receiver returns to a sender. Counts wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Returned {
+    /// Lines taken out of the lane, ever. The wire counts them itself.
+    pub lines: u32,
     /// Messages taken out of the lane, ever.
     pub taken: u32,
     /// Messages that have met their receive, ever.
