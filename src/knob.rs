@@ -1,9 +1,9 @@
 //! The variables of the environment one by one, for whoever asks what there is.
 
 use crate::config::{
-    BIND, CALIBRATE, CHUNK, Config, DESIGNS, DIRECT_FROM, DIRECT_MAX, EAGER_MAX, INLINE_MAX, MAIN_STACK,
-    MAIN_STACK_BYTES, MESSAGES, PATH, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK,
-    WORKERS,
+    BIND, CALIBRATE, CHUNK, Config, DESIGNS, DIRECT_FROM, DIRECT_MAX, EAGER_MAX, INLINE_MAX,
+    MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, PATH, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES,
+    STREAM_FROM, ULT_STACK, WORKERS,
 };
 use tsumugi_pvas::config as space;
 use tsumugi_pvas::distance::CHUNK_BYTES;

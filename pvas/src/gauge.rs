@@ -23,7 +23,8 @@ use tsumugi_core::sync::{AtomicU32, Ordering, fence};
 pub struct Gauge {
     /// Copies so far; the low bits choose those that are timed.
     copies: AtomicU32,
-    /// A [`Distance`], and the number of readings in a row that differ.
+    /// A [`Distance`], the number of readings in a row that differ, and
+    /// whether nobody has asked since it changed.
     state: AtomicU32,
 }
 
@@ -37,6 +38,17 @@ impl Gauge {
     #[inline]
     pub fn distance(&self) -> Distance {
         Distance::ALL[(self.state.load(Ordering::Relaxed) & 3) as usize]
+    }
+
+    /// How far it is now, if that has changed since this was last asked.
+    /// Wait-free.
+    #[inline]
+    pub fn changed(&self) -> Option<Distance> {
+        if self.state.load(Ordering::Relaxed) & CHANGED == 0 {
+            return None;
+        }
+        self.state.fetch_and(!CHANGED, Ordering::Relaxed);
+        Some(self.distance())
     }
 
     /// [`copy`], timed now and then. Wait-free.
@@ -87,14 +99,14 @@ impl Gauge {
     fn observe(&self, sample_ns: u64) {
         let seen = if sample_ns < FAR_SAMPLE_NS { Distance::Near } else { Distance::Far };
         let state = self.state.load(Ordering::Relaxed);
-        let (distance, differing) = (self.distance(), state >> 2);
+        let (distance, differing) = (self.distance(), (state & !CHANGED) >> 2);
         if distance == Distance::SameCore || sample_ns > DISTURBED_NS {
             return;
         }
         let next = match (seen == distance, differing + 1) {
-            (true, _) => distance as u32,
-            (false, DIFFERING) => seen as u32,
-            (false, differing) => distance as u32 | differing << 2,
+            (true, _) => distance as u32 | state & CHANGED,
+            (false, DIFFERING) => seen as u32 | CHANGED,
+            (false, differing) => distance as u32 | differing << 2 | state & CHANGED,
         };
         self.state.store(next, Ordering::Relaxed);
     }
@@ -110,6 +122,7 @@ const SAMPLE_BYTES: usize = 1 << 10;
 const FAR_SAMPLE_NS: u64 = 250;
 /// No distance takes so long: somebody else had the core.
 const DISTURBED_NS: u64 = 4000;
+const CHANGED: u32 = 1 << 31;
 /// Readings in a row that change a mind.
 const DIFFERING: u32 = 2;
 
@@ -130,8 +143,11 @@ mod tests {
             (90, Distance::Far),
             (90, Distance::Near),
         ] {
+            let before = gauge.distance();
             gauge.observe(ns);
             assert_eq!(gauge.distance(), after, "{ns}");
+            assert_eq!(gauge.changed(), (before != after).then_some(after), "{ns}");
+            assert_eq!(gauge.changed(), None, "it is told once");
         }
     }
 
