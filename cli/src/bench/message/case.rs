@@ -21,30 +21,36 @@ impl Case {
 }
 
 /// Latency and rate between two cores.
-pub fn two_cores(is_quick: bool) -> Vec<Case> {
+pub fn two_cores(is_quick: bool, rounds: Option<u64>) -> Vec<Case> {
     let [first, second] = cpus();
     if first == second {
         return Vec::new();
     }
     let place = format!("cpu0={first} cpu1={second}");
-    let mut cases = latencies(["latency_pre", "latency"], &place, true, is_quick);
+    let mut cases = latencies(["latency_pre", "latency"], (&place, true), is_quick, rounds);
     let params = format!("bytes=8 window={WINDOW}");
-    let command = format!("rate bytes=8 rounds=200 repeat=5 {place}");
+    let rounds = rounds.unwrap_or(200);
+    let command = format!("rate bytes=8 rounds={rounds} repeat=5 {place}");
     cases.push(Case::new("rate8", params, command, true));
     cases
 }
 
 /// Latency on one core.
-pub fn same_core(is_quick: bool) -> Vec<Case> {
+pub fn same_core(is_quick: bool, rounds: Option<u64>) -> Vec<Case> {
     let [first, _] = cpus();
     let place = format!("cpu0={first} cpu1={first}");
-    latencies(["same_core_pre", "same_core"], &place, false, is_quick)
+    latencies(["same_core_pre", "same_core"], (&place, false), is_quick, rounds)
 }
 
-fn latencies(names: [&'static str; 2], place: &str, crosses: bool, is_quick: bool) -> Vec<Case> {
+fn latencies(
+    names: [&'static str; 2],
+    (place, crosses): (&str, bool),
+    is_quick: bool,
+    rounds: Option<u64>,
+) -> Vec<Case> {
     let sizes = if is_quick { QUICK_SIZES } else { SIZES };
     let case = |bytes: usize, pre: bool| {
-        let rounds = (ROUNDS_BYTES / bytes).clamp(4, 128);
+        let rounds = rounds.unwrap_or((ROUNDS_BYTES / bytes).clamp(4, 128) as u64);
         let pre_word = u8::from(pre);
         let command =
             format!("latency bytes={bytes} pre={pre_word} rounds={rounds} repeat=5 {place}");

@@ -63,8 +63,8 @@ pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
     }
     let names = chosen(message.measure.only.as_deref(), CATALOGUE)?;
     let mut bench = Bench::new(message, &names)?;
-    let mut rows = bench.measure(&case::two_cores(bench.is_quick), &[])?;
-    rows.extend(bench.measure(&case::same_core(bench.is_quick), case::YIELDING)?);
+    let mut rows = bench.measure(&case::two_cores(bench.is_quick, bench.rounds()), &[])?;
+    rows.extend(bench.measure(&case::same_core(bench.is_quick, bench.rounds()), case::YIELDING)?);
     let mut text = bench.text.clone();
     let halo = halo::measure(&mut bench)?;
     rows.extend(halo.rows);
@@ -94,6 +94,11 @@ impl<'a> Bench<'a> {
         let peers = peers.collect::<Result<_, _>>().map_err(Failure::Usage)?;
         let (is_quick, progress) = (message.measure.quick, Progress::new());
         Ok(Self { message, names, is_quick, progress, text: String::new(), peers })
+    }
+
+    /// Rounds of each command, if that was asked for.
+    fn rounds(&self) -> Option<u64> {
+        self.message.measure.ops
     }
 
     /// Our designs and the peers, with these variables in their environment.
