@@ -18,14 +18,13 @@
 //! fn main() -> Result<(), Error> {
 //!     tsumugi::run(|rt| {
 //!         let comm = rt.comm();
-//!         let (next, last) = ((rt.rank().0 + 1) % rt.size(), rt.size() - 1);
-//!         if rt.rank() != Rank(0) || last == 0 {
-//!             comm.send(Rank(next), 7, &[f64::from(rt.rank().0)])?;
-//!         }
-//!         if rt.rank() == Rank(0) && last == 0 || rt.rank() != Rank(1 % rt.size()) {
-//!             let mut value = [0.0];
-//!             let received = comm.recv(Source::Any, Tags::Is(7), &mut value)?;
-//!             println!("{} from {}", value[0], received.source);
+//!         comm.send(Rank(0), 7, &[f64::from(rt.rank().0)])?;
+//!         if rt.rank() == Rank(0) {
+//!             for _ in rt.ranks() {
+//!                 let mut value = [0.0];
+//!                 let received = comm.recv(Source::Any, Tags::Is(7), &mut value)?;
+//!                 println!("{} from {}", value[0], received.source);
+//!             }
 //!         }
 //!         Ok(())
 //!     })

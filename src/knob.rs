@@ -6,6 +6,7 @@ use crate::config::{
     STREAM_FROM, ULT_STACK, WORKERS,
 };
 use tsumugi_pvas::config as space;
+use tsumugi_pvas::config::{HugePages, Peers, Populate};
 use tsumugi_pvas::distance::CHUNK_BYTES;
 use tsumugi_pvas::partition::{Shape, ShapeError};
 use tsumugi_pvas::space::limits;
@@ -33,6 +34,7 @@ impl Config {
     pub fn knobs(&self, size: u32) -> Result<Vec<Knob>, ShapeError> {
         let shape = Shape::fit(size, &self.space, limits())?;
         let chosen = self.choose(size);
+        let policy = |word: &str| word.to_owned();
         let set = |name, meaning, default: String, chosen: String| Knob {
             name,
             meaning,
@@ -128,6 +130,30 @@ impl Config {
                 "stacks of a rank",
                 bytes(space::STACK_BYTES),
                 bytes(shape.stack_bytes),
+            ),
+            set(
+                space::POPULATE,
+                "when pages come: none, own, peers",
+                policy(Populate::default().word()),
+                policy(self.space.policy.populate.word()),
+            ),
+            set(
+                space::HUGE_PAGES,
+                "pages of 2 MiB: none, advise, reserved",
+                policy(HugePages::default().word()),
+                policy(self.space.policy.huge_pages.word()),
+            ),
+            set(
+                space::PEERS,
+                "what a rank may do to peers' partitions: write, read-heap, read",
+                policy(Peers::default().word()),
+                policy(self.space.policy.peers.word()),
+            ),
+            set(
+                space::NODE,
+                "which node this is, where sockets cannot tell",
+                "boot and network namespace".into(),
+                env(space::NODE).unwrap_or_else(|| "boot and network namespace".into()),
             ),
             told(space::RANK, "this rank's number"),
             told(space::SIZE, "ranks of the job"),

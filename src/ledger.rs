@@ -11,6 +11,7 @@ use crate::node::Node;
 use crate::{Chosen, Runtime};
 use tsumugi_pvas::Direct;
 use tsumugi_pvas::partition::{Control, Shape};
+use tsumugi_pvas::space::windows_bytes;
 use tsumugi_ult::footprint;
 
 /// The tables of one rank.
@@ -86,6 +87,11 @@ impl Ledger {
             unit("a stack's guard (virtual)", threads.guard_bytes, 0),
             unit(NODE_RANK, node_peer_bytes, 0),
             unit("a handle of a rank's memory", size_of::<Direct>(), 0),
+            unit(
+                "a peer's windows, populated (TSUMUGI_POPULATE=peers)",
+                windows_bytes(shape.bytes()),
+                0,
+            ),
             unit("a shared array whose keys are the same everywhere", 0, 0),
             unit("a shared array whose keys differ", 0, PEER_KEY_BYTES),
             unit("gather and share, while they run", 0, size_of::<u64>() + PEER_KEY_BYTES),

@@ -23,10 +23,10 @@ impl<T> Drop for Lent<T> {
     }
 }
 
-/// Zeroes of the rank's exposed memory, for the rest of the job.
+/// Zeroes of the rank's memory for rings, for the rest of the job.
 pub(crate) fn zeroes(member: &Member, bytes: usize) -> Result<NonNull<u8>, Error> {
     let layout = Layout::from_size_align(bytes, ALIGN);
-    let block = layout.ok().and_then(|layout| member.exposed().allocate_zeroed(layout));
+    let block = layout.ok().and_then(|layout| member.rings().allocate_zeroed(layout));
     block.ok_or(Error::OutOfMemory { bytes, variable: EXPOSED })
 }
 

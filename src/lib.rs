@@ -29,6 +29,7 @@
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank says so |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
+//! | [`GlobalHeap`] | all that a program allocates, where peers can read it |
 //! | [`Config::knobs`], [`Ledger`] | what a job would use, and what it costs |
 //! | [`pvas`] | starting jobs, partitions |
 
@@ -69,5 +70,6 @@ pub use tsumugi_core::completion::{Busy, Outcome, Status, Ticket, Why};
 pub use tsumugi_core::mem::{AddrError, Plain, Rank, Remote, RemoteAddr, Word};
 pub use tsumugi_core::signal::Until;
 pub use tsumugi_pvas as pvas;
+pub use tsumugi_pvas::GlobalHeap;
 pub use tsumugi_ult as ult;
 pub use tsumugi_ult::JoinHandle;

@@ -28,7 +28,8 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use tsumugi_core::mem::{Access, LocalAddr, Memory, Region, RegionKey, RemoteAddr};
+use tsumugi_core::backend::LoadStore;
+use tsumugi_core::mem::{Access, LocalAddr, Memory, Need, Region, RegionKey, RemoteAddr};
 use tsumugi_pvas::config::{EXPOSED, HEAP};
 
 /// One array of `T` on every rank, all of the same length.
@@ -92,9 +93,19 @@ impl Runtime {
             .into_iter()
             .map(|bits| RegionKey::from_bits(bits as u32))
             .collect();
+        for (rank, key) in (0u32..).map(Rank).zip(&keys) {
+            self.map_in(RemoteAddr { rank, key: *key, offset: 0 }, own.block.region.bytes);
+        }
         let same = keys.iter().all(|key| *key == mine);
         let keys = if same { Keys::Same(mine) } else { Keys::Each(keys.into()) };
         Ok(Shared { own: ManuallyDrop::new(own), keys })
+    }
+
+    /// Maps a peer's pages before their first use, if the job is to.
+    fn map_in(&self, addr: RemoteAddr, bytes: u64) {
+        if let Ok(at) = self.direct.resolve(addr, bytes, Need::Read) {
+            self.direct.space().reach(addr.rank, at, bytes);
+        }
     }
 
     /// Makes an array of `len` zero values that peers can get, put and do

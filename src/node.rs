@@ -76,7 +76,7 @@ impl Node {
         self.queue.clone()
     }
 
-    pub(crate) fn heap(&self) -> &Heap {
+    pub(crate) fn heap(&self) -> &'static Heap {
         self.member.heap()
     }
 

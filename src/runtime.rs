@@ -145,7 +145,7 @@ impl Runtime {
     }
 
     /// For what is this rank's own.
-    pub(crate) fn heap(&self) -> &Heap {
+    pub(crate) fn heap(&self) -> &'static Heap {
         self.node.heap()
     }
 

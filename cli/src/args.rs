@@ -65,6 +65,9 @@ pub struct Info {
     /// Every variable: its default, and what would be chosen here
     #[arg(long)]
     pub config: bool,
+    /// What two ranks get of the system: pages, huge pages, copies
+    #[arg(long)]
+    pub space: bool,
 }
 
 /// `tsumugi demo`

@@ -3,7 +3,7 @@
 //! What is not known of the machine is said to be unknown.
 
 use crate::failure::Failure;
-use crate::{args, bench, memory, text};
+use crate::{args, bench, memory, space, text};
 use std::fs;
 use std::time::Duration;
 use tsumugi::affinity;
@@ -11,18 +11,23 @@ use tsumugi::pvas::calibrate::{self, Calibration, Measured, Way};
 use tsumugi::pvas::distance::{Distance, Thresholds};
 use tsumugi::pvas::partition::{Shape, ShapeError};
 use tsumugi::pvas::space::limits;
+use tsumugi::pvas::{HugePages, attach, cma};
 use tsumugi::{Config, Knob, Ledger};
 
 /// The parts of the description that are asked for; the machine if none is.
 pub fn info(args: &args::Info) -> Result<String, Failure> {
-    let mut text = String::new();
+    // The ranks that describe the space tell nothing else.
+    let mut text = if args.space { space::describe()? } else { String::new() };
+    if args.space && attach::is_rank() {
+        return Ok(text);
+    }
     if args.config {
         text += &configuration(args.ranks)?;
     }
     if args.memory {
         text += &tables(args.ranks)?;
     }
-    Ok(if text.is_empty() { machine() } else { text })
+    Ok(if text.is_empty() && !args.space { machine() } else { text })
 }
 
 /// Every variable, with what a job of `ranks` would use.
@@ -82,6 +87,10 @@ fn machine() -> String {
         ("cache line, one way", line.map_or_else(|| "one cpu".to_owned(), text::time)),
         ("page", text::bytes(page_bytes())),
         ("memory left", memory::left_bytes().map_or_else(unknown, text::bytes)),
+        ("memory limit of the group", memory::limit_bytes().map_or_else(none, text::bytes)),
+        ("huge pages for memory files", space::allowed(HugePages::Advise)),
+        ("huge pages reserved", space::allowed(HugePages::Reserved)),
+        ("cross-memory copy", cma::probe().map_or_else(|e| e.to_string(), |()| "works".into())),
         ("address space limit", limit(libc::RLIMIT_AS)),
         ("file size limit", limit(libc::RLIMIT_FSIZE)),
         ("locked memory limit", limit(libc::RLIMIT_MEMLOCK)),
@@ -150,7 +159,7 @@ fn limit(resource: libc::__rlimit_resource_t) -> String {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes one `rlimit` at the pointer, which is ours.
     match unsafe { libc::getrlimit(resource, &mut limit) } {
-        0 if limit.rlim_cur == libc::RLIM_INFINITY => "none".to_owned(),
+        0 if limit.rlim_cur == libc::RLIM_INFINITY => none(),
         0 => text::bytes(limit.rlim_cur),
         _ => unknown(),
     }
@@ -167,6 +176,10 @@ fn word_of(path: &str) -> Option<String> {
 
 fn or_unknown(word: Option<String>) -> String {
     word.unwrap_or_else(unknown)
+}
+
+fn none() -> String {
+    "none".to_owned()
 }
 
 fn unknown() -> String {

@@ -16,11 +16,11 @@ use crate::failure::Failure;
 use std::ffi::OsStr;
 use tsumugi::Config;
 use tsumugi::pvas::launch::Launch;
-use tsumugi::pvas::{LaunchError, config};
+use tsumugi::pvas::{LaunchError, attach};
 
 /// Whether this process was started as a rank of a job.
 pub fn is_rank() -> bool {
-    std::env::var_os(config::FDS).is_some()
+    attach::is_rank()
 }
 
 /// `tsumugi run`: starts a program as the ranks of a job and waits for them.

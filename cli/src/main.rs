@@ -4,7 +4,8 @@
 //! Results go to standard output, everything else to standard error. Exit
 //! code 2 means that the command line asks for something that does not exist,
 //! 1 that it could not be done; a job ends with that of its first rank that
-//! failed. `demo` and `bench` start this executable again, as their ranks.
+//! failed. `demo`, `bench` and `info --space` start this executable again, as
+//! their ranks.
 
 mod args;
 mod bench;
@@ -16,6 +17,7 @@ mod job;
 mod memory;
 mod progress;
 mod shuffle;
+mod space;
 mod summary;
 mod text;
 

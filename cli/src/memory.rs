@@ -5,13 +5,20 @@ use std::fs;
 /// The less of the two; `None` where neither is known.
 pub fn left_bytes() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
-    let number = |name: &str| {
-        let path = format!("/sys/fs/cgroup/{name}");
-        fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()
-    };
-    let group = number("memory.max")
-        .map(|limit| limit.saturating_sub(number("memory.current").unwrap_or(0)));
+    let group =
+        limit_bytes().map(|limit| limit.saturating_sub(of_group("memory.current").unwrap_or(0)));
     [machine, group].into_iter().flatten().min()
+}
+
+/// What the control group may have; `None` where nobody limits it.
+pub fn limit_bytes() -> Option<u64> {
+    of_group("memory.max")
+        .or_else(|| of_group("memory/memory.limit_in_bytes"))
+        .filter(|n| *n < 1 << 62)
+}
+
+fn of_group(name: &str) -> Option<u64> {
+    fs::read_to_string(format!("/sys/fs/cgroup/{name}")).ok()?.trim().parse().ok()
 }
 
 /// Bytes of the line `MemAvailable:  1234 kB`.

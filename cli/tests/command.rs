@@ -251,6 +251,12 @@ fn the_machine_is_described() {
     let output = tsumugi(&["info"]);
     assert!(output.status.success());
     assert!(shown(&output).contains("cpus"), "{}", shown(&output));
+    assert!(shown(&output).contains("cross-memory copy"), "{}", shown(&output));
+    let output = tsumugi(&["info", "--space"]);
+    assert!(output.status.success(), "{}", said(&output));
+    for what in ["what a job of 2 gets", "huge pages, owner", "peers may", "0x200000000000"] {
+        assert_eq!(shown(&output).matches(what).count(), 1, "{what} in {}", shown(&output));
+    }
     let output = tsumugi(&["info", "--config", "--memory", "-n", "7"]);
     assert!(output.status.success());
     for what in ["TSUMUGI_WORKERS", "TSUMUGI_PVAS_BASE", "7 ranks", "1,000,000", "total"] {

@@ -1,5 +1,6 @@
-//! Time of one 64-byte allocation and its release: the partition's heap beside
-//! the system's allocator, by 1 and by 2 threads, in turns.
+//! Time of one 64-byte allocation and its release: the partition's heap, by
+//! itself and as a program's allocator, beside the system's, by 1 and by 2
+//! threads, in turns. Ratios are medians of those within a round.
 //!
 //! `cargo run --release -p tsumugi-pvas --example heap`
 
@@ -9,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::Barrier;
 use std::time::Instant;
 use tsumugi_core::mem::Memory;
-use tsumugi_pvas::{Config, Member};
+use tsumugi_pvas::{Config, GlobalHeap, Member};
 
 /// The system's allocator behind the same seam.
 struct Glibc;
@@ -27,18 +28,44 @@ unsafe impl Memory for Glibc {
     }
 }
 
+/// The allocator of a program whose blocks lie in the heap.
+struct Program;
+
+// SAFETY: the allocator keeps the same promises.
+unsafe impl Memory for Program {
+    fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
+        // SAFETY: no layout here is empty.
+        NonNull::new(unsafe { GlobalHeap.alloc(layout) })
+    }
+
+    unsafe fn release(&self, memory: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's.
+        unsafe { GlobalHeap.dealloc(memory.as_ptr(), layout) }
+    }
+}
+
 fn main() {
     let member = Member::threads(1, &Config::default()).unwrap().remove(0);
-    println!("{:>8} {:>8} {:>10} {:>10} {:>7}", "threads", "held", "glibc ns", "heap ns", "ratio");
+    println!(
+        "{:>8} {:>6} {:>9} {:>9} {:>6} {:>11} {:>6}",
+        "threads", "held", "glibc ns", "heap ns", "ratio", "program ns", "ratio"
+    );
     for threads in [1, 2] {
         for held in [1, 64] {
-            let mut rounds: Vec<(f64, f64)> = (0..ROUNDS)
-                .map(|_| (time(&Glibc, threads, held), time(member.heap(), threads, held)))
-                .collect();
-            rounds.sort_by(|a, b| (a.1 / a.0).total_cmp(&(b.1 / b.0)));
-            let (glibc, heap) = rounds[ROUNDS / 2];
-            let ratio = heap / glibc;
-            println!("{threads:>8} {held:>8} {glibc:>10.1} {heap:>10.1} {ratio:>7.2}");
+            let all: [&dyn Memory; 3] = [&Glibc, member.heap(), &Program];
+            let rounds: Vec<[f64; 3]> =
+                (0..ROUNDS).map(|_| all.map(|memory| time(memory, threads, held))).collect();
+            let median = |of: &dyn Fn(&[f64; 3]) -> f64| {
+                let mut values: Vec<f64> = rounds.iter().map(of).collect();
+                values.sort_by(f64::total_cmp);
+                values[ROUNDS / 2]
+            };
+            let [glibc, heap, program] = [0, 1, 2].map(|which| median(&|round| round[which]));
+            let [heap_ratio, ratio] = [1, 2].map(|which| median(&|round| round[which] / round[0]));
+            println!(
+                "{threads:>8} {held:>6} {glibc:>9.1} {heap:>9.1} {heap_ratio:>6.2} \
+                 {program:>11.1} {ratio:>6.2}"
+            );
         }
     }
     member.finish();

@@ -2,13 +2,16 @@
 //!
 //! A process that the launcher started finds descriptors of the memory files
 //! and the shape of the space in its environment; [`attach`] maps them and
-//! takes the rank. Without them the program is alone, or its ranks are
-//! threads: [`Member::threads`].
+//! takes the rank. One that a site's launcher started meets the others of its
+//! node first ([`Member::meet`]); rank, size and the job's name in the
+//! environment are enough for that on one node. Without them the program is
+//! alone, or its ranks are threads: [`Member::threads`].
 
-use crate::config::{self, Config, ConfigError, Excerpt};
+use crate::config::{self, Config, ConfigError, Excerpt, HugePages};
 use crate::direct::Direct;
 use crate::exposed::ExposedArea;
 use crate::heap::Heap;
+use crate::meet::{MeetError, Meeting, NodeId};
 use crate::partition::{COLLECTIVE_KEY, COLLECTIVE_WORDS, Control, STARTER_KEY, Shape, State};
 use crate::space::{Files, Space, SpaceError};
 use crate::sys;
@@ -16,6 +19,7 @@ use std::fmt;
 use std::os::fd::RawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 use tsumugi_core::mem::{Access, Rank, Region};
 
 /// A rank of this process: its partition and its view of all others.
@@ -61,6 +65,8 @@ pub enum AttachError {
     },
     /// The partitions could not be mapped, or are not this program's.
     Space(SpaceError),
+    /// The ranks of the node did not meet.
+    Meet(MeetError),
     /// Some process is this rank already.
     Taken {
         /// The rank.
@@ -70,11 +76,21 @@ pub enum AttachError {
     },
 }
 
-/// The rank that this process was started as; `None` if the launcher did not
-/// start it. A process can be a rank once.
+/// The rank that this process was started as; `None` if nobody started it as
+/// one. A process can be a rank once.
 pub fn attach() -> Option<Result<Member, AttachError>> {
-    let fds = std::env::var(config::FDS).ok()?;
-    Some(Member::from_env(&fds))
+    match std::env::var(config::FDS) {
+        Ok(fds) => Some(Member::from_env(&fds)),
+        Err(_) if is_rank() => Some(Member::meet_from_env()),
+        Err(_) => None,
+    }
+}
+
+/// Whether this process was started as a rank of a job, by the launcher or by
+/// somebody else who says so in the environment.
+pub fn is_rank() -> bool {
+    let is_set = |name: &&str| std::env::var_os(name).is_some();
+    is_set(&config::FDS) || [config::RANK, config::SIZE, config::JOB].iter().all(is_set)
 }
 
 impl Member {
@@ -100,21 +116,47 @@ impl Member {
         let text = variable(config::SHAPE)?;
         let malformed = |name, value| AttachError::Malformed { name, value: Excerpt::new(value) };
         let shape = Shape::from_text(&text).ok_or(malformed(config::SHAPE, &text))?;
-        let fds: Vec<RawFd> = fds
-            .split(',')
-            .map(|fd| fd.parse().map_err(|_| malformed(config::FDS, fds)))
-            .collect::<Result<_, _>>()?;
-        if rank >= size || fds.len() != size as usize {
+        let policy = Config::from_env().map_err(AttachError::Number)?.policy;
+        let fds = fds.split(',').map(|fd| fd.parse().map_err(|_| malformed(config::FDS, fds)));
+        let fds = fds.collect::<Result<Vec<RawFd>, _>>()?;
+        let kinds = if policy.huge_pages == HugePages::Reserved { 2 } else { 1 };
+        if rank >= size || fds.len() != kinds * size as usize {
             return Err(AttachError::Size { rank, size, files: fds.len() });
         }
-        let files = (0..)
-            .map(Rank)
-            .zip(fds)
-            .map(|(rank, fd)| sys::inherited(fd).map_err(|_| AttachError::Descriptor { rank, fd }))
-            .collect::<Result<_, _>>()?;
-        let space =
-            Space::adopt(&Files { shape, files }, Rank(rank)).map_err(AttachError::Space)?;
-        let member = Self { space, rank: Rank(rank) };
+        let take =
+            |(rank, fd)| sys::inherited(fd).map_err(|_| AttachError::Descriptor { rank, fd });
+        let ranks = (0..size).map(Rank).cycle();
+        let mut files = ranks.zip(fds).map(take).collect::<Result<Vec<_>, _>>()?;
+        let huge = files.split_off(size as usize);
+        Self::adopt(&Files { shape, policy, files, huge }, Rank(rank))
+    }
+
+    fn meet_from_env() -> Result<Self, AttachError> {
+        let meeting = Meeting {
+            job: &variable(config::JOB)?,
+            node: NodeId::here(),
+            rank: Rank(variable_number(config::RANK)?),
+            size: variable_number(config::SIZE)?,
+            limit: MEET_WITHIN,
+        };
+        Self::meet(&meeting, &Config::from_env().map_err(AttachError::Number)?)
+    }
+
+    /// A rank that somebody else's launcher started: waits for the others of
+    /// its node, which all call this. The leader's `config` counts.
+    ///
+    /// # Errors
+    ///
+    /// [`AttachError`].
+    pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, AttachError> {
+        let files = Files::meet(meeting, config).map_err(AttachError::Meet)?;
+        Self::adopt(&files, meeting.rank)
+    }
+
+    /// The rank in a space whose files were handed over.
+    fn adopt(files: &Files, rank: Rank) -> Result<Self, AttachError> {
+        let space = Space::adopt(files, rank).map_err(AttachError::Space)?;
+        let member = Self { space, rank };
         member.take()?;
         Ok(member)
     }
@@ -172,8 +214,14 @@ impl Member {
         self.space.exposed(self.rank).expect("a member's memory is made with its space")
     }
 
+    /// Where memory for rings and mailboxes comes from: what peers write to
+    /// also in a job whose [`Peers`](crate::Peers) else only read.
+    pub fn rings(&self) -> &ExposedArea {
+        self.space.rings(self.rank).expect("a member's memory is made with its space")
+    }
+
     /// This rank's heap: for what is its own.
-    pub fn heap(&self) -> &Heap {
+    pub fn heap(&self) -> &'static Heap {
         self.space.heap(self.rank).expect("a member's heap is made with its space")
     }
 
@@ -237,12 +285,16 @@ impl fmt::Display for AttachError {
                  started by the launcher itself, or was a rank before"
             ),
             Self::Space(error) => error.fmt(f),
+            Self::Meet(error) => error.fmt(f),
             Self::Taken { rank, pid } => write!(f, "process {pid} is {rank} already"),
         }
     }
 }
 
 impl std::error::Error for AttachError {}
+
+/// Some launchers start hundreds of processes one after the other.
+const MEET_WITHIN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {

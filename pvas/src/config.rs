@@ -10,11 +10,22 @@
 //! | `TSUMUGI_EXPOSED_BYTES` | arrays of a rank that peers reach (virtual) | 16 GiB |
 //! | `TSUMUGI_HEAP_BYTES` | heap of a rank, for buffers and tables (virtual) | 15 GiB |
 //! | `TSUMUGI_STACK_BYTES` | stacks of a rank (virtual) | 32 GiB |
+//! | `TSUMUGI_POPULATE` | when pages come: `none` with their first touch, `own` when they are allocated, `peers` also those of peers | `none` |
+//! | `TSUMUGI_HUGE_PAGES` | heaps and exposed memory: `none`, `advise`, `reserved` (from the pool) | `advise` |
+//! | `TSUMUGI_PEERS` | what a rank may do to peers' partitions: `write`, `read-heap`, `read` | `write` |
+//! | `TSUMUGI_NODE` | which node this is, where sockets cannot tell | boot and network namespace |
 //!
 //! What the launcher tells its ranks: `TSUMUGI_RANK`, `TSUMUGI_SIZE`,
 //! `TSUMUGI_PVAS_FDS` (`5,6,7`: one memory file a rank), `TSUMUGI_PVAS_SHAPE`
 //! (`base,starter,exposed,heap,stacks` in hex) and `TSUMUGI_JOB` (the mark by
 //! which the launcher finds what is left at the end).
+//! Where a site's launcher starts the ranks, [`meet`](crate::meet) hands the
+//! memory files over: `TSUMUGI_RANK`, `TSUMUGI_SIZE` and `TSUMUGI_JOB` are
+//! enough.
+
+mod policy;
+
+pub use policy::{HugePages, Peers, Policy, Populate};
 
 use std::fmt;
 
@@ -33,6 +44,8 @@ pub struct Config {
     pub heap_bytes: usize,
     /// For the stacks of ULTs.
     pub stack_bytes: usize,
+    /// How pages come, and who may write to them.
+    pub policy: Policy,
 }
 
 /// Why a variable of the environment was refused.
@@ -74,7 +87,7 @@ pub enum ConfigError {
     },
 }
 
-/// The first bytes of a text, kept so that an error stays small and [`Copy`].
+/// The first bytes of a text (or its last ones), kept so that an error stays small and [`Copy`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Excerpt {
     bytes: [u8; 31],
@@ -112,12 +125,18 @@ impl Config {
                 Some(value)
             }
         };
+        let policy = Policy {
+            populate: Populate::from_word(POPULATE, lookup(POPULATE).as_deref())?,
+            huge_pages: HugePages::from_word(HUGE_PAGES, lookup(HUGE_PAGES).as_deref())?,
+            peers: Peers::from_word(PEERS, lookup(PEERS).as_deref())?,
+        };
         Ok(Self {
             base,
             starter_bytes: number(STARTER, STARTER_BYTES, 0, 1 << 36)?,
             exposed_bytes: number(EXPOSED, EXPOSED_BYTES, EXPOSED_BYTES_MIN, 1 << 42)?,
             heap_bytes: number(HEAP, HEAP_BYTES, HEAP_BYTES_MIN, 1 << 42)?,
             stack_bytes: number(STACKS, STACK_BYTES, STACK_BYTES_MIN, 1 << 42)?,
+            policy,
         })
     }
 }
@@ -130,6 +149,7 @@ impl Default for Config {
             exposed_bytes: EXPOSED_BYTES,
             heap_bytes: HEAP_BYTES,
             stack_bytes: STACK_BYTES,
+            policy: Policy::default(),
         }
     }
 }
@@ -144,6 +164,15 @@ impl Excerpt {
         let mut bytes = [0; 31];
         bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
         Self { bytes, len: end as u8 }
+    }
+
+    /// The end of `text`, which says more of a path.
+    pub fn of_end(text: &str) -> Self {
+        let mut start = text.len().saturating_sub(31);
+        while !text.is_char_boundary(start) {
+            start += 1;
+        }
+        Self::new(&text[start..])
     }
 
     /// As text.
@@ -211,6 +240,14 @@ pub const EXPOSED: &str = "TSUMUGI_EXPOSED_BYTES";
 pub const HEAP: &str = "TSUMUGI_HEAP_BYTES";
 /// The user's variable for [`Config::stack_bytes`].
 pub const STACKS: &str = "TSUMUGI_STACK_BYTES";
+/// The user's variable for [`Policy::populate`].
+pub const POPULATE: &str = "TSUMUGI_POPULATE";
+/// The user's variable for [`Policy::huge_pages`].
+pub const HUGE_PAGES: &str = "TSUMUGI_HUGE_PAGES";
+/// The user's variable for [`Policy::peers`].
+pub const PEERS: &str = "TSUMUGI_PEERS";
+/// The user's variable for which node this is.
+pub const NODE: &str = "TSUMUGI_NODE";
 /// This rank's number.
 pub const RANK: &str = "TSUMUGI_RANK";
 /// Ranks of the job.
@@ -225,6 +262,8 @@ pub const JOB: &str = "TSUMUGI_JOB";
 /// Free in every kind of Linux executable, with address randomisation and
 /// with AddressSanitizer; ThreadSanitizer needs `0x1000000000`.
 pub const BASE_DEFAULT: usize = 0x2000_0000_0000;
+/// Free with ThreadSanitizer, for 256 GiB.
+pub const BASE_TSAN: usize = 0x10_0000_0000;
 /// Position-independent executables live above.
 pub const BASE_MAX: usize = 0x5000_0000_0000;
 /// Also what the start of a heap is aligned to: a huge page.

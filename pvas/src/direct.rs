@@ -5,6 +5,7 @@
 //! no thread-local state, no call. That a rank is alive costs nothing more,
 //! since the keys of a dead rank have been struck out of its table.
 
+use crate::config::Peers;
 use crate::futex::SharedFutex;
 use crate::partition::Control;
 use crate::space::Space;
@@ -38,11 +39,21 @@ impl Direct {
         self.rank
     }
 
+    /// The partitions of all ranks.
+    pub fn space(&self) -> &Arc<Space> {
+        &self.space
+    }
+
     /// Lets peers reach `bytes` bytes at `base` as far as `access` says.
     /// Lock-free. What peers may write lies in this rank's exposed memory (from
     /// [`Member::exposed`](crate::Member::exposed), or starter memory); what
     /// they may only read, there or in its heap, where a late look does no
     /// harm; what is [`Access::Local`] may lie anywhere.
+    ///
+    /// In a job whose [`Peers`] only read, peers can get and
+    /// nothing else, whatever `access` says, but for starter memory and what
+    /// comes from [`Member::rings`](crate::Member::rings). The rank's own
+    /// operations change it all the same.
     ///
     /// # Errors
     ///
@@ -69,6 +80,10 @@ impl Direct {
             let base = base.as_ptr() as usize;
             return Err(RegisterError::OutOfReach { base, bytes });
         }
+        let access = match access {
+            Access::ReadWrite if !self.space.is_open(self.rank, base, bytes) => Access::Read,
+            access => access,
+        };
         // SAFETY: the caller's.
         unsafe { self.control(self.rank).regions().register(base, bytes, access) }
     }
@@ -76,6 +91,24 @@ impl Direct {
     /// Ends a registration; false if it had ended before. Lock-free.
     pub fn unregister(&self, key: RegionKey) -> bool {
         self.control(self.rank).regions().unregister(key)
+    }
+
+    /// What peers may only read in this job is its owner's to change.
+    #[cold]
+    #[inline(never)]
+    fn look_again(
+        &self,
+        error: AddrError,
+        addr: RemoteAddr,
+        bytes: u64,
+    ) -> Result<NonNull<u8>, AddrError> {
+        let is_own = addr.rank == self.rank && self.space.policy().peers == Peers::Read;
+        match error {
+            AddrError::ReadOnly { .. } if is_own => {
+                self.control(addr.rank).regions().resolve(addr, bytes, Need::Read)
+            }
+            error => Err(error),
+        }
     }
 
     /// The caller has checked that `rank < self.size`.
@@ -107,7 +140,8 @@ unsafe impl LoadStore for Direct {
             Need::Local if addr.rank != self.rank => Need::Read,
             need => need,
         };
-        self.control(addr.rank).regions().resolve(addr, bytes, need)
+        let found = self.control(addr.rank).regions().resolve(addr, bytes, need);
+        found.or_else(|error| self.look_again(error, addr, bytes))
     }
 
     #[inline(always)]

@@ -26,6 +26,7 @@
 //! no more blocks under registration than
 //! [`REGIONS_MAX`](crate::partition::REGIONS_MAX).
 
+use crate::populate::{Need, Tally};
 use crate::sys;
 use range_alloc::RangeAllocator;
 use std::alloc::Layout;
@@ -39,6 +40,7 @@ pub struct ExposedArea {
     start: NonNull<u8>,
     bytes: usize,
     books: Mutex<Books>,
+    tally: Option<&'static Tally>,
 }
 
 /// What is known about an area; addresses as numbers.
@@ -50,16 +52,18 @@ struct Books {
 }
 
 impl ExposedArea {
-    /// An area of `bytes` bytes at `start`.
+    /// An area of `bytes` bytes at `start`. With a `tally`, the pages of what
+    /// is lent come before it is used.
     ///
     /// # Safety
     ///
     /// The memory is mapped, shared, all zeroes and nobody else's, and stays
     /// so as long as the area or a block of it is used.
-    pub unsafe fn new(start: NonNull<u8>, bytes: usize) -> Self {
+    pub unsafe fn new(start: NonNull<u8>, bytes: usize, tally: Option<&'static Tally>) -> Self {
         let at = start.as_ptr() as usize;
         let free = RangeAllocator::new(at..at + bytes);
-        Self { start, bytes, books: Mutex::new(Books { free, free_bytes: bytes, fresh: at }) }
+        let books = Mutex::new(Books { free, free_bytes: bytes, fresh: at });
+        Self { start, bytes, books, tally }
     }
 
     /// Where it starts.
@@ -91,7 +95,20 @@ impl ExposedArea {
         // SAFETY: the block was just lent to us; a late operation of a peer
         // does no more harm here than it does to any other bytes of the area.
         unsafe { clear(start, used) };
+        self.populate(block, fresh, layout);
         Some(block)
+    }
+
+    /// Brings the pages of a block that may not be there: what was never lent,
+    /// and all of a large one, whose pages were given back.
+    fn populate(&self, block: NonNull<u8>, fresh: usize, layout: Layout) {
+        let Some(tally) = self.tally else { return };
+        let (start, bytes) = (block.as_ptr() as usize, block_bytes(layout));
+        let first = if bytes >= DISCARD_BYTES_MIN { start } else { start.max(fresh) };
+        if first < start + bytes {
+            // SAFETY: pages of this area.
+            unsafe { tally.populate(first..start + bytes, Need::Write) };
+        }
     }
 
     /// A block, and up to where memory had been lent before.
@@ -119,7 +136,9 @@ impl ExposedArea {
 // and aligned; what lies in the blocks has no part in it.
 unsafe impl Memory for ExposedArea {
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.lend(layout).map(|(block, _)| block)
+        let (block, fresh) = self.lend(layout)?;
+        self.populate(block, fresh, layout);
+        Some(block)
     }
 
     unsafe fn release(&self, memory: NonNull<u8>, layout: Layout) {
@@ -188,8 +207,8 @@ unsafe fn discard_within(start: usize, bytes: usize) -> Option<std::ops::Range<u
 const LINE: usize = 64;
 /// The largest alignment of a block: a huge page.
 const ALIGN_MAX: usize = 2 << 20;
-/// No system has larger pages, but for huge ones.
-const PAGE_BYTES_MAX: usize = 64 << 10;
+/// No system has larger pages: a huge one.
+const PAGE_BYTES_MAX: usize = 2 << 20;
 /// From here on pages are given back. Each costs a fault when it is used again,
 /// many times what clearing it costs: so smaller blocks keep theirs.
 const DISCARD_BYTES_MIN: usize = 64 << 20;

@@ -15,12 +15,13 @@
 //! mimalloc never gives an arena up, so the memory of a heap must stay mapped
 //! until the process ends. [`Space`](crate::space::Space) sees to that.
 
+use crate::populate::{Need, Tally};
 use libmimalloc_sys as mi;
 use std::alloc::Layout;
-use std::ffi::{c_long, c_void};
+use std::ffi::{c_int, c_long, c_void};
 use std::fmt;
 use std::ptr::{self, NonNull};
-use std::sync::{Once, OnceLock};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use tsumugi_core::mem::Memory;
 
 /// The heap of one partition. `allocate` and `release` are lock-free but for
@@ -30,6 +31,7 @@ pub struct Heap {
     bytes: usize,
     first: Arena,
     further: Vec<OnceLock<Option<Arena>>>,
+    tally: Option<&'static Tally>,
 }
 
 /// An exclusive arena and the heap that allocates from it.
@@ -49,6 +51,8 @@ pub enum HeapError {
 
 impl Heap {
     /// A heap in `bytes` bytes at `start`: at least 32 MiB, aligned to 64 KiB.
+    /// With a `tally`, pages come when the allocator takes them for the first
+    /// time, 64 KiB or more at once.
     ///
     /// # Errors
     ///
@@ -58,7 +62,11 @@ impl Heap {
     ///
     /// The memory is mapped, all zeroes, nobody else's, and stays so until
     /// the process ends.
-    pub unsafe fn new(start: NonNull<u8>, bytes: usize) -> Result<Self, HeapError> {
+    pub unsafe fn new(
+        start: NonNull<u8>,
+        bytes: usize,
+        tally: Option<&'static Tally>,
+    ) -> Result<Self, HeapError> {
         // SAFETY: sizes in KiB, and nobody else sets them meanwhile.
         OPTIONS.call_once(|| unsafe {
             // The allocator's own tables need little: a small reserve keeps
@@ -68,11 +76,18 @@ impl Heap {
             mi::mi_option_set(OPTION_ARENA_MAX_OBJECT_SIZE, 16 << 20);
         });
         // SAFETY: the caller's.
-        let first = unsafe { Arena::new(start, bytes.min(ARENA_BYTES_MAX)) };
+        let first = unsafe { Arena::new(start, bytes.min(ARENA_BYTES_MAX), tally) };
         let first = first.ok_or(HeapError::Refused { start: start.as_ptr() as usize, bytes })?;
         let further = bytes.div_ceil(ARENA_BYTES_MAX).saturating_sub(1);
         let further = (0..further).map(|_| OnceLock::new()).collect();
-        Ok(Self { start, bytes, first, further })
+        Ok(Self { start, bytes, first, further, tally })
+    }
+
+    /// The same for good, as its arenas are.
+    pub fn keep(self) -> &'static Self {
+        let heap: &Self = Box::leak(Box::new(self));
+        KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(heap);
+        heap
     }
 
     /// Where its memory starts.
@@ -92,6 +107,39 @@ impl Heap {
 }
 
 impl Heap {
+    /// As [`allocate`](Memory::allocate), and every byte is zero: pages that
+    /// were never used are not touched for that.
+    pub fn allocate_zeroed(&self, layout: Layout) -> Option<NonNull<u8>> {
+        if layout.align() > ALIGN_MAX {
+            return None;
+        }
+        let (size, align) = (layout.size().max(1), layout.align());
+        // SAFETY: the heap lives as long as the process.
+        let block = unsafe { mi::mi_heap_zalloc_aligned(self.first.0, size, align) };
+        NonNull::new(block.cast()).or_else(|| {
+            let block = self.allocate_further((size, align))?;
+            // SAFETY: the block was just lent to us, whole.
+            unsafe { block.write_bytes(0, size) };
+            Some(block)
+        })
+    }
+
+    /// A block of the layout with the first bytes of `block`, which is its
+    /// caller's no more. `None`: the heap is full, and `block` is as it was.
+    ///
+    /// # Safety
+    ///
+    /// `block` came from this heap, with the layout's alignment.
+    pub unsafe fn reallocate(&self, block: NonNull<u8>, layout: Layout) -> Option<NonNull<u8>> {
+        debug_assert!(self.contains(block), "{block:p} is not of this heap");
+        let (size, align) = (layout.size().max(1), layout.align());
+        // SAFETY: the caller's.
+        let moved = unsafe {
+            mi::mi_heap_realloc_aligned(self.first.0, block.as_ptr().cast(), size, align)
+        };
+        NonNull::new(moved.cast())
+    }
+
     #[cold]
     fn allocate_further(&self, layout: (usize, usize)) -> Option<NonNull<u8>> {
         self.further.iter().enumerate().find_map(|(index, arena)| {
@@ -99,7 +147,8 @@ impl Heap {
             let bytes = (self.bytes - offset).min(ARENA_BYTES_MAX);
             // SAFETY: `offset` is below `bytes`, and the memory is as `new`
             // was promised; no arena overlaps another.
-            let arena = arena.get_or_init(|| unsafe { Arena::new(self.start.add(offset), bytes) });
+            let make = || unsafe { Arena::new(self.start.add(offset), bytes, self.tally) };
+            let arena = arena.get_or_init(make);
             arena.as_ref()?.allocate(layout)
         })
     }
@@ -109,13 +158,15 @@ impl Arena {
     /// # Safety
     ///
     /// As [`Heap::new`].
-    unsafe fn new(start: NonNull<u8>, bytes: usize) -> Option<Self> {
+    unsafe fn new(start: NonNull<u8>, bytes: usize, tally: Option<&'static Tally>) -> Option<Self> {
         let mut arena: mi::mi_arena_id_t = ptr::null_mut();
-        let (committed, pinned, zero, exclusive, any_node) = (true, true, true, true, -1);
+        // "Committed" memory is there; the other is asked for before its use.
+        let committed = tally.is_none();
+        let (pinned, zero, exclusive, any_node) = (true, true, true, -1);
         // SAFETY: the memory is as the caller promises, and the arena never
         // has to be given back.
         let managed = unsafe {
-            mi::mi_manage_os_memory_ex(
+            mi_manage_memory(
                 start.as_ptr().cast(),
                 bytes,
                 committed,
@@ -123,6 +174,8 @@ impl Arena {
                 zero,
                 any_node,
                 exclusive,
+                tally.map(|_| commit as Commit),
+                tally.map_or(ptr::null_mut(), |tally| ptr::from_ref(tally).cast_mut().cast()),
                 &mut arena,
             )
         };
@@ -187,6 +240,46 @@ const ARENA_BYTES_MAX: usize = 15 << 30;
 /// Above it mimalloc would go to the system, which an exclusive arena forbids.
 const ALIGN_MAX: usize = 64 << 10;
 
+/// Called before an arena uses memory for the first time, and for its tables,
+/// which it uses sparsely.
+type Commit = extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
+
+extern "C" fn commit(
+    is_commit: bool,
+    start: *mut c_void,
+    bytes: usize,
+    is_zero: *mut bool,
+    tally: *mut c_void,
+) -> bool {
+    // Whether it is zero nobody asks of the tables.
+    if is_commit && !is_zero.is_null() {
+        let start = start.addr();
+        // SAFETY: what `Arena::new` passed, for good.
+        let tally = unsafe { &*tally.cast::<Tally>() };
+        // SAFETY: memory of the arena, about to be lent.
+        unsafe { tally.populate(start..start + bytes, Need::Write) };
+    }
+    true
+}
+
+// mimalloc exports it, and its bindings leave it out.
+unsafe extern "C" {
+    fn mi_manage_memory(
+        start: *mut c_void,
+        bytes: usize,
+        is_committed: bool,
+        is_pinned: bool,
+        is_zero: bool,
+        numa_node: c_int,
+        exclusive: bool,
+        commit: Option<Commit>,
+        commit_arg: *mut c_void,
+        arena: *mut mi::mi_arena_id_t,
+    ) -> bool;
+}
+
+/// So that no checker takes them for lost.
+static KEPT: Mutex<Vec<&Heap>> = Mutex::new(Vec::new());
 /// mimalloc's options are those of the process.
 static OPTIONS: Once = Once::new();
 

@@ -8,8 +8,8 @@
 //!  base                base + (1 << shift)     base + (2 << shift)
 //!  ├─ rank 0 ────────┬╌╌┼─ rank 1 ────────┬╌╌┼─ ...
 //!  │ control starter │  │                 │
-//! │ exposed         │  │                 │     ╌╌ not mapped
-//! │ heap     stacks │  │                 │
+//!  │ exposed         │  │                 │     ╌╌ not mapped
+//!  │ heap     stacks │  │                 │
 //! ```
 //!
 //! A file uses only files above it in this list:
@@ -23,10 +23,14 @@
 //! | [`mod@copy`] | how bytes move between partitions |
 //! | [`distance`] | how far ranks are apart, and which way messages go there |
 //! | [`gauge`] | noticing that the distance has changed |
+//! | [`populate`] | pages before their first use |
 //! | [`partition`] | what lies where in one partition |
 //! | [`heap`] | the allocator of what is the rank's own |
+//! | [`GlobalHeap`] | the allocator of a whole program |
 //! | [`exposed`] | the allocator of what peers reach |
 //! | [`space`] | the partitions of all ranks, mapped |
+//! | [`cma`] | copies outside of partitions, by the kernel |
+//! | [`meet`] | handing the partitions over without a launcher of ours |
 //! | [`direct`] | the load/store backend |
 //! | [`mod@attach`] | being a rank |
 //! | [`calibrate`] | measuring distances and ways |
@@ -42,10 +46,14 @@ pub mod fence;
 pub mod copy;
 pub mod distance;
 pub mod gauge;
+pub mod populate;
 pub mod partition;
 pub mod heap;
+mod global;
 pub mod exposed;
 pub mod space;
+pub mod cma;
+pub mod meet;
 pub mod direct;
 pub mod attach;
 pub mod calibrate;
@@ -53,13 +61,15 @@ pub mod boot;
 pub mod launch;
 
 pub use attach::{AttachError, Member, attach};
-pub use config::{Config, ConfigError};
+pub use config::{Config, ConfigError, HugePages, Peers, Policy, Populate};
 pub use direct::Direct;
 pub use distance::{Distance, Thresholds};
 pub use exposed::ExposedArea;
 pub use futex::SharedFutex;
 pub use gauge::Gauge;
+pub use global::GlobalHeap;
 pub use heap::Heap;
 pub use launch::{Job, Launch, LaunchError, Outcome};
+pub use meet::{MeetError, Meeting, NodeId};
 pub use partition::{Control, State};
 pub use space::{Space, SpaceError};

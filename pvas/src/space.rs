@@ -10,20 +10,29 @@
 
 mod error;
 mod files;
+mod pages;
+mod reach;
 mod retired;
+mod taken;
 
 pub use error::SpaceError;
 pub use files::{Files, Window, limits};
+pub use pages::{Pages, windows_bytes};
+use taken::Maps;
+pub use taken::Taken;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, HugePages, Peers, Policy, Populate};
 use crate::exposed::ExposedArea;
+use crate::global::GlobalHeap;
 use crate::heap::Heap;
 use crate::partition::{Control, Shape};
+use crate::populate::Tally;
 use crate::sys;
 use error::errno;
+use pages::Views;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::mem::Rank;
@@ -31,6 +40,7 @@ use tsumugi_core::mem::Rank;
 /// The mapped partitions of `size` ranks.
 pub struct Space {
     shape: Shape,
+    policy: Policy,
     size: u32,
     /// Mapped partitions: `size`, or more in a space that was used before.
     mapped: u32,
@@ -38,12 +48,18 @@ pub struct Space {
     own: Option<Rank>,
     /// That of `own`, or those of all mapped partitions.
     owns: Vec<Own>,
+    views: Views,
 }
 
 /// What the owner of a partition takes its memory from.
 struct Own {
     exposed: ExposedArea,
-    heap: Heap,
+    /// The first part of exposed memory, where the rest is for peers to read.
+    rings: Option<ExposedArea>,
+    /// For good: mimalloc keeps it.
+    heap: &'static Heap,
+    /// Populates what the two lend for the first time.
+    tally: Option<&'static Tally>,
 }
 
 impl Space {
@@ -55,12 +71,11 @@ impl Space {
     /// [`SpaceError`].
     pub fn create(size: u32, config: &Config) -> Result<Arc<Self>, SpaceError> {
         let shape = Shape::fit(size, config, limits()).map_err(SpaceError::Shape)?;
-        if let Some(space) = retired::reuse(size, shape, config.base) {
+        if let Some(space) = retired::reuse(size, shape, config) {
             return Ok(Arc::new(space));
         }
-        let files = Files::new(shape, size)?;
-        let shape = Self::map(shape, &files.files, config.base.is_none())?;
-        let mut space = Self { shape, size, mapped: size, own: None, owns: Vec::new() };
+        let files = Files::new(shape, config.policy, size)?;
+        let mut space = Self::map(&files, config.base.is_none(), None)?;
         space.make_headers();
         for rank in 0..size {
             space.tune_own(Rank(rank));
@@ -75,24 +90,13 @@ impl Space {
     ///
     /// [`SpaceError`].
     pub fn adopt(files: &Files, own: Rank) -> Result<Arc<Self>, SpaceError> {
-        let shape = files.shape;
-        let size = files.files.len() as u32;
-        for (rank, file) in (0..).map(Rank).zip(&files.files) {
-            let error = |e: io::Error| SpaceError::File { rank, bytes: 0, errno: errno(&e) };
-            let found = sys::file_bytes(file.as_fd()).map_err(error)?;
-            let wanted = shape.bytes() as u64;
-            if found != wanted {
-                return Err(SpaceError::Length { rank, found, wanted });
-            }
-        }
-        let shape = Self::map(shape, &files.files, false)?;
-        let mut space = Self { shape, size, mapped: size, own: Some(own), owns: Vec::new() };
-        for rank in (0..size).map(Rank) {
-            let checked = space.control(rank).check(rank, size);
+        files.check()?;
+        let mut space = Self::map(files, false, Some(own))?;
+        for rank in (0..space.size).map(Rank) {
+            let checked = space.control(rank).check(rank, space.size);
             checked.map_err(|error| SpaceError::Header { rank, error })?;
             if rank != own {
-                // SAFETY: mapped above; the advice is about core dumps.
-                unsafe { sys::advise(shape.start(rank), shape.bytes(), libc::MADV_DONTDUMP) };
+                space.tune_peer(rank)?;
             }
         }
         space.tune_own(own);
@@ -108,6 +112,11 @@ impl Space {
     /// Where the partitions lie and how they are cut.
     pub fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// How pages come, and who may write to them.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     /// The head of `rank`'s partition.
@@ -127,14 +136,20 @@ impl Space {
     }
 
     /// The heap of `rank`, if that rank is of this process.
-    pub fn heap(&self, rank: Rank) -> Option<&Heap> {
-        self.own_of(rank).map(|own| &own.heap)
+    pub fn heap(&self, rank: Rank) -> Option<&'static Heap> {
+        self.own_of(rank).map(|own| own.heap)
     }
 
     /// Where `rank` takes memory from that peers reach, if that rank is of
     /// this process.
     pub fn exposed(&self, rank: Rank) -> Option<&ExposedArea> {
         self.own_of(rank).map(|own| &own.exposed)
+    }
+
+    /// Where `rank` takes memory from that peers write to in every job, if that
+    /// rank is of this process: for rings and mailboxes.
+    pub fn rings(&self, rank: Rank) -> Option<&ExposedArea> {
+        self.own_of(rank).map(|own| own.rings.as_ref().unwrap_or(&own.exposed))
     }
 
     fn own_of(&self, rank: Rank) -> Option<&Own> {
@@ -146,62 +161,71 @@ impl Space {
         }
     }
 
-    /// Whether these bytes lie where peers may write into `rank`'s partition:
-    /// from its starter memory to the end of its exposed memory.
-    pub fn is_exposed(&self, rank: Rank, base: NonNull<u8>, bytes: u64) -> bool {
-        self.is_between(self.shape.starter_offset(), self.shape.heap_offset(), rank, base, bytes)
-    }
-
-    /// Whether these bytes lie where peers may read in `rank`'s partition: in
-    /// its exposed memory, or in its heap.
-    pub fn is_readable(&self, rank: Rank, base: NonNull<u8>, bytes: u64) -> bool {
-        self.is_between(self.shape.starter_offset(), self.shape.stacks_offset(), rank, base, bytes)
-    }
-
-    fn is_between(
-        &self,
-        first: usize,
-        end: usize,
-        rank: Rank,
-        base: NonNull<u8>,
-        bytes: u64,
-    ) -> bool {
-        let (first, end) = (first as u64, end as u64);
-        let start = (base.as_ptr() as u64).wrapping_sub(self.shape.start(rank) as u64);
-        start >= first && start <= end && bytes <= end - start
-    }
-
     /// Maps all files at their places; further up if that is allowed and
-    /// something is there already.
-    fn map(mut shape: Shape, files: &[OwnedFd], may_move: bool) -> Result<Shape, SpaceError> {
-        let bytes = shape.bytes();
+    /// something is there already, and at last where a thread sanitizer leaves
+    /// room.
+    fn map(files: &Files, may_move: bool, own: Option<Rank>) -> Result<Self, SpaceError> {
+        let (mut shape, size) = (files.shape, files.files.len() as u32);
         loop {
-            let mut failed = None;
-            for (rank, file) in (0..).map(Rank).zip(files) {
-                let at = shape.start(rank);
-                if let Err(error) = sys::map(file.as_fd(), Some(at), bytes) {
-                    failed = Some((rank, at, error));
-                    break;
-                }
-            }
-            let Some((rank, at, error)) = failed else { return Ok(shape) };
-            Self::unmap(shape, rank.0);
-            let next = shape.base + (files.len() << shape.shift);
-            if !may_move
-                || error.kind() != io::ErrorKind::AlreadyExists
-                || next + (files.len() << shape.shift) > config::BASE_MAX
-            {
-                return Err(SpaceError::Map { rank, at, bytes, errno: errno(&error) });
+            let Err((rank, error, taken)) = Self::map_at(shape, files) else {
+                let (policy, views) = (files.policy, Views::of(size, &files.policy));
+                return Ok(Self {
+                    shape,
+                    policy,
+                    size,
+                    mapped: size,
+                    own,
+                    owns: Vec::new(),
+                    views,
+                });
+            };
+            let range = files.files.len() << shape.shift;
+            let next = match shape.base + range {
+                _ if shape.base == config::BASE_TSAN => usize::MAX,
+                next if next > config::BASE_MAX - range => config::BASE_TSAN,
+                next => next,
+            };
+            if !may_move || error.kind() != io::ErrorKind::AlreadyExists || next == usize::MAX {
+                let (at, bytes) = (shape.start(rank), shape.bytes());
+                let errno = errno(&error);
+                return Err(SpaceError::Map { rank, at, bytes, errno, taken });
             }
             shape.base = next;
         }
     }
 
-    fn unmap(shape: Shape, count: u32) {
-        for rank in (0..count).map(Rank) {
-            // SAFETY: mapped by `map`, and lent to nobody who is still here.
-            unsafe { sys::unmap(place(shape, rank, 0), shape.bytes()) };
+    /// Maps all files or none. What lies in the way is looked up before: a
+    /// thread sanitizer ends a program that only tries.
+    fn map_at(shape: Shape, files: &Files) -> Result<(), (Rank, io::Error, Option<Taken>)> {
+        let maps = Maps::now();
+        for (rank, file) in (0..).map(Rank).zip(&files.files) {
+            let at = shape.start(rank);
+            if let Some(taken) = maps.find(at, shape.bytes()) {
+                Self::unmap(shape, rank.0);
+                return Err((rank, io::Error::from_raw_os_error(libc::EEXIST), Some(taken)));
+            }
+            let mapped = sys::map(file.as_fd(), Some(at), shape.bytes()).and_then(|_| {
+                let Some(huge) = files.huge.get(rank.0 as usize) else { return Ok(()) };
+                let at = at + shape.exposed_offset();
+                // SAFETY: within what was mapped just now.
+                let done = unsafe { sys::map_over(huge.as_fd(), at, files::huge_bytes(shape)) };
+                done.inspect_err(|_| Self::unmap_one(shape, rank))
+            });
+            if let Err(error) = mapped {
+                Self::unmap(shape, rank.0);
+                return Err((rank, error, None));
+            }
         }
+        Ok(())
+    }
+
+    fn unmap(shape: Shape, count: u32) {
+        (0..count).map(Rank).for_each(|rank| Self::unmap_one(shape, rank));
+    }
+
+    fn unmap_one(shape: Shape, rank: Rank) {
+        // SAFETY: mapped by `map_at`, and lent to nobody who is still here.
+        unsafe { sys::unmap(place(shape, rank, 0), shape.bytes()) };
     }
 
     fn make_headers(&self) {
@@ -216,31 +240,76 @@ impl Space {
     fn tune_own(&self, rank: Rank) {
         let stacks = self.shape.start(rank) + self.shape.stacks_offset();
         // SAFETY: mapped; the advice is about forked children.
-        unsafe { sys::advise(stacks, self.shape.stack_bytes, libc::MADV_DONTFORK) };
+        let _ = unsafe { sys::advise(stacks, self.shape.stack_bytes, libc::MADV_DONTFORK) };
+        // Not the stacks: most of their pages are never used.
+        let at = self.shape.start(rank) + self.shape.exposed_offset();
+        self.advise_huge(at, files::huge_bytes(self.shape));
+    }
+
+    /// Peers' partitions are not in our core dumps, and are written to as far
+    /// as the job allows.
+    fn tune_peer(&self, rank: Rank) -> Result<(), SpaceError> {
+        let (start, bytes) = (self.shape.start(rank), self.shape.bytes());
+        // SAFETY: mapped; the advice is about core dumps.
+        let _ = unsafe { sys::advise(start, bytes, libc::MADV_DONTDUMP) };
+        // One mapping for each peer: its stacks it has touched itself.
+        self.advise_huge(start, bytes);
+        let writable = self.writable_bytes();
+        if writable < bytes {
+            // SAFETY: mapped just now, and nobody writes there yet.
+            let done = unsafe { sys::protect(start + writable, bytes - writable) };
+            done.map_err(|error| SpaceError::Protect { rank, errno: errno(&error) })?;
+        }
+        Ok(())
+    }
+
+    fn advise_huge(&self, at: usize, bytes: usize) {
+        if self.policy.huge_pages == HugePages::Advise {
+            // SAFETY: mapped; the advice is about the size of pages.
+            let _ = unsafe { sys::advise(at, bytes, libc::MADV_HUGEPAGE) };
+        }
     }
 
     fn add_own(&mut self, rank: Rank) -> Result<(), SpaceError> {
         let start = place(self.shape, rank, self.shape.heap_offset());
+        let tally = match self.policy.populate {
+            Populate::None => None,
+            Populate::Own | Populate::Peers => Some(&*Box::leak(Box::default())),
+        };
         // SAFETY: the heap's part of a fresh partition; `drop` keeps the
         // mapping of a space that has heaps.
-        let heap = unsafe { Heap::new(start, self.shape.heap_bytes) };
-        let heap = heap.map_err(SpaceError::Heap)?;
+        let heap = unsafe { Heap::new(start, self.shape.heap_bytes, tally) };
+        let heap = heap.map_err(SpaceError::Heap)?.keep();
+        GlobalHeap::adopt(heap);
         // SAFETY: the exposed part of the same.
-        let exposed = unsafe { Own::exposed(self.shape, rank) };
-        self.owns.push(Own { exposed, heap });
+        let (exposed, rings) = unsafe { Own::exposed(self.shape, &self.policy, tally, rank) };
+        self.owns.push(Own { exposed, rings, heap, tally });
         Ok(())
     }
 }
 
 impl Own {
+    /// Exposed memory, and that for rings if it is apart.
+    ///
     /// # Safety
     ///
     /// The exposed part of the partition is mapped for good, all zeroes and
     /// nobody else's.
-    unsafe fn exposed(shape: Shape, rank: Rank) -> ExposedArea {
-        let start = place(shape, rank, shape.exposed_offset());
-        // SAFETY: the caller's.
-        unsafe { ExposedArea::new(start, shape.exposed_bytes) }
+    unsafe fn exposed(
+        shape: Shape,
+        policy: &Policy,
+        tally: Option<&'static Tally>,
+        rank: Rank,
+    ) -> (ExposedArea, Option<ExposedArea>) {
+        let (first, end) = (shape.exposed_offset(), shape.heap_offset());
+        let area = |first, end| {
+            // SAFETY: the caller's.
+            unsafe { ExposedArea::new(place(shape, rank, first), end - first, tally) }
+        };
+        match policy.peers {
+            Peers::Write | Peers::ReadHeap => (area(first, end), None),
+            Peers::Read => (area(shape.rings_end(), end), Some(area(first, shape.rings_end()))),
+        }
     }
 }
 
@@ -254,7 +323,8 @@ impl Drop for Space {
             return; // mimalloc keeps the heap: a process is a rank once
         }
         let owns = std::mem::take(&mut self.owns);
-        retired::retire(Self { owns, ..*self });
+        let views = Views::of(self.mapped, &self.policy);
+        retired::retire(Self { owns, views, ..*self });
     }
 }
 

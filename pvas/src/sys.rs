@@ -1,106 +1,24 @@
 //! The system calls: every `libc` call of this crate but the allocator's.
+//!
+//! | file | what it asks for |
+//! |---|---|
+//! | `memory` | memory files and mappings |
+//! | `remote` | another process's memory |
+//! | `socket` | descriptors that go through a socket |
+//! | here | limits, sleep, processes, signals |
 
-use std::fs::File;
+mod memory;
+mod remote;
+mod socket;
+
+pub use memory::*;
+pub use remote::*;
+pub use socket::*;
+
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_core::sync::AtomicU32;
-
-/// A memory file of `bytes` bytes that can neither shrink nor grow, and that
-/// dies with the last process that holds or maps it.
-pub fn memory_file(bytes: usize) -> Result<OwnedFd> {
-    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // SAFETY: the name is a C string.
-    let create = |flags| unsafe { libc::memfd_create(c"tsumugi".as_ptr(), flags) };
-    let fd = match create(flags | libc::MFD_NOEXEC_SEAL) {
-        // Linux before 6.3 does not know the last flag.
-        -1 if Error::last_os_error().raw_os_error() == Some(libc::EINVAL) => create(flags),
-        fd => fd,
-    };
-    check(fd)?;
-    // SAFETY: fresh, and nobody else's.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    // SAFETY: plain calls on a descriptor that we own.
-    check(unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as libc::off_t) })?;
-    // SAFETY: the same.
-    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
-    Ok(fd)
-}
-
-/// Takes over a memory file that this process inherited. A descriptor that is
-/// not one belongs to somebody else and is left alone.
-pub fn inherited(fd: RawFd) -> Result<OwnedFd> {
-    // SAFETY: a plain call; it fails on what is not a memory file.
-    let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
-    check(seals)?;
-    if seals & SEALS != SEALS {
-        return Err(Error::from_raw_os_error(libc::EBADF));
-    }
-    // SAFETY: a plain call on an open descriptor.
-    check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
-    // SAFETY: it is open, and the launcher opened it for us to own.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// How long a file is.
-pub fn file_bytes(fd: BorrowedFd<'_>) -> Result<u64> {
-    Ok(File::from(fd.try_clone_to_owned()?).metadata()?.len())
-}
-
-/// Maps the first `bytes` bytes of a file for reading and writing, shared; at
-/// `at` and nowhere else if that is given (`AlreadyExists` if it is taken).
-pub fn map(fd: BorrowedFd<'_>, at: Option<usize>, bytes: usize) -> Result<NonNull<u8>> {
-    let mut flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
-    if at.is_some() {
-        flags |= libc::MAP_FIXED_NOREPLACE;
-    }
-    let hint = at.unwrap_or(0) as *mut libc::c_void;
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: nothing that is mapped is replaced.
-    let got = unsafe { libc::mmap(hint, bytes, protection, flags, fd.as_raw_fd(), 0) };
-    if got == libc::MAP_FAILED {
-        return Err(Error::last_os_error());
-    }
-    if at.is_some() && got != hint {
-        // Linux before 4.17 takes the address as a hint.
-        // SAFETY: we have just mapped it.
-        unsafe { libc::munmap(got, bytes) };
-        return Err(Error::from_raw_os_error(libc::EEXIST));
-    }
-    Ok(NonNull::new(got.cast()).expect("mmap does not return null"))
-}
-
-/// Ends a mapping.
-///
-/// # Safety
-///
-/// Nobody uses the memory afterwards.
-pub unsafe fn unmap(at: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller's.
-    unsafe { libc::munmap(at.as_ptr().cast(), bytes) };
-}
-
-/// Advice about a mapping of which nothing depends.
-///
-/// # Safety
-///
-/// The range is mapped, and `advice` does not change what is in it.
-pub unsafe fn advise(at: usize, bytes: usize, advice: libc::c_int) {
-    // SAFETY: the caller's.
-    unsafe { libc::madvise(at as *mut libc::c_void, bytes, advice) };
-}
-
-/// Gives the pages of a shared mapping back: they read as zeroes afterwards.
-/// False if the system refuses.
-///
-/// # Safety
-///
-/// The range is mapped and nobody relies on its content.
-pub unsafe fn discard(at: usize, bytes: usize) -> bool {
-    // SAFETY: the caller's.
-    unsafe { libc::madvise(at as *mut libc::c_void, bytes, libc::MADV_REMOVE) == 0 }
-}
 
 /// Keeps the calling thread on one CPU.
 pub fn pin(cpu: usize) -> Result<()> {
@@ -237,6 +155,16 @@ pub fn restore_signal(signal: i32, old: &libc::sigaction) {
     unsafe { libc::sigaction(signal, old, std::ptr::null_mut()) };
 }
 
+/// Has `forked` called in every forked child and `leaving` when this process
+/// exits.
+pub fn on_fork_and_exit(forked: extern "C" fn(), leaving: extern "C" fn()) -> Result<()> {
+    // SAFETY: both functions are as long as the program.
+    let failed = unsafe { libc::pthread_atfork(None, None, Some(forked)) } != 0
+        // SAFETY: the same.
+        || unsafe { libc::atexit(leaving) } != 0;
+    if failed { Err(Error::from_raw_os_error(libc::ENOMEM)) } else { Ok(()) }
+}
+
 /// Writes one byte and nothing else: for signal handlers.
 pub fn write_byte(fd: RawFd, byte: u8) {
     // SAFETY: errno is put back; one byte of a local is read.
@@ -275,6 +203,3 @@ pub fn signal_name(signal: i32) -> Option<&'static str> {
 fn check(result: i32) -> Result<()> {
     if result == -1 { Err(Error::last_os_error()) } else { Ok(()) }
 }
-
-/// A file with these can neither be cut off under a reader nor be changed in this.
-const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;

@@ -89,6 +89,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Errors
     ///
     /// As [`isend`](Self::isend).
+    // The buffer is not the scope's; the handle may not outlive the scope.
+    #[allow(clippy::mut_from_ref)]
     pub fn irecv<T: Plain>(
         &'scope self,
         source: impl Into<Source>,

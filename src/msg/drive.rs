@@ -162,7 +162,7 @@ impl Messages {
         at: *const u8,
         bytes: usize,
     ) -> Result<Under, MessageError> {
-        let from = self.bytes_at(at, bytes);
+        let from = self.outgoing(at, bytes);
         self.begin(|State { machine, wire, .. }| {
             Ok(match machine.send(wire, to, label, from)? {
                 Begun::Done(()) => Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })),
@@ -183,7 +183,7 @@ impl Messages {
         at: *mut u8,
         room: usize,
     ) -> Result<Under, MessageError> {
-        let into = self.bytes_at(at, room);
+        let into = self.incoming(at, room);
         self.begin(|State { machine, wire, .. }| {
             Ok(match machine.receive(wire, pattern, into)? {
                 Begun::Done(received) => Under::Ended(received_of(received, room)),
@@ -209,7 +209,7 @@ impl Messages {
             if found.bytes > room {
                 (at, room) = (room_for(found.bytes), found.bytes);
             }
-            let into = self.bytes_at(at, room);
+            let into = self.incoming(at, room);
             let begun = self.begin(|State { machine, wire, .. }| {
                 // Another thread may have taken it, and the next be longer.
                 let Some(first) = machine.probe(&pattern) else { return Ok(None) };
@@ -537,10 +537,22 @@ impl Messages {
         }
     }
 
+    /// A buffer that peers may read if they can reach it.
     #[inline]
-    fn bytes_at(&self, at: *const u8, bytes: usize) -> Bytes {
-        let in_reach = self.member.space().shape().holds(at as usize, bytes, self.member.size());
-        Bytes { at: at as u64, len: bytes as u64, in_reach }
+    fn outgoing(&self, at: *const u8, bytes: usize) -> Bytes {
+        let (place, len) = (NonNull::new(at.cast_mut()), bytes as u64);
+        let space = self.member.space();
+        let in_reach = place.is_some_and(|place| space.place_of(place, len).is_some());
+        Bytes { at: at as u64, len, in_reach }
+    }
+
+    /// A buffer that they may write.
+    #[inline]
+    fn incoming(&self, at: *mut u8, room: usize) -> Bytes {
+        let (place, len) = (NonNull::new(at), room as u64);
+        let space = self.member.space();
+        let in_reach = place.is_some_and(|place| space.is_offered(place, len));
+        Bytes { at: at as u64, len, in_reach }
     }
 
     /// A death that the machine was not told of.

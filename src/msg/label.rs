@@ -49,7 +49,7 @@ impl Received {
     pub fn values<T>(&self) -> Option<usize> {
         match size_of::<T>() {
             0 => Some(0),
-            size if self.bytes % size == 0 => Some(self.bytes / size),
+            size if self.bytes.is_multiple_of(size) => Some(self.bytes / size),
             _ => None,
         }
     }

@@ -29,6 +29,7 @@ pub const ALL: &[Case] = cases![
     an_unanswered_call_is_reported,
     messages_keep_their_order,
     messages_with_a_killed_rank_end,
+    ranks_that_only_read_refuse_puts,
 ];
 
 fn ranks_meet() {
@@ -36,6 +37,13 @@ fn ranks_meet() {
         let done = run(ranks, "meet");
         assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
     }
+}
+
+/// Also the launcher's policy, not the environment, is what ranks get.
+fn ranks_that_only_read_refuse_puts() {
+    let done = run(3, "readers");
+    assert_eq!(done.code, Some(0), "{}", done.text);
+    assert_eq!(done.text.matches("read and were answered").count(), 3, "{}", done.text);
 }
 
 fn more_ranks_than_cores() {

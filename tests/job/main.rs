@@ -13,7 +13,7 @@ mod roles;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::ExitCode;
-use tsumugi::pvas::{Config, Launch};
+use tsumugi::pvas::{Config, Launch, Peers, Policy, Populate};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
 /// Counts the bytes that a process holds.
@@ -62,9 +62,14 @@ fn main() -> ExitCode {
 
 fn launch(ranks: &str, role: &str) -> ExitCode {
     let own = std::env::current_exe().expect("a test knows its own path");
+    let policy = match role {
+        "readers" => Policy { peers: Peers::Read, populate: Populate::Peers, ..Policy::default() },
+        _ => Policy::default(),
+    };
+    let sizes = Config { heap_bytes: 1 << 30, stack_bytes: 2 << 30, ..Config::default() };
     let job = Launch::new(ranks.parse().expect("a number of ranks"))
         .program(own, ["--role", role])
-        .config(Config { heap_bytes: 1 << 30, stack_bytes: 2 << 30, ..Config::default() })
+        .config(Config { policy, ..sizes })
         .forward_signals(true)
         .start()
         .expect("a job that starts");

@@ -41,6 +41,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "unanswered" => unanswered(rt),
             "exchangers" => exchangers(rt),
             "mixture" => mixture::play(rt, 1, 1000),
+            "readers" => readers(rt),
             _ => panic!("no role {role}"),
         }
     })
@@ -49,6 +50,30 @@ pub fn run(role: &str) -> Result<(), Error> {
 fn say(line: &str) {
     // One write, so that lines of several ranks do not mix.
     std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+/// A job whose ranks read their peers' arrays and write to their own.
+fn readers(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(100_000)?;
+    let (own, peer) = (rt.rank(), Rank((rt.rank().0 + 1) % rt.size()));
+    rt.put(words.at(own, 77_777), u64::from(own.0) + 5)?;
+    rt.handler(1, |message| message.bytes.to_vec());
+    rt.barrier()?;
+    assert_eq!(rt.get(words.at(peer, 77_777))?, u64::from(peer.0) + 5);
+    let at = words.at(peer, 3);
+    let refused = AddrError::ReadOnly { addr: at.addr() };
+    assert_eq!(rt.put(at, 1), Err(refused));
+    assert_eq!(rt.fetch_add(at, 1), Err(refused));
+    assert_eq!(rt.signal(at, Signal::Add(1)).map(|_| ()), Err(refused));
+    // Messages, sums and starter memory need no array of the program's.
+    assert_eq!(rt.call(peer, 1, b"silk")?, b"silk");
+    rt.fetch_add(rt.starter(peer), 1)?;
+    assert_eq!(rt.sum(1u64)?, u64::from(rt.size()));
+    assert_eq!(rt.get(rt.starter(own))?, 1);
+    let of_peers = rt.load_store().space().populated_of_peers().bytes;
+    assert!(of_peers >= 2 * 100_000 * 8, "{of_peers} bytes of peers' arrays");
+    say(&format!("{own} and others read and were answered"));
+    rt.barrier()
 }
 
 /// Everybody signals everybody, and sums and barriers come out right.

@@ -8,7 +8,7 @@ fn area(bytes: usize) -> ExposedArea {
     let file = sys::memory_file(bytes).unwrap();
     let start = sys::map(file.as_fd(), None, bytes).unwrap();
     // SAFETY: fresh, shared, and never unmapped.
-    unsafe { ExposedArea::new(start, bytes) }
+    unsafe { ExposedArea::new(start, bytes, None) }
 }
 
 fn layout(size: usize, align: usize) -> Layout {

@@ -16,7 +16,7 @@ fn heap_of(bytes: usize) -> Heap {
     let start = sys::map(file.as_fd(), None, bytes).unwrap().as_ptr() as usize;
     let start = NonNull::new(start.next_multiple_of(slack) as *mut u8).unwrap();
     // SAFETY: fresh, and never unmapped.
-    unsafe { Heap::new(start, bytes - slack) }.unwrap()
+    unsafe { Heap::new(start, bytes - slack, None) }.unwrap()
 }
 
 fn layout(size: usize, align: usize) -> Layout {

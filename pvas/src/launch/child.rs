@@ -25,7 +25,8 @@ pub struct Child {
 impl Child {
     /// Starts `rank`.
     pub fn spawn(launch: &Launch, files: &Files, rank: Rank, mark: &str) -> io::Result<Self> {
-        let fds: Vec<RawFd> = files.files.iter().map(AsRawFd::as_raw_fd).collect();
+        let all = files.files.iter().chain(&files.huge);
+        let fds: Vec<RawFd> = all.map(AsRawFd::as_raw_fd).collect();
         let list: Vec<String> = fds.iter().map(RawFd::to_string).collect();
         let mut command = Command::new(&launch.program);
         command
@@ -36,6 +37,7 @@ impl Child {
             .env(config::FDS, list.join(","))
             .env(config::SHAPE, files.shape.to_text())
             .env(config::JOB, mark)
+            .envs(files.policy.variables())
             .stdin(if rank == Rank(0) { Stdio::inherit() } else { Stdio::null() });
         if launch.label {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -87,6 +87,11 @@ impl Control {
         self.header.check(rank, size, LAYOUT)
     }
 
+    /// How partitions are laid out in this build.
+    pub(crate) const fn layout() -> u64 {
+        LAYOUT
+    }
+
     /// Takes the rank for process `pid`; the process that has it if it is taken.
     ///
     /// # Errors
@@ -101,6 +106,11 @@ impl Control {
     /// The process that attached; 0 if none has.
     pub fn pid(&self) -> u32 {
         self.life.pid.load(Ordering::Acquire)
+    }
+
+    /// Where that number stands: a word that is known without asking.
+    pub(crate) fn pid_word(&self) -> &AtomicU32 {
+        &self.life.pid
     }
 
     /// How far the rank has come.

@@ -1,7 +1,7 @@
 //! Where partitions lie and how they are cut, within the limits of the system.
 
 use super::CONTROL_BYTES;
-use crate::config::{self, Config};
+use crate::config::{self, Config, HugePages};
 use std::fmt;
 use tsumugi_core::mem::Rank;
 
@@ -29,6 +29,9 @@ pub struct Limits {
     pub address_space_bytes: Option<u64>,
     /// `RLIMIT_FSIZE` (`ulimit -f`): what one file may hold, memory files included.
     pub file_bytes: Option<u64>,
+    /// Huge pages that nobody has reserved yet (`HugePages_Free` without
+    /// `HugePages_Rsvd`).
+    pub huge_page_bytes: u64,
 }
 
 /// Why the partitions of a job do not fit.
@@ -51,6 +54,13 @@ pub enum ShapeError {
         /// The limit.
         limit_bytes: u64,
         /// The least that one partition takes.
+        needed_bytes: u64,
+    },
+    /// Too few huge pages are reserved for the heaps and exposed memory.
+    HugePages {
+        /// Those that are free.
+        free_bytes: u64,
+        /// What the job needs.
         needed_bytes: u64,
     },
     /// The range ends above the part of the address space that is free.
@@ -84,30 +94,30 @@ impl Shape {
             room = room.min(limit_bytes);
         }
         if let Some(limit_bytes) = limits.address_space_bytes {
-            let program = (limit_bytes / 4).max(config::PROGRAM_BYTES as u64);
-            let needed_bytes = least.bytes() as u64 * u64::from(size);
-            let each = limit_bytes.saturating_sub(program) / u64::from(size);
-            if each < least.bytes() as u64 {
-                let needed_bytes = needed_bytes + config::PROGRAM_BYTES as u64;
+            let program = config::PROGRAM_BYTES as u64;
+            let needed = |each: usize| each as u64 * u64::from(size) + program;
+            let needed_bytes = needed(least.bytes());
+            if limit_bytes < needed_bytes {
                 return Err(ShapeError::AddressSpace { limit_bytes, needed_bytes });
             }
-            room = room.min(each);
+            if limit_bytes < needed(room as usize) {
+                // Shared with the program: it gets a quarter, as far as the
+                // least that partitions need leaves one.
+                let each = (limit_bytes - program.max(limit_bytes / 4)) / u64::from(size);
+                room = each.max(least.bytes() as u64);
+            }
         }
         let shape = wanted.within(config, room as usize);
+        let huge_bytes = (shape.exposed_bytes + shape.heap_bytes) as u64 * u64::from(size);
+        let (free_bytes, needed_bytes) = (limits.huge_page_bytes, huge_bytes);
+        if config.policy.huge_pages == HugePages::Reserved && free_bytes < needed_bytes {
+            return Err(ShapeError::HugePages { free_bytes, needed_bytes });
+        }
         let bytes = u128::from(size) << shape.shift;
         if shape.base as u128 + bytes > config::BASE_MAX as u128 {
             return Err(ShapeError::Range { base: shape.base, bytes });
         }
         Ok(shape)
-    }
-
-    /// Whether these bytes lie in the range of the partitions, whosever: every
-    /// process of the node reaches what is in use there by the same address.
-    #[inline(always)]
-    pub fn holds(&self, at: usize, bytes: usize, ranks: u32) -> bool {
-        let range = (ranks as usize) << self.shift;
-        let start = at.wrapping_sub(self.base);
-        start <= range && bytes <= range - start
     }
 
     /// The least of each part and, of what `room` leaves beyond it, a share in
@@ -184,6 +194,13 @@ impl Shape {
         round_up(CONTROL_BYTES + self.starter_bytes, config::BASE_ALIGN)
     }
 
+    /// Where the memory for rings ends in a partition, which starts with the
+    /// exposed memory: what peers may write to in a job whose
+    /// [`Peers`](config::Peers) else only read.
+    pub const fn rings_end(&self) -> usize {
+        self.exposed_offset() + round_up(self.exposed_bytes / 4, config::BASE_ALIGN)
+    }
+
     /// Where the heap starts in a partition.
     pub const fn heap_offset(&self) -> usize {
         self.exposed_offset() + self.exposed_bytes
@@ -210,6 +227,15 @@ impl fmt::Display for ShapeError {
                 f,
                 "RLIMIT_FSIZE (ulimit -f) is {limit_bytes} bytes; a partition needs at least \
                  {needed_bytes}"
+            ),
+            Self::HugePages { free_bytes, needed_bytes } => write!(
+                f,
+                "{}=reserved: {free_bytes} bytes of huge pages are free (vm.nr_hugepages); heaps \
+                 and exposed memory of all ranks are {needed_bytes}: set {} and {} lower, or \
+                 reserve more",
+                config::HUGE_PAGES,
+                config::EXPOSED,
+                config::HEAP
             ),
             Self::Range { base, bytes } => write!(
                 f,
@@ -251,7 +277,7 @@ mod tests {
     use super::*;
 
     fn limits(address_space: Option<u64>, file: Option<u64>) -> Limits {
-        Limits { address_space_bytes: address_space, file_bytes: file }
+        Limits { address_space_bytes: address_space, file_bytes: file, ..Limits::default() }
     }
 
     #[test]
@@ -291,6 +317,36 @@ mod tests {
         assert!(address_space.contains("RLIMIT_AS (ulimit -v) is 1073741824"), "{address_space}");
         let file = error(limits(None, Some(1 << 20)));
         assert!(file.contains("RLIMIT_FSIZE (ulimit -f) is 1048576"), "{file}");
+    }
+
+    #[test]
+    fn a_limit_that_is_just_enough_takes_nothing_away() {
+        let config = Config { heap_bytes: 1 << 30, exposed_bytes: 1 << 30, ..Config::default() };
+        let config = Config { stack_bytes: 1 << 30, ..config };
+        let whole = Shape::fit(4, &config, Limits::default()).unwrap();
+        let least = Shape::new(&config, least_parts(&config)).bytes() as u64 * 4;
+        let program = config::PROGRAM_BYTES as u64;
+        let just = whole.bytes() as u64 * 4 + program;
+        let fit = |limit| Shape::fit(4, &config, limits(Some(limit), None));
+        assert_eq!(fit(just), Ok(whole));
+        assert!(fit(just - 1).unwrap().bytes() < whole.bytes());
+        assert!(fit(least + program).is_ok());
+        let (limit_bytes, needed_bytes) = (least + program - 1, least + program);
+        let error = ShapeError::AddressSpace { limit_bytes, needed_bytes };
+        assert_eq!(fit(limit_bytes), Err(error));
+    }
+
+    #[test]
+    fn a_pool_of_huge_pages_that_is_too_small_is_named() {
+        let policy = config::Policy { huge_pages: HugePages::Reserved, ..Default::default() };
+        let config = Config { heap_bytes: 64 << 20, exposed_bytes: 16 << 20, ..Config::default() };
+        let config = Config { policy, ..config };
+        let fit = |huge_page_bytes| {
+            Shape::fit(2, &config, Limits { huge_page_bytes, ..Limits::default() })
+        };
+        assert!(fit(160 << 20).is_ok());
+        let error = fit((160 << 20) - 1).unwrap_err().to_string();
+        assert!(error.contains("167772159") && error.contains("167772160"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Why there is no space.
 
+use super::Taken;
 use crate::config;
 use crate::heap::HeapError;
 use crate::partition::{HeaderError, ShapeError};
@@ -31,6 +32,15 @@ pub enum SpaceError {
         bytes: usize,
         /// The system's error number.
         errno: i32,
+        /// What lies there.
+        taken: Option<Taken>,
+    },
+    /// Peers' memory could not be made read-only.
+    Protect {
+        /// Whose.
+        rank: Rank,
+        /// The system's error number.
+        errno: i32,
     },
     /// A memory file has not the length that was agreed on.
     Length {
@@ -60,12 +70,27 @@ impl fmt::Display for SpaceError {
             Self::File { rank, bytes, errno } => {
                 write!(f, "the memory file of {rank} ({bytes:#x} bytes): {}", system(errno))
             }
-            Self::Map { rank, at, bytes, errno } => write!(
-                f,
-                "mapping {bytes:#x} bytes of {rank} at {at:#x}: {}; {} moves the partitions",
-                system(errno),
-                config::BASE
-            ),
+            Self::Map { rank, at, bytes, errno, taken } => {
+                write!(f, "mapping {bytes:#x} bytes of {rank} at {at:#x}: {}", system(errno))?;
+                match taken {
+                    Some(taken) => write!(f, ": {taken}")?,
+                    None if *errno == libc::EEXIST => {
+                        f.write_str(": nothing may be mapped there")?
+                    }
+                    None => {}
+                }
+                write!(
+                    f,
+                    "; {} moves the partitions (ThreadSanitizer leaves {:#x} and 256 GiB from \
+                     there, AddressSanitizer {:#x})",
+                    config::BASE,
+                    config::BASE_TSAN,
+                    config::BASE_DEFAULT
+                )
+            }
+            Self::Protect { rank, errno } => {
+                write!(f, "making the partition of {rank} read-only: {}", system(errno))
+            }
             Self::Length { rank, found, wanted } => {
                 write!(f, "the memory file of {rank} has {found:#x} bytes instead of {wanted:#x}")
             }

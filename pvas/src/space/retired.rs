@@ -6,6 +6,7 @@
 //! What was not released in a heap is lost; in exposed memory it is not.
 
 use super::{Own, Space};
+use crate::config::Config;
 use crate::partition::Shape;
 use crate::sys;
 use std::sync::{Mutex, PoisonError};
@@ -27,16 +28,17 @@ pub(super) fn retire(mut space: Space) {
             return;
         }
         // SAFETY: zero again, and nobody else's.
-        own.exposed = unsafe { Own::exposed(shape, rank) };
+        (own.exposed, own.rings) = unsafe { Own::exposed(shape, &space.policy, own.tally, rank) };
     }
     RETIRED.lock().unwrap_or_else(PoisonError::into_inner).push(space);
 }
 
 /// A retired space of the same shape with room for `size` ranks.
-pub(super) fn reuse(size: u32, shape: Shape, base: Option<usize>) -> Option<Space> {
+pub(super) fn reuse(size: u32, shape: Shape, config: &Config) -> Option<Space> {
+    let (base, policy) = (config.base, config.policy);
     let mut retired = RETIRED.lock().unwrap_or_else(PoisonError::into_inner);
     let place = retired.iter().position(|space| {
-        let same = Shape { base: shape.base, ..space.shape } == shape;
+        let same = Shape { base: shape.base, ..space.shape } == shape && space.policy == policy;
         same && space.mapped >= size && base.is_none_or(|base| base == space.shape.base)
     })?;
     let mut space = retired.swap_remove(place);

@@ -30,6 +30,35 @@ fn partitions_are_apart_and_at_their_places() {
 }
 
 #[test]
+fn places_are_in_partitions_that_all_have() {
+    let space = Space::create(2, &config()).unwrap();
+    let shape = space.shape();
+    let find = |rank, offset: usize, bytes| {
+        let at = shape.start(Rank(rank)).wrapping_add(offset) as *mut u8;
+        space.place_of(NonNull::new(at).unwrap(), bytes)
+    };
+    let last = shape.bytes() - 1;
+    for offset in [
+        shape.starter_offset(),
+        shape.exposed_offset(),
+        shape.heap_offset() + 7,
+        shape.stacks_offset(),
+        last,
+    ] {
+        assert_eq!(find(1, offset, 1), Some((Rank(1), offset as u64)), "{offset:#x}");
+    }
+    assert_eq!(find(0, last, 2), None, "over the end");
+    assert_eq!(find(0, last, u64::MAX), None);
+    assert_eq!(find(0, shape.bytes(), 1), None, "between two partitions");
+    assert_eq!(find(0, shape.bytes(), 0), Some((Rank(0), shape.bytes() as u64)), "nothing");
+    assert_eq!(find(1, shape.starter_offset() - 1, 1), None, "a head is nobody's buffer");
+    assert_eq!(find(2, shape.heap_offset(), 1), None, "above the last");
+    assert_eq!(find(0, usize::MAX, 1), None, "below the first");
+    let local = 0_u64;
+    assert_eq!(space.place_of(NonNull::from(&local).cast(), 8), None);
+}
+
+#[test]
 fn spaces_of_one_process_do_not_meet_and_come_back_clean() {
     let config = Config { starter_bytes: 12 << 10, ..config() };
     let first = Space::create(2, &config).unwrap();

@@ -40,6 +40,18 @@ pub const ALL: &[Case] = cases![
     a_program_that_is_missing,
     a_rank_without_its_launcher,
     a_quiet_job_is_reported,
+    partitions_lie_where_the_user_says,
+    a_base_that_is_taken_says_by_whom,
+    pages_come_before_their_first_use,
+    huge_pages_are_asked_for,
+    a_pool_that_is_too_small_is_an_error,
+    exact_sizes_under_ulimit,
+    peers_memory_can_be_read_only,
+    a_raw_store_to_read_only_memory_faults,
+    memory_outside_of_partitions_is_copied,
+    plain_processes_meet,
+    a_rank_that_never_starts_is_named,
+    ranks_of_other_nodes_are_left_alone,
 ];
 
 fn ranks_meet() {
@@ -121,7 +133,6 @@ fn dumps_and_children_are_spared() {
 /// A rank is killed at many moments of its life: before it has attached, in
 /// its first barrier, while it talks.
 fn a_killed_rank_ends_the_job() {
-    let mut heard = 0;
     for (step, delay_us) in [0, 300, 700, 1000, 1500, 2500, 5000, 20_000].into_iter().enumerate() {
         let victim = step % 3;
         let ask = Ask::new(3, "listening");
@@ -135,10 +146,15 @@ fn a_killed_rank_ends_the_job() {
         done.expect(128 + libc::SIGKILL, &[]);
         let message = format!("rank {victim} (pid {}) was killed by signal 9", pids[victim]);
         assert!(done.err.contains(&message), "{delay_us} us: {done:?}");
-        heard += done.out.matches("is lost").count();
         gone(&pids);
     }
-    assert!(heard > 0, "no peer ever heard of a death");
+    let (launcher, mut out) = start(&Ask::new(3, "listening"));
+    let pids = pids_until(&mut out, "talking", 3);
+    send(pids[1], libc::SIGKILL);
+    let heard = rest_of(out);
+    finish(launcher).expect(128 + libc::SIGKILL, &[]);
+    assert!(heard.contains("is lost"), "no peer heard of it: {heard}");
+    gone(&pids);
 }
 
 fn deaf_ranks_are_killed() {
@@ -223,6 +239,9 @@ fn what_ranks_started_is_killed() {
 }
 
 fn a_low_address_space_limit() {
+    if has_shadow() {
+        return;
+    }
     let limited = |limit| Ask { limits: (Some(limit), None), ..Ask::new(4, "ring") };
     run(&limited(2 << 30)).expect(0, &["sum agrees"]);
     let done = run(&limited(512 << 20));
@@ -277,6 +296,187 @@ fn a_quiet_job_is_reported() {
     done.expect(0, &[]);
     assert_eq!(done.err.matches("all ranks are quiet").count(), 1, "{done:?}");
     assert!(done.err.contains("rank 1: ULT 17: signal at 0x10, wanted 5"), "{done:?}");
+}
+
+fn partitions_lie_where_the_user_says() {
+    for (base, name) in [("0x3000_0000_0000", "300000000000"), ("0x10_0000_0000", "1000000000")] {
+        if base == "0x10_0000_0000" && has_shadow() {
+            continue;
+        }
+        let ask = Ask { env: &[("TSUMUGI_HEAP_BYTES", "0x4000000")], ..Ask::new(2, "base") };
+        let mut command = ask.command();
+        let done = finish(command.env("TSUMUGI_PVAS_BASE", base).spawn().unwrap());
+        done.expect(0, &[&format!("0 of 2 at 0x{name}"), "1 of 2", "a word came across"]);
+    }
+    let bad = |base: &'static str| {
+        let mut command = Ask::new(2, "base").command();
+        finish(command.env("TSUMUGI_PVAS_BASE", base).spawn().unwrap())
+    };
+    assert!(bad("0x3000_0000_1000").err.contains("not a multiple of 0x200000"));
+    assert!(bad("0x4fff_0000_0000").err.contains("end above 0x500000000000"));
+}
+
+/// Whether AddressSanitizer is in this process: its shadow lies where it leaves
+/// no room for low partitions and for limits, and it catches faults itself.
+fn has_shadow() -> bool {
+    fs::read_to_string("/proc/self/maps").unwrap().contains("\n8fff7000-")
+}
+
+fn a_base_that_is_taken_says_by_whom() {
+    let env = &[
+        ("TSUMUGI_PVAS_BASE", "0x3000_0000_0000"),
+        ("TSUMUGI_TEST_SQUAT", "0x300000200000"), // by the rank, before it attaches
+    ];
+    let done = run(&Ask { env, ..Ask::new(1, "base") });
+    done.expect(91, &[]);
+    for said in ["at 0x300000000000", "File exists", "lies at 0x300000200000-0x300000201000"] {
+        assert!(done.err.contains(said), "{said}: {done:?}");
+    }
+    assert!(done.err.contains("TSUMUGI_PVAS_BASE moves the partitions"), "{done:?}");
+}
+
+/// Of small pages, which are counted one by one.
+fn pages_come_before_their_first_use() {
+    let said = |policy| {
+        let mut command = Ask::new(2, "populate").command();
+        command.env("TSUMUGI_HUGE_PAGES", "none").env("TSUMUGI_POPULATE", policy);
+        finish(command.spawn().unwrap())
+    };
+    said("none").expect(0, &["populated as None says"]);
+    said("own").expect(0, &["populated as Own says"]);
+    said("peers").expect(0, &["populated as Peers says"]);
+}
+
+fn huge_pages_are_asked_for() {
+    run(&Ask::new(2, "huge")).expect(0, &["asked for", "as the system allows"]);
+    let none = &[("TSUMUGI_HUGE_PAGES", "none")];
+    run(&Ask { env: none, ..Ask::new(2, "huge") }).expect(0, &["not asked for"]);
+}
+
+/// No pool has 62 GiB; where there is one of 160 MiB, it is used.
+fn a_pool_that_is_too_small_is_an_error() {
+    let done = run(&Ask { env: &[("TSUMUGI_HUGE_PAGES", "reserved")], ..Ask::new(2, "huge") });
+    done.expect(90, &[]);
+    for said in ["huge pages are free (vm.nr_hugepages)", "are 66571993088", "TSUMUGI_HEAP_BYTES"] {
+        assert!(done.err.contains(said), "{said}: {done:?}");
+    }
+    let small = &[
+        ("TSUMUGI_HUGE_PAGES", "reserved"),
+        ("TSUMUGI_HEAP_BYTES", "0x4000000"),
+        ("TSUMUGI_EXPOSED_BYTES", "0x1000000"),
+    ];
+    if tsumugi_pvas::space::limits().huge_page_bytes >= 160 << 20 {
+        let done = run(&Ask { env: small, ..Ask::new(2, "huge") });
+        done.expect(0, &["its heap is of huge pages"]);
+    }
+}
+
+/// Partitions of 3 * 64 MiB and their heads for 2 ranks, and 256 MiB for the
+/// program: in all a little more than 640 MiB.
+fn exact_sizes_under_ulimit() {
+    const EXACT: &[(&str, &str)] = &[
+        ("TSUMUGI_EXPOSED_BYTES", "0x4000000"),
+        ("TSUMUGI_HEAP_BYTES", "0x4000000"),
+        ("TSUMUGI_STACK_BYTES", "0x4000000"),
+    ];
+    if has_shadow() {
+        return;
+    }
+    let under = |limit: &str, role| {
+        let plain = Ask { env: EXACT, ..Ask::new(2, role) }.command();
+        let mut shell = Command::new("/bin/sh");
+        let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+        shell.arg("-c").arg(script).arg(plain.get_program()).args(plain.get_args());
+        shell.envs(EXACT.iter().copied()).stdin(Stdio::null());
+        finish(shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    };
+    under(&format!("-v {}", 648 << 10), "exact").expect(0, &["sizes are exact"]);
+    under(&format!("-f {}", 200 << 11), "exact").expect(0, &["sizes are exact"]);
+    let low = under(&format!("-v {}", 440 << 10), "exact");
+    low.expect(90, &[]);
+    let said = format!("RLIMIT_AS (ulimit -v) is {} bytes", 440 << 20);
+    assert!(low.err.contains(&said) && low.err.contains("need at least 473"), "{low:?}");
+    let low = under("-f 2048", "exact");
+    low.expect(90, &[]);
+    assert!(low.err.contains("RLIMIT_FSIZE (ulimit -f) is 1048576 bytes"), "{low:?}");
+}
+
+fn peers_memory_can_be_read_only() {
+    let said = |env| run(&Ask { env, ..Ask::new(2, "guarded") });
+    said(&[]).expect(0, &["peers write: all"]);
+    said(&[("TSUMUGI_PEERS", "read-heap")]).expect(0, &["peers write: exposed"]);
+    said(&[("TSUMUGI_PEERS", "read")]).expect(0, &["peers write: rings"]);
+}
+
+fn a_raw_store_to_read_only_memory_faults() {
+    let done = run(&Ask { env: &[("TSUMUGI_PEERS", "read-heap")], ..Ask::new(2, "store") });
+    if has_shadow() {
+        done.expect(1, &["read before"]);
+        assert!(done.err.contains("SEGV on unknown address"), "{done:?}");
+    } else {
+        done.expect(128 + libc::SIGSEGV, &["read before"]);
+        assert!(done.err.contains("rank 0 (pid ") && done.err.contains("signal 11"), "{done:?}");
+    }
+    run(&Ask::new(2, "store")).expect(0, &["read before", "stored"]);
+}
+
+fn memory_outside_of_partitions_is_copied() {
+    run(&Ask::new(2, "cma")).expect(0, &["all that is allowed works"]);
+}
+
+/// Ranks with no launcher of ours, as a site's would start them.
+fn started_by_others(job: &str, ranks: &[u32], size: u32, role: &str) -> Vec<Done> {
+    let start = |rank: &u32| {
+        let mut command = Command::new(own_path());
+        command.args(["--role", role]).env("TSUMUGI_RANK", rank.to_string());
+        command.env("TSUMUGI_SIZE", size.to_string());
+        command.env("TSUMUGI_JOB", format!("{job} {}", std::process::id()));
+        command.env("TSUMUGI_TEST_GREETING", "hello").env("TSUMUGI_HEAP_BYTES", "0x4000000");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let ranks: Vec<Child> = ranks.iter().map(start).collect();
+    ranks.into_iter().map(finish).collect()
+}
+
+fn plain_processes_meet() {
+    let named = named_files();
+    // The leader is not the first; two jobs of one name follow each other.
+    for _ in 0..2 {
+        for (rank, done) in started_by_others("hello", &[2, 0, 3, 1], 4, "ring").iter().enumerate()
+        {
+            assert!(done.out.contains("sum agrees"), "{rank}: {done:?}");
+            done.expect(0, &[]);
+        }
+    }
+    for done in started_by_others("base", &[1, 0], 2, "base") {
+        done.expect(0, &["a word came across"]);
+    }
+    let left: Vec<_> = named_files().difference(&named).cloned().collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+fn a_rank_that_never_starts_is_named() {
+    let refused = started_by_others("alone", &[3], 2, "hello");
+    refused[0].expect(91, &[]);
+    assert!(refused[0].err.contains("rank 3 of 2 on a node"), "{refused:?}");
+    let done = started_by_others("late", &[0], 2, "impatient");
+    done[0].expect(0, &["rank 1 of this node did not come within 50ms"]);
+    let done = started_by_others("late", &[1], 2, "impatient");
+    done[0].expect(0, &["the first rank of this node did not come within 50ms"]);
+}
+
+fn ranks_of_other_nodes_are_left_alone() {
+    let start = |rank: &str, node: &str| {
+        let mut command = Command::new(own_path());
+        command.args(["--role", "impatient"]).env("TSUMUGI_RANK", rank).env("TSUMUGI_NODE", node);
+        command.env("TSUMUGI_JOB", format!("nodes {}", std::process::id()));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let ranks = [start("0", "here"), start("1", "there")].map(finish);
+    ranks[0].expect(0, &["rank 1 of this node did not come"]);
+    ranks[1].expect(0, &["the first rank of this node did not come"]);
 }
 
 /// What a launcher said, and how it ended.

@@ -1,9 +1,10 @@
-//! The launcher that the cases start: default partitions, limits on demand.
+//! The launcher that the cases start: partitions as the environment says, limits
+//! on demand.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use tsumugi_core::mem::Rank;
-use tsumugi_pvas::{Config, Launch};
+use tsumugi_pvas::Launch;
 
 /// What a case asks of a launcher.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +17,8 @@ pub struct Ask {
     pub label: bool,
     /// `RLIMIT_AS`, `RLIMIT_FSIZE`.
     pub limits: (Option<u64>, Option<u64>),
+    /// What the user says to the launcher about partitions.
+    pub env: &'static [(&'static str, &'static str)],
 }
 
 impl Ask {
@@ -31,6 +34,7 @@ impl Ask {
         command
             .args(["--launch", &self.size.to_string(), if self.label { "label" } else { "-" }])
             .args([limit(self.limits.0), limit(self.limits.1), self.role.to_owned()])
+            .envs(self.env.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -48,10 +52,7 @@ pub fn run(args: &[String]) -> ExitCode {
     let [size, label, address_space, file, role] = args else { panic!("{args:?}") };
     set_limit(libc::RLIMIT_AS, address_space);
     set_limit(libc::RLIMIT_FSIZE, file);
-    let launch = Launch::new(size.parse().unwrap())
-        .config(Config::default())
-        .label(label == "label")
-        .forward_signals(true);
+    let launch = Launch::new(size.parse().unwrap()).label(label == "label").forward_signals(true);
     let launch = if role.starts_with('/') {
         launch.program(role, ["from", "outside"])
     } else {

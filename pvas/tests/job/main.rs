@@ -9,6 +9,7 @@
 
 mod cases;
 mod launcher;
+mod partitions;
 mod roles;
 
 use std::process::ExitCode;

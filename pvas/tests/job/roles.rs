@@ -1,5 +1,6 @@
 //! What the ranks of the cases do.
 
+use super::partitions;
 use std::alloc::Layout;
 use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Stdio};
@@ -19,6 +20,10 @@ use tsumugi_pvas::{Member, SharedFutex, attach};
 
 /// Is a rank.
 pub fn run(role: &str) -> ExitCode {
+    partitions::squat();
+    if role == "impatient" {
+        return partitions::impatient();
+    }
     let mut member = match attach() {
         Some(Ok(member)) => member,
         Some(Err(error)) => {
@@ -52,13 +57,13 @@ pub fn run(role: &str) -> ExitCode {
         "grandchild" => grandchild(&mut member),
         "twice" => twice(),
         "quiet" => quiet(&mut member),
-        _ => panic!("no role {role}"),
+        _ => partitions::play(role, &mut member),
     }
     member.finish();
     ExitCode::SUCCESS
 }
 
-fn say(line: &str) {
+pub fn say(line: &str) {
     // One write, so that lines of several ranks do not mix.
     std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
 }

@@ -1,0 +1,220 @@
+//! Copies from and to memory outside of any partition, by the kernel.
+//!
+//! `process_vm_readv` and `process_vm_writev` ("cross-memory attach") copy
+//! between two processes once and need nothing mapped; a call costs a
+//! microsecond or two. Whether they are allowed is a matter of user, of
+//! `prctl(PR_SET_DUMPABLE)`, of Yama's `ptrace_scope` and of the container, so
+//! it is tried, with a word of a peer that is known: [`Space::cma`]. A job goes
+//! on without.
+//!
+//! Progress: blocking, in the kernel, for the time of the copy.
+
+use crate::space::Space;
+use crate::sys;
+use std::fmt;
+use std::io;
+use std::ptr::NonNull;
+use tsumugi_core::mem::Rank;
+
+/// Why bytes of another process were not copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CmaError {
+    /// This process may not look into that one.
+    Refused {
+        /// That one.
+        pid: u32,
+    },
+    /// There is no such process, or no more.
+    Gone {
+        /// Its number.
+        pid: u32,
+    },
+    /// It has nothing mapped there, or nothing that it could use so.
+    Unmapped {
+        /// The first byte that was not copied, in that process.
+        at: usize,
+        /// How many were copied before it.
+        copied: usize,
+    },
+    /// The number is that of another process: the peer lives in a namespace of
+    /// its own.
+    Stranger {
+        /// The number.
+        pid: u32,
+    },
+    /// The kernel cannot do it, or has no memory to.
+    System {
+        /// Its error number.
+        errno: i32,
+    },
+}
+
+/// Fills `to` with the bytes at `at` in process `pid`.
+///
+/// # Errors
+///
+/// [`CmaError`]; `to` is then filled as far as the error says.
+///
+/// # Safety
+///
+/// `at` is no memory of this process that a reference of Rust's holds: another
+/// process's bytes may change while they are read, ours must not.
+pub unsafe fn read_from(pid: u32, at: usize, to: &mut [u8]) -> Result<(), CmaError> {
+    let bytes = to.len();
+    copy(pid, at, bytes, |done| {
+        // SAFETY: `done` is below `bytes`, and `to` is borrowed.
+        unsafe { sys::read_process(pid, at + done, to.as_mut_ptr().add(done), bytes - done) }
+    })
+}
+
+/// Stores `from` at `at` in process `pid`.
+///
+/// # Errors
+///
+/// [`CmaError`]; as many bytes are stored as it says.
+///
+/// # Safety
+///
+/// That process lends these bytes to be written to.
+pub unsafe fn write_to(pid: u32, at: usize, from: &[u8]) -> Result<(), CmaError> {
+    let bytes = from.len();
+    copy(pid, at, bytes, |done| {
+        // SAFETY: `done` is below `bytes`; the rest is the caller's.
+        unsafe { sys::write_process(pid, at + done, from.as_ptr().add(done), bytes - done) }
+    })
+}
+
+impl Space {
+    /// Whether this process may copy from `rank`'s, as a real copy says: of
+    /// the word that holds the number of that process. A rank of this process
+    /// needs no such copy.
+    ///
+    /// # Errors
+    ///
+    /// [`CmaError`]; a rank that has not attached yet is [`CmaError::Gone`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such rank.
+    pub fn cma(&self, rank: Rank) -> Result<(), CmaError> {
+        let control = self.control(rank);
+        let (pid, word) = (control.pid(), NonNull::from(control.pid_word()).addr().get());
+        if pid == 0 || !control.is_alive() {
+            return Err(CmaError::Gone { pid });
+        }
+        if pid == std::process::id() && self.heap(rank).is_some() {
+            return Ok(());
+        }
+        let mut found = [0; 4];
+        // SAFETY: an atomic of a partition that is mapped alike everywhere.
+        unsafe { read_from(pid, word, &mut found) }?;
+        match u32::from_ne_bytes(found) == pid {
+            true => Ok(()),
+            false => Err(CmaError::Stranger { pid }),
+        }
+    }
+}
+
+/// Whether one child of this process may copy from another, as the ranks of a
+/// job would: for those who ask before there is a job. Not for ULTs, whose stacks
+/// children do not have.
+///
+/// # Errors
+///
+/// [`CmaError`].
+pub fn probe() -> Result<(), CmaError> {
+    let system = |error: io::Error| CmaError::System { errno: error.raw_os_error().unwrap_or(0) };
+    let (own, at) = (std::process::id(), &raw const WORD as usize);
+    // SAFETY: system calls alone.
+    let target = unsafe {
+        sys::fork_to(|| match sys::die_with_parent(own) {
+            Ok(true) => sys::sleep_for_good(),
+            _ => 0,
+        })
+    };
+    let target = target.map_err(system)?;
+    // SAFETY: the same; the word lies at the same place in all three.
+    let reader = unsafe {
+        sys::fork_to(|| {
+            let mut found = [0; 8];
+            match sys::read_process(target, at, found.as_mut_ptr(), found.len()) {
+                Ok(8) if u64::from_ne_bytes(found) == WORD => 0,
+                Ok(_) => libc::EFAULT,
+                Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
+            }
+        })
+    };
+    let code = reader.map(sys::wait_child);
+    sys::kill_child(target);
+    sys::wait_child(target);
+    match code.map_err(system)? {
+        Some(0) => Ok(()),
+        Some(errno) => Err(named(errno, target, at, 0)),
+        None => Err(CmaError::System { errno: libc::ECHILD }),
+    }
+}
+
+/// Calls `part`, which copies some of the bytes from the given one on, until
+/// all are copied.
+fn copy(
+    pid: u32,
+    at: usize,
+    bytes: usize,
+    mut part: impl FnMut(usize) -> io::Result<usize>,
+) -> Result<(), CmaError> {
+    let mut done = 0;
+    while done < bytes {
+        match part(done) {
+            // The kernel ends a copy at what it cannot use, and says why only
+            // when it is asked to begin there.
+            Ok(0) => return Err(CmaError::Unmapped { at: at + done, copied: done }),
+            Ok(more) => done += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(named(error.raw_os_error().unwrap_or(0), pid, at + done, done));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn named(errno: i32, pid: u32, at: usize, copied: usize) -> CmaError {
+    match errno {
+        libc::EPERM | libc::EACCES => CmaError::Refused { pid },
+        libc::ESRCH => CmaError::Gone { pid },
+        libc::EFAULT => CmaError::Unmapped { at, copied },
+        errno => CmaError::System { errno },
+    }
+}
+
+impl fmt::Display for CmaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Refused { pid } => write!(
+                f,
+                "the system does not let this process copy from or to process {pid} (another \
+                 user, not dumpable, ptrace_scope, or a container's rules)"
+            ),
+            Self::Gone { pid } => write!(f, "there is no process {pid}"),
+            Self::Unmapped { at, copied } => write!(
+                f,
+                "{at:#x} cannot be used so in the other process; {copied} bytes before it were \
+                 copied"
+            ),
+            Self::Stranger { pid } => {
+                write!(f, "process {pid} is not the peer, which has another number there")
+            }
+            Self::System { errno } => {
+                write!(f, "cross-memory copy: {}", io::Error::from_raw_os_error(errno))
+            }
+        }
+    }
+}
+
+impl std::error::Error for CmaError {}
+
+/// Lies at one place in a process and in its forked children.
+static WORD: u64 = 0x7473_756d_7567_6921;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! Handing the memory files over where a site's launcher started the ranks.
+//!
+//! The processes have no parent of ours to inherit descriptors from. One of a
+//! node, its first rank, leads: it makes the files, listens on an abstract unix
+//! socket whose name says user, node and job, and sends every other rank all
+//! descriptors. Then the socket is gone; the file system never knew of it.
+//!
+//! ```text
+//!  leader                                   the others
+//!  bind, listen ◄──────── connect ───────── again and again, within the limit
+//!  user? ──────────────────────────────────  user?
+//!        ◄── hello: job, node, rank, size ──
+//!        ─── verdict, shape, policy ──────►
+//!        ─── descriptors, 253 at a time ──►  map, attach
+//! ```
+//!
+//! Both ends ask the kernel whose process the other one is: a name that
+//! somebody else took is refused, and so is somebody else who knows the name.
+//! Which ranks share a node is for the caller to know, by [`NodeId`]s that it
+//! compares: the same kernel, and sockets of the same network namespace.
+//!
+//! Progress: blocking, within the limit.
+
+mod error;
+mod hello;
+mod node;
+
+pub use error::{MeetError, Verdict};
+pub use node::NodeId;
+
+use crate::config::Config;
+use crate::space::Files;
+use crate::sys;
+use hello::{Answer, Hello};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::thread;
+use std::time::{Duration, Instant};
+use tsumugi_core::mem::Rank;
+
+/// Who meets whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meeting<'a> {
+    /// What no other job of this user is called while this one starts.
+    pub job: &'a str,
+    /// The node.
+    pub node: NodeId,
+    /// This rank among those of the node; rank 0 leads.
+    pub rank: Rank,
+    /// Ranks of the node.
+    pub size: u32,
+    /// How long a rank waits for the others.
+    pub limit: Duration,
+}
+
+impl Files {
+    /// The memory files of all ranks of a node, as the leader's `config` wants
+    /// them. Every rank of the node calls it, once.
+    ///
+    /// # Errors
+    ///
+    /// [`MeetError`].
+    pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, MeetError> {
+        let (rank, size) = (meeting.rank, meeting.size);
+        if rank.0 >= size {
+            return Err(MeetError::Size { rank: rank.0, size });
+        }
+        let deadline = Instant::now() + meeting.limit;
+        match rank {
+            Rank(0) => lead(meeting, config, deadline),
+            _ => join(meeting, deadline),
+        }
+    }
+}
+
+fn lead(meeting: &Meeting<'_>, config: &Config, deadline: Instant) -> Result<Files, MeetError> {
+    // The headers are written before anybody can ask.
+    let (files, _) = Files::create(meeting.size, config).map_err(MeetError::Space)?;
+    if meeting.size == 1 {
+        return Ok(files);
+    }
+    let name = name(meeting)?;
+    let listener = until(deadline, || match UnixListener::bind_addr(&name) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => None,
+        other => Some(other.map_err(system("bind"))),
+    });
+    let listener = listener.unwrap_or(Err(MeetError::NameTaken))?;
+    listener.set_nonblocking(true).map_err(system("listen"))?;
+    let mut served = vec![false; meeting.size as usize];
+    served[0] = true;
+    while let Some(missing) = served.iter().position(|served| !served) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(MeetError::Missing { rank: Rank(missing as u32), limit: meeting.limit });
+        }
+        sys::poll(&[listener.as_fd()], left).map_err(system("poll"))?;
+        if let Ok((stream, _)) = listener.accept() {
+            // One that breaks off, or is nobody of ours, comes again or not.
+            if let Some(rank) = serve(&stream, meeting, &files, &served) {
+                served[rank.0 as usize] = true;
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Answers one caller; who it was, if it has everything now.
+fn serve(
+    stream: &UnixStream,
+    meeting: &Meeting<'_>,
+    files: &Files,
+    served: &[bool],
+) -> Option<Rank> {
+    if sys::peer_user(stream.as_fd()).ok()? != sys::own_user() {
+        return None;
+    }
+    stream.set_nonblocking(false).ok()?;
+    stream.set_read_timeout(Some(ANSWER_WITHIN)).ok()?;
+    stream.set_write_timeout(Some(ANSWER_WITHIN)).ok()?;
+    let hello = Hello::receive(stream).ok()?;
+    let verdict = match hello.compare(&Hello::of(meeting)) {
+        Verdict::Welcome if served[hello.rank.0 as usize] => Verdict::Taken,
+        verdict => verdict,
+    };
+    Answer { verdict, shape: files.shape, policy: files.policy }.send(stream).ok()?;
+    if verdict != Verdict::Welcome {
+        return None;
+    }
+    let fds: Vec<RawFd> = files.files.iter().chain(&files.huge).map(AsRawFd::as_raw_fd).collect();
+    for some in fds.chunks(sys::FDS_MAX) {
+        sys::send_fds(stream.as_fd(), &[0], some).ok()?;
+    }
+    Some(hello.rank)
+}
+
+fn join(meeting: &Meeting<'_>, deadline: Instant) -> Result<Files, MeetError> {
+    let name = name(meeting)?;
+    let connect = || match UnixStream::connect_addr(&name) {
+        Err(error) if is_not_there_yet(&error) => None,
+        other => Some(other.map_err(system("connect"))),
+    };
+    let none = MeetError::NoLeader { limit: meeting.limit };
+    let stream = until(deadline, connect).unwrap_or(Err(none))?;
+    let user = sys::peer_user(stream.as_fd()).map_err(system("credentials"))?;
+    if user != sys::own_user() {
+        return Err(MeetError::Stranger { user });
+    }
+    let left = deadline.saturating_duration_since(Instant::now()).max(ANSWER_WITHIN);
+    stream.set_read_timeout(Some(left)).map_err(system("timeout"))?;
+    Hello::of(meeting).send(&stream).map_err(system("hello"))?;
+    let answer = Answer::receive(&stream).map_err(system("answer"))?;
+    if answer.verdict != Verdict::Welcome {
+        return Err(MeetError::Refused { rank: meeting.rank, why: answer.verdict });
+    }
+    let kinds = if answer.has_huge() { 2 } else { 1 };
+    let (wanted, mut fds) = (kinds * meeting.size as usize, Vec::new());
+    while fds.len() < wanted {
+        let before = fds.len();
+        let got = sys::receive_fds(stream.as_fd(), &mut [0], &mut fds);
+        if got.map_err(system("descriptors"))? == 0 || fds.len() == before {
+            // The leader is gone, or this process may not open as many.
+            return Err(MeetError::Descriptors { found: fds.len(), wanted });
+        }
+    }
+    let huge = fds.split_off(meeting.size as usize);
+    Ok(Files { shape: answer.shape, policy: answer.policy, files: fds, huge })
+}
+
+/// Nobody listens there yet, or so many call that there is no room.
+fn is_not_there_yet(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::WouldBlock)
+}
+
+/// Tries until there is something, more and more rarely.
+fn until<T>(deadline: Instant, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+    let mut pause = Duration::from_micros(200);
+    loop {
+        if let Some(done) = attempt() {
+            return Some(done);
+        }
+        if Instant::now() >= deadline {
+            return None;
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+/// An abstract name: it has no file, and goes with its socket.
+fn name(meeting: &Meeting<'_>) -> Result<SocketAddr, MeetError> {
+    let (user, job) = (sys::own_user(), hello::digest(meeting.job));
+    let name = format!("tsumugi-{user}-{}-{job:016x}", meeting.node);
+    SocketAddr::from_abstract_name(name).map_err(system("name"))
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> MeetError {
+    move |error| MeetError::System { what, errno: error.raw_os_error().unwrap_or(0) }
+}
+
+/// A caller that says nothing for so long is left.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! What goes through the socket: fixed fields in this machine's byte order,
+//! since both ends are on it, and everything is checked.
+
+use super::{Meeting, Verdict};
+use crate::config::{Config, HugePages, Policy};
+use crate::partition::{Control, Shape};
+use crate::sys;
+use std::io::{Error, ErrorKind, Read, Result};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use tsumugi_core::mem::Rank;
+
+/// What a rank says first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// How partitions are laid out in this build.
+    layout: u64,
+    job: u64,
+    node: u64,
+    /// Who it is.
+    pub rank: Rank,
+    size: u32,
+}
+
+/// What the leader says to that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Whether descriptors follow.
+    pub verdict: Verdict,
+    /// Where the partitions lie.
+    pub shape: Shape,
+    /// How pages come, and who may write to them.
+    pub policy: Policy,
+}
+
+impl Hello {
+    /// That of this rank.
+    pub fn of(meeting: &Meeting<'_>) -> Self {
+        Self {
+            layout: Control::layout(),
+            job: digest(meeting.job),
+            node: meeting.node.0,
+            rank: meeting.rank,
+            size: meeting.size,
+        }
+    }
+
+    /// What a leader that would say `own` thinks of it.
+    pub fn compare(&self, own: &Self) -> Verdict {
+        match self {
+            _ if self.layout != own.layout => Verdict::Build,
+            _ if (self.job, self.node) != (own.job, own.node) => Verdict::Job,
+            _ if self.size != own.size || self.rank.0 >= own.size => Verdict::Size,
+            _ => Verdict::Welcome,
+        }
+    }
+
+    pub fn send(&self, stream: &UnixStream) -> Result<()> {
+        let rank_and_size = u64::from(self.rank.0) << 32 | u64::from(self.size);
+        let words = [MAGIC, self.layout, self.job, self.node, rank_and_size];
+        send_all(stream, &words.map(u64::to_ne_bytes).concat())
+    }
+
+    pub fn receive(mut stream: &UnixStream) -> Result<Self> {
+        let mut words = [0; 5];
+        for word in &mut words {
+            *word = receive_word(&mut stream)?;
+        }
+        let [magic, layout, job, node, rank_and_size] = words;
+        if magic != MAGIC {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        let rank = Rank((rank_and_size >> 32) as u32);
+        Ok(Self { layout, job, node, rank, size: rank_and_size as u32 })
+    }
+}
+
+impl Answer {
+    /// Whether there are files of huge pages.
+    pub fn has_huge(&self) -> bool {
+        self.policy.huge_pages == HugePages::Reserved
+    }
+
+    pub fn send(&self, stream: &UnixStream) -> Result<()> {
+        let mut text = self.shape.to_text();
+        for (name, value) in self.policy.variables() {
+            text += &format!("\n{name}={value}");
+        }
+        let head = [MAGIC, (self.verdict as u64) << 32 | text.len() as u64];
+        send_all(stream, &[&head.map(u64::to_ne_bytes).concat(), text.as_bytes()].concat())
+    }
+
+    pub fn receive(mut stream: &UnixStream) -> Result<Self> {
+        let bad = || Error::from(ErrorKind::InvalidData);
+        let (magic, word) = (receive_word(&mut stream)?, receive_word(&mut stream)?);
+        let bytes = word as u32 as usize;
+        if magic != MAGIC || bytes > TEXT_BYTES_MAX {
+            return Err(bad());
+        }
+        let verdicts =
+            [Verdict::Welcome, Verdict::Build, Verdict::Job, Verdict::Size, Verdict::Taken];
+        let verdict = *verdicts.get((word >> 32) as usize).ok_or_else(bad)?;
+        let mut text = vec![0; bytes];
+        stream.read_exact(&mut text)?;
+        let text = String::from_utf8(text).map_err(|_| bad())?;
+        let (shape, policy) = text.split_once('\n').ok_or_else(bad)?;
+        let lookup = |name: &str| {
+            let mut lines = policy.lines().filter_map(|line| line.split_once('='));
+            lines.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
+        };
+        let policy = Config::from_lookup(lookup).map_err(|_| bad())?.policy;
+        Ok(Self { verdict, shape: Shape::from_text(shape).ok_or_else(bad)?, policy })
+    }
+}
+
+/// FNV-1a.
+pub fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Without the signal that a broken socket sends to who writes there.
+fn send_all(stream: &UnixStream, mut bytes: &[u8]) -> Result<()> {
+    while !bytes.is_empty() {
+        let sent = sys::send_fds(stream.as_fd(), bytes, &[])?;
+        bytes = &bytes[sent..];
+    }
+    Ok(())
+}
+
+fn receive_word(stream: &mut &UnixStream) -> Result<u64> {
+    let mut word = [0; 8];
+    stream.read_exact(&mut word)?;
+    Ok(u64::from_ne_bytes(word))
+}
+
+const MAGIC: u64 = u64::from_le_bytes(*b"tsumugi\x02");
+const TEXT_BYTES_MAX: usize = 4096;

@@ -1,0 +1,178 @@
+//! Pages before their first use: in the kernel, many at once, instead of one
+//! with each fault.
+//!
+//! ```text
+//!  owner   heap and exposed memory    MADV_POPULATE_WRITE   what an allocator
+//!          lend for the first time                          lends, whole pages
+//!  peer    Space::reach(at, len)      MADV_POPULATE_READ    windows of 256 KiB
+//!                                                           that hold the bytes
+//! ```
+//!
+//! Where the kernel is older than these calls, a page is populated by an
+//! addition of 0 to a word in it (the owner) or by a load (a peer). Who
+//! populates touches first: the pages lie near its core.
+
+use crate::sys;
+use std::fmt;
+use std::ops::Range;
+use std::time::Instant;
+use tsumugi_core::sync::mapped;
+use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
+
+/// Who populates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The kernel, a range with one call.
+    Kernel,
+    /// This process, a page at a time.
+    Touch,
+}
+
+/// What was populated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Populated {
+    /// How much.
+    pub bytes: u64,
+    /// How long it took.
+    pub ns: u64,
+    /// By whom.
+    pub by: By,
+}
+
+/// Populates, and counts what it did.
+#[derive(Default)]
+pub struct Tally {
+    bytes: AtomicU64,
+    ns: AtomicU64,
+    touches: AtomicBool,
+}
+
+/// What is done to the pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// They are mapped.
+    Read,
+    /// They are the caller's to write to.
+    Write,
+}
+
+impl Tally {
+    /// Populates the whole pages that hold the range. What the system refuses
+    /// comes, or fails, with its first touch.
+    ///
+    /// # Safety
+    ///
+    /// The pages are mapped, and with [`Need::Write`] this process's own.
+    #[cold]
+    pub unsafe fn populate(&self, range: Range<usize>, need: Need) {
+        let start = Instant::now();
+        let first = range.start / PAGE_BYTES * PAGE_BYTES;
+        let range = first..range.end.next_multiple_of(PAGE_BYTES);
+        // SAFETY: the caller's.
+        if unsafe { populate(range.clone(), need) } == By::Touch {
+            self.touches.store(true, Ordering::Relaxed);
+        }
+        self.bytes.fetch_add(range.len() as u64, Ordering::Relaxed);
+        self.ns.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// What was populated so far.
+    pub fn populated(&self) -> Populated {
+        let by = if self.touches.load(Ordering::Relaxed) { By::Touch } else { By::Kernel };
+        let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        Populated { bytes: load(&self.bytes), ns: load(&self.ns), by }
+    }
+}
+
+impl fmt::Debug for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.populated().fmt(f)
+    }
+}
+
+/// # Safety
+///
+/// As [`Tally::populate`]; the range is whole pages.
+unsafe fn populate(range: Range<usize>, need: Need) -> By {
+    let advice = match need {
+        Need::Read => libc::MADV_POPULATE_READ,
+        Need::Write => libc::MADV_POPULATE_WRITE,
+    };
+    // SAFETY: the caller's, and no byte changes.
+    match unsafe { sys::advise(range.start, range.len(), advice) } {
+        // Linux before 5.14 knows neither.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            // SAFETY: the caller's.
+            unsafe { touch(range, need) };
+            By::Touch
+        }
+        _ => By::Kernel,
+    }
+}
+
+/// As [`populate`], a page at a time.
+///
+/// # Safety
+///
+/// As `populate`.
+unsafe fn touch(range: Range<usize>, need: Need) {
+    for at in range.step_by(PAGE_BYTES) {
+        // SAFETY: mapped and aligned; an addition of 0 changes nothing that
+        // others may be storing there.
+        let word = unsafe { &*(at as *const mapped::AtomicU64) };
+        match need {
+            Need::Read => word.load(mapped::Ordering::Relaxed),
+            Need::Write => word.fetch_add(0, mapped::Ordering::Relaxed),
+        };
+    }
+}
+
+const PAGE_BYTES: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    const BYTES: usize = 1 << 20;
+
+    /// Pages of these bytes that the process has mapped.
+    fn resident(at: usize) -> usize {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let from = smaps.find(&format!("{at:x}-")).unwrap();
+        let line = smaps[from..].lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() / 4
+    }
+
+    #[test]
+    fn both_ways_bring_the_pages_and_change_no_byte() {
+        for by_kernel in [true, false] {
+            let file = sys::memory_file(BYTES).unwrap();
+            let at = sys::map(file.as_fd(), None, BYTES).unwrap().as_ptr() as usize;
+            // SAFETY: fresh and ours.
+            unsafe { ((at + 4096) as *mut u64).write(7) };
+            let ranges = [at..at + BYTES / 2, at + BYTES / 2..at + BYTES];
+            for (range, need) in ranges.into_iter().zip([Need::Write, Need::Read]) {
+                if by_kernel {
+                    // SAFETY: the same.
+                    assert_eq!(unsafe { populate(range, need) }, By::Kernel);
+                } else {
+                    // SAFETY: the same.
+                    unsafe { touch(range, need) };
+                }
+            }
+            assert_eq!(resident(at), BYTES / 4096);
+            // SAFETY: the same.
+            assert_eq!(unsafe { ((at + 4096) as *const u64).read() }, 7);
+        }
+    }
+
+    #[test]
+    fn whole_pages_are_counted() {
+        let (file, tally) = (sys::memory_file(BYTES).unwrap(), Tally::default());
+        let at = sys::map(file.as_fd(), None, BYTES).unwrap().as_ptr() as usize;
+        // SAFETY: fresh and ours.
+        unsafe { tally.populate(at + 4000..at + 4100, Need::Write) };
+        assert_eq!((tally.populated().bytes, resident(at)), (8192, 2));
+    }
+}

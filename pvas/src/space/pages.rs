@@ -1,0 +1,144 @@
+//! What of a space was populated, and what pages it is made of.
+
+use super::Space;
+use crate::config::{Policy, Populate};
+use crate::populate::{Need, Populated, Tally};
+use std::fs;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use tsumugi_core::mem::Rank;
+use tsumugi_core::sync::{AtomicU64, Ordering};
+
+/// What a range of a partition is made of, as the system counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pages {
+    /// Bytes that this process has mapped to memory.
+    pub resident_bytes: u64,
+    /// Those of them in pages of 2 MiB.
+    pub huge_bytes: u64,
+}
+
+/// What a process has populated of its peers' partitions.
+#[derive(Debug, Default)]
+pub(super) struct Views {
+    /// A bit for each window of each partition, where peers' are populated:
+    /// it was.
+    windows: Vec<OnceLock<Box<[AtomicU64]>>>,
+    tally: Tally,
+}
+
+impl Views {
+    pub(super) fn of(size: u32, policy: &Policy) -> Self {
+        let size = if policy.populate == Populate::Peers { size } else { 0 };
+        Self { windows: (0..size).map(|_| OnceLock::new()).collect(), ..Self::default() }
+    }
+}
+
+impl Space {
+    /// Maps the pages of these bytes of `rank`'s partition here, if the job's
+    /// policy wants it: before the first use of memory that its owner uses
+    /// already. Wait-free, but for the kernel's work with a window's first use.
+    #[inline]
+    pub fn reach(&self, rank: Rank, at: NonNull<u8>, bytes: u64) {
+        if self.policy().populate == Populate::Peers && self.own_of(rank).is_none() {
+            self.reach_windows(rank, at, bytes);
+        }
+    }
+
+    /// What `rank`'s allocators have populated, if it is of this process and
+    /// the job's policy wants it.
+    pub fn populated(&self, rank: Rank) -> Option<Populated> {
+        Some(self.own_of(rank)?.tally?.populated())
+    }
+
+    /// What [`reach`](Self::reach) has populated so far.
+    pub fn populated_of_peers(&self) -> Populated {
+        self.views.tally.populated()
+    }
+
+    /// What `rank`'s partition is made of in this process; `None` where the
+    /// system does not say.
+    pub fn pages(&self, rank: Rank) -> Option<Pages> {
+        let (shape, start) = (self.shape(), self.shape().start(rank));
+        let smaps = fs::read_to_string("/proc/self/smaps").ok()?;
+        Some(pages_in(&smaps, start..start + shape.bytes()))
+    }
+
+    #[cold]
+    fn reach_windows(&self, rank: Rank, at: NonNull<u8>, bytes: u64) {
+        let Some((_, offset)) = self.place_of(at, bytes).filter(|(owner, _)| *owner == rank) else {
+            return;
+        };
+        let shape = self.shape();
+        let windows = self.views.windows[rank.0 as usize].get_or_init(|| {
+            (0..windows_bytes(shape.bytes()) / 8).map(|_| AtomicU64::new(0)).collect()
+        });
+        let last = (offset + bytes.max(1) - 1) as usize / WINDOW_BYTES;
+        for window in offset as usize / WINDOW_BYTES..=last {
+            let (word, bit) = (&windows[window / 64], 1 << (window % 64));
+            // Relaxed: two that populate a window at once do no harm.
+            if word.load(Ordering::Relaxed) & bit != 0 {
+                continue;
+            }
+            word.fetch_or(bit, Ordering::Relaxed);
+            let first = shape.start(rank) + window * WINDOW_BYTES;
+            let end = (first + WINDOW_BYTES).min(shape.start(rank) + shape.bytes());
+            // SAFETY: of a partition that stays mapped, and only read.
+            unsafe { self.views.tally.populate(first..end, Need::Read) };
+        }
+    }
+}
+
+/// Sums over the mappings of `smaps` that lie in the range.
+fn pages_in(smaps: &str, range: Range<usize>) -> Pages {
+    let (mut pages, mut is_inside) = (Pages::default(), false);
+    for line in smaps.lines() {
+        let Some((name, rest)) = line.split_once(' ') else { continue };
+        if let Some((first, last)) = name.split_once('-') {
+            let number = |text| usize::from_str_radix(text, 16).unwrap_or(0);
+            is_inside = number(first) >= range.start && number(last) <= range.end;
+            continue;
+        }
+        if !is_inside {
+            continue;
+        }
+        let kib = || rest.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0);
+        match name {
+            "Rss:" => pages.resident_bytes += kib() << 10,
+            "ShmemPmdMapped:" => pages.huge_bytes += kib() << 10,
+            // Pages of the pool are counted apart, and not as resident.
+            "Shared_Hugetlb:" | "Private_Hugetlb:" => {
+                pages.resident_bytes += kib() << 10;
+                pages.huge_bytes += kib() << 10;
+            }
+            _ => {}
+        }
+    }
+    pages
+}
+
+/// Bytes of the book over a peer's windows, kept from its first use on.
+pub const fn windows_bytes(partition_bytes: usize) -> usize {
+    partition_bytes.div_ceil(WINDOW_BYTES).div_ceil(64) * 8
+}
+
+/// What one call of a peer populates: 64 small pages.
+const WINDOW_BYTES: usize = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_of_both_kinds_are_counted() {
+        let smaps = "200000-400000 rw-s 0 00:01 7 /memfd:tsumugi (deleted)\n\
+                     Rss:                2048 kB\nShmemPmdMapped:     2048 kB\n\
+                     400000-800000 rw-s 0 00:01 8 /memfd:tsumugi (deleted)\n\
+                     Rss:                   0 kB\nShared_Hugetlb:     4096 kB\n\
+                     VmFlags: rd wr\n\
+                     900000-a00000 rw-p 0 00:00 0 \nRss: 4 kB\n";
+        let pages = Pages { resident_bytes: 6 << 20, huge_bytes: 6 << 20 };
+        assert_eq!(pages_in(smaps, 0x20_0000..0x80_0000), pages);
+    }
+}

@@ -1,0 +1,328 @@
+//! A program whose allocator is the partition's heap. All tests share one
+//! heap, that of the first rank of this process; those that need a process of
+//! their own start this binary again.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+use tsumugi::{Config, Error, GlobalHeap, Runtime};
+use tsumugi_core::sync::mapped::{AtomicU32, Ordering};
+
+#[global_allocator]
+static HEAP: GlobalHeap = GlobalHeap;
+
+/// Runs `main` as the only rank of a job, one at a time: the next one's
+/// partition is the same.
+fn rank<T: Send>(main: impl FnOnce(&Runtime) -> T + Send) -> T {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    Config::default().workers(2).run(|rt| Ok::<_, Error>(main(rt))).unwrap()
+}
+
+fn is_in_partition<T: ?Sized>(value: &T) -> bool {
+    let at = NonNull::from(value).cast();
+    SPACE.with_borrow(|space| space.as_ref().unwrap()(at, size_of_val(value) as u64))
+}
+
+thread_local! {
+    /// How the test that runs here asks for a place.
+    static SPACE: RefCell<Option<Ask>> = const { RefCell::new(None) };
+}
+
+type Ask = Box<dyn Fn(NonNull<u8>, u64) -> bool>;
+
+fn look_into(rt: &Runtime) {
+    let space = rt.load_store().space().clone();
+    SPACE.set(Some(Box::new(move |at, bytes| space.place_of(at, bytes).is_some())));
+}
+
+#[test]
+fn what_a_rank_allocates_lies_in_its_partition() {
+    let (before, mut grown) = (Box::new(5_u64), vec![1_u8; 100]);
+    rank(move |rt| {
+        look_into(rt);
+        let first = grown.as_ptr();
+        grown.extend([2; 100_000]);
+        assert_ne!(first, grown.as_ptr());
+        assert!(is_in_partition(&grown[..]), "a block that grows moves in");
+        assert!(grown[..100].iter().all(|byte| *byte == 1));
+        let (boxed, text) = (Box::new([7_u64; 50]), "silk".repeat(1000));
+        assert!(is_in_partition(&*boxed) && is_in_partition(&*text));
+        let local = 3_u32;
+        assert!(is_in_partition(&local), "a ULT's stack");
+        drop((before, boxed));
+        let from_ult = rt.spawn(|rt| {
+            look_into(rt);
+            let words: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+            let inside = is_in_partition(&words[..]) && words.iter().all(|w| is_in_partition(&**w));
+            (words, inside)
+        });
+        let (words, inside) = from_ult.join().unwrap();
+        assert!(inside && words[99] == "99");
+        let from_thread = thread::spawn(move || words.iter().map(String::len).sum::<usize>());
+        assert_eq!(from_thread.join().unwrap(), 190);
+    });
+}
+
+#[test]
+fn zeroed_memory_is_zero_after_use() {
+    rank(|_| {
+        for bytes in [10, 1000, 100_000, 10 << 20] {
+            for _ in 0..3 {
+                let mut zeroed = vec![0_u8; bytes];
+                assert!(zeroed.iter().all(|byte| *byte == 0));
+                zeroed.fill(0xff);
+            }
+        }
+    });
+}
+
+#[test]
+fn more_alignment_than_the_heap_has_comes_from_the_system() {
+    rank(|rt| {
+        look_into(rt);
+        let layout = Layout::from_size_align(4096, 1 << 20).unwrap();
+        let before = GlobalHeap::spilled().0;
+        // SAFETY: not empty; released with the same layout.
+        unsafe {
+            let block = alloc(layout);
+            assert!(block.addr().is_multiple_of(1 << 20) && !is_in_partition(&*block));
+            dealloc(block, layout);
+        }
+        assert!(GlobalHeap::spilled().0 > before);
+    });
+}
+
+static DROPPED: AtomicU32 = AtomicU32::new(0);
+
+/// Allocates while it goes.
+struct Last(Vec<String>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        let joined = self.0.join(",");
+        assert_eq!(joined.split(',').count(), self.0.len());
+        DROPPED.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn thread_locals_go_with_their_threads() {
+    thread_local! {
+        static KEPT: RefCell<Option<Last>> = const { RefCell::new(None) };
+    }
+    rank(|_| {
+        let (send, receive) = mpsc::channel();
+        for number in 0..20 {
+            let send = send.clone();
+            let thread = thread::spawn(move || {
+                KEPT.set(Some(Last((0..50).map(|n| format!("{number} {n}")).collect())));
+                send.send(vec![number; 100]).unwrap();
+            });
+            thread.join().unwrap();
+        }
+        drop(send);
+        // Blocks of threads that are gone are released here.
+        assert_eq!(receive.iter().map(|block| block.len()).sum::<usize>(), 2000);
+        assert_eq!(DROPPED.load(Ordering::SeqCst), 20);
+    });
+}
+
+#[test]
+fn programs_are_started_from_ults_and_threads() {
+    rank(|rt| {
+        let kept: Vec<String> = (0..1000).map(|n| format!("kept {n}")).collect();
+        let echo = || {
+            let output = Command::new("/bin/echo").args(["a", "b"]).env("X", "y").output();
+            assert_eq!(output.unwrap().stdout, b"a b\n");
+        };
+        for _ in 0..5 {
+            rt.spawn(move |_| echo()).join().unwrap();
+            thread::spawn(echo).join().unwrap();
+        }
+        // With something to do before exec, the child is forked; it may
+        // allocate, and the parent's heap knows nothing of it.
+        let forked = || {
+            let mut command = Command::new("/bin/echo");
+            let prepare = || {
+                let mut held = vec![vec![1_u8; 100_000], vec![2; 100]];
+                held[1].extend(vec![3; 50_000]);
+                drop((held, vec![9_u8; 1 << 20]));
+                Ok(())
+            };
+            // SAFETY: glibc's allocator works in a forked child.
+            unsafe { command.arg("c").pre_exec(prepare) };
+            assert_eq!(command.output().unwrap().stdout, b"c\n");
+        };
+        for _ in 0..5 {
+            thread::spawn(forked).join().unwrap();
+        }
+        assert!(kept.iter().enumerate().all(|(n, text)| *text == format!("kept {n}")));
+        churn(1, 20_000);
+    });
+}
+
+#[test]
+fn a_forked_child_leaves_the_heap_alone() {
+    rank(|rt| {
+        look_into(rt);
+        let held: Vec<Vec<u8>> = (0..200).map(|n| vec![n as u8; n * 7 + 1]).collect();
+        assert!(is_in_partition(&held[3][..]));
+        let start = held[0].as_ptr().addr();
+        let child = move || {
+            // SAFETY: the child ends with `_exit`, and only allocates before.
+            let pid = unsafe { libc::fork() };
+            if pid == 0 {
+                let fresh = vec![7_u8; 300];
+                let is_far = fresh.as_ptr().addr().abs_diff(start) > 1 << 40;
+                // What the child changes in a block of the heap its parent
+                // would see: it only takes copies of the handles.
+                for block in &held {
+                    // SAFETY: the child's handle of a block that it leaves.
+                    let mut block = unsafe { std::ptr::read(block) };
+                    block.reserve(block.len() % 3 * 1000);
+                }
+                // SAFETY: the child of the fork above.
+                unsafe { libc::_exit(if is_far { 0 } else { 1 }) };
+            }
+            let mut status = 0;
+            // SAFETY: a local is filled in.
+            assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+            assert_eq!(status, 0, "the child's memory is the system's");
+            held
+        };
+        let held = thread::spawn(child).join().unwrap();
+        churn(3, 20_000);
+        for (n, block) in held.iter().enumerate() {
+            assert!(block.iter().all(|byte| *byte == n as u8), "block {n}");
+        }
+    });
+}
+
+#[test]
+fn a_million_blocks_of_four_threads_never_meet() {
+    rank(|_| {
+        thread::scope(|scope| {
+            let (sends, receives): (Vec<_>, Vec<_>) = (0..4).map(|_| mpsc::channel()).unzip();
+            for (number, receive) in receives.into_iter().enumerate() {
+                let next = sends[(number + 1) % 4].clone();
+                scope.spawn(move || {
+                    let mut checker = Checker::new(number as u64 + 1);
+                    for step in 0..250_000 {
+                        checker.step();
+                        if step % 64 == 0 {
+                            if let Some(block) = checker.blocks.pop_front() {
+                                let _ = next.send(block); // to one that may be done
+                            }
+                            checker.blocks.extend(receive.try_iter());
+                        }
+                    }
+                });
+            }
+        });
+    });
+}
+
+/// Random work of one thread.
+fn churn(seed: u64, steps: u32) {
+    let mut checker = Checker::new(seed);
+    (0..steps).for_each(|_| checker.step());
+}
+
+/// Blocks, each filled with a byte of its own: what one writes into another
+/// is seen when that is touched next.
+struct Checker {
+    state: u64,
+    blocks: VecDeque<(Vec<u8>, u8)>,
+}
+
+impl Checker {
+    fn new(seed: u64) -> Self {
+        Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), blocks: VecDeque::new() }
+    }
+
+    fn random(&mut self) -> usize {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state as usize
+    }
+
+    fn step(&mut self) {
+        let (choice, shift, fill) = (self.random() % 8, self.random() % 14, self.random() as u8);
+        let bytes = self.random() % (1 << shift) + 1;
+        if choice < 3 || self.blocks.is_empty() {
+            self.blocks.push_back((vec![fill; bytes], fill));
+            return;
+        }
+        let nth = self.random() % self.blocks.len();
+        let (mut block, old) = self.blocks.swap_remove_back(nth).unwrap();
+        let is_whole = |block: &[u8]| [0, block.len() / 2, block.len() - 1].map(|at| block[at]);
+        assert_eq!(is_whole(&block), [old; 3], "a block of {} bytes", block.len());
+        if choice < 6 && self.blocks.len() < 500 {
+            block.resize(bytes, old);
+            block.shrink_to_fit();
+            assert_eq!(is_whole(&block), [old; 3], "moved to {bytes} bytes");
+            self.blocks.push_back((block, old));
+        }
+    }
+}
+
+/// Starts this binary again, to run the part of a test that `name` says.
+fn again(name: &str) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--nocapture"]).env("TSUMUGI_HEAP_BYTES", "0x4000000");
+    let output = command.env("TSUMUGI_TEST_AGAIN", name).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output
+}
+
+fn is_again(name: &str) -> bool {
+    std::env::var("TSUMUGI_TEST_AGAIN").is_ok_and(|again| again == name)
+}
+
+#[test]
+fn a_full_heap_spills_to_the_system() {
+    const NAME: &str = "a_full_heap_spills_to_the_system";
+    if !is_again(NAME) {
+        again(NAME);
+        return;
+    }
+    let config = Config::from_env().unwrap().workers(1);
+    let main = |rt: &Runtime| {
+        look_into(rt);
+        let blocks: Vec<Vec<u8>> = (0..200).map(|n| vec![n; 1 << 20]).collect();
+        let inside = blocks.iter().filter(|block| is_in_partition(&block[..])).count();
+        assert!((20..64).contains(&inside), "{inside} of 200 MiB in a heap of 64");
+        assert!(GlobalHeap::spilled().1 >= (200 - inside as u64) << 20);
+        let mut blocks = blocks;
+        blocks.iter_mut().for_each(|block| block.resize((1 << 20) + 5, 1));
+        assert!(blocks.iter().enumerate().all(|(n, block)| block[5] == n as u8));
+        drop(blocks);
+        let whole = vec![1_u8; 16 << 20];
+        assert!(is_in_partition(&whole[..]), "what was released is the heap's again");
+        Ok::<_, Error>(())
+    };
+    config.run(main).unwrap();
+}
+
+#[test]
+fn threads_may_allocate_while_the_process_exits() {
+    const NAME: &str = "threads_may_allocate_while_the_process_exits";
+    if !is_again(NAME) {
+        (0..5).for_each(|_| drop(again(NAME)));
+        return;
+    }
+    rank(|_| {
+        for seed in 1..4 {
+            thread::spawn(move || churn(seed, u32::MAX));
+        }
+        churn(9, 5000);
+    });
+    std::process::exit(0);
+}
