@@ -179,7 +179,7 @@ impl<'a> Bench<'a> {
         let mut teams = Vec::new();
         for system in systems {
             let tried = system.start(ranks).and_then(|mut team| {
-                team.ask(&case.command, LIMIT)?;
+                team.ask(&case.command, START_LIMIT)?;
                 Ok(team)
             });
             match tried {
@@ -195,5 +195,7 @@ impl<'a> Bench<'a> {
 }
 
 const PASSES: u32 = 12;
+/// For ranks to start and carry out a first command.
+const START_LIMIT: Duration = Duration::from_secs(30);
 /// For whatever a command may take, on a machine that is busy.
 const LIMIT: Duration = Duration::from_secs(60);
