@@ -63,7 +63,8 @@ fn latencies(
         .collect()
 }
 
-fn cpus() -> [usize; 2] {
+/// The first two CPUs; twice the same where there is one.
+pub fn cpus() -> [usize; 2] {
     let allowed = affinity::allowed().unwrap_or_default();
     let first = allowed.first().copied().unwrap_or(0);
     [first, allowed.get(1).copied().unwrap_or(first)]

@@ -27,6 +27,7 @@ pub use figures::FIGURES;
 use self::case::Case;
 use self::state::{Samples, State};
 use self::team::{System, Team};
+use super::pinned::Pinned;
 use super::row::Row;
 use super::{Group, Progress, chosen, table, trip_ns};
 use crate::args;
@@ -63,8 +64,9 @@ pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
     }
     let names = chosen(message.measure.only.as_deref(), CATALOGUE)?;
     let mut bench = Bench::new(message, &names)?;
-    let mut rows = bench.measure(&case::two_cores(bench.is_quick, bench.rounds()), &[])?;
-    rows.extend(bench.measure(&case::same_core(bench.is_quick, bench.rounds()), case::YIELDING)?);
+    let mut rows = bench.measure(&case::two_cores(bench.is_quick, bench.rounds()), &[], None)?;
+    let cases = case::same_core(bench.is_quick, bench.rounds());
+    rows.extend(bench.measure(&cases, case::YIELDING, Some(case::cpus()[0]))?);
     let mut text = bench.text.clone();
     let halo = halo::measure(&mut bench)?;
     rows.extend(halo.rows);
@@ -113,14 +115,23 @@ impl<'a> Bench<'a> {
         Ok(systems)
     }
 
-    /// Starts teams of two and measures those of `cases` that are wanted.
-    fn measure(&mut self, cases: &[Case], env: &[(&str, &str)]) -> Result<Vec<Row>, Failure> {
+    /// Starts teams of two and measures those of `cases` that are wanted; on a
+    /// machine of that one CPU, as far as they can see, if one is given.
+    fn measure(
+        &mut self,
+        cases: &[Case],
+        env: &[(&str, &str)],
+        cpu: Option<usize>,
+    ) -> Result<Vec<Row>, Failure> {
         let cases: Vec<&Case> =
             cases.iter().filter(|case| self.names.contains(&case.name)).collect();
         if cases.is_empty() {
             return Ok(Vec::new());
         }
+        // What is started inherits it.
+        let pinned = cpu.map(Pinned::to);
         let mut teams = self.start(&self.systems(env)?, 2, cases[0])?;
+        drop(pinned);
         let mut samples = Samples::new(teams.len(), cases.len());
         let wait = match self.is_quick {
             true => Duration::ZERO,
