@@ -69,6 +69,7 @@ fn readers(rt: &Runtime) -> Result<(), Error> {
     assert_eq!(rt.call(peer, 1, b"silk")?, b"silk");
     rt.fetch_add(rt.starter(peer), 1)?;
     assert_eq!(rt.sum(1u64)?, u64::from(rt.size()));
+    mixture::play(rt, 9000, 50)?;
     assert_eq!(rt.get(rt.starter(own))?, 1);
     let of_peers = rt.load_store().space().populated_of_peers().bytes;
     assert!(of_peers >= 2 * 100_000 * 8, "{of_peers} bytes of peers' arrays");

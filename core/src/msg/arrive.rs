@@ -96,16 +96,6 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether there is room for a packet that is no message.
-    #[inline]
-    pub(super) fn has_line<W: Wire>(&mut self, wire: &mut W, to: Rank) -> bool {
-        if wire.has_room(to, 1) {
-            return true;
-        }
-        self.starve(wire, to);
-        wire.has_room(to, 1)
-    }
-
     #[inline]
     fn take_packet<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         let rank = Rank(from as u32);

@@ -323,7 +323,7 @@ impl<'m> LaneReceiver<'m> {
         let taken = u64::from(self.head) << 32 | u64::from(returned.taken);
         let matched = u64::from(returned.matched) << 32 | u64::from(returned.slots);
         // Release: pairs with the Acquire in `returned`: the slots were read.
-        self.lane.returned.matched.store(matched, Ordering::Release);
+        self.lane.returned.matched.store(matched, order("msg_slots_relaxed"));
         // Release: pairs with the Acquire in `has_room` and `returned`: the
         // lines were read, and whatever this rank pushed before is in its
         // lane.

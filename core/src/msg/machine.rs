@@ -49,6 +49,8 @@ pub struct Machine<'m> {
     pub(super) posts: u64,
     /// Requests that have not ended.
     pub(super) under_way: u32,
+    /// A peer has returned something since this was cleared.
+    pub(super) has_learned: bool,
     /// Lanes that had something last, and the next one in turn.
     pub(super) recent: [u32; 4],
     pub(super) turn: u32,
@@ -122,7 +124,10 @@ impl Machine<'_> {
                 wire.ring(from);
             }
         }
+        self.has_learned = false;
         has_moved |= self.pump_all(wire);
+        // What was learned may take effect when the lane was looked at again.
+        has_moved |= self.has_learned;
         has_moved || !self.jobs.is_empty() || !self.ended.is_empty()
     }
 

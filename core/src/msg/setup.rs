@@ -172,6 +172,7 @@ impl<'m> Machine<'m> {
             stirred: List::EMPTY,
             posts: 0,
             under_way: 0,
+            has_learned: false,
             recent: [rank.0; 4],
             turn: 0,
             counts: Counts::default(),

@@ -18,6 +18,7 @@
 mod completion;
 mod engine;
 mod parts;
+mod lane;
 mod race;
 mod region;
 mod ring;
