@@ -45,7 +45,7 @@ use crate::msg::{Messages, Under, pattern};
 use crate::{Buffer, Error, MessageError, Plain, Rank, Received, Runtime, Source, Tags};
 use std::fmt;
 use std::sync::Arc;
-use tsumugi_core::msg::Label;
+use tsumugi_core::msg::{Counts, Label};
 
 /// A number that keeps the messages of one part of a program from those of
 /// another: what is sent through one is received through the same.
@@ -232,6 +232,12 @@ impl Comm {
     /// A message that fits, if there is one. Never waits.
     pub fn try_probe(&self, source: impl Into<Source>, tags: impl Into<Tags>) -> Option<Received> {
         self.messages().try_probe(pattern(self.context, source.into(), tags.into()))
+    }
+
+    /// What this rank has sent so far, through all communicators: which way,
+    /// and how long.
+    pub fn counts(&self) -> Counts {
+        self.messages().counts()
     }
 
     /// This rank.

@@ -5,6 +5,7 @@
 use crate::failure::Failure;
 use crate::{args, bench, memory, space, text};
 use std::fs;
+use std::time::Duration;
 use tsumugi::affinity;
 use tsumugi::pvas::calibrate::{self, Calibration, Measured, Way};
 use tsumugi::pvas::distance::{Distance, Thresholds};
@@ -102,7 +103,8 @@ fn machine() -> String {
 /// as a job does at its start.
 fn messages(cpus: &[usize]) -> String {
     let &[first, second, ..] = cpus else { return String::new() };
-    let Some(Calibration { measured, thresholds }) = calibrate::between(first, second) else {
+    let Some(Calibration { measured, thresholds }) = calibrate::between(first, second, LIMIT)
+    else {
         return format!("\nmessages\n  cpus {first} and {second} could not be measured\n");
     };
     let distance = Distance::of_trip(measured.trip_ns);
@@ -183,6 +185,9 @@ fn none() -> String {
 fn unknown() -> String {
     "unknown".to_owned()
 }
+
+/// A job has less time for it.
+const LIMIT: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {

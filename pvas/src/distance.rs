@@ -2,10 +2,10 @@
 //! which way of moving a message wins there.
 //!
 //! ```text
-//!  a receive is known to the sender                    none is known
-//!  ├ inline_max ┬ direct_max ┬ nt_from ┬ pull_from     ├ inline_max ┬ eager_max
-//!  │ in packet  │ push       │ pull    │ streaming │   │ in packet  │ slots     │ pull
-//!                 plainly                push    └ pull
+//!  a receive is known to the sender              none is known
+//!  ├ inline_max ┬ direct_max ┬ nt_from ...       ├ inline_max ┬ eager_max ...
+//!  │ in packet  │ push       │ streaming push    │ in packet  │ slots     │ pull
+//!               └────────────┴ from pull_from on, below nt_from: pull
 //! ```
 //!
 //! The node's leader measures ([`calibrate`](crate::calibrate)) and publishes
@@ -40,10 +40,10 @@ pub struct Thresholds {
     pub direct_from: u64,
     /// Up to here the sender does that with plain stores.
     pub direct_max: u64,
-    /// From here on with streaming stores; between the two the receiver pulls.
-    pub nt_from: u64,
-    /// From here on the receiver pulls again.
+    /// From here on the receiver pulls instead,
     pub pull_from: u64,
+    /// and from here on the sender does it with streaming stores.
+    pub nt_from: u64,
     /// Bytes that are copied at a time where copies follow each other.
     pub chunk: u64,
 }
@@ -59,10 +59,10 @@ pub struct ByHand {
     pub direct_from: Option<u64>,
     /// [`Thresholds::direct_max`].
     pub direct_max: Option<u64>,
-    /// [`Thresholds::nt_from`].
-    pub nt_from: Option<u64>,
     /// [`Thresholds::pull_from`].
     pub pull_from: Option<u64>,
+    /// [`Thresholds::nt_from`].
+    pub nt_from: Option<u64>,
     /// [`Thresholds::chunk`].
     pub chunk: Option<u64>,
 }
@@ -95,9 +95,7 @@ impl Thresholds {
         match distance {
             // One cache: what was pushed is where it is read.
             Distance::SameCore => common,
-            Distance::Near => {
-                Self { direct_max: (1 << 20) - 1, nt_from: 1 << 20, pull_from: 1 << 20, ..common }
-            }
+            Distance::Near => Self { direct_max: (1 << 20) - 1, pull_from: 1 << 20, ..common },
             Distance::Far => Self { direct_max: (4 << 10) - 1, nt_from: 4 << 10, ..common },
         }
     }
@@ -110,8 +108,8 @@ impl Thresholds {
             eager_max: hand.eager_max.unwrap_or(self.eager_max),
             direct_from: hand.direct_from.unwrap_or(self.direct_from),
             direct_max: hand.direct_max.unwrap_or(self.direct_max),
-            nt_from: hand.nt_from.unwrap_or(self.nt_from),
             pull_from: hand.pull_from.unwrap_or(self.pull_from),
+            nt_from: hand.nt_from.unwrap_or(self.nt_from),
             chunk: hand.chunk.unwrap_or(self.chunk),
         }
     }
@@ -123,15 +121,15 @@ impl Thresholds {
             ("eager_max", self.eager_max),
             ("direct_from", self.direct_from),
             ("direct_max", self.direct_max),
-            ("nt_from", self.nt_from),
             ("pull_from", self.pull_from),
+            ("nt_from", self.nt_from),
             ("chunk", self.chunk),
         ]
     }
 
     fn from_values(values: [u64; VALUES]) -> Self {
-        let [inline_max, eager_max, direct_from, direct_max, nt_from, pull_from, chunk] = values;
-        Self { inline_max, eager_max, direct_from, direct_max, nt_from, pull_from, chunk }
+        let [inline_max, eager_max, direct_from, direct_max, pull_from, nt_from, chunk] = values;
+        Self { inline_max, eager_max, direct_from, direct_max, pull_from, nt_from, chunk }
     }
 }
 
@@ -214,8 +212,8 @@ const VALUES: usize = 7;
 const PUBLISHED: u32 = 1 << 31;
 /// Between the 30 ns inside a shared cache and the 100 to 200 outside.
 const FAR_TRIP_NS: f64 = 75.0;
-/// A slot of the lanes.
-const CHUNK_BYTES: u64 = 2 << 10;
+/// Default of [`Thresholds::chunk`]: a slot of the lanes.
+pub const CHUNK_BYTES: u64 = 2 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -22,6 +22,7 @@
 //! | [`fence`] | a fence in two halves between processes |
 //! | [`mod@copy`] | how bytes move between partitions |
 //! | [`distance`] | how far ranks are apart, and which way messages go there |
+//! | [`gauge`] | noticing that the distance has changed |
 //! | [`populate`] | pages before their first use |
 //! | [`partition`] | what lies where in one partition |
 //! | [`heap`] | the allocator of what is the rank's own |
@@ -44,6 +45,7 @@ pub mod futex;
 pub mod fence;
 pub mod copy;
 pub mod distance;
+pub mod gauge;
 pub mod populate;
 pub mod partition;
 pub mod heap;
@@ -64,6 +66,7 @@ pub use direct::Direct;
 pub use distance::{Distance, Thresholds};
 pub use exposed::ExposedArea;
 pub use futex::SharedFutex;
+pub use gauge::Gauge;
 pub use global::GlobalHeap;
 pub use heap::Heap;
 pub use launch::{Job, Launch, LaunchError, Outcome};

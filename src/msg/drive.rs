@@ -21,7 +21,7 @@
 
 use super::Received;
 use super::state::{REQUESTS_MAX, State, Waiting, Woken, index};
-use super::wire::{Lanes, carry_out};
+use super::wire::{Lanes, carry_out_long};
 use crate::card::Card;
 use crate::config::Chosen;
 use crate::{Error, MessageError, Rank};
@@ -32,12 +32,12 @@ use std::ptr::NonNull;
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::msg::{
-    self, Begun, Bytes, CallError, Counts, Design, Ended, INLINE_BYTES_MAX, Label, Pattern,
-    Request, Thresholds,
+    self, Begun, Bytes, CallError, Counts, Ended, INLINE_BYTES_MAX, Label, Pattern, Request,
+    Thresholds,
 };
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, spin_loop};
 use tsumugi_core::wait::{Reason, Wait, Waker};
-use tsumugi_pvas::{Member, distance};
+use tsumugi_pvas::{Gauge, Member, distance};
 use tsumugi_ult::Here;
 
 /// The messages of one rank.
@@ -54,6 +54,8 @@ pub struct Messages {
     /// The last death that the machine was told of.
     lost: AtomicU32,
     contexts: AtomicU32,
+    /// How far each rank seems to be, by the long copies.
+    gauges: Box<[Gauge]>,
 }
 
 /// A message that has begun.
@@ -92,12 +94,13 @@ impl Messages {
         chosen: &Chosen,
     ) -> Result<Self, Error> {
         let wire = lanes.connect(member, cards.iter().map(|card| card.messages))?;
-        let mut state = State::new(member.rank(), lanes.shape(), Design::Mirror, wire);
-        for rank in (0..member.size()).map(Rank) {
-            let thresholds = thresholds_of(&member.way_to(rank).1);
-            let set = state.machine.set_thresholds(rank, thresholds);
-            set.unwrap_or_else(|error| panic!("{error}"));
-        }
+        let mut state = State::new(member.rank(), lanes.shape(), chosen.messages, wire);
+        let gauges = (0..member.size()).map(Rank).map(|rank| {
+            let (distance, thresholds) = member.way_to(rank);
+            state.use_thresholds(rank, thresholds_of(&thresholds));
+            Gauge::new(distance)
+        });
+        let gauges = gauges.collect();
         Ok(Self {
             member: member.clone(),
             is_held: AtomicBool::new(false),
@@ -107,6 +110,7 @@ impl Messages {
             rounds: if chosen.workers == 1 { chosen.spin.saturating_mul(10) } else { 0 },
             lost: AtomicU32::new(0),
             contexts: AtomicU32::new(1),
+            gauges,
         })
     }
 
@@ -379,6 +383,10 @@ impl Messages {
         })
     }
 
+    fn gauge(&self, rank: Rank) -> &Gauge {
+        &self.gauges[rank.0 as usize]
+    }
+
     fn work(&self) -> bool {
         self.work_on(self.lock(), false)
     }
@@ -413,10 +421,14 @@ impl Messages {
             woken.into_iter().for_each(Waker::wake);
             if let Some(job) = &job {
                 // SAFETY: the machine's: both buffers are lent to the message.
-                unsafe { carry_out(&job.copy) };
+                unsafe { carry_out_long(&job.copy, self.gauge(job.copy.peer)) };
             }
             state = self.lock();
             if let Some(job) = job {
+                if let Some(distance) = self.gauge(job.copy.peer).changed() {
+                    let thresholds = thresholds_of(&self.member.thresholds(distance));
+                    state.use_thresholds(job.copy.peer, thresholds);
+                }
                 let State { machine, wire, .. } = &mut *state;
                 machine.job_done(wire, job.request, Ok(()));
             }

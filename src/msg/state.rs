@@ -69,6 +69,12 @@ impl State {
         }
     }
 
+    /// From here on messages to that rank go by these.
+    pub(super) fn use_thresholds(&mut self, rank: Rank, to: Thresholds) {
+        let set = self.machine.set_thresholds(rank, to);
+        set.unwrap_or_else(|error| panic!("{error}"));
+    }
+
     /// Notes who is to be woken by what has ended, as far as there is room.
     pub(super) fn note_ended(&mut self, woken: &mut Woken) {
         while !woken.is_full()

@@ -23,7 +23,7 @@ use tsumugi_core::msg::{
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::wait::Bells;
 use tsumugi_pvas::copy::{self, Mode};
-use tsumugi_pvas::{Direct, Member, fence as halves};
+use tsumugi_pvas::{Direct, Gauge, Member, fence as halves};
 use tsumugi_ult::SystemFutex;
 
 /// This rank's lanes, before the others know of them.
@@ -308,14 +308,29 @@ impl Peer {
 ///
 /// Both buffers are as long as it says, in reach of this process, and the
 /// message's.
-pub(super) unsafe fn carry_out(copy: &Copy) {
+unsafe fn carry_out(copy: &Copy) {
+    // SAFETY: the caller's; two buffers of messages do not overlap.
+    between(copy, |mode, from, to, len| unsafe { copy::copy(mode, from, to, len) });
+}
+
+/// The same for a long one, by which the gauge sees how far its peer is.
+///
+/// # Safety
+///
+/// The same.
+pub(super) unsafe fn carry_out_long(copy: &Copy, gauge: &Gauge) {
+    // SAFETY: the same.
+    between(copy, |mode, from, to, len| unsafe { gauge.copy(mode, from, to, len) });
+}
+
+/// Has a copy done, unless there is nothing to do.
+fn between(copy: &Copy, by: impl FnOnce(Mode, NonNull<u8>, NonNull<u8>, usize)) {
     let mode = if copy.streaming { Mode::Streaming } else { Mode::Plain };
     let ends = [copy.from, copy.to].map(|at| NonNull::new(at as *mut u8));
     if let [Some(from), Some(to)] = ends
         && from != to
     {
-        // SAFETY: the caller's; two buffers of messages do not overlap.
-        unsafe { copy::copy(mode, from, to, copy.len as usize) };
+        by(mode, from, to, copy.len as usize);
     }
 }
 

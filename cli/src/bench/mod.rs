@@ -8,6 +8,7 @@
 
 mod bare;
 mod line;
+mod message;
 mod pinned;
 mod plot;
 mod rma;
@@ -16,6 +17,7 @@ mod sample;
 mod table;
 mod target;
 
+use self::plot::Plot;
 use self::row::Row;
 use self::sample::{Budget, Contender, sample};
 use crate::args::{self, Figure};
@@ -55,9 +57,22 @@ struct Over {
     p99: f64,
 }
 
-/// Measures, and returns the tables where this process is rank 0.
+/// Measures, and returns the tables where this process is the one that has
+/// them.
 pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
-    let Figure::Rma(measure) = &bench.figure;
+    match &bench.figure {
+        Figure::Rma(measure) => one_sided(measure),
+        Figure::Message(messages) => {
+            let Some(outcome) = message::message(messages)? else { return Ok(String::new()) };
+            let figures = message::FIGURES.iter();
+            let plots = figures.filter_map(|one| Some((one.name, one.plot(&outcome.rows)?)));
+            keep(&messages.measure, &outcome.rows, plots)?;
+            Ok(outcome.text)
+        }
+    }
+}
+
+fn one_sided(measure: &args::Measure) -> Result<String, Failure> {
     let names = chosen(measure.only.as_deref(), rma::CATALOGUE)?;
     if !job::is_rank() {
         return job::run_self(rma::RANKS);
@@ -69,15 +84,8 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     if rows.is_empty() {
         return Ok(String::new());
     }
-    if let Some(path) = &measure.json {
-        write(path, &row::json(&rows))?;
-    }
-    if let Some(path) = &measure.csv {
-        write(path, &row::csv(&rows))?;
-    }
-    if let Some(folder) = &measure.svg {
-        draw(folder, &rows)?;
-    }
+    let plots = rma::FIGURES.iter().filter_map(|one| Some((one.name, one.plot(&rows)?)));
+    keep(measure, &rows, plots)?;
     // Hundreds of points are tables of their own.
     let (plotted, listed): (Vec<Row>, Vec<Row>) = rows.iter().cloned().partition(rma::is_plotted);
     let plots = rma::FIGURES.iter().filter_map(|figure| Some((figure, figure.plot(&plotted)?)));
@@ -86,12 +94,29 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     Ok(table::table(&listed) + &overheads + &figures + &rma::numbers(&rows) + &rma::bars(&rows))
 }
 
-/// Draws the figures that `rows` belong to.
-fn draw(folder: &Path, rows: &[Row]) -> Result<(), Failure> {
+/// Writes the rows to the files that were asked for.
+fn keep<'a>(
+    measure: &args::Measure,
+    rows: &[Row],
+    plots: impl Iterator<Item = (&'a str, Plot)>,
+) -> Result<(), Failure> {
+    if let Some(path) = &measure.json {
+        write(path, &row::json(rows))?;
+    }
+    if let Some(path) = &measure.csv {
+        write(path, &row::csv(rows))?;
+    }
+    if let Some(folder) = &measure.svg {
+        draw(folder, plots)?;
+    }
+    Ok(())
+}
+
+/// Draws the figures.
+fn draw<'a>(folder: &Path, plots: impl Iterator<Item = (&'a str, Plot)>) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| Failure::write(folder, &error))?;
-    for figure in rma::FIGURES {
-        let Some(plot) = figure.plot(rows) else { continue };
-        let path = folder.join(figure.name).with_extension("svg");
+    for (name, plot) in plots {
+        let path = folder.join(name).with_extension("svg");
         let svg =
             plot.svg().map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
         write(&path, &svg)?;

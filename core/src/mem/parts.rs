@@ -75,6 +75,7 @@ impl Parts {
     }
 }
 
+#[cfg(not(tsumugi_loom))]
 const _: () = assert!(size_of::<Parts>() == 8);
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use crate::distance::{Distance, Thresholds};
 pub fn choose(measured: &Measured) -> Thresholds {
     let unmeasured = Thresholds::unmeasured(Distance::of_trip(measured.trip_ns));
     let inline_max = inline_max(measured).unwrap_or(unmeasured.inline_max);
-    let (direct_max, nt_from, pull_from) = pushes(measured).unwrap_or((
+    let (direct_max, pull_from, nt_from) = pushes(measured).unwrap_or((
         unmeasured.direct_max,
-        unmeasured.nt_from,
         unmeasured.pull_from,
+        unmeasured.nt_from,
     ));
     Thresholds {
         inline_max,
@@ -24,19 +24,21 @@ pub fn choose(measured: &Measured) -> Thresholds {
     }
 }
 
-/// The largest payload whose packet is no slower than a copy into the buffer,
-/// which its receiver must have told the sender of.
+/// What is usual, unless a copy into the buffer, which its receiver must have
+/// told the sender of, is much better there, or a longer packet better still.
 fn inline_max(measured: &Measured) -> Option<u64> {
-    let mut max = None;
-    for payload in PAYLOADS {
-        let (inline, push) = (measured.ns(Way::Inline, payload)?, measured.ns(Way::Push, payload)?);
-        if max.is_none() || inline <= push * POST {
-            max = Some(payload as u64);
-        } else {
-            break;
-        }
-    }
-    max
+    let ratio = |payload| {
+        Some(measured.ns(Way::Inline, payload)? / measured.ns(Way::Push, payload)?.max(1.0))
+    };
+    let ratios = PAYLOADS.map(ratio);
+    let [Some(_), Some(usual), Some(longer), Some(longest)] = ratios else { return None };
+    let payload = match () {
+        () if usual > WORSE => PAYLOADS[0],
+        () if longer > BETTER => PAYLOADS[1],
+        () if longest > BETTER => PAYLOADS[2],
+        () => PAYLOADS[3],
+    };
+    Some(payload as u64)
 }
 
 /// The largest size at which two copies through slots are no slower than
@@ -53,45 +55,54 @@ fn eager_max(measured: &Measured) -> Option<u64> {
     Some(max.clamp(EAGER_MIN, EAGER_MAX))
 }
 
-/// `direct_max`, `nt_from`, `pull_from`; none unless all sizes were measured.
+/// `direct_max`, `pull_from`, `nt_from`: the two sizes between pushes, pulls
+/// and streams that lose least against the best way of each size, in
+/// proportion. None unless all sizes were measured.
 fn pushes(measured: &Measured) -> Option<(u64, u64, u64)> {
-    let at = |way, bytes| measured.ns(way, bytes);
-    let mut best = Vec::new();
-    for bytes in SIZES {
-        // A push leaves both sides freer than a pull: it wins a draw.
-        let ways = [(Way::Push, 1.0), (Way::Stream, 1.0), (Way::Pull, DRAW)];
-        let times = ways.map(|(way, handicap)| at(way, bytes).map(|ns| (way, ns * handicap)));
-        let [Some(push), Some(stream), Some(pull)] = times else { return None };
-        let least = [push, stream, pull].into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-        best.push((bytes as u64, least.0));
+    const ENDS: usize = SIZES.len();
+    let ways = [Way::Push, Way::Pull, Way::Stream];
+    let mut costs = [[0.0; 3]; ENDS];
+    for (bytes, costs) in SIZES.into_iter().zip(&mut costs) {
+        for (way, cost) in ways.into_iter().zip(&mut *costs) {
+            *cost = measured.ns(way, bytes)?.max(1.0).ln();
+        }
+        // A push leaves the receiver freer: it wins a draw.
+        costs[1] += DRAW;
     }
-    let never = Thresholds::NEVER;
-    // Where the run of sizes begins that ends at `until` and that `way` wins.
-    let from = |way: Way, until: u64| {
-        let below = best.iter().rev().skip_while(|(bytes, _)| *bytes >= until);
-        below.take_while(|(_, best)| *best == way).last().map(|(bytes, _)| *bytes)
+    let cost = |pull: usize, stream: usize| -> f64 {
+        let way = |at| {
+            if at < pull {
+                0
+            } else if at < stream {
+                1
+            } else {
+                2
+            }
+        };
+        (0..ENDS).map(|at| costs[at][way(at)]).sum()
     };
-    let pull_from = from(Way::Pull, never).unwrap_or(never);
-    let nt_from = from(Way::Stream, pull_from).unwrap_or(pull_from);
-    let lost = best.iter().position(|(_, best)| *best != Way::Push);
-    let direct_max = match lost {
-        None => never,
-        Some(0) => best[0].0 - 1,
-        Some(first) => best[first - 1].0,
+    let splits = (0..=ENDS).flat_map(|stream| (0..=stream).map(move |pull| (pull, stream)));
+    let (pull, stream) = splits.min_by(|a, b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1)))?;
+    // Between two sizes that were measured, the middle in proportion.
+    let bytes = |at: usize| match at {
+        0 => SIZES[0] as u64,
+        ENDS => Thresholds::NEVER,
+        at => (SIZES[at - 1] as f64 * SIZES[at] as f64).sqrt() as u64,
     };
-    Some((direct_max.max(DIRECT_MIN), nt_from.max(NT_MIN), pull_from.max(PULL_MIN)))
+    let pull_from = if pull == stream { Thresholds::NEVER } else { bytes(pull) };
+    let direct_max = if pull == ENDS { Thresholds::NEVER } else { bytes(pull) - 1 };
+    Some((direct_max, pull_from, bytes(stream)))
 }
 
 const EAGER_MIN: u64 = 4 << 10;
 /// Half of the slots.
 const EAGER_MAX: u64 = 16 << 10;
-/// Below it the fence of a streaming copy is never paid back.
-const NT_MIN: u64 = 2 << 10;
-const PULL_MIN: u64 = 2 << 10;
-const DIRECT_MIN: u64 = 1 << 10;
-const DRAW: f64 = 1.03;
-/// What telling a sender of a receive adds, about.
-const POST: f64 = 1.05;
+/// Of a way's logarithm.
+const DRAW: f64 = 0.03;
+/// By so much the packet of the usual payload may be slower.
+const WORSE: f64 = 1.10;
+/// A longer one must be as much faster.
+const BETTER: f64 = 0.97;
 
 #[cfg(test)]
 mod tests {
@@ -117,20 +128,37 @@ mod tests {
 
     fn bounds(measured: &Measured) -> [u64; 3] {
         let chosen = choose(measured);
-        [chosen.direct_max, chosen.nt_from, chosen.pull_from]
+        [chosen.direct_max, chosen.pull_from, chosen.nt_from]
+    }
+
+    /// The middle between two sizes.
+    fn between(bytes: u64) -> u64 {
+        let beyond = SIZES.into_iter().find(|size| *size as u64 > bytes).unwrap() as u64;
+        ((bytes * beyond) as f64).sqrt() as u64
     }
 
     #[test]
     fn ways_follow_each_other_by_size() {
+        let never = Thresholds::NEVER;
         // Stream beats push from 3,600 bytes on.
         let far = measured(165.0, [(0.0, 2.0), (1500.0, 12.0), (300.0, 2.0)]);
-        assert_eq!(bounds(&far), [2 << 10, 4 << 10, Thresholds::NEVER]);
-        // Pull beats push from 7,700 bytes on, stream pull from 50,000.
+        let stream = between(2 << 10);
+        assert_eq!(bounds(&far), [stream - 1, never, stream]);
+        // Pull beats push from 7,700 bytes on, stream pull from 72,000.
         let near = measured(31.0, [(0.0, 7.0), (3000.0, 16.0), (300.0, 10.0)]);
-        assert_eq!(bounds(&near), [4 << 10, 128 << 10, Thresholds::NEVER]);
-        // Pull beats push from 400,000 bytes on, and stream never wins.
+        let (pull, stream) = (between(4 << 10), between(32 << 10));
+        assert_eq!(bounds(&near), [pull - 1, pull, stream]);
+        // Pull beats push from 430,000 bytes on, and stream never wins.
         let near = measured(31.0, [(0.0, 30.0), (3000.0, 20.0), (3000.0, 38.0)]);
-        assert_eq!(bounds(&near), [128 << 10, 512 << 10, 512 << 10]);
+        let pull = between(128 << 10);
+        assert_eq!(bounds(&near), [pull - 1, pull, never]);
+    }
+
+    #[test]
+    fn one_size_that_was_disturbed_changes_nothing() {
+        let mut one = measured(31.0, [(0.0, 9.0), (500.0, 8.0), (500.0, 8.0)]);
+        one.timings.iter_mut().find(|one| one.bytes == 16 << 10).unwrap().ns *= 1.5;
+        assert_eq!(bounds(&one), [Thresholds::NEVER; 3]);
     }
 
     #[test]
@@ -143,9 +171,9 @@ mod tests {
     fn what_lacks_a_size_is_not_trusted() {
         let mut one = measured(31.0, [(0.0, 9.0), (100.0, 8.0), (100.0, 8.0)]);
         one.timings.pop();
-        let Thresholds { direct_max, nt_from, pull_from, .. } =
+        let Thresholds { direct_max, pull_from, nt_from, .. } =
             Thresholds::unmeasured(Distance::Near);
-        assert_eq!(bounds(&one), [direct_max, nt_from, pull_from]);
+        assert_eq!(bounds(&one), [direct_max, pull_from, nt_from]);
     }
 
     #[test]

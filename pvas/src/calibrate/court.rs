@@ -103,6 +103,7 @@ impl Court {
     }
 }
 
-const TURNS_BEFORE_YIELD: u32 = 1 << 10;
+/// Some tens of microseconds: on a busy machine both are to run at once.
+const TURNS_BEFORE_YIELD: u32 = 1 << 15;
 /// Answered before the first round.
 const READY: u64 = u64::MAX;

@@ -150,7 +150,7 @@ fn steps() -> impl Iterator<Item = Step> {
         way,
         bytes,
         batch: (BATCH_BYTES / bytes).clamp(1, 16) as u32,
-        rounds: if bytes > LARGE { 2 } else { 6 },
+        rounds: if bytes > LARGE { 3 } else { 6 },
     };
     let small = PAYLOADS
         .into_iter()
