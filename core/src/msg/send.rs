@@ -240,13 +240,7 @@ impl Machine<'_> {
     ) -> Launched {
         let thresholds = self.tables.peers[to.0 as usize].thresholds;
         if let Some(Claim { id, at: Some(at), room }) = claim {
-<<<<<<< HEAD
-            let is_fetched = bytes.len >= u64::from(thresholds.pull_from) && bytes.in_reach;
-            let streaming = !is_fetched && bytes.len >= u64::from(thresholds.nt_from);
-            if streaming || !is_fetched && within(thresholds.direct_from, thresholds.direct_max) {
-=======
             if let Some(streaming) = self.streams(to, &bytes) {
->>>>>>> msgmodel
                 return self.launch_direct(
                     wire,
                     to,

@@ -5,8 +5,8 @@
 ///
 /// ```text
 ///             0 .. inline_max      inside the packet
-///   offered:  pull_from ..         fetched by the receiver
-///             nt_from ..           into the buffer, past the cache
+///   offered:  nt_from ..           into the buffer, past the cache
+///             pull_from ..         fetched by the receiver
 ///             direct_from .. max   into the buffer
 ///   else:     .. eager_max         through slots
 ///             beyond               fetched by the receiver
@@ -37,8 +37,8 @@ impl Thresholds {
     pub const DEFAULT: Self = Self {
         inline_max: 88,
         direct_from: 89,
-        direct_max: (16 << 10) - 1,
-        nt_from: u32::MAX,
+        direct_max: 16 << 10,
+        nt_from: 128 << 10,
         pull_from: 16 << 10,
         eager_max: 8 << 10,
     };
