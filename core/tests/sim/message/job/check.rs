@@ -112,7 +112,7 @@ impl Game<'_> {
         if unmatched < 4 * self.net.shape.quota as usize {
             return false;
         }
-        if self.plan.design == Design::TwoCopy {
+        if self.plan.design != Design::Mirror {
             return true;
         }
         let mine = |other: &&Posted| other.by == sent.to && other.outcome.is_none();
