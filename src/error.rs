@@ -1,5 +1,9 @@
 //! What can go wrong outside a single operation.
 
+mod message;
+
+pub use message::MessageError;
+
 use crate::{AddrError, Rank};
 use std::fmt;
 use tsumugi_core::am::{CallError, SendError};
@@ -22,6 +26,8 @@ pub enum Error {
     Call(CallError),
     /// A message was not sent.
     Send(SendError),
+    /// A message was not sent or received.
+    Message(MessageError),
     /// Memory could not be registered.
     Register(RegisterError),
     /// The rank has no such block left.
@@ -69,6 +75,7 @@ impl fmt::Display for Error {
             Self::Coll(error) => error.fmt(f),
             Self::Call(error) => error.fmt(f),
             Self::Send(error) => error.fmt(f),
+            Self::Message(error) => error.fmt(f),
             Self::Register(error) => error.fmt(f),
             Self::OutOfMemory { bytes, variable } => {
                 write!(f, "this rank has no {bytes} bytes in one piece left of its {variable}")
@@ -109,6 +116,7 @@ from!(
     Coll(CollError),
     Call(CallError),
     Send(SendError),
+    Message(MessageError),
     Register(RegisterError),
     Config(ConfigError),
     Attach(AttachError),

@@ -25,6 +25,7 @@
 //! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
 //! | [`Runtime::get`] and its neighbours | one-sided operations |
 //! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
+//! | [`Runtime::comm`], [`comm`] | messages: send and receive |
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank says so |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
@@ -39,11 +40,15 @@ mod error;
 pub mod config;
 mod knob;
 mod queue;
+mod lend;
+mod card;
 mod am;
+mod msg;
 mod node;
 mod helper;
 mod runtime;
 mod memory;
+pub mod comm;
 mod ledger;
 mod ops;
 mod flight;
@@ -52,11 +57,13 @@ mod start;
 #[cfg(feature = "capi")]
 pub mod capi;
 
+pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, Path};
-pub use error::Error;
+pub use error::{Error, MessageError};
 pub use knob::Knob;
 pub use ledger::{Ledger, Table, Unit};
 pub use memory::{Buffer, Exposed, Shared};
+pub use msg::{Received, Source, Tags};
 pub use ops::Signal;
 pub use runtime::Runtime;
 pub use start::{run, run_ranks};

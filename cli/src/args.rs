@@ -112,6 +112,26 @@ pub enum Figure {
     Rma(Measure),
     /// User-level threads: what switching, starting, waiting and sleeping cost
     Ult(Ults),
+    /// Messages: latency, rate and a halo exchange, by each design of ours and
+    /// by peers
+    Message(Messages),
+}
+
+/// `tsumugi bench message`
+#[derive(Args, Clone, Debug, Default)]
+pub struct Messages {
+    /// How to measure.
+    #[command(flatten)]
+    pub measure: Measure,
+    /// A peer that is measured in the same run (see `ci/peers.sh`)
+    #[arg(long, value_name = "NAME=COMMAND")]
+    pub peer: Vec<String>,
+    /// How long a distance between the cores is waited for that does not show
+    #[arg(long, value_name = "SECONDS", default_value = "180")]
+    pub wait: u64,
+    /// Be one of the ranks that are measured
+    #[arg(long, hide = true, value_name = "FOLDER")]
+    pub serve: Option<PathBuf>,
 }
 
 /// The command line of `benches/compare`.

@@ -246,6 +246,23 @@ fn threads_are_measured_beside_the_machine() {
 }
 
 #[test]
+fn messages_are_measured_by_each_design() {
+    let json = Scratch::new("messages.json", "");
+    let words = ["bench", "message", "--quick", "--ops", "4", "--only", "same_core_pre"];
+    let output = tsumugi(&[&words[..], &["--json", json.path()]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let rows = std::fs::read_to_string(&json.0).unwrap();
+    let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
+    for system in ["tsumugi", "two_copy", "rendezvous"] {
+        assert!(shown(&output).contains(system), "{system} in {}", shown(&output));
+        let of = |row: &&serde_json::Value| row["system"] == system;
+        assert!(rows.as_array().unwrap().iter().filter(of).count() == 7, "{system}");
+    }
+    assert_refused(&["bench", "message", "--only", "halo9"], 2, &["'halo9'", "halo10"]);
+    assert_refused(&["bench", "message", "--peer", "mpich"], 2, &["NAME=COMMAND"]);
+}
+
+#[test]
 fn the_machine_is_described() {
     let output = tsumugi(&["info"]);
     assert!(output.status.success());

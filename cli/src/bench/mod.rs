@@ -9,6 +9,7 @@
 mod bar;
 mod bare;
 mod line;
+mod message;
 mod pinned;
 mod plot;
 mod rma;
@@ -18,6 +19,7 @@ mod table;
 mod target;
 mod ult;
 
+use self::plot::Plot;
 use self::row::Row;
 use self::sample::{Budget, Contender, sample};
 use crate::args::{self, Compare, Compared, Figure};
@@ -58,11 +60,19 @@ struct Over {
     p99: f64,
 }
 
-/// Measures, and returns the tables where this process is rank 0.
+/// Measures, and returns the tables where this process is the one that has
+/// them.
 pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     match &bench.figure {
         Figure::Rma(measure) => one_sided(measure),
         Figure::Ult(ults) => ult::measure(ults, &[]),
+        Figure::Message(messages) => {
+            let Some(outcome) = message::message(messages)? else { return Ok(String::new()) };
+            let figures = message::FIGURES.iter();
+            let plots = figures.filter_map(|one| Some((one.name, one.plot(&outcome.rows)?)));
+            keep_all(&messages.measure, &outcome.rows, plots)?;
+            Ok(outcome.text)
+        }
     }
 }
 
@@ -84,16 +94,27 @@ fn one_sided(measure: &args::Measure) -> Result<String, Failure> {
     if rows.is_empty() {
         return Ok(String::new());
     }
-    keep(&rows, measure.json.as_deref(), measure.csv.as_deref())?;
-    if let Some(folder) = &measure.svg {
-        draw(folder, &rows)?;
-    }
+    let plots = rma::FIGURES.iter().filter_map(|one| Some((one.name, one.plot(&rows)?)));
+    keep_all(measure, &rows, plots)?;
     // Hundreds of points are tables of their own.
     let (plotted, listed): (Vec<Row>, Vec<Row>) = rows.iter().cloned().partition(rma::is_plotted);
     let plots = rma::FIGURES.iter().filter_map(|figure| Some((figure, figure.plot(&plotted)?)));
     let figures: String = plots.map(|(figure, plot)| table::figure(figure.name, &plot)).collect();
     let overheads = table::overheads(&measured);
     Ok(table::table(&listed) + &overheads + &figures + &rma::numbers(&rows) + &rma::bars(&rows))
+}
+
+/// Writes the rows and figures to the files that were asked for.
+fn keep_all<'a>(
+    measure: &args::Measure,
+    rows: &[Row],
+    plots: impl Iterator<Item = (&'a str, Plot)>,
+) -> Result<(), Failure> {
+    keep(rows, measure.json.as_deref(), measure.csv.as_deref())?;
+    match &measure.svg {
+        Some(folder) => draw(folder, plots),
+        None => Ok(()),
+    }
 }
 
 /// Writes the rows for other programs.
@@ -107,12 +128,11 @@ fn keep(rows: &[Row], json: Option<&Path>, csv: Option<&Path>) -> Result<(), Fai
     Ok(())
 }
 
-/// Draws the figures that `rows` belong to.
-fn draw(folder: &Path, rows: &[Row]) -> Result<(), Failure> {
+/// Draws the figures.
+fn draw<'a>(folder: &Path, plots: impl Iterator<Item = (&'a str, Plot)>) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| Failure::write(folder, &error))?;
-    for figure in rma::FIGURES {
-        let Some(plot) = figure.plot(rows) else { continue };
-        let path = folder.join(figure.name).with_extension("svg");
+    for (name, plot) in plots {
+        let path = folder.join(name).with_extension("svg");
         let svg =
             plot.svg().map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
         write(&path, &svg)?;
