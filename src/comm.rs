@@ -173,12 +173,12 @@ impl Comm {
         to: Rank,
         tag: u32,
         values: B,
-    ) -> Result<Sending<B>, MessageError> {
+    ) -> Result<Sending<'_, B>, MessageError> {
         let (at, bytes) = values.bytes();
         let label = Label { context: self.context, tag };
         // SAFETY: the handle, or what it leaves behind, keeps the bytes.
         let under = unsafe { self.messages().begin_send(to, label, at, bytes) }?;
-        Ok(Sending::new(self.messages().clone(), under, values))
+        Ok(Sending::new(self.messages(), under, values))
     }
 
     /// Begins to receive into `values`, which the handle owns until then.
@@ -191,12 +191,12 @@ impl Comm {
         source: impl Into<Source>,
         tags: impl Into<Tags>,
         mut values: B,
-    ) -> Result<Receiving<B>, MessageError> {
+    ) -> Result<Receiving<'_, B>, MessageError> {
         let (at, bytes) = values.bytes_mut();
         let pattern = pattern(self.context, source.into(), tags.into());
         // SAFETY: the handle, or what it leaves behind, keeps the bytes.
         let under = unsafe { self.messages().begin_receive(pattern, at, bytes) }?;
-        Ok(Receiving::new(self.messages().clone(), under, values))
+        Ok(Receiving::new(self.messages(), under, values))
     }
 
     /// Waits until one of `messages` has ended, and answers which. Blocking.
@@ -206,13 +206,13 @@ impl Comm {
     /// If there are none.
     pub fn wait_any(&self, messages: &[&dyn Message]) -> usize {
         assert!(!messages.is_empty(), "no message to wait for");
-        self.messages().wait_any(messages.iter().map(|message| message.under().1))
+        self.messages().wait_any(messages.iter().map(|message| message.under()))
     }
 
     /// Waits until all of `messages` have ended; their results are then to be
     /// had without waiting. Blocking.
     pub fn wait_all(&self, messages: &[&dyn Message]) {
-        self.messages().wait_all(messages.iter().map(|message| message.under().1));
+        self.messages().wait_all(messages.iter().map(|message| message.under()));
     }
 
     /// Waits until there is a message that fits, and leaves it there. Another

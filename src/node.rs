@@ -142,7 +142,7 @@ impl Node {
 
     /// Whether the helper would find something that no worker has taken.
     pub(crate) fn is_neglected(&self) -> bool {
-        self.am.wants_pump() || self.lot().has_fired() || self.messages.has_arrived()
+        self.am.wants_pump() || self.lot().has_fired() || self.messages.is_neglected()
     }
 
     /// Takes what no worker has taken: signals and messages. Whether there was
@@ -150,7 +150,7 @@ impl Node {
     pub(crate) fn help(&self) -> bool {
         let woken = self.waiters.drain(self.lot());
         let served = self.am.wants_pump() && self.am.pump();
-        woken > 0 || self.messages.poll() || served
+        woken > 0 || self.messages.help() || served
     }
 
     /// Who waits for what, a line each.
@@ -218,7 +218,7 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
 
 impl Progress for Node {
     fn poll(&self) -> bool {
-        let helped = self.help();
+        let helped = self.help() | self.messages.poll();
         let control = self.member.control();
         if let Some(number) = control.wanted_report() {
             control.answer_report(number, &self.report());

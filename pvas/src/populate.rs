@@ -14,6 +14,7 @@
 
 use crate::sys;
 use std::fmt;
+use std::hint::black_box;
 use std::ops::Range;
 use std::time::Instant;
 use tsumugi_core::sync::mapped;
@@ -120,10 +121,11 @@ unsafe fn touch(range: Range<usize>, need: Need) {
         // SAFETY: mapped and aligned; an addition of 0 changes nothing that
         // others may be storing there.
         let word = unsafe { &*(at as *const mapped::AtomicU64) };
-        match need {
+        // A value that nobody wants is not loaded.
+        black_box(match need {
             Need::Read => word.load(mapped::Ordering::Relaxed),
             Need::Write => word.fetch_add(0, mapped::Ordering::Relaxed),
-        };
+        });
     }
 }
 

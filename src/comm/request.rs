@@ -10,17 +10,16 @@ use crate::{Buffer, MessageError, Plain, Received};
 use std::any::Any;
 use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::sync::Arc;
 
 /// A message that is being sent; it ends when the buffer may be used again,
 /// which need not mean that it was received.
-pub struct Sending<B: Keep> {
-    under: UnderWay<B>,
+pub struct Sending<'a, B: Keep> {
+    under: UnderWay<'a, B>,
 }
 
 /// A receive that waits for its message.
-pub struct Receiving<B: Keep> {
-    under: UnderWay<B>,
+pub struct Receiving<'a, B: Keep> {
+    under: UnderWay<'a, B>,
 }
 
 /// What can hold the bytes of a message under way.
@@ -41,31 +40,28 @@ pub trait Message {
     fn is_done(&self) -> bool;
 
     #[doc(hidden)]
-    fn under(&self) -> (&Arc<Messages>, Under);
+    fn under(&self) -> Under;
 }
 
-struct UnderWay<B: Keep> {
-    messages: Arc<Messages>,
+struct UnderWay<'a, B: Keep> {
+    messages: &'a Messages,
     under: Under,
     /// Always there; only that a reference in it says nothing about its
     /// memory while others write there.
     buf: MaybeUninit<B>,
 }
 
-impl<B: Keep> UnderWay<B> {
+impl<B: Keep> UnderWay<'_, B> {
     /// Waits for the end.
     fn finish(self) -> (Result<Received, MessageError>, B) {
-        let mut this = ManuallyDrop::new(self);
+        let this = ManuallyDrop::new(self);
         let result = this.messages.finish(this.under);
-        // SAFETY: `this` is not dropped; each is taken once.
-        unsafe {
-            std::ptr::drop_in_place(&mut this.messages);
-            (result, this.buf.assume_init_read())
-        }
+        // SAFETY: `this` is not dropped, and it is taken once.
+        (result, unsafe { this.buf.assume_init_read() })
     }
 }
 
-impl<B: Keep> Drop for UnderWay<B> {
+impl<B: Keep> Drop for UnderWay<'_, B> {
     fn drop(&mut self) {
         // SAFETY: taken once. What keeps the bytes alive does not touch them.
         match unsafe { self.buf.assume_init_read() }.keep() {
@@ -75,8 +71,8 @@ impl<B: Keep> Drop for UnderWay<B> {
     }
 }
 
-impl<B: Keep> Sending<B> {
-    pub(super) fn new(messages: Arc<Messages>, under: Under, buf: B) -> Self {
+impl<'a, B: Keep> Sending<'a, B> {
+    pub(super) fn new(messages: &'a Messages, under: Under, buf: B) -> Self {
         Self { under: UnderWay { messages, under, buf: MaybeUninit::new(buf) } }
     }
 
@@ -91,8 +87,8 @@ impl<B: Keep> Sending<B> {
     }
 }
 
-impl<B: Keep> Receiving<B> {
-    pub(super) fn new(messages: Arc<Messages>, under: Under, buf: B) -> Self {
+impl<'a, B: Keep> Receiving<'a, B> {
+    pub(super) fn new(messages: &'a Messages, under: Under, buf: B) -> Self {
         Self { under: UnderWay { messages, under, buf: MaybeUninit::new(buf) } }
     }
 
@@ -114,23 +110,23 @@ impl<B: Keep> Receiving<B> {
     }
 }
 
-impl<B: Keep> Message for Sending<B> {
+impl<B: Keep> Message for Sending<'_, B> {
     fn is_done(&self) -> bool {
         self.under.messages.is_done(self.under.under)
     }
 
-    fn under(&self) -> (&Arc<Messages>, Under) {
-        (&self.under.messages, self.under.under)
+    fn under(&self) -> Under {
+        self.under.under
     }
 }
 
-impl<B: Keep> Message for Receiving<B> {
+impl<B: Keep> Message for Receiving<'_, B> {
     fn is_done(&self) -> bool {
         self.under.messages.is_done(self.under.under)
     }
 
-    fn under(&self) -> (&Arc<Messages>, Under) {
-        (&self.under.messages, self.under.under)
+    fn under(&self) -> Under {
+        self.under.under
     }
 }
 
@@ -162,13 +158,13 @@ unsafe impl<T: Plain> Keep for Buffer<T> {
     }
 }
 
-impl<B: Keep> fmt::Debug for Sending<B> {
+impl<B: Keep> fmt::Debug for Sending<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sending({:?})", self.under.under)
     }
 }
 
-impl<B: Keep> fmt::Debug for Receiving<B> {
+impl<B: Keep> fmt::Debug for Receiving<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Receiving({:?})", self.under.under)
     }

@@ -76,12 +76,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         to: Rank,
         tag: u32,
         values: &'env [T],
-    ) -> Result<Sending<&'scope [T]>, MessageError> {
+    ) -> Result<Sending<'scope, &'scope [T]>, MessageError> {
         // SAFETY: the values are borrowed until the scope has ended, which
         // waits for this.
         let under = unsafe { self.comm.begin_send(to, tag, values) }?;
         self.begun.borrow_mut().push(under);
-        Ok(Sending::new(self.comm.messages().clone(), under, values))
+        Ok(Sending::new(self.comm.messages(), under, values))
     }
 
     /// Begins to receive into `values`.
@@ -96,12 +96,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         source: impl Into<Source>,
         tags: impl Into<Tags>,
         values: &'env mut [T],
-    ) -> Result<Receiving<&'scope mut [T]>, MessageError> {
+    ) -> Result<Receiving<'scope, &'scope mut [T]>, MessageError> {
         // SAFETY: the values are borrowed exclusively until the scope has
         // ended, which waits for this; the handle gives them back after that.
         let under = unsafe { self.comm.begin_receive(source.into(), tags.into(), values) }?;
         self.begun.borrow_mut().push(under);
-        Ok(Receiving::new(self.comm.messages().clone(), under, values))
+        Ok(Receiving::new(self.comm.messages(), under, values))
     }
 
     /// Waits for all messages of this scope. Those whose handle is still there

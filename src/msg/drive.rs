@@ -27,7 +27,6 @@ use crate::config::Chosen;
 use crate::{Error, MessageError, Rank};
 use std::any::Any;
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::AddrError;
@@ -39,12 +38,12 @@ use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, spin_loop}
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_pvas::{Gauge, Member, distance};
 use tsumugi_ult::Here;
+use tsumugi_ult::biased::{BiasedGuard, BiasedLock};
 
 /// The messages of one rank.
 pub struct Messages {
     member: Member,
-    is_held: AtomicBool,
-    state: UnsafeCell<State>,
+    state: BiasedLock<State>,
     /// Of each request: its handle has gone, and its scope wants the result.
     orphans: Box<[AtomicBool]>,
     /// Somebody who waits looks for messages himself.
@@ -76,8 +75,7 @@ impl Under {
     }
 }
 
-/// The right to the state.
-struct Guard<'a>(&'a Messages);
+type Guard<'a> = BiasedGuard<'a, State>;
 
 // SAFETY: what is not atomic is under the lock; the pointers in it are used as
 // said there.
@@ -103,8 +101,7 @@ impl Messages {
         let gauges = gauges.collect();
         Ok(Self {
             member: member.clone(),
-            is_held: AtomicBool::new(false),
-            state: UnsafeCell::new(state),
+            state: BiasedLock::new(state),
             orphans: (0..REQUESTS_MAX).map(|_| AtomicBool::new(false)).collect(),
             is_watched: AtomicBool::new(false),
             rounds: if chosen.workers == 1 { chosen.spin.saturating_mul(10) } else { 0 },
@@ -164,6 +161,10 @@ impl Messages {
     ) -> Result<Under, MessageError> {
         let from = self.outgoing(at, bytes);
         self.begin(|State { machine, wire, .. }| {
+            if bytes > INLINE_BYTES_MAX {
+                // The receive that it is for may be known by now.
+                machine.look(wire, to);
+            }
             Ok(match machine.send(wire, to, label, from)? {
                 Begun::Done(()) => Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })),
                 Begun::Pending(request) => Under::Way(request, usize::MAX),
@@ -185,6 +186,9 @@ impl Messages {
     ) -> Result<Under, MessageError> {
         let into = self.incoming(at, room);
         self.begin(|State { machine, wire, .. }| {
+            if let Some(received) = machine.receive_next(wire, &pattern, into) {
+                return Ok(Under::Ended(received_of(received, room)));
+            }
             Ok(match machine.receive(wire, pattern, into)? {
                 Begun::Done(received) => Under::Ended(received_of(received, room)),
                 Begun::Pending(request) => Under::Way(request, room),
@@ -235,7 +239,13 @@ impl Messages {
         match under {
             Under::Ended(result) => result,
             Under::Way(request, room) => {
-                let result = self.watch(|state| state.take(request)).unwrap_or_else(|| {
+                let ended = {
+                    let mut state = self.lock();
+                    state.take(request).ok_or_else(|| state.machine.about(request).0)
+                };
+                let watched =
+                    ended.or_else(|from| self.watch(from, |state| state.take(request)).ok_or(()));
+                let result = watched.unwrap_or_else(|()| {
                     self.sleep_for(std::iter::once(request), 1);
                     self.lock().take(request).expect("a request that has ended stays")
                 });
@@ -331,7 +341,7 @@ impl Messages {
             }
         };
         loop {
-            if let Some(result) = self.watch(found) {
+            if let Some(result) = self.watch(pattern.source, found) {
                 return result;
             }
             Here.sleep(reason(pattern.source, pattern.tag), &mut |waker| {
@@ -366,21 +376,23 @@ impl Messages {
     /// Takes what has come and moves on what can be. Whether there was
     /// anything. At once, if another thread is at it.
     pub(crate) fn poll(&self) -> bool {
-        self.try_lock().is_some_and(|state| self.work_on(state, false))
+        self.state.try_lock().is_some_and(|state| self.work_on(state, false))
     }
 
     /// The same, once more, of a thread that is about to sleep.
     pub(crate) fn rest(&self) -> bool {
-        // Another thread that is at it may be about to leave it.
-        self.try_lock().is_none_or(|state| self.work_on(state, true))
+        self.work_on(self.lock(), true)
     }
 
-    /// Whether there is something that nobody has taken.
-    pub(crate) fn has_arrived(&self) -> bool {
-        self.try_lock().is_some_and(|mut state| {
-            let State { machine, wire, .. } = &mut *state;
-            machine.wants_poll() || wire.has_arrived()
-        })
+    /// Whether a peer has found nobody to look at a long message.
+    #[inline]
+    pub(crate) fn is_neglected(&self) -> bool {
+        self.member.control().is_neglected()
+    }
+
+    /// What the helper does then.
+    pub(crate) fn help(&self) -> bool {
+        self.member.control().take_neglected() && self.work()
     }
 
     fn gauge(&self, rank: Rank) -> &Gauge {
@@ -405,7 +417,7 @@ impl Messages {
             has_moved |= moved;
             let mut woken = Woken::new();
             state.note_ended(&mut woken);
-            if moved {
+            if std::mem::take(&mut state.has_moved) | moved {
                 while !woken.is_full()
                     && let Some(prober) = state.probers.pop()
                 {
@@ -444,10 +456,10 @@ impl Messages {
         loop {
             let mut state = self.lock();
             let begun = begin(&mut state);
-            let wants_work = state.machine.wants_poll();
-            drop(state);
-            if wants_work {
-                self.work();
+            if state.machine.has_news() {
+                self.work_on(state, false);
+            } else {
+                drop(state);
             }
             match begun {
                 Ok(begun) => return Ok(begun),
@@ -471,9 +483,13 @@ impl Messages {
         }
     }
 
-    /// Looks for something for a while.
+    /// Looks for something for a while, from that rank above all.
     #[inline]
-    fn watch<T>(&self, mut found: impl FnMut(&mut State) -> Option<T>) -> Option<T> {
+    fn watch<T>(
+        &self,
+        from: Option<Rank>,
+        mut found: impl FnMut(&mut State) -> Option<T>,
+    ) -> Option<T> {
         // Relaxed: two that watch do no harm.
         if self.rounds == 0 || self.is_watched.load(Ordering::Relaxed) {
             self.work();
@@ -483,18 +499,31 @@ impl Messages {
         let mut result = None;
         for _ in 0..self.rounds {
             let mut state = self.lock();
-            let State { machine, wire, .. } = &mut *state;
-            let has_moved = machine.advance(wire);
-            result = found(&mut state);
+            let mut has_moved = false;
+            for look in 0..LOOKS {
+                let State { machine, wire, .. } = &mut *state;
+                has_moved = match from {
+                    Some(rank) if look > 0 => machine.advance_from(wire, rank),
+                    _ => machine.advance(wire),
+                };
+                result = found(&mut state);
+                if has_moved || result.is_some() {
+                    break;
+                }
+                spin_loop();
+            }
+            state.has_moved |= has_moved;
+            if state.machine.has_news() || has_moved && !state.probers.is_empty() {
+                self.work_on(state, false);
+            } else {
+                drop(state);
+            }
             if result.is_some() {
                 break;
             }
-            if has_moved || state.machine.wants_poll() {
-                self.work_on(state, false);
-                continue;
+            if !has_moved {
+                Here.yield_now();
             }
-            drop(state);
-            Here.yield_now();
         }
         self.is_watched.store(false, Ordering::Relaxed);
         result
@@ -505,7 +534,7 @@ impl Messages {
             let ended = requests.clone().filter(|request| state.machine.has_ended(*request));
             (ended.count() >= count).then_some(())
         };
-        if self.watch(ended).is_none() {
+        if self.watch(None, ended).is_none() {
             self.sleep_for(requests, count);
         }
     }
@@ -542,7 +571,9 @@ impl Messages {
     fn outgoing(&self, at: *const u8, bytes: usize) -> Bytes {
         let (place, len) = (NonNull::new(at.cast_mut()), bytes as u64);
         let space = self.member.space();
-        let in_reach = place.is_some_and(|place| space.place_of(place, len).is_some());
+        // It is not asked of what travels in its packet.
+        let in_reach = bytes > INLINE_BYTES_MAX
+            && place.is_some_and(|place| space.place_of(place, len).is_some());
         Bytes { at: at as u64, len, in_reach }
     }
 
@@ -561,49 +592,9 @@ impl Messages {
         (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self) -> Guard<'_> {
-        let mut spins = 0u32;
-        loop {
-            if let Some(guard) = self.try_lock() {
-                return guard;
-            }
-            spins += 1;
-            if spins.is_multiple_of(SPINS) { std::thread::yield_now() } else { spin_loop() }
-        }
-    }
-
-    #[inline]
-    fn try_lock(&self) -> Option<Guard<'_>> {
-        // Acquire: pairs with the Release of the last holder.
-        let taken =
-            self.is_held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok().then(|| Guard(self))
-    }
-}
-
-impl Deref for Guard<'_> {
-    type Target = State;
-    #[inline(always)]
-    fn deref(&self) -> &State {
-        // SAFETY: the guard's holder is alone.
-        self.0.state.with(|state| unsafe { &*state })
-    }
-}
-
-impl DerefMut for Guard<'_> {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut State {
-        // SAFETY: the guard's holder is alone.
-        self.0.state.with_mut(|state| unsafe { &mut *state })
-    }
-}
-
-impl Drop for Guard<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // Release: pairs with the Acquire of the next holder.
-        self.0.is_held.store(false, Ordering::Release);
+        self.state.lock()
     }
 }
 
@@ -656,5 +647,5 @@ impl fmt::Debug for Messages {
     }
 }
 
-/// Tries between two times that a thread gives its processor away.
-const SPINS: u32 = 64;
+/// Looks that a thread takes with the lock in its hands.
+const LOOKS: u32 = 8;

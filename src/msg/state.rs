@@ -17,6 +17,8 @@ pub(super) struct State {
     entries: Vec<Entry>,
     /// Those that wait for any message to come.
     pub(super) probers: Vec<Waker>,
+    /// Something has come that they have not been told of.
+    pub(super) has_moved: bool,
     /// What the machine works on; goes last.
     _tables: Tables,
 }
@@ -65,6 +67,7 @@ impl State {
             wire,
             entries: (0..REQUESTS_MAX).map(|_| Entry::default()).collect(),
             probers: Vec::new(),
+            has_moved: false,
             _tables: (lent_peers, lent_requests, lent_unexpected, lent_log, lent_mirror),
         }
     }
@@ -78,7 +81,7 @@ impl State {
     /// Notes who is to be woken by what has ended, as far as there is room.
     pub(super) fn note_ended(&mut self, woken: &mut Woken) {
         while !woken.is_full()
-            && let Some((request, _)) = self.machine.poll_ended()
+            && let Some(request) = self.machine.next_ended()
         {
             let entry = &mut self.entries[index(request)];
             if entry.kept.take().is_some() {

@@ -23,7 +23,7 @@ use tsumugi_core::msg::{
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::wait::Bells;
 use tsumugi_pvas::copy::{self, Mode};
-use tsumugi_pvas::{Direct, Gauge, Member, fence as halves};
+use tsumugi_pvas::{Control, Direct, Gauge, Member, fence as halves};
 use tsumugi_ult::SystemFutex;
 
 /// This rank's lanes, before the others know of them.
@@ -47,6 +47,7 @@ struct Peer {
     receiver: LaneReceiver<'static>,
     slots_there: NonNull<u8>,
     slots_here: NonNull<u8>,
+    control: &'static Control,
     bells: &'static Bells,
     /// Its workers pass a fence for us before they sleep.
     sleeps_fenced: bool,
@@ -104,8 +105,9 @@ impl Lanes {
                 let (there, here) = (lane(there, self.shape), lane(here, self.shape));
                 (LaneSender::new(there), LaneReceiver::new(here))
             };
-            let control = member.control_of(rank);
-            let bells: *const Bells = control.bells();
+            let control: *const Control = member.control_of(rank);
+            // SAFETY: a space that has a heap is never unmapped.
+            let control = unsafe { &*control };
             Ok(Peer {
                 sender,
                 receiver,
@@ -113,8 +115,8 @@ impl Lanes {
                 slots_there: unsafe { there.add(lines_end(self.shape)) },
                 // SAFETY: the same.
                 slots_here: unsafe { here.add(lines_end(self.shape)) },
-                // SAFETY: a space that has a heap is never unmapped.
-                bells: unsafe { &*bells },
+                control,
+                bells: control.bells(),
                 sleeps_fenced: self.is_registered && control.sleeps_fenced(),
             })
         });
@@ -140,11 +142,6 @@ impl NodeWire {
     #[inline(always)]
     fn peer(&mut self, rank: Rank) -> &mut Peer {
         &mut self.peers[rank.0 as usize]
-    }
-
-    /// Whether a packet has come, from anybody.
-    pub(super) fn has_arrived(&mut self) -> bool {
-        self.peers.iter_mut().any(|peer| peer.receiver.peek().is_some())
     }
 
     /// Copies bytes between slots and a buffer, slot by slot.
@@ -240,7 +237,10 @@ impl Wire for NodeWire {
     }
 
     fn set_starved(&mut self, to: Rank) {
-        self.peer(to).sender.set_starved();
+        let peer = self.peer(to);
+        peer.sender.set_starved();
+        // It may sleep, and have more to grant.
+        peer.bells.ring(&SystemFutex);
     }
 
     #[inline(always)]
@@ -298,7 +298,10 @@ impl Peer {
     fn ring_helped(&self) {
         // SeqCst: after the packet, before the bells are looked at.
         fence(Ordering::SeqCst);
-        self.bells.ring_helped(&SystemFutex);
+        if !self.bells.is_attended() && !self.bells.ring(&SystemFutex) {
+            self.control.set_neglected();
+            self.bells.ring_helper(&SystemFutex);
+        }
     }
 }
 

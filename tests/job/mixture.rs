@@ -42,23 +42,23 @@ enum Memory {
     Outside(Vec<u8>),
 }
 
-enum Posted {
-    Inside(Receiving<tsumugi::Buffer<u8>>),
-    Outside(Receiving<Vec<u8>>),
+enum Posted<'a> {
+    Inside(Receiving<'a, tsumugi::Buffer<u8>>),
+    Outside(Receiving<'a, Vec<u8>>),
 }
 
-enum Begun {
-    Inside(Sending<tsumugi::Buffer<u8>>),
-    Outside(Sending<Vec<u8>>),
+enum Begun<'a> {
+    Inside(Sending<'a, tsumugi::Buffer<u8>>),
+    Outside(Sending<'a, Vec<u8>>),
 }
 
-struct Wanted {
+struct Wanted<'a> {
     posted: usize,
     context: usize,
     source: Source,
     tags: Tags,
     room: usize,
-    handle: Posted,
+    handle: Posted<'a>,
 }
 
 /// Rounds from `first` on, all ranks together.
@@ -98,7 +98,7 @@ fn round(rt: &Runtime, contexts: &[Comm; 2], seed: u64) -> Result<(), Error> {
             6 if !wanted.is_empty() => {
                 // Waiting could be for ever: it is cancelled first.
                 let at = draw.below(wanted.len() as u64) as usize;
-                let one: Wanted = wanted.swap_remove(at);
+                let one: Wanted<'_> = wanted.swap_remove(at);
                 end(one, &sent, rt.rank(), &mut due, &mut taken)?;
             }
             _ => {
@@ -136,12 +136,12 @@ fn round(rt: &Runtime, contexts: &[Comm; 2], seed: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn send(
+fn send<'a>(
     rt: &Runtime,
-    comm: &Comm,
+    comm: &'a Comm,
     message: &Sent,
     draw: &mut Seeded,
-    sending: &mut Vec<Begun>,
+    sending: &mut Vec<Begun<'a>>,
 ) -> Result<(), Error> {
     let memory = filled(rt, message, draw)?;
     let Sent { to, tag, .. } = *message;
@@ -156,12 +156,12 @@ fn send(
     Ok(())
 }
 
-fn post(
+fn post<'a>(
     rt: &Runtime,
-    contexts: &[Comm; 2],
+    contexts: &'a [Comm; 2],
     draw: &mut Seeded,
     posted: usize,
-) -> Result<Wanted, Error> {
+) -> Result<Wanted<'a>, Error> {
     let context = draw.below(2) as usize;
     let (source, tags) = draw_pattern(draw, rt.size());
     let room = if draw.below(4) == 0 { draw_bytes(draw) } else { BYTES_MAX };
@@ -175,7 +175,7 @@ fn post(
 
 /// Cancels a receive; it ends so, or with a message.
 fn end(
-    one: Wanted,
+    one: Wanted<'_>,
     sent: &[Vec<Sent>],
     own: Rank,
     due: &mut [usize],

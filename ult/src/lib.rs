@@ -95,6 +95,13 @@ mod scope;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub mod inside;
 
+/// The lock of what is driven by one worker as a rule, and by others now and
+/// then: for the runtime.
+#[doc(hidden)]
+pub mod biased {
+    pub use crate::sync::lock::{BiasedGuard, BiasedLock};
+}
+
 pub use area::{StackArea, StackError};
 pub use body::Cancelled;
 pub use builder::{Builder, Order, SpawnError, spawn, spawn_future};

@@ -104,6 +104,14 @@ impl Machine<'_> {
         has_moved | self.pump_all(wire)
     }
 
+    /// Takes what has come from one rank, and pushes nothing: before a receive
+    /// is posted, or a message sent that could go straight into a receive of
+    /// that rank. Whether anything came.
+    #[inline]
+    pub fn look<W: Wire>(&mut self, wire: &mut W, from: Rank) -> bool {
+        self.drain(wire, from.0 as usize)
+    }
+
     /// To be called before nobody looks for a while: tells all peers what was
     /// taken, those that wait for it above all, and looks at all lanes once
     /// more. Whether anything moved, or is there to be copied or taken: then it
@@ -155,6 +163,14 @@ impl Machine<'_> {
         let index = self.ended.pop(self.tables.requests)?;
         self.tables.requests[index].listed = false;
         Some((self.request(index), self.result(index)))
+    }
+
+    /// The same without what it has ended with.
+    #[inline]
+    pub fn next_ended(&mut self) -> Option<Request> {
+        let index = self.ended.pop(self.tables.requests)?;
+        self.tables.requests[index].listed = false;
+        Some(self.request(index))
     }
 
     /// What a request has ended with; then it is free. `None`: it has not, or
@@ -220,6 +236,13 @@ impl Machine<'_> {
     /// should soon [advance](Self::advance) the machine.
     pub fn wants_poll(&self) -> bool {
         !self.busy.is_empty() || !self.jobs.is_empty() || !self.ended.is_empty()
+    }
+
+    /// Whether somebody may have to be told of a request that has ended, or
+    /// there are bytes to be copied.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        !self.jobs.is_empty() || !self.ended.is_empty()
     }
 
     /// Requests that have not ended.

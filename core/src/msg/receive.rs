@@ -9,7 +9,7 @@
 use super::list::List;
 use super::machine::Machine;
 use super::outcome::{Begun, Bytes, CallError, Label, Pattern, Received};
-use super::packet::Kind;
+use super::packet::{INLINE_BYTES_MAX, Kind};
 use super::tables::{ANY, Entry, State, Unexpected};
 use super::wire::Wire;
 use crate::completion::Why;
@@ -68,6 +68,46 @@ impl Machine<'_> {
         list.push(self.tables.requests, post);
         self.publish(wire, post);
         Ok(Begun::Pending(self.request(post)))
+    }
+
+    /// Receives the next message in the lane from the source of a pattern, if
+    /// it travels in its packet, fits the pattern, and no other receive is for
+    /// it: it goes straight into the buffer, and no request is needed. Else
+    /// what has come is taken, and the answer is `None`: then
+    /// [`receive`](Self::receive) is to be called, as for receives from any
+    /// source.
+    ///
+    /// Wait-free.
+    #[inline]
+    pub fn receive_next<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        pattern: &Pattern,
+        into: Bytes,
+    ) -> Option<Received> {
+        let rank = pattern.source?;
+        let from = rank.0 as usize;
+        if self.tables.peers.get(from)?.lost || self.has_board() {
+            return None;
+        }
+        let packet = wire.peek(rank)?;
+        let label = Label { context: packet.context, tag: packet.tag };
+        let is_it = packet.kind == Kind::Inline
+            && pattern.takes(rank, label)
+            && self.tables.peers[from].unexpected.is_empty()
+            && self.find_post(from, label).is_none();
+        if !is_it {
+            self.drain(wire, from);
+            return None;
+        }
+        let len = u64::from(packet.count).min(INLINE_BYTES_MAX as u64);
+        wire.deliver(rank, into.at, len.min(into.len));
+        let peer = &mut self.tables.peers[from];
+        peer.here.taken = peer.here.taken.wrapping_add(1);
+        self.count_matched(from, false);
+        wire.pop(rank);
+        self.settle(wire, from);
+        Some(Received { source: rank, tag: packet.tag, len, truncated: len > into.len })
     }
 
     /// The first message of the pattern that is here, if there is one; it

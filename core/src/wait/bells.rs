@@ -125,6 +125,13 @@ impl Bells {
         }
     }
 
+    /// Whether a worker looks for work all the time. SeqCst: after whatever
+    /// the caller has published; pairs with `leave`.
+    #[inline]
+    pub fn is_attended(&self) -> bool {
+        self.attending.load(Ordering::SeqCst) != 0
+    }
+
     /// A worker begins to look for work all the time.
     pub fn attend(&self) {
         self.attending.fetch_add(1, Ordering::SeqCst);

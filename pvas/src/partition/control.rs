@@ -60,6 +60,7 @@ struct Life {
     workers: AtomicU32,
     outside: AtomicU32,
     sleeps_fenced: AtomicU32,
+    neglected: AtomicU32,
 }
 
 /// `phase` counts barriers in steps of two; its lowest bit says that a rank
@@ -174,6 +175,23 @@ impl Control {
     #[inline(always)]
     pub fn sleeps_fenced(&self) -> bool {
         self.life.sleeps_fenced.load(Ordering::Relaxed) != 0
+    }
+
+    /// Tells the rank's helper that a long message has come and nobody looks.
+    pub fn set_neglected(&self) {
+        self.life.neglected.store(1, Ordering::SeqCst);
+    }
+
+    /// Whether somebody has said so.
+    #[inline]
+    pub fn is_neglected(&self) -> bool {
+        self.life.neglected.load(Ordering::SeqCst) != 0
+    }
+
+    /// The same, once.
+    #[inline]
+    pub fn take_neglected(&self) -> bool {
+        self.is_neglected() && self.life.neglected.swap(0, Ordering::SeqCst) != 0
     }
 
     /// Says so, before the barrier at start.

@@ -410,8 +410,8 @@ fn peers_memory_can_be_read_only() {
 
 fn a_raw_store_to_read_only_memory_faults() {
     let done = run(&Ask { env: &[("TSUMUGI_PEERS", "read-heap")], ..Ask::new(2, "store") });
-    if has_shadow() {
-        done.expect(1, &["read before"]);
+    // The address sanitizer may keep the signal for itself.
+    if has_shadow() && done.code == Some(1) {
         assert!(done.err.contains("SEGV on unknown address"), "{done:?}");
     } else {
         done.expect(128 + libc::SIGSEGV, &["read before"]);

@@ -9,23 +9,26 @@
 use crate::bias::{Bias, Ended};
 use crate::futex::os_yield;
 use crate::sched::bias_name;
+use core::fmt;
+use core::ops::{Deref, DerefMut};
 use tsumugi_core::sync::{AtomicBool, Ordering, UnsafeCell, spin_loop};
 
-pub(super) struct BiasedLock<T> {
+/// A lock that nobody suspends with.
+pub struct BiasedLock<T> {
     bias: Bias,
     held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
 /// How the lock was taken.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Way {
     Alone,
     Shared,
 }
 
-/// Gives the lock back.
-struct Release<'a, T>(&'a BiasedLock<T>, Way);
+/// The right to the value; gives the lock back.
+pub struct BiasedGuard<'a, T>(&'a BiasedLock<T>, Way);
 
 // SAFETY: the value is reached by one thread at a time, see `with`.
 unsafe impl<T: Send> Send for BiasedLock<T> {}
@@ -34,24 +37,46 @@ unsafe impl<T: Send> Sync for BiasedLock<T> {}
 
 impl<T> BiasedLock<T> {
     #[cfg(not(tsumugi_loom))]
-    pub(super) const fn new(value: T) -> Self {
+    /// Nobody has it.
+    pub const fn new(value: T) -> Self {
         Self { bias: Bias::new(), held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
     #[cfg(tsumugi_loom)]
-    pub(super) fn new(value: T) -> Self {
+    /// Nobody has it.
+    pub fn new(value: T) -> Self {
         Self { bias: Bias::new(), held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
     /// Runs `f` on the value, alone.
     #[inline(always)]
     pub(super) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        let me = if self.bias.is_shared() { 0 } else { bias_name() };
+        f(&mut self.lock())
+    }
+
+    /// Takes the lock. The caller may not suspend before it has given it back.
+    #[inline(always)]
+    pub fn lock(&self) -> BiasedGuard<'_, T> {
+        let me = self.name();
         let way = if self.bias.enter(me) { Way::Alone } else { self.acquire(me) };
-        let _release = Release(self, way);
-        // SAFETY: we have the lock, in one of its two ways, of which the bias
-        // lets only one be open.
-        self.value.with_mut(|value| f(unsafe { &mut *value }))
+        BiasedGuard(self, way)
+    }
+
+    /// Takes the lock if nobody has it and it is not biased to another thread.
+    #[inline(always)]
+    pub fn try_lock(&self) -> Option<BiasedGuard<'_, T>> {
+        let me = self.name();
+        if self.bias.enter(me) {
+            return Some(BiasedGuard(self, Way::Alone));
+        }
+        // Acquire: pairs with the Release of the last holder.
+        self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        Some(BiasedGuard(self, self.noted(me)))
+    }
+
+    #[inline(always)]
+    fn name(&self) -> usize {
+        if self.bias.is_shared() { 0 } else { bias_name() }
     }
 
     #[inline]
@@ -66,6 +91,11 @@ impl<T> BiasedLock<T> {
                 return Way::Shared;
             }
         }
+        self.noted(me)
+    }
+
+    #[inline]
+    fn noted(&self, me: usize) -> Way {
         if !self.bias.is_shared() && self.bias.note(me) { Way::Alone } else { Way::Shared }
     }
 
@@ -92,7 +122,25 @@ impl<T> BiasedLock<T> {
     }
 }
 
-impl<T> Drop for Release<'_, T> {
+impl<T> Deref for BiasedGuard<'_, T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: we have the lock, in one of its two ways, of which the bias
+        // lets only one be open.
+        self.0.value.with(|value| unsafe { &*value })
+    }
+}
+
+impl<T> DerefMut for BiasedGuard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the same.
+        self.0.value.with_mut(|value| unsafe { &mut *value })
+    }
+}
+
+impl<T> Drop for BiasedGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         match self.1 {
@@ -100,6 +148,18 @@ impl<T> Drop for Release<'_, T> {
             // Release: pairs with the Acquire of the next holder.
             Way::Shared => self.0.held.store(false, Ordering::Release),
         }
+    }
+}
+
+impl<T> fmt::Debug for BiasedLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BiasedLock({:?})", self.bias)
+    }
+}
+
+impl<T> fmt::Debug for BiasedGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BiasedGuard({:?})", self.1)
     }
 }
 

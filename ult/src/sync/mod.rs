@@ -24,7 +24,7 @@
 //! Progress: an uncontended lock or unlock is one compare-and-swap at most; everything
 //! else is blocking.
 
-mod lock;
+pub(crate) mod lock;
 mod queue;
 mod mutex;
 mod condvar;
