@@ -331,8 +331,14 @@ impl<'m> Game<'m> {
     fn receive(&mut self, by: usize, pattern: Pattern, len: u64, in_reach: bool) -> bool {
         let at = self.allocate(by, in_reach, len);
         let into = Bytes { at, len, in_reach };
+        // Some callers look into the lane first.
+        let looks = self.draw(2) == 0;
         let (machine, mut wire) = self.machine(by);
-        let begun = match machine.receive(&mut wire, pattern, into) {
+        let next = looks.then(|| machine.receive_next(&mut wire, &pattern, into)).flatten();
+        let begun = match next.map_or_else(
+            || machine.receive(&mut wire, pattern, into),
+            |received| Ok(Begun::Done(received)),
+        ) {
             Ok(begun) => begun,
             Err(CallError::Busy(_)) => return false,
             Err(CallError::Addr(error)) => {
