@@ -5,9 +5,9 @@
 //!    │
 //!   tsumugi (facade)
 //!    │
-//!   ult   pvas                 siblings do not know each other
-//!    └──┬──┘
-//!      core                    crossbeam-utils and heapless, nothing else
+//!   ult   pvas   backends      siblings do not know each other
+//!    └──────┼───────┘
+//!         core                 crossbeam-utils and heapless, nothing else
 //! ```
 //!
 //! Inside a crate a file uses only names of its own module or of one that
@@ -18,11 +18,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crate folder, and which packages of the workspace it may stand on.
-const FLOORS: [(&str, &[&str]); 5] = [
+const FLOORS: [(&str, &[&str]); 6] = [
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
     ("pvas", &["tsumugi-core"]),
-    (".", &["tsumugi-core", "tsumugi-ult", "tsumugi-pvas"]),
+    ("backends", &["tsumugi-core"]),
+    (".", &["tsumugi-core", "tsumugi-ult", "tsumugi-pvas", "tsumugi-backends"]),
     ("cli", &["tsumugi-core", "tsumugi"]),
 ];
 

@@ -192,6 +192,11 @@ pub enum AddrError {
         /// What was asked for.
         addr: RemoteAddr,
     },
+    /// The device that leads to the rank has no such operation.
+    Unsupported {
+        /// What was asked for.
+        addr: RemoteAddr,
+    },
     /// The rank is on another node and this path ends at the node's edge.
     OtherNode {
         /// Which.
@@ -213,6 +218,9 @@ impl fmt::Display for AddrError {
             Self::ReadOnly { addr } => write!(f, "{addr}: the region is registered read-only"),
             Self::PeerLost { rank } => write!(f, "{rank} has died"),
             Self::NotOwn { addr } => write!(f, "{addr}: only this rank itself can wait there"),
+            Self::Unsupported { addr } => {
+                write!(f, "{addr}: the device that leads there has no such operation")
+            }
             Self::OtherNode { rank } => write!(f, "{rank} is on another node"),
         }
     }

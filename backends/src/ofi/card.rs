@@ -1,0 +1,237 @@
+//! What a rank tells all others at start: where its endpoints are, and where
+//! the directory of its regions is.
+//!
+//! ```text
+//!  magic 4 | version 2 | endpoints 2 | job 8 | kind of address 8
+//!  for each endpoint:
+//!    address bytes 2 | address | origin 8 | key bytes 2 | key
+//! ```
+//!
+//! All numbers are little-endian. A card comes from the network: its parser
+//! takes any bytes and never reads outside them.
+
+use super::config::ENDPOINTS_MAX;
+use super::wire::{ADDRESS_BYTES_MAX, KEY_WORDS, Key};
+use core::fmt;
+use tsumugi_core::boot::CARD_BYTES_MAX;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Card {
+    pub job: u64,
+    /// Of provider and address format: ranks must have the same.
+    pub kind: u64,
+    pub endpoints: Vec<Place>,
+}
+
+/// One endpoint of a rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub address: Vec<u8>,
+    /// Where its directory starts, and the key for it.
+    pub origin: u64,
+    pub key: Key,
+}
+
+/// Why a card was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CardError {
+    /// It ends too early, or goes on after its end.
+    Length {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// It is no card, or one of another version.
+    Form {
+        /// Its first six bytes.
+        start: u64,
+    },
+    /// Another job's.
+    Job {
+        /// Which.
+        job: u64,
+    },
+    /// The rank uses another provider or another form of addresses.
+    Kind,
+    /// A number in it is out of its range.
+    Number {
+        /// Which.
+        name: &'static str,
+        /// What it is.
+        value: usize,
+    },
+}
+
+impl fmt::Display for CardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { bytes } => write!(f, "a card of {bytes} bytes does not end there"),
+            Self::Form { start } => write!(f, "no card of this version: it starts {start:#x}"),
+            Self::Job { job } => write!(f, "a card of the job {job:#x}, which is another"),
+            Self::Kind => write!(f, "the rank uses another provider or form of addresses"),
+            Self::Number { name, value } => write!(f, "a card whose {name} is {value}"),
+        }
+    }
+}
+
+impl std::error::Error for CardError {}
+
+impl Card {
+    /// As bytes.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = START.to_le_bytes()[..6].to_vec();
+        bytes.extend((self.endpoints.len() as u16).to_le_bytes());
+        bytes.extend(self.job.to_le_bytes());
+        bytes.extend(self.kind.to_le_bytes());
+        for place in &self.endpoints {
+            bytes.extend((place.address.len() as u16).to_le_bytes());
+            bytes.extend(&place.address);
+            bytes.extend(place.origin.to_le_bytes());
+            bytes.extend((place.key.bytes as u16).to_le_bytes());
+            let words = place.key.words.iter().flat_map(|word| word.to_le_bytes());
+            bytes.extend(words.take(place.key.bytes as usize));
+        }
+        bytes
+    }
+
+    /// A peer's card, where the own rank's is `own`.
+    pub(super) fn parse(bytes: &[u8], own: &Self) -> Result<Self, CardError> {
+        let mut reader = Reader { rest: bytes, bytes: bytes.len() };
+        if bytes.len() > CARD_BYTES_MAX {
+            return Err(CardError::Length { bytes: bytes.len() });
+        }
+        let start = reader.number(6)?;
+        if start != START {
+            return Err(CardError::Form { start });
+        }
+        let count = reader.count("number of endpoints", 1, ENDPOINTS_MAX)?;
+        let job = reader.number(8)?;
+        if job != own.job {
+            return Err(CardError::Job { job });
+        }
+        let kind = reader.number(8)?;
+        if kind != own.kind {
+            return Err(CardError::Kind);
+        }
+        // A provider reads as many bytes of an address as its own have.
+        let wanted = own.endpoints.first().map_or(0, |place| place.address.len());
+        let mut endpoints = Vec::new();
+        for _ in 0..count {
+            let length = reader.count("address length", wanted, wanted.min(ADDRESS_BYTES_MAX))?;
+            let address = reader.take(length)?.to_vec();
+            let origin = reader.number(8)?;
+            let key_bytes = reader.count("key length", 1, KEY_WORDS * 8)?;
+            let mut key = [0u8; KEY_WORDS * 8];
+            key[..key_bytes].copy_from_slice(reader.take(key_bytes)?);
+            let (words, _) = key.as_chunks::<8>();
+            let words = core::array::from_fn(|at| u64::from_le_bytes(words[at]));
+            endpoints.push(Place { address, origin, key: Key { bytes: key_bytes as u32, words } });
+        }
+        if !reader.rest.is_empty() {
+            return Err(CardError::Length { bytes: bytes.len() });
+        }
+        Ok(Self { job, kind, endpoints })
+    }
+}
+
+/// Bytes that have not been read yet.
+struct Reader<'b> {
+    rest: &'b [u8],
+    bytes: usize,
+}
+
+impl<'b> Reader<'b> {
+    fn take(&mut self, count: usize) -> Result<&'b [u8], CardError> {
+        let (taken, rest) =
+            self.rest.split_at_checked(count).ok_or(CardError::Length { bytes: self.bytes })?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn number(&mut self, bytes: usize) -> Result<u64, CardError> {
+        let mut word = [0; 8];
+        word[..bytes].copy_from_slice(self.take(bytes)?);
+        Ok(u64::from_le_bytes(word))
+    }
+
+    fn count(&mut self, name: &'static str, min: usize, max: usize) -> Result<usize, CardError> {
+        let value = self.number(2)? as usize;
+        if (min..=max).contains(&value) {
+            Ok(value)
+        } else {
+            Err(CardError::Number { name, value })
+        }
+    }
+}
+
+/// "TsOf" and the version.
+const START: u64 = u32::from_le_bytes(*b"TsOf") as u64 | 1 << 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsumugi_conformance::Seeded;
+
+    fn place(address: u8) -> Place {
+        Place { address: vec![address; 16], origin: 0x7000, key: Key::of(77) }
+    }
+
+    fn card(endpoints: u8) -> Card {
+        Card { job: 9, kind: 3, endpoints: (0..endpoints).map(place).collect() }
+    }
+
+    #[test]
+    fn a_card_is_read_as_it_was_written() {
+        let mut long = card(4);
+        long.endpoints[2].key = Key { bytes: 80, words: [5; KEY_WORDS] };
+        for card in [card(1), long, card(16)] {
+            assert_eq!(Card::parse(&card.to_bytes(), &self::card(1)), Ok(card));
+        }
+    }
+
+    #[test]
+    fn other_jobs_and_providers_are_refused() {
+        let own = card(1);
+        let parse = |card: Card| Card::parse(&card.to_bytes(), &own);
+        assert_eq!(parse(Card { job: 8, ..card(1) }), Err(CardError::Job { job: 8 }));
+        assert_eq!(parse(Card { kind: 4, ..card(1) }), Err(CardError::Kind));
+        let mut short = card(1);
+        short.endpoints[0].address.pop();
+        let length = CardError::Number { name: "address length", value: 15 };
+        assert_eq!(parse(short), Err(length));
+        let mut bytes = own.to_bytes();
+        bytes[4] = 2;
+        assert!(matches!(Card::parse(&bytes, &own), Err(CardError::Form { .. })));
+        let none = CardError::Number { name: "number of endpoints", value: 0 };
+        assert_eq!(parse(card(0)), Err(none));
+    }
+
+    #[test]
+    fn cut_and_longer_cards_are_refused() {
+        let (own, bytes) = (card(1), card(3).to_bytes());
+        for end in 0..bytes.len() {
+            assert!(Card::parse(&bytes[..end], &own).is_err(), "cut at {end}");
+        }
+        let mut longer = bytes.clone();
+        longer.push(0);
+        assert_eq!(Card::parse(&longer, &own), Err(CardError::Length { bytes: longer.len() }));
+        assert!(Card::parse(&vec![0; 1 << 16], &own).is_err());
+    }
+
+    #[test]
+    fn no_bytes_make_the_parser_read_outside_of_them() {
+        let (own, mut seeded) = (card(1), Seeded(11));
+        for _ in 0..20_000 {
+            // Mostly right, so that the parser gets far.
+            let mut bytes = card(1 + seeded.below(16) as u8).to_bytes();
+            for _ in 0..=seeded.below(3) {
+                let at = seeded.below(bytes.len() as u64) as usize;
+                bytes[at] = seeded.next() as u8;
+            }
+            bytes.truncate(seeded.below(bytes.len() as u64 + 40) as usize);
+            if let Ok(card) = Card::parse(&bytes, &own) {
+                assert!(card.endpoints.iter().all(|place| place.address.len() == 16));
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What a job asks of libfabric, and why it may not get it.
+
+use super::sys::LoadError;
+use core::fmt;
+
+/// What to open. [`Config::default`] takes whatever libfabric thinks best.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The provider, as libfabric names it: `tcp;ofi_rxm`, `verbs;ofi_rxm`,
+    /// `efa`, `cxi`. `None`: the first that reaches other nodes.
+    pub provider: Option<String>,
+    /// The own address or interface to use; `None`: the provider's choice.
+    pub source: Option<String>,
+    /// The device, as libfabric names its domains; `None`: the first.
+    pub device: Option<String>,
+    /// Queues, each with a domain of its own, so that nothing is locked
+    /// between them. A registration costs one for each.
+    pub endpoints: usize,
+    /// Operations that one endpoint holds in flight, at the most.
+    pub in_flight_max: usize,
+    /// Packets that one endpoint sends and receives at once, each way.
+    pub packets: usize,
+    /// Longest packet, its header of 16 bytes included.
+    pub packet_bytes_max: usize,
+    /// Puts and gets that are longer go in pieces of as much, one after
+    /// another; the provider's own limit holds too.
+    pub piece_bytes_max: u64,
+    /// Who moves what peers ask of this rank.
+    pub progress: Progress,
+    /// Whether the completion queue has a descriptor to sleep on. It costs
+    /// system calls with each completion where the kernel moves the bytes.
+    pub event: bool,
+    /// A number that all ranks of the job have and no other job has.
+    pub job: u64,
+}
+
+/// Who moves what peers ask of this rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// Whoever polls the endpoint: a worker, or the helper thread.
+    #[default]
+    Manual,
+    /// Threads of the provider's, where it has any.
+    Auto,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            provider: None,
+            source: None,
+            device: None,
+            endpoints: 1,
+            in_flight_max: 256,
+            packets: 64,
+            packet_bytes_max: 4096,
+            piece_bytes_max: u64::MAX,
+            progress: Progress::default(),
+            event: false,
+            job: 0,
+        }
+    }
+}
+
+/// Why no domain was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// There is no library.
+    Load(LoadError),
+    /// A text of the configuration has a zero byte inside.
+    ZeroByte,
+    /// A number of the configuration is out of its range.
+    Number {
+        /// Which.
+        name: &'static str,
+        /// What it is.
+        value: usize,
+        /// The least that works.
+        min: usize,
+        /// The most.
+        max: usize,
+    },
+    /// No provider here has what is needed.
+    NoProvider {
+        /// libfabric's error.
+        code: i32,
+    },
+    /// A call of libfabric's failed.
+    Call {
+        /// Which.
+        name: &'static str,
+        /// libfabric's error.
+        code: i32,
+    },
+    /// A table of the provider's lacks a call that is needed.
+    NoSuchCall {
+        /// Which.
+        name: &'static str,
+    },
+    /// A put or a get to this very process did not arrive.
+    Probe {
+        /// Which.
+        name: &'static str,
+    },
+    /// The addresses do not fit in a card.
+    CardTooLong {
+        /// Its bytes.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Load(error) => error.fmt(f),
+            Self::ZeroByte => write!(f, "a provider, source or device with a zero byte in it"),
+            Self::Number { name, value, min, max } => {
+                write!(f, "{name} is {value}, and must be {min} to {max}")
+            }
+            Self::NoProvider { code } => {
+                write!(f, "no provider of libfabric has what is needed (error {code})")
+            }
+            Self::Call { name, code } => write!(f, "{name} failed with libfabric's error {code}"),
+            Self::NoSuchCall { name } => write!(f, "the provider has no {name}"),
+            Self::Probe { name } => write!(f, "a {name} to this very process did not arrive"),
+            Self::CardTooLong { bytes } => {
+                write!(f, "the addresses take {bytes} bytes, more than a card has")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<LoadError> for OpenError {
+    fn from(error: LoadError) -> Self {
+        Self::Load(error)
+    }
+}
+
+impl Config {
+    /// Checks the numbers.
+    pub(super) fn check(&self) -> Result<(), OpenError> {
+        let range = |name, value: usize, min, max| {
+            let fits = (min..=max).contains(&value);
+            if fits { Ok(()) } else { Err(OpenError::Number { name, value, min, max }) }
+        };
+        range("endpoints", self.endpoints, 1, ENDPOINTS_MAX)?;
+        range("in_flight_max", self.in_flight_max, 1, 1 << 16)?;
+        range("packets", self.packets, 1, 1 << 12)?;
+        range("packet_bytes_max", self.packet_bytes_max, 64, 1 << 20)?;
+        range("piece_bytes_max", self.piece_bytes_max.min(1 << 40) as usize, 8, 1 << 40)
+    }
+}
+
+/// Endpoints that a card has room for.
+pub(super) const ENDPOINTS_MAX: usize = 16;

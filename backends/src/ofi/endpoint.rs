@@ -1,0 +1,427 @@
+//! Operations on their way down.
+//!
+//! ```text
+//!  post ─► Waiting ──────────────► Posted ─► (poll) ─► next piece, bell, done
+//!             │ the region is not known: read its directory slot
+//!             │ the queue is full: later
+//!             ▼
+//!           ended: no such rank, stale key, out of range, ...
+//! ```
+//!
+//! The word operations of 4 and 8 bytes are the device's atomics, a put and a
+//! get of a word too: over a stream of bytes a plain put may arrive in two
+//! parts. Puts and gets of memory, and words of 1 and 2 bytes, are plain.
+//!
+//! A batch goes out with `FI_MORE`, so that one doorbell rings for all of it.
+//!
+//! Progress: nothing here waits. While another thread registers memory, `post`
+//! takes nothing and `poll` finds nothing.
+
+use super::OfiDomain;
+use super::memory::SLOT_BYTES;
+use super::packet::{Arrival, SendError};
+use super::rail::{Context, Failure, Failures, Rail, Shared, SlotRead};
+use super::sys::*;
+use super::wire::{Far, Near};
+use core::ffi::c_int;
+use core::fmt;
+use std::sync::MutexGuard;
+use tsumugi_core::backend::{Completion, Endpoint};
+use tsumugi_core::mem::{AddrError, Need, Rank, Width};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::tag::Tag;
+
+/// One queue of the device. When it is dropped, what is in flight is waited
+/// for, for a second at the most.
+pub struct OfiEndpoint<'d> {
+    domain: &'d OfiDomain,
+    index: usize,
+}
+
+/// One operation in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub op: Op,
+    pub state: State,
+    /// Bytes that have arrived, and bytes under way.
+    pub moved: u64,
+    pub piece: u64,
+    /// The last directory read that had begun when it began to wait.
+    pub since: u64,
+}
+
+/// What a flight is waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing: the slot is free.
+    Free,
+    /// The device.
+    Posted,
+    /// Being posted: its region is not known yet, or the queue was full.
+    Waiting,
+    /// A look at the directory: it failed, and the question is why.
+    Doubtful,
+    /// A packet that tells the owner of the word.
+    Bell(u64),
+    /// The device; its caller has been told that the peer is lost.
+    Lost,
+}
+
+/// What came of an attempt to post.
+pub(super) enum Step {
+    Posted,
+    Ended(Result<u64, AddrError>),
+    Unknown,
+    Again,
+}
+
+impl<'d> OfiEndpoint<'d> {
+    pub(super) fn new(domain: &'d OfiDomain, index: usize) -> Self {
+        Self { domain, index }
+    }
+
+    /// Sends a packet. It is copied, and arrives once and whole, or not at all
+    /// if the peer is lost; not in the order of others. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`]: nothing was sent.
+    pub fn try_send(&mut self, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
+        let shared = &self.domain.shared;
+        let Some(mut rail) = self.try_rail() else { return Err(SendError::Full) };
+        rail.try_send(shared, to, bytes)
+    }
+
+    /// Hands over what has arrived: packets, and the words of this rank that
+    /// a notifying operation has changed. Returns how many there were.
+    pub fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
+        let shared = &self.domain.shared;
+        let Some(mut rail) = self.try_rail() else { return 0 };
+        rail.receive(shared, handle)
+    }
+
+    /// The descriptor to sleep on after [`arm`](Endpoint::arm) has answered
+    /// true; `None` if the provider has none, or none was asked for: then a
+    /// sleep must have a limit.
+    pub fn event(&self) -> Option<std::os::fd::RawFd> {
+        self.domain.rails[self.index].lock().ok()?.wire.event()
+    }
+
+    /// What has failed so far, and the last of it.
+    pub fn failures(&self) -> Failures {
+        self.domain.rails[self.index].lock().map(|rail| rail.failures).unwrap_or_default()
+    }
+
+    /// Operations in flight.
+    pub fn in_flight(&self) -> usize {
+        self.domain.rails[self.index].lock().map(|rail| rail.in_flight()).unwrap_or_default()
+    }
+
+    #[inline]
+    fn try_rail(&self) -> Option<MutexGuard<'d, Rail>> {
+        self.domain.rails[self.index].try_lock().ok()
+    }
+}
+
+impl Endpoint for OfiEndpoint<'_> {
+    #[inline]
+    fn post(&mut self, ops: &[Op]) -> usize {
+        let shared = &self.domain.shared;
+        self.try_rail().map_or(0, |mut rail| rail.post(shared, ops))
+    }
+
+    #[inline]
+    fn poll(&mut self, completions: &mut [Completion]) -> usize {
+        let shared = &self.domain.shared;
+        self.try_rail().map_or(0, |mut rail| rail.poll(shared, completions))
+    }
+
+    fn arm(&mut self) -> bool {
+        self.try_rail().is_some_and(|mut rail| rail.arm())
+    }
+}
+
+impl Drop for OfiEndpoint<'_> {
+    fn drop(&mut self) {
+        let (limit, mut sink) = (std::time::Duration::from_secs(1), [Completion::EMPTY; 16]);
+        let start = std::time::Instant::now();
+        while self.in_flight() > 0 && start.elapsed() < limit {
+            self.poll(&mut sink);
+        }
+        while self.poll(&mut sink) > 0 {}
+        if self.in_flight() == 0 {
+            self.domain.give_back(self.index);
+        }
+    }
+}
+
+impl fmt::Debug for OfiEndpoint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OfiEndpoint({} of {:?})", self.index, self.domain)
+    }
+}
+
+impl Flight {
+    pub(super) const NONE: Self = Self {
+        op: Op::get_word(NOWHERE, Width::W8).tagged(Tag::NONE),
+        state: State::Free,
+        moved: 0,
+        piece: 0,
+        since: 0,
+    };
+}
+
+impl Rail {
+    pub(super) fn in_flight(&self) -> usize {
+        self.flights.len() - self.free.len() + self.ready.len()
+    }
+
+    fn post(&mut self, shared: &Shared, ops: &[Op]) -> usize {
+        self.see_losses(shared);
+        for (taken, op) in ops.iter().enumerate() {
+            if self.in_flight() >= self.flights.len() {
+                return taken;
+            }
+            if op.remote.rank.0 >= shared.size {
+                let error = AddrError::NoSuchRank { rank: op.remote.rank, size: shared.size };
+                self.ready.push_back(Completion { tag: op.tag, result: Err(error) });
+                continue;
+            }
+            let Some(at) = self.free.pop() else { return taken };
+            let at = at as usize;
+            let since = self.serial;
+            self.flights[at] = Flight { op: *op, state: State::Waiting, moved: 0, piece: 0, since };
+            let more = self.limits.more && self.follows(ops.get(taken + 1));
+            match self.issue(shared, at, more) {
+                Step::Posted => {}
+                Step::Ended(result) => self.finish(at, result),
+                Step::Unknown => {
+                    self.later.push_back(at as u32);
+                    self.look_up(shared, at);
+                }
+                Step::Again => {
+                    self.release(at);
+                    return taken;
+                }
+            }
+        }
+        ops.len()
+    }
+
+    /// Whether that operation will be posted in the same breath.
+    fn follows(&self, next: Option<&Op>) -> bool {
+        next.is_some_and(|next| {
+            matches!(next.kind, Kind::Put | Kind::Get)
+                && next.bytes() > 0
+                && !self.free.is_empty()
+                && self.cache.find(next.remote.rank, next.remote.key).is_some()
+        })
+    }
+
+    /// Tries to post an operation, or its next piece.
+    pub(super) fn issue(&mut self, shared: &Shared, at: usize, more: bool) -> Step {
+        let Flight { op, moved, .. } = self.flights[at];
+        let need = if op.writes() { Need::Write } else { Need::Read };
+        let align = op.width().map_or(1, |width| width as u64);
+        let Some(known) = self.cache.find(op.remote.rank, op.remote.key) else {
+            return Step::Unknown;
+        };
+        let far = match known.resolve(op.remote, op.bytes(), need, align) {
+            Ok(far) => far,
+            Err(error) => return Step::Ended(Err(error)),
+        };
+        let has_answer = op.kind != Kind::Put && op.kind != Kind::PutWord;
+        if has_answer && self.answers >= self.limits.answers_max {
+            return Step::Again;
+        }
+        let is_open = known.is_open();
+        let (answer, piece) = if op.width().is_none() {
+            let near = match self.near(shared, op.local(), op.bytes()) {
+                Ok(near) => near,
+                Err(error) => return Step::Ended(Err(error)),
+            };
+            let piece = (op.bytes() - moved).min(self.limits.piece_bytes_max);
+            if piece == 0 {
+                return Step::Ended(Ok(0));
+            }
+            let near = Near { at: near.at.wrapping_add(moved as usize), ..near };
+            let far = Far { addr: far.addr + moved, ..far };
+            (self.transfer(at, &op, near, far, piece, more), piece)
+        } else {
+            (self.word(at, &op, far, is_open), 0)
+        };
+        match answer as c_int {
+            0 => {
+                let flight = &mut self.flights[at];
+                (flight.state, flight.piece) = (State::Posted, piece);
+                self.answers += usize::from(has_answer);
+                Step::Posted
+            }
+            code if code == -EAGAIN => Step::Again,
+            code => {
+                let rank = op.remote.rank;
+                self.failures.add(Failure::new(Some(rank), Some(op.kind), -code, 0));
+                Step::Ended(Err(match -code {
+                    ENOSYS | EOPNOTSUPP => AddrError::Unsupported { addr: op.remote },
+                    _ => AddrError::PeerLost { rank },
+                }))
+            }
+        }
+    }
+
+    fn transfer(
+        &mut self,
+        at: usize,
+        op: &Op,
+        near: Near,
+        far: Far,
+        piece: u64,
+        more: bool,
+    ) -> Answer {
+        let context = self.scratch.context(Context::Flight(at));
+        let mut flags = if more { FI_MORE } else { 0 };
+        let bytes = piece as usize;
+        // SAFETY: both ends were checked for as many bytes, the buffer belongs
+        // to the operation until it ends, and the context to its slot.
+        unsafe {
+            match op.kind {
+                Kind::Get => self.wire.read(near, bytes, far, context, flags),
+                _ => {
+                    if piece <= self.limits.inject_bytes {
+                        flags |= FI_INJECT;
+                    }
+                    self.wire.write(near, bytes, far, context, flags)
+                }
+            }
+        }
+    }
+
+    fn word(&mut self, at: usize, op: &Op, far: Far, is_open: bool) -> Answer {
+        let words = self.scratch.words(at);
+        let context = self.scratch.context(Context::Flight(at));
+        let width = op.width().expect("a word operation") as usize;
+        // SAFETY: the words of this slot, which no device uses now.
+        let (operand, compare, result) = unsafe {
+            store(&raw mut (*words).operand, op.operand(), width);
+            store(&raw mut (*words).compare, op.compare(), width);
+            (*words).result = 0;
+            (&raw mut (*words).operand, &raw mut (*words).compare, &raw mut (*words).result)
+        };
+        let near = |word| self.scratch.near(word);
+        let (operand, compare, result) = (near(operand), near(compare), near(result));
+        let datatype = if width == 4 { FI_UINT32 } else { FI_UINT64 };
+        // An atomic get may want the right to write.
+        let atomics = self.limits.word_atomics && width >= 4 && is_open;
+        let wire = &mut self.wire;
+        let mut fetch = |op| {
+            // SAFETY: words of the slot, which stay as they are until the
+            // operation ends, as the context does.
+            unsafe { wire.fetch((datatype, op), operand, result, far, context) }
+        };
+        match op.kind {
+            Kind::FetchAdd => fetch(FI_SUM),
+            Kind::Swap => fetch(FI_ATOMIC_WRITE),
+            Kind::FetchAnd => fetch(FI_BAND),
+            Kind::FetchOr => fetch(FI_BOR),
+            Kind::FetchXor => fetch(FI_BXOR),
+            Kind::GetWord if atomics => fetch(FI_ATOMIC_READ),
+            // SAFETY: as in `fetch`, for all of these.
+            Kind::CompareSwap => unsafe {
+                wire.compare(datatype, operand, compare, result, far, context)
+            },
+            // SAFETY: the same.
+            Kind::PutWord if atomics => unsafe {
+                wire.atomic((datatype, FI_ATOMIC_WRITE), operand, far, context)
+            },
+            // SAFETY: the same.
+            Kind::GetWord => unsafe { wire.read(result, width, far, context, 0) },
+            // SAFETY: the same.
+            _ => unsafe { wire.write(operand, width, far, context, 0) },
+        }
+    }
+
+    /// Reads the directory slot of an operation's region, unless somebody
+    /// reads it already. If there is no room, a later poll tries again.
+    pub(super) fn look_up(&mut self, shared: &Shared, at: usize) {
+        let Flight { op, since, .. } = self.flights[at];
+        let (rank, slot) = (op.remote.rank, op.remote.key.index());
+        let serves =
+            |read: &SlotRead| read.rank == rank && read.slot == slot && read.serial > since;
+        if self.reads.iter().flatten().any(serves) {
+            return;
+        }
+        if slot >= super::memory::REGIONS_MAX {
+            self.end_waiting(at, Err(AddrError::StaleKey { addr: op.remote }));
+            return;
+        }
+        if let Err(error) = self.peer(shared, rank) {
+            self.end_waiting(at, Err(error));
+            return;
+        }
+        let Some(free) = self.reads.iter().position(Option::is_none) else { return };
+        self.serial += 1;
+        self.reads[free] = Some(SlotRead { rank, slot, serial: self.serial, tries: 0 });
+        self.read_slot(shared, free);
+    }
+
+    /// Posts a read of a directory slot, or gives it up.
+    pub(super) fn read_slot(&mut self, shared: &Shared, read: usize) {
+        let Some(SlotRead { rank, slot, .. }) = self.reads[read] else { return };
+        let Ok(peer) = self.peer(shared, rank) else {
+            self.reads[read] = None;
+            return;
+        };
+        let addr = peer.origin + (slot * SLOT_BYTES) as u64;
+        let far = Far { peer: peer.addr, addr, key: peer.key };
+        let near = self.scratch.near(self.scratch.slot(read));
+        let context = self.scratch.context(Context::Read(read));
+        // SAFETY: the scratch slot of this read, which nobody else uses.
+        let answer = unsafe { self.wire.read(near, SLOT_BYTES, far, context, 0) } as c_int;
+        if answer != 0 {
+            let given_up = self.reads[read].take();
+            if answer != -EAGAIN {
+                self.failures.add(Failure::new(Some(rank), None, -answer, 0));
+                self.judge(given_up.expect("just now"), None);
+            }
+        }
+    }
+
+    /// Ends an operation that stands in the queue of those to be posted later.
+    pub(super) fn end_waiting(&mut self, at: usize, result: Result<u64, AddrError>) {
+        self.later.retain(|&other| other as usize != at);
+        self.finish(at, result);
+    }
+
+    /// An operation is over.
+    pub(super) fn finish(&mut self, at: usize, result: Result<u64, AddrError>) {
+        let tag = self.flights[at].op.tag;
+        self.release(at);
+        self.ready.push_back(Completion { tag, result });
+    }
+
+    pub(super) fn release(&mut self, at: usize) {
+        self.flights[at].state = State::Free;
+        self.free.push(at as u32);
+    }
+}
+
+/// # Safety
+///
+/// `to` is a word that may be written.
+unsafe fn store(to: *mut u64, value: u64, width: usize) {
+    // SAFETY: the caller's; a narrow word lies at the start of the wide one.
+    unsafe {
+        match width {
+            1 => to.cast::<u8>().write(value as u8),
+            2 => to.cast::<u16>().write(value as u16),
+            4 => to.cast::<u32>().write(value as u32),
+            _ => to.write(value),
+        }
+    }
+}
+
+const NOWHERE: tsumugi_core::mem::RemoteAddr = tsumugi_core::mem::RemoteAddr {
+    offset: 0,
+    rank: Rank(u32::MAX),
+    key: tsumugi_core::mem::RegionKey::from_bits(0),
+};

@@ -1,0 +1,300 @@
+//! libfabric: the portable way to other nodes.
+//!
+//! ```text
+//!  OfiDomain ── shared: region table, cards, who is dead
+//!     │
+//!     ├─ rail 0: wire (fid_domain, av, cq, ep) + directory + operations ◄─ OfiEndpoint
+//!     └─ rail 1: the same, with nothing in common but the fabric        ◄─ OfiEndpoint
+//! ```
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `config` | what a job asks, why it may not get it |
+//! | `sys` | libfabric's functions and structures |
+//! | `wire` | its objects, opened |
+//! | `card` | what ranks tell each other at start |
+//! | `memory` | what peers reach, and what is known of theirs |
+//! | `packet` | bells and messages |
+//! | `rail` | what one endpoint has |
+//! | `endpoint` | operations down |
+//! | `poll` | completions up |
+//! | `probe` | what the provider really does |
+//!
+//! A rail is one domain of libfabric's with one owner at a time
+//! (`FI_THREAD_DOMAIN`), so that the provider takes no locks. Endpoint k of a
+//! rank talks to endpoint k of its peers. Registering takes every rail for a
+//! moment; an endpoint that is posted to or polled meanwhile does nothing.
+//!
+//! # Progress
+//!
+//! With [`Progress::Manual`], whoever polls moves what peers ask of this rank,
+//! atomics included: a rank whose threads all compute needs a helper that
+//! polls. The probe's last row says whether that is so.
+//!
+//! # Atomics
+//!
+//! They are the device's, or the provider's own on the target's processor.
+//! In both cases the processor's own atomics on the same words do not mix
+//! with them ([`Capabilities::device_atomics`]: the region's agent decides).
+//!
+//! # The process
+//!
+//! What libfabric does to a process, as found with Debian's 1.17: loading it
+//! loads libpsm2 and libinfinipath, which take SIGSEGV, SIGBUS, SIGILL,
+//! SIGABRT, SIGINT and SIGTERM ([`sys`] puts the handlers back); no thread is
+//! started by loading or by manual progress over tcp and udp. A child that was
+//! forked must not use an open domain. Registered memory is pinned by devices
+//! of their own: a forked child's writes to it do not matter, as PVAS memory is
+//! shared. Providers with a registration cache (verbs, EFA) watch `mmap` and
+//! `munmap` unless `FI_MR_CACHE_MONITOR=disabled` is in the environment when
+//! the library is loaded; the launcher sets it, as regions here are registered
+//! by hand and stay.
+
+mod card;
+mod config;
+mod endpoint;
+mod memory;
+mod packet;
+mod poll;
+mod probe;
+mod rail;
+pub mod sys;
+mod wire;
+
+pub use card::CardError;
+pub use config::{Config, OpenError, Progress};
+pub use endpoint::OfiEndpoint;
+pub use packet::{Arrival, SendError};
+pub use probe::{Probed, Row, Verdict};
+pub use rail::{Cards, Failure, Failures};
+pub use wire::Facts;
+
+use self::card::{Card, Place};
+use self::rail::{Limits, Rail, Shared};
+use self::wire::{Choice, Fabric};
+use core::fmt;
+use core::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use tsumugi_core::backend::{Capabilities, Domain};
+use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::mem::{Access, Rank, Region, RegionKey, RegionTable, RegisterError};
+use tsumugi_core::sync::{AtomicUsize, Ordering};
+
+/// A rank's device, opened and probed.
+///
+/// At start: [`open`](Self::open), publish [`card`](Self::card), wait for all,
+/// [`find`](Self::find) the others' cards.
+pub struct OfiDomain {
+    rails: Vec<Mutex<Rail>>,
+    /// The rails that no endpoint has.
+    idle: Mutex<Vec<usize>>,
+    shared: Shared,
+    facts: Facts,
+    probed: Probed,
+    capabilities: Capabilities,
+    card: Vec<u8>,
+}
+
+impl OfiDomain {
+    /// Loads the library, chooses a provider, tries what it does, and opens
+    /// the endpoints. Blocks: for milliseconds where all works.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`].
+    pub fn open(config: &Config, rank: Rank, size: u32) -> Result<Self, OpenError> {
+        config.check()?;
+        let choice = Choice::new(config)?;
+        let fabric = Fabric::open(&choice)?;
+        let probed = probe::probe(&fabric, &choice)?;
+        let facts = choice.facts.clone();
+        let limits = limits(config, &facts, &probed);
+        let rails = (0..config.endpoints)
+            .map(|index| Rail::open(&fabric, &choice, config, index, limits))
+            .collect::<Result<Vec<Rail>, OpenError>>()?;
+        let places = rails.iter().map(place).collect::<Result<_, OpenError>>()?;
+        let card = Card { job: config.job, kind: kind_of(&facts), endpoints: places };
+        let bytes = card.to_bytes();
+        if bytes.len() > CARD_BYTES_MAX {
+            return Err(OpenError::CardTooLong { bytes: bytes.len() });
+        }
+        let capabilities = Capabilities {
+            name: "ofi",
+            load_store: false,
+            device_atomics: probed.all_atomics(),
+            inline_bytes_max: 0,
+            in_flight_max: rails[0].flights.len(),
+            in_order: false,
+            remote_completion: probed.works(probe::LANDED),
+        };
+        let shared = Shared {
+            rank,
+            size,
+            job: config.job,
+            table: Box::new(RegionTable::new()),
+            own: OnceLock::from(card),
+            cards: OnceLock::new(),
+            lost: Mutex::default(),
+            lost_count: AtomicUsize::new(0),
+        };
+        let idle = Mutex::new((0..rails.len()).rev().collect());
+        let rails = rails.into_iter().map(Mutex::new).collect();
+        Ok(Self { rails, idle, shared, facts, probed, capabilities, card: bytes })
+    }
+
+    /// What peers have to know of this rank: at most
+    /// [`CARD_BYTES_MAX`] bytes, for [`Bootstrap::publish`].
+    ///
+    /// [`Bootstrap::publish`]: tsumugi_core::boot::Bootstrap::publish
+    pub fn card(&self) -> &[u8] {
+        &self.card
+    }
+
+    /// Says where the others' cards are. Each is asked for when its rank is
+    /// first spoken to; that rank is lost if there is no card, or a bad one.
+    /// Only the first call counts.
+    pub fn find(
+        &self,
+        cards: impl Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync + 'static,
+    ) {
+        let _ = self.shared.cards.set(Box::new(cards));
+    }
+
+    /// Makes a rank dead. Operations on it end with
+    /// [`PeerLost`](tsumugi_core::mem::AddrError::PeerLost): those that come,
+    /// at once; those under way, at the next poll, but for gets, which end
+    /// when the device gives their buffers up.
+    pub fn strike(&self, rank: Rank) {
+        let mut lost = self.shared.lost.lock().expect("nothing panics under it");
+        if !lost.contains(&rank) {
+            lost.push(rank);
+            // Release: pairs with the Acquire in `Rail::see_losses`.
+            self.shared.lost_count.store(lost.len(), Ordering::Release);
+        }
+    }
+
+    /// What the provider says of itself.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What it was seen to do.
+    pub fn probed(&self) -> &Probed {
+        &self.probed
+    }
+
+    /// An endpoint, if one is left.
+    pub fn try_endpoint(&self) -> Option<OfiEndpoint<'_>> {
+        let index = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        Some(OfiEndpoint::new(self, index))
+    }
+
+    fn give_back(&self, index: usize) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+    }
+
+    fn rail(&self, index: usize) -> MutexGuard<'_, Rail> {
+        self.rails[index].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Domain for OfiDomain {
+    type Endpoint<'d> = OfiEndpoint<'d>;
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn rank(&self) -> Rank {
+        self.shared.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.shared.size
+    }
+
+    unsafe fn register(
+        &self,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
+        // SAFETY: the caller's.
+        let region = unsafe { self.shared.table.register(base, bytes, access)? };
+        for index in 0..self.rails.len() {
+            // SAFETY: the caller's.
+            let registered = unsafe { self.rail(index).register(region.key, base, bytes, access) };
+            if let Err(code) = registered {
+                self.rail(index).failures.add(Failure::new(Some(self.shared.rank), None, code, 0));
+                self.unregister(region.key);
+                return Err(RegisterError::OutOfReach { base: base.as_ptr() as usize, bytes });
+            }
+        }
+        Ok(region)
+    }
+
+    fn unregister(&self, key: RegionKey) -> bool {
+        // The devices first: the slot must not be somebody else's meanwhile.
+        let place = tsumugi_core::mem::RemoteAddr { rank: self.shared.rank, key, offset: 0 };
+        if self.shared.table.resolve(place, 0, tsumugi_core::mem::Need::Local).is_err() {
+            return false;
+        }
+        for index in 0..self.rails.len() {
+            self.rail(index).unregister(key);
+        }
+        self.shared.table.unregister(key)
+    }
+
+    /// # Panics
+    ///
+    /// If all are in use: [`try_endpoint`](Self::try_endpoint) asks.
+    fn endpoint(&self) -> OfiEndpoint<'_> {
+        self.try_endpoint().expect("an endpoint that is not in use")
+    }
+}
+
+impl fmt::Debug for OfiDomain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Facts { provider, device, .. } = &self.facts;
+        write!(f, "OfiDomain({provider} on {device}, {} endpoints)", self.rails.len())
+    }
+}
+
+fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
+    let local_mr = facts.mr_mode & sys::FI_MR_LOCAL != 0;
+    // Devices write and read aligned words whole; a stream of bytes does not.
+    let is_device = DEVICES.iter().any(|name| facts.provider.starts_with(name));
+    Limits {
+        inject_bytes: if probed.works(probe::INJECT) { facts.inject_bytes as u64 } else { 0 },
+        piece_bytes_max: config.piece_bytes_max.min(facts.message_bytes_max),
+        more: probed.works(probe::MORE),
+        answers_max: if facts.provider.contains(RXD) { ANSWERS_FEW } else { usize::MAX },
+        word_atomics: !is_device && probed.works(probe::WORD_GET) && probed.works(probe::WORD_PUT),
+        local_mr,
+        key_bytes: facts.key_bytes,
+    }
+}
+
+fn place(rail: &Rail) -> Result<Place, OpenError> {
+    let address =
+        rail.wire.address().map_err(|code| OpenError::Call { name: "fi_getname", code })?;
+    let (origin, key) = rail.directory_place();
+    Ok(Place { address, origin, key })
+}
+
+/// Ranks understand each other if these are the same.
+fn kind_of(facts: &Facts) -> u64 {
+    let start = u64::from(facts.address_format) ^ (facts.mr_mode as u64) << 32;
+    facts.provider.bytes().fold(start, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3).rotate_left(5)
+    })
+}
+
+/// A layer that, in libfabric 1.17, stalls or crashes when more than a few
+/// operations with an answer (gets, atomics) are in flight at once: no trial
+/// survives that, so it goes by the name.
+const RXD: &str = "ofi_rxd";
+const ANSWERS_FEW: usize = 1;
+
+/// Providers whose data path is a device's.
+const DEVICES: [&str; 6] = ["verbs", "efa", "cxi", "psm", "opx", "usnic"];

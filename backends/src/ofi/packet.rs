@@ -1,0 +1,311 @@
+//! Packets between ranks: bells for those who wait for a word, and what
+//! active messages are made of.
+//!
+//! ```text
+//!  job 8 | from 4 | kind 4 | bytes ...
+//! ```
+//!
+//! Buffers are fixed in number. With none free to send from, a packet is
+//! refused; with none free to receive into, the provider holds the sender
+//! back (resource management is asked for). What arrives is checked: packets
+//! of other jobs, of ranks that there are not, or of unknown kinds are counted
+//! and dropped.
+
+use super::rail::{Context, Rail, Shared};
+use super::sys::EAGAIN;
+use core::ffi::c_int;
+use core::fmt;
+use std::collections::VecDeque;
+use tsumugi_core::mem::{AddrError, LocalAddr, Need, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::op::Op;
+
+/// What has come for this rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival<'p> {
+    /// A notifying operation has changed this word of ours.
+    Bell(LocalAddr),
+    /// A packet.
+    Packet {
+        /// Whose.
+        from: Rank,
+        /// What is in it.
+        bytes: &'p [u8],
+    },
+}
+
+/// Why a packet was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// No buffer is free, or the provider takes nothing: later.
+    Full,
+    /// It does not fit in a packet.
+    TooLong {
+        /// Its bytes.
+        bytes: usize,
+        /// What fits.
+        max: usize,
+    },
+    /// The rank does not exist or has died.
+    Addr(AddrError),
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => write!(f, "all packets are on their way"),
+            Self::TooLong { bytes, max } => write!(f, "a packet of {bytes} bytes: {max} fit"),
+            Self::Addr(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SendError {}
+
+/// The packets of one rail.
+#[derive(Debug)]
+pub(super) struct Packets {
+    free: Vec<u32>,
+    arrived: VecDeque<(u32, usize)>,
+    /// Buffers that could not be given back to the provider yet.
+    idle: Vec<u32>,
+    /// What was dropped.
+    pub strays: u64,
+}
+
+impl Packets {
+    pub(super) fn new(count: usize) -> Self {
+        Self {
+            free: (0..count as u32).collect(),
+            arrived: VecDeque::with_capacity(count),
+            idle: (0..count as u32).collect(),
+            strays: 0,
+        }
+    }
+
+    pub(super) fn has_arrived(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+
+    pub(super) fn sent(&mut self, packet: usize) {
+        self.free.push(packet as u32);
+    }
+
+    pub(super) fn came(&mut self, packet: usize, bytes: usize) {
+        self.arrived.push_back((packet as u32, bytes));
+    }
+
+    pub(super) fn failed(&mut self, packet: usize) {
+        self.idle.push(packet as u32);
+    }
+}
+
+impl Rail {
+    /// Gives buffers to the provider to receive into.
+    pub(super) fn open_receives(&mut self) {
+        while let Some(packet) = self.packets.idle.pop() {
+            let near = self.scratch.near(self.scratch.incoming(packet as usize));
+            let context = self.scratch.context(Context::Receive(packet as usize));
+            let bytes = self.scratch.packet_bytes();
+            // SAFETY: the packet's own bytes and context, which nobody else
+            // uses until it has arrived.
+            if unsafe { self.wire.receive(near, bytes, context) } != 0 {
+                self.packets.idle.push(packet);
+                return;
+            }
+        }
+    }
+
+    pub(super) fn try_send(
+        &mut self,
+        shared: &Shared,
+        to: Rank,
+        bytes: &[u8],
+    ) -> Result<(), SendError> {
+        self.send_kind(shared, to, PACKET, bytes)
+    }
+
+    /// Tells the owner of a word that it has changed. False: no room now.
+    pub(super) fn ring(&mut self, shared: &Shared, op: &Op) -> bool {
+        let mut bell = [0; BELL_BYTES];
+        bell[..4].copy_from_slice(&op.remote.key.to_bits().to_le_bytes());
+        bell[8..].copy_from_slice(&op.remote.offset.to_le_bytes());
+        // A peer that is lost hears no bell; the operation has ended before.
+        self.send_kind(shared, op.remote.rank, BELL, &bell) != Err(SendError::Full)
+    }
+
+    fn send_kind(
+        &mut self,
+        shared: &Shared,
+        to: Rank,
+        kind: u32,
+        bytes: &[u8],
+    ) -> Result<(), SendError> {
+        let max = self.scratch.packet_bytes() - HEADER_BYTES;
+        if bytes.len() > max {
+            return Err(SendError::TooLong { bytes: bytes.len(), max });
+        }
+        if to.0 >= shared.size {
+            let error = AddrError::NoSuchRank { rank: to, size: shared.size };
+            return Err(SendError::Addr(error));
+        }
+        let peer = self.peer(shared, to).map_err(SendError::Addr)?;
+        let Some(packet) = self.packets.free.pop() else { return Err(SendError::Full) };
+        let at = self.scratch.outgoing(packet as usize);
+        // SAFETY: a free packet's own bytes, as many as were checked.
+        let place = unsafe { core::slice::from_raw_parts_mut(at, HEADER_BYTES + bytes.len()) };
+        place[..8].copy_from_slice(&shared.job.to_le_bytes());
+        place[8..12].copy_from_slice(&shared.rank.0.to_le_bytes());
+        place[12..16].copy_from_slice(&kind.to_le_bytes());
+        place[16..].copy_from_slice(bytes);
+        let (near, length) = (self.scratch.near(at), place.len());
+        let context = self.scratch.context(Context::Send(packet as usize));
+        // SAFETY: the packet's bytes and context are its own until it is sent.
+        let answer = unsafe { self.wire.send(near, length, peer.addr, context) } as c_int;
+        if answer == 0 {
+            return Ok(());
+        }
+        self.packets.free.push(packet);
+        Err(match answer {
+            code if code == -EAGAIN => SendError::Full,
+            code => {
+                self.failures.add(super::rail::Failure::new(Some(to), None, -code, 0));
+                SendError::Addr(AddrError::PeerLost { rank: to })
+            }
+        })
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        shared: &Shared,
+        handle: &mut dyn FnMut(Arrival<'_>),
+    ) -> usize {
+        let mut handed = 0;
+        while let Some((packet, length)) = self.packets.arrived.pop_front() {
+            let at = self.scratch.incoming(packet as usize);
+            let length = length.min(self.scratch.packet_bytes());
+            // SAFETY: the packet's own bytes, which the provider is done with.
+            let bytes = unsafe { core::slice::from_raw_parts(at, length) };
+            match parse(bytes, shared) {
+                Some(arrival) => {
+                    handed += 1;
+                    handle(arrival);
+                }
+                None => self.packets.strays += 1,
+            }
+            self.packets.idle.push(packet);
+        }
+        if !self.packets.idle.is_empty() {
+            self.open_receives();
+        }
+        handed
+    }
+}
+
+/// What a packet says, if it is one of ours.
+fn parse<'p>(bytes: &'p [u8], shared: &Shared) -> Option<Arrival<'p>> {
+    let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+    let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
+    let job = u64::from_le_bytes(header[..8].try_into().expect("8 bytes"));
+    let from = Rank(word(8));
+    if job != shared.job || from.0 >= shared.size {
+        return None;
+    }
+    match word(12) {
+        PACKET => Some(Arrival::Packet { from, bytes: rest }),
+        BELL => {
+            let bell: &[u8; BELL_BYTES] = rest.try_into().ok()?;
+            let key = u32::from_le_bytes(bell[..4].try_into().expect("4 bytes"));
+            let offset = u64::from_le_bytes(bell[8..].try_into().expect("8 bytes"));
+            let key = RegionKey::from_bits(key);
+            let addr = RemoteAddr { rank: shared.rank, key, offset };
+            // Only what a peer may write to can have been changed by one.
+            shared.table.resolve(addr, 1, Need::Write).ok()?;
+            Some(Arrival::Bell(LocalAddr { offset, key }))
+        }
+        _ => None,
+    }
+}
+
+const PACKET: u32 = 1;
+const BELL: u32 = 2;
+
+/// Bytes before what a packet carries.
+pub(super) const HEADER_BYTES: usize = 16;
+const BELL_BYTES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ptr::NonNull;
+    use std::sync::{Mutex, OnceLock};
+    use tsumugi_conformance::Seeded;
+    use tsumugi_core::mem::{Access, RegionTable};
+    use tsumugi_core::sync::AtomicUsize;
+
+    fn shared() -> Shared {
+        Shared {
+            rank: Rank(0),
+            size: 3,
+            job: 7,
+            table: Box::new(RegionTable::new()),
+            own: OnceLock::new(),
+            cards: OnceLock::new(),
+            lost: Mutex::default(),
+            lost_count: AtomicUsize::new(0),
+        }
+    }
+
+    fn packet(job: u64, from: u32, kind: u32, rest: &[u8]) -> Vec<u8> {
+        let mut bytes = job.to_le_bytes().to_vec();
+        bytes.extend(from.to_le_bytes());
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend(rest);
+        bytes
+    }
+
+    #[test]
+    fn only_packets_of_the_job_are_handed_over() {
+        let shared = shared();
+        let good = packet(7, 2, PACKET, b"abc");
+        let arrival = Arrival::Packet { from: Rank(2), bytes: b"abc" };
+        assert_eq!(parse(&good, &shared), Some(arrival));
+        for bad in [
+            packet(8, 2, PACKET, b"abc"),
+            packet(7, 3, PACKET, b"abc"),
+            packet(7, 2, 9, b"abc"),
+            packet(7, 2, BELL, b"short"),
+            good[..15].to_vec(),
+            Vec::new(),
+        ] {
+            assert_eq!(parse(&bad, &shared), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_bell_rings_only_where_a_peer_may_write() {
+        let (shared, mut memory) = (shared(), [0u64; 8]);
+        let base = NonNull::from(&mut memory).cast();
+        // SAFETY: the memory outlives the table.
+        let region = unsafe { shared.table.register(base, 64, Access::ReadWrite) }.unwrap();
+        let bell = |key: RegionKey, offset: u64| {
+            let mut rest = key.to_bits().to_le_bytes().to_vec();
+            rest.extend([0; 4]);
+            rest.extend(offset.to_le_bytes());
+            packet(7, 1, BELL, &rest)
+        };
+        let addr = LocalAddr { key: region.key, offset: 8 };
+        assert_eq!(parse(&bell(region.key, 8), &shared), Some(Arrival::Bell(addr)));
+        assert_eq!(parse(&bell(region.key, 64), &shared), None);
+        assert_eq!(parse(&bell(RegionKey::from_bits(5), 8), &shared), None);
+        let mut seeded = Seeded(1);
+        for _ in 0..10_000 {
+            let mut bytes = bell(region.key, seeded.below(80));
+            let at = seeded.below(bytes.len() as u64) as usize;
+            bytes[at] = seeded.next() as u8;
+            bytes.truncate(seeded.below(40) as usize);
+            if let Some(Arrival::Bell(addr)) = parse(&bytes, &shared) {
+                assert!(addr.offset < 64);
+            }
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Completions on their way up.
+//!
+//! ```text
+//!  completion queue ─► context ─► operation: next piece │ bell │ done
+//!        │                     ─► directory slot: its operations go on
+//!        │                     ─► packet: sent │ arrived
+//!        └─ error ─► named (peer, operation, code) ─► Doubtful: the directory
+//!                    says whether the key is stale; if it is not, or nobody
+//!                    answers, the peer is lost
+//! ```
+//!
+//! Progress: one look at the completion queue for each poll; nothing waits.
+
+use super::endpoint::{Flight, State, Step};
+use super::memory::Listing;
+use super::rail::{Context, Failure, Rail, Shared, SlotRead};
+use super::sys::*;
+use super::wire::CqError;
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+use tsumugi_core::backend::Completion;
+use tsumugi_core::mem::{AddrError, Rank, Width};
+use tsumugi_core::op::Kind;
+
+impl Rail {
+    pub(super) fn poll(&mut self, shared: &Shared, completions: &mut [Completion]) -> usize {
+        self.see_losses(shared);
+        self.read_queue(shared);
+        if !self.later.is_empty() {
+            self.go_on(shared);
+        }
+        let count = completions.len().min(self.ready.len());
+        for (to, from) in completions.iter_mut().zip(self.ready.drain(..count)) {
+            *to = from;
+        }
+        count
+    }
+
+    /// True if there is nothing to be done before a completion comes, and the
+    /// descriptor will tell of it.
+    pub(super) fn arm(&mut self) -> bool {
+        self.later.is_empty()
+            && self.ready.is_empty()
+            && !self.packets.has_arrived()
+            && self.wire.try_wait()
+    }
+
+    fn read_queue(&mut self, shared: &Shared) {
+        let mut entries: [MaybeUninit<fi_cq_msg_entry>; ENTRIES_MAX] =
+            [const { MaybeUninit::uninit() }; ENTRIES_MAX];
+        // SAFETY: the queue only writes to it; what it has not written is not
+        // looked at.
+        let place =
+            unsafe { core::slice::from_raw_parts_mut(entries.as_mut_ptr().cast(), ENTRIES_MAX) };
+        let answer = self.wire.completions(place);
+        if answer > 0 {
+            for entry in &place[..answer as usize] {
+                self.completed(shared, entry.op_context as usize, entry.len);
+            }
+        } else if answer as c_int == -FI_EAVAIL {
+            for _ in 0..ENTRIES_MAX {
+                let Some(error) = self.wire.failure() else { break };
+                self.failed(shared, error);
+            }
+        } else if answer != 0 && answer as c_int != -EAGAIN {
+            self.failures.add(Failure::new(None, None, -answer as i32, 0));
+        }
+    }
+
+    fn completed(&mut self, shared: &Shared, context: usize, bytes: usize) {
+        match self.context_of(context) {
+            Some(Context::Flight(at)) => {
+                self.answered(at);
+                self.arrived(shared, at);
+            }
+            Some(Context::Read(at)) => self.slot_arrived(shared, at),
+            Some(Context::Send(at)) => self.packets.sent(at),
+            Some(Context::Receive(at)) => self.packets.came(at, bytes),
+            None => self.failures.add(Failure::new(None, None, EIO, 0)),
+        }
+    }
+
+    fn failed(&mut self, shared: &Shared, error: CqError) {
+        let CqError { code, provider_code, .. } = error;
+        let context = self.context_of(error.context);
+        let (peer, kind) = match context {
+            Some(Context::Flight(at)) => {
+                let op = &self.flights[at].op;
+                (Some(op.remote.rank), Some(op.kind))
+            }
+            Some(Context::Read(at)) => (self.reads[at].map(|read| read.rank), None),
+            _ => (None, None),
+        };
+        self.failures.add(Failure::new(peer, kind, code, provider_code));
+        match context {
+            Some(Context::Flight(at)) => {
+                self.answered(at);
+                self.doubt(shared, at, code);
+            }
+            Some(Context::Read(at)) => {
+                if let Some(read) = self.reads[at].take() {
+                    self.judge(read, None);
+                }
+            }
+            Some(Context::Send(at)) => self.packets.sent(at),
+            Some(Context::Receive(at)) => self.packets.failed(at),
+            None => {}
+        }
+    }
+
+    fn answered(&mut self, at: usize) {
+        let kind = self.flights[at].op.kind;
+        self.answers -= usize::from(kind != Kind::Put && kind != Kind::PutWord);
+    }
+
+    /// The device has done what was posted for this operation.
+    fn arrived(&mut self, shared: &Shared, at: usize) {
+        let flight = &mut self.flights[at];
+        match flight.state {
+            State::Posted => {}
+            State::Lost => return self.release(at),
+            state => {
+                debug_assert!(false, "a completion for {state:?}");
+                return;
+            }
+        }
+        flight.moved += flight.piece;
+        let Flight { op, moved, .. } = *flight;
+        let old = match (op.width(), op.kind) {
+            (None, _) if moved < op.bytes() => {
+                flight.state = State::Waiting;
+                self.later.push_back(at as u32);
+                return;
+            }
+            (None, _) | (_, Kind::PutWord) => 0,
+            (Some(width), _) => {
+                // SAFETY: the words of this slot, which the device is done
+                // with.
+                unsafe { load(&raw const (*self.scratch.words(at)).result, width) }
+            }
+        };
+        if op.notify && op.writes() && !self.ring(shared, &op) {
+            self.flights[at].state = State::Bell(old);
+            self.later.push_back(at as u32);
+        } else {
+            self.finish(at, Ok(old));
+        }
+    }
+
+    /// The device has refused this operation.
+    fn doubt(&mut self, shared: &Shared, at: usize, code: c_int) {
+        let op = self.flights[at].op;
+        match self.flights[at].state {
+            State::Lost => return self.release(at),
+            State::Posted => {}
+            _ => return,
+        }
+        if matches!(code, ENOSYS | EOPNOTSUPP) {
+            self.finish(at, Err(AddrError::Unsupported { addr: op.remote }));
+            return;
+        }
+        let (rank, key) = (op.remote.rank, op.remote.key);
+        let same = |known: &super::memory::Known| known.rank == rank && known.listing_key == key;
+        for key in self.cache.forget(same) {
+            self.wire.unmap_key(key);
+        }
+        let flight = &mut self.flights[at];
+        (flight.state, flight.since) = (State::Doubtful, self.serial);
+        self.later.push_back(at as u32);
+        self.look_up(shared, at);
+    }
+
+    /// A directory slot has come.
+    fn slot_arrived(&mut self, shared: &Shared, at: usize) {
+        let Some(read) = &mut self.reads[at] else { return };
+        // SAFETY: the scratch slot of this read, which the device is done with.
+        let words = unsafe { self.scratch.slot(at).read() }.map(u64::from_le);
+        match Listing::decode(&words) {
+            Err(_) if read.tries < TORN_MAX => {
+                read.tries += 1;
+                self.read_slot(shared, at);
+            }
+            decoded => {
+                let read = *read;
+                self.reads[at] = None;
+                let found = decoded.unwrap_or(None);
+                let listing = found.filter(|listing| listing.key.index() == read.slot);
+                self.learn(shared, read, listing);
+            }
+        }
+    }
+
+    fn learn(&mut self, shared: &Shared, read: SlotRead, listing: Option<Listing>) {
+        if let Some(listing) = &listing
+            && let Ok(peer) = self.peer(shared, read.rank)
+        {
+            match self.wire.map_key(&listing.raw, listing.origin) {
+                Ok(key) => {
+                    if let Some(gone) = self.cache.add(read.rank, listing, peer.addr, key) {
+                        self.wire.unmap_key(gone.far.key);
+                    }
+                }
+                Err(code) => {
+                    self.failures.add(Failure::new(Some(read.rank), None, code, 0));
+                    return self.judge(read, None);
+                }
+            }
+        }
+        self.judge(read, Some(listing));
+    }
+
+    /// Ends the operations that a directory read has decided: those that
+    /// waited for it and whose key is not there. `None`: nobody answered.
+    pub(super) fn judge(&mut self, read: SlotRead, answer: Option<Option<Listing>>) {
+        let waiting: Vec<usize> = self.later.iter().map(|&at| at as usize).collect();
+        for at in waiting {
+            let Flight { op, state, since, .. } = self.flights[at];
+            let is_of = op.remote.rank == read.rank
+                && op.remote.key.index() == read.slot
+                && since < read.serial
+                && matches!(state, State::Waiting | State::Doubtful)
+                && self.cache_lacks(&op, state);
+            if !is_of {
+                continue;
+            }
+            let lost = Err(AddrError::PeerLost { rank: read.rank });
+            let result = match answer {
+                None => lost,
+                Some(listing) => match listing.is_some_and(|found| found.key == op.remote.key) {
+                    // It is there, and yet the device has refused.
+                    true if state == State::Doubtful => lost,
+                    true => continue,
+                    false => Err(AddrError::StaleKey { addr: op.remote }),
+                },
+            };
+            self.end_waiting(at, result);
+        }
+    }
+
+    /// An operation that only waits for room in the queue has what it needs.
+    fn cache_lacks(&self, op: &tsumugi_core::op::Op, state: State) -> bool {
+        state == State::Doubtful || self.cache.find(op.remote.rank, op.remote.key).is_none()
+    }
+
+    /// Tries those again that wait for room, or for what is known by now.
+    fn go_on(&mut self, shared: &Shared) {
+        for _ in 0..self.later.len() {
+            let Some(at) = self.later.pop_front() else { return };
+            let at = at as usize;
+            match self.flights[at].state {
+                State::Waiting => match self.issue(shared, at, false) {
+                    Step::Posted => {}
+                    Step::Ended(result) => self.finish(at, result),
+                    Step::Unknown => {
+                        self.later.push_back(at as u32);
+                        self.look_up(shared, at);
+                    }
+                    Step::Again => {
+                        self.later.push_front(at as u32);
+                        return;
+                    }
+                },
+                State::Doubtful => {
+                    self.later.push_back(at as u32);
+                    self.look_up(shared, at);
+                }
+                State::Bell(old) => {
+                    let op = self.flights[at].op;
+                    if self.ring(shared, &op) {
+                        self.finish(at, Ok(old));
+                    } else {
+                        self.later.push_back(at as u32);
+                    }
+                }
+                state => debug_assert!(false, "{state:?} among those for later"),
+            }
+        }
+    }
+
+    /// Ends what can be ended of the operations to a rank that is dead. A get
+    /// that the device still has goes on until the device gives it up: until
+    /// then it may write to the caller's buffer.
+    pub(super) fn abandon(&mut self, rank: Rank) {
+        let lost = Err(AddrError::PeerLost { rank });
+        for at in 0..self.flights.len() {
+            let Flight { op, state, .. } = self.flights[at];
+            if op.remote.rank != rank {
+                continue;
+            }
+            match state {
+                State::Waiting | State::Doubtful => self.end_waiting(at, lost),
+                State::Bell(old) => self.end_waiting(at, Ok(old)),
+                State::Posted if op.kind != Kind::Get => {
+                    self.flights[at].state = State::Lost;
+                    self.ready.push_back(Completion { tag: op.tag, result: lost });
+                }
+                State::Posted | State::Free | State::Lost => {}
+            }
+        }
+    }
+}
+
+/// # Safety
+///
+/// `from` is a word that may be read.
+unsafe fn load(from: *const u64, width: Width) -> u64 {
+    // SAFETY: the caller's; a narrow word lies at the start of the wide one.
+    unsafe {
+        match width {
+            Width::W1 => u64::from(from.cast::<u8>().read()),
+            Width::W2 => u64::from(from.cast::<u16>().read()),
+            Width::W4 => u64::from(from.cast::<u32>().read()),
+            Width::W8 => from.read(),
+        }
+    }
+}
+
+/// Entries of the completion queue that one poll takes.
+const ENTRIES_MAX: usize = 16;
+
+/// Times that a torn directory slot is read again.
+const TORN_MAX: u32 = 1000;

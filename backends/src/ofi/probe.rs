@@ -1,0 +1,557 @@
+//! What the provider really does: every capability tried on this very
+//! process before anything relies on it.
+//!
+//! ```text
+//!  wire a ── put, get, atomics, packets ──► wire b, in the same process
+//!         ── a put, b is not polled ──────► b: who sleeps is not served?
+//! ```
+//!
+//! What `fi_getinfo` says is no proof: providers advertise atomics that answer
+//! "not implemented", and progress that never happens. Each trial has a limit
+//! of time; what answers nothing within it counts as silent.
+
+use super::config::OpenError;
+use super::rail::Area;
+use super::sys::*;
+use super::wire::{Choice, Fabric, Far, Mr, Near, Wire};
+use core::ffi::{c_int, c_void};
+use core::fmt;
+use core::mem::MaybeUninit;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What was tried, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probed {
+    /// In the order of the trials.
+    pub rows: Vec<Row>,
+}
+
+/// One trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What was tried.
+    pub name: &'static str,
+    /// Bytes of the word, for atomics.
+    pub width: usize,
+    /// What came of it.
+    pub verdict: Verdict,
+}
+
+/// What came of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It did what it should.
+    Works,
+    /// It was refused with libfabric's error.
+    Refused(i32),
+    /// It completed, and memory was not as it should be.
+    Wrong,
+    /// It did not complete in time.
+    Silent,
+}
+
+impl Probed {
+    /// Whether all trials of that name worked.
+    pub fn works(&self, name: &str) -> bool {
+        let mut rows = self.rows.iter().filter(|row| row.name == name).peekable();
+        rows.peek().is_some() && rows.all(|row| row.verdict == Verdict::Works)
+    }
+
+    /// Whether every atomic of `core` works, with 4 and with 8 bytes.
+    pub fn all_atomics(&self) -> bool {
+        FETCHING.iter().all(|(name, ..)| self.works(name)) && self.works(COMPARE_SWAP)
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.width {
+            0 => write!(f, "{}: ", self.name)?,
+            width => write!(f, "{} of {width} bytes: ", self.name)?,
+        }
+        match self.verdict {
+            Verdict::Works => write!(f, "works"),
+            Verdict::Refused(code) => write!(f, "refused, error {code}"),
+            Verdict::Wrong => write!(f, "wrong"),
+            Verdict::Silent => write!(f, "no answer"),
+        }
+    }
+}
+
+/// Two wires and memory at both.
+struct Bench {
+    a: Wire,
+    b: Wire,
+    near: Near,
+    far: Far,
+    there: *mut u8,
+    mrs: [Option<Mr>; 2],
+    contexts: Area,
+    trials: usize,
+    _memory: [Area; 2],
+}
+
+/// Tries everything.
+pub(super) fn probe(fabric: &Arc<Fabric>, choice: &Choice) -> Result<Probed, OpenError> {
+    let mut bench = Bench::open(fabric, choice)?;
+    let mut rows = Vec::new();
+    let mut row = |name, width, verdict| {
+        rows.push(Row { name, width, verdict });
+        verdict == Verdict::Works
+    };
+    // The first one connects.
+    for (name, verdict) in [(PUT, bench.put(0, FIRST)), (GET, bench.get())] {
+        if !row(name, 0, verdict) {
+            return Err(OpenError::Probe { name });
+        }
+    }
+    row(LANDED, 0, bench.landed());
+    row(INJECT, 0, bench.put(FI_INJECT, LIMIT));
+    row(BATCH, 0, bench.batch());
+    for width in [4, 8] {
+        for (name, op, function) in FETCHING {
+            row(name, width, bench.fetching(choice, width, op, function));
+        }
+        row(COMPARE_SWAP, width, bench.compare_swap(choice, width));
+        row(ADD, width, bench.storing(choice, width, FI_SUM, |old, with| old.wrapping_add(with)));
+        row(WORD_PUT, width, bench.storing(choice, width, FI_ATOMIC_WRITE, |_, with| with));
+    }
+    row(PACKET, 0, bench.packet(false));
+    row(WAKES, 0, bench.packet(true));
+    row(SLEEPER, 0, bench.sleeper());
+    row(STALE, 0, bench.stale());
+    Ok(Probed { rows })
+}
+
+impl Bench {
+    fn open(fabric: &Arc<Fabric>, choice: &Choice) -> Result<Self, OpenError> {
+        let mut a = Wire::open(fabric, choice, 64, false)?;
+        let mut b = Wire::open(fabric, choice, 64, true)?;
+        let memory = [Area::new(BYTES), Area::new(BYTES)];
+        let failed = |name| move |code: c_int| OpenError::Call { name, code };
+        let (bytes, key) = (BYTES as u64, 1);
+        let (here, there) = (memory[0].base.as_ptr(), memory[1].base.as_ptr());
+        let own = FI_READ | FI_WRITE | FI_TRANSMIT | FI_RECV;
+        // SAFETY: pages of our own, which stay until the wires are closed.
+        let (near, far) = unsafe {
+            (a.register(here, bytes, own, key), b.register(there, bytes, own | FAR, key))
+        };
+        let near = near.map_err(failed("fi_mr_reg"))?;
+        let far = match far {
+            Ok(far) => far,
+            Err(code) => {
+                a.close_mr(&near);
+                return Err(OpenError::Call { name: "fi_mr_reg", code });
+            }
+        };
+        let peer = b.address().and_then(|address| a.insert(&address));
+        let device_key = a.map_key(&far.key, far.origin);
+        let bench = Self {
+            near: Near { at: here, desc: near.desc },
+            far: Far {
+                peer: *peer.as_ref().unwrap_or(&0),
+                addr: far.origin,
+                key: *device_key.as_ref().unwrap_or(&0),
+            },
+            there,
+            a,
+            b,
+            mrs: [Some(near), Some(far)],
+            contexts: Area::new(TRIALS_MAX * 64),
+            trials: 0,
+            _memory: memory,
+        };
+        peer.map_err(failed("fi_av_insert"))?;
+        device_key.map_err(failed("fi_mr_map_raw"))?;
+        Ok(bench)
+    }
+
+    fn here(&self, offset: usize) -> Near {
+        Near { at: self.near.at.wrapping_add(offset), ..self.near }
+    }
+
+    fn far(&self, offset: u64) -> Far {
+        Far { addr: self.far.addr + offset, ..self.far }
+    }
+
+    /// A context that was not used before: a late completion of another trial
+    /// is known for what it is.
+    fn context(&mut self) -> *mut c_void {
+        self.trials += 1;
+        self.contexts.base.as_ptr().wrapping_add(self.trials % TRIALS_MAX * 64).cast()
+    }
+
+    /// A word of the target, as its processor sees it.
+    fn word(&self, offset: usize, width: usize) -> u64 {
+        let at = self.there.wrapping_add(offset);
+        // SAFETY: inside the target's page; a device may write to it.
+        unsafe {
+            if width == 4 {
+                u64::from(at.cast::<u32>().read_volatile())
+            } else {
+                at.cast::<u64>().read_volatile()
+            }
+        }
+    }
+
+    fn set_word(at: *mut u8, width: usize, value: u64) {
+        // SAFETY: as above.
+        unsafe {
+            if width == 4 {
+                at.cast::<u32>().write_volatile(value as u32);
+            } else {
+                at.cast::<u64>().write_volatile(value);
+            }
+        }
+    }
+
+    /// Posts, and waits for the completion; `polled` says whether the target
+    /// is looked after meanwhile.
+    fn run(
+        &mut self,
+        limit: Duration,
+        polled: bool,
+        mut post: impl FnMut(&mut Wire, *mut c_void) -> Answer,
+    ) -> Result<(), Verdict> {
+        let context = self.context();
+        let start = Instant::now();
+        loop {
+            match post(&mut self.a, context) as c_int {
+                0 => break,
+                code if code != -EAGAIN => return Err(Verdict::Refused(-code)),
+                _ => {}
+            }
+            self.turn(context, polled)?;
+            if start.elapsed() > limit {
+                return Err(Verdict::Silent);
+            }
+        }
+        while !self.turn(context, polled)? {
+            if start.elapsed() > limit {
+                return Err(Verdict::Silent);
+            }
+        }
+        Ok(())
+    }
+
+    /// One look at both queues: whether `context` has completed.
+    fn turn(&mut self, context: *mut c_void, polled: bool) -> Result<bool, Verdict> {
+        let mut entry: MaybeUninit<fi_cq_msg_entry> = MaybeUninit::uninit();
+        // SAFETY: the queue only writes to it.
+        let place = unsafe { core::slice::from_raw_parts_mut(entry.as_mut_ptr(), 1) };
+        match self.a.completions(place) {
+            1 if place[0].op_context == context => return Ok(true),
+            answer if answer as c_int == -FI_EAVAIL => {
+                if let Some(error) = self.a.failure()
+                    && error.context == context as usize
+                {
+                    return Err(Verdict::Refused(error.code));
+                }
+            }
+            _ => {}
+        }
+        if polled && self.b.completions(place) as c_int == -FI_EAVAIL {
+            self.b.failure();
+        }
+        Ok(false)
+    }
+
+    fn put(&mut self, flags: u64, limit: Duration) -> Verdict {
+        let (near, far) = (self.here(0), self.far(64));
+        let value = 0x1122_3344_5566_7700 + self.trials as u64;
+        Self::set_word(near.at, 8, value);
+        let spoil = flags & FI_INJECT != 0;
+        let done = self.run(limit, true, |a, context| {
+            // SAFETY: both ends are the bench's own.
+            let answer = unsafe { a.write(near, 8, far, context, flags) };
+            if answer == 0 && spoil {
+                // It was given away: nobody looks at it any more.
+                Self::set_word(near.at, 8, 0);
+            }
+            answer
+        });
+        self.judge(done, |bench| bench.settles(64, 8, value))
+    }
+
+    fn get(&mut self) -> Verdict {
+        Self::set_word(self.there.wrapping_add(128), 8, 0x99);
+        let (near, far) = (self.here(8), self.far(128));
+        // SAFETY: both ends are the bench's own.
+        let done = self.run(LIMIT, true, |a, context| unsafe { a.read(near, 8, far, context, 0) });
+        // SAFETY: the get is over.
+        self.judge(done, |_| unsafe { near.at.cast::<u64>().read_volatile() } == 0x99)
+    }
+
+    /// Whether a put is there when it completes, and not some time later.
+    fn landed(&mut self) -> Verdict {
+        for round in 1..=ROUNDS {
+            let (near, far) = (self.here(0), self.far(64));
+            Self::set_word(near.at, 8, round);
+            let done = self.run(LIMIT, true, |a, context| {
+                // SAFETY: both ends are the bench's own.
+                unsafe { a.write(near, 8, far, context, 0) }
+            });
+            let verdict = self.judge(done, |bench| bench.word(64, 8) == round);
+            if verdict != Verdict::Works {
+                return verdict;
+            }
+        }
+        Verdict::Works
+    }
+
+    /// Two puts with one doorbell.
+    fn batch(&mut self) -> Verdict {
+        let first = self.context();
+        let (near, far) = (self.here(0), self.far(192));
+        Self::set_word(near.at, 8, 0x77);
+        // SAFETY: both ends are the bench's own.
+        let answer = unsafe { self.a.write(near, 8, far, first, FI_MORE) };
+        if answer != 0 {
+            return Verdict::Refused(-answer as i32);
+        }
+        let start = Instant::now();
+        let (mut one, mut two) = (false, false);
+        let second = self.context();
+        let far = self.far(200);
+        let mut posted = false;
+        while !(one && two) {
+            if !posted {
+                // SAFETY: the same.
+                posted = unsafe { self.a.write(near, 8, far, second, 0) } == 0;
+            }
+            // Both contexts have to be looked for in one stream of
+            // completions, so this looks for the second and takes any other
+            // for the first.
+            let mut entry: MaybeUninit<fi_cq_msg_entry> = MaybeUninit::uninit();
+            // SAFETY: the queue only writes to it.
+            let place = unsafe { core::slice::from_raw_parts_mut(entry.as_mut_ptr(), 1) };
+            if self.a.completions(place) == 1 {
+                one |= place[0].op_context == first;
+                two |= place[0].op_context == second;
+            }
+            self.b.completions(place);
+            if start.elapsed() > LIMIT {
+                return Verdict::Silent;
+            }
+        }
+        self.judge(Ok(()), |bench| bench.settles(192, 8, 0x77) && bench.settles(200, 8, 0x77))
+    }
+
+    fn fetching(&mut self, choice: &Choice, width: usize, op: c_int, of: Function) -> Verdict {
+        let datatype = datatype(width);
+        if !choice.facts.atomics || !self.a.is_valid(Atomic::Fetch, datatype, op) {
+            return Verdict::Refused(EOPNOTSUPP);
+        }
+        let (operand, result, far) = (self.here(0), self.here(64), self.far(256));
+        let (old, with) = (0b1100_0101, 0b1010_0110);
+        Self::set_word(operand.at, width, with);
+        Self::set_word(self.there.wrapping_add(256), width, old);
+        let done = self.run(LIMIT, true, |a, context| {
+            // SAFETY: all ends are the bench's own.
+            unsafe { a.fetch((datatype, op), operand, result, far, context) }
+        });
+        self.judge(done, |bench| {
+            bench.settles(256, width, of(old, with)) && Self::read(result.at, width) == old
+        })
+    }
+
+    fn storing(&mut self, choice: &Choice, width: usize, op: c_int, of: Function) -> Verdict {
+        let datatype = datatype(width);
+        if !choice.facts.atomics || !self.a.is_valid(Atomic::Store, datatype, op) {
+            return Verdict::Refused(EOPNOTSUPP);
+        }
+        let (operand, far) = (self.here(0), self.far(256));
+        Self::set_word(operand.at, width, 5);
+        Self::set_word(self.there.wrapping_add(256), width, 40);
+        let done = self.run(LIMIT, true, |a, context| {
+            // SAFETY: both ends are the bench's own.
+            unsafe { a.atomic((datatype, op), operand, far, context) }
+        });
+        self.judge(done, |bench| bench.settles(256, width, of(40, 5)))
+    }
+
+    fn compare_swap(&mut self, choice: &Choice, width: usize) -> Verdict {
+        let datatype = datatype(width);
+        if !choice.facts.atomics || !self.a.is_valid(Atomic::Compare, datatype, FI_CSWAP) {
+            return Verdict::Refused(EOPNOTSUPP);
+        }
+        let (operand, compare, result) = (self.here(0), self.here(32), self.here(64));
+        let far = self.far(256);
+        Self::set_word(self.there.wrapping_add(256), width, 40);
+        // Once with what is there, once with what is not.
+        for (with, expected, old, then) in [(41, 40, 40, 41), (42, 40, 41, 41)] {
+            Self::set_word(operand.at, width, with);
+            Self::set_word(compare.at, width, expected);
+            let done = self.run(LIMIT, true, |a, context| {
+                // SAFETY: all ends are the bench's own.
+                unsafe { a.compare(datatype, operand, compare, result, far, context) }
+            });
+            let verdict = self.judge(done, |bench| {
+                bench.settles(256, width, then) && Self::read(result.at, width) == old
+            });
+            if verdict != Verdict::Works {
+                return verdict;
+            }
+        }
+        Verdict::Works
+    }
+
+    /// A packet from one to the other; or that its arrival makes the
+    /// descriptor of the queue readable.
+    fn packet(&mut self, woken: bool) -> Verdict {
+        let event = self.b.event();
+        if woken && event.is_none() {
+            return Verdict::Refused(EOPNOTSUPP);
+        }
+        let into = Near {
+            at: self.there.wrapping_add(512),
+            desc: self.mrs[1].as_ref().map_or(core::ptr::null_mut(), |mr| mr.desc),
+        };
+        let awaited = self.context();
+        // SAFETY: the bench's own memory.
+        let answer = unsafe { self.b.receive(into, 64, awaited) };
+        if answer != 0 {
+            return Verdict::Refused(-answer as i32);
+        }
+        let asleep = woken && self.b.try_wait();
+        if woken && !asleep {
+            return Verdict::Refused(EAGAIN);
+        }
+        let (near, peer) = (self.here(0), self.far.peer);
+        Self::set_word(near.at, 8, 0x5151);
+        // SAFETY: the same.
+        let sent = self.run(LIMIT, !woken, |a, context| unsafe { a.send(near, 8, peer, context) });
+        if let Err(verdict) = sent {
+            return verdict;
+        }
+        if let (true, Some(fd)) = (asleep, event) {
+            let mut fd = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one descriptor, which the wire keeps open.
+            if unsafe { libc::poll(&mut fd, 1, LIMIT.as_millis() as c_int) } != 1 {
+                return Verdict::Silent;
+            }
+        }
+        self.judge(Ok(()), |bench| bench.settles(512, 8, 0x5151))
+    }
+
+    /// A put to a target that does not poll.
+    fn sleeper(&mut self) -> Verdict {
+        let (near, far) = (self.here(0), self.far(64));
+        Self::set_word(near.at, 8, 0xabcd);
+        let done = self.run(SLEEPER_LIMIT, false, |a, context| {
+            // SAFETY: both ends are the bench's own.
+            unsafe { a.write(near, 8, far, context, 0) }
+        });
+        match done {
+            Ok(()) if self.word(64, 8) == 0xabcd => Verdict::Works,
+            Ok(()) => Verdict::Wrong,
+            Err(verdict) => verdict,
+        }
+    }
+
+    /// A get under a key that names nothing.
+    fn stale(&mut self) -> Verdict {
+        let near = self.here(8);
+        let far = Far { key: self.far.key ^ 0x55, ..self.far };
+        // SAFETY: the near end is the bench's own.
+        match self.run(LIMIT, true, |a, context| unsafe { a.read(near, 8, far, context, 0) }) {
+            Ok(()) => Verdict::Wrong,
+            Err(Verdict::Refused(_)) => Verdict::Works,
+            Err(verdict) => verdict,
+        }
+    }
+
+    fn judge(
+        &mut self,
+        done: Result<(), Verdict>,
+        is_right: impl FnOnce(&mut Self) -> bool,
+    ) -> Verdict {
+        match done {
+            Ok(()) if is_right(self) => Verdict::Works,
+            Ok(()) => Verdict::Wrong,
+            Err(verdict) => verdict,
+        }
+    }
+
+    /// Whether a word of the target becomes `value`: completions may come
+    /// before what they are of.
+    fn settles(&mut self, offset: usize, width: usize, value: u64) -> bool {
+        let start = Instant::now();
+        while self.word(offset, width) != value {
+            let _ = self.turn(core::ptr::null_mut(), true);
+            if start.elapsed() > LIMIT {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn read(at: *const u8, width: usize) -> u64 {
+        // SAFETY: inside the bench's own page.
+        unsafe {
+            if width == 4 {
+                u64::from(at.cast::<u32>().read_volatile())
+            } else {
+                at.cast::<u64>().read_volatile()
+            }
+        }
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let [near, far] = &mut self.mrs;
+        self.a.shut(near.take().into_iter());
+        self.b.shut(far.take().into_iter());
+    }
+}
+
+/// The three families of atomics.
+#[derive(Clone, Copy)]
+pub(super) enum Atomic {
+    Store,
+    Fetch,
+    Compare,
+}
+
+const fn datatype(width: usize) -> c_int {
+    if width == 4 { FI_UINT32 } else { FI_UINT64 }
+}
+
+type Function = fn(u64, u64) -> u64;
+
+/// The atomics whose old value comes back.
+const FETCHING: [(&str, c_int, Function); 6] = [
+    ("fetch-add", FI_SUM, |old, with| old.wrapping_add(with)),
+    ("swap", FI_ATOMIC_WRITE, |_, with| with),
+    ("fetch-and", FI_BAND, |old, with| old & with),
+    ("fetch-or", FI_BOR, |old, with| old | with),
+    ("fetch-xor", FI_BXOR, |old, with| old ^ with),
+    (WORD_GET, FI_ATOMIC_READ, |old, _| old),
+];
+const COMPARE_SWAP: &str = "compare-swap";
+const ADD: &str = "add";
+const PUT: &str = "put";
+const GET: &str = "get";
+const BATCH: &str = "two puts with one doorbell";
+const PACKET: &str = "packet";
+
+/// Names that others ask for.
+pub(super) const LANDED: &str = "a put that completes has landed";
+pub(super) const INJECT: &str = "a put that is given away";
+pub(super) const WORD_GET: &str = "atomic get";
+pub(super) const WORD_PUT: &str = "atomic put";
+pub(super) const MORE: &str = BATCH;
+pub(super) const WAKES: &str = "a packet wakes a sleeper";
+pub(super) const SLEEPER: &str = "a target that sleeps is served";
+
+pub(super) const STALE: &str = "a stale key is refused";
+
+const FAR: u64 = FI_REMOTE_READ | FI_REMOTE_WRITE;
+const BYTES: usize = 4096;
+const TRIALS_MAX: usize = 256;
+const ROUNDS: u64 = 16;
+const FIRST: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(1);
+const SLEEPER_LIMIT: Duration = Duration::from_millis(20);

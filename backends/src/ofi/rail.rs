@@ -1,0 +1,515 @@
+//! What one endpoint has: a wire, registered memory of its own, and the
+//! operations in flight.
+//!
+//! ```text
+//!  context   0 .. depth     an operation (its slot is its tag with the device)
+//!            then 16        a directory slot that is being read
+//!            then packets   one that is being sent
+//!            then packets   one that may arrive
+//!
+//!  scratch   a line of words for each operation | directory slots | packets
+//! ```
+//!
+//! A rail outlives the endpoint that used it: whatever was still in flight
+//! has somewhere to land. It is closed before its memory goes.
+
+use super::card::{Card, CardError};
+use super::config::{Config, OpenError};
+use super::endpoint::Flight;
+use super::memory::{Cache, Directory, Listing, REGIONS_MAX, SLOT_BYTES, SLOT_WORDS};
+use super::packet::Packets;
+use super::sys::*;
+use super::wire::{Choice, Fabric, Key, Mr, Near, Wire};
+use core::ffi::{c_int, c_void};
+use core::ptr::NonNull;
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock};
+use tsumugi_core::backend::Completion;
+use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::mem::{
+    Access, AddrError, LocalAddr, Need, Rank, RegionKey, RegionTable, RemoteAddr,
+};
+use tsumugi_core::op::Kind;
+use tsumugi_core::sync::{AtomicUsize, Ordering};
+
+/// Copies a rank's card into the buffer and returns its length.
+pub type Cards = dyn Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync;
+
+/// What the rails of a rank have in common.
+pub(super) struct Shared {
+    pub rank: Rank,
+    pub size: u32,
+    pub job: u64,
+    pub table: Box<RegionTable<REGIONS_MAX>>,
+    pub own: OnceLock<Card>,
+    pub cards: OnceLock<Box<Cards>>,
+    pub lost: Mutex<Vec<Rank>>,
+    pub lost_count: AtomicUsize,
+}
+
+/// See the module.
+pub(super) struct Rail {
+    pub wire: Wire,
+    pub index: usize,
+    pub limits: Limits,
+    pub directory: Directory,
+    directory_mr: Option<Mr>,
+    pub cache: Cache,
+    pub peers: BTreeMap<u32, Peer>,
+    pub flights: Vec<Flight>,
+    pub free: Vec<u32>,
+    /// Operations that are to be posted when there is room, or when more is
+    /// known.
+    pub later: VecDeque<u32>,
+    /// Operations that have ended and were not polled yet.
+    pub ready: VecDeque<Completion>,
+    pub reads: [Option<SlotRead>; READS_MAX],
+    pub serial: u64,
+    /// Operations with an answer that the device has.
+    pub answers: usize,
+    pub packets: Packets,
+    pub failures: Failures,
+    lost_seen: usize,
+    scratch_mr: Option<Mr>,
+    pub scratch: Scratch,
+    _directory_memory: Area,
+}
+
+/// What the data path does with this provider, as it was probed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub inject_bytes: u64,
+    pub piece_bytes_max: u64,
+    pub more: bool,
+    /// Gets and atomics in flight at once.
+    pub answers_max: usize,
+    pub word_atomics: bool,
+    pub local_mr: bool,
+    pub key_bytes: usize,
+}
+
+/// A rank that was met.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer {
+    pub addr: fi_addr_t,
+    pub origin: u64,
+    pub key: u64,
+    pub lost: bool,
+}
+
+/// A directory slot that is being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotRead {
+    pub rank: Rank,
+    pub slot: usize,
+    pub serial: u64,
+    pub tries: u32,
+}
+
+/// Why operations failed, for whoever wants to say so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// How many did.
+    pub count: u64,
+    /// The last one.
+    pub last: Option<Failure>,
+}
+
+/// One thing that libfabric refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Whose memory it was about; `None` if that is not known.
+    pub peer: Option<Rank>,
+    /// What was to be done there; `None` for packets and the own tables.
+    pub kind: Option<Kind>,
+    /// libfabric's error.
+    pub code: i32,
+    /// The provider's own number for it.
+    pub provider_code: i32,
+    /// The card, if that was it.
+    pub card: Option<CardError>,
+}
+
+/// Registered memory that the rail's own operations use.
+pub(super) struct Scratch {
+    memory: Area,
+    contexts: Area,
+    pub desc: *mut c_void,
+    depth: usize,
+    packets: usize,
+    packet_bytes: usize,
+}
+
+/// The words of one operation, as a device reads and writes them.
+#[repr(C, align(32))]
+pub(super) struct Words {
+    pub operand: u64,
+    pub compare: u64,
+    pub result: u64,
+}
+
+/// What a context stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Context {
+    Flight(usize),
+    Read(usize),
+    Send(usize),
+    Receive(usize),
+}
+
+// SAFETY: the pointers are into memory of its own.
+unsafe impl Send for Rail {}
+
+impl Rail {
+    pub(super) fn open(
+        fabric: &Arc<Fabric>,
+        choice: &Choice,
+        config: &Config,
+        index: usize,
+        limits: Limits,
+    ) -> Result<Self, OpenError> {
+        let depth = config.in_flight_max.min(choice.facts.depth.max(1));
+        let (packets, packet_bytes) = (config.packets, config.packet_bytes_max);
+        let mut wire = Wire::open(fabric, choice, depth + READS_MAX + 2 * packets, config.event)?;
+        let scratch = Scratch::new(depth, packets, packet_bytes);
+        let directory_memory = Area::new(Directory::BYTES);
+        // SAFETY: as many bytes, which the rail keeps until the wire is closed.
+        let directory = unsafe { Directory::new(directory_memory.base) };
+        let failed = |code: c_int| OpenError::Call { name: "fi_mr_reg", code };
+        let far = FI_REMOTE_READ | FI_READ | FI_WRITE;
+        let base = directory_memory.base.as_ptr();
+        // SAFETY: the same; peers only read it.
+        let directory_mr =
+            unsafe { wire.register(base, Directory::BYTES as u64, far, DIRECTORY_KEY) };
+        let directory_mr = directory_mr.map_err(failed)?;
+        let mut rail = Self {
+            wire,
+            index,
+            limits,
+            directory,
+            directory_mr: Some(directory_mr),
+            cache: Cache::new(),
+            peers: BTreeMap::new(),
+            flights: (0..depth).map(|_| Flight::NONE).collect(),
+            free: (0..depth as u32).rev().collect(),
+            later: VecDeque::with_capacity(depth),
+            ready: VecDeque::with_capacity(depth),
+            reads: [None; READS_MAX],
+            serial: 0,
+            answers: 0,
+            packets: Packets::new(packets),
+            failures: Failures::default(),
+            lost_seen: 0,
+            scratch_mr: None,
+            scratch,
+            _directory_memory: directory_memory,
+        };
+        if limits.local_mr {
+            let (base, bytes) = (rail.scratch.memory.base.as_ptr(), rail.scratch.memory.layout);
+            let near = FI_READ | FI_WRITE | FI_RECV | FI_TRANSMIT;
+            // SAFETY: the rail's own, which it keeps until the wire is closed.
+            let mr = unsafe { rail.wire.register(base, bytes.size() as u64, near, SCRATCH_KEY) };
+            let mr = mr.map_err(failed)?;
+            rail.scratch.desc = mr.desc;
+            rail.scratch_mr = Some(mr);
+        }
+        rail.open_receives();
+        Ok(rail)
+    }
+
+    /// Where the directory is, for the card.
+    pub(super) fn directory_place(&self) -> (u64, Key) {
+        let mr = self.directory_mr.as_ref().expect("registered until the rail is dropped");
+        (mr.origin, mr.key)
+    }
+
+    /// Registers a region with this rail's device.
+    ///
+    /// # Safety
+    ///
+    /// As of [`RegionTable::register`].
+    pub(super) unsafe fn register(
+        &mut self,
+        key: RegionKey,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<(), c_int> {
+        let far = match access {
+            Access::Local if !self.limits.local_mr || bytes == 0 => return Ok(()),
+            Access::Local => 0,
+            Access::Read => FI_REMOTE_READ,
+            Access::ReadWrite => FI_REMOTE_READ | FI_REMOTE_WRITE,
+        };
+        let device_key = match self.limits.key_bytes {
+            4.. => u64::from(key.to_bits()),
+            // The slot alone; a stale key is then found out by the directory.
+            _ => key.index() as u64 + KEYS_OWN,
+        };
+        let access_bits = far | FI_READ | FI_WRITE;
+        // SAFETY: the caller's.
+        let mr =
+            unsafe { self.wire.register(base.as_ptr(), bytes.max(1), access_bits, device_key)? };
+        let listing = Listing {
+            key,
+            access: access as u32,
+            bytes,
+            origin: mr.origin,
+            skew: base.as_ptr() as u64 & 63,
+            raw: mr.key,
+        };
+        let shown = (access != Access::Local).then_some(&listing);
+        self.directory.publish(key.index(), shown, Some(mr));
+        Ok(())
+    }
+
+    /// Ends a registration.
+    pub(super) fn unregister(&mut self, key: RegionKey) {
+        if let Some(mr) = self.directory.retract(key.index()) {
+            self.wire.close_mr(&mr);
+        }
+    }
+
+    /// The local end of a transfer.
+    #[inline]
+    pub(super) fn near(
+        &self,
+        shared: &Shared,
+        addr: LocalAddr,
+        bytes: u64,
+    ) -> Result<Near, AddrError> {
+        let place = RemoteAddr { rank: shared.rank, key: addr.key, offset: addr.offset };
+        let at = shared.table.resolve(place, bytes, Need::Local)?.as_ptr();
+        let desc = match self.directory.mr(addr.key.index()) {
+            Some(mr) => mr.desc,
+            None => core::ptr::null_mut(),
+        };
+        Ok(Near { at, desc })
+    }
+
+    /// The peer, which is met now if it was not before.
+    pub(super) fn peer(&mut self, shared: &Shared, rank: Rank) -> Result<Peer, AddrError> {
+        let lost = AddrError::PeerLost { rank };
+        match self.peers.get(&rank.0) {
+            Some(peer) if peer.lost => return Err(lost),
+            Some(peer) => return Ok(*peer),
+            None => {}
+        }
+        let met = self.meet(shared, rank);
+        met.map_err(|failure| {
+            self.failures.add(failure);
+            lost
+        })
+    }
+
+    fn meet(&mut self, shared: &Shared, rank: Rank) -> Result<Peer, Failure> {
+        let failure = Failure::new(Some(rank), None, ENODATA, 0);
+        let own = shared.own.get().ok_or(failure)?;
+        let theirs;
+        let card = if rank == shared.rank {
+            own
+        } else {
+            let cards = shared.cards.get().ok_or(failure)?;
+            let mut bytes = [0; CARD_BYTES_MAX];
+            let count = cards(rank, &mut bytes).ok_or(failure)?.min(CARD_BYTES_MAX);
+            theirs = Card::parse(&bytes[..count], own).map_err(|card| Failure {
+                card: Some(card),
+                code: libc::EPROTO,
+                ..failure
+            })?;
+            &theirs
+        };
+        let place = &card.endpoints[self.index % card.endpoints.len()];
+        let failed = |code| Failure { code, ..failure };
+        let addr = self.wire.insert(&place.address).map_err(failed)?;
+        let key = self.wire.map_key(&place.key, place.origin).map_err(failed)?;
+        let peer = Peer { addr, origin: place.origin, key, lost: false };
+        self.peers.insert(rank.0, peer);
+        Ok(peer)
+    }
+
+    /// Ends what is under way to ranks that were found dead meanwhile.
+    pub(super) fn see_losses(&mut self, shared: &Shared) {
+        // Acquire: pairs with the Release in `OfiDomain::strike`.
+        if shared.lost_count.load(Ordering::Acquire) == self.lost_seen {
+            return;
+        }
+        let lost: Vec<Rank> = {
+            let all = shared.lost.lock().expect("nothing panics under it");
+            let new = all[self.lost_seen..].to_vec();
+            self.lost_seen = all.len();
+            new
+        };
+        for rank in lost {
+            let gone = Peer { addr: FI_ADDR_UNSPEC, origin: 0, key: 0, lost: true };
+            if let Some(peer) = self.peers.insert(rank.0, gone)
+                && !peer.lost
+            {
+                self.wire.remove(peer.addr);
+            }
+            for key in self.cache.forget(|known| known.rank == rank) {
+                self.wire.unmap_key(key);
+            }
+            self.abandon(rank);
+        }
+    }
+
+    /// What the context of a completion stands for.
+    pub(super) fn context_of(&self, context: usize) -> Option<Context> {
+        let at = context.checked_sub(self.scratch.contexts.base.as_ptr() as usize)?;
+        let (depth, packets) = (self.scratch.depth, self.scratch.packets);
+        let mut index = at / CONTEXT_BYTES;
+        for (count, of) in [
+            (depth, Context::Flight as fn(usize) -> Context),
+            (READS_MAX, Context::Read),
+            (packets, Context::Send),
+            (packets, Context::Receive),
+        ] {
+            if index < count {
+                return Some(of(index));
+            }
+            index -= count;
+        }
+        None
+    }
+}
+
+impl Drop for Rail {
+    fn drop(&mut self) {
+        let mrs = self.directory.take_all();
+        let own = self.directory_mr.take().into_iter().chain(self.scratch_mr.take());
+        self.wire.shut(mrs.chain(own));
+    }
+}
+
+impl Failures {
+    #[cold]
+    pub(super) fn add(&mut self, failure: Failure) {
+        self.count += 1;
+        self.last = Some(failure);
+    }
+}
+
+impl Failure {
+    pub(super) const fn new(
+        peer: Option<Rank>,
+        kind: Option<Kind>,
+        code: i32,
+        provider_code: i32,
+    ) -> Self {
+        Self { peer, kind, code, provider_code, card: None }
+    }
+}
+
+impl core::fmt::Display for Failure {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.kind {
+            Some(kind) => write!(f, "{kind:?}")?,
+            None => write!(f, "a packet or a table")?,
+        }
+        match self.peer {
+            Some(peer) => write!(f, " of {peer}")?,
+            None => write!(f, " of a rank that is not known")?,
+        }
+        match self.card {
+            Some(card) => write!(f, ": {card}"),
+            None => write!(f, ": libfabric's error {} ({})", self.code, self.provider_code),
+        }
+    }
+}
+
+impl Scratch {
+    fn new(depth: usize, packets: usize, packet_bytes: usize) -> Self {
+        let bytes =
+            depth * size_of::<Words>() + READS_MAX * SLOT_BYTES + 2 * packets * packet_bytes;
+        Self {
+            memory: Area::new(bytes),
+            contexts: Area::new((depth + READS_MAX + 2 * packets) * CONTEXT_BYTES),
+            desc: core::ptr::null_mut(),
+            depth,
+            packets,
+            packet_bytes,
+        }
+    }
+
+    /// The context of what `of` names. The device may write to it.
+    #[inline]
+    pub(super) fn context(&self, of: Context) -> *mut c_void {
+        let at = match of {
+            Context::Flight(at) => at,
+            Context::Read(at) => self.depth + at,
+            Context::Send(at) => self.depth + READS_MAX + at,
+            Context::Receive(at) => self.depth + READS_MAX + self.packets + at,
+        };
+        // Wrapping is out of the question: there are as many contexts.
+        self.contexts.base.as_ptr().wrapping_add(at * CONTEXT_BYTES).cast()
+    }
+
+    /// The words of an operation.
+    #[inline]
+    pub(super) fn words(&self, flight: usize) -> *mut Words {
+        self.memory.base.as_ptr().cast::<Words>().wrapping_add(flight)
+    }
+
+    /// Where a directory slot is read to.
+    pub(super) fn slot(&self, read: usize) -> *mut [u64; SLOT_WORDS] {
+        let start = self.depth * size_of::<Words>();
+        self.memory.base.as_ptr().wrapping_add(start + read * SLOT_BYTES).cast()
+    }
+
+    /// The bytes of a packet that is being sent.
+    pub(super) fn outgoing(&self, packet: usize) -> *mut u8 {
+        let start = self.depth * size_of::<Words>() + READS_MAX * SLOT_BYTES;
+        self.memory.base.as_ptr().wrapping_add(start + packet * self.packet_bytes)
+    }
+
+    /// The bytes of a packet that may arrive.
+    pub(super) fn incoming(&self, packet: usize) -> *mut u8 {
+        self.outgoing(self.packets + packet)
+    }
+
+    /// Bytes of a packet.
+    pub(super) fn packet_bytes(&self) -> usize {
+        self.packet_bytes
+    }
+
+    /// Scratch memory as the local end of a transfer.
+    #[inline]
+    pub(super) fn near<T>(&self, at: *mut T) -> Near {
+        Near { at: at.cast(), desc: self.desc }
+    }
+}
+
+/// Zeroed pages of our own.
+pub(super) struct Area {
+    pub base: NonNull<u8>,
+    pub layout: Layout,
+}
+
+impl Area {
+    pub(super) fn new(bytes: usize) -> Self {
+        let layout = Layout::from_size_align(bytes.max(1), 4096).expect("a size that fits");
+        // SAFETY: at least one byte.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) });
+        Self { base: base.unwrap_or_else(|| handle_alloc_error(layout)), layout }
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+    }
+}
+
+/// Directory slots that are read at once.
+pub(super) const READS_MAX: usize = 16;
+
+/// The keys below this one are ours; regions have larger ones.
+const KEYS_OWN: u64 = 16;
+const DIRECTORY_KEY: u64 = 1;
+const SCRATCH_KEY: u64 = 2;
+
+/// Bytes that a provider may ask for each operation (`fi_context2`).
+const CONTEXT_BYTES: usize = 64;

@@ -1,0 +1,285 @@
+//! A job whose rank 0 is the test and whose other ranks are processes that
+//! poll and do what they are told.
+//!
+//! ```text
+//!  rank 0                      rank 1, 2
+//!    │ ◄──── card ───────────────┤      lines on pipes
+//!    ├───── cards, commands ────►│
+//!    │ ◄──── answers ────────────┤
+//!    └───── puts, gets, ... ════►│      libfabric
+//! ```
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write as _};
+use std::marker::PhantomData;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::ptr::NonNull;
+use std::sync::mpsc;
+use std::sync::{Mutex, atomic::AtomicU64, atomic::Ordering};
+use std::time::{Duration, Instant};
+use tsumugi_backends::ofi::{Arrival, Config, OfiDomain};
+use tsumugi_conformance::endpoint;
+use tsumugi_core::backend::{Completion, Domain, Endpoint};
+use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::mem::{Access, Rank, Region, RegionKey};
+use tsumugi_core::tag::Tag;
+
+/// What a suite runs over.
+pub trait Provider: Sync + 'static {
+    /// As libfabric names it.
+    const NAME: &str;
+    /// Whether a poll takes microseconds.
+    const POLLS_COST: bool = false;
+}
+
+/// See the module.
+pub struct Job<P> {
+    // The domain goes before the peers do.
+    pub domain: OfiDomain,
+    pub peers: Mutex<Vec<Peer>>,
+    tags: AtomicU64,
+    of: PhantomData<P>,
+}
+
+/// Another rank.
+pub struct Peer {
+    child: Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+pub fn config(provider: &str) -> Config {
+    Config {
+        provider: Some(provider.to_owned()),
+        source: Some("127.0.0.1".to_owned()),
+        in_flight_max: 64,
+        packets: 16,
+        packet_bytes_max: 512,
+        job: 0x7e57,
+        ..Config::default()
+    }
+}
+
+impl<P: Provider> Job<P> {
+    pub fn with(ranks: u32, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = config(P::NAME);
+        change(&mut config);
+        let mut peers: Vec<Peer> =
+            (1..ranks).map(|rank| Peer::start(P::NAME, rank, ranks, &config)).collect();
+        let domain = OfiDomain::open(&config, Rank(0), ranks).unwrap();
+        let mut cards = vec![to_hex(domain.card())];
+        cards.extend(peers.iter_mut().map(Peer::answer));
+        for peer in &mut peers {
+            assert_eq!(peer.order(&format!("cards {}", cards.join(" "))), "met");
+        }
+        let cards: Vec<Vec<u8>> = cards.iter().map(|card| from_hex(card)).collect();
+        domain.find(move |rank, into| copy_card(&cards, rank, into));
+        Self { domain, peers: Mutex::new(peers), tags: AtomicU64::new(1), of: PhantomData }
+    }
+
+    pub fn order(&self, rank: u32, order: &str) -> String {
+        self.peers.lock().unwrap()[rank as usize - 1].order(order)
+    }
+
+    /// What the peer's processor sees.
+    pub fn word(&self, region: &Region, offset: u64) -> u64 {
+        let order = format!("load {} {offset}", region.key.to_bits());
+        self.order(1, &order).parse().unwrap()
+    }
+
+    pub fn kill(&self, rank: u32) {
+        let peer = &mut self.peers.lock().unwrap()[rank as usize - 1];
+        peer.child.kill().unwrap();
+        peer.child.wait().unwrap();
+    }
+}
+
+impl<P: Provider> endpoint::Fixture for Job<P> {
+    type Domain = OfiDomain;
+    const ROUNDS: usize = if P::POLLS_COST { 10 } else { 50 };
+
+    fn new(ranks: u32) -> Self {
+        Self::with(ranks, |_| {})
+    }
+
+    fn domain(&self) -> &OfiDomain {
+        &self.domain
+    }
+
+    fn register(&self, rank: Rank, bytes: u64, access: Access) -> Region {
+        if rank == Rank(0) {
+            return register(&self.domain, bytes, access);
+        }
+        let answer = self.order(rank.0, &format!("register {bytes} {}", access as u32));
+        let key = RegionKey::from_bits(answer.parse().unwrap());
+        // Nobody but the peer can use the base.
+        Region { key, base: NonNull::dangling(), bytes, access }
+    }
+
+    fn tag(&self) -> Tag {
+        Tag::from_bits(self.tags.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Peer {
+    fn start(provider: &str, rank: u32, ranks: u32, config: &Config) -> Self {
+        let numbers = [rank as usize, ranks as usize, config.endpoints, config.in_flight_max];
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .arg(PEER)
+            .arg(provider)
+            .args(numbers.map(|number| number.to_string()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let orders = child.stdin.take().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Self { child, orders, answers }
+    }
+
+    fn order(&mut self, order: &str) -> String {
+        writeln!(self.orders, "{order}").unwrap();
+        self.answer()
+    }
+
+    fn answer(&mut self) -> String {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "the peer has gone");
+        line.trim_end().to_owned()
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Registers zeroed lines that live as long as the process.
+fn register(domain: &OfiDomain, bytes: u64, access: Access) -> Region {
+    #[repr(align(64))]
+    #[derive(Clone)]
+    struct Line(#[allow(dead_code)] [u8; 64]);
+    let lines = vec![Line([0; 64]); (bytes as usize).div_ceil(64).max(1)].leak();
+    let base = NonNull::new(lines.as_mut_ptr()).unwrap().cast();
+    // SAFETY: leaked, and used as nothing but bytes.
+    unsafe { domain.register(base, bytes, access) }.unwrap()
+}
+
+/// The life of another rank: it polls, and obeys.
+pub fn peer(args: &[String]) {
+    let number = |at: usize| args[at].parse::<usize>().unwrap();
+    let mut config = config(&args[0]);
+    (config.endpoints, config.in_flight_max) = (number(3), number(4));
+    let domain = OfiDomain::open(&config, Rank(number(1) as u32), number(2) as u32).unwrap();
+    println!("{}", to_hex(domain.card()));
+    let (sender, orders) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines() {
+            if sender.send(line.unwrap()).is_err() {
+                break;
+            }
+        }
+    });
+    let mut endpoints: Vec<_> = (0..config.endpoints).map(|_| domain.endpoint()).collect();
+    let mut regions: Vec<Region> = Vec::new();
+    let mut arrived = String::new();
+    let mut completions = [Completion::EMPTY; 16];
+    loop {
+        for endpoint in &mut endpoints {
+            endpoint.poll(&mut completions);
+            endpoint.receive(&mut |arrival| match arrival {
+                Arrival::Bell(addr) => {
+                    write!(arrived, "bell {} {},", addr.key.to_bits(), addr.offset).unwrap();
+                }
+                Arrival::Packet { from, bytes } => {
+                    let text = String::from_utf8_lossy(bytes);
+                    write!(arrived, "{text} of {},", from.0).unwrap();
+                }
+            });
+        }
+        let order = match orders.try_recv() {
+            Ok(order) => order,
+            Err(mpsc::TryRecvError::Empty) => {
+                std::thread::yield_now();
+                continue;
+            }
+            Err(mpsc::TryRecvError::Disconnected) => return,
+        };
+        let words: Vec<&str> = order.split(' ').collect();
+        let number = |at: usize| words[at].parse::<u64>().unwrap();
+        match words[0] {
+            "cards" => {
+                let cards: Vec<Vec<u8>> = words[1..].iter().map(|card| from_hex(card)).collect();
+                domain.find(move |rank, into| copy_card(&cards, rank, into));
+                println!("met");
+            }
+            "register" => {
+                let access = match number(2) {
+                    0 => Access::Local,
+                    1 => Access::Read,
+                    _ => Access::ReadWrite,
+                };
+                let region = register(&domain, number(1), access);
+                println!("{}", region.key.to_bits());
+                regions.push(region);
+            }
+            "unregister" => {
+                println!("{}", domain.unregister(RegionKey::from_bits(number(1) as u32)));
+            }
+            "load" => {
+                let region =
+                    regions.iter().find(|region| u64::from(region.key.to_bits()) == number(1));
+                let at = region.unwrap().base.as_ptr().wrapping_add(number(2) as usize);
+                // SAFETY: of a leaked region; a device may write to it.
+                println!("{}", unsafe { at.cast::<u64>().read_volatile() });
+            }
+            "sleep" => {
+                println!("asleep");
+                std::thread::sleep(Duration::from_millis(number(1)));
+            }
+            "send" => {
+                let to = Rank(number(1) as u32);
+                println!("{:?}", endpoints[0].try_send(to, words[2].as_bytes()));
+            }
+            "arrived" => println!("{}", std::mem::take(&mut arrived)),
+            other => panic!("no such order: {other}"),
+        }
+    }
+}
+
+/// Polls until as many completions came, for as long as ten seconds.
+pub fn wait(endpoint: &mut impl Endpoint, count: usize) -> Vec<Completion> {
+    let (mut done, start) = (Vec::new(), Instant::now());
+    let mut buffer = [Completion::EMPTY; 16];
+    while done.len() < count {
+        let came = endpoint.poll(&mut buffer);
+        done.extend_from_slice(&buffer[..came]);
+        assert!(start.elapsed() < LIMIT, "{} of {count} completions came", done.len());
+    }
+    done
+}
+
+fn copy_card(cards: &[Vec<u8>], rank: Rank, into: &mut [u8; CARD_BYTES_MAX]) -> Option<usize> {
+    let card = cards.get(rank.0 as usize)?;
+    into[..card.len()].copy_from_slice(card);
+    Some(card.len())
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}
+
+fn from_hex(text: &str) -> Vec<u8> {
+    let digits = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
+    (0..text.len()).step_by(2).map(digits).collect()
+}
+
+pub const PEER: &str = "peer";
+
+const LIMIT: Duration = Duration::from_secs(10);
