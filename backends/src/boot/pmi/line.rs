@@ -1,0 +1,100 @@
+//! One line of PMI-1: words `name=value`, with blanks between them.
+
+use std::fmt;
+
+/// A line, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    fields: Vec<(String, String)>,
+}
+
+/// Why a text is no line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineError {
+    /// A word without `=`.
+    Word {
+        /// Which word, from 0.
+        index: usize,
+    },
+    /// There are more words than any line has.
+    TooMany,
+    /// It does not begin with a command.
+    NoCommand,
+}
+
+impl Line {
+    /// Takes a line apart. What follows `msg=` is prose, to the line's end.
+    ///
+    /// # Errors
+    ///
+    /// [`LineError`].
+    pub fn parse(line: &str) -> Result<Self, LineError> {
+        let mut fields = Vec::new();
+        let mut rest = line.trim();
+        while !rest.is_empty() {
+            let index = fields.len();
+            if index == FIELDS_MAX {
+                return Err(LineError::TooMany);
+            }
+            let end = match rest.starts_with("msg=") {
+                true => rest.len(),
+                false => rest.find(char::is_whitespace).unwrap_or(rest.len()),
+            };
+            let (name, value) = rest[..end].split_once('=').ok_or(LineError::Word { index })?;
+            fields.push((name.to_owned(), value.to_owned()));
+            rest = rest[end..].trim_start();
+        }
+        match fields.first() {
+            Some((name, _)) if name == "cmd" => Ok(Self { fields }),
+            _ => Err(LineError::NoCommand),
+        }
+    }
+
+    /// The value of `name`; the first one, if there are more.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.fields.iter();
+        fields.find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the server says that it worked; not all of them say anything.
+    pub fn is_ok(&self) -> bool {
+        self.field("rc").is_none_or(|code| code == "0")
+    }
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word { index } => write!(f, "word {index} has no ="),
+            Self::TooMany => write!(f, "more than {FIELDS_MAX} words"),
+            Self::NoCommand => f.write_str("no cmd= at its start"),
+        }
+    }
+}
+
+impl std::error::Error for LineError {}
+
+const FIELDS_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_by_name() {
+        let line = Line::parse("cmd=get_result rc=0 msg=all went = well value=no\n").unwrap();
+        assert_eq!(line.field("cmd"), Some("get_result"));
+        assert_eq!(line.field("value"), None, "prose");
+        assert!(line.is_ok());
+        assert!(!Line::parse("cmd=x rc=-1").unwrap().is_ok());
+        assert!(Line::parse("cmd=x").unwrap().is_ok(), "gforker says nothing");
+    }
+
+    #[test]
+    fn what_is_no_line_is_refused() {
+        assert_eq!(Line::parse(""), Err(LineError::NoCommand));
+        assert_eq!(Line::parse("rc=0 cmd=x"), Err(LineError::NoCommand));
+        assert_eq!(Line::parse("cmd=x value"), Err(LineError::Word { index: 1 }));
+        assert_eq!(Line::parse(&"cmd=x ".repeat(33)), Err(LineError::TooMany));
+    }
+}
