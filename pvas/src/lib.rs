@@ -29,6 +29,7 @@
 //! | [`meet`] | handing the partitions over without a launcher of ours |
 //! | [`direct`] | the load/store backend |
 //! | [`mod@attach`] | being a rank |
+//! | [`detector`] | noticing deaths where no launcher of ours watches |
 //! | [`boot`] | finding each other |
 //! | [`launch`] | starting ranks and watching over them |
 //!
@@ -47,11 +48,13 @@ pub mod cma;
 pub mod meet;
 pub mod direct;
 pub mod attach;
+pub mod detector;
 pub mod boot;
 pub mod launch;
 
 pub use attach::{AttachError, Member, attach};
 pub use config::{Config, ConfigError, HugePages, Peers, Policy, Populate};
+pub use detector::Detector;
 pub use direct::Direct;
 pub use exposed::ExposedArea;
 pub use futex::SharedFutex;
