@@ -8,8 +8,9 @@
 //! | `TSUMUGI_BIND` | `cores`: each worker keeps to a core of its own; `none` | `cores` where a launcher's ranks have as many |
 //! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
+//! | `TSUMUGI_VERBOSE` | `1`: rank 0 says how the ranks found each other | `0` |
 //!
-//! Those of the partitions are in [`tsumugi_pvas::config`].
+//! Those of the partitions are in [`tsumugi_pvas::config`], those of the start in [`crate::boot::env`].
 
 use crate::Error;
 use tsumugi_core::wait::Bells;
@@ -60,6 +61,8 @@ pub struct Config {
     pub bind: Option<Bind>,
     /// How operations go.
     pub path: Option<Path>,
+    /// Whether rank 0 says how the ranks found each other.
+    pub verbose: bool,
     /// The partitions; a launcher's job has its own already.
     pub space: SpaceConfig,
 }
@@ -102,6 +105,7 @@ impl Config {
                     ("offload", Path::Offload),
                 ],
             )?,
+            verbose: choice(VERBOSE, &[("0", false), ("1", true)])?.unwrap_or(false),
             space: SpaceConfig::from_env()?,
         })
     }
@@ -174,6 +178,8 @@ pub const SPIN_ROUNDS: &str = "TSUMUGI_SPIN";
 pub const BIND: &str = "TSUMUGI_BIND";
 /// The variable of [`Config::path`].
 pub const PATH: &str = "TSUMUGI_PATH";
+/// The variable of [`Config::verbose`].
+pub const VERBOSE: &str = "TSUMUGI_VERBOSE";
 
 const WORKERS_MAX: usize = Bells::WORKERS_MAX;
 pub(crate) const STACK_BYTES: usize = 64 << 10;

@@ -31,6 +31,7 @@
 //! | [`GlobalHeap`] | all that a program allocates, where peers can read it |
 //! | [`Config::knobs`], [`Ledger`] | what a job would use, and what it costs |
 //! | [`pvas`] | starting jobs, partitions |
+//! | [`boot`] | ranks that other launchers started |
 
 pub mod affinity;
 mod error;
@@ -46,16 +47,21 @@ mod ledger;
 mod ops;
 mod flight;
 mod call;
+pub mod nodes;
+mod job;
 mod start;
 
 pub use config::{Bind, Chosen, Config, Path};
 pub use error::Error;
+pub use job::is_rank;
 pub use knob::Knob;
 pub use ledger::{Ledger, Table, Unit};
 pub use memory::{Buffer, Exposed, Shared};
 pub use ops::Signal;
 pub use runtime::Runtime;
 pub use start::{run, run_ranks};
+
+pub use tsumugi_backends::boot;
 
 pub use tsumugi_core::am::{CallError, Message, SendError};
 pub use tsumugi_core::coll::CollError;

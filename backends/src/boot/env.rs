@@ -20,6 +20,10 @@ use std::time::Duration;
 /// How ranks find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
+    /// `tsumugi run` on this node has handed over everything.
+    Launcher,
+    /// By the name of the job, on one node.
+    Name,
     /// Through the server of `tsumugi run --hosts`.
     Server,
     /// Through a server of rank 0's, with rank and size from here.
@@ -61,6 +65,18 @@ pub enum Found {
         /// Where the server listens, `host:port`, to be tried in turn.
         addresses: Vec<String>,
     },
+}
+
+impl Found {
+    /// The way that this is.
+    pub fn way(&self) -> Way {
+        match self {
+            Self::Nobody => Way::Alone,
+            Self::Pmi { .. } => Way::Pmi,
+            Self::Pmix => Way::Pmix,
+            Self::Tcp { way, .. } => *way,
+        }
+    }
 }
 
 /// Why the environment makes no sense.
@@ -295,6 +311,8 @@ fn number(lookup: Lookup<'_>, name: &'static str, max: u32) -> Result<u32, EnvEr
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Launcher => f.write_str("tsumugi run (TSUMUGI_PVAS_FDS)"),
+            Self::Name => f.write_str("the job's name (TSUMUGI_JOB)"),
             Self::Server => f.write_str("the launcher's server (TSUMUGI_SERVER)"),
             Self::Master(who) => write!(f, "rank 0's server ({who})"),
             Self::Pmi => f.write_str("PMI-1 (PMI_FD)"),

@@ -1,0 +1,196 @@
+//! Which job this process is part of, and how it got there.
+//!
+//! ```text
+//!  tsumugi run ──── descriptors in the environment ────────────────► Member
+//!  mpiexec, srun ── cards, one barrier ──► Nodes ── one node: meet ─► Member, Detector
+//!                                            └───── several: a network backend
+//!  nobody ───────── alone ─────────────────────────────────────────► Member
+//! ```
+
+use crate::Error;
+use crate::config::Config;
+use crate::nodes::Nodes;
+use std::fs;
+use std::time::Duration;
+use tsumugi_backends::boot::choose::is_rank as is_told;
+use tsumugi_backends::boot::{self, Boot, Card, Way, random_u64};
+use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::mem::Rank;
+use tsumugi_pvas::{Detector, Meeting, Member, NodeId, attach};
+
+/// A job, and this process's place in it.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) member: Member,
+    pub(crate) way: Way,
+    /// Whether a launcher started it, so that its ranks share the node's cores.
+    pub(crate) is_shared: bool,
+    pub(crate) ties: Ties,
+}
+
+/// What a rank holds on to while it runs.
+#[derive(Debug, Default)]
+pub(crate) struct Ties {
+    boot: Option<Boot>,
+    detector: Option<Detector>,
+}
+
+/// Whether somebody started this process as a rank of a job: our launcher, or
+/// another one that is known.
+pub fn is_rank() -> bool {
+    attach::is_rank() || is_told()
+}
+
+impl Job {
+    /// The job that the environment says.
+    pub(crate) fn join(config: &Config) -> Result<Self, Error> {
+        if attach::is_watched() {
+            return Self::attach(Way::Launcher);
+        }
+        // Addresses, PMI and the like come before a name alone.
+        if let Some(boot) = boot::choose()? {
+            return Self::join_by(boot, config);
+        }
+        if attach::is_rank() {
+            return Self::attach(Way::Name);
+        }
+        let members = Member::threads(1, &config.space)?;
+        let member = members.into_iter().next().expect("one rank was asked for");
+        Ok(Self { member, way: Way::Alone, is_shared: false, ties: Ties::default() })
+    }
+
+    /// The job whose ranks `boot` brings together.
+    pub(crate) fn join_by(mut boot: Boot, config: &Config) -> Result<Self, Error> {
+        let (nodes, cards) = meet(&mut *boot.bootstrap)?;
+        let rank = boot.bootstrap.rank();
+        let place = nodes.place(rank).ok_or(NO_RANKS)?;
+        if nodes.count() > 1 {
+            return Err(several(&nodes, &cards));
+        }
+        let job = format!("{:016x}", cards[0].token);
+        let node = NodeId(cards[rank.0 as usize].node);
+        let (local, limit) = (Rank(place.local), boot.limit);
+        let meeting = Meeting { job: &job, node, rank: local, size: place.size, limit };
+        let member = Member::meet(&meeting, &config.space)?;
+        let detector = detect(&member)?;
+        if rank == Rank(0) && config.verbose {
+            eprintln!("tsumugi: {} ranks on one node, found by {}", nodes.ranks(), boot.way);
+        }
+        let way = boot.way;
+        let ties = Ties { boot: Some(boot), detector };
+        Ok(Self { member, way, is_shared: true, ties })
+    }
+
+    fn attach(way: Way) -> Result<Self, Error> {
+        let member = attach().ok_or(NO_RANKS)??;
+        let detector = if attach::is_watched() { None } else { detect(&member)? };
+        Ok(Self { member, way, is_shared: true, ties: Ties { boot: None, detector } })
+    }
+}
+
+impl Ties {
+    /// This rank has ended well.
+    pub(crate) fn finish(self) {
+        drop(self.detector);
+        if let Some(mut boot) = self.boot {
+            // The work is done; a launcher that is gone by now changes nothing.
+            let _ = boot.bootstrap.finish();
+        }
+    }
+}
+
+fn detect(member: &Member) -> Result<Option<Detector>, Error> {
+    if member.size() == 1 {
+        return Ok(None);
+    }
+    let system = |error: std::io::Error| BootError::System {
+        what: "starting the detector",
+        errno: error.raw_os_error().unwrap_or(0),
+    };
+    Ok(Some(Detector::start(member).map_err(system)?))
+}
+
+/// Everybody's card, and which node each is on.
+fn meet(boot: &mut dyn Bootstrap) -> Result<(Nodes, Vec<Card>), Error> {
+    let refused = |error: std::io::Error| BootError::System {
+        what: "random numbers",
+        errno: error.raw_os_error().unwrap_or(0),
+    };
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let card = Card {
+        node: NodeId::here().0,
+        token: random_u64().map_err(refused)?,
+        host: host.trim().to_owned(),
+        network: Vec::new(),
+    };
+    boot.publish(&card.to_bytes())?;
+    boot.barrier()?;
+    let mut bytes = [0; CARD_BYTES_MAX];
+    let cards = (0..boot.size()).map(Rank).map(|rank| {
+        let len = boot.card(rank, &mut bytes)?;
+        Card::parse(&bytes[..len]).map_err(|error| Error::Card { rank, error })
+    });
+    let cards = cards.collect::<Result<Vec<_>, Error>>()?;
+    Ok((Nodes::new(cards.iter().map(|card| card.node)), cards))
+}
+
+/// Where a network backend will connect the nodes.
+#[cold]
+fn several(nodes: &Nodes, cards: &[Card]) -> Error {
+    let mut hosts: Vec<&str> = cards.iter().map(|card| card.host.as_str()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    hosts.truncate(HOSTS_NAMED);
+    Error::SeveralNodes { ranks: nodes.ranks(), nodes: nodes.count(), hosts: hosts.join(", ") }
+}
+
+const NO_RANKS: Error = Error::Boot(BootError::NoSuchRank { rank: Rank(0), size: 0 });
+/// In a message.
+const HOSTS_NAMED: usize = 8;
+/// For a bootstrap that brings no limit of its own.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsumugi_backends::boot::Given;
+
+    #[test]
+    fn ranks_of_other_nodes_are_counted_and_named() {
+        // A peer that says that it is elsewhere.
+        let mut peers_turn = Vec::new();
+        let elsewhere = Card { node: 1, token: 2, host: "elsewhere".into(), network: vec![] };
+        let elsewhere = elsewhere.to_bytes();
+        let gather = move |own: &[u8], all: &mut [u8]| {
+            let (mine, peer) = all.split_at_mut(own.len());
+            mine.copy_from_slice(own);
+            if own.len() == 4 {
+                peer.copy_from_slice(&(elsewhere.len() as u32).to_le_bytes());
+            } else {
+                peers_turn.push(own.len());
+                peer[..elsewhere.len()].copy_from_slice(&elsewhere);
+            }
+            true
+        };
+        let given = Given::new(Rank(0), 2, gather).unwrap();
+        let boot = Boot { way: Way::Given, bootstrap: Box::new(given), limit: LIMIT };
+        let error = Job::join_by(boot, &Config::default()).unwrap_err();
+        let Error::SeveralNodes { ranks: 2, nodes: 2, hosts } = &error else { panic!("{error}") };
+        assert!(hosts.contains("elsewhere"), "{error}");
+    }
+
+    #[test]
+    fn a_card_that_makes_no_sense_is_its_ranks() {
+        let gather = |own: &[u8], all: &mut [u8]| {
+            all.chunks_mut(own.len()).for_each(|chunk| chunk.copy_from_slice(own));
+            if own.len() > 4 {
+                all[own.len()] = b'?';
+            }
+            true
+        };
+        let given = Given::new(Rank(0), 2, gather).unwrap();
+        let boot = Boot { way: Way::Given, bootstrap: Box::new(given), limit: LIMIT };
+        let error = Job::join_by(boot, &Config::default()).unwrap_err();
+        assert!(matches!(error, Error::Card { rank: Rank(1), .. }), "{error}");
+    }
+}
