@@ -11,11 +11,13 @@ use crate::Error;
 use crate::config::Config;
 use crate::nodes::Nodes;
 use std::fs;
+use std::thread;
 use std::time::Duration;
 use tsumugi_backends::boot::choose::is_rank as is_told;
 use tsumugi_backends::boot::{self, Boot, Card, Way, random_u64};
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
+use tsumugi_pvas::partition::State;
 use tsumugi_pvas::{Detector, Meeting, Member, NodeId, attach};
 
 /// A job, and this process's place in it.
@@ -31,6 +33,8 @@ pub(crate) struct Job {
 /// What a rank holds on to while it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Ties {
+    is_done: bool,
+    peers: Option<Member>,
     boot: Option<Boot>,
     detector: Option<Detector>,
 }
@@ -74,29 +78,56 @@ impl Job {
         let member = Member::meet(&meeting, &config.space)?;
         let detector = detect(&member)?;
         if rank == Rank(0) && config.verbose {
-            eprintln!("tsumugi: {} ranks on one node, found by {}", nodes.ranks(), boot.way);
+            // One write, so that it does not mix with what ranks print.
+            let line = format!("tsumugi: ranks: {}, on one node, by {}\n", nodes.ranks(), boot.way);
+            eprint!("{line}");
         }
         let way = boot.way;
-        let ties = Ties { boot: Some(boot), detector };
+        let ties = Ties { is_done: false, peers: Some(member.clone()), boot: Some(boot), detector };
         Ok(Self { member, way, is_shared: true, ties })
     }
 
     fn attach(way: Way) -> Result<Self, Error> {
         let member = attach().ok_or(NO_RANKS)??;
         let detector = if attach::is_watched() { None } else { detect(&member)? };
-        Ok(Self { member, way, is_shared: true, ties: Ties { boot: None, detector } })
+        let peers = detector.is_some().then(|| member.clone());
+        let ties = Ties { is_done: false, peers, boot: None, detector };
+        Ok(Self { member, way, is_shared: true, ties })
     }
 }
 
 impl Ties {
     /// This rank has ended well.
-    pub(crate) fn finish(self) {
-        drop(self.detector);
-        if let Some(mut boot) = self.boot {
-            // The work is done; a launcher that is gone by now changes nothing.
+    pub(crate) fn finish(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl Drop for Ties {
+    fn drop(&mut self) {
+        // Whoever ends because another one did lets the launcher see that one
+        // first: its exit code is the job's.
+        if !self.is_done && self.peers.as_ref().is_some_and(|own| has_failed(own)) {
+            thread::sleep(AFTER_YOU);
+        }
+        self.detector = None;
+        let Some(mut boot) = self.boot.take() else { return };
+        if self.is_done || boot.way == Way::Pmi {
+            // hydra does not look at the exit code of a rank that leaves
+            // without a word. One that is gone by now changes nothing.
             let _ = boot.bootstrap.finish();
+        } else {
+            // The launcher is to see the connection close and the process end
+            // at the same time: else it ends the job before it has the code.
+            std::mem::forget(boot);
         }
     }
+}
+
+/// Whether a peer has been declared lost.
+fn has_failed(own: &Member) -> bool {
+    let peers = (0..own.size()).map(Rank).filter(|rank| *rank != own.rank());
+    peers.into_iter().any(|rank| own.control_of(rank).state() == State::Failed)
 }
 
 fn detect(member: &Member) -> Result<Option<Detector>, Error> {
@@ -145,6 +176,8 @@ fn several(nodes: &Nodes, cards: &[Card]) -> Error {
 }
 
 const NO_RANKS: Error = Error::Boot(BootError::NoSuchRank { rank: Rank(0), size: 0 });
+/// A launcher needs less to notice a death.
+const AFTER_YOU: Duration = Duration::from_millis(200);
 /// In a message.
 const HOSTS_NAMED: usize = 8;
 /// For a bootstrap that brings no limit of its own.

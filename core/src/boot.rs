@@ -39,7 +39,7 @@ pub trait Bootstrap {
     /// [`BootError`].
     fn barrier(&mut self) -> Result<(), BootError>;
 
-    /// Says that this rank ends well. One that is gone without a word has
+    /// Says that this rank ends by itself. One that is gone without a word has
     /// failed, and whoever started it may end the others.
     ///
     /// # Errors
