@@ -8,6 +8,7 @@
 //! ```
 
 mod cases;
+mod foreign;
 mod roles;
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -39,6 +39,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "callers" => callers(rt),
             "unanswered" => unanswered(rt),
             "readers" => readers(rt),
+            "computes" => computes(),
             _ => panic!("no role {role}"),
         }
     })
@@ -133,6 +134,14 @@ fn waiters(rt: &Runtime) -> Result<(), Error> {
             rt.fetch_add(words.at(rank, 40), 1)?;
             tsumugi::ult::yield_now();
         }
+    }
+}
+
+/// Nothing but work: it does not hear of deaths.
+fn computes() -> Result<(), Error> {
+    say(&format!("computing {}", std::process::id()));
+    loop {
+        black_box(());
     }
 }
 
