@@ -18,7 +18,7 @@ use tsumugi_backends::boot::{self, Boot, Card, Way, random_u64};
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::partition::State;
-use tsumugi_pvas::{Detector, Meeting, Member, NodeId, attach};
+use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Rest, attach};
 
 /// A job, and this process's place in it.
 #[derive(Debug)]
@@ -76,7 +76,9 @@ impl Job {
         let (local, limit) = (Rank(place.local), boot.limit);
         let meeting = Meeting { job: &job, node, rank: local, size: place.size, limit };
         let member = Member::meet(&meeting, &config.space)?;
-        let detector = detect(&member)?;
+        // The agents of several hosts end the others.
+        let rest = if boot.way == Way::Server { Rest::Leave } else { Rest::End };
+        let detector = detect(&member, rest)?;
         if rank == Rank(0) && config.verbose {
             // One write, so that it does not mix with what ranks print.
             let line = format!("tsumugi: ranks: {}, on one node, by {}\n", nodes.ranks(), boot.way);
@@ -89,7 +91,7 @@ impl Job {
 
     fn attach(way: Way) -> Result<Self, Error> {
         let member = attach().ok_or(NO_RANKS)??;
-        let detector = if attach::is_watched() { None } else { detect(&member)? };
+        let detector = if attach::is_watched() { None } else { detect(&member, Rest::End)? };
         let peers = detector.is_some().then(|| member.clone());
         let ties = Ties { is_done: false, peers, boot: None, detector };
         Ok(Self { member, way, is_shared: true, ties })
@@ -107,15 +109,16 @@ impl Drop for Ties {
     fn drop(&mut self) {
         // Whoever ends because another one did lets the launcher see that one
         // first: its exit code is the job's.
-        if !self.is_done && self.peers.as_ref().is_some_and(|own| has_failed(own)) {
-            thread::sleep(AFTER_YOU);
+        if !self.is_done && self.peers.as_ref().is_some_and(has_failed) {
+            let is_remote = self.boot.as_ref().is_some_and(|boot| boot.way == Way::Server);
+            thread::sleep(if is_remote { AFTER_YOU_THERE } else { AFTER_YOU });
         }
         self.detector = None;
         let Some(mut boot) = self.boot.take() else { return };
         if self.is_done || boot.way == Way::Pmi {
             // hydra does not look at the exit code of a rank that leaves
             // without a word. One that is gone by now changes nothing.
-            let _ = boot.bootstrap.finish();
+            let _ = boot.bootstrap.leave();
         } else {
             // The launcher is to see the connection close and the process end
             // at the same time: else it ends the job before it has the code.
@@ -130,7 +133,7 @@ fn has_failed(own: &Member) -> bool {
     peers.into_iter().any(|rank| own.control_of(rank).state() == State::Failed)
 }
 
-fn detect(member: &Member) -> Result<Option<Detector>, Error> {
+fn detect(member: &Member, rest: Rest) -> Result<Option<Detector>, Error> {
     if member.size() == 1 {
         return Ok(None);
     }
@@ -138,7 +141,7 @@ fn detect(member: &Member) -> Result<Option<Detector>, Error> {
         what: "starting the detector",
         errno: error.raw_os_error().unwrap_or(0),
     };
-    Ok(Some(Detector::start(member).map_err(system)?))
+    Ok(Some(Detector::start(member, rest).map_err(system)?))
 }
 
 /// Everybody's card, and which node each is on.
@@ -178,6 +181,8 @@ fn several(nodes: &Nodes, cards: &[Card]) -> Error {
 const NO_RANKS: Error = Error::Boot(BootError::NoSuchRank { rank: Rank(0), size: 0 });
 /// A launcher needs less to notice a death.
 const AFTER_YOU: Duration = Duration::from_millis(200);
+/// An agent first ends its other ranks, in 300 ms.
+const AFTER_YOU_THERE: Duration = Duration::from_millis(700);
 /// In a message.
 const HOSTS_NAMED: usize = 8;
 /// For a bootstrap that brings no limit of its own.

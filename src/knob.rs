@@ -159,6 +159,12 @@ impl Config {
                 env(boot::PMIX_LIBRARY)
                     .unwrap_or_else(|| "libpmix.so.2, the launcher's first".into()),
             ),
+            set(
+                boot::RSH,
+                "what starts a command on another host, for run --hosts",
+                boot::RSH_DEFAULT.into(),
+                env(boot::RSH).unwrap_or_else(|| boot::RSH_DEFAULT.into()),
+            ),
             told(boot::SERVER, "where the launcher of several hosts listens"),
             told(space::RANK, "this rank's number"),
             told(space::SIZE, "ranks of the job"),

@@ -48,7 +48,7 @@ pub fn config(workers: Option<u32>) -> Result<Config, Failure> {
     })
 }
 
-fn watch(launch: Launch, program: &OsStr) -> Result<String, Failure> {
+pub fn watch(launch: Launch, program: &OsStr) -> Result<String, Failure> {
     let refused = |error| refusal(error, program);
     let job = launch.forward_signals(true).start().map_err(refused)?;
     match job.wait().map_err(refused)?.code() {

@@ -12,6 +12,7 @@ mod bench;
 mod demo;
 mod failure;
 mod graph;
+mod hosts;
 mod info;
 mod job;
 mod memory;
@@ -33,7 +34,9 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::bench(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Info(args) => info::info(&args),
-        Command::Run(args) => job::run(&args),
+        Command::Run(args) if args.hosts.is_empty() => job::run(&args),
+        Command::Run(args) => hosts::run(&args),
+        Command::Agent => hosts::agent(),
     };
     match outcome.and_then(|text| show(&text)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -45,7 +45,7 @@ pub trait Bootstrap {
     /// # Errors
     ///
     /// [`BootError`].
-    fn finish(&mut self) -> Result<(), BootError> {
+    fn leave(&mut self) -> Result<(), BootError> {
         Ok(())
     }
 }

@@ -30,6 +30,15 @@ pub struct Detector {
     thread: Option<JoinHandle<()>>,
 }
 
+/// What happens to the ranks that are left after a death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// They hear of it, and whoever is still there after a while is ended.
+    End,
+    /// They hear of it; somebody else ends them.
+    Leave,
+}
+
 /// What became of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watched {
@@ -48,12 +57,12 @@ impl Detector {
     /// # Errors
     ///
     /// The system's.
-    pub fn start(member: &Member) -> io::Result<Self> {
+    pub fn start(member: &Member, rest: Rest) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
         let member = member.clone();
         let thread = thread::Builder::new().name("tsumugi-detector".into());
         let thread = thread.spawn(move || {
-            Round { member: &member, stopped: &stopped, sentence: None }.go();
+            Round { member: &member, stopped: &stopped, rest, sentence: None }.go();
         })?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
@@ -72,6 +81,7 @@ impl Drop for Detector {
 struct Round<'a> {
     member: &'a Member,
     stopped: &'a PipeReader,
+    rest: Rest,
     sentence: Option<Sentence>,
 }
 
@@ -163,7 +173,7 @@ impl Round<'_> {
                 }
             }
         }
-        if self.sentence.is_none() {
+        if self.sentence.is_none() && self.rest == Rest::End {
             let now = Instant::now();
             let (terminate_at, kill_at) = (Some(now + TERMINATE_AFTER), Some(now + KILL_AFTER));
             self.sentence = Some(Sentence { terminate_at, kill_at });
@@ -258,7 +268,7 @@ mod tests {
     #[test]
     fn deaths_are_declared_and_the_others_are_ended() {
         let (members, mut children) = with_processes(4);
-        let _detector = Detector::start(&members[0]).unwrap();
+        let _detector = Detector::start(&members[0], Rest::End).unwrap();
         // The second neighbour first: it is found when the first one is gone.
         kill(&mut children[2]);
         kill(&mut children[1]);
@@ -275,10 +285,23 @@ mod tests {
     }
 
     #[test]
+    fn where_somebody_else_does_it_nobody_is_ended() {
+        let (members, mut children) = with_processes(3);
+        let _detector = Detector::start(&members[0], Rest::Leave).unwrap();
+        kill(&mut children[1]);
+        until_lost(&members[1]);
+        thread::sleep(TERMINATE_AFTER + LOOK_AGAIN);
+        assert!(children[2].try_wait().unwrap().is_none());
+        kill(&mut children[2]);
+        until_lost(&members[2]);
+        kill(&mut children[0]);
+    }
+
+    #[test]
     fn whoever_has_finished_may_go() {
         let (members, mut children) = with_processes(3);
         members[1].finish();
-        let _detector = Detector::start(&members[0]).unwrap();
+        let _detector = Detector::start(&members[0], Rest::End).unwrap();
         kill(&mut children[1]);
         kill(&mut children[2]);
         until_lost(&members[2]);
@@ -292,9 +315,9 @@ mod tests {
         let members = members(2);
         members[1].control().set_pid_space(1);
         members[1].control().pid_word().store(u32::MAX >> 2, Ordering::SeqCst);
-        drop(Detector::start(&members[0]).unwrap());
+        drop(Detector::start(&members[0], Rest::End).unwrap());
         let (alive, mut children) = with_processes(2);
-        drop(Detector::start(&alive[0]).unwrap());
+        drop(Detector::start(&alive[0], Rest::End).unwrap());
         assert!(members[1].control().is_alive() && alive[1].control().is_alive());
         children.iter_mut().for_each(kill);
     }

@@ -54,7 +54,7 @@ pub mod launch;
 
 pub use attach::{AttachError, Member, attach};
 pub use config::{Config, ConfigError, HugePages, Peers, Policy, Populate};
-pub use detector::Detector;
+pub use detector::{Detector, Rest};
 pub use direct::Direct;
 pub use exposed::ExposedArea;
 pub use futex::SharedFutex;

@@ -351,6 +351,10 @@ pub const MASTER: &str = "TSUMUGI_MASTER";
 pub const SERVER: &str = "TSUMUGI_SERVER";
 /// The word that ranks which meet over TCP share.
 pub const SECRET: &str = "TSUMUGI_SECRET";
+/// What starts a command on another host: words, then the host.
+pub const RSH: &str = "TSUMUGI_RSH";
+/// Default of [`RSH`].
+pub const RSH_DEFAULT: &str = "ssh -T -o BatchMode=yes";
 /// The library that PMIx is loaded from.
 pub const PMIX_LIBRARY: &str = "TSUMUGI_PMIX";
 const RANK: &str = "TSUMUGI_RANK";

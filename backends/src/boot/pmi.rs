@@ -187,7 +187,7 @@ impl Bootstrap for Pmi {
         }
     }
 
-    fn finish(&mut self) -> Result<(), BootError> {
+    fn leave(&mut self) -> Result<(), BootError> {
         self.ask("cmd=finalize\n", "finalize_ack").map(drop)
     }
 }

@@ -5,7 +5,7 @@
 //! folder (`PMIX_PREFIX`), then where the system looks. A card is put as a
 //! string, in hexadecimal; a fence without collecting is the barrier, so that
 //! a card travels when it is asked for. How long a call waits is up to the
-//! launcher, which ends the job when a rank is gone without `finish`.
+//! launcher, which ends the job when a rank is gone without `leave`.
 
 mod sys;
 
@@ -128,7 +128,7 @@ impl Bootstrap for Pmix {
         check("PMIx_Fence", unsafe { (self.functions.fence)(ptr::null(), 0, ptr::null(), 0) })
     }
 
-    fn finish(&mut self) -> Result<(), BootError> {
+    fn leave(&mut self) -> Result<(), BootError> {
         // SAFETY: no directives.
         check("PMIx_Finalize", unsafe { (self.functions.finalize)(ptr::null(), 0) })
     }

@@ -45,7 +45,7 @@ fn everybody_gets_everybodys_card() {
             scope.spawn(move || {
                 let mut client = client(rank, 5, address, LONG);
                 start(&mut client).unwrap();
-                client.finish().unwrap();
+                client.leave().unwrap();
             });
         }
     });
@@ -65,7 +65,7 @@ fn addresses_are_tried_in_turn_and_the_server_may_come_late() {
     let addresses = vec!["127.0.0.1:1".to_owned(), address.to_string()];
     let mut client = Client::new(Rank(0), 1, addresses, secret(), LONG).unwrap();
     start(&mut client).unwrap();
-    client.finish().unwrap();
+    client.leave().unwrap();
     late.join().unwrap();
 }
 
@@ -169,7 +169,7 @@ fn who_does_not_know_the_secret_does_not_get_in() {
     let mut double = Client::new(Rank(0), 1, address, secret(), LONG).unwrap();
     let why = "another process is this rank";
     assert_eq!(double.publish(b"x"), Err(BootError::Refused { why }));
-    right.finish().unwrap();
+    right.leave().unwrap();
 }
 
 /// A server that knows no secret is found out before it gets the card.
@@ -249,6 +249,6 @@ fn a_broken_connection_is_made_again() {
     });
     let mut client = client(0, 1, here, LONG);
     start(&mut client).unwrap();
-    client.finish().unwrap();
+    client.leave().unwrap();
     drop(server);
 }

@@ -62,7 +62,7 @@ fn cards_of_any_length_come_back() {
             assert_eq!(card[..len], own);
         }
         assert_eq!(pmi.card(Rank(1), &mut card), Err(BootError::NoCard { rank: Rank(1) }));
-        pmi.finish().unwrap();
+        pmi.leave().unwrap();
     }
 }
 

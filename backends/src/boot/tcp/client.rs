@@ -241,7 +241,7 @@ impl Bootstrap for Client {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<(), BootError> {
+    fn leave(&mut self) -> Result<(), BootError> {
         self.expect_done(&Message::Finish, "the end")?;
         self.link = None;
         if let Some(mut server) = self.server.take() {
