@@ -1,9 +1,11 @@
 //! How long a put, a get and a fetch-add of 8 bytes take over libfabric, one
-//! after another: `ofi_latency target|origin PROVIDER SOURCE FOLDER [OPS]`.
+//! after another: `ofi_latency target|origin PROVIDER SOURCE FOLDER [OPS
+//! [event]]`.
 //!
-//! The two sides find each other by files in the folder. A put is over when it
-//! has landed (delivery complete). The target polls; `ci/ofi_netns.sh` runs
-//! both, in network namespaces of their own, beside the same work in C.
+//! With `event` the completion queue has a descriptor to sleep on. The two sides
+//! find each other by files in the folder. A put is over when it has landed
+//! (delivery complete). The target polls; `ci/ofi_netns.sh` runs both, in
+//! network namespaces of their own, beside the same work in C.
 
 use std::path::Path;
 use std::ptr::NonNull;
@@ -16,7 +18,7 @@ use tsumugi_core::op::{Kind, Op};
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [role, provider, source, folder, rest @ ..] = &args[..] else {
-        eprintln!("ofi_latency target|origin PROVIDER SOURCE FOLDER [OPS]");
+        eprintln!("ofi_latency target|origin PROVIDER SOURCE FOLDER [OPS [event]]");
         std::process::exit(2);
     };
     let ops = rest.first().map_or(2000, |ops| ops.parse().expect("a number of operations"));
@@ -24,6 +26,7 @@ fn main() {
     let config = Config {
         provider: Some(provider.clone()),
         source: Some(source.clone()),
+        event: rest.get(1).is_some_and(|word| word == "event"),
         ..Config::default()
     };
     let domain = OfiDomain::open(&config, Rank(own), 2).unwrap_or_else(|error| {

@@ -20,7 +20,8 @@
 use super::OfiDomain;
 use super::memory::SLOT_BYTES;
 use super::packet::{Arrival, SendError};
-use super::rail::{Context, Failure, Failures, Rail, Shared, SlotRead};
+use super::rail::{Failure, Failures, Rail, Shared, SlotRead};
+use super::scratch::Context;
 use super::sys::*;
 use super::wire::{Far, Near};
 use core::ffi::c_int;
@@ -48,6 +49,8 @@ pub(super) struct Flight {
     pub piece: u64,
     /// The last directory read that had begun when it began to wait.
     pub since: u64,
+    /// Whether it is one of the rail's `answers`.
+    pub counted: bool,
 }
 
 /// What a flight is waiting for.
@@ -168,6 +171,7 @@ impl Flight {
         moved: 0,
         piece: 0,
         since: 0,
+        counted: false,
     };
 }
 
@@ -190,7 +194,14 @@ impl Rail {
             let Some(at) = self.free.pop() else { return taken };
             let at = at as usize;
             let since = self.serial;
-            self.flights[at] = Flight { op: *op, state: State::Waiting, moved: 0, piece: 0, since };
+            self.flights[at] = Flight {
+                op: *op,
+                state: State::Waiting,
+                moved: 0,
+                piece: 0,
+                since,
+                counted: false,
+            };
             let more = self.limits.more && self.follows(ops.get(taken + 1));
             match self.issue(shared, at, more) {
                 Step::Posted => {}
@@ -254,6 +265,7 @@ impl Rail {
             0 => {
                 let flight = &mut self.flights[at];
                 (flight.state, flight.piece) = (State::Posted, piece);
+                flight.counted = has_answer;
                 self.answers += usize::from(has_answer);
                 Step::Posted
             }
@@ -360,13 +372,18 @@ impl Rail {
         }
         let Some(free) = self.reads.iter().position(Option::is_none) else { return };
         self.serial += 1;
-        self.reads[free] = Some(SlotRead { rank, slot, serial: self.serial, tries: 0 });
+        let serial = self.serial;
+        self.reads[free] = Some(SlotRead { rank, slot, serial, tries: 0, counted: false });
         self.read_slot(shared, free);
     }
 
     /// Posts a read of a directory slot, or gives it up.
     pub(super) fn read_slot(&mut self, shared: &Shared, read: usize) {
         let Some(SlotRead { rank, slot, .. }) = self.reads[read] else { return };
+        if self.answers >= self.limits.answers_max {
+            self.reads[read] = None;
+            return;
+        }
         let Ok(peer) = self.peer(shared, rank) else {
             self.reads[read] = None;
             return;
@@ -377,6 +394,12 @@ impl Rail {
         let context = self.scratch.context(Context::Read(read));
         // SAFETY: the scratch slot of this read, which nobody else uses.
         let answer = unsafe { self.wire.read(near, SLOT_BYTES, far, context, 0) } as c_int;
+        if let Some(read) = &mut self.reads[read]
+            && answer == 0
+        {
+            read.counted = true;
+            self.answers += 1;
+        }
         if answer != 0 {
             let given_up = self.reads[read].take();
             if answer != -EAGAIN {

@@ -11,11 +11,12 @@
 //! |---|---|
 //! | `config` | what a job asks, why it may not get it |
 //! | `sys` | libfabric's functions and structures |
+//! | `choice` | the provider that was chosen |
 //! | `wire` | its objects, opened |
 //! | `card` | what ranks tell each other at start |
 //! | `memory` | what peers reach, and what is known of theirs |
 //! | `packet` | bells and messages |
-//! | `rail` | what one endpoint has |
+//! | `rail`, `scratch` | what one endpoint has |
 //! | `endpoint` | operations down |
 //! | `poll` | completions up |
 //! | `probe` | what the provider really does |
@@ -39,18 +40,24 @@
 //!
 //! # The process
 //!
-//! What libfabric does to a process, as found with Debian's 1.17: loading it
-//! loads libpsm2 and libinfinipath, which take SIGSEGV, SIGBUS, SIGILL,
-//! SIGABRT, SIGINT and SIGTERM ([`sys`] puts the handlers back); no thread is
-//! started by loading or by manual progress over tcp and udp. A child that was
-//! forked must not use an open domain. Registered memory is pinned by devices
-//! of their own: a forked child's writes to it do not matter, as PVAS memory is
-//! shared. Providers with a registration cache (verbs, EFA) watch `mmap` and
-//! `munmap` unless `FI_MR_CACHE_MONITOR=disabled` is in the environment when
-//! the library is loaded; the launcher sets it, as regions here are registered
-//! by hand and stay.
+//! What libfabric does to a process, as found with Debian's 1.17:
+//!
+//! - Loading it loads libpsm2 and libinfinipath, which take SIGSEGV, SIGBUS,
+//!   SIGILL, SIGABRT, SIGINT and SIGTERM; [`sys`] puts the handlers back.
+//! - Neither loading nor manual progress over tcp and udp starts a thread;
+//!   [`Progress::Auto`] does.
+//! - Its sockets have no close-on-exec flag: a program that a rank starts
+//!   holds them open, and peers do not see that rank's death by them.
+//! - A forked child must not use, nor drop, an open domain.
+//! - Providers with a registration cache (verbs, EFA) watch `mmap` and `munmap`
+//!   by patching them or by userfaultfd, unless `FI_MR_CACHE_MONITOR=disabled`
+//!   is in the environment when the library is loaded. Regions here are
+//!   registered by hand and stay, so nothing is lost by that. Nobody sets it
+//!   behind the program's back: changing the environment is not safe once there
+//!   are threads.
 
 mod card;
+mod choice;
 mod config;
 mod endpoint;
 mod memory;
@@ -58,20 +65,21 @@ mod packet;
 mod poll;
 mod probe;
 mod rail;
+mod scratch;
 pub mod sys;
 mod wire;
 
 pub use card::CardError;
+pub use choice::Facts;
 pub use config::{Config, OpenError, Progress};
 pub use endpoint::OfiEndpoint;
 pub use packet::{Arrival, SendError};
 pub use probe::{Probed, Row, Verdict};
 pub use rail::{Cards, Failure, Failures};
-pub use wire::Facts;
 
 use self::card::{Card, Place};
+use self::choice::{Choice, Fabric};
 use self::rail::{Limits, Rail, Shared};
-use self::wire::{Choice, Fabric};
 use core::fmt;
 use core::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -290,8 +298,8 @@ fn kind_of(facts: &Facts) -> u64 {
     })
 }
 
-/// A layer that, in libfabric 1.17, stalls or crashes when more than a few
-/// operations with an answer (gets, atomics) are in flight at once: no trial
+/// A layer that, in libfabric 1.17, stalls or crashes when several
+/// operations with an answer (gets, atomics) are in flight at once. No trial
 /// survives that, so it goes by the name.
 const RXD: &str = "ofi_rxd";
 const ANSWERS_FEW: usize = 1;

@@ -11,7 +11,8 @@
 //! of other jobs, of ranks that there are not, or of unknown kinds are counted
 //! and dropped.
 
-use super::rail::{Context, Rail, Shared};
+use super::rail::{Rail, Shared};
+use super::scratch::Context;
 use super::sys::EAGAIN;
 use core::ffi::c_int;
 use core::fmt;

@@ -13,7 +13,8 @@
 
 use super::endpoint::{Flight, State, Step};
 use super::memory::Listing;
-use super::rail::{Context, Failure, Rail, Shared, SlotRead};
+use super::rail::{Failure, Rail, Shared, SlotRead};
+use super::scratch::Context;
 use super::sys::*;
 use super::wire::CqError;
 use core::ffi::c_int;
@@ -68,12 +69,15 @@ impl Rail {
     }
 
     fn completed(&mut self, shared: &Shared, context: usize, bytes: usize) {
-        match self.context_of(context) {
+        match self.scratch.context_of(context) {
             Some(Context::Flight(at)) => {
-                self.answered(at);
+                self.uncount(at);
                 self.arrived(shared, at);
             }
-            Some(Context::Read(at)) => self.slot_arrived(shared, at),
+            Some(Context::Read(at)) => {
+                self.uncount_read(at);
+                self.slot_arrived(shared, at);
+            }
             Some(Context::Send(at)) => self.packets.sent(at),
             Some(Context::Receive(at)) => self.packets.came(at, bytes),
             None => self.failures.add(Failure::new(None, None, EIO, 0)),
@@ -82,7 +86,7 @@ impl Rail {
 
     fn failed(&mut self, shared: &Shared, error: CqError) {
         let CqError { code, provider_code, .. } = error;
-        let context = self.context_of(error.context);
+        let context = self.scratch.context_of(error.context);
         let (peer, kind) = match context {
             Some(Context::Flight(at)) => {
                 let op = &self.flights[at].op;
@@ -94,10 +98,11 @@ impl Rail {
         self.failures.add(Failure::new(peer, kind, code, provider_code));
         match context {
             Some(Context::Flight(at)) => {
-                self.answered(at);
+                self.uncount(at);
                 self.doubt(shared, at, code);
             }
             Some(Context::Read(at)) => {
+                self.uncount_read(at);
                 if let Some(read) = self.reads[at].take() {
                     self.judge(read, None);
                 }
@@ -108,9 +113,16 @@ impl Rail {
         }
     }
 
-    fn answered(&mut self, at: usize) {
-        let kind = self.flights[at].op.kind;
-        self.answers -= usize::from(kind != Kind::Put && kind != Kind::PutWord);
+    /// An operation no longer counts among those that wait for an answer.
+    fn uncount(&mut self, at: usize) {
+        let counted = core::mem::take(&mut self.flights[at].counted);
+        self.answers -= usize::from(counted);
+    }
+
+    /// The same for the read of a directory slot.
+    fn uncount_read(&mut self, at: usize) {
+        let counted = self.reads[at].as_mut().map(|read| core::mem::take(&mut read.counted));
+        self.answers -= usize::from(counted == Some(true));
     }
 
     /// The device has done what was posted for this operation.
@@ -281,12 +293,19 @@ impl Rail {
     /// that the device still has goes on until the device gives it up: until
     /// then it may write to the caller's buffer.
     pub(super) fn abandon(&mut self, rank: Rank) {
+        for at in 0..self.reads.len() {
+            if self.reads[at].is_some_and(|read| read.rank == rank) {
+                self.uncount_read(at);
+            }
+        }
         let lost = Err(AddrError::PeerLost { rank });
         for at in 0..self.flights.len() {
             let Flight { op, state, .. } = self.flights[at];
             if op.remote.rank != rank {
                 continue;
             }
+            // It must not keep others from asking.
+            self.uncount(at);
             match state {
                 State::Waiting | State::Doubtful => self.end_waiting(at, lost),
                 State::Bell(old) => self.end_waiting(at, Ok(old)),

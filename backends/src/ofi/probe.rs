@@ -10,10 +10,11 @@
 //! "not implemented", and progress that never happens. Each trial has a limit
 //! of time; what answers nothing within it counts as silent.
 
+use super::choice::{Choice, Fabric};
 use super::config::OpenError;
-use super::rail::Area;
+use super::scratch::Area;
 use super::sys::*;
-use super::wire::{Choice, Fabric, Far, Mr, Near, Wire};
+use super::wire::{Far, Mr, Near, Wire};
 use core::ffi::{c_int, c_void};
 use core::fmt;
 use core::mem::MaybeUninit;

@@ -1,28 +1,20 @@
 //! What one endpoint has: a wire, registered memory of its own, and the
 //! operations in flight.
 //!
-//! ```text
-//!  context   0 .. depth     an operation (its slot is its tag with the device)
-//!            then 16        a directory slot that is being read
-//!            then packets   one that is being sent
-//!            then packets   one that may arrive
-//!
-//!  scratch   a line of words for each operation | directory slots | packets
-//! ```
-//!
 //! A rail outlives the endpoint that used it: whatever was still in flight
 //! has somewhere to land. It is closed before its memory goes.
 
 use super::card::{Card, CardError};
+use super::choice::{Choice, Fabric};
 use super::config::{Config, OpenError};
 use super::endpoint::Flight;
-use super::memory::{Cache, Directory, Listing, REGIONS_MAX, SLOT_BYTES, SLOT_WORDS};
+use super::memory::{Cache, Directory, Listing, REGIONS_MAX};
 use super::packet::Packets;
+use super::scratch::{Area, READS_MAX, Scratch};
 use super::sys::*;
-use super::wire::{Choice, Fabric, Key, Mr, Near, Wire};
-use core::ffi::{c_int, c_void};
+use super::wire::{Key, Mr, Near, Wire};
+use core::ffi::c_int;
 use core::ptr::NonNull;
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock};
 use tsumugi_core::backend::Completion;
@@ -105,6 +97,8 @@ pub(super) struct SlotRead {
     pub slot: usize,
     pub serial: u64,
     pub tries: u32,
+    /// Whether it is one of the rail's `answers`.
+    pub counted: bool,
 }
 
 /// Why operations failed, for whoever wants to say so.
@@ -129,33 +123,6 @@ pub struct Failure {
     pub provider_code: i32,
     /// The card, if that was it.
     pub card: Option<CardError>,
-}
-
-/// Registered memory that the rail's own operations use.
-pub(super) struct Scratch {
-    memory: Area,
-    contexts: Area,
-    pub desc: *mut c_void,
-    depth: usize,
-    packets: usize,
-    packet_bytes: usize,
-}
-
-/// The words of one operation, as a device reads and writes them.
-#[repr(C, align(32))]
-pub(super) struct Words {
-    pub operand: u64,
-    pub compare: u64,
-    pub result: u64,
-}
-
-/// What a context stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Context {
-    Flight(usize),
-    Read(usize),
-    Send(usize),
-    Receive(usize),
 }
 
 // SAFETY: the pointers are into memory of its own.
@@ -354,25 +321,6 @@ impl Rail {
             self.abandon(rank);
         }
     }
-
-    /// What the context of a completion stands for.
-    pub(super) fn context_of(&self, context: usize) -> Option<Context> {
-        let at = context.checked_sub(self.scratch.contexts.base.as_ptr() as usize)?;
-        let (depth, packets) = (self.scratch.depth, self.scratch.packets);
-        let mut index = at / CONTEXT_BYTES;
-        for (count, of) in [
-            (depth, Context::Flight as fn(usize) -> Context),
-            (READS_MAX, Context::Read),
-            (packets, Context::Send),
-            (packets, Context::Receive),
-        ] {
-            if index < count {
-                return Some(of(index));
-            }
-            index -= count;
-        }
-        None
-    }
 }
 
 impl Drop for Rail {
@@ -419,97 +367,7 @@ impl core::fmt::Display for Failure {
     }
 }
 
-impl Scratch {
-    fn new(depth: usize, packets: usize, packet_bytes: usize) -> Self {
-        let bytes =
-            depth * size_of::<Words>() + READS_MAX * SLOT_BYTES + 2 * packets * packet_bytes;
-        Self {
-            memory: Area::new(bytes),
-            contexts: Area::new((depth + READS_MAX + 2 * packets) * CONTEXT_BYTES),
-            desc: core::ptr::null_mut(),
-            depth,
-            packets,
-            packet_bytes,
-        }
-    }
-
-    /// The context of what `of` names. The device may write to it.
-    #[inline]
-    pub(super) fn context(&self, of: Context) -> *mut c_void {
-        let at = match of {
-            Context::Flight(at) => at,
-            Context::Read(at) => self.depth + at,
-            Context::Send(at) => self.depth + READS_MAX + at,
-            Context::Receive(at) => self.depth + READS_MAX + self.packets + at,
-        };
-        // Wrapping is out of the question: there are as many contexts.
-        self.contexts.base.as_ptr().wrapping_add(at * CONTEXT_BYTES).cast()
-    }
-
-    /// The words of an operation.
-    #[inline]
-    pub(super) fn words(&self, flight: usize) -> *mut Words {
-        self.memory.base.as_ptr().cast::<Words>().wrapping_add(flight)
-    }
-
-    /// Where a directory slot is read to.
-    pub(super) fn slot(&self, read: usize) -> *mut [u64; SLOT_WORDS] {
-        let start = self.depth * size_of::<Words>();
-        self.memory.base.as_ptr().wrapping_add(start + read * SLOT_BYTES).cast()
-    }
-
-    /// The bytes of a packet that is being sent.
-    pub(super) fn outgoing(&self, packet: usize) -> *mut u8 {
-        let start = self.depth * size_of::<Words>() + READS_MAX * SLOT_BYTES;
-        self.memory.base.as_ptr().wrapping_add(start + packet * self.packet_bytes)
-    }
-
-    /// The bytes of a packet that may arrive.
-    pub(super) fn incoming(&self, packet: usize) -> *mut u8 {
-        self.outgoing(self.packets + packet)
-    }
-
-    /// Bytes of a packet.
-    pub(super) fn packet_bytes(&self) -> usize {
-        self.packet_bytes
-    }
-
-    /// Scratch memory as the local end of a transfer.
-    #[inline]
-    pub(super) fn near<T>(&self, at: *mut T) -> Near {
-        Near { at: at.cast(), desc: self.desc }
-    }
-}
-
-/// Zeroed pages of our own.
-pub(super) struct Area {
-    pub base: NonNull<u8>,
-    pub layout: Layout,
-}
-
-impl Area {
-    pub(super) fn new(bytes: usize) -> Self {
-        let layout = Layout::from_size_align(bytes.max(1), 4096).expect("a size that fits");
-        // SAFETY: at least one byte.
-        let base = NonNull::new(unsafe { alloc_zeroed(layout) });
-        Self { base: base.unwrap_or_else(|| handle_alloc_error(layout)), layout }
-    }
-}
-
-impl Drop for Area {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) };
-    }
-}
-
-/// Directory slots that are read at once.
-pub(super) const READS_MAX: usize = 16;
-
 /// The keys below this one are ours; regions have larger ones.
 const KEYS_OWN: u64 = 16;
 const DIRECTORY_KEY: u64 = 1;
 const SCRATCH_KEY: u64 = 2;
-
-/// Bytes that a provider may ask for each operation (`fi_context2`).
-const CONTEXT_BYTES: usize = 64;

@@ -66,7 +66,7 @@ macro_rules! suites {
                 every_atomic_does_what_the_processor_would, words_of_every_width_arrive,
                 long_transfers_go_in_pieces, a_completed_put_has_landed, stale_keys_are_named,
                 wrong_accesses_are_named, packets_and_bells_arrive, several_endpoints_work_at_once,
-                a_struck_rank_is_lost_at_once, a_killed_rank_is_lost, bad_cards_lose_their_rank,
+                a_struck_rank_is_lost_at_once, a_killed_rank_is_lost, a_get_from_a_killed_rank_ends, bad_cards_lose_their_rank,
                 the_probe_agrees_with_what_is_promised, auto_progress_serves_who_sleeps,
                 a_sleeper_is_woken_by_its_completion,
             ]

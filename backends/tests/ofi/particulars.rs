@@ -234,20 +234,26 @@ pub fn a_killed_rank_is_lost<P: Provider>() {
     let other = job.register(Rank(2), 64, Access::ReadWrite);
     let mut endpoint = job.domain.endpoint();
     assert_eq!(run(&job, &mut endpoint, Op::get_word(at(&region, 0), Width::W8)), Ok(0));
+    // One is under way when it happens.
+    assert_eq!(job.order(1, "sleep 60000"), "asleep");
+    let add = Op::atomic(Kind::FetchAdd, at(&region, 0), 1u64).tagged(job.tag());
+    assert_eq!(endpoint.post(&[add]), 1);
     job.kill(1);
-    let get = Op::put_word(at(&region, 0), Width::W8, 1).tagged(job.tag());
-    endpoint.post(&[get]);
+    let put = Op::put_word(at(&region, 0), Width::W8, 1).tagged(job.tag());
+    endpoint.post(&[put]);
     // Where the provider does not notice, a heartbeat does.
     let (start, mut struck) = (Instant::now(), false);
-    let mut done = [Completion::EMPTY];
-    while endpoint.poll(&mut done) == 0 {
+    let (mut done, mut came) = ([Completion::EMPTY; 2], 0);
+    while came < 2 {
+        came += endpoint.poll(&mut done[came..]);
         if start.elapsed() > Duration::from_millis(500) && !struck {
             job.domain.strike(PEER);
             struck = true;
         }
         assert!(start.elapsed() < Duration::from_secs(10), "nobody notices");
     }
-    assert_eq!(done[0].result, Err(AddrError::PeerLost { rank: PEER }));
+    let lost = Err(AddrError::PeerLost { rank: PEER });
+    assert!(done.iter().all(|done| done.result == lost), "{done:?}");
     if !struck {
         let last = endpoint.failures().last.unwrap();
         println!("noticed by the provider: {last}");
@@ -328,4 +334,27 @@ pub fn a_sleeper_is_woken_by_its_completion<P: Provider>() {
         }
         assert_eq!(done[0].tag, get.tag);
     }
+}
+
+/// A get that is under way keeps its buffer until the device gives it up.
+pub fn a_get_from_a_killed_rank_ends<P: Provider>() {
+    let job: Job<P> = Job::new(2);
+    let region = job.register(PEER, 64, Access::ReadWrite);
+    let own = job.register(Rank(0), 64, Access::Local);
+    let mut endpoint = job.domain.endpoint();
+    assert_eq!(run(&job, &mut endpoint, Op::get_word(at(&region, 0), Width::W8)), Ok(0));
+    assert_eq!(job.order(1, "sleep 60000"), "asleep");
+    let into = LocalAddr { key: own.key, offset: 0 };
+    assert_eq!(endpoint.post(&[Op::get(at(&region, 0), into, 64).tagged(job.tag())]), 1);
+    job.kill(1);
+    job.domain.strike(PEER);
+    let (start, mut done) = (Instant::now(), [Completion::EMPTY]);
+    while endpoint.poll(&mut done) == 0 {
+        if start.elapsed() > Duration::from_secs(2) {
+            println!("{} never gives the buffer back", P::NAME);
+            assert_eq!(endpoint.in_flight(), 1);
+            return;
+        }
+    }
+    assert_eq!(done[0].result, Err(AddrError::PeerLost { rank: PEER }));
 }

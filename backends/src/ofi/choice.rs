@@ -1,0 +1,179 @@
+//! What was chosen among the providers, and the network of it.
+
+use super::config::{Config, OpenError, Progress};
+use super::sys::*;
+use super::wire::close;
+use core::ffi::CStr;
+use std::ffi::CString;
+use std::sync::Arc;
+
+/// What was chosen among what `fi_getinfo` offered.
+pub(super) struct Choice {
+    pub library: &'static Library,
+    pub info: Info<'static>,
+    pub facts: Facts,
+}
+
+/// What the chosen provider says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The provider, with its layers.
+    pub provider: String,
+    /// The device.
+    pub device: String,
+    /// The network.
+    pub fabric: String,
+    /// libfabric's number for the form of addresses.
+    pub address_format: u32,
+    /// libfabric's memory registration mode bits.
+    pub mr_mode: i32,
+    /// Bytes of a key that a caller chooses.
+    pub key_bytes: usize,
+    /// Longest message that may be given away inside the call.
+    pub inject_bytes: usize,
+    /// Longest single transfer.
+    pub message_bytes_max: u64,
+    /// Operations that its transmit queue holds.
+    pub depth: usize,
+    /// libfabric's order bits.
+    pub msg_order: u64,
+    /// Whether completions were promised to mean delivery.
+    pub delivery: bool,
+    /// Whether it says that it has atomics.
+    pub atomics: bool,
+    /// Whether it says that peers are served without a poll.
+    pub auto_progress: bool,
+}
+
+/// An opened network.
+pub(super) struct Fabric {
+    pub raw: *mut fid_fabric,
+}
+
+impl Choice {
+    pub(super) fn new(config: &Config) -> Result<Self, OpenError> {
+        let text = |text: &Option<String>| {
+            text.as_deref().map(CString::new).transpose().map_err(|_| OpenError::ZeroByte)
+        };
+        let (provider, source, device) =
+            (text(&config.provider)?, text(&config.source)?, text(&config.device)?);
+        let library: &'static Library = Box::leak(Box::new(Library::load()?));
+        let mut code = ENODATA;
+        for (atomics, delivery) in [(true, true), (true, false), (false, true), (false, false)] {
+            let hints = hints(library, config, provider.as_deref(), device.as_deref())?;
+            // SAFETY: the hints are the library's own, with all their parts.
+            unsafe {
+                if atomics {
+                    (*hints.raw()).caps |= FI_ATOMIC;
+                }
+                if delivery {
+                    (*(*hints.raw()).tx_attr).op_flags = FI_DELIVERY_COMPLETE;
+                }
+            }
+            match library.getinfo(source.as_deref(), &hints) {
+                Ok(list) => {
+                    let info = list.first().ok_or(no_memory("fi_dupinfo"))?;
+                    // SAFETY: the library's own.
+                    let facts = unsafe { Facts::of(info.raw(), atomics, delivery) };
+                    return Ok(Self { library, info, facts });
+                }
+                Err(error) => code = error,
+            }
+        }
+        Err(OpenError::NoProvider { code })
+    }
+}
+
+fn hints(
+    library: &'static Library,
+    config: &Config,
+    provider: Option<&CStr>,
+    device: Option<&CStr>,
+) -> Result<Info<'static>, OpenError> {
+    let hints = library.hints().ok_or(no_memory("fi_allocinfo"))?;
+    // SAFETY: the library's own, with all its parts; strings are duplicated,
+    // as the library frees them.
+    unsafe {
+        let info = &mut *hints.raw();
+        info.caps = FI_RMA | FI_MSG;
+        info.mode = FI_CONTEXT | FI_CONTEXT2;
+        (*info.ep_attr).type_ = FI_EP_RDM;
+        let domain = &mut *info.domain_attr;
+        domain.threading = FI_THREAD_DOMAIN;
+        domain.resource_mgmt = FI_RM_ENABLED;
+        domain.mr_mode = FI_MR_LOCAL
+            | FI_MR_RAW
+            | FI_MR_VIRT_ADDR
+            | FI_MR_ALLOCATED
+            | FI_MR_PROV_KEY
+            | FI_MR_ENDPOINT;
+        domain.data_progress = match config.progress {
+            Progress::Manual => FI_PROGRESS_MANUAL,
+            Progress::Auto => FI_PROGRESS_AUTO,
+        };
+        match provider {
+            Some(name) => (*info.fabric_attr).prov_name = duplicated(name),
+            // Not one that ends at the node's edge.
+            None => info.caps |= FI_REMOTE_COMM,
+        }
+        if let Some(name) = device {
+            domain.name = duplicated(name);
+        }
+    }
+    Ok(hints)
+}
+
+impl Facts {
+    /// # Safety
+    ///
+    /// `info` is the library's own, with all its parts.
+    unsafe fn of(info: *const fi_info, atomics: bool, delivery: bool) -> Self {
+        // SAFETY: the caller's.
+        unsafe {
+            let info = &*info;
+            let (tx, domain) = (&*info.tx_attr, &*info.domain_attr);
+            Self {
+                provider: owned((*info.fabric_attr).prov_name),
+                device: owned(domain.name),
+                fabric: owned((*info.fabric_attr).name),
+                address_format: info.addr_format,
+                mr_mode: domain.mr_mode,
+                key_bytes: domain.mr_key_size,
+                inject_bytes: tx.inject_size,
+                message_bytes_max: (*info.ep_attr).max_msg_size as u64,
+                depth: tx.size,
+                msg_order: tx.msg_order,
+                delivery,
+                atomics,
+                auto_progress: domain.data_progress == FI_PROGRESS_AUTO,
+            }
+        }
+    }
+}
+
+impl Fabric {
+    pub(super) fn open(choice: &Choice) -> Result<Arc<Self>, OpenError> {
+        let raw = choice
+            .library
+            .fabric(&choice.info)
+            .map_err(|code| OpenError::Call { name: "fi_fabric", code })?;
+        Ok(Arc::new(Self { raw }))
+    }
+}
+
+impl Drop for Fabric {
+    fn drop(&mut self) {
+        // SAFETY: ours, and every wire on it holds it by an `Arc`.
+        unsafe { close(&raw mut (*self.raw).fid) };
+    }
+}
+
+// SAFETY: wires only call `domain` (at open) and `trywait` on it, and those
+// two are as safe between domains as FI_THREAD_DOMAIN makes them.
+unsafe impl Send for Fabric {}
+// SAFETY: the same.
+unsafe impl Sync for Fabric {}
+
+const fn no_memory(name: &'static str) -> OpenError {
+    OpenError::Call { name, code: ENOMEM }
+}
