@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::{args, bench, memory, space, text};
 use std::fs;
 use tsumugi::affinity;
+use tsumugi::boot::{Way, env};
 use tsumugi::pvas::partition::{Shape, ShapeError};
 use tsumugi::pvas::space::limits;
 use tsumugi::pvas::{HugePages, attach, cma};
@@ -80,6 +81,7 @@ fn machine() -> String {
     let line = bench::trip_ns();
     let rows = [
         ("kernel", or_unknown(word_of("/proc/sys/kernel/osrelease"))),
+        ("ranks are found by", way()),
         ("cpus", format!("{} ({})", cpus.len(), ranges(&cpus))),
         ("cache line, one way", line.map_or_else(|| "one cpu".to_owned(), text::time)),
         ("page", text::bytes(page_bytes())),
@@ -94,6 +96,19 @@ fn machine() -> String {
         ("mappings limit", or_unknown(word_of("/proc/sys/vm/max_map_count"))),
     ];
     format!("machine\n{}", text::facts(&rows))
+}
+
+/// How a job that started here would come together.
+fn way() -> String {
+    if attach::is_watched() {
+        return Way::Launcher.to_string();
+    }
+    let found = env::find(&|name| std::env::var(name).ok());
+    match found.map(|found| found.way()) {
+        Ok(Way::Alone) if attach::is_rank() => Way::Name.to_string(),
+        Ok(way) => way.to_string(),
+        Err(error) => error.to_string(),
+    }
 }
 
 /// `0-3,8` of CPUs 0 to 3 and 8.

@@ -318,7 +318,7 @@ impl fmt::Display for Way {
             Self::Pmi => f.write_str("PMI-1 (PMI_FD)"),
             Self::Pmix => f.write_str("PMIx (PMIX_NAMESPACE)"),
             Self::Given => f.write_str("an allgather of the program"),
-            Self::Alone => f.write_str("nobody: it is alone"),
+            Self::Alone => f.write_str("nobody: there is one"),
         }
     }
 }
