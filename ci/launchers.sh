@@ -49,7 +49,7 @@ launcher() {
     # Memory that all ranks reach by loads and stores.
     run 0 "$@" 4 target/debug/examples/put_get
     says 'rank 0 has greetings from rank 3'
-    run 0 "$@" 3 "$job" --role readers
+    run 0 env TSUMUGI_PEERS=read TSUMUGI_POPULATE=peers "$@" 3 "$job" --role readers
     run "$error" "$@" 3 "$job" --role error
     says 'the last rank gives up'
     run "$panic" "$@" 3 "$job" --role panic

@@ -96,6 +96,23 @@ impl Config {
     /// # Errors
     ///
     /// Those of [`run`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use tsumugi::boot::Given;
+    /// use tsumugi::{Config, Error, Rank};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// // In an MPI program: MPI_Allgather of as many bytes.
+    /// let allgather = |own: &[u8], all: &mut [u8]| {
+    ///     all.copy_from_slice(own);
+    ///     true
+    /// };
+    /// let given = Given::new(Rank(0), 1, allgather)?;
+    /// Config::from_env()?.run_with(Box::new(given), |rt| rt.barrier())
+    /// # }
+    /// ```
     pub fn run_with<T: Send, E: From<Error> + Send>(
         self,
         bootstrap: Box<dyn Bootstrap>,

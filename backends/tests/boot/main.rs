@@ -3,3 +3,4 @@
 
 mod exchange;
 mod hostile;
+mod parsers;
