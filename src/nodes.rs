@@ -1,6 +1,7 @@
 //! Which rank is on which node: some bytes for each run of neighbours, not for
 //! each rank.
 
+use std::collections::HashMap;
 use tsumugi_core::mem::Rank;
 
 /// The nodes of a job, numbered in the order of their first ranks.
@@ -25,15 +26,15 @@ impl Nodes {
     /// From the node of each rank, in their order: any numbers that are equal
     /// for ranks of the same node.
     pub fn new(ids: impl IntoIterator<Item = u64>) -> Self {
-        let (mut nodes, mut known) = (Self::default(), Vec::new());
+        let (mut nodes, mut known) = (Self::default(), HashMap::new());
         for id in ids {
-            let node = known.iter().position(|other| *other == id).unwrap_or_else(|| {
-                known.push(id);
+            let next = known.len() as u32;
+            let node = *known.entry(id).or_insert(next);
+            if node == next {
                 nodes.sizes.push(0);
-                known.len() - 1
-            });
-            let size = &mut nodes.sizes[node];
-            let (node, before) = (node as u32, *size);
+            }
+            let size = &mut nodes.sizes[node as usize];
+            let before = *size;
             *size += 1;
             if nodes.runs.last().is_none_or(|run| run.node != node) {
                 nodes.runs.push(Run { first: nodes.ranks, node, before });

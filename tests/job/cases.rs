@@ -2,7 +2,7 @@
 
 use crate::foreign::{
     a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why, ranks_meet_by_name,
-    ranks_meet_over_tcp, ranks_of_several_nodes_say_so,
+    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_say_so,
 };
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -33,6 +33,7 @@ pub const ALL: &[Case] = cases![
     an_unanswered_call_is_reported,
     ranks_that_only_read_refuse_puts,
     ranks_meet_over_tcp,
+    ranks_meet_by_the_variables_of_others,
     ranks_meet_by_name,
     a_death_is_noticed_without_a_launcher,
     ranks_of_several_nodes_say_so,

@@ -17,6 +17,25 @@ pub fn ranks_meet_over_tcp() {
     }
 }
 
+/// A launcher that tells ranks who they are, and where they may meet.
+pub fn ranks_meet_by_the_variables_of_others() {
+    let tcp = tcp();
+    let (host, port) = tcp[0].1.split_once(':').unwrap();
+    let mut script = Script::new(3);
+    for rank in 0..3_u32 {
+        let torch = [
+            ("RANK", rank.to_string()),
+            ("WORLD_SIZE", "3".to_owned()),
+            ("MASTER_ADDR", host.to_owned()),
+            ("MASTER_PORT", port.to_owned()),
+        ];
+        script.add(rank, "meet", &[&tcp[1..], &torch].concat());
+    }
+    let (codes, text) = script.finish();
+    assert!(codes.iter().all(|code| *code == Some(0)), "{codes:?} {text}");
+    assert!(text.contains("by rank 0's server (torchrun)"), "{text}");
+}
+
 /// The name of the job is enough on one node.
 pub fn ranks_meet_by_name() {
     let name = format!("job-{}", std::process::id());

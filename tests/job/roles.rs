@@ -26,11 +26,12 @@ pub fn run(role: &str) -> Result<(), Error> {
                 assert!(panic.is_err());
                 Ok(())
             }
+            "abort" if last => std::process::abort(),
             "early" if last => std::process::exit(0),
             "error" if last => Err(Error::program("the last rank gives up")),
             "overflow" if last => overflow(rt),
             "ult-panic" => Ok(()),
-            "panic" | "early" | "error" | "overflow" => forever(rt),
+            "panic" | "abort" | "early" | "error" | "overflow" => forever(rt),
             "stall" => stall(rt),
             "idle" => idle(rt),
             "commands" => commands(rt),

@@ -1,7 +1,7 @@
 //! How ranks that some launcher started find each other.
 //!
 //! Each way is a [`Bootstrap`](tsumugi_core::boot::Bootstrap): one card of a
-//! rank, one barrier, then anybody's card. [`choose`] looks into the
+//! rank, one barrier, then anybody's card. [`choose()`] looks into the
 //! environment and takes the first of these that is there:
 //!
 //! | module | who started the ranks |

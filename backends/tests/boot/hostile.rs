@@ -6,7 +6,7 @@ use crate::parsers;
 use std::fs;
 use std::path::Path;
 use tsumugi_backends::boot::Card;
-use tsumugi_backends::boot::tcp::{Inbox, Message};
+use tsumugi_backends::boot::tcp::Inbox;
 use tsumugi_conformance::Seeded;
 
 type Parser = fn(&[u8]);

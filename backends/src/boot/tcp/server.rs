@@ -147,7 +147,16 @@ impl Table {
     fn accept(&mut self, listener: &TcpListener) {
         let asked = |caller: &&Caller| matches!(caller.stage, Stage::Asked { .. });
         let mut room = STRANGERS_MAX.saturating_sub(self.callers.iter().filter(asked).count());
-        while let Ok((stream, _)) = listener.accept() {
+        loop {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    // No descriptor is left, for now: they will call again.
+                    thread::sleep(AGAIN_AFTER);
+                    return;
+                }
+            };
             let Some(left) = room.checked_sub(1) else { continue };
             room = left;
             let Ok(nonce) = nonce() else { continue };
@@ -168,10 +177,11 @@ impl Table {
         }
     }
 
-    /// Reads and handles what has come; false if the caller is to be left.
+    /// Reads and handles what has come, but lets others have their turn; false
+    /// if the caller is to be left.
     fn receive(&mut self, index: usize) -> bool {
         let mut bytes = [0; 4096];
-        loop {
+        for _ in 0..TURN_READS {
             let caller = &mut self.callers[index];
             match caller.stream.read(&mut bytes) {
                 Ok(0) => return false,
@@ -186,6 +196,7 @@ impl Table {
                 Err(error) => return error.kind() == ErrorKind::WouldBlock,
             }
         }
+        true
     }
 
     fn handle(&mut self, index: usize) -> bool {
@@ -292,4 +303,6 @@ const PROVE_WITHIN: Duration = Duration::from_secs(5);
 const STRANGERS_MAX: usize = 1024;
 /// Answers to some requests.
 const OUTBOX_BYTES_MAX: usize = 64 << 10;
+const TURN_READS: usize = 16;
+const AGAIN_AFTER: Duration = Duration::from_millis(10);
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
