@@ -72,9 +72,10 @@ launcher() {
 
 launcher "tsumugi run" 7 101 134 137 target/debug/tsumugi run -n
 
-# hydra's code is that of all ranks that failed, ORed: 101 and the others' 7.
+# hydra's code is that of all ranks that failed, ORed: 101 and the others' 7, 6
+# (SIGABRT) and its own 9.
 if install mpich 5.0.2; then
-    launcher "MPICH's mpiexec" 7 103 6 9 "$wheels/mpich/bin/mpiexec" -n
+    launcher "MPICH's mpiexec" 7 103 "6 15" 9 "$wheels/mpich/bin/mpiexec" -n
     run 0 env TSUMUGI_VERBOSE=1 "$wheels/mpich/bin/mpiexec" -n 2 target/debug/examples/hello
     says 'ranks: 2, on one node, by PMI-1'
     run 0 "$wheels/mpich/bin/mpiexec.gforker" -n 3 "$job" --role meet

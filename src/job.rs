@@ -67,10 +67,28 @@ impl Job {
     /// The job whose ranks `boot` brings together.
     pub(crate) fn join_by(mut boot: Boot, config: &Config) -> Result<Self, Error> {
         let (nodes, cards) = meet(&mut *boot.bootstrap)?;
+        let place = Self::place(&boot, &nodes, &cards, config);
+        if place.is_err() {
+            // The others may still need what this rank serves.
+            let _ = boot.bootstrap.leave();
+        }
+        let (member, detector) = place?;
+        let way = boot.way;
+        let ties = Ties { is_done: false, peers: Some(member.clone()), boot: Some(boot), detector };
+        Ok(Self { member, way, is_shared: true, ties })
+    }
+
+    /// This rank's place on its node.
+    fn place(
+        boot: &Boot,
+        nodes: &Nodes,
+        cards: &[Card],
+        config: &Config,
+    ) -> Result<(Member, Option<Detector>), Error> {
         let rank = boot.bootstrap.rank();
         let place = nodes.place(rank).ok_or(NO_RANKS)?;
         if nodes.count() > 1 {
-            return Err(several(&nodes, &cards));
+            return Err(several(nodes, cards));
         }
         let job = format!("{:016x}", cards[0].token);
         let node = NodeId(cards[rank.0 as usize].node);
@@ -85,9 +103,7 @@ impl Job {
             let line = format!("tsumugi: ranks: {}, on one node, by {}\n", nodes.ranks(), boot.way);
             eprint!("{line}");
         }
-        let way = boot.way;
-        let ties = Ties { is_done: false, peers: Some(member.clone()), boot: Some(boot), detector };
-        Ok(Self { member, way, is_shared: true, ties })
+        Ok((member, detector))
     }
 
     fn attach(way: Way) -> Result<Self, Error> {

@@ -84,6 +84,7 @@ pub fn choose_by(lookup: Lookup<'_>) -> Result<Option<Boot>, ChooseError> {
             };
             let client = Client::new(Rank(rank), size, addresses, secret, limit);
             let client = client.map_err(closed(way))?;
+            let client = if way == Way::Server { client } else { client.served_by(Rank(0)) };
             let client = match server {
                 Some(server) => client.with_server(server),
                 None => client,

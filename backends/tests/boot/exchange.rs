@@ -91,14 +91,20 @@ fn a_rank_that_dies_or_never_comes_is_named() {
 
 #[test]
 fn a_server_that_goes_or_never_was_is_an_error() {
-    let short = Duration::from_millis(50);
     let going = server(2, LONG);
-    let mut client_of_it = client(0, 2, going.address(), short);
-    client_of_it.publish(b"0").unwrap();
+    let address = going.address();
+    let mut of_launcher = client(0, 2, address, LONG);
+    let mut of_rank = client(1, 2, address, LONG).served_by(Rank(0));
+    of_launcher.publish(b"0").unwrap();
+    of_rank.publish(b"1").unwrap();
     drop(going);
     let begin = Instant::now();
-    assert!(client_of_it.barrier().is_err());
-    assert!(begin.elapsed() < LONG);
+    let other = thread::spawn(move || of_launcher.barrier());
+    assert_eq!(of_rank.barrier(), Err(BootError::PeerLost { rank: Rank(0) }));
+    assert_eq!(other.join().unwrap(), Err(BootError::Disconnected));
+    assert!(begin.elapsed() < LONG, "not the whole limit");
+    let short = Duration::from_millis(50);
+    assert!(client(0, 2, address, short).publish(b"0").is_err());
 }
 
 /// A connection that does what it is told, byte by byte.

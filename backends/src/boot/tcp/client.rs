@@ -22,6 +22,10 @@ pub struct Client {
     session: u64,
     limit: Duration,
     link: Option<Link>,
+    /// Whether the server was there once.
+    was_greeted: bool,
+    /// The rank that has the server, if it is not the launcher's.
+    served_by: Option<Rank>,
     round: u32,
     server: Option<Server>,
 }
@@ -56,8 +60,19 @@ impl Client {
             return Err(BootError::NoSuchRank { rank, size });
         }
         let session = sys::random_u64().map_err(system("random numbers"))?;
-        let (link, round, server) = (None, 0, None);
-        Ok(Self { rank, size, addresses, secret, session, limit, link, round, server })
+        Ok(Self {
+            rank,
+            size,
+            addresses,
+            secret,
+            session,
+            limit,
+            link: None,
+            was_greeted: false,
+            served_by: None,
+            round: 0,
+            server: None,
+        })
     }
 
     /// The same with a server that lives as long as this rank.
@@ -66,10 +81,17 @@ impl Client {
         Self { server: Some(server), ..self }
     }
 
+    /// The same, with a server that is `rank`'s: it dies with it.
+    #[must_use]
+    pub fn served_by(self, rank: Rank) -> Self {
+        Self { served_by: Some(rank), ..self }
+    }
+
     /// Sends `request` until there is an answer.
     fn ask(&mut self, request: &Message, what: &'static str) -> Result<Message, BootError> {
         // The server gives up first: it knows who is missing.
         let deadline = Instant::now() + self.limit + SLACK;
+        let mut gone_at = None;
         loop {
             match self.try_ask(request, what, deadline) {
                 Ok(answer) => return Ok(answer),
@@ -77,6 +99,11 @@ impl Client {
                 Err(Trouble::Passing(error)) if Instant::now() >= deadline => return Err(error),
                 Err(Trouble::Passing(_)) => {
                     self.link = None;
+                    let gone_at = gone_at.get_or_insert_with(|| Instant::now() + BACK_WITHIN);
+                    if self.was_greeted && Instant::now() >= *gone_at {
+                        let lost = self.served_by.map(|rank| BootError::PeerLost { rank });
+                        return Err(lost.unwrap_or(BootError::Disconnected));
+                    }
                     thread::sleep(AGAIN_AFTER);
                 }
             }
@@ -93,6 +120,7 @@ impl Client {
             Some(link) => link,
             None => self.connect(deadline)?,
         };
+        self.was_greeted = true;
         link.send(request)?;
         let answer = link.receive(what, deadline)?;
         self.link = Some(link);
@@ -264,6 +292,8 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> BootError {
 }
 
 const GARBLED: BootError = BootError::Garbled { what: "what the server says" };
+/// A server that was there and does not come back is gone.
+const BACK_WITHIN: Duration = Duration::from_secs(5);
 /// Between two attempts.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// An address that does not answer must not hide the others.
