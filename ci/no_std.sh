@@ -1,48 +1,76 @@
 #!/usr/bin/env bash
-# tsumugi-core needs neither std nor alloc: it builds where there is only
-# libcore, and would not if it used more.
+# tsumugi-core needs neither std nor alloc, tsumugi-ult without its feature
+# `std` needs alloc alone: each builds where there is nothing else, and would
+# not if it used more. A program on libc's start then runs ULTs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 host=$(rustc -vV | sed -n 's/^host: //p')
 target=${1:-$host}
 work=$PWD/target/no_std
-sysroot=$work/sysroot
 copy=$work/copy
 
-# A sysroot that holds libcore and what the compiler itself needs.
-rm -rf "$sysroot" "$copy"
-lib=lib/rustlib/$target/lib
-mkdir -p "$sysroot/$lib"
-for crate in core compiler_builtins rustc_std_workspace_core; do
-    cp "$(rustc --print sysroot)/$lib/lib$crate"-*.* "$sysroot/$lib/"
-done
-
-build() {
-    # --target keeps the flags from what is built for the host.
-    RUSTFLAGS="--sysroot $sysroot" \
-        cargo build --package tsumugi-core --target "$target" --target-dir "$work/target" "$@"
+# A sysroot of these crates and no more.
+sysroot() {
+    local name=$1 crate
+    shift
+    rm -rf "${work:?}/$name"
+    mkdir -p "$work/$name/lib/rustlib/$target/lib"
+    for crate in "$@"; do
+        cp "$(rustc --print sysroot)/lib/rustlib/$target/lib/lib$crate"-*.* \
+            "$work/$name/lib/rustlib/$target/lib/"
+    done
 }
 
-build
-echo "tsumugi-core builds with libcore alone"
+build() {
+    local name=$1
+    shift
+    # --target keeps the flags from what is built for the host.
+    RUSTFLAGS="--sysroot $work/$name" \
+        cargo build --target "$target" --target-dir "$work/target-$name" "$@"
+}
 
-# The same crate, once as it is and once with a leak.
-mkdir -p "$copy/tests"
-awk '/^\[/ { keep = /^\[workspace/ } keep' Cargo.toml |
-    sed -E 's/^(default-)?members = .*/\1members = ["core"]/' >"$copy/Cargo.toml"
-cp Cargo.lock "$copy/"
-cp -r core "$copy/"
-cp -r tests/conformance "$copy/tests/"
-build --manifest-path "$copy/Cargo.toml"
-sed -i 's/^#!\[no_std\]$/#![no_std]\nextern crate std;/' "$copy/core/src/lib.rs"
-if build --manifest-path "$copy/Cargo.toml" 2>"$work/leak.log"; then
-    echo "a crate that uses std was built: this check proves nothing" >&2
-    exit 1
+# The same crate, as it is, and with a use of std, which must be refused.
+leaks_are_refused() {
+    local name=$1 package=$2 folder=$3 members=$4
+    shift 4
+    rm -rf "$copy"
+    mkdir -p "$copy/tests"
+    awk '/^\[/ { keep = /^\[workspace/ } keep' Cargo.toml |
+        sed -E "s/^(default-)?members = .*/\1members = [$members]/" >"$copy/Cargo.toml"
+    cp Cargo.lock "$copy/"
+    cp -r core ult "$copy/"
+    cp -r tests/conformance "$copy/tests/"
+    build "$name" --manifest-path "$copy/Cargo.toml" --package "$package" "$@"
+    # The crate's own doors to std, if it has any, stay shut.
+    sed -i '0,/^#!\[\(no_std\|cfg_attr(not(feature = "std"), no_std)\)\]$/s//&\nextern crate std;/' \
+        "$copy/$folder/src/lib.rs"
+    grep -q '^extern crate std;$' "$copy/$folder/src/lib.rs"
+    if build "$name" --manifest-path "$copy/Cargo.toml" --package "$package" "$@" \
+        2>"$work/leak.log"; then
+        echo "$package with a use of std was built: this check proves nothing" >&2
+        exit 1
+    fi
+    if ! grep -q 'E0463' "$work/leak.log"; then
+        cat "$work/leak.log" >&2
+        echo "$package with a use of std failed, but not for the want of it" >&2
+        exit 1
+    fi
+    echo "and a use of std is refused"
+}
+
+sysroot core core compiler_builtins rustc_std_workspace_core
+build core --package tsumugi-core
+echo "tsumugi-core builds with libcore alone"
+leaks_are_refused core tsumugi-core core '"core"'
+
+sysroot alloc core alloc compiler_builtins rustc_std_workspace_core rustc_std_workspace_alloc
+build alloc --package tsumugi-ult --no-default-features
+echo "tsumugi-ult without std builds with libcore and liballoc alone"
+leaks_are_refused alloc tsumugi-ult ult '"core", "ult"' --no-default-features
+
+if [[ $target == "$host" ]]; then
+    build alloc --manifest-path tests/no_std/Cargo.toml --locked
+    timeout 20 "$work/target-alloc/$target/debug/no_std" | tee "$work/said"
+    grep -q '^all is well$' "$work/said"
 fi
-if ! grep -q 'E0463' "$work/leak.log"; then
-    cat "$work/leak.log" >&2
-    echo "a crate that uses std failed, but not for the want of it" >&2
-    exit 1
-fi
-echo "and a use of std is refused"

@@ -22,8 +22,9 @@
 mod pump;
 mod send;
 
+use crate::card::Card;
+use crate::lend::{Lent, lend, zeroes};
 use crate::{Error, Rank};
-use std::alloc::Layout;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -34,13 +35,11 @@ use std::time::Duration;
 use tsumugi_core::am::{
     self, Answer, Bell, CallError, HandlerId, Inline, Machine, Message, ReplyTo, Shape, Token,
 };
-use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::{Access, LocalAddr, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped::AtomicU64 as Word;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::Waker;
-use tsumugi_pvas::config::EXPOSED;
 use tsumugi_pvas::{Direct, Member};
 use tsumugi_ult::SystemFutex;
 
@@ -122,9 +121,8 @@ pub(crate) fn footprint() -> (usize, usize) {
 }
 
 impl Am {
-    /// The lanes of this rank; tells the others where they are. They have
-    /// been told after the barrier that follows.
-    pub(crate) fn new(member: &mut Member) -> Result<Self, Error> {
+    /// The lanes of this rank.
+    pub(crate) fn new(member: &Member) -> Result<Self, Error> {
         let (rank, direct) = (member.rank(), member.direct());
         let shape = Shape { peers: member.size(), cells: Shape::CELLS };
         let lanes_bytes = shape.memory_size();
@@ -159,7 +157,6 @@ impl Am {
         // The bell after the cell: another thread may carry out each of them.
         let machine = Machine::new(rank, shape, Bell::AfterCell, memory, tables)
             .unwrap_or_else(|error| panic!("{error}"));
-        member.publish(&lanes_region.key.to_bits().to_le_bytes())?;
         Ok(Self {
             member: member.clone(),
             direct,
@@ -183,19 +180,17 @@ impl Am {
         })
     }
 
+    /// The key of the lanes, for the others.
+    pub(crate) fn key(&self) -> RegionKey {
+        self.lanes_key
+    }
+
     /// Learns where the others' lanes are.
-    pub(crate) fn connect(&self, member: &mut Member) -> Result<(), Error> {
+    pub(crate) fn connect(&self, cards: &[Card]) {
         let mut state = self.lock();
-        for rank in (0..self.shape.peers).map(Rank) {
-            let mut card = [0; CARD_BYTES_MAX];
-            let len = member.card(rank, &mut card)?;
-            let Some(bits) = card[..len].first_chunk() else {
-                return Err(Error::Boot(BootError::NoCard { rank }));
-            };
-            let key = RegionKey::from_bits(u32::from_le_bytes(*bits));
-            state.machine.connect(RemoteAddr { rank, key, offset: 0 });
+        for (rank, card) in (0..).map(Rank).zip(cards) {
+            state.machine.connect(RemoteAddr { rank, key: card.calls, offset: 0 });
         }
-        Ok(())
     }
 
     /// From here on peers are answered that this rank is gone, and nothing of
@@ -299,34 +294,10 @@ impl Drop for Outside<'_> {
     }
 }
 
-/// A boxed slice that is lent out for as long as this lives.
-struct Lent<T>(*mut [T]);
-
-/// The slice is used by what is dropped before the `Lent`.
-fn lend<T>(values: Vec<T>) -> (&'static mut [T], Lent<T>) {
-    let slice = Box::into_raw(values.into_boxed_slice());
-    // SAFETY: just boxed; nobody else uses it until the `Lent` is dropped.
-    (unsafe { &mut *slice }, Lent(slice))
-}
-
-impl<T> Drop for Lent<T> {
-    fn drop(&mut self) {
-        // SAFETY: of a box, and the borrower is gone, see `lend`.
-        drop(unsafe { Box::from_raw(self.0) });
-    }
-}
-
 impl fmt::Debug for Am {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Am({:?})", self.shape)
     }
-}
-
-/// Zeroes of the rank's memory for rings, for the rest of the job.
-fn zeroes(member: &Member, bytes: usize) -> Result<NonNull<u8>, Error> {
-    let layout = Layout::from_size_align(bytes, am::CELL_BYTES);
-    let block = layout.ok().and_then(|layout| member.rings().allocate_zeroed(layout));
-    block.ok_or(Error::OutOfMemory { bytes, variable: EXPOSED })
 }
 
 /// # Safety

@@ -9,13 +9,26 @@
 //! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
 //! | `TSUMUGI_VERBOSE` | `1`: rank 0 says how the ranks found each other | `0` |
+//! | `TSUMUGI_MESSAGES` | whether a message may go straight into a receive: `mirror`, `two_copy` | `mirror` |
+//! | `TSUMUGI_CALIBRATE` | whether a job measures how messages go best: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
+//! | `TSUMUGI_INLINE_MAX_BYTES` | a message of so many travels in its packet | measured |
+//! | `TSUMUGI_EAGER_MAX_BYTES` | for which no receive is known, through slots | measured |
+//! | `TSUMUGI_DIRECT_FROM_BYTES` | from here on straight into a known receive | measured |
+//! | `TSUMUGI_DIRECT_MAX_BYTES` | up to here by plain stores | measured |
+//! | `TSUMUGI_PULL_FROM_BYTES` | from here on fetched by the receiver | measured |
+//! | `TSUMUGI_STREAM_FROM_BYTES` | from here on by streaming stores | measured |
+//! | `TSUMUGI_CHUNK_BYTES` | copied at a time where copies follow each other | 2 KiB |
 //!
-//! Those of the partitions are in [`tsumugi_pvas::config`], those of the start in [`crate::boot::env`].
+//! The last seven hold at every distance, see [`tsumugi_pvas::distance`].
+//! Those of the partitions are in [`tsumugi_pvas::config`], those of the start in
+//! [`crate::boot::env`].
 
 use crate::Error;
+use tsumugi_core::msg::Design;
 use tsumugi_core::wait::Bells;
 use tsumugi_pvas::Config as SpaceConfig;
 use tsumugi_pvas::config::{ConfigError, Excerpt, parse_number};
+use tsumugi_pvas::distance::ByHand;
 
 /// How operations between ranks of a node go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +76,12 @@ pub struct Config {
     pub path: Option<Path>,
     /// Whether rank 0 says how the ranks found each other.
     pub verbose: bool,
+    /// How a message finds the receive that it may go straight into.
+    pub messages: Option<Design>,
+    /// Whether a job measures how messages go best.
+    pub calibrate: Option<bool>,
+    /// What is known about that without measuring.
+    pub thresholds: ByHand,
     /// The partitions; a launcher's job has its own already.
     pub space: SpaceConfig,
 }
@@ -82,6 +101,12 @@ pub struct Chosen {
     pub bind: Bind,
     /// How operations go.
     pub path: Path,
+    /// How a message finds the receive that it may go straight into.
+    pub messages: Design,
+    /// Whether a launcher's job measures how messages go best.
+    pub calibrate: bool,
+    /// What is known about that without measuring.
+    pub thresholds: ByHand,
 }
 
 impl Config {
@@ -106,6 +131,9 @@ impl Config {
                 ],
             )?,
             verbose: choice(VERBOSE, &[("0", false), ("1", true)])?.unwrap_or(false),
+            messages: choice(MESSAGES, &DESIGNS)?,
+            calibrate: choice(CALIBRATE, &[("on", true), ("off", false)])?,
+            thresholds: thresholds()?,
             space: SpaceConfig::from_env()?,
         })
     }
@@ -134,6 +162,9 @@ impl Config {
             spin: self.spin.unwrap_or(if crowded { 0 } else { SPIN }),
             bind: self.bind.unwrap_or(if crowded { Bind::None } else { Bind::Cores }),
             path: self.path.unwrap_or_default(),
+            messages: self.messages.unwrap_or(Design::Mirror),
+            calibrate: self.calibrate.unwrap_or(true) && !crowded && size > 1,
+            thresholds: self.thresholds,
         }
     }
 }
@@ -142,6 +173,19 @@ impl Chosen {
     pub(crate) fn idleness(&self) -> Idleness {
         Idleness { spins: self.spin.saturating_mul(10), yields: 10 }
     }
+}
+
+fn thresholds() -> Result<ByHand, ConfigError> {
+    let bytes = |name| Ok(number(name, 0, usize::MAX)?.map(|bytes| bytes as u64));
+    Ok(ByHand {
+        inline_max: bytes(INLINE_MAX)?,
+        eager_max: bytes(EAGER_MAX)?,
+        direct_from: bytes(DIRECT_FROM)?,
+        direct_max: bytes(DIRECT_MAX)?,
+        nt_from: bytes(STREAM_FROM)?,
+        pull_from: bytes(PULL_FROM)?,
+        chunk: number(CHUNK, 64, 1 << 30)?.map(|bytes| bytes as u64),
+    })
 }
 
 /// One of a few words.
@@ -180,7 +224,28 @@ pub const BIND: &str = "TSUMUGI_BIND";
 pub const PATH: &str = "TSUMUGI_PATH";
 /// The variable of [`Config::verbose`].
 pub const VERBOSE: &str = "TSUMUGI_VERBOSE";
+/// The variable of [`Config::messages`].
+pub const MESSAGES: &str = "TSUMUGI_MESSAGES";
+/// The variable of [`Config::calibrate`].
+pub const CALIBRATE: &str = "TSUMUGI_CALIBRATE";
+/// The variable of [`ByHand::inline_max`].
+pub const INLINE_MAX: &str = "TSUMUGI_INLINE_MAX_BYTES";
+/// The variable of [`ByHand::eager_max`].
+pub const EAGER_MAX: &str = "TSUMUGI_EAGER_MAX_BYTES";
+/// The variable of [`ByHand::direct_from`].
+pub const DIRECT_FROM: &str = "TSUMUGI_DIRECT_FROM_BYTES";
+/// The variable of [`ByHand::direct_max`].
+pub const DIRECT_MAX: &str = "TSUMUGI_DIRECT_MAX_BYTES";
+/// The variable of [`ByHand::nt_from`].
+pub const STREAM_FROM: &str = "TSUMUGI_STREAM_FROM_BYTES";
+/// The variable of [`ByHand::pull_from`].
+pub const PULL_FROM: &str = "TSUMUGI_PULL_FROM_BYTES";
+/// The variable of [`ByHand::chunk`].
+pub const CHUNK: &str = "TSUMUGI_CHUNK_BYTES";
 
+/// What [`MESSAGES`] may hold.
+pub(crate) const DESIGNS: [(&str, Design); 2] =
+    [("mirror", Design::Mirror), ("two_copy", Design::TwoCopy)];
 const WORKERS_MAX: usize = Bells::WORKERS_MAX;
 pub(crate) const STACK_BYTES: usize = 64 << 10;
 const STACK_BYTES_MIN: usize = 16 << 10;

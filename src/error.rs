@@ -1,5 +1,9 @@
 //! What can go wrong outside a single operation.
 
+mod message;
+
+pub use message::MessageError;
+
 use crate::{AddrError, Rank};
 use std::fmt;
 use tsumugi_backends::boot::{CardError, ChooseError};
@@ -23,6 +27,8 @@ pub enum Error {
     Call(CallError),
     /// A message was not sent.
     Send(SendError),
+    /// A message was not sent or received.
+    Message(MessageError),
     /// Memory could not be registered.
     Register(RegisterError),
     /// The rank has no such block left.
@@ -88,6 +94,7 @@ impl fmt::Display for Error {
             Self::Coll(error) => error.fmt(f),
             Self::Call(error) => error.fmt(f),
             Self::Send(error) => error.fmt(f),
+            Self::Message(error) => error.fmt(f),
             Self::Register(error) => error.fmt(f),
             Self::OutOfMemory { bytes, variable } => {
                 write!(f, "this rank has no {bytes} bytes in one piece left of its {variable}")
@@ -135,6 +142,7 @@ from!(
     Coll(CollError),
     Call(CallError),
     Send(SendError),
+    Message(MessageError),
     Register(RegisterError),
     Config(ConfigError),
     Attach(AttachError),

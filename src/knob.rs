@@ -1,12 +1,14 @@
 //! The variables of the environment one by one, for whoever asks what there is.
 
 use crate::config::{
-    BIND, Config, MAIN_STACK, MAIN_STACK_BYTES, PATH, SPIN, SPIN_ROUNDS, STACK_BYTES, ULT_STACK,
-    VERBOSE, WORKERS,
+    BIND, CALIBRATE, CHUNK, Config, DESIGNS, DIRECT_FROM, DIRECT_MAX, EAGER_MAX, INLINE_MAX,
+    MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, PATH, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES,
+    STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
 };
 use tsumugi_backends::boot::env as boot;
 use tsumugi_pvas::config as space;
 use tsumugi_pvas::config::{HugePages, Peers, Populate};
+use tsumugi_pvas::distance::CHUNK_BYTES;
 use tsumugi_pvas::partition::{Shape, ShapeError};
 use tsumugi_pvas::space::limits;
 
@@ -41,6 +43,11 @@ impl Config {
             chosen: Some(chosen),
         };
         let told = |name, meaning| Knob { name, meaning, default: None, chosen: env(name) };
+        let hand = chosen.thresholds;
+        let threshold = |name, meaning, given: Option<u64>| {
+            let given = given.map(|given| bytes(given as usize));
+            set(name, meaning, "measured".into(), given.unwrap_or_else(|| "measured".into()))
+        };
         Ok(vec![
             set(
                 WORKERS,
@@ -72,6 +79,33 @@ impl Config {
                 "rounds an idle worker searches before it sleeps",
                 format!("{SPIN}, 0 if cores are shared"),
                 chosen.spin.to_string(),
+            ),
+            set(
+                MESSAGES,
+                "how messages find receives: mirror, two_copy",
+                "mirror".into(),
+                DESIGNS.iter().find(|(_, design)| *design == chosen.messages).map_or_else(
+                    || format!("{:?}", chosen.messages),
+                    |(word, _)| (*word).to_owned(),
+                ),
+            ),
+            set(
+                CALIBRATE,
+                "whether a job measures how messages go: on, off",
+                "on, off if cores are shared".into(),
+                if chosen.calibrate { "on" } else { "off" }.into(),
+            ),
+            threshold(INLINE_MAX, "a message of so many goes in its packet", hand.inline_max),
+            threshold(EAGER_MAX, "a message nobody waits for, through slots", hand.eager_max),
+            threshold(DIRECT_FROM, "from here straight into a receive", hand.direct_from),
+            threshold(DIRECT_MAX, "up to here by plain stores", hand.direct_max),
+            threshold(PULL_FROM, "from here the receiver pulls", hand.pull_from),
+            threshold(STREAM_FROM, "from here by streaming stores", hand.nt_from),
+            set(
+                CHUNK,
+                "copied at a time, one after the other",
+                bytes(CHUNK_BYTES as usize),
+                bytes(hand.chunk.unwrap_or(CHUNK_BYTES) as usize),
             ),
             set(
                 space::BASE,

@@ -6,6 +6,7 @@
 
 use crate::am;
 use crate::memory::PEER_KEY_BYTES;
+use crate::msg;
 use crate::node::Node;
 use crate::{Chosen, Runtime};
 use tsumugi_pvas::Direct;
@@ -47,7 +48,9 @@ impl Ledger {
     /// The tables of a rank with that configuration and partition.
     pub fn new(chosen: &Chosen, shape: &Shape) -> Self {
         let threads = footprint();
-        let (messages_bytes, node_peer_bytes) = am::footprint();
+        let (calls_bytes, calls_peer_bytes) = am::footprint();
+        let (messages_bytes, messages_peer_bytes) = msg::footprint();
+        let node_peer_bytes = calls_peer_bytes + messages_peer_bytes;
         let table = |part, name, bytes: usize| Table {
             part,
             name,
@@ -69,7 +72,8 @@ impl Ledger {
             table("scheduler", "workers", chosen.workers * threads.worker_bytes),
             table("runtime", "node, team and waiters", size_of::<Node>()),
             table("runtime", "handle", size_of::<Runtime>()),
-            table("messages", "calls, staging, landing buffers", messages_bytes),
+            table("calls", "calls, staging, landing buffers", calls_bytes),
+            table("messages", "sends and receives, own lane", messages_bytes),
             Table {
                 part: "environment",
                 name: "numbers of the memory files",
@@ -144,7 +148,7 @@ fn numbers_bytes(ranks: u64) -> u64 {
 }
 
 /// What messages need for each other rank of the same node.
-const NODE_RANK: &str = "a rank more on this node, for messages";
+const NODE_RANK: &str = "a rank more on this node, for calls and messages";
 
 /// Descriptors 0 to 2 are the standard streams.
 const FIRST_FD: u64 = 3;

@@ -25,6 +25,7 @@
 //! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
 //! | [`Runtime::get`] and its neighbours | one-sided operations |
 //! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
+//! | [`Runtime::comm`], [`comm`] | messages: send and receive |
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank says so |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
@@ -32,17 +33,23 @@
 //! | [`Config::knobs`], [`Ledger`] | what a job would use, and what it costs |
 //! | [`pvas`] | starting jobs, partitions |
 //! | [`boot`] | ranks that other launchers started |
+//! | [`ult::register`] | other schedulers, whose tasks block on all of this |
+//! | `capi` | threads for C programs (feature `capi`) |
 
 pub mod affinity;
 mod error;
 pub mod config;
 mod knob;
 mod queue;
+mod lend;
+mod card;
 mod am;
+mod msg;
 mod node;
 mod helper;
 mod runtime;
 mod memory;
+pub mod comm;
 mod ledger;
 mod ops;
 mod flight;
@@ -50,13 +57,17 @@ mod call;
 pub mod nodes;
 mod job;
 mod start;
+#[cfg(feature = "capi")]
+pub mod capi;
 
+pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, Path};
-pub use error::Error;
+pub use error::{Error, MessageError};
 pub use job::is_rank;
 pub use knob::Knob;
 pub use ledger::{Ledger, Table, Unit};
 pub use memory::{Buffer, Exposed, Shared};
+pub use msg::{Received, Source, Tags};
 pub use ops::Signal;
 pub use runtime::Runtime;
 pub use start::{run, run_ranks};

@@ -4,6 +4,7 @@ use crate::Rank;
 use crate::affinity;
 use crate::am::Am;
 use crate::config::Chosen;
+use crate::msg::Messages;
 use crate::queue::Queue;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +14,7 @@ use tsumugi_core::sync::Ordering;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Bells, Reason};
 use tsumugi_pvas::partition::COLLECTIVE_KEY;
-use tsumugi_pvas::{Direct, ExposedArea, Heap, Member};
+use tsumugi_pvas::{Direct, ExposedArea, Heap, Member, fence};
 use tsumugi_ult::{Progress, Spawner, UltInfo};
 
 /// What is a rank's own and not its scheduler's.
@@ -22,6 +23,7 @@ pub(crate) struct Node {
     waiters: Waiters,
     team: Team,
     am: Am,
+    messages: Arc<Messages>,
     /// While the scheduler runs: it is asked who waits for what.
     spawner: Mutex<Option<Spawner>>,
     /// Shared arrays that were dropped since the last barrier.
@@ -35,7 +37,13 @@ pub(crate) struct Node {
 pub(crate) type Buried = Box<dyn Send>;
 
 impl Node {
-    pub(crate) fn new(member: Member, am: Am, chosen: &Chosen, cores: Vec<usize>) -> Self {
+    pub(crate) fn new(
+        member: Member,
+        am: Am,
+        messages: Messages,
+        chosen: &Chosen,
+        cores: Vec<usize>,
+    ) -> Self {
         let queue = Queue::new(chosen.path, member.direct(), chosen.idleness()).map(Arc::new);
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
         Self {
@@ -43,6 +51,7 @@ impl Node {
             waiters: Waiters::new(),
             team,
             am,
+            messages: Arc::new(messages),
             spawner: Mutex::new(None),
             dropped: Mutex::default(),
             queue,
@@ -81,6 +90,10 @@ impl Node {
 
     pub(crate) fn am(&self) -> &Am {
         &self.am
+    }
+
+    pub(crate) fn messages(&self) -> &Arc<Messages> {
+        &self.messages
     }
 
     pub(crate) fn waiters(&self) -> &Waiters {
@@ -129,7 +142,7 @@ impl Node {
 
     /// Whether the helper would find something that no worker has taken.
     pub(crate) fn is_neglected(&self) -> bool {
-        self.am.wants_pump() || self.lot().has_fired()
+        self.am.wants_pump() || self.lot().has_fired() || self.messages.has_arrived()
     }
 
     /// Takes what no worker has taken: signals and messages. Whether there was
@@ -137,7 +150,7 @@ impl Node {
     pub(crate) fn help(&self) -> bool {
         let woken = self.waiters.drain(self.lot());
         let served = self.am.wants_pump() && self.am.pump();
-        woken > 0 || served
+        woken > 0 || self.messages.poll() || served
     }
 
     /// Who waits for what, a line each.
@@ -178,6 +191,15 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
         Some(Reason { what: "call", at, wanted }) => {
             let _ = write!(line, " waits for the answer of rank {at} to a message for {wanted}");
         }
+        Some(Reason { what: "message", at, wanted }) => {
+            line += " waits for a message";
+            if at != u64::MAX {
+                let _ = write!(line, " from or to rank {at}");
+            }
+            if wanted != u64::MAX {
+                let _ = write!(line, " with tag {wanted}");
+            }
+        }
         Some(Reason { what: "room", at, .. }) => {
             let _ = write!(line, " waits for room for a message to rank {at}");
         }
@@ -208,6 +230,7 @@ impl Progress for Node {
     fn has_work(&self) -> bool {
         self.lot().has_fired()
             || self.am.has_work()
+            || self.messages.rest()
             || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
             || self.member.control().wanted_report().is_some()
     }
@@ -244,6 +267,9 @@ impl Progress for Node {
 
     fn on_sleep(&self, _worker: usize) {
         self.bells().leave();
+        if self.member.control().sleeps_fenced() {
+            fence::heavy();
+        }
     }
 
     fn on_wake(&self, _worker: usize) {

@@ -1,6 +1,7 @@
 //! What a rank holds: its place in the job, its threads, its way to the others.
 
 use crate::am::Am;
+use crate::msg::Messages;
 use crate::node::{Buried, Node};
 use crate::queue::Queue;
 use crate::{AddrError, Error, JoinHandle, Rank};
@@ -144,6 +145,10 @@ impl Runtime {
 
     pub(crate) fn am(&self) -> &Am {
         self.node.am()
+    }
+
+    pub(crate) fn messages(&self) -> &Arc<Messages> {
+        self.node.messages()
     }
 
     /// For what is this rank's own.

@@ -12,11 +12,13 @@
 
 use crate::affinity;
 use crate::am::Am;
+use crate::card::Card;
 use crate::config::{Bind, Chosen, Config};
 use crate::helper::Helper;
 use crate::job::{Job, LIMIT};
+use crate::msg::{Lanes, Messages};
 use crate::node::Node;
-use crate::{Error, Runtime};
+use crate::{Error, Rank, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -131,7 +133,9 @@ impl Config {
         let chosen = self.choose(member.size());
         let everywhere = affinity::allowed().unwrap_or_default();
         let cores = if is_shared { cores_of(&member, &chosen, &everywhere) } else { Vec::new() };
-        let result = be(member, way, chosen, cores, main);
+        let measured =
+            if is_shared { cores_measured(&member, &chosen, &everywhere) } else { Vec::new() };
+        let result = be(member, way, chosen, cores, &measured, main);
         if is_shared {
             // The calling thread was a worker.
             let _ = affinity::keep_to(&everywhere);
@@ -162,7 +166,7 @@ impl Config {
         let be_one = |member: Member| {
             let (rank, space) = (member.rank(), member.space().clone());
             let result = catch_unwind(AssertUnwindSafe(|| {
-                be(member, Way::Alone, chosen, Vec::new(), &main)
+                be(member, Way::Alone, chosen, Vec::new(), &[], &main)
             }));
             if !matches!(result, Ok(Ok(_))) {
                 let _ = first_failure.set(rank.0 as usize);
@@ -197,20 +201,38 @@ fn cores_of(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
     }
 }
 
+/// The first core of each rank, if the node is to measure how far they are
+/// from each other.
+fn cores_measured(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
+    let firsts = allowed.iter().step_by(chosen.workers).take(member.size() as usize);
+    if chosen.calibrate { firsts.copied().collect() } else { Vec::new() }
+}
+
 /// Is `member` from its first to its last breath.
 fn be<T: Send, E: From<Error> + Send>(
     mut member: Member,
     way: Way,
     chosen: Chosen,
     cores: Vec<usize>,
+    measured: &[usize],
     main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
 ) -> Result<T, E> {
-    let am = Am::new(&mut member).map_err(E::from)?;
+    let am = Am::new(&member).map_err(E::from)?;
+    let lanes = Lanes::new(&member, chosen.workers).map_err(E::from)?;
+    let card = Card { calls: am.key(), messages: lanes.key() };
+    card.publish(&mut member).map_err(E::from)?;
     // Everybody's starter memory and collective words are registered now, and
     // their lanes for messages.
     member.barrier().map_err(Error::from)?;
-    am.connect(&mut member).map_err(E::from)?;
-    let node = Arc::new(Node::new(member, am, &chosen, cores));
+    let cards = Card::all(&mut member).map_err(E::from)?;
+    am.connect(&cards);
+    if member.rank() == Rank(0) {
+        // The others are asleep in the barrier meanwhile.
+        member.calibrate(measured, &chosen.thresholds);
+    }
+    member.barrier().map_err(Error::from)?;
+    let messages = Messages::new(&member, &lanes, &cards, &chosen).map_err(E::from)?;
+    let node = Arc::new(Node::new(member, am, messages, &chosen, cores));
     let scheduler = schedule(&node, chosen)?;
     let runtime = Runtime::new(node.clone(), way, scheduler.spawner(), chosen.workers);
     node.watch(runtime.ults(), chosen.workers);

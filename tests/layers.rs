@@ -1,8 +1,8 @@
 //! Holds the arrows of the architecture: who may use whom.
 //!
 //! ```text
-//!   cli
-//!    │
+//!   cli ── benches/ult         what the benchmark of threads runs
+//!    │      │
 //!   tsumugi (facade)
 //!    │
 //!   ult   pvas   backends      siblings do not know each other
@@ -18,13 +18,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crate folder, and which packages of the workspace it may stand on.
-const FLOORS: [(&str, &[&str]); 6] = [
+const FLOORS: [(&str, &[&str]); 7] = [
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
     ("pvas", &["tsumugi-core"]),
     ("backends", &["tsumugi-core"]),
     (".", &["tsumugi-core", "tsumugi-ult", "tsumugi-pvas", "tsumugi-backends"]),
-    ("cli", &["tsumugi-core", "tsumugi"]),
+    ("benches/ult", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
+    ("cli", &["tsumugi-core", "tsumugi", "tsumugi-bench-ult"]),
 ];
 
 /// All that the core may take from outside.

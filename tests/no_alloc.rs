@@ -78,5 +78,37 @@ fn operate(rt: &Runtime, path: Path, rounds: usize) -> Result<(), Error> {
         let others = after[1] - before[1];
         assert!(others < 100, "{others} allocations beside {operations} operations, {path:?}");
     }
+    rt.barrier()?;
+    if path == Path::Direct { exchange(rt, 1000) } else { Ok(()) }
+}
+
+/// Messages of each kind, there and back.
+fn exchange(rt: &Runtime, rounds: usize) -> Result<(), Error> {
+    let (comm, peer) = (rt.comm(), Rank(1 - rt.rank().0));
+    let (sent, mut received) = (rt.buffer::<u8>(20_000)?, rt.buffer::<u8>(20_000)?);
+    rt.barrier()?;
+    let mut before = 0;
+    for round in 0..=rounds {
+        for bytes in [8, 500, 20_000] {
+            if round % 100 == 0 || bytes < 20_000 {
+                let into = &mut received[..bytes];
+                comm.send_recv(peer, 1, &sent[..bytes], peer, 1, into)?;
+            }
+        }
+        comm.scope(|scope| {
+            for into in received.chunks_mut(100).take(8) {
+                scope.irecv(peer, 2, into)?;
+            }
+            for values in sent.chunks(100).take(8) {
+                scope.isend(peer, 2, values)?;
+            }
+            scope.wait_all()
+        })?;
+        if round == 0 {
+            before = ALLOCATIONS.load(Ordering::Relaxed);
+        }
+    }
+    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    assert_eq!(allocations, 0, "allocations in {rounds} exchanges");
     rt.barrier()
 }

@@ -117,6 +117,44 @@ pub enum Figure {
     /// One-sided operations: directly, and through a queue with and without a
     /// communication thread
     Rma(Measure),
+    /// User-level threads: what switching, starting, waiting and sleeping cost
+    Ult(Ults),
+    /// Messages: latency, rate and a halo exchange, by each design of ours and
+    /// by peers
+    Message(Messages),
+}
+
+/// `tsumugi bench message`
+#[derive(Args, Clone, Debug, Default)]
+pub struct Messages {
+    /// How to measure.
+    #[command(flatten)]
+    pub measure: Measure,
+    /// A peer that is measured in the same run (see `ci/peers.sh`)
+    #[arg(long, value_name = "NAME=COMMAND")]
+    pub peer: Vec<String>,
+    /// How long a distance between the cores is waited for that does not show
+    #[arg(long, value_name = "SECONDS", default_value = "180")]
+    pub wait: u64,
+    /// Be one of the ranks that are measured
+    #[arg(long, hide = true, value_name = "FOLDER")]
+    pub serve: Option<PathBuf>,
+}
+
+/// The command line of `benches/compare`.
+#[derive(Debug, Parser)]
+#[command(name = "compare", arg_required_else_help = true)]
+pub struct Compare {
+    /// What to measure.
+    #[command(subcommand)]
+    pub figure: Compared,
+}
+
+/// What others can do, too.
+#[derive(Debug, Subcommand)]
+pub enum Compared {
+    /// User-level threads, beside all the systems that are here
+    Ult(Ults),
 }
 
 /// How to measure.
@@ -140,6 +178,26 @@ pub struct Measure {
     /// Operations of each row, instead of a time
     #[arg(long, value_name = "N", value_parser = operations)]
     pub ops: Option<u64>,
+}
+
+/// How to measure user-level threads.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Ults {
+    /// Only this row, or this group of rows
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// A tenth of the time, and of the sleepers
+    #[arg(long)]
+    pub quick: bool,
+    /// Also write the rows as a JSON array
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Also write the rows as comma-separated values
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Be this system, for that row, on so many workers and CPUs
+    #[arg(long, hide = true, num_args = 4)]
+    pub serve: Vec<String>,
 }
 
 fn ranks(word: &str) -> Result<u32, String> {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
-use tsumugi::{AddrError, CollError, Error};
+use tsumugi::{AddrError, CollError, Error, MessageError};
 use tsumugi_core::boot::BootError;
 
 /// Why a command did not do what was asked.
@@ -51,9 +51,16 @@ impl From<Error> for Failure {
         match error {
             Error::Addr(AddrError::PeerLost { .. })
             | Error::Coll(CollError::Addr(AddrError::PeerLost { .. }))
-            | Error::Boot(BootError::PeerLost { .. }) => Self::Said(1),
+            | Error::Boot(BootError::PeerLost { .. })
+            | Error::Message(MessageError::PeerLost { .. }) => Self::Said(1),
             error => Self::Failed(error.to_string()),
         }
+    }
+}
+
+impl From<MessageError> for Failure {
+    fn from(error: MessageError) -> Self {
+        Error::from(error).into()
     }
 }
 

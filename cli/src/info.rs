@@ -5,8 +5,11 @@
 use crate::failure::Failure;
 use crate::{args, bench, memory, space, text};
 use std::fs;
+use std::time::Duration;
 use tsumugi::affinity;
-use tsumugi::boot::{Way, env};
+use tsumugi::boot::{self, env};
+use tsumugi::pvas::calibrate::{self, Calibration, Measured, Way};
+use tsumugi::pvas::distance::{Distance, Thresholds};
 use tsumugi::pvas::partition::{Shape, ShapeError};
 use tsumugi::pvas::space::limits;
 use tsumugi::pvas::{HugePages, attach, cma};
@@ -95,17 +98,63 @@ fn machine() -> String {
         ("locked memory limit", limit(libc::RLIMIT_MEMLOCK)),
         ("mappings limit", or_unknown(word_of("/proc/sys/vm/max_map_count"))),
     ];
-    format!("machine\n{}", text::facts(&rows))
+    format!("machine\n{}{}", text::facts(&rows), messages(&cpus))
+}
+
+/// What messages between the first two CPUs would do, and why: measured now,
+/// as a job does at its start.
+fn messages(cpus: &[usize]) -> String {
+    let &[first, second, ..] = cpus else { return String::new() };
+    let Some(Calibration { measured, thresholds }) = calibrate::between(first, second, LIMIT)
+    else {
+        return format!("\nmessages\n  cpus {first} and {second} could not be measured\n");
+    };
+    let distance = Distance::of_trip(measured.trip_ns);
+    let chosen = thresholds.named().map(|(name, bytes)| (name, limit_bytes(bytes)));
+    let mut known = vec![
+        ("cpus", format!("{first} and {second}: {distance}")),
+        ("cache line, one way", text::time(measured.trip_ns)),
+        ("measured in", text::time(measured.took.as_nanos() as f64)),
+    ];
+    known.extend(chosen);
+    format!("\nmessages\n{}\n{}", text::facts(&known), ways(&measured))
+}
+
+/// The least time of each way by size.
+fn ways(measured: &Measured) -> String {
+    const WAYS: [(Way, &str); 5] = [
+        (Way::Inline, "in packet"),
+        (Way::Bounce, "slots"),
+        (Way::Push, "push"),
+        (Way::Stream, "streaming"),
+        (Way::Pull, "pull"),
+    ];
+    let mut sizes: Vec<usize> = measured.timings.iter().map(|timing| timing.bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let header: Vec<&str> =
+        std::iter::once("bytes").chain(WAYS.iter().map(|(_, name)| *name)).collect();
+    let lines = sizes.into_iter().map(|bytes| {
+        let cell = |(way, _): &(Way, &str)| {
+            measured.ns(*way, bytes).map_or_else(|| "-".to_owned(), text::time)
+        };
+        std::iter::once(text::bytes(bytes as u64)).chain(WAYS.iter().map(cell)).collect()
+    });
+    text::table(&header, lines)
+}
+
+fn limit_bytes(bytes: u64) -> String {
+    if bytes == Thresholds::NEVER { "never".to_owned() } else { text::bytes(bytes) }
 }
 
 /// How a job that started here would come together.
 fn way() -> String {
     if attach::is_watched() {
-        return Way::Launcher.to_string();
+        return boot::Way::Launcher.to_string();
     }
     let found = env::find(&|name| std::env::var(name).ok());
     match found.map(|found| found.way()) {
-        Ok(Way::Alone) if attach::is_rank() => Way::Name.to_string(),
+        Ok(boot::Way::Alone) if attach::is_rank() => boot::Way::Name.to_string(),
         Ok(way) => way.to_string(),
         Err(error) => error.to_string(),
     }
@@ -151,6 +200,9 @@ fn none() -> String {
 fn unknown() -> String {
     "unknown".to_owned()
 }
+
+/// A job has less time for it.
+const LIMIT: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {

@@ -1,63 +1,7 @@
-//! The command `tsumugi`: start ranks, look at the machine, see it work,
-//! measure it.
-//!
-//! Results go to standard output, everything else to standard error. Exit
-//! code 2 means that the command line asks for something that does not exist,
-//! 1 that it could not be done; a job ends with that of its first rank that
-//! failed. `demo`, `bench` and `info --space` start this executable again, as
-//! their ranks.
+//! The command `tsumugi`; all of it is in the library.
 
-mod args;
-mod bench;
-mod demo;
-mod failure;
-mod graph;
-mod hosts;
-mod info;
-mod job;
-mod memory;
-mod progress;
-mod shuffle;
-mod space;
-mod summary;
-mod text;
-
-use self::args::{Cli, Command};
-use self::failure::Failure;
-use clap::Parser;
-use std::io::{self, ErrorKind, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
-        Command::Bench(args) => bench::bench(&args),
-        Command::Demo(args) => demo::demo(&args),
-        Command::Info(args) => info::info(&args),
-        Command::Run(args) if args.hosts.is_empty() => job::run(&args),
-        Command::Run(args) => hosts::run(&args),
-        Command::Agent => hosts::agent(),
-    };
-    match outcome.and_then(|text| show(&text)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            if let Some(message) = failure.message() {
-                // One write, so that it does not mix with what ranks print.
-                let line = format!("tsumugi: {message}\n");
-                eprint!("{line}");
-            }
-            ExitCode::from(failure.exit_code())
-        }
-    }
-}
-
-/// Writes to standard output; a reader that has gone away is no error.
-fn show(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::write(Path::new("standard output"), &error))
-        }
-        _ => Ok(()),
-    }
+    tsumugi_cli::command()
 }

@@ -190,6 +190,8 @@ fn what_does_not_exist_is_a_usage_error() {
     assert_refused(&["demo", "--from", "99999999"], 2, &["'99999999'", "63666"]);
     assert_refused(&["demo", "--graph", graph.path(), "--from", "5"], 2, &["'5'", "1 to 4"]);
     assert_refused(&["bench", "rma", "--only", "get9"], 2, &["'get9'", "bare_get8"]);
+    assert_refused(&["bench", "ult", "--only", "get8"], 2, &["'get8'", "yield1000"]);
+    assert_refused(&["bench", "ult", "--serve", "myth", "yield2", "1", "1"], 2, &["myth yield2"]);
     assert_refused(&["run", "-n", "0", "true"], 2, &["'0'", "at least 1"]);
     assert_refused(&["dance"], 2, &["'dance'"]);
 }
@@ -227,6 +229,37 @@ fn the_bench_writes_its_rows() {
     let unwritable =
         ["bench", "rma", "--only", "get8", "--ops", "1", "--json", "/nonexistent/rows.json"];
     assert_refused(&unwritable, 1, &["/nonexistent/rows.json", "cannot be written"]);
+}
+
+#[test]
+fn threads_are_measured_beside_the_machine() {
+    let json = Scratch::new("ults.json", "");
+    let words = ["bench", "ult", "--only", "yield2", "--quick", "--json", json.path()];
+    let output = tsumugi(&words);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(shown(&output).contains("yield, 2 ULTs, of a switch"), "{}", shown(&output));
+    let rows = std::fs::read_to_string(&json.0).unwrap();
+    let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
+    let names: Vec<_> = rows.as_array().unwrap().iter().map(|row| &row["name"]).collect();
+    assert_eq!(names, ["raw_switch", "yield2"]);
+    assert!(rows[1]["min"].as_f64() > Some(0.0), "{rows}");
+}
+
+#[test]
+fn messages_are_measured_by_each_design() {
+    let json = Scratch::new("messages.json", "");
+    let words = ["bench", "message", "--quick", "--ops", "4", "--only", "same_core_pre"];
+    let output = tsumugi(&[&words[..], &["--json", json.path()]].concat());
+    assert!(output.status.success(), "{}", said(&output));
+    let rows = std::fs::read_to_string(&json.0).unwrap();
+    let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
+    for system in ["tsumugi", "two_copy", "rendezvous"] {
+        assert!(shown(&output).contains(system), "{system} in {}", shown(&output));
+        let of = |row: &&serde_json::Value| row["system"] == system;
+        assert!(rows.as_array().unwrap().iter().filter(of).count() == 7, "{system}");
+    }
+    assert_refused(&["bench", "message", "--only", "halo9"], 2, &["'halo9'", "halo10"]);
+    assert_refused(&["bench", "message", "--peer", "mpich"], 2, &["NAME=COMMAND"]);
 }
 
 #[test]

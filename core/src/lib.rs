@@ -19,6 +19,7 @@
 //! | [`engine`] | who posts, who polls, who waits |
 //! | [`signal`] | waiting for a word |
 //! | [`am`] | active messages |
+//! | [`msg`] | messages: send and receive by source and tag |
 //! | [`coll`] | barrier and sum over all ranks |
 //! | `sim` | many nodes in one thread, from one seed (feature `alloc`) |
 //!
@@ -46,6 +47,7 @@ pub mod boot;
 pub mod engine;
 pub mod signal;
 pub mod am;
+pub mod msg;
 pub mod coll;
 #[cfg(feature = "alloc")]
 pub mod sim;

@@ -19,6 +19,10 @@
 //! | `sys` | the system calls |
 //! | [`config`] | every number and every environment variable |
 //! | [`futex`] | sleeping on a word that other processes see |
+//! | [`fence`] | a fence in two halves between processes |
+//! | [`mod@copy`] | how bytes move between partitions |
+//! | [`distance`] | how far ranks are apart, and which way messages go there |
+//! | [`gauge`] | noticing that the distance has changed |
 //! | [`populate`] | pages before their first use |
 //! | [`partition`] | what lies where in one partition |
 //! | [`heap`] | the allocator of what is the rank's own |
@@ -30,6 +34,7 @@
 //! | [`direct`] | the load/store backend |
 //! | [`mod@attach`] | being a rank |
 //! | [`detector`] | noticing deaths where no launcher of ours watches |
+//! | [`calibrate`] | measuring distances and ways |
 //! | [`boot`] | finding each other |
 //! | [`launch`] | starting ranks and watching over them |
 //!
@@ -38,6 +43,10 @@
 mod sys;
 pub mod config;
 pub mod futex;
+pub mod fence;
+pub mod copy;
+pub mod distance;
+pub mod gauge;
 pub mod populate;
 pub mod partition;
 pub mod heap;
@@ -49,6 +58,7 @@ pub mod meet;
 pub mod direct;
 pub mod attach;
 pub mod detector;
+pub mod calibrate;
 pub mod boot;
 pub mod launch;
 
@@ -56,8 +66,10 @@ pub use attach::{AttachError, Member, attach};
 pub use config::{Config, ConfigError, HugePages, Peers, Policy, Populate};
 pub use detector::{Detector, Rest};
 pub use direct::Direct;
+pub use distance::{Distance, Thresholds};
 pub use exposed::ExposedArea;
 pub use futex::SharedFutex;
+pub use gauge::Gauge;
 pub use global::GlobalHeap;
 pub use heap::Heap;
 pub use launch::{Job, Launch, LaunchError, Outcome};

@@ -20,6 +20,15 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 use tsumugi_core::sync::AtomicU32;
 
+/// Keeps the calling thread on one CPU.
+pub fn pin(cpu: usize) -> Result<()> {
+    let mut words = vec![0u64; cpu / 64 + 1];
+    words[cpu / 64] = 1 << (cpu % 64);
+    let bytes = size_of_val(words.as_slice());
+    // SAFETY: the kernel reads so many bytes at the pointer, and they are there.
+    check(unsafe { libc::sched_setaffinity(0, bytes, words.as_ptr().cast()) })
+}
+
 /// The soft limit of `resource`, `None` if there is none.
 pub fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -44,6 +53,13 @@ pub fn futex_wake(word: &AtomicU32, count: u32) {
     let count = count.min(i32::MAX as u32);
     // SAFETY: the word outlives the call.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count) };
+}
+
+/// Asks something of all processors that run a registered process; the
+/// commands are those of `<linux/membarrier.h>`. False if the system refuses.
+pub fn membarrier(command: i32) -> bool {
+    // SAFETY: takes numbers, changes no memory.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
 /// A descriptor that becomes readable when the process ends.

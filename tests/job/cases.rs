@@ -31,6 +31,8 @@ pub const ALL: &[Case] = cases![
     a_rank_that_computes_answers_calls,
     calls_to_a_killed_rank_end,
     an_unanswered_call_is_reported,
+    messages_keep_their_order,
+    messages_with_a_killed_rank_end,
     ranks_that_only_read_refuse_puts,
     ranks_meet_over_tcp,
     ranks_meet_by_the_variables_of_others,
@@ -62,6 +64,13 @@ fn more_ranks_than_cores() {
 fn updates_are_all_there() {
     let done = run(3, "updates");
     assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+fn messages_keep_their_order() {
+    for ranks in [1, 2, 4] {
+        let done = run(ranks, "mixture");
+        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+    }
 }
 
 fn a_killed_rank_ends_the_job_and_is_named() {
@@ -181,6 +190,20 @@ fn calls_to_a_killed_rank_end() {
     let done = job.finish();
     assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
     assert!(done.text.contains("lost 40 calls"), "{}", done.text);
+}
+
+fn messages_with_a_killed_rank_end() {
+    let mut seeded = Seeded(11);
+    for _ in 0..5 {
+        let mut job = start(3, "exchangers");
+        let pids = job.read_until("working", 3);
+        std::thread::sleep(Duration::from_micros(seeded.below(40_000)));
+        // SAFETY: a plain call.
+        assert_eq!(unsafe { libc::kill(pids[2] as i32, libc::SIGKILL) }, 0);
+        let done = job.finish();
+        assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
+        assert_eq!(done.text.matches("lost 12 exchanges").count(), 2, "{}", done.text);
+    }
 }
 
 fn an_unanswered_call_is_reported() {

@@ -9,6 +9,7 @@
 
 mod cases;
 mod foreign;
+mod mixture;
 mod roles;
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,5 +1,6 @@
 //! What the ranks of the cases do.
 
+use crate::mixture;
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use tsumugi::{AddrError, CallError, Error, Rank, Runtime, Signal, Until};
+use tsumugi::{AddrError, CallError, Error, MessageError, Rank, Runtime, Signal, Until};
 
 /// Is a rank.
 pub fn run(role: &str) -> Result<(), Error> {
@@ -39,6 +40,8 @@ pub fn run(role: &str) -> Result<(), Error> {
             "busy" => busy(rt),
             "callers" => callers(rt),
             "unanswered" => unanswered(rt),
+            "exchangers" => exchangers(rt),
+            "mixture" => mixture::play(rt, 1, 1000),
             "readers" => readers(rt),
             "computes" => computes(),
             _ => panic!("no role {role}"),
@@ -68,6 +71,7 @@ fn readers(rt: &Runtime) -> Result<(), Error> {
     assert_eq!(rt.call(peer, 1, b"silk")?, b"silk");
     rt.fetch_add(rt.starter(peer), 1)?;
     assert_eq!(rt.sum(1u64)?, u64::from(rt.size()));
+    mixture::play(rt, 9000, 50)?;
     assert_eq!(rt.get(rt.starter(own))?, 1);
     let of_peers = rt.load_store().space().populated_of_peers().bytes;
     assert!(of_peers >= 2 * 100_000 * 8, "{of_peers} bytes of peers' arrays");
@@ -255,6 +259,38 @@ fn busy(rt: &Runtime) -> Result<(), Error> {
 }
 
 /// ULTs call a rank that will be killed.
+/// ULTs of all ranks exchange messages of all kinds with the last one, until
+/// it is gone.
+fn exchangers(rt: &Runtime) -> Result<(), Error> {
+    const ULTS: u32 = 12;
+    let last = Rank(rt.size() - 1);
+    let with = |rank: Rank, number: u32| {
+        rt.spawn(move |rt| {
+            let bytes = [64, 5000, 60_000, 2 << 20][number as usize % 4];
+            let (comm, tag) = (rt.comm(), number);
+            let (sent, mut received) = (rt.buffer::<u8>(bytes)?, rt.buffer::<u8>(bytes)?);
+            loop {
+                let ended = comm.send_recv(rank, tag, &sent, rank, tag, &mut received);
+                match ended {
+                    Ok(_) => tsumugi::ult::yield_now(),
+                    Err(error) => return Err::<(), Error>(error.into()),
+                }
+            }
+        })
+    };
+    let peers = if rt.rank() == last { rt.size() - 1 } else { 1 };
+    let others = (0..peers).map(|rank| if rt.rank() == last { Rank(rank) } else { last });
+    let ults: Vec<_> =
+        others.flat_map(|rank| (0..ULTS).map(move |number| (rank, number))).collect();
+    let ults: Vec<_> = ults.into_iter().map(|(rank, number)| with(rank, number)).collect();
+    say(&format!("working {}", std::process::id()));
+    let lost = ults.into_iter().map(|ult| ult.join().unwrap()).filter(|ended| {
+        matches!(ended, Err(Error::Message(MessageError::PeerLost { rank })) if *rank == last)
+    });
+    say(&format!("lost {} exchanges", lost.count()));
+    forever(rt)
+}
+
 fn callers(rt: &Runtime) -> Result<(), Error> {
     let never = Arc::new(rt.share::<u64>(1)?);
     rt.handler(1, |message| message.bytes[..1].to_vec());

@@ -4,8 +4,9 @@
 //! The range is kept from forked children: in a shared mapping a child that
 //! still runs on its parent's stack would overwrite it.
 
+use crate::host::{self, page_bytes};
 use core::fmt;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 /// A range of memory for stacks.
 #[derive(Debug)]
@@ -53,20 +54,15 @@ unsafe impl Send for StackArea {}
 unsafe impl Sync for StackArea {}
 
 impl StackArea {
-    /// Reserves `bytes` of private memory; pages are touched on use only.
+    /// Reserves `bytes` of private memory; pages are touched on use only. With
+    /// `std` only.
     ///
     /// # Errors
     ///
     /// [`StackError::Map`], [`StackError::Unaligned`].
+    #[cfg(feature = "std")]
     pub fn map(bytes: usize) -> Result<Self, StackError> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a fresh mapping at an address of the system's choice.
-        let base = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0) };
-        if base == libc::MAP_FAILED {
-            return Err(StackError::Map { bytes, errno: errno() });
-        }
-        let base = NonNull::new(base.cast()).expect("mmap never answers null");
+        let base = host::map(bytes).map_err(|errno| StackError::Map { bytes, errno })?;
         // Dropped on error, and so unmapped.
         let area = Self { base, bytes, mapped: true };
         area.keep_from_children()?;
@@ -112,25 +108,21 @@ impl StackArea {
         if base.addr() % page_bytes() != 0 || bytes % page_bytes() != 0 {
             return Err(StackError::Unaligned { base: base.addr(), bytes });
         }
-        // SAFETY: the range is the area's own; its content does not change.
-        match unsafe { libc::madvise(base.cast(), bytes, libc::MADV_DONTFORK) } {
-            0 => Ok(()),
-            _ => Err(StackError::Map { bytes, errno: errno() }),
-        }
+        // SAFETY: the range is the area's own.
+        unsafe { host::keep_from_children(self.base, bytes) }
+            .map_err(|errno| StackError::Map { bytes, errno })
     }
 }
 
 impl Drop for StackArea {
     fn drop(&mut self) {
-        let (base, bytes) = (self.base.as_ptr().cast(), self.bytes);
         // SAFETY: the range is the area's own, and nobody runs in it.
         unsafe {
             if self.mapped {
-                libc::munmap(base, bytes);
+                host::unmap(self.base, self.bytes);
             } else {
                 // Back to its owner as it came.
-                libc::mprotect(base, bytes, libc::PROT_READ | libc::PROT_WRITE);
-                libc::madvise(base, bytes, libc::MADV_DOFORK);
+                host::hand_back(self.base, self.bytes);
             }
         }
     }
@@ -140,8 +132,9 @@ impl fmt::Display for StackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Map { bytes, errno } => {
-                let error = std::io::Error::from_raw_os_error(errno);
-                write!(f, "no memory for {bytes} bytes of stacks: {error}")
+                #[cfg(feature = "std")]
+                let errno = std::io::Error::from_raw_os_error(errno);
+                write!(f, "no memory for {bytes} bytes of stacks: {errno}")
             }
             Self::Unaligned { base, bytes } => {
                 write!(f, "stacks at {base:#x}, {bytes} bytes, do not begin and end on a page")
@@ -162,15 +155,6 @@ impl fmt::Display for StackError {
 }
 
 impl core::error::Error for StackError {}
-
-fn errno() -> i32 {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
-}
-
-pub(crate) fn page_bytes() -> usize {
-    // SAFETY: no arguments to get wrong.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
-}
 
 /// A stack smaller than this could not even panic.
 pub(crate) const STACK_BYTES_MIN: usize = 8192;

@@ -8,15 +8,15 @@
 //! points to. The types are forgotten and come back through [`Body`], one
 //! table of functions per closure type in the program.
 
-use core::any::Any;
+use crate::host::{Payload, catch};
+use alloc::boxed::Box;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, align_of, size_of};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use tsumugi_core::sync::UnsafeCell;
 
 /// What a ULT leaves: its value, or the panic that ended it.
-pub(crate) type Outcome<T> = Result<T, Box<dyn Any + Send>>;
+pub(crate) type Outcome<T> = Result<T, Payload>;
 
 /// The panic payload of a ULT that its scheduler's end cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) struct Body {
 /// A place for a closure, then for its outcome.
 pub(crate) struct Room(UnsafeCell<MaybeUninit<Bytes>>);
 
-#[repr(C, align(16))]
+#[repr(C, align(8))]
 struct Bytes([u8; ROOM_BYTES]);
 
 impl Body {
@@ -120,7 +120,7 @@ impl<T, F: FnOnce() -> T> Of<T, F> {
     unsafe fn run(room: &Room) {
         // SAFETY: the caller's.
         let f = unsafe { room.take::<F>() };
-        let outcome: Outcome<T> = catch_unwind(AssertUnwindSafe(f));
+        let outcome: Outcome<T> = catch(f);
         // SAFETY: the closure is out, the room is empty.
         unsafe { room.put(outcome) }
     }
@@ -128,7 +128,7 @@ impl<T, F: FnOnce() -> T> Of<T, F> {
     unsafe fn call(room: &Room, place: *mut ()) {
         // SAFETY: the caller's.
         let f = unsafe { room.take::<F>() };
-        let outcome: Outcome<T> = catch_unwind(AssertUnwindSafe(f));
+        let outcome: Outcome<T> = catch(f);
         // SAFETY: the caller's.
         unsafe { place.cast::<Outcome<T>>().write(outcome) }
     }
@@ -138,14 +138,14 @@ impl<T, F: FnOnce() -> T> Of<T, F> {
         let outcome = unsafe { room.take::<Outcome<T>>() };
         // A result that panics as it drops concerns nobody any more; the
         // panic hook has spoken.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(outcome)));
+        let _ = catch(|| drop(outcome));
     }
 
     unsafe fn cancel(room: &Room, started: bool) {
         if !started {
             // SAFETY: a closure that never ran is still there.
             let f = unsafe { room.take::<F>() };
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(f)));
+            let _ = catch(|| drop(f));
         }
         let outcome: Outcome<T> = Err(Box::new(Cancelled));
         // SAFETY: the closure is out, the room is empty.
@@ -165,7 +165,7 @@ const fn fits<V>() -> bool {
     size_of::<V>() <= ROOM_BYTES && align_of::<V>() <= align_of::<Bytes>()
 }
 
-pub(crate) const ROOM_BYTES: usize = 48;
+pub(crate) const ROOM_BYTES: usize = 40;
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests {
@@ -189,13 +189,13 @@ mod tests {
 
     #[test]
     fn a_cancelled_closure_is_dropped_and_says_so() {
-        let witness = std::sync::Arc::new(());
+        let witness = alloc::sync::Arc::new(());
         let held = witness.clone();
         let body = {
             fn of<T, F: FnOnce() -> T>(_: &F) -> &'static Body {
                 Body::of::<T, F>()
             }
-            let closure = move || std::sync::Arc::strong_count(&held);
+            let closure = move || alloc::sync::Arc::strong_count(&held);
             let body = of(&closure);
             let room = Room::new();
             // SAFETY: the room holds the closure, then its outcome.
@@ -206,7 +206,7 @@ mod tests {
             }
             body
         };
-        assert_eq!(std::sync::Arc::strong_count(&witness), 1);
+        assert_eq!(alloc::sync::Arc::strong_count(&witness), 1);
         let _ = body;
     }
 }

@@ -5,7 +5,7 @@
 //!     │       │ first in                    │ last in
 //!     ▼       ▼                             ▼
 //!   ┌───┬───┬───┬───┬───┬───┐
-//!   │ x │ y │ a │ b │ c │   │   steal: a, then half the rest    pop: c
+//!   │ x │ y │ a │ b │ c │   │   steal: a, perhaps b    pop: c
 //!   └───┴───┴───┴───┴───┴───┘
 //!     being copied by a thief
 //! ```
@@ -21,7 +21,7 @@
 //! the other ([`Fences`]), and whoever sees yields: the owner puts `bottom`
 //! back, the thief gives back what it claimed beyond it. Thieves come one at a
 //! time, under a lock that the owner's `push` and `pop` never take; so a thief
-//! claims half of all items for the price of one barrier.
+//! can claim many items for the price of one barrier.
 //!
 //! The owner's calls may say "nothing" while a thief claims, although the
 //! thief then leaves an item: look again before sleeping.
@@ -40,6 +40,8 @@
 //! - Chase, Lev: Dynamic Circular Work-Stealing Deque. SPAA 2005: the buffer.
 
 use crate::fences::Fences;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::ptr;
 use tsumugi_core::sync::{
     AtomicBool, AtomicI64, AtomicPtr, CachePadded, Ordering, UnsafeCell, mutant,
@@ -130,13 +132,28 @@ impl<T> Deque<T> {
     pub unsafe fn push(&self, item: *mut T) {
         let bottom = self.owner.bottom.load(Ordering::Relaxed);
         // SAFETY: the current buffer lives as long as the deque.
-        let mut buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
         // SAFETY: we are the owner.
         let freed = self.owner.freed_seen.with(|freed| unsafe { *freed });
         if bottom - freed > buffer.mask {
             // SAFETY: we are the owner.
-            buffer = unsafe { self.make_room(bottom) };
+            return unsafe { self.push_full(bottom, item) };
         }
+        self.put(buffer, bottom, item);
+    }
+
+    /// Adds an item where the owner knows of no room. All in a call of its
+    /// own, so that `push` saves no registers.
+    #[cold]
+    #[inline(never)]
+    unsafe fn push_full(&self, bottom: i64, item: *mut T) {
+        // SAFETY: the caller is the owner.
+        let buffer = unsafe { self.make_room(bottom) };
+        self.put(buffer, bottom, item);
+    }
+
+    #[inline(always)]
+    fn put(&self, buffer: &Buffer<T>, bottom: i64, item: *mut T) {
         let order =
             if mutant("deque_push_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: pairs with the Acquire of a thief that looks at an item
@@ -217,9 +234,33 @@ impl<T> Deque<T> {
         Some(item)
     }
 
-    /// Takes the oldest item, and gives `keep` the next ones, oldest first: in
-    /// all at most half of what is there, rounded up. If there is one item
-    /// only, `wants` is asked about it, while others may take it. Any thread.
+    /// Takes the oldest of several: as many as a thief would. The youngest
+    /// stays.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push).
+    pub unsafe fn take_part(&self, mut each: impl FnMut(*mut T)) {
+        let Some(_turn) = self.take_turn() else { return };
+        // While it is our turn, nobody else moves `top`.
+        let top = self.thieves.top.load(Ordering::Relaxed);
+        let there = self.owner.bottom.load(Ordering::Relaxed) - top;
+        if there < 2 {
+            return;
+        }
+        let end = top + part_of(there);
+        // SAFETY: the current buffer lives as long as the deque.
+        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        for at in top..end {
+            each(buffer.slot(at).load(Ordering::Relaxed));
+        }
+        self.thieves.top.store(end, Ordering::Relaxed);
+        self.thieves.freed.store(end, Ordering::Relaxed);
+    }
+
+    /// Takes the oldest item, and of a long queue gives `keep` the next ones,
+    /// oldest first: an eighth of what is there. If there is one item only,
+    /// `wants` is asked about it, while others may take it. Any thread.
     pub fn steal(
         &self,
         wants: impl FnOnce(*mut T) -> bool,
@@ -242,7 +283,7 @@ impl<T> Deque<T> {
         if there == 1 && !wants(buffer.slot(top).load(Ordering::Acquire)) {
             return Steal::Empty;
         }
-        let claimed = top + ((there + 1) / 2).min(BATCH);
+        let claimed = top + part_of(there);
         self.thieves.top.store(claimed, Ordering::Relaxed);
         if !mutant("deque_steal_no_fence") {
             // Pairs with the light half in `pop`.
@@ -300,7 +341,6 @@ impl<T> Deque<T> {
     }
 
     /// Finds room for one item more, in freed slots or a larger buffer.
-    #[cold]
     unsafe fn make_room(&self, bottom: i64) -> &Buffer<T> {
         // Acquire: pairs with the Release in `steal`: its slots may be reused.
         let freed = self.thieves.freed.load(Ordering::Acquire);
@@ -367,6 +407,14 @@ impl<T> core::fmt::Debug for Deque<T> {
     }
 }
 
+/// How many of `there` a thief takes.
+fn part_of(there: i64) -> i64 {
+    (there / PART).clamp(1, BATCH)
+}
+
+/// A thief takes one item of so many. In a tree of ULTs each is as large as all
+/// that are younger, so one is enough; of many equal ones it takes a good part.
+const PART: i64 = 8;
 /// Items that one thief takes at most: the owner may wait for none of them.
 const BATCH: i64 = 32;
 

@@ -29,6 +29,10 @@ impl Fences {
         if membarrier(REGISTER_PRIVATE_EXPEDITED) { Self::Asymmetric } else { Self::Symmetric }
     }
 
+    /// Where the light half costs nothing; in the model, where it does so
+    /// nowhere, what there is.
+    pub const LIGHTEST: Self = if cfg!(tsumugi_loom) { Self::Symmetric } else { Self::Asymmetric };
+
     /// The half of the frequent side.
     #[inline(always)]
     pub fn light(self) {
@@ -54,10 +58,7 @@ impl Fences {
 }
 
 #[cfg(not(tsumugi_loom))]
-fn membarrier(command: i32) -> bool {
-    // SAFETY: takes numbers, changes no memory.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
-}
+use crate::host::membarrier;
 
 #[cfg(tsumugi_loom)]
 fn membarrier(_command: i32) -> bool {

@@ -1,7 +1,7 @@
 //! What a scheduler's tables cost, for whoever plans the memory of a rank.
 
-use crate::area::page_bytes;
 use crate::deque::Deque;
+use crate::host::page_bytes;
 use crate::sched::shared::{SLOTS, Seat, Shared};
 use crate::sched::worker::Worker;
 use crate::task::Task;

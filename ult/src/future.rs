@@ -1,15 +1,15 @@
-//! Waiting for a future, on a ULT or an OS thread.
+//! Waiting for a future, on a ULT, in a foreign task or on an OS thread.
 //!
 //! The waker is the caller's park token: a wake from any thread unparks it. A
 //! ULT's waker is its descriptor and a count of its scheduler, without
 //! allocation; one that comes after the ULT's end unparks whoever has the
 //! descriptor then, who looks and parks again.
 
-use crate::park::{LOCAL, ThreadParker, UltRef, park, ult};
+use crate::park::{ThreadParker, UltRef, own_parker, park, ult};
+use alloc::sync::Arc;
 use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
-use std::sync::Arc;
 
 /// Runs a future to its end; the caller sleeps while it is pending.
 pub fn block_on<F: Future>(future: F) -> F::Output {
@@ -34,11 +34,11 @@ fn waker() -> Waker {
             // each waker is one count.
             unsafe { Waker::from_raw(RawWaker::new(ult.into_raw(), &ULT)) }
         }
-        None => Waker::from(LOCAL.with(|parker| parker.clone())),
+        None => Waker::from(own_parker()),
     }
 }
 
-impl std::task::Wake for ThreadParker {
+impl alloc::task::Wake for ThreadParker {
     fn wake(self: Arc<Self>) {
         self.unpark();
     }

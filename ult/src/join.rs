@@ -1,8 +1,8 @@
-//! Starting ULTs and waiting for their end.
+//! Waiting for the end of a ULT.
 //!
 //! A ULT's value, or the panic that ended it, waits in its descriptor until
 //! [`JoinHandle::join`] takes it. Dropping the handle lets the ULT go on by
-//! itself. Small closures and results (up to 48 bytes) lie in the descriptor,
+//! itself. Small closures and results (up to 40 bytes) lie in the descriptor,
 //! so that neither spawn nor join allocates.
 //!
 //! # Joining a child that has not begun
@@ -42,27 +42,24 @@
 //! for ULTs that keep their floating-point control words, and as long as
 //! somebody watches or traces. Nor while an urgent ULT waits.
 //!
-//! Progress: `spawn` is lock-free but for growth of a queue or of the
-//! descriptors (a short lock); `join` blocks.
+//! Progress: `join` blocks.
 
 use crate::body::Outcome;
-use crate::future::block_on;
 use crate::limit::Limit;
 use crate::park::{Here, ult};
+use crate::sched::UltId;
 use crate::sched::current;
 use crate::sched::shared::Shared;
 use crate::sched::worker::{Claim, Worker};
-use crate::sched::{Spawner, UltId};
 use crate::slab::Slot;
 use crate::stack::Head;
-use crate::task::{Follow, Joiner, Request, Traits};
+use crate::task::{Follow, Joiner, Request};
 use core::fmt;
-use core::future::Future;
 use core::marker::PhantomData;
 use core::mem::{self, MaybeUninit};
 use core::ptr::NonNull;
 use core::time::Duration;
-use tsumugi_core::wait::{Interrupted, Reason, Spawn, Wait};
+use tsumugi_core::wait::{Interrupted, Reason, Wait};
 
 /// Owns a ULT's result to be.
 pub struct JoinHandle<T> {
@@ -70,60 +67,10 @@ pub struct JoinHandle<T> {
     result: PhantomData<T>,
 }
 
-/// Particulars of a ULT.
-///
-/// ```
-/// # use tsumugi_ult::{Config, Scheduler, StackArea};
-/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
-/// # Scheduler::new(config)?.run(|| {
-/// use tsumugi_ult::Builder;
-///
-/// let poller = Builder::new().name("poller").pin(0).urgent(true).spawn(|| 7);
-/// assert_eq!(poller.join().unwrap(), 7);
-/// # });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct Builder {
-    name: Option<Box<str>>,
-    stack_bytes: Option<usize>,
-    traits: Traits,
-    order: Order,
-}
-
-/// Who goes on after a spawn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// The caller; the child is the youngest of its worker's queue.
-    #[default]
-    HelpFirst,
-    /// The child; the caller is the youngest of its worker's queue, and goes
-    /// on there when the child ends or sleeps, or on another worker before.
-    ChildFirst,
-}
-
 // SAFETY: a handle is the right to take one `T`, or to drop it.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
 // SAFETY: a shared handle only tells whether the ULT has ended.
 unsafe impl<T: Send> Sync for JoinHandle<T> {}
-
-/// Starts a ULT on the caller's scheduler. The caller goes on at once.
-///
-/// # Panics
-///
-/// On a thread that is no ULT: use [`Spawner::spawn`].
-#[inline]
-pub fn spawn<T, F>(f: F) -> JoinHandle<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    // SAFETY: everything is 'static.
-    let (worker, slot) = unsafe { fill_here(f) };
-    // SAFETY: this thread's worker; nothing suspended since it was asked.
-    unsafe { worker.as_ref() }.spawned(slot);
-    JoinHandle { slot, result: PhantomData }
-}
 
 /// Lets other ULTs, or threads, run.
 #[inline(always)]
@@ -131,193 +78,13 @@ pub fn yield_now() {
     Here.yield_now();
 }
 
-impl Builder {
-    /// No particulars.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Names the ULT, for whoever looks at [`Spawner::dump`] or reads that it
-    /// overflowed its stack.
-    pub fn name(mut self, name: impl Into<Box<str>>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// Asks for a stack of at least so many bytes; rounded up to the
-    /// scheduler's ordinary size times or divided by a power of two.
-    pub fn stack_bytes(mut self, bytes: usize) -> Self {
-        self.stack_bytes = Some(bytes);
-        self
-    }
-
-    /// Says who goes on: the caller, unless told otherwise. Of no consequence
-    /// for a spawn from outside, and for a ULT that is pinned or urgent.
-    pub fn order(mut self, order: Order) -> Self {
-        self.order = order;
-        self
-    }
-
-    /// Runs the ULT on this worker of its scheduler, from its first
-    /// instruction to its last, counted from 0. The others never steal it.
-    pub fn pin(mut self, worker: usize) -> Self {
-        self.traits.worker = Some(worker);
-        self
-    }
-
-    /// Runs the ULT before others that are ready whenever it becomes ready,
-    /// but not when it yields. It does not interrupt anybody. A pinned ULT is
-    /// not urgent.
-    pub fn urgent(mut self, urgent: bool) -> Self {
-        self.traits.urgent = urgent;
-        self
-    }
-
-    /// Keeps the floating-point control words (rounding, traps) that the ULT
-    /// sets its own: it finds them again after each sleep, and others do not
-    /// see them. It starts with those of whoever spawns it. Costs about as much as a switch.
-    /// On x86-64 and AArch64; nothing elsewhere.
-    pub fn keep_fp_control(mut self, keep: bool) -> Self {
-        self.traits.keeps_fp = keep;
-        self
-    }
-
-    /// As [`spawn`].
-    ///
-    /// # Panics
-    ///
-    /// As [`spawn`]; if there is no stack of the size asked for, or if it is
-    /// pinned to a worker that there is not.
-    pub fn spawn<T, F>(self, f: F) -> JoinHandle<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        // SAFETY: everything is 'static.
-        unsafe { spawn_here(f, self) }
-    }
-
-    /// As [`Spawner::try_spawn`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Spawner::try_spawn`].
-    ///
-    /// # Panics
-    ///
-    /// If it is pinned to a worker that there is not.
-    pub fn try_spawn_on<T, F>(self, spawner: &Spawner, f: F) -> Result<JoinHandle<T>, F>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        // SAFETY: everything is 'static.
-        unsafe { self.inject(spawner, f) }
-    }
-
-    /// As [`spawn`](Self::spawn), on this scheduler or the caller's.
-    ///
-    /// # Safety
-    ///
-    /// What `f` and its result borrow stays until the ULT has ended, and its
-    /// result is taken or dropped.
-    pub(crate) unsafe fn spawn_unbounded<T, F>(self, on: Option<&Spawner>, f: F) -> JoinHandle<T>
-    where
-        F: FnOnce() -> T + Send,
-        T: Send,
-    {
-        let Some(spawner) = on else {
-            // SAFETY: the caller's.
-            return unsafe { spawn_here(f, self) };
-        };
-        // SAFETY: the caller's.
-        match unsafe { self.inject(spawner, f) } {
-            Ok(handle) => handle,
-            Err(_) => panic!("the scheduler has ended"),
-        }
-    }
-
-    /// # Safety
-    ///
-    /// As for `spawn_unbounded`.
-    unsafe fn inject<T, F>(self, spawner: &Spawner, f: F) -> Result<JoinHandle<T>, F>
-    where
-        F: FnOnce() -> T + Send,
-        T: Send,
-    {
-        let shared = &*spawner.shared;
-        let Some(_visit) = shared.visit() else { return Err(f) };
-        let traits = self.traits(shared);
-        let slot = shared.slab.take_shared(shared.home());
-        // SAFETY: the slot is free and ours; the caller's.
-        unsafe {
-            slot.as_ref().fill(f);
-            slot.as_ref().adorn(self.name, traits);
-            shared.inject(slot);
-        }
-        Ok(JoinHandle { slot, result: PhantomData })
-    }
-
-    /// What it asks for, of a scheduler that has it.
-    fn traits(&self, shared: &Shared) -> Traits {
-        if let Some(worker) = self.traits.worker {
-            let workers = shared.seats.len();
-            assert!(worker < workers, "a ULT pinned to worker {worker} of {workers}");
-        }
-        let class = self.stack_bytes.map(|bytes| {
-            shared.stacks.class(bytes).unwrap_or_else(|| panic!("no stack has {bytes} bytes"))
-        });
-        Traits { class: class.unwrap_or_default(), ..self.traits }
-    }
-}
-
-impl Spawner {
-    /// Starts a ULT, from any thread.
-    ///
-    /// # Panics
-    ///
-    /// If the scheduler has ended.
-    pub fn spawn<T, F>(&self, f: F) -> JoinHandle<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        match self.try_spawn(f) {
-            Ok(handle) => handle,
-            Err(_) => panic!("the scheduler has ended"),
-        }
-    }
-
-    /// Starts a ULT, from any thread.
-    ///
-    /// # Errors
-    ///
-    /// The closure, if the scheduler has ended.
-    pub fn try_spawn<T, F>(&self, f: F) -> Result<JoinHandle<T>, F>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        Builder::new().try_spawn_on(self, f)
-    }
-}
-
-impl Spawn for Spawner {
-    unsafe fn spawn_detached(&self, run: unsafe fn(*mut ()), data: *mut ()) -> bool {
-        struct Call(unsafe fn(*mut ()), *mut ());
-        // SAFETY: `spawn_detached` demands it.
-        unsafe impl Send for Call {}
-        let call = Call(run, data);
-        self.try_spawn(move || {
-            let call = call;
-            // SAFETY: `spawn_detached` demands it.
-            unsafe { (call.0)(call.1) }
-        })
-        .is_ok()
-    }
-}
-
 impl<T> JoinHandle<T> {
+    /// The handle of a ULT that was just filled.
+    #[inline(always)]
+    pub(crate) fn new(slot: Slot) -> Self {
+        Self { slot, result: PhantomData }
+    }
+
     /// Waits for the ULT's end. From a ULT, this one sleeps meanwhile; from
     /// any other thread, that thread does.
     ///
@@ -366,7 +133,7 @@ impl<T> JoinHandle<T> {
     /// # Safety
     ///
     /// It was claimed, for the ULT that runs, on this thread's worker.
-    #[inline]
+    #[inline(always)]
     unsafe fn join_inline(self, worker: NonNull<Worker>, joiner: Slot) -> Outcome<T> {
         let slot = self.slot;
         mem::forget(self);
@@ -473,6 +240,22 @@ impl<T> JoinHandle<T> {
         unsafe { self.slot.as_ref() }.has_finished()
     }
 
+    /// The handle as one word, for whoever cannot keep the type.
+    pub fn into_raw(self) -> NonNull<()> {
+        self.into_slot().cast()
+    }
+
+    /// The handle that a word stands for.
+    ///
+    /// # Safety
+    ///
+    /// `raw` comes from `into_raw` of a handle of the same type, and this is
+    /// the one handle made of it, or the only one that is not forgotten.
+    pub unsafe fn from_raw(raw: NonNull<()>) -> Self {
+        // SAFETY: the caller's.
+        unsafe { Self::from_slot(raw.cast()) }
+    }
+
     /// The ULT's number.
     pub fn id(&self) -> UltId {
         UltId::of(self.slot)
@@ -525,30 +308,6 @@ pub fn yield_to<T>(handle: &JoinHandle<T>) -> bool {
     found
 }
 
-/// Runs a future as a ULT of its own: while it is pending the ULT sleeps. Any
-/// future will do; whatever wakes it may be on any thread.
-///
-/// ```
-/// # use tsumugi_ult::{Config, Scheduler, StackArea};
-/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
-/// # Scheduler::new(config)?.run(|| {
-/// let answer = tsumugi_ult::spawn_future(async { 42 });
-/// assert_eq!(answer.join().unwrap(), 42);
-/// # });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Panics
-///
-/// As [`spawn`].
-pub fn spawn_future<F>(future: F) -> JoinHandle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    spawn(move || block_on(future))
-}
-
 /// Waits until the ULT has ended.
 ///
 /// # Safety
@@ -575,59 +334,4 @@ pub(crate) unsafe fn wait_end(slot: Slot, limit: Limit) -> Result<(), Interrupte
         },
         &mut || task.unjoin(joiner),
     )
-}
-
-/// # Safety
-///
-/// As for `Builder::spawn_unbounded`.
-#[inline]
-unsafe fn spawn_here<T, F>(f: F, builder: Builder) -> JoinHandle<T>
-where
-    F: FnOnce() -> T + Send,
-    T: Send,
-{
-    let Some(worker) = current::worker() else { no_ult() };
-    // SAFETY: this thread's worker; nothing suspends below.
-    let worker = unsafe { worker.as_ref() };
-    let traits = builder.traits(worker.shared());
-    // SAFETY: the caller's.
-    let (_, slot) = unsafe { fill_here(f) };
-    let handle = JoinHandle { slot, result: PhantomData };
-    // SAFETY: filled just now, and in no queue.
-    let task = unsafe { slot.as_ref() };
-    // SAFETY: as above.
-    unsafe { task.adorn(builder.name, traits) };
-    match (builder.order, worker.current()) {
-        (Order::ChildFirst, Some(parent)) if task.is_plain() => {
-            worker.note_spawned(slot);
-            // SAFETY: we run as this ULT. The worker may be another one after.
-            unsafe { parent.as_ref().ask(Request::RunFirst(slot)) }
-        }
-        _ => worker.spawned_with_traits(slot),
-    }
-    handle
-}
-
-/// A ULT that is in no queue yet, and the worker whose it will be.
-///
-/// # Safety
-///
-/// As for `Builder::spawn_unbounded`.
-#[inline]
-unsafe fn fill_here<T, F>(f: F) -> (NonNull<Worker>, Slot)
-where
-    F: FnOnce() -> T + Send,
-    T: Send,
-{
-    let Some(worker) = current::worker() else { no_ult() };
-    // SAFETY: this thread's worker; nothing suspends below.
-    let slot = unsafe { worker.as_ref() }.slot();
-    // SAFETY: the slot is free and ours; the caller's.
-    unsafe { slot.as_ref().fill(f) };
-    (worker, slot)
-}
-
-#[cold]
-fn no_ult() -> ! {
-    panic!("spawn: this thread is no ULT; use a Spawner")
 }

@@ -8,10 +8,10 @@
 //!
 //! A value stays with its ULT wherever that goes, and is dropped at the ULT's
 //! end, on its own stack, the youngest first. On a thread that is no ULT, and
-//! inside `on_os_stack`, it is the OS thread's. A ULT that the end of its
+//! inside `on_os_stack`, it is the OS thread's; without std there are none there. A ULT that the end of its
 //! scheduler cuts off never drops its values.
 
-use crate::local::{Locals, THREAD};
+use crate::local::{Locals, home_of_thread};
 use crate::park::ult;
 use core::fmt;
 use core::ptr;
@@ -55,7 +55,7 @@ impl<T: 'static> LocalKey<T> {
         let home = match ult() {
             // SAFETY: the running ULT.
             Some(slot) => unsafe { slot.as_ref() }.locals.with_mut(|home| home),
-            None => THREAD.with(|thread| thread.home()),
+            None => home_of_thread(),
         };
         let key = ptr::from_ref(self).cast();
         // SAFETY: the caller's own values; `self` is static and of one type.

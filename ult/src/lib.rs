@@ -8,22 +8,24 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `thread`, `futex`, `lock`, `fences`, `pool` | small things |
+//! | `host` | what the system gives, or whoever is there in its place |
+//! | `thread`, `futex`, `lock`, `fences`, `bias`, `pool` | small things |
 //! | `area`, `stack` | where ULTs run |
 //! | `overflow` | naming a stack overflow |
 //! | `deque`, `inject`, `mail` | queues of ULTs |
 //! | `timer`, `limit` | how long to wait |
 //! | `fp`, `local` | what a ULT has for itself |
-//! | `body`, `task`, `slab` | descriptors |
+//! | `body`, `token`, `task`, `slab` | descriptors |
 //! | `sched` | workers, and the thread-local door to them |
 //! | `footprint` | what the tables cost |
+//! | `foreign` | schedulers of somebody else's |
 //! | `park`, `limited` | sleeping and waking, and within a limit |
 //! | `future` | waiting for futures |
-//! | `join` | starting and ending |
+//! | `join`, `builder` | waiting for the end, and starting |
 //! | `key` | ULT-local values |
 //! | [`sync`] | locks, meeting points, channels |
 //! | `scope` | ULTs that borrow |
-//! | [`inside`] | dumps, backtraces, traces, a watchdog |
+//! | `inside` | dumps, backtraces, traces, a watchdog |
 //!
 //! # Hazards of stackful threads
 //!
@@ -33,13 +35,33 @@
 //! a destructor while it unwinds: the standard library counts panics per OS
 //! thread.
 //!
-//! What it does not do: preempt, bind to cores, or run anywhere but on Linux.
+//! What it does not do: preempt, bind to cores, or, with `std`, run anywhere
+//! but on Linux.
+//!
+//! # Without std
+//!
+//! Without the feature `std`, which is a default, what is left needs `alloc`
+//! alone: schedulers of one worker, whose thread is the one that calls
+//! [`Scheduler::run`]. The embedding program gives the memory of the stacks
+//! ([`StackArea::from_raw`]), and, as a `Host`, the time and what to do when
+//! there is nothing to run. Everything but [`sync`]'s `try_` calls, unlocking
+//! and unparking is for ULTs only. A panic is the program's own handler's, and
+//! stacks have canaries in place of guard pages. Where a processor and system
+//! are not known to have thread-local storage, one scheduler runs at a time,
+//! and nobody else may call anything here, an interrupt included.
 
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+mod host;
 mod thread;
 mod futex;
 mod lock;
 #[doc(hidden)]
 pub mod fences;
+#[doc(hidden)]
+pub mod bias;
 mod pool;
 mod area;
 mod stack;
@@ -55,31 +77,40 @@ mod limit;
 mod fp;
 mod local;
 mod body;
+mod token;
 mod task;
 mod slab;
 mod sched;
 mod footprint;
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
+mod foreign;
 mod park;
 mod limited;
 mod future;
 mod join;
+mod builder;
 mod key;
 pub mod sync;
 mod scope;
-#[cfg(not(tsumugi_loom))]
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub mod inside;
 
 pub use area::{StackArea, StackError};
 pub use body::Cancelled;
+pub use builder::{Builder, Order, SpawnError, spawn, spawn_future};
 pub use footprint::{Footprint, footprint};
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
+pub use foreign::{Crowded, FOREIGN_MAX, Registration, register};
 pub use futex::SystemFutex;
 pub use future::block_on;
-pub use join::{
-    Builder, JoinHandle, Order, is_cancelled, spawn, spawn_future, yield_now, yield_to,
-};
+#[cfg(not(feature = "std"))]
+pub use host::{Host, NoThreads, set_host};
+pub use join::{JoinHandle, is_cancelled, yield_now, yield_to};
 pub use key::LocalKey;
 pub use limit::Limit;
-pub use limited::{park_timeout, park_within, sleep, sleep_until, sleep_within};
+#[cfg(feature = "std")]
+pub use limited::sleep_until;
+pub use limited::{park_timeout, park_within, sleep, sleep_within};
 pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
     CallbackGuard, Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo,
@@ -88,4 +119,4 @@ pub use sched::{
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use stack::Guards;
 pub use task::State;
-pub use tsumugi_core::wait::Interrupted;
+pub use tsumugi_core::wait::{Foreign, Interrupted, Task};

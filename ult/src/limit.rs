@@ -1,7 +1,7 @@
 //! How long a call may wait, and whether a cancellation ends it.
 
+use crate::host::Instant;
 use core::time::Duration;
-use std::time::Instant;
 
 /// What may end a wait besides its event: nothing, a point in time, a
 /// cancellation of the waiting ULT, or both of these.
@@ -35,7 +35,8 @@ impl Limit {
         Self { until: Instant::now().checked_add(duration), cancellable: false }
     }
 
-    /// Waits until `deadline` at most.
+    /// Waits until `deadline` at most. With `std` only.
+    #[cfg(feature = "std")]
     pub const fn until(deadline: Instant) -> Self {
         Self { until: Some(deadline), cancellable: false }
     }
@@ -52,7 +53,14 @@ impl Limit {
     }
 
     /// When it ends, if it has a time.
+    #[cfg(feature = "std")]
     pub const fn deadline(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// When it ends, if it has a time.
+    #[cfg(not(feature = "std"))]
+    pub(crate) const fn deadline(&self) -> Option<Instant> {
         self.until
     }
 
@@ -68,6 +76,7 @@ impl From<Duration> for Limit {
     }
 }
 
+#[cfg(feature = "std")]
 impl From<Instant> for Limit {
     fn from(deadline: Instant) -> Self {
         Self::until(deadline)

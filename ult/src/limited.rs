@@ -2,20 +2,24 @@
 //!
 //! ```text
 //!   on a ULT: an alarm of the scheduler   ──┐
-//!   on an OS thread: the futex's own limit ─┴─► interrupts the race
+//!   on an OS thread: the futex's own limit ─┤
+//!   in a foreign task: the park's limit   ──┴─► interrupts the race
 //!   the event: the race's waker ──────────────► wakes it
 //! ```
 //!
 //! Progress: everything here blocks.
 
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
+use crate::foreign;
+#[cfg(feature = "std")]
+use crate::host::Instant;
 use crate::limit::Limit;
-use crate::park::{EMPTY, Here, LIMITED, LOCAL, TOKEN, sleep_os, ult};
+use crate::park::{Here, own_parker, sleep_os, ult};
 use crate::sched::Alarm;
 use crate::sched::current;
 use crate::sched::shared::Shared;
+use crate::token::ParkWord;
 use core::time::Duration;
-use std::time::Instant;
-use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
 
 impl Here {
@@ -50,6 +54,15 @@ impl Here {
         commit: &mut dyn FnMut(Waker) -> bool,
         withdraw: &mut dyn FnMut() -> bool,
     ) -> Result<(), Interrupted> {
+        #[cfg(all(feature = "std", not(tsumugi_loom)))]
+        if let Some(caller) = ult().is_none().then(foreign::caller).flatten() {
+            let Some(until) = limit.deadline() else {
+                // Nobody cancels what is no ULT.
+                self.sleep(reason, commit);
+                return Ok(());
+            };
+            return caller.sleep_until(reason, until, commit, withdraw);
+        }
         let race = Race::new();
         let mut kept = true;
         // What ends the sleep finds the race, not the sleeper: the sleeper
@@ -138,6 +151,7 @@ pub fn sleep(duration: Duration) {
 }
 
 /// Sleeps until `deadline`.
+#[cfg(feature = "std")]
 pub fn sleep_until(deadline: Instant) {
     // As in `sleep`.
     let _ = sleep_within(deadline);
@@ -165,13 +179,17 @@ pub fn park_within(limit: impl Into<Limit>) -> Result<(), Interrupted> {
         Some(slot) => {
             // SAFETY: the running ULT.
             let task = unsafe { slot.as_ref() };
-            // SAFETY: nobody reads it before LIMITED, and the ULT's own park
-            // word says that it is not.
-            let keep = |waker| task.park_waker.with_mut(|slot| unsafe { *slot = Some(waker) });
+            let keep = |waker| {
+                // SAFETY: a ULT that leaves is on a stack, until it is back.
+                let head = unsafe { task.head().expect("a ULT that parks is on a stack") };
+                // SAFETY: nobody reads it before the park has begun, and the
+                // ULT's own park word says that it has not.
+                head.park_waker.with_mut(|slot| unsafe { *slot = Some(waker) });
+            };
             park_on_within(&task.park, limit.into(), keep)
         }
         None => {
-            let parker = LOCAL.with(|parker| parker.clone());
+            let parker = own_parker();
             // SAFETY: as above; a parker parks on its own thread only.
             let keep = |waker| parker.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
             park_on_within(&parker.word, limit.into(), keep)
@@ -185,12 +203,11 @@ pub fn park_timeout(limit: Duration) -> bool {
 }
 
 fn park_on_within(
-    word: &AtomicU32,
+    word: &ParkWord,
     limit: Limit,
     mut keep: impl FnMut(Waker),
 ) -> Result<(), Interrupted> {
-    // Acquire: pairs with `unpark`.
-    if word.swap(EMPTY, Ordering::Acquire) == TOKEN {
+    if word.take_after_all() {
         return Ok(());
     }
     let outcome = Here.sleep_within(
@@ -198,15 +215,13 @@ fn park_on_within(
         limit,
         &mut |waker| {
             keep(waker);
-            // Release: the waker is for `unpark`.
-            word.compare_exchange(EMPTY, LIMITED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+            word.begin_limited()
         },
-        // Acquire: a token that came after all ends the park, not the limit.
-        &mut || word.compare_exchange(LIMITED, EMPTY, Ordering::AcqRel, Ordering::Acquire).is_ok(),
+        &mut || word.end_limited(),
     );
     if outcome.is_ok() {
-        // Acquire: pairs with `unpark`. Takes the token that woke us.
-        word.swap(EMPTY, Ordering::Acquire);
+        // The token that woke us.
+        word.take_after_all();
     }
     outcome
 }

@@ -3,9 +3,12 @@
 //! They are made on first use and stay where they are until the end, when
 //! they are dropped, the youngest first.
 
+use crate::host::catch;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+#[cfg(feature = "std")]
 use core::cell::Cell;
 use core::ptr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use tsumugi_core::sync::UnsafeCell;
 
 /// The values of one ULT or thread.
@@ -81,7 +84,7 @@ unsafe fn drop_all(home: *mut *mut Locals) {
         for entry in locals.0.into_iter().rev() {
             // SAFETY: made as what `drop` was made for, dropped once. A panic
             // there concerns nobody any more; the hook has spoken.
-            let _ = catch_unwind(AssertUnwindSafe(|| unsafe { (entry.drop)(entry.value) }));
+            let _ = catch(|| unsafe { (entry.drop)(entry.value) });
         }
     }
 }
@@ -91,24 +94,29 @@ unsafe fn drop_box<T>(value: *mut ()) {
     drop(unsafe { Box::from_raw(value.cast::<T>()) });
 }
 
-/// What an OS thread has.
-pub(crate) struct Thread(Cell<*mut Locals>);
-
-impl Thread {
-    pub(crate) fn home(&self) -> *mut *mut Locals {
-        self.0.as_ptr()
-    }
+/// The values of a thread that is no ULT.
+pub(crate) fn home_of_thread() -> *mut *mut Locals {
+    #[cfg(feature = "std")]
+    return THREAD.with(|thread| thread.0.as_ptr());
+    #[cfg(not(feature = "std"))]
+    panic!("without std only ULTs have values of their own");
 }
 
+/// What an OS thread has.
+#[cfg(feature = "std")]
+struct Thread(Cell<*mut Locals>);
+
+#[cfg(feature = "std")]
 impl Drop for Thread {
     fn drop(&mut self) {
         // SAFETY: the thread's own.
-        unsafe { drop_all(self.home()) }
+        unsafe { drop_all(self.0.as_ptr()) }
     }
 }
 
+#[cfg(feature = "std")]
 std::thread_local! {
-    pub(crate) static THREAD: Thread = const { Thread(Cell::new(ptr::null_mut())) };
+    static THREAD: Thread = const { Thread(Cell::new(ptr::null_mut())) };
 }
 
 const ROUNDS: usize = 8;

@@ -1,9 +1,10 @@
-//! A place for one item, which its owner looks at while it spins.
+//! A place for one item, or a chain of them, which its owner looks at while it
+//! spins.
 //!
 //! ```text
-//!   CLOSED ──open──► OPEN ──try_send──► the item
+//!   CLOSED ──open──► OPEN ──try_send──► the item · whether more hang on it
 //!     ▲                │                   │
-//!     └─────close──────┴───────close───────┘  the owner takes it
+//!     └─────close──────┴──close, intercept─┘  the owner takes it, or another
 //! ```
 //!
 //! A worker with nothing to do spins on a line of its own, so what is put
@@ -11,8 +12,18 @@
 //!
 //! Progress: all calls are wait-free.
 
+use core::mem::align_of;
 use core::ptr::{self, NonNull};
 use tsumugi_core::sync::{AtomicPtr, CachePadded, Ordering, mutant};
+
+/// What has come.
+#[derive(Debug)]
+pub struct Letter<T> {
+    /// The item.
+    pub first: NonNull<T>,
+    /// Whether others hang on it, by whatever links them.
+    pub more: bool,
+}
 
 /// The place. `open`, `has_come` and `close` are the owner's.
 #[derive(Debug)]
@@ -28,13 +39,22 @@ impl<T> Mail<T> {
         Self(CachePadded::new(AtomicPtr::new(ptr::null_mut())))
     }
 
-    /// Hands an item over if the owner spins and has none yet.
+    /// Hands an item over if the owner spins and has none yet. Without a look
+    /// first, which would fetch the line once more. If true, nothing of the
+    /// place is touched any more.
     #[inline]
-    pub fn try_send(&self, item: NonNull<T>) -> bool {
+    pub fn try_send(&self, letter: Letter<T>) -> bool {
+        const { assert!(align_of::<T>() > MORE, "an item's address has a bit to spare") };
+        let more = if letter.more { MORE } else { 0 };
+        let word = letter.first.as_ptr().map_addr(|address| address | more);
         let order = if mutant("mail_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: pairs with the Acquire in `close`.
+        self.0.compare_exchange(Self::OPEN, word, order, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether the owner looks and has none yet.
+    pub fn is_open(&self) -> bool {
         self.0.load(Ordering::Relaxed) == Self::OPEN
-            && self.0.compare_exchange(Self::OPEN, item.as_ptr(), order, Ordering::Relaxed).is_ok()
     }
 
     /// The owner looks from now on.
@@ -42,14 +62,17 @@ impl<T> Mail<T> {
         self.0.store(Self::OPEN, Ordering::Relaxed);
     }
 
-    /// Whether something has come.
+    /// Whether something has come, or was intercepted.
     #[inline(always)]
     pub fn has_come(&self) -> bool {
         self.0.load(Ordering::Relaxed) != Self::OPEN
     }
 
     /// The owner looks no longer; what has come.
-    pub fn close(&self) -> Option<NonNull<T>> {
+    pub fn close(&self) -> Option<Letter<T>> {
+        if self.0.load(Ordering::Relaxed).is_null() {
+            return None;
+        }
         // Acquire: pairs with the Release in `try_send`.
         let came = if mutant("mail_load_then_store") {
             let came = self.0.load(Ordering::Acquire);
@@ -58,6 +81,49 @@ impl<T> Mail<T> {
         } else {
             self.0.swap(ptr::null_mut(), Ordering::Acquire)
         };
-        if came == Self::OPEN { None } else { NonNull::new(came) }
+        letter_of(came)
+    }
+
+    /// Takes what has come in the owner's place, who may have lost its
+    /// processor; the place is closed then. Any thread.
+    pub fn intercept(&self) -> Option<Letter<T>> {
+        let seen = self.0.load(Ordering::Relaxed);
+        letter_of(seen)?;
+        if mutant("mail_intercept_blind") {
+            self.0.store(ptr::null_mut(), Ordering::Relaxed);
+            return letter_of(seen);
+        }
+        // Acquire: as in `close`.
+        let taken =
+            self.0.compare_exchange(seen, ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed);
+        letter_of(taken.ok()?)
+    }
+
+    /// Whether something has come, and was not taken yet. Any thread.
+    pub fn is_full(&self) -> bool {
+        letter_of(self.0.load(Ordering::Relaxed)).is_some()
     }
 }
+
+/// What a word stands for, if that is a letter.
+fn letter_of<T>(word: *mut T) -> Option<Letter<T>> {
+    // Neither CLOSED nor OPEN has an address.
+    let first = NonNull::new(word.map_addr(|address| address & !MORE))?;
+    Some(Letter { first, more: word.addr() & MORE != 0 })
+}
+
+impl<T> Clone for Letter<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Letter<T> {}
+
+impl<T> From<NonNull<T>> for Letter<T> {
+    fn from(first: NonNull<T>) -> Self {
+        Self { first, more: false }
+    }
+}
+
+const MORE: usize = 1;

@@ -6,6 +6,7 @@
 //! is in that ULT's guard page, and if so names the ULT. Then, as for any
 //! other address, the handler that was there before has its turn.
 
+use crate::host;
 use core::fmt::{self, Write};
 
 /// A ULT that left its stack.
@@ -25,15 +26,14 @@ impl Overflow<'_> {
             let _ = write!(line, " (\"{name:.128}\")");
         }
         let _ = writeln!(line, " overflowed its stack of {} bytes", self.stack_bytes);
-        // SAFETY: the bytes are there.
-        unsafe { libc::write(2, line.bytes.as_ptr().cast(), line.used) };
+        host::say(&line.bytes[..line.used]);
     }
 
     /// What a dead canary leads to.
     #[cold]
     pub(crate) fn abort(&self) -> ! {
         self.report();
-        std::process::abort()
+        host::abort()
     }
 }
 
@@ -51,10 +51,10 @@ impl Write for Line {
     }
 }
 
-#[cfg(not(tsumugi_loom))]
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub(crate) use handler::{Handler, SignalStack};
 
-#[cfg(not(tsumugi_loom))]
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 mod handler {
     use super::Overflow;
     use core::ffi::c_void;

@@ -1,40 +1,34 @@
 //! Sleeping and waking, for whoever calls: a ULT or an OS thread.
 //!
 //! [`Here`] is the [`Wait`] of the calling thread. On a ULT a sleep switches
-//! to the worker, which commits it; on any other thread it is a futex.
+//! to the worker, which commits it; in a task of a foreign scheduler it parks
+//! that task; on any other thread it is a futex.
 //!
 //! [`park`] and [`Unparker::unpark`] carry a token as the standard library's
 //! do: an unpark before the park is kept, and several are one.
 //!
-//! ```text
-//!   TOKEN ◄──unpark── EMPTY ──park──► PARKED
-//!     └─────park───────►▲ ◄──unpark, a wake──┘
-//! ```
-//!
-//! A wake uses the token up at once, so whoever was woken need not look at the
-//! word again.
-//!
-//! A park with a limit is `LIMITED` instead of `PARKED`: it leaves a waker,
-//! because a sleep that may be interrupted is not ended by its slot alone. Its
-//! wake leaves the token, which it takes itself.
-//!
-//! Progress: `unpark` is lock-free; `park` and `sleep` block.
+//! Progress: `unpark` is lock-free, but for the first time that another thread
+//! unparks a ULT of a scheduler of one worker: that waits for a few of the
+//! worker's instructions. `park` and `sleep` block.
 
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
+use crate::foreign;
 use crate::futex::{SystemFutex, os_yield};
+use crate::host::{Instant, catch, resume};
 use crate::sched::current;
 use crate::sched::shared::Shared;
 use crate::slab::Slot;
 use crate::stack::Left;
 use crate::task::{Request, Task};
+use crate::token::{Found, ParkWord};
+use alloc::sync::Arc;
 use core::fmt;
 use core::mem::transmute;
 use core::ptr::{self, NonNull};
-use std::sync::Arc;
-use std::time::Instant;
-use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
+use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 use tsumugi_core::wait::{Futex, Interrupted, Race, Reason, Wait, Waker};
 
-/// Whoever is calling.
+/// Whoever is calling: a ULT, a task of a foreign scheduler, an OS thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Here;
 
@@ -47,11 +41,7 @@ unsafe impl Wait for Here {
     // returns to by who called it, and after a switch that is somebody else.
     #[inline(always)]
     fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
-        debug_assert!(
-            !current::in_callback(),
-            "a completion callback must not block (here: {}); spawn a ULT for what must wait",
-            reason.what
-        );
+        assert_may_block(reason.what);
         match ult() {
             Some(slot) => {
                 // SAFETY: the running ULT.
@@ -66,20 +56,20 @@ unsafe impl Wait for Here {
                 // SAFETY: we run on this ULT's stack.
                 unsafe { task.ask(Request::Sleep(commit)) };
             }
-            None => sleep_os(commit, None),
+            None => sleep_elsewhere(reason, commit),
         }
     }
 
     #[inline(always)]
     fn yield_now(&self) {
-        let Some(worker) = current::worker() else { return os_yield() };
+        let Some(worker) = current::worker() else { return yield_elsewhere() };
         // SAFETY: this thread's worker, not kept across the suspension.
         let worker = unsafe { worker.as_ref() };
         match worker.current() {
             Some(_) if worker.is_alone() => {}
             // SAFETY: we run on this ULT's stack.
             Some(slot) => unsafe { slot.as_ref().suspend(Left::YIELD) },
-            None => os_yield(),
+            None => yield_elsewhere(),
         }
     }
 }
@@ -90,11 +80,14 @@ pub fn park() {
     match ult() {
         Some(slot) => {
             // SAFETY: the running ULT.
-            let word = unsafe { &slot.as_ref().park };
-            park_on(word, |waker| {
-                // The word holds no waker: a parked ULT's is made of its slot.
-                drop_raw(waker);
-            });
+            let task = unsafe { slot.as_ref() };
+            if !task.park.take() {
+                assert_may_block("park");
+                // SAFETY: the running ULT is on its stack.
+                unsafe { task.head().unwrap_unchecked() }.set_reason(&Reason::new("park"));
+                // SAFETY: we run on this ULT's stack.
+                unsafe { task.suspend(Left::PARK) };
+            }
         }
         None => park_os(),
     }
@@ -102,7 +95,7 @@ pub fn park() {
 
 #[cold]
 fn park_os() {
-    LOCAL.with(|parker| parker.clone()).park();
+    own_parker().park();
 }
 
 /// The right to unpark the calling ULT or thread.
@@ -110,7 +103,7 @@ pub fn unparker() -> Unparker {
     match ult() {
         // SAFETY: the running ULT; `take_home` counts its scheduler.
         Some(slot) => unsafe { Unparker(Who::Ult(UltRef::new(slot))) },
-        None => Unparker(Who::Thread(LOCAL.with(|parker| parker.clone()))),
+        None => Unparker(Who::Thread(own_parker())),
     }
 }
 
@@ -125,7 +118,7 @@ pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
     let (mut f, mut outcome) = (Some(f), None);
     let mut call = || {
         let f = f.take().expect("called once");
-        outcome = Some(std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)));
+        outcome = Some(catch(f));
     };
     let call: &mut dyn FnMut() = &mut call;
     // SAFETY: the closure lives on this stack, which stays until it returned.
@@ -134,7 +127,7 @@ pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
     unsafe { slot.as_ref().ask(Request::OnOsStack(call)) };
     match outcome.expect("the worker called it") {
         Ok(value) => value,
-        Err(panic) => std::panic::resume_unwind(panic),
+        Err(panic) => resume(panic),
     }
 }
 
@@ -151,7 +144,11 @@ enum Who {
 
 impl Unparker {
     /// Ends the present park of the one it stands for, or the next.
-    #[inline]
+    ///
+    /// Lock-free, but for the first time that another thread unparks a ULT of a
+    /// scheduler of one worker: that waits for some of its instructions. A ULT of a scheduler of
+    /// one worker that unparks another of the same uses no atomic instruction.
+    #[inline(always)]
     pub fn unpark(&self) {
         match &self.0 {
             Who::Ult(ult) => ult.unpark(),
@@ -201,19 +198,10 @@ impl UltRef {
         Self(NonNull::new(raw.cast_mut().cast()).expect("into_raw is never null"))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn unpark(&self) {
-        let task = self.task();
-        match unpark(&task.park) {
-            // SAFETY: we took PARKED away, which is the waker.
-            PARKED => unsafe { Shared::ready(self.0) },
-            LIMITED => {
-                // SAFETY: we took LIMITED away.
-                let waker = task.park_waker.with_mut(|slot| unsafe { (*slot).take() });
-                waker.expect("a parked ULT left a waker").wake();
-            }
-            _ => {}
-        }
+        // SAFETY: our count keeps the scheduler, and that its descriptors.
+        unsafe { Shared::unpark(self.0) };
     }
 
     fn task(&self) -> &Task {
@@ -236,40 +224,46 @@ impl Drop for UltRef {
     }
 }
 
-/// An OS thread's own park word.
+/// The park word of an OS thread, or of a foreign scheduler's task.
 pub(crate) struct ThreadParker {
-    pub(crate) word: AtomicU32,
+    pub(crate) word: ParkWord,
     pub(crate) waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: the waker is written before PARKED and taken by whoever ends that.
+// SAFETY: the waker is written before the park begins and taken by whoever ends
+// it.
 unsafe impl Send for ThreadParker {}
 // SAFETY: the same.
 unsafe impl Sync for ThreadParker {}
 
 impl ThreadParker {
+    #[cfg(feature = "std")]
     pub(crate) fn new() -> Self {
-        Self { word: AtomicU32::new(EMPTY), waker: UnsafeCell::new(None) }
+        Self { word: ParkWord::new(), waker: UnsafeCell::new(None) }
     }
 
-    /// By its own thread only.
+    /// By its own thread or task only.
     pub(crate) fn park(&self) {
-        park_on(&self.word, |waker| {
-            // SAFETY: nobody reads it before PARKED.
+        if self.word.take() {
+            return;
+        }
+        Here.sleep(Reason::new("park"), &mut |waker| {
+            // SAFETY: nobody reads it before the park has begun.
             self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
+            self.word.begin()
         });
     }
 
     pub(crate) fn unpark(&self) {
-        if matches!(unpark(&self.word), PARKED | LIMITED) {
-            // SAFETY: we took PARKED or LIMITED away.
+        if self.word.unpark() != Found::Awake {
+            // SAFETY: we ended the park.
             let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
             waker.expect("a parked thread left a waker").wake();
         }
     }
 }
 
-#[cfg(not(tsumugi_loom))]
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 std::thread_local! {
     pub(crate) static LOCAL: Arc<ThreadParker> = Arc::new(ThreadParker::new());
 }
@@ -279,52 +273,20 @@ tsumugi_core::sync::model::thread_local! {
     pub(crate) static LOCAL: Arc<ThreadParker> = Arc::new(ThreadParker::new());
 }
 
-#[inline(always)]
-fn park_on(word: &AtomicU32, mut keep: impl FnMut(Waker)) {
-    // Acquire: pairs with `unpark`.
-    if word.load(Ordering::Relaxed) == TOKEN && word.swap(EMPTY, Ordering::Acquire) == TOKEN {
-        return;
+/// The caller's; by whoever is no ULT.
+#[cold]
+pub(crate) fn own_parker() -> Arc<ThreadParker> {
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
+    if let Some(caller) = foreign::caller() {
+        static PARKERS: foreign::ByTask<ThreadParker> = foreign::ByTask::new();
+        // A token must not be forgotten.
+        let is_idle = |parker: &ThreadParker| parker.word.is_idle();
+        return PARKERS.of(caller, ThreadParker::new, is_idle);
     }
-    let mut token = false;
-    Here.sleep(Reason::new("park"), &mut |waker| {
-        let (word, token) = (word as *const AtomicU32, &raw mut token);
-        keep(waker);
-        // SAFETY: park words outlive the sleep. After PARKED nothing of the
-        // sleeper's is touched.
-        let word = unsafe { &*word };
-        if mutant("park_no_second_look") {
-            word.store(PARKED, Ordering::Release);
-            return true;
-        }
-        // Release: the waker is for `unpark`.
-        let asleep =
-            word.compare_exchange(EMPTY, PARKED, Ordering::Release, Ordering::Relaxed).is_ok();
-        if !asleep {
-            // SAFETY: nobody wakes the sleeper, so its stack is as it was.
-            unsafe { *token = true };
-        }
-        asleep
-    });
-    if token {
-        // Acquire: pairs with `unpark`.
-        word.swap(EMPTY, Ordering::Acquire);
-    }
-}
-
-/// Leaves a token, or ends a park. Answers what was there: whoever finds a
-/// sleeper must wake it.
-#[inline]
-fn unpark(word: &AtomicU32) -> u32 {
-    let mut seen = word.load(Ordering::Relaxed);
-    loop {
-        let next = if seen == PARKED { EMPTY } else { TOKEN };
-        // AcqRel: what was written before the unpark is seen after the park;
-        // and the waker is for us. Also where the token was there already.
-        match word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(_) => return seen,
-            Err(changed) => seen = changed,
-        }
-    }
+    #[cfg(feature = "std")]
+    return LOCAL.with(|parker| parker.clone());
+    #[cfg(not(feature = "std"))]
+    panic!("without std only ULTs park");
 }
 
 /// The running ULT.
@@ -334,9 +296,33 @@ pub(crate) fn ult() -> Option<Slot> {
     unsafe { current::worker()?.as_ref() }.current()
 }
 
-/// Forgets a waker whose two words are known otherwise.
-fn drop_raw(waker: Waker) {
-    let _ = waker.into_raw();
+/// In debug builds: the calling thread does not run a completion callback.
+#[inline(always)]
+fn assert_may_block(what: &str) {
+    debug_assert!(
+        !current::in_callback(),
+        "a completion callback must not block (here: {what}); spawn a ULT for what must wait"
+    );
+}
+
+/// A sleep of whoever is no ULT: a foreign task, or an OS thread.
+#[cold]
+fn sleep_elsewhere(reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
+    if let Some(caller) = foreign::caller() {
+        return caller.sleep(reason, commit);
+    }
+    let _ = reason;
+    sleep_os(commit, None);
+}
+
+#[cold]
+fn yield_elsewhere() {
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
+    if let Some(caller) = foreign::caller() {
+        caller.scheduler.yield_now();
+    }
+    os_yield();
 }
 
 /// A sleep on an OS thread: a word of its own for each sleep. When its limit
@@ -377,19 +363,13 @@ unsafe fn wake_os(word: *const ()) {
 
 #[cfg(not(tsumugi_loom))]
 unsafe fn wake_address(word: *const AtomicU32) {
-    // SAFETY: a wake reads nothing at the address.
-    unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, 1) };
+    crate::host::wake(word, 1);
 }
 
 #[cfg(tsumugi_loom)]
 unsafe fn wake_address(_word: *const AtomicU32) {}
 
 type Commit = dyn FnMut(Waker) -> bool;
-
-pub(crate) const EMPTY: u32 = 0;
-pub(crate) const TOKEN: u32 = 1;
-const PARKED: u32 = 2;
-pub(crate) const LIMITED: u32 = 3;
 
 const ASLEEP: u32 = 0;
 const AWAKE: u32 = 1;

@@ -11,6 +11,7 @@
 //! to one worker for good, and takes the depot's lock once per batch.
 
 use crate::lock::Lock;
+use alloc::vec::Vec;
 
 pub(crate) struct Depot<T>(Lock<Vec<T>>);
 

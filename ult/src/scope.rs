@@ -13,15 +13,17 @@
 //! waits for the scope to have done so.
 
 use crate::body::Outcome;
-use crate::join::{Builder, JoinHandle, wait_end};
+use crate::builder::Builder;
+use crate::host::{catch, resume};
+use crate::join::{JoinHandle, wait_end};
 use crate::limit::Limit;
 use crate::sched::Spawner;
 use crate::sched::shared::Shared;
 use crate::slab::Slot;
 use crate::sync::{Condvar, Mutex};
+use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use tsumugi_core::sync::{AtomicUsize, Ordering};
 
 /// Where ULTs are started that borrow what lives for `'env`.
@@ -118,11 +120,11 @@ fn run<'env, R>(
         scope: PhantomData,
         env: PhantomData,
     };
-    let outcome = catch_unwind(AssertUnwindSafe(|| f(&scope)));
+    let outcome = catch(|| f(&scope));
     scope.members.reap();
     scope.members.drop_results();
     match outcome {
-        Err(panic) => resume_unwind(panic),
+        Err(panic) => resume(panic),
         Ok(_) if scope.panics.load(Ordering::Relaxed) > 0 => panic!("a ULT of the scope panicked"),
         Ok(result) => result,
     }
@@ -155,7 +157,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     {
         let panics = &self.panics;
         let body = move || {
-            let outcome = catch_unwind(AssertUnwindSafe(f));
+            let outcome = catch(f);
             if outcome.is_err() {
                 panics.fetch_add(1, Ordering::Relaxed);
             }

@@ -7,6 +7,9 @@
 use crate::lock::Lock;
 use crate::pool::{Cache, Depot};
 use crate::task::Task;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::ptr::NonNull;
 
 /// A free slot, or a ULT: valid as long as its slab.
@@ -90,7 +93,7 @@ impl Slab {
     /// Its name, copied.
     pub(crate) fn name(&self, task: &Task) -> Option<String> {
         // SAFETY: names are dropped under the same lock.
-        self.names.with(|()| unsafe { task.name().map(str::to_owned) })
+        self.names.with(|()| unsafe { task.name().map(String::from) })
     }
 
     #[inline]
@@ -98,7 +101,7 @@ impl Slab {
         // SAFETY: slots stay as long as the slab.
         let task = unsafe { slot.as_ref() };
         if task.clear() {
-            drop(self.names.with(|()| task.take_name()));
+            drop(self.names.with(|()| task.take_particulars()));
         }
     }
 

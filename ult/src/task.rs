@@ -29,21 +29,32 @@
 //! while the scheduler lives, so a late wake hits a descriptor, if of somebody
 //! else, never wild memory.
 //!
-//! A descriptor is three cache lines: the first is what queues, switches and
-//! wakes touch, the second what the ULT runs, the third what few ULTs use. What
-//! a ULT needs only once it has a stack lies at the top of that, in its
-//! [`Head`].
+//! A descriptor is two cache lines: the first is what queues, switches and
+//! wakes change, the second what the ULT runs, and what a waker has to know,
+//! which stays as it is while the ULT sleeps. What a ULT needs only once it has
+//! a stack lies at the top of that, in its [`Head`]; what few have, elsewhere.
 
-use crate::body::{Body, Outcome, Room};
+mod end;
+mod state;
+mod traits;
+
+pub(crate) use end::{End, Joiner};
+pub use state::State;
+pub(crate) use traits::Traits;
+
+use crate::body::{Body, Room};
 use crate::fp::FpControl;
 use crate::inject::Linked;
 use crate::local::Locals;
-use crate::stack::{Class, Head, Left, Stack};
+use crate::stack::{Head, Left, Stack};
+use crate::token::ParkWord;
+use alloc::boxed::Box;
 use core::ptr::{self, NonNull};
-use core::slice;
-use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell, fence, mutant};
-use tsumugi_core::time::Instant;
-use tsumugi_core::wait::{Race, Reason, Waker};
+use end::{ALONE, DETACHED};
+use state::{FREE, LENDING, NEW, RUNNING};
+use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell};
+use tsumugi_core::wait::Race;
+use tsumugi_core::wait::Waker;
 
 /// What a ULT asks of its worker when it leaves it. The worker does it after
 /// the switch, when the ULT is no longer running.
@@ -76,74 +87,37 @@ pub(crate) struct Task {
     /// The top of the stack it is on; null before it is on one.
     head: AtomicPtr<Head>,
     join: AtomicUsize,
+    pub(crate) park: ParkWord,
+    pub(crate) slot: u32,
+    /// Its ULT-local values; null if it has none. The running ULT's.
+    pub(crate) locals: UnsafeCell<*mut Locals>,
+    /// Its sleep, if that may be cancelled; under the alarms' lock.
+    sleeper: UnsafeCell<*const Race>,
+    particulars: AtomicPtr<Particulars>,
+
     /// The scheduler's shared part; opaque here, which is a lower floor.
     pub(crate) home: *const (),
-    pub(crate) park: AtomicU32,
-    pub(crate) slot: u32,
-    name: AtomicPtr<Box<str>>,
-    /// The worker that it ran on last, and so whose caches know it.
-    pub(crate) last: AtomicU32,
+    /// The worker that it slept on last, and so whose caches know it.
+    last: AtomicU32,
     /// What is asked of it: a worker to stay on, flags, a size of stack.
     traits: AtomicU32,
-
     body: UnsafeCell<Option<&'static Body>>,
     /// The closure until it runs, the result once it has.
     room: Room,
-    /// Its ULT-local values; null if it has none. The running ULT's.
-    pub(crate) locals: UnsafeCell<*mut Locals>,
+}
 
+/// What few ULTs have.
+struct Particulars {
+    name: Option<Box<str>>,
     /// Its floating-point control words, if it keeps them. The worker's that
     /// has it.
-    pub(crate) fp: UnsafeCell<FpControl>,
-    /// Its sleep, if that may be cancelled; under the alarms' lock.
-    sleeper: UnsafeCell<*const Race>,
-    /// The waker of a park with a limit, while the park word says so.
-    pub(crate) park_waker: UnsafeCell<Option<Waker>>,
+    fp: UnsafeCell<FpControl>,
 }
 
 // SAFETY: see "who may touch what" in the module's documentation.
 unsafe impl Send for Task {}
 // SAFETY: the same.
 unsafe impl Sync for Task {}
-
-/// Where a ULT stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Created, never run.
-    New,
-    /// In a queue, waiting for a worker.
-    Ready,
-    /// On a worker.
-    Running,
-    /// Waiting to be woken.
-    Sleeping,
-    /// Joins a ULT that runs in its place meanwhile.
-    Lending,
-    /// Ended, not joined yet.
-    Done,
-}
-
-/// What a builder asks of a ULT besides a name.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Traits {
-    pub(crate) worker: Option<usize>,
-    pub(crate) urgent: bool,
-    pub(crate) keeps_fp: bool,
-    pub(crate) class: Class,
-}
-
-/// Whoever waits for a ULT's end, on its own stack.
-pub(crate) struct Joiner(UnsafeCell<Option<Waker>>);
-
-/// What the end of a ULT found in its join word.
-pub(crate) enum End {
-    /// The handle is alive and nobody waits.
-    Alone,
-    /// The handle is gone: the result, and the slot, are for the finisher.
-    Detached,
-    /// Somebody waits; wake them last, the slot is theirs.
-    Joined(Waker),
-}
 
 impl Task {
     pub(crate) fn new(slot: u32, home: *const ()) -> Self {
@@ -153,18 +127,16 @@ impl Task {
             generation: AtomicU32::new(0),
             head: AtomicPtr::new(ptr::null_mut()),
             join: AtomicUsize::new(ALONE),
-            body: UnsafeCell::new(None),
-            home,
-            park: AtomicU32::new(0),
+            park: ParkWord::new(),
             slot,
-            name: AtomicPtr::new(ptr::null_mut()),
-            room: Room::new(),
+            locals: UnsafeCell::new(ptr::null_mut()),
+            sleeper: UnsafeCell::new(ptr::null()),
+            particulars: AtomicPtr::new(ptr::null_mut()),
+            home,
             last: AtomicU32::new(0),
             traits: AtomicU32::new(0),
-            locals: UnsafeCell::new(ptr::null_mut()),
-            fp: UnsafeCell::new(FpControl::default()),
-            sleeper: UnsafeCell::new(ptr::null()),
-            park_waker: UnsafeCell::new(None),
+            body: UnsafeCell::new(None),
+            room: Room::new(),
         }
     }
 
@@ -181,35 +153,9 @@ impl Task {
         // SAFETY: as above.
         self.body.with_mut(|body| unsafe { *body = Some(Body::of::<T, F>()) });
         self.join.store(ALONE, Ordering::Relaxed);
-        self.park.store(0, Ordering::Relaxed);
+        self.park.reset();
         self.traits.store(0, Ordering::Relaxed);
         self.set_state(NEW);
-    }
-
-    /// Gives it what its builder asks for.
-    ///
-    /// # Safety
-    ///
-    /// It is filled, and in no queue yet.
-    pub(crate) unsafe fn adorn(&self, name: Option<Box<str>>, traits: Traits) {
-        if let Some(name) = name {
-            self.name.store(Box::into_raw(Box::new(name)), Ordering::Relaxed);
-        }
-        let worker = traits.worker.map_or(0, |worker| worker as u32 + 1);
-        let urgent = if traits.urgent { URGENT } else { 0 };
-        let keeps_fp = if traits.keeps_fp { KEEPS_FP } else { 0 };
-        let class = u32::from(traits.class.index()) << CLASS_SHIFT;
-        if traits.keeps_fp {
-            // SAFETY: the caller's.
-            self.fp.with_mut(|fp| unsafe { *fp = FpControl::read() });
-        }
-        self.traits.store(worker | urgent | keeps_fp | class, Ordering::Relaxed);
-    }
-
-    /// The size of stack that it needs.
-    #[inline]
-    pub(crate) fn class(&self) -> Class {
-        Class::from_index((self.traits.load(Ordering::Relaxed) >> CLASS_SHIFT) as u8)
     }
 
     /// The top of the stack it is on.
@@ -258,7 +204,7 @@ impl Task {
     ///
     /// Both tasks are the caller's, who runs on `joiner`'s stack as this ULT;
     /// the place is the outcome's type.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn run_on(&self, joiner: &Self, place: *mut ()) {
         self.head.store(joiner.head.load(Ordering::Relaxed), Ordering::Relaxed);
         joiner.step(RUNNING, LENDING);
@@ -325,34 +271,6 @@ impl Task {
         }
     }
 
-    /// Whether somebody asked it to give up.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        // Relaxed: a hint; where it must not be missed, the alarms' lock
-        // orders it.
-        self.traits.load(Ordering::Relaxed) & CANCELLED != 0
-    }
-
-    pub(crate) fn set_cancelled(&self) {
-        self.traits.fetch_or(CANCELLED, Ordering::Relaxed);
-    }
-
-    /// Whether it may go to any worker, when its turn comes.
-    #[inline(always)]
-    pub(crate) fn is_plain(&self) -> bool {
-        self.traits.load(Ordering::Relaxed) & (WORKER | URGENT) == 0
-    }
-
-    /// Whether it has floating-point control words of its own.
-    #[inline(always)]
-    pub(crate) fn keeps_fp(&self) -> bool {
-        self.traits.load(Ordering::Relaxed) & KEEPS_FP != 0
-    }
-
-    /// The worker that it stays on.
-    pub(crate) fn worker(&self) -> Option<usize> {
-        (self.traits.load(Ordering::Relaxed) & WORKER).checked_sub(1).map(|worker| worker as usize)
-    }
-
     /// # Safety
     ///
     /// Under the alarms' lock.
@@ -384,106 +302,20 @@ impl Task {
         unsafe { (body.cancel)(&self.room, started) };
     }
 
-    /// Drops the result if it is still there.
-    pub(crate) fn drop_result(&self) {
-        // SAFETY: only called by whoever the result belongs to, see `End`.
-        let body = self.body.with_mut(|body| unsafe { (*body).take() });
-        if let Some(body) = body {
-            // SAFETY: the room holds the result, once.
-            unsafe { (body.drop_result)(&self.room) };
-        }
-    }
-
-    /// Takes the result.
-    ///
-    /// # Safety
-    ///
-    /// Once, after the join word said `FINISHED` to the caller; `T` is the
-    /// type that the task was filled with.
-    pub(crate) unsafe fn take_result<T>(&self) -> Outcome<T> {
-        // SAFETY: the caller's.
-        unsafe { self.room.take() }
-    }
-
-    /// The ULT has ended, and left its stack; answers who is concerned.
-    /// On `Alone` and `Joined` the slot is no longer the caller's.
-    #[inline]
-    pub(crate) fn end(&self) -> End {
-        self.set_state(DONE);
-        // Release: the result is for the joiner. Acquire: the joiner is for us.
-        let found = if mutant("join_load_then_store") {
-            let found = self.join.load(Ordering::Acquire);
-            self.join.store(FINISHED, Ordering::Release);
-            found
-        } else if mutant("join_relaxed") {
-            self.join.swap(FINISHED, Ordering::Relaxed)
-        } else {
-            self.join.swap(FINISHED, Ordering::AcqRel)
-        };
-        match found {
-            ALONE => End::Alone,
-            DETACHED => End::Detached,
-            joiner => {
-                let joiner = ptr::with_exposed_provenance::<Joiner>(joiner);
-                // SAFETY: a joiner waits on its stack until its waker is used.
-                let waker = unsafe { (*joiner).0.with_mut(|waker| (*waker).take()) };
-                End::Joined(waker.expect("a joiner has a waker"))
-            }
-        }
-    }
-
-    /// Whether the result is there.
-    #[inline]
-    pub(crate) fn has_finished(&self) -> bool {
-        // Acquire: pairs with `end`: the result is to be read.
-        self.join.load(Ordering::Acquire) == FINISHED
-    }
-
-    /// Leaves a joiner in the join word. False: the ULT has ended already.
-    ///
-    /// # Safety
-    ///
-    /// If true, `joiner` stays until its waker is woken; it is not touched
-    /// after this.
-    pub(crate) unsafe fn join(&self, joiner: *const Joiner, waker: Waker) -> bool {
-        // SAFETY: nobody else knows the joiner yet.
-        unsafe { (*joiner).0.with_mut(|slot| *slot = Some(waker)) };
-        let word = joiner.expose_provenance();
-        if mutant("join_no_second_look") {
-            self.join.store(word, Ordering::Release);
-            return true;
-        }
-        // Release: the joiner is for `end`. Acquire: the result is for us.
-        self.join.swap(word, Ordering::AcqRel) != FINISHED
-    }
-
-    /// Takes a joiner back. False: the ULT has ended and wakes it.
-    pub(crate) fn unjoin(&self, joiner: *const Joiner) -> bool {
-        let word = joiner.expose_provenance();
-        // Acquire: pairs with `end`: the result is to be read.
-        self.join.compare_exchange(word, ALONE, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    /// Gives the handle up. True: the ULT has ended, result and slot are the
-    /// caller's.
-    pub(crate) fn detach(&self) -> bool {
-        // AcqRel: as in `join`.
-        self.join.swap(DETACHED, Ordering::AcqRel) == FINISHED
-    }
-
-    /// Empties the slot. True: it must also forget its name, under the lock
-    /// of those who read names.
+    /// Empties the slot. True: it must also forget its particulars, under the
+    /// lock of those who read names.
     #[inline]
     pub(crate) fn clear(&self) -> bool {
         self.generation.store(self.generation.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.set_state(FREE);
-        !self.name.load(Ordering::Relaxed).is_null()
+        !self.particulars.load(Ordering::Relaxed).is_null()
     }
 
-    pub(crate) fn take_name(&self) -> Option<Box<Box<str>>> {
-        let name = self.name.swap(ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: names come from `Box::into_raw` in `adorn`.
-        (!name.is_null()).then(|| unsafe { Box::from_raw(name) })
+    /// Takes the particulars out, to be dropped.
+    pub(crate) fn take_particulars(&self) -> Option<impl Sized> {
+        let have = self.particulars.swap(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: they come from `Box::into_raw` in `adorn`.
+        (!have.is_null()).then(|| unsafe { Box::from_raw(have) })
     }
 
     /// Its name.
@@ -492,115 +324,9 @@ impl Task {
     ///
     /// It is not cleared meanwhile: it runs, or the caller has the names' lock.
     pub(crate) unsafe fn name(&self) -> Option<&str> {
-        // SAFETY: non-null names are valid until cleared.
-        unsafe { self.name.load(Ordering::Acquire).as_ref() }.map(|name| &**name)
-    }
-
-    /// Where it stands; `None` for a free slot.
-    pub(crate) fn state(&self) -> Option<State> {
-        state_of(self.state.load(Ordering::Acquire))
-    }
-
-    /// Whether it never ran. By whoever spawned it, who still has its handle.
-    #[inline(always)]
-    pub(crate) fn is_new(&self) -> bool {
-        self.state.load(Ordering::Relaxed) & STATE_MASK == NEW
-    }
-
-    /// Whether a stack of the ordinary size will do.
-    #[inline(always)]
-    pub(crate) fn is_ordinary(&self) -> bool {
-        self.traits.load(Ordering::Relaxed) >> CLASS_SHIFT == 0
-    }
-
-    /// Changes with every change of its state.
-    pub(crate) fn stamp(&self) -> u32 {
-        self.state.load(Ordering::Relaxed)
-    }
-
-    #[inline(always)]
-    pub(crate) fn set_running(&self) {
-        self.set_state(RUNNING);
-    }
-
-    /// It waits for a child that runs in its place.
-    #[inline(always)]
-    pub(crate) fn begin_lending(&self) {
-        self.step(RUNNING, LENDING);
-    }
-
-    /// The child has ended.
-    #[inline(always)]
-    pub(crate) fn end_lending(&self) {
-        self.step(LENDING, RUNNING);
-    }
-
-    #[inline(always)]
-    pub(crate) fn set_ready(&self) {
-        self.set_state(READY);
-    }
-
-    /// It sleeps from now on, for the reason that was set.
-    #[inline(always)]
-    pub(crate) fn set_sleeping(&self) {
-        self.set_state(SLEEPING);
-    }
-
-    /// What the sleep that it has just asked for is for. By its worker.
-    pub(crate) fn what(&self) -> &'static str {
-        // SAFETY: it has just left its stack.
-        let Some(head) = (unsafe { self.head() }) else { return "" };
-        let what = head.reason.what.load(Ordering::Relaxed);
-        let what_bytes = head.reason.what_bytes.load(Ordering::Relaxed);
-        // SAFETY: set by the ULT before it left, of one `&'static str`.
-        unsafe { core::str::from_utf8_unchecked(slice::from_raw_parts(what, what_bytes)) }
-    }
-
-    /// State, and what a sleeper waits for and since when, as of one moment.
-    ///
-    /// # Safety
-    ///
-    /// The stacks are there until this has returned.
-    pub(crate) unsafe fn look(&self) -> Option<(State, Option<(Reason, Instant)>)> {
-        // Acquire: pairs with `set_state`.
-        let before = self.state.load(Ordering::Acquire);
-        let state = state_of(before)?;
-        // SAFETY: the caller's: whichever stack it was, its head is there.
-        let head = unsafe { self.head.load(Ordering::Relaxed).as_ref() };
-        let (State::Sleeping, Some(head)) = (state, head) else { return Some((state, None)) };
-        let cells = &head.reason;
-        let what = cells.what.load(Ordering::Relaxed);
-        let what_bytes = cells.what_bytes.load(Ordering::Relaxed);
-        let at = cells.at.load(Ordering::Relaxed);
-        let wanted = cells.wanted.load(Ordering::Relaxed);
-        let since = Instant::from_ns(cells.since.load(Ordering::Relaxed));
-        // Acquire: pairs with the Release fence in `Head::set_reason`.
-        fence(Ordering::Acquire);
-        if self.state.load(Ordering::Relaxed) != before {
-            return Some((State::Running, None));
-        }
-        // SAFETY: the state did not change, so the two are of one `Reason`,
-        // and that is a `&'static str`.
-        let what =
-            unsafe { core::str::from_utf8_unchecked(slice::from_raw_parts(what, what_bytes)) };
-        Some((state, Some((Reason { what, at, wanted }, since))))
-    }
-
-    /// From one known state to the next.
-    #[inline(always)]
-    fn step(&self, from: u32, to: u32) {
-        let before = self.state.load(Ordering::Relaxed);
-        debug_assert_eq!(before & STATE_MASK, from);
-        // As in `set_state`; written so that it is one instruction.
-        self.state.store(before.wrapping_add(STATE_MASK + 1 + to - from), Ordering::Release);
-    }
-
-    #[inline(always)]
-    fn set_state(&self, state: u32) {
-        // One writer at a time, so no read-modify-write.
-        let count = (self.state.load(Ordering::Relaxed) & !STATE_MASK).wrapping_add(STATE_MASK + 1);
-        // Release: pairs with the Acquire in `look`.
-        self.state.store(count | state, Ordering::Release);
+        // Acquire: pairs with the Release in `adorn`.
+        // SAFETY: particulars that are there are valid until cleared.
+        unsafe { self.particulars.load(Ordering::Acquire).as_ref() }?.name.as_deref()
     }
 }
 
@@ -612,44 +338,5 @@ unsafe impl Linked for Task {
     }
 }
 
-impl Joiner {
-    pub(crate) fn new() -> Self {
-        Self(UnsafeCell::new(None))
-    }
-}
-
-fn state_of(word: u32) -> Option<State> {
-    match word & STATE_MASK {
-        NEW => Some(State::New),
-        READY => Some(State::Ready),
-        RUNNING => Some(State::Running),
-        SLEEPING => Some(State::Sleeping),
-        DONE => Some(State::Done),
-        LENDING => Some(State::Lending),
-        _ => None,
-    }
-}
-
-const FREE: u32 = 0;
-const NEW: u32 = 1;
-const READY: u32 = 2;
-const RUNNING: u32 = 3;
-const SLEEPING: u32 = 4;
-const DONE: u32 = 5;
-const LENDING: u32 = 6;
-const STATE_MASK: u32 = 7;
-
-// Traits: the worker, plus one, and flags.
-const WORKER: u32 = 0xffff;
-const URGENT: u32 = 1 << 16;
-const KEEPS_FP: u32 = 1 << 17;
-const CANCELLED: u32 = 1 << 18;
-const CLASS_SHIFT: u32 = 24;
-
-// Words that are no pointers to a `Joiner`, which is aligned.
-const ALONE: usize = 0;
-const FINISHED: usize = 1;
-const DETACHED: usize = 2;
-
 #[cfg(not(tsumugi_loom))]
-const _: () = assert!(size_of::<Task>() == 192, "three cache lines");
+const _: () = assert!(size_of::<Task>() == 128, "two cache lines");

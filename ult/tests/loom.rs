@@ -12,14 +12,18 @@ use std::process::Command;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell, with_mutant};
+use tsumugi_ult::bias::{Bias, STREAK};
 use tsumugi_ult::deque::{Deque, Steal};
 use tsumugi_ult::fences::Fences;
 use tsumugi_ult::inject::{Inject, Linked};
-use tsumugi_ult::mail::Mail;
-use tsumugi_ult::sync::{Latch, Mutex, RwLock, Semaphore, channel};
+use tsumugi_ult::mail::{Letter, Mail};
+use tsumugi_ult::sync::{Condvar, Latch, Mutex, RwLock, Semaphore, channel};
 use tsumugi_ult::{
     Config, Guards, Limit, Scheduler, StackArea, park, park_within, spawn, unparker, yield_now,
 };
+
+/// A thread's name, as the owner of a bias.
+const ME: usize = 64;
 
 /// Runs `model`, that of test `test`, over all interleavings, and checks that
 /// it catches `mutants`. Each of those runs in a process of its own, because a
@@ -237,9 +241,8 @@ fn park_and_unpark_across_workers() {
     check("park_and_unpark_across_workers", &["park_no_second_look"], || {
         scheduler(2).run(|| {
             let main = unparker();
-            let other = spawn(move || main.unpark());
+            drop(spawn(move || main.unpark()));
             park();
-            other.join().unwrap();
         });
     });
 }
@@ -266,6 +269,85 @@ fn mutex_of_two_ults() {
             *count.lock() += 1;
             other.join().unwrap();
             assert_eq!(*count.lock(), 2);
+        });
+    });
+}
+
+/// The owner of a bias and one who ends it: plain stores are not lost.
+#[test]
+fn a_bias_ends() {
+    check("a_bias_ends", &["bias_no_light", "bias_no_heavy", "bias_no_wait"], || {
+        let shared = Arc::new((Bias::new(), AtomicU32::new(0)));
+        assert!(shared.0.claim(ME));
+        let other = {
+            let shared = shared.clone();
+            loom::thread::spawn(move || {
+                shared.0.end_and_wait();
+                shared.1.fetch_add(1, Ordering::Relaxed);
+            })
+        };
+        let (bias, count) = &*shared;
+        if bias.enter(ME) {
+            count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            bias.leave();
+        } else {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        other.join().unwrap();
+        assert_eq!(count.load(Ordering::Relaxed), 2);
+    });
+}
+
+/// A worker alone has a mutex, and another thread comes.
+#[test]
+fn a_biased_mutex_is_shared() {
+    let mutants = ["bias_no_light", "bias_no_heavy", "mutex_owes_nothing"];
+    check("a_biased_mutex_is_shared", &mutants, || {
+        scheduler(1).run(|| {
+            let count = Arc::new(Mutex::new(0));
+            for _ in 0..=STREAK {
+                *count.lock() += 1;
+            }
+            let other = {
+                let count = count.clone();
+                loom::thread::spawn(move || *count.lock() += 1)
+            };
+            *count.lock() += 1;
+            other.join().unwrap();
+            assert_eq!(*count.lock(), STREAK + 3);
+        });
+    });
+}
+
+/// The same for a lock of a few instructions.
+#[test]
+fn a_biased_lock_is_shared() {
+    let mutants = ["bias_no_light", "bias_no_heavy", "bias_no_wait"];
+    check("a_biased_lock_is_shared", &mutants, || {
+        scheduler(1).run(|| {
+            let nobody = Arc::new(Condvar::new());
+            for _ in 0..=STREAK {
+                nobody.notify_one();
+            }
+            let other = {
+                let nobody = nobody.clone();
+                loom::thread::spawn(move || nobody.notify_one())
+            };
+            assert!(!nobody.notify_one() && !other.join().unwrap());
+        });
+    });
+}
+
+/// A worker alone has the park words, and another thread unparks.
+#[test]
+fn a_thread_unparks_a_lone_workers_ult() {
+    let mutants = ["bias_no_light", "bias_no_heavy", "bias_no_wait", "park_no_second_look"];
+    check("a_thread_unparks_a_lone_workers_ult", &mutants, || {
+        scheduler(1).run(|| {
+            let main = unparker();
+            let other = loom::thread::spawn(move || main.unpark());
+            park();
+            other.join().unwrap();
         });
     });
 }
@@ -310,29 +392,60 @@ fn a_push_wakes_a_sleeping_worker() {
     });
 }
 
-/// A ULT that slept on the other worker is handed to it while it spins.
+/// A ULT that slept on the other worker is handed to it while it spins, or two
+/// that hang together.
 #[test]
 fn a_spinning_worker_gets_mail() {
     check("a_spinning_worker_gets_mail", &["mail_relaxed", "mail_load_then_store"], || {
         let mail = Arc::new(Shared(Mail::<Item>::new()));
-        let item = Item::new();
+        let items = [Item::new(), Item::new()];
         mail.0.open();
         let sender = {
-            let (mail, item) = (mail.clone(), Shared(item));
+            let (mail, items) = (mail.clone(), Shared(items));
             loom::thread::spawn(move || {
-                let item = item;
-                mail.0.try_send(NonNull::new(Item::fill(item.0)).unwrap())
+                let items = items;
+                let [first, second] = items.0.map(Item::fill);
+                // SAFETY: not sent yet.
+                unsafe { (*first).link.store(second, Ordering::Relaxed) };
+                mail.0.try_send(Letter { first: NonNull::new(first).unwrap(), more: true })
             })
         };
         let came = mail.0.close();
         let got = came.is_some();
-        if let Some(came) = came {
-            Item::take(came.as_ptr());
+        if let Some(Letter { first, more }) = came {
+            assert!(more, "one of two");
+            // SAFETY: it came, so it is ours.
+            Item::take(unsafe { first.as_ref() }.link.load(Ordering::Relaxed));
+            Item::take(first.as_ptr());
         }
         assert_eq!(got, sender.join().unwrap(), "lost, or from nowhere");
         if !got {
-            Item::take(item);
+            items.into_iter().for_each(Item::take);
         }
+        Item::finish(items);
+    });
+}
+
+/// What the owner does not come for, somebody else takes, or the owner does.
+#[test]
+fn mail_is_intercepted() {
+    check("mail_is_intercepted", &["mail_intercept_blind"], || {
+        let mail = Arc::new(Shared(Mail::<Item>::new()));
+        let item = Item::new();
+        mail.0.open();
+        assert!(mail.0.try_send(NonNull::new(Item::fill(item)).unwrap().into()));
+        let other = {
+            let mail = mail.clone();
+            loom::thread::spawn(move || {
+                if let Some(Letter { first, .. }) = mail.0.intercept() {
+                    Item::take(first.as_ptr());
+                }
+            })
+        };
+        if let Some(Letter { first, .. }) = mail.0.close() {
+            Item::take(first.as_ptr());
+        }
+        other.join().unwrap();
         Item::finish([item]);
     });
 }
@@ -345,16 +458,14 @@ fn passed() -> Limit {
 #[test]
 fn limit_against_release() {
     check("limit_against_release", &["queue_remove_blind", "race_no_second_look"], || {
-        scheduler(2).run(|| {
-            let room = Arc::new(Semaphore::new(0));
-            let other = {
-                let room = room.clone();
-                spawn(move || room.release(1))
-            };
-            let got = room.acquire_within(1, passed()).is_ok();
-            other.join().unwrap();
-            assert_eq!(room.available(), if got { 0 } else { 1 }, "got: {got}");
-        });
+        let room = Arc::new(Semaphore::new(0));
+        let other = {
+            let room = room.clone();
+            loom::thread::spawn(move || room.release(1))
+        };
+        let got = scheduler(1).run(|| room.acquire_within(1, passed()).is_ok());
+        other.join().unwrap();
+        assert_eq!(room.available(), if got { 0 } else { 1 }, "got: {got}");
     });
 }
 
@@ -429,14 +540,10 @@ fn yielding_ults_migrate_whole() {
         let steps = Arc::new(AtomicUsize::new(0));
         scheduler(2).run(|| {
             let counted = steps.clone();
-            let other = spawn(move || {
-                counted.fetch_add(1, Ordering::Relaxed);
-                yield_now();
-                counted.fetch_add(1, Ordering::Relaxed);
-            });
+            let other = spawn(move || counted.fetch_add(1, Ordering::Relaxed));
             yield_now();
             other.join().unwrap();
         });
-        assert_eq!(steps.load(Ordering::Relaxed), 2);
+        assert_eq!(steps.load(Ordering::Relaxed), 1);
     });
 }

@@ -1,33 +1,27 @@
-//! Those whom tsumugi is compared with, each at home on its own threads.
+//! Who else can do such work, each by the interface that its documentation
+//! calls the fastest for it.
+//!
+//! | row | rayon | tokio | may | cmpth | MassiveThreads | Argobots |
+//! |---|---|---|---|---|---|---|
+//! | threads | none: calls | stackless | stackful | stackful | stackful | stackful |
+//! | yield | | `yield_now` | `yield_now` | `yield_now` | `yield_ex`, local | `self_yield` |
+//! | fork | `join` | `spawn` | `go!` | `spawn`; inline: `parallel_call` | help first | `create_to`, RANDWS |
+//! | park | | `Notify` | `park` | `Resumable` | uncond | `self_suspend` |
+//!
+//! The last two are C libraries, which are loaded if they are there: on the
+//! loader's path, or where `LD_LIBRARY_PATH` points.
 
+mod argobots;
 mod cmpth;
+mod frames;
+mod library;
+mod massive;
 mod may;
 mod rayon;
 mod tokio;
 
-use tsumugi_bench_ult::uts::Node;
-use tsumugi_bench_ult::{Row, Server};
+use tsumugi_bench_ult::System;
 
-/// All peers that may have this row.
-pub fn all(row: &Row, tree: Node) -> Vec<Server> {
-    let workers = row.workers;
-    let mut peers = Vec::new();
-    if has(rayon::ROWS, row) {
-        peers.push(rayon::server(workers, tree));
-    }
-    if has(cmpth::ROWS, row) {
-        peers.push(cmpth::server(workers, tree));
-    }
-    if has(tokio::ROWS, row) {
-        peers.push(tokio::server(workers));
-    }
-    // Its number of workers is one for the whole process.
-    if has(may::ROWS, row) && workers == 1 {
-        peers.push(may::server());
-    }
-    peers
-}
-
-fn has(rows: &[&str], row: &Row) -> bool {
-    rows.contains(&row.name)
-}
+/// All of them.
+pub const ULT: [System; 6] =
+    [rayon::SYSTEM, tokio::SYSTEM, may::SYSTEM, cmpth::SYSTEM, massive::SYSTEM, argobots::SYSTEM];

@@ -1,15 +1,46 @@
 //! What the machine itself takes: the references that the bars name.
 
-use crate::server::time;
+use crate::System;
+use crate::apart::{Apart, NAP, wait_for};
+use crate::asleep::STACK_BYTES;
+use crate::fork::{self, Board, Fork};
+use crate::inbox::{Inbox, time};
+use crate::uts::{self, Node, T1_DEPTH, T1_NODES};
 use corosensei::stack::{Stack, StackPointer};
 use corosensei::{Coroutine, Yielder};
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::thread;
-use std::time::{Duration, Instant};
-use tsumugi_core::sync::{AtomicU32, AtomicU64, CachePadded, Ordering, spin_loop};
+use std::time::Instant;
+use tsumugi_core::sync::{AtomicU32, AtomicU64, CachePadded, Ordering};
+
+/// The machine itself.
+pub const SYSTEM: System = System { name: "bare", serve, elsewhere: &[] };
+
+fn serve(inbox: Inbox) {
+    if inbox.row() == "futex_wake" {
+        return futex_wake(&inbox);
+    }
+    if inbox.row() == "page_touch" {
+        return page_touch(&inbox);
+    }
+    let apart = Apart::new();
+    inbox.serve(|row| match row {
+        "raw_switch" => raw_switch(),
+        "line_trip" => Some(line_trip(&apart)),
+        "cas_pair" => cas_pair(),
+        "serial_uts" => time(T1_NODES, || {
+            assert_eq!(uts::count(&Node::root(T1_DEPTH)), T1_NODES);
+        }),
+        "serial_nqueens" => time(fork::QUEENS_CHILDREN, || {
+            assert_eq!(fork::queens::<Calls>(Board::new(fork::QUEENS)), fork::QUEENS_WAYS);
+        }),
+        _ => None,
+    });
+}
 
 /// One resume and one suspend of a bare context.
-pub fn raw_switch() -> Option<f64> {
+fn raw_switch() -> Option<f64> {
     const SWITCHES: u64 = 20_000;
     let memory = Memory(Box::leak(Box::new([[0; 16]; 4096])));
     let mut context =
@@ -29,40 +60,87 @@ pub fn raw_switch() -> Option<f64> {
     ns
 }
 
+/// Two uncontended compare-and-swaps: the least of a lock that knows waiters.
+fn cas_pair() -> Option<f64> {
+    const PAIRS: u64 = 10_000;
+    let word = AtomicU32::new(0);
+    time(PAIRS, || {
+        for _ in 0..PAIRS {
+            let locked = word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+            let freed = word.compare_exchange(1, 0, Ordering::Release, Ordering::Relaxed);
+            std::hint::black_box((locked, freed)).0.expect("nobody else is here");
+        }
+    })
+}
+
 /// A bare wake of a thread that sleeps on a word, to its first instruction:
-/// the batch is one wake.
-pub fn wake_sleeping() -> Option<f64> {
-    let sleeper = Arc::new(Sleeper::default());
-    let thread = {
-        let sleeper = sleeper.clone();
-        thread::spawn(move || {
-            while sleeper.word.load(Ordering::Acquire) == 0 {
-                futex(&sleeper.word, libc::FUTEX_WAIT, 0);
+/// the batch is one wake, from one CPU to the other.
+fn futex_wake(inbox: &Inbox) {
+    let word = Arc::new(AtomicU32::new(0));
+    let (send, woken) = channel();
+    let sleep = {
+        let word = word.clone();
+        move || {
+            for round in 0.. {
+                // Acquire: pairs with the Release of the waker.
+                while word.load(Ordering::Acquire) == round {
+                    futex(&word, libc::FUTEX_WAIT, round);
+                }
+                if send.send(Instant::now()).is_err() {
+                    return;
+                }
             }
-            Instant::now()
-        })
+        }
     };
-    // Long enough for it to be asleep.
-    thread::sleep(Duration::from_millis(2));
-    let start = Instant::now();
-    sleeper.word.store(1, Ordering::Release);
-    futex(&sleeper.word, libc::FUTEX_WAKE, 1);
-    let woken = thread.join().expect("the sleeper does not panic");
-    Some(woken.saturating_duration_since(start).as_nanos() as f64)
+    // It ends with the process.
+    Apart::new().on_second(|| thread::spawn(sleep));
+    inbox.serve(|_| {
+        thread::sleep(NAP);
+        let start = Instant::now();
+        // Release: pairs with the Acquire of the sleeper.
+        word.fetch_add(1, Ordering::Release);
+        futex(&word, libc::FUTEX_WAKE, 1);
+        let woken = woken.recv().expect("the sleeper does not panic");
+        Some(woken.saturating_duration_since(start).as_nanos() as f64)
+    });
+}
+
+/// A page for each sleeper, as far apart as their stacks, touched for the first
+/// time: the least that a stack of its own takes.
+fn page_touch(inbox: &Inbox) {
+    let pages = inbox.sleepers();
+    inbox.serve(|_| {
+        let bytes = pages * STACK_BYTES;
+        let (read, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_NORESERVE);
+        let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: new memory, which is nobody else's and is given back below.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, read, flags, -1, 0) };
+        assert_ne!(memory, libc::MAP_FAILED, "{bytes} bytes of addresses");
+        let ns = time(pages as u64, || {
+            for page in 0..pages {
+                // SAFETY: within the mapping.
+                unsafe { memory.cast::<u8>().add(page * STACK_BYTES).write_volatile(1) };
+            }
+        });
+        // SAFETY: mapped above, and nobody points into it.
+        unsafe { libc::munmap(memory, bytes) };
+        ns
+    });
 }
 
 /// A cache line's way from one core to the other, one way: the middle of many.
-pub fn line_trip() -> f64 {
+fn line_trip(apart: &Apart) -> f64 {
     const ROUNDS: u64 = 64;
     let lines = Arc::new([const { CachePadded::new(AtomicU64::new(0)) }; 2]);
     let other = {
         let lines = lines.clone();
-        thread::spawn(move || {
+        let answer = move || {
             for round in 1..=ROUNDS * BATCHES {
                 wait_for(&lines[0], round);
                 lines[1].store(round, Ordering::Release);
             }
-        })
+        };
+        apart.on_second(|| thread::spawn(answer))
     };
     let mut samples: Vec<_> = (0..BATCHES)
         .map(|batch| {
@@ -81,15 +159,18 @@ pub fn line_trip() -> f64 {
     samples[samples.len() / 2]
 }
 
-fn wait_for(line: &AtomicU64, round: u64) {
-    let mut turns = 0u32;
-    while line.load(Ordering::Acquire) != round {
-        turns += 1;
-        if turns.is_multiple_of(1 << 10) {
-            thread::yield_now();
-        } else {
-            spin_loop();
-        }
+/// Plain calls.
+struct Calls;
+
+impl Fork for Calls {
+    type Handle<T: Send + 'static> = T;
+
+    fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
+        f()
+    }
+
+    fn join<T: Send + 'static>(handle: T) -> T {
+        handle
     }
 }
 
@@ -97,11 +178,6 @@ fn futex(word: &AtomicU32, call: i32, value: u32) {
     let none = core::ptr::null::<libc::timespec>();
     // SAFETY: the word outlives the call.
     unsafe { libc::syscall(libc::SYS_futex, word, call, value, none) };
-}
-
-#[derive(Default)]
-struct Sleeper {
-    word: AtomicU32,
 }
 
 /// A stack that no context here comes to the end of.

@@ -92,7 +92,7 @@ pub const QUEENS: u32 = 10;
 pub const QUEENS_WAYS: u64 = 724;
 /// Boards on the way, the empty one left out: children.
 pub const QUEENS_CHILDREN: u64 = 35_538;
-/// The `n` of the row `fib`.
+/// The `n` of the row `fib`: a batch is over before the core is taken away.
 pub const FIB: u64 = 22;
 
 #[cfg(test)]

@@ -1,15 +1,20 @@
 //! The rows on tsumugi's ULTs.
 
+use crate::System;
+use crate::apart::{Apart, NAP, middle_wake, pause, wait_for};
+use crate::asleep::{Growth, STACK_BYTES};
 use crate::fork::{self, Board, Fork};
-use crate::server::{Server, time};
-use crate::uts::Node;
+use crate::inbox::{Inbox, time};
+use crate::uts::{Node, T1_NODES};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
-use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering, spin_loop};
-use tsumugi_ult::sync::{Condvar, Mutex};
-use tsumugi_ult::{Config, JoinHandle, Scheduler, StackArea, park, spawn, unparker, yield_now};
+use std::time::Instant;
+use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering};
+use tsumugi_ult::sync::{Barrier, Condvar, Mutex};
+use tsumugi_ult::{
+    Config, Guards, JoinHandle, Scheduler, StackArea, park, spawn, unparker, yield_now,
+};
 
 /// Those who run on ULTs.
 #[derive(Debug)]
@@ -29,19 +34,25 @@ impl Fork for Ults {
     }
 }
 
-/// A scheduler of its own that answers. Without `inline`, every child has a
-/// stack of its own.
-pub fn server(workers: usize, inline: bool, nodes: Node) -> Server {
-    Server::start("tsumugi", workers, move |inbox| {
-        let stacks = StackArea::map(StackArea::bytes_for(40_000, 64 << 10, 8 << 20));
-        let mut config = Config::new(stacks.expect("addresses for 40,000 stacks"));
-        config.workers = workers;
-        if !inline {
-            config.inline_bytes = usize::MAX;
+/// tsumugi's ULTs.
+pub const SYSTEM: System = System { name: "tsumugi", serve, elsewhere: &[] };
+
+fn serve(inbox: Inbox) {
+    match inbox.row() {
+        "wake_sleeping" => wake_sleeping(&inbox),
+        "bytes_per_ult" => asleep(&inbox),
+        row => {
+            let stacks = StackArea::map(StackArea::bytes_for(40_000, 64 << 10, 8 << 20));
+            let mut config = Config::new(stacks.expect("addresses for 40,000 stacks"));
+            config.workers = inbox.workers();
+            if matches!(row, "create_join" | "fib_no_inline") {
+                // Every child has a stack of its own.
+                config.inline_bytes = usize::MAX;
+            }
+            let scheduler = Scheduler::new(config).expect("a scheduler starts");
+            scheduler.run(move || inbox.serve(|row| batch(row, inbox.tree())));
         }
-        let scheduler = Scheduler::new(config).expect("a scheduler starts");
-        scheduler.run(move || inbox.serve(|row| batch(row, nodes)));
-    })
+    }
 }
 
 /// One batch of a row, on the calling ULT.
@@ -58,7 +69,7 @@ pub fn batch(row: &str, tree: Node) -> Option<f64> {
             black_box(fork::fib::<Ults>(black_box(fork::FIB)));
         }),
         "park_same" => park_same(5_000),
-        "wake_spinning" => wake_spinning(2_000),
+        "wake_spinning" => wake_spinning(200),
         "mutex" => {
             let mutex = Mutex::new(0u64);
             time(10_000, || {
@@ -71,6 +82,7 @@ pub fn batch(row: &str, tree: Node) -> Option<f64> {
         "uts" => {
             let start = Instant::now();
             let nodes = fork::tree::<Ults>(tree);
+            assert_eq!(nodes, T1_NODES);
             Some(start.elapsed().as_nanos() as f64 / nodes as f64)
         }
         "nqueens" => time(fork::QUEENS_CHILDREN, || {
@@ -82,32 +94,64 @@ pub fn batch(row: &str, tree: Node) -> Option<f64> {
 
 /// A wake of a ULT whose worker sleeps, from an OS thread, to the ULT's first
 /// instruction: the batch is one wake.
-pub fn wake_sleeping() -> Server {
-    Server::start("tsumugi", 1, |inbox| {
-        let stacks = StackArea::map(StackArea::bytes_for(16, 64 << 10, 8 << 20));
-        let config = Config { workers: 1, ..Config::new(stacks.expect("a few addresses")) };
-        let mut scheduler = Scheduler::new(config).expect("a scheduler starts");
-        scheduler.start().expect("a thread for its worker");
-        let spawner = scheduler.spawner();
-        inbox.serve(|row| {
-            if row != "wake_sleeping" {
-                return None;
-            }
-            let (send, sleeper) = std::sync::mpsc::channel();
-            let ult = spawner.spawn(move || {
-                send.send(unparker()).expect("somebody waits for it");
-                park();
-                Instant::now()
-            });
-            let sleeper = sleeper.recv().expect("it sends");
-            // Long enough for its worker to be asleep.
-            thread::sleep(Duration::from_millis(2));
-            let start = Instant::now();
-            sleeper.unpark();
-            let woken = ult.join().expect("it does not panic");
-            Some(woken.saturating_duration_since(start).as_nanos() as f64)
+fn wake_sleeping(inbox: &Inbox) {
+    let stacks = StackArea::map(StackArea::bytes_for(16, 64 << 10, 8 << 20));
+    let config = Config { workers: 1, ..Config::new(stacks.expect("a few addresses")) };
+    let mut scheduler = Scheduler::new(config).expect("a scheduler starts");
+    Apart::new().on_second(|| scheduler.start().expect("a thread for its worker"));
+    let spawner = scheduler.spawner();
+    inbox.serve(|_| {
+        let (send, sleeper) = std::sync::mpsc::channel();
+        let ult = spawner.spawn(move || {
+            send.send(unparker()).expect("somebody waits for it");
+            park();
+            Instant::now()
         });
-    })
+        let sleeper = sleeper.recv().expect("it sends");
+        thread::sleep(NAP);
+        let start = Instant::now();
+        sleeper.unpark();
+        let woken = ult.join().expect("it does not panic");
+        Some(woken.saturating_duration_since(start).as_nanos() as f64)
+    });
+}
+
+/// As many ULTs as the row asks for, on the smallest stacks that a program of
+/// such ULTs would have, and without a guard each: a process may not have that
+/// many mappings.
+fn asleep(inbox: &Inbox) {
+    let ults = inbox.sleepers();
+    let stacks = StackArea::map(StackArea::bytes_for(ults, STACK_BYTES, 1 << 20));
+    let config = Config {
+        workers: 1,
+        stack_bytes: STACK_BYTES,
+        main_stack_bytes: 1 << 20,
+        guards: Guards::Canaries,
+        ..Config::new(stacks.expect("addresses for the stacks"))
+    };
+    let scheduler = Scheduler::new(config).expect("a scheduler starts");
+    scheduler.run(|| {
+        while inbox.next() {
+            let barrier = Arc::new(Barrier::new(ults + 1));
+            let mut sleepers = Vec::with_capacity(ults);
+            let growth = Growth::begin();
+            while sleepers.len() < ults {
+                for _ in 0..SLEEPERS_NEW.min(ults - sleepers.len()) {
+                    let barrier = barrier.clone();
+                    sleepers.push(spawn(move || barrier.wait()));
+                }
+                while barrier.arrived() < sleepers.len() {
+                    yield_now();
+                }
+            }
+            let asleep = growth.asleep(ults);
+            barrier.wait();
+            for sleeper in sleepers {
+                sleeper.join().expect("it only slept");
+            }
+            inbox.answer(&asleep.woken());
+        }
+    });
 }
 
 fn yielders(ults: usize, times: usize) {
@@ -146,7 +190,7 @@ fn park_same(rounds: u64) -> Option<f64> {
 }
 
 /// Wakes a ULT on the other worker, which spins for want of work, until it
-/// says so through a word: a wake, and one trip of a line. Takes the trip off.
+/// says so through a word: a wake, and the answer's trip.
 fn wake_spinning(rounds: u64) -> Option<f64> {
     let said = Arc::new(CachePadded::new(AtomicU64::new(0)));
     let sent = Arc::new(Mutex::new(None));
@@ -166,35 +210,17 @@ fn wake_spinning(rounds: u64) -> Option<f64> {
             break partner;
         }
     };
-    let start = Instant::now();
+    let mut samples = Vec::with_capacity(rounds as usize);
     for round in 2..=rounds {
         pause();
+        let start = Instant::now();
         partner.unpark();
         wait_for(&said, round);
+        samples.push(start.elapsed().as_nanos() as f64);
     }
-    let total = start.elapsed().as_nanos() as f64;
-    let start = Instant::now();
-    for _ in 2..=rounds {
-        pause();
-    }
-    let pauses = start.elapsed().as_nanos() as f64;
     partner.unpark();
     Ults::join(other);
-    Some((total - pauses) / (rounds - 1) as f64)
-}
-
-/// Long enough for the other ULT to be parked and its worker to spin.
-fn pause() {
-    for _ in 0..64 {
-        spin_loop();
-    }
-}
-
-fn wait_for(word: &AtomicU64, round: u64) {
-    // Acquire: pairs with the Release of the other ULT.
-    while word.load(Ordering::Acquire) != round {
-        spin_loop();
-    }
+    Some(middle_wake(samples))
 }
 
 /// Two ULTs that hand a turn over; one way.
@@ -217,3 +243,6 @@ fn condvar(rounds: u64) -> Option<f64> {
         Ults::join(other);
     })
 }
+
+/// As many are new at a time, so that no queue grows.
+const SLEEPERS_NEW: usize = 128;

@@ -6,8 +6,10 @@
 //!
 //! A figure has a catalogue and says what its ranks do; rank 0 measures.
 
+mod bar;
 mod bare;
 mod line;
+mod message;
 mod pinned;
 mod plot;
 mod rma;
@@ -15,10 +17,12 @@ mod row;
 mod sample;
 mod table;
 mod target;
+mod ult;
 
+use self::plot::Plot;
 use self::row::Row;
 use self::sample::{Budget, Contender, sample};
-use crate::args::{self, Figure};
+use crate::args::{self, Compare, Compared, Figure};
 use crate::failure::Failure;
 use crate::job;
 use crate::progress::Progress;
@@ -28,6 +32,7 @@ use std::path::Path;
 use std::time::Duration;
 use tsumugi::Config;
 use tsumugi::config::Bind;
+use tsumugi_bench_ult::System;
 
 pub use self::line::trip_ns;
 
@@ -55,9 +60,29 @@ struct Over {
     p99: f64,
 }
 
-/// Measures, and returns the tables where this process is rank 0.
+/// Measures, and returns the tables where this process is the one that has
+/// them.
 pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
-    let Figure::Rma(measure) = &bench.figure;
+    match &bench.figure {
+        Figure::Rma(measure) => one_sided(measure),
+        Figure::Ult(ults) => ult::measure(ults, &[]),
+        Figure::Message(messages) => {
+            let Some(outcome) = message::message(messages)? else { return Ok(String::new()) };
+            let figures = message::FIGURES.iter();
+            let plots = figures.filter_map(|one| Some((one.name, one.plot(&outcome.rows)?)));
+            keep_all(&messages.measure, &outcome.rows, plots)?;
+            Ok(outcome.text)
+        }
+    }
+}
+
+/// The same, beside `peers`.
+pub fn compare(compare: &Compare, peers: &[System]) -> Result<String, Failure> {
+    let Compared::Ult(ults) = &compare.figure;
+    ult::measure(ults, peers)
+}
+
+fn one_sided(measure: &args::Measure) -> Result<String, Failure> {
     let names = chosen(measure.only.as_deref(), rma::CATALOGUE)?;
     if !job::is_rank() {
         return job::run_self(rma::RANKS);
@@ -69,15 +94,8 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     if rows.is_empty() {
         return Ok(String::new());
     }
-    if let Some(path) = &measure.json {
-        write(path, &row::json(&rows))?;
-    }
-    if let Some(path) = &measure.csv {
-        write(path, &row::csv(&rows))?;
-    }
-    if let Some(folder) = &measure.svg {
-        draw(folder, &rows)?;
-    }
+    let plots = rma::FIGURES.iter().filter_map(|one| Some((one.name, one.plot(&rows)?)));
+    keep_all(measure, &rows, plots)?;
     // Hundreds of points are tables of their own.
     let (plotted, listed): (Vec<Row>, Vec<Row>) = rows.iter().cloned().partition(rma::is_plotted);
     let plots = rma::FIGURES.iter().filter_map(|figure| Some((figure, figure.plot(&plotted)?)));
@@ -86,12 +104,35 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     Ok(table::table(&listed) + &overheads + &figures + &rma::numbers(&rows) + &rma::bars(&rows))
 }
 
-/// Draws the figures that `rows` belong to.
-fn draw(folder: &Path, rows: &[Row]) -> Result<(), Failure> {
+/// Writes the rows and figures to the files that were asked for.
+fn keep_all<'a>(
+    measure: &args::Measure,
+    rows: &[Row],
+    plots: impl Iterator<Item = (&'a str, Plot)>,
+) -> Result<(), Failure> {
+    keep(rows, measure.json.as_deref(), measure.csv.as_deref())?;
+    match &measure.svg {
+        Some(folder) => draw(folder, plots),
+        None => Ok(()),
+    }
+}
+
+/// Writes the rows for other programs.
+fn keep(rows: &[Row], json: Option<&Path>, csv: Option<&Path>) -> Result<(), Failure> {
+    if let Some(path) = json {
+        write(path, &row::json(rows))?;
+    }
+    if let Some(path) = csv {
+        write(path, &row::csv(rows))?;
+    }
+    Ok(())
+}
+
+/// Draws the figures.
+fn draw<'a>(folder: &Path, plots: impl Iterator<Item = (&'a str, Plot)>) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| Failure::write(folder, &error))?;
-    for figure in rma::FIGURES {
-        let Some(plot) = figure.plot(rows) else { continue };
-        let path = folder.join(figure.name).with_extension("svg");
+    for (name, plot) in plots {
+        let path = folder.join(name).with_extension("svg");
         let svg =
             plot.svg().map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
         write(&path, &svg)?;

@@ -90,6 +90,18 @@ impl Bells {
         false
     }
 
+    /// The same without a fence: for a caller whose publication those who sleep
+    /// here are sure to see, since each passes a barrier on all processors
+    /// between [`prepare`](Self::prepare) and its last look. Loads of one line
+    /// when nobody sleeps.
+    #[inline]
+    pub fn ring_fenced(&self, futex: &dyn Futex) {
+        // Relaxed: the sleeper's barrier orders these after the publication.
+        if self.asleep.iter().any(|word| word.load(Ordering::Relaxed) != 0) {
+            self.ring(futex);
+        }
+    }
+
     /// Wakes this worker if it sleeps and nobody else woke it.
     pub fn ring_one(&self, worker: usize, futex: &dyn Futex) -> bool {
         let was = self.asleep[worker / PER_WORD].fetch_and(!bit(worker), Ordering::SeqCst);

@@ -21,16 +21,19 @@
 //! memory that other processes see, so that a peer can wake a rank.
 //!
 //! A sleep with a limit ([`WaitFor`]) is a [`Race`] between the event and the
-//! clock.
+//! clock. A scheduler that is not ours need not know any of this: one that can
+//! park and unpark is [`Foreign`], and [`Foreigner`] is its [`Wait`].
 
 mod bells;
 mod event;
 mod race;
+mod foreign;
 #[cfg(all(test, not(tsumugi_loom)))]
 pub(crate) mod threads;
 
 pub use bells::Bells;
 pub use event::{EventWord, Ticket};
+pub use foreign::{Foreign, Foreigner, Task};
 pub use race::Race;
 
 use crate::sync::AtomicU32;

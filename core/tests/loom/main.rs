@@ -15,8 +15,12 @@
 //!   reads the newest value.
 #![cfg(all(tsumugi_loom, not(tsumugi_shuttle)))]
 
+mod board;
 mod completion;
 mod engine;
+mod foreign;
+mod parts;
+mod lane;
 mod race;
 mod region;
 mod ring;

@@ -6,6 +6,7 @@ mod coll;
 mod conformance;
 mod engine;
 mod flag;
+mod message;
 mod messages;
 mod net;
 mod replay;

@@ -5,6 +5,7 @@
 
 use super::header::{Header, HeaderError, digest};
 use super::report::{REPORT_BYTES_MAX, Report, load_bytes, store_bytes};
+use crate::distance::Place;
 use std::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;
 use tsumugi_core::mem::{Rank, RegionKey, RegionTable};
@@ -46,6 +47,7 @@ pub struct Control {
     /// Written by every worker that wakes.
     activity: CachePadded<AtomicU64>,
     boot: CachePadded<Boot>,
+    place: CachePadded<Place>,
     report: CachePadded<Report>,
     collective: CachePadded<[AtomicU64; COLLECTIVE_WORDS]>,
 }
@@ -57,6 +59,7 @@ struct Life {
     state: AtomicU32,
     workers: AtomicU32,
     outside: AtomicU32,
+    sleeps_fenced: AtomicU32,
     pid_space: AtomicU64,
 }
 
@@ -177,6 +180,23 @@ impl Control {
         &self.life.outside
     }
 
+    /// Whether this rank's workers pass [`fence::heavy`](crate::fence::heavy)
+    /// before they sleep, so that those who wake them need no fence.
+    #[inline(always)]
+    pub fn sleeps_fenced(&self) -> bool {
+        self.life.sleeps_fenced.load(Ordering::Relaxed) != 0
+    }
+
+    /// Says so, before the barrier at start.
+    pub fn set_sleeps_fenced(&self, fenced: bool) {
+        self.life.sleeps_fenced.store(u32::from(fenced), Ordering::Relaxed);
+    }
+
+    /// How far the rank is from others.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// Words for barriers and sums, registered under [`COLLECTIVE_KEY`].
     pub fn collective(&self) -> &[AtomicU64; COLLECTIVE_WORDS] {
         &self.collective
@@ -208,7 +228,7 @@ impl Control {
 
     /// What a head is made of, and the bytes of each part; together they are
     /// [`CONTROL_BYTES`].
-    pub fn parts() -> [(&'static str, usize); 10] {
+    pub fn parts() -> [(&'static str, usize); 11] {
         let parts = [
             ("header", std::mem::offset_of!(Control, life)),
             ("life", size_of::<CachePadded<Life>>()),
@@ -217,6 +237,7 @@ impl Control {
             ("bells", size_of::<Bells>()),
             ("activity", size_of::<CachePadded<AtomicU64>>()),
             ("card", size_of::<CachePadded<Boot>>()),
+            ("distances", size_of::<CachePadded<Place>>()),
             ("report", size_of::<CachePadded<Report>>()),
             ("collective words", size_of::<CachePadded<[AtomicU64; COLLECTIVE_WORDS]>>()),
             ("up to the page", 0),
@@ -272,6 +293,7 @@ const LAYOUT: u64 = digest(&[
     std::mem::offset_of!(Control, bells),
     std::mem::offset_of!(Control, activity),
     std::mem::offset_of!(Control, boot),
+    std::mem::offset_of!(Control, place),
     std::mem::offset_of!(Control, report),
     std::mem::offset_of!(Control, collective),
     size_of::<RegionTable<1>>(),

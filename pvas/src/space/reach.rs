@@ -40,6 +40,13 @@ impl Space {
         })
     }
 
+    /// Whether the peers of whoever has these bytes may store to them. Wait-free.
+    #[inline]
+    pub fn is_offered(&self, at: NonNull<u8>, bytes: u64) -> bool {
+        self.place_of(at, bytes)
+            .is_some_and(|(_, offset)| offset + bytes <= self.writable_bytes() as u64)
+    }
+
     /// Whether these bytes lie where peers may do operations on `rank`'s
     /// partition: from its starter memory to the end of its exposed memory.
     pub fn is_exposed(&self, rank: Rank, base: NonNull<u8>, bytes: u64) -> bool {
@@ -59,6 +66,7 @@ impl Space {
     }
 
     /// Up to where peers may write to a partition.
+    #[inline]
     pub(super) fn writable_bytes(&self) -> usize {
         match self.policy.peers {
             Peers::Write => self.shape.bytes(),

@@ -6,6 +6,7 @@
 //! ```ignore
 //! tsumugi_conformance::load_store!(MyFixture);
 //! tsumugi_conformance::endpoint!(MyFixture);
+//! tsumugi_conformance::sleep!(MyFixture);
 //! ```
 //!
 //! A promise that a new backend needs is added here, so that all keep it.
@@ -14,6 +15,7 @@ pub mod cases;
 pub mod endpoint;
 pub mod load_store;
 pub mod once;
+pub mod sleep;
 
 /// Numbers for tests, the same in every run: splitmix64.
 #[derive(Clone, Debug)]

@@ -128,6 +128,7 @@ core::arch::global_asm!(
 
 #[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
 const WALK: &str = "tsumugi_ult_walk_from";
-/// From the top of a stack down to its parent link.
+/// From the top of a stack down to its parent link: past what the sanitizer
+/// keeps there.
 #[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
-const PARENT_LINK: usize = 16;
+const PARENT_LINK: usize = if cfg!(tsumugi_asan) { 32 } else { 16 };

@@ -5,8 +5,8 @@
 //! may be about to use it.
 
 use crate::sched::Spawner;
+use alloc::sync::Arc;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::sync::AtomicBool;
 use tsumugi_core::sync::mapped::{AtomicU32, Ordering};

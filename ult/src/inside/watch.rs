@@ -2,10 +2,10 @@
 
 use crate::sched::record::Wanted;
 use crate::sched::{Spawner, UltId};
+use alloc::sync::Arc;
 use core::fmt;
 use core::ptr::NonNull;
 use core::time::Duration;
-use std::sync::Arc;
 use std::time::Instant;
 use tsumugi_core::sync::{AtomicBool, Ordering};
 

@@ -1,9 +1,10 @@
 //! What a scheduler is made of, and why it may not start.
 
 use crate::area::{StackArea, StackError};
+use crate::host::{self, ThreadError};
 use crate::stack::Guards;
+use alloc::sync::Arc;
 use core::fmt;
-use std::sync::Arc;
 use tsumugi_core::wait::Bells;
 
 /// What a scheduler is made of.
@@ -90,15 +91,15 @@ pub enum StartError {
     /// The stacks.
     Stacks(StackError),
     /// The system gave no thread for this worker.
-    Thread(usize, std::io::Error),
+    Thread(usize, ThreadError),
 }
 
 impl Config {
-    /// As many workers as there are cores to run on, stacks of 64 KiB, 8 MiB
-    /// for main.
+    /// As many workers as there are cores to run on (without std, one), stacks
+    /// of 64 KiB, 8 MiB for main.
     pub fn new(stacks: StackArea) -> Self {
         Self {
-            workers: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+            workers: host::cores(),
             stack_bytes: 64 << 10,
             main_stack_bytes: 8 << 20,
             stacks,

@@ -9,7 +9,8 @@
 //! processor: an `asm!` block that no compiler may merge with another reads a
 //! word of the thread's own storage. Where that is not written down for the
 //! processor, it is kept out of line and holds an empty `asm!`, which may have
-//! read anything.
+//! read anything. Without std that word is the process's where there is no such
+//! storage.
 //!
 //! The rule for this crate: call [`worker`] again after each suspension, and
 //! never keep its answer across one. User code has the same hazard with its
@@ -17,15 +18,25 @@
 //! may suspend.
 
 use super::worker::Worker;
+#[cfg(feature = "std")]
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
+#[cfg(not(any(
+    feature = "std",
+    all(target_arch = "x86_64", target_os = "linux", not(miri))
+)))]
+use tsumugi_core::sync::AtomicPtr;
+#[cfg(not(feature = "std"))]
+use tsumugi_core::sync::{AtomicU32, Ordering};
 
+#[cfg(feature = "std")]
 struct Local {
     #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, miri)))))]
     worker: Cell<*const Worker>,
     callbacks: Cell<u32>,
 }
 
+#[cfg(feature = "std")]
 impl Local {
     const fn new() -> Self {
         Self {
@@ -40,7 +51,7 @@ impl Local {
     }
 }
 
-#[cfg(not(tsumugi_loom))]
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 std::thread_local! {
     static LOCAL: Local = const { Local::new() };
 }
@@ -55,7 +66,10 @@ tsumugi_core::sync::model::thread_local! {
 #[inline(never)]
 pub(crate) fn worker() -> Option<NonNull<Worker>> {
     barrier();
-    LOCAL.with(|local| NonNull::new(local.worker.get().cast_mut()))
+    #[cfg(feature = "std")]
+    return LOCAL.with(|local| NonNull::new(local.worker.get().cast_mut()));
+    #[cfg(not(feature = "std"))]
+    NonNull::new(WORKER.load(Ordering::Relaxed))
 }
 
 /// Makes this OS thread `worker`, or none; answers what it was.
@@ -63,7 +77,10 @@ pub(crate) fn worker() -> Option<NonNull<Worker>> {
 #[inline(never)]
 pub(super) fn set_worker(worker: *const Worker) -> *const Worker {
     barrier();
-    LOCAL.with(|local| local.worker.replace(worker))
+    #[cfg(feature = "std")]
+    return LOCAL.with(|local| local.worker.replace(worker));
+    #[cfg(not(feature = "std"))]
+    WORKER.swap(worker.cast_mut(), Ordering::Relaxed).cast_const()
 }
 
 // One word per thread that code anywhere can read in two instructions.
@@ -122,16 +139,14 @@ pub(super) fn set_worker(new: *const Worker) -> *const Worker {
 /// The guard stays on its OS thread; nothing suspends while it lives.
 #[inline(never)]
 pub fn enter_callback() -> CallbackGuard {
-    barrier();
-    LOCAL.with(|local| local.callbacks.set(local.callbacks.get() + 1));
+    callbacks(1);
     CallbackGuard(core::marker::PhantomData)
 }
 
 /// Whether this OS thread is inside a completion callback.
 #[inline(never)]
 pub fn in_callback() -> bool {
-    barrier();
-    LOCAL.with(|local| local.callbacks.get() > 0)
+    callbacks(0) > 0
 }
 
 /// See [`enter_callback`].
@@ -140,9 +155,23 @@ pub struct CallbackGuard(core::marker::PhantomData<*const ()>);
 
 impl Drop for CallbackGuard {
     fn drop(&mut self) {
-        barrier();
-        LOCAL.with(|local| local.callbacks.set(local.callbacks.get() - 1));
+        callbacks(-1);
     }
+}
+
+/// How many callbacks this thread is in, once that has changed. Without std
+/// all threads count as one.
+#[inline(always)]
+fn callbacks(change: i32) -> u32 {
+    barrier();
+    #[cfg(feature = "std")]
+    return LOCAL.with(|local| {
+        let now = local.callbacks.get().wrapping_add_signed(change);
+        local.callbacks.set(now);
+        now
+    });
+    #[cfg(not(feature = "std"))]
+    CALLBACKS.fetch_add(change as u32, Ordering::Relaxed).wrapping_add_signed(change)
 }
 
 #[inline(always)]
@@ -150,3 +179,8 @@ fn barrier() {
     // SAFETY: no instructions; it claims to read and write any memory.
     unsafe { core::arch::asm!("", options(nostack, preserves_flags)) };
 }
+
+#[cfg(not(feature = "std"))]
+static CALLBACKS: AtomicU32 = AtomicU32::new(0);
+#[cfg(not(any(feature = "std", all(target_arch = "x86_64", target_os = "linux", not(miri)))))]
+static WORKER: AtomicPtr<Worker> = AtomicPtr::new(ptr::null_mut());

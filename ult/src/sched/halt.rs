@@ -10,9 +10,14 @@
 //! a while. Workers that sleep are rung, because one that wakes by itself must
 //! not run a ULT meanwhile.
 
+#[cfg(feature = "std")]
 use super::current;
+#[cfg(feature = "std")]
 use super::shared::Shared;
-use crate::futex::{SystemFutex, os_yield};
+use crate::futex::SystemFutex;
+#[cfg(feature = "std")]
+use crate::futex::os_yield;
+#[cfg(feature = "std")]
 use std::time::{Duration, Instant};
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_core::wait::Futex;
@@ -24,6 +29,7 @@ pub(crate) struct Halt {
 }
 
 /// All workers stand as long as this lives.
+#[cfg(feature = "std")]
 pub(crate) struct Standstill<'a>(&'a Halt);
 
 impl Halt {
@@ -33,7 +39,7 @@ impl Halt {
 
     #[inline]
     pub(super) fn is_called(&self) -> bool {
-        cfg!(not(tsumugi_loom)) && self.called.load(Ordering::Relaxed) != 0
+        cfg!(all(feature = "std", not(tsumugi_loom))) && self.called.load(Ordering::Relaxed) != 0
     }
 
     /// Stands still while that is wanted. By a worker, between two ULTs.
@@ -55,6 +61,7 @@ impl Halt {
     }
 }
 
+#[cfg(feature = "std")]
 impl Shared {
     /// Makes all workers stand, but the one that the caller runs on. `None`:
     /// some did not within `patience`, or somebody else looks.
@@ -83,6 +90,7 @@ impl Shared {
     }
 }
 
+#[cfg(feature = "std")]
 impl Drop for Standstill<'_> {
     fn drop(&mut self) {
         self.0.called.store(0, Ordering::Release);

@@ -20,21 +20,27 @@ mod alarm;
 mod config;
 pub(crate) mod halt;
 pub(crate) mod current;
+#[cfg_attr(not(feature = "std"), allow(dead_code, reason = "`inside` reads it"))]
 pub(crate) mod record;
 pub(crate) mod shared;
+mod wake;
 pub(crate) mod worker;
 
 pub(crate) use alarm::Alarm;
 pub use config::{Config, NoProgress, Progress, StartError};
 pub use current::{CallbackGuard, enter_callback, in_callback};
 
+use crate::host::resume;
 use crate::slab::Slot;
 use crate::stack::Stacks;
 use crate::task::{Joiner, State, Task, Traits};
 use crate::thread;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use shared::{Shared, Tower, Visit};
-use std::sync::Arc;
 use tsumugi_core::stats::Counts;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Bells, Reason, Waker};
@@ -55,7 +61,7 @@ pub struct Scheduler {
     shared: Arc<Shared>,
     threads: Vec<thread::JoinHandle<()>>,
     has_ended: bool,
-    #[cfg(not(tsumugi_loom))]
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
     _handler: crate::overflow::Handler,
 }
 
@@ -117,7 +123,7 @@ impl Scheduler {
             shared: Arc::new(shared),
             threads: Vec::new(),
             has_ended: false,
-            #[cfg(not(tsumugi_loom))]
+            #[cfg(all(feature = "std", not(tsumugi_loom)))]
             _handler: crate::overflow::Handler::install(worker::overflow_at),
         };
         for index in 1..config.workers {
@@ -157,7 +163,7 @@ impl Scheduler {
         unsafe { Shared::release(slot) };
         self.end();
         drop(self);
-        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        outcome.unwrap_or_else(|panic| resume(panic))
     }
 
     /// Starts the last worker as a thread of its own: everything runs in the
@@ -175,7 +181,8 @@ impl Scheduler {
         Spawner { shared: self.shared.clone() }
     }
 
-    fn is_started(&self) -> bool {
+    /// Whether all workers run in the background.
+    pub fn is_started(&self) -> bool {
         self.threads.len() == self.shared.seats.len()
     }
 
@@ -261,6 +268,13 @@ impl Spawner {
     pub fn ring(&self) {
         self.shared.notify_sleepers();
     }
+}
+
+/// What this thread is called as the owner of a `Bias`; 0 if it can be none.
+#[inline(always)]
+pub(crate) fn bias_name() -> usize {
+    // SAFETY: this thread's worker, not kept.
+    current::worker().map_or(0, |worker| unsafe { worker.as_ref() }.name())
 }
 
 /// The calling ULT's number; `None` on a thread that is none.

@@ -15,6 +15,8 @@
 //! Progress: writing is wait-free.
 
 use crate::task::Task;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::ptr;
 use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use tsumugi_core::time::Instant;

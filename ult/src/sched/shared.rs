@@ -17,21 +17,25 @@ use super::halt::Halt;
 use super::record::{Events, Notes, Wanted};
 use super::worker::Worker;
 use super::{Progress, current};
+use crate::bias::Bias;
 use crate::deque::Deque;
 use crate::fences::Fences;
 use crate::futex::{SystemFutex, os_yield};
+use crate::host;
 use crate::inject::Inject;
 use crate::lock::Lock;
 use crate::mail::Mail;
 use crate::slab::{Slab, Slot};
 use crate::stack::Stacks;
 use crate::task::{End, State, Task};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::ops::Deref;
 use core::ptr;
-use std::collections::VecDeque;
-use std::sync::Arc;
 use tsumugi_core::stats::Counters;
-use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, fence, mutant};
+use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, mutant};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::Bells;
 
@@ -40,12 +44,10 @@ pub(crate) struct Shared {
     pub(crate) inject: CachePadded<Inject<Task>>,
     /// Urgent ULTs, for whichever worker looks first.
     pub(crate) urgent: CachePadded<Inject<Task>>,
-    /// Workers that look for work, and so need not be woken.
-    pub(crate) searching: CachePadded<AtomicUsize>,
-    /// Workers that sleep or are about to. Read at every push, and written
-    /// seldom.
-    pub(crate) sleepers: CachePadded<AtomicUsize>,
+    pub(crate) idle: CachePadded<Idle>,
     pub(crate) fences: Fences,
+    /// Whose the park words are: of a scheduler of one worker, that worker's.
+    pub(super) parks: CachePadded<Bias>,
     pub(crate) inline_bytes: usize,
     gate: CachePadded<AtomicUsize>,
     stop: AtomicBool,
@@ -53,6 +55,7 @@ pub(crate) struct Shared {
     pub(super) alarms: Alarms,
     pub(crate) wanted: CachePadded<Wanted>,
     /// Rings of events, which workers may write to at any time.
+    #[cfg_attr(not(feature = "std"), expect(dead_code, reason = "`inside` reads it"))]
     pub(crate) rings: Lock<Vec<Box<[Events]>>>,
     pub(crate) halt: Halt,
     pub(crate) slab: Slab,
@@ -60,7 +63,15 @@ pub(crate) struct Shared {
     pub(crate) bells: Tower,
     pub(crate) progress: Arc<dyn Progress>,
     pub(crate) spin: u32,
-    epoch: std::time::Instant,
+    epoch: host::Instant,
+}
+
+/// Workers with nothing to run. Read at every push, and written seldom.
+pub(crate) struct Idle {
+    /// Those that look for work, and so need not be woken.
+    pub(crate) searching: AtomicUsize,
+    /// Those that sleep or are about to.
+    pub(crate) sleepers: AtomicUsize,
 }
 
 /// One worker's share: its owner pushes, thieves take.
@@ -111,8 +122,11 @@ impl Shared {
             seats: (0..workers).map(|_| Seat::new(workers > 1, fences)).collect(),
             inject: CachePadded::new(Inject::new()),
             urgent: CachePadded::new(Inject::new()),
-            searching: CachePadded::new(AtomicUsize::new(0)),
-            sleepers: CachePadded::new(AtomicUsize::new(0)),
+            idle: CachePadded::new(Idle {
+                searching: AtomicUsize::new(0),
+                sleepers: AtomicUsize::new(0),
+            }),
+            parks: CachePadded::new(Bias::new()),
             fences,
             inline_bytes,
             gate: CachePadded::new(AtomicUsize::new(0)),
@@ -127,7 +141,7 @@ impl Shared {
             bells,
             progress,
             spin,
-            epoch: std::time::Instant::now(),
+            epoch: host::Instant::now(),
         }
     }
 
@@ -141,34 +155,8 @@ impl Shared {
     }
 
     /// A point of the system's clock on the scheduler's.
-    pub(crate) fn at(&self, instant: std::time::Instant) -> Instant {
+    pub(crate) fn at(&self, instant: host::Instant) -> Instant {
         Instant::from_ns(instant.saturating_duration_since(self.epoch).as_nanos() as u64)
-    }
-
-    /// Wakes a worker if one sleeps and none is on its way. After a push by a
-    /// worker.
-    #[inline]
-    pub(crate) fn notify(&self) {
-        if !mutant("notify_no_light") {
-            // Pairs with the heavy half before a worker's last look.
-            self.fences.light();
-        }
-        if self.sleepers.load(Ordering::Relaxed) > 0 {
-            self.notify_sleepers();
-        }
-    }
-
-    /// The same for any thread, and wherever somebody sleeps.
-    #[cold]
-    pub(crate) fn notify_sleepers(&self) {
-        if !mutant("notify_no_fence") {
-            // SeqCst: between the push and the looks at the sleepers; pairs
-            // with the fence before a worker's last look.
-            fence(Ordering::SeqCst);
-        }
-        if self.searching.load(Ordering::Relaxed) == 0 && self.bells.asleep() > 0 {
-            self.bells.ring(&SystemFutex);
-        }
     }
 
     /// Whether any queue holds something, for a worker about to sleep.
@@ -197,64 +185,6 @@ impl Shared {
         let gate = self.gate.fetch_add(VISITOR, Ordering::Acquire);
         let visit = Visit(&self.gate);
         (gate & CLOSED == 0).then_some(visit)
-    }
-
-    /// Makes a ULT ready. On any thread.
-    ///
-    /// # Safety
-    ///
-    /// The caller used up its waker, or has just filled it.
-    #[inline]
-    pub(crate) unsafe fn ready(slot: Slot) {
-        // SAFETY: a task that may be made ready is alive.
-        let task = unsafe { slot.as_ref() };
-        // SAFETY: a ULT that is alive has not seen its scheduler's memory go.
-        let home = unsafe { &*task.home.cast::<Self>() };
-        match current::worker() {
-            // SAFETY: the pointer is this thread's own worker.
-            Some(worker) if home.has(unsafe { worker.as_ref() }) => unsafe {
-                worker.as_ref().ready(slot)
-            },
-            _ => {
-                // A scheduler that ended has cut the ULT off, and kept it.
-                let Some(_visit) = home.visit() else { return };
-                task.set_ready();
-                // SAFETY: it was asleep, and so in no queue.
-                unsafe { home.inject(slot) };
-            }
-        }
-    }
-
-    /// Queues a ULT from a thread that is no worker.
-    ///
-    /// # Safety
-    ///
-    /// It is in no queue, and may run.
-    pub(crate) unsafe fn inject(&self, slot: Slot) {
-        // SAFETY: the caller's.
-        unsafe {
-            let task = slot.as_ref();
-            if let Some(worker) = task.worker() {
-                return self.post(worker, slot);
-            }
-            let queue = if task.is_plain() { &self.inject } else { &self.urgent };
-            queue.push(slot.as_ptr());
-        }
-        self.notify_sleepers();
-    }
-
-    /// Queues a ULT for this worker alone.
-    ///
-    /// # Safety
-    ///
-    /// As for [`inject`](Self::inject).
-    pub(crate) unsafe fn post(&self, worker: usize, slot: Slot) {
-        // SAFETY: the caller's.
-        unsafe { self.seats[worker].pinned.push(slot.as_ptr()) };
-        // SeqCst: between the push and the look at the sleeper; pairs with
-        // the fence before a worker's last look.
-        fence(Ordering::SeqCst);
-        self.bells.ring_one(worker, &SystemFutex);
     }
 
     /// Gives a slot back whose handle and ULT are both done with it.
@@ -349,7 +279,7 @@ impl Shared {
     }
 
     #[inline(always)]
-    fn has(&self, worker: &Worker) -> bool {
+    pub(super) fn has(&self, worker: &Worker) -> bool {
         ptr::eq(self, &**worker.shared())
     }
 }

@@ -1,9 +1,9 @@
 //! Waiting for a condition under a mutex.
 
+use super::lock::BiasedLock;
 use super::mutex::MutexGuard;
 use super::queue::{Node, Queue, Wake};
 use crate::limit::Limit;
-use crate::lock::Lock;
 use crate::park::Here;
 use core::fmt;
 use core::time::Duration;
@@ -27,25 +27,26 @@ use tsumugi_core::wait::{Interrupted, Reason};
 /// });
 /// ```
 pub struct Condvar {
-    queue: Lock<Queue>,
+    queue: BiasedLock<Queue>,
 }
 
 impl Condvar {
     /// Nobody waiting.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
-        Self { queue: Lock::new(Queue::new()) }
+        Self { queue: BiasedLock::new(Queue::new()) }
     }
 
     /// Nobody waiting.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
-        Self { queue: Lock::new(Queue::new()) }
+        Self { queue: BiasedLock::new(Queue::new()) }
     }
 
     /// Unlocks, sleeps until notified, and locks again. A notice between the
     /// unlock and the sleep is not lost. Never returns without a notice, but
     /// the condition may have changed back by the time the lock is held.
+    #[inline(always)]
     pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
         // Without a limit nothing interrupts.
         let _ = self.wait_within(guard, Limit::NONE);
@@ -63,6 +64,7 @@ impl Condvar {
     /// # Errors
     ///
     /// [`Interrupted`]: no notice was used up.
+    #[inline(always)]
     pub fn wait_within<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -92,6 +94,7 @@ impl Condvar {
     }
 
     /// Waits until `condition` is false, as the standard library's does.
+    #[inline(always)]
     pub fn wait_while<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -103,6 +106,7 @@ impl Condvar {
     }
 
     /// Wakes the one that waits longest; whether there was one.
+    #[inline(always)]
     pub fn notify_one(&self) -> bool {
         let first = self.queue.with(Queue::pop);
         first.map(Wake::wake).is_some()

@@ -3,9 +3,9 @@
 use super::queue::{self, Node, Queue};
 use crate::limit::Limit;
 use crate::lock::Lock;
+use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
-use std::sync::Arc;
 use tsumugi_core::sync::{AtomicUsize, Ordering, mutant};
 use tsumugi_core::wait::{Interrupted, Reason};
 

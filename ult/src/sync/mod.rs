@@ -21,9 +21,10 @@
 //! [`CANCELLABLE`](crate::Limit::CANCELLABLE). One that gives up has changed
 //! nothing. The `try_` forms never wait.
 //!
-//! Progress: an uncontended lock or unlock is one compare-and-swap; everything
+//! Progress: an uncontended lock or unlock is one compare-and-swap at most; everything
 //! else is blocking.
 
+mod lock;
 mod queue;
 mod mutex;
 mod condvar;

@@ -8,10 +8,22 @@
 //!
 //! An unlock with waiters hands the lock over: nobody overtakes, and a waiter
 //! that is woken has it.
+//!
+//! A mutex that the ULTs of one worker have locked many times, and nobody else
+//! ever, is *biased*: from then on its word stays `LOCKED`, and that worker's
+//! ULTs lock and unlock by going in and out of the [`Bias`], without an atomic
+//! instruction. Whoever else comes, another thread, or a ULT of that worker
+//! while another has the lock, finds it taken, and ends the bias under the lock
+//! of the queue.
+//!
+//! Progress: `lock` blocks; `try_lock` and the unlock take the lock of the
+//! queue if somebody waits, or if the mutex is biased to another thread.
 
-use super::queue::{self, Node, Queue};
+use super::queue::{self, Node, Queue, Wake};
+use crate::bias::{Bias, Ended};
 use crate::limit::Limit;
 use crate::lock::Lock;
+use crate::sched::bias_name;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
@@ -49,7 +61,14 @@ pub struct MutexGuard<'a, T: ?Sized> {
 /// The lock without the value.
 pub(super) struct RawMutex {
     word: AtomicU32,
-    queue: Lock<Queue>,
+    bias: Bias,
+    waiting: Lock<Waiting>,
+}
+
+struct Waiting {
+    queue: Queue,
+    /// The bias ended while its owner was inside, and that does not know yet.
+    owed: bool,
 }
 
 // SAFETY: a mutex lends its value to one thread at a time.
@@ -61,15 +80,13 @@ impl<T> Mutex<T> {
     /// A mutex that nobody holds.
     #[cfg(not(tsumugi_loom))]
     pub const fn new(value: T) -> Self {
-        let raw = RawMutex { word: AtomicU32::new(FREE), queue: Lock::new(Queue::new()) };
-        Self { raw, value: UnsafeCell::new(value) }
+        Self { raw: RawMutex::new(), value: UnsafeCell::new(value) }
     }
 
     /// A mutex that nobody holds.
     #[cfg(tsumugi_loom)]
     pub fn new(value: T) -> Self {
-        let raw = RawMutex { word: AtomicU32::new(FREE), queue: Lock::new(Queue::new()) };
-        Self { raw, value: UnsafeCell::new(value) }
+        Self { raw: RawMutex::new(), value: UnsafeCell::new(value) }
     }
 
     /// Takes the value out.
@@ -129,22 +146,90 @@ impl<T: ?Sized> Mutex<T> {
 }
 
 impl RawMutex {
-    #[inline]
-    fn try_lock(&self) -> bool {
-        // Acquire: pairs with the Release of `unlock`.
-        self.word.compare_exchange(FREE, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    #[cfg(not(tsumugi_loom))]
+    const fn new() -> Self {
+        let waiting = Waiting { queue: Queue::new(), owed: false };
+        Self { word: AtomicU32::new(FREE), bias: Bias::new(), waiting: Lock::new(waiting) }
     }
 
-    #[inline]
+    #[cfg(tsumugi_loom)]
+    fn new() -> Self {
+        let waiting = Waiting { queue: Queue::new(), owed: false };
+        Self { word: AtomicU32::new(FREE), bias: Bias::new(), waiting: Lock::new(waiting) }
+    }
+
+    #[inline(always)]
     pub(super) fn lock(&self) {
-        if !self.try_lock() {
+        if !self.lock_fast() {
             // Without a limit nothing interrupts.
             let _ = self.lock_slow(Limit::NONE);
         }
     }
 
-    #[inline]
+    fn try_lock(&self) -> bool {
+        self.lock_fast() || self.bias.is_taken() && self.try_lock_slow()
+    }
+
+    /// Locks, if that takes a few instructions: not if the lock is free, but
+    /// another thread's.
+    #[inline(always)]
+    fn lock_fast(&self) -> bool {
+        if self.bias.is_shared() {
+            return self.lock_word();
+        }
+        let me = bias_name();
+        if self.bias.is_of(me) {
+            // Another ULT of this thread may have it.
+            return !self.bias.is_inside() && (self.bias.enter(me) || self.lock_disturbed());
+        }
+        self.lock_and_note(me)
+    }
+
+    #[inline(always)]
+    fn lock_word(&self) -> bool {
+        // Acquire: pairs with the Release of `unlock`.
+        self.word.compare_exchange(FREE, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_and_note(&self, me: usize) -> bool {
+        let locked = self.lock_word();
+        if locked {
+            // If it is this thread's from now on, the word stays LOCKED.
+            self.bias.note(me);
+        }
+        locked
+    }
+
+    /// The bias has ended while this thread went inside.
+    #[cold]
+    #[inline(never)]
+    fn lock_disturbed(&self) -> bool {
+        self.settle();
+        self.lock_word()
+    }
+
+    #[inline(always)]
     pub(super) fn unlock(&self) {
+        if self.bias.is_shared() {
+            return self.unlock_word();
+        }
+        let me = bias_name();
+        if self.bias.is_of(me) {
+            self.bias.leave();
+            if !self.bias.is_still_of(me) {
+                self.settle();
+            }
+        } else if self.bias.is_taken() {
+            self.unlock_for_another();
+        } else {
+            self.unlock_word();
+        }
+    }
+
+    #[inline(always)]
+    fn unlock_word(&self) {
         // Release: pairs with the Acquire of the next holder.
         if self.word.compare_exchange(LOCKED, FREE, Ordering::Release, Ordering::Relaxed).is_err() {
             self.hand_over();
@@ -152,24 +237,31 @@ impl RawMutex {
     }
 
     #[cold]
+    #[inline(never)]
     fn lock_slow(&self, limit: Limit) -> Result<(), Interrupted> {
         let reason = Reason { what: "mutex", at: self as *const Self as u64, wanted: 0 };
         // One who leaves the queue empty leaves WAITERS set: the next unlock
         // finds nobody and frees the lock.
         queue::wait(
-            &self.queue,
+            &self.waiting,
             reason,
             limit,
             Node::new(),
-            |queue| queue,
-            |_| self.announce(),
+            |waiting| &mut waiting.queue,
+            |waiting| self.announce(waiting),
             |_| {},
         )
     }
 
-    /// Says that somebody waits, or takes the lock: false. Under the queue's
-    /// lock.
-    fn announce(&self) -> bool {
+    #[cold]
+    fn try_lock_slow(&self) -> bool {
+        self.waiting.with(|waiting| self.end_bias(waiting));
+        self.lock_word()
+    }
+
+    /// Says that somebody waits, or takes the lock: false.
+    fn announce(&self, waiting: &mut Waiting) -> bool {
+        self.end_bias(waiting);
         let mut seen = self.word.load(Ordering::Relaxed);
         loop {
             let next = if seen == FREE { LOCKED } else { LOCKED | WAITERS };
@@ -177,7 +269,7 @@ impl RawMutex {
                 self.word.store(LOCKED | WAITERS, Ordering::Relaxed);
                 return true;
             }
-            // Acquire: if we take the lock, as in `try_lock`.
+            // Acquire: if we take the lock, as in `lock_word`.
             match self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return seen != FREE,
                 Err(changed) => seen = changed,
@@ -185,18 +277,56 @@ impl RawMutex {
         }
     }
 
+    /// From here on the word says who has the lock.
+    fn end_bias(&self, waiting: &mut Waiting) {
+        match self.bias.end(bias_name()) {
+            Ended::Before => {}
+            // Release: what the owner did inside, which `end` has seen.
+            Ended::Outside => self.word.store(FREE, Ordering::Release),
+            Ended::Inside => {
+                self.word.store(LOCKED | WAITERS, Ordering::Relaxed);
+                waiting.owed = !mutant("mutex_owes_nothing");
+            }
+        }
+    }
+
+    /// The bias has ended. If that found us inside, we have had the lock, and
+    /// pass it on.
     #[cold]
-    fn hand_over(&self) {
-        let first = self.queue.with(|queue| {
-            let first = queue.pop();
-            let left = if queue.is_empty() { 0 } else { WAITERS };
-            let word = if first.is_some() { LOCKED | left } else { FREE };
-            // Release: pairs with the Acquire of a `lock` after the next one.
-            self.word.store(word, Ordering::Release);
-            first
+    #[inline(never)]
+    fn settle(&self) {
+        let first = self.waiting.with(|waiting| waiting.owed.then(|| self.pass_on(waiting)));
+        queue::tell(first.flatten());
+    }
+
+    /// The guard of a lock that is another thread's was given to this one.
+    #[cold]
+    #[inline(never)]
+    fn unlock_for_another(&self) {
+        let first = self.waiting.with(|waiting| {
+            self.end_bias(waiting);
+            self.pass_on(waiting)
         });
+        queue::tell(first);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hand_over(&self) {
+        let first = self.waiting.with(|waiting| self.pass_on(waiting));
         // Last: the one that is woken may be the mutex's end.
         queue::tell(first);
+    }
+
+    /// Gives the lock to the first waiter, who is to be told, or frees it.
+    fn pass_on(&self, waiting: &mut Waiting) -> Option<Wake> {
+        waiting.owed = false;
+        let first = waiting.queue.pop();
+        let left = if waiting.queue.is_empty() { 0 } else { WAITERS };
+        let word = if first.is_some() { LOCKED | left } else { FREE };
+        // Release: pairs with the Acquire of a `lock` after the next one.
+        self.word.store(word, Ordering::Release);
+        first
     }
 }
 

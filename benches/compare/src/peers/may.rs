@@ -1,23 +1,93 @@
 //! may: stackful coroutines over an event loop.
 
-use may::coroutine::{self, park, yield_now};
+use may::coroutine::{self, JoinHandle, park, yield_now};
 use may::sync::{Condvar, Mutex};
+use std::hint::black_box;
 use std::sync::Arc;
-use tsumugi_bench_ult::Server;
-use tsumugi_bench_ult::server::time;
+use std::thread;
+use std::time::Instant;
+use tsumugi_bench_ult::apart::{Apart, NAP};
+use tsumugi_bench_ult::asleep::Growth;
+use tsumugi_bench_ult::fork::{self, Board, Fork};
+use tsumugi_bench_ult::inbox::time;
+use tsumugi_bench_ult::uts::{Node, T1_NODES};
+use tsumugi_bench_ult::{Inbox, System};
+use tsumugi_core::sync::{AtomicU64, Ordering};
 
-pub const ROWS: &[&str] = &["yield2", "yield1000", "create_join", "park_same", "mutex", "condvar"];
+pub const SYSTEM: System = System { name: "may", serve, elsewhere: &[] };
 
-pub fn server() -> Server {
-    Server::start("may", 1, |inbox| {
-        may::config().set_workers(1).set_stack_size(0x2000);
-        let main = may::go!(move || inbox.serve(batch));
-        // It ends when nobody asks any more.
-        let _ = main.join();
-    })
+struct Coroutines;
+
+impl Fork for Coroutines {
+    type Handle<T: Send + 'static> = JoinHandle<T>;
+
+    #[inline(always)]
+    fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        may::go!(f)
+    }
+
+    #[inline(always)]
+    fn join<T: Send + 'static>(handle: JoinHandle<T>) -> T {
+        handle.join().expect("it does not panic")
+    }
 }
 
-fn batch(row: &'static str) -> Option<f64> {
+fn serve(inbox: Inbox) {
+    // In words: 64 KiB for work, what tsumugi has; 16 KiB for sleep.
+    let stack = if inbox.row() == "bytes_per_ult" { 0x800 } else { 0x2000 };
+    may::config().set_workers(inbox.workers()).set_stack_size(stack);
+    if inbox.row() == "wake_sleeping" {
+        Apart::new().on_second(|| Coroutines::join(may::go!(|| ())));
+        return inbox.serve(|_| Some(wake_sleeping()));
+    }
+    let main = may::go!(move || {
+        if inbox.row() != "bytes_per_ult" {
+            return inbox.serve(|row| batch(row, inbox.tree()));
+        }
+        while inbox.next() {
+            inbox.answer(&asleep(inbox.sleepers()));
+        }
+    });
+    // It ends when nobody asks any more.
+    let _ = main.join();
+}
+
+/// From an OS thread, to the first instruction of the coroutine.
+fn wake_sleeping() -> f64 {
+    let sleeper = may::go!(|| {
+        park();
+        Instant::now()
+    });
+    thread::sleep(NAP);
+    let start = Instant::now();
+    sleeper.coroutine().unpark();
+    let woken = Coroutines::join(sleeper);
+    woken.saturating_duration_since(start).as_nanos() as f64
+}
+
+fn asleep(coroutines: usize) -> [f64; 3] {
+    let arrived = Arc::new(AtomicU64::new(0));
+    let mut all = Vec::with_capacity(coroutines);
+    let growth = Growth::begin();
+    while all.len() < coroutines {
+        for _ in 0..128.min(coroutines - all.len()) {
+            let arrived = arrived.clone();
+            all.push(may::go!(move || {
+                arrived.fetch_add(1, Ordering::Relaxed);
+                park();
+            }));
+        }
+        while arrived.load(Ordering::Relaxed) < all.len() as u64 {
+            yield_now();
+        }
+    }
+    let asleep = growth.asleep(coroutines);
+    all.iter().for_each(|one| one.coroutine().unpark());
+    all.into_iter().for_each(Coroutines::join);
+    asleep.woken()
+}
+
+fn batch(row: &'static str, tree: Node) -> Option<f64> {
     match row {
         "yield2" => time(20_000, || yielders(2, 10_000)),
         "yield1000" => time(10_000, || yielders(1000, 10)),
@@ -36,6 +106,16 @@ fn batch(row: &'static str) -> Option<f64> {
             })
         }
         "condvar" => condvar(1_000),
+        // A child takes many times what the others' do.
+        "fib" | "fib_no_inline" => time(fork::fib_children(14), || {
+            black_box(fork::fib::<Coroutines>(black_box(14)));
+        }),
+        "uts" => time(T1_NODES, || {
+            assert_eq!(fork::tree::<Coroutines>(tree), T1_NODES);
+        }),
+        "nqueens" => time(fork::QUEENS_CHILDREN, || {
+            assert_eq!(fork::queens::<Coroutines>(Board::new(fork::QUEENS)), fork::QUEENS_WAYS);
+        }),
         _ => None,
     }
 }

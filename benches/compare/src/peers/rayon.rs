@@ -1,18 +1,17 @@
 //! rayon: `join`, which runs both sides as calls unless one is stolen.
 
 use std::hint::black_box;
-use tsumugi_bench_ult::Server;
+use std::time::Instant;
 use tsumugi_bench_ult::fork::{self, Board};
-use tsumugi_bench_ult::server::time;
-use tsumugi_bench_ult::uts::Node;
+use tsumugi_bench_ult::inbox::time;
+use tsumugi_bench_ult::uts::{Node, T1_NODES};
+use tsumugi_bench_ult::{Inbox, System};
 
-pub const ROWS: &[&str] = &["create_join_inline", "fib", "uts", "nqueens"];
+pub const SYSTEM: System = System { name: "rayon", serve, elsewhere: &[] };
 
-pub fn server(workers: usize, tree: Node) -> Server {
-    Server::start("rayon", workers, move |inbox| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).build();
-        pool.expect("a pool").install(move || inbox.serve(|row| batch(row, tree)));
-    })
+fn serve(inbox: Inbox) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(inbox.workers()).build();
+    pool.expect("a pool").install(|| inbox.serve(|row| batch(row, inbox.tree())));
 }
 
 fn batch(row: &str, tree: Node) -> Option<f64> {
@@ -26,8 +25,9 @@ fn batch(row: &str, tree: Node) -> Option<f64> {
             black_box(fib(black_box(fork::FIB)));
         }),
         "uts" => {
-            let start = std::time::Instant::now();
+            let start = Instant::now();
             let nodes = below(&tree);
+            assert_eq!(nodes, T1_NODES);
             Some(start.elapsed().as_nanos() as f64 / nodes as f64)
         }
         "nqueens" => time(fork::QUEENS_CHILDREN, || {

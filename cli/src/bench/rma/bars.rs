@@ -2,8 +2,8 @@
 //! whether it does.
 
 use super::requesters::REQUESTERS;
+use crate::bench::bar::{self, Bar, Met};
 use crate::bench::row::Row;
-use crate::text;
 
 /// A line a bar; nothing where no row has one.
 pub fn bars(rows: &[Row]) -> String {
@@ -11,46 +11,7 @@ pub fn bars(rows: &[Row]) -> String {
     lines.extend(wake(rows));
     lines.extend(delegate(rows));
     lines.extend(["thread", "ult"].iter().flat_map(|kind| requesters(rows, kind)));
-    if lines.is_empty() {
-        return String::new();
-    }
-    let header = ["bar", "is to be", "median", "min", "trip", "met"];
-    let table = text::table(&header, lines.into_iter().map(Bar::line));
-    format!(
-        "\n{table}  met: by the median; min: by the quietest batches; moved: the cores did, measure again\n"
-    )
-}
-
-/// One of them, measured.
-struct Bar {
-    what: String,
-    limit: String,
-    median: String,
-    min: String,
-    trip: Option<f64>,
-    met: Met,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Met {
-    Yes,
-    /// Only by the minima.
-    Min,
-    No,
-    Moved,
-}
-
-impl Bar {
-    fn line(self) -> Vec<String> {
-        let trip = self.trip.map_or_else(|| "-".to_owned(), |ns| format!("{ns:.0} ns"));
-        let met = match self.met {
-            Met::Yes => "yes",
-            Met::Min => "min",
-            Met::No => "no",
-            Met::Moved => "moved",
-        };
-        vec![self.what, self.limit, self.median, self.min, trip, met.to_owned()]
-    }
+    bar::table(lines)
 }
 
 /// At most so many trips and nanoseconds.
@@ -73,7 +34,7 @@ impl Trips {
             median: format!("{median:.1} ns"),
             min: format!("{min:.1} ns"),
             trip,
-            met: limit.map_or(Met::Moved, |limit| met(median <= limit, min <= limit)),
+            met: limit.map_or(Met::Moved, |limit| Met::of(median <= limit, min <= limit)),
         })
     }
 }
@@ -90,7 +51,7 @@ fn wake(rows: &[Row]) -> Option<Bar> {
         median: format!("{median:.0} ns"),
         min: format!("{min:.0} ns"),
         trip: ours.trip_ns(),
-        met: met(median <= OVER_WAKE_NS, min <= OVER_WAKE_NS),
+        met: Met::of(median <= OVER_WAKE_NS, min <= OVER_WAKE_NS),
     })
 }
 
@@ -107,7 +68,7 @@ fn delegate(rows: &[Row]) -> Vec<Bar> {
             median: format!("{median:.1} ns"),
             min: format!("{min:.1} ns"),
             trip: ours.trip_ns(),
-            met: met(median <= OVER_DIRECT_NS, min <= OVER_DIRECT_NS),
+            met: Met::of(median <= OVER_DIRECT_NS, min <= OVER_DIRECT_NS),
         });
     }
     if let (Some(alone), Some(both)) = (find("delegate_alone"), find("delegate_contended")) {
@@ -146,15 +107,7 @@ fn share(what: &str, limit: f64, [median, min]: [f64; 2], row: &Row) -> Bar {
         median: percent(median),
         min: percent(min),
         trip: row.trip_ns(),
-        met: if is_steady { met(median >= limit, min >= limit) } else { Met::Moved },
-    }
-}
-
-fn met(by_median: bool, by_min: bool) -> Met {
-    match (by_median, by_min) {
-        (true, _) => Met::Yes,
-        (false, true) => Met::Min,
-        (false, false) => Met::No,
+        met: if is_steady { Met::of(median >= limit, min >= limit) } else { Met::Moved },
     }
 }
 

@@ -4,8 +4,18 @@
 //! ULT just ended), the own deque (youngest first), the yielded queue (oldest
 //! first), those that stay on this worker, the outsiders' queue, other
 //! workers. Urgent ULTs come before all. Every [`FAIR_TURN`]
-//! the worker polls progress and takes the oldest of one of the four queues
-//! in turn, so nothing starves however busy the youngest are.
+//! the worker polls progress and takes the oldest of the yielded, of those that
+//! stay, or of the outsiders, and now and then of the own queue, so nothing
+//! starves however busy the youngest are.
+//!
+//! # Giving and stealing
+//!
+//! A theft takes a barrier on all processors, see `deque`, and on a virtual
+//! machine that stops its victim for microseconds. So whoever searches is seen
+//! by those who push: they send it the oldest of several ULTs by mail, with a
+//! compare-and-swap. Who searches steals only what it has seen for a while
+//! ([`PATIENCE`]): from workers that do not push, and mail from those that do
+//! not come for it, having lost their processors perhaps.
 //!
 //! # Sleeping
 //!
@@ -18,6 +28,7 @@
 use super::{Seen, Worker};
 use crate::deque::{Deque, Steal};
 use crate::futex::{SystemFutex, os_yield};
+use crate::mail::Mail;
 use crate::sched::record::Kind;
 use crate::slab::Slot;
 use crate::task::Task;
@@ -47,7 +58,7 @@ impl Worker {
         self.idle()
     }
 
-    #[inline]
+    #[inline(always)]
     fn look_near(&self) -> Option<Slot> {
         if !self.shared.urgent.is_empty()
             && let Some(slot) = self.take_urgent()
@@ -129,41 +140,38 @@ impl Worker {
         NonNull::new(first)
     }
 
-    /// The oldest of one queue, another one each time; polls on the way.
+    /// The oldest of a queue of those that could starve, another one each time;
+    /// polls on the way.
     #[cold]
     fn fair_turn(&self) -> Option<Slot> {
         self.shared.halt.stand();
         self.now.set(self.shared.now());
         let moved = self.shared.progress.poll() | self.shared.fire(self.now.get());
         let seat = self.seat();
-        let start = self.fair_turns.get().wrapping_add(1);
-        self.fair_turns.set(start);
-        for queue in 0..4 {
-            // SAFETY: we are the seat's owner.
-            let oldest = unsafe {
-                match start.wrapping_add(queue) % 4 {
-                    0 => self.take_injected(),
-                    3 => self.take_own(),
-                    1 => seat.yielded.take_first().and_then(NonNull::new),
-                    _ => seat.ready.take_first().and_then(NonNull::new),
-                }
-            };
-            if oldest.is_some() {
-                // A lone ULT in a yield loop waits for somebody else; where
-                // cores are shared, that somebody needs one.
-                if !moved && self.shared.spin == 0 && !self.shared.has_ready() {
-                    os_yield();
-                }
-                return oldest;
-            }
+        let turn = self.fair_turns.get().wrapping_add(1);
+        self.fair_turns.set(turn);
+        // SAFETY: we are the seat's owner.
+        let take = |queue: &Deque<Task>| unsafe { queue.take_first() }.and_then(NonNull::new);
+        let aged = if turn.is_multiple_of(AGED_TURN) { take(&seat.ready) } else { None };
+        let oldest = aged.or_else(|| {
+            (0..3).find_map(|queue| match turn.wrapping_add(queue) % 3 {
+                0 => self.take_injected(),
+                1 => self.take_own(),
+                _ => take(&seat.yielded),
+            })
+        });
+        // A lone ULT in a yield loop waits for somebody else; where cores are
+        // shared, that somebody needs one.
+        if oldest.is_some() && !moved && self.shared.spin == 0 && !self.shared.has_ready() {
+            os_yield();
         }
-        None
+        oldest
     }
 
     #[cold]
     fn idle(&self) -> Option<Slot> {
         let shared = &*self.shared;
-        shared.searching.fetch_add(1, Ordering::SeqCst);
+        shared.idle.searching.fetch_add(1, Ordering::SeqCst);
         self.seat().mail.open();
         shared.progress.on_idle(self.index);
         let mut rounds = 0;
@@ -171,14 +179,14 @@ impl Worker {
             if shared.is_stopped() {
                 self.seat().mail.close();
                 shared.progress.on_busy(self.index);
-                shared.searching.fetch_sub(1, Ordering::SeqCst);
+                shared.idle.searching.fetch_sub(1, Ordering::SeqCst);
                 return None;
             }
             shared.halt.stand();
             if let Some(slot) = self.search() {
                 shared.progress.on_busy(self.index);
-                if let Some(came) = self.seat().mail.close() {
-                    self.push(came);
+                if let Some(letter) = self.seat().mail.close() {
+                    self.take_in(letter);
                 }
                 self.pass_search_on();
                 shared.hand_clock_on();
@@ -203,9 +211,10 @@ impl Worker {
     /// One look at everything.
     fn search(&self) -> Option<Slot> {
         if self.seat().mail.has_come() {
-            let came = self.seat().mail.close();
-            self.seat().mail.open();
-            return came;
+            match self.seat().mail.close() {
+                Some(letter) => return Some(self.open_letter(letter)),
+                None => self.seat().mail.open(),
+            }
         }
         self.look_near().or_else(|| self.feed()).or_else(|| self.steal())
     }
@@ -224,12 +233,13 @@ impl Worker {
     /// counted as searching, before and after.
     fn sleep(&self) {
         let shared = &*self.shared;
-        if let Some(came) = self.seat().mail.close() {
-            return self.push(came);
+        if let Some(letter) = self.seat().mail.close() {
+            self.take_in(letter);
+            return self.seat().mail.open();
         }
         let ticket = shared.bells.prepare(self.index);
-        shared.sleepers.fetch_add(1, Ordering::SeqCst);
-        shared.searching.fetch_sub(1, Ordering::SeqCst);
+        shared.idle.sleepers.fetch_add(1, Ordering::SeqCst);
+        shared.idle.searching.fetch_sub(1, Ordering::SeqCst);
         shared.progress.on_sleep(self.index);
         // SeqCst: pairs with the fences in `notify_sleepers` and `Bells::ring`,
         // and with the light half in `notify`.
@@ -256,8 +266,8 @@ impl Worker {
             shared.alarms.unkeep();
         }
         shared.progress.on_wake(self.index);
-        shared.searching.fetch_add(1, Ordering::SeqCst);
-        shared.sleepers.fetch_sub(1, Ordering::SeqCst);
+        shared.idle.searching.fetch_add(1, Ordering::SeqCst);
+        shared.idle.sleepers.fetch_sub(1, Ordering::SeqCst);
         self.seat().mail.open();
         self.now.set(shared.now());
     }
@@ -271,7 +281,8 @@ impl Worker {
     /// The search is over; if nobody else searches and more is there, it was
     /// perhaps not rung for because of us.
     fn pass_search_on(&self) {
-        if self.shared.searching.fetch_sub(1, Ordering::SeqCst) == 1 && self.shared.seats.len() > 1
+        if self.shared.idle.searching.fetch_sub(1, Ordering::SeqCst) == 1
+            && self.shared.seats.len() > 1
         {
             fence(Ordering::SeqCst);
             if self.shared.has_ready() {
@@ -286,14 +297,24 @@ impl Worker {
             return None;
         }
         let start = self.random() as usize;
+        let looks = self.looks.replace(0);
         for offset in 0..seats.len() {
             let victim = start.wrapping_add(offset) % seats.len();
-            if victim == self.index {
+            let seat = &seats[victim];
+            let nothing = seat.ready.is_empty() && seat.yielded.is_empty() && !seat.mail.is_full();
+            if victim == self.index || nothing {
                 continue;
             }
+            self.looks.set(looks + 1);
+            if looks < self.shared.spin.min(PATIENCE) {
+                continue;
+            }
+            if let Some(slot) = self.intercept(&seat.mail) {
+                return Some(slot);
+            }
             let stolen = self
-                .steal_from(&self.lonely[victim][0], &seats[victim].ready)
-                .or_else(|| self.steal_from(&self.lonely[victim][1], &seats[victim].yielded));
+                .steal_from(&self.lonely[victim][0], &seat.ready)
+                .or_else(|| self.steal_from(&self.lonely[victim][1], &seat.yielded));
             if let Some(slot) = stolen {
                 self.count(Counter::Steals);
                 self.note(Kind::Steal, slot);
@@ -303,7 +324,19 @@ impl Worker {
         None
     }
 
-    /// Takes up to half of a queue; runs the oldest. A lone ULT is left to its
+    /// Takes what a worker was sent that did not come for it.
+    fn intercept(&self, mail: &Mail<Task>) -> Option<Slot> {
+        let slot = self.open_letter(mail.intercept()?);
+        // SAFETY: it is ours now.
+        if unsafe { slot.as_ref() }.is_plain() {
+            return Some(slot);
+        }
+        // Back to the worker that it stays on, or before all others.
+        self.route(slot);
+        None
+    }
+
+    /// Takes the oldest of a queue, and of a long one some more to keep. A lone ULT is left to its
     /// worker until the second look at it: most such are about to be joined.
     fn steal_from(&self, lonely: &Cell<Seen>, queue: &Deque<Task>) -> Option<Slot> {
         let wants = |task: *mut Task| {
@@ -340,7 +373,13 @@ impl Worker {
 /// Between two looks at everything that could starve: 61 switches, or four
 /// times as many ULTs that ran in the place of their joiners.
 pub(super) const FAIR_TURN: u32 = 61 * SWITCH;
+/// Of so many fair turns one takes the oldest of the own queue: seldom, because
+/// in a tree of ULTs that is the largest branch, which is better stolen.
+const AGED_TURN: u32 = 16;
 pub(super) const SWITCH: u32 = 4;
 pub(super) const CALL: u32 = 1;
+/// Looks at what others have before it is stolen: a barrier on all processors
+/// takes microseconds, and most of them come to give in less.
+const PATIENCE: u32 = if cfg!(tsumugi_loom) { 0 } else { 16 };
 const OS_YIELDS: u32 = if cfg!(tsumugi_loom) { 0 } else { 4 };
 const PAUSES: u32 = if cfg!(tsumugi_loom) { 1 } else { 8 };

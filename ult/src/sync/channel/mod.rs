@@ -43,10 +43,10 @@ pub use future::{Recv, Send};
 use super::queue::{self, Node};
 use crate::limit::Limit;
 use crate::lock::Lock;
+use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
 use state::{Put, State, Take};
-use std::sync::Arc;
 use tsumugi_core::wait::Reason;
 
 /// A channel that keeps up to `capacity` values; `send` waits while it is
@@ -282,7 +282,7 @@ fn put<T>(shared: &Shared<T>, value: &mut Option<T>) -> Put {
 #[cold]
 fn grow<T>(shared: &Shared<T>) {
     let wanted = shared.with(|state| state.len().saturating_mul(2).max(FIRST_ROOM));
-    let mut larger = std::collections::VecDeque::with_capacity(wanted);
+    let mut larger = alloc::collections::VecDeque::with_capacity(wanted);
     shared.with(|state| state.move_into(&mut larger));
 }
 

@@ -4,7 +4,7 @@
 //! waits, and either it has room or no sender waits.
 
 use crate::sync::queue::{Queue, Wake};
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 use tsumugi_core::sync::mutant;
 
 pub(super) struct State<T> {

@@ -1,0 +1,209 @@
+//! A system's end of the talk: it is asked for turns of one row.
+//!
+//! ```text
+//!  asks    "turn"                             "turn" ...  end: it ends
+//!  answers         batch batch batch "= 1 2"
+//! ```
+//!
+//! A turn is some short batches of the row. The first warms up what the other
+//! systems have cooled down, and is not told, unless it is long by itself.
+
+use crate::Row;
+use crate::uts::{Node, T1_DEPTH};
+use std::fmt::Write as _;
+use std::io::{BufRead, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What a system is to do, and where it says how long that took.
+pub struct Inbox {
+    row: &'static Row,
+    workers: usize,
+    is_quick: bool,
+    talk: Mutex<Talk>,
+}
+
+struct Talk {
+    requests: Box<dyn BufRead + Send>,
+    answers: Box<dyn Write + Send>,
+    turn: Option<Turn>,
+}
+
+struct Turn {
+    begin: Instant,
+    batches: usize,
+    told: String,
+}
+
+impl Inbox {
+    /// A system that is to do `row` on `workers` workers.
+    pub fn new(
+        row: &'static Row,
+        workers: usize,
+        is_quick: bool,
+        requests: impl BufRead + Send + 'static,
+        answers: impl Write + Send + 'static,
+    ) -> Self {
+        let talk = Talk { requests: Box::new(requests), answers: Box::new(answers), turn: None };
+        Self { row, workers, is_quick, talk: Mutex::new(talk) }
+    }
+
+    /// The row's name.
+    pub fn row(&self) -> &'static str {
+        self.row.name
+    }
+
+    /// On how many workers.
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// The tree of the row `uts`.
+    pub fn tree(&self) -> Node {
+        Node::root(T1_DEPTH)
+    }
+
+    /// ULTs of the row `bytes_per_ult`.
+    pub fn sleepers(&self) -> usize {
+        if self.is_quick { SLEEPERS / 10 } else { SLEEPERS }
+    }
+
+    /// Does `batch` until nobody asks any more, which returns nanoseconds per
+    /// operation; `None`: there is no such thing here. Blocks the OS thread
+    /// while nobody asks.
+    pub fn serve(&self, mut batch: impl FnMut(&'static str) -> Option<f64>) {
+        while self.next() {
+            match batch(self.row()) {
+                Some(ns) => self.answer(&[ns]),
+                None => return self.refuse(NO_SUCH_THING),
+            }
+        }
+    }
+
+    /// Whether another batch is asked for, where `serve` does not fit. Blocks
+    /// the OS thread.
+    pub fn next(&self) -> bool {
+        let mut talk = self.talk();
+        if talk.turn.is_none() {
+            let mut line = String::new();
+            if !matches!(talk.requests.read_line(&mut line), Ok(1..)) {
+                return false;
+            }
+            let told = String::from("=");
+            talk.turn = Some(Turn { begin: Instant::now(), batches: 0, told });
+        }
+        true
+    }
+
+    /// What that batch took: a number for each of the row's parts.
+    pub fn answer(&self, values: &[f64]) {
+        let mut talk = self.talk();
+        let turn = talk.turn.as_mut().expect("an answer follows a question");
+        let elapsed = turn.begin.elapsed();
+        if turn.batches > 0 || elapsed > TURN {
+            for value in values {
+                write!(turn.told, " {value}").expect("a string takes all");
+            }
+        }
+        turn.batches += 1;
+        if elapsed > TURN && (turn.batches >= BATCHES_MIN || elapsed > TURN_MAX) {
+            let told = talk.turn.take().map(|turn| turn.told);
+            talk.say(&told.expect("it is there"));
+        }
+    }
+
+    /// The row cannot be done here, and why.
+    pub fn refuse(&self, why: &str) {
+        let mut talk = self.talk();
+        talk.turn = None;
+        talk.say(&format!("! {why}"));
+    }
+
+    fn talk(&self) -> MutexGuard<'_, Talk> {
+        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Talk {
+    fn say(&mut self, line: &str) {
+        // Nobody may listen any more; then nobody asks either.
+        let _ = writeln!(self.answers, "{line}").and_then(|()| self.answers.flush());
+    }
+}
+
+impl std::fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox").field("row", &self.row.name).finish_non_exhaustive()
+    }
+}
+
+/// Nanoseconds per operation of `work`, which does `ops`.
+pub fn time(ops: u64, work: impl FnOnce()) -> Option<f64> {
+    let start = Instant::now();
+    work();
+    Some(start.elapsed().as_nanos() as f64 / ops as f64)
+}
+
+/// What a cell says where a system has no such row.
+pub const NO_SUCH_THING: &str = "has none";
+
+/// Short enough that most turns are not disturbed.
+const TURN: Duration = Duration::from_millis(2);
+/// What is long by itself is done once.
+const TURN_MAX: Duration = Duration::from_millis(40);
+const BATCHES_MIN: usize = 3;
+const SLEEPERS: usize = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+    use std::sync::Arc;
+
+    #[derive(Clone, Default)]
+    struct Heard(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Heard {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn heard(turns: &'static str, batch: impl FnMut(&'static str) -> Option<f64>) -> String {
+        let heard = Heard::default();
+        let row = Row::named("yield2").unwrap();
+        Inbox::new(row, 1, true, Cursor::new(turns), heard.clone()).serve(batch);
+        let bytes = heard.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn the_first_batch_of_a_turn_warms_up() {
+        let mut batches = 0;
+        let said = heard("turn\nturn\n", |_| {
+            batches += 1;
+            std::thread::sleep(TURN / 2);
+            Some(f64::from(batches))
+        });
+        let told: usize = said.lines().map(|line| line.split(' ').skip(1).count()).sum();
+        assert_eq!((said.lines().count(), told), (2, batches as usize - 2), "{said}");
+    }
+
+    #[test]
+    fn what_is_long_is_done_once_and_told() {
+        let said = heard("turn\n", |_| {
+            std::thread::sleep(TURN_MAX + TURN);
+            Some(7.5)
+        });
+        assert_eq!(said, "= 7.5\n");
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused() {
+        assert_eq!(heard("turn\nturn\n", |_| None), format!("! {NO_SUCH_THING}\n"));
+    }
+}

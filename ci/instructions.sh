@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# How many instructions an operation of a ULT takes, as callgrind counts them:
+# the same on every machine and in every run, unlike time. Compares with
+# `benches/ult/instructions.txt`; more than 5 % above fails, and so does more
+# than 5 % below, because then the file is out of date. `--write` writes it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if ! command -v valgrind >/dev/null; then
+    apt-get update -qq && apt-get install -y -qq valgrind >/dev/null ||
+        { echo "ci/instructions.sh needs valgrind, and could not install it" >&2; exit 1; }
+fi
+noted=benches/ult/instructions.txt
+cargo build --release --quiet --package tsumugi-bench-ult --example count
+work=target/instructions
+mkdir -p "$work"
+
+instructions() {
+    valgrind --tool=callgrind --callgrind-out-file="$work/out" \
+        target/release/examples/count "$1" "$2" 2>&1 | sed -n 's/.*Collected : //p'
+}
+
+# Row, and operations in one batch of it.
+rows=(
+    "yield2 20000"
+    "create_join 5000"
+    "create_join_inline 5000"
+    "fib 28656"
+    "fib_no_inline 28656"
+    "park_same 10000"
+    "mutex 10000"
+    "condvar 4000"
+)
+for entry in "${rows[@]}"; do
+    read -r row ops <<<"$entry"
+    # What starting up takes is in both.
+    few=$(instructions "$row" 1)
+    many=$(instructions "$row" 4)
+    awk -v row="$row" -v few="$few" -v many="$many" -v ops="$ops" \
+        'BEGIN { printf "%-20s %.1f\n", row, (many - few) / (3 * ops) }'
+done | tee "$work/counted"
+
+if [[ "${1:-}" == --write ]]; then
+    cp "$work/counted" "$noted"
+    exit
+fi
+awk '
+    NR == FNR { noted[$1] = $2; next }
+    !($1 in noted) { printf "%s: not written down\n", $1; failed = 1; next }
+    $2 > noted[$1] * 1.05 || $2 < noted[$1] * 0.95 {
+        printf "%s: %s instructions, written down are %s\n", $1, $2, noted[$1]
+        failed = 1
+    }
+    END { exit failed }
+' "$noted" "$work/counted"

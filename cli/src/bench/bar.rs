@@ -1,0 +1,59 @@
+//! What a number is to reach, and whether it does.
+
+use crate::text;
+
+/// One of them, measured.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    pub what: String,
+    pub limit: String,
+    pub median: String,
+    pub min: String,
+    pub trip: Option<f64>,
+    pub met: Met,
+}
+
+/// Whether it is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    Yes,
+    /// Only by the minima.
+    Min,
+    No,
+    Moved,
+}
+
+impl Met {
+    pub fn of(by_median: bool, by_min: bool) -> Self {
+        match (by_median, by_min) {
+            (true, _) => Self::Yes,
+            (false, true) => Self::Min,
+            (false, false) => Self::No,
+        }
+    }
+}
+
+/// A line a bar; nothing where there are none.
+pub fn table(bars: Vec<Bar>) -> String {
+    if bars.is_empty() {
+        return String::new();
+    }
+    let header = ["bar", "is to be", "median", "min", "trip", "met"];
+    let table = text::table(&header, bars.into_iter().map(Bar::line));
+    format!(
+        "\n{table}  met: by the median; min: by the quietest batches; moved: the cores did, measure again\n"
+    )
+}
+
+impl Bar {
+    fn line(self) -> Vec<String> {
+        let trip = self.trip.map_or_else(|| "-".to_owned(), |ns| format!("{ns:.0} ns"));
+        let met = match self.met {
+            Met::Yes => "yes",
+            Met::Min => "min",
+            Met::No => "no",
+            Met::Moved => "moved",
+        };
+        vec![self.what, self.limit, self.median, self.min, trip, met.to_owned()]
+    }
+}

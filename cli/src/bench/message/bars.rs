@@ -1,0 +1,232 @@
+//! What messages are to reach, and whether they do.
+
+use super::case::{OURS, TWO_COPY};
+use super::state::State;
+use crate::bench::row::Row;
+use crate::text;
+
+/// A line a bar; nothing where no row has one.
+pub fn bars(rows: &[Row]) -> String {
+    let mut bars = Vec::new();
+    for state in State::ALL {
+        for name in ["latency_pre", "latency"] {
+            bars.extend(smallest(rows, name, state));
+            for span in SPANS.iter().filter(|span| span.state.is_none_or(|only| only == state)) {
+                bars.extend(span.bar(rows, name, state));
+            }
+        }
+        bars.extend(rate(rows, state));
+    }
+    for (peer, limit) in [("openmpi", 1.10), ("mpich", 3.0)] {
+        bars.extend(halo(rows, peer, limit));
+    }
+    if bars.is_empty() {
+        return String::new();
+    }
+    let header = ["bar", "is to be", "median", "min", "met"];
+    let table = text::table(&header, bars.into_iter().map(Bar::line));
+    format!("\n{table}  met: by the medians; min: by the quietest batches\n")
+}
+
+/// One of them, measured.
+struct Bar {
+    what: String,
+    limit: String,
+    median: String,
+    min: String,
+    met: [bool; 2],
+}
+
+impl Bar {
+    fn line(self) -> Vec<String> {
+        let met = match self.met {
+            [true, _] => "yes",
+            [false, true] => "min",
+            [false, false] => "no",
+        };
+        vec![self.what, self.limit, self.median, self.min, met.to_owned()]
+    }
+}
+
+/// Sizes at which we are to be ahead, and of whom.
+struct Span {
+    bytes: [u64; 2],
+    /// How many times, at least.
+    ahead: f64,
+    of: &'static [&'static str],
+    state: Option<State>,
+}
+
+const PEERS: &[&str] = &["ucx", "openmpi", "mpich"];
+const SPANS: &[Span] = &[
+    Span { bytes: [8, 8], ahead: 1.0, of: PEERS, state: None },
+    Span { bytes: [128, 4 << 10], ahead: 1.0, of: PEERS, state: None },
+    Span { bytes: [128, 4 << 10], ahead: 1.0, of: &[TWO_COPY], state: None },
+    Span { bytes: [8 << 10, 128 << 10], ahead: 1.0, of: &["openmpi", "mpich"], state: None },
+    Span { bytes: [8 << 10, 128 << 10], ahead: 1.0 / 1.1, of: &["ucx"], state: Some(State::Near) },
+    Span { bytes: [8 << 10, 128 << 10], ahead: 3.0, of: PEERS, state: Some(State::Far) },
+    Span { bytes: [2 << 20, 2 << 20], ahead: 1.8, of: PEERS, state: None },
+];
+
+impl Span {
+    /// The size and the peer against which we stand worst.
+    fn bar(&self, rows: &[Row], name: &str, state: State) -> Option<Bar> {
+        let state_word = state.to_string();
+        let of = |row: &&Row| {
+            row.name == name
+                && row.word("state") == Some(&state_word)
+                && row.number("bytes").is_some_and(|n| (self.bytes[0]..=self.bytes[1]).contains(&n))
+        };
+        let rows: Vec<&Row> = rows.iter().filter(of).collect();
+        let mut worst: [Option<(f64, String)>; 2] = [None, None];
+        for ours in rows.iter().filter(|row| row.system == OURS) {
+            let same = |row: &&&Row| row.number("bytes") == ours.number("bytes");
+            for peer in rows.iter().filter(same).filter(|row| self.of.contains(&&*row.system)) {
+                let ratios = [
+                    peer.summary.median / ours.summary.median,
+                    peer.summary.min / ours.summary.min,
+                ];
+                let bytes = text::bytes(ours.number("bytes").unwrap_or_default());
+                for (ratio, worst) in ratios.into_iter().zip(&mut worst) {
+                    if worst.as_ref().is_none_or(|(least, _)| ratio < *least) {
+                        *worst = Some((ratio, format!("{ratio:.2} ({}, {bytes})", peer.system)));
+                    }
+                }
+            }
+        }
+        let [Some(median), Some(min)] = worst else { return None };
+        let [from, to] = self.bytes.map(text::bytes);
+        let sizes = if from == to { from } else { format!("{from} to {to}") };
+        Some(Bar {
+            what: format!("{name}, {state}, {sizes}, times ahead"),
+            limit: format!(">= {:.2} of {}", self.ahead, self.of.join(", ")),
+            met: [median.0 >= self.ahead, min.0 >= self.ahead],
+            median: median.1,
+            min: min.1,
+        })
+    }
+}
+
+/// The smallest message, in trips of a line.
+fn smallest(rows: &[Row], name: &str, state: State) -> Option<Bar> {
+    let row = ours(rows, name, state).find(|row| row.number("bytes") == Some(8))?;
+    let more_ns = if state == State::Near { 66.0 } else { 120.0 };
+    let limit = row.line_ns_before?.min(row.line_ns_after?) + more_ns;
+    let (median, min) = (row.summary.median, row.summary.min);
+    Some(Bar {
+        what: format!("{name}, {state}, 8 B"),
+        limit: format!("<= a trip + {more_ns} = {limit:.0} ns"),
+        median: format!("{median:.1} ns"),
+        min: format!("{min:.1} ns"),
+        met: [median <= limit, min <= limit],
+    })
+}
+
+/// Small messages a second.
+fn rate(rows: &[Row], state: State) -> Vec<Bar> {
+    let Some(row) = ours(rows, "rate8", state).next() else { return Vec::new() };
+    let shown = |ns: f64| format!("{:.1} M/s", 1e3 / ns);
+    let (median, min) = (row.summary.median, row.summary.min);
+    let mut bars = Vec::new();
+    if state == State::Near {
+        bars.push(Bar {
+            what: format!("rate8, {state}"),
+            limit: format!(">= {}", shown(RATE_NS)),
+            median: shown(median),
+            min: shown(min),
+            met: [median <= RATE_NS, min <= RATE_NS],
+        });
+    }
+    let same = |other: &&Row| other.name == "rate8" && other.word("state") == row.word("state");
+    for peer in rows.iter().filter(same).filter(|row| PEERS.contains(&&*row.system)) {
+        let ahead = [peer.summary.median / median, peer.summary.min / min];
+        bars.push(times(format!("rate8, {state}, times {}", peer.system), 1.0, ahead));
+    }
+    bars
+}
+
+/// The cycle with its computing, against one peer.
+fn halo(rows: &[Row], peer: &str, limit: f64) -> Option<Bar> {
+    let of = |row: &&Row, system: &str| {
+        row.name == "halo10" && row.system == system && row.number("compute_us") != Some(0)
+    };
+    let ours = rows.iter().find(|row| of(row, OURS))?;
+    let theirs = rows.iter().find(|row| of(row, peer))?;
+    let ahead =
+        [theirs.summary.median / ours.summary.median, theirs.summary.min / ours.summary.min];
+    Some(times(format!("halo10, times {peer}"), limit, ahead))
+}
+
+fn times(what: String, limit: f64, [median, min]: [f64; 2]) -> Bar {
+    Bar {
+        what,
+        limit: format!(">= {limit:.2}"),
+        median: format!("{median:.2}"),
+        min: format!("{min:.2}"),
+        met: [median >= limit, min >= limit],
+    }
+}
+
+fn ours<'a>(rows: &'a [Row], name: &'a str, state: State) -> impl Iterator<Item = &'a Row> {
+    let word = state.to_string();
+    rows.iter().filter(move |row| {
+        row.system == OURS && row.name == name && row.word("state") == Some(&word)
+    })
+}
+
+/// 20 million a second.
+const RATE_NS: f64 = 50.0;
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::row::tests::row;
+    use super::*;
+
+    fn line<'a>(shown: &'a str, what: &str) -> &'a str {
+        shown.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {shown}"))
+    }
+
+    fn latency(system: &str, bytes: u64, median: f64) -> Row {
+        let params = format!("bytes={bytes} state=near");
+        Row { params, ..row(system, "latency_pre", median) }
+    }
+
+    #[test]
+    fn the_smallest_message_is_measured_in_trips() {
+        let shown = bars(&[latency(OURS, 8, 97.0), latency("ucx", 8, 98.0)]);
+        // The shorter of the row's two trips is 31 ns.
+        assert!(line(&shown, "8 B  ").contains("<= a trip + 66 = 97 ns"), "{shown}");
+        assert!(line(&shown, "8 B, times ahead").ends_with("yes"), "{shown}");
+    }
+
+    #[test]
+    fn the_worst_size_decides() {
+        let rows = [
+            latency(OURS, 128, 100.0),
+            latency(OURS, 4096, 500.0),
+            latency("ucx", 128, 200.0),
+            latency("ucx", 4096, 450.0),
+        ];
+        let shown = bars(&rows);
+        let bar = line(&shown, "128 B to 4.00 KiB");
+        assert!(bar.contains("0.90 (ucx, 4.00 KiB)") && bar.ends_with("no"), "{shown}");
+    }
+
+    #[test]
+    fn rates_and_halos_are_compared_with_peers() {
+        let rate = |system, ns| Row {
+            params: "bytes=8 window=64 state=near".to_owned(),
+            ..row(system, "rate8", ns)
+        };
+        let halo = |system, ns| Row {
+            params: "mesh=10 compute_us=470".to_owned(),
+            ..row(system, "halo10", ns)
+        };
+        let rows =
+            [rate(OURS, 40.0), rate("openmpi", 60.0), halo(OURS, 2.0e6), halo("openmpi", 2.1e6)];
+        let shown = bars(&rows);
+        assert!(line(&shown, "rate8, near  ").contains("25.0 M/s"), "{shown}");
+        assert!(line(&shown, "times openmpi").ends_with("yes"), "{shown}");
+        assert!(line(&shown, "halo10, times openmpi").ends_with("no"), "{shown}");
+    }
+}

@@ -1,0 +1,136 @@
+//! What is asked of teams of two, and which teams of ours there are.
+
+use super::team::System;
+use crate::failure::Failure;
+use tsumugi::affinity;
+
+/// One command, and the row that it makes.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub name: &'static str,
+    pub params: String,
+    pub command: String,
+    /// Whether the ranks are on two cores.
+    pub crosses: bool,
+}
+
+impl Case {
+    pub fn new(name: &'static str, params: String, command: String, crosses: bool) -> Self {
+        Self { name, params, command, crosses }
+    }
+}
+
+/// Latency and rate between two cores.
+pub fn two_cores(is_quick: bool, rounds: Option<u64>) -> Vec<Case> {
+    let [first, second] = cpus();
+    if first == second {
+        return Vec::new();
+    }
+    let place = format!("cpu0={first} cpu1={second}");
+    let mut cases = latencies(["latency_pre", "latency"], (&place, true), is_quick, rounds);
+    let params = format!("bytes=8 window={WINDOW}");
+    let rounds = rounds.unwrap_or(200);
+    let command = format!("rate bytes=8 rounds={rounds} repeat=5 {place}");
+    cases.push(Case::new("rate8", params, command, true));
+    cases
+}
+
+/// Latency on one core.
+pub fn same_core(is_quick: bool, rounds: Option<u64>) -> Vec<Case> {
+    let [first, _] = cpus();
+    let place = format!("cpu0={first} cpu1={first}");
+    latencies(["same_core_pre", "same_core"], (&place, false), is_quick, rounds)
+}
+
+fn latencies(
+    names: [&'static str; 2],
+    (place, crosses): (&str, bool),
+    is_quick: bool,
+    rounds: Option<u64>,
+) -> Vec<Case> {
+    let sizes = if is_quick { QUICK_SIZES } else { SIZES };
+    let case = |bytes: usize, pre: bool| {
+        let rounds = rounds.unwrap_or((ROUNDS_BYTES / bytes).clamp(4, 128) as u64);
+        let pre_word = u8::from(pre);
+        let command =
+            format!("latency bytes={bytes} pre={pre_word} rounds={rounds} repeat=5 {place}");
+        let name = names[usize::from(!pre)];
+        Case::new(name, format!("bytes={bytes}"), command, crosses)
+    };
+    [true, false]
+        .into_iter()
+        .flat_map(|pre| sizes.iter().map(move |bytes| case(*bytes, pre)))
+        .collect()
+}
+
+/// The first two CPUs; twice the same where there is one.
+pub fn cpus() -> [usize; 2] {
+    let allowed = affinity::allowed().unwrap_or_default();
+    let first = allowed.first().copied().unwrap_or(0);
+    [first, allowed.get(1).copied().unwrap_or(first)]
+}
+
+/// Our ways to carry messages, the default first.
+pub fn designs() -> Result<Vec<System>, Failure> {
+    let own = std::env::current_exe()
+        .map_err(|error| Failure::Failed(format!("this command cannot find itself: {error}")))?;
+    let own = own.display().to_string();
+    let words = [&own, "run", "-n", "N", "--", &own, "bench", "message", "--serve", "FOLDER"];
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let system = |(name, env): &(&str, &[(&str, &str)])| System {
+        name: (*name).to_owned(),
+        words: words.clone(),
+        env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+    };
+    Ok(DESIGNS.iter().map(system).collect())
+}
+
+/// The system whose rows the bars are about.
+pub const OURS: &str = "tsumugi";
+/// Two copies, always.
+pub const TWO_COPY: &str = "two_copy";
+/// The paper's: the sender searches the receiver's queue under a lock.
+pub const LOCKED: &str = "locked";
+/// No message goes before the receiver has asked for it.
+pub const RENDEZVOUS: &str = "rendezvous";
+
+const DESIGNS: &[(&str, &[(&str, &str)])] = &[
+    (OURS, &[]),
+    (TWO_COPY, &[("TSUMUGI_MESSAGES", "two_copy")]),
+    (RENDEZVOUS, &[("TSUMUGI_MESSAGES", "two_copy"), ("TSUMUGI_EAGER_MAX_BYTES", "0")]),
+];
+
+/// What makes peers yield where there are more ranks than cores: all of ours
+/// do, and a peer that does not takes milliseconds for a message.
+pub const YIELDING: &[(&str, &str)] =
+    &[("OMPI_MCA_mpi_yield_when_idle", "1"), ("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")];
+
+/// As in the program of the peers.
+pub const WINDOW: usize = 64;
+/// The largest payload.
+pub const BYTES_MAX: usize = 4 << 20;
+const SIZES: &[usize] = &[
+    8,
+    32,
+    64,
+    96,
+    128,
+    256,
+    512,
+    1 << 10,
+    2 << 10,
+    4 << 10,
+    8 << 10,
+    16 << 10,
+    32 << 10,
+    64 << 10,
+    128 << 10,
+    256 << 10,
+    512 << 10,
+    1 << 20,
+    2 << 20,
+    BYTES_MAX,
+];
+const QUICK_SIZES: &[usize] = &[8, 128, 1 << 10, 4 << 10, 32 << 10, 128 << 10, 2 << 20];
+/// Of one batch, about.
+const ROUNDS_BYTES: usize = 256 << 10;

@@ -1,0 +1,118 @@
+//! The paper's figure 7, and the same with the peers.
+
+use super::case::{LOCKED, OURS, RENDEZVOUS, TWO_COPY};
+use super::state::State;
+use crate::bench::plot::{Axis, Plot, Point, Series};
+use crate::bench::row::Row;
+
+/// A figure of our rows: latency by size, a line a system.
+#[derive(Debug)]
+pub struct Figure {
+    /// The file's name, without its ending.
+    pub name: &'static str,
+    title: &'static str,
+    row: &'static str,
+    state: Option<State>,
+    /// Whether only our own ways are shown.
+    ours: bool,
+}
+
+/// All of them.
+pub const FIGURES: &[Figure] = &[
+    figure("fig7a_same_core", "Pre-posted, one core", "same_core_pre", None, true),
+    figure("fig7b_near", "Pre-posted, two cores, near", "latency_pre", Some(State::Near), true),
+    figure("fig7b_far", "Pre-posted, two cores, far", "latency_pre", Some(State::Far), true),
+    figure("same_core", "One core", "same_core", None, false),
+    figure("same_core_pre", "Pre-posted, one core", "same_core_pre", None, false),
+    figure("near", "Two cores, near", "latency", Some(State::Near), false),
+    figure("near_pre", "Pre-posted, two cores, near", "latency_pre", Some(State::Near), false),
+    figure("far", "Two cores, far", "latency", Some(State::Far), false),
+    figure("far_pre", "Pre-posted, two cores, far", "latency_pre", Some(State::Far), false),
+];
+
+const fn figure(
+    name: &'static str,
+    title: &'static str,
+    row: &'static str,
+    state: Option<State>,
+    ours: bool,
+) -> Figure {
+    Figure { name, title, row, state, ours }
+}
+
+/// Whether some figure shows the row.
+pub fn is_plotted(row: &Row) -> bool {
+    FIGURES.iter().any(|figure| figure.row == row.name)
+}
+
+impl Figure {
+    /// The figure of `rows`; `None` if none of them belongs to it.
+    pub fn plot(&self, rows: &[Row]) -> Option<Plot> {
+        let state = self.state.map(|state| state.to_string());
+        let of = |row: &&Row| row.name == self.row && row.word("state") == state.as_deref();
+        let rows: Vec<&Row> = rows.iter().filter(of).collect();
+        let mut systems: Vec<&str> = Vec::new();
+        for row in &rows {
+            if !systems.contains(&&*row.system) && (!self.ours || label(&row.system).is_some()) {
+                systems.push(&row.system);
+            }
+        }
+        let series = systems.into_iter().map(|system| {
+            let rows = rows.iter().filter(|row| row.system == system);
+            let name = if self.ours { label(system).unwrap_or(system) } else { system };
+            Series { name: name.to_owned(), points: rows.filter_map(|row| point(row)).collect() }
+        });
+        let series: Vec<Series> = series.filter(|series| !series.points.is_empty()).collect();
+        let trips = rows.iter().filter_map(|row| row.trip_ns());
+        let trip = trips.min_by(f64::total_cmp).filter(|_| self.state.is_some());
+        let trip = trip.map_or_else(String::new, |trip| format!(" (line trip from {trip:.0} ns)"));
+        (!series.is_empty()).then(|| Plot {
+            title: format!("{}{trip}", self.title),
+            x: Axis { name: "bytes".to_owned(), is_log: true },
+            y: Axis { name: "half round trip, microseconds".to_owned(), is_log: true },
+            series,
+        })
+    }
+}
+
+/// What the paper calls our ways.
+fn label(system: &str) -> Option<&'static str> {
+    match system {
+        OURS => Some("single copy, mirror"),
+        LOCKED => Some("single copy, locked queue"),
+        TWO_COPY => Some("normal eager"),
+        RENDEZVOUS => Some("rendezvous"),
+        _ => None,
+    }
+}
+
+fn point(row: &Row) -> Option<Point> {
+    let us = |ns: f64| ns / 1e3;
+    let summary = row.summary;
+    let (y, low, high) = (us(summary.median), us(summary.low), us(summary.high));
+    Some(Point { x: row.number("bytes")? as f64, y, low, high })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::row::tests::row;
+    use super::*;
+
+    #[test]
+    fn a_figure_has_a_line_a_system() {
+        let one = |system: &str, bytes: u32, state: &str| Row {
+            params: format!("bytes={bytes} state={state}"),
+            ..row(system, "latency_pre", 90.0)
+        };
+        let rows = [one(OURS, 8, "near"), one(OURS, 64, "near"), one("ucx", 8, "near")];
+        let lines = |name: &str| {
+            let figure = FIGURES.iter().find(|figure| figure.name == name).unwrap();
+            figure.plot(&rows).map(|plot| plot.series.len())
+        };
+        assert_eq!(
+            [lines("fig7b_near"), lines("near_pre"), lines("far_pre")],
+            [Some(1), Some(2), None]
+        );
+        assert!(rows.iter().all(is_plotted));
+    }
+}

@@ -1,0 +1,167 @@
+//! Eight ranks on two cores in the cycle of a hydrodynamics code: the sizes
+//! and the share of computing are LULESH's, measured of its 10 x 10 x 10 and
+//! 20 x 20 x 20 meshes a rank.
+
+use super::case::{self, Case, OURS, YIELDING};
+use super::state::row;
+use super::work::compute;
+use super::{Bench, LIMIT};
+use crate::bench::row::Row;
+use crate::bench::trip_ns;
+use crate::failure::Failure;
+use crate::summary::Summary;
+use crate::text;
+use std::time::Instant;
+use tsumugi::Rank;
+
+/// What was measured.
+#[derive(Debug, Default)]
+pub struct Halo {
+    pub rows: Vec<Row>,
+    pub text: String,
+}
+
+/// A mesh of a rank.
+struct Mesh {
+    side: u32,
+    name: &'static str,
+    sizes: &'static str,
+    compute_us: f64,
+}
+
+/// All of it that is wanted.
+pub fn measure(bench: &mut Bench<'_>) -> Result<Halo, Failure> {
+    let step_ns = step_ns();
+    let mut halo = Halo::default();
+    let mut cases = Vec::new();
+    let rounds = bench.rounds().unwrap_or(ROUNDS);
+    for mesh in MESHES.iter().filter(|mesh| bench.names.contains(&mesh.name)) {
+        cases.push(mesh.case(mesh.name, 0.0, step_ns, rounds));
+        cases.push(mesh.case(mesh.name, mesh.compute_us, step_ns, rounds));
+    }
+    if !cases.is_empty() {
+        let systems = bench.systems(YIELDING)?;
+        let mut teams = bench.start(&systems, RANKS, &cases[0])?;
+        let passes = if bench.is_quick { 1 } else { PASSES };
+        let mut samples = vec![vec![Vec::new(); teams.len()]; cases.len()];
+        let before = trip_ns();
+        for _ in 0..passes {
+            bench.progress.stage("halo", cases.len() as u64);
+            for (index, case) in cases.iter().enumerate() {
+                for (team, samples) in teams.iter_mut().zip(&mut samples[index]) {
+                    samples.extend(team.ask(&case.command, LIMIT)?.ns);
+                }
+                bench.progress.at(index as u64 + 1);
+            }
+        }
+        let trips = [before, trip_ns()];
+        for (case, samples) in cases.iter().zip(&mut samples) {
+            for (team, samples) in teams.iter().zip(samples) {
+                let Some(summary) = Summary::of(samples) else { continue };
+                let name = case.name.to_owned();
+                halo.rows.push(row(&team.name, name, case.params.clone(), summary, trips));
+            }
+        }
+        for team in &mut teams {
+            if team.name == OURS {
+                halo.text += &ways(&team.ask("counts", LIMIT)?.counts);
+            }
+        }
+    }
+    if bench.names.contains(&LIMITS) {
+        halo.rows.extend(limits(bench, step_ns)?);
+    }
+    Ok(halo)
+}
+
+/// The paper's table 2: each eager limit is a job of its own.
+fn limits(bench: &mut Bench<'_>, step_ns: f64) -> Result<Vec<Row>, Failure> {
+    let mut rows = Vec::new();
+    let rounds = bench.rounds().unwrap_or(ROUNDS);
+    let limits: &[usize] = if bench.is_quick { &EAGER_LIMITS[3..4] } else { &EAGER_LIMITS };
+    for (index, limit) in limits.iter().enumerate() {
+        bench.progress.stage(LIMITS, limits.len() as u64);
+        let bytes = limit.to_string();
+        let systems = case::designs()?;
+        let systems = systems.into_iter().filter(|system| system.name != case::RENDEZVOUS);
+        let mut systems: Vec<_> = systems.collect();
+        for system in &mut systems {
+            system.env.push(("TSUMUGI_EAGER_MAX_BYTES".to_owned(), bytes.clone()));
+        }
+        let cases =
+            MESHES.each_ref().map(|mesh| mesh.case(LIMITS, mesh.compute_us, step_ns, rounds));
+        let mut teams = bench.start(&systems, RANKS, &cases[0])?;
+        for case in &cases {
+            let before = trip_ns();
+            let mut samples = vec![Vec::new(); teams.len()];
+            for _ in 0..if bench.is_quick { 1 } else { PASSES } {
+                for (team, samples) in teams.iter_mut().zip(&mut samples) {
+                    samples.extend(team.ask(&case.command, LIMIT)?.ns);
+                }
+            }
+            let trips = [before, trip_ns()];
+            for (team, samples) in teams.iter().zip(&mut samples) {
+                let Some(summary) = Summary::of(samples) else { continue };
+                let params = format!("{} eager={bytes}", case.params);
+                rows.push(row(&team.name, LIMITS.to_owned(), params, summary, trips));
+            }
+        }
+        bench.progress.at(index as u64 + 1);
+    }
+    Ok(rows)
+}
+
+impl Mesh {
+    fn case(&self, name: &'static str, compute_us: f64, step_ns: f64, rounds: u64) -> Case {
+        let steps = (compute_us * 1e3 / step_ns) as u64;
+        let params = format!("mesh={} compute_us={compute_us}", self.side);
+        let command = format!("halo {} steps={steps} rounds={rounds} repeat=3", self.sizes);
+        Case::new(name, params, command, false)
+    }
+}
+
+/// What one step of the computing takes.
+fn step_ns() -> f64 {
+    let time = |_| {
+        let begin = Instant::now();
+        compute(STEPS, Rank(0));
+        begin.elapsed().as_nanos() as f64 / STEPS as f64
+    };
+    (0..20).map(time).fold(f64::MAX, f64::min)
+}
+
+/// How the messages of rank 0 went, and how long they were.
+fn ways(counts: &[(String, u64)]) -> String {
+    if counts.is_empty() {
+        return String::new();
+    }
+    let count = |wanted: &str| {
+        counts.iter().find(|(name, _)| name == wanted).map_or(0, |(_, count)| *count)
+    };
+    let once = count("direct") + count("rendezvous");
+    let long = once + count("eager");
+    let share = 100.0 * once as f64 / long.max(1) as f64;
+    let lines = counts.iter().map(|(name, n)| vec![name.replace('_', " "), text::count(*n)]);
+    let table = text::table(&["", "messages"], lines);
+    format!(
+        "\nmessages of rank 0 in the halos\n{table}  {share:.0} % of those too long for a packet \
+         went by one copy (the paper: 65 % or more could)\n"
+    )
+}
+
+const RANKS: u32 = 8;
+const LIMITS: &str = "halo_limits";
+const MESHES: [Mesh; 2] = [
+    Mesh { side: 10, name: "halo10", sizes: "faces=2652 edges=264 corners=24", compute_us: 470.0 },
+    Mesh {
+        side: 20,
+        name: "halo20",
+        sizes: "faces=10092 edges=504 corners=24",
+        compute_us: 4300.0,
+    },
+];
+const EAGER_LIMITS: [usize; 7] = [1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
+const PASSES: u32 = 5;
+/// Cycles of one sample.
+const ROUNDS: u64 = 20;
+const STEPS: usize = 20_000;

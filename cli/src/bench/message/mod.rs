@@ -1,0 +1,212 @@
+//! `tsumugi bench message`: messages between ranks, by each design of ours
+//! and by the peers that are given, in turns.
+//!
+//! | group | what is measured |
+//! |---|---|
+//! | `latency` | half a round trip by size, pre-posted or not, on two cores |
+//! | `same_core` | the same with both ranks on one core |
+//! | `rate8` | messages of 8 bytes, 64 under way |
+//! | `halo` | 8 ranks in a cube: compute, exchange with 26 neighbours, agree |
+//!
+//! Each system is a [team](team) of ranks that sleeps until it is its turn. A
+//! sample counts for the state of the machine, near or far, that was seen just
+//! before and just after; a state that does not show is waited for, and said
+//! to be not seen if it does not come.
+
+mod bars;
+mod case;
+mod figures;
+mod halo;
+mod serve;
+mod state;
+mod team;
+mod work;
+
+pub use figures::FIGURES;
+
+use self::case::Case;
+use self::state::{Samples, State};
+use self::team::{System, Team};
+use super::pinned::Pinned;
+use super::row::Row;
+use super::{Group, Progress, chosen, table, trip_ns};
+use crate::args;
+use crate::failure::Failure;
+use crate::job;
+use std::time::{Duration, Instant};
+use tsumugi::Config;
+use tsumugi::config::Bind;
+
+/// What there is to measure.
+pub const CATALOGUE: &[Group] = &[
+    Group { name: "latency", rows: &["latency_pre", "latency"] },
+    Group { name: "same_core", rows: &["same_core_pre", "same_core"] },
+    Group { name: "rate8", rows: &["rate8"] },
+    Group { name: "halo", rows: &["halo10", "halo20", "halo_limits"] },
+];
+
+/// What was measured, and what is to be said of it.
+pub struct Outcome {
+    pub rows: Vec<Row>,
+    pub text: String,
+}
+
+/// Measures; nothing where this process is one of those that are measured.
+pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
+    if let Some(folder) = &message.serve {
+        if !job::is_rank() {
+            return Err(Failure::Usage("--serve is for the ranks of a benchmark".to_owned()));
+        }
+        // Unbound: each goes to the CPU that a command names.
+        let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
+        config.run(|rt| serve::serve(rt, folder))?;
+        return Ok(None);
+    }
+    let names = chosen(message.measure.only.as_deref(), CATALOGUE)?;
+    let mut bench = Bench::new(message, &names)?;
+    let mut rows = bench.measure(&case::two_cores(bench.is_quick, bench.rounds()), &[], None)?;
+    let cases = case::same_core(bench.is_quick, bench.rounds());
+    rows.extend(bench.measure(&cases, case::YIELDING, Some(case::cpus()[0]))?);
+    let mut text = bench.text.clone();
+    let halo = halo::measure(&mut bench)?;
+    rows.extend(halo.rows);
+    text += &halo.text;
+    // Hundreds of points are tables of their own.
+    let listed: Vec<Row> = rows.iter().filter(|row| !figures::is_plotted(row)).cloned().collect();
+    let plots = FIGURES.iter().filter_map(|figure| Some((figure.name, figure.plot(&rows)?)));
+    let figures: String = plots.map(|(name, plot)| table::figure(name, &plot)).collect();
+    let text = table::table(&listed) + &figures + &text + &bars::bars(&rows);
+    Ok(Some(Outcome { rows, text }))
+}
+
+/// What all groups share.
+struct Bench<'a> {
+    message: &'a args::Messages,
+    names: &'a [&'static str],
+    is_quick: bool,
+    progress: Progress,
+    /// What could not be measured.
+    text: String,
+    peers: Vec<System>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(message: &'a args::Messages, names: &'a [&'static str]) -> Result<Self, Failure> {
+        let peers = message.peer.iter().map(|peer| System::parse(peer));
+        let peers = peers.collect::<Result<_, _>>().map_err(Failure::Usage)?;
+        let (is_quick, progress) = (message.measure.quick, Progress::new());
+        Ok(Self { message, names, is_quick, progress, text: String::new(), peers })
+    }
+
+    /// Rounds of each command, if that was asked for.
+    fn rounds(&self) -> Option<u64> {
+        self.message.measure.ops
+    }
+
+    /// Our designs and the peers, with these variables in their environment.
+    fn systems(&self, env: &[(&str, &str)]) -> Result<Vec<System>, Failure> {
+        let mut systems = case::designs()?;
+        systems.extend(self.peers.iter().cloned());
+        for system in &mut systems {
+            system
+                .env
+                .extend(env.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+        }
+        Ok(systems)
+    }
+
+    /// Starts teams of two and measures those of `cases` that are wanted; on a
+    /// machine of that one CPU, as far as they can see, if one is given.
+    fn measure(
+        &mut self,
+        cases: &[Case],
+        env: &[(&str, &str)],
+        cpu: Option<usize>,
+    ) -> Result<Vec<Row>, Failure> {
+        let cases: Vec<&Case> =
+            cases.iter().filter(|case| self.names.contains(&case.name)).collect();
+        if cases.is_empty() {
+            return Ok(Vec::new());
+        }
+        // What is started inherits it.
+        let pinned = cpu.map(Pinned::to);
+        let mut teams = self.start(&self.systems(env)?, 2, cases[0])?;
+        drop(pinned);
+        let mut samples = Samples::new(teams.len(), cases.len());
+        let wait = match self.is_quick {
+            true => Duration::ZERO,
+            false => Duration::from_secs(self.message.wait),
+        };
+        let begin = Instant::now();
+        let mut passes = 0;
+        while passes < if self.is_quick { 1 } else { PASSES } {
+            self.pass(&mut teams, &cases, &mut samples)?;
+            passes += 1;
+        }
+        if cases.iter().any(|case| case.crosses) {
+            while begin.elapsed() < wait && !State::ALL.into_iter().all(|state| samples.has(state))
+            {
+                match State::of(trip_ns(), None) {
+                    Some(state) if !samples.has(state) => {
+                        self.pass(&mut teams, &cases, &mut samples)?;
+                    }
+                    _ => std::thread::sleep(Duration::from_millis(300)),
+                }
+            }
+            for (state, seen) in State::ALL.map(|state| (state, samples.seen(state))) {
+                if seen < cases.len() {
+                    let (seconds, all) = (begin.elapsed().as_secs(), cases.len());
+                    let what = format!("{state}: {} of {all} rows not seen", all - seen);
+                    self.text += &format!("\n{what} within {seconds} s\n");
+                }
+            }
+        }
+        Ok(samples.rows(&teams, &cases))
+    }
+
+    /// Every case once, the teams by turns.
+    fn pass(
+        &self,
+        teams: &mut [Team],
+        cases: &[&Case],
+        samples: &mut Samples,
+    ) -> Result<(), Failure> {
+        self.progress.stage(cases[0].name, cases.len() as u64);
+        for (index, case) in cases.iter().enumerate() {
+            let before = trip_ns();
+            let answers: Vec<Vec<f64>> = teams
+                .iter_mut()
+                .map(|team| team.ask(&case.command, LIMIT).map(|answer| answer.ns))
+                .collect::<Result<_, _>>()?;
+            samples.add(index, case, answers, [before, trip_ns()]);
+            self.progress.at(index as u64 + 1);
+        }
+        Ok(())
+    }
+
+    /// Starts a team of each system; one that does not start or answer is
+    /// left out, if it is not ours.
+    fn start(&mut self, systems: &[System], ranks: u32, case: &Case) -> Result<Vec<Team>, Failure> {
+        let mut teams = Vec::new();
+        for system in systems {
+            let tried = system.start(ranks).and_then(|mut team| {
+                team.ask(&case.command, START_LIMIT)?;
+                Ok(team)
+            });
+            match tried {
+                Ok(team) => teams.push(team),
+                Err(failure) if self.peers.iter().any(|peer| peer.name == system.name) => {
+                    self.text += &format!("\n{failure}: left out\n");
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(teams)
+    }
+}
+
+const PASSES: u32 = 12;
+/// For ranks to start and carry out a first command.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// For whatever a command may take, on a machine that is busy.
+const LIMIT: Duration = Duration::from_secs(60);

@@ -1,0 +1,73 @@
+//! A rank of ours among the systems that are measured: reads commands,
+//! carries them out, answers.
+
+use super::work;
+use crate::failure::Failure;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+use tsumugi::affinity;
+use tsumugi::{Rank, Runtime};
+
+/// A command, as its words.
+#[derive(Clone, Copy, Debug)]
+pub struct Command<'a>(&'a str);
+
+impl<'a> Command<'a> {
+    /// What is to be done.
+    pub fn name(&self) -> &'a str {
+        self.0.split(' ').next().unwrap_or_default()
+    }
+
+    /// The number that is called so.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        let mut words = self.0.split(' ').filter_map(|word| word.split_once('='));
+        words.find(|(word, _)| *word == name)?.1.parse().ok()
+    }
+}
+
+/// Carries out the commands of a driver until it lets go.
+pub fn serve(rt: &Runtime, folder: &Path) -> Result<(), Failure> {
+    let open = |name: &str, is_read: bool| {
+        let path = folder.join(name);
+        let file =
+            if is_read { File::open(&path) } else { File::options().write(true).open(&path) };
+        file.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))
+    };
+    let commands = BufReader::new(open(&rt.rank().0.to_string(), true)?);
+    let mut answers = (rt.rank() == Rank(0)).then(|| open("answer", false)).transpose()?;
+    let everywhere = affinity::allowed().unwrap_or_default();
+    let mut desk = work::Desk::new(rt);
+    for line in commands.lines() {
+        let line = line.map_err(|error| Failure::Failed(error.to_string()))?;
+        let command = Command(&line);
+        let cpu = command.number(if rt.rank() == Rank(0) { "cpu0" } else { "cpu1" });
+        // On a machine that does not allow it, the trips tell.
+        let _ = affinity::keep_to(&cpu.map_or(everywhere.clone(), |cpu| vec![cpu as usize]));
+        let said = desk.work(rt, command)?;
+        if let Some(answers) = &mut answers {
+            let mut text = BufWriter::new(answers);
+            let mut say = |line: String| writeln!(text, "{line}");
+            let written = said.ns.iter().try_for_each(|ns| say(format!("ns {ns:.3}")));
+            let counts = said.counts.iter();
+            let written = written
+                .and_then(|()| counts.map(|(name, n)| format!("{name} {n}")).try_for_each(&mut say))
+                .and_then(|()| say("end".to_owned()))
+                .and_then(|()| text.flush());
+            written.map_err(|error| Failure::Failed(error.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_a_name_and_numbers() {
+        let command = Command("latency bytes=8 cpu0=1");
+        assert_eq!((command.name(), command.number("bytes")), ("latency", Some(8)));
+        assert_eq!((command.number("cpu0"), command.number("cpu1")), (Some(1), None));
+    }
+}

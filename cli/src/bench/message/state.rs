@@ -1,0 +1,165 @@
+//! What was sampled, by the state that the machine was in.
+
+use super::case::Case;
+use super::team::Team;
+use crate::bench::row::Row;
+use crate::summary::Summary;
+use std::fmt;
+use tsumugi::pvas::Distance;
+
+/// How far the cores were from each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Near,
+    Far,
+}
+
+impl State {
+    pub const ALL: [Self; 2] = [Self::Near, Self::Far];
+
+    /// By the trip of a line; none where it changed, or there is none.
+    pub fn of(before: Option<f64>, after: Option<f64>) -> Option<Self> {
+        let (before, after) = (before?, after.or(before)?);
+        if before.max(after) > before.min(after) * DRIFT_MAX {
+            return None;
+        }
+        let is_near = |trip| Distance::of_trip(trip) == Distance::Near;
+        match (is_near(before), is_near(after)) {
+            (true, true) => Some(Self::Near),
+            (false, false) => Some(Self::Far),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Near => "near",
+            Self::Far => "far",
+        })
+    }
+}
+
+/// Samples of all teams and cases.
+#[derive(Debug)]
+pub struct Samples {
+    /// By case, team and state.
+    cells: Vec<Vec<[Cell; 2]>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Cell {
+    ns: Vec<f64>,
+    before: Vec<f64>,
+    after: Vec<f64>,
+}
+
+impl Samples {
+    /// None yet.
+    pub fn new(teams: usize, cases: usize) -> Self {
+        Self { cells: vec![vec![Default::default(); teams]; cases] }
+    }
+
+    /// Adds what the teams answered between two trips. Where the ranks share a
+    /// core, the state says nothing, and all are near.
+    pub fn add(
+        &mut self,
+        index: usize,
+        case: &Case,
+        answers: Vec<Vec<f64>>,
+        trips: [Option<f64>; 2],
+    ) {
+        let state = if case.crosses { State::of(trips[0], trips[1]) } else { Some(State::Near) };
+        let Some(state) = state else { return };
+        for (cells, ns) in self.cells[index].iter_mut().zip(answers) {
+            let cell = &mut cells[state as usize];
+            cell.ns.extend(ns);
+            cell.before.extend(trips[0]);
+            cell.after.extend(trips[1]);
+        }
+    }
+
+    /// How many cases have samples of that state.
+    pub fn seen(&self, state: State) -> usize {
+        let has =
+            |cells: &&Vec<[Cell; 2]>| cells.iter().all(|cell| !cell[state as usize].ns.is_empty());
+        self.cells.iter().filter(has).count()
+    }
+
+    /// Whether every case has samples of that state.
+    pub fn has(&self, state: State) -> bool {
+        self.seen(state) == self.cells.len()
+    }
+
+    /// A row for each case, team and state.
+    pub fn rows(self, teams: &[Team], cases: &[&Case]) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (cells, case) in self.cells.into_iter().zip(cases) {
+            for (cells, team) in cells.into_iter().zip(teams) {
+                for (mut cell, state) in cells.into_iter().zip(State::ALL) {
+                    let Some(summary) = Summary::of(&mut cell.ns) else { continue };
+                    let state =
+                        if case.crosses { format!(" state={state}") } else { String::new() };
+                    let params = format!("{}{state}", case.params);
+                    let [before, after] = [cell.before, cell.after].map(median);
+                    let name = case.name.to_owned();
+                    rows.push(row(&team.name, name, params, summary, [before, after]));
+                }
+            }
+        }
+        rows
+    }
+}
+
+/// A row of this benchmark.
+pub fn row(
+    system: &str,
+    name: String,
+    params: String,
+    summary: Summary,
+    trips: [Option<f64>; 2],
+) -> Row {
+    Row {
+        figure: "message".to_owned(),
+        system: system.to_owned(),
+        name,
+        params,
+        unit: "ns".to_owned(),
+        summary,
+        line_ns_before: trips[0],
+        line_ns_after: trips[1],
+    }
+}
+
+fn median(mut trips: Vec<f64>) -> Option<f64> {
+    Summary::of(&mut trips).map(|summary| summary.median)
+}
+
+/// As rows have it.
+const DRIFT_MAX: f64 = 1.5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_seen_before_and_after() {
+        assert_eq!(State::of(Some(31.0), Some(35.0)), Some(State::Near));
+        assert_eq!(State::of(Some(165.0), Some(160.0)), Some(State::Far));
+        assert_eq!(State::of(Some(31.0), Some(165.0)), None);
+        assert_eq!(State::of(None, None), None);
+        assert_eq!(State::of(Some(165.0), None), Some(State::Far));
+    }
+
+    #[test]
+    fn samples_count_for_their_state() {
+        let case = Case::new("latency", "bytes=8".to_owned(), String::new(), true);
+        let mut samples = Samples::new(1, 1);
+        samples.add(0, &case, vec![vec![90.0]], [Some(31.0), Some(31.0)]);
+        samples.add(0, &case, vec![vec![270.0]], [Some(31.0), Some(165.0)]);
+        assert_eq!(State::ALL.map(|state| samples.seen(state)), [1, 0]);
+        samples.add(0, &case, vec![vec![270.0]], [Some(165.0), Some(165.0)]);
+        assert!(State::ALL.into_iter().all(|state| samples.has(state)));
+    }
+}

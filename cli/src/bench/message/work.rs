@@ -1,0 +1,273 @@
+//! The workloads on our messages, line for line those of the peers in
+//! `benches/compare/peers/message.c`.
+//!
+//! Payload is touched on both sides: the sender dirties every line before each
+//! message, and the receiver reads every line after it.
+
+use super::case::WINDOW;
+use super::serve::Command;
+use super::team::Answer;
+use crate::failure::Failure;
+use std::hint::black_box;
+use std::time::Instant;
+use tsumugi::comm::{Receiving, Sending};
+use tsumugi::{Buffer, Comm, MessageError, Rank, Runtime};
+use tsumugi_core::msg::{Counts, Path};
+
+/// What a rank works with.
+#[derive(Debug)]
+pub struct Desk {
+    comm: Comm,
+}
+
+impl Desk {
+    pub fn new(rt: &Runtime) -> Self {
+        Self { comm: rt.comm() }
+    }
+
+    /// Carries out a command.
+    pub fn work(&mut self, rt: &Runtime, command: Command<'_>) -> Result<Answer, Failure> {
+        let is_one_of_two = rt.rank() < Rank(2);
+        let mut answer = Answer::default();
+        for _ in 0..command.number("repeat").unwrap_or(1) {
+            let ns = match command.name() {
+                "latency" if is_one_of_two && command.number("pre") == Some(1) => {
+                    self.latency_pre(rt, command)?
+                }
+                "latency" if is_one_of_two => self.latency(rt, command)?,
+                "rate" if is_one_of_two => self.rate(rt, command)?,
+                "halo" if rt.size() == 8 => self.halo(rt, command)?,
+                "counts" => return Ok(self.counts()),
+                _ => None,
+            };
+            answer.ns.extend(ns);
+        }
+        Ok(answer)
+    }
+
+    /// Half of a round trip; the next receive is always posted before the
+    /// other side can send.
+    fn latency_pre(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
+        let (bytes, rounds, warm) = sizes(command);
+        let (mut sent, mut received) = (rt.buffer::<u8>(bytes)?, rt.buffer::<u8>(bytes)?);
+        let comm = &self.comm;
+        let other = Rank(1 - rt.rank().0);
+        if rt.rank() == Rank(0) {
+            let mut start = Instant::now();
+            comm.recv::<u8>(other, TAG_READY, &mut [])?;
+            for round in 0..rounds + warm {
+                if round == warm {
+                    start = Instant::now();
+                }
+                let next = comm.irecv(other, TAG, received)?;
+                dirty(&mut sent, round);
+                comm.send(other, TAG, &sent)?;
+                received = next.wait()?.1;
+                look(&received);
+            }
+            return Ok(Some(start.elapsed().as_nanos() as f64 / (2 * rounds) as f64));
+        }
+        let mut next = Some(comm.irecv(other, TAG, received)?);
+        comm.send::<u8>(other, TAG_READY, &[])?;
+        for round in 0..rounds + warm {
+            let (_, received) = next.take().expect("posted in the round before").wait()?;
+            look(&received);
+            if round + 1 < rounds + warm {
+                next = Some(comm.irecv(other, TAG, received)?);
+            }
+            dirty(&mut sent, round);
+            comm.send(other, TAG, &sent)?;
+        }
+        Ok(None)
+    }
+
+    /// Half of a round trip, each side receiving when it has sent.
+    fn latency(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
+        let (bytes, rounds, warm) = sizes(command);
+        let (mut sent, mut received) = (rt.buffer::<u8>(bytes)?, rt.buffer::<u8>(bytes)?);
+        let comm = &self.comm;
+        let other = Rank(1 - rt.rank().0);
+        if rt.rank() == Rank(0) {
+            let mut start = Instant::now();
+            comm.recv::<u8>(other, TAG_READY, &mut [])?;
+            for round in 0..rounds + warm {
+                if round == warm {
+                    start = Instant::now();
+                }
+                dirty(&mut sent, round);
+                comm.send(other, TAG, &sent)?;
+                comm.recv(other, TAG, &mut received)?;
+                look(&received);
+            }
+            return Ok(Some(start.elapsed().as_nanos() as f64 / (2 * rounds) as f64));
+        }
+        comm.send::<u8>(other, TAG_READY, &[])?;
+        for round in 0..rounds + warm {
+            comm.recv(other, TAG, &mut received)?;
+            look(&received);
+            dirty(&mut sent, round);
+            comm.send(other, TAG, &sent)?;
+        }
+        Ok(None)
+    }
+
+    /// Nanoseconds a message, [`WINDOW`] of them under way, answered once a
+    /// window.
+    fn rate(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
+        let (bytes, rounds, warm) = sizes(command);
+        let mut buffers = buffers(rt, [bytes; WINDOW])?;
+        let comm = &self.comm;
+        let mut start = Instant::now();
+        let mut sending: Vec<Sending<Buffer<u8>>> = Vec::with_capacity(WINDOW);
+        let mut receiving: Vec<Receiving<Buffer<u8>>> = Vec::with_capacity(WINDOW);
+        for round in 0..rounds + warm {
+            if round == warm {
+                start = Instant::now();
+            }
+            if rt.rank() == Rank(0) {
+                for mut buffer in buffers.drain(..) {
+                    dirty(&mut buffer, round);
+                    sending.push(comm.isend(Rank(1), TAG, buffer)?);
+                }
+                let ended = sending.drain(..).map(Sending::wait);
+                buffers.extend(ended.collect::<Result<Vec<_>, _>>()?);
+                comm.recv::<u8>(Rank(1), TAG_READY, &mut [])?;
+            } else {
+                for buffer in buffers.drain(..) {
+                    receiving.push(comm.irecv(Rank(0), TAG, buffer)?);
+                }
+                for one in receiving.drain(..) {
+                    let (_, buffer) = one.wait()?;
+                    look(&buffer);
+                    buffers.push(buffer);
+                }
+                comm.send::<u8>(Rank(0), TAG_READY, &[])?;
+            }
+        }
+        let ns = start.elapsed().as_nanos() as f64 / (rounds * WINDOW) as f64;
+        Ok((rt.rank() == Rank(0)).then_some(ns))
+    }
+
+    /// A cycle of eight ranks in a cube that closes on itself: compute,
+    /// exchange with all 26 neighbours, agree on one number.
+    fn halo(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
+        let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
+        let kinds = [number("faces", 2652), number("edges", 264), number("corners", 24)];
+        let (rounds, steps) = (number("rounds", 10), number("steps", 0));
+        let comm = &self.comm;
+        let neighbours = neighbours(rt.rank());
+        let bytes = neighbours.map(|(_, away)| kinds[away - 1]);
+        let mut sent = buffers(rt, bytes)?;
+        let mut received = buffers(rt, bytes)?;
+        let mut receiving: Vec<Receiving<Buffer<u8>>> = Vec::with_capacity(NEIGHBOURS);
+        let mut sending: Vec<Sending<Buffer<u8>>> = Vec::with_capacity(NEIGHBOURS);
+        let mut start = Instant::now();
+        for round in 0..=rounds {
+            if round == 1 {
+                start = Instant::now();
+            }
+            for ((tag, (from, _)), buffer) in (0..).zip(neighbours).zip(received.drain(..)) {
+                receiving.push(comm.irecv(from, NEIGHBOURS as u32 - 1 - tag, buffer)?);
+            }
+            let own = compute(steps, rt.rank());
+            for ((tag, (to, _)), mut buffer) in (0..).zip(neighbours).zip(sent.drain(..)) {
+                dirty(&mut buffer, round);
+                sending.push(comm.isend(to, tag, buffer)?);
+            }
+            for one in receiving.drain(..) {
+                let (_, buffer) = one.wait()?;
+                look(&buffer);
+                received.push(buffer);
+            }
+            let ended: Result<Vec<_>, MessageError> =
+                sending.drain(..).map(Sending::wait).collect();
+            sent.extend(ended?);
+            black_box(rt.sum(own.to_bits() & 0xff)?);
+        }
+        let ns = start.elapsed().as_nanos() as f64 / rounds as f64;
+        Ok((rt.rank() == Rank(0)).then_some(ns))
+    }
+
+    /// How this rank's messages went, and how long they were.
+    fn counts(&self) -> Answer {
+        let counts = self.comm.counts();
+        let mut answer = Answer::default();
+        for path in Path::ALL {
+            let messages = counts.messages(path).iter().sum();
+            answer.counts.push((path.name().to_owned(), messages));
+        }
+        for (bin, max) in Counts::BINS.into_iter().enumerate() {
+            let messages = Path::ALL.iter().map(|path| counts.messages(*path)[bin]).sum();
+            answer.counts.push((format!("to_{max}"), messages));
+        }
+        answer
+    }
+}
+
+/// As many dependent steps of arithmetic.
+pub fn compute(steps: usize, rank: Rank) -> f64 {
+    let mut x = 1.0 + f64::from(black_box(rank.0));
+    for _ in 0..steps {
+        x = x * 0.999_999 + 1e-6;
+    }
+    black_box(x)
+}
+
+/// Bytes, rounds, and rounds to warm up.
+fn sizes(command: Command<'_>) -> (usize, usize, usize) {
+    let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
+    let rounds = number("rounds", 64);
+    (number("bytes", 8), rounds, rounds / 4 + 4)
+}
+
+fn buffers<const N: usize>(rt: &Runtime, bytes: [usize; N]) -> Result<Vec<Buffer<u8>>, Failure> {
+    bytes.into_iter().map(|bytes| Ok(rt.buffer::<u8>(bytes)?)).collect()
+}
+
+/// The ranks around this one, and how many sides away.
+fn neighbours(rank: Rank) -> [(Rank, usize); NEIGHBOURS] {
+    let mut around = (0..27u32).filter(|at| *at != 13).map(|at| {
+        // -1, 0 or 1 in each direction; both ends lead to the same of two.
+        let moved = [at / 9, at / 3 % 3, at % 3].map(|side| u32::from(side != 1));
+        let [x, y, z] = moved;
+        (Rank(rank.0 ^ (x | y << 1 | z << 2)), (x + y + z) as usize)
+    });
+    std::array::from_fn(|_| around.next().expect("26 of 27"))
+}
+
+fn dirty(bytes: &mut [u8], round: usize) {
+    for line in bytes.chunks_mut(LINE) {
+        let value = round.to_le_bytes();
+        let len = line.len().min(value.len());
+        line[..len].copy_from_slice(&value[..len]);
+    }
+}
+
+fn look(bytes: &[u8]) {
+    let sum: u64 = bytes.iter().step_by(LINE).map(|byte| u64::from(*byte)).sum();
+    black_box(sum);
+}
+
+const TAG: u32 = 1;
+const TAG_READY: u32 = 2;
+const NEIGHBOURS: usize = 26;
+const LINE: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cube_that_closes_has_26_neighbours() {
+        for rank in (0..8).map(Rank) {
+            let all = neighbours(rank);
+            let count = |away| all.iter().filter(|(_, is)| *is == away).count();
+            assert_eq!([count(1), count(2), count(3)], [6, 12, 8]);
+            assert!(all.iter().all(|(other, _)| *other != rank));
+            // What goes one way comes back the other.
+            for (tag, (other, _)) in all.iter().enumerate() {
+                assert_eq!(neighbours(*other)[NEIGHBOURS - 1 - tag].0, rank);
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The command `tsumugi`: start ranks, look at the machine, see it work,
+//! measure it.
+//!
+//! Results go to standard output, everything else to standard error. Exit
+//! code 2 means that the command line asks for something that does not exist,
+//! 1 that it could not be done; a job ends with that of its first rank that
+//! failed. `demo`, `bench` and `info --space` start this executable again, as
+//! their ranks.
+//!
+//! It is a library so that `benches/compare` measures and reports by the same
+//! code, with more systems.
+
+mod failure;
+mod text;
+mod summary;
+mod shuffle;
+mod progress;
+mod memory;
+mod args;
+mod graph;
+mod job;
+mod hosts;
+mod bench;
+mod space;
+mod info;
+mod demo;
+
+use self::args::{Cli, Command, Compare};
+use self::failure::Failure;
+use clap::Parser;
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use tsumugi_bench_ult::System;
+
+/// The command.
+pub fn command() -> ExitCode {
+    ended(match Cli::parse().command {
+        Command::Bench(args) => bench::bench(&args),
+        Command::Demo(args) => demo::demo(&args),
+        Command::Info(args) => info::info(&args),
+        Command::Run(args) if args.hosts.is_empty() => job::run(&args),
+        Command::Run(args) => hosts::run(&args),
+        Command::Agent => hosts::agent(),
+    })
+}
+
+/// The command that measures these systems beside ours.
+pub fn compare(peers: &[System]) -> ExitCode {
+    ended(bench::compare(&Compare::parse(), peers))
+}
+
+fn ended(outcome: Result<String, Failure>) -> ExitCode {
+    match outcome.and_then(|text| show(&text)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                // One write, so that it does not mix with what ranks print.
+                let line = format!("tsumugi: {message}\n");
+                eprint!("{line}");
+            }
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// Writes to standard output; a reader that has gone away is no error.
+fn show(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::write(Path::new("standard output"), &error))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,285 @@
+//! What arrives: packets in the order of their lane, and what is returned for
+//! them.
+//!
+//! A length, an address or a name that a packet gives is believed only as far
+//! as the tables here go: what makes no sense is counted and dropped.
+
+use super::machine::Machine;
+use super::outcome::Label;
+use super::packet::{INLINE_BYTES_MAX, Kind, Packet};
+use super::tables::{State, Unexpected};
+use super::wire::Wire;
+use crate::mem::Rank;
+use crate::sync::mutant;
+
+impl Machine<'_> {
+    /// Takes what is in the lane from a rank. Whether there was anything.
+    #[inline]
+    pub(super) fn drain<W: Wire>(&mut self, wire: &mut W, from: usize) -> bool {
+        // Read before the lane is looked at: see `mirror`.
+        let Some(peer) = self.tables.peers.get(from) else { return false };
+        let taken_there = peer.taken_there;
+        let rank = Rank(from as u32);
+        let Some(first) = wire.peek(rank) else {
+            self.drop_log(from, taken_there);
+            self.feed(wire, from);
+            return false;
+        };
+        if self.tables.peers[from].lost {
+            return false;
+        }
+        self.take_packet(wire, from, &first);
+        wire.pop(rank);
+        let mut left = self.shape.lines;
+        while left > 0 {
+            let Some(packet) = wire.peek(rank) else {
+                self.drop_log(from, taken_there);
+                break;
+            };
+            self.take_packet(wire, from, &packet);
+            wire.pop(rank);
+            left -= 1;
+        }
+        if self.recent[0] != from as u32 {
+            self.remember(from as u32);
+        }
+        self.feed(wire, from);
+        self.settle(wire, from);
+        true
+    }
+
+    /// Returns what was taken, if it is much or somebody waits for it.
+    #[inline]
+    pub(super) fn settle<W: Wire>(&mut self, wire: &mut W, from: usize) {
+        let rank = Rank(from as u32);
+        let untold = wire.untold(rank);
+        let is_starved = wire.is_starved(rank);
+        let peer = &mut self.tables.peers[from];
+        if !peer.stirred {
+            peer.stirred = true;
+            self.stirred.push(self.tables.peers, from);
+        }
+        let peer = &mut self.tables.peers[from];
+        let matched = peer.here.matched.wrapping_sub(peer.told.matched);
+        let is_much = untold >= self.shape.lines / 4
+            || matched >= self.shape.quota.div_ceil(4)
+            || peer.here.slots != peer.told.slots;
+        if is_much || is_starved && self.owes(wire, from) {
+            self.tell(wire, from);
+        }
+    }
+
+    /// A sender waits for room, and somebody here may wait for what it has:
+    /// all receives are offered to it, as a message whose receive is known may
+    /// always go; and if it has used up its quota, it is granted more.
+    #[inline]
+    pub(super) fn feed<W: Wire>(&mut self, wire: &mut W, from: usize) {
+        let is_wanted = !self.tables.peers[from].posted.is_empty()
+            || !self.any_posted.is_empty()
+            || self.is_probed;
+        if is_wanted && wire.is_starved(Rank(from as u32)) {
+            self.grant(wire, from);
+        }
+    }
+
+    #[cold]
+    fn grant<W: Wire>(&mut self, wire: &mut W, from: usize) {
+        let peer = &mut self.tables.peers[from];
+        if peer.lost {
+            return;
+        }
+        let unmatched = peer.here.taken.wrapping_sub(peer.here.matched);
+        if unmatched >= self.shape.quota && self.spare > 0 && !mutant("msg_nothing_granted") {
+            let more = self.spare.min(self.shape.quota).min(GRANT);
+            self.spare -= more;
+            self.is_probed = false;
+            peer.granted += more;
+            peer.here.matched = peer.here.matched.wrapping_add(more);
+            self.tell(wire, from);
+        }
+        let peer = &mut self.tables.peers[from];
+        if peer.unoffered > 0 {
+            peer.revisit = true;
+            self.rouse(from);
+        }
+    }
+
+    /// A message of a peer has met its receive. If it had come before that, it
+    /// gave up a place that may be granted again; one that has met its receive
+    /// at once may have passed the quota, and gave up none.
+    #[inline]
+    pub(super) fn count_matched(&mut self, from: usize, was_unexpected: bool) {
+        let peer = &mut self.tables.peers[from];
+        if peer.granted > 0 && was_unexpected {
+            peer.granted -= 1;
+            self.spare += 1;
+        } else {
+            peer.here.matched = peer.here.matched.wrapping_add(1);
+        }
+    }
+
+    /// Whether something was taken that was not returned.
+    pub(super) fn owes<W: Wire>(&self, wire: &mut W, from: usize) -> bool {
+        let peer = &self.tables.peers[from];
+        let is_owed = peer.here != peer.told || wire.untold(Rank(from as u32)) > 0;
+        is_owed || mutant("msg_answered_with_nothing")
+    }
+
+    /// Returns what was taken: never nothing, so that whoever asks for more
+    /// has asked until there is more.
+    pub(super) fn tell<W: Wire>(&mut self, wire: &mut W, from: usize) {
+        let peer = &mut self.tables.peers[from];
+        peer.told = peer.here;
+        if wire.give_back(Rank(from as u32), peer.here) {
+            wire.ring(Rank(from as u32));
+        }
+    }
+
+    #[inline]
+    fn take_packet<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+        let rank = Rank(from as u32);
+        if packet.has(Packet::OFFER) {
+            let offer = wire.offer(rank);
+            self.offered(from, offer);
+        }
+        if packet.kind.is_message() {
+            let peer = &mut self.tables.peers[from];
+            peer.here.taken = peer.here.taken.wrapping_add(1);
+            if self.has_board() {
+                return self.take_locked(wire, from, packet);
+            }
+            if packet.kind == Kind::Inline {
+                return self.take_inline(wire, from, packet);
+            }
+        }
+        self.take_other(wire, from, packet);
+    }
+
+    /// A message is counted on the board and meets its receive under one lock.
+    fn take_locked<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+        if mutant("msg_expected_early") {
+            self.lock_board();
+            self.expect_next(from);
+            self.unlock_board();
+        }
+        self.lock_board();
+        if !mutant("msg_expected_early") {
+            self.expect_next(from);
+        }
+        match packet.kind {
+            Kind::Inline => self.take_inline(wire, from, packet),
+            _ => self.take_other(wire, from, packet),
+        }
+        self.unlock_board();
+    }
+
+    #[inline]
+    fn take_inline<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+        let label = Label { context: packet.context, tag: packet.tag };
+        let len = u64::from(packet.count).min(INLINE_BYTES_MAX as u64);
+        if let Some(post) = self.find_post(from, label) {
+            let entry = &self.tables.requests[post];
+            wire.deliver(Rank(from as u32), entry.at, len.min(entry.len));
+            self.meet(post, from, packet.tag, len);
+            self.end(post, None);
+        } else if let Some(index) = self.unexpected(from, packet, len) {
+            wire.keep(Rank(from as u32), &mut self.tables.unexpected[index].bytes);
+        }
+    }
+
+    fn take_other<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+        match packet.kind {
+            Kind::Eager => self.take_eager(wire, from, packet),
+            Kind::Direct => self.take_direct(from, packet),
+            Kind::Rts => self.take_rts(wire, from, packet),
+            Kind::Copied => self.take_copied(from, packet),
+            Kind::Fin => self.take_fin(from, packet),
+            Kind::Cts => self.take_cts(wire, from, packet),
+            Kind::Data => self.take_data(wire, from, packet),
+            Kind::Cancel => self.cancelled(wire, from, packet.id),
+            Kind::CancelAck => self.cancel_answered(from, packet.id),
+            Kind::Post | Kind::Inline => {}
+        }
+    }
+
+    fn take_eager<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+        let slots = packet.b as u32 & self.shape.slot_mask();
+        let len = packet.a.min(u64::from(slots.count_ones()) * u64::from(self.shape.slot_bytes));
+        let label = Label { context: packet.context, tag: packet.tag };
+        if let Some(post) = self.find_post(from, label) {
+            let entry = &self.tables.requests[post];
+            wire.read_slots(Rank(from as u32), slots, entry.at, len.min(entry.len));
+            self.tables.peers[from].here.slots ^= slots;
+            self.meet(post, from, packet.tag, len);
+            self.end(post, None);
+        } else if self.unexpected(from, packet, len).is_some() && mutant("msg_slot_early") {
+            self.tables.peers[from].here.slots ^= slots;
+        }
+    }
+
+    fn take_direct(&mut self, from: usize, packet: &Packet) {
+        let Some(post) = self.named(packet.id, from, State::Posted) else {
+            self.counts.dropped += 1;
+            return;
+        };
+        self.meet(post, from, packet.tag, packet.a);
+        if packet.has(Packet::DONE) {
+            self.end(post, None);
+        } else {
+            self.tables.requests[post].state = State::Coming;
+        }
+    }
+
+    fn take_rts<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+        let label = Label { context: packet.context, tag: packet.tag };
+        if let Some(post) = self.find_post(from, label) {
+            self.meet(post, from, packet.tag, packet.a);
+            let entry = &mut self.tables.requests[post];
+            entry.remote = packet.id;
+            entry.far = packet.has(Packet::IN_REACH).then_some(packet.b);
+            self.fetch(wire, post);
+        } else {
+            self.unexpected(from, packet, packet.a);
+        }
+    }
+
+    /// A message and a posted receive have met.
+    #[inline]
+    pub(super) fn meet(&mut self, post: usize, from: usize, tag: u32, len: u64) {
+        self.unpost(post);
+        let entry = &mut self.tables.requests[post];
+        entry.source = from as u32;
+        entry.found_tag = tag;
+        entry.size = len;
+        self.count_matched(from, false);
+    }
+
+    fn unexpected(&mut self, from: usize, packet: &Packet, len: u64) -> Option<usize> {
+        let index = self.new_unexpected(Unexpected {
+            source: from as u32,
+            tag: packet.tag,
+            context: packet.context,
+            kind: packet.kind,
+            in_reach: packet.has(Packet::IN_REACH),
+            id: packet.id,
+            len,
+            b: packet.b,
+            ..Unexpected::EMPTY
+        });
+        if index.is_none() {
+            self.counts.dropped += 1;
+        }
+        index
+    }
+
+    /// The lanes that had something last are looked at first.
+    fn remember(&mut self, from: u32) {
+        let at = self.recent.iter().position(|lane| *lane == from);
+        let end = at.unwrap_or(self.recent.len() - 1);
+        self.recent.copy_within(..end, 1);
+        self.recent[0] = from;
+    }
+}
+
+/// How many messages beyond its quota a peer is granted at once.
+const GRANT: u32 = 16;

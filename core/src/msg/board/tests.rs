@@ -1,0 +1,184 @@
+use super::*;
+extern crate std;
+use core::ops::Deref;
+use core::ptr::NonNull;
+use std::boxed::Box;
+
+const OWNER: Rank = Rank(0);
+const A: u32 = 7;
+const B: u32 = 8;
+
+fn board() -> Board<'static> {
+    #[repr(align(64))]
+    struct Memory(#[allow(dead_code)] [u8; 64 * 40]);
+    let shape = BoardShape { peers: 3, posts: 24 };
+    let memory = Box::leak(Box::new(Memory([0; 64 * 40])));
+    assert!(Board::memory_size(shape) <= size_of::<Memory>());
+    // SAFETY: large and aligned enough, and never given back.
+    unsafe { Board::init(NonNull::from(memory).cast(), shape) }.unwrap()
+}
+
+/// The lock until it is dropped.
+struct Held<'b, 'm>(&'b Board<'m>);
+
+impl<'m> Deref for Held<'_, 'm> {
+    type Target = Board<'m>;
+    fn deref(&self) -> &Board<'m> {
+        self.0
+    }
+}
+
+impl Drop for Held<'_, '_> {
+    fn drop(&mut self) {
+        self.0.unlock();
+    }
+}
+
+fn hold<'b, 'm>(board: &'b Board<'m>) -> Held<'b, 'm> {
+    board.lock(OWNER);
+    Held(board)
+}
+
+fn post(number: u32, source: Option<u32>, tag: Option<u32>) -> Post {
+    let pattern = Pattern { context: 3, source: source.map(Rank), tag };
+    Post { number, pattern, at: 0x1000 + u64::from(number), room: 100, in_reach: true }
+}
+
+const fn label(tag: u32) -> Label {
+    Label { context: 3, tag }
+}
+
+fn claim(board: &Board<'_>, me: u32, number: u32, tag: u32) -> Result<u32, Refused> {
+    board.try_claim(Rank(me), number, label(tag), 10).map(|claim| claim.index)
+}
+
+#[test]
+fn a_message_is_claimed_copied_and_found() {
+    let board = board();
+    hold(&board).post(5, &post(0, Some(1), Some(A)));
+    let claim = board.try_claim(Rank(1), 0, label(A), 10).unwrap();
+    assert_eq!(claim, Claim { index: 5, at: 0x1000 });
+    assert_eq!(board.standing(5), Standing::Claimed(Rank(1)));
+    assert_eq!(hold(&board).withdraw(5, Some(Rank(1))), Err(Standing::Claimed(Rank(1))));
+    board.finish(Rank(1), claim.index, true);
+    let arrival = Arrival { source: Rank(1), tag: A, len: 10 };
+    assert_eq!(board.standing(5), Standing::Done(arrival));
+    hold(&board).remove(5, Some(Rank(1)));
+    hold(&board).post(5, &post(1, Some(1), Some(A)));
+    assert_eq!(self::claim(&board, 1, 1, A), Ok(5));
+}
+
+#[test]
+fn posts_are_taken_in_their_order_over_both_lists() {
+    for (first, second) in [(None, Some(1)), (Some(1), None), (Some(1), Some(1)), (None, None)] {
+        let board = board();
+        // The numbers wrap in between.
+        hold(&board).post(4, &post(u32::MAX, first, Some(A)));
+        hold(&board).post(2, &post(0, second, None));
+        assert_eq!(claim(&board, 1, 0, A), Ok(4), "{first:?} {second:?}");
+        assert_eq!(claim(&board, 1, 1, A), Ok(2), "{first:?} {second:?}");
+        assert_eq!(claim(&board, 1, 2, A), Err(Refused::NoPost));
+    }
+}
+
+#[test]
+fn what_does_not_match_is_passed_over() {
+    let board = board();
+    hold(&board).post(0, &post(0, Some(2), None));
+    hold(&board).post(1, &post(1, Some(1), Some(B)));
+    hold(&board).post(
+        2,
+        &Post {
+            pattern: Pattern { context: 4, ..post(2, None, None).pattern },
+            ..post(2, None, None)
+        },
+    );
+    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
+    hold(&board).post(3, &post(3, None, None));
+    assert_eq!(claim(&board, 1, 0, A), Ok(3));
+}
+
+#[test]
+fn a_message_with_others_before_it_in_the_lane_goes_there_too() {
+    let board = board();
+    hold(&board).post(0, &post(0, Some(1), None));
+    assert_eq!(claim(&board, 1, 1, A), Err(Refused::Undrained));
+    hold(&board).expect_next(Rank(1));
+    assert_eq!(claim(&board, 1, 1, A), Ok(0));
+}
+
+#[test]
+fn the_first_match_decides_even_if_it_can_not_be_copied_into() {
+    let board = board();
+    hold(&board).post(0, &Post { in_reach: false, ..post(0, Some(1), None) });
+    hold(&board).post(1, &post(1, Some(1), None));
+    assert_eq!(claim(&board, 1, 0, A), Err(Refused::OutOfReach));
+    assert_eq!(hold(&board).withdraw(0, Some(Rank(1))), Ok(()));
+    assert_eq!(board.try_claim(Rank(1), 0, label(A), 101), Err(Refused::OutOfReach));
+    assert_eq!(claim(&board, 1, 0, A), Ok(1));
+}
+
+#[test]
+fn a_walk_has_an_end() {
+    let board = board();
+    for index in 0..WALK_MAX as u32 {
+        hold(&board).post(index, &post(index, Some(1), Some(B)));
+    }
+    hold(&board).post(WALK_MAX as u32, &post(WALK_MAX as u32, Some(1), Some(A)));
+    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
+    hold(&board).withdraw(0, Some(Rank(1))).unwrap();
+    assert_eq!(claim(&board, 1, 0, A), Ok(WALK_MAX as u32));
+}
+
+#[test]
+fn posts_leave_from_anywhere() {
+    let board = board();
+    for index in 0..4 {
+        hold(&board).post(index, &post(index, Some(1), None));
+    }
+    for index in [1, 3, 0] {
+        hold(&board).withdraw(index, Some(Rank(1))).unwrap();
+    }
+    hold(&board).post(1, &post(9, Some(1), None));
+    assert_eq!(claim(&board, 1, 0, A), Ok(2));
+    assert_eq!(claim(&board, 1, 1, A), Ok(1));
+}
+
+#[test]
+fn a_lock_is_only_tried_and_a_dead_rank_does_not_keep_it() {
+    let board = board();
+    hold(&board).post(0, &post(0, None, None));
+    let held = hold(&board);
+    assert_eq!(claim(&board, 1, 0, A), Err(Refused::Locked));
+    drop(held);
+    // Rank 2 dies with the lock in its hands.
+    board.lock(Rank(2));
+    assert_eq!(claim(&board, 1, 0, A), Err(Refused::Locked));
+    board.lost(Rank(2));
+    drop(hold(&board));
+    assert_eq!(claim(&board, 1, 0, A), Ok(0));
+}
+
+#[test]
+fn a_board_is_found_where_it_was_made() {
+    #[repr(align(64))]
+    struct Memory([u8; 64 * 8]);
+    let mut memory = Memory([0; 64 * 8]);
+    let place = NonNull::from(&mut memory.0).cast::<u8>();
+    let shape = BoardShape { peers: 3, posts: 4 };
+    assert_eq!(Board::memory_size(shape), size_of::<Memory>());
+    // SAFETY: large and aligned enough; zero, then a board.
+    unsafe {
+        assert_eq!(Board::attach(place, shape).unwrap_err(), BoardError::Missing(shape));
+        Board::init(place, shape).unwrap();
+        let found = Board::attach(place, shape).unwrap();
+        hold(&found).post(0, &post(0, None, None));
+        assert_eq!(claim(&found, 1, 0, A), Ok(0));
+        let other = BoardShape { posts: 3, ..shape };
+        assert_eq!(Board::attach(place, other).unwrap_err(), BoardError::Missing(other));
+        let none = BoardShape { posts: 0, ..shape };
+        assert_eq!(Board::init(place, none).unwrap_err(), BoardError::Shape(none));
+        let error = Board::init(place.add(8), shape).unwrap_err();
+        assert_eq!(error, BoardError::Unaligned { address: place.as_ptr() as usize + 8 });
+    }
+}

@@ -1,0 +1,333 @@
+//! All lanes of a rank, as they lie in memory that its peers can reach.
+//!
+//! ```text
+//!  memory of rank j, for each rank i:
+//!    lines    64 bytes each            i writes
+//!    return   64 bytes                 j writes, i reads when it needs room
+//!    need     64 bytes                 i writes
+//!    slots    of 2 KiB, say            i writes
+//! ```
+//!
+//! All ranks have the same layout. This is the one place where addresses
+//! become memory: what it is given as an address, its caller vouches for.
+
+use super::line::{Lane, LaneReceiver, LaneSender, Line, NeedLine, ReturnLine};
+use super::packet::{INLINE_WORDS, Load, Offer, Packet};
+use super::setup::{SetupError, Shape};
+use super::wire::{Copy, Returned, Wire};
+use crate::mem::Rank;
+use core::fmt;
+use core::ptr::{self, NonNull};
+
+/// The lanes of one rank: those from its peers, and those to them.
+pub struct Lanes<'t> {
+    shape: Shape,
+    rank: Rank,
+    ends: &'t mut [LaneEnd],
+}
+
+/// Both lanes between this rank and a peer.
+#[derive(Debug, Default)]
+pub struct LaneEnd {
+    from: Option<Incoming>,
+    to: Option<Outgoing>,
+}
+
+#[derive(Debug)]
+struct Incoming {
+    lane: LaneReceiver<'static>,
+    slots: NonNull<u8>,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    lane: LaneSender<'static>,
+    slots: NonNull<u8>,
+}
+
+impl Shape {
+    /// What the memory of lanes is aligned to.
+    pub const ALIGN: usize = 64;
+
+    /// Bytes of exposed memory that a rank gives for its peers: 48 KiB and a
+    /// little for each, where nothing else is said.
+    pub const fn memory_size(&self) -> usize {
+        self.peers as usize * self.lane_bytes()
+    }
+
+    const fn lane_bytes(&self) -> usize {
+        self.slots_at() + self.slots as usize * self.slot_bytes as usize
+    }
+
+    const fn slots_at(&self) -> usize {
+        (self.lines as usize + 2) * size_of::<Line>()
+    }
+}
+
+impl LaneEnd {
+    /// No lanes.
+    pub const EMPTY: Self = Self { from: None, to: None };
+}
+
+impl<'t> Lanes<'t> {
+    /// The lanes of `rank`, which are in `memory`; it can send to nobody yet.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError`]: no shape, or not one end for each rank.
+    ///
+    /// # Safety
+    ///
+    /// `memory` points to [`memory_size`](Shape::memory_size) bytes, aligned
+    /// to [`Shape::ALIGN`] and zero until a peer writes to them, which live as
+    /// long as `ends` are used and are used for nothing but the lanes of this
+    /// rank and this shape, by one `Lanes` on each side.
+    ///
+    /// Every address that is given to the machine which these lanes carry is
+    /// one of memory that lives, and is the machine's to read or to write, for
+    /// as long as the machine says; and so at its peers, for addresses that
+    /// are in reach.
+    pub unsafe fn new(
+        rank: Rank,
+        shape: Shape,
+        memory: NonNull<u8>,
+        ends: &'t mut [LaneEnd],
+    ) -> Result<Self, SetupError> {
+        if !shape.is_valid() || rank.0 >= shape.peers {
+            return Err(SetupError::Shape(shape));
+        }
+        let (entries, needed) = (ends.len(), shape.peers as usize);
+        if entries < needed {
+            return Err(SetupError::Tables { entries, needed });
+        }
+        for (index, end) in ends[..needed].iter_mut().enumerate() {
+            // SAFETY: inside `memory`, by the caller's promise.
+            let (lane, slots) = unsafe { lane_at(shape, memory, index) };
+            // SAFETY: the only receiver: the caller's.
+            let lane = unsafe { LaneReceiver::new(lane) };
+            *end = LaneEnd { from: Some(Incoming { lane, slots }), to: None };
+        }
+        Ok(Self { shape, rank, ends })
+    }
+
+    /// Where the lanes of a peer are; this rank itself is one. Until then
+    /// there is no room in the lane to it.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such rank.
+    ///
+    /// # Safety
+    ///
+    /// As for [`new`](Self::new): `memory` is that of `peer`, mapped here. It
+    /// is called once for each peer.
+    pub unsafe fn connect(&mut self, peer: Rank, memory: NonNull<u8>) {
+        // SAFETY: inside `memory`, by the caller's promise.
+        let (lane, slots) = unsafe { lane_at(self.shape, memory, self.rank.0 as usize) };
+        // SAFETY: the only sender: the caller's.
+        let lane = unsafe { LaneSender::new(lane) };
+        self.ends[peer.0 as usize].to = Some(Outgoing { lane, slots });
+    }
+
+    #[inline(always)]
+    fn from(&mut self, rank: Rank) -> &mut Incoming {
+        self.ends[rank.0 as usize].from.as_mut().expect("set when the lanes were made")
+    }
+
+    #[inline(always)]
+    fn to(&mut self, rank: Rank) -> &mut Outgoing {
+        self.ends[rank.0 as usize].to.as_mut().expect("there was room in this lane")
+    }
+
+    /// Each of the slots of a set, with how many bytes of `len` lie in it and
+    /// where they are in the message.
+    fn each_slot(shape: Shape, slots: u32, len: u64, mut each: impl FnMut(usize, usize, usize)) {
+        let size = shape.slot_bytes as usize;
+        let (mut rest, mut at) = (slots & shape.slot_mask(), 0);
+        while rest != 0 && at < len as usize {
+            each(rest.trailing_zeros() as usize * size, at, (len as usize - at).min(size));
+            at += size;
+            rest &= rest - 1;
+        }
+    }
+}
+
+impl Wire for Lanes<'_> {
+    #[inline(always)]
+    fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+        match &mut self.ends[to.0 as usize].to {
+            Some(end) => end.lane.has_room(lines),
+            None => false,
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+        let (at, len) = match load {
+            Load::Inline(at) => (at, usize::from(packet.count)),
+            Load::Empty | Load::Offer(_) => (0, 0),
+        };
+        self.to(to).lane.push(packet, load, |word| {
+            let bytes: *const u8 = ptr::with_exposed_provenance(at as usize);
+            let left = len - word * 8;
+            // SAFETY: `len` bytes at `at` can be read: the promise at `new`.
+            unsafe { read_word(bytes.add(word * 8), left) }
+        });
+    }
+
+    #[inline(always)]
+    fn peek(&mut self, from: Rank) -> Option<Packet> {
+        self.from(from).lane.peek()
+    }
+
+    #[inline(always)]
+    fn deliver(&mut self, from: Rank, at: u64, len: u64) {
+        let bytes: *mut u8 = ptr::with_exposed_provenance_mut(at as usize);
+        let len = len as usize;
+        self.from(from).lane.inline(len.div_ceil(8), |index, word| {
+            // SAFETY: `len` bytes at `at` can be written: the promise at `new`.
+            unsafe { write_word(bytes.add(index * 8), len - index * 8, word) }
+        });
+    }
+
+    #[inline]
+    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+        let lane = &mut self.from(from).lane;
+        let count = lane.peek().map_or(0, |packet| usize::from(packet.count));
+        lane.inline(count.div_ceil(8), |index, word| into[index] = word);
+    }
+
+    #[inline]
+    fn deliver_kept(&mut self, kept: &[u64; INLINE_WORDS], at: u64, len: u64) {
+        let bytes: *mut u8 = ptr::with_exposed_provenance_mut(at as usize);
+        for (index, word) in kept.iter().take((len as usize).div_ceil(8)).enumerate() {
+            // SAFETY: as in `deliver`.
+            unsafe { write_word(bytes.add(index * 8), len as usize - index * 8, *word) }
+        }
+    }
+
+    #[inline]
+    fn offer(&mut self, from: Rank) -> Offer {
+        self.from(from).lane.offer()
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, from: Rank) {
+        self.from(from).lane.pop();
+    }
+
+    fn returned(&mut self, to: Rank) -> Returned {
+        self.ends[to.0 as usize].to.as_ref().map_or(Returned::default(), |end| end.lane.returned())
+    }
+
+    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+        self.from(from).lane.give_back(returned)
+    }
+
+    #[inline(always)]
+    fn untold(&mut self, from: Rank) -> u32 {
+        self.from(from).lane.untold()
+    }
+
+    fn set_starved(&mut self, to: Rank) {
+        if let Some(end) = &mut self.ends[to.0 as usize].to {
+            end.lane.set_starved();
+        }
+    }
+
+    #[inline(always)]
+    fn is_starved(&mut self, from: Rank) -> bool {
+        self.from(from).lane.is_starved()
+    }
+
+    fn fence(&mut self) {
+        LaneReceiver::fence();
+    }
+
+    /// Nobody sleeps who is not rung by whoever owns these lanes.
+    fn ring(&mut self, _from: Rank) {}
+
+    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+        let source: *const u8 = ptr::with_exposed_provenance(at as usize);
+        let memory = self.to(to).slots;
+        Self::each_slot(self.shape, slots, len, |slot, at, len| {
+            // SAFETY: a slot of the shape; the sender's alone until a packet
+            // names it; `source` as promised at `new`.
+            unsafe { ptr::copy_nonoverlapping(source.add(at), memory.as_ptr().add(slot), len) };
+        });
+    }
+
+    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+        let target: *mut u8 = ptr::with_exposed_provenance_mut(at as usize);
+        let memory = self.from(from).slots;
+        Self::each_slot(self.shape, slots, len, |slot, at, len| {
+            // SAFETY: a slot of the shape, named by a packet and not given
+            // back; `target` as promised at `new`.
+            unsafe { ptr::copy_nonoverlapping(memory.as_ptr().add(slot), target.add(at), len) };
+        });
+    }
+
+    fn copy(&mut self, copy: &Copy) {
+        let from: *const u8 = ptr::with_exposed_provenance(copy.from as usize);
+        let to: *mut u8 = ptr::with_exposed_provenance_mut(copy.to as usize);
+        // SAFETY: an own buffer and one in reach: the promise at `new`. A peer
+        // that names memory which is none breaks it.
+        unsafe { ptr::copy_nonoverlapping(from, to, copy.len as usize) };
+    }
+}
+
+// SAFETY: the memory is not of the thread that made the lanes, and one thread
+// at a time has them.
+unsafe impl Send for LaneEnd {}
+
+impl fmt::Debug for Lanes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lanes({}, {:?})", self.rank, self.shape)
+    }
+}
+
+/// The lane of sender `index` in the memory of a rank, and its slots.
+///
+/// # Safety
+///
+/// As for [`Lanes::new`].
+unsafe fn lane_at(shape: Shape, memory: NonNull<u8>, index: usize) -> (Lane<'static>, NonNull<u8>) {
+    let lines = shape.lines as usize;
+    // SAFETY: the lane of a rank of the shape lies inside the memory; zero
+    // bytes are valid lines; all of it is written through atomics and cells.
+    unsafe {
+        let start = memory.add(index * shape.lane_bytes());
+        let line: *const Line = start.as_ptr().cast();
+        let lane = Lane {
+            lines: core::slice::from_raw_parts(line, lines),
+            returned: &*line.add(lines).cast::<ReturnLine>(),
+            need: &*line.add(lines + 1).cast::<NeedLine>(),
+        };
+        (lane, start.add(shape.slots_at()))
+    }
+}
+
+/// The next up to 8 of `left` bytes.
+#[inline(always)]
+unsafe fn read_word(bytes: *const u8, left: usize) -> u64 {
+    if left >= 8 {
+        // SAFETY: the caller's: there are 8.
+        return unsafe { bytes.cast::<u64>().read_unaligned() };
+    }
+    let mut word = [0; 8];
+    // SAFETY: the caller's: there are `left`.
+    unsafe { ptr::copy_nonoverlapping(bytes, word.as_mut_ptr(), left) };
+    u64::from_ne_bytes(word)
+}
+
+/// Writes up to 8 of `left` bytes.
+#[inline(always)]
+unsafe fn write_word(bytes: *mut u8, left: usize, word: u64) {
+    if left >= 8 {
+        // SAFETY: the caller's: there are 8.
+        return unsafe { bytes.cast::<u64>().write_unaligned(word) };
+    }
+    let word = word.to_ne_bytes();
+    // SAFETY: the caller's: there are `left`.
+    unsafe { ptr::copy_nonoverlapping(word.as_ptr(), bytes, left) };
+}

@@ -1,0 +1,131 @@
+//! A doubly linked list of table entries, linked through the entries
+//! themselves: it needs no memory of its own, and an entry goes out of the
+//! middle at once. An entry has a link for each list that it can be in at the
+//! same time; which one a list uses is part of its type.
+
+/// The neighbours of an entry in one list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    prev: u32,
+    next: u32,
+}
+
+/// An entry with a link number `L`.
+pub(super) trait Linked<const L: usize> {
+    fn link(&mut self) -> &mut Link;
+    fn next(&self) -> u32;
+}
+
+/// The ends of the list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List<const L: usize> {
+    first: u32,
+    last: u32,
+}
+
+impl Link {
+    pub(super) const NONE: Self = Self { prev: END, next: END };
+
+    #[inline(always)]
+    pub(super) const fn next(&self) -> u32 {
+        self.next
+    }
+}
+
+impl<const L: usize> List<L> {
+    pub(super) const EMPTY: Self = Self { first: END, last: END };
+
+    #[inline(always)]
+    pub(super) const fn is_empty(&self) -> bool {
+        self.first == END
+    }
+
+    #[inline(always)]
+    pub(super) const fn first(&self) -> Option<usize> {
+        if self.first == END { None } else { Some(self.first as usize) }
+    }
+
+    /// The entry after one that is in the list.
+    #[inline(always)]
+    pub(super) fn after<T: Linked<L>>(entries: &[T], index: usize) -> Option<usize> {
+        let next = entries[index].next();
+        if next == END { None } else { Some(next as usize) }
+    }
+
+    /// Appends an entry that is in no list of this link.
+    #[inline]
+    pub(super) fn push<T: Linked<L>>(&mut self, entries: &mut [T], index: usize) {
+        *entries[index].link() = Link { prev: self.last, next: END };
+        match self.last {
+            END => self.first = index as u32,
+            last => entries[last as usize].link().next = index as u32,
+        }
+        self.last = index as u32;
+    }
+
+    /// Takes the first one out.
+    #[inline]
+    pub(super) fn pop<T: Linked<L>>(&mut self, entries: &mut [T]) -> Option<usize> {
+        let index = self.first()?;
+        self.remove(entries, index);
+        Some(index)
+    }
+
+    /// Takes one out that is in this list.
+    #[inline]
+    pub(super) fn remove<T: Linked<L>>(&mut self, entries: &mut [T], index: usize) {
+        let Link { prev, next } = *entries[index].link();
+        match prev {
+            END => self.first = next,
+            prev => entries[prev as usize].link().next = next,
+        }
+        match next {
+            END => self.last = prev,
+            next => entries[next as usize].link().prev = prev,
+        }
+    }
+}
+
+/// No entry: a table has fewer.
+const END: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Linked<0> for Link {
+        fn link(&mut self) -> &mut Link {
+            self
+        }
+        fn next(&self) -> u32 {
+            Link::next(self)
+        }
+    }
+
+    fn order(list: List<0>, entries: &[Link]) -> [Option<usize>; 4] {
+        let mut at = list.first();
+        core::array::from_fn(|_| {
+            let index = at?;
+            at = List::<0>::after(entries, index);
+            Some(index)
+        })
+    }
+
+    #[test]
+    fn entries_leave_from_anywhere() {
+        let mut entries = [Link::NONE; 4];
+        let mut list = List::<0>::EMPTY;
+        for index in 0..4 {
+            list.push(&mut entries, index);
+        }
+        list.remove(&mut entries, 2);
+        assert_eq!(order(list, &entries), [Some(0), Some(1), Some(3), None]);
+        list.remove(&mut entries, 3);
+        list.push(&mut entries, 2);
+        assert_eq!(list.pop(&mut entries), Some(0));
+        assert_eq!(order(list, &entries), [Some(1), Some(2), None, None]);
+        list.remove(&mut entries, 1);
+        list.remove(&mut entries, 2);
+        assert!(list.is_empty() && list.pop(&mut entries).is_none());
+    }
+}

@@ -1,0 +1,81 @@
+//! A rank has died: what waits for it ends.
+
+use super::list::List;
+use super::machine::Machine;
+use super::outcome::Ended;
+use super::tables::{Due, Offered, State};
+use super::wire::Wire;
+use crate::mem::Rank;
+
+impl Machine<'_> {
+    /// A rank has died. What it had sent before is taken first; messages whose
+    /// bytes are here can still be received. Everything else that waits for it
+    /// ends with [`Ended::PeerLost`]; receives from any source go on.
+    ///
+    /// Bytes that are being copied from or to it are in use until
+    /// [`job_done`](Self::job_done).
+    pub fn lost<W: Wire>(&mut self, wire: &mut W, rank: Rank) {
+        let from = rank.0 as usize;
+        if from >= self.tables.peers.len() || self.tables.peers[from].lost {
+            return;
+        }
+        self.lose_lock(rank);
+        self.drain(wire, from);
+        self.lose_claims(wire, from);
+        self.tables.peers[from].lost = true;
+        for index in 0..self.tables.requests.len() {
+            let entry = &self.tables.requests[index];
+            let is_its = entry.peer == rank.0 || entry.source == rank.0;
+            if is_its && self.abandon(index, from) {
+                self.end(index, Some(Ended::PeerLost { rank }));
+            }
+        }
+        let peer = &mut self.tables.peers[from];
+        peer.dues = List::EMPTY;
+        peer.ripe = List::EMPTY;
+        peer.mirror_len = 0;
+        peer.acks = 0;
+        peer.revisit = false;
+        if peer.stirred {
+            peer.stirred = false;
+            self.stirred.remove(self.tables.peers, from);
+        }
+        if core::mem::take(&mut self.tables.peers[from].busy) {
+            self.busy.remove(self.tables.peers, from);
+        }
+    }
+
+    /// Takes a request that waits for the rank out of where it is. Whether it
+    /// has ended by that.
+    fn abandon(&mut self, index: usize, from: usize) -> bool {
+        let entry = &mut self.tables.requests[index];
+        let peer = &mut self.tables.peers[from];
+        match entry.state {
+            State::Free | State::Ended => return false,
+            // A job ends by itself.
+            State::Pushing | State::Claiming | State::Fetching => return false,
+            State::Waiting => peer.waiting.remove(self.tables.requests, index),
+            State::Posted => {
+                peer.posted.remove(self.tables.requests, index);
+                let entry = &mut self.tables.requests[index];
+                match entry.offered {
+                    Offered::No => peer.unoffered = peer.unoffered.saturating_sub(1),
+                    _ => peer.offered = peer.offered.saturating_sub(1),
+                }
+                entry.offered = Offered::No;
+            }
+            State::Told | State::Streaming | State::Coming => {}
+            // Its own bytes are here, or were sent.
+            State::Closing => {
+                let is_whole = entry.due == Due::Fin && entry.error.is_none();
+                entry.due = Due::Nothing;
+                if is_whole {
+                    self.end(index, None);
+                    return false;
+                }
+            }
+        }
+        self.tables.requests[index].due = Due::Nothing;
+        true
+    }
+}

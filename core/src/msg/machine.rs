@@ -1,0 +1,354 @@
+//! The state machine of one rank: what it is asked from outside.
+//!
+//! ```text
+//!  send ─┬─ in its packet, in slots, or copied ──────────────► Done
+//!        ├─ no room ► Waiting ─┐
+//!        ├─ Told ◄─────────────┤  ──Fin──────────────────────► Ended
+//!        │    └──Cts──►        │
+//!        └─ Pushing, Streaming ┘  ──copied, all sent─────────► Ended
+//!
+//!  receive ─┬─ was there, whole ─────────────────────────────► Done
+//!           └─ Posted ─┬─ message of a packet or slots ──────► Ended
+//!                      ├─ Coming ──Copied, last Data─────────► Ended
+//!                      └─ Fetching ──copied──► (Fin) ────────► Ended
+//! ```
+//!
+//! How it is set up is in `setup`, what is sent in `send`, what is received in
+//! `receive`, what arrives in `arrive`, bytes that move later in `rendezvous`,
+//! what a sender knows of posted receives in `mirror`, death in `lost`.
+
+use super::board::Board;
+use super::count::Counts;
+use super::list::List;
+use super::outcome::{Cancel, Ended, Received, Request};
+use super::setup::{Design, Shape};
+use super::tables::{Due, Entry, Offered, State, Tables};
+use super::wire::{Copy, Wire};
+use crate::mem::Rank;
+use core::fmt;
+
+/// Messages of one rank. See the module's text for how it is driven.
+pub struct Machine<'m> {
+    pub(super) rank: Rank,
+    pub(super) shape: Shape,
+    pub(super) design: Design,
+    pub(super) tables: Tables<'m>,
+    /// Requests that are free, that have ended, that have bytes to be copied.
+    pub(super) free: List<0>,
+    pub(super) ended: List<0>,
+    pub(super) jobs: List<1>,
+    /// Receives from any source, and free and used unexpected messages, these
+    /// in the order of their arrival.
+    pub(super) any_posted: List<0>,
+    pub(super) room: List<0>,
+    pub(super) arrived: List<1>,
+    /// Peers to whom packets are to be pushed, and those that are to be told
+    /// what was taken.
+    pub(super) busy: List<0>,
+    pub(super) stirred: List<1>,
+    /// Receives posted, ever.
+    pub(super) posts: u64,
+    /// Requests that have not ended.
+    pub(super) under_way: u32,
+    /// Unexpected messages that can still be granted; whether somebody waits
+    /// for a message without a receive.
+    pub(super) spare: u32,
+    pub(super) is_probed: bool,
+    /// A peer has returned something since this was cleared.
+    pub(super) has_learned: bool,
+    /// Lanes that had something last, and the next one in turn.
+    pub(super) recent: [u32; 4],
+    pub(super) turn: u32,
+    pub(super) counts: Counts,
+    /// Of all ranks, if the design has them; own receives that are put up;
+    /// whether the lock is held.
+    pub(super) boards: &'m [Board<'m>],
+    pub(super) boarded: List<1>,
+    pub(super) holds_board: bool,
+}
+
+/// Bytes to be copied outside the machine, in chunks or by several threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// What it is for.
+    pub request: Request,
+    /// What is to be done.
+    pub copy: Copy,
+}
+
+impl Machine<'_> {
+    /// Looks at the lanes that had something last and at some others, takes
+    /// what has come, and pushes what waited for room. Whether anything moved.
+    ///
+    /// Wait-free: as many lanes as stated, and of each no more than it holds.
+    pub fn advance<W: Wire>(&mut self, wire: &mut W) -> bool {
+        let mut has_moved = self.find_done(wire);
+        for from in self.recent {
+            has_moved |= self.drain(wire, from as usize);
+        }
+        for _ in 0..TURN.min(self.shape.peers) {
+            let from = self.turn;
+            self.turn = if from + 1 == self.shape.peers { 0 } else { from + 1 };
+            if !self.recent.contains(&from) {
+                has_moved |= self.drain(wire, from as usize);
+            }
+        }
+        has_moved | self.pump_all(wire)
+    }
+
+    /// The same for the lane of one rank.
+    #[inline]
+    pub fn advance_from<W: Wire>(&mut self, wire: &mut W, from: Rank) -> bool {
+        let mut has_moved = self.find_done(wire);
+        has_moved |= self.drain(wire, from.0 as usize);
+        has_moved | self.pump_all(wire)
+    }
+
+    /// To be called before nobody looks for a while: tells all peers what was
+    /// taken, those that wait for it above all, and looks at all lanes once
+    /// more. Whether anything moved, or is there to be copied or taken: then it
+    /// is not yet time to sleep. Else whatever this rank waits for comes with a
+    /// packet or a [ring](Wire::ring).
+    pub fn rest<W: Wire>(&mut self, wire: &mut W) -> bool {
+        let mut has_moved = self.find_done(wire);
+        for from in 0..self.shape.peers {
+            has_moved |= self.drain(wire, from as usize);
+        }
+        let mut told = self.stirred.first();
+        while let Some(peer) = told {
+            if !self.tables.peers[peer].lost && self.owes(wire, peer) {
+                self.tell(wire, peer);
+            }
+            told = List::<1>::after(self.tables.peers, peer);
+        }
+        // Whoever asked for more before this sees what was told above, or is
+        // seen below.
+        wire.fence();
+        for from in 0..self.tables.peers.len() {
+            self.feed(wire, from);
+        }
+        while let Some(peer) = self.stirred.pop(self.tables.peers) {
+            self.tables.peers[peer].stirred = false;
+            let from = Rank(peer as u32);
+            if !self.tables.peers[peer].lost && wire.is_starved(from) {
+                // It may have looked before it could see what was told.
+                wire.ring(from);
+            }
+        }
+        self.has_learned = false;
+        has_moved |= self.pump_all(wire);
+        // What was learned may take effect when the lane was looked at again.
+        has_moved |= self.has_learned;
+        has_moved || !self.jobs.is_empty() || !self.ended.is_empty()
+    }
+
+    /// The next bytes to be copied. [`job_done`](Self::job_done) says that
+    /// they are.
+    pub fn poll_job(&mut self) -> Option<Job> {
+        let index = self.jobs.pop(self.tables.requests)?;
+        Some(self.job(index))
+    }
+
+    /// The next request that has ended, with what. It stays until it is
+    /// [taken](Self::take).
+    pub fn poll_ended(&mut self) -> Option<(Request, Result<Received, Ended>)> {
+        let index = self.ended.pop(self.tables.requests)?;
+        self.tables.requests[index].listed = false;
+        Some((self.request(index), self.result(index)))
+    }
+
+    /// What a request has ended with; then it is free. `None`: it has not, or
+    /// it was taken before. Wait-free.
+    #[inline]
+    pub fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
+        let index = self.find(request)?;
+        if self.tables.requests[index].state != State::Ended {
+            return None;
+        }
+        let result = self.result(index);
+        self.release(index);
+        Some(result)
+    }
+
+    /// Whether a request has ended and was not taken.
+    #[inline]
+    pub fn has_ended(&self, request: Request) -> bool {
+        self.find(request).is_some_and(|index| self.tables.requests[index].state == State::Ended)
+    }
+
+    /// Whether a request has not been taken yet.
+    #[inline]
+    pub fn is_held(&self, request: Request) -> bool {
+        self.find(request).is_some()
+    }
+
+    /// With whom a request has to do, and under which tag; `None`: with
+    /// whoever, under any.
+    pub fn about(&self, request: Request) -> (Option<Rank>, Option<u32>) {
+        let Some(index) = self.find(request) else { return (None, None) };
+        let entry = &self.tables.requests[index];
+        let peer = (entry.peer < self.shape.peers).then_some(Rank(entry.peer));
+        (peer, (!entry.any_tag).then_some(entry.tag))
+    }
+
+    /// Whether a rank was [lost](Self::lost).
+    pub fn is_lost(&self, rank: Rank) -> bool {
+        self.tables.peers.get(rank.0 as usize).is_some_and(|peer| peer.lost)
+    }
+
+    /// Takes a request back: a receive without a message, or a send that
+    /// waits for room. A receive that was offered to its source is asked back:
+    /// until the answer it may still get a message.
+    pub fn cancel<W: Wire>(&mut self, wire: &mut W, request: Request) -> Cancel {
+        let Some(index) = self.find(request) else { return Cancel::TooLate };
+        let entry = self.tables.requests[index];
+        match entry.state {
+            State::Waiting => {
+                let to = entry.peer as usize;
+                self.tables.peers[to].waiting.remove(self.tables.requests, index);
+            }
+            State::Posted if !self.take_down(index) => return Cancel::TooLate,
+            State::Posted if !self.withdraw(wire, index) => return Cancel::Asked,
+            State::Posted => self.unpost(index),
+            _ => return Cancel::TooLate,
+        }
+        self.end(index, Some(Ended::Cancelled));
+        Cancel::Done
+    }
+
+    /// Whether there is something to be pushed, copied or taken: somebody
+    /// should soon [advance](Self::advance) the machine.
+    pub fn wants_poll(&self) -> bool {
+        !self.busy.is_empty() || !self.jobs.is_empty() || !self.ended.is_empty()
+    }
+
+    /// Requests that have not ended.
+    pub const fn under_way(&self) -> u32 {
+        self.under_way
+    }
+
+    /// What was sent so far.
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Whose machine it is.
+    pub const fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    /// How much room there is.
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// A free entry, for a request that has not ended.
+    #[inline]
+    pub(super) fn new_entry(&mut self, with: Entry) -> Option<usize> {
+        let index = self.free.pop(self.tables.requests)?;
+        self.under_way += 1;
+        let entry = &mut self.tables.requests[index];
+        *entry = Entry { generation: entry.generation, ..with };
+        Some(index)
+    }
+
+    /// A request has ended; it is in no list but, maybe, that of jobs.
+    #[inline]
+    pub(super) fn end(&mut self, index: usize, error: Option<Ended>) {
+        let entry = &mut self.tables.requests[index];
+        entry.state = State::Ended;
+        entry.error = error;
+        entry.listed = true;
+        self.under_way -= 1;
+        self.ended.push(self.tables.requests, index);
+    }
+
+    pub(super) fn request(&self, index: usize) -> Request {
+        Request { index: index as u32, generation: self.tables.requests[index].generation }
+    }
+
+    /// The name of a request in packets.
+    #[inline]
+    pub(super) fn id(&self, index: usize) -> u32 {
+        index as u32 | self.tables.requests[index].generation << ID_BITS
+    }
+
+    /// The request of such a name, in this state, that has to do with `peer`.
+    #[inline]
+    pub(super) fn named(&self, id: u32, peer: usize, state: State) -> Option<usize> {
+        let index = (id & ((1 << ID_BITS) - 1)) as usize;
+        let entry = self.tables.requests.get(index)?;
+        let is_it = entry.generation << ID_BITS == id & !((1 << ID_BITS) - 1)
+            && entry.state == state
+            && (entry.peer as usize == peer || entry.source as usize == peer);
+        is_it.then_some(index)
+    }
+
+    /// Puts a peer on the list of those to be pumped.
+    #[inline]
+    pub(super) fn rouse(&mut self, peer: usize) {
+        if !self.tables.peers[peer].busy {
+            self.tables.peers[peer].busy = true;
+            self.busy.push(self.tables.peers, peer);
+        }
+    }
+
+    /// A request has a packet to send, as soon as there is room.
+    pub(super) fn owe(&mut self, index: usize, to: usize, due: Due) {
+        self.tables.requests[index].due = due;
+        self.tables.peers[to].dues.push(self.tables.requests, index);
+        self.rouse(to);
+    }
+
+    #[inline]
+    fn find(&self, request: Request) -> Option<usize> {
+        let entry = self.tables.requests.get(request.index as usize)?;
+        let lives = entry.generation == request.generation && entry.state != State::Free;
+        lives.then_some(request.index as usize)
+    }
+
+    #[inline]
+    fn result(&self, index: usize) -> Result<Received, Ended> {
+        let entry = &self.tables.requests[index];
+        match entry.error {
+            Some(error) => Err(error),
+            None => Ok(Received {
+                source: Rank(entry.source),
+                tag: entry.found_tag,
+                len: entry.size,
+                truncated: entry.size > entry.len,
+            }),
+        }
+    }
+
+    /// An ended request is free again.
+    #[inline]
+    pub(super) fn release(&mut self, index: usize) {
+        if self.tables.requests[index].listed {
+            self.ended.remove(self.tables.requests, index);
+        }
+        let entry = &mut self.tables.requests[index];
+        entry.state = State::Free;
+        entry.offered = Offered::No;
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(self.tables.requests, index);
+    }
+}
+
+impl fmt::Debug for Machine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Machine")
+            .field("rank", &self.rank)
+            .field("shape", &self.shape)
+            .field("design", &self.design)
+            .field("under_way", &self.under_way)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bits of an index in the name of a request; the others are of its
+/// generation.
+const ID_BITS: u32 = 20;
+const _: () = assert!(super::setup::REQUESTS_MAX == 1 << ID_BITS);
+/// Lanes looked at in turn.
+const TURN: u32 = 4;

@@ -1,0 +1,268 @@
+//! What is received: posted receives, messages that came before theirs, and
+//! how the two meet.
+//!
+//! A message takes the first posted receive that takes it, whether that is for
+//! its source alone or for any; a receive takes the first message. To look at
+//! the messages that are there and to post are one step, so none slips
+//! through in between.
+
+use super::list::List;
+use super::machine::Machine;
+use super::outcome::{Begun, Bytes, CallError, Label, Pattern, Received};
+use super::packet::Kind;
+use super::tables::{ANY, Entry, State, Unexpected};
+use super::wire::Wire;
+use crate::completion::Why;
+use crate::mem::{AddrError, Rank};
+use crate::sync::mutant;
+
+/// A message that was taken out, for one receive alone.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Message {
+    index: u32,
+    generation: u32,
+}
+
+impl Machine<'_> {
+    /// Receives a message into a buffer.
+    ///
+    /// Wait-free, but for the length of the lists that it looks through.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`]; nothing has happened.
+    #[inline]
+    pub fn receive<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        pattern: Pattern,
+        into: Bytes,
+    ) -> Result<Begun<Received>, CallError> {
+        let peer = match pattern.source {
+            Some(source) => self.check(source)? as u32,
+            None => ANY,
+        };
+        if let Some(index) = self.find_message(&pattern) {
+            return self.receive_found(wire, index, into);
+        }
+        if let Some(rank) = pattern.source
+            && self.tables.peers[peer as usize].lost
+        {
+            return Err(CallError::Addr(AddrError::PeerLost { rank }));
+        }
+        self.posts += 1;
+        let posted = Entry {
+            number: self.posts,
+            peer,
+            tag: pattern.tag.unwrap_or(0),
+            any_tag: pattern.tag.is_none(),
+            state: State::Posted,
+            source: peer,
+            ..of_receive(pattern.context, into)
+        };
+        let post = self.new_entry(posted).ok_or(CallError::Busy(Why::NoTag))?;
+        let list = match peer {
+            ANY => &mut self.any_posted,
+            source => &mut self.tables.peers[source as usize].posted,
+        };
+        list.push(self.tables.requests, post);
+        self.publish(wire, post);
+        Ok(Begun::Pending(self.request(post)))
+    }
+
+    /// The first message of the pattern that is here, if there is one; it
+    /// stays. What still lies in a lane is not here: advance the machine
+    /// before.
+    pub fn probe(&mut self, pattern: &Pattern) -> Option<Received> {
+        let found = self.find_message(pattern);
+        self.is_probed = found.is_none();
+        found.map(|index| self.described(index))
+    }
+
+    /// The same, but it is taken out: no other receive finds it.
+    pub fn claim_message(&mut self, pattern: &Pattern) -> Option<(Message, Received)> {
+        let index = self.find_message(pattern)?;
+        let received = self.described(index);
+        self.unlink(index);
+        self.tables.unexpected[index].taken = true;
+        let generation = self.tables.unexpected[index].generation;
+        Some((Message { index: index as u32, generation }, received))
+    }
+
+    /// Receives such a message.
+    ///
+    /// # Errors
+    ///
+    /// The message, and why nothing has happened.
+    ///
+    /// # Panics
+    ///
+    /// If it is of another machine.
+    pub fn receive_message<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        message: Message,
+        into: Bytes,
+    ) -> Result<Begun<Received>, (CallError, Message)> {
+        let index = message.index as usize;
+        let found = &self.tables.unexpected[index];
+        assert!(found.taken && found.generation == message.generation, "{message:?} is not here");
+        self.receive_found(wire, index, into).map_err(|error| (error, message))
+    }
+
+    /// The posted receive that a message takes.
+    #[inline]
+    pub(super) fn find_post(&self, from: usize, label: Label) -> Option<usize> {
+        let exact = self.first_post(&self.tables.peers[from].posted, label);
+        if self.any_posted.is_empty() {
+            return exact;
+        }
+        let any = self.first_post(&self.any_posted, label);
+        let (Some(one), Some(other)) = (exact, any) else { return exact.or(any) };
+        let number = |post: usize| self.tables.requests[post].number;
+        let first = number(one) < number(other) || mutant("msg_exact_first");
+        Some(if first { one } else { other })
+    }
+
+    /// A posted receive goes out of the table.
+    #[inline]
+    pub(super) fn unpost(&mut self, post: usize) {
+        self.unoffer(post);
+        match self.tables.requests[post].peer {
+            ANY => self.any_posted.remove(self.tables.requests, post),
+            source => {
+                self.tables.peers[source as usize].posted.remove(self.tables.requests, post);
+            }
+        }
+    }
+
+    /// A message that no receive takes. `None`: the peer has sent more than
+    /// it may.
+    pub(super) fn new_unexpected(&mut self, with: Unexpected) -> Option<usize> {
+        let index = self.room.pop(self.tables.unexpected)?;
+        let from = with.source as usize;
+        let entry = &mut self.tables.unexpected[index];
+        // Not the bytes: they are long, and not there yet.
+        let Unexpected { source, tag, context, kind, in_reach, id, len, b, .. } = with;
+        entry.source = source;
+        entry.tag = tag;
+        entry.context = context;
+        entry.kind = kind;
+        entry.in_reach = in_reach;
+        entry.taken = false;
+        entry.id = id;
+        entry.len = len;
+        entry.b = b;
+        self.tables.peers[from].unexpected.push(self.tables.unexpected, index);
+        self.arrived.push(self.tables.unexpected, index);
+        Some(index)
+    }
+
+    #[inline]
+    fn first_post(&self, list: &List<0>, label: Label) -> Option<usize> {
+        let mut at = list.first();
+        while let Some(post) = at
+            && (!self.tables.requests[post].takes(label) || self.is_claimed(post))
+        {
+            at = List::<0>::after(self.tables.requests, post);
+        }
+        at
+    }
+
+    #[inline]
+    fn find_message(&self, pattern: &Pattern) -> Option<usize> {
+        let messages = &self.tables.unexpected;
+        let Some(source) = pattern.source else {
+            let mut at = self.arrived.first();
+            while let Some(index) = at
+                && !pattern.takes(messages[index].source(), messages[index].label())
+            {
+                at = List::<1>::after(messages, index);
+            }
+            return at;
+        };
+        let mut at = self.tables.peers.get(source.0 as usize)?.unexpected.first();
+        while let Some(index) = at
+            && !pattern.takes(source, messages[index].label())
+        {
+            at = List::<0>::after(messages, index);
+        }
+        at
+    }
+
+    fn described(&self, index: usize) -> Received {
+        let Unexpected { source, tag, len, .. } = self.tables.unexpected[index];
+        Received { source: Rank(source), tag, len, truncated: false }
+    }
+
+    fn unlink(&mut self, index: usize) {
+        let source = self.tables.unexpected[index].source as usize;
+        self.tables.peers[source].unexpected.remove(self.tables.unexpected, index);
+        self.arrived.remove(self.tables.unexpected, index);
+    }
+
+    /// A receive meets a message that was here before.
+    fn receive_found<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        index: usize,
+        into: Bytes,
+    ) -> Result<Begun<Received>, CallError> {
+        let found = &self.tables.unexpected[index];
+        let Unexpected { source, tag, context, kind, id, len, b, .. } = *found;
+        let (from, in_reach) = (Rank(source), found.in_reach);
+        if kind == Kind::Rts && self.free.is_empty() {
+            return Err(CallError::Busy(Why::NoTag));
+        }
+        let received = Received { source: from, tag, len, truncated: len > into.len };
+        let fitting = len.min(into.len);
+        match kind {
+            Kind::Inline => wire.deliver_kept(&found.bytes, into.at, fitting),
+            Kind::Eager => {
+                wire.read_slots(from, b as u32, into.at, fitting);
+                if !mutant("msg_slot_early") {
+                    self.tables.peers[source as usize].here.slots ^= b as u32;
+                }
+            }
+            _ => {}
+        }
+        if !self.tables.unexpected[index].taken {
+            self.unlink(index);
+        }
+        let entry = &mut self.tables.unexpected[index];
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.taken = false;
+        self.room.push(self.tables.unexpected, index);
+        self.count_matched(source as usize, true);
+        let begun = if kind == Kind::Rts {
+            let entry = Entry {
+                peer: source,
+                source,
+                found_tag: tag,
+                size: len,
+                remote: id,
+                far: in_reach.then_some(b),
+                state: State::Fetching,
+                ..of_receive(context, into)
+            };
+            let post = self.new_entry(entry).expect("a free request was there");
+            self.fetch(wire, post);
+            let request = self.request(post);
+            let ended = &self.tables.requests[post];
+            if ended.state == State::Ended && ended.error.is_none() {
+                self.release(post);
+                Begun::Done(received)
+            } else {
+                Begun::Pending(request)
+            }
+        } else {
+            Begun::Done(received)
+        };
+        self.settle(wire, source as usize);
+        Ok(begun)
+    }
+}
+
+fn of_receive(context: u16, into: Bytes) -> Entry {
+    Entry { context, at: into.at, len: into.len, in_reach: into.in_reach, ..Entry::EMPTY }
+}

@@ -1,0 +1,253 @@
+//! Bytes that move after their message was announced.
+//!
+//! ```text
+//!   sender                        receiver
+//!   Told    ──Rts, address──►     Fetching: copies         ──Fin──►  Ended
+//!   Told    ──Rts──►              Coming ◄─ buffer in reach
+//!   Pushing: copies   ◄──Cts, address──
+//!           ──Copied──►           Ended
+//!   Told    ──Rts──►              Coming ◄─ no buffer in reach
+//!   Streaming ◄──Cts──
+//!           ──Data, Data, ..──►   Ended
+//!   Pushing ──Direct──►           Coming     (the receive was offered)
+//!           ──Copied──►           Ended
+//! ```
+//!
+//! Copies of some length are jobs, done outside the machine.
+
+use super::list::List;
+use super::machine::{Job, Machine};
+use super::outcome::{Ended, Request};
+use super::packet::{Kind, Load, Packet};
+use super::send::COPY_BYTES_MAX;
+use super::tables::{Due, State};
+use super::wire::{Copy, Wire};
+use crate::mem::Rank;
+use crate::sync::mutant;
+
+impl Machine<'_> {
+    /// The bytes of a [`Job`] have been copied, or could not be.
+    pub fn job_done<W: Wire>(&mut self, wire: &mut W, job: Request, result: Result<(), Ended>) {
+        let index = job.index as usize;
+        let Some(entry) = self.tables.requests.get_mut(index) else { return };
+        let is_fetched = entry.state == State::Fetching;
+        let is_claimed = entry.state == State::Claiming;
+        let is_job = is_fetched || is_claimed || entry.state == State::Pushing;
+        if entry.generation != job.generation || !is_job {
+            return;
+        }
+        entry.error = result.err();
+        if is_claimed {
+            return self.claim_done(wire, index);
+        }
+        self.close(wire, index, if is_fetched { Due::Fin } else { Due::Copied });
+    }
+
+    pub(super) fn job(&self, index: usize) -> Job {
+        let entry = &self.tables.requests[index];
+        let far = entry.far.expect("a copy knows both ends");
+        let is_fetched = entry.state == State::Fetching;
+        let peer = Rank(if is_fetched { entry.source } else { entry.peer });
+        let (from, to) = if is_fetched { (far, entry.at) } else { (entry.at, far) };
+        let nt_from = self.tables.peers[peer.0 as usize].thresholds.nt_from;
+        let len = entry.fitting();
+        let streaming = !is_fetched && len >= u64::from(nt_from);
+        Job { request: self.request(index), copy: Copy { peer, from, to, len, streaming } }
+    }
+
+    /// A receive has met a message that lies with its sender.
+    pub(super) fn fetch<W: Wire>(&mut self, wire: &mut W, index: usize) {
+        let entry = &mut self.tables.requests[index];
+        let source = entry.source as usize;
+        entry.state = State::Fetching;
+        if self.tables.peers[source].lost {
+            let rank = Rank(source as u32);
+            return self.end(index, Some(Ended::PeerLost { rank }));
+        }
+        if entry.fitting() == 0 {
+            self.close(wire, index, Due::Fin);
+        } else if entry.far.is_none() {
+            entry.state = State::Coming;
+            self.owe(index, source, Due::Cts);
+            self.push_dues(wire, source);
+        } else {
+            self.copy_or_queue(wire, index, Due::Fin);
+        }
+    }
+
+    /// Packets of requests that found no room.
+    pub(super) fn push_dues<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
+        let mut has_moved = false;
+        let rank = Rank(to as u32);
+        let mut at = self.tables.peers[to].dues.first();
+        while let Some(index) = at
+            && self.has_line(wire, rank)
+        {
+            at = List::<1>::after(self.tables.requests, index);
+            let entry = self.tables.requests[index];
+            let failed = if entry.error.is_some() { Packet::FAILED } else { 0 };
+            let named = |kind| Packet { count: failed, id: entry.remote, ..Packet::new(kind) };
+            let packet = match entry.due {
+                Due::Copied if mutant("msg_direct_late") && entry.moved == 0 => Packet {
+                    count: Packet::DONE,
+                    context: entry.context,
+                    tag: entry.tag,
+                    a: entry.len,
+                    ..named(Kind::Direct)
+                },
+                Due::Copied => named(Kind::Copied),
+                Due::Fin => named(Kind::Fin),
+                Due::Cts => Packet {
+                    count: if entry.in_reach { Packet::IN_REACH } else { 0 },
+                    tag: self.id(index),
+                    a: entry.fitting(),
+                    b: entry.at,
+                    ..named(Kind::Cts)
+                },
+                Due::Cancel if self.tables.peers[to].asked == self.shape.mirror => continue,
+                Due::Cancel => {
+                    self.tables.peers[to].asked += 1;
+                    Packet { id: self.id(index), ..Packet::new(Kind::Cancel) }
+                }
+                Due::Data => {
+                    has_moved |= self.stream(wire, index);
+                    continue;
+                }
+                Due::Nothing => unreachable!("request {index} owes nothing"),
+            };
+            wire.push(rank, &packet, Load::Empty);
+            has_moved = true;
+            self.paid(index, to);
+            if matches!(entry.due, Due::Copied | Due::Fin) {
+                self.end(index, entry.error);
+            }
+        }
+        has_moved
+    }
+
+    pub(super) fn take_copied(&mut self, from: usize, packet: &Packet) {
+        let Some(index) = self.named(packet.id, from, State::Coming) else {
+            self.counts.dropped += 1;
+            return;
+        };
+        self.end(index, failure(packet, from));
+    }
+
+    pub(super) fn take_fin(&mut self, from: usize, packet: &Packet) {
+        let Some(index) = self.named(packet.id, from, State::Told) else {
+            self.counts.dropped += 1;
+            return;
+        };
+        self.end(index, failure(packet, from));
+    }
+
+    pub(super) fn take_cts<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+        let Some(index) = self.named(packet.id, from, State::Told) else {
+            self.counts.dropped += 1;
+            return;
+        };
+        let entry = &mut self.tables.requests[index];
+        entry.remote = packet.tag;
+        entry.size = packet.a.min(entry.len);
+        if packet.has(Packet::IN_REACH) {
+            entry.far = Some(packet.b);
+            entry.state = State::Pushing;
+            entry.moved = entry.size;
+            self.copy_or_queue(wire, index, Due::Copied);
+        } else {
+            entry.state = State::Streaming;
+            self.owe(index, from, Due::Data);
+        }
+    }
+
+    pub(super) fn take_data<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+        let slots = (packet.b >> 32) as u32 & self.shape.slot_mask();
+        let max = u64::from(slots.count_ones()) * u64::from(self.shape.slot_bytes);
+        let len = (packet.b & u64::from(u32::MAX)).min(max);
+        self.tables.peers[from].here.slots ^= slots;
+        let Some(index) = self.named(packet.id, from, State::Coming) else {
+            self.counts.dropped += 1;
+            return;
+        };
+        let entry = &mut self.tables.requests[index];
+        if packet.a != entry.moved || len > entry.fitting() - entry.moved {
+            self.counts.dropped += 1;
+            return;
+        }
+        wire.read_slots(Rank(from as u32), slots, entry.at + packet.a, len);
+        entry.moved += len;
+        if entry.moved == entry.fitting() {
+            self.end(index, None);
+        }
+    }
+
+    /// Pushes as many bytes as there are free slots for.
+    fn stream<W: Wire>(&mut self, wire: &mut W, index: usize) -> bool {
+        let mut has_moved = false;
+        let to = self.tables.requests[index].peer as usize;
+        let rank = Rank(to as u32);
+        loop {
+            let entry = &self.tables.requests[index];
+            let len = (entry.size - entry.moved).min(u64::from(self.shape.slot_bytes));
+            if len == 0 {
+                self.paid(index, to);
+                self.end(index, None);
+                return true;
+            }
+            if !self.has_line(wire, rank) {
+                return has_moved;
+            }
+            let mut slots = self.take_slots(wire, rank, len, 0);
+            if slots.is_none() {
+                self.starve(wire, rank);
+                slots = self.take_slots(wire, rank, len, 0);
+            }
+            let Some(slots) = slots else { return has_moved };
+            let entry = &mut self.tables.requests[index];
+            wire.write_slots(rank, slots, entry.at + entry.moved, len);
+            let packet = Packet {
+                id: entry.remote,
+                a: entry.moved,
+                b: len | u64::from(slots) << 32,
+                ..Packet::new(Kind::Data)
+            };
+            entry.moved += len;
+            wire.push(rank, &packet, Load::Empty);
+            has_moved = true;
+        }
+    }
+
+    fn copy_or_queue<W: Wire>(&mut self, wire: &mut W, index: usize, due: Due) {
+        if self.tables.requests[index].fitting() > COPY_BYTES_MAX {
+            return self.jobs.push(self.tables.requests, index);
+        }
+        let job = self.job(index);
+        wire.copy(&job.copy);
+        self.close(wire, index, due);
+    }
+
+    /// All is done but for the packet that says so.
+    fn close<W: Wire>(&mut self, wire: &mut W, index: usize, due: Due) {
+        let entry = &mut self.tables.requests[index];
+        let peer = if due == Due::Fin { entry.source } else { entry.peer } as usize;
+        if self.tables.peers[peer].lost {
+            let rank = Rank(peer as u32);
+            let is_here = due == Due::Fin && entry.error.is_none();
+            let error = if is_here { None } else { Some(Ended::PeerLost { rank }) };
+            return self.end(index, error);
+        }
+        entry.state = State::Closing;
+        self.owe(index, peer, due);
+        self.push_dues(wire, peer);
+    }
+
+    /// The packet that was due is in the lane.
+    fn paid(&mut self, index: usize, to: usize) {
+        self.tables.requests[index].due = Due::Nothing;
+        self.tables.peers[to].dues.remove(self.tables.requests, index);
+    }
+}
+
+fn failure(packet: &Packet, from: usize) -> Option<Ended> {
+    packet.has(Packet::FAILED).then_some(Ended::Failed { rank: Rank(from as u32) })
+}

@@ -1,0 +1,106 @@
+//! What room there is at a peer: messages that it may be sent, slots, lines.
+//!
+//! What the peer has returned is read only when what is known does not do: a
+//! look at its return line takes the line from it. Whoever then still finds
+//! too little says so once, in a way that the peer cannot miss (see `line`),
+//! and looks again; it says so once more only when the peer has returned
+//! something that was not enough.
+
+use super::machine::Machine;
+use super::wire::Wire;
+use crate::mem::Rank;
+use crate::sync::mutant;
+
+impl Machine<'_> {
+    /// Too much is under way as far as is known. Returns whether the quota is
+    /// used up in truth, or nothing if the log is full.
+    #[cold]
+    pub(super) fn look_back<W: Wire>(&mut self, wire: &mut W, to: Rank) -> Option<bool> {
+        for is_last in [false, true] {
+            self.refresh(wire, to);
+            let peer = &self.tables.peers[to.0 as usize];
+            let is_full = peer.sent.wrapping_sub(peer.matched_there) >= self.shape.quota;
+            let fits = peer.sent.wrapping_sub(peer.log_low) < self.shape.log_len();
+            if fits && (!is_full || is_last) {
+                return Some(is_full);
+            }
+            self.starve(wire, to);
+        }
+        None
+    }
+
+    /// Learns what the peer has returned.
+    pub(super) fn refresh<W: Wire>(&mut self, wire: &mut W, to: Rank) {
+        let returned = wire.returned(to);
+        let peer = &mut self.tables.peers[to.0 as usize];
+        // Only what can be is believed.
+        let sent = peer.sent;
+        let newer = |new: u32, old: u32| {
+            if new.wrapping_sub(old) <= sent.wrapping_sub(old) { new } else { old }
+        };
+        let matched = newer(returned.matched, peer.matched_there);
+        let taken = newer(returned.taken, peer.taken_there);
+        let was = (peer.lines_there, peer.matched_there, peer.taken_there, peer.slots_there);
+        if was != (returned.lines, matched, taken, returned.slots) {
+            // It has answered, if it was asked.
+            peer.starving = false;
+            self.has_learned = true;
+        }
+        (peer.lines_there, peer.slots_there) = (returned.lines, returned.slots);
+        (peer.matched_there, peer.taken_there) = (matched, taken);
+        if mutant("msg_log_by_return_line") {
+            peer.log_low = taken;
+        }
+    }
+
+    /// Says once that the peer shall return what it can.
+    pub(super) fn starve<W: Wire>(&mut self, wire: &mut W, to: Rank) {
+        let peer = &mut self.tables.peers[to.0 as usize];
+        if !peer.starving {
+            peer.starving = true;
+            wire.set_starved(to);
+        }
+    }
+
+    /// As many slots as so many bytes need, if that many are free and some
+    /// more.
+    pub(super) fn take_slots<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        to: Rank,
+        len: u64,
+        more: u32,
+    ) -> Option<u32> {
+        let needed = len.div_ceil(u64::from(self.shape.slot_bytes)) as u32;
+        let mut free = self.free_slots(to);
+        if free.count_ones() < needed + more {
+            self.refresh(wire, to);
+            free = self.free_slots(to);
+            if free.count_ones() < needed + more {
+                return None;
+            }
+        }
+        let mut rest = free;
+        for _ in 0..needed {
+            rest &= rest - 1;
+        }
+        let taken = free & !rest;
+        self.tables.peers[to.0 as usize].slots ^= taken;
+        Some(taken)
+    }
+
+    fn free_slots(&self, to: Rank) -> u32 {
+        let peer = &self.tables.peers[to.0 as usize];
+        !(peer.slots ^ peer.slots_there) & self.shape.slot_mask()
+    }
+
+    /// Whether there is room for a packet that is no message.
+    #[inline]
+    pub(super) fn has_line<W: Wire>(&mut self, wire: &mut W, to: Rank) -> bool {
+        if wire.has_room(to, 1) {
+            return true;
+        }
+        self.starve(wire, to);
+        wire.has_room(to, 1)
+    }
+}

@@ -1,0 +1,351 @@
+//! The machine's own tables: what it knows of its peers, requests under way,
+//! messages that no receive has taken yet. The caller gives the memory.
+
+use super::list::{Link, Linked, List};
+use super::outcome::{Ended, Label};
+use super::packet::{INLINE_WORDS, Kind};
+use super::threshold::Thresholds;
+use super::wire::Returned;
+use crate::mem::Rank;
+
+/// Memory for the machine's tables; any content. How many of each a
+/// [`Shape`](super::Shape) says, but for the requests.
+#[derive(Debug)]
+pub struct Tables<'m> {
+    /// One for each rank.
+    pub peers: &'m mut [Peer],
+    /// One for each send or receive that can be under way.
+    pub requests: &'m mut [Entry],
+    /// Messages that came before their receive.
+    pub unexpected: &'m mut [Unexpected],
+    /// Messages that went by lane and may still meet an offer.
+    pub log: &'m mut [Logged],
+    /// Offers of the peers.
+    pub mirror: &'m mut [Mirrored],
+}
+
+/// What is known of a peer. Counts wrap.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub struct Peer {
+    // Of the lane to it.
+    /// Messages sent, and those that it has matched, as far as is known.
+    pub(super) sent: u32,
+    pub(super) matched_there: u32,
+    /// The first message that the log still has; up to which it is to be
+    /// dropped once the lane from the peer is empty.
+    pub(super) log_low: u32,
+    pub(super) taken_there: u32,
+    pub(super) lines_there: u32,
+    /// The peer's offers: a queue in its part of the mirror.
+    pub(super) mirror_first: u32,
+    pub(super) mirror_len: u32,
+    /// Bits of the slots, ours and theirs.
+    pub(super) slots: u32,
+    pub(super) slots_there: u32,
+    /// Sends that wait for room; packets that do; offers to be made.
+    pub(super) waiting: List<0>,
+    pub(super) dues: List<1>,
+    pub(super) ripe: List<1>,
+    // Of the lane from it.
+    /// Messages taken and matched, slots freed; what of it the peer knows.
+    pub(super) here: Returned,
+    pub(super) told: Returned,
+    /// Messages that it may send beyond its quota: counted as matched.
+    pub(super) granted: u32,
+    /// Receives posted for it alone, and messages that none has taken.
+    pub(super) posted: List<0>,
+    pub(super) unexpected: List<0>,
+    /// Posted receives that are not offered, and those that are or will be.
+    pub(super) unoffered: u32,
+    pub(super) offered: u32,
+    /// Answers to cancelled offers that found no room: a queue in its part of
+    /// the mirror; own questions that were not answered.
+    pub(super) acks_first: u32,
+    pub(super) acks: u32,
+    pub(super) asked: u32,
+    pub(super) links: [Link; 2],
+    pub(super) thresholds: Thresholds,
+    pub(super) lost: bool,
+    pub(super) starving: bool,
+    /// Receives that were held back may be offered now.
+    pub(super) revisit: bool,
+    /// In the list of peers to be pumped, and of those to be told.
+    pub(super) busy: bool,
+    pub(super) stirred: bool,
+}
+
+/// A send or receive under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    // What a match looks at comes first.
+    pub(super) links: [Link; 2],
+    pub(super) number: u64,
+    /// The source or destination; [`ANY`] source.
+    pub(super) peer: u32,
+    pub(super) tag: u32,
+    pub(super) context: u16,
+    pub(super) any_tag: bool,
+    pub(super) in_reach: bool,
+    pub(super) state: State,
+    pub(super) offered: Offered,
+    pub(super) due: Due,
+    pub(super) listed: bool,
+    pub(super) at: u64,
+    pub(super) len: u64,
+    pub(super) generation: u32,
+    /// The peer's request.
+    pub(super) remote: u32,
+    /// The peer's address, if it can be reached.
+    pub(super) far: Option<u64>,
+    /// How long the message is, and how much of it is here.
+    pub(super) size: u64,
+    pub(super) moved: u64,
+    /// What was received, or why not.
+    pub(super) source: u32,
+    pub(super) found_tag: u32,
+    pub(super) error: Option<Ended>,
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Free,
+    /// A send that finds no room.
+    Waiting,
+    /// A send whose receiver was told where the bytes are.
+    Told,
+    /// A send whose bytes are being copied.
+    Pushing,
+    /// The same, into a receive of the peer's board.
+    Claiming,
+    /// A send whose bytes go through slots.
+    Streaming,
+    /// A receive without a message.
+    Posted,
+    /// A receive whose bytes the sender copies, or sends through slots.
+    Coming,
+    /// A receive that copies them itself.
+    Fetching,
+    /// All is done but for a last packet.
+    Closing,
+    Ended,
+}
+
+/// Whether the source knows of a posted receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Offered {
+    No,
+    /// It will with the next packet.
+    Ripe,
+    Yes,
+    /// It does, and was asked to forget it.
+    Cancelling,
+}
+
+/// The packet that a request has to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    Nothing,
+    Copied,
+    Fin,
+    Cts,
+    Cancel,
+    Data,
+}
+
+/// A message that came before its receive.
+#[derive(Clone, Copy, Debug)]
+pub struct Unexpected {
+    pub(super) links: [Link; 2],
+    pub(super) source: u32,
+    pub(super) tag: u32,
+    pub(super) context: u16,
+    pub(super) kind: Kind,
+    pub(super) in_reach: bool,
+    pub(super) taken: bool,
+    pub(super) generation: u32,
+    pub(super) id: u32,
+    pub(super) len: u64,
+    /// Slots or an address.
+    pub(super) b: u64,
+    pub(super) bytes: [u64; INLINE_WORDS],
+}
+
+/// A message that went by lane.
+#[derive(Clone, Copy, Debug)]
+pub struct Logged {
+    pub(super) tag: u32,
+    pub(super) context: u16,
+    /// No offer has met it.
+    pub(super) open: bool,
+}
+
+/// A peer's offer; beside it, in the same place but of a queue of its own, an
+/// answer to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Mirrored {
+    pub(super) id: u32,
+    pub(super) tag: u32,
+    pub(super) context: u16,
+    pub(super) any_tag: bool,
+    pub(super) far: Option<u64>,
+    pub(super) room: u64,
+    pub(super) ack: u32,
+    pub(super) ack_open: bool,
+}
+
+impl Peer {
+    /// Nothing known.
+    pub const EMPTY: Self = Self {
+        sent: 0,
+        matched_there: 0,
+        log_low: 0,
+        taken_there: 0,
+        lines_there: 0,
+        mirror_first: 0,
+        mirror_len: 0,
+        slots: 0,
+        slots_there: 0,
+        waiting: List::EMPTY,
+        dues: List::EMPTY,
+        ripe: List::EMPTY,
+        here: Returned { lines: 0, taken: 0, matched: 0, slots: 0 },
+        told: Returned { lines: 0, taken: 0, matched: 0, slots: 0 },
+        granted: 0,
+        posted: List::EMPTY,
+        unexpected: List::EMPTY,
+        unoffered: 0,
+        offered: 0,
+        acks_first: 0,
+        acks: 0,
+        asked: 0,
+        links: [Link::NONE; 2],
+        thresholds: Thresholds::DEFAULT,
+        lost: false,
+        starving: false,
+        revisit: false,
+        busy: false,
+        stirred: false,
+    };
+}
+
+impl Entry {
+    /// No request.
+    pub const EMPTY: Self = Self {
+        links: [Link::NONE; 2],
+        number: 0,
+        peer: 0,
+        tag: 0,
+        context: 0,
+        any_tag: false,
+        in_reach: false,
+        state: State::Free,
+        offered: Offered::No,
+        due: Due::Nothing,
+        listed: false,
+        at: 0,
+        len: 0,
+        generation: 0,
+        remote: 0,
+        far: None,
+        size: 0,
+        moved: 0,
+        source: 0,
+        found_tag: 0,
+        error: None,
+    };
+
+    /// Whether it is a receive that takes such a message of its source.
+    #[inline(always)]
+    pub(super) fn takes(&self, label: Label) -> bool {
+        self.context == label.context && (self.any_tag || self.tag == label.tag)
+    }
+
+    /// Whether a message could be for either of two receives.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.context == other.context
+            && (self.any_tag || other.any_tag || self.tag == other.tag)
+            && (self.peer == ANY || other.peer == ANY || self.peer == other.peer)
+    }
+
+    /// The bytes that there are and fit.
+    #[inline(always)]
+    pub(super) fn fitting(&self) -> u64 {
+        self.size.min(self.len)
+    }
+}
+
+impl Unexpected {
+    /// No message.
+    pub const EMPTY: Self = Self {
+        links: [Link::NONE; 2],
+        source: 0,
+        tag: 0,
+        context: 0,
+        kind: Kind::Inline,
+        in_reach: false,
+        taken: false,
+        generation: 0,
+        id: 0,
+        len: 0,
+        b: 0,
+        bytes: [0; INLINE_WORDS],
+    };
+
+    pub(super) const fn label(&self) -> Label {
+        Label { context: self.context, tag: self.tag }
+    }
+
+    pub(super) const fn source(&self) -> Rank {
+        Rank(self.source)
+    }
+}
+
+impl Logged {
+    /// No message.
+    pub const EMPTY: Self = Self { tag: 0, context: 0, open: false };
+}
+
+impl Mirrored {
+    /// No offer.
+    pub const EMPTY: Self = Self {
+        id: 0,
+        tag: 0,
+        context: 0,
+        any_tag: false,
+        far: None,
+        room: 0,
+        ack: 0,
+        ack_open: false,
+    };
+
+    #[inline(always)]
+    pub(super) fn takes(&self, label: Label) -> bool {
+        self.context == label.context && (self.any_tag || self.tag == label.tag)
+    }
+}
+
+macro_rules! linked {
+    ($($type:ty: $($number:literal)*;)*) => {$($(
+        impl Linked<$number> for $type {
+            #[inline(always)]
+            fn link(&mut self) -> &mut Link {
+                &mut self.links[$number]
+            }
+            #[inline(always)]
+            fn next(&self) -> u32 {
+                self.links[$number].next()
+            }
+        }
+    )*)*};
+}
+
+linked! {
+    Peer: 0 1;
+    Entry: 0 1;
+    Unexpected: 0 1;
+}
+
+/// No particular source.
+pub(super) const ANY: u32 = u32::MAX;

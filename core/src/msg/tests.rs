@@ -1,0 +1,280 @@
+//! Traces of two ranks over lanes in memory, step by step.
+
+extern crate std;
+
+use super::*;
+use crate::completion::Why;
+use crate::mem::{AddrError, Rank};
+use core::ptr::NonNull;
+use std::boxed::Box;
+use std::vec;
+use std::vec::Vec;
+
+/// Two ranks; what they own is leaked, as nothing here is ever freed.
+struct Pair {
+    machines: [Machine<'static>; 2],
+    lanes: [Lanes<'static>; 2],
+}
+
+const SHAPE: Shape = Shape { peers: 2, lines: 16, slots: 4, slot_bytes: 256, quota: 4, mirror: 4 };
+const LABEL: Label = Label { context: 0, tag: 7 };
+
+impl Pair {
+    fn new(design: Design) -> Self {
+        let memory = [0, 1].map(|_| {
+            let lines = SHAPE.memory_size() / size_of::<Line>();
+            let lines: Vec<Line> = (0..lines).map(|_| Line::new()).collect();
+            NonNull::from(Box::leak(lines.into_boxed_slice())).cast::<u8>()
+        });
+        let machines = [0, 1].map(|rank| {
+            let tables = Tables {
+                peers: Vec::leak(vec![Peer::EMPTY; 2]),
+                requests: Vec::leak(vec![Entry::EMPTY; 32]),
+                unexpected: Vec::leak(vec![Unexpected::EMPTY; SHAPE.unexpected()]),
+                log: Vec::leak(vec![Logged::EMPTY; SHAPE.log()]),
+                mirror: Vec::leak(vec![Mirrored::EMPTY; SHAPE.mirrored()]),
+            };
+            Machine::new(Rank(rank), SHAPE, design, Thresholds::DEFAULT, tables).unwrap()
+        });
+        let lanes = [0, 1].map(|rank| {
+            let ends = Box::leak(Box::new([LaneEnd::EMPTY, LaneEnd::EMPTY]));
+            // SAFETY: zero lines that live for ever; buffers outlive the tests.
+            unsafe {
+                let mut lanes = Lanes::new(Rank(rank), SHAPE, memory[rank as usize], ends).unwrap();
+                lanes.connect(Rank(0), memory[0]);
+                lanes.connect(Rank(1), memory[1]);
+                lanes
+            }
+        });
+        Self { machines, lanes }
+    }
+
+    fn send(&mut self, from: usize, to: u32, label: Label, bytes: &[u8]) -> Begun<()> {
+        let out = bytes_of(bytes);
+        self.machines[from].send(&mut self.lanes[from], Rank(to), label, out).unwrap()
+    }
+
+    fn receive(
+        &mut self,
+        by: usize,
+        source: Option<u32>,
+        tag: Option<u32>,
+        into: &[u8],
+    ) -> Begun<Received> {
+        let pattern = Pattern { context: 0, source: source.map(Rank), tag };
+        self.machines[by].receive(&mut self.lanes[by], pattern, bytes_of(into)).unwrap()
+    }
+
+    /// Both ranks look until nothing moves, and copy what is to be copied.
+    fn settle(&mut self) {
+        let mut quiet = 0;
+        while quiet < 4 {
+            let mut has_moved = false;
+            for (machine, lanes) in self.machines.iter_mut().zip(&mut self.lanes) {
+                has_moved |= machine.advance(lanes);
+                while let Some(job) = machine.poll_job() {
+                    lanes.copy(&job.copy);
+                    machine.job_done(lanes, job.request, Ok(()));
+                    has_moved = true;
+                }
+            }
+            quiet = if has_moved { 0 } else { quiet + 1 };
+        }
+    }
+
+    fn take(&mut self, by: usize, request: Option<Request>) -> Option<Result<Received, Ended>> {
+        self.machines[by].take(request.expect("it is pending"))
+    }
+}
+
+/// A buffer that lives for ever.
+fn buffer(len: usize) -> &'static mut [u8] {
+    Vec::leak(vec![0; len])
+}
+
+fn text(len: usize, salt: u8) -> &'static [u8] {
+    Vec::leak((0..len).map(|at| (at as u8).wrapping_mul(31) ^ salt).collect())
+}
+
+fn bytes_of(bytes: &[u8]) -> Bytes {
+    let at = bytes.as_ptr().expose_provenance() as u64;
+    Bytes { at, len: bytes.len() as u64, in_reach: true }
+}
+
+fn received(source: u32, tag: u32, len: u64, truncated: bool) -> Received {
+    Received { source: Rank(source), tag, len, truncated }
+}
+
+#[test]
+fn every_size_comes_whole_early_or_late() {
+    for design in [Design::TwoCopy, Design::Mirror] {
+        let mut pair = Pair::new(design);
+        for len in [0, 1, 8, 31, 32, 33, 88, 89, 300, 600, 5_000, 9_000, 200_000] {
+            for is_posted in [true, false] {
+                let (out, into) = (text(len, 5), buffer(len));
+                let post = is_posted.then(|| pair.receive(1, Some(0), Some(7), into));
+                pair.settle();
+                let sent = pair.send(0, 1, LABEL, out).pending();
+                pair.settle();
+                let begun = post.unwrap_or_else(|| pair.receive(1, Some(0), Some(7), into));
+                pair.settle();
+                let got = begun.done().map_or_else(|| pair.take(1, begun.pending()).unwrap(), Ok);
+                assert_eq!(got, Ok(received(0, 7, len as u64, false)), "{design:?}");
+                assert!(sent.is_none() || pair.take(0, sent).is_some(), "the send has ended");
+                assert!(into == out, "{len} bytes, {design:?}, posted first: {is_posted}");
+            }
+        }
+        let direct: u64 = pair.machines[0].counts().messages(Path::Direct).iter().sum();
+        assert_eq!(direct > 0, design == Design::Mirror);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_cut_off() {
+    for len in [20, 300, 5_000, 50_000] {
+        let mut pair = Pair::new(Design::Mirror);
+        let (out, into) = (text(len, 1), buffer(len));
+        let post = pair.receive(1, None, None, &into[..9]).pending();
+        let sent = pair.send(0, 1, LABEL, out).pending();
+        pair.settle();
+        assert_eq!(pair.take(1, post), Some(Ok(received(0, 7, len as u64, true))));
+        assert!(sent.is_none() || pair.take(0, sent).unwrap().is_ok(), "the sender cannot know");
+        assert_eq!(into[..9], out[..9]);
+        assert!(into[9..].iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
+fn a_probed_message_is_for_one_receive() {
+    let mut pair = Pair::new(Design::Mirror);
+    let pattern = Pattern { context: 0, source: None, tag: Some(7) };
+    assert_eq!(pair.machines[1].probe(&pattern), None);
+    pair.send(0, 1, LABEL, text(600, 2));
+    pair.send(0, 1, LABEL, text(3, 3));
+    pair.settle();
+    assert_eq!(pair.machines[1].probe(&pattern), Some(received(0, 7, 600, false)));
+    let (message, _) = pair.machines[1].claim_message(&pattern).unwrap();
+    let small = pair.receive(1, Some(0), None, buffer(9));
+    assert_eq!(small.done(), Some(received(0, 7, 3, false)), "the first one was taken out");
+    let into = buffer(600);
+    let lanes = &mut pair.lanes[1];
+    pair.machines[1].receive_message(lanes, message, bytes_of(into)).unwrap();
+    assert!(into == text(600, 2));
+}
+
+#[test]
+fn a_flood_waits_at_its_sender_and_nothing_is_lost() {
+    let mut pair = Pair::new(Design::Mirror);
+    let waiting: Vec<_> =
+        (0..30).filter_map(|_| pair.send(0, 1, LABEL, text(8, 4)).pending()).collect();
+    pair.settle();
+    assert_eq!(waiting.len(), 30 - SHAPE.quota as usize);
+    // The last one has a tag that somebody waits for: it comes.
+    let last = pair.send(0, 1, Label { tag: 8, ..LABEL }, text(8, 4)).pending();
+    let post = pair.receive(1, None, Some(8), buffer(8)).pending();
+    for _ in 0..20 {
+        pair.settle();
+    }
+    let passed = pair.take(1, post).is_some();
+    assert!(!passed, "30 unmatched are more than all grants");
+    for _ in 0..30 {
+        let got = pair.receive(1, Some(0), Some(7), buffer(8));
+        pair.settle();
+        assert!(got.done().is_some() || pair.take(1, got.pending()).unwrap().is_ok());
+    }
+    pair.settle();
+    assert!(pair.take(1, post).unwrap().is_ok() && pair.take(0, last).unwrap().is_ok());
+    assert!(waiting.into_iter().all(|request| pair.take(0, Some(request)).is_some()));
+}
+
+#[test]
+fn who_waits_is_granted_more() {
+    let mut pair = Pair::new(Design::Mirror);
+    for _ in 0..12 {
+        pair.send(0, 1, LABEL, text(8, 4));
+    }
+    pair.send(0, 1, Label { tag: 8, ..LABEL }, text(8, 4));
+    pair.settle();
+    let post = pair.receive(1, None, Some(8), buffer(8)).pending();
+    pair.settle();
+    assert!(pair.take(1, post).is_some());
+}
+
+#[test]
+fn a_cancelled_receive_gets_nothing_or_its_message() {
+    let mut pair = Pair::new(Design::Mirror);
+    let into = buffer(1000);
+    let post = pair.receive(1, Some(0), Some(7), into).pending().unwrap();
+    pair.settle();
+    let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
+    assert_eq!(machine.cancel(lanes, post), Cancel::Asked);
+    // The sender has not heard of it.
+    assert_eq!(pair.send(0, 1, LABEL, text(1000, 6)), Begun::Done(()));
+    pair.settle();
+    assert_eq!(pair.take(1, Some(post)), Some(Ok(received(0, 7, 1000, false))));
+    assert!(into == text(1000, 6));
+    let post = pair.receive(1, Some(0), Some(7), into).pending().unwrap();
+    pair.settle();
+    pair.machines[1].cancel(&mut pair.lanes[1], post);
+    pair.settle();
+    assert_eq!(pair.take(1, Some(post)), Some(Err(Ended::Cancelled)));
+    let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
+    assert_eq!(machine.cancel(lanes, post), Cancel::TooLate);
+}
+
+#[test]
+fn a_death_ends_what_waits_for_it() {
+    let mut pair = Pair::new(Design::Mirror);
+    pair.send(0, 1, LABEL, text(500, 7));
+    let far = text(100_000, 7);
+    let told = pair.send(0, 1, LABEL, far).pending();
+    let exact = pair.receive(0, Some(1), None, buffer(8)).pending();
+    let any = pair.receive(0, None, None, buffer(8)).pending();
+    let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
+    machine.lost(lanes, Rank(1));
+    let died = Err(Ended::PeerLost { rank: Rank(1) });
+    assert_eq!((pair.take(0, told), pair.take(0, exact)), (Some(died), Some(died)));
+    assert_eq!(pair.take(0, any), None, "somebody else may send");
+    let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
+    let refused = machine.send(lanes, Rank(1), LABEL, bytes_of(far));
+    assert_eq!(refused, Err(CallError::Addr(AddrError::PeerLost { rank: Rank(1) })));
+    // On the other side: what was sent before it died is still received.
+    let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
+    machine.lost(lanes, Rank(0));
+    let (whole, late) = (buffer(500), buffer(100_000));
+    assert!(pair.receive(1, Some(0), None, whole).done().is_some());
+    assert!(whole == text(500, 7));
+    let late = pair.receive(1, Some(0), None, late).pending();
+    assert_eq!(pair.take(1, late), Some(Err(Ended::PeerLost { rank: Rank(0) })));
+}
+
+#[test]
+fn packets_that_make_no_sense_are_dropped() {
+    let mut pair = Pair::new(Design::Mirror);
+    let post = pair.receive(1, Some(0), None, buffer(200)).pending();
+    pair.settle();
+    let kinds = [Kind::Direct, Kind::Copied, Kind::Fin, Kind::Cts, Kind::Data, Kind::CancelAck];
+    for kind in kinds {
+        for id in [1, 77, u32::MAX] {
+            let packet = Packet { id, a: u64::MAX, b: u64::MAX, ..Packet::new(kind) };
+            pair.lanes[0].push(Rank(1), &packet, Load::Empty);
+            pair.settle();
+        }
+    }
+    assert!(pair.machines[1].counts().dropped >= 15);
+    assert_eq!(pair.take(1, post), None, "none of them was for it");
+}
+
+#[test]
+fn calls_that_cannot_be_are_refused() {
+    let mut pair = Pair::new(Design::Mirror);
+    let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
+    let none = Err(CallError::Addr(AddrError::NoSuchRank { rank: Rank(2), size: 2 }));
+    assert_eq!(machine.send(lanes, Rank(2), LABEL, bytes_of(&[])), none);
+    let pattern = Pattern { context: 0, source: Some(Rank(1)), tag: None };
+    for _ in 0..32 {
+        machine.receive(lanes, pattern, bytes_of(&[])).unwrap();
+    }
+    let full = machine.receive(lanes, pattern, bytes_of(&[]));
+    assert_eq!(full, Err(CallError::Busy(Why::NoTag)));
+}

@@ -1,0 +1,51 @@
+//! From which size on a message goes which way. Measured at start, for each
+//! peer; none of them changes what is received.
+
+/// Sizes in bytes at which the way of a message to one peer changes.
+///
+/// ```text
+///             0 .. inline_max      inside the packet
+///   offered:  nt_from ..           into the buffer, past the cache
+///             pull_from ..         fetched by the receiver
+///             direct_from .. max   into the buffer
+///   else:     .. eager_max         through slots
+///             beyond               fetched by the receiver
+/// ```
+///
+/// The first that holds is taken. *Offered*: the buffer of the receive that
+/// will take the message is known to the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Longest message that travels in its packet; at most
+    /// [`INLINE_BYTES_MAX`](super::INLINE_BYTES_MAX). Receives with no more
+    /// room than this are not offered.
+    pub inline_max: u32,
+    /// Shortest message that is copied into an offered buffer.
+    pub direct_from: u32,
+    /// Longest one, by ordinary stores.
+    pub direct_max: u32,
+    /// Shortest message that is copied there by non-temporal stores.
+    pub nt_from: u32,
+    /// Shortest message for an offered buffer that the receiver fetches.
+    pub pull_from: u32,
+    /// Longest message that goes through slots.
+    pub eager_max: u32,
+}
+
+impl Thresholds {
+    /// What is right on most machines of today.
+    pub const DEFAULT: Self = Self {
+        inline_max: 88,
+        direct_from: 89,
+        direct_max: 16 << 10,
+        nt_from: 128 << 10,
+        pull_from: 16 << 10,
+        eager_max: 8 << 10,
+    };
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

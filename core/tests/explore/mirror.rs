@@ -1,0 +1,683 @@
+//! Design Mirror: the sender matches in its own copy of the posts.
+//!
+//! One FIFO for each ordered pair carries messages one way and posts the
+//! other; the return line says how many messages were taken and is read at any
+//! time. A post tells how many messages were taken when it was published, so
+//! the sender knows which of its own went by before.
+//!
+//! ```text
+//!  receiver                                    sender
+//!  open ──Publish{k}── reverse lane ─────────► log: earliest seq >= k that
+//!    ▲                                         │    matches? forget both
+//!    │ lowest post that matches                └─► else: mirror
+//!    └──── lane ◄── Message (logged) ◄── none ◄── earliest in the mirror?
+//!               ◄── Message, Delivered ◄── yes, and it is out of the mirror
+//! ```
+//!
+//! Whether a message that found a post is copied at once or goes by the lane
+//! (too short, out of reach) is open at each send: both are explored.
+
+use crate::program::{End, Message, Op, Outcome, Program, Rank, Tag, accepts, overlap, sender};
+use crate::search::Model;
+use heapless::Vec;
+use std::collections::HashSet;
+
+/// The design with at most one rule of it broken.
+pub struct Mirror<'p> {
+    pub program: &'p Program,
+    pub mutant: &'static str,
+    /// What the receiver does at the place of a direct copy under way.
+    pub place: Place,
+    outcomes: std::vec::Vec<[HashSet<Outcome>; 2]>,
+}
+
+/// What keeps the place of a message whose copy is not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The receiver takes nothing behind it before it is done.
+    Held,
+    /// It is taken, its receive waits for the end, others go by.
+    Announced,
+}
+
+/// All mutants; each breaks one rule.
+pub const MUTANTS: &[&str] = &[
+    "k_ignored",
+    "k_when_posted",
+    "log_dropped_by_the_return_line_alone",
+    "log_dropped_after_an_earlier_look",
+    "log_not_searched",
+    "log_searched_from_the_end",
+    "log_kept_after_its_match",
+    "logged_though_mirrored",
+    "mirror_searched_from_the_end",
+    "mirror_kept_for_a_message_by_lane",
+    "wildcard_not_held_back",
+    "any_tag_not_held_back",
+    "cancel_without_handshake",
+    "cancel_believes_itself",
+    "cancelled_post_matches_no_more",
+    "ack_overtakes_the_copy",
+    "delivered_at_the_end_of_the_copy",
+    "delivered_not_counted",
+    "exact_before_wildcard",
+    "unexpected_not_searched",
+    "lost_before_the_lane_is_empty",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Packet {
+    /// `expects`: the post that the sender's mirror gave it. Not in the
+    /// packet, only for the check that both sides agree.
+    Message {
+        message: Message,
+        tag: Tag,
+        expects: Option<u8>,
+    },
+    Delivered {
+        message: Message,
+        post: u8,
+    },
+    Post {
+        post: u8,
+        tag: Option<Tag>,
+        k: u8,
+    },
+    Cancel {
+        post: u8,
+    },
+    Ack {
+        post: u8,
+        was_open: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Post {
+    from: Option<Rank>,
+    tag: Option<Tag>,
+    end: End,
+    published: bool,
+    cancelling: bool,
+    /// Its message is being copied, and that is known here.
+    claimed: bool,
+    /// Messages taken from its source when it was posted.
+    k_posted: u8,
+}
+
+/// What a rank knows of another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Peer {
+    taken: u8,
+    sent: u8,
+    mirror: Vec<(u8, Option<Tag>), 3>,
+    log: Vec<(u8, Tag), 3>,
+    /// What the return line said, and the lane must be empty before it counts.
+    returned: u8,
+    pending: Option<u8>,
+    is_lost: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Node {
+    done: u8,
+    sends: u8,
+    posts: Vec<Post, 3>,
+    unexpected: Vec<(Message, Tag), 3>,
+    peers: [Peer; 3],
+    is_dead: bool,
+}
+
+/// A direct copy under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Copying {
+    message: Message,
+    to: Rank,
+    post: u8,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct State {
+    nodes: [Node; 3],
+    /// From, to.
+    lanes: [[Vec<Packet, 8>; 3]; 3],
+    /// The return line of the receiver for the sender.
+    returned: [[u8; 3]; 3],
+    copies: Vec<Copying, 3>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// The next of its program; a send goes by the lane.
+    Do {
+        rank: Rank,
+    },
+    /// A send that found a post copies into it.
+    Claim {
+        rank: Rank,
+    },
+    Publish {
+        rank: Rank,
+        post: u8,
+    },
+    Take {
+        rank: Rank,
+        from: Rank,
+    },
+    Copied {
+        index: u8,
+    },
+    Return {
+        rank: Rank,
+        from: Rank,
+    },
+    ReadReturned {
+        rank: Rank,
+        to: Rank,
+    },
+    FindEmpty {
+        rank: Rank,
+        to: Rank,
+    },
+    Die {
+        rank: Rank,
+    },
+    Lose {
+        rank: Rank,
+        peer: Rank,
+    },
+}
+
+impl<'p> Mirror<'p> {
+    pub fn new(program: &'p Program, place: Place, mutant: &'static str) -> Self {
+        let outcomes = (0..program.ranks.len() as Rank)
+            .map(|rank| [program.outcomes(rank, None), program.outcomes(rank, program.mortal)])
+            .collect();
+        Self { program, mutant, place, outcomes }
+    }
+
+    fn is(&self, mutant: &str) -> bool {
+        self.mutant == mutant
+    }
+
+    fn size(&self) -> Rank {
+        self.program.ranks.len() as Rank
+    }
+
+    fn next(&self, state: &State, rank: Rank) -> Option<Op> {
+        let ops = &self.program.ranks[usize::from(rank)];
+        ops.get(usize::from(state.nodes[usize::from(rank)].done)).copied()
+    }
+
+    /// The post of the mirror that a message finds.
+    fn mirrored(&self, peer: &Peer, tag: Tag) -> Option<usize> {
+        let matching = |entry: &(u8, Option<Tag>)| accepts(entry.1, tag);
+        if self.is("mirror_searched_from_the_end") {
+            peer.mirror.iter().rposition(matching)
+        } else {
+            peer.mirror.iter().position(matching)
+        }
+    }
+
+    /// Whether an earlier open post that the source does not know could take
+    /// the same message.
+    fn is_held_back(&self, node: &Node, index: usize) -> bool {
+        let post = &node.posts[index];
+        node.posts[..index].iter().any(|earlier| {
+            let any_tag = earlier.tag.is_none() || post.tag.is_none();
+            earlier.end == End::Open
+                && !earlier.published
+                && (earlier.from == post.from
+                    || earlier.from.is_none() && !self.is("wildcard_not_held_back"))
+                && overlap(earlier.tag, post.tag)
+                && !(any_tag && self.is("any_tag_not_held_back"))
+        })
+    }
+
+    fn end(&self, state: &mut State, rank: Rank, post: u8, end: End) -> Result<(), String> {
+        let entry = &mut state.nodes[usize::from(rank)].posts[usize::from(post)];
+        if entry.end != End::Open {
+            return Err(format!(
+                "receive {post} of rank {rank} ends twice: {:?}, then {end:?}",
+                entry.end
+            ));
+        }
+        entry.end = end;
+        entry.cancelling = false;
+        entry.claimed = false;
+        Ok(())
+    }
+
+    fn send(&self, state: &mut State, rank: Rank, to: Rank, tag: Tag, direct: bool) {
+        let node = &mut state.nodes[usize::from(rank)];
+        let message = rank << 4 | node.sends;
+        node.sends += 1;
+        let peer = &mut node.peers[usize::from(to)];
+        let found = self.mirrored(peer, tag);
+        let seq = peer.sent;
+        peer.sent += 1;
+        let expects = found.map(|index| peer.mirror[index].0);
+        if let Some(index) = found
+            && (direct || !self.is("mirror_kept_for_a_message_by_lane"))
+        {
+            peer.mirror.remove(index);
+        }
+        if found.is_none() || self.is("logged_though_mirrored") {
+            peer.log.push((seq, tag)).unwrap();
+        }
+        let lane = &mut state.lanes[usize::from(rank)][usize::from(to)];
+        if direct {
+            let post = expects.expect("a claim is of a post");
+            if !self.is("delivered_at_the_end_of_the_copy") {
+                lane.push(Packet::Delivered { message, post }).unwrap();
+            }
+            state.copies.push(Copying { message, to, post }).unwrap();
+        } else {
+            lane.push(Packet::Message { message, tag, expects }).unwrap();
+        }
+    }
+
+    fn post(&self, state: &mut State, rank: Rank, from: Option<Rank>, tag: Option<Tag>) {
+        let node = &mut state.nodes[usize::from(rank)];
+        let found = node.unexpected.iter().position(|&(message, label)| {
+            from.is_none_or(|from| from == sender(message)) && accepts(tag, label)
+        });
+        let found = found.filter(|_| !self.is("unexpected_not_searched"));
+        let is_lost = from.is_some_and(|from| node.peers[usize::from(from)].is_lost);
+        let end = match found {
+            Some(index) => End::Got(node.unexpected.remove(index).0),
+            None if is_lost => End::Lost,
+            None => End::Open,
+        };
+        let k_posted = from.map_or(0, |from| node.peers[usize::from(from)].taken);
+        let post =
+            Post { from, tag, end, published: false, cancelling: false, claimed: false, k_posted };
+        node.posts.push(post).unwrap();
+    }
+
+    fn cancel(&self, state: &mut State, rank: Rank, post: u8) -> Result<(), String> {
+        let entry = &mut state.nodes[usize::from(rank)].posts[usize::from(post)];
+        if entry.end != End::Open || entry.claimed {
+            return Ok(());
+        }
+        let Some(from) = entry.from.filter(|_| entry.published) else {
+            return self.end(state, rank, post, End::Cancelled);
+        };
+        entry.cancelling = true;
+        let lane = &mut state.lanes[usize::from(rank)][usize::from(from)];
+        lane.push(Packet::Cancel { post }).unwrap();
+        if self.is("cancel_without_handshake") {
+            return self.end(state, rank, post, End::Cancelled);
+        }
+        Ok(())
+    }
+
+    fn publish(&self, state: &mut State, rank: Rank, post: u8) {
+        let node = &mut state.nodes[usize::from(rank)];
+        let entry = &mut node.posts[usize::from(post)];
+        entry.published = true;
+        let from = usize::from(entry.from.expect("only exact receives are published"));
+        let taken = node.peers[from].taken;
+        let k = if self.is("k_when_posted") { entry.k_posted } else { taken };
+        let packet = Packet::Post { post, tag: entry.tag, k };
+        state.lanes[usize::from(rank)][from].push(packet).unwrap();
+    }
+
+    fn is_copying(&self, state: &State, to: Rank, message: Message) -> bool {
+        state.copies.iter().any(|copy| copy.message == message && copy.to == to)
+    }
+
+    fn take(&self, state: &mut State, rank: Rank, from: Rank) -> Result<(), String> {
+        let packet = state.lanes[usize::from(from)][usize::from(rank)].remove(0);
+        let node = &mut state.nodes[usize::from(rank)];
+        let peer = &mut node.peers[usize::from(from)];
+        match packet {
+            Packet::Message { message, tag, expects } => {
+                peer.taken += 1;
+                self.arrive(state, rank, message, tag, expects)
+            }
+            Packet::Delivered { message, post } => {
+                if !self.is("delivered_not_counted") {
+                    peer.taken += 1;
+                }
+                if !self.is_copying(state, rank, message) {
+                    return self.end(state, rank, post, End::Got(message));
+                }
+                // Held: only the death of the sender brings us here.
+                let is_lost = state.nodes[usize::from(from)].is_dead && self.place == Place::Held;
+                if is_lost {
+                    state.copies.retain(|copy| copy.message != message);
+                    return self.end(state, rank, post, End::Lost);
+                }
+                state.nodes[usize::from(rank)].posts[usize::from(post)].claimed = true;
+                Ok(())
+            }
+            Packet::Post { post, tag, k } => {
+                let matching = |&(seq, label): &(u8, Tag)| {
+                    (seq >= k || self.is("k_ignored")) && accepts(tag, label)
+                };
+                let found = if self.is("log_searched_from_the_end") {
+                    peer.log.iter().rposition(matching)
+                } else {
+                    peer.log.iter().position(matching)
+                };
+                match found.filter(|_| !self.is("log_not_searched")) {
+                    Some(_) if self.is("log_kept_after_its_match") => {}
+                    Some(index) => drop(peer.log.remove(index)),
+                    None => peer.mirror.push((post, tag)).unwrap(),
+                }
+                Ok(())
+            }
+            Packet::Cancel { post } => {
+                let found = peer.mirror.iter().position(|entry| entry.0 == post);
+                if let Some(index) = found {
+                    peer.mirror.remove(index);
+                }
+                let lane = &mut state.lanes[usize::from(rank)][usize::from(from)];
+                let ack = Packet::Ack { post, was_open: found.is_some() };
+                let copying = lane.iter().position(|packet| match *packet {
+                    Packet::Delivered { message, post: other } => {
+                        other == post && state.copies.iter().any(|copy| copy.message == message)
+                    }
+                    _ => false,
+                });
+                match copying.filter(|_| self.is("ack_overtakes_the_copy")) {
+                    Some(index) => {
+                        lane.insert(index, Packet::Ack { post, was_open: true }).unwrap();
+                    }
+                    None => lane.push(ack).unwrap(),
+                }
+                Ok(())
+            }
+            Packet::Ack { post, was_open } => {
+                let entry = &mut node.posts[usize::from(post)];
+                if self.is("cancel_without_handshake") {
+                    return Ok(());
+                }
+                entry.cancelling = false;
+                if was_open || self.is("cancel_believes_itself") {
+                    return self.end(state, rank, post, End::Cancelled);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A message by lane finds its receive, or waits for one.
+    fn arrive(
+        &self,
+        state: &mut State,
+        rank: Rank,
+        message: Message,
+        tag: Tag,
+        expects: Option<u8>,
+    ) -> Result<(), String> {
+        let node = &mut state.nodes[usize::from(rank)];
+        let found = |exact_only: bool| {
+            node.posts.iter().position(|post| {
+                post.end == End::Open
+                    && !post.claimed
+                    && !(post.cancelling && self.is("cancelled_post_matches_no_more"))
+                    && (post.from == Some(sender(message)) || !exact_only && post.from.is_none())
+                    && accepts(post.tag, tag)
+            })
+        };
+        let exact = found(true).filter(|_| self.is("exact_before_wildcard"));
+        let found = exact.or_else(|| found(false)).map(|index| index as u8);
+        if expects.is_some() && found != expects {
+            return Err(format!(
+                "the sides disagree: message {message:#x} takes {found:?}, its sender thinks {expects:?}"
+            ));
+        }
+        match found {
+            Some(post) => self.end(state, rank, post, End::Got(message)),
+            None => {
+                node.unexpected.push((message, tag)).unwrap();
+                Ok(())
+            }
+        }
+    }
+
+    fn copied(&self, state: &mut State, index: u8) -> Result<(), String> {
+        let copy = state.copies.remove(usize::from(index));
+        let entry = state.nodes[usize::from(copy.to)].posts[usize::from(copy.post)];
+        let lane = &mut state.lanes[usize::from(sender(copy.message))][usize::from(copy.to)];
+        if self.is("delivered_at_the_end_of_the_copy") {
+            let packet = Packet::Delivered { message: copy.message, post: copy.post };
+            lane.push(packet).unwrap();
+        } else if entry.claimed {
+            return self.end(state, copy.to, copy.post, End::Got(copy.message));
+        }
+        Ok(())
+    }
+
+    fn lose(&self, state: &mut State, rank: Rank, lost: Rank) {
+        let node = &mut state.nodes[usize::from(rank)];
+        node.peers[usize::from(lost)].is_lost = true;
+        for post in &mut node.posts {
+            if post.end == End::Open && post.from == Some(lost) {
+                post.end = End::Lost;
+                post.claimed = false;
+            }
+        }
+        state.copies.retain(|copy| copy.to != rank || sender(copy.message) != lost);
+    }
+
+    /// Nobody copies into a receive that has ended, or that another has.
+    fn check(&self, state: &State) -> Result<(), String> {
+        for (index, copy) in state.copies.iter().enumerate() {
+            let node = &state.nodes[usize::from(copy.to)];
+            let end = node.posts[usize::from(copy.post)].end;
+            if end != End::Open && !node.is_dead {
+                return Err(format!(
+                    "a copy into receive {} of rank {}: {end:?}",
+                    copy.post, copy.to
+                ));
+            }
+            if state.copies[..index].iter().any(|c| (c.to, c.post) == (copy.to, copy.post)) {
+                return Err(format!("two copies into receive {} of rank {}", copy.post, copy.to));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Model for Mirror<'_> {
+    type State = State;
+    type Step = Step;
+
+    fn start(&self) -> State {
+        State::default()
+    }
+
+    fn steps(&self, state: &State, steps: &mut std::vec::Vec<Step>) {
+        for rank in 0..self.size() {
+            let node = &state.nodes[usize::from(rank)];
+            if node.is_dead {
+                continue;
+            }
+            if self.program.mortal == Some(rank) {
+                steps.push(Step::Die { rank });
+            }
+            if let Some(op) = self.next(state, rank) {
+                steps.push(Step::Do { rank });
+                if let Op::Send { to, tag } = op
+                    && self.mirrored(&node.peers[usize::from(to)], tag).is_some()
+                {
+                    steps.push(Step::Claim { rank });
+                }
+            }
+            for (index, post) in node.posts.iter().enumerate() {
+                if post.end == End::Open
+                    && post.from.is_some()
+                    && !post.published
+                    && !self.is_held_back(node, index)
+                {
+                    steps.push(Step::Publish { rank, post: index as u8 });
+                }
+            }
+            for peer in 0..self.size() {
+                self.steps_between(state, rank, peer, steps);
+            }
+        }
+        for (index, copy) in state.copies.iter().enumerate() {
+            if !state.nodes[usize::from(sender(copy.message))].is_dead {
+                steps.push(Step::Copied { index: index as u8 });
+            }
+        }
+    }
+
+    fn apply(&self, state: &mut State, step: Step) -> Result<(), String> {
+        match step {
+            Step::Do { rank } | Step::Claim { rank } => {
+                let op = self.next(state, rank).expect("there is more to do");
+                state.nodes[usize::from(rank)].done += 1;
+                match op {
+                    Op::Send { to, tag } => {
+                        self.send(state, rank, to, tag, matches!(step, Step::Claim { .. }));
+                    }
+                    Op::Post { from, tag } => self.post(state, rank, from, tag),
+                    Op::Cancel { post } => self.cancel(state, rank, post)?,
+                }
+            }
+            Step::Publish { rank, post } => self.publish(state, rank, post),
+            Step::Take { rank, from } => self.take(state, rank, from)?,
+            Step::Copied { index } => self.copied(state, index)?,
+            Step::Return { rank, from } => {
+                let taken = state.nodes[usize::from(rank)].peers[usize::from(from)].taken;
+                state.returned[usize::from(rank)][usize::from(from)] = taken;
+            }
+            Step::ReadReturned { rank, to } => {
+                let said = state.returned[usize::from(to)][usize::from(rank)];
+                let peer = &mut state.nodes[usize::from(rank)].peers[usize::from(to)];
+                peer.returned = said;
+                if self.is("log_dropped_by_the_return_line_alone") {
+                    peer.log.retain(|&(seq, _)| seq >= said);
+                } else if self.is("log_dropped_after_an_earlier_look") {
+                    let was_empty = peer.pending.take().is_some();
+                    peer.log.retain(|&(seq, _)| seq >= said || !was_empty);
+                } else {
+                    peer.pending = Some(said);
+                }
+            }
+            Step::FindEmpty { rank, to } => {
+                let peer = &mut state.nodes[usize::from(rank)].peers[usize::from(to)];
+                if self.is("log_dropped_after_an_earlier_look") {
+                    peer.pending = Some(0);
+                } else {
+                    let said = peer.pending.take().expect("a return line was read");
+                    peer.log.retain(|&(seq, _)| seq >= said);
+                }
+            }
+            Step::Die { rank } => state.nodes[usize::from(rank)].is_dead = true,
+            Step::Lose { rank, peer } => self.lose(state, rank, peer),
+        }
+        self.check(state)
+    }
+
+    fn at_rest(&self, state: &State) -> Result<(), String> {
+        let mut dead = 0;
+        for node in &state.nodes {
+            dead += usize::from(node.is_dead);
+        }
+        for rank in 0..self.size() {
+            let node = &state.nodes[usize::from(rank)];
+            if node.is_dead {
+                continue;
+            }
+            let outcome: Outcome = node.posts.iter().map(|post| post.end).collect();
+            let allowed = &self.outcomes[usize::from(rank)][dead];
+            if !allowed.contains(&outcome) {
+                return Err(format!("rank {rank}: {outcome:?}; in order only {allowed:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, before: &State, step: Step) -> String {
+        let node = |rank: Rank| &before.nodes[usize::from(rank)];
+        match step {
+            Step::Do { rank } => match self.next(before, rank) {
+                Some(Op::Post { from, tag }) => {
+                    let number = node(rank).posts.len();
+                    format!("rank {rank} posts receive {number}: from {from:?}, tag {tag:?}")
+                }
+                Some(op) => format!("rank {rank}: {op:?}, by the lane"),
+                None => format!("{step:?}"),
+            },
+            Step::Claim { rank } => {
+                format!("rank {rank}: {:?}, directly", self.next(before, rank))
+            }
+            Step::Publish { rank, post } => format!("rank {rank} publishes receive {post}"),
+            Step::Take { rank, from } => {
+                let packet = &before.lanes[usize::from(from)][usize::from(rank)][0];
+                format!("rank {rank} takes from rank {from}: {packet:?}")
+            }
+            Step::Copied { index } => {
+                format!("the copy is done: {:?}", before.copies[usize::from(index)])
+            }
+            Step::Return { rank, from } => {
+                let taken = node(rank).peers[usize::from(from)].taken;
+                format!("rank {rank} tells rank {from} in the return line: {taken} taken")
+            }
+            Step::ReadReturned { rank, to } => {
+                format!("rank {rank} reads the return line of rank {to}")
+            }
+            Step::FindEmpty { rank, to } => {
+                format!("rank {rank} finds the lane from rank {to} empty")
+            }
+            Step::Die { rank } => format!("rank {rank} dies"),
+            Step::Lose { rank, peer } => format!("rank {rank} learns that rank {peer} is dead"),
+        }
+    }
+}
+
+impl Mirror<'_> {
+    fn steps_between(
+        &self,
+        state: &State,
+        rank: Rank,
+        peer: Rank,
+        steps: &mut std::vec::Vec<Step>,
+    ) {
+        let lane = &state.lanes[usize::from(peer)][usize::from(rank)];
+        let is_dead = state.nodes[usize::from(peer)].is_dead;
+        let mine = &state.nodes[usize::from(rank)].peers[usize::from(peer)];
+        let theirs = &state.nodes[usize::from(peer)].peers[usize::from(rank)];
+        let waits = lane.first().is_some_and(|packet| match *packet {
+            Packet::Delivered { message, .. } => {
+                self.place == Place::Held && !is_dead && self.is_copying(state, rank, message)
+            }
+            _ => false,
+        });
+        if !lane.is_empty() && !waits {
+            steps.push(Step::Take { rank, from: peer });
+        }
+        let early = self.is("lost_before_the_lane_is_empty");
+        if is_dead && !mine.is_lost && (lane.is_empty() || early) {
+            steps.push(Step::Lose { rank, peer });
+        }
+        // Only what makes a difference: an entry of the log that can go.
+        let said = state.returned[usize::from(rank)][usize::from(peer)];
+        if theirs.log.iter().any(|&(seq, _)| (said..mine.taken).contains(&seq)) {
+            steps.push(Step::Return { rank, from: peer });
+        }
+        let said = state.returned[usize::from(peer)][usize::from(rank)];
+        let can_go = mine.log.iter().any(|&(seq, _)| seq < said);
+        if self.is("log_dropped_after_an_earlier_look") {
+            if lane.is_empty() && mine.pending.is_none() && !mine.log.is_empty() {
+                steps.push(Step::FindEmpty { rank, to: peer });
+            }
+            if mine.pending.is_some() && can_go {
+                steps.push(Step::ReadReturned { rank, to: peer });
+            }
+        } else {
+            if mine.pending.is_none_or(|before| before < said) && can_go {
+                steps.push(Step::ReadReturned { rank, to: peer });
+            }
+            if lane.is_empty() && mine.pending.is_some() {
+                steps.push(Step::FindEmpty { rank, to: peer });
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The board of posted receives: a sender claims and copies while the owner
+//! posts, takes from the lane, and cancels.
+
+use crate::{check, retry};
+use loom::thread;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use tsumugi_core::mem::Rank;
+use tsumugi_core::msg::board::{Board, BoardShape, Post, Standing};
+use tsumugi_core::msg::{
+    Bytes, Copy, Design, Entry, INLINE_WORDS, Kind, Label, Load, Logged, Machine, Mirrored, Offer,
+    Packet, Pattern, Peer, Returned, Shape, Tables, Thresholds, Unexpected, Wire,
+};
+use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
+
+const SHAPE: BoardShape = BoardShape { peers: 2, posts: 2 };
+const OWNER: Rank = Rank(0);
+const SENDER: Rank = Rank(1);
+const LABEL: Label = Label { context: 0, tag: 1 };
+
+/// A board, the buffers of its posts, and the lane from the sender: how many
+/// messages lie in it.
+struct Shared {
+    memory: NonNull<u8>,
+    board: Board<'static>,
+    buffers: [UnsafeCell<u32>; 2],
+    lane: AtomicU32,
+}
+
+// SAFETY: the board is atomics; the buffers are what the model is about.
+unsafe impl Send for Shared {}
+// SAFETY: the same.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        // SAFETY: not empty.
+        let memory = NonNull::new(unsafe { alloc_zeroed(layout()) }).unwrap();
+        // SAFETY: large and aligned enough, and freed with the last use.
+        let board = unsafe { Board::init(memory, SHAPE) }.unwrap();
+        let buffers = [UnsafeCell::new(0), UnsafeCell::new(0)];
+        Arc::new(Self { memory, board, buffers, lane: AtomicU32::new(0) })
+    }
+
+    fn post(&self, index: u32, source: Option<Rank>) {
+        // The buffer is the owner's until it is posted.
+        // SAFETY: nobody has claimed it.
+        self.buffers[index as usize].with_mut(|buffer| unsafe { *buffer = 0 });
+        let pattern = Pattern { context: 0, source, tag: None };
+        let at = u64::from(index);
+        let post = Post { number: index, pattern, at, room: 4, in_reach: true };
+        self.hold(|board| board.post(index, &post));
+    }
+
+    /// Something under the lock.
+    fn hold<R>(&self, with: impl FnOnce(&Board<'_>) -> R) -> R {
+        self.board.lock(OWNER);
+        let result = with(&self.board);
+        self.board.unlock();
+        result
+    }
+
+    /// Sends the message `number`: into a post, or by the lane.
+    fn send(&self, number: u32) -> bool {
+        match self.board.try_claim(SENDER, number, LABEL, 4) {
+            Ok(claim) => {
+                // SAFETY: claimed.
+                self.buffers[claim.at as usize].with_mut(|buffer| unsafe { *buffer = number + 1 });
+                self.board.finish(SENDER, claim.index, true);
+                true
+            }
+            Err(_) => {
+                self.lane.store(number + 1, Ordering::Release);
+                false
+            }
+        }
+    }
+
+    /// The message in the buffer of a post that is done.
+    fn finished(&self, index: u32) -> Option<u32> {
+        let Standing::Done(arrival) = self.board.standing(index) else { return None };
+        assert_eq!((arrival.source, arrival.tag, arrival.len), (SENDER, LABEL.tag, 4));
+        self.hold(|board| board.remove(index, Some(SENDER)));
+        // SAFETY: done and taken down.
+        Some(self.buffers[index as usize].with(|buffer| unsafe { *buffer }) - 1)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: allocated so, and the last use of it.
+        unsafe { dealloc(self.memory.as_ptr(), layout()) }
+    }
+}
+
+fn layout() -> Layout {
+    Layout::from_size_align(Board::memory_size(SHAPE), Board::ALIGN).unwrap()
+}
+
+#[test]
+fn what_a_sender_copied_is_there_when_it_is_done() {
+    check(&["board_lock_relaxed", "board_unlock_relaxed", "board_done_relaxed"], || {
+        let shared = Shared::new();
+        let sender = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.send(0))
+        };
+        shared.post(0, Some(SENDER));
+        let seen = retry(2, || shared.finished(0));
+        let direct = sender.join().unwrap();
+        let seen = seen.or_else(|| shared.finished(0));
+        assert_eq!(seen, direct.then_some(0));
+    });
+}
+
+#[test]
+fn a_cancelled_receive_is_not_copied_into() {
+    check(&["board_claim_after_unlock", "board_withdraws_claimed"], || {
+        let shared = Shared::new();
+        shared.post(0, Some(SENDER));
+        let sender = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.send(0))
+        };
+        let withdrawn = shared.hold(|board| board.withdraw(0, Some(SENDER))).is_ok();
+        if withdrawn {
+            // The buffer is the owner's again.
+            // SAFETY: taken down.
+            shared.buffers[0].with_mut(|buffer| unsafe { *buffer = 9 });
+        }
+        let direct = sender.join().unwrap();
+        assert_ne!(withdrawn, direct, "one of them has it");
+        assert_eq!(shared.finished(0), direct.then_some(0));
+    });
+}
+
+#[test]
+fn a_message_does_not_overtake_one_in_the_lane() {
+    check(&["board_expected_ignored", "msg_expected_early"], || {
+        let shared = Shared::new();
+        let boards = [shared.board, shared.board];
+        let shape = Shape { peers: 2, lines: 8, slots: 1, slot_bytes: 64, quota: 1, mirror: 1 };
+        let tables = Tables {
+            peers: &mut [Peer::EMPTY; 2],
+            requests: &mut [Entry::EMPTY; 2],
+            unexpected: &mut vec![Unexpected::EMPTY; shape.unexpected()],
+            log: &mut vec![Logged::EMPTY; shape.log()],
+            mirror: &mut vec![Mirrored::EMPTY; shape.mirrored()],
+        };
+        let thresholds = Thresholds::DEFAULT;
+        let machine = Machine::new(OWNER, shape, Design::Locked, thresholds, tables);
+        let mut machine = machine.unwrap();
+        machine.put_up(&boards);
+        // The first message is in the lane: the lock was not to be had.
+        let mut wire = OnePacket { is_there: true };
+        let mut requests = Vec::new();
+        for at in [0, 1] {
+            let pattern = Pattern { context: 0, source: (at == 1).then_some(SENDER), tag: None };
+            let into = Bytes { at, len: 4, in_reach: true };
+            requests.extend(machine.receive(&mut wire, pattern, into).unwrap().pending());
+        }
+        let sender = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.board.try_claim(SENDER, 1, LABEL, 4))
+        };
+        machine.advance_from(&mut wire, SENDER);
+        assert!(matches!(machine.take(requests[0]), Some(Ok(_))), "the first one has it");
+        if let Ok(claim) = sender.join().unwrap() {
+            assert_eq!(claim.at, 1);
+        }
+    });
+}
+
+/// A lane from the sender with one packet.
+struct OnePacket {
+    is_there: bool,
+}
+
+impl Wire for OnePacket {
+    fn has_room(&mut self, _: Rank, _: u32) -> bool {
+        false
+    }
+    fn push(&mut self, to: Rank, packet: &Packet, _: Load) {
+        panic!("{packet:?} to {to:?}");
+    }
+    fn peek(&mut self, from: Rank) -> Option<Packet> {
+        let packet = Packet { count: 4, tag: LABEL.tag, ..Packet::new(Kind::Inline) };
+        (from == SENDER && self.is_there).then_some(packet)
+    }
+    fn deliver(&mut self, _: Rank, at: u64, _: u64) {
+        assert_eq!(at, 0, "the first message is for the first receive");
+    }
+    fn keep(&mut self, _: Rank, _: &mut [u64; INLINE_WORDS]) {}
+    fn deliver_kept(&mut self, _: &[u64; INLINE_WORDS], _: u64, _: u64) {}
+    fn offer(&mut self, from: Rank) -> Offer {
+        panic!("no offer from {from:?}");
+    }
+    fn pop(&mut self, _: Rank) {
+        self.is_there = false;
+    }
+    fn returned(&mut self, _: Rank) -> Returned {
+        Returned::default()
+    }
+    fn give_back(&mut self, _: Rank, _: Returned) -> bool {
+        false
+    }
+    fn untold(&mut self, _: Rank) -> u32 {
+        0
+    }
+    fn set_starved(&mut self, _: Rank) {}
+    fn is_starved(&mut self, _: Rank) -> bool {
+        false
+    }
+    fn fence(&mut self) {}
+    fn ring(&mut self, _: Rank) {}
+    fn write_slots(&mut self, _: Rank, _: u32, _: u64, _: u64) {}
+    fn read_slots(&mut self, _: Rank, _: u32, _: u64, _: u64) {}
+    fn copy(&mut self, _: &Copy) {}
+}
+
+#[test]
+fn a_dead_sender_does_not_keep_the_lock() {
+    check(&["board_dead_keeps_lock"], || {
+        let shared = Shared::new();
+        shared.post(0, Some(SENDER));
+        let dying = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                shared.board.lock(SENDER);
+                shared.board.lost(SENDER);
+            })
+        };
+        // Else the owner waits for ever.
+        let free = retry(2, || shared.board.try_lock(OWNER).then_some(()));
+        if free.is_some() {
+            shared.board.unlock();
+        }
+        dying.join().unwrap();
+        assert!(shared.board.try_lock(OWNER));
+        assert_eq!(shared.board.withdraw(0, Some(SENDER)), Ok(()));
+        shared.board.unlock();
+    });
+}
+
+#[test]
+fn receives_are_taken_in_the_order_of_their_posts() {
+    check(&["board_exact_first"], || {
+        let shared = Shared::new();
+        shared.post(0, None);
+        let sender = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.send(0))
+        };
+        shared.post(1, Some(SENDER));
+        let direct = sender.join().unwrap();
+        assert_eq!(shared.finished(1), None);
+        assert!(!direct || shared.board.standing(0) != Standing::Posted);
+    });
+}

@@ -1,0 +1,169 @@
+//! What must be true when nothing moves any more.
+
+use super::{Game, Posted, Sent, USED, What};
+use tsumugi_core::mem::Rank;
+use tsumugi_core::msg::{Design, Pattern};
+
+impl Game<'_> {
+    /// Lets everything through until nothing moves any more.
+    fn quiesce(&mut self) {
+        let mut quiet = 0;
+        let mut rounds = 0;
+        while quiet < 40 {
+            rounds += 1;
+            assert!(rounds < 20_000, "it never comes to rest");
+            self.net.sight = if quiet > 20 { 8 } else { 4 };
+            let mut has_moved = false;
+            for rank in 0..self.players.len() {
+                if self.players[rank].is_dead {
+                    continue;
+                }
+                if self.dead.is_some() && !self.players[rank].knows {
+                    self.tell_death(rank);
+                    has_moved = true;
+                }
+                has_moved |= self.progress(rank);
+                let is_left = !self.players[rank].jobs.is_empty()
+                    || !self.players[rank].claimed.is_empty()
+                    || self.net.bells[rank];
+                has_moved |= is_left;
+            }
+            quiet = if has_moved { 0 } else { quiet + 1 };
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.quiesce();
+        self.check_nothing_hangs();
+        for rank in 0..self.players.len() {
+            if self.players[rank].is_dead {
+                continue;
+            }
+            for (request, what) in core::mem::take(&mut self.players[rank].open) {
+                if let What::Receive(_) = what {
+                    let (machine, mut wire) = self.machine(rank);
+                    machine.cancel(&mut wire, request);
+                }
+                self.players[rank].open.push((request, what));
+            }
+            self.players[rank].is_asleep = false;
+        }
+        self.quiesce();
+        // What is left is found by receives from everybody.
+        while let Some(left) = { self.undelivered().next() } {
+            let (to, context) = (self.sent[left].to, self.sent[left].label.context);
+            let pattern = Pattern { context, source: None, tag: None };
+            self.step += 1;
+            self.players[to].is_asleep = false;
+            assert!(self.receive(to, pattern, 20_000, true), "there is a request");
+            let number = self.posted.len() - 1;
+            self.quiesce();
+            assert!(self.posted[number].outcome.is_some(), "message {left} is lost");
+        }
+        self.check_order();
+        for (rank, player) in self.players.iter().enumerate().filter(|(_, p)| !p.is_dead) {
+            assert!(player.open.is_empty(), "rank {rank} has open requests: {:?}", player.machine);
+            assert_eq!(player.machine.under_way(), 0);
+            if self.dead.is_none() {
+                assert_eq!(player.machine.counts().dropped, 0, "rank {rank}");
+            }
+        }
+        for (at, len) in core::mem::take(&mut self.settled) {
+            if self.dead.is_none() {
+                let bytes = self.net.bytes(at, len);
+                assert!(
+                    bytes.iter().all(|byte| *byte == USED),
+                    "a buffer of {len} bytes was in use"
+                );
+            }
+        }
+    }
+
+    fn undelivered(&self) -> impl Iterator<Item = usize> + '_ {
+        let alive = |rank: usize| self.dead != Some(rank);
+        (0..self.sent.len()).filter(move |number| {
+            let sent = &self.sent[*number];
+            sent.received_by.is_none() && !sent.was_cancelled && alive(sent.from) && alive(sent.to)
+        })
+    }
+
+    /// No message that was let out and receive of a rank could meet.
+    fn check_nothing_hangs(&self) {
+        for (number, posted) in self.posted.iter().enumerate() {
+            if posted.outcome.is_some() || self.dead == Some(posted.by) {
+                continue;
+            }
+            for left in self.undelivered().filter(|left| self.sent[*left].to == posted.by) {
+                let sent = &self.sent[left];
+                // The limit that the design states.
+                let is_excused = self.is_waiting(left) && self.is_out_of_sight(number, sent);
+                assert!(
+                    is_excused || !posted.pattern.takes(Rank(sent.from as u32), sent.label),
+                    "message {left} and receive {number} never meet"
+                );
+            }
+        }
+    }
+
+    /// The limit that the design states: when nothing can be granted any more,
+    /// a receive is known to a message beyond the quota only by an offer.
+    fn is_out_of_sight(&self, number: usize, sent: &Sent) -> bool {
+        let unmatched = self.undelivered().filter(|left| self.sent[*left].to == sent.to).count();
+        if unmatched < 4 * self.net.shape.quota as usize {
+            return false;
+        }
+        if self.plan.design != Design::Mirror {
+            return true;
+        }
+        let mine = |other: &&Posted| other.by == sent.to && other.outcome.is_none();
+        let source = Some(Rank(sent.from as u32));
+        let of_source = |other: &&Posted| mine(other) && other.pattern.source == source;
+        self.posted.iter().filter(of_source).count() > self.net.shape.mirror as usize
+            || self.posted[..=number].iter().filter(mine).any(|other| {
+                other.pattern.source.is_none() && other.pattern.context == sent.label.context
+            })
+    }
+
+    fn is_waiting(&self, number: usize) -> bool {
+        let from = &self.players[self.sent[number].from];
+        let mut open = from.open.iter();
+        open.any(|(_, what)| matches!(what, What::Send(sent) if *sent == number))
+    }
+
+    fn check_order(&self) {
+        for (number, posted) in self.posted.iter().enumerate() {
+            let Some(Ok(message)) = posted.outcome else { continue };
+            if self.dead == Some(posted.by) {
+                continue;
+            }
+            let sent = &self.sent[message];
+            let source = Rank(sent.from as u32);
+            for (earlier, other) in self.sent[..message].iter().enumerate() {
+                let same = (other.from, other.to) == (sent.from, sent.to) && !other.was_cancelled;
+                if same && posted.pattern.takes(source, other.label) {
+                    assert!(
+                        match other.received_by {
+                            Some(by) => by < number,
+                            // Its bytes may have died with it.
+                            None => self.dead == Some(other.from),
+                        },
+                        "receive {number} took message {message} and not {earlier}"
+                    );
+                }
+            }
+            for (earlier, other) in self.posted[..number].iter().enumerate() {
+                if other.by != posted.by || !other.pattern.takes(source, sent.label) {
+                    continue;
+                }
+                let is_right = match other.outcome {
+                    None => false,
+                    Some(Err(_)) => true,
+                    Some(Ok(taken)) if self.sent[taken].from == sent.from => taken < message,
+                    // Somebody else's, sent after this one had been received?
+                    Some(Ok(taken)) => self.sent[taken].step <= posted.ended,
+                };
+                assert!(is_right, "message {message} passed receive {earlier} for {number}");
+            }
+        }
+    }
+}

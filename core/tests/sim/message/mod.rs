@@ -1,0 +1,117 @@
+//! Messages: what MPI promises holds with a thousand seeds, however late
+//! lanes, return lines and copies are, and what was broken on purpose is
+//! found.
+
+mod job;
+mod net;
+
+use super::SEEDS;
+use job::{Game, Plan, Room, Wall};
+use tsumugi_conformance::Seeded;
+use tsumugi_core::msg::{Design, Shape};
+use tsumugi_core::sim::check;
+
+const PLAIN: Plan =
+    Plan { design: Design::Mirror, deaths: false, cancels: true, wildcards: true, tight: false };
+
+fn run(seed: u64, plan: Plan) {
+    let mut seeded = Seeded(seed);
+    let mut draw = |of: &[u32]| of[seeded.below(of.len() as u64) as usize];
+    let shape = Shape {
+        peers: draw(&[2, 2, 3, 6]),
+        lines: if plan.tight { draw(&[8, 16]) } else { draw(&[16, 64]) },
+        slots: draw(&[1, 4, 8]),
+        slot_bytes: draw(&[64, 256]),
+        quota: if plan.tight { draw(&[1, 2, 4]) } else { 64 },
+        mirror: draw(&[1, 2, 8]),
+    };
+    let requests = if plan.tight { 40 } else { 64 };
+    let mut rooms: Vec<Room> = (0..shape.peers).map(|_| Room::new(shape, requests)).collect();
+    let mut wall = Wall::new(shape, requests);
+    let boards = wall.boards();
+    let steps = if plan.tight { 800 } else { 500 };
+    Game::new(plan, shape, &mut rooms, &boards, seeded).play(steps);
+}
+
+#[test]
+fn messages_meet_their_receives() {
+    check(SEEDS, |seed| run(seed, PLAIN));
+}
+
+#[test]
+fn without_wildcards_and_cancels() {
+    check(SEEDS.take(300), |seed| run(seed, Plan { wildcards: false, cancels: false, ..PLAIN }));
+}
+
+#[test]
+fn with_two_copies() {
+    check(SEEDS.take(300), |seed| run(seed, Plan { design: Design::TwoCopy, ..PLAIN }));
+}
+
+#[test]
+fn with_a_board() {
+    check(SEEDS.take(600), |seed| {
+        let deaths = seed % 4 == 3;
+        run(seed, Plan { design: Design::Locked, deaths, tight: seed % 3 == 0, ..PLAIN });
+    });
+}
+
+#[test]
+fn with_room_for_little() {
+    check(SEEDS.take(600), |seed| {
+        let design = if seed % 4 == 0 { Design::TwoCopy } else { Design::Mirror };
+        run(seed, Plan { design, tight: true, ..PLAIN })
+    });
+}
+
+#[test]
+fn after_a_death() {
+    check(SEEDS.take(600), |seed| run(seed, Plan { deaths: true, tight: seed % 2 == 0, ..PLAIN }));
+}
+
+/// Many more seeds, of all kinds.
+#[test]
+#[ignore = "takes minutes: ci/soak.sh"]
+fn soak() {
+    check(1_000..100_000, |seed| {
+        let bit = |number: u64| seed >> number & 1 == 0;
+        let design = match seed % 8 {
+            7 => Design::TwoCopy,
+            5 | 6 => Design::Locked,
+            _ => Design::Mirror,
+        };
+        let (deaths, cancels, wildcards) = (bit(5) && bit(6), bit(0), bit(1));
+        run(seed, Plan { design, deaths, cancels, wildcards, tight: bit(2) });
+    });
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn planted_defects_are_caught() {
+    use std::panic::catch_unwind;
+    let tight = Plan { tight: true, ..PLAIN };
+    let board = Plan { design: Design::Locked, ..PLAIN };
+    for (mutant, plan) in [
+        ("msg_k_ignored", PLAIN),
+        ("msg_log_by_return_line", tight),
+        ("msg_wildcard_passed", PLAIN),
+        ("msg_exact_first", PLAIN),
+        ("msg_direct_late", Plan { wildcards: false, ..PLAIN }),
+        ("msg_done_early", Plan { wildcards: false, ..PLAIN }),
+        ("msg_slot_early", PLAIN),
+        ("msg_cancel_unasked", PLAIN),
+        ("msg_quota_ignored", tight),
+        ("msg_quota_raced", tight),
+        ("msg_answered_with_nothing", tight),
+        ("board_expected_ignored", board),
+        ("board_exact_first", board),
+        ("board_withdraws_claimed", board),
+        ("msg_nothing_granted", tight),
+    ] {
+        let caught = tsumugi_core::sync::with_mutant(mutant, || {
+            SEEDS.into_iter().find(|&seed| catch_unwind(|| run(seed, plan)).is_err())
+        });
+        let seed = caught.unwrap_or_else(|| panic!("the mutant {mutant} was not caught"));
+        println!("{mutant}: seed {seed} catches it");
+    }
+}

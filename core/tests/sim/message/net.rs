@@ -1,0 +1,266 @@
+//! Lanes, slots and memory of a few ranks, for machines of messages: a rank
+//! sees what another has done in its order, but late.
+//!
+//! What a rank writes for another (packets, what it returns, that it needs
+//! more) is numbered; how far the other sees is a number that moves on when
+//! the other looks, by as much as the seed says. So a lane, the lane back and
+//! the return line overtake each other in every way that memory allows.
+
+use std::collections::VecDeque;
+use tsumugi_conformance::Seeded;
+use tsumugi_core::mem::Rank;
+use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Offer, Packet, Returned, Shape, Wire};
+
+/// Everything that is between the ranks.
+pub struct Net {
+    pub shape: Shape,
+    pub seeded: Seeded,
+    /// Of 8 looks, how many see more than before.
+    pub sight: u64,
+    /// Each rank's memory.
+    pub memory: Vec<Vec<u8>>,
+    /// Who was rung or has a packet since it was looked at.
+    pub bells: Vec<bool>,
+    /// By writer, then reader.
+    ways: Vec<Vec<Way>>,
+}
+
+/// From one rank to another.
+#[derive(Default)]
+struct Way {
+    written: u64,
+    seen: u64,
+    // The lane and what its receiver does.
+    packets: VecDeque<(u64, Packet, Freight)>,
+    pushed: u32,
+    popped: u32,
+    told: u32,
+    slots: Vec<u8>,
+    // What the writer returns of the lane back, and asks of this one.
+    returned: VecDeque<(u64, u32, Returned)>,
+    asked: VecDeque<u64>,
+    answered: usize,
+}
+
+enum Freight {
+    Nothing,
+    Bytes(Vec<u8>),
+    Offer(Offer),
+}
+
+/// The network as one rank has it.
+pub struct At<'n> {
+    pub net: &'n mut Net,
+    pub me: usize,
+}
+
+/// The address of a byte: whose, whether in reach, and where.
+pub fn address(rank: usize, in_reach: bool, offset: usize) -> u64 {
+    (rank as u64) << 32 | u64::from(in_reach) << 31 | offset as u64
+}
+
+impl Net {
+    pub fn new(shape: Shape, seed: u64) -> Self {
+        let ranks = shape.peers as usize;
+        let slots = (shape.slots * shape.slot_bytes) as usize;
+        let way = || Way {
+            slots: vec![0; slots],
+            returned: VecDeque::from([(0, 0, Returned::default())]),
+            ..Way::default()
+        };
+        Self {
+            shape,
+            seeded: Seeded(seed),
+            sight: 4,
+            memory: vec![Vec::new(); ranks],
+            bells: vec![false; ranks],
+            ways: (0..ranks).map(|_| (0..ranks).map(|_| way()).collect()).collect(),
+        }
+    }
+
+    /// A rank sees all that another has done.
+    pub fn see_all(&mut self, from: usize, me: usize) {
+        let way = &mut self.ways[from][me];
+        way.seen = way.written;
+    }
+
+    /// Whether something lies in a lane to that rank.
+    pub fn has_mail(&self, me: usize) -> bool {
+        self.ways.iter().any(|from| !from[me].packets.is_empty())
+    }
+
+    /// Carries out a copy, of a rank, between its buffer and one in reach.
+    pub fn copy(&mut self, me: usize, copy: &Copy) {
+        for at in [copy.from, copy.to] {
+            let owner = (at >> 32) as usize;
+            assert!(owner == me || owner == copy.peer.0 as usize, "{copy:?} by {me}");
+            assert!(owner == me || at >> 31 & 1 == 1, "{copy:?} by {me} is out of reach");
+        }
+        let bytes = self.bytes(copy.from, copy.len).to_vec();
+        self.bytes(copy.to, copy.len).copy_from_slice(&bytes);
+    }
+
+    pub fn bytes(&mut self, at: u64, len: u64) -> &mut [u8] {
+        let start = (at & 0x7fff_ffff) as usize;
+        &mut self.memory[(at >> 32) as usize][start..start + len as usize]
+    }
+}
+
+impl At<'_> {
+    /// What `from` has written for this rank, after another look at it.
+    fn look(&mut self, from: Rank) -> &mut Way {
+        let (draw, sight) = (self.net.seeded.next(), self.net.sight);
+        let way = &mut self.net.ways[from.0 as usize][self.me];
+        if draw % 8 < sight {
+            let more = way.written - way.seen;
+            way.seen += if sight == 8 { more } else { (draw >> 32) % (more + 1) };
+        }
+        way
+    }
+
+    fn write(&mut self, to: Rank) -> (&mut Way, u64) {
+        let way = &mut self.net.ways[self.me][to.0 as usize];
+        way.written += 1;
+        let number = way.written;
+        (way, number)
+    }
+
+    fn slots(&self, slots: u32, len: u64) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+        let size = self.net.shape.slot_bytes as usize;
+        let each = (0..32).filter(move |slot| slots >> slot & 1 == 1).enumerate();
+        let len = len as usize;
+        each.map(move |(number, slot)| (slot as usize * size, number * size))
+            .take_while(move |(_, at)| *at < len)
+            .map(move |(slot, at)| (slot, at, size.min(len - at)))
+    }
+}
+
+impl Wire for At<'_> {
+    fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+        let size = self.net.shape.lines;
+        let seen = self.look(to).seen;
+        let back = &mut self.net.ways[to.0 as usize][self.me];
+        while back.returned.len() > 1 && back.returned[1].0 <= seen {
+            back.returned.pop_front();
+        }
+        let taken = back.returned[0].1;
+        let pushed = self.net.ways[self.me][to.0 as usize].pushed;
+        pushed + lines - taken <= size
+    }
+
+    fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+        let freight = match load {
+            Load::Empty => Freight::Nothing,
+            Load::Inline(at) => Freight::Bytes(self.net.bytes(at, packet.count.into()).to_vec()),
+            Load::Offer(offer) => Freight::Offer(offer),
+        };
+        let size = self.net.shape.lines;
+        let (way, number) = self.write(to);
+        way.pushed += packet.lines();
+        way.packets.push_back((number, *packet, freight));
+        assert!(way.pushed - way.told <= size, "the lane to {to} is run over");
+        self.net.bells[to.0 as usize] = true;
+    }
+
+    fn peek(&mut self, from: Rank) -> Option<Packet> {
+        let way = self.look(from);
+        let (number, packet, _) = way.packets.front()?;
+        (*number <= way.seen).then_some(*packet)
+    }
+
+    fn deliver(&mut self, from: Rank, at: u64, len: u64) {
+        let way = &self.net.ways[from.0 as usize][self.me];
+        let Some((_, _, Freight::Bytes(bytes))) = way.packets.front() else { panic!("no bytes") };
+        let bytes = bytes[..len as usize].to_vec();
+        self.net.bytes(at, len).copy_from_slice(&bytes);
+    }
+
+    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+        let way = &self.net.ways[from.0 as usize][self.me];
+        let Some((_, _, Freight::Bytes(bytes))) = way.packets.front() else { panic!("no bytes") };
+        for (word, bytes) in into.iter_mut().zip(bytes.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_le_bytes(whole);
+        }
+    }
+
+    fn deliver_kept(&mut self, kept: &[u64; INLINE_WORDS], at: u64, len: u64) {
+        let bytes: Vec<u8> = kept.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.net.bytes(at, len).copy_from_slice(&bytes[..len as usize]);
+    }
+
+    fn offer(&mut self, from: Rank) -> Offer {
+        let way = &self.net.ways[from.0 as usize][self.me];
+        let Some((_, _, Freight::Offer(offer))) = way.packets.front() else { panic!("no offer") };
+        *offer
+    }
+
+    fn pop(&mut self, from: Rank) {
+        let way = &mut self.net.ways[from.0 as usize][self.me];
+        let (_, packet, _) = way.packets.pop_front().expect("it was seen");
+        way.popped += packet.lines();
+    }
+
+    fn returned(&mut self, to: Rank) -> Returned {
+        self.has_room(to, 0);
+        self.net.ways[to.0 as usize][self.me].returned[0].2
+    }
+
+    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+        let was_answered = self.look(from).answered;
+        let lane = &mut self.net.ways[from.0 as usize][self.me];
+        lane.told = lane.popped;
+        lane.answered = lane.asked.iter().filter(|number| **number <= lane.seen).count();
+        let (told, was_starved) = (lane.told, lane.answered > was_answered);
+        let (way, number) = self.write(from);
+        way.returned.push_back((number, told, Returned { lines: told, ..returned }));
+        was_starved
+    }
+
+    fn untold(&mut self, from: Rank) -> u32 {
+        let lane = &self.net.ways[from.0 as usize][self.me];
+        lane.popped - lane.told
+    }
+
+    fn set_starved(&mut self, to: Rank) {
+        let (way, number) = self.write(to);
+        way.asked.push_back(number);
+        self.net.bells[to.0 as usize] = true;
+        self.net.see_all(to.0 as usize, self.me);
+    }
+
+    fn is_starved(&mut self, from: Rank) -> bool {
+        let way = self.look(from);
+        way.asked.iter().filter(|number| **number <= way.seen).count() > way.answered
+    }
+
+    fn fence(&mut self) {
+        for from in 0..self.net.ways.len() {
+            self.net.see_all(from, self.me);
+        }
+    }
+
+    fn ring(&mut self, from: Rank) {
+        self.net.bells[from.0 as usize] = true;
+    }
+
+    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+        for (slot, at_message, len) in self.slots(slots, len) {
+            let bytes = self.net.bytes(at + at_message as u64, len as u64).to_vec();
+            self.net.ways[self.me][to.0 as usize].slots[slot..slot + len].copy_from_slice(&bytes);
+        }
+    }
+
+    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+        for (slot, at_message, len) in self.slots(slots, len) {
+            let way = &self.net.ways[from.0 as usize][self.me];
+            let bytes = way.slots[slot..slot + len].to_vec();
+            self.net.bytes(at + at_message as u64, len as u64).copy_from_slice(&bytes);
+        }
+    }
+
+    fn copy(&mut self, copy: &Copy) {
+        self.net.copy(self.me, copy);
+    }
+}

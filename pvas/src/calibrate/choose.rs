@@ -1,0 +1,205 @@
+//! Thresholds from timings.
+
+use super::pair::{Measured, PAYLOADS, SIZES, Way};
+use crate::distance::{Distance, Thresholds};
+
+/// What wins at which size. What is missing among the timings is taken from
+/// the class that the trip belongs to; what would be out of bounds is clamped.
+pub fn choose(measured: &Measured) -> Thresholds {
+    let unmeasured = Thresholds::unmeasured(Distance::of_trip(measured.trip_ns));
+    let inline_max = inline_max(measured).unwrap_or(unmeasured.inline_max);
+    let (direct_max, pull_from, nt_from) = pushes(measured).unwrap_or((
+        unmeasured.direct_max,
+        unmeasured.pull_from,
+        unmeasured.nt_from,
+    ));
+    Thresholds {
+        inline_max,
+        direct_from: inline_max + 1,
+        eager_max: eager_max(measured).unwrap_or(unmeasured.eager_max),
+        direct_max,
+        nt_from,
+        pull_from,
+        ..unmeasured
+    }
+}
+
+/// What is usual, unless a copy into the buffer, which its receiver must have
+/// told the sender of, is much better there, or a longer packet better still.
+fn inline_max(measured: &Measured) -> Option<u64> {
+    let ratio = |payload| {
+        Some(measured.ns(Way::Inline, payload)? / measured.ns(Way::Push, payload)?.max(1.0))
+    };
+    let ratios = PAYLOADS.map(ratio);
+    let [Some(_), Some(usual), Some(longer), Some(longest)] = ratios else { return None };
+    let payload = match () {
+        () if usual > WORSE => PAYLOADS[0],
+        () if longer > BETTER => PAYLOADS[1],
+        () if longest > BETTER => PAYLOADS[2],
+        () => PAYLOADS[3],
+    };
+    Some(payload as u64)
+}
+
+/// The largest size at which two copies through slots are no slower than
+/// waiting for the receiver; never so large that a few messages fill them.
+fn eager_max(measured: &Measured) -> Option<u64> {
+    let mut max = EAGER_MIN;
+    for bytes in measured.sizes(Way::Bounce) {
+        let (bounce, pull) = (measured.ns(Way::Bounce, bytes)?, measured.ns(Way::Pull, bytes)?);
+        if bounce <= pull {
+            max = bytes as u64;
+        }
+    }
+    measured.ns(Way::Bounce, EAGER_MIN as usize)?;
+    Some(max.clamp(EAGER_MIN, EAGER_MAX))
+}
+
+/// `direct_max`, `pull_from`, `nt_from`: the two sizes between pushes, pulls
+/// and streams that lose least against the best way of each size, in
+/// proportion. None unless all sizes were measured.
+fn pushes(measured: &Measured) -> Option<(u64, u64, u64)> {
+    const ENDS: usize = SIZES.len();
+    let ways = [Way::Push, Way::Pull, Way::Stream];
+    let mut costs = [[0.0; 3]; ENDS];
+    for (bytes, costs) in SIZES.into_iter().zip(&mut costs) {
+        for (way, cost) in ways.into_iter().zip(&mut *costs) {
+            *cost = measured.ns(way, bytes)?.max(1.0).ln();
+        }
+        // A push leaves the receiver freer: it wins a draw.
+        costs[1] += DRAW;
+    }
+    let cost = |pull: usize, stream: usize| -> f64 {
+        let way = |at| {
+            if at < pull {
+                0
+            } else if at < stream {
+                1
+            } else {
+                2
+            }
+        };
+        (0..ENDS).map(|at| costs[at][way(at)]).sum()
+    };
+    let splits = (0..=ENDS).flat_map(|stream| (0..=stream).map(move |pull| (pull, stream)));
+    let (pull, stream) = splits.min_by(|a, b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1)))?;
+    // Between two sizes that were measured, the middle in proportion.
+    let bytes = |at: usize| match at {
+        0 => SIZES[0] as u64,
+        ENDS => Thresholds::NEVER,
+        at => (SIZES[at - 1] as f64 * SIZES[at] as f64).sqrt() as u64,
+    };
+    let pull_from = if pull == stream { Thresholds::NEVER } else { bytes(pull) };
+    let direct_max = if pull == ENDS { Thresholds::NEVER } else { bytes(pull) - 1 };
+    Some((direct_max, pull_from, bytes(stream)))
+}
+
+const EAGER_MIN: u64 = 4 << 10;
+/// Half of the slots.
+const EAGER_MAX: u64 = 16 << 10;
+/// Of a way's logarithm.
+const DRAW: f64 = 0.03;
+/// By so much the packet of the usual payload may be slower.
+const WORSE: f64 = 1.10;
+/// A longer one must be as much faster.
+const BETTER: f64 = 0.97;
+
+#[cfg(test)]
+mod tests {
+    use super::super::pair::Timing;
+    use super::*;
+
+    fn none(trip_ns: f64) -> Measured {
+        Measured { trip_ns, timings: Vec::new(), took: Default::default() }
+    }
+
+    /// Push, stream and pull of each size: as many bytes a nanosecond, after a
+    /// time that is the same for all sizes.
+    fn measured(trip_ns: f64, ways: [(f64, f64); 3]) -> Measured {
+        let mut measured = none(trip_ns);
+        for bytes in SIZES {
+            for (way, (ns, rate)) in [Way::Push, Way::Stream, Way::Pull].into_iter().zip(ways) {
+                let ns = ns + bytes as f64 / rate;
+                measured.timings.push(Timing { way, bytes, ns });
+            }
+        }
+        measured
+    }
+
+    fn bounds(measured: &Measured) -> [u64; 3] {
+        let chosen = choose(measured);
+        [chosen.direct_max, chosen.pull_from, chosen.nt_from]
+    }
+
+    /// The middle between two sizes.
+    fn between(bytes: u64) -> u64 {
+        let beyond = SIZES.into_iter().find(|size| *size as u64 > bytes).unwrap() as u64;
+        ((bytes * beyond) as f64).sqrt() as u64
+    }
+
+    #[test]
+    fn ways_follow_each_other_by_size() {
+        let never = Thresholds::NEVER;
+        // Stream beats push from 3,600 bytes on.
+        let far = measured(165.0, [(0.0, 2.0), (1500.0, 12.0), (300.0, 2.0)]);
+        let stream = between(2 << 10);
+        assert_eq!(bounds(&far), [stream - 1, never, stream]);
+        // Pull beats push from 7,700 bytes on, stream pull from 72,000.
+        let near = measured(31.0, [(0.0, 7.0), (3000.0, 16.0), (300.0, 10.0)]);
+        let (pull, stream) = (between(4 << 10), between(32 << 10));
+        assert_eq!(bounds(&near), [pull - 1, pull, stream]);
+        // Pull beats push from 430,000 bytes on, and stream never wins.
+        let near = measured(31.0, [(0.0, 30.0), (3000.0, 20.0), (3000.0, 38.0)]);
+        let pull = between(128 << 10);
+        assert_eq!(bounds(&near), [pull - 1, pull, never]);
+    }
+
+    #[test]
+    fn one_size_that_was_disturbed_changes_nothing() {
+        let mut one = measured(31.0, [(0.0, 9.0), (500.0, 8.0), (500.0, 8.0)]);
+        one.timings.iter_mut().find(|one| one.bytes == 16 << 10).unwrap().ns *= 1.5;
+        assert_eq!(bounds(&one), [Thresholds::NEVER; 3]);
+    }
+
+    #[test]
+    fn where_plain_pushes_always_win_nothing_else_is_done() {
+        let one = measured(31.0, [(0.0, 9.0), (100.0, 8.0), (100.0, 8.0)]);
+        assert_eq!(bounds(&one), [Thresholds::NEVER; 3]);
+    }
+
+    #[test]
+    fn what_lacks_a_size_is_not_trusted() {
+        let mut one = measured(31.0, [(0.0, 9.0), (100.0, 8.0), (100.0, 8.0)]);
+        one.timings.pop();
+        let Thresholds { direct_max, pull_from, nt_from, .. } =
+            Thresholds::unmeasured(Distance::Near);
+        assert_eq!(bounds(&one), [direct_max, pull_from, nt_from]);
+    }
+
+    #[test]
+    fn packets_are_as_long_as_they_win() {
+        let mut near = none(31.0);
+        for (payload, inline, push) in
+            [(32, 60.0, 50.0), (88, 70.0, 80.0), (144, 95.0, 90.0), (200, 80.0, 90.0)]
+        {
+            near.timings.push(Timing { way: Way::Inline, bytes: payload, ns: inline });
+            near.timings.push(Timing { way: Way::Push, bytes: payload, ns: push });
+        }
+        let chosen = choose(&near);
+        assert_eq!((chosen.inline_max, chosen.direct_from), (88, 89));
+    }
+
+    #[test]
+    fn slots_are_used_while_they_win_and_within_bounds() {
+        let mut near = none(31.0);
+        for (bytes, bounce, pull) in
+            [(4 << 10, 5.0, 4.0), (8 << 10, 5.0, 6.0), (64 << 10, 5.0, 9.0)]
+        {
+            near.timings.push(Timing { way: Way::Bounce, bytes, ns: bounce });
+            near.timings.push(Timing { way: Way::Pull, bytes, ns: pull });
+        }
+        assert_eq!(choose(&near).eager_max, EAGER_MAX);
+        near.timings.truncate(2);
+        assert_eq!(choose(&near).eager_max, EAGER_MIN);
+    }
+}

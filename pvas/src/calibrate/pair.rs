@@ -1,0 +1,175 @@
+//! Two cores: how long a line travels between them, and how long bytes take.
+//!
+//! ```text
+//!  giver    dirty every line ─ move ─ ring ─►                      ◄─ wait
+//!  taker                               wait ─ (move) ─ read every line ─ ring
+//! ```
+//!
+//! What is counted is the way there: the round less the trip back. The least
+//! of several rounds, since whatever else happens on the machine only adds.
+
+use super::court::Court;
+use super::yard::Yard;
+use std::time::{Duration, Instant};
+
+/// How bytes get from one core's memory to another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Inside the lines that are polled.
+    Inline,
+    /// Through slots, by two copies that overlap.
+    Bounce,
+    /// By the giver, plainly.
+    Push,
+    /// By the giver, past the caches.
+    Stream,
+    /// By the taker, plainly.
+    Pull,
+}
+
+/// One way at one size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// How.
+    pub way: Way,
+    /// How many.
+    pub bytes: usize,
+    /// From the giver's start to the taker having read them.
+    pub ns: f64,
+}
+
+/// What was measured of a pair of cores.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// A line's way, in one direction.
+    pub trip_ns: f64,
+    /// Of the ways and sizes, as far as there was time.
+    pub timings: Vec<Timing>,
+    /// All of it.
+    pub took: Duration,
+}
+
+impl Measured {
+    /// How long that took, if it was measured.
+    pub fn ns(&self, way: Way, bytes: usize) -> Option<f64> {
+        let of = |timing: &&Timing| timing.way == way && timing.bytes == bytes;
+        self.timings.iter().find(of).map(|timing| timing.ns)
+    }
+
+    /// The sizes that were measured of a way, ascending.
+    pub fn sizes(&self, way: Way) -> Vec<usize> {
+        let of = self.timings.iter().filter(|timing| timing.way == way);
+        let mut sizes: Vec<usize> = of.map(|timing| timing.bytes).collect();
+        sizes.sort_unstable();
+        sizes
+    }
+}
+
+/// How long a line travels one way, in ns; `None` if `end` comes first or a
+/// thread cannot run there.
+pub fn trip(first: usize, second: usize, end: Instant) -> Option<f64> {
+    let court = Court::new(end);
+    let give = || {
+        let (mut least, mut round) = (f64::MAX, 0);
+        for _ in 0..TRIP_ROUNDS {
+            let begin = Instant::now();
+            for _ in 0..TRIP_BATCH {
+                round += 1;
+                court.ask(round);
+                court.wait_answer(round)?;
+            }
+            least = least.min(begin.elapsed().as_nanos() as f64 / f64::from(2 * TRIP_BATCH));
+        }
+        Some(least)
+    };
+    let take = || {
+        for round in 1..=u64::from(TRIP_ROUNDS * TRIP_BATCH) {
+            court.wait_asked(round)?;
+            court.answer(round);
+        }
+        Some(())
+    };
+    court.play([first, second], give, take)
+}
+
+/// Times every way at every size until `end`.
+pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured> {
+    let begin = Instant::now();
+    let (court, yard) = (Court::new(end), Yard::new(BYTES_MAX));
+    let mut timings = Vec::new();
+    let give = || {
+        let mut number = 0;
+        for step in steps() {
+            let mut least = f64::MAX;
+            for round in 0..=step.rounds {
+                let begin = Instant::now();
+                for _ in 0..step.batch {
+                    number += 1;
+                    yard.give(&court, number, step.way, step.bytes);
+                    court.wait_answer(number)?;
+                }
+                // The first touches memory that nobody has touched yet.
+                if round > 0 {
+                    let ns = begin.elapsed().as_nanos() as f64 / f64::from(step.batch);
+                    least = least.min(ns - trip_ns);
+                }
+            }
+            timings.push(Timing { way: step.way, bytes: step.bytes, ns: least.max(0.0) });
+        }
+        Some(())
+    };
+    let take = || {
+        let mut number = 0;
+        for step in steps() {
+            for _ in 0..(step.rounds + 1) * step.batch {
+                number += 1;
+                yard.take(&court, number, step.way, step.bytes)?;
+                court.answer(number);
+            }
+        }
+        Some(())
+    };
+    // That the time runs out is no failure: the rest stays unmeasured.
+    let _ = court.play(cpus, give, take);
+    let measured = Measured { trip_ns, timings, took: begin.elapsed() };
+    (!measured.timings.is_empty()).then_some(measured)
+}
+
+/// One way at one size, and how often.
+#[derive(Clone, Copy)]
+struct Step {
+    way: Way,
+    bytes: usize,
+    batch: u32,
+    rounds: u32,
+}
+
+/// The smallest first: what there is no time for are the largest.
+fn steps() -> impl Iterator<Item = Step> {
+    let step = |way, bytes: usize| Step {
+        way,
+        bytes,
+        batch: (BATCH_BYTES / bytes).clamp(1, 16) as u32,
+        rounds: if bytes > LARGE { 3 } else { 6 },
+    };
+    let small = PAYLOADS
+        .into_iter()
+        .flat_map(move |bytes| [step(Way::Inline, bytes), step(Way::Push, bytes)]);
+    let slots = SIZES.into_iter().filter(|bytes| *bytes <= Yard::SLOTS_BYTES);
+    let slots = slots.map(move |bytes| step(Way::Bounce, bytes));
+    let ways = |bytes| [Way::Push, Way::Stream, Way::Pull].map(|way| (way, bytes));
+    small
+        .chain(slots)
+        .chain(SIZES.into_iter().flat_map(ways).map(move |(way, bytes)| step(way, bytes)))
+}
+
+/// What fits into a packet of one to four lines.
+pub const PAYLOADS: [usize; 4] = [32, 88, 144, 200];
+/// Of the messages that are too long for one.
+pub const SIZES: [usize; 8] =
+    [2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20];
+const BYTES_MAX: usize = 2 << 20;
+const LARGE: usize = 64 << 10;
+const BATCH_BYTES: usize = 16 << 10;
+const TRIP_BATCH: u32 = 32;
+const TRIP_ROUNDS: u32 = 48;

@@ -1,0 +1,193 @@
+//! The memory that bytes are moved in, and each way of moving them.
+
+use super::court::Court;
+use super::pair::Way;
+use crate::copy::{Mode, copy};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::hint::black_box;
+use std::ops::Range;
+use std::ptr::NonNull;
+use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering};
+
+/// Where the giver has its bytes, and the taker gets them.
+pub struct Yard {
+    source: Block,
+    destination: Block,
+    slots: Block,
+    /// The last slot that is full, and of which round. Written by the giver.
+    filled: CachePadded<AtomicU64>,
+    /// A stamp each, and payload. Written by the giver.
+    lines: [CachePadded<[AtomicU64; WORDS]>; LINES],
+}
+
+impl Yard {
+    /// Bytes of all slots.
+    pub const SLOTS_BYTES: usize = 16 << 10;
+
+    /// For messages of up to `bytes_max` bytes.
+    pub fn new(bytes_max: usize) -> Self {
+        Self {
+            source: Block::new(bytes_max),
+            destination: Block::new(bytes_max),
+            slots: Block::new(Self::SLOTS_BYTES),
+            filled: CachePadded::new(AtomicU64::new(0)),
+            lines: Default::default(),
+        }
+    }
+
+    /// The giver's part of a round: dirties the bytes, moves them, tells the
+    /// taker.
+    pub fn give(&self, court: &Court, round: u64, way: Way, bytes: usize) {
+        self.source.dirty(bytes, round);
+        let (from, to) = (self.source.start, self.destination.start);
+        match way {
+            // SAFETY: blocks of that size or more; the taker reads after the
+            // round has begun and leaves them alone after its answer.
+            Way::Push => unsafe { copy(Mode::Plain, from, to, bytes) },
+            // SAFETY: the same.
+            Way::Stream => unsafe { copy(Mode::Streaming, from, to, bytes) },
+            Way::Pull => {}
+            // The taker polls the lines, or the slots.
+            Way::Inline => return self.write_lines(round, bytes),
+            Way::Bounce => return self.fill_slots(round, bytes),
+        }
+        court.ask(round);
+    }
+
+    /// The taker's part: waits, moves the bytes, reads them.
+    pub fn take(&self, court: &Court, round: u64, way: Way, bytes: usize) -> Option<()> {
+        match way {
+            Way::Push | Way::Stream => court.wait_asked(round)?,
+            Way::Pull => {
+                court.wait_asked(round)?;
+                let (from, to) = (self.source.start, self.destination.start);
+                // SAFETY: the giver leaves both alone until the answer.
+                unsafe { copy(Mode::Plain, from, to, bytes) };
+            }
+            Way::Inline => self.read_lines(court, round, bytes)?,
+            Way::Bounce => self.empty_slots(court, round, bytes)?,
+        }
+        self.destination.read(bytes);
+        Some(())
+    }
+
+    fn write_lines(&self, round: u64, bytes: usize) {
+        for (line, part) in lines(bytes) {
+            let line = &self.lines[line];
+            for (word, at) in line[WORDS - part.len().div_ceil(8)..].iter().zip(part.step_by(8)) {
+                word.store(self.source.word(at), Ordering::Relaxed);
+            }
+            // Release: pairs with the Acquire in `read_lines`.
+            line[0].store(round, Ordering::Release);
+        }
+    }
+
+    fn read_lines(&self, court: &Court, round: u64, bytes: usize) -> Option<()> {
+        for (line, part) in lines(bytes) {
+            let line = &self.lines[line];
+            // Acquire: pairs with the Release in `write_lines`.
+            court.wait(|| line[0].load(Ordering::Acquire) == round)?;
+            for (word, at) in line[WORDS - part.len().div_ceil(8)..].iter().zip(part.step_by(8)) {
+                self.destination.set_word(at, word.load(Ordering::Relaxed));
+            }
+        }
+        Some(())
+    }
+
+    fn fill_slots(&self, round: u64, bytes: usize) {
+        for at in (0..bytes).step_by(SLOT_BYTES) {
+            let len = SLOT_BYTES.min(bytes - at);
+            let (from, to) = (self.source.start, self.slots.start);
+            // SAFETY: slots that the taker emptied before its last answer.
+            unsafe { copy(Mode::Plain, from.add(at), to.add(at), len) };
+            // Release: pairs with the Acquire in `empty_slots`.
+            self.filled.store(full(round, at), Ordering::Release);
+        }
+    }
+
+    fn empty_slots(&self, court: &Court, round: u64, bytes: usize) -> Option<()> {
+        for at in (0..bytes).step_by(SLOT_BYTES) {
+            // Acquire: pairs with the Release in `fill_slots`.
+            court.wait(|| self.filled.load(Ordering::Acquire) >= full(round, at))?;
+            let len = SLOT_BYTES.min(bytes - at);
+            let (from, to) = (self.slots.start, self.destination.start);
+            // SAFETY: the giver has filled this slot and leaves it alone until
+            // the answer.
+            unsafe { copy(Mode::Plain, from.add(at), to.add(at), len) };
+        }
+        Some(())
+    }
+}
+
+/// Memory of its own pages, zeroed.
+struct Block {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the two threads take turns by the court's rounds.
+unsafe impl Sync for Block {}
+
+impl Block {
+    fn new(bytes: usize) -> Self {
+        let layout = Layout::from_size_align(bytes, PAGE_BYTES).expect("a few megabytes");
+        // SAFETY: the layout is not empty.
+        let start = unsafe { alloc_zeroed(layout) };
+        let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
+        Self { start, layout }
+    }
+
+    /// Changes every line of the first `bytes` bytes.
+    fn dirty(&self, bytes: usize, value: u64) {
+        for at in (0..bytes).step_by(LINE) {
+            self.set_word(at, value);
+        }
+    }
+
+    /// Reads every line of them.
+    fn read(&self, bytes: usize) {
+        let sum = (0..bytes).step_by(LINE).fold(0u64, |sum, at| sum.wrapping_add(self.word(at)));
+        black_box(sum);
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        debug_assert!(at + 8 <= self.layout.size() && at.is_multiple_of(8));
+        // SAFETY: within the block, aligned, and nobody writes it meanwhile.
+        unsafe { self.start.add(at).cast().read() }
+    }
+
+    fn set_word(&self, at: usize, value: u64) {
+        debug_assert!(at + 8 <= self.layout.size() && at.is_multiple_of(8));
+        // SAFETY: the same, and nobody reads it either.
+        unsafe { self.start.add(at).cast().write(value) }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout in `new`.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+/// Which bytes of a message travel in which line: 32 in the first, beside
+/// its head, and 56 in each of the others.
+fn lines(bytes: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let start = |line: usize| if line == 0 { 0 } else { FIRST_BYTES + (line - 1) * MORE_BYTES };
+    let part = move |line| (line, start(line)..bytes.min(start(line + 1)));
+    (0..LINES).map(part).take_while(|(_, part)| !part.is_empty())
+}
+
+/// What says that the slot at `at` is full.
+fn full(round: u64, at: usize) -> u64 {
+    round * SLOTS + (at / SLOT_BYTES) as u64
+}
+
+const LINE: usize = 64;
+const WORDS: usize = LINE / 8;
+const LINES: usize = 4;
+const FIRST_BYTES: usize = 32;
+const MORE_BYTES: usize = 56;
+const SLOT_BYTES: usize = 2 << 10;
+const SLOTS: u64 = (Yard::SLOTS_BYTES / SLOT_BYTES) as u64;
+const PAGE_BYTES: usize = 4096;

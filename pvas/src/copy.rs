@@ -1,0 +1,82 @@
+//! How bytes move from one partition to another.
+//!
+//! | [`Mode`] | how | for |
+//! |---|---|---|
+//! | `Plain` | the C library's copy | what the reader of the destination may find in the writer's cache |
+//! | `Streaming` | stores that go past the caches | large pushes into lines that another core holds |
+//!
+//! A plain store first fetches the line that it writes: from the cache of
+//! the core that read it last, if that is where it is. A streaming store
+//! fetches nothing, so that the farther that core, the more it saves; it
+//! costs a fixed time for the fence at its end. From which size on it wins is
+//! measured ([`calibrate`](crate::calibrate)).
+//!
+//! [`help`] copies parts of a range that others copy parts of as well.
+
+mod stream;
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use tsumugi_core::mem::Parts;
+
+/// How bytes are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// As the C library does.
+    #[default]
+    Plain,
+    /// Past the caches, by the widest stores that the processor has; plain
+    /// where it has none.
+    Streaming,
+}
+
+/// Copies `bytes` bytes. A release store after it publishes them, whatever
+/// the mode. Wait-free.
+///
+/// # Safety
+///
+/// `from` can be read and `to` written for `bytes` bytes, the two do not
+/// overlap, and nobody else touches `to`, or writes `from`, meanwhile.
+#[inline]
+pub unsafe fn copy(mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
+    match mode {
+        // SAFETY: the caller's.
+        Mode::Plain => unsafe { from.copy_to_nonoverlapping(to, bytes) },
+        // SAFETY: the caller's.
+        Mode::Streaming => unsafe { stream::copy(from.as_ptr(), to.as_ptr(), bytes) },
+    }
+}
+
+/// Copies parts of a range until all have been claimed, and returns how many
+/// bytes that were. The range is there when `parts.is_done`. Lock-free.
+///
+/// # Safety
+///
+/// That of [`copy`] for the whole range, but for the others who copy it with
+/// the same `parts`, `bytes` and `part_bytes`.
+pub unsafe fn help(
+    parts: &Parts,
+    mode: Mode,
+    from: NonNull<u8>,
+    to: NonNull<u8>,
+    bytes: usize,
+    part_bytes: usize,
+) -> usize {
+    let mut copied = 0;
+    while let Some(Range { start, end }) = parts.claim(bytes as u64, part_bytes as u64) {
+        let (start, len) = (start as usize, (end - start) as usize);
+        // SAFETY: within the caller's range, and this part is ours.
+        unsafe { copy(mode, from.add(start), to.add(start), len) };
+        copied += len;
+        parts.finish();
+    }
+    copied
+}
+
+/// Bytes of one streaming store; 0 where `Streaming` is `Plain`.
+pub fn streaming_bytes() -> usize {
+    stream::Width::best().map_or(0, stream::Width::bytes)
+}
+
+#[cfg(test)]
+mod tests;

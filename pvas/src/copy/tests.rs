@@ -1,0 +1,112 @@
+use super::*;
+use tsumugi_core::sync::{AtomicBool, Ordering};
+
+/// Bytes that tell where they came from.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
+}
+
+/// Copies from and to every alignment, and looks at what lies around.
+fn check(lengths: impl Iterator<Item = usize> + Clone, copy: impl Fn(&[u8], &mut [u8])) {
+    let from = pattern(8192);
+    for (from_at, to_at) in [(0, 0), (0, 1), (1, 0), (3, 63), (64, 32), (17, 16), (63, 1), (8, 40)]
+    {
+        for len in lengths.clone() {
+            let mut to = vec![0xee; to_at + len + 64];
+            copy(&from[from_at..from_at + len], &mut to[to_at..to_at + len]);
+            assert!(to[..to_at].iter().all(|byte| *byte == 0xee), "before {len} at {to_at}");
+            assert!(to[to_at + len..].iter().all(|byte| *byte == 0xee), "after {len} at {to_at}");
+            assert!(
+                to[to_at..to_at + len] == from[from_at..from_at + len],
+                "{len} bytes from {from_at} to {to_at}"
+            );
+        }
+    }
+}
+
+fn ends(from: &[u8], to: &mut [u8]) -> (NonNull<u8>, NonNull<u8>, usize) {
+    (NonNull::from(from).cast(), NonNull::from(&mut *to).cast(), from.len())
+}
+
+fn lengths() -> impl Iterator<Item = usize> + Clone {
+    (0..700).chain([1023, 1024, 1025, 4095, 4096, 4097, 8000])
+}
+
+#[test]
+fn every_mode_copies_every_length_at_every_alignment() {
+    for mode in [Mode::Plain, Mode::Streaming] {
+        check(lengths(), |from, to| {
+            let (from, to, len) = ends(from, to);
+            // SAFETY: two slices of the same length.
+            unsafe { copy(mode, from, to, len) };
+        });
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn every_width_of_this_processor_does() {
+    use stream::Width::{Avx2, Avx512, Sse2};
+    let best = streaming_bytes();
+    for width in [Sse2, Avx2, Avx512].into_iter().filter(|width| width.bytes() <= best) {
+        check(lengths(), |from, to| {
+            let (from, to, len) = ends(from, to);
+            // SAFETY: two slices of the same length; wider ones were left out.
+            unsafe { stream::tests::copy_by(width, from.as_ptr(), to.as_ptr(), len) };
+        });
+    }
+}
+
+#[test]
+fn helpers_share_a_range() {
+    for (bytes, part_bytes) in [(0, 64), (1, 64), (8000, 64), (8000, 999), (8000, 9000)] {
+        let from = pattern(bytes);
+        let mut to = vec![0; bytes];
+        let (from_at, to_at, len) = ends(&from, &mut to);
+        let (from_at, to_at) = (from_at.as_ptr() as usize, to_at.as_ptr() as usize);
+        let parts = Parts::new();
+        let copied: usize = std::thread::scope(|scope| {
+            let helper = |mode| {
+                let parts = &parts;
+                scope.spawn(move || {
+                    let from = NonNull::new(from_at as *mut u8).unwrap();
+                    let to = NonNull::new(to_at as *mut u8).unwrap();
+                    // SAFETY: both vectors outlive the scope, and the helpers
+                    // share them by the parts.
+                    unsafe { help(parts, mode, from, to, len, part_bytes) }
+                })
+            };
+            [Mode::Plain, Mode::Streaming].map(helper).map(|one| one.join().unwrap()).iter().sum()
+        });
+        assert_eq!((copied, parts.is_done(bytes as u64, part_bytes as u64)), (bytes, true));
+        assert!(to == from, "{bytes} bytes by {part_bytes}");
+    }
+}
+
+#[test]
+fn a_release_store_publishes_what_was_streamed() {
+    const ROUNDS: usize = 200;
+    let from: Vec<Vec<u8>> = (0..ROUNDS).map(|round| vec![round as u8 + 1; 1000]).collect();
+    let mut to = vec![vec![0u8; 1000]; ROUNDS];
+    let flags: Vec<AtomicBool> = (0..ROUNDS).map(|_| AtomicBool::new(false)).collect();
+    let places: Vec<usize> = to.iter_mut().map(|to| to.as_mut_ptr() as usize).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..ROUNDS {
+                let from = NonNull::from(&from[round][..]).cast();
+                let to = NonNull::new(places[round] as *mut u8).unwrap();
+                // SAFETY: a vector each, read only after the flag.
+                unsafe { copy(Mode::Streaming, from, to, 1000) };
+                flags[round].store(true, Ordering::Release);
+            }
+        });
+        for round in 0..ROUNDS {
+            while !flags[round].load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            // SAFETY: written before the flag was set, and not again.
+            let seen = unsafe { std::slice::from_raw_parts(places[round] as *const u8, 1000) };
+            assert!(seen.iter().all(|byte| *byte == round as u8 + 1), "round {round}");
+        }
+    });
+}

@@ -1,0 +1,254 @@
+//! How far two ranks of a node are from each other, and from which size on
+//! which way of moving a message wins there.
+//!
+//! ```text
+//!  a receive is known to the sender              none is known
+//!  ├ inline_max ┬ direct_max ┬ nt_from ...       ├ inline_max ┬ eager_max ...
+//!  │ in packet  │ push       │ streaming push    │ in packet  │ slots     │ pull
+//!               └────────────┴ from pull_from on, below nt_from: pull
+//! ```
+//!
+//! The node's leader measures ([`calibrate`](crate::calibrate)) and publishes
+//! in the heads of the partitions, so that both ends of a message decide
+//! alike.
+
+use std::fmt;
+use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// How far two ranks are apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(usize)]
+pub enum Distance {
+    /// They share a core, or may.
+    SameCore = 0,
+    /// Their cores share a cache: a line travels in tens of nanoseconds.
+    Near = 1,
+    /// They share none.
+    Far = 2,
+}
+
+/// Sizes, in bytes, at which the way of a message changes. A limit that is
+/// never reached is [`Thresholds::NEVER`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Up to here a message travels inside its packet.
+    pub inline_max: u64,
+    /// Up to here a message for which no receive is known travels through
+    /// slots of the receiver's, and above it waits for the receiver.
+    pub eager_max: u64,
+    /// From here on a message goes straight into a receive that is known.
+    pub direct_from: u64,
+    /// Up to here the sender does that with plain stores.
+    pub direct_max: u64,
+    /// From here on the receiver pulls instead,
+    pub pull_from: u64,
+    /// and from here on the sender does it with streaming stores.
+    pub nt_from: u64,
+    /// Bytes that are copied at a time where copies follow each other.
+    pub chunk: u64,
+}
+
+/// What somebody set by hand: it holds at every distance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByHand {
+    /// [`Thresholds::inline_max`].
+    pub inline_max: Option<u64>,
+    /// [`Thresholds::eager_max`].
+    pub eager_max: Option<u64>,
+    /// [`Thresholds::direct_from`].
+    pub direct_from: Option<u64>,
+    /// [`Thresholds::direct_max`].
+    pub direct_max: Option<u64>,
+    /// [`Thresholds::pull_from`].
+    pub pull_from: Option<u64>,
+    /// [`Thresholds::nt_from`].
+    pub nt_from: Option<u64>,
+    /// [`Thresholds::chunk`].
+    pub chunk: Option<u64>,
+}
+
+impl Distance {
+    /// All, from near to far.
+    pub const ALL: [Self; 3] = [Self::SameCore, Self::Near, Self::Far];
+
+    /// Of two cores between which a line travels so long.
+    pub fn of_trip(ns: f64) -> Self {
+        if ns < FAR_TRIP_NS { Self::Near } else { Self::Far }
+    }
+}
+
+impl Thresholds {
+    /// More than any message has.
+    pub const NEVER: u64 = u64::MAX;
+
+    /// What holds where nothing was measured.
+    pub const fn unmeasured(distance: Distance) -> Self {
+        let common = Self {
+            inline_max: 88,
+            eager_max: 8 << 10,
+            direct_from: 89,
+            direct_max: Self::NEVER,
+            nt_from: Self::NEVER,
+            pull_from: Self::NEVER,
+            chunk: CHUNK_BYTES,
+        };
+        match distance {
+            // One cache: what was pushed is where it is read.
+            Distance::SameCore => common,
+            Distance::Near => Self { direct_max: (1 << 20) - 1, pull_from: 1 << 20, ..common },
+            Distance::Far => Self { direct_max: (4 << 10) - 1, nt_from: 4 << 10, ..common },
+        }
+    }
+
+    /// The same with what was set by hand.
+    #[must_use]
+    pub fn with(self, hand: &ByHand) -> Self {
+        Self {
+            inline_max: hand.inline_max.unwrap_or(self.inline_max),
+            eager_max: hand.eager_max.unwrap_or(self.eager_max),
+            direct_from: hand.direct_from.unwrap_or(self.direct_from),
+            direct_max: hand.direct_max.unwrap_or(self.direct_max),
+            pull_from: hand.pull_from.unwrap_or(self.pull_from),
+            nt_from: hand.nt_from.unwrap_or(self.nt_from),
+            chunk: hand.chunk.unwrap_or(self.chunk),
+        }
+    }
+
+    /// Name and value of each.
+    pub fn named(&self) -> [(&'static str, u64); 7] {
+        [
+            ("inline_max", self.inline_max),
+            ("eager_max", self.eager_max),
+            ("direct_from", self.direct_from),
+            ("direct_max", self.direct_max),
+            ("pull_from", self.pull_from),
+            ("nt_from", self.nt_from),
+            ("chunk", self.chunk),
+        ]
+    }
+
+    fn from_values(values: [u64; VALUES]) -> Self {
+        let [inline_max, eager_max, direct_from, direct_max, pull_from, nt_from, chunk] = values;
+        Self { inline_max, eager_max, direct_from, direct_max, pull_from, nt_from, chunk }
+    }
+}
+
+impl fmt::Display for Distance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SameCore => "same core",
+            Self::Near => "near",
+            Self::Far => "far",
+        })
+    }
+}
+
+/// The part of a partition's head that says how far its rank is from others.
+/// The thresholds are used in rank 0's only; all zeroes: nothing is published
+/// yet. Written by the leader before the others are let go on.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Place {
+    /// Ranks of one group are near each other; 0: shares a core, or may.
+    group: AtomicU32,
+    /// The distances that were measured, a bit each, and whether there is
+    /// anything here.
+    state: AtomicU32,
+    took_ns: AtomicU64,
+    thresholds: [[AtomicU64; VALUES]; Distance::ALL.len()],
+}
+
+impl Place {
+    /// Says in which group the rank is.
+    pub(crate) fn set_group(&self, group: u32) {
+        self.group.store(group, Ordering::Relaxed);
+    }
+
+    /// How far the ranks of two places are apart.
+    pub fn distance(&self, other: &Self) -> Distance {
+        let groups = [self, other].map(|place| place.group.load(Ordering::Relaxed));
+        match groups {
+            [0, _] | [_, 0] => Distance::SameCore,
+            [one, other] if one == other => Distance::Near,
+            _ => Distance::Far,
+        }
+    }
+
+    /// Publishes what both ends are to use.
+    pub(crate) fn publish(&self, took_ns: u64, of: impl Fn(Distance) -> (Thresholds, bool)) {
+        let mut state = PUBLISHED;
+        for distance in Distance::ALL {
+            let (thresholds, is_measured) = of(distance);
+            state |= u32::from(is_measured) << distance as u32;
+            let words = &self.thresholds[distance as usize];
+            for (word, (_, value)) in words.iter().zip(thresholds.named()) {
+                word.store(value, Ordering::Relaxed);
+            }
+        }
+        self.took_ns.store(took_ns, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `thresholds`.
+        self.state.store(state, Ordering::Release);
+    }
+
+    /// What both ends use at that distance, and whether it was measured.
+    pub fn thresholds(&self, distance: Distance) -> (Thresholds, bool) {
+        // Acquire: pairs with the Release in `publish`.
+        let state = self.state.load(Ordering::Acquire);
+        if state & PUBLISHED == 0 {
+            return (Thresholds::unmeasured(distance), false);
+        }
+        let words = &self.thresholds[distance as usize];
+        let values = std::array::from_fn(|index| words[index].load(Ordering::Relaxed));
+        (Thresholds::from_values(values), state >> distance as u32 & 1 != 0)
+    }
+
+    /// How long the measuring took.
+    pub fn took_ns(&self) -> u64 {
+        self.took_ns.load(Ordering::Relaxed)
+    }
+}
+
+const VALUES: usize = 7;
+const PUBLISHED: u32 = 1 << 31;
+/// Between the 30 ns inside a shared cache and the 100 to 200 outside.
+const FAR_TRIP_NS: f64 = 75.0;
+/// Default of [`Thresholds::chunk`]: a slot of the lanes.
+pub const CHUNK_BYTES: u64 = 2 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(group: u32) -> Place {
+        // SAFETY: atomics, of which all zeroes are valid.
+        let place: Place = unsafe { std::mem::zeroed() };
+        place.set_group(group);
+        place
+    }
+
+    #[test]
+    fn a_group_is_near_and_none_shares_a_core() {
+        let of = |one, other| place(one).distance(&place(other));
+        assert_eq!(
+            [of(0, 1), of(0, 0), of(1, 1), of(1, 2)],
+            [Distance::SameCore, Distance::SameCore, Distance::Near, Distance::Far]
+        );
+        assert_eq!([31.0, 165.0].map(Distance::of_trip), [Distance::Near, Distance::Far]);
+    }
+
+    #[test]
+    fn what_is_published_is_what_is_read() {
+        let place = place(0);
+        let (thresholds, is_measured) = place.thresholds(Distance::Far);
+        assert_eq!((thresholds, is_measured), (Thresholds::unmeasured(Distance::Far), false));
+        let hand = ByHand { nt_from: Some(77), ..ByHand::default() };
+        place.publish(5, |distance| {
+            (Thresholds::unmeasured(distance).with(&hand), distance == Distance::Near)
+        });
+        let (near, is_measured) = place.thresholds(Distance::Near);
+        assert_eq!((near.nt_from, near.direct_max, is_measured), (77, (1 << 20) - 1, true));
+        let (far, is_measured) = place.thresholds(Distance::Far);
+        assert_eq!((far.nt_from, far.direct_max, is_measured), (77, 4095, false));
+        assert_eq!(place.took_ns(), 5);
+    }
+}

@@ -1,0 +1,177 @@
+//! Noticing, from the copies of messages themselves, that two ranks are no
+//! longer as far from each other as they were at the start: a hypervisor moves
+//! the cores of a job about.
+//!
+//! ```text
+//!  every 16th copy:  ├─ 1 KiB, plainly, fence ─┤├─ the rest, as asked ───── ...
+//!                    └─ how long? ─► line cost ─► near or far, if it is so twice
+//! ```
+//!
+//! The first kilobyte says what a line of the other's costs: tens of
+//! nanoseconds in all where the caches are shared, hundreds where they are
+//! not. Two readings of the clock in sixteen copies of 4 KiB or more are lost
+//! in them.
+
+use crate::copy::{Mode, copy};
+use crate::distance::Distance;
+use std::ptr::NonNull;
+use std::time::Instant;
+use tsumugi_core::sync::{AtomicU32, Ordering, fence};
+
+/// How far one other rank seems to be. One for each pair of ranks and side.
+#[derive(Debug)]
+pub struct Gauge {
+    /// Copies so far; the low bits choose those that are timed.
+    copies: AtomicU32,
+    /// A [`Distance`], the number of readings in a row that differ, and
+    /// whether nobody has asked since it changed.
+    state: AtomicU32,
+}
+
+impl Gauge {
+    /// Begins with what was found at the start.
+    pub fn new(distance: Distance) -> Self {
+        Self { copies: AtomicU32::new(0), state: AtomicU32::new(distance as u32) }
+    }
+
+    /// How far the other rank seems to be. Wait-free.
+    #[inline]
+    pub fn distance(&self) -> Distance {
+        Distance::ALL[(self.state.load(Ordering::Relaxed) & 3) as usize]
+    }
+
+    /// How far it is now, if that has changed since this was last asked.
+    /// Wait-free.
+    #[inline]
+    pub fn changed(&self) -> Option<Distance> {
+        if self.state.load(Ordering::Relaxed) & CHANGED == 0 {
+            return None;
+        }
+        self.state.fetch_and(!CHANGED, Ordering::Relaxed);
+        Some(self.distance())
+    }
+
+    /// [`copy`], timed now and then. Wait-free.
+    ///
+    /// # Safety
+    ///
+    /// That of [`copy`].
+    #[inline]
+    pub unsafe fn copy(&self, mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
+        if bytes < TIMED_MIN || !self.is_due() {
+            // SAFETY: the caller's.
+            return unsafe { copy(mode, from, to, bytes) };
+        }
+        // SAFETY: the caller's.
+        unsafe { self.timed(mode, from, to, bytes) };
+    }
+
+    /// # Safety
+    ///
+    /// That of [`copy`], for at least [`SAMPLE_BYTES`].
+    #[cold]
+    unsafe fn timed(&self, mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
+        let begin = Instant::now();
+        // SAFETY: the first bytes of the caller's range.
+        unsafe { copy(Mode::Plain, from, to, SAMPLE_BYTES) };
+        // SeqCst: nothing is published here; the stores are to have left the
+        // core before the clock is read, and no weaker fence waits for that.
+        fence(Ordering::SeqCst);
+        self.observe(begin.elapsed().as_nanos() as u64);
+        // SAFETY: the rest of it.
+        unsafe {
+            let (from, to) = (from.add(SAMPLE_BYTES), to.add(SAMPLE_BYTES));
+            copy(mode, from, to, bytes - SAMPLE_BYTES);
+        }
+    }
+
+    /// Whether this copy is one of those that are timed.
+    #[inline]
+    fn is_due(&self) -> bool {
+        let copies = self.copies.load(Ordering::Relaxed);
+        // A copy that two threads count as one is counted often enough.
+        self.copies.store(copies.wrapping_add(1), Ordering::Relaxed);
+        copies.is_multiple_of(EVERY)
+    }
+
+    /// Takes a reading: how long the sample took. Ranks that share a core
+    /// stay so: what they measure is that core.
+    fn observe(&self, sample_ns: u64) {
+        let seen = if sample_ns < FAR_SAMPLE_NS { Distance::Near } else { Distance::Far };
+        let state = self.state.load(Ordering::Relaxed);
+        let (distance, differing) = (self.distance(), (state & !CHANGED) >> 2);
+        if distance == Distance::SameCore || sample_ns > DISTURBED_NS {
+            return;
+        }
+        let next = match (seen == distance, differing + 1) {
+            (true, _) => distance as u32 | state & CHANGED,
+            (false, DIFFERING) => seen as u32 | CHANGED,
+            (false, differing) => distance as u32 | differing << 2 | state & CHANGED,
+        };
+        self.state.store(next, Ordering::Relaxed);
+    }
+}
+
+/// Copies that are long enough to be timed.
+const TIMED_MIN: usize = 4 << 10;
+/// One in so many.
+const EVERY: u32 = 16;
+/// 16 lines, which the processor fetches several at a time.
+const SAMPLE_BYTES: usize = 1 << 10;
+/// Between the 100 ns of shared caches and the 400 of others.
+const FAR_SAMPLE_NS: u64 = 250;
+/// No distance takes so long: somebody else had the core.
+const DISTURBED_NS: u64 = 4000;
+const CHANGED: u32 = 1 << 31;
+/// Readings in a row that change a mind.
+const DIFFERING: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_readings_in_a_row_change_the_distance() {
+        let gauge = Gauge::new(Distance::Near);
+        for (ns, after) in [
+            (500, Distance::Near),
+            (100, Distance::Near),
+            (500, Distance::Near),
+            (9000, Distance::Near),
+            (500, Distance::Far),
+            (600, Distance::Far),
+            (90, Distance::Far),
+            (90, Distance::Near),
+        ] {
+            let before = gauge.distance();
+            gauge.observe(ns);
+            assert_eq!(gauge.distance(), after, "{ns}");
+            assert_eq!(gauge.changed(), (before != after).then_some(after), "{ns}");
+            assert_eq!(gauge.changed(), None, "it is told once");
+        }
+    }
+
+    #[test]
+    fn a_shared_core_stays_one() {
+        let gauge = Gauge::new(Distance::SameCore);
+        (0..4).for_each(|_| gauge.observe(500));
+        assert_eq!(gauge.distance(), Distance::SameCore);
+    }
+
+    #[test]
+    fn timed_or_not_a_copy_is_whole() {
+        let gauge = Gauge::new(Distance::Far);
+        for bytes in [0, 100, TIMED_MIN - 1, TIMED_MIN, TIMED_MIN + 77] {
+            for mode in [Mode::Plain, Mode::Streaming] {
+                for round in 0..EVERY as usize + 1 {
+                    let from: Vec<u8> = (0..bytes).map(|at| (at * 3 + round) as u8).collect();
+                    let mut to = vec![0; bytes];
+                    let ends = (NonNull::from(&from[..]).cast(), NonNull::from(&mut to[..]).cast());
+                    // SAFETY: two vectors of that length.
+                    unsafe { gauge.copy(mode, ends.0, ends.1, bytes) };
+                    assert!(to == from, "{bytes} bytes, round {round}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What callers hand in: structs that may be older or newer than the library,
+//! limits, places for results.
+
+use super::{TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_SIZE};
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::time::Duration;
+use tsumugi_ult::Limit;
+
+/// A struct of numbers and pointers that begins with its own size; all zeroes
+/// are valid.
+///
+/// # Safety
+///
+/// The first member is the size, of type `usize`; zeroes are a valid value,
+/// there is no padding.
+pub(super) unsafe trait Versioned: Copy {}
+
+/// Reads a struct that may be shorter than ours, or longer if what we do not
+/// know is zero.
+///
+/// # Safety
+///
+/// `from` is null, or valid for as many bytes as its first member says.
+pub(super) unsafe fn read<T: Versioned>(from: *const T) -> Result<T, c_int> {
+    if from.is_null() {
+        return Err(TSUMUGI_ERROR_NULL);
+    }
+    // SAFETY: the caller's; the trait's.
+    let size = unsafe { from.cast::<usize>().read() };
+    if size < size_of::<usize>() {
+        return Err(TSUMUGI_ERROR_SIZE);
+    }
+    let (from, own) = (from.cast::<u8>(), size_of::<T>());
+    // SAFETY: the caller's.
+    let is_unknown = |at: usize| unsafe { from.add(at).read() } != 0;
+    if (own..size).any(is_unknown) {
+        return Err(TSUMUGI_ERROR_SIZE);
+    }
+    let mut value = MaybeUninit::<T>::zeroed();
+    // SAFETY: both are valid for so many bytes; zeroes are a valid value.
+    unsafe {
+        value.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from, size.min(own));
+        Ok(value.assume_init())
+    }
+}
+
+/// A place for a result; null is an error.
+///
+/// # Safety
+///
+/// `out` is null or valid for a write.
+pub(super) unsafe fn place<T>(out: *mut T) -> Result<*mut T, c_int> {
+    if out.is_null() { Err(TSUMUGI_ERROR_NULL) } else { Ok(out) }
+}
+
+/// A handle that must be there.
+///
+/// # Safety
+///
+/// `handle` is null or a live handle.
+pub(super) unsafe fn borrow<'a, T>(handle: *const T) -> Result<&'a T, c_int> {
+    // SAFETY: the caller's.
+    unsafe { handle.as_ref() }.ok_or(TSUMUGI_ERROR_NULL)
+}
+
+/// As much time as `limit_ns` says, which may be for ever.
+pub(super) fn limit(limit_ns: u64, is_cancellable: bool) -> Limit {
+    let limit = match limit_ns {
+        u64::MAX => Limit::NONE,
+        ns => Limit::after(Duration::from_nanos(ns)),
+    };
+    if is_cancellable { limit.or_cancelled() } else { limit }
+}
+
+/// A word of the caller's, which goes where the caller sends it.
+#[derive(Clone, Copy)]
+pub(super) struct Word(pub(super) *mut c_void);
+
+// SAFETY: nobody here looks behind it; who may use it where is the C
+// program's business.
+unsafe impl Send for Word {}
+// SAFETY: the same.
+unsafe impl Sync for Word {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct New {
+        size: usize,
+        a: u64,
+        b: u64,
+    }
+
+    // SAFETY: three words.
+    unsafe impl Versioned for New {}
+
+    #[test]
+    fn older_and_newer_structs_are_read() {
+        let old = [16usize, 5, 77];
+        // SAFETY: as long as it says.
+        let read_old = unsafe { read(old.as_ptr().cast::<New>()) };
+        assert_eq!(read_old, Ok(New { size: 16, a: 5, b: 0 }), "what lies behind is not read");
+        let newer = [32usize, 5, 6, 0];
+        // SAFETY: the same.
+        let read_newer = unsafe { read(newer.as_ptr().cast::<New>()) };
+        assert_eq!(read_newer, Ok(New { size: 32, a: 5, b: 6 }));
+        let unknown = [32usize, 5, 6, 1];
+        // SAFETY: the same.
+        let refused = unsafe { read(unknown.as_ptr().cast::<New>()) };
+        assert_eq!(refused, Err(TSUMUGI_ERROR_SIZE));
+        // SAFETY: the same.
+        let empty = unsafe { read([4usize].as_ptr().cast::<New>()) };
+        assert_eq!(empty, Err(TSUMUGI_ERROR_SIZE));
+        // SAFETY: null.
+        assert_eq!(unsafe { read(std::ptr::null::<New>()) }, Err(TSUMUGI_ERROR_NULL));
+    }
+}

@@ -1,0 +1,175 @@
+//! Making a scheduler, running it, ending it.
+
+use super::code::{code_of, of_start};
+use super::parameter::{self, Word, borrow, place, read};
+use super::{TSUMUGI_ERROR_ENDED, TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_RUNNING};
+use std::ffi::{c_int, c_void};
+use std::sync::{Mutex, PoisonError};
+use tsumugi_ult::{Config, Scheduler, Spawner, StackArea, StartError};
+
+/// What a scheduler is made of; zero in a member is its default.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tsumugi_config {
+    /// `sizeof(struct tsumugi_config)`.
+    pub size: usize,
+    /// OS threads that run ULTs; by default as many as there are cores.
+    pub workers: usize,
+    /// Usable bytes of a ULT's stack, a multiple of the page; by default
+    /// 64 KiB.
+    pub stack_bytes: usize,
+    /// Usable bytes of main's stack, a multiple of the page; by default 8 MiB.
+    pub main_stack_bytes: usize,
+    /// Address space for all stacks, touched on use only; by default 1 GiB.
+    /// When it is full, new ULTs wait until one ends.
+    pub area_bytes: usize,
+    /// Rounds that an idle worker searches before it lets go of its core, plus
+    /// one; by default 100.
+    pub spin_plus_one: usize,
+}
+
+// SAFETY: words, the first its size.
+unsafe impl parameter::Versioned for tsumugi_config {}
+
+/// A scheduler: workers and their ULTs. Any number of them may be in a process.
+#[derive(Debug)]
+pub struct tsumugi_scheduler {
+    scheduler: Mutex<Option<Scheduler>>,
+    pub(super) spawner: Spawner,
+}
+
+/// Prepares a scheduler; NULL for all defaults. `tsumugi_scheduler_run` or
+/// `tsumugi_scheduler_start` begins.
+///
+/// Errors: WORKER, STACK, MEMORY, THREAD, SIZE, NULL.
+///
+/// # Safety
+///
+/// `config` is NULL or valid for the bytes that it says; `out` for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_scheduler_create(
+    config: *const tsumugi_config,
+    out: *mut *mut tsumugi_scheduler,
+) -> c_int {
+    let create = || {
+        // SAFETY: the caller's.
+        let out = unsafe { place(out) }?;
+        let scheduler = match config.is_null() {
+            true => create(None),
+            // SAFETY: the caller's.
+            false => create(Some(unsafe { read(config) }?)),
+        };
+        let scheduler = scheduler.map_err(|error| of_start(&error))?;
+        let spawner = scheduler.spawner();
+        let made = tsumugi_scheduler { scheduler: Mutex::new(Some(scheduler)), spawner };
+        // SAFETY: the caller's.
+        unsafe { out.write(Box::into_raw(Box::new(made))) };
+        Ok(())
+    };
+    code_of(create())
+}
+
+/// Runs `main` as the first ULT, with the calling thread as a worker, and
+/// returns when it has; then the scheduler has ended: ULTs that have not are
+/// cut off. What `main` answers goes to `value`, unless that is NULL. Blocks.
+///
+/// Errors: RUNNING, ENDED, NULL.
+///
+/// # Safety
+///
+/// A live scheduler; `main(arg)` may run on any thread; `value` is NULL or
+/// valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_scheduler_run(
+    scheduler: *mut tsumugi_scheduler,
+    main: Option<unsafe extern "C" fn(*mut c_void) -> *mut c_void>,
+    arg: *mut c_void,
+    value: *mut *mut c_void,
+) -> c_int {
+    let run = || {
+        // SAFETY: the caller's.
+        let this = unsafe { borrow(scheduler) }?;
+        let main = main.ok_or(TSUMUGI_ERROR_NULL)?;
+        let scheduler = {
+            let mut kept = this.kept();
+            match &*kept {
+                None => return Err(TSUMUGI_ERROR_ENDED),
+                Some(scheduler) if scheduler.is_started() => return Err(TSUMUGI_ERROR_RUNNING),
+                Some(_) => kept.take().expect("there is one"),
+            }
+        };
+        let arg = Word(arg);
+        let answer = scheduler.run(move || {
+            let arg = arg;
+            // SAFETY: the caller's.
+            Word(unsafe { main(arg.0) })
+        });
+        if !value.is_null() {
+            // SAFETY: the caller's.
+            unsafe { value.write(answer.0) };
+        }
+        Ok(())
+    };
+    code_of(run())
+}
+
+/// Starts all workers in the background. They run until
+/// `tsumugi_scheduler_destroy`.
+///
+/// Errors: THREAD, ENDED, NULL.
+///
+/// # Safety
+///
+/// A live scheduler.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_scheduler_start(scheduler: *mut tsumugi_scheduler) -> c_int {
+    let start = || {
+        // SAFETY: the caller's.
+        let this = unsafe { borrow(scheduler) }?;
+        let mut kept = this.kept();
+        let scheduler = kept.as_mut().ok_or(TSUMUGI_ERROR_ENDED)?;
+        scheduler.start().map_err(|error| of_start(&error))
+    };
+    code_of(start())
+}
+
+/// Ends a scheduler and frees it: ULTs that have not ended are cut off, and
+/// whoever joins them gets ENDED. NULL is no harm. Blocks until all workers
+/// have stopped. On a ULT of the same scheduler it aborts.
+///
+/// # Safety
+///
+/// NULL or a live scheduler, which nobody uses any more. Handles of its ULTs
+/// stay valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_scheduler_destroy(scheduler: *mut tsumugi_scheduler) {
+    if !scheduler.is_null() {
+        // SAFETY: the caller's: made by `tsumugi_scheduler_create`.
+        drop(unsafe { Box::from_raw(scheduler) });
+    }
+}
+
+impl tsumugi_scheduler {
+    fn kept(&self) -> std::sync::MutexGuard<'_, Option<Scheduler>> {
+        self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn create(config: Option<tsumugi_config>) -> Result<Scheduler, StartError> {
+    let asked = |member: fn(&tsumugi_config) -> usize| {
+        config.as_ref().map(member).filter(|value| *value != 0)
+    };
+    let area = StackArea::map(asked(|config| config.area_bytes).unwrap_or(AREA_BYTES));
+    let default = Config::new(area.map_err(StartError::Stacks)?);
+    let spin = asked(|config| config.spin_plus_one).map(|spin| (spin - 1).min(u32::MAX as usize));
+    Scheduler::new(Config {
+        workers: asked(|config| config.workers).unwrap_or(default.workers),
+        stack_bytes: asked(|config| config.stack_bytes).unwrap_or(default.stack_bytes),
+        main_stack_bytes: asked(|config| config.main_stack_bytes)
+            .unwrap_or(default.main_stack_bytes),
+        spin: spin.map_or(default.spin, |spin| spin as u32),
+        ..default
+    })
+}
+
+const AREA_BYTES: usize = 1 << 30;

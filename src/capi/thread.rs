@@ -1,0 +1,320 @@
+//! Starting ULTs and waiting for their end.
+
+use super::code::{code_of, of_interrupted, of_spawn};
+use super::parameter::{self, Word, borrow, limit, place, read};
+use super::{
+    TSUMUGI_ERROR_ENDED, TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NAME, TSUMUGI_ERROR_NO_ULT,
+    TSUMUGI_ERROR_NULL, tsumugi_scheduler,
+};
+use ::tsumugi_ult::{self as ults, Builder, JoinHandle, Order};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+
+/// The right to join a ULT, once.
+#[derive(Debug)]
+pub struct tsumugi_ult {
+    _opaque: [u8; 0],
+}
+
+/// Particulars of a ULT; zero in a member is its default.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tsumugi_particulars {
+    /// `sizeof(struct tsumugi_particulars)`.
+    pub size: usize,
+    /// Bytes of stack at least; by default the scheduler's ordinary size.
+    pub stack_bytes: usize,
+    /// A name for those who look, UTF-8, copied; by default none.
+    pub name: *const c_char,
+    /// The worker to be pinned to, plus one; by default none.
+    pub worker_plus_one: usize,
+    /// Some of `TSUMUGI_SPAWN_*`.
+    pub flags: usize,
+}
+
+// SAFETY: words, the first its size.
+unsafe impl parameter::Versioned for tsumugi_particulars {}
+
+/// A ULT's number: unique among those of its scheduler that are alive.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tsumugi_id {
+    /// The descriptor's number.
+    pub slot: u32,
+    /// ULTs that had the descriptor before.
+    pub generation: u32,
+}
+
+/// The ULT runs before others that are ready whenever it becomes ready.
+pub const TSUMUGI_SPAWN_URGENT: usize = 1;
+/// The ULT goes on at once, and the caller later.
+pub const TSUMUGI_SPAWN_CHILD_FIRST: usize = 2;
+/// The ULT keeps its own floating-point control words.
+pub const TSUMUGI_SPAWN_KEEP_FP_CONTROL: usize = 4;
+
+/// Starts a ULT that calls `body(arg)`, on `scheduler`, or with NULL on the
+/// caller's. `particulars` may be NULL. The handle goes to `out`; NULL: the ULT
+/// goes by itself. Lock-free, but for the growth of a queue or of descriptors.
+///
+/// Errors: NO_ULT, WORKER, STACK, ENDED, FLAGS, NAME, SIZE, NULL.
+///
+/// # Safety
+///
+/// `scheduler` is NULL or live; `particulars` is NULL or valid for the bytes
+/// that it says; `body(arg)` may run on any thread; `out` is NULL or valid for
+/// a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_spawn(
+    scheduler: *const tsumugi_scheduler,
+    particulars: *const tsumugi_particulars,
+    body: Option<unsafe extern "C" fn(*mut c_void) -> *mut c_void>,
+    arg: *mut c_void,
+    out: *mut *mut tsumugi_ult,
+) -> c_int {
+    let spawn = || {
+        let body = body.ok_or(TSUMUGI_ERROR_NULL)?;
+        let builder = match particulars.is_null() {
+            true => Builder::new(),
+            // SAFETY: the caller's.
+            false => builder(unsafe { read(particulars) }?)?,
+        };
+        // SAFETY: the caller's.
+        let spawner = unsafe { scheduler.as_ref() }.map(|scheduler| &scheduler.spawner);
+        builder.check(spawner).map_err(of_spawn)?;
+        let arg = Word(arg);
+        let run = move || {
+            let arg = arg;
+            // SAFETY: the caller's.
+            Word(unsafe { body(arg.0) })
+        };
+        let handle = match spawner {
+            None => builder.spawn(run),
+            Some(spawner) => builder.try_spawn_on(spawner, run).map_err(|_| TSUMUGI_ERROR_ENDED)?,
+        };
+        if !out.is_null() {
+            // SAFETY: the caller's.
+            unsafe { out.write(handle.into_raw().cast().as_ptr()) };
+        }
+        Ok(())
+    };
+    code_of(spawn())
+}
+
+/// Waits for the ULT's end and ends the handle. What its body answered goes to
+/// `value`, unless that is NULL. Works on ULTs, in foreign tasks and on OS
+/// threads. Blocks.
+///
+/// Errors: ENDED (the handle has ended too), NULL.
+///
+/// # Safety
+///
+/// A live handle; `value` is NULL or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_join(ult: *mut tsumugi_ult, value: *mut *mut c_void) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { tsumugi_join_within(ult, u64::MAX, false, value) }
+}
+
+/// As `tsumugi_join`, within a limit: `TSUMUGI_FOREVER` is none, and a
+/// cancellation of the caller ends it too if it `is_cancellable`. Then the
+/// handle stays.
+///
+/// Errors: TIMED_OUT and CANCELLED, ENDED (the handle has ended too), NULL.
+///
+/// # Safety
+///
+/// As for `tsumugi_join`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_join_within(
+    ult: *mut tsumugi_ult,
+    limit_ns: u64,
+    is_cancellable: bool,
+    value: *mut *mut c_void,
+) -> c_int {
+    let join = || {
+        // SAFETY: the caller's.
+        let handle = ManuallyDrop::into_inner(unsafe { handle(ult) }?);
+        let outcome = match (limit_ns, is_cancellable) {
+            (u64::MAX, false) => handle.join(),
+            _ => handle.join_within(limit(limit_ns, is_cancellable)).map_err(|(handle, why)| {
+                // It stays the caller's.
+                let _ = handle.into_raw();
+                of_interrupted(why)
+            })?,
+        };
+        // A body cannot panic, so it was cut off.
+        let answer = outcome.map_err(|_| TSUMUGI_ERROR_ENDED)?;
+        if !value.is_null() {
+            // SAFETY: the caller's.
+            unsafe { value.write(answer.0) };
+        }
+        Ok(())
+    };
+    code_of(join())
+}
+
+/// Lets the ULT go by itself and ends the handle. Wait-free.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// A live handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_detach(ult: *mut tsumugi_ult) -> c_int {
+    // SAFETY: the caller's.
+    code_of(unsafe { handle(ult) }.map(|handle| drop(ManuallyDrop::into_inner(handle))))
+}
+
+/// Asks the ULT to give up: it goes on until it looks, or waits where that ends
+/// a wait.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// A live handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_cancel(ult: *mut tsumugi_ult) -> c_int {
+    // SAFETY: the caller's.
+    code_of(unsafe { handle(ult) }.map(|handle| handle.cancel()))
+}
+
+/// Whether the ULT has ended, so that a join would not wait. Wait-free.
+///
+/// # Safety
+///
+/// A live handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_is_finished(ult: *const tsumugi_ult) -> bool {
+    // SAFETY: the caller's.
+    unsafe { handle(ult.cast_mut()) }.is_ok_and(|handle| handle.is_finished())
+}
+
+/// The number of a ULT.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// A live handle; `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_id_of(ult: *const tsumugi_ult, out: *mut tsumugi_id) -> c_int {
+    // SAFETY: the caller's.
+    let id = unsafe { handle(ult.cast_mut()) }.map(|handle| handle.id());
+    // SAFETY: the caller's.
+    code_of(id.and_then(|id| unsafe { write_id(id, out) }))
+}
+
+/// The number of the calling ULT.
+///
+/// Errors: NO_ULT, NULL.
+///
+/// # Safety
+///
+/// `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_self(out: *mut tsumugi_id) -> c_int {
+    let id = ults::id().ok_or(TSUMUGI_ERROR_NO_ULT);
+    // SAFETY: the caller's.
+    code_of(id.and_then(|id| unsafe { write_id(id, out) }))
+}
+
+/// Whether somebody asked the calling ULT to give up. Wait-free.
+#[unsafe(no_mangle)]
+pub extern "C" fn tsumugi_is_cancelled() -> bool {
+    ults::is_cancelled()
+}
+
+/// Lets other ULTs run; in a foreign task or on an OS thread, others of those.
+#[unsafe(no_mangle)]
+pub extern "C" fn tsumugi_yield() {
+    ults::yield_now();
+}
+
+/// Lets others run, this ULT first if it is ready and near.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// A live handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_yield_to(ult: *const tsumugi_ult) -> c_int {
+    // SAFETY: the caller's.
+    let handle = unsafe { handle(ult.cast_mut()) };
+    code_of(handle.map(|handle| {
+        ults::yield_to(&handle);
+    }))
+}
+
+/// Runs `call(arg)` on the worker's own stack, which is an OS thread's like any
+/// other: for what forks, or needs more stack than a ULT has. It must not wait
+/// by functions of this library.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// `call(arg)` is sound.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_on_os_stack(
+    call: Option<unsafe extern "C" fn(*mut c_void)>,
+    arg: *mut c_void,
+) -> c_int {
+    let Some(call) = call else { return TSUMUGI_ERROR_NULL };
+    // SAFETY: the caller's.
+    ults::on_os_stack(|| unsafe { call(arg) });
+    super::TSUMUGI_OK
+}
+
+/// The handle that a pointer stands for, still the caller's.
+///
+/// # Safety
+///
+/// NULL or a live handle.
+unsafe fn handle(ult: *mut tsumugi_ult) -> Result<ManuallyDrop<JoinHandle<Word>>, c_int> {
+    let raw = NonNull::new(ult.cast::<()>()).ok_or(TSUMUGI_ERROR_NULL)?;
+    // SAFETY: the caller's; made by `tsumugi_spawn`, whose ULTs answer a word.
+    Ok(ManuallyDrop::new(unsafe { JoinHandle::from_raw(raw) }))
+}
+
+/// # Safety
+///
+/// `out` is null or valid for a write.
+unsafe fn write_id(id: ults::UltId, out: *mut tsumugi_id) -> Result<(), c_int> {
+    // SAFETY: the caller's.
+    let out = unsafe { place(out) }?;
+    // SAFETY: the caller's.
+    unsafe { out.write(tsumugi_id { slot: id.slot, generation: id.generation }) };
+    Ok(())
+}
+
+fn builder(asked: tsumugi_particulars) -> Result<Builder, c_int> {
+    const KNOWN: usize =
+        TSUMUGI_SPAWN_URGENT | TSUMUGI_SPAWN_CHILD_FIRST | TSUMUGI_SPAWN_KEEP_FP_CONTROL;
+    if asked.flags & !KNOWN != 0 {
+        return Err(TSUMUGI_ERROR_FLAGS);
+    }
+    let has = |flag| asked.flags & flag != 0;
+    let mut builder = Builder::new()
+        .urgent(has(TSUMUGI_SPAWN_URGENT))
+        .keep_fp_control(has(TSUMUGI_SPAWN_KEEP_FP_CONTROL));
+    if has(TSUMUGI_SPAWN_CHILD_FIRST) {
+        builder = builder.order(Order::ChildFirst);
+    }
+    if asked.stack_bytes != 0 {
+        builder = builder.stack_bytes(asked.stack_bytes);
+    }
+    if let Some(worker) = asked.worker_plus_one.checked_sub(1) {
+        builder = builder.pin(worker);
+    }
+    // SAFETY: the caller's: NULL or a string.
+    if let Ok(name) = unsafe { borrow(asked.name) } {
+        // SAFETY: the caller's.
+        let name = unsafe { CStr::from_ptr(name) };
+        builder = builder.name(name.to_str().map_err(|_| TSUMUGI_ERROR_NAME)?);
+    }
+    Ok(builder)
+}

@@ -1,0 +1,154 @@
+//! Messages whose buffers are borrowed: the scope ends when they have.
+
+use super::request::{Receiving, Sending};
+use crate::msg::Under;
+use crate::{Comm, MessageError, Plain, Rank, Source, Tags};
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Where messages with borrowed buffers begin, see [`Comm::scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    comm: &'scope Comm,
+    begun: RefCell<Begun>,
+    /// Invariant in both, as [`std::thread::Scope`] is.
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+/// What has begun in a scope: the first of it lies in the scope itself.
+#[derive(Default)]
+struct Begun {
+    first: heapless::Vec<Under, FIRST>,
+    more: Vec<Under>,
+}
+
+impl Comm {
+    /// Runs `body`, in which messages may begin whose buffers are borrowed
+    /// from outside, and waits for those that have not ended when it returns.
+    /// If `body` panics, receives that no message has come for are cancelled.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # fn main() -> Result<(), tsumugi::Error> {
+    /// # tsumugi::run(|rt| {
+    /// let comm = rt.comm();
+    /// let (sent, mut received) = ([1u32, 2, 3], [0u32; 3]);
+    /// comm.scope(|scope| {
+    ///     scope.irecv(rt.rank(), 7, &mut received)?;
+    ///     scope.isend(rt.rank(), 7, &sent)?;
+    ///     scope.wait_all()
+    /// })?;
+    /// assert_eq!(sent, received);
+    /// # Ok::<_, tsumugi::Error>(()) })
+    /// # }
+    /// ```
+    pub fn scope<'env, R>(
+        &self,
+        body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+    ) -> R {
+        let scope =
+            Scope { comm: self, begun: RefCell::default(), scope: PhantomData, env: PhantomData };
+        let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
+        let messages = self.messages();
+        if result.is_err() {
+            scope.begun.borrow().iter().for_each(|under| messages.cancel(under));
+        }
+        for under in scope.begun.take().iter().filter(|under| messages.is_held(*under)) {
+            // Nobody asked: whoever wants to know calls `wait_all`.
+            let _ = messages.finish(under);
+        }
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// Begins to send `values` to `to`.
+    ///
+    /// # Errors
+    ///
+    /// [`MessageError::NoSuchRank`], [`MessageError::TooMany`],
+    /// [`MessageError::PeerLost`].
+    pub fn isend<T: Plain>(
+        &'scope self,
+        to: Rank,
+        tag: u32,
+        values: &'env [T],
+    ) -> Result<Sending<&'scope [T]>, MessageError> {
+        // SAFETY: the values are borrowed until the scope has ended, which
+        // waits for this.
+        let under = unsafe { self.comm.begin_send(to, tag, values) }?;
+        self.begun.borrow_mut().push(under);
+        Ok(Sending::new(self.comm.messages().clone(), under, values))
+    }
+
+    /// Begins to receive into `values`.
+    ///
+    /// # Errors
+    ///
+    /// As [`isend`](Self::isend).
+    // The buffer is not the scope's; the handle may not outlive the scope.
+    #[allow(clippy::mut_from_ref)]
+    pub fn irecv<T: Plain>(
+        &'scope self,
+        source: impl Into<Source>,
+        tags: impl Into<Tags>,
+        values: &'env mut [T],
+    ) -> Result<Receiving<&'scope mut [T]>, MessageError> {
+        // SAFETY: the values are borrowed exclusively until the scope has
+        // ended, which waits for this; the handle gives them back after that.
+        let under = unsafe { self.comm.begin_receive(source.into(), tags.into(), values) }?;
+        self.begun.borrow_mut().push(under);
+        Ok(Receiving::new(self.comm.messages().clone(), under, values))
+    }
+
+    /// Waits for all messages of this scope. Those whose handle is still there
+    /// give their result to it. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// That of the first without a handle that failed; all have ended.
+    pub fn wait_all(&self) -> Result<(), MessageError> {
+        let messages = self.comm.messages();
+        let mut begun = self.begun.borrow_mut();
+        begun.retain(|under| messages.is_held(under));
+        messages.wait_all(begun.iter());
+        let mut result = Ok(());
+        begun.retain(|under| {
+            let is_orphan = messages.is_orphan(under);
+            if is_orphan {
+                result = result.and(messages.finish(under).map(|_| ()));
+            }
+            !is_orphan
+        });
+        result
+    }
+}
+
+impl Begun {
+    fn push(&mut self, under: Under) {
+        if let Err(under) = self.first.push(under) {
+            self.more.push(under);
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Under> + Clone {
+        self.first.iter().chain(&self.more).copied()
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(Under) -> bool) {
+        self.first.retain(|under| keep(*under));
+        self.more.retain(|under| keep(*under));
+    }
+}
+
+/// Begun messages for which a scope needs no other memory.
+const FIRST: usize = 64;
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scope({} begun)", self.begun.borrow().iter().count())
+    }
+}

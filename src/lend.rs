@@ -1,0 +1,34 @@
+//! Memory for tables that live as long as a job.
+
+use crate::Error;
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use tsumugi_pvas::Member;
+use tsumugi_pvas::config::EXPOSED;
+
+/// A boxed slice that is lent out for as long as this lives.
+pub(crate) struct Lent<T>(*mut [T]);
+
+/// The slice is used by what is dropped before the `Lent`.
+pub(crate) fn lend<T>(values: Vec<T>) -> (&'static mut [T], Lent<T>) {
+    let slice = Box::into_raw(values.into_boxed_slice());
+    // SAFETY: just boxed; nobody else uses it until the `Lent` is dropped.
+    (unsafe { &mut *slice }, Lent(slice))
+}
+
+impl<T> Drop for Lent<T> {
+    fn drop(&mut self) {
+        // SAFETY: of a box, and the borrower is gone, see `lend`.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+/// Zeroes of the rank's memory for rings, for the rest of the job.
+pub(crate) fn zeroes(member: &Member, bytes: usize) -> Result<NonNull<u8>, Error> {
+    let layout = Layout::from_size_align(bytes, ALIGN);
+    let block = layout.ok().and_then(|layout| member.rings().allocate_zeroed(layout));
+    block.ok_or(Error::OutOfMemory { bytes, variable: EXPOSED })
+}
+
+/// Wide enough for cells of four cache lines.
+const ALIGN: usize = 256;

@@ -1,0 +1,12 @@
+//! Messages between the ranks of a node: drives the machine of
+//! [`tsumugi_core::msg`] over the partitions.
+
+mod drive;
+mod label;
+mod state;
+mod wire;
+
+pub use drive::{Messages, Under};
+pub(crate) use label::pattern;
+pub use label::{Received, Source, Tags};
+pub(crate) use wire::{Lanes, footprint};

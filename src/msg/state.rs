@@ -1,0 +1,164 @@
+//! The machine of a rank, and who waits for which of its requests.
+
+use super::wire::NodeWire;
+use crate::Rank;
+use crate::lend::{Lent, lend};
+use std::any::Any;
+use std::ptr::NonNull;
+use tsumugi_core::msg::{self, Design, Ended, Machine, Received, Request, Shape, Thresholds};
+use tsumugi_core::sync::AtomicBool;
+use tsumugi_core::wait::Waker;
+
+/// Under the lock.
+pub(super) struct State {
+    pub(super) machine: Machine<'static>,
+    pub(super) wire: NodeWire,
+    /// One for each request of the machine.
+    entries: Vec<Entry>,
+    /// Those that wait for any message to come.
+    pub(super) probers: Vec<Waker>,
+    /// What the machine works on; goes last.
+    _tables: Tables,
+}
+
+/// The machine's tables, freed with the state.
+type Tables = (
+    Lent<msg::Peer>,
+    Lent<msg::Entry>,
+    Lent<msg::Unexpected>,
+    Lent<msg::Logged>,
+    Lent<msg::Mirrored>,
+);
+
+/// What the facade knows of a request.
+#[derive(Default)]
+pub(super) struct Entry {
+    waiting: Option<NonNull<Waiting>>,
+    /// What keeps its bytes when its handle has gone.
+    kept: Option<Box<dyn Any + Send>>,
+}
+
+/// On the stack of whoever waits, until that is over; touched under the lock.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// Requests that must end yet.
+    pub(super) left: usize,
+    pub(super) waker: Option<Waker>,
+}
+
+/// Woken, and dropped, when the lock has been given back.
+pub(super) type Woken = heapless::Vec<Waker, WOKEN_MAX>;
+
+impl State {
+    /// A machine over these lanes.
+    pub(super) fn new(rank: Rank, shape: Shape, design: Design, wire: NodeWire) -> Self {
+        let (peers, lent_peers) = lend(vec![msg::Peer::EMPTY; shape.peers as usize]);
+        let (requests, lent_requests) = lend(vec![msg::Entry::EMPTY; REQUESTS_MAX]);
+        let (unexpected, lent_unexpected) = lend(vec![msg::Unexpected::EMPTY; shape.unexpected()]);
+        let (log, lent_log) = lend(vec![msg::Logged::EMPTY; shape.log()]);
+        let (mirror, lent_mirror) = lend(vec![msg::Mirrored::EMPTY; shape.mirrored()]);
+        let tables = msg::Tables { peers, requests, unexpected, log, mirror };
+        let machine = Machine::new(rank, shape, design, Thresholds::DEFAULT, tables)
+            .unwrap_or_else(|error| panic!("{error}"));
+        Self {
+            machine,
+            wire,
+            entries: (0..REQUESTS_MAX).map(|_| Entry::default()).collect(),
+            probers: Vec::new(),
+            _tables: (lent_peers, lent_requests, lent_unexpected, lent_log, lent_mirror),
+        }
+    }
+
+    /// From here on messages to that rank go by these.
+    pub(super) fn use_thresholds(&mut self, rank: Rank, to: Thresholds) {
+        let set = self.machine.set_thresholds(rank, to);
+        set.unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// Notes who is to be woken by what has ended, as far as there is room.
+    pub(super) fn note_ended(&mut self, woken: &mut Woken) {
+        while !woken.is_full()
+            && let Some((request, _)) = self.machine.poll_ended()
+        {
+            let entry = &mut self.entries[index(request)];
+            if entry.kept.take().is_some() {
+                // Nobody asks for it any more.
+                self.machine.take(request);
+            } else if let Some(waiting) = entry.waiting.take() {
+                // SAFETY: whoever waits takes the pointer back, under the
+                // lock, before it returns.
+                let waiting = unsafe { &mut *waiting.as_ptr() };
+                waiting.left -= 1;
+                if waiting.left == 0
+                    && let Some(waker) = waiting.waker.take()
+                {
+                    let _ = woken.push(waker);
+                }
+            }
+        }
+    }
+
+    /// Lets `waiting` know when one of `requests` has ended; how many have.
+    pub(super) fn register(
+        &mut self,
+        requests: impl Iterator<Item = Request>,
+        waiting: NonNull<Waiting>,
+    ) -> usize {
+        let mut ended = 0;
+        for request in requests {
+            if self.is_under_way(request) {
+                self.entries[index(request)].waiting = Some(waiting);
+            } else {
+                ended += 1;
+            }
+        }
+        ended
+    }
+
+    pub(super) fn unregister(&mut self, requests: impl Iterator<Item = Request>) {
+        for request in requests {
+            self.entries[index(request)].waiting = None;
+        }
+    }
+
+    /// The handle goes; `kept` stays until the end.
+    pub(super) fn abandon(&mut self, request: Request, kept: Box<dyn Any + Send>) {
+        if self.machine.take(request).is_none() {
+            self.entries[index(request)].kept = Some(kept);
+        }
+    }
+
+    pub(super) fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
+        self.machine.take(request)
+    }
+
+    fn is_under_way(&self, request: Request) -> bool {
+        !self.machine.has_ended(request)
+    }
+
+    /// Tells the machine of ranks that have died.
+    pub(super) fn lose(&mut self, lost: impl Iterator<Item = Rank>) {
+        lost.for_each(|rank| self.machine.lost(&mut self.wire, rank));
+    }
+}
+
+/// Bytes of the tables of a rank that is alone on its node, and what one rank
+/// more there adds.
+pub(super) fn footprint(lane_bytes: usize, shape: Shape) -> (usize, usize) {
+    let request = size_of::<msg::Entry>() + size_of::<Entry>() + size_of::<AtomicBool>();
+    let peer = size_of::<msg::Peer>()
+        + shape.unexpected() * size_of::<msg::Unexpected>()
+        + shape.log() * size_of::<msg::Logged>()
+        + shape.mirrored() * size_of::<msg::Mirrored>()
+        + lane_bytes;
+    (REQUESTS_MAX * request + peer, peer)
+}
+
+/// Which entry is that request's.
+pub(super) fn index(request: Request) -> usize {
+    request.to_bits() as u32 as usize
+}
+
+const WOKEN_MAX: usize = 16;
+/// Sends and receives of a rank that can be under way.
+pub(super) const REQUESTS_MAX: usize = 4096;

@@ -1,0 +1,242 @@
+//! What every [`Wait`] and [`WaitFor`] promises to
+//! whoever sleeps through it.
+
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use tsumugi_core::wait::{Interrupted, Reason, Wait, WaitFor, Waker};
+
+/// Threads of some kind that sleep through `W`.
+pub trait Fixture {
+    /// What is tested.
+    type Wait: WaitFor + 'static;
+
+    /// Runs `body` on such a thread, to its end.
+    fn run(body: impl FnOnce(&Self::Wait) + Send + 'static);
+}
+
+/// One `#[test]` per promise, for the fixture type.
+#[macro_export]
+macro_rules! sleep {
+    ($fixture:ty) => {
+        $crate::sleep!($fixture:
+            a_refused_sleep_is_none, a_wake_in_the_commit_is_kept, a_wake_ends_the_sleep,
+            a_limit_ends_the_sleep, an_event_comes_before_the_limit,
+            what_cannot_be_withdrawn_is_waited_for, wakes_and_limits_race,
+        );
+    };
+    ($fixture:ty: $($promise:ident),* $(,)?) => {$(
+        #[test]
+        fn $promise() {
+            $crate::sleep::$promise::<$fixture>();
+        }
+    )*};
+}
+
+const REASON: Reason = Reason::new("conformance");
+const ROUNDS: u64 = 200;
+
+/// Where a waker is published, and what happened before it was used.
+#[derive(Default)]
+struct Event {
+    published: Mutex<Option<Waker>>,
+    happened: AtomicU64,
+}
+
+impl Event {
+    fn publish(&self, waker: Waker) {
+        let before = self.published.lock().unwrap().replace(waker);
+        assert!(before.is_none(), "published twice");
+    }
+
+    /// Takes back what was published; whether it was still there.
+    fn withdraw(&self) -> bool {
+        self.published.lock().unwrap().take().is_some()
+    }
+
+    /// Waits for a waker, and uses it.
+    fn happen(&self) {
+        loop {
+            let waker = self.published.lock().unwrap().take();
+            if let Some(waker) = waker {
+                self.happened.fetch_add(1, Ordering::Relaxed);
+                return waker.wake();
+            }
+            thread::yield_now();
+        }
+    }
+}
+
+/// A commit that answers false is no sleep, and runs once.
+pub fn a_refused_sleep_is_none<F: Fixture>() {
+    F::run(|wait| {
+        let mut commits = 0;
+        wait.sleep(REASON, &mut |_| {
+            commits += 1;
+            false
+        });
+        let slept = wait.sleep_for(
+            REASON,
+            Duration::from_secs(3600),
+            &mut |_| {
+                commits += 1;
+                false
+            },
+            &mut || panic!("nothing was published"),
+        );
+        assert_eq!((slept, commits), (Ok(()), 2));
+    });
+}
+
+/// A wake that comes before the commit has returned is not lost.
+pub fn a_wake_in_the_commit_is_kept<F: Fixture>() {
+    F::run(|wait| {
+        for _ in 0..ROUNDS {
+            wait.sleep(REASON, &mut |waker| {
+                waker.wake();
+                true
+            });
+            let slept = wait.sleep_for(
+                REASON,
+                Duration::from_secs(3600),
+                &mut |waker| {
+                    waker.wake();
+                    true
+                },
+                &mut || panic!("the event came first"),
+            );
+            assert_eq!(slept, Ok(()));
+        }
+    });
+}
+
+/// A wake of any thread ends the sleep, and what came before it is seen.
+pub fn a_wake_ends_the_sleep<F: Fixture>() {
+    F::run(|wait| {
+        let event: &'static Event = Box::leak(Box::default());
+        let waking = thread::spawn(|| (0..ROUNDS).for_each(|_| event.happen()));
+        for round in 0..ROUNDS {
+            wait.sleep(REASON, &mut |waker| {
+                event.publish(waker);
+                true
+            });
+            assert_eq!(event.happened.load(Ordering::Relaxed), round + 1, "woken for nothing");
+        }
+        waking.join().unwrap();
+    });
+}
+
+/// Without its event a sleep ends when its limit has passed, and not before.
+pub fn a_limit_ends_the_sleep<F: Fixture>() {
+    F::run(|wait| {
+        let event: &'static Event = Box::leak(Box::default());
+        let (limit, start) = (Duration::from_millis(5), Instant::now());
+        let mut withdrawn = 0;
+        let slept = wait.sleep_for(
+            REASON,
+            limit,
+            &mut |waker| {
+                event.publish(waker);
+                true
+            },
+            &mut || {
+                withdrawn += 1;
+                event.withdraw()
+            },
+        );
+        assert_eq!((slept, withdrawn), (Err(Interrupted::TimedOut), 1));
+        assert!(start.elapsed() >= limit, "{:?} is too short", start.elapsed());
+        // One that has passed already.
+        let slept = wait.sleep_for(REASON, Duration::ZERO, &mut |_| true, &mut || true);
+        assert_eq!(slept, Err(Interrupted::TimedOut));
+    });
+}
+
+/// An event that comes before the limit ends the sleep, and nothing is
+/// withdrawn.
+pub fn an_event_comes_before_the_limit<F: Fixture>() {
+    F::run(|wait| {
+        let event: &'static Event = Box::leak(Box::default());
+        let waking = thread::spawn(|| event.happen());
+        let slept = wait.sleep_for(
+            REASON,
+            Duration::from_secs(3600),
+            &mut |waker| {
+                event.publish(waker);
+                true
+            },
+            &mut || panic!("the event came first"),
+        );
+        assert_eq!(slept, Ok(()));
+        waking.join().unwrap();
+    });
+}
+
+/// If the event has the waker when the limit passes, its wake is waited for.
+pub fn what_cannot_be_withdrawn_is_waited_for<F: Fixture>() {
+    F::run(|wait| {
+        let event: &'static Event = Box::leak(Box::default());
+        let mut late = None;
+        let slept = wait.sleep_for(
+            REASON,
+            Duration::from_millis(1),
+            &mut |waker| {
+                event.publish(waker);
+                true
+            },
+            &mut || {
+                late = event.published.lock().unwrap().take().map(|waker| {
+                    thread::spawn(move || {
+                        thread::sleep(Duration::from_millis(5));
+                        event.happened.store(1, Ordering::Relaxed);
+                        waker.wake();
+                    })
+                });
+                false
+            },
+        );
+        assert_eq!(slept, Ok(()));
+        assert_eq!(event.happened.load(Ordering::Relaxed), 1, "it did not wait for the wake");
+        late.expect("the limit passed").join().unwrap();
+    });
+}
+
+/// Exactly one of the two counts, whichever it is.
+pub fn wakes_and_limits_race<F: Fixture>() {
+    F::run(|wait| {
+        let event: &'static Event = Box::leak(Box::default());
+        let ended: &'static AtomicU64 = Box::leak(Box::default());
+        let waking = thread::spawn(|| {
+            while ended.load(Ordering::Acquire) == 0 {
+                let waker = event.published.lock().unwrap().take();
+                if let Some(waker) = waker {
+                    event.happened.fetch_add(1, Ordering::Relaxed);
+                    waker.wake();
+                }
+                thread::yield_now();
+            }
+        });
+        let mut came = 0;
+        let all = (0..ROUNDS).try_for_each(|round| {
+            let slept = wait.sleep_for(
+                REASON,
+                Duration::from_micros(round % 50),
+                &mut |waker| {
+                    event.publish(waker);
+                    true
+                },
+                &mut || event.withdraw(),
+            );
+            came += slept.is_ok() as u64;
+            match event.happened.load(Ordering::Relaxed) == came {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(round),
+            }
+        });
+        ended.store(1, Ordering::Release);
+        waking.join().unwrap();
+        assert_eq!(all, ControlFlow::Continue(()), "the round in which both counted, or neither");
+    });
+}

@@ -1,0 +1,286 @@
+//! Schedulers that are not ours block on operations, or await them: a pool of
+//! OS threads with one core, and tokio.
+//!
+//! The pool has one core, and its jobs wait for each other: a wait that it does
+//! not hear of never ends.
+
+#[path = "../../../examples/pool/pool.rs"]
+mod pool;
+
+use pool::Pool;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tsumugi::ult::sync::{Condvar, Mutex, channel};
+use tsumugi::ult::{self, Interrupted, Registration, Unparker};
+use tsumugi::{Config, Error, Path, Rank, Runtime, Signal, Until};
+use tsumugi_core::time::Clock;
+use tsumugi_core::wait::Foreigner;
+
+/// A pool with one core that is known until it is dropped.
+struct Known {
+    pool: &'static Pool,
+    _registration: Registration,
+}
+
+impl Deref for Known {
+    type Target = &'static Pool;
+
+    fn deref(&self) -> &&'static Pool {
+        &self.pool
+    }
+}
+
+fn pool() -> Known {
+    let pool: &'static Pool = Box::leak(Box::new(Pool::new(1)));
+    loop {
+        // The tests are more than the places.
+        match ult::register(pool) {
+            Ok(_registration) => return Known { pool, _registration },
+            Err(_) => std::thread::yield_now(),
+        }
+    }
+}
+
+/// A job of a pool, asked who it is.
+struct Job;
+
+impl tsumugi_conformance::sleep::Fixture for Job {
+    type Wait = ult::Here;
+
+    fn run(body: impl FnOnce(&ult::Here) + Send + 'static) {
+        pool().spawn(|| body(&ult::Here)).join().unwrap();
+    }
+}
+
+/// The same without `ult`: what an engine that stands on core alone has.
+struct BareJob;
+
+struct SinceStart(Instant);
+
+impl Clock for SinceStart {
+    fn now(&self) -> tsumugi_core::time::Instant {
+        tsumugi_core::time::Instant::from_ns(self.0.elapsed().as_nanos() as u64)
+    }
+}
+
+impl tsumugi_conformance::sleep::Fixture for BareJob {
+    type Wait = Foreigner<'static>;
+
+    fn run(body: impl FnOnce(&Foreigner<'static>) + Send + 'static) {
+        let pool: &'static Pool = Box::leak(Box::new(Pool::new(1)));
+        let clock: &'static SinceStart = Box::leak(Box::new(SinceStart(Instant::now())));
+        pool.spawn(move || body(&Foreigner::new(pool, clock))).join().unwrap();
+    }
+}
+
+mod job {
+    tsumugi_conformance::sleep!(super::Job);
+}
+
+mod bare_job {
+    tsumugi_conformance::sleep!(super::BareJob);
+}
+
+#[test]
+fn jobs_of_a_pool_block_on_operations() {
+    let pool = pool();
+    for path in [Path::Direct, Path::Delegate, Path::Offload] {
+        let ranks = Config::default().path(path).run_ranks(2, |rt: &Runtime| {
+            let words = rt.share::<u64>(2)?;
+            let (peer, own) = (Rank(1 - rt.rank().0), rt.rank());
+            let jobs: Vec<_> = (0..8)
+                .map(|_| {
+                    let (rt, theirs) = (rt.clone(), words.at(peer, 0));
+                    let signal = words.at(own, 1);
+                    pool.spawn(move || {
+                        rt.fetch_add(theirs, 1)?;
+                        rt.get(theirs)?;
+                        // Until the other rank has heard of all of its jobs.
+                        rt.wait_until(signal, Until::AtLeast(1)).map_err(Error::from)
+                    })
+                })
+                .collect();
+            while rt.get(words.at(own, 0))? < 8 {
+                ult::yield_now();
+            }
+            rt.signal(words.at(peer, 1), Signal::Set(1))?;
+            for job in jobs {
+                // Not by a sleep of this thread: it is the rank's only worker.
+                while !job.is_finished() {
+                    ult::yield_now();
+                }
+                assert_eq!(job.join().expect("it does not panic")?, 1, "{path:?}");
+            }
+            rt.barrier()
+        });
+        ranks.unwrap_or_else(|error: Error| panic!("{path:?}: {error}"));
+    }
+    assert!(pool.lent() > 0, "no job lent its core: nothing was waited for");
+}
+
+#[test]
+fn jobs_of_a_pool_wait_for_each_other() {
+    let pool = pool();
+    let shared = Arc::new((Mutex::new(0), Condvar::new()));
+    let turns: Vec<_> = (0..10)
+        .map(|n| {
+            let shared = shared.clone();
+            pool.spawn(move || {
+                let mut turn = shared.0.lock();
+                shared.1.wait_while(&mut turn, |turn| *turn != 9 - n);
+                *turn += 1;
+                shared.1.notify_all();
+            })
+        })
+        .collect();
+    turns.into_iter().for_each(|job| job.join().unwrap());
+    assert_eq!(*shared.0.lock(), 10);
+    // Hand in hand.
+    let (sender, receiver) = channel::bounded::<u32>(0);
+    let sends = pool.spawn(move || (0..100).for_each(|n| sender.send(n).expect("received")));
+    let receives = pool.spawn(move || receiver.iter().sum::<u32>());
+    sends.join().unwrap();
+    assert_eq!(receives.join().unwrap(), 4950);
+}
+
+#[test]
+fn each_job_has_a_park_token_of_its_own() {
+    let pool = pool();
+    let (sender, receiver) = channel::bounded::<Unparker>(2);
+    let jobs: Vec<_> = (0..2)
+        .map(|_| {
+            let sender = sender.clone();
+            pool.spawn(move || {
+                sender.send(ult::unparker()).expect("received");
+                ult::park();
+            })
+        })
+        .collect();
+    let (first, second) = (receiver.recv().unwrap(), receiver.recv().unwrap());
+    second.unpark();
+    while !jobs.iter().any(|job| job.is_finished()) {
+        std::thread::yield_now();
+    }
+    assert!(!jobs.iter().all(|job| job.is_finished()), "one token woke two");
+    first.unpark();
+    jobs.into_iter().for_each(|job| job.join().unwrap());
+    // A token that comes before the park is kept, though nobody holds it.
+    pool.spawn(|| {
+        let own = ult::unparker();
+        own.unpark();
+        drop(own);
+        ult::park();
+        // One that does not come is not waited for.
+        let limit = Duration::from_millis(5);
+        assert_eq!(ult::park_within(limit), Err(Interrupted::TimedOut));
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn jobs_of_a_pool_sleep_and_block_on_futures() {
+    let pool = pool();
+    let sleeps: Vec<_> = (0..4)
+        .map(|_| {
+            pool.spawn(|| {
+                let start = Instant::now();
+                ult::sleep(Duration::from_millis(10));
+                start.elapsed()
+            })
+        })
+        .collect();
+    for sleep in sleeps {
+        let slept = sleep.join().unwrap();
+        assert!(slept >= Duration::from_millis(10), "{slept:?} is too short");
+    }
+    let (sender, receiver) = channel::bounded::<u32>(0);
+    let waits = pool.spawn(move || ult::block_on(receiver.recv_async()));
+    pool.spawn(move || sender.send(7).expect("received")).join().unwrap();
+    assert_eq!(waits.join().unwrap(), Ok(7));
+}
+
+#[test]
+fn a_forgotten_scheduler_leaves_its_place() {
+    let pool: &'static Pool = Box::leak(Box::new(Pool::new(1)));
+    for _ in 0..100 {
+        // Others may have them all for a moment.
+        drop(ult::register(pool));
+    }
+    drop(self::pool());
+}
+
+/// The rank's only worker is main, which sits in tokio's `block_on` and runs no
+/// ULT: whoever awaits an operation sees to its progress.
+#[test]
+fn tokio_tasks_await_operations_without_a_worker() {
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .expect("tokio starts");
+    for path in [Path::Direct, Path::Delegate, Path::Offload] {
+        let config = Config::default().path(path).workers(1);
+        let done = config.run_ranks(2, |rt: &Runtime| {
+            let words = rt.share::<u64>(64)?;
+            let peer = Rank(1 - rt.rank().0);
+            let tasks: Vec<_> = (0..64)
+                .map(|n| {
+                    let (rt, at) = (rt.clone(), words.at(peer, n));
+                    tokio.spawn(async move {
+                        let mut buf = rt.buffer::<u64>(1)?;
+                        buf[0] = n as u64;
+                        let put = rt.put_async(at, buf).await;
+                        put.result?;
+                        tokio::time::sleep(Duration::from_micros(100)).await;
+                        let got = rt.get_async(at, put.buf).await;
+                        got.result?;
+                        Ok::<u64, Error>(got.buf[0])
+                    })
+                })
+                .collect();
+            let sum = tokio.block_on(async {
+                let mut sum = 0;
+                for task in tasks {
+                    sum += task.await.expect("it does not panic")?;
+                }
+                Ok::<u64, Error>(sum)
+            });
+            rt.barrier()?;
+            sum
+        });
+        assert_eq!(done.unwrap(), [2016, 2016], "{path:?}");
+    }
+}
+
+#[test]
+fn tokio_lends_a_thread_to_what_blocks() {
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .expect("tokio starts");
+    for path in [Path::Direct, Path::Delegate, Path::Offload] {
+        let done = Config::default().path(path).workers(1).run(|rt| {
+            let words = rt.share::<u64>(2)?;
+            let (at, signal) = (words.own().at(0), words.own().at(1));
+            let has_answered = Arc::new(AtomicBool::new(false));
+            let (theirs, answered) = (rt.clone(), has_answered.clone());
+            let blocks = tokio.spawn_blocking(move || {
+                theirs.put(at, 5)?;
+                let value = theirs.get(at)?;
+                theirs.wait_until(signal, Until::AtLeast(1))?;
+                answered.store(true, Ordering::Release);
+                Ok::<u64, Error>(value)
+            });
+            ult::sleep(Duration::from_millis(1));
+            assert!(!has_answered.load(Ordering::Acquire), "it waits for the signal");
+            rt.signal(signal, Signal::Set(1))?;
+            // A future of tokio's on a ULT.
+            ult::block_on(blocks).expect("it does not panic")
+        });
+        assert_eq!(done.unwrap(), 5, "{path:?}");
+    }
+}

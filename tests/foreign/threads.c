@@ -1,0 +1,266 @@
+/* User-level threads of somebody else's: contexts of ucontext.h that two
+ * pthreads run, in turn and now here, now there, as MassiveThreads and Argobots
+ * do. They block on ULTs of ours, each other's and ours, and the pthreads go on
+ * with others meanwhile. tests/capi.rs here compiles and runs it. */
+
+#include "tsumugi.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#define CHECK(condition)                                                       \
+    do {                                                                       \
+        if (!(condition)) {                                                    \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
+            abort();                                                           \
+        }                                                                      \
+    } while (0)
+
+#define OK(call) CHECK((call) == TSUMUGI_OK)
+
+enum { WORKERS = 2, TASKS = 64, ROUNDS = 20, STACK_BYTES = 256 << 10 };
+
+/* The scheduler. */
+
+struct worker {
+    pthread_t thread;
+    ucontext_t context;
+};
+
+struct task {
+    ucontext_t context;
+    struct worker *worker;
+    struct task *next;
+    void (*body)(struct task *);
+    unsigned number;
+    bool has_token, is_parked;
+    char stack[STACK_BYTES];
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct task *first, **last;
+    unsigned alive;
+    unsigned long switches, moves;
+} sched = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local struct task *running;
+
+/* Under the lock. */
+static void make_ready(struct task *task)
+{
+    task->next = NULL;
+    *sched.last = task;
+    sched.last = &task->next;
+    pthread_cond_signal(&sched.changed);
+}
+
+/* Under the lock, which the worker gives up when the task has left. */
+static void leave(struct task *task)
+{
+    swapcontext(&task->context, &task->worker->context);
+}
+
+static void begin(unsigned high, unsigned low)
+{
+    struct task *task = (struct task *)((uintptr_t)high << 32 | low);
+    task->body(task);
+    pthread_mutex_lock(&sched.mutex);
+    if (--sched.alive == 0) {
+        pthread_cond_broadcast(&sched.changed);
+    }
+    leave(task);
+    abort();
+}
+
+static void *work(void *own)
+{
+    struct worker *worker = own;
+    pthread_mutex_lock(&sched.mutex);
+    for (;;) {
+        while (sched.first == NULL && sched.alive > 0) {
+            pthread_cond_wait(&sched.changed, &sched.mutex);
+        }
+        struct task *task = sched.first;
+        if (task == NULL) {
+            break;
+        }
+        sched.first = task->next;
+        if (sched.first == NULL) {
+            sched.last = &sched.first;
+        }
+        sched.switches++;
+        sched.moves += task->worker != NULL && task->worker != worker;
+        task->worker = worker;
+        running = task;
+        pthread_mutex_unlock(&sched.mutex);
+        swapcontext(&worker->context, &task->context);
+        /* The task has locked again. */
+        running = NULL;
+    }
+    pthread_mutex_unlock(&sched.mutex);
+    return NULL;
+}
+
+static void prepare(struct task *task)
+{
+    uintptr_t address = (uintptr_t)task;
+    CHECK(getcontext(&task->context) == 0);
+    task->context.uc_stack.ss_sp = task->stack;
+    task->context.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&task->context, (void (*)(void))begin, 2, (unsigned)(address >> 32),
+                (unsigned)address);
+    make_ready(task);
+}
+
+static void run(struct task *tasks, unsigned count, void (*body)(struct task *))
+{
+    struct worker workers[WORKERS];
+    sched.last = &sched.first;
+    sched.alive = count;
+    for (unsigned n = 0; n < count; n++) {
+        tasks[n].body = body;
+        tasks[n].number = n;
+        prepare(&tasks[n]);
+    }
+    for (unsigned n = 0; n < WORKERS; n++) {
+        CHECK(pthread_create(&workers[n].thread, NULL, work, &workers[n]) == 0);
+    }
+    for (unsigned n = 0; n < WORKERS; n++) {
+        CHECK(pthread_join(workers[n].thread, NULL) == 0);
+    }
+}
+
+/* What tsumugi is told of it. */
+
+static void *current_task(void *context)
+{
+    (void)context;
+    return running;
+}
+
+static void yield_task(void *context)
+{
+    struct task *task = running;
+    (void)context;
+    pthread_mutex_lock(&sched.mutex);
+    make_ready(task);
+    leave(task);
+}
+
+static void park_task(void *context, void *name, uint64_t limit_ns)
+{
+    struct task *task = name;
+    if (limit_ns != TSUMUGI_FOREVER) {
+        /* Without a clock: others run, and tsumugi looks at its own. */
+        yield_task(context);
+        return;
+    }
+    pthread_mutex_lock(&sched.mutex);
+    if (task->has_token) {
+        task->has_token = false;
+        pthread_mutex_unlock(&sched.mutex);
+    } else {
+        task->is_parked = true;
+        leave(task);
+    }
+}
+
+static void unpark_task(void *context, void *name)
+{
+    struct task *task = name;
+    (void)context;
+    pthread_mutex_lock(&sched.mutex);
+    if (task->is_parked) {
+        task->is_parked = false;
+        make_ready(task);
+    } else {
+        task->has_token = true;
+    }
+    pthread_mutex_unlock(&sched.mutex);
+}
+
+/* What its tasks do. */
+
+static struct tsumugi_scheduler *ults;
+static struct tsumugi_mutex *mutex;
+static struct tsumugi_condvar *changed;
+static unsigned long count, turn;
+static struct tsumugi_unparker *unparkers[TASKS];
+
+static void *add_one(void *number)
+{
+    OK(tsumugi_mutex_lock(mutex));
+    unsigned long before = count;
+    tsumugi_yield();
+    count = before + 1;
+    OK(tsumugi_mutex_unlock(mutex));
+    return number;
+}
+
+static void live(struct task *task)
+{
+    for (uintptr_t round = 0; round < ROUNDS; round++) {
+        struct tsumugi_ult *ult;
+        void *value;
+        /* A ULT of ours and this task take the same lock. */
+        OK(tsumugi_spawn(ults, NULL, add_one, (void *)round, &ult));
+        add_one(NULL);
+        OK(tsumugi_join(ult, &value));
+        CHECK((uintptr_t)value == round);
+    }
+    CHECK(tsumugi_sleep_within(100000, false) == TSUMUGI_ERROR_TIMED_OUT);
+    /* One after the other, the last first; each wakes the next by its token. */
+    OK(tsumugi_mutex_lock(mutex));
+    OK(tsumugi_unparker_create(&unparkers[task->number]));
+    turn++;
+    OK(tsumugi_condvar_notify_all(changed));
+    while (turn < TASKS) {
+        OK(tsumugi_condvar_wait(changed, mutex));
+    }
+    OK(tsumugi_mutex_unlock(mutex));
+    if (task->number + 1 < TASKS) {
+        tsumugi_park();
+    }
+    if (task->number > 0) {
+        OK(tsumugi_unpark(unparkers[task->number - 1]));
+    }
+}
+
+int main(void)
+{
+    struct tsumugi_wait wait = {
+        .size = sizeof wait,
+        .current = current_task,
+        .park = park_task,
+        .unpark = unpark_task,
+        .yield_now = yield_task,
+    };
+    struct tsumugi_config config = {.size = sizeof config, .workers = 1};
+    struct tsumugi_registration *registration;
+    struct task *tasks = calloc(TASKS, sizeof *tasks);
+    CHECK(tasks != NULL);
+    OK(tsumugi_wait_register(&wait, &registration));
+    OK(tsumugi_scheduler_create(&config, &ults));
+    OK(tsumugi_scheduler_start(ults));
+    OK(tsumugi_mutex_create(&mutex));
+    OK(tsumugi_condvar_create(&changed));
+    run(tasks, TASKS, live);
+    CHECK(count == 2ul * TASKS * ROUNDS);
+    for (unsigned n = 0; n < TASKS; n++) {
+        tsumugi_unparker_destroy(unparkers[n]);
+    }
+    tsumugi_condvar_destroy(changed);
+    tsumugi_mutex_destroy(mutex);
+    tsumugi_scheduler_destroy(ults);
+    tsumugi_wait_unregister(registration);
+    printf("%lu switches, %lu of them to the other pthread\n", sched.switches, sched.moves);
+    CHECK(sched.switches > TASKS);
+    free(tasks);
+    printf("all is well\n");
+    return 0;
+}

@@ -1,0 +1,330 @@
+//! Messages at random between all ranks, checked against MPI's rules.
+//!
+//! Everybody draws everybody's sends of a round from its seed, so that each
+//! rank knows what it must receive. Receives are drawn, too: sources, tags,
+//! room, in which kind of memory, when they are waited for, cancelled, probed
+//! for. What is left in the end is received by receives from anybody.
+//!
+//! The rule: a receive takes, of the source whose message it took, the first
+//! message sent that fits its pattern and that no receive posted before it has
+//! taken.
+
+use std::collections::HashSet;
+use tsumugi::comm::{Message, Receiving, Sending};
+use tsumugi::{Comm, Error, MessageError, Rank, Received, Runtime, Source, Tags};
+use tsumugi_conformance::Seeded;
+
+/// One message of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sent {
+    from: Rank,
+    to: Rank,
+    context: usize,
+    tag: u32,
+    bytes: usize,
+    /// Which of its sender's in this round.
+    number: usize,
+}
+
+/// A receive that has ended, in the order of posting.
+#[derive(Debug)]
+struct Taken {
+    posted: usize,
+    context: usize,
+    source: Source,
+    tags: Tags,
+    message: Sent,
+}
+
+/// Memory of one of the two kinds.
+enum Memory {
+    Inside(tsumugi::Buffer<u8>),
+    Outside(Vec<u8>),
+}
+
+enum Posted {
+    Inside(Receiving<tsumugi::Buffer<u8>>),
+    Outside(Receiving<Vec<u8>>),
+}
+
+enum Begun {
+    Inside(Sending<tsumugi::Buffer<u8>>),
+    Outside(Sending<Vec<u8>>),
+}
+
+struct Wanted {
+    posted: usize,
+    context: usize,
+    source: Source,
+    tags: Tags,
+    room: usize,
+    handle: Posted,
+}
+
+/// Rounds from `first` on, all ranks together.
+pub fn play(rt: &Runtime, first: u64, rounds: u64) -> Result<(), Error> {
+    let comm = rt.comm();
+    let contexts = [comm.clone(), comm.duplicate()?];
+    for seed in first..first + rounds {
+        round(rt, &contexts, seed).map_err(|error| {
+            Error::program(format_args!("{} in round {seed}: {error}", rt.rank()))
+        })?;
+        rt.barrier()?;
+    }
+    Ok(())
+}
+
+fn round(rt: &Runtime, contexts: &[Comm; 2], seed: u64) -> Result<(), Error> {
+    let sent: Vec<Vec<Sent>> = rt.ranks().map(|from| draw_sends(seed, from, rt.size())).collect();
+    let mut draw = Seeded(seed << 8 | u64::from(rt.rank().0) | 1 << 60);
+    let mut due = [0; 2];
+    for message in sent.iter().flatten().filter(|message| message.to == rt.rank()) {
+        due[message.context] += 1;
+    }
+    let mut outgoing = sent[rt.rank().0 as usize].iter();
+    let (mut sending, mut wanted, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+    let mut posts = 0;
+    for _ in 0..3 * MESSAGES {
+        match draw.below(8) {
+            0..3 => {
+                if let Some(message) = outgoing.next() {
+                    send(rt, &contexts[message.context], message, &mut draw, &mut sending)?;
+                }
+            }
+            3..6 if wanted.len() < 8 => {
+                wanted.push(post(rt, contexts, &mut draw, posts)?);
+                posts += 1;
+            }
+            6 if !wanted.is_empty() => {
+                // Waiting could be for ever: it is cancelled first.
+                let at = draw.below(wanted.len() as u64) as usize;
+                let one: Wanted = wanted.swap_remove(at);
+                end(one, &sent, rt.rank(), &mut due, &mut taken)?;
+            }
+            _ => {
+                let context = draw.below(2) as usize;
+                let (source, tags) = draw_pattern(&mut draw, rt.size());
+                if let Some(found) = contexts[context].try_probe(source, tags) {
+                    assert!(fits(source, tags, found.source, found.tag), "{found:?}");
+                }
+            }
+        }
+    }
+    for message in outgoing {
+        send(rt, &contexts[message.context], message, &mut draw, &mut sending)?;
+    }
+    for one in wanted {
+        end(one, &sent, rt.rank(), &mut due, &mut taken)?;
+    }
+    for (context, comm) in contexts.iter().enumerate() {
+        while due[context] > 0 {
+            let (source, tags) = (Source::Any, Tags::Any);
+            let (received, bytes) = comm.recv_vec::<u8>(source, tags)?;
+            due[context] -= 1;
+            let message = identify(&sent, rt.rank(), context, received, &bytes);
+            taken.push(Taken { posted: posts, context, source, tags, message });
+            posts += 1;
+        }
+    }
+    for one in sending {
+        match one {
+            Begun::Inside(handle) => drop(handle.wait()?),
+            Begun::Outside(handle) => drop(handle.wait()?),
+        }
+    }
+    check(&sent, rt.rank(), taken);
+    Ok(())
+}
+
+fn send(
+    rt: &Runtime,
+    comm: &Comm,
+    message: &Sent,
+    draw: &mut Seeded,
+    sending: &mut Vec<Begun>,
+) -> Result<(), Error> {
+    let memory = filled(rt, message, draw)?;
+    let Sent { to, tag, .. } = *message;
+    sending.push(match memory {
+        Memory::Inside(bytes) => Begun::Inside(comm.isend(to, tag, bytes)?),
+        Memory::Outside(bytes) => Begun::Outside(comm.isend(to, tag, bytes)?),
+    });
+    // Some are not waited for, and go on by themselves.
+    if draw.below(4) == 0 {
+        drop(sending.pop());
+    }
+    Ok(())
+}
+
+fn post(
+    rt: &Runtime,
+    contexts: &[Comm; 2],
+    draw: &mut Seeded,
+    posted: usize,
+) -> Result<Wanted, Error> {
+    let context = draw.below(2) as usize;
+    let (source, tags) = draw_pattern(draw, rt.size());
+    let room = if draw.below(4) == 0 { draw_bytes(draw) } else { BYTES_MAX };
+    let comm = &contexts[context];
+    let handle = match draw.below(3) {
+        0 => Posted::Outside(comm.irecv(source, tags, vec![0; room])?),
+        _ => Posted::Inside(comm.irecv(source, tags, rt.buffer(room)?)?),
+    };
+    Ok(Wanted { posted, context, source, tags, room, handle })
+}
+
+/// Cancels a receive; it ends so, or with a message.
+fn end(
+    one: Wanted,
+    sent: &[Vec<Sent>],
+    own: Rank,
+    due: &mut [usize],
+    taken: &mut Vec<Taken>,
+) -> Result<(), Error> {
+    let Wanted { posted, context, source, tags, room, handle } = one;
+    let (result, bytes) = match handle {
+        Posted::Inside(handle) => {
+            if !handle.is_done() {
+                handle.cancel();
+            }
+            match handle.wait() {
+                Ok((received, bytes)) => (Ok(received), bytes.to_vec()),
+                Err(error) => (Err(error), Vec::new()),
+            }
+        }
+        Posted::Outside(handle) => {
+            if !handle.is_done() {
+                handle.cancel();
+            }
+            match handle.wait() {
+                Ok((received, bytes)) => (Ok(received), bytes),
+                Err(error) => (Err(error), Vec::new()),
+            }
+        }
+    };
+    let message = match result {
+        Ok(received) => identify(sent, own, context, received, &bytes),
+        Err(MessageError::Cancelled) => return Ok(()),
+        Err(MessageError::Truncated { source, tag, bytes, room: had }) => {
+            assert!(had == room && bytes > room, "{bytes} bytes for {room}");
+            // Which of those of this length it was is not known: any will do
+            // that the rule allows.
+            Sent { from: source, to: own, context, tag, bytes, number: usize::MAX }
+        }
+        Err(error) => return Err(error.into()),
+    };
+    due[context] -= 1;
+    taken.push(Taken { posted, context, source, tags, message });
+    Ok(())
+}
+
+/// Which message it was, by its content, all of which is looked at.
+fn identify(
+    sent: &[Vec<Sent>],
+    own: Rank,
+    context: usize,
+    received: Received,
+    bytes: &[u8],
+) -> Sent {
+    let Received { source, tag, bytes: len } = received;
+    let theirs = sent[source.0 as usize].iter().filter(|message| message.to == own);
+    let of_this =
+        |message: &&Sent| message.context == context && message.tag == tag && message.bytes == len;
+    let bytes = &bytes[..len];
+    let is_it = |message: &&Sent| (0..len).all(|at| bytes[at] == content(message, at));
+    // Short ones may look alike: the first that was not taken is meant.
+    let alike: Vec<&Sent> = theirs.filter(of_this).filter(is_it).collect();
+    assert!(!alike.is_empty(), "{received:?} holds what {source} never sent");
+    let number = if alike.len() == 1 { alike[0].number } else { usize::MAX };
+    Sent { from: source, to: own, context, tag, bytes: len, number }
+}
+
+/// Whether every receive took what it had to.
+fn check(sent: &[Vec<Sent>], own: Rank, mut taken: Vec<Taken>) {
+    taken.sort_by_key(|one| one.posted);
+    let mut gone = HashSet::new();
+    for one in &taken {
+        let from = one.message.from;
+        let first = sent[from.0 as usize].iter().find(|message| {
+            message.to == own
+                && message.context == one.context
+                && fits(one.source, one.tags, from, message.tag)
+                && !gone.contains(&(from, message.number))
+        });
+        let first = first.unwrap_or_else(|| panic!("{one:?} took a message that nobody sent"));
+        let got = one.message;
+        let same = first.tag == got.tag
+            && first.bytes == got.bytes
+            && (got.number == usize::MAX || got.number == first.number);
+        assert!(same, "receive {one:?} should have taken {first:?}");
+        gone.insert((from, first.number));
+    }
+    let due = sent.iter().flatten().filter(|message| message.to == own).count();
+    assert_eq!(taken.len(), due, "messages that {own} received");
+}
+
+fn fits(source: Source, tags: Tags, from: Rank, tag: u32) -> bool {
+    let of_source = match source {
+        Source::Any => true,
+        Source::Rank(rank) => rank == from,
+    };
+    let of_tag = match tags {
+        Tags::Any => true,
+        Tags::Is(wanted) => wanted == tag,
+    };
+    of_source && of_tag
+}
+
+fn draw_sends(seed: u64, from: Rank, size: u32) -> Vec<Sent> {
+    let mut draw = Seeded(seed << 8 | u64::from(from.0));
+    let messages = draw.below(MESSAGES);
+    let one = |number| Sent {
+        from,
+        to: Rank(draw.below(u64::from(size)) as u32),
+        context: draw.below(2) as usize,
+        tag: draw.below(TAGS) as u32,
+        bytes: draw_bytes(&mut draw),
+        number,
+    };
+    (0..messages as usize).map(one).collect()
+}
+
+fn draw_pattern(draw: &mut Seeded, size: u32) -> (Source, Tags) {
+    let source = match draw.below(4) {
+        0 => Source::Any,
+        _ => Source::Rank(Rank(draw.below(u64::from(size)) as u32)),
+    };
+    let tags = match draw.below(4) {
+        0 => Tags::Any,
+        _ => Tags::Is(draw.below(TAGS) as u32),
+    };
+    (source, tags)
+}
+
+/// Across all sizes at which the way of a message changes.
+fn draw_bytes(draw: &mut Seeded) -> usize {
+    let below = [1, 100, 300, 3000, 10_000, 20_000, BYTES_MAX as u64];
+    let below = below[draw.below(below.len() as u64) as usize];
+    draw.below(below) as usize
+}
+
+fn filled(rt: &Runtime, message: &Sent, draw: &mut Seeded) -> Result<Memory, Error> {
+    let bytes = (0..message.bytes).map(|at| content(message, at));
+    Ok(match draw.below(3) {
+        0 => Memory::Outside(bytes.collect()),
+        _ => {
+            let mut buf = rt.buffer(message.bytes)?;
+            buf.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
+            Memory::Inside(buf)
+        }
+    })
+}
+
+fn content(message: &Sent, at: usize) -> u8 {
+    let of = message.number * 31 + message.from.0 as usize * 7 + message.context;
+    (of + at * 13 + (at >> 8)) as u8
+}
+
+const MESSAGES: u64 = 24;
+const TAGS: u64 = 3;
+const BYTES_MAX: usize = 40_000;

@@ -1,0 +1,182 @@
+//! Waking ULTs, and the workers that are to run them.
+
+use super::current;
+use super::shared::Shared;
+use crate::futex::SystemFutex;
+use crate::slab::Slot;
+use crate::task::Task;
+use crate::token::Found;
+use tsumugi_core::sync::{Ordering, fence, mutant};
+
+impl Shared {
+    /// Makes a ULT ready. On any thread.
+    ///
+    /// # Safety
+    ///
+    /// The caller used up its waker.
+    #[inline]
+    pub(crate) unsafe fn ready(slot: Slot) {
+        // SAFETY: a task that may be made ready is alive.
+        let task = unsafe { slot.as_ref() };
+        // SAFETY: a ULT that is alive has not seen its scheduler's memory go.
+        let home = unsafe { &*task.home.cast::<Self>() };
+        match current::worker() {
+            // SAFETY: the pointer is this thread's own worker.
+            Some(worker) if home.has(unsafe { worker.as_ref() }) => unsafe {
+                worker.as_ref().ready(slot)
+            },
+            // SAFETY: the caller's.
+            _ => unsafe { home.ready_from_outside(slot) },
+        }
+    }
+
+    /// A ULT that left this thread's worker to park, whose name is given. False:
+    /// there was a token.
+    #[inline(always)]
+    pub(in crate::sched) fn begin_park(&self, task: &Task, me: usize) -> bool {
+        if !self.parks.enter(me) {
+            return task.park.begin();
+        }
+        let asleep = task.park.begin_alone();
+        self.parks.leave();
+        asleep
+    }
+
+    /// Unparks a ULT, or whoever has its descriptor now. On any thread.
+    ///
+    /// # Safety
+    ///
+    /// The scheduler's memory is there.
+    #[inline(always)]
+    pub(crate) unsafe fn unpark(slot: Slot) {
+        // SAFETY: descriptors stay as long as the scheduler.
+        let task = unsafe { slot.as_ref() };
+        // SAFETY: the caller's.
+        let home = unsafe { &*task.home.cast::<Self>() };
+        if let Some(worker) = current::worker() {
+            // SAFETY: the pointer is this thread's own worker.
+            let worker = unsafe { worker.as_ref() };
+            if home.has(worker) && home.parks.enter(worker.name()) {
+                let found = task.park.unpark_alone();
+                home.parks.leave();
+                return match found {
+                    Found::Awake => {}
+                    // SAFETY: we ended its park, which is its waker.
+                    Found::Parked => unsafe { worker.ready(slot) },
+                    Found::Limited => end_limited_park(task),
+                };
+            }
+        }
+        // SAFETY: the caller's.
+        unsafe { home.unpark_shared(slot) }
+    }
+
+    /// Unparks a ULT that others may unpark at the same time.
+    #[inline(never)]
+    unsafe fn unpark_shared(&self, slot: Slot) {
+        // SAFETY: as in `unpark`.
+        let task = unsafe { slot.as_ref() };
+        // SAFETY: the pointer is this thread's own worker.
+        let worker = current::worker().filter(|worker| self.has(unsafe { worker.as_ref() }));
+        if worker.is_none() {
+            self.parks.end_and_wait();
+        }
+        match (task.park.unpark(), worker) {
+            (Found::Awake, _) => {}
+            // SAFETY: we ended its park, which is its waker.
+            (Found::Parked, Some(worker)) => unsafe { worker.as_ref().ready(slot) },
+            // SAFETY: the same.
+            (Found::Parked, None) => unsafe { self.ready_from_outside(slot) },
+            (Found::Limited, _) => end_limited_park(task),
+        }
+    }
+
+    /// Makes a ULT ready that slept, on a thread that is no worker of ours.
+    ///
+    /// # Safety
+    ///
+    /// As for [`ready`](Self::ready).
+    unsafe fn ready_from_outside(&self, slot: Slot) {
+        // SAFETY: the caller's.
+        let task = unsafe { slot.as_ref() };
+        let last = task.last();
+        // No visit: asleep, the ULT keeps its scheduler's memory even beyond
+        // its end, and once it is sent nothing of that is touched.
+        if self.seats[last].mail.try_send(slot.into()) {
+            return;
+        }
+        // A scheduler that ended has cut the ULT off, and kept it.
+        let Some(_visit) = self.visit() else { return };
+        task.set_ready();
+        // SAFETY: it was asleep, and so in no queue.
+        unsafe { self.inject(slot) };
+    }
+
+    /// Queues a ULT from a thread that is no worker.
+    ///
+    /// # Safety
+    ///
+    /// It is in no queue, and may run.
+    pub(crate) unsafe fn inject(&self, slot: Slot) {
+        // SAFETY: the caller's.
+        unsafe {
+            let task = slot.as_ref();
+            if let Some(worker) = task.worker() {
+                return self.post(worker, slot);
+            }
+            let queue = if task.is_plain() { &self.inject } else { &self.urgent };
+            queue.push(slot.as_ptr());
+        }
+        self.notify_sleepers();
+    }
+
+    /// Queues a ULT for this worker alone.
+    ///
+    /// # Safety
+    ///
+    /// As for [`inject`](Self::inject).
+    pub(crate) unsafe fn post(&self, worker: usize, slot: Slot) {
+        // SAFETY: the caller's.
+        unsafe { self.seats[worker].pinned.push(slot.as_ptr()) };
+        // SeqCst: between the push and the look at the sleeper; pairs with
+        // the fence before a worker's last look.
+        fence(Ordering::SeqCst);
+        self.bells.ring_one(worker, &SystemFutex);
+    }
+
+    /// How many workers sleep, and how many search. After a push by a worker,
+    /// who then must see to them.
+    #[inline(always)]
+    pub(crate) fn idle(&self) -> (usize, usize) {
+        if !mutant("notify_no_light") {
+            // Pairs with the heavy half before a worker's last look.
+            self.fences.light();
+        }
+        let idle = &*self.idle;
+        (idle.sleepers.load(Ordering::Relaxed), idle.searching.load(Ordering::Relaxed))
+    }
+
+    /// Wakes a worker if one sleeps and none is on its way. On any thread, after
+    /// a push.
+    #[cold]
+    pub(crate) fn notify_sleepers(&self) {
+        if !mutant("notify_no_fence") {
+            // SeqCst: between the push and the looks at the sleepers; pairs
+            // with the fence before a worker's last look.
+            fence(Ordering::SeqCst);
+        }
+        if self.idle.searching.load(Ordering::Relaxed) == 0 && self.bells.asleep() > 0 {
+            self.bells.ring(&SystemFutex);
+        }
+    }
+}
+
+/// Wakes a ULT whose park within a limit was ended.
+#[cold]
+fn end_limited_park(task: &Task) {
+    // SAFETY: it is parked, so it is on a stack.
+    let head = unsafe { task.head().expect("a ULT that parks is on a stack") };
+    // SAFETY: we ended the park.
+    let waker = head.park_waker.with_mut(|slot| unsafe { (*slot).take() });
+    waker.expect("a parked ULT left a waker").wake();
+}

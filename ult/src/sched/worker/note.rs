@@ -1,0 +1,112 @@
+//! Counting what happens, and writing it down while somebody looks.
+
+use super::Worker;
+use crate::fp::FpControl;
+use crate::sched::record::{Event, Kind, Wanted};
+use crate::slab::Slot;
+use crate::stack::{Head, Left};
+use crate::task::{Request, Task};
+use core::ptr;
+use tsumugi_core::stats::Counter;
+use tsumugi_core::sync::Ordering;
+
+impl Worker {
+    /// Counts a ULT that was just filled.
+    #[inline(always)]
+    pub(crate) fn note_spawned(&self, slot: Slot) {
+        self.count(Counter::Spawned);
+        self.note(Kind::Spawn, slot);
+    }
+
+    /// Counts one; in the model, where it would only cost time, nothing.
+    #[inline(always)]
+    pub(super) fn count(&self, counter: Counter) {
+        if cfg!(not(tsumugi_loom)) {
+            self.seat().counters.bump(counter);
+        }
+    }
+
+    /// Writes down what happens to a ULT, if somebody looks.
+    #[inline(always)]
+    pub(super) fn note(&self, kind: Kind, slot: Slot) {
+        if self.shared.wanted.any() {
+            // SAFETY: a ULT to which something happens is alive.
+            self.record(kind, unsafe { slot.as_ref() }, "");
+        }
+    }
+
+    #[cold]
+    fn record(&self, kind: Kind, task: &Task, what: &'static str) {
+        if self.shared.wanted.has(Wanted::TRACE) {
+            let generation = task.generation.load(Ordering::Relaxed);
+            let at = self.shared.now();
+            self.seat().notes.record(Event { at, kind, slot: task.slot, generation, what });
+        }
+    }
+
+    /// Resumes a ULT that has control words of its own, or is looked at.
+    ///
+    /// # Safety
+    ///
+    /// As for `Head::resume`.
+    #[cold]
+    #[inline(never)]
+    pub(super) unsafe fn resume_with_care(&self, slot: Slot, head: &Head) -> Left {
+        // SAFETY: the caller's.
+        let task = unsafe { slot.as_ref() };
+        let looked_at = self.shared.wanted.any();
+        if looked_at {
+            self.seat().notes.set_running(slot.as_ptr());
+            self.record(Kind::Run, task, "");
+        }
+        // SAFETY: the caller's.
+        let fp = unsafe { task.fp() };
+        let before = FpControl::read();
+        if let Some(fp) = fp {
+            // SAFETY: as above.
+            fp.with(|fp| unsafe { *fp }).write();
+        }
+        // SAFETY: the caller's.
+        let left = unsafe { head.resume(slot.as_ptr().cast_const().cast()) };
+        if let Some(fp) = fp {
+            // SAFETY: as above: whoever keeps them lends its place to nobody.
+            fp.with_mut(|fp| unsafe { *fp = FpControl::read() });
+            before.write();
+        }
+        if looked_at {
+            self.note_left(left);
+        }
+        left
+    }
+
+    /// Writes down how the ULT left that ran last.
+    #[cold]
+    fn note_left(&self, left: Left) {
+        self.seat().notes.set_running(ptr::null_mut());
+        let Some(slot) = self.current() else { return };
+        // SAFETY: it has just left this worker, and is not queued yet.
+        let task = unsafe { slot.as_ref() };
+        if left.is_end() {
+            return self.record(Kind::End, task, "");
+        }
+        let mut left = left;
+        loop {
+            if left.is_yield() {
+                return self.record(Kind::Yield, task, "");
+            }
+            if left.is_park() {
+                return self.record(Kind::Sleep, task, task.what());
+            }
+            // SAFETY: the request is on a stack that is suspended.
+            match unsafe { &*left.into_request::<Request>() } {
+                Request::Sleep(_) => {
+                    return self.record(Kind::Sleep, task, task.what());
+                }
+                Request::OnOsStack(_) => return self.record(Kind::Sleep, task, "on_os_stack"),
+                Request::RunFirst(_) => return self.record(Kind::Yield, task, ""),
+                // What the innermost left with.
+                Request::Follow(follow) => left = follow.left,
+            }
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Where ULTs go that may run: the worker's own queues, or others'.
+
+use super::Worker;
+use super::search::SWITCH;
+use crate::inject::Linked;
+use crate::mail::Letter;
+use crate::sched::record::Kind;
+use crate::slab::Slot;
+use crate::task::Task;
+use core::ptr::{self, NonNull};
+use tsumugi_core::stats::Counter;
+use tsumugi_core::sync::Ordering;
+
+impl Worker {
+    /// Queues a ULT that was just filled.
+    #[inline]
+    pub(crate) fn spawned(&self, slot: Slot) {
+        self.note_spawned(slot);
+        self.push(slot);
+    }
+
+    /// Queues a ULT that was just filled and given traits.
+    ///
+    /// # Panics
+    ///
+    /// If it is to stay on a worker that there is not.
+    pub(crate) fn spawned_with_traits(&self, slot: Slot) {
+        self.note_spawned(slot);
+        self.route(slot);
+    }
+
+    /// Queues a ULT that slept, or hands it to the worker that it slept on.
+    ///
+    /// # Safety
+    ///
+    /// The caller used up its waker; this is the calling thread's worker.
+    // Inlined where a ULT unparks another: a call costs as much as the rest.
+    #[inline(always)]
+    pub(crate) unsafe fn ready(&self, slot: Slot) {
+        self.count(Counter::Wakes);
+        // SAFETY: it sleeps, so it is alive.
+        let task = unsafe { slot.as_ref() };
+        let last = task.last();
+        // What is seldom needed is done in calls that this ends with, so that
+        // it saves no registers.
+        if self.shared.wanted.any()
+            || !task.is_plain()
+            || self.handing_over.get()
+            || last != self.index
+        {
+            // SAFETY: the caller's.
+            return unsafe { self.ready_in_particular(slot) };
+        }
+        task.set_ready();
+        self.push(slot);
+    }
+
+    #[inline(never)]
+    unsafe fn ready_in_particular(&self, slot: Slot) {
+        self.note(Kind::Wake, slot);
+        // SAFETY: it sleeps, so it is alive.
+        let task = unsafe { slot.as_ref() };
+        if !task.is_plain() {
+            task.set_ready();
+            return self.route(slot);
+        }
+        if self.handing_over.get() && self.next.get().is_null() {
+            task.set_ready();
+            return self.next.set(slot.as_ptr());
+        }
+        let last = task.last();
+        if last != self.index && self.shared.seats[last].mail.try_send(slot.into()) {
+            return;
+        }
+        task.set_ready();
+        self.push(slot);
+    }
+
+    /// Takes what came by mail: queues what hangs on it.
+    pub(super) fn open_letter(&self, letter: Letter<Task>) -> Slot {
+        let mut more = if letter.more { self.next_of(letter.first) } else { None };
+        while let Some(slot) = more {
+            more = self.next_of(slot);
+            // SAFETY: we are the seat's owner.
+            unsafe { self.seat().ready.push(slot.as_ptr()) };
+        }
+        // SAFETY: whoever sent it made it ours.
+        if !unsafe { letter.first.as_ref() }.set_awake() {
+            self.count(Counter::Steals);
+            self.note(Kind::Steal, letter.first);
+        }
+        letter.first
+    }
+
+    /// Queues what came by mail, while something else is to be run.
+    #[cold]
+    pub(super) fn take_in(&self, letter: Letter<Task>) {
+        let slot = self.open_letter(letter);
+        // SAFETY: as there.
+        if unsafe { slot.as_ref() }.is_plain() { self.push(slot) } else { self.route(slot) }
+    }
+
+    fn next_of(&self, slot: Slot) -> Option<Slot> {
+        // SAFETY: it came by mail, so it is ours.
+        NonNull::new(unsafe { slot.as_ref() }.link().load(Ordering::Relaxed))
+    }
+
+    /// Gives a worker that has nothing some of the oldest ULTs, if there are
+    /// several: the owner need not make sure that nobody else takes them, and
+    /// so it is cheaper than a theft by far.
+    fn give(&self) {
+        let seats = &self.shared.seats;
+        let mut next = self.asked.get() + 1;
+        // One look per push: there may be many.
+        if next == self.index {
+            next += 1;
+        }
+        if next >= seats.len() {
+            next = usize::from(self.index == 0);
+        }
+        self.asked.set(next);
+        let (seat, mail) = (self.seat(), &seats[next].mail);
+        if !seat.ready.has_several() || !mail.is_open() {
+            // Those who search may have lost their processor.
+            return self.until_give.set(GIVE_REST);
+        }
+        let (mut first, mut last, mut count) = (None, None, 0);
+        // SAFETY: we are the seat's owner.
+        unsafe {
+            seat.ready.take_part(|task| {
+                let slot = NonNull::new(task);
+                (*task).link().store(ptr::null_mut(), Ordering::Relaxed);
+                match last {
+                    None => first = slot,
+                    Some(last) => {
+                        NonNull::<Task>::as_ref(&last).link().store(task, Ordering::Relaxed)
+                    }
+                }
+                (last, count) = (slot, count + 1);
+            });
+        }
+        let Some(first) = first else { return };
+        let letter = Letter { first, more: count > 1 };
+        if !mail.try_send(letter) {
+            // Somebody else was faster: back they go.
+            let mut back = Some(first);
+            while let Some(slot) = back {
+                back = self.next_of(slot);
+                // SAFETY: as above.
+                unsafe { seat.ready.push(slot.as_ptr()) };
+            }
+        }
+    }
+
+    /// Brings a ULT of the own queue to the front; false if it is not among
+    /// the [`REACH`] youngest.
+    pub(crate) fn bring_forward(&self, wanted: Slot) -> bool {
+        let (mut others, mut found) = ([ptr::null_mut(); REACH], false);
+        let mut count = 0;
+        while count < REACH && !found {
+            // SAFETY: we are the seat's owner.
+            let Some(task) = (unsafe { self.seat().ready.pop() }) else { break };
+            found = ptr::eq(task, wanted.as_ptr());
+            if !found {
+                others[count] = task;
+                count += 1;
+            }
+        }
+        for task in others[..count].iter().rev() {
+            // SAFETY: as above.
+            unsafe { self.seat().ready.push(*task) };
+        }
+        if found && let Some(before) = NonNull::new(self.next.replace(wanted.as_ptr())) {
+            self.push(before);
+        }
+        found
+    }
+
+    /// Whether a ULT that would yield is the only one this worker knows of.
+    /// Every so often it says no, so that a yield loop comes to the hub.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        let seat = self.seat();
+        seat.yielded.is_empty()
+            && seat.ready.is_empty()
+            && self.until_fair.get() > SWITCH
+            && self.is_alone_after_all()
+    }
+
+    /// The rest of `is_alone`: out of line, so that a yield itself is inlined
+    /// in the ULT's code. A processor predicts the returns of a switch only if
+    /// there is no call between it and the loop that it is in.
+    #[cold]
+    #[inline(never)]
+    fn is_alone_after_all(&self) -> bool {
+        let alone = self.next.get().is_null()
+            && self.own_count.get() == 0
+            && self.seat().pinned.is_empty()
+            && self.shared.urgent.is_empty()
+            && self.shared.inject.is_empty();
+        if alone {
+            self.until_fair.set(self.until_fair.get() - SWITCH);
+        }
+        alone
+    }
+
+    /// Whether this worker knows of other ULTs to run.
+    pub(crate) fn is_busy(&self) -> bool {
+        let seat = self.seat();
+        !seat.ready.is_empty()
+            || !seat.yielded.is_empty()
+            || !self.next.get().is_null()
+            || self.own_count.get() > 0
+    }
+
+    /// Queues a ULT that was asked to stay on a worker, or is urgent.
+    #[cold]
+    pub(super) fn route(&self, slot: Slot) {
+        // SAFETY: it is ours until it is queued.
+        let task = unsafe { slot.as_ref() };
+        match task.worker() {
+            Some(worker) if worker == self.index => self.keep(slot),
+            // SAFETY: as above.
+            Some(worker) => unsafe { self.shared.post(worker, slot) },
+            None if task.is_plain() => self.push(slot),
+            None => {
+                // Before all others, on whichever worker looks first.
+                // SAFETY: as above.
+                unsafe { self.shared.urgent.push(slot.as_ptr()) };
+                self.notify();
+            }
+        }
+    }
+
+    /// Queues a ULT that stays on this worker.
+    #[cold]
+    pub(super) fn keep(&self, slot: Slot) {
+        self.own.borrow_mut().push_back(slot);
+        self.own_count.set(self.own_count.get() + 1);
+    }
+
+    #[inline]
+    pub(super) fn push(&self, slot: Slot) {
+        // SAFETY: we are the seat's owner.
+        unsafe { self.seat().ready.push(slot.as_ptr()) };
+        self.notify();
+    }
+
+    /// Tells other workers of a push; there may be none. What is seldom needed
+    /// is called last, so that the rest saves no registers.
+    #[inline(always)]
+    pub(super) fn notify(&self) {
+        if self.shared.seats.len() == 1 {
+            return;
+        }
+        let (sleepers, searching) = self.shared.idle();
+        if sleepers | searching != 0 {
+            let rest = self.until_give.get();
+            if sleepers != 0 || rest == 0 {
+                return self.serve_idle();
+            }
+            self.until_give.set(rest - 1);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn serve_idle(&self) {
+        let (sleepers, searching) = self.shared.idle();
+        if sleepers > 0 {
+            self.shared.notify_sleepers();
+        }
+        if searching > 0 {
+            self.give();
+        }
+    }
+
+    #[inline]
+    pub(super) fn queue_yielded(&self, slot: Slot) {
+        self.count(Counter::Yields);
+        // SAFETY: it is ours until it is pushed.
+        let task = unsafe { slot.as_ref() };
+        task.set_ready();
+        if !task.is_plain() && task.worker().is_some() {
+            return self.keep(slot);
+        }
+        let seat = self.seat();
+        // SAFETY: we are the seat's owner.
+        unsafe { seat.yielded.push(slot.as_ptr()) };
+        // No fence: a sleeper that is missed now is seen at the next yield,
+        // and this worker runs both in any case.
+        if self.shared.idle.sleepers.load(Ordering::Relaxed) > 0 {
+            self.offer_yielded();
+        }
+    }
+
+    /// Somebody sleeps, and may be wanted if this worker has more than one.
+    #[cold]
+    fn offer_yielded(&self) {
+        let seat = self.seat();
+        if !seat.ready.is_empty() || seat.yielded.has_several() {
+            self.shared.notify_sleepers();
+        }
+    }
+}
+
+/// How far `bring_forward` looks.
+const REACH: usize = 64;
+/// Pushes without a look after one that was in vain.
+const GIVE_REST: u32 = if cfg!(tsumugi_loom) { 0 } else { 8 };

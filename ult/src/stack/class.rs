@@ -1,0 +1,51 @@
+//! Sizes of stacks.
+
+use crate::area::STACK_BYTES_MIN;
+use crate::host::page_bytes;
+
+/// A size of stacks: how many times the ordinary one is doubled, or halved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Class(pub(super) u8);
+
+impl Class {
+    /// The smallest class that has `bytes`; `None`: there is none so large.
+    pub(crate) fn of(bytes: usize, ordinary_bytes: usize) -> Option<Self> {
+        let halved = CLASSES - HALVINGS..CLASSES;
+        halved
+            .chain(0..CLASSES - HALVINGS)
+            .map(|class| Self(class as u8))
+            .find(|class| class.bytes(ordinary_bytes).is_some_and(|has| has >= bytes))
+    }
+
+    /// Its number; 0 for the ordinary one.
+    #[inline]
+    pub(crate) fn index(self) -> u8 {
+        self.0
+    }
+
+    /// The class that has this number.
+    #[inline]
+    pub(crate) fn from_index(index: u8) -> Self {
+        Self(index)
+    }
+
+    #[inline]
+    pub(super) fn is_ordinary(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Its usable bytes, if such a stack can be.
+    pub(super) fn bytes(self, ordinary_bytes: usize) -> Option<usize> {
+        let class = usize::from(self.0);
+        let bytes = if class < CLASSES - HALVINGS {
+            ordinary_bytes.checked_mul(1 << class)?
+        } else {
+            ordinary_bytes >> (CLASSES - class)
+        };
+        (bytes >= STACK_BYTES_MIN && bytes % page_bytes() == 0).then_some(bytes)
+    }
+}
+
+/// Ordinary, doubled once to eleven times, halved four times to once.
+pub(super) const CLASSES: usize = 16;
+const HALVINGS: usize = 4;

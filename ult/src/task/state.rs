@@ -1,0 +1,159 @@
+//! Where a ULT stands, in a word that counts its changes, and what a sleeper
+//! waits for.
+
+use super::Task;
+use core::slice;
+use tsumugi_core::sync::{Ordering, fence};
+use tsumugi_core::time::Instant;
+use tsumugi_core::wait::Reason;
+
+/// Where a ULT stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Created, never run.
+    New,
+    /// In a queue, waiting for a worker.
+    Ready,
+    /// On a worker.
+    Running,
+    /// Waiting to be woken.
+    Sleeping,
+    /// Joins a ULT that runs in its place meanwhile.
+    Lending,
+    /// Ended, not joined yet.
+    Done,
+}
+
+impl Task {
+    /// Where it stands; `None` for a free slot.
+    pub(crate) fn state(&self) -> Option<State> {
+        state_of(self.state.load(Ordering::Acquire))
+    }
+
+    /// Whether it never ran. By whoever spawned it, who still has its handle.
+    #[inline(always)]
+    pub(crate) fn is_new(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & STATE_MASK == NEW
+    }
+
+    /// Changes with every change of its state.
+    pub(crate) fn stamp(&self) -> u32 {
+        self.state.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_running(&self) {
+        self.set_state(RUNNING);
+    }
+
+    /// It waits for a child that runs in its place.
+    #[inline(always)]
+    pub(crate) fn begin_lending(&self) {
+        self.step(RUNNING, LENDING);
+    }
+
+    /// The child has ended.
+    #[inline(always)]
+    pub(crate) fn end_lending(&self) {
+        self.step(LENDING, RUNNING);
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_ready(&self) {
+        self.set_state(READY);
+    }
+
+    /// If it sleeps, it does so no longer: it may run. Whether it did.
+    #[inline]
+    pub(crate) fn set_awake(&self) -> bool {
+        let slept = self.state.load(Ordering::Relaxed) & STATE_MASK == SLEEPING;
+        if slept {
+            self.set_state(READY);
+        }
+        slept
+    }
+
+    /// It sleeps from now on, for the reason that was set.
+    #[inline(always)]
+    pub(crate) fn set_sleeping(&self) {
+        self.set_state(SLEEPING);
+    }
+
+    /// What the sleep that it has just asked for is for. By its worker.
+    pub(crate) fn what(&self) -> &'static str {
+        // SAFETY: it has just left its stack.
+        let Some(head) = (unsafe { self.head() }) else { return "" };
+        let what = head.reason.what.load(Ordering::Relaxed);
+        let what_bytes = head.reason.what_bytes.load(Ordering::Relaxed);
+        // SAFETY: set by the ULT before it left, of one `&'static str`.
+        unsafe { core::str::from_utf8_unchecked(slice::from_raw_parts(what, what_bytes)) }
+    }
+
+    /// State, and what a sleeper waits for and since when, as of one moment.
+    ///
+    /// # Safety
+    ///
+    /// The stacks are there until this has returned.
+    pub(crate) unsafe fn look(&self) -> Option<(State, Option<(Reason, Instant)>)> {
+        // Acquire: pairs with `set_state`.
+        let before = self.state.load(Ordering::Acquire);
+        let state = state_of(before)?;
+        // SAFETY: the caller's: whichever stack it was, its head is there.
+        let head = unsafe { self.head.load(Ordering::Relaxed).as_ref() };
+        let (State::Sleeping, Some(head)) = (state, head) else { return Some((state, None)) };
+        let cells = &head.reason;
+        let what = cells.what.load(Ordering::Relaxed);
+        let what_bytes = cells.what_bytes.load(Ordering::Relaxed);
+        let at = cells.at.load(Ordering::Relaxed);
+        let wanted = cells.wanted.load(Ordering::Relaxed);
+        let since = Instant::from_ns(cells.since.load(Ordering::Relaxed));
+        // Acquire: pairs with the Release fence in `Head::set_reason`.
+        fence(Ordering::Acquire);
+        if self.state.load(Ordering::Relaxed) != before {
+            return Some((State::Running, None));
+        }
+        // SAFETY: the state did not change, so the two are of one `Reason`,
+        // and that is a `&'static str`.
+        let what =
+            unsafe { core::str::from_utf8_unchecked(slice::from_raw_parts(what, what_bytes)) };
+        Some((state, Some((Reason { what, at, wanted }, since))))
+    }
+
+    /// From one known state to the next.
+    #[inline(always)]
+    pub(super) fn step(&self, from: u32, to: u32) {
+        let before = self.state.load(Ordering::Relaxed);
+        debug_assert_eq!(before & STATE_MASK, from);
+        // As in `set_state`; written so that it is one instruction.
+        self.state.store(before.wrapping_add(STATE_MASK + 1 + to - from), Ordering::Release);
+    }
+
+    #[inline(always)]
+    pub(super) fn set_state(&self, state: u32) {
+        // One writer at a time, so no read-modify-write.
+        let count = (self.state.load(Ordering::Relaxed) & !STATE_MASK).wrapping_add(STATE_MASK + 1);
+        // Release: pairs with the Acquire in `look`.
+        self.state.store(count | state, Ordering::Release);
+    }
+}
+
+fn state_of(word: u32) -> Option<State> {
+    match word & STATE_MASK {
+        NEW => Some(State::New),
+        READY => Some(State::Ready),
+        RUNNING => Some(State::Running),
+        SLEEPING => Some(State::Sleeping),
+        DONE => Some(State::Done),
+        LENDING => Some(State::Lending),
+        _ => None,
+    }
+}
+
+pub(super) const FREE: u32 = 0;
+pub(super) const NEW: u32 = 1;
+pub(super) const READY: u32 = 2;
+pub(super) const RUNNING: u32 = 3;
+pub(super) const SLEEPING: u32 = 4;
+pub(super) const DONE: u32 = 5;
+pub(super) const LENDING: u32 = 6;
+const STATE_MASK: u32 = 7;

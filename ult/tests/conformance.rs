@@ -1,0 +1,51 @@
+//! ULTs and OS threads sleep as `Wait` promises.
+#![cfg(not(tsumugi_loom))]
+
+mod common;
+
+use tsumugi_ult::Here;
+
+/// A ULT beside another worker.
+struct Ult;
+
+/// A ULT that has its scheduler for itself.
+struct LoneUlt;
+
+/// A thread of the system's.
+struct OsThread;
+
+impl tsumugi_conformance::sleep::Fixture for Ult {
+    type Wait = Here;
+
+    fn run(body: impl FnOnce(&Here) + Send + 'static) {
+        common::scheduler(2, 4).run(|| tsumugi_ult::spawn(|| body(&Here)).join().unwrap());
+    }
+}
+
+impl tsumugi_conformance::sleep::Fixture for LoneUlt {
+    type Wait = Here;
+
+    fn run(body: impl FnOnce(&Here) + Send + 'static) {
+        common::scheduler(1, 4).run(|| body(&Here));
+    }
+}
+
+impl tsumugi_conformance::sleep::Fixture for OsThread {
+    type Wait = Here;
+
+    fn run(body: impl FnOnce(&Here) + Send + 'static) {
+        body(&Here);
+    }
+}
+
+mod ult {
+    tsumugi_conformance::sleep!(super::Ult);
+}
+
+mod lone_ult {
+    tsumugi_conformance::sleep!(super::LoneUlt);
+}
+
+mod os_thread {
+    tsumugi_conformance::sleep!(super::OsThread);
+}
