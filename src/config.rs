@@ -8,6 +8,7 @@
 //! | `TSUMUGI_BIND` | `cores`: each worker keeps to a core of its own; `none` | `cores` where a launcher's ranks have as many |
 //! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
+//! | `TSUMUGI_VERBOSE` | `1`: rank 0 says how the ranks found each other | `0` |
 //! | `TSUMUGI_MESSAGES` | whether a message may go straight into a receive: `mirror`, `two_copy` | `mirror` |
 //! | `TSUMUGI_CALIBRATE` | whether a job measures how messages go best: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
 //! | `TSUMUGI_INLINE_MAX_BYTES` | a message of so many travels in its packet | measured |
@@ -19,7 +20,8 @@
 //! | `TSUMUGI_CHUNK_BYTES` | copied at a time where copies follow each other | 2 KiB |
 //!
 //! The last seven hold at every distance, see [`tsumugi_pvas::distance`].
-//! Those of the partitions are in [`tsumugi_pvas::config`].
+//! Those of the partitions are in [`tsumugi_pvas::config`], those of the start in
+//! [`crate::boot::env`].
 
 use crate::Error;
 use tsumugi_core::msg::Design;
@@ -72,6 +74,8 @@ pub struct Config {
     pub bind: Option<Bind>,
     /// How operations go.
     pub path: Option<Path>,
+    /// Whether rank 0 says how the ranks found each other.
+    pub verbose: bool,
     /// How a message finds the receive that it may go straight into.
     pub messages: Option<Design>,
     /// Whether a job measures how messages go best.
@@ -126,6 +130,7 @@ impl Config {
                     ("offload", Path::Offload),
                 ],
             )?,
+            verbose: choice(VERBOSE, &[("0", false), ("1", true)])?.unwrap_or(false),
             messages: choice(MESSAGES, &DESIGNS)?,
             calibrate: choice(CALIBRATE, &[("on", true), ("off", false)])?,
             thresholds: thresholds()?,
@@ -217,6 +222,8 @@ pub const SPIN_ROUNDS: &str = "TSUMUGI_SPIN";
 pub const BIND: &str = "TSUMUGI_BIND";
 /// The variable of [`Config::path`].
 pub const PATH: &str = "TSUMUGI_PATH";
+/// The variable of [`Config::verbose`].
+pub const VERBOSE: &str = "TSUMUGI_VERBOSE";
 /// The variable of [`Config::messages`].
 pub const MESSAGES: &str = "TSUMUGI_MESSAGES";
 /// The variable of [`Config::calibrate`].

@@ -6,6 +6,7 @@ pub use message::MessageError;
 
 use crate::{AddrError, Rank};
 use std::fmt;
+use tsumugi_backends::boot::{CardError, ChooseError};
 use tsumugi_core::am::{CallError, SendError};
 use tsumugi_core::boot::BootError;
 use tsumugi_core::coll::CollError;
@@ -55,6 +56,24 @@ pub enum Error {
     Space(SpaceError),
     /// The ranks did not find each other.
     Boot(BootError),
+    /// There is no way to find them.
+    Choose(ChooseError),
+    /// A rank says of itself what makes no sense.
+    Card {
+        /// Which.
+        rank: Rank,
+        /// What is wrong.
+        error: CardError,
+    },
+    /// The job lies on several nodes, and nothing connects them.
+    SeveralNodes {
+        /// Its ranks.
+        ranks: u32,
+        /// Its nodes.
+        nodes: u32,
+        /// Some of their names.
+        hosts: String,
+    },
     /// The scheduler could not be started.
     Start(StartError),
     /// The program's own.
@@ -87,6 +106,13 @@ impl fmt::Display for Error {
             Self::Attach(error) => error.fmt(f),
             Self::Space(error) => error.fmt(f),
             Self::Boot(error) => error.fmt(f),
+            Self::Choose(error) => error.fmt(f),
+            Self::Card { rank, error } => write!(f, "{rank} has sent {error}"),
+            Self::SeveralNodes { ranks, nodes, hosts } => write!(
+                f,
+                "the {ranks} ranks of this job lie on {nodes} nodes ({hosts}), and no network \
+                 backend connects them (TSUMUGI_NODE says otherwise what a node is)"
+            ),
             Self::Start(error) => error.fmt(f),
             Self::Program(message) => f.write_str(message),
         }
@@ -122,5 +148,6 @@ from!(
     Attach(AttachError),
     Space(SpaceError),
     Boot(BootError),
+    Choose(ChooseError),
     Start(StartError),
 );

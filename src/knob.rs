@@ -3,8 +3,9 @@
 use crate::config::{
     BIND, CALIBRATE, CHUNK, Config, DESIGNS, DIRECT_FROM, DIRECT_MAX, EAGER_MAX, INLINE_MAX,
     MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, PATH, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES,
-    STREAM_FROM, ULT_STACK, WORKERS,
+    STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
 };
+use tsumugi_backends::boot::env as boot;
 use tsumugi_pvas::config as space;
 use tsumugi_pvas::config::{HugePages, Peers, Populate};
 use tsumugi_pvas::distance::CHUNK_BYTES;
@@ -155,6 +156,50 @@ impl Config {
                 "boot and network namespace".into(),
                 env(space::NODE).unwrap_or_else(|| "boot and network namespace".into()),
             ),
+            set(
+                VERBOSE,
+                "whether rank 0 says how the ranks found each other: 0, 1",
+                "0".into(),
+                u8::from(self.verbose).to_string(),
+            ),
+            set(
+                boot::BOOT,
+                "how ranks find each other: auto, tcp, pmi, pmix, alone",
+                "auto".into(),
+                env(boot::BOOT).unwrap_or_else(|| "auto".into()),
+            ),
+            set(
+                boot::SECONDS,
+                "how many seconds they wait for each other at start",
+                boot::SECONDS_DEFAULT.to_string(),
+                env(boot::SECONDS).unwrap_or_else(|| boot::SECONDS_DEFAULT.to_string()),
+            ),
+            set(
+                boot::MASTER,
+                "where rank 0 listens, if ranks meet over TCP: host:port",
+                "what the launcher says".into(),
+                env(boot::MASTER).unwrap_or_else(|| "what the launcher says".into()),
+            ),
+            set(
+                boot::SECRET,
+                "the word that ranks which meet over TCP share",
+                "none".into(),
+                env(boot::SECRET).map_or("none", |_| "set").into(),
+            ),
+            set(
+                boot::PMIX_LIBRARY,
+                "the library that PMIx is loaded from",
+                "libpmix.so.2, the launcher's first".into(),
+                env(boot::PMIX_LIBRARY)
+                    .unwrap_or_else(|| "libpmix.so.2, the launcher's first".into()),
+            ),
+            set(
+                boot::RSH,
+                "what starts a command on another host, for run --hosts",
+                boot::RSH_DEFAULT.into(),
+                env(boot::RSH).unwrap_or_else(|| boot::RSH_DEFAULT.into()),
+            ),
+            told(boot::SERVER, "where the launcher of several hosts listens"),
             told(space::RANK, "this rank's number"),
             told(space::SIZE, "ranks of the job"),
             told(space::FDS, "descriptors of the memory files"),
@@ -200,7 +245,7 @@ mod tests {
     #[test]
     fn every_variable_is_listed() {
         let knobs = Config::default().knobs(2).unwrap();
-        for path in ["src/config.rs", "pvas/src/config.rs"] {
+        for path in ["src/config.rs", "pvas/src/config.rs", "backends/src/boot/env.rs"] {
             let names = names_in(path);
             assert!(names.len() > 4, "{path}: {names:?}");
             for name in names {

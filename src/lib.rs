@@ -32,6 +32,7 @@
 //! | [`GlobalHeap`] | all that a program allocates, where peers can read it |
 //! | [`Config::knobs`], [`Ledger`] | what a job would use, and what it costs |
 //! | [`pvas`] | starting jobs, partitions |
+//! | [`boot`] | ranks that other launchers started |
 //! | [`ult::register`] | other schedulers, whose tasks block on all of this |
 //! | `capi` | threads for C programs (feature `capi`) |
 
@@ -53,6 +54,8 @@ mod ledger;
 mod ops;
 mod flight;
 mod call;
+pub mod nodes;
+mod job;
 mod start;
 #[cfg(feature = "capi")]
 pub mod capi;
@@ -60,6 +63,7 @@ pub mod capi;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, Path};
 pub use error::{Error, MessageError};
+pub use job::is_rank;
 pub use knob::Knob;
 pub use ledger::{Ledger, Table, Unit};
 pub use memory::{Buffer, Exposed, Shared};
@@ -67,6 +71,8 @@ pub use msg::{Received, Source, Tags};
 pub use ops::Signal;
 pub use runtime::Runtime;
 pub use start::{run, run_ranks};
+
+pub use tsumugi_backends::boot;
 
 pub use tsumugi_core::am::{CallError, Message, SendError};
 pub use tsumugi_core::coll::CollError;

@@ -8,6 +8,7 @@ use crate::{AddrError, Error, JoinHandle, Rank};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tsumugi_backends::boot::Way;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::coll::{Addend, Part};
 use tsumugi_core::mem::{Remote, RemoteAddr};
@@ -27,13 +28,14 @@ pub struct Runtime {
     pub(crate) direct: Direct,
     pub(crate) queue: Option<Arc<Queue>>,
     node: Arc<Node>,
+    way: Way,
     spawner: Spawner,
     workers: usize,
 }
 
 impl Runtime {
-    pub(crate) fn new(node: Arc<Node>, spawner: Spawner, workers: usize) -> Self {
-        Self { direct: node.direct(), queue: node.queue(), node, spawner, workers }
+    pub(crate) fn new(node: Arc<Node>, way: Way, spawner: Spawner, workers: usize) -> Self {
+        Self { direct: node.direct(), queue: node.queue(), node, way, spawner, workers }
     }
 
     /// Which rank this is.
@@ -49,6 +51,11 @@ impl Runtime {
     /// All ranks of the job.
     pub fn ranks(&self) -> impl ExactSizeIterator<Item = Rank> + use<> {
         (0..self.size()).map(Rank)
+    }
+
+    /// How the ranks of this job found each other.
+    pub fn way(&self) -> Way {
+        self.way
     }
 
     /// Worker threads of this rank.

@@ -3,6 +3,7 @@
 //! | [`run`] | finds | and is |
 //! |---|---|---|
 //! | under `tsumugi run -n N` | its partition in the environment | one of N |
+//! | under `mpiexec`, `mpirun`, `srun` | who it is; the others by [`boot`](crate::boot) | one of N |
 //! | alone | nothing | rank 0 of 1 |
 //!
 //! [`run_ranks`] makes N ranks that are threads of this process: each has its
@@ -14,15 +15,17 @@ use crate::am::Am;
 use crate::card::Card;
 use crate::config::{Bind, Chosen, Config};
 use crate::helper::Helper;
+use crate::job::{Job, LIMIT};
 use crate::msg::{Lanes, Messages};
 use crate::node::Node;
 use crate::{Error, Rank, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, OnceLock};
 use std::thread;
+use tsumugi_backends::boot::{Boot, Way};
 use tsumugi_core::boot::Bootstrap;
+use tsumugi_pvas::Member;
 use tsumugi_pvas::partition::declare_lost;
-use tsumugi_pvas::{Member, attach};
 use tsumugi_ult::{Scheduler, StackArea, StartError};
 
 /// Runs `main` as this process's rank, on a ULT, and returns what it returns.
@@ -84,24 +87,63 @@ impl Config {
         self,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        match attach() {
-            Some(member) => {
-                let member = member.map_err(Error::from)?;
-                let chosen = self.choose(member.size());
-                let everywhere = affinity::allowed().unwrap_or_default();
-                let cores = cores_of(&member, &chosen, &everywhere);
-                let measured = cores_measured(&member, &chosen, &everywhere);
-                let result = be(member, chosen, cores, &measured, main);
-                // The calling thread was a worker.
-                let _ = affinity::keep_to(&everywhere);
-                result
-            }
-            None => {
-                let member = alone(&self)?;
-                let chosen = self.choose(1);
-                be(member, chosen, Vec::new(), &[], main)
-            }
+        let job = Job::join(&self)?;
+        self.run_job(job, main)
+    }
+
+    /// [`run`] with this configuration, as a rank of the job that `bootstrap`
+    /// brings together: for a program that runs inside another one, such as an
+    /// MPI program whose allgather is [`Given`](crate::boot::Given).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use tsumugi::boot::Given;
+    /// use tsumugi::{Config, Error, Rank};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// // In an MPI program: MPI_Allgather of as many bytes.
+    /// let allgather = |own: &[u8], all: &mut [u8]| {
+    ///     all.copy_from_slice(own);
+    ///     true
+    /// };
+    /// let given = Given::new(Rank(0), 1, allgather)?;
+    /// Config::from_env()?.run_with(Box::new(given), |rt| rt.barrier())
+    /// # }
+    /// ```
+    pub fn run_with<T: Send, E: From<Error> + Send>(
+        self,
+        bootstrap: Box<dyn Bootstrap>,
+        main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
+    ) -> Result<T, E> {
+        let job = Job::join_by(Boot { way: Way::Given, bootstrap, limit: LIMIT }, &self)?;
+        self.run_job(job, main)
+    }
+
+    fn run_job<T: Send, E: From<Error> + Send>(
+        self,
+        job: Job,
+        main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
+    ) -> Result<T, E> {
+        let Job { member, way, is_shared, ties } = job;
+        let chosen = self.choose(member.size());
+        let everywhere = affinity::allowed().unwrap_or_default();
+        let cores = if is_shared { cores_of(&member, &chosen, &everywhere) } else { Vec::new() };
+        let measured =
+            if is_shared { cores_measured(&member, &chosen, &everywhere) } else { Vec::new() };
+        let result = be(member, way, chosen, cores, &measured, main);
+        if is_shared {
+            // The calling thread was a worker.
+            let _ = affinity::keep_to(&everywhere);
         }
+        if result.is_ok() {
+            ties.finish();
+        }
+        result
     }
 
     /// [`run_ranks`] with this configuration, the same for each rank.
@@ -123,8 +165,9 @@ impl Config {
         let first_failure = OnceLock::new();
         let be_one = |member: Member| {
             let (rank, space) = (member.rank(), member.space().clone());
-            let result =
-                catch_unwind(AssertUnwindSafe(|| be(member, chosen, Vec::new(), &[], &main)));
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                be(member, Way::Alone, chosen, Vec::new(), &[], &main)
+            }));
             if !matches!(result, Ok(Ok(_))) {
                 let _ = first_failure.set(rank.0 as usize);
                 declare_lost(rank, space.controls());
@@ -148,11 +191,6 @@ impl Config {
     }
 }
 
-fn alone(config: &Config) -> Result<Member, Error> {
-    let members = Member::threads(1, &config.space)?;
-    Ok(members.into_iter().next().expect("one rank was asked for"))
-}
-
 /// The cores of this rank's workers, if each is to have its own: the ranks of
 /// the node deal them out in their order.
 fn cores_of(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
@@ -173,6 +211,7 @@ fn cores_measured(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<us
 /// Is `member` from its first to its last breath.
 fn be<T: Send, E: From<Error> + Send>(
     mut member: Member,
+    way: Way,
     chosen: Chosen,
     cores: Vec<usize>,
     measured: &[usize],
@@ -195,7 +234,7 @@ fn be<T: Send, E: From<Error> + Send>(
     let messages = Messages::new(&member, &lanes, &cards, &chosen).map_err(E::from)?;
     let node = Arc::new(Node::new(member, am, messages, &chosen, cores));
     let scheduler = schedule(&node, chosen)?;
-    let runtime = Runtime::new(node.clone(), scheduler.spawner(), chosen.workers);
+    let runtime = Runtime::new(node.clone(), way, scheduler.spawner(), chosen.workers);
     node.watch(runtime.ults(), chosen.workers);
     let helper = Helper::start(&node, chosen.workers)?;
     let result = scheduler.run(|| {

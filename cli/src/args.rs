@@ -21,7 +21,7 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start a program as the ranks of one job on this node
+    /// Start a program as the ranks of one job, on this node or on several hosts
     Run(Run),
     /// Show what this machine offers and what a job would use of it
     Info(Info),
@@ -29,6 +29,9 @@ pub enum Command {
     Demo(Demo),
     /// Measure, beside the bare loop that does the same work
     Bench(Bench),
+    /// What `run --hosts` starts on each host; it gets its orders on standard input
+    #[command(hide = true)]
+    Agent,
 }
 
 /// `tsumugi run`
@@ -40,6 +43,10 @@ pub struct Run {
     /// Worker threads of each rank [default: its share of the cpuset, at least 1]
     #[arg(long, value_name = "W", value_parser = workers)]
     pub workers: Option<u32>,
+    /// Start them on these hosts by ssh (TSUMUGI_RSH), as many on each; this
+    /// command must be there, at the same place
+    #[arg(long, value_name = "HOST,HOST", value_delimiter = ',', value_parser = host)]
+    pub hosts: Vec<String>,
     /// Begin each line of output with the rank that wrote it
     #[arg(long)]
     pub label: bool,
@@ -209,6 +216,16 @@ fn operations(word: &str) -> Result<u64, String> {
     within(word, "operations", OPERATIONS_MAX)
 }
 
+/// What begins with a dash would be an option of ssh.
+fn host(word: &str) -> Result<String, String> {
+    let may = |c: char| c.is_ascii_alphanumeric() || "-._@:".contains(c);
+    match word {
+        "" => Err("a host has a name".to_owned()),
+        _ if word.starts_with('-') || !word.chars().all(may) => Err("no host's name".to_owned()),
+        _ => Ok(word.to_owned()),
+    }
+}
+
 fn within(word: &str, what: &str, max: u64) -> Result<u64, String> {
     let count: u64 = word.parse().map_err(|_| format!("expected a number of {what}"))?;
     match count {
@@ -278,6 +295,7 @@ mod tests {
             ("tsumugi demo --ults 0", "'0'", "user-level threads per rank must be at least 1"),
             ("tsumugi demo --workers 0", "'0'", "workers per rank must be at least 1"),
             ("tsumugi run -n 0 prog", "'0'", "ranks must be at least 1"),
+            ("tsumugi run -n 2 --hosts a,-b prog", "'-b'", "no host's name"),
             ("tsumugi bench rma --ops 0", "'0'", "operations must be at least 1"),
             ("tsumugi bench rma --ops 99999999999999999999", "'99999999999999999999'", ""),
         ] {

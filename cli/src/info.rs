@@ -7,6 +7,7 @@ use crate::{args, bench, memory, space, text};
 use std::fs;
 use std::time::Duration;
 use tsumugi::affinity;
+use tsumugi::boot::{self, env};
 use tsumugi::pvas::calibrate::{self, Calibration, Measured, Way};
 use tsumugi::pvas::distance::{Distance, Thresholds};
 use tsumugi::pvas::partition::{Shape, ShapeError};
@@ -83,6 +84,7 @@ fn machine() -> String {
     let line = bench::trip_ns();
     let rows = [
         ("kernel", or_unknown(word_of("/proc/sys/kernel/osrelease"))),
+        ("ranks are found by", way()),
         ("cpus", format!("{} ({})", cpus.len(), ranges(&cpus))),
         ("cache line, one way", line.map_or_else(|| "one cpu".to_owned(), text::time)),
         ("page", text::bytes(page_bytes())),
@@ -143,6 +145,19 @@ fn ways(measured: &Measured) -> String {
 
 fn limit_bytes(bytes: u64) -> String {
     if bytes == Thresholds::NEVER { "never".to_owned() } else { text::bytes(bytes) }
+}
+
+/// How a job that started here would come together.
+fn way() -> String {
+    if attach::is_watched() {
+        return boot::Way::Launcher.to_string();
+    }
+    let found = env::find(&|name| std::env::var(name).ok());
+    match found.map(|found| found.way()) {
+        Ok(boot::Way::Alone) if attach::is_rank() => boot::Way::Name.to_string(),
+        Ok(way) => way.to_string(),
+        Err(error) => error.to_string(),
+    }
 }
 
 /// `0-3,8` of CPUs 0 to 3 and 8.

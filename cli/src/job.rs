@@ -8,19 +8,18 @@
 //!   └─► ...               └─► ...
 //! ```
 //!
-//! A process that finds the launcher's variables is a rank, whoever launched
-//! it.
+//! A process that finds a launcher's variables is a rank, whoever launched it.
 
 use crate::args;
 use crate::failure::Failure;
 use std::ffi::OsStr;
 use tsumugi::Config;
+use tsumugi::pvas::LaunchError;
 use tsumugi::pvas::launch::Launch;
-use tsumugi::pvas::{LaunchError, attach};
 
 /// Whether this process was started as a rank of a job.
 pub fn is_rank() -> bool {
-    attach::is_rank()
+    tsumugi::is_rank()
 }
 
 /// `tsumugi run`: starts a program as the ranks of a job and waits for them.
@@ -49,7 +48,7 @@ pub fn config(workers: Option<u32>) -> Result<Config, Failure> {
     })
 }
 
-fn watch(launch: Launch, program: &OsStr) -> Result<String, Failure> {
+pub fn watch(launch: Launch, program: &OsStr) -> Result<String, Failure> {
     let refused = |error| refusal(error, program);
     let job = launch.forward_signals(true).start().map_err(refused)?;
     match job.wait().map_err(refused)?.code() {

@@ -19,6 +19,7 @@ mod memory;
 mod args;
 mod graph;
 mod job;
+mod hosts;
 mod bench;
 mod space;
 mod info;
@@ -38,7 +39,9 @@ pub fn command() -> ExitCode {
         Command::Bench(args) => bench::bench(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Info(args) => info::info(&args),
-        Command::Run(args) => job::run(&args),
+        Command::Run(args) if args.hosts.is_empty() => job::run(&args),
+        Command::Run(args) => hosts::run(&args),
+        Command::Agent => hosts::agent(),
     })
 }
 

@@ -38,6 +38,16 @@ pub trait Bootstrap {
     ///
     /// [`BootError`].
     fn barrier(&mut self) -> Result<(), BootError>;
+
+    /// Says that this rank ends by itself. One that is gone without a word has
+    /// failed, and whoever started it may end the others.
+    ///
+    /// # Errors
+    ///
+    /// [`BootError`].
+    fn leave(&mut self) -> Result<(), BootError> {
+        Ok(())
+    }
 }
 
 /// Why ranks did not find each other.
@@ -65,8 +75,35 @@ pub enum BootError {
         /// Which.
         rank: Rank,
     },
+    /// A rank did not come within the time limit.
+    Missing {
+        /// Which, the first of them.
+        rank: Rank,
+    },
     /// The exchange itself broke off.
     Disconnected,
+    /// The exchange does not take this rank.
+    Refused {
+        /// Why.
+        why: &'static str,
+    },
+    /// Something came that is not of this exchange.
+    Garbled {
+        /// What it should have been.
+        what: &'static str,
+    },
+    /// Nobody answered within the time limit.
+    TimedOut {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// The system, or the launcher's library, refused something.
+    System {
+        /// What.
+        what: &'static str,
+        /// Its error number.
+        errno: i32,
+    },
 }
 
 impl fmt::Display for BootError {
@@ -80,7 +117,12 @@ impl fmt::Display for BootError {
             }
             Self::NoCard { rank } => write!(f, "{rank} has published no card"),
             Self::PeerLost { rank } => write!(f, "{rank} died during start"),
+            Self::Missing { rank } => write!(f, "{rank} did not come in time"),
             Self::Disconnected => write!(f, "the launcher has gone away"),
+            Self::Refused { why } => write!(f, "this rank is refused: {why}"),
+            Self::Garbled { what } => write!(f, "{what} is not understood"),
+            Self::TimedOut { what } => write!(f, "{what}: no answer in time"),
+            Self::System { what, errno } => write!(f, "{what}: error {errno}"),
         }
     }
 }

@@ -76,6 +76,11 @@ pub enum AttachError {
     },
 }
 
+/// Whether the launcher that started this process as a rank watches over it.
+pub fn is_watched() -> bool {
+    std::env::var_os(config::FDS).is_some()
+}
+
 /// The rank that this process was started as; `None` if nobody started it as
 /// one. A process can be a rank once.
 pub fn attach() -> Option<Result<Member, AttachError>> {
@@ -165,6 +170,7 @@ impl Member {
     fn take(&self) -> Result<(), AttachError> {
         let rank = self.rank;
         let taken = |pid| AttachError::Taken { rank, pid };
+        self.control().set_pid_space(sys::pid_space());
         self.control().attach(std::process::id()).map_err(taken)?;
         let Region { base, bytes, access, .. } = self.starter();
         // SAFETY: both lie in the partition, hold plain bytes and atomics, and

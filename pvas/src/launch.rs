@@ -16,6 +16,9 @@
 //!  1 s     SIGKILL, also to what the ranks have started
 //! ```
 //!
+//! A [`part`](Launch::part) of a job, whose other ranks are started elsewhere,
+//! gets no memory files: its ranks meet those of their node by themselves.
+//!
 //! A program that never attaches may be launched too, and may exit as it
 //! likes. Nothing outlives a job: the memory files have no name, the ranks die
 //! with the thread that started them (so keep it until the job is over), and
@@ -32,7 +35,7 @@ use crate::config::{Config, ConfigError, Excerpt};
 use crate::partition::Control;
 use crate::space::{Files, SpaceError, Window};
 use child::Child;
-use signals::Signals;
+pub use signals::{Caught, Signals};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
@@ -42,6 +45,7 @@ use tsumugi_core::mem::Rank;
 #[derive(Clone, Debug)]
 pub struct Launch {
     size: u32,
+    part: Option<Vec<Rank>>,
     program: OsString,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
@@ -129,6 +133,7 @@ impl Launch {
     pub fn new(size: u32) -> Self {
         Self {
             size,
+            part: None,
             program: OsString::new(),
             args: Vec::new(),
             env: Vec::new(),
@@ -136,6 +141,14 @@ impl Launch {
             forward_signals: false,
             config: None,
         }
+    }
+
+    /// Only these ranks of the job; who else is there they find out by what the
+    /// environment says.
+    #[must_use]
+    pub fn part(mut self, ranks: impl IntoIterator<Item = Rank>) -> Self {
+        self.part = Some(ranks.into_iter().collect());
+        self
     }
 
     /// What each rank runs.
@@ -194,12 +207,19 @@ impl Launch {
             Some(config) => config,
             None => Config::from_env().map_err(LaunchError::Config)?,
         };
-        let (files, windows) = Files::create(self.size, &config).map_err(LaunchError::Space)?;
+        let (files, windows) = match self.part {
+            None => {
+                let made = Files::create(self.size, &config).map_err(LaunchError::Space)?;
+                (Some(made.0), made.1)
+            }
+            Some(_) => (None, Vec::new()),
+        };
         let signals = self.forward_signals.then(Signals::catch).transpose()?;
         let mark = sweep::mark();
         let mut job = Job { children: Vec::new(), windows, signals, mark, is_over: false };
-        for rank in (0..self.size).map(Rank) {
-            let child = Child::spawn(&self, &files, rank, &job.mark);
+        let ranks = self.part.clone().unwrap_or_else(|| (0..self.size).map(Rank).collect());
+        for rank in ranks {
+            let child = Child::spawn(&self, files.as_ref(), rank, &job.mark);
             let program = Excerpt::new(&self.program.to_string_lossy());
             let errno = |e: io::Error| e.raw_os_error().unwrap_or(0);
             job.children.push(child.map_err(|e| LaunchError::Spawn {
@@ -222,7 +242,7 @@ impl Job {
     ///
     /// # Panics
     ///
-    /// If there is no such rank.
+    /// If there is no such rank, or the job is a part of another one.
     pub fn control(&self, rank: Rank) -> &Control {
         &self.windows[rank.0 as usize]
     }

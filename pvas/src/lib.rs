@@ -33,6 +33,7 @@
 //! | [`meet`] | handing the partitions over without a launcher of ours |
 //! | [`direct`] | the load/store backend |
 //! | [`mod@attach`] | being a rank |
+//! | [`detector`] | noticing deaths where no launcher of ours watches |
 //! | [`calibrate`] | measuring distances and ways |
 //! | [`boot`] | finding each other |
 //! | [`launch`] | starting ranks and watching over them |
@@ -56,12 +57,14 @@ pub mod cma;
 pub mod meet;
 pub mod direct;
 pub mod attach;
+pub mod detector;
 pub mod calibrate;
 pub mod boot;
 pub mod launch;
 
 pub use attach::{AttachError, Member, attach};
 pub use config::{Config, ConfigError, HugePages, Peers, Policy, Populate};
+pub use detector::{Detector, Rest};
 pub use direct::Direct;
 pub use distance::{Distance, Thresholds};
 pub use exposed::ExposedArea;

@@ -71,6 +71,12 @@ pub fn pidfd(pid: u32) -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
+/// A number of the PID namespace of this process; 0 where none can be told.
+pub fn pid_space() -> u64 {
+    let space = std::fs::metadata("/proc/self/ns/pid");
+    space.map_or(0, |space| std::os::unix::fs::MetadataExt::ino(&space))
+}
+
 /// Sends a signal to the very process that the descriptor is for.
 pub fn send_signal(pidfd: BorrowedFd<'_>, signal: i32) -> Result<()> {
     let null = std::ptr::null::<libc::siginfo_t>();

@@ -1,5 +1,9 @@
 //! The cases: each starts a launcher of its own and looks at what is left.
 
+use crate::foreign::{
+    a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why, ranks_meet_by_name,
+    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_say_so,
+};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -30,6 +34,12 @@ pub const ALL: &[Case] = cases![
     messages_keep_their_order,
     messages_with_a_killed_rank_end,
     ranks_that_only_read_refuse_puts,
+    ranks_meet_over_tcp,
+    ranks_meet_by_the_variables_of_others,
+    ranks_meet_by_name,
+    a_death_is_noticed_without_a_launcher,
+    ranks_of_several_nodes_say_so,
+    a_start_that_fails_says_why,
 ];
 
 fn ranks_meet() {

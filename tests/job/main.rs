@@ -8,6 +8,7 @@
 //! ```
 
 mod cases;
+mod foreign;
 mod mixture;
 mod roles;
 

@@ -27,11 +27,12 @@ pub fn run(role: &str) -> Result<(), Error> {
                 assert!(panic.is_err());
                 Ok(())
             }
+            "abort" if last => std::process::abort(),
             "early" if last => std::process::exit(0),
             "error" if last => Err(Error::program("the last rank gives up")),
             "overflow" if last => overflow(rt),
             "ult-panic" => Ok(()),
-            "panic" | "early" | "error" | "overflow" => forever(rt),
+            "panic" | "abort" | "early" | "error" | "overflow" => forever(rt),
             "stall" => stall(rt),
             "idle" => idle(rt),
             "commands" => commands(rt),
@@ -42,6 +43,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "exchangers" => exchangers(rt),
             "mixture" => mixture::play(rt, 1, 1000),
             "readers" => readers(rt),
+            "computes" => computes(),
             _ => panic!("no role {role}"),
         }
     })
@@ -137,6 +139,14 @@ fn waiters(rt: &Runtime) -> Result<(), Error> {
             rt.fetch_add(words.at(rank, 40), 1)?;
             tsumugi::ult::yield_now();
         }
+    }
+}
+
+/// Nothing but work: it does not hear of deaths.
+fn computes() -> Result<(), Error> {
+    say(&format!("computing {}", std::process::id()));
+    loop {
+        black_box(());
     }
 }
 

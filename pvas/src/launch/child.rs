@@ -15,6 +15,7 @@ use tsumugi_core::mem::Rank;
 /// A rank's process.
 #[derive(Debug)]
 pub struct Child {
+    rank: Rank,
     process: std::process::Child,
     pidfd: OwnedFd,
     ended: bool,
@@ -24,8 +25,13 @@ pub struct Child {
 
 impl Child {
     /// Starts `rank`.
-    pub fn spawn(launch: &Launch, files: &Files, rank: Rank, mark: &str) -> io::Result<Self> {
-        let all = files.files.iter().chain(&files.huge);
+    pub fn spawn(
+        launch: &Launch,
+        files: Option<&Files>,
+        rank: Rank,
+        mark: &str,
+    ) -> io::Result<Self> {
+        let all = files.into_iter().flat_map(|files| files.files.iter().chain(&files.huge));
         let fds: Vec<RawFd> = all.map(AsRawFd::as_raw_fd).collect();
         let list: Vec<String> = fds.iter().map(RawFd::to_string).collect();
         let mut command = Command::new(&launch.program);
@@ -34,11 +40,17 @@ impl Child {
             .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .env(config::RANK, rank.0.to_string())
             .env(config::SIZE, launch.size.to_string())
-            .env(config::FDS, list.join(","))
-            .env(config::SHAPE, files.shape.to_text())
             .env(config::JOB, mark)
-            .envs(files.policy.variables())
-            .stdin(if rank == Rank(0) { Stdio::inherit() } else { Stdio::null() });
+            .stdin(Stdio::null());
+        if let Some(files) = files {
+            command
+                .env(config::FDS, list.join(","))
+                .env(config::SHAPE, files.shape.to_text())
+                .envs(files.policy.variables());
+            if rank == Rank(0) {
+                command.stdin(Stdio::inherit());
+            }
+        }
         if launch.label {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
@@ -62,13 +74,18 @@ impl Child {
             lines.push(Lines::new(err.into(), Stream::Err, rank));
         }
         match sys::pidfd(process.id()) {
-            Ok(pidfd) => Ok(Self { process, pidfd, ended: false, lines }),
+            Ok(pidfd) => Ok(Self { rank, process, pidfd, ended: false, lines }),
             Err(error) => {
                 process.kill()?;
                 process.wait()?;
                 Err(error)
             }
         }
+    }
+
+    /// Which rank it is.
+    pub fn rank(&self) -> Rank {
+        self.rank
     }
 
     /// Its process number.

@@ -27,9 +27,9 @@ pub fn watch(job: &mut Job) -> io::Result<Option<Failure>> {
         for caught in job.signals.as_mut().map(|signals| signals.take()).unwrap_or_default() {
             watch.pass_on(caught, &job.children);
         }
-        for rank in 0..job.children.len() {
-            if let Some(status) = job.children[rank].poll_end()? {
-                watch.bury(Rank(rank as u32), job.children[rank].pid(), status, &job.windows);
+        for child in &mut job.children {
+            if let Some(status) = child.poll_end()? {
+                watch.bury(child.rank(), child.pid(), status, &job.windows);
             }
         }
         watch.execute(&job.children);
@@ -62,8 +62,9 @@ struct Sentence {
 impl Watch {
     /// A rank has ended: whether it may, and what that means for the others.
     fn bury(&mut self, rank: Rank, pid: u32, status: ExitStatus, windows: &[Window]) {
-        let control = &windows[rank.0 as usize];
-        let state = control.state();
+        // A part of a job has no windows: what its ranks say is not seen.
+        let control = windows.get(rank.0 as usize);
+        let state = control.map_or(State::Starting, |control| control.state());
         let end = match (status.code(), status.signal()) {
             (Some(0), _) if state == State::Running => Some(End::Early),
             (Some(0), _) => None,
@@ -71,7 +72,9 @@ impl Watch {
             (None, signal) => Some(End::Killed { signal: signal.unwrap_or(libc::SIGKILL) }),
         };
         let Some(end) = end else {
-            control.set_state(State::Finished);
+            if let Some(control) = control {
+                control.set_state(State::Finished);
+            }
             declare_gone(controls(windows));
             return;
         };

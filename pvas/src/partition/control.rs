@@ -61,6 +61,7 @@ struct Life {
     outside: AtomicU32,
     sleeps_fenced: AtomicU32,
     neglected: AtomicU32,
+    pid_space: AtomicU64,
 }
 
 /// `phase` counts barriers in steps of two; its lowest bit says that a rank
@@ -107,6 +108,16 @@ impl Control {
     /// The process that attached; 0 if none has.
     pub fn pid(&self) -> u32 {
         self.life.pid.load(Ordering::Acquire)
+    }
+
+    /// In which PID namespace that number means the process.
+    pub fn pid_space(&self) -> u64 {
+        self.life.pid_space.load(Ordering::Relaxed)
+    }
+
+    /// Says that, before [`attach`](Self::attach) publishes the number.
+    pub(crate) fn set_pid_space(&self, space: u64) {
+        self.life.pid_space.store(space, Ordering::Relaxed);
     }
 
     /// Where that number stands: a word that is known without asking.
@@ -293,6 +304,7 @@ impl fmt::Debug for Control {
 /// A digest of where everything lies in a `Control`.
 const LAYOUT: u64 = digest(&[
     size_of::<Control>(),
+    size_of::<Life>(),
     std::mem::offset_of!(Control, life),
     std::mem::offset_of!(Control, regions),
     std::mem::offset_of!(Control, lot),

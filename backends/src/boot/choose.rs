@@ -1,0 +1,169 @@
+//! Which way this process finds its peers.
+
+use super::env::{self, EnvError, Found, Lookup, Way};
+use super::pmi::Pmi;
+use super::pmix::Pmix;
+use super::sys;
+use super::tcp::{Client, Secret, Server};
+use std::fmt;
+use std::io;
+use std::net::{TcpListener, ToSocketAddrs};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::time::Duration;
+use tsumugi_core::boot::{BootError, Bootstrap};
+use tsumugi_core::mem::Rank;
+
+/// A way that was chosen.
+pub struct Boot {
+    /// Which.
+    pub way: Way,
+    /// It.
+    pub bootstrap: Box<dyn Bootstrap>,
+    /// How long ranks wait for each other.
+    pub limit: Duration,
+}
+
+/// Why there is no way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChooseError {
+    /// The variables make no sense.
+    Env(EnvError),
+    /// Ranks that meet over TCP need a secret, and there is none, or a short one.
+    Secret,
+    /// Rank 0 cannot listen where the others look for it.
+    Listen {
+        /// The system's error number; 0 if the name is not known here.
+        errno: i32,
+    },
+    /// The way is closed.
+    Boot {
+        /// Which.
+        way: Way,
+        /// Why.
+        error: BootError,
+    },
+}
+
+/// The way that the environment says; `None` if this program is alone.
+///
+/// # Errors
+///
+/// [`ChooseError`].
+pub fn choose() -> Result<Option<Boot>, ChooseError> {
+    choose_by(&|name| std::env::var(name).ok())
+}
+
+/// Whether the environment says that this process is a rank: whoever started
+/// it, and whether or not it then works.
+pub fn is_rank() -> bool {
+    !matches!(env::find(&|name| std::env::var(name).ok()), Ok(Found::Nobody))
+}
+
+/// The same, with an environment that is given.
+///
+/// # Errors
+///
+/// [`ChooseError`].
+pub fn choose_by(lookup: Lookup<'_>) -> Result<Option<Boot>, ChooseError> {
+    let limit = env::limit(lookup).map_err(ChooseError::Env)?;
+    let closed = |way| move |error| ChooseError::Boot { way, error };
+    let (way, bootstrap): (Way, Box<dyn Bootstrap>) = match env::find(lookup)? {
+        Found::Nobody | Found::Tcp { size: 1, .. } => return Ok(None),
+        Found::Pmi { fd, rank, size } => {
+            let fd = inherited(fd).map_err(closed(Way::Pmi))?;
+            let pmi = Pmi::new(fd, Rank(rank), size, limit).map_err(closed(Way::Pmi))?;
+            (Way::Pmi, Box::new(pmi))
+        }
+        Found::Pmix => (Way::Pmix, Box::new(Pmix::new(lookup).map_err(closed(Way::Pmix))?)),
+        Found::Tcp { way, rank, size, addresses } => {
+            let word = lookup(env::SECRET).unwrap_or_default();
+            let secret = Secret::new(&word).ok_or(ChooseError::Secret)?;
+            let server = match (way, rank) {
+                (Way::Server, _) | (_, 1..) => None,
+                _ => Some(serve(&addresses, size, &secret, limit)?),
+            };
+            let client = Client::new(Rank(rank), size, addresses, secret, limit);
+            let client = client.map_err(closed(way))?;
+            let client = if way == Way::Server { client } else { client.served_by(Rank(0)) };
+            let client = match server {
+                Some(server) => client.with_server(server),
+                None => client,
+            };
+            (way, Box::new(client))
+        }
+    };
+    Ok(Some(Boot { way, bootstrap, limit }))
+}
+
+/// The server of rank 0, at the first of its addresses that is this machine's.
+fn serve(
+    addresses: &[String],
+    size: u32,
+    secret: &Secret,
+    limit: Duration,
+) -> Result<Server, ChooseError> {
+    let refused =
+        |error: io::Error| ChooseError::Listen { errno: error.raw_os_error().unwrap_or(0) };
+    let mut last = ChooseError::Listen { errno: 0 };
+    for address in addresses {
+        let all = address.to_socket_addrs().map_err(refused)?;
+        for address in all {
+            match TcpListener::bind(address) {
+                Ok(listener) => {
+                    return Server::start(listener, size, secret.clone(), limit).map_err(refused);
+                }
+                Err(error) => last = refused(error),
+            }
+        }
+    }
+    Err(last)
+}
+
+/// The descriptor that the launcher left, once.
+fn inherited(fd: i32) -> Result<OwnedFd, BootError> {
+    let gone = |error: io::Error| BootError::System {
+        what: "the descriptor of PMI_FD",
+        errno: error.raw_os_error().unwrap_or(0),
+    };
+    sys::close_on_exec(fd).map_err(gone)?;
+    // SAFETY: open, and left for whoever starts as a rank: a process does so
+    // once.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+impl From<EnvError> for ChooseError {
+    fn from(error: EnvError) -> Self {
+        Self::Env(error)
+    }
+}
+
+impl fmt::Debug for Boot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Boot({}, {} of {})", self.way, self.bootstrap.rank(), self.bootstrap.size())
+    }
+}
+
+impl fmt::Display for ChooseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Env(error) => error.fmt(f),
+            Self::Secret => write!(
+                f,
+                "{} is not set, or shorter than {} bytes: ranks that meet over TCP need a word \
+                 that nobody else knows",
+                env::SECRET,
+                Secret::BYTES_MIN
+            ),
+            Self::Listen { errno: 0 } => {
+                write!(f, "rank 0 is not at {}: no such host", env::MASTER)
+            }
+            Self::Listen { errno } => {
+                let error = io::Error::from_raw_os_error(*errno);
+                write!(f, "rank 0 cannot listen at its address: {error} ({} sets it)", env::MASTER)
+            }
+            Self::Boot { way, error } => write!(f, "finding the other ranks by {way}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ChooseError {}

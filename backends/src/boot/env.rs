@@ -1,0 +1,374 @@
+//! Which launcher's variables are in the environment, and what they say.
+//!
+//! | found | by |
+//! |---|---|
+//! | `TSUMUGI_SERVER`, `TSUMUGI_RANK`, `TSUMUGI_SIZE` | `tsumugi run --hosts` |
+//! | `TSUMUGI_MASTER`, `TSUMUGI_RANK`, `TSUMUGI_SIZE` | a script: rank 0 serves there |
+//! | `PMI_FD`, `PMI_RANK`, `PMI_SIZE` | MPICH's hydra, `srun --mpi=pmi2` |
+//! | `PMIX_NAMESPACE`, `PMIX_RANK` | Open MPI's `mpirun`, `srun --mpi=pmix` |
+//! | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS`, `SLURM_STEP_NODELIST` | `srun` |
+//! | `RANK`, `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT` | torchrun and its relatives |
+//! | `FLUX_TASK_RANK` and others | with `TSUMUGI_MASTER` |
+//!
+//! The first one counts. `TSUMUGI_BOOT` names one and forbids the others.
+//! Nothing here reads the environment itself: the caller gives a lookup.
+
+use super::quoted::Quoted;
+use std::fmt;
+use std::time::Duration;
+
+/// How ranks find each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// `tsumugi run` on this node has handed over everything.
+    Launcher,
+    /// By the name of the job, on one node.
+    Name,
+    /// Through the server of `tsumugi run --hosts`.
+    Server,
+    /// Through a server of rank 0's, with rank and size from here.
+    Master(&'static str),
+    /// PMI-1.
+    Pmi,
+    /// PMIx.
+    Pmix,
+    /// By an allgather of the embedding program.
+    Given,
+    /// Not at all: there is one.
+    Alone,
+}
+
+/// What the environment says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nobody started this program as a rank.
+    Nobody,
+    /// A descriptor to speak PMI-1 on.
+    Pmi {
+        /// It.
+        fd: i32,
+        /// This rank.
+        rank: u32,
+        /// How many there are.
+        size: u32,
+    },
+    /// PMIx has a server here.
+    Pmix,
+    /// Rank and size, and where to meet.
+    Tcp {
+        /// Who says so.
+        way: Way,
+        /// This rank.
+        rank: u32,
+        /// How many there are.
+        size: u32,
+        /// Where the server listens, `host:port`, to be tried in turn.
+        addresses: Vec<String>,
+    },
+}
+
+impl Found {
+    /// The way that this is.
+    pub fn way(&self) -> Way {
+        match self {
+            Self::Nobody => Way::Alone,
+            Self::Pmi { .. } => Way::Pmi,
+            Self::Pmix => Way::Pmix,
+            Self::Tcp { way, .. } => *way,
+        }
+    }
+}
+
+/// Why the environment makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnvError {
+    /// Others of the same launcher are set, and this one is not.
+    Missing {
+        /// The variable.
+        name: &'static str,
+    },
+    /// It holds no number, or none that it may.
+    Number {
+        /// The variable.
+        name: &'static str,
+        /// What it holds, as far as it fits.
+        value: Quoted,
+    },
+    /// It holds nothing that is known.
+    Choice {
+        /// The variable.
+        name: &'static str,
+        /// What it holds, as far as it fits.
+        value: Quoted,
+    },
+    /// The rank is not one of so many.
+    Size {
+        /// The rank.
+        rank: u32,
+        /// How many there are.
+        size: u32,
+    },
+}
+
+/// What answers for the environment.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// What `lookup` finds.
+///
+/// # Errors
+///
+/// [`EnvError`].
+pub fn find(lookup: Lookup<'_>) -> Result<Found, EnvError> {
+    let wanted = lookup(BOOT).unwrap_or_else(|| "auto".to_owned());
+    let may = |word: &str| wanted == "auto" || wanted == word;
+    if !["auto", "tcp", "pmi", "pmix", "alone"].contains(&wanted.as_str()) {
+        return Err(EnvError::Choice { name: BOOT, value: Quoted::new(&wanted) });
+    }
+    let is_set = |name: &str| lookup(name).is_some();
+    if may("tcp") && (is_set(SERVER) || is_set(MASTER) && is_set(RANK)) {
+        return own(lookup);
+    }
+    if may("pmi") && is_set(PMI_FD) {
+        let (rank, size) = rank_of_size(lookup, PMI_RANK, PMI_SIZE)?;
+        let fd = number(lookup, PMI_FD, i32::MAX as u32)? as i32;
+        return Ok(Found::Pmi { fd, rank, size });
+    }
+    if may("pmix") && is_set(PMIX_NAMESPACE) {
+        return Ok(Found::Pmix);
+    }
+    if may("tcp") {
+        for launcher in LAUNCHERS {
+            if is_set(launcher.rank) && launcher.marks.iter().all(|mark| is_set(mark)) {
+                return launcher.found(lookup);
+            }
+        }
+    }
+    match wanted.as_str() {
+        "tcp" => Err(EnvError::Missing { name: MASTER }),
+        "pmi" => Err(EnvError::Missing { name: PMI_FD }),
+        "pmix" => Err(EnvError::Missing { name: PMIX_NAMESPACE }),
+        _ => Ok(Found::Nobody),
+    }
+}
+
+/// How long ranks wait for each other at start.
+///
+/// # Errors
+///
+/// [`EnvError::Number`].
+pub fn limit(lookup: Lookup<'_>) -> Result<Duration, EnvError> {
+    let seconds = match lookup(SECONDS) {
+        None => SECONDS_DEFAULT,
+        Some(_) => number(lookup, SECONDS, 86_400)?,
+    };
+    Ok(Duration::from_secs(seconds.max(1).into()))
+}
+
+/// A launcher that tells ranks who they are, and no more.
+struct Launcher {
+    name: &'static str,
+    rank: &'static str,
+    size: &'static str,
+    /// What else must be set, for these names are used for other things too.
+    marks: &'static [&'static str],
+    master: fn(Lookup<'_>) -> Result<String, EnvError>,
+}
+
+const LAUNCHERS: &[Launcher] = &[
+    Launcher {
+        name: "SLURM",
+        rank: "SLURM_PROCID",
+        // Not SLURM_NTASKS, which a batch script has too.
+        size: "SLURM_STEP_NUM_TASKS",
+        marks: &["SLURM_STEP_NUM_TASKS"],
+        master: slurm_master,
+    },
+    Launcher {
+        name: "torchrun",
+        rank: "RANK",
+        size: "WORLD_SIZE",
+        marks: &["WORLD_SIZE", MASTER_ADDR, MASTER_PORT],
+        master: torch_master,
+    },
+    Launcher {
+        name: "Open MPI",
+        rank: "OMPI_COMM_WORLD_RANK",
+        size: "OMPI_COMM_WORLD_SIZE",
+        marks: &[],
+        master: no_master,
+    },
+    Launcher {
+        name: "MVAPICH",
+        rank: "MV2_COMM_WORLD_RANK",
+        size: "MV2_COMM_WORLD_SIZE",
+        marks: &[],
+        master: no_master,
+    },
+    Launcher {
+        name: "Flux",
+        rank: "FLUX_TASK_RANK",
+        size: "FLUX_JOB_SIZE",
+        marks: &[],
+        master: no_master,
+    },
+];
+
+impl Launcher {
+    fn found(&self, lookup: Lookup<'_>) -> Result<Found, EnvError> {
+        let (rank, size) = rank_of_size(lookup, self.rank, self.size)?;
+        let way = Way::Master(self.name);
+        let addresses = match (lookup(MASTER), size) {
+            (_, 1) => Vec::new(),
+            (Some(text), _) => list(MASTER, &text)?,
+            (None, _) => vec![(self.master)(lookup)?],
+        };
+        Ok(Found::Tcp { way, rank, size, addresses })
+    }
+}
+
+fn own(lookup: Lookup<'_>) -> Result<Found, EnvError> {
+    let (rank, size) = rank_of_size(lookup, RANK, SIZE)?;
+    let (way, name) = match lookup(SERVER) {
+        Some(_) => (Way::Server, SERVER),
+        None => (Way::Master("TSUMUGI_RANK"), MASTER),
+    };
+    let addresses = list(name, &lookup(name).unwrap_or_default())?;
+    Ok(Found::Tcp { way, rank, size, addresses })
+}
+
+/// torchrun's agent listens on the port itself: then it is the next one.
+fn torch_master(lookup: Lookup<'_>) -> Result<String, EnvError> {
+    let host = lookup(MASTER_ADDR).ok_or(EnvError::Missing { name: MASTER_ADDR })?;
+    let agent = lookup("TORCHELASTIC_USE_AGENT_STORE").is_some_and(|word| word == "True");
+    let port = number(lookup, MASTER_PORT, 65_534)? + u32::from(agent);
+    let address = format!("{host}:{port}");
+    list(MASTER_ADDR, &address).map(|_| address)
+}
+
+/// The first node of the step, and a port that other steps hardly have.
+fn slurm_master(lookup: Lookup<'_>) -> Result<String, EnvError> {
+    let nodes = "SLURM_STEP_NODELIST";
+    let text = lookup(nodes).ok_or(EnvError::Missing { name: nodes })?;
+    let host = first_host(&text);
+    let host = host.ok_or(EnvError::Choice { name: nodes, value: Quoted::new(&text) })?;
+    let of = |name: &str| lookup(name).and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
+    let (job, step) = (of("SLURM_JOB_ID"), of("SLURM_STEP_ID"));
+    let port = 20_000 + job.wrapping_mul(31).wrapping_add(step) % 10_000;
+    Ok(format!("{host}:{port}"))
+}
+
+fn no_master(_: Lookup<'_>) -> Result<String, EnvError> {
+    Err(EnvError::Missing { name: MASTER })
+}
+
+/// `node03` of `node[03-07,9],other`.
+fn first_host(list: &str) -> Option<String> {
+    let end = list.find(['[', ',']).unwrap_or(list.len());
+    let (stem, rest) = list.split_at(end);
+    let number = match rest.strip_prefix('[') {
+        Some(ranges) => &ranges[..ranges.find(['-', ',', ']'])?],
+        None => "",
+    };
+    let host = format!("{stem}{number}");
+    is_host(&host).then_some(host)
+}
+
+/// Addresses, `host:port` each, with commas between them.
+fn list(name: &'static str, text: &str) -> Result<Vec<String>, EnvError> {
+    let is_address = |address: &&str| {
+        address.rsplit_once(':').is_some_and(|(host, port)| {
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            is_host(host) && port.parse::<u16>().is_ok_and(|port| port != 0)
+        })
+    };
+    let all: Vec<&str> = text.split(',').collect();
+    if all.len() > ADDRESSES_MAX || !all.iter().all(is_address) {
+        return Err(EnvError::Choice { name, value: Quoted::new(text) });
+    }
+    Ok(all.into_iter().map(str::to_owned).collect())
+}
+
+fn is_host(text: &str) -> bool {
+    let may = |c: char| c.is_ascii_alphanumeric() || "-._:%".contains(c);
+    !text.is_empty() && text.len() <= 255 && text.chars().all(may)
+}
+
+fn rank_of_size(
+    lookup: Lookup<'_>,
+    rank: &'static str,
+    size: &'static str,
+) -> Result<(u32, u32), EnvError> {
+    let (rank, size) = (number(lookup, rank, u32::MAX)?, number(lookup, size, RANKS_MAX)?);
+    if rank < size { Ok((rank, size)) } else { Err(EnvError::Size { rank, size }) }
+}
+
+fn number(lookup: Lookup<'_>, name: &'static str, max: u32) -> Result<u32, EnvError> {
+    let text = lookup(name).ok_or(EnvError::Missing { name })?;
+    let number = text.trim().parse().ok().filter(|number| *number <= max);
+    number.ok_or(EnvError::Number { name, value: Quoted::new(&text) })
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Launcher => f.write_str("tsumugi run (TSUMUGI_PVAS_FDS)"),
+            Self::Name => f.write_str("the job's name (TSUMUGI_JOB)"),
+            Self::Server => f.write_str("the launcher's server (TSUMUGI_SERVER)"),
+            Self::Master(who) => write!(f, "rank 0's server ({who})"),
+            Self::Pmi => f.write_str("PMI-1 (PMI_FD)"),
+            Self::Pmix => f.write_str("PMIx (PMIX_NAMESPACE)"),
+            Self::Given => f.write_str("an allgather of the program"),
+            Self::Alone => f.write_str("nobody: there is one"),
+        }
+    }
+}
+
+impl fmt::Display for EnvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { name: MASTER } => write!(
+                f,
+                "{MASTER} is not set: the launcher says who this rank is, not where rank 0 \
+                 listens (host:port)"
+            ),
+            Self::Missing { name } => write!(f, "{name} is not set, others of its launcher are"),
+            Self::Number { name, value } => write!(f, "{name}={value:?} is no number that will do"),
+            Self::Choice { name, value } => write!(f, "{name}={value:?} is nothing that is known"),
+            Self::Size { rank, size } => write!(f, "rank {rank} of {size} ranks"),
+        }
+    }
+}
+
+impl std::error::Error for EnvError {}
+
+/// Which way to take: `auto`, `tcp`, `pmi`, `pmix`, `alone`.
+pub const BOOT: &str = "TSUMUGI_BOOT";
+/// How many seconds ranks wait for each other at start.
+pub const SECONDS: &str = "TSUMUGI_BOOT_SECONDS";
+/// Where rank 0 listens: `host:port`.
+pub const MASTER: &str = "TSUMUGI_MASTER";
+/// Where the launcher of several hosts listens.
+pub const SERVER: &str = "TSUMUGI_SERVER";
+/// The word that ranks which meet over TCP share.
+pub const SECRET: &str = "TSUMUGI_SECRET";
+/// What starts a command on another host: words, then the host.
+pub const RSH: &str = "TSUMUGI_RSH";
+/// Default of [`RSH`].
+pub const RSH_DEFAULT: &str = "ssh -T -o BatchMode=yes";
+/// The library that PMIx is loaded from.
+pub const PMIX_LIBRARY: &str = "TSUMUGI_PMIX";
+const RANK: &str = "TSUMUGI_RANK";
+const SIZE: &str = "TSUMUGI_SIZE";
+const PMI_FD: &str = "PMI_FD";
+const PMI_RANK: &str = "PMI_RANK";
+const PMI_SIZE: &str = "PMI_SIZE";
+const PMIX_NAMESPACE: &str = "PMIX_NAMESPACE";
+const MASTER_ADDR: &str = "MASTER_ADDR";
+const MASTER_PORT: &str = "MASTER_PORT";
+/// Default of [`SECONDS`]: some launchers start thousands of processes.
+pub const SECONDS_DEFAULT: u32 = 60;
+const RANKS_MAX: u32 = 1 << 24;
+const ADDRESSES_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! An allgather that the embedding program gives, so that ranks start inside
+//! an MPI program or any other that can exchange bytes.
+
+use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::mem::Rank;
+
+/// Ranks that find each other by somebody else's allgather.
+///
+/// The function gets this rank's bytes and room for those of all ranks, in
+/// their order; every rank of the job calls it with as many bytes. It says
+/// whether it worked.
+pub struct Given<F> {
+    rank: Rank,
+    size: u32,
+    allgather: F,
+    /// After the barrier: everybody's cards, in blocks of equal length.
+    cards: Vec<u8>,
+    lengths: Vec<usize>,
+    own: Vec<u8>,
+}
+
+impl<F: FnMut(&[u8], &mut [u8]) -> bool> Given<F> {
+    /// Rank `rank` of `size`.
+    ///
+    /// # Errors
+    ///
+    /// [`BootError::NoSuchRank`].
+    pub fn new(rank: Rank, size: u32, allgather: F) -> Result<Self, BootError> {
+        if rank.0 >= size {
+            return Err(BootError::NoSuchRank { rank, size });
+        }
+        let (cards, lengths, own) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { rank, size, allgather, cards, lengths, own })
+    }
+
+    fn gather(&mut self, own: &[u8]) -> Result<Vec<u8>, BootError> {
+        let mut all = vec![0; own.len() * self.size as usize];
+        match (self.allgather)(own, &mut all) {
+            true => Ok(all),
+            false => Err(BootError::Disconnected),
+        }
+    }
+}
+
+impl<F: FnMut(&[u8], &mut [u8]) -> bool> Bootstrap for Given<F> {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
+        if card.len() > CARD_BYTES_MAX {
+            return Err(BootError::CardTooLong { bytes: card.len() });
+        }
+        self.own = card.to_vec();
+        Ok(())
+    }
+
+    /// Two gathers: lengths, then cards of the longest one's.
+    fn barrier(&mut self) -> Result<(), BootError> {
+        let own = (self.own.len() as u32).to_le_bytes();
+        let lengths = self.gather(&own)?;
+        let (lengths, _) = lengths.as_chunks();
+        self.lengths = lengths.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize).collect();
+        if self.lengths.iter().any(|bytes| *bytes > CARD_BYTES_MAX) {
+            return Err(BootError::Garbled { what: "what the allgather gave" });
+        }
+        let longest = self.lengths.iter().max().copied().unwrap_or(0);
+        let mut own = self.own.clone();
+        own.resize(longest, 0);
+        self.cards = self.gather(&own)?;
+        Ok(())
+    }
+
+    fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
+        if rank.0 >= self.size {
+            return Err(BootError::NoSuchRank { rank, size: self.size });
+        }
+        let index = rank.0 as usize;
+        let len = self.lengths.get(index).copied().unwrap_or(0);
+        if len == 0 {
+            return Err(BootError::NoCard { rank });
+        }
+        let block = self.cards.len() / self.size as usize;
+        card[..len].copy_from_slice(&self.cards[index * block..][..len]);
+        Ok(len)
+    }
+}
+
+impl<F> std::fmt::Debug for Given<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Given({} of {})", self.rank, self.size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_rank_gathers_from_itself() {
+        let copy = |own: &[u8], all: &mut [u8]| {
+            all.copy_from_slice(own);
+            true
+        };
+        let mut given = Given::new(Rank(0), 1, copy).unwrap();
+        let mut card = [0; CARD_BYTES_MAX];
+        assert_eq!(given.card(Rank(0), &mut card), Err(BootError::NoCard { rank: Rank(0) }));
+        given.publish(b"silk").unwrap();
+        given.barrier().unwrap();
+        assert_eq!(given.card(Rank(0), &mut card), Ok(4));
+        assert_eq!(&card[..4], b"silk");
+    }
+
+    #[test]
+    fn cards_of_different_lengths_come_whole() {
+        // What rank 1 of two would see, its peer's bytes written by hand.
+        let mut round = 0;
+        let gather = move |own: &[u8], all: &mut [u8]| {
+            round += 1;
+            let (peer, mine) = all.split_at_mut(own.len());
+            mine.copy_from_slice(own);
+            match round {
+                1 => peer.copy_from_slice(&6_u32.to_le_bytes()),
+                _ => peer.copy_from_slice(b"cotton"),
+            }
+            true
+        };
+        let mut given = Given::new(Rank(1), 2, gather).unwrap();
+        given.publish(b"silk").unwrap();
+        given.barrier().unwrap();
+        let mut card = [0; CARD_BYTES_MAX];
+        assert_eq!(given.card(Rank(0), &mut card), Ok(6));
+        assert_eq!(&card[..6], b"cotton");
+        assert_eq!(given.card(Rank(1), &mut card), Ok(4));
+        assert_eq!(&card[..4], b"silk");
+    }
+
+    #[test]
+    fn what_does_not_work_is_an_error() {
+        let mut fails = Given::new(Rank(0), 2, |_: &[u8], _: &mut [u8]| false).unwrap();
+        assert_eq!(fails.barrier(), Err(BootError::Disconnected));
+        let noise = |_: &[u8], all: &mut [u8]| {
+            all.fill(0xff);
+            true
+        };
+        let mut noise = Given::new(Rank(0), 2, noise).unwrap();
+        let garbled = BootError::Garbled { what: "what the allgather gave" };
+        assert_eq!(noise.barrier(), Err(garbled));
+        assert!(Given::new(Rank(2), 2, |_: &[u8], _: &mut [u8]| true).is_err());
+    }
+}

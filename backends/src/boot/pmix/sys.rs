@@ -1,0 +1,101 @@
+//! The few functions and structures of PMIx that are used: the same in
+//! versions 2 to 5 of its library.
+
+use crate::boot::sys::symbol;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::transmute;
+
+/// `pmix_proc_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Proc {
+    pub nspace: [c_char; 256],
+    pub rank: u32,
+}
+
+/// `pmix_value_t`: a kind, and a union of which the first words are used.
+#[repr(C)]
+pub struct Value {
+    pub kind: u16,
+    data: [u64; 3],
+}
+
+type Infos = *const c_void;
+
+/// What is called.
+pub struct Functions {
+    pub init: Init,
+    pub finalize: Finalize,
+    pub put: Put,
+    pub commit: Commit,
+    pub fence: Fence,
+    pub get: Get,
+}
+
+type Init = unsafe extern "C" fn(*mut Proc, Infos, usize) -> c_int;
+type Finalize = unsafe extern "C" fn(Infos, usize) -> c_int;
+type Put = unsafe extern "C" fn(u8, *const c_char, *const Value) -> c_int;
+type Commit = unsafe extern "C" fn() -> c_int;
+type Fence = unsafe extern "C" fn(*const Proc, usize, Infos, usize) -> c_int;
+type Get = unsafe extern "C" fn(*const Proc, *const c_char, Infos, usize, *mut *mut Value) -> c_int;
+
+impl Functions {
+    /// Those of a library that is loaded; `None` if it is another one.
+    pub fn of(library: *mut c_void) -> Option<Self> {
+        let at = |name| symbol(library, name);
+        // SAFETY: functions of these names have these types in every version.
+        unsafe {
+            Some(Self {
+                init: transmute::<*mut c_void, Init>(at(c"PMIx_Init")?),
+                finalize: transmute::<*mut c_void, Finalize>(at(c"PMIx_Finalize")?),
+                put: transmute::<*mut c_void, Put>(at(c"PMIx_Put")?),
+                commit: transmute::<*mut c_void, Commit>(at(c"PMIx_Commit")?),
+                fence: transmute::<*mut c_void, Fence>(at(c"PMIx_Fence")?),
+                get: transmute::<*mut c_void, Get>(at(c"PMIx_Get")?),
+            })
+        }
+    }
+}
+
+impl Default for Proc {
+    fn default() -> Self {
+        Self { nspace: [0; 256], rank: 0 }
+    }
+}
+
+impl Value {
+    /// A string, as long as `text` is.
+    pub fn string(text: &CStr) -> Self {
+        Self { kind: STRING, data: [text.as_ptr() as u64, 0, 0] }
+    }
+
+    /// The number, if it is one of 32 bits.
+    pub fn number(&self) -> Option<u32> {
+        (self.kind == UINT32).then_some(self.data[0] as u32)
+    }
+
+    /// The text, if it is one of at most `bytes_max` bytes.
+    pub fn text(&self, bytes_max: usize) -> Option<&str> {
+        let at = self.data[0] as *const c_char;
+        if self.kind != STRING || at.is_null() {
+            return None;
+        }
+        // SAFETY: a string of the library's, or of `string`'s caller, ends in
+        // 0 and lives as long as the value.
+        let text = unsafe { CStr::from_ptr(at) };
+        text.to_str().ok().filter(|text| text.len() <= bytes_max)
+    }
+}
+
+/// `PMIX_STRING`.
+pub const STRING: u16 = 3;
+/// `PMIX_UINT32`.
+const UINT32: u16 = 14;
+/// `PMIX_GLOBAL`.
+pub const GLOBAL: u8 = 3;
+/// `PMIX_RANK_WILDCARD`.
+pub const WILDCARD: u32 = u32::MAX - 1;
+/// `PMIX_ERR_NOT_FOUND`.
+pub const NOT_FOUND: c_int = -46;
+
+const _: () = assert!(size_of::<Value>() == 32 && size_of::<Proc>() == 260);

@@ -1,0 +1,263 @@
+//! Where cards are put up: what the server knows, without a socket and without
+//! a clock.
+//!
+//! ```text
+//!             join               leave             grace is over
+//!  not there ──────► connected ─────────► away ───────────────────► lost
+//!                       │  ▲                │
+//!                Finish │  └──── join ──────┘  (the same session)
+//!                       ▼
+//!                    finished
+//! ```
+//!
+//! Every request may come twice, for a connection can break before its answer.
+
+use super::frame::{Message, Refusal};
+use std::time::{Duration, Instant};
+
+/// The cards of a job, and who has come how far.
+#[derive(Debug)]
+pub struct Board {
+    seats: Vec<Seat>,
+    /// When a rank that has not come is missing.
+    deadline: Instant,
+    grace: Duration,
+}
+
+/// What is known of one rank.
+#[derive(Debug, Default)]
+struct Seat {
+    session: Option<u64>,
+    card: Option<Vec<u8>>,
+    place: Place,
+    /// The last barrier that it has reached.
+    round: u32,
+    /// Whether it waits for the end of that one.
+    waits: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    NotThere,
+    Connected,
+    Away(Instant),
+    Lost,
+    Finished,
+}
+
+impl Board {
+    /// A board for `size` ranks, of which each has to come before `deadline`,
+    /// and to come back within `grace`.
+    pub fn new(size: u32, deadline: Instant, grace: Duration) -> Self {
+        Self { seats: (0..size).map(|_| Seat::default()).collect(), deadline, grace }
+    }
+
+    /// A rank has connected and knows the secret.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`].
+    pub fn join(&mut self, rank: u32, size: u32, session: u64) -> Result<(), Refusal> {
+        let seats = self.seats.len();
+        let seat = self.seats.get_mut(rank as usize).ok_or(Refusal::Size)?;
+        if size as usize != seats {
+            return Err(Refusal::Size);
+        }
+        if seat.session.is_some_and(|known| known != session) {
+            return Err(Refusal::Taken);
+        }
+        match seat.place {
+            Place::Lost => return Err(Refusal::Lost),
+            Place::Finished => {}
+            _ => seat.place = Place::Connected,
+        }
+        (seat.session, seat.waits) = (Some(session), false);
+        Ok(())
+    }
+
+    /// The connection of a rank is gone.
+    pub fn leave(&mut self, rank: u32, now: Instant) {
+        let seat = &mut self.seats[rank as usize];
+        seat.waits = false;
+        if seat.place == Place::Connected {
+            seat.place = Place::Away(now);
+        }
+    }
+
+    /// A request of a rank that has joined: the answer, if it need not wait.
+    /// `Err`: that is no request.
+    ///
+    /// # Errors
+    ///
+    /// The message, given back.
+    pub fn handle(&mut self, rank: u32, message: Message) -> Result<Option<Message>, Message> {
+        let seat = &mut self.seats[rank as usize];
+        let done = Some(Message::Done { round: 0 });
+        match message {
+            Message::Put { card } => {
+                seat.card = Some(card);
+                Ok(done)
+            }
+            Message::Get { rank } => {
+                let card = self.seats.get(rank as usize).and_then(|seat| seat.card.clone());
+                Ok(Some(card.map_or(Message::NoCard { rank }, |card| Message::Card { rank, card })))
+            }
+            // The one it has reached, again, or the next one.
+            Message::Barrier { round } if round == seat.round || round == seat.round + 1 => {
+                (seat.round, seat.waits) = (round, true);
+                Ok(None)
+            }
+            Message::Finish => {
+                seat.place = Place::Finished;
+                Ok(done)
+            }
+            other => Err(other),
+        }
+    }
+
+    /// What has become due: answers, and to whom.
+    pub fn poll(&mut self, now: Instant) -> Vec<(u32, Message)> {
+        let grace = self.grace;
+        for seat in &mut self.seats {
+            match seat.place {
+                Place::Away(since) if now >= since + grace => seat.place = Place::Lost,
+                _ => {}
+            }
+        }
+        let reached = self.seats.iter().map(|seat| seat.round).min().unwrap_or(0);
+        let first = |wanted: Place| self.seats.iter().position(|seat| seat.place == wanted);
+        let lost = first(Place::Lost).or(first(Place::Finished)).map(|rank| rank as u32);
+        let missing = first(Place::NotThere).filter(|_| now >= self.deadline);
+        let broken = match (missing, lost) {
+            (Some(rank), _) => Some(Message::Missing { rank: rank as u32 }),
+            (None, Some(rank)) => Some(Message::Lost { rank }),
+            (None, None) => None,
+        };
+        let mut answers = Vec::new();
+        for (rank, seat) in (0..).zip(&mut self.seats) {
+            let answer = match &broken {
+                _ if !seat.waits => continue,
+                _ if seat.round <= reached => Message::Done { round: seat.round },
+                Some(broken) => broken.clone(),
+                None => continue,
+            };
+            seat.waits = false;
+            answers.push((rank, answer));
+        }
+        answers
+    }
+
+    /// When [`poll`](Self::poll) may have something that no request brings.
+    pub fn due(&self) -> Option<Instant> {
+        let away = self.seats.iter().filter_map(|seat| match seat.place {
+            Place::Away(since) => Some(since + self.grace),
+            Place::NotThere => Some(self.deadline),
+            _ => None,
+        });
+        away.min()
+    }
+
+    /// Whether nobody will come any more.
+    pub fn is_over(&self) -> bool {
+        self.seats.iter().all(|seat| matches!(seat.place, Place::Finished | Place::Lost))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bed {
+        board: Board,
+        start: Instant,
+    }
+
+    fn bed(size: u32) -> Bed {
+        let start = Instant::now();
+        let board = Board::new(size, start + Duration::from_secs(60), Duration::from_secs(2));
+        Bed { board, start }
+    }
+
+    impl Bed {
+        fn with(mut self, ranks: &[u32]) -> Self {
+            let size = self.board.seats.len() as u32;
+            ranks.iter().for_each(|rank| self.board.join(*rank, size, u64::from(*rank)).unwrap());
+            self
+        }
+
+        fn say(&mut self, rank: u32, message: Message) -> Option<Message> {
+            self.board.handle(rank, message).unwrap()
+        }
+
+        fn after(&mut self, seconds: u64) -> Vec<(u32, Message)> {
+            self.board.poll(self.start + Duration::from_secs(seconds))
+        }
+    }
+
+    #[test]
+    fn a_barrier_ends_when_all_have_come_and_cards_are_there() {
+        let mut bed = bed(2).with(&[0, 1]);
+        assert_eq!(bed.say(0, Message::Get { rank: 1 }), Some(Message::NoCard { rank: 1 }));
+        assert_eq!(bed.say(1, Message::Put { card: vec![5] }), Some(Message::Done { round: 0 }));
+        assert_eq!(bed.say(0, Message::Barrier { round: 1 }), None);
+        assert_eq!(bed.after(0), []);
+        assert_eq!(bed.say(1, Message::Barrier { round: 1 }), None);
+        let done = Message::Done { round: 1 };
+        assert_eq!(bed.after(0), [(0, done.clone()), (1, done)]);
+        let card = Message::Card { rank: 1, card: vec![5] };
+        assert_eq!(bed.say(0, Message::Get { rank: 1 }), Some(card));
+        assert_eq!(bed.say(0, Message::Get { rank: 9 }), Some(Message::NoCard { rank: 9 }));
+    }
+
+    #[test]
+    fn a_rank_that_comes_back_goes_on() {
+        let mut bed = bed(2).with(&[0, 1]);
+        bed.say(0, Message::Barrier { round: 1 });
+        bed.say(1, Message::Barrier { round: 1 });
+        bed.board.leave(1, bed.start);
+        assert_eq!(bed.after(1), [(0, Message::Done { round: 1 })], "it had come");
+        bed.board.join(1, 2, 1).unwrap();
+        bed.say(1, Message::Barrier { round: 1 });
+        assert_eq!(bed.after(9), [(1, Message::Done { round: 1 })], "the answer it has missed");
+    }
+
+    #[test]
+    fn whoever_is_lost_or_missing_is_named() {
+        let mut gone = bed(3).with(&[0, 1, 2]);
+        gone.say(0, Message::Barrier { round: 1 });
+        gone.board.leave(2, gone.start);
+        assert_eq!(gone.board.due(), Some(gone.start + Duration::from_secs(2)));
+        assert_eq!(gone.after(1), []);
+        assert_eq!(gone.after(2), [(0, Message::Lost { rank: 2 })]);
+        gone.say(1, Message::Barrier { round: 1 });
+        assert_eq!(gone.after(2), [(1, Message::Lost { rank: 2 })], "also who comes later");
+        assert_eq!(gone.board.join(2, 3, 2), Err(Refusal::Lost));
+        let mut never = bed(3).with(&[0, 2]);
+        never.say(0, Message::Barrier { round: 1 });
+        assert_eq!(never.after(59), []);
+        assert_eq!(never.after(60), [(0, Message::Missing { rank: 1 })]);
+    }
+
+    #[test]
+    fn whoever_has_finished_is_waited_for_by_nobody() {
+        let mut bed = bed(2).with(&[0, 1]);
+        bed.say(1, Message::Finish);
+        bed.board.leave(1, bed.start);
+        bed.say(0, Message::Barrier { round: 1 });
+        assert_eq!(bed.after(0), [(0, Message::Lost { rank: 1 })]);
+        assert!(!bed.board.is_over());
+        bed.say(0, Message::Finish);
+        assert!(bed.board.is_over());
+    }
+
+    #[test]
+    fn doubles_and_strangers_are_refused() {
+        let mut bed = bed(2).with(&[0]);
+        assert_eq!(bed.board.join(0, 2, 77), Err(Refusal::Taken));
+        assert_eq!(bed.board.join(1, 3, 1), Err(Refusal::Size));
+        assert_eq!(bed.board.join(2, 2, 1), Err(Refusal::Size));
+        let skips = Message::Barrier { round: 5 };
+        assert_eq!(bed.board.handle(0, skips.clone()), Err(skips));
+    }
+}

@@ -1,0 +1,415 @@
+//! Messages as bytes.
+//!
+//! ```text
+//!  length: u32    kind: u8   fields, little-endian, nothing behind them
+//!  ├─ of these ──►├──────────────────────────────────────────────────┤
+//! ```
+//!
+//! A length above [`BODY_BYTES_MAX`] is refused before a byte of the body is
+//! kept, and a body is taken only if it is used up exactly.
+
+use super::secret::{Nonce, Proof};
+use std::fmt;
+use tsumugi_core::boot::CARD_BYTES_MAX;
+
+/// What the two ends say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Server, first: prove that you know the secret.
+    Challenge {
+        /// To be proved upon.
+        nonce: Nonce,
+    },
+    /// Server: so do I.
+    Welcome {
+        /// That.
+        proof: Proof,
+    },
+    /// Server: go away.
+    Refuse {
+        /// Why.
+        why: Refusal,
+    },
+    /// Server: the request is done.
+    Done {
+        /// The round of a barrier; 0 for others.
+        round: u32,
+    },
+    /// Server: the card that was asked for.
+    Card {
+        /// Whose.
+        rank: u32,
+        /// It.
+        card: Vec<u8>,
+    },
+    /// Server: the rank has published none.
+    NoCard {
+        /// Whose.
+        rank: u32,
+    },
+    /// Server: the barrier cannot end, for a rank is gone.
+    Lost {
+        /// Which.
+        rank: u32,
+    },
+    /// Server: the barrier cannot end, for a rank never came.
+    Missing {
+        /// Which.
+        rank: u32,
+    },
+    /// Rank, first.
+    Hello {
+        /// Which.
+        rank: u32,
+        /// How many it thinks there are.
+        size: u32,
+        /// The same in every connection of one process.
+        session: u64,
+        /// To be proved upon.
+        nonce: Nonce,
+        /// That it knows the secret.
+        proof: Proof,
+    },
+    /// Rank: here is my card.
+    Put {
+        /// It.
+        card: Vec<u8>,
+    },
+    /// Rank: whose card I want.
+    Get {
+        /// Whose.
+        rank: u32,
+    },
+    /// Rank: I am at a barrier.
+    Barrier {
+        /// Which, from 1.
+        round: u32,
+    },
+    /// Rank: I end well.
+    Finish,
+}
+
+/// Why a server does not take a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// It does not know the secret.
+    Secret = 1,
+    /// It speaks another version.
+    Version = 2,
+    /// It counts the ranks differently, or is none of them.
+    Size = 3,
+    /// Another process is this rank.
+    Taken = 4,
+    /// It was declared lost.
+    Lost = 5,
+}
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameError {
+    /// The body is longer than any, or empty.
+    Length {
+        /// Its length.
+        bytes: u32,
+    },
+    /// No message is of this kind.
+    Kind {
+        /// The kind.
+        kind: u8,
+    },
+    /// The body ends within a field, or goes on behind the last one.
+    Body {
+        /// Of what kind it is.
+        kind: u8,
+        /// Its length.
+        bytes: usize,
+    },
+    /// The other end speaks another version.
+    Version {
+        /// Which.
+        found: u16,
+    },
+    /// The other end is something else.
+    Stranger,
+}
+
+impl Refusal {
+    /// As a rank says it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Secret => "it does not know the job's secret",
+            Self::Version => "it is of another version of tsumugi",
+            Self::Size => "it counts the ranks of the job differently",
+            Self::Taken => "another process is this rank",
+            Self::Lost => "it was away for too long and is counted as lost",
+        }
+    }
+}
+
+impl Message {
+    /// The whole frame.
+    ///
+    /// # Panics
+    ///
+    /// If a card is longer than [`CARD_BYTES_MAX`].
+    pub fn to_frame(&self) -> Vec<u8> {
+        let mut frame = vec![0; 4];
+        let mut put = |kind: u8, parts: &[&[u8]]| {
+            frame.push(kind);
+            parts.iter().for_each(|part| frame.extend_from_slice(part));
+        };
+        let version = VERSION.to_le_bytes();
+        match self {
+            Self::Challenge { nonce } => put(CHALLENGE, &[MAGIC, &version, nonce]),
+            Self::Welcome { proof } => put(WELCOME, &[proof]),
+            Self::Refuse { why } => put(REFUSE, &[&[*why as u8]]),
+            Self::Done { round } => put(DONE, &[&round.to_le_bytes()]),
+            Self::Card { rank, card } => put(CARD, &[&rank.to_le_bytes(), card]),
+            Self::NoCard { rank } => put(NO_CARD, &[&rank.to_le_bytes()]),
+            Self::Lost { rank } => put(LOST, &[&rank.to_le_bytes()]),
+            Self::Missing { rank } => put(MISSING, &[&rank.to_le_bytes()]),
+            Self::Hello { rank, size, session, nonce, proof } => {
+                let numbers = [rank.to_le_bytes(), size.to_le_bytes()].concat();
+                let session = session.to_le_bytes();
+                put(HELLO, &[MAGIC, &version, &numbers, &session, nonce, proof]);
+            }
+            Self::Put { card } => put(PUT, &[card]),
+            Self::Get { rank } => put(GET, &[&rank.to_le_bytes()]),
+            Self::Barrier { round } => put(BARRIER, &[&round.to_le_bytes()]),
+            Self::Finish => put(FINISH, &[]),
+        }
+        let body = frame.len() - 4;
+        assert!(body <= BODY_BYTES_MAX, "a body of {body} bytes");
+        frame[..4].copy_from_slice(&(body as u32).to_le_bytes());
+        frame
+    }
+
+    /// What a body says.
+    ///
+    /// # Errors
+    ///
+    /// [`FrameError`].
+    pub fn parse(body: &[u8]) -> Result<Self, FrameError> {
+        let (kind, fields) = body.split_first().ok_or(FrameError::Length { bytes: 0 })?;
+        let mut fields = Fields { rest: fields, kind: *kind, bytes: body.len() };
+        let message = match *kind {
+            CHALLENGE => {
+                fields.magic()?;
+                Self::Challenge { nonce: fields.array()? }
+            }
+            WELCOME => Self::Welcome { proof: fields.array()? },
+            REFUSE => Self::Refuse { why: fields.refusal()? },
+            DONE => Self::Done { round: fields.number()? },
+            CARD => Self::Card { rank: fields.number()?, card: fields.card()? },
+            NO_CARD => Self::NoCard { rank: fields.number()? },
+            LOST => Self::Lost { rank: fields.number()? },
+            MISSING => Self::Missing { rank: fields.number()? },
+            HELLO => {
+                fields.magic()?;
+                Self::Hello {
+                    rank: fields.number()?,
+                    size: fields.number()?,
+                    session: u64::from_le_bytes(fields.array()?),
+                    nonce: fields.array()?,
+                    proof: fields.array()?,
+                }
+            }
+            PUT => Self::Put { card: fields.card()? },
+            GET => Self::Get { rank: fields.number()? },
+            BARRIER => Self::Barrier { round: fields.number()? },
+            FINISH => Self::Finish,
+            kind => return Err(FrameError::Kind { kind }),
+        };
+        if fields.rest.is_empty() { Ok(message) } else { Err(fields.bad()) }
+    }
+}
+
+/// What is left of a body.
+struct Fields<'a> {
+    rest: &'a [u8],
+    kind: u8,
+    bytes: usize,
+}
+
+impl Fields<'_> {
+    fn bad(&self) -> FrameError {
+        FrameError::Body { kind: self.kind, bytes: self.bytes }
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+        let (field, rest) = self.rest.split_first_chunk().ok_or(self.bad())?;
+        self.rest = rest;
+        Ok(*field)
+    }
+
+    fn number(&mut self) -> Result<u32, FrameError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn magic(&mut self) -> Result<(), FrameError> {
+        let magic: [u8; MAGIC.len()] = self.array()?;
+        if magic != *MAGIC {
+            return Err(FrameError::Stranger);
+        }
+        match u16::from_le_bytes(self.array()?) {
+            VERSION => Ok(()),
+            found => Err(FrameError::Version { found }),
+        }
+    }
+
+    fn refusal(&mut self) -> Result<Refusal, FrameError> {
+        let [why] = self.array()?;
+        let all = [Refusal::Secret, Refusal::Version, Refusal::Size, Refusal::Taken, Refusal::Lost];
+        all.into_iter().find(|refusal| *refusal as u8 == why).ok_or(self.bad())
+    }
+
+    fn card(&mut self) -> Result<Vec<u8>, FrameError> {
+        let card = std::mem::take(&mut self.rest);
+        if card.len() > CARD_BYTES_MAX { Err(self.bad()) } else { Ok(card.to_vec()) }
+    }
+}
+
+/// Bytes that have come and are no whole message yet.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    bytes: Vec<u8>,
+}
+
+impl Inbox {
+    /// Takes what has come.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next whole message, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`FrameError`]: the rest of the stream means nothing.
+    pub fn pop(&mut self) -> Result<Option<Message>, FrameError> {
+        let Some((head, rest)) = self.bytes.split_first_chunk() else { return Ok(None) };
+        let bytes = u32::from_le_bytes(*head);
+        let len = bytes as usize;
+        if len == 0 || len > BODY_BYTES_MAX {
+            return Err(FrameError::Length { bytes });
+        }
+        let Some(body) = rest.get(..len) else { return Ok(None) };
+        let message = Message::parse(body)?;
+        self.bytes.drain(..4 + len);
+        Ok(Some(message))
+    }
+
+    /// Whether the stream ends between two messages, if it ends here.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { bytes } => write!(f, "a message of {bytes} bytes"),
+            Self::Kind { kind } => write!(f, "a message of kind {kind}"),
+            Self::Body { kind, bytes } => {
+                write!(f, "a message of kind {kind} that does not fit into its {bytes} bytes")
+            }
+            Self::Version { found } => write!(f, "version {found}, this end speaks {VERSION}"),
+            Self::Stranger => f.write_str("the other end is no part of a job"),
+        }
+    }
+}
+
+impl std::error::Error for FrameError {}
+
+/// Longest body: a card and what goes before it.
+pub const BODY_BYTES_MAX: usize = CARD_BYTES_MAX + 8;
+const MAGIC: &[u8; 8] = b"tsumugi\n";
+const VERSION: u16 = 1;
+const CHALLENGE: u8 = 1;
+const WELCOME: u8 = 2;
+const REFUSE: u8 = 3;
+const DONE: u8 = 4;
+const CARD: u8 = 5;
+const NO_CARD: u8 = 6;
+const LOST: u8 = 7;
+const MISSING: u8 = 8;
+const HELLO: u8 = 16;
+const PUT: u8 = 17;
+const GET: u8 = 18;
+const BARRIER: u8 = 19;
+const FINISH: u8 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Message> {
+        let (nonce, proof) = ([3; 16], [4; 32]);
+        let card = vec![9; CARD_BYTES_MAX];
+        vec![
+            Message::Challenge { nonce },
+            Message::Welcome { proof },
+            Message::Refuse { why: Refusal::Taken },
+            Message::Done { round: 7 },
+            Message::Card { rank: 2, card: card.clone() },
+            Message::NoCard { rank: 2 },
+            Message::Lost { rank: 2 },
+            Message::Missing { rank: 2 },
+            Message::Hello { rank: 1, size: 2, session: u64::MAX, nonce, proof },
+            Message::Put { card },
+            Message::Get { rank: 1 },
+            Message::Barrier { round: 1 },
+            Message::Finish,
+        ]
+    }
+
+    #[test]
+    fn what_is_said_is_understood_in_any_pieces() {
+        let stream: Vec<u8> = all().iter().flat_map(Message::to_frame).collect();
+        for piece in [1, 3, 1000] {
+            let (mut inbox, mut got) = (Inbox::default(), Vec::new());
+            for bytes in stream.chunks(piece) {
+                inbox.push(bytes);
+                while let Some(message) = inbox.pop().unwrap() {
+                    got.push(message);
+                }
+            }
+            assert_eq!(got, all());
+            assert!(inbox.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_body_is_used_up_exactly() {
+        for message in all() {
+            let frame = message.to_frame();
+            let has_card = matches!(message, Message::Card { .. } | Message::Put { .. });
+            for len in 5..frame.len() {
+                let shorter = Message::parse(&frame[4..len]);
+                assert!(shorter.is_err() || has_card, "{len} bytes of {message:?}");
+            }
+            let longer = [&frame[4..], &[0]].concat();
+            assert!(Message::parse(&longer).is_err(), "{message:?}");
+        }
+    }
+
+    #[test]
+    fn lengths_beyond_the_buffer_are_refused_at_once() {
+        for bytes in [0, BODY_BYTES_MAX as u32 + 1, u32::MAX] {
+            let mut inbox = Inbox::default();
+            inbox.push(&bytes.to_le_bytes());
+            assert_eq!(inbox.pop(), Err(FrameError::Length { bytes }));
+        }
+    }
+
+    #[test]
+    fn other_versions_and_strangers_are_told_apart() {
+        let mut frame = all()[0].to_frame();
+        frame[13] = 200;
+        assert_eq!(Message::parse(&frame[4..]), Err(FrameError::Version { found: 200 }));
+        frame[5] = b'T';
+        assert_eq!(Message::parse(&frame[4..]), Err(FrameError::Stranger));
+        assert_eq!(Message::parse(&[99]), Err(FrameError::Kind { kind: 99 }));
+    }
+}

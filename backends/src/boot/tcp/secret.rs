@@ -1,0 +1,108 @@
+//! A word that the ranks of a job share and nobody else knows.
+
+use crate::boot::sys;
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+use std::fmt;
+use std::io;
+
+/// The word. It is never printed, sent or put on a command line.
+#[derive(Clone)]
+pub struct Secret(Vec<u8>);
+
+/// A number used once, so that what proves the secret today proves nothing
+/// tomorrow.
+pub type Nonce = [u8; 16];
+
+/// What proves to know the secret.
+pub type Proof = [u8; 32];
+
+/// Which end proves it: what one end said is worth nothing from the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// A rank.
+    Client = 1,
+    /// The server.
+    Server = 2,
+}
+
+impl Secret {
+    /// A word that somebody chose; `None` if it is shorter than
+    /// [`BYTES_MIN`](Self::BYTES_MIN).
+    pub fn new(word: &str) -> Option<Self> {
+        (word.len() >= Self::BYTES_MIN).then(|| Self(word.as_bytes().to_vec()))
+    }
+
+    /// A fresh one, as text for the environment.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn random_word() -> io::Result<String> {
+        let mut bytes = [0; 32];
+        sys::random(&mut bytes)?;
+        Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// What `end` says of `what`, to prove that it knows the word.
+    pub(super) fn prove(&self, end: End, what: &[&[u8]]) -> Proof {
+        self.mac(end, what).finalize().into_bytes().into()
+    }
+
+    /// Whether `proof` is what `end` had to say; as fast for every proof.
+    pub(super) fn is_proved(&self, end: End, what: &[&[u8]], proof: &Proof) -> bool {
+        self.mac(end, what).verify_slice(proof).is_ok()
+    }
+
+    fn mac(&self, end: End, what: &[&[u8]]) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
+        mac.update(b"tsumugi boot");
+        mac.update(&[end as u8]);
+        for part in what {
+            mac.update(&(part.len() as u32).to_le_bytes());
+            mac.update(part);
+        }
+        mac
+    }
+
+    /// A word that is shorter could be tried out.
+    pub const BYTES_MIN: usize = 16;
+}
+
+/// A fresh nonce.
+pub(super) fn nonce() -> io::Result<Nonce> {
+    let mut nonce = Nonce::default();
+    sys::random(&mut nonce)?;
+    Ok(nonce)
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_word_the_end_and_the_very_bytes_prove_it() {
+        let secret = Secret::new("warp and weft, warp and weft").unwrap();
+        let other = Secret::new("warp and weft, warp and weft.").unwrap();
+        let proof = secret.prove(End::Client, &[b"ab", b"c"]);
+        assert!(secret.is_proved(End::Client, &[b"ab", b"c"], &proof));
+        assert!(!other.is_proved(End::Client, &[b"ab", b"c"], &proof));
+        assert!(!secret.is_proved(End::Server, &[b"ab", b"c"], &proof));
+        assert!(!secret.is_proved(End::Client, &[b"a", b"bc"], &proof));
+    }
+
+    #[test]
+    fn words_are_long_and_not_shown() {
+        assert!(Secret::new("short").is_none());
+        let word = Secret::random_word().unwrap();
+        assert_eq!(word.len(), 64);
+        assert_ne!(word, Secret::random_word().unwrap());
+        assert_eq!(format!("{:?}", Secret::new(&word).unwrap()), "Secret");
+    }
+}

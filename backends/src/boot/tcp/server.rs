@@ -1,0 +1,308 @@
+//! Sockets around a board: one thread, which sleeps until something comes.
+//!
+//! Limits: callers that have not proved the secret are few and are left after
+//! some seconds; a rank has one connection; what a rank does not read is not
+//! kept beyond some requests.
+
+use super::board::Board;
+use super::frame::{FrameError, Inbox, Message, Refusal};
+use super::secret::{End, Nonce, Secret, nonce};
+use crate::boot::sys::{self, Watched};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The server of one job; it ends when it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    stop: UnixStream,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Serves `size` ranks, which have to come within `limit`.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn start(
+        listener: TcpListener,
+        size: u32,
+        secret: Secret,
+        limit: Duration,
+    ) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let (stop, stopped) = UnixStream::pair()?;
+        let board = Board::new(size, Instant::now() + limit, GRACE);
+        let mut table = Table { board, secret, size, callers: Vec::new() };
+        let serve = move || {
+            // A server that cannot wait any more is gone for all ranks, which
+            // say so.
+            let _ = table.serve(&listener, &stopped);
+        };
+        let thread = thread::Builder::new().name("tsumugi-boot".into()).spawn(serve)?;
+        Ok(Self { address, stop, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits until every rank has finished or is lost, within `limit`.
+    pub fn drain(&mut self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        let is_over = |server: &Self| server.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        while !is_over(self) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The other end may be gone already.
+        let _ = self.stop.write_all(&[0]);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Table {
+    board: Board,
+    secret: Secret,
+    size: u32,
+    callers: Vec<Caller>,
+}
+
+/// One connection.
+struct Caller {
+    stream: TcpStream,
+    inbox: Inbox,
+    outbox: Vec<u8>,
+    stage: Stage,
+    /// What has been said is sent, and then it is over.
+    closing: bool,
+}
+
+enum Stage {
+    /// Challenged, and left alone after the deadline.
+    Asked { nonce: Nonce, deadline: Instant },
+    /// This rank.
+    Joined(u32),
+}
+
+impl Table {
+    fn serve(&mut self, listener: &TcpListener, stop: &UnixStream) -> io::Result<()> {
+        loop {
+            let ready = self.wait(listener, stop)?;
+            if ready[1] {
+                return Ok(());
+            }
+            if ready[0] {
+                self.accept(listener);
+            }
+            let now = Instant::now();
+            for index in (0..self.callers.len()).rev() {
+                let has_something = ready.get(2 + index).copied().unwrap_or(false);
+                if has_something && !self.receive(index) {
+                    self.leave(index, now);
+                }
+            }
+            for (rank, answer) in self.board.poll(now) {
+                self.answer(rank, &answer);
+            }
+            self.flush(now);
+            if self.board.is_over() && self.callers.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn wait(&self, listener: &TcpListener, stop: &UnixStream) -> io::Result<Vec<bool>> {
+        let mut watched = vec![
+            Watched { fd: listener.as_fd(), writes: false },
+            Watched { fd: stop.as_fd(), writes: false },
+        ];
+        watched.extend(self.callers.iter().map(|caller| Watched {
+            fd: caller.stream.as_fd(),
+            writes: !caller.outbox.is_empty(),
+        }));
+        let asked = self.callers.iter().filter_map(|caller| match caller.stage {
+            Stage::Asked { deadline, .. } => Some(deadline),
+            Stage::Joined(_) => None,
+        });
+        let due = asked.chain(self.board.due()).min();
+        let now = Instant::now();
+        let limit = due.map_or(LOOK_AGAIN, |due| due.saturating_duration_since(now));
+        sys::poll(&watched, limit)
+    }
+
+    fn accept(&mut self, listener: &TcpListener) {
+        let asked = |caller: &&Caller| matches!(caller.stage, Stage::Asked { .. });
+        let mut room = STRANGERS_MAX.saturating_sub(self.callers.iter().filter(asked).count());
+        loop {
+            let stream = match listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    // No descriptor is left, for now: they will call again.
+                    thread::sleep(AGAIN_AFTER);
+                    return;
+                }
+            };
+            let Some(left) = room.checked_sub(1) else { continue };
+            room = left;
+            let Ok(nonce) = nonce() else { continue };
+            if stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            // Without it a small answer may wait for the acknowledgement of
+            // the one before: slower, not wrong.
+            let _ = stream.set_nodelay(true);
+            let deadline = Instant::now() + PROVE_WITHIN;
+            self.callers.push(Caller {
+                stream,
+                inbox: Inbox::default(),
+                outbox: Message::Challenge { nonce }.to_frame(),
+                stage: Stage::Asked { nonce, deadline },
+                closing: false,
+            });
+        }
+    }
+
+    /// Reads and handles what has come, but lets others have their turn; false
+    /// if the caller is to be left.
+    fn receive(&mut self, index: usize) -> bool {
+        let mut bytes = [0; 4096];
+        for _ in 0..TURN_READS {
+            let caller = &mut self.callers[index];
+            match caller.stream.read(&mut bytes) {
+                Ok(0) => return false,
+                Ok(_) if caller.closing => {}
+                Ok(read) => {
+                    caller.inbox.push(&bytes[..read]);
+                    if !self.handle(index) {
+                        return false;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+        true
+    }
+
+    fn handle(&mut self, index: usize) -> bool {
+        loop {
+            let caller = &mut self.callers[index];
+            let message = match caller.inbox.pop() {
+                Ok(None) => return true,
+                Ok(Some(message)) => message,
+                Err(FrameError::Version { .. }) => {
+                    return self.refuse(index, Refusal::Version);
+                }
+                Err(_) => return false,
+            };
+            match caller.stage {
+                Stage::Asked { nonce, .. } => {
+                    if let Err(why) = self.admit(index, &nonce, message) {
+                        return self.refuse(index, why);
+                    }
+                }
+                Stage::Joined(rank) => match self.board.handle(rank, message) {
+                    Ok(None) => {}
+                    Ok(Some(answer)) => self.answer(rank, &answer),
+                    Err(_) => return false,
+                },
+            }
+            if self.callers[index].outbox.len() > OUTBOX_BYTES_MAX {
+                return false;
+            }
+        }
+    }
+
+    fn admit(&mut self, index: usize, nonce: &Nonce, message: Message) -> Result<(), Refusal> {
+        let Message::Hello { rank, size, session, nonce: theirs, proof } = message else {
+            return Err(Refusal::Secret);
+        };
+        let said = [&rank.to_le_bytes()[..], &size.to_le_bytes(), &session.to_le_bytes()].concat();
+        if !self.secret.is_proved(End::Client, &[&said, nonce, &theirs], &proof) {
+            return Err(Refusal::Secret);
+        }
+        self.board.join(rank, size, session)?;
+        // The same process has connected again: its old connection is dead.
+        for old in &mut self.callers {
+            if matches!(old.stage, Stage::Joined(known) if known == rank) {
+                old.closing = true;
+                old.outbox.clear();
+                old.stage = Stage::Asked { nonce: [0; 16], deadline: Instant::now() };
+            }
+        }
+        let proof = self.secret.prove(End::Server, &[&said, &theirs, nonce]);
+        self.callers[index].stage = Stage::Joined(rank);
+        self.callers[index].outbox.extend(Message::Welcome { proof }.to_frame());
+        Ok(())
+    }
+
+    /// Says why, and closes when that is sent.
+    fn refuse(&mut self, index: usize, why: Refusal) -> bool {
+        let caller = &mut self.callers[index];
+        caller.closing = true;
+        caller.outbox.extend(Message::Refuse { why }.to_frame());
+        true
+    }
+
+    fn answer(&mut self, rank: u32, answer: &Message) {
+        let is_rank = |caller: &&mut Caller| matches!(caller.stage, Stage::Joined(r) if r == rank);
+        if let Some(caller) = self.callers.iter_mut().find(is_rank) {
+            caller.outbox.extend(answer.to_frame());
+        }
+    }
+
+    /// Sends what can be sent, and leaves those that are done for.
+    fn flush(&mut self, now: Instant) {
+        for index in (0..self.callers.len()).rev() {
+            let caller = &mut self.callers[index];
+            let is_gone = match caller.stream.write(&caller.outbox) {
+                _ if caller.outbox.is_empty() => caller.closing,
+                Ok(sent) => {
+                    caller.outbox.drain(..sent);
+                    caller.closing && caller.outbox.is_empty()
+                }
+                Err(error) => {
+                    !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+                }
+            };
+            let is_late = matches!(caller.stage, Stage::Asked { deadline, .. } if now >= deadline);
+            if is_gone || is_late {
+                self.leave(index, now);
+            }
+        }
+    }
+
+    fn leave(&mut self, index: usize, now: Instant) {
+        if let Stage::Joined(rank) = self.callers.swap_remove(index).stage {
+            self.board.leave(rank, now);
+        }
+        debug_assert!(self.callers.len() <= self.size as usize + STRANGERS_MAX);
+    }
+}
+
+/// A rank whose connection broke has so long to come back.
+const GRACE: Duration = Duration::from_secs(2);
+/// A caller has so long to prove that it knows the secret.
+const PROVE_WITHIN: Duration = Duration::from_secs(5);
+/// Callers that have not proved it yet; more are turned away.
+const STRANGERS_MAX: usize = 1024;
+/// Answers to some requests.
+const OUTBOX_BYTES_MAX: usize = 64 << 10;
+const TURN_READS: usize = 16;
+const AGAIN_AFTER: Duration = Duration::from_millis(10);
+const LOOK_AGAIN: Duration = Duration::from_secs(60);

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# `tsumugi run --hosts` between network namespaces, each a host: TSUMUGI_RSH
+# enters them. Ranks of one namespace are a job; those of two find each other
+# over TCP, and say that nothing connects their nodes.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [[ $(id -u) != 0 ]] || ! ip netns add tsumugi-a 2>/dev/null; then
+    echo "hosts: skipped: this user may make no network namespaces"
+    exit 0
+fi
+folder=$(mktemp -d)
+clean() {
+    ip netns del tsumugi-a 2>/dev/null || true
+    ip netns del tsumugi-b 2>/dev/null || true
+    rm -r "$folder"
+}
+trap clean EXIT
+ip netns add tsumugi-b
+index=1
+for name in tsumugi-a tsumugi-b; do
+    ip link add "tsu$index" type veth peer name eth0 netns $name
+    ip addr add 10.93.$index.1/24 dev "tsu$index"
+    ip link set "tsu$index" up
+    ip -n $name addr add 10.93.$index.2/24 dev eth0
+    ip -n $name link set eth0 up
+    index=$((index + 1))
+done
+cat >"$folder/rsh" <<'END'
+#!/bin/sh
+case $1 in
+10.93.1.2) name=tsumugi-a ;;
+*) name=tsumugi-b ;;
+esac
+shift
+exec ip netns exec $name sh -c "$*"
+END
+chmod +x "$folder/rsh"
+export TSUMUGI_RSH=$folder/rsh
+
+cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+hello=$PWD/target/debug/examples/hello
+timeout 20 target/debug/tsumugi run --hosts 10.93.1.2 -n 3 "$hello" | tee "$folder/log"
+[[ $(grep -c 'of 3 drew number' "$folder/log") == 3 ]]
+code=0
+timeout 20 target/debug/tsumugi run --hosts 10.93.1.2,10.93.2.2 -n 4 "$hello" \
+    >"$folder/log" 2>&1 || code=$?
+cat "$folder/log"
+[[ $code == 1 ]]
+[[ $(grep -c 'the 4 ranks of this job lie on 2 nodes' "$folder/log") -ge 1 ]]
+if pgrep -f 'tsumugi agent'; then
+    echo "hosts: an agent is left" >&2
+    exit 1
+fi

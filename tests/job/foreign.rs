@@ -1,0 +1,176 @@
+//! Ranks that no launcher of ours has started: a script, so to speak.
+
+use std::io::{BufRead, BufReader, PipeReader, Read};
+use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Ranks that meet by variables over TCP, one after the other and last first.
+pub fn ranks_meet_over_tcp() {
+    for ranks in [1, 2, 5] {
+        let script = Script::start(ranks, "meet", &tcp());
+        let (codes, text) = script.finish();
+        assert!(codes.iter().all(|code| *code == Some(0)), "{codes:?} {text}");
+        let said = text.contains("by rank 0's server (TSUMUGI_RANK)");
+        assert_eq!(said, ranks > 1, "{text}");
+    }
+}
+
+/// A launcher that tells ranks who they are, and where they may meet.
+pub fn ranks_meet_by_the_variables_of_others() {
+    let tcp = tcp();
+    let (host, port) = tcp[0].1.split_once(':').unwrap();
+    let mut script = Script::new(3);
+    for rank in 0..3_u32 {
+        let torch = [
+            ("RANK", rank.to_string()),
+            ("WORLD_SIZE", "3".to_owned()),
+            ("MASTER_ADDR", host.to_owned()),
+            ("MASTER_PORT", port.to_owned()),
+        ];
+        script.add(rank, "meet", &[&tcp[1..], &torch].concat());
+    }
+    let (codes, text) = script.finish();
+    assert!(codes.iter().all(|code| *code == Some(0)), "{codes:?} {text}");
+    assert!(text.contains("by rank 0's server (torchrun)"), "{text}");
+}
+
+/// The name of the job is enough on one node.
+pub fn ranks_meet_by_name() {
+    let name = format!("job-{}", std::process::id());
+    let (codes, text) = Script::start(3, "meet", &[("TSUMUGI_JOB", name)]).finish();
+    assert!(codes.iter().all(|code| *code == Some(0)), "{codes:?} {text}");
+}
+
+/// Whoever dies is named by another one, and all end, also those that compute.
+pub fn a_death_is_noticed_without_a_launcher() {
+    for victim in [0, 2] {
+        let mut script = Script::start(3, "waiters", &tcp());
+        script.read_until("working", 3);
+        let pid = script.ranks[victim].id();
+        let killed = Instant::now();
+        script.ranks[victim].kill().unwrap();
+        let (codes, text) = script.finish();
+        assert!(killed.elapsed() < Duration::from_secs(2), "{:?} {text}", killed.elapsed());
+        let named = format!("tsumugi: rank {victim} (pid {pid} on ");
+        assert!(text.contains(&named), "{named}: {text}");
+        assert_eq!(text.matches("ended before it was done").count(), 1, "{text}");
+        assert!(codes.iter().all(|code| *code != Some(0)), "{codes:?} {text}");
+    }
+    let mut script = Script::start(2, "computes", &tcp());
+    script.read_until("computing", 2);
+    script.ranks[1].kill().unwrap();
+    let (codes, text) = script.finish();
+    assert_eq!(codes[0], Some(-libc::SIGTERM), "{text}");
+}
+
+/// A rank of another node is not taken for one of this.
+pub fn ranks_of_several_nodes_say_so() {
+    let mut script = Script::new(2);
+    for rank in 0..2 {
+        let node = ("TSUMUGI_NODE", format!("node {rank}"));
+        script.add(rank, "meet", &[&script.tcp[..], &[node]].concat());
+    }
+    let (codes, text) = script.finish();
+    assert!(codes.iter().all(|code| *code == Some(7)), "{codes:?} {text}");
+    assert_eq!(text.matches("2 ranks of this job lie on 2 nodes").count(), 2, "{text}");
+}
+
+/// A rank that does not come, and one that does not know the secret.
+pub fn a_start_that_fails_says_why() {
+    let mut script = Script::new(2);
+    let soon = ("TSUMUGI_BOOT_SECONDS", "1".to_owned());
+    script.add(0, "meet", &[&script.tcp[..], &[soon]].concat());
+    let (codes, text) = script.finish();
+    assert_eq!(codes, [Some(7)], "{text}");
+    assert!(text.contains("rank 1 did not come in time"), "{text}");
+    let mut script = Script::new(2);
+    script.tcp[1].1 = "short".to_owned();
+    script.add(0, "meet", &script.tcp.clone());
+    let (codes, text) = script.finish();
+    assert_eq!(codes, [Some(7)], "{text}");
+    assert!(text.contains("TSUMUGI_SECRET"), "{text}");
+}
+
+type Variable = (&'static str, String);
+
+/// Processes that write into one pipe.
+struct Script {
+    size: u32,
+    ranks: Vec<Child>,
+    out: BufReader<PipeReader>,
+    writer: Option<std::io::PipeWriter>,
+    text: String,
+    tcp: Vec<Variable>,
+}
+
+fn tcp() -> Vec<Variable> {
+    // A port that was free a moment ago.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    vec![
+        ("TSUMUGI_MASTER", listener.local_addr().unwrap().to_string()),
+        ("TSUMUGI_SECRET", "a word that these tests share".to_owned()),
+        ("TSUMUGI_VERBOSE", "1".to_owned()),
+    ]
+}
+
+impl Script {
+    fn new(size: u32) -> Self {
+        let (out, writer) = std::io::pipe().unwrap();
+        let (out, writer) = (BufReader::new(out), Some(writer));
+        Self { size, ranks: Vec::new(), out, writer, text: String::new(), tcp: tcp() }
+    }
+
+    fn start(size: u32, role: &str, variables: &[Variable]) -> Self {
+        let mut script = Self::new(size);
+        (0..size).rev().for_each(|rank| script.add(rank, role, variables));
+        script.ranks.reverse();
+        script
+    }
+
+    fn add(&mut self, rank: u32, role: &str, variables: &[Variable]) {
+        let own = std::env::current_exe().expect("a test knows its own path");
+        let writer = self.writer.as_ref().unwrap();
+        let child = Command::new(own)
+            .args(["--role", role])
+            .env("TSUMUGI_RANK", rank.to_string())
+            .env("TSUMUGI_SIZE", self.size.to_string())
+            .env("TSUMUGI_HEAP_BYTES", (1_u64 << 30).to_string())
+            .env("TSUMUGI_STACK_BYTES", (2_u64 << 30).to_string())
+            .envs(variables.iter().map(|(name, value)| (*name, value)))
+            .stdin(Stdio::null())
+            .stdout(writer.try_clone().unwrap())
+            .stderr(writer.try_clone().unwrap())
+            .spawn();
+        self.ranks.push(child.expect("a rank that starts"));
+    }
+
+    fn read_until(&mut self, word: &str, count: usize) {
+        self.writer = None;
+        while self.text.matches(word).count() < count {
+            assert!(self.out.read_line(&mut self.text).unwrap() > 0, "{}", self.text);
+        }
+    }
+
+    /// The exit codes (signals are negative), and all that was written.
+    fn finish(mut self) -> (Vec<Option<i32>>, String) {
+        self.writer = None;
+        let late = Instant::now() + Duration::from_secs(60);
+        let mut codes = Vec::new();
+        for rank in &mut self.ranks {
+            let status = loop {
+                if let Some(status) = rank.try_wait().unwrap() {
+                    break status;
+                }
+                if Instant::now() > late {
+                    rank.kill().unwrap();
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            };
+            codes.push(status.code().or(status.signal().map(|signal| -signal)));
+        }
+        self.out.read_to_string(&mut self.text).unwrap();
+        (codes, self.text)
+    }
+}
