@@ -134,6 +134,29 @@ fn who_probes_finds_what_he_receives() {
 }
 
 #[test]
+fn a_prober_hears_of_what_another_receive_has_found() {
+    two(|rt, comm, peer| {
+        if rt.rank() == Rank(0) {
+            for round in 0..200u32 {
+                let prober = rt.spawn(move |rt| rt.comm().probe(peer, 1 + round));
+                comm.send(peer, 0, &[round])?;
+                // Takes the probed message out of the lane, too.
+                comm.recv(peer, 0, &mut [0u32])?;
+                assert_eq!(prober.join().unwrap()?.tag, 1 + round);
+                comm.recv(peer, 1 + round, &mut [0u8; 3])?;
+            }
+        } else {
+            for round in 0..200u32 {
+                comm.recv(peer, 0, &mut [0u32])?;
+                comm.send(peer, 1 + round, &[7u8; 3])?;
+                comm.send(peer, 0, &[round])?;
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn whoever_comes_first_is_waited_for() {
     two(|rt, comm, peer| {
         if rt.rank() == Rank(0) {

@@ -456,7 +456,9 @@ impl Messages {
         loop {
             let mut state = self.lock();
             let begun = begin(&mut state);
-            if state.machine.has_news() {
+            if state.machine.has_news() || !state.probers.is_empty() {
+                // What came may be what a prober waits for.
+                state.has_moved = true;
                 self.work_on(state, false);
             } else {
                 drop(state);
