@@ -1,10 +1,12 @@
 //! Messages between the ranks of a node: drives the machine of
 //! [`tsumugi_core::msg`] over the partitions.
 
-mod drive;
 mod label;
-mod state;
 mod wire;
+mod state;
+mod drive;
+mod wait;
+mod begin;
 
 pub use drive::{Messages, Under};
 pub(crate) use label::pattern;
