@@ -6,3 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo test --release --package tsumugi-core --test sim -- --ignored soak
 cargo run --release --package tsumugi-ult --example soak -- "${1:-600}" ${2+"$2"}
+# Messages at random between four processes, by each design.
+for design in mirror locked two_copy; do
+    TSUMUGI_MESSAGES=$design cargo test --release --package tsumugi --test job -- --launch 4 mixture-long
+done

@@ -9,7 +9,7 @@
 //! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
 //! | `TSUMUGI_VERBOSE` | `1`: rank 0 says how the ranks found each other | `0` |
-//! | `TSUMUGI_MESSAGES` | whether a message may go straight into a receive: `mirror`, `two_copy` | `mirror` |
+//! | `TSUMUGI_MESSAGES` | whether a message may go straight into a receive: `mirror`, `locked`, `two_copy` | `mirror` |
 //! | `TSUMUGI_CALIBRATE` | whether a job measures how messages go best: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
 //! | `TSUMUGI_INLINE_MAX_BYTES` | a message of so many travels in its packet | measured |
 //! | `TSUMUGI_EAGER_MAX_BYTES` | for which no receive is known, through slots | measured |
@@ -244,8 +244,8 @@ pub const PULL_FROM: &str = "TSUMUGI_PULL_FROM_BYTES";
 pub const CHUNK: &str = "TSUMUGI_CHUNK_BYTES";
 
 /// What [`MESSAGES`] may hold.
-pub(crate) const DESIGNS: [(&str, Design); 2] =
-    [("mirror", Design::Mirror), ("two_copy", Design::TwoCopy)];
+pub(crate) const DESIGNS: [(&str, Design); 3] =
+    [("mirror", Design::Mirror), ("locked", Design::Locked), ("two_copy", Design::TwoCopy)];
 const WORKERS_MAX: usize = Bells::WORKERS_MAX;
 pub(crate) const STACK_BYTES: usize = 64 << 10;
 const STACK_BYTES_MIN: usize = 16 << 10;

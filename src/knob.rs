@@ -82,7 +82,7 @@ impl Config {
             ),
             set(
                 MESSAGES,
-                "how messages find receives: mirror, two_copy",
+                "how messages find receives: mirror, locked, two_copy",
                 "mirror".into(),
                 DESIGNS.iter().find(|(_, design)| *design == chosen.messages).map_or_else(
                     || format!("{:?}", chosen.messages),

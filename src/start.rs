@@ -218,7 +218,7 @@ fn be<T: Send, E: From<Error> + Send>(
     main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
 ) -> Result<T, E> {
     let am = Am::new(&member).map_err(E::from)?;
-    let lanes = Lanes::new(&member, chosen.workers).map_err(E::from)?;
+    let lanes = Lanes::new(&member, &chosen).map_err(E::from)?;
     let card = Card { calls: am.key(), messages: lanes.key() };
     card.publish(&mut member).map_err(E::from)?;
     // Everybody's starter memory and collective words are registered now, and

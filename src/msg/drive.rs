@@ -27,6 +27,7 @@ use crate::config::Chosen;
 use crate::{Error, MessageError, Rank};
 use std::any::Any;
 use std::fmt;
+use tsumugi_core::msg::board::Board;
 use tsumugi_core::msg::{Counts, INLINE_BYTES_MAX, Request, Thresholds};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
 use tsumugi_core::wait::Waker;
@@ -48,6 +49,8 @@ pub struct Messages {
     contexts: AtomicU32,
     /// How far each rank seems to be, by the long copies.
     gauges: Box<[Gauge]>,
+    /// Where this rank's receives are, if the design has boards.
+    board: Option<Board<'static>>,
 }
 
 /// A message that has begun.
@@ -84,8 +87,9 @@ impl Messages {
         cards: &[Card],
         chosen: &Chosen,
     ) -> Result<Self, Error> {
-        let wire = lanes.connect(member, cards.iter().map(|card| card.messages))?;
-        let mut state = State::new(member.rank(), lanes.shape(), chosen.messages, wire);
+        let (wire, boards) = lanes.connect(member, cards.iter().map(|card| card.messages))?;
+        let board = boards.get(member.rank().0 as usize).copied();
+        let mut state = State::new(member.rank(), lanes.shape(), chosen.messages, wire, boards);
         let gauges = (0..member.size()).map(Rank).map(|rank| {
             let (distance, thresholds) = member.way_to(rank);
             state.use_thresholds(rank, thresholds_of(&thresholds));
@@ -101,6 +105,7 @@ impl Messages {
             lost: AtomicU32::new(0),
             contexts: AtomicU32::new(1),
             gauges,
+            board,
         })
     }
 
@@ -164,6 +169,7 @@ impl Messages {
 
     /// The same, once more, of a thread that is about to sleep.
     pub(crate) fn rest(&self) -> bool {
+        self.free_board();
         self.work_on(self.lock(), true)
     }
 
@@ -175,7 +181,19 @@ impl Messages {
 
     /// What the helper does then.
     pub(crate) fn help(&self) -> bool {
+        self.free_board();
         self.member.control().take_neglected() && self.work()
+    }
+
+    /// Opens the board for those who wait for a rank that died with its lock:
+    /// one of them may have ours.
+    fn free_board(&self) {
+        if let Some(board) = &self.board
+            && self.death().is_some()
+        {
+            let dead = |rank: &Rank| !self.member.control_of(*rank).is_alive();
+            (0..self.member.size()).map(Rank).filter(dead).for_each(|rank| board.lost(rank));
+        }
     }
 
     fn gauge(&self, rank: Rank) -> &Gauge {

@@ -5,6 +5,7 @@ use crate::Rank;
 use crate::lend::{Lent, lend};
 use std::any::Any;
 use std::ptr::NonNull;
+use tsumugi_core::msg::board::Board;
 use tsumugi_core::msg::{self, Design, Ended, Machine, Received, Request, Shape, Thresholds};
 use tsumugi_core::sync::AtomicBool;
 use tsumugi_core::wait::Waker;
@@ -30,6 +31,7 @@ type Tables = (
     Lent<msg::Unexpected>,
     Lent<msg::Logged>,
     Lent<msg::Mirrored>,
+    Lent<Board<'static>>,
 );
 
 /// What the facade knows of a request.
@@ -53,22 +55,39 @@ pub(super) type Woken = heapless::Vec<Waker, WOKEN_MAX>;
 
 impl State {
     /// A machine over these lanes.
-    pub(super) fn new(rank: Rank, shape: Shape, design: Design, wire: NodeWire) -> Self {
+    pub(super) fn new(
+        rank: Rank,
+        shape: Shape,
+        design: Design,
+        wire: NodeWire,
+        boards: Vec<Board<'static>>,
+    ) -> Self {
         let (peers, lent_peers) = lend(vec![msg::Peer::EMPTY; shape.peers as usize]);
         let (requests, lent_requests) = lend(vec![msg::Entry::EMPTY; REQUESTS_MAX]);
         let (unexpected, lent_unexpected) = lend(vec![msg::Unexpected::EMPTY; shape.unexpected()]);
         let (log, lent_log) = lend(vec![msg::Logged::EMPTY; shape.log()]);
         let (mirror, lent_mirror) = lend(vec![msg::Mirrored::EMPTY; shape.mirrored()]);
         let tables = msg::Tables { peers, requests, unexpected, log, mirror };
-        let machine = Machine::new(rank, shape, design, Thresholds::DEFAULT, tables)
+        let mut machine = Machine::new(rank, shape, design, Thresholds::DEFAULT, tables)
             .unwrap_or_else(|error| panic!("{error}"));
+        let (boards, lent_boards) = lend(boards);
+        if !boards.is_empty() {
+            machine.put_up(boards);
+        }
         Self {
             machine,
             wire,
             entries: (0..REQUESTS_MAX).map(|_| Entry::default()).collect(),
             probers: Vec::new(),
             has_moved: false,
-            _tables: (lent_peers, lent_requests, lent_unexpected, lent_log, lent_mirror),
+            _tables: (
+                lent_peers,
+                lent_requests,
+                lent_unexpected,
+                lent_log,
+                lent_mirror,
+                lent_boards,
+            ),
         }
     }
 

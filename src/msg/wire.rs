@@ -5,14 +5,17 @@
 //! that whoever sleeps at the other end is woken, and that long copies go past
 //! the caches. It stays until the job ends: a peer's last word may come late.
 
+use super::state::REQUESTS_MAX;
+use crate::config::Chosen;
 use crate::lend::{Lent, lend, zeroes};
 use crate::{Error, Rank};
 use std::fmt;
 use std::ptr::NonNull;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{Access, Need, RegionKey, RemoteAddr};
+use tsumugi_core::msg::board::{Board, BoardShape};
 use tsumugi_core::msg::{
-    self, Copy, INLINE_WORDS, Kind, LaneEnd, Load, Offer, Packet, Returned, Shape, Wire,
+    self, Copy, Design, INLINE_WORDS, Kind, LaneEnd, Load, Offer, Packet, Returned, Shape, Wire,
 };
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::wait::Bells;
@@ -25,6 +28,8 @@ pub(crate) struct Lanes {
     at: NonNull<u8>,
     key: RegionKey,
     shape: Shape,
+    /// Behind the lanes, where the design has them.
+    has_board: bool,
     /// For fences in two halves.
     is_registered: bool,
 }
@@ -46,19 +51,26 @@ struct Peer {
 }
 
 impl Lanes {
-    /// Lanes that were never used.
-    pub(crate) fn new(member: &Member, workers: usize) -> Result<Self, Error> {
+    /// Lanes that were never used, and a board if the design has one.
+    pub(crate) fn new(member: &Member, chosen: &Chosen) -> Result<Self, Error> {
         let shape = shape(member.size());
-        let bytes = shape.memory_size();
+        let has_board = chosen.messages == Design::Locked;
+        let board_bytes = if has_board { Board::memory_size(board_shape(shape)) } else { 0 };
+        let bytes = shape.memory_size() + board_bytes;
         let at = zeroes(member, bytes)?;
+        if has_board {
+            // SAFETY: behind the lanes, for the rest of the job.
+            let made = unsafe { Board::init(at.add(shape.memory_size()), board_shape(shape)) };
+            made.unwrap_or_else(|error| panic!("{error}"));
+        }
         // SAFETY: exposed memory, which stays mapped and is never given back:
         // plain bytes and words.
         let region = unsafe { member.direct().register(at, bytes as u64, Access::ReadWrite)? };
         let is_registered = halves::register();
         // With more than one worker it is not enough to see who sleeps: who
         // looks for work must be seen, too.
-        member.control().set_sleeps_fenced(is_registered && workers == 1);
-        Ok(Self { at, key: region.key, shape, is_registered })
+        member.control().set_sleeps_fenced(is_registered && chosen.workers == 1);
+        Ok(Self { at, key: region.key, shape, has_board, is_registered })
     }
 
     /// For the others.
@@ -70,7 +82,7 @@ impl Lanes {
         self.shape
     }
 
-    /// The lanes, when everybody has told their keys.
+    /// The lanes, when everybody has told their keys, and the boards.
     ///
     /// # Errors
     ///
@@ -79,8 +91,12 @@ impl Lanes {
         &self,
         member: &Member,
         keys: impl Iterator<Item = RegionKey>,
-    ) -> Result<NodeWire, Error> {
-        let (direct, size) = (member.direct(), self.shape.memory_size() as u64);
+    ) -> Result<(NodeWire, Vec<Board<'static>>), Error> {
+        let (direct, lanes_bytes) = (member.direct(), self.shape.memory_size());
+        let shape = board_shape(self.shape);
+        let board_bytes = if self.has_board { Board::memory_size(shape) } else { 0 };
+        let size = (lanes_bytes + board_bytes) as u64;
+        let mut boards = Vec::new();
         let (ends, lent) = lend((0..self.shape.peers).map(|_| LaneEnd::EMPTY).collect());
         // SAFETY: zeroed lanes that stay until the job ends; we are called
         // once. Addresses are those of buffers that their owners have lent.
@@ -90,6 +106,11 @@ impl Lanes {
             let there = direct.resolve(RemoteAddr { rank, key, offset: 0 }, size, Need::Write)?;
             // SAFETY: that rank's lanes, once.
             unsafe { lanes.connect(rank, there) };
+            if self.has_board {
+                // SAFETY: that rank's board, behind its lanes.
+                let board = unsafe { Board::attach(there.add(lanes_bytes), shape) };
+                boards.push(board.unwrap_or_else(|error| panic!("{error}")));
+            }
             let control: *const Control = member.control_of(rank);
             // SAFETY: a space that has a heap is never unmapped.
             let control = unsafe { &*control };
@@ -97,7 +118,7 @@ impl Lanes {
             Ok(Peer { control, bells: control.bells(), sleeps_fenced })
         });
         let peers = peers.collect::<Result<_, Error>>()?;
-        Ok(NodeWire { lanes, peers, _ends: lent })
+        Ok((NodeWire { lanes, peers, _ends: lent }, boards))
     }
 }
 
@@ -105,6 +126,11 @@ impl Lanes {
 /// there adds at most.
 pub(crate) fn footprint() -> (usize, usize) {
     super::state::footprint(shape(1).memory_size(), shape(1))
+}
+
+/// A rank's board has a place for each of its requests.
+fn board_shape(shape: Shape) -> BoardShape {
+    BoardShape { peers: shape.peers, posts: REQUESTS_MAX as u32 }
 }
 
 /// How much room there is in a job of so many ranks: tables of messages that

@@ -71,6 +71,10 @@ fn messages_keep_their_order() {
         let done = run(ranks, "mixture");
         assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
     }
+    for design in ["locked", "two_copy"] {
+        let done = run_with(3, "mixture", &[("TSUMUGI_MESSAGES", design)]);
+        assert_eq!(done.code, Some(0), "{design}: {}", done.text);
+    }
 }
 
 fn a_killed_rank_ends_the_job_and_is_named() {
@@ -233,10 +237,19 @@ fn run(ranks: u32, role: &str) -> Done {
     start(ranks, role).finish()
 }
 
+fn run_with(ranks: u32, role: &str, env: &[(&str, &str)]) -> Done {
+    start_with(ranks, role, env).finish()
+}
+
 fn start(ranks: u32, role: &str) -> Job {
+    start_with(ranks, role, &[])
+}
+
+fn start_with(ranks: u32, role: &str, env: &[(&str, &str)]) -> Job {
     let own = std::env::current_exe().expect("a test knows its own path");
     let mut child = Command::new(own)
         .args(["--launch", &ranks.to_string(), role])
+        .envs(env.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

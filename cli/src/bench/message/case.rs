@@ -96,6 +96,7 @@ pub const RENDEZVOUS: &str = "rendezvous";
 
 const DESIGNS: &[(&str, &[(&str, &str)])] = &[
     (OURS, &[]),
+    (LOCKED, &[("TSUMUGI_MESSAGES", "locked")]),
     (TWO_COPY, &[("TSUMUGI_MESSAGES", "two_copy")]),
     (RENDEZVOUS, &[("TSUMUGI_MESSAGES", "two_copy"), ("TSUMUGI_EAGER_MAX_BYTES", "0")]),
 ];
