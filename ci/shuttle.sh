@@ -6,5 +6,6 @@ cd "$(dirname "$0")/.."
 
 export RUSTFLAGS="--cfg tsumugi_loom --cfg tsumugi_shuttle ${RUSTFLAGS:-}"
 export RUST_BACKTRACE=0
-cargo test --release --target-dir target/shuttle --package tsumugi-core --test shuttle --no-run
-timeout 180 cargo test --release --target-dir target/shuttle --package tsumugi-core --test shuttle
+cargo=(cargo test --release --target-dir target/shuttle --package tsumugi-core --package tsumugi-ult --test shuttle)
+"${cargo[@]}" --no-run
+timeout 180 "${cargo[@]}"

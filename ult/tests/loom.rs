@@ -6,7 +6,7 @@
 //!
 //! Each model is run as it is, and then with each of its planted mutants,
 //! which it must catch.
-#![cfg(tsumugi_loom)]
+#![cfg(all(tsumugi_loom, not(tsumugi_shuttle)))]
 
 use std::process::Command;
 use std::ptr::NonNull;

@@ -182,7 +182,11 @@ impl fmt::Debug for Bells {
     }
 }
 
-const PER_WORD: usize = if cfg!(tsumugi_loom) { 2 } else { 64 };
+const PER_WORD: usize = match (cfg!(tsumugi_loom), cfg!(tsumugi_shuttle)) {
+    (_, true) => 4,
+    (true, false) => 2,
+    (false, false) => 64,
+};
 const WORDS: usize = if cfg!(tsumugi_loom) { 1 } else { 4 };
 
 fn bit(worker: usize) -> u64 {

@@ -1,0 +1,154 @@
+//! Random schedules of mixes that are too large for loom, on the whole
+//! scheduler with its real switches: three workers, several ULTs, several
+//! steps each.
+//!
+//! Every schedule is sequentially consistent: orderings are loom's business,
+//! the order of steps is that of these. Each mix must pass, and fail with each
+//! of its planted defects.
+//!
+//! Built only with `--cfg tsumugi_loom --cfg tsumugi_shuttle`: see
+//! `ci/shuttle.sh`.
+#![cfg(tsumugi_shuttle)]
+
+use std::process::Command;
+use std::sync::Arc;
+use tsumugi_core::sync::{AtomicUsize, Ordering, with_mutant};
+use tsumugi_ult::sync::{Condvar, Mutex, channel};
+use tsumugi_ult::{Config, Guards, Scheduler, StackArea, park, spawn, unparker, yield_now};
+
+/// Schedules of a mix; `TSUMUGI_SCHEDULES` overrides.
+const SCHEDULES: usize = 2_000;
+
+/// Runs `mix` of test `test` on many schedules, and then with each mutant, in a
+/// process of its own, until it fails.
+fn check(test: &str, mutants: &[&'static str], mix: fn()) {
+    let schedules = std::env::var("TSUMUGI_SCHEDULES").ok().and_then(|n| n.parse().ok());
+    let schedules = schedules.unwrap_or(SCHEDULES);
+    let explore = move || {
+        shuttle::check_random(mix, schedules / 2);
+        shuttle::check_pct(mix, schedules / 2, 3);
+    };
+    if let Ok(wanted) = std::env::var("TSUMUGI_MUTANT") {
+        let mutant =
+            mutants.iter().find(|mutant| **mutant == wanted).expect("a mutant of this test");
+        return with_mutant(mutant, explore);
+    }
+    explore();
+    for mutant in mutants {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--test-threads=1"])
+            .env("TSUMUGI_MUTANT", mutant)
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "{test} does not catch the mutant {mutant}");
+    }
+}
+
+fn scheduler(workers: usize) -> Scheduler {
+    let (stack_bytes, main_stack_bytes) = (64 << 10, 256 << 10);
+    let area = StackArea::map(StackArea::bytes_for(12, stack_bytes, main_stack_bytes)).unwrap();
+    let config = Config {
+        workers,
+        stack_bytes,
+        main_stack_bytes,
+        spin: 0,
+        guards: Guards::None,
+        ..Config::new(area)
+    };
+    Scheduler::new(config).unwrap()
+}
+
+#[test]
+fn trees_of_children_are_joined() {
+    check("trees_of_children_are_joined", &["join_no_second_look"], || {
+        fn leaves(depth: u32) -> u32 {
+            if depth == 0 {
+                yield_now();
+                return 1;
+            }
+            let child = spawn(move || leaves(depth - 1));
+            let own = leaves(depth - 1);
+            own + child.join().unwrap()
+        }
+        assert_eq!(scheduler(3).run(|| leaves(3)), 8);
+    });
+}
+
+#[test]
+fn tokens_go_round() {
+    check("tokens_go_round", &["park_no_second_look"], || {
+        scheduler(3).run(|| {
+            let count = Arc::new(AtomicUsize::new(0));
+            let main = unparker();
+            let ults: Vec<_> = (0..3)
+                .map(|_| {
+                    let (count, main) = (count.clone(), main.clone());
+                    spawn(move || {
+                        count.fetch_add(1, Ordering::SeqCst);
+                        main.unpark();
+                    })
+                })
+                .collect();
+            while count.load(Ordering::SeqCst) < 3 {
+                park();
+            }
+            ults.into_iter().for_each(|ult| ult.join().unwrap());
+        });
+    });
+}
+
+#[test]
+fn a_queue_of_a_mutex_and_a_condvar_loses_nothing() {
+    check(
+        "a_queue_of_a_mutex_and_a_condvar_loses_nothing",
+        &["mutex_no_second_look", "sleep_no_last_look"],
+        || {
+            scheduler(3).run(|| {
+                let shared = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
+                let takers: Vec<_> = (0..2)
+                    .map(|_| {
+                        let shared = shared.clone();
+                        spawn(move || {
+                            let mut values = shared.0.lock();
+                            while values.is_empty() {
+                                shared.1.wait(&mut values);
+                            }
+                            values.pop().unwrap()
+                        })
+                    })
+                    .collect();
+                for value in [1, 2] {
+                    let shared = shared.clone();
+                    drop(spawn(move || {
+                        shared.0.lock().push(value);
+                        shared.1.notify_one();
+                    }));
+                }
+                let sum: i32 = takers.into_iter().map(|taker| taker.join().unwrap()).sum();
+                assert_eq!(sum, 3);
+            });
+        },
+    );
+}
+
+#[test]
+fn channels_bring_everything() {
+    check("channels_bring_everything", &["channel_no_second_look"], || {
+        scheduler(2).run(|| {
+            let (sender, receiver) = channel::bounded(1);
+            let senders: Vec<_> = (0..2)
+                .map(|_| {
+                    let sender = sender.clone();
+                    spawn(move || (0..2).for_each(|value| sender.send(value).unwrap()))
+                })
+                .collect();
+            drop(sender);
+            let mut sum = 0;
+            while let Ok(value) = receiver.recv() {
+                sum += value;
+            }
+            senders.into_iter().for_each(|ult| ult.join().unwrap());
+            assert_eq!(sum, 2);
+        });
+    });
+}
