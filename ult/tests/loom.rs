@@ -17,7 +17,7 @@ use tsumugi_ult::deque::{Deque, Steal};
 use tsumugi_ult::fences::Fences;
 use tsumugi_ult::inject::{Inject, Linked};
 use tsumugi_ult::mail::{Letter, Mail};
-use tsumugi_ult::sync::{Condvar, Latch, Mutex, RwLock, Semaphore, channel};
+use tsumugi_ult::sync::{Condvar, Flag, Latch, Mutex, RwLock, Semaphore, channel};
 use tsumugi_ult::{
     Config, Guards, Limit, Scheduler, StackArea, park, park_within, spawn, unparker, yield_now,
 };
@@ -254,6 +254,18 @@ fn outsider_wakes_a_sleeping_worker() {
         scheduler.start().unwrap();
         let handle = scheduler.spawner().spawn(|| 3);
         assert_eq!(handle.join().unwrap(), 3);
+    });
+}
+
+#[test]
+fn a_thread_raises_a_flag() {
+    check("a_thread_raises_a_flag", &["flag_no_second_look"], || {
+        let flag = Arc::new(Flag::new());
+        let raised = flag.clone();
+        let raiser = loom::thread::spawn(move || raised.raise());
+        scheduler(1).run(|| flag.wait());
+        raiser.join().unwrap();
+        assert!(!flag.take());
     });
 }
 

@@ -6,6 +6,7 @@ mod common;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 use std::ptr::NonNull;
+use tsumugi_ult::sync::Flag;
 use tsumugi_ult::{Builder, Config, Guards, Scheduler, StackArea, on_os_stack, spawn, yield_now};
 
 /// Runs test `name` of this program again, with `TSUMUGI_CHILD` set.
@@ -146,4 +147,42 @@ fn on_os_stack_carries_values_and_panics() {
         assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"there"));
     });
     assert_eq!(on_os_stack(|| 8), 8, "on a thread: a plain call");
+}
+
+#[test]
+fn a_signal_handler_raises_a_flag() {
+    static FLAG: Flag = Flag::new();
+    extern "C" fn handler(_: i32) {
+        FLAG.raise();
+    }
+    // SAFETY: the handler is async-signal-safe; nobody else uses the signal.
+    unsafe { libc::signal(libc::SIGUSR2, handler as *const () as usize) };
+    // SAFETY: the calling thread lives until `raiser` was joined.
+    let own = unsafe { libc::pthread_self() } as usize;
+    common::scheduler(1, 8).run(|| {
+        let raiser = std::thread::spawn(move || {
+            for _ in 0..2000 {
+                // SAFETY: as said there.
+                unsafe { libc::pthread_kill(own as libc::pthread_t, libc::SIGUSR2) };
+                std::thread::yield_now();
+            }
+        });
+        let waiter = spawn(|| (0..3).for_each(|_| FLAG.wait()));
+        // The worker is interrupted at whatever it does.
+        for round in 0u64.. {
+            spawn(move || round).join().unwrap();
+            tsumugi_ult::yield_now();
+            if waiter.is_finished() && raiser.is_finished() {
+                break;
+            }
+            if raiser.is_finished() {
+                FLAG.raise();
+            }
+        }
+        waiter.join().unwrap();
+        raiser.join().unwrap();
+    });
+    let on_thread = std::thread::spawn(|| FLAG.wait());
+    FLAG.raise();
+    on_thread.join().unwrap();
 }

@@ -136,6 +136,11 @@ pub(crate) fn wake(_: *const AtomicU32, _: u32) {
     }
 }
 
+/// There is no errno.
+pub(crate) fn keep_errno(f: impl FnOnce()) {
+    f();
+}
+
 pub(crate) fn yield_thread() {
     spin_loop();
 }

@@ -57,6 +57,17 @@ pub(crate) fn wake(word: *const AtomicU32, count: u32) {
 }
 
 /// Lets the system run another thread.
+/// Runs `f`, which may ask the system for something, in a signal handler.
+pub(crate) fn keep_errno(f: impl FnOnce()) {
+    // SAFETY: the calling thread's own.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: the same.
+    let before = unsafe { *place };
+    f();
+    // SAFETY: the same.
+    unsafe { *place = before };
+}
+
 pub(crate) fn yield_thread() {
     std::thread::yield_now();
 }

@@ -91,6 +91,17 @@ impl Shared {
         }
     }
 
+    /// Makes a ULT ready, whatever thread this is and whatever it was at:
+    /// async-signal-safe.
+    ///
+    /// # Safety
+    ///
+    /// As for [`ready`](Self::ready).
+    pub(crate) unsafe fn wake_from_outside(slot: Slot) {
+        // SAFETY: a ULT that sleeps is alive, and so is its scheduler's memory.
+        unsafe { (*slot.as_ref().home.cast::<Self>()).ready_from_outside(slot) };
+    }
+
     /// Makes a ULT ready that slept, on a thread that is no worker of ours.
     ///
     /// # Safety

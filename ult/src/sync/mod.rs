@@ -8,6 +8,7 @@
 //! | [`Barrier`] | waiting for each other, again and again |
 //! | [`Latch`], [`WaitGroup`] | waiting until a number of things have happened |
 //! | [`Once`], [`OnceCell`] | once, and by one |
+//! | [`Flag`] | a bit that a signal handler may raise |
 //! | [`channel`] | values from many to many |
 //!
 //! Whoever has to wait sleeps through [`Here`](crate::Here) and leaves its
@@ -33,10 +34,12 @@ mod semaphore;
 mod barrier;
 mod latch;
 mod once;
+mod flag;
 pub mod channel;
 
 pub use barrier::Barrier;
 pub use condvar::Condvar;
+pub use flag::Flag;
 pub use latch::{Latch, WaitGroup};
 pub use mutex::{Mutex, MutexGuard};
 pub use once::{Once, OnceCell};

@@ -1,0 +1,144 @@
+//! A flag that a signal handler may raise.
+//!
+//! ```text
+//!   EMPTY ──wait──► WAITED ──raise, a wake──► RAISED
+//!     │                                         │ ▲
+//!     └────────────────raise────────────────────┼─┘
+//!     ▲◄──────────────take, end of wait─────────┘
+//! ```
+//!
+//! A handler interrupts a thread anywhere: in the allocator, with a lock in its
+//! hands, on a worker between two steps of its own queues. So `raise` takes no
+//! lock, allocates nothing, never asks on which thread it runs, and touches of
+//! a scheduler only what any thread from outside may: it is a few atomic
+//! instructions and, at most, one system call.
+//!
+//! Progress: `raise` and `take` are lock-free.
+
+use crate::host;
+use crate::park::{Here, ult};
+use crate::sched::shared::Shared;
+use crate::slab::Slot;
+use core::fmt;
+use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
+use tsumugi_core::wait::{Reason, Wait, Waker};
+
+/// One bit that a signal handler, or anybody else, sets, and that one ULT or OS
+/// thread at a time waits for. Raised twice before it is taken is raised once.
+///
+/// ```
+/// use tsumugi_ult::sync::Flag;
+///
+/// static RELOAD: Flag = Flag::new();
+/// // In a handler: RELOAD.raise();
+/// # RELOAD.raise();
+/// RELOAD.wait();
+/// assert!(!RELOAD.take());
+/// ```
+pub struct Flag {
+    state: AtomicU32,
+    /// While somebody waits: of whoever ends that.
+    sleeper: UnsafeCell<Option<Sleeper>>,
+}
+
+/// Who waits.
+enum Sleeper {
+    Ult(Slot),
+    Other(Waker),
+}
+
+// SAFETY: the sleeper is the waiter's until it says WAITED, and then that of
+// the one who replaces that.
+unsafe impl Send for Flag {}
+// SAFETY: the same.
+unsafe impl Sync for Flag {}
+
+impl Flag {
+    /// Not raised.
+    #[cfg(not(tsumugi_loom))]
+    pub const fn new() -> Self {
+        Self { state: AtomicU32::new(EMPTY), sleeper: UnsafeCell::new(None) }
+    }
+
+    /// Not raised.
+    #[cfg(tsumugi_loom)]
+    pub fn new() -> Self {
+        Self { state: AtomicU32::new(EMPTY), sleeper: UnsafeCell::new(None) }
+    }
+
+    /// Raises it, and wakes whoever waits. Async-signal-safe, unless the waiter
+    /// is a task of a foreign scheduler whose unpark is not. Lock-free.
+    pub fn raise(&self) {
+        // AcqRel: takes over the sleeper from who has published it, and what
+        // was done before is seen after the wait.
+        if self.state.swap(RAISED, Ordering::AcqRel) != WAITED {
+            return;
+        }
+        // SAFETY: published, and ours alone since the exchange.
+        let sleeper = self.sleeper.with_mut(|sleeper| unsafe { (*sleeper).take() });
+        host::keep_errno(|| match sleeper {
+            // SAFETY: this is its waker, used up.
+            Some(Sleeper::Ult(slot)) => unsafe { Shared::wake_from_outside(slot) },
+            Some(Sleeper::Other(waker)) => waker.wake(),
+            None => {}
+        });
+    }
+
+    /// Whether it was raised since it was last taken; takes it. Lock-free.
+    pub fn take(&self) -> bool {
+        // Acquire: pairs with `raise`.
+        self.state.compare_exchange(RAISED, EMPTY, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Sleeps until it is raised, and takes it.
+    ///
+    /// # Panics
+    ///
+    /// If another waits already.
+    pub fn wait(&self) {
+        while !self.take() {
+            let is_taken = self.state.load(Ordering::Relaxed) == WAITED;
+            assert!(!is_taken, "a flag is waited for by one at a time");
+            let slot = ult();
+            Here.sleep(Reason::new("flag"), &mut |waker| self.publish(slot, waker));
+        }
+    }
+
+    /// Leaves word for whoever raises it; false if somebody has.
+    fn publish(&self, slot: Option<Slot>, waker: Waker) -> bool {
+        let sleeper = match slot {
+            Some(slot) => Sleeper::Ult(slot),
+            None => Sleeper::Other(waker),
+        };
+        // SAFETY: nobody waits, so it is ours until it is published.
+        self.sleeper.with_mut(|place| unsafe { *place = Some(sleeper) });
+        if mutant("flag_no_second_look") {
+            self.state.store(WAITED, Ordering::Release);
+            return true;
+        }
+        // Release: publishes the sleeper; pairs with `raise`.
+        let published =
+            self.state.compare_exchange(EMPTY, WAITED, Ordering::Release, Ordering::Relaxed);
+        published.is_ok()
+    }
+}
+
+impl Default for Flag {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Flag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.state.load(Ordering::Relaxed) {
+            EMPTY => "Flag(not raised)",
+            WAITED => "Flag(waited for)",
+            _ => "Flag(raised)",
+        })
+    }
+}
+
+const EMPTY: u32 = 0;
+const WAITED: u32 = 1;
+const RAISED: u32 = 2;
