@@ -83,7 +83,8 @@ impl Bias {
     /// Whether everybody uses atomic instructions, for good.
     #[inline(always)]
     pub fn is_shared(&self) -> bool {
-        self.owner.load(Ordering::Relaxed) == SHARED
+        // Acquire: pairs with the Release in `end`.
+        self.owner.load(Ordering::Acquire) == SHARED
     }
 
     /// Whether it is this thread's; nobody has the name 0.
@@ -94,7 +95,8 @@ impl Bias {
 
     /// Whether it is some thread's, or was until just now.
     pub fn is_taken(&self) -> bool {
-        let owner = self.owner.load(Ordering::Relaxed);
+        // Acquire: as in `is_shared`, which this may be the first to find.
+        let owner = self.owner.load(Ordering::Acquire);
         is_name(owner) || owner == ENDING
     }
 
@@ -183,8 +185,10 @@ impl Bias {
     }
 
     /// Ends the bias; `me` is the caller, who has no need of a barrier if it
-    /// is its own. Of several that come at once, one hears of it.
-    pub fn end(&self, me: usize) -> Ended {
+    /// is its own. Of several that come at once, one hears of it, and is called
+    /// back, with whether the owner is inside, before anybody uses atomic
+    /// instructions in the owner's place: what those find there is then right.
+    pub fn end(&self, me: usize, prepare: impl FnOnce(bool)) -> Ended {
         let mut owner = self.owner.load(Ordering::Relaxed);
         loop {
             if matches!(owner, SHARED | ENDING) {
@@ -199,8 +203,16 @@ impl Bias {
             }
         }
         let inside = if owner == me { self.is_inside() } else { self.look_inside() };
-        // Release: pairs with the Acquire in `end_and_wait`.
-        self.owner.store(SHARED, Ordering::Release);
+        let is_early = mutant("bias_shared_early");
+        if is_early {
+            self.owner.store(SHARED, Ordering::Release);
+        }
+        prepare(inside);
+        if !is_early {
+            // Release: pairs with the Acquire in `is_shared` and
+            // `end_and_wait`: what was prepared is seen.
+            self.owner.store(SHARED, Ordering::Release);
+        }
         if inside { Ended::Inside } else { Ended::Outside }
     }
 
@@ -297,9 +309,9 @@ mod tests {
         assert!(bias.note(ME) && bias.is_of(ME) && bias.is_inside());
         bias.leave();
         assert!(bias.enter(ME) && !bias.enter(OTHER));
-        assert_eq!(bias.end(OTHER), Ended::Inside);
+        assert_eq!(bias.end(OTHER, |inside| assert!(inside)), Ended::Inside);
         assert!(bias.is_shared() && !bias.is_still_of(ME));
-        assert_eq!(bias.end(OTHER), Ended::Before);
+        assert_eq!(bias.end(OTHER, |_| panic!("it has ended")), Ended::Before);
         assert!(!bias.note(ME) && !bias.enter(ME), "never again");
     }
 
@@ -319,6 +331,6 @@ mod tests {
     fn ones_own_end_needs_no_barrier() {
         let bias = Bias::new();
         assert!(bias.claim(ME) && !bias.claim(OTHER));
-        assert_eq!(bias.end(ME), Ended::Outside);
+        assert_eq!(bias.end(ME, |inside| assert!(!inside)), Ended::Outside);
     }
 }

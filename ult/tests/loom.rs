@@ -29,12 +29,17 @@ const ME: usize = 64;
 /// it catches `mutants`. Each of those runs in a process of its own, because a
 /// model that fails cannot always unwind.
 fn check(test: &str, mutants: &[&'static str], model: fn()) {
+    check_within(0, test, mutants, model);
+}
+
+/// The same with at least `preemptions` of them, for a small model.
+fn check_within(preemptions: usize, test: &str, mutants: &[&'static str], model: fn()) {
     if let Ok(wanted) = std::env::var("TSUMUGI_MUTANT") {
         let mutant =
             mutants.iter().find(|mutant| **mutant == wanted).expect("a mutant of this test");
-        return with_mutant(mutant, || explore(model));
+        return with_mutant(mutant, || explore(preemptions, model));
     }
-    explore(model);
+    explore(preemptions, model);
     for mutant in mutants {
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--test-threads=1"])
@@ -45,8 +50,9 @@ fn check(test: &str, mutants: &[&'static str], model: fn()) {
     }
 }
 
-fn explore(model: fn()) {
+fn explore(preemptions: usize, model: fn()) {
     let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.map(|bound| bound.max(preemptions));
     builder.max_branches = 20_000;
     let executions = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = executions.clone();
@@ -313,8 +319,8 @@ fn a_bias_ends() {
 /// A worker alone has a mutex, and another thread comes.
 #[test]
 fn a_biased_mutex_is_shared() {
-    let mutants = ["bias_no_light", "bias_no_heavy", "mutex_owes_nothing"];
-    check("a_biased_mutex_is_shared", &mutants, || {
+    let mutants = ["bias_no_light", "bias_no_heavy", "mutex_owes_nothing", "bias_shared_early"];
+    check_within(4, "a_biased_mutex_is_shared", &mutants, || {
         scheduler(1).run(|| {
             let count = Arc::new(Mutex::new(0));
             for _ in 0..=STREAK {

@@ -98,8 +98,6 @@ fn tokens_go_round() {
 }
 
 #[test]
-#[ignore = "one schedule in some ten thousand does not end, such as that of \
-            SHUTTLE_RANDOM_SEED=2715016801494580669: not explained yet"]
 fn a_queue_of_a_mutex_and_a_condvar_loses_nothing() {
     check(
         "a_queue_of_a_mutex_and_a_condvar_loses_nothing",

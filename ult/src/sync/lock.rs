@@ -102,7 +102,8 @@ impl<T> BiasedLock<T> {
     /// Somebody has it. True: it was biased, and now is ours.
     #[cold]
     fn contend(&self, me: usize) -> bool {
-        match self.bias.end(me) {
+        // `held` was set all the time.
+        match self.bias.end(me, |_| {}) {
             Ended::Before => {
                 for _ in 0..SPINS {
                     if !self.held.load(Ordering::Relaxed) {

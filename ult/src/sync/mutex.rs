@@ -20,7 +20,7 @@
 //! queue if somebody waits, or if the mutex is biased to another thread.
 
 use super::queue::{self, Node, Queue, Wake};
-use crate::bias::{Bias, Ended};
+use crate::bias::Bias;
 use crate::limit::Limit;
 use crate::lock::Lock;
 use crate::sched::bias_name;
@@ -279,15 +279,17 @@ impl RawMutex {
 
     /// From here on the word says who has the lock.
     fn end_bias(&self, waiting: &mut Waiting) {
-        match self.bias.end(bias_name()) {
-            Ended::Before => {}
-            // Release: what the owner did inside, which `end` has seen.
-            Ended::Outside => self.word.store(FREE, Ordering::Release),
-            Ended::Inside => {
+        self.bias.end(bias_name(), |inside| {
+            if inside {
+                // Before the owner can find the bias ended, and the word its
+                // own to free.
                 self.word.store(LOCKED | WAITERS, Ordering::Relaxed);
                 waiting.owed = !mutant("mutex_owes_nothing");
+            } else {
+                // Release: what the owner did inside, which `end` has seen.
+                self.word.store(FREE, Ordering::Release);
             }
-        }
+        });
     }
 
     /// The bias has ended. If that found us inside, we have had the lock, and
