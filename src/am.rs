@@ -1,9 +1,11 @@
-//! Active messages between the ranks of a node: drives the machine of
-//! [`tsumugi_core::am`] over the partitions.
+//! Active messages between the ranks of a job: drives the machine of
+//! [`tsumugi_core::am`] over the partitions of its node, and by a [`Carrier`]
+//! over what lies between nodes.
 //!
 //! ```text
-//!  call, cast ─► lock: machine ─► operations, carried out by the caller
-//!                     ▲  │
+//!  call, cast ─► lock: machine ─► operations: on this node, carried out by
+//!                     ▲  │        the caller; on others, begun by the caller,
+//!                     │  │        whose ends wake whoever pumps
 //!   a worker that polls, │ or the helper: one at a time
 //!                     │  ▼
 //!                   pump ─► handlers, in order · callers woken · room given
@@ -14,23 +16,31 @@
 //! Handlers run one at a time on each rank, on the stack of a worker or of the
 //! helper.
 //!
-//! Memory of each rank, from its exposed area, for P ranks:
+//! Memory of each rank, from its exposed area, for P ranks of the job:
 //! `P * 2 * CELLS * 256` bytes of lanes (8 KiB a rank), 16 KiB of staging
-//! cells, and landing buffers for long payloads, touched when they are used.
-//! It stays until the job ends: a peer's last word may come late.
+//! cells, and landing buffers for long payloads. It stays until the job ends:
+//! a peer's last word may come late. Lanes and buffers are touched when they
+//! are used. What each rank of the job costs although it says nothing is its
+//! entries in the tables, 128 bytes, for one of another node 144 more for the
+//! operation that returns its credits, and 10 bytes of the words that peers
+//! ring.
 
+mod carrier;
 mod pump;
 mod send;
+
+pub(crate) use carrier::Carrier;
 
 use crate::card::Card;
 use crate::lend::{Lent, lend, zeroes};
 use crate::{Error, Rank};
+use carrier::Far;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::mem::take;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tsumugi_core::am::{
     self, Answer, Bell, CallError, HandlerId, Inline, Machine, Message, ReplyTo, Shape, Token,
@@ -39,9 +49,9 @@ use tsumugi_core::mem::{Access, LocalAddr, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped::AtomicU64 as Word;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
-use tsumugi_core::wait::Waker;
+use tsumugi_core::wait::{Wait, Waker};
 use tsumugi_pvas::{Direct, Member};
-use tsumugi_ult::SystemFutex;
+use tsumugi_ult::{Here, SystemFutex};
 
 /// What a message calls.
 pub(crate) enum Function {
@@ -58,6 +68,8 @@ type Start = dyn Fn(Rank, Box<[u8]>, Option<ReplyTo>) + Send + Sync;
 pub(crate) struct Am {
     member: Member,
     direct: Direct,
+    /// What goes to ranks of other nodes, if there are any.
+    far: OnceLock<Far>,
     shape: Shape,
     lanes: &'static [Word],
     lanes_key: RegionKey,
@@ -109,15 +121,16 @@ unsafe impl Send for Am {}
 // SAFETY: the same; all that changes is atomic or under the lock.
 unsafe impl Sync for Am {}
 
-/// What messages cost a rank that is alone on its node, and what one rank
-/// more there adds.
+/// What messages cost a rank that is alone in its job, and what one rank more
+/// there adds, on whatever node.
 pub(crate) fn footprint() -> (usize, usize) {
     let lanes = |peers| Shape { peers, cells: Shape::CELLS }.memory_size();
     let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>() + lanes(2) - lanes(1);
     let calls = CALLS_MAX * (size_of::<am::Call>() + size_of::<Entry>());
     let staging = STAGING_CELLS * (size_of::<am::Slot>() + am::CELL_BYTES);
     let landings = LANDINGS * (size_of::<am::Landing>() + LANDING_BYTES);
-    (lanes(1) + calls + staging + landings, peer)
+    let (places, place) = carrier::footprint();
+    (lanes(1) + calls + staging + landings + places, peer + place)
 }
 
 impl Am {
@@ -160,6 +173,7 @@ impl Am {
         Ok(Self {
             member: member.clone(),
             direct,
+            far: OnceLock::new(),
             shape,
             lanes,
             lanes_key: lanes_region.key,
@@ -193,9 +207,28 @@ impl Am {
         }
     }
 
+    /// Sends what is for ranks of other nodes by `carrier`, from now on: before
+    /// there is anything for them. Once.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for what goes between nodes"))]
+    pub(crate) fn carry_by(&self, carrier: Arc<dyn Carrier>) {
+        let far = Far::new(carrier, &self.member, self.shape.peers);
+        assert!(self.far.set(far).is_ok(), "one carrier takes all that leaves the node");
+    }
+
+    /// Waits until all that was sent has arrived, or cannot any more.
+    pub(crate) fn settle(&self) {
+        while self.far.get().is_some() && self.lock().machine.staged() > 0 {
+            self.pump();
+            Here.yield_now();
+        }
+    }
+
     /// From here on peers are answered that this rank is gone, and nothing of
-    /// the program's is kept.
+    /// the program's is kept. Operations that end later end quietly.
     pub(crate) fn close(&self) {
+        if let Some(far) = self.far.get() {
+            far.close();
+        }
         self.direct.unregister(self.lanes_key);
         take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
     }
@@ -212,6 +245,7 @@ impl Am {
         am::has_rung(self.lanes, self.shape)
             || self.is_stirred.load(Ordering::SeqCst)
             || self.death().is_some()
+            || self.far.get().is_some_and(Far::has_work)
     }
 
     /// The same, time limits included.
@@ -225,6 +259,13 @@ impl Am {
         match self.deadline.load(Ordering::SeqCst) {
             u64::MAX => None,
             deadline => Some(Instant::from_ns(deadline).since(self.now())),
+        }
+    }
+
+    fn is_alive(&self, rank: Rank) -> bool {
+        match self.far.get() {
+            Some(far) if !far.is_near(rank) => far.is_alive(rank),
+            _ => self.member.control_of(rank).is_alive(),
         }
     }
 
@@ -317,3 +358,6 @@ const LANDINGS: usize = 4;
 pub(crate) const LANDING_BYTES: usize = 256 << 10;
 /// Operations carried out between two turns with the lock.
 const BATCH: usize = 8;
+
+#[cfg(test)]
+mod tests;

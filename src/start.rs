@@ -239,6 +239,7 @@ fn be<T: Send, E: From<Error> + Send>(
     let helper = Helper::start(&node, chosen.workers)?;
     let result = scheduler.run(|| {
         let value = main(&runtime)?;
+        node.am().settle();
         runtime.barrier()?;
         Ok(value)
     });

@@ -1,5 +1,6 @@
 //! The other side: what comes is taken, operations are carried out.
 
+use super::carrier::Far;
 use super::{Am, BATCH, Function, LANDING_BYTES};
 use crate::{AddrError, Rank};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +8,7 @@ use std::sync::PoisonError;
 use tsumugi_core::am::{Answer, Body, Event, Incoming, Message, Out, SendError};
 use tsumugi_core::backend::execute;
 use tsumugi_core::op::Op;
-use tsumugi_core::sync::Ordering;
+use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::Waker;
 use tsumugi_ult::SystemFutex;
@@ -26,7 +27,7 @@ impl Am {
         if let Some(seen) = self.death() {
             self.lost.store(seen, Ordering::Relaxed);
             for rank in (0..self.shape.peers).map(Rank) {
-                if !self.member.control_of(rank).is_alive() {
+                if !self.is_alive(rank) {
                     state.machine.handle(Event::Lost(rank), Instant::ZERO);
                 }
             }
@@ -128,8 +129,16 @@ impl Am {
         self.post();
     }
 
-    /// Carries out what the machine wants carried out; how much that was.
+    /// Carries out or begins what the machine wants; how much that was, and
+    /// how much has ended.
     pub(super) fn post(&self) -> usize {
+        match self.far.get() {
+            None => self.post_near(),
+            Some(far) => self.post_all(far),
+        }
+    }
+
+    fn post_near(&self) -> usize {
         let (mut posted, mut ended) = (0, [None; BATCH]);
         loop {
             let mut state = self.lock();
@@ -154,6 +163,41 @@ impl Am {
         }
     }
 
+    /// The same where some are for ranks of other nodes.
+    fn post_all(&self, far: &Far) -> usize {
+        let (mut posted, mut ended, mut has_ended) = (0, [None; BATCH], false);
+        loop {
+            let mut state = self.lock();
+            for event in ended.iter_mut().filter_map(Option::take) {
+                state.machine.handle(event, Instant::ZERO);
+            }
+            let count = far.take_ended(&mut state.machine);
+            posted += count;
+            has_ended |= count > 0;
+            let mut ops = [None; BATCH];
+            for op in &mut ops {
+                *op = state.machine.poll_op();
+                if op.is_none() {
+                    break;
+                }
+            }
+            drop(state);
+            for (op, event) in ops.iter().flatten().zip(&mut ended) {
+                if far.is_near(op.remote.rank) {
+                    *event = Some(Event::Completed { tag: op.tag, result: self.carry_out(op) });
+                    posted += 1;
+                } else {
+                    posted += usize::from(far.begin(op));
+                }
+            }
+            if ops[0].is_none() {
+                // What waits for room is offered when there may be some.
+                let may_offer = has_ended || far.has_to_offer();
+                return posted + if may_offer { far.offer_again() } else { 0 };
+            }
+        }
+    }
+
     fn carry_out(&self, op: &Op) -> Result<u64, AddrError> {
         let mut quietly = *op;
         quietly.notify = false;
@@ -164,7 +208,17 @@ impl Am {
         result
     }
 
-    /// Wakes a worker of `rank`, or its helper if all compute.
+    /// A peer on another node has rung a word of our lanes: that was seen, or
+    /// done, by the calling thread.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for what goes between nodes"))]
+    pub(crate) fn rang(&self) {
+        // SeqCst: between the word, of whatever order, and the look at who
+        // sleeps.
+        fence(Ordering::SeqCst);
+        self.ring(self.member.rank());
+    }
+
+    /// Wakes a worker of `rank`, which is near, or its helper if all compute.
     pub(super) fn ring(&self, rank: Rank) {
         self.member.control_of(rank).bells().ring_helped(&SystemFutex);
     }

@@ -61,9 +61,10 @@ impl Am {
         loop {
             match self.lock().machine.reply(reply_to, answer) {
                 Ok(()) => break,
-                // An operation of another thread is about to complete.
+                // An operation is about to complete.
                 Err(back) => reply_to = back,
             }
+            self.post();
             Here.yield_now();
         }
         self.post_and_stir();

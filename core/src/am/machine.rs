@@ -245,6 +245,12 @@ impl Machine<'_> {
         core::mem::take(&mut self.has_room)
     }
 
+    /// Cells that are on their way: requests and replies that were sent and
+    /// whose operations have not all completed.
+    pub fn staged(&self) -> usize {
+        self.tables.slots.len() - self.free_slots.len()
+    }
+
     /// Cells that were dropped: no message, or a reply nobody waited for.
     pub const fn dropped(&self) -> u64 {
         self.dropped

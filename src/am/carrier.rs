@@ -1,0 +1,291 @@
+//! Operations on ranks of other nodes: a carrier takes each of them, and says
+//! later, from whatever thread, how it ended.
+//!
+//! ```text
+//!  machine ─► begin ─► Carrier::post ─► under way ──done──► ended ─► machine
+//!                 ▲         │ Busy                            │
+//!                 │         ▼                                 │ rings the rank
+//!                 └──── refused ◄── something has ended ──────┘
+//! ```
+//!
+//! There is a place for each operation that the machine can have under way: one
+//! a staging cell, one a landing buffer, and one for each far rank, whose
+//! credits are returned. So nothing is allocated, and what is refused has its
+//! place until it is taken. The end of an operation goes through a list of its
+//! own: whoever calls back never waits for the machine.
+//!
+//! An operation under way is something outside the workers that may wake
+//! somebody: the rank is not called quiet before its end was rung for. One that
+//! is refused while none is under way has nobody who would tell: then the rank
+//! has work, and offers it again at each look.
+
+use super::{LANDINGS, STAGING_CELLS};
+use crate::{AddrError, Busy, Rank, RemoteAddr};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tsumugi_core::am::{Event, Machine};
+use tsumugi_core::completion::Callback;
+use tsumugi_core::mem::{RegionKey, Width};
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::{AtomicBool, AtomicUsize, Ordering};
+use tsumugi_core::tag::Tag;
+use tsumugi_core::time::Instant;
+use tsumugi_pvas::Member;
+use tsumugi_ult::SystemFutex;
+
+/// What carries operations to the ranks of other nodes.
+pub(crate) trait Carrier: Send + Sync {
+    /// Whether `rank` is of this node: operations on it are carried out at
+    /// once, and it is rung over the node's memory.
+    fn is_near(&self, rank: Rank) -> bool;
+
+    /// Whether a rank of another node lives, as far as is known here. When
+    /// that changes, the death is declared in the lots of this node.
+    fn is_alive(&self, rank: Rank) -> bool;
+
+    /// Begins an operation on a rank that is not near; `done` is called exactly
+    /// once, on any thread, in here too. A put that has ended well has landed.
+    /// After an operation that notifies, [`Am::rang`](super::Am::rang) is
+    /// called at the target. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// There is no room: nothing has happened.
+    fn post(&self, op: &Op, done: Callback) -> Result<(), Busy<()>>;
+}
+
+/// A carrier, and what it was given.
+pub(super) struct Far {
+    carrier: Arc<dyn Carrier>,
+    table: Arc<Outbound>,
+}
+
+/// Bytes that the first operations take, and one far rank more.
+pub(super) fn footprint() -> (usize, usize) {
+    let place = size_of::<Place>() + 2 * size_of::<u32>() + size_of::<Ended>();
+    (size_of::<Outbound>() + (STAGING_CELLS + LANDINGS) * place, place)
+}
+
+/// The operations that were begun and whose end the machine was not told.
+struct Outbound {
+    member: Member,
+    places: Box<[Place]>,
+    book: Mutex<Book>,
+    /// Something has ended since the last look.
+    has_news: AtomicBool,
+    under_way: AtomicUsize,
+    refused: AtomicUsize,
+}
+
+/// An operation on its way; what its callback is given.
+struct Place {
+    index: u32,
+    flight: Mutex<Flight>,
+}
+
+struct Flight {
+    op: Op,
+    /// While it is under way: keeps the place where it is.
+    table: Option<Arc<Outbound>>,
+}
+
+/// Which places are what.
+struct Book {
+    free: Vec<u32>,
+    refused: VecDeque<u32>,
+    ended: Vec<Ended>,
+    is_closed: bool,
+}
+
+/// How an operation has ended.
+type Ended = (Tag, Result<u64, AddrError>);
+
+impl Far {
+    pub(super) fn new(carrier: Arc<dyn Carrier>, member: &Member, ranks: u32) -> Self {
+        let far = (0..ranks).filter(|rank| !carrier.is_near(Rank(*rank))).count();
+        Self { carrier, table: Arc::new(Outbound::new(member, STAGING_CELLS + LANDINGS + far)) }
+    }
+
+    #[inline]
+    pub(super) fn is_near(&self, rank: Rank) -> bool {
+        self.carrier.is_near(rank)
+    }
+
+    pub(super) fn is_alive(&self, rank: Rank) -> bool {
+        self.carrier.is_alive(rank)
+    }
+
+    /// Begins an operation, or keeps it until there is room; whether it has
+    /// begun.
+    pub(super) fn begin(&self, op: &Op) -> bool {
+        let index = self.table.lock().free.pop().expect("a place for each operation");
+        self.table.places[index as usize].lock().op = *op;
+        self.offer(index)
+    }
+
+    /// Offers again what was refused, as long as it is taken; how much was.
+    pub(super) fn offer_again(&self) -> usize {
+        let refused = self.table.refused.load(Ordering::SeqCst);
+        (0..refused)
+            .take_while(|_| self.table.recall().is_some_and(|index| self.offer(index)))
+            .count()
+    }
+
+    /// Tells the machine what has ended; how much that was.
+    pub(super) fn take_ended(&self, machine: &mut Machine<'_>) -> usize {
+        let table = &*self.table;
+        if !table.has_news.load(Ordering::Relaxed) {
+            return 0;
+        }
+        // SeqCst: before the list is looked at, so that what comes after is
+        // rung for.
+        table.has_news.store(false, Ordering::SeqCst);
+        let mut book = table.lock();
+        let count = book.ended.len();
+        for (tag, result) in book.ended.drain(..) {
+            machine.handle(Event::Completed { tag, result }, Instant::ZERO);
+        }
+        count
+    }
+
+    /// Whether the machine has something to be told, or something waits for
+    /// room and nobody will say when there is any.
+    #[inline]
+    pub(super) fn has_work(&self) -> bool {
+        // SeqCst: a sleeper looks here after it said that it would sleep.
+        self.table.has_news.load(Ordering::SeqCst) || self.has_to_offer()
+    }
+
+    /// Whether only a look will tell if there is room.
+    #[inline]
+    pub(super) fn has_to_offer(&self) -> bool {
+        let table = &*self.table;
+        // SeqCst: in the order of `offer`, which counts what is refused first.
+        table.refused.load(Ordering::SeqCst) > 0 && table.under_way.load(Ordering::SeqCst) == 0
+    }
+
+    /// What ends from here on is told nobody.
+    pub(super) fn close(&self) {
+        let mut book = self.table.lock();
+        book.is_closed = true;
+        book.ended.clear();
+    }
+
+    fn offer(&self, index: u32) -> bool {
+        let table = &self.table;
+        let place = &table.places[index as usize];
+        let op = {
+            let mut flight = place.lock();
+            flight.table = Some(table.clone());
+            flight.op
+        };
+        table.member.control().outside().fetch_add(1, Ordering::SeqCst);
+        table.under_way.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: the flight keeps the table, and with it the place, until the
+        // call, which takes it out; places may be reached from any thread.
+        let done = unsafe { Callback::new(ended, (&raw const *place).cast_mut().cast()) };
+        let has_begun = self.carrier.post(&op, done).is_ok();
+        if !has_begun {
+            place.lock().table = None;
+            table.refuse(index);
+        }
+        has_begun
+    }
+}
+
+impl Outbound {
+    fn new(member: &Member, places: usize) -> Self {
+        let place = |index| {
+            let nowhere = RemoteAddr { offset: 0, rank: Rank(0), key: RegionKey::from_bits(0) };
+            let op = Op::get_word(nowhere, Width::W8);
+            Place { index, flight: Mutex::new(Flight { op, table: None }) }
+        };
+        Self {
+            member: member.clone(),
+            places: (0..places as u32).map(place).collect(),
+            book: Mutex::new(Book {
+                free: (0..places as u32).rev().collect(),
+                refused: VecDeque::with_capacity(places),
+                ended: Vec::with_capacity(places),
+                is_closed: false,
+            }),
+            has_news: AtomicBool::new(false),
+            under_way: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
+        }
+    }
+
+    /// An operation has ended.
+    fn end(&self, index: u32, ended: Ended) {
+        // SeqCst: before the list, so that whoever finds something refused
+        // after this one's end was taken sees that nothing is under way.
+        self.under_way.fetch_sub(1, Ordering::SeqCst);
+        let mut book = self.lock();
+        book.free.push(index);
+        let is_first = !book.is_closed && book.ended.is_empty();
+        if !book.is_closed {
+            book.ended.push(ended);
+        }
+        drop(book);
+        if is_first {
+            self.tell();
+        }
+        // After the bell: the rank is never quiet with something to be done.
+        self.member.control().outside().fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn refuse(&self, index: u32) {
+        self.lock().refused.push_back(index);
+        // SeqCst: each of several that are refused at once counts itself before
+        // it looks: the last one finds nothing under way.
+        self.refused.fetch_add(1, Ordering::SeqCst);
+        if self.under_way.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.tell();
+        }
+        self.member.control().outside().fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// What has waited longest for room.
+    fn recall(&self) -> Option<u32> {
+        let index = self.lock().refused.pop_front()?;
+        self.refused.fetch_sub(1, Ordering::SeqCst);
+        Some(index)
+    }
+
+    /// Wakes a worker, or the helper if all compute.
+    fn tell(&self) {
+        // SeqCst: before the look at who sleeps.
+        self.has_news.store(true, Ordering::SeqCst);
+        self.member.control().bells().ring_helped(&SystemFutex);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    fn lock(&self) -> MutexGuard<'_, Flight> {
+        self.flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Far {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let under_way = self.table.under_way.load(Ordering::Relaxed);
+        write!(f, "Far({under_way} of {} under way)", self.table.places.len())
+    }
+}
+
+/// What a carrier calls.
+fn ended(data: *mut (), result: Result<u64, AddrError>) {
+    // SAFETY: a place that was given with this function, whose table the
+    // flight keeps.
+    let place = unsafe { &*data.cast_const().cast::<Place>() };
+    let index = place.index;
+    let mut flight = place.lock();
+    let (tag, table) = (flight.op.tag, flight.table.take());
+    drop(flight);
+    table.expect("an operation ends once").end(index, (tag, result));
+}

@@ -1,0 +1,377 @@
+//! Messages between ranks of several nodes, over a network of threads: what is
+//! promised holds however late operations end, in whatever order, and however
+//! often there is no room.
+
+mod net;
+
+use crate::{AddrError, CallError, Config, Error, Rank, Runtime};
+use net::{Net, Plan};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+use tsumugi_conformance::Seeded;
+use tsumugi_core::am::{Answer, HandlerId, Payload, ReplyTo};
+use tsumugi_core::mem::{Access, LocalAddr};
+use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
+use tsumugi_core::wait::Wait;
+use tsumugi_ult::Here;
+
+/// One rank a node, and nothing goes wrong.
+const CALM: Plan = Plan { per_node: 1, micros_max: 20, refuse: 0, room: 256, at_once: 0 };
+
+/// Runs `main` on each rank, once the network between them is in use, and says
+/// so if that takes too long: a wake-up that is lost ends nothing.
+fn run(
+    ranks: u32,
+    plan: Plan,
+    seed: u64,
+    main: impl Fn(&Runtime, &Net) -> Result<(), Error> + Sync + Send + 'static,
+) -> Result<(), Error> {
+    let (done, outcome) = mpsc::channel();
+    thread::spawn(move || {
+        let (net, _running) = Net::start(ranks, plan, seed);
+        let result = Config::default().workers(2).run_ranks(ranks, |rt| {
+            net.join(rt);
+            rt.barrier()?;
+            let result = main(rt, &net).and_then(|()| {
+                rt.am().settle();
+                rt.barrier()
+            });
+            net.leave(rt);
+            result
+        });
+        let _ = done.send(result.map(|_: Vec<()>| ()));
+    });
+    let late = |_| panic!("seed {seed}: the ranks have failed, or sleep for ever");
+    outcome.recv_timeout(LIMIT).unwrap_or_else(late)
+}
+
+fn plan(seed: u64) -> Plan {
+    let mut seeded = Seeded(seed);
+    Plan {
+        per_node: 1 + seeded.below(2) as u32,
+        micros_max: [0, 20, 300][seeded.below(3) as usize],
+        refuse: [0, 100, 700][seeded.below(3) as usize],
+        room: [1, 4, 256][seeded.below(3) as usize],
+        at_once: [0, 0, 300][seeded.below(3) as usize],
+    }
+}
+
+#[test]
+fn calls_casts_and_long_ones_arrive_once_in_order() {
+    for seed in 0..12 {
+        run(4, plan(seed), seed, move |rt, _| chatter(rt, seed)).unwrap();
+    }
+}
+
+/// Speaks with all ranks at once, and checks who was handled and when.
+fn chatter(rt: &Runtime, seed: u64) -> Result<(), Error> {
+    let size = rt.size() as usize;
+    let next: Arc<Mutex<Vec<u64>>> = Arc::new(Mutex::new(vec![0; size]));
+    rt.handler(COUNT, {
+        let next = next.clone();
+        move |message| {
+            let mut next = next.lock().unwrap();
+            let wanted = &mut next[message.from.0 as usize];
+            let (number, rest) = message.bytes.split_at(8);
+            assert_eq!(number, wanted.to_le_bytes(), "from {}", message.from);
+            assert!(rest.iter().all(|byte| *byte == number[0]), "{} is torn", *wanted);
+            *wanted += 1;
+            number.to_vec()
+        }
+    });
+    rt.service(LATER, |_, _, bytes| {
+        Here.yield_now();
+        bytes.to_vec()
+    });
+    rt.barrier()?;
+    let senders: Vec<_> = (0..size as u32)
+        .map(|to| {
+            rt.spawn(move |rt: &Runtime| {
+                let mut seeded = Seeded(seed << 8 | u64::from(to));
+                for number in 0..ROUNDS {
+                    let len = [8, 200, 3000][seeded.below(3) as usize];
+                    let mut bytes = vec![number as u8; len];
+                    bytes[..8].copy_from_slice(&number.to_le_bytes());
+                    match seeded.below(2) {
+                        0 => rt.cast(Rank(to), COUNT, &bytes)?,
+                        _ => assert_eq!(rt.call(Rank(to), COUNT, &bytes)?, bytes[..8]),
+                    }
+                    if number % 4 == 0 {
+                        assert_eq!(rt.call(Rank(to), LATER, &bytes[..8])?, bytes[..8]);
+                    }
+                }
+                Ok::<_, Error>(())
+            })
+        })
+        .collect();
+    for sender in senders {
+        sender.join().unwrap()?;
+    }
+    rt.am().settle();
+    rt.barrier()?;
+    for from in 0..size as u32 {
+        // What arrived last may not have been looked at.
+        rt.call(rt.rank(), LATER, b"")?;
+        while next.lock().unwrap()[from as usize] < ROUNDS {
+            Here.yield_now();
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_time_limit_ends_a_far_call_and_keeps_its_payload() {
+    run(2, CALM, 1, |rt, _| {
+        let gate = Arc::new(AtomicBool::new(false));
+        rt.service(LATER, {
+            let gate = gate.clone();
+            move |_, _, _| {
+                while !gate.load(Ordering::SeqCst) {
+                    Here.yield_now();
+                }
+                []
+            }
+        });
+        rt.handler(OPEN, {
+            let gate = gate.clone();
+            move |_| {
+                gate.store(true, Ordering::SeqCst);
+                []
+            }
+        });
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            let buf = rt.buffer::<u8>(5000)?;
+            // SAFETY: as much as is said, and kept below.
+            let region = unsafe {
+                rt.direct.register(std::ptr::NonNull::from(&buf[..]).cast(), 5000, Access::Read)?
+            };
+            let payload =
+                Payload::Long { from: LocalAddr { key: region.key, offset: 0 }, bytes: 5000 };
+            let kept = Arc::new(buf);
+            let limit = Some(Duration::from_millis(5));
+            let holds = Box::new(kept.clone());
+            let ended = rt.am().call(Rank(1), HandlerId(LATER), payload, Some(holds), limit);
+            assert!(matches!(ended, Err(Error::Call(CallError::Timeout))), "{ended:?}");
+            assert_eq!(Arc::strong_count(&kept), 2, "it may be read still");
+            rt.call(Rank(1), OPEN, b"")?;
+            while Arc::strong_count(&kept) > 1 {
+                Here.yield_now();
+            }
+            rt.direct.unregister(region.key);
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_death_ends_far_calls_and_nothing_else() {
+    for seed in 0..8 {
+        let plan = Plan { per_node: 1, ..plan(seed) };
+        let failed = run(3, plan, seed, move |rt, net| {
+            rt.handler(COUNT, |message| message.bytes[..8].to_vec());
+            let gone = Arc::new(AtomicBool::new(false));
+            let seen = gone.clone();
+            rt.service(LATER, move |_, _, _| {
+                while !seen.load(Ordering::SeqCst) {
+                    Here.yield_now();
+                }
+                []
+            });
+            rt.barrier()?;
+            if rt.rank() == Rank(2) {
+                thread::sleep(Duration::from_millis(5));
+                net.kill(Rank(2));
+                gone.store(true, Ordering::SeqCst);
+                return Err(Error::program("no more"));
+            }
+            let lost = CallError::PeerLost { rank: Rank(2) };
+            let callers: Vec<_> = (0..20)
+                .map(|index| {
+                    rt.spawn(move |rt: &Runtime| {
+                        let long = vec![1; [8, 3000][index % 2]];
+                        let result = rt.call(Rank(2), LATER, &long).unwrap_err();
+                        assert!(matches!(result, Error::Call(error) if error == lost), "{result}");
+                    })
+                })
+                .collect();
+            for caller in callers {
+                caller.join().unwrap();
+            }
+            let result = rt.cast(Rank(2), COUNT, b"").unwrap_err();
+            assert!(matches!(result, Error::Call(error) if error == lost), "{result}");
+            let other = Rank(1 - rt.rank().0);
+            for number in 0..20u64 {
+                let bytes = number.to_le_bytes();
+                assert_eq!(rt.call(other, COUNT, &bytes)?, bytes);
+            }
+            // The other one may still ask.
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(100) {
+                Here.yield_now();
+            }
+            Err(Error::program("we neither"))
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "no more", "seed {seed}");
+    }
+}
+
+#[test]
+fn what_ends_after_the_job_ends_quietly() {
+    let (net, running) = Net::start(2, CALM, 5);
+    let config = Config::default().workers(1);
+    let job = config.run_ranks(2, |rt| {
+        net.join(rt);
+        rt.handler(COUNT, |_| []);
+        rt.barrier()?;
+        net.hold(true);
+        // Nobody is told that it was put, so it is never rung for.
+        rt.am().cast(Rank(1 - rt.rank().0), HandlerId(COUNT), b"late")?;
+        net.leave(rt);
+        rt.barrier()?;
+        // As if it were lost: without waiting for the rest.
+        Err::<(), _>(Error::program("enough"))
+    });
+    assert!(job.is_err());
+    assert_eq!(net.under_way(), 2);
+    drop(running);
+    assert_eq!(net.under_way(), 0);
+}
+
+#[test]
+fn a_rank_that_computes_is_woken_by_its_helper() {
+    run(2, CALM, 6, |rt, _| {
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = count.clone();
+        rt.handler(COUNT, move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            []
+        });
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            for _ in 0..20 {
+                rt.call(Rank(1), COUNT, b"")?;
+            }
+            return Ok(());
+        }
+        // Both workers, without ever looking.
+        let compute = |count: &AtomicU64| {
+            while count.load(Ordering::SeqCst) < 20 {
+                std::hint::spin_loop();
+            }
+        };
+        let shared = count.clone();
+        let other = rt.spawn(move |_| compute(&shared));
+        compute(&count);
+        other.join().unwrap();
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_rank_with_an_operation_under_way_is_not_quiet() {
+    run(2, CALM, 7, |rt, net| {
+        let outside = || rt.am().member.control().outside().load(Ordering::SeqCst);
+        rt.handler(COUNT, |_| []);
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            net.hold(true);
+            rt.cast(Rank(1), COUNT, b"")?;
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(5) {
+                Here.yield_now();
+            }
+            assert!(outside() > 0, "an operation is under way");
+            net.hold(false);
+            rt.am().settle();
+            while outside() > 0 {
+                Here.yield_now();
+            }
+        }
+        rt.barrier()
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_nobody_tells_of_is_offered_again() {
+    // Nothing else is under way that could end.
+    let refusing = Plan { refuse: 950, ..CALM };
+    run(2, refusing, 8, |rt, net| {
+        rt.handler(COUNT, |message| message.bytes.to_vec());
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            for number in 0..10u64 {
+                let bytes = number.to_le_bytes();
+                assert_eq!(rt.call(Rank(1), COUNT, &bytes)?, bytes);
+            }
+            assert!(net.refused() > 40, "{} refused", net.refused());
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_refused_address_ends_the_calls() {
+    run(2, CALM, 9, |rt, _| {
+        rt.handler(COUNT, |_| []);
+        rt.barrier()?;
+        if rt.rank() == Rank(1) {
+            rt.am().direct.unregister(rt.am().key());
+        }
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            let lost = rt.call(Rank(1), COUNT, b"").unwrap_err();
+            let wanted = CallError::PeerLost { rank: Rank(1) };
+            assert!(matches!(lost, Error::Call(error) if error == wanted), "{lost}");
+            let nobody = rt.call(Rank(2), COUNT, b"").unwrap_err();
+            let wanted = AddrError::NoSuchRank { rank: Rank(2), size: 2 };
+            assert!(matches!(nobody, Error::Addr(error) if error == wanted), "{nobody}");
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn answers_are_given_late_from_anywhere() {
+    run(2, Plan { room: 2, ..CALM }, 10, |rt, _| {
+        let duties = Arc::new(Mutex::new(Vec::<(Box<[u8]>, ReplyTo)>::new()));
+        let own = duties.clone();
+        let keep = move |_: Rank, bytes: Box<[u8]>, reply_to: Option<ReplyTo>| {
+            own.lock().unwrap().extend(reply_to.map(|reply_to| (bytes, reply_to)));
+        };
+        rt.am().set(HandlerId(LATER), crate::am::Function::Elsewhere(Box::new(keep)));
+        rt.barrier()?;
+        let peer = Rank(1 - rt.rank().0);
+        let call = |number: u8| rt.spawn(move |rt: &Runtime| rt.call(peer, LATER, &[number]));
+        let calls: Vec<_> = (0..16).map(call).collect();
+        while duties.lock().unwrap().len() < 16 {
+            Here.yield_now();
+        }
+        let runtime = rt.clone();
+        let taken = std::mem::take(&mut *duties.lock().unwrap());
+        let answers = thread::spawn(move || {
+            for (bytes, reply_to) in taken.into_iter().rev() {
+                let answer = tsumugi_core::am::Inline::new(&bytes).expect("one byte");
+                runtime.am().answer(reply_to, &Answer::Value(answer));
+            }
+        });
+        for (number, call) in (0..).zip(calls) {
+            assert_eq!(call.join().unwrap()?, [number]);
+        }
+        answers.join().unwrap();
+        Ok(())
+    })
+    .unwrap();
+}
+
+const COUNT: u32 = 1;
+const LATER: u32 = 2;
+const OPEN: u32 = 3;
+const ROUNDS: u64 = 60;
+const LIMIT: Duration = Duration::from_secs(60);

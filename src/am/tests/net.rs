@@ -1,0 +1,233 @@
+//! A network of threads between ranks of one process: operations take effect
+//! and end later, in any order, on threads of its own, and now and then there
+//! is no room.
+//!
+//! ```text
+//!  post ─► refused? ─► under way ─ due: carried out, rings ─► due: ended
+//! ```
+
+use crate::am::Carrier;
+use crate::{AddrError, Busy, Rank, Runtime};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tsumugi_conformance::Seeded;
+use tsumugi_core::backend::execute;
+use tsumugi_core::completion::{Callback, CompletionTable, Why};
+use tsumugi_core::op::Op;
+use tsumugi_core::tag::Tag;
+use tsumugi_pvas::Direct;
+
+/// What the network is like. Rates are per mille.
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    /// Ranks of each node.
+    pub(super) per_node: u32,
+    /// The longest way, in microseconds.
+    pub(super) micros_max: u64,
+    /// Operations that find no room.
+    pub(super) refuse: u64,
+    /// Operations under way at most.
+    pub(super) room: usize,
+    /// Operations that end inside the call.
+    pub(super) at_once: u64,
+}
+
+pub(super) struct Net {
+    plan: Plan,
+    state: Mutex<State>,
+    changed: Condvar,
+    calls: CompletionTable<4>,
+}
+
+struct State {
+    seeded: Seeded,
+    under_way: Vec<Travel>,
+    ranks: Vec<Option<Runtime>>,
+    dead: Vec<Rank>,
+    /// Nothing ends before this is over.
+    is_held: bool,
+    has_ended: bool,
+    refused: u64,
+}
+
+struct Travel {
+    op: Op,
+    call: Tag,
+    from: Direct,
+    due: Instant,
+    result: Option<Result<u64, AddrError>>,
+}
+
+/// A rank's way into the network.
+struct Link {
+    net: Arc<Net>,
+    rank: Rank,
+    direct: Direct,
+}
+
+/// Its threads; they end when this is dropped, and all operations before.
+pub(super) struct Running {
+    net: Arc<Net>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Net {
+    pub(super) fn start(ranks: u32, plan: Plan, seed: u64) -> (Arc<Self>, Running) {
+        let net = Arc::new(Self {
+            plan,
+            state: Mutex::new(State {
+                seeded: Seeded(seed),
+                under_way: Vec::new(),
+                ranks: (0..ranks).map(|_| None).collect(),
+                dead: Vec::new(),
+                is_held: false,
+                has_ended: false,
+                refused: 0,
+            }),
+            changed: Condvar::new(),
+            calls: CompletionTable::new(),
+        });
+        let serve = |_| {
+            let net = net.clone();
+            thread::spawn(move || while net.step() {})
+        };
+        let threads = (0..2).map(serve).collect();
+        (net.clone(), Running { net, threads })
+    }
+
+    /// From here on `rt` reaches the other nodes by this network.
+    pub(super) fn join(self: &Arc<Self>, rt: &Runtime) {
+        self.lock().ranks[rt.rank().0 as usize] = Some(rt.clone());
+        let link = Link { net: self.clone(), rank: rt.rank(), direct: rt.direct.clone() };
+        rt.am().carry_by(Arc::new(link));
+    }
+
+    /// The rank is about to end.
+    pub(super) fn leave(&self, rt: &Runtime) {
+        let left = self.lock().ranks[rt.rank().0 as usize].take();
+        drop(left);
+    }
+
+    /// The rank is gone for the others, who are not told.
+    pub(super) fn kill(&self, rank: Rank) {
+        self.lock().dead.push(rank);
+    }
+
+    /// Nothing ends from now on, or all that should have.
+    pub(super) fn hold(&self, is_held: bool) {
+        self.lock().is_held = is_held;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn under_way(&self) -> usize {
+        self.lock().under_way.len()
+    }
+
+    pub(super) fn refused(&self) -> u64 {
+        self.lock().refused
+    }
+
+    /// What a thread does; false at the end.
+    fn step(&self) -> bool {
+        let mut state = self.lock();
+        let now = Instant::now();
+        let is_over = state.has_ended && state.under_way.is_empty();
+        let is_held = state.is_held;
+        let is_due = |travel: &Travel| travel.due <= now && !(is_held && travel.result.is_some());
+        let Some(at) = state.under_way.iter().position(is_due) else {
+            let wait = self.changed.wait_timeout(state, Duration::from_micros(50)).unwrap();
+            drop(wait);
+            return !is_over;
+        };
+        let mut travel = state.under_way.swap_remove(at);
+        match travel.result {
+            Some(result) => {
+                drop(state);
+                assert!(self.calls.view().complete(travel.call, result), "ended twice");
+            }
+            None => {
+                let dead = state.dead.contains(&travel.op.remote.rank);
+                drop(state);
+                travel.result = Some(self.execute(&travel.op, &travel.from, dead));
+                let mut state = self.lock();
+                travel.due = now + state.way(self.plan);
+                state.under_way.push(travel);
+            }
+        }
+        true
+    }
+
+    fn execute(&self, op: &Op, from: &Direct, is_dead: bool) -> Result<u64, AddrError> {
+        if is_dead {
+            return Err(AddrError::PeerLost { rank: op.remote.rank });
+        }
+        let mut quietly = *op;
+        quietly.notify = false;
+        let result = execute(from, &quietly);
+        if op.notify {
+            let target = self.lock().ranks[op.remote.rank.0 as usize].clone();
+            if let Some(target) = target {
+                target.am().rang();
+            }
+        }
+        result
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl State {
+    fn way(&mut self, plan: Plan) -> Duration {
+        Duration::from_micros(self.seeded.below(plan.micros_max + 1))
+    }
+}
+
+impl Carrier for Link {
+    fn is_near(&self, rank: Rank) -> bool {
+        rank.0 / self.net.plan.per_node == self.rank.0 / self.net.plan.per_node
+    }
+
+    fn is_alive(&self, rank: Rank) -> bool {
+        !self.net.lock().dead.contains(&rank)
+    }
+
+    fn post(&self, op: &Op, done: Callback) -> Result<(), Busy<()>> {
+        assert!(!self.is_near(op.remote.rank), "{op:?} is for a rank of this node");
+        let (net, plan) = (&self.net, self.net.plan);
+        let mut state = net.lock();
+        let has_room = state.under_way.len() < plan.room && state.seeded.below(1000) >= plan.refuse;
+        let call = has_room.then(|| net.calls.view().try_begin_callback(0, done)).flatten();
+        let Some(call) = call else {
+            state.refused += 1;
+            return Err(Busy { op: *op, buf: (), why: Why::RingFull });
+        };
+        if state.seeded.below(1000) < plan.at_once {
+            let dead = state.dead.contains(&op.remote.rank);
+            drop(state);
+            assert!(net.calls.view().complete(call, net.execute(op, &self.direct, dead)));
+            return Ok(());
+        }
+        let due = Instant::now() + state.way(plan);
+        let from = self.direct.clone();
+        state.under_way.push(Travel { op: *op, call, from, due, result: None });
+        drop(state);
+        net.changed.notify_one();
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut state = self.net.lock();
+        (state.has_ended, state.is_held) = (true, false);
+        drop(state);
+        self.net.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            let ended = thread.join();
+            assert!(ended.is_ok() || thread::panicking(), "the network has failed");
+        }
+    }
+}
