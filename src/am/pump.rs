@@ -131,6 +131,7 @@ impl Am {
 
     /// Carries out or begins what the machine wants; how much that was, and
     /// how much has ended.
+    #[inline]
     pub(super) fn post(&self) -> usize {
         match self.far.get() {
             None => self.post_near(),
@@ -164,6 +165,7 @@ impl Am {
     }
 
     /// The same where some are for ranks of other nodes.
+    #[inline(never)]
     fn post_all(&self, far: &Far) -> usize {
         let (mut posted, mut ended, mut has_ended) = (0, [None; BATCH], false);
         loop {
@@ -198,6 +200,7 @@ impl Am {
         }
     }
 
+    #[inline(always)]
     fn carry_out(&self, op: &Op) -> Result<u64, AddrError> {
         let mut quietly = *op;
         quietly.notify = false;
