@@ -15,9 +15,9 @@
 //! own: whoever calls back never waits for the machine.
 //!
 //! An operation under way is something outside the workers that may wake
-//! somebody: the rank is not called quiet before its end was rung for. One that
-//! is refused while none is under way has nobody who would tell: then the rank
-//! has work, and offers it again at each look.
+//! somebody: the rank is not called quiet before its end was rung for. Nobody
+//! tells when there is room again, which other parts of the program also take:
+//! a rank with something refused has work, and offers it again at each look.
 
 use super::{LANDINGS, STAGING_CELLS};
 use crate::{AddrError, Busy, Rank, RemoteAddr};
@@ -74,7 +74,8 @@ struct Outbound {
     book: Mutex<Book>,
     /// Something has ended since the last look.
     has_news: AtomicBool,
-    under_way: AtomicUsize,
+    /// What was refused and has not begun since, on the list or about to be
+    /// offered.
     refused: AtomicUsize,
 }
 
@@ -119,17 +120,38 @@ impl Far {
     /// Begins an operation, or keeps it until there is room; whether it has
     /// begun.
     pub(super) fn begin(&self, op: &Op) -> bool {
-        let index = self.table.lock().free.pop().expect("a place for each operation");
-        self.table.places[index as usize].lock().op = *op;
-        self.offer(index)
+        let table = &*self.table;
+        let index = table.lock().free.pop().expect("a place for each operation");
+        table.places[index as usize].lock().op = *op;
+        let has_begun = self.offer(index);
+        if !has_begun {
+            table.lock().refused.push_back(index);
+            // SeqCst: before the look at who sleeps.
+            table.refused.fetch_add(1, Ordering::SeqCst);
+            table.ring();
+        }
+        has_begun
     }
 
-    /// Offers again what was refused, as long as it is taken; how much was.
+    /// Offers again what was refused, what has waited longest first, as long as
+    /// it is taken; how much was.
     pub(super) fn offer_again(&self) -> usize {
-        let refused = self.table.refused.load(Ordering::SeqCst);
-        (0..refused)
-            .take_while(|_| self.table.recall().is_some_and(|index| self.offer(index)))
-            .count()
+        let table = &*self.table;
+        // Relaxed: what this thread does not know of, another look finds.
+        let refused = table.refused.load(Ordering::Relaxed);
+        let again = |_: &usize| {
+            let Some(index) = table.lock().refused.pop_front() else { return false };
+            let has_begun = self.offer(index);
+            if has_begun {
+                // Not before: whoever looks meanwhile must not fall asleep.
+                table.refused.fetch_sub(1, Ordering::SeqCst);
+            } else {
+                // Behind the others: there may be room for one of them.
+                table.lock().refused.push_back(index);
+            }
+            has_begun
+        };
+        (0..refused).take_while(again).count()
     }
 
     /// Tells the machine what has ended; how much that was.
@@ -150,19 +172,12 @@ impl Far {
     }
 
     /// Whether the machine has something to be told, or something waits for
-    /// room and nobody will say when there is any.
+    /// room.
     #[inline]
     pub(super) fn has_work(&self) -> bool {
-        // SeqCst: a sleeper looks here after it said that it would sleep.
-        self.table.has_news.load(Ordering::SeqCst) || self.has_to_offer()
-    }
-
-    /// Whether only a look will tell if there is room.
-    #[inline]
-    pub(super) fn has_to_offer(&self) -> bool {
         let table = &*self.table;
-        // SeqCst: in the order of `offer`, which counts what is refused first.
-        table.refused.load(Ordering::SeqCst) > 0 && table.under_way.load(Ordering::SeqCst) == 0
+        // SeqCst: a sleeper looks here after it said that it would sleep.
+        table.has_news.load(Ordering::SeqCst) || table.refused.load(Ordering::SeqCst) > 0
     }
 
     /// What ends from here on is told nobody.
@@ -181,14 +196,13 @@ impl Far {
             flight.op
         };
         table.member.control().outside().fetch_add(1, Ordering::SeqCst);
-        table.under_way.fetch_add(1, Ordering::SeqCst);
         // SAFETY: the flight keeps the table, and with it the place, until the
         // call, which takes it out; places may be reached from any thread.
         let done = unsafe { Callback::new(ended, (&raw const *place).cast_mut().cast()) };
         let has_begun = self.carrier.post(&op, done).is_ok();
         if !has_begun {
             place.lock().table = None;
-            table.refuse(index);
+            table.member.control().outside().fetch_sub(1, Ordering::SeqCst);
         }
         has_begun
     }
@@ -211,16 +225,12 @@ impl Outbound {
                 is_closed: false,
             }),
             has_news: AtomicBool::new(false),
-            under_way: AtomicUsize::new(0),
             refused: AtomicUsize::new(0),
         }
     }
 
     /// An operation has ended.
     fn end(&self, index: u32, ended: Ended) {
-        // SeqCst: before the list, so that whoever finds something refused
-        // after this one's end was taken sees that nothing is under way.
-        self.under_way.fetch_sub(1, Ordering::SeqCst);
         let mut book = self.lock();
         book.free.push(index);
         let is_first = !book.is_closed && book.ended.is_empty();
@@ -229,34 +239,16 @@ impl Outbound {
         }
         drop(book);
         if is_first {
-            self.tell();
+            // SeqCst: before the look at who sleeps.
+            self.has_news.store(true, Ordering::SeqCst);
+            self.ring();
         }
         // After the bell: the rank is never quiet with something to be done.
         self.member.control().outside().fetch_sub(1, Ordering::SeqCst);
     }
 
-    fn refuse(&self, index: u32) {
-        self.lock().refused.push_back(index);
-        // SeqCst: each of several that are refused at once counts itself before
-        // it looks: the last one finds nothing under way.
-        self.refused.fetch_add(1, Ordering::SeqCst);
-        if self.under_way.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.tell();
-        }
-        self.member.control().outside().fetch_sub(1, Ordering::SeqCst);
-    }
-
-    /// What has waited longest for room.
-    fn recall(&self) -> Option<u32> {
-        let index = self.lock().refused.pop_front()?;
-        self.refused.fetch_sub(1, Ordering::SeqCst);
-        Some(index)
-    }
-
     /// Wakes a worker, or the helper if all compute.
-    fn tell(&self) {
-        // SeqCst: before the look at who sleeps.
-        self.has_news.store(true, Ordering::SeqCst);
+    fn ring(&self) {
         self.member.control().bells().ring_helped(&SystemFutex);
     }
 
@@ -273,8 +265,8 @@ impl Place {
 
 impl fmt::Debug for Far {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let under_way = self.table.under_way.load(Ordering::Relaxed);
-        write!(f, "Far({under_way} of {} under way)", self.table.places.len())
+        let open = self.table.places.len() - self.table.lock().free.len();
+        write!(f, "Far({open} of {} operations)", self.table.places.len())
     }
 }
 

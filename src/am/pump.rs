@@ -35,6 +35,9 @@ impl Am {
         state.machine.handle(Event::Rang, self.now());
         self.note_deadline(&state);
         drop(state);
+        if let Some(far) = self.far.get() {
+            far.offer_again();
+        }
         let done = self.do_all();
         self.is_pumped.store(false, Ordering::Release);
         done > 0
@@ -193,9 +196,8 @@ impl Am {
                 }
             }
             if ops[0].is_none() {
-                // What waits for room is offered when there may be some.
-                let may_offer = has_ended || far.has_to_offer();
-                return posted + if may_offer { far.offer_again() } else { 0 };
+                // There may be room for what was refused.
+                return posted + if has_ended { far.offer_again() } else { 0 };
             }
         }
     }

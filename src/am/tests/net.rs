@@ -45,8 +45,8 @@ struct State {
     under_way: Vec<Travel>,
     ranks: Vec<Option<Runtime>>,
     dead: Vec<Rank>,
-    /// Nothing ends before this is over.
-    is_held: bool,
+    /// Operations on these do not end for now.
+    held: Vec<Rank>,
     has_ended: bool,
     refused: u64,
 }
@@ -81,7 +81,7 @@ impl Net {
                 under_way: Vec::new(),
                 ranks: (0..ranks).map(|_| None).collect(),
                 dead: Vec::new(),
-                is_held: false,
+                held: Vec::new(),
                 has_ended: false,
                 refused: 0,
             }),
@@ -114,9 +114,9 @@ impl Net {
         self.lock().dead.push(rank);
     }
 
-    /// Nothing ends from now on, or all that should have.
-    pub(super) fn hold(&self, is_held: bool) {
-        self.lock().is_held = is_held;
+    /// No operation on `ranks` ends for now, and those on all others do.
+    pub(super) fn hold(&self, ranks: &[Rank]) {
+        self.lock().held = ranks.to_vec();
         self.changed.notify_all();
     }
 
@@ -133,8 +133,10 @@ impl Net {
         let mut state = self.lock();
         let now = Instant::now();
         let is_over = state.has_ended && state.under_way.is_empty();
-        let is_held = state.is_held;
-        let is_due = |travel: &Travel| travel.due <= now && !(is_held && travel.result.is_some());
+        let is_due = |travel: &Travel| {
+            let is_held = travel.result.is_some() && state.held.contains(&travel.op.remote.rank);
+            travel.due <= now && !is_held
+        };
         let Some(at) = state.under_way.iter().position(is_due) else {
             let wait = self.changed.wait_timeout(state, Duration::from_micros(50)).unwrap();
             drop(wait);
@@ -147,9 +149,9 @@ impl Net {
                 assert!(self.calls.view().complete(travel.call, result), "ended twice");
             }
             None => {
-                let dead = state.dead.contains(&travel.op.remote.rank);
+                let lost = state.lost(travel.from.rank(), travel.op.remote.rank);
                 drop(state);
-                travel.result = Some(self.execute(&travel.op, &travel.from, dead));
+                travel.result = Some(self.execute(&travel.op, &travel.from, lost));
                 let mut state = self.lock();
                 travel.due = now + state.way(self.plan);
                 state.under_way.push(travel);
@@ -158,9 +160,9 @@ impl Net {
         true
     }
 
-    fn execute(&self, op: &Op, from: &Direct, is_dead: bool) -> Result<u64, AddrError> {
-        if is_dead {
-            return Err(AddrError::PeerLost { rank: op.remote.rank });
+    fn execute(&self, op: &Op, from: &Direct, lost: Option<Rank>) -> Result<u64, AddrError> {
+        if let Some(rank) = lost {
+            return Err(AddrError::PeerLost { rank });
         }
         let mut quietly = *op;
         quietly.notify = false;
@@ -180,6 +182,11 @@ impl Net {
 }
 
 impl State {
+    /// Whose death an operation between the two ends with.
+    fn lost(&self, from: Rank, to: Rank) -> Option<Rank> {
+        self.dead.iter().copied().find(|rank| [from, to].contains(rank))
+    }
+
     fn way(&mut self, plan: Plan) -> Duration {
         Duration::from_micros(self.seeded.below(plan.micros_max + 1))
     }
@@ -205,9 +212,9 @@ impl Carrier for Link {
             return Err(Busy { op: *op, buf: (), why: Why::RingFull });
         };
         if state.seeded.below(1000) < plan.at_once {
-            let dead = state.dead.contains(&op.remote.rank);
+            let lost = state.lost(self.rank, op.remote.rank);
             drop(state);
-            assert!(net.calls.view().complete(call, net.execute(op, &self.direct, dead)));
+            assert!(net.calls.view().complete(call, net.execute(op, &self.direct, lost)));
             return Ok(());
         }
         let due = Instant::now() + state.way(plan);
@@ -222,7 +229,8 @@ impl Carrier for Link {
 impl Drop for Running {
     fn drop(&mut self) {
         let mut state = self.net.lock();
-        (state.has_ended, state.is_held) = (true, false);
+        state.has_ended = true;
+        state.held.clear();
         drop(state);
         self.net.changed.notify_all();
         for thread in self.threads.drain(..) {
