@@ -23,6 +23,8 @@ struct Plan {
     time_limits: bool,
     /// One rank dies somewhere in the middle.
     kill: bool,
+    /// There is a layer between the network and the machine.
+    layered: bool,
     /// Every put is half there for a while, and many messages go through few
     /// cells.
     torn: bool,
@@ -53,6 +55,7 @@ fn run(seed: u64, plan: Plan) {
         // Where a bell comes before its cell.
         looks_again: bell == Bell::WithCell && config.reorder,
         bell,
+        layered: plan.layered,
     };
     let mut rooms = Rooms::new(sizes, ranks);
     let mut actors = Actors::new(&net, sizes, &mut rooms, seed);
@@ -86,6 +89,14 @@ fn time_limits_end_calls_once() {
 fn a_death_ends_what_it_must_and_nothing_else() {
     check(SEEDS.take(600), |seed| {
         run(seed, Plan { time_limits: seed % 2 == 0, kill: true, ..Plan::default() })
+    });
+}
+
+#[test]
+fn completions_that_are_told_late_change_nothing() {
+    check(SEEDS.take(600), |seed| {
+        let (time_limits, kill) = (seed % 2 == 0, seed % 3 == 0);
+        run(seed, Plan { time_limits, kill, layered: true, ..Plan::default() })
     });
 }
 

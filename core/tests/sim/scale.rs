@@ -37,6 +37,7 @@ fn messages_reach_all() {
             time_limits: true,
             looks_again: false,
             bell: Bell::AfterCell,
+            layered: false,
         };
         let mut rooms = Rooms::new(sizes, nodes as u32);
         let mut actors = Actors::new(&net, sizes, &mut rooms, nodes);

@@ -7,13 +7,17 @@
 //!                                                     something completes
 //! ```
 //!
+//! Between the network and the machine there may be one more layer, as there is
+//! above a device: it tells of completions late and in any order, after a death
+//! too, and keeps what is refused while others overtake it.
+//!
 //! It does something when it was told to and at no other time, so a wake-up
 //! that is lost is a call that never ends. Now and then it computes for a
 //! while and looks at nothing.
 
 use super::super::at;
 use super::story::Story;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::am::{
@@ -43,6 +47,8 @@ pub(crate) struct Sizes {
     pub(crate) time_limits: bool,
     pub(crate) looks_again: bool,
     pub(crate) bell: Bell,
+    /// Whether completions are told late, and what is refused is overtaken.
+    pub(crate) layered: bool,
 }
 
 /// The machines' tables.
@@ -69,8 +75,10 @@ pub(crate) struct Driven<'m> {
     lanes: &'m [AtomicU64],
     story: Story<'m>,
     seeded: Seeded,
-    /// An operation that found the queue full.
-    refused: Option<Op>,
+    /// Operations that found the queue full.
+    refused: VecDeque<Op>,
+    /// Completions that the machine is told of later, and when.
+    late: Vec<(Instant, Event)>,
     /// Tags of operations that have not completed.
     posted: BTreeSet<u64>,
     rung: bool,
@@ -135,7 +143,8 @@ impl<'m> Actors<'m> {
                 lanes: own_lanes,
                 story: Story::new(own, sizes, landing, words(node, &user), user_at),
                 seeded: Seeded(!seed ^ u64::from(node.rank().0) << 32),
-                refused: None,
+                refused: VecDeque::new(),
+                late: Vec::new(),
                 posted: BTreeSet::new(),
                 rung: false,
                 busy_until: Instant::ZERO,
@@ -155,7 +164,8 @@ impl<'m> Actors<'m> {
             let (machine, shape) = (&rank.machine, rank.sizes.shape());
             rank.story.check_end();
             assert_eq!((machine.calls(), machine.wants_poll()), (0, false), "rank {node}");
-            assert!(rank.refused.is_none() && rank.posted.is_empty(), "rank {node} has operations");
+            let open = (rank.refused.len(), rank.posted.len(), rank.late.len());
+            assert_eq!(open, (0, 0, 0), "rank {node} has operations");
             assert!(!machine.is_landing() && !has_rung(rank.lanes, shape), "rank {node} was rung");
             for peer in (0..rank.sizes.ranks).filter(|peer| !is_dead(rank.base + peer)) {
                 let (to, other) = (Rank(peer), &self.ranks[(rank.base + peer) as usize]);
@@ -182,6 +192,7 @@ impl<'m> Actors<'m> {
 impl Driven<'_> {
     fn drive(&mut self, node: &Node<'_>) {
         let now = node.now();
+        self.complete_late(now);
         let rung = std::mem::take(&mut self.rung);
         self.machine.handle(if rung { Event::Rang } else { Event::Tick }, now);
         let base = self.base;
@@ -214,19 +225,51 @@ impl Driven<'_> {
     fn post(&mut self, node: &Node<'_>) {
         let operations_max =
             2 * self.sizes.staging + self.sizes.landings + self.sizes.ranks as usize;
-        while let Some(op) = self.refused.take().or_else(|| {
-            let mut op = self.machine.poll_op()?;
-            op.remote.rank.0 += self.base;
-            Some(op)
-        }) {
-            if !node.try_post(&op) {
-                self.refused = Some(op);
+        let mut left = self.refused.len();
+        loop {
+            let again = left.checked_sub(1).and_then(|less| {
+                left = less;
+                self.refused.pop_front()
+            });
+            let is_new = again.is_none();
+            let Some(op) = again.or_else(|| {
+                let mut op = self.machine.poll_op()?;
+                op.remote.rank.0 += self.base;
+                Some(op)
+            }) else {
                 return;
+            };
+            if is_new {
+                let is_new = self.posted.insert(op.tag.to_bits());
+                assert!(is_new, "{}: a tag of two operations: {op:?}", node.rank());
+                let count = self.posted.len();
+                assert!(count <= operations_max, "{}: {count} operations", node.rank());
             }
-            let is_new = self.posted.insert(op.tag.to_bits());
-            assert!(is_new, "{}: a tag of two operations: {op:?}", node.rank());
-            let count = self.posted.len();
-            assert!(count <= operations_max, "{}: {count} operations", node.rank());
+            if !node.try_post(&op) {
+                if self.sizes.layered {
+                    self.refused.push_back(op);
+                    left = 0;
+                } else {
+                    self.refused.push_front(op);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Tells the machine of a completion.
+    fn complete(&mut self, event: Event, now: Instant) {
+        if let Event::Completed { tag, .. } = event {
+            self.posted.remove(&tag.to_bits());
+        }
+        self.machine.handle(event, now);
+    }
+
+    /// The same of those that it was not told of when they came.
+    fn complete_late(&mut self, now: Instant) {
+        while let Some(at) = self.late.iter().position(|(due, _)| *due <= now) {
+            let (_, event) = self.late.swap_remove(at);
+            self.complete(event, now);
         }
     }
 
@@ -254,9 +297,14 @@ impl Actor for Driven<'_> {
         let now = node.now();
         match event {
             sim::Event::Completed(done) => {
-                self.posted.remove(&done.tag.to_bits());
                 let event = Event::Completed { tag: done.tag, result: done.result };
-                self.machine.handle(event, now);
+                if self.sizes.layered && self.seeded.below(3) == 0 {
+                    let due = now + Duration::from_nanos(self.seeded.below(50_000));
+                    self.late.push((due, event));
+                    node.wake_at(due, LOOK);
+                } else {
+                    self.complete(event, now);
+                }
             }
             sim::Event::Bell(_) => self.rung = true,
             sim::Event::PeerLost(lost) => {
