@@ -187,6 +187,12 @@ impl Far {
         book.ended.clear();
     }
 
+    /// For a look at whether the table is gone.
+    #[cfg(test)]
+    pub(super) fn downgrade(&self) -> std::sync::Weak<impl Sized + use<>> {
+        Arc::downgrade(&self.table)
+    }
+
     fn offer(&self, index: u32) -> bool {
         let table = &self.table;
         let place = &table.places[index as usize];

@@ -320,6 +320,34 @@ fn what_nobody_tells_of_is_offered_again() {
 }
 
 #[test]
+fn what_a_thread_sends_is_offered_although_all_sleep() {
+    let refusing = Plan { refuse: 950, ..CALM };
+    run(2, refusing, 12, |rt, _| {
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = count.clone();
+        rt.handler(COUNT, move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            []
+        });
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            let own = rt.clone();
+            thread::spawn(move || {
+                // All workers are asleep in the barrier by then.
+                thread::sleep(Duration::from_millis(50));
+                own.cast(Rank(1), COUNT, b"").unwrap();
+            });
+        }
+        // Nothing of this rank goes to the other one before.
+        while rt.rank() == Rank(1) && count.load(Ordering::SeqCst) == 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        rt.barrier()
+    })
+    .unwrap();
+}
+
+#[test]
 fn a_rank_that_stalls_does_not_hold_up_others() {
     run(3, Plan { room: 3, ..CALM }, 11, |rt, net| {
         rt.handler(COUNT, |message| message.bytes.to_vec());
@@ -338,6 +366,24 @@ fn a_rank_that_stalls_does_not_hold_up_others() {
         Ok(())
     })
     .unwrap();
+}
+
+#[test]
+fn what_never_began_goes_with_the_rank() {
+    let (net, _running) = Net::start(2, Plan { room: 0, ..CALM }, 13);
+    let gone = Mutex::new(Vec::new());
+    let job = Config::default().workers(1).run_ranks(2, |rt| {
+        net.join(rt);
+        rt.barrier()?;
+        rt.am().cast(Rank(1 - rt.rank().0), HandlerId(COUNT), b"never")?;
+        gone.lock().unwrap().push(rt.am().far.get().expect("joined").downgrade());
+        net.leave(rt);
+        Err::<(), _>(Error::program("enough"))
+    });
+    assert!(job.is_err());
+    for table in gone.into_inner().unwrap() {
+        assert!(table.strong_count() == 0, "its table is kept by what was refused");
+    }
 }
 
 #[test]

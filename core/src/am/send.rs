@@ -153,7 +153,7 @@ impl Machine<'_> {
         match kind {
             PUT | BELL => {
                 let Some(slot) = self.tables.slots.get_mut(index) else { return };
-                if slot.generation != generation {
+                if slot.generation != generation && !mutant("am_late_completion_believed") {
                     return;
                 }
                 let to = slot.to;

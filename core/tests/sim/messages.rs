@@ -112,6 +112,7 @@ fn planted_defects_are_caught() {
     let plain = Plan::default();
     let limits = Plan { time_limits: true, ..plain };
     let torn = Plan { torn: true, ..plain };
+    let layered = Plan { layered: true, ..plain };
     for (mutant, plan) in [
         ("am_no_reply_reservation", plain),
         ("am_lap_ignored", plain),
@@ -120,6 +121,7 @@ fn planted_defects_are_caught() {
         ("am_early_credit", plain),
         ("am_generation_ignored", limits),
         ("am_timeout_frees_reply_cell", limits),
+        ("am_late_completion_believed", layered),
     ] {
         let caught = tsumugi_core::sync::with_mutant(mutant, || {
             SEEDS.into_iter().find(|&seed| catch_unwind(|| run(seed, plan)).is_err())
