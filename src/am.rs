@@ -43,8 +43,10 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tsumugi_core::am::{
-    self, Answer, Bell, CallError, HandlerId, Inline, Machine, Message, ReplyTo, Shape, Token,
+    self, Answer, Bell, CallError, HandlerId, Inline, Machine, Message, ReplyTo, SendError, Shape,
+    Token,
 };
+use tsumugi_core::completion::Why;
 use tsumugi_core::mem::{Access, LocalAddr, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped::AtomicU64 as Word;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -95,6 +97,8 @@ struct State {
     /// Who waits for room, for each rank.
     stuck: Vec<VecDeque<Waker>>,
     stuck_len: usize,
+    /// Operations on other nodes have ended since room was given last.
+    has_room: bool,
     _tables: Tables,
 }
 
@@ -183,6 +187,7 @@ impl Am {
                 calls: (0..CALLS_MAX).map(|_| Entry::default()).collect(),
                 stuck: (0..shape.peers).map(|_| VecDeque::new()).collect(),
                 stuck_len: 0,
+                has_room: false,
                 _tables: (peers_lent, calls_lent, slots_lent, landings_lent),
             }),
             functions: RwLock::default(),
@@ -224,11 +229,8 @@ impl Am {
     }
 
     /// From here on peers are answered that this rank is gone, and nothing of
-    /// the program's is kept. Operations that end later end quietly.
+    /// the program's is kept.
     pub(crate) fn close(&self) {
-        if let Some(far) = self.far.get() {
-            far.close();
-        }
         self.direct.unregister(self.lanes_key);
         take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
     }
@@ -259,6 +261,15 @@ impl Am {
         match self.deadline.load(Ordering::SeqCst) {
             u64::MAX => None,
             deadline => Some(Instant::from_ns(deadline).since(self.now())),
+        }
+    }
+
+    /// Whether a request may be sent to `to`.
+    fn check_room(&self, state: &State, to: Rank, wants_reply: bool) -> Result<(), SendError> {
+        state.machine.check_room(to, wants_reply)?;
+        match self.far.get() {
+            Some(far) if !far.is_near(to) && far.is_full() => Err(SendError::Busy(Why::NoMemory)),
+            _ => Ok(()),
         }
     }
 

@@ -96,7 +96,6 @@ struct Book {
     free: Vec<u32>,
     refused: VecDeque<u32>,
     ended: Vec<Ended>,
-    is_closed: bool,
 }
 
 /// How an operation has ended.
@@ -180,11 +179,11 @@ impl Far {
         table.has_news.load(Ordering::SeqCst) || table.refused.load(Ordering::SeqCst) > 0
     }
 
-    /// What ends from here on is told nobody.
-    pub(super) fn close(&self) {
-        let mut book = self.table.lock();
-        book.is_closed = true;
-        book.ended.clear();
+    /// Whether so much is under way that only what was asked for may follow:
+    /// else a rank that stalls would take the room of those that do not.
+    pub(super) fn is_full(&self) -> bool {
+        let open = self.table.places.len() - self.table.lock().free.len();
+        open >= STAGING_CELLS / 2
     }
 
     /// For a look at whether the table is gone.
@@ -228,7 +227,6 @@ impl Outbound {
                 free: (0..places as u32).rev().collect(),
                 refused: VecDeque::with_capacity(places),
                 ended: Vec::with_capacity(places),
-                is_closed: false,
             }),
             has_news: AtomicBool::new(false),
             refused: AtomicUsize::new(0),
@@ -239,10 +237,8 @@ impl Outbound {
     fn end(&self, index: u32, ended: Ended) {
         let mut book = self.lock();
         book.free.push(index);
-        let is_first = !book.is_closed && book.ended.is_empty();
-        if !book.is_closed {
-            book.ended.push(ended);
-        }
+        let is_first = book.ended.is_empty();
+        book.ended.push(ended);
         drop(book);
         if is_first {
             // SeqCst: before the look at who sleeps.

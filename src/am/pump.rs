@@ -3,6 +3,7 @@
 use super::carrier::Far;
 use super::{Am, BATCH, Function, LANDING_BYTES};
 use crate::{AddrError, Rank};
+use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use tsumugi_core::am::{Answer, Body, Event, Incoming, Message, Out, SendError};
@@ -179,6 +180,7 @@ impl Am {
             let count = far.take_ended(&mut state.machine);
             posted += count;
             has_ended |= count > 0;
+            state.has_room |= count > 0;
             let mut ops = [None; BATCH];
             for op in &mut ops {
                 *op = state.machine.poll_op();
@@ -232,13 +234,17 @@ impl Am {
     /// a lane has cells.
     pub(super) fn give_room(&self) {
         let mut state = self.lock();
-        if !state.machine.take_room() || state.stuck_len == 0 {
+        let has_room = take(&mut state.has_room);
+        if !(state.machine.take_room() || has_room) || state.stuck_len == 0 {
             return;
         }
         let mut woken = Vec::new();
         for rank in 0..self.shape.peers {
+            if state.stuck[rank as usize].is_empty() {
+                continue;
+            }
             // A cast has room whenever a call has.
-            let count = match state.machine.check_room(Rank(rank), false) {
+            let count = match self.check_room(&state, Rank(rank), false) {
                 Ok(()) => self.shape.cells as usize,
                 Err(SendError::Busy(_)) => 0,
                 Err(_) => usize::MAX,

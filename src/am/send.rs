@@ -79,7 +79,12 @@ impl Am {
     ) -> Result<(), Error> {
         loop {
             let mut state = self.lock();
-            let begun = begin(&mut state);
+            let begun = match self.far.get() {
+                None => begin(&mut state),
+                Some(_) => {
+                    self.check_room(&state, to, wants_reply).and_then(|()| begin(&mut state))
+                }
+            };
             self.note_deadline(&state);
             drop(state);
             match begun {
@@ -102,7 +107,7 @@ impl Am {
             // Copied: the caller's frame may go once the waker is out.
             let (this, to) = (self, to);
             let mut state = this.lock();
-            let is_full = state.machine.check_room(to, wants_reply);
+            let is_full = this.check_room(&state, to, wants_reply);
             if !matches!(is_full, Err(SendError::Busy(_))) {
                 return false;
             }

@@ -369,6 +369,33 @@ fn a_rank_that_stalls_does_not_hold_up_others() {
 }
 
 #[test]
+fn a_node_that_stalls_does_not_hold_up_this_one() {
+    run(8, Plan { per_node: 2, ..CALM }, 14, |rt, net| {
+        rt.handler(COUNT, |message| message.bytes.to_vec());
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            let others: Vec<Rank> = (2..8).map(Rank).collect();
+            net.hold(&others);
+            let cast = |to| rt.spawn(move |rt: &Runtime| rt.cast(to, COUNT, b""));
+            let casts: Vec<_> =
+                others.iter().flat_map(|to| (0..16).map(|_| *to)).map(cast).collect();
+            for _ in 0..100 {
+                Here.yield_now();
+            }
+            for number in 0..40 {
+                assert_eq!(rt.call(Rank(1), COUNT, &[number])?, [number]);
+            }
+            net.hold(&[]);
+            for cast in casts {
+                cast.join().unwrap()?;
+            }
+        }
+        rt.barrier()
+    })
+    .unwrap();
+}
+
+#[test]
 fn what_never_began_goes_with_the_rank() {
     let (net, _running) = Net::start(2, Plan { room: 0, ..CALM }, 13);
     let gone = Mutex::new(Vec::new());
