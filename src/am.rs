@@ -20,10 +20,10 @@
 //! `P * 2 * CELLS * 256` bytes of lanes (8 KiB a rank), 16 KiB of staging
 //! cells, and landing buffers for long payloads. It stays until the job ends:
 //! a peer's last word may come late. Lanes and buffers are touched when they
-//! are used. What each rank of the job costs although it says nothing is its
-//! entries in the tables, 128 bytes, for one of another node 144 more for the
-//! operation that returns its credits, and 10 bytes of the words that peers
-//! ring.
+//! are used. What a rank of the job costs that says nothing is its entries in
+//! the tables, about 100 bytes, for one of another node about 130 more for the
+//! operation that returns its credits, and 10 bytes of words that peers ring.
+//! `tsumugi info --memory` has all of it.
 
 mod carrier;
 mod pump;
