@@ -1,11 +1,11 @@
 //! The other side: what comes is taken, operations are carried out.
 
 use super::carrier::Far;
-use super::{Am, BATCH, Function, LANDING_BYTES};
+use super::{Am, BATCH, Function, LANDING_BYTES, State};
 use crate::{AddrError, Rank};
 use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 use tsumugi_core::am::{Answer, Body, Event, Incoming, Message, Out, SendError};
 use tsumugi_core::backend::execute;
 use tsumugi_core::op::Op;
@@ -82,8 +82,10 @@ impl Am {
                 }
             }
         }
-        self.give_room();
-        if self.lock().machine.is_landing() {
+        let state = self.lock();
+        let is_landing = state.machine.is_landing();
+        self.give_room(state);
+        if is_landing {
             self.is_stirred.store(true, Ordering::SeqCst);
         }
         done
@@ -232,8 +234,7 @@ impl Am {
 
     /// Wakes those for whom there may be room now, as many of each rank's as
     /// a lane has cells.
-    pub(super) fn give_room(&self) {
-        let mut state = self.lock();
+    pub(super) fn give_room(&self, mut state: MutexGuard<'_, State>) {
         let has_room = take(&mut state.has_room);
         if !(state.machine.take_room() || has_room) || state.stuck_len == 0 {
             return;

@@ -120,8 +120,10 @@ impl Am {
     /// The same for a sender, which leaves what comes of it to those who pump.
     fn post_and_stir(&self) {
         self.post();
-        self.give_room();
-        if self.lock().machine.wants_poll() {
+        let state = self.lock();
+        let wants_poll = state.machine.wants_poll();
+        self.give_room(state);
+        if wants_poll {
             self.is_stirred.store(true, Ordering::SeqCst);
             self.ring(self.member.rank());
         }
