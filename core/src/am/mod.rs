@@ -63,8 +63,8 @@
 //! where a put that has completed has landed.
 //!
 //! Memory: [`Shape::memory_size`] bytes of registered memory a rank, that is
-//! `peers * 2 * cells * 256`; it grows with the ranks that are spoken to this
-//! way, those of a node. The tables are the caller's slices.
+//! `peers * 2 * cells * 256`; it grows with the ranks that may be spoken to this
+//! way, and is touched for those that are. The tables are the caller's slices.
 //!
 //! Progress: every call here is wait-free, on one thread; `handle` looks at one
 //! word for each eight peers, and at all calls when a time limit has passed or
