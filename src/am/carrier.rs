@@ -5,7 +5,7 @@
 //!  machine ─► begin ─► Carrier::post ─► under way ──done──► ended ─► machine
 //!                 ▲         │ Busy                            │
 //!                 │         ▼                                 │ rings the rank
-//!                 └──── refused ◄── something has ended ──────┘
+//!                 └──── refused ◄──── at each look ───────────┘
 //! ```
 //!
 //! There is a place for each operation that the machine can have under way: one
