@@ -22,8 +22,9 @@
 //! one did.
 //!
 //! The park words of a scheduler of one worker have a bias from the beginning;
-//! a lock gets one when one thread has taken it [`STREAK`] times and nobody else ever has.
-//! So whoever ends it has paid back a barrier by that many lighter lockings.
+//! a lock gets one when one thread has taken it [`STREAK`] times and nobody
+//! else ever has. So whoever ends it has paid back a barrier by that many
+//! lighter lockings.
 //!
 //! Progress: all calls are wait-free, but [`end_and_wait`](Bias::end_and_wait),
 //! which blocks the first time while the thread is inside.
@@ -228,8 +229,12 @@ impl Bias {
 
     #[cold]
     fn end_for_good(&self) {
-        // Two may be here: each waits for itself.
-        self.owner.store(ENDING, Ordering::Relaxed);
+        // Two may be here: each waits for itself. What is shared stays so.
+        let end = |owner| (owner != SHARED).then_some(ENDING);
+        // Acquire: as in `end_and_wait`.
+        if self.owner.fetch_update(Ordering::Relaxed, Ordering::Acquire, end).is_err() {
+            return;
+        }
         if self.look_inside() {
             self.wait_outside();
         }

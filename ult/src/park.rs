@@ -146,8 +146,10 @@ impl Unparker {
     /// Ends the present park of the one it stands for, or the next.
     ///
     /// Lock-free, but for the first time that another thread unparks a ULT of a
-    /// scheduler of one worker: that waits for some of its instructions. A ULT of a scheduler of
-    /// one worker that unparks another of the same uses no atomic instruction.
+    /// scheduler of one worker: that waits for some of its instructions. A ULT
+    /// of such a scheduler that unparks another of the same uses no atomic
+    /// instruction. Not async-signal-safe: a handler raises a
+    /// [`Flag`](crate::sync::Flag).
     #[inline(always)]
     pub fn unpark(&self) {
         match &self.0 {
