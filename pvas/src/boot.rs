@@ -20,18 +20,14 @@ impl Bootstrap for Member {
     }
 
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
-        if card.len() > CARD_BYTES_MAX {
-            return Err(BootError::CardTooLong { bytes: card.len() });
-        }
+        BootError::check_card(card)?;
         self.control().set_card(card);
         Ok(())
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
         let size = Member::size(self);
-        if rank.0 >= size {
-            return Err(BootError::NoSuchRank { rank, size });
-        }
+        BootError::check_rank(rank, size)?;
         let found = self.control_of(rank).card().ok_or(BootError::NoCard { rank })?;
         card[..found.len()].copy_from_slice(&found);
         Ok(found.len())
