@@ -42,7 +42,8 @@ impl Bootstrap for Member {
         // AcqRel: what each rank wrote before is visible to the last one.
         if arrived.fetch_add(1, Ordering::AcqRel) + 1 == Member::size(self) {
             arrived.store(0, Ordering::Relaxed);
-            // Release: pairs with the Acquire below, and hands on what all wrote.
+            // Release: pairs with the Acquire below, and hands on what all
+            // wrote.
             phase.fetch_add(BOOT_STEP, Ordering::AcqRel);
             SharedFutex.wake(phase, u32::MAX);
             return Ok(());

@@ -87,7 +87,8 @@ pub enum ConfigError {
     },
 }
 
-/// The first bytes of a text (or its last ones), kept so that an error stays small and [`Copy`].
+/// The first bytes of a text (or its last ones), kept so that an error stays
+/// small and [`Copy`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Excerpt {
     bytes: [u8; 31],

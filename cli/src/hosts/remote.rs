@@ -17,8 +17,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Starts the agent `own` on `host`; its end is told as `index` and its exit
-    /// code.
+    /// Starts the agent `own` on `host`; its end is told as `index` and its
+    /// exit code.
     pub fn start(
         host: &str,
         own: &Path,

@@ -31,7 +31,8 @@ impl Shared {
         });
         let wanted = self.seats.len() as u32 - u32::from(own);
         let halt = &self.halt;
-        // AcqRel: after the end of the one before; before the looks at who stands.
+        // AcqRel: after the end of the one before; before the looks at who
+        // stands.
         if halt.called.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return None;
         }

@@ -336,8 +336,9 @@ impl Worker {
         None
     }
 
-    /// Takes the oldest of a queue, and of a long one some more to keep. A lone ULT is left to its
-    /// worker until the second look at it: most such are about to be joined.
+    /// Takes the oldest of a queue, and of a long one some more to keep. A lone
+    /// ULT is left to its worker until the second look at it: most such are
+    /// about to be joined.
     fn steal_from(&self, lonely: &Cell<Seen>, queue: &Deque<Task>) -> Option<Slot> {
         let wants = |task: *mut Task| {
             // SAFETY: descriptors stay, whoever has this one by now.
