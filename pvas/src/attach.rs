@@ -7,7 +7,7 @@
 //! environment are enough for that on one node. Without them the program is
 //! alone, or its ranks are threads: [`Member::threads`].
 
-use crate::config::{self, Config, ConfigError, Excerpt, HugePages};
+use crate::config::{self, Config, ConfigError, HugePages};
 use crate::direct::Direct;
 use crate::exposed::ExposedArea;
 use crate::heap::Heap;
@@ -20,6 +20,7 @@ use std::os::fd::RawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
+use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::mem::{Access, Rank, Region};
 
 /// A rank of this process: its partition and its view of all others.
