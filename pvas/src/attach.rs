@@ -309,12 +309,7 @@ mod tests {
 
     #[test]
     fn members_of_one_process_share_a_space() {
-        let config = Config {
-            exposed_bytes: 16 << 20,
-            heap_bytes: 64 << 20,
-            stack_bytes: 16 << 20,
-            ..Config::default()
-        };
+        let config = Config::small();
         let members = Member::threads(3, &config).unwrap();
         for (rank, member) in (0..).zip(&members) {
             assert_eq!((member.rank(), member.size()), (Rank(rank), 3));

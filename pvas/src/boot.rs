@@ -86,13 +86,7 @@ mod tests {
     use crate::partition::declare_lost;
 
     fn members(size: u32) -> Vec<Member> {
-        let config = Config {
-            exposed_bytes: 16 << 20,
-            heap_bytes: 64 << 20,
-            stack_bytes: 16 << 20,
-            ..Config::default()
-        };
-        Member::threads(size, &config).unwrap()
+        Member::threads(size, &Config::small()).unwrap()
     }
 
     #[test]

@@ -135,6 +135,19 @@ impl Config {
     }
 }
 
+#[cfg(test)]
+impl Config {
+    /// Small partitions, for tests.
+    pub(crate) fn small() -> Self {
+        Self {
+            exposed_bytes: 16 << 20,
+            heap_bytes: 64 << 20,
+            stack_bytes: 16 << 20,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
