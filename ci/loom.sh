@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 limit=480
-export RUSTFLAGS="--cfg tsumugi_loom ${RUSTFLAGS:-}"
+export RUSTFLAGS="--cfg tsumugi_loom -D warnings ${RUSTFLAGS:-}"
 export RUST_BACKTRACE=0
 # No model is slow because of what it prints.
 export LOOM_LOG=0

@@ -4,8 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-export RUSTFLAGS="--cfg tsumugi_loom --cfg tsumugi_shuttle ${RUSTFLAGS:-}"
+export RUSTFLAGS="--cfg tsumugi_loom --cfg tsumugi_shuttle -D warnings ${RUSTFLAGS:-}"
 export RUST_BACKTRACE=0
-cargo=(cargo test --release --target-dir target/shuttle --package tsumugi-core --package tsumugi-ult --test shuttle)
+cargo=(cargo test --release --target-dir target/shuttle
+    --package tsumugi-core --package tsumugi-ult --test shuttle)
 "${cargo[@]}" --no-run
 timeout 180 "${cargo[@]}"

@@ -3,8 +3,8 @@
 # caller, whoever holds the endpoint, a communication thread): the measuring
 # rank of the bench runs under strace, with a million operations of each row and
 # with two million. No count may grow but those of threads that found nothing to
-# do: sched_yield and futex, and the membarrier before a sleep. That they allocate nothing either is in
-# tests/no_alloc.rs.
+# do: sched_yield and futex, and the membarrier before a sleep. That they
+# allocate nothing either is in tests/no_alloc.rs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

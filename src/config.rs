@@ -24,10 +24,11 @@
 //! [`crate::boot::env`].
 
 use crate::Error;
+use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::msg::Design;
 use tsumugi_core::wait::Bells;
 use tsumugi_pvas::Config as SpaceConfig;
-use tsumugi_pvas::config::{ConfigError, Excerpt, parse_number};
+use tsumugi_pvas::config::{ConfigError, parse_number};
 use tsumugi_pvas::distance::ByHand;
 
 /// How operations between ranks of a node go.

@@ -10,9 +10,9 @@
 //! It stands behind the workers: a sender rings it only if none of them sleeps
 //! or looks for work, and it first gives them time, since they also poll
 //! between ULTs. As long as it finds messages that nobody took it stays on
-//! watch, so that senders need no system call to reach it. It also ends calls whose
-//! time limit has passed. Asleep it costs nothing; awake it counts as something
-//! outside the workers, so that the rank is not called quiet.
+//! watch, so that senders need no system call to reach it. It also ends calls
+//! whose time limit has passed. Asleep it costs nothing; awake it counts as
+//! something outside the workers, so that the rank is not called quiet.
 
 use crate::Error;
 use crate::am::Outside;

@@ -106,6 +106,29 @@ pub enum BootError {
     },
 }
 
+impl BootError {
+    /// Refuses a card that is too long: what every exchange looks at first.
+    ///
+    /// # Errors
+    ///
+    /// [`CardTooLong`](Self::CardTooLong).
+    pub const fn check_card(card: &[u8]) -> Result<(), Self> {
+        match card.len() {
+            0..=CARD_BYTES_MAX => Ok(()),
+            bytes => Err(Self::CardTooLong { bytes }),
+        }
+    }
+
+    /// Refuses a rank that a job of `size` does not have.
+    ///
+    /// # Errors
+    ///
+    /// [`NoSuchRank`](Self::NoSuchRank).
+    pub const fn check_rank(rank: Rank, size: u32) -> Result<(), Self> {
+        if rank.0 < size { Ok(()) } else { Err(Self::NoSuchRank { rank, size }) }
+    }
+}
+
 impl fmt::Display for BootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`sync`] | the one door to atomics and cells |
 //! | [`time`] | time as an argument |
+//! | [`excerpt`] | what of a text fits into an error |
 //! | [`stats`] | what is counted and how long it took |
 //! | [`tag`] | who a completion is for |
 //! | [`ring`] | bounded queues between threads |
@@ -35,6 +36,7 @@ extern crate std;
 
 pub mod sync;
 pub mod time;
+pub mod excerpt;
 pub mod stats;
 pub mod tag;
 pub mod ring;

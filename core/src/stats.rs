@@ -29,10 +29,10 @@ pub enum Counter {
     Yields,
     /// Times a ULT went to sleep.
     Parks,
-    /// ULTs woken by a worker of the same rank.
+    /// ULTs woken by this worker.
     Wakes,
-    /// ULTs woken by another rank.
-    WakesRemote,
+    /// ULTs woken for this worker by another one, or by a thread that is none.
+    WokenAfar,
     /// ULTs taken from another worker.
     Steals,
     /// Calls that answered `Busy`.
@@ -41,6 +41,9 @@ pub enum Counter {
     Polls,
     /// Times the worker itself went to sleep.
     Sleeps,
+    /// Nanoseconds in which the worker had nothing to run, asleep or not; a few
+    /// microseconds less each time.
+    IdleNs,
 }
 
 impl Counter {
@@ -50,11 +53,12 @@ impl Counter {
         Self::Yields,
         Self::Parks,
         Self::Wakes,
-        Self::WakesRemote,
+        Self::WokenAfar,
         Self::Steals,
         Self::Busy,
         Self::Polls,
         Self::Sleeps,
+        Self::IdleNs,
     ];
 
     /// Its name, as `--stats` prints it.
@@ -64,11 +68,12 @@ impl Counter {
             Self::Yields => "yields",
             Self::Parks => "parks",
             Self::Wakes => "wakes",
-            Self::WakesRemote => "wakes_remote",
+            Self::WokenAfar => "woken_afar",
             Self::Steals => "steals",
             Self::Busy => "busy",
             Self::Polls => "polls",
             Self::Sleeps => "sleeps",
+            Self::IdleNs => "idle_ns",
         }
     }
 }
@@ -304,7 +309,7 @@ const fn upper_edge(bucket: usize) -> u64 {
     }
 }
 
-const COUNTERS: usize = 9;
+const COUNTERS: usize = 10;
 const BUCKETS: usize = 65;
 
 #[cfg(all(test, not(tsumugi_loom)))]

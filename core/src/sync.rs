@@ -109,13 +109,13 @@ mod door {
     pub const fn edge(_name: &'static str) {}
 }
 
-/// The model's threads and thread-locals, for those who start some.
+/// The model's threads, locks and thread-locals, for those who start some.
 #[cfg(tsumugi_loom)]
 pub mod model {
     #[cfg(not(tsumugi_shuttle))]
-    pub use loom::{thread, thread_local};
+    pub use loom::{sync, thread, thread_local};
     #[cfg(tsumugi_shuttle)]
-    pub use shuttle::{thread, thread_local};
+    pub use shuttle::{sync, thread, thread_local};
 }
 
 #[cfg(tsumugi_loom)]

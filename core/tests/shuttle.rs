@@ -9,9 +9,12 @@
 //! `ci/shuttle.sh`.
 #![cfg(tsumugi_shuttle)]
 
-use shuttle::sync::{Arc, Condvar, Mutex};
+mod threads;
+
+use shuttle::sync::Arc;
 use shuttle::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use threads::Threads;
 use tsumugi_core::backend::{Completion, Endpoint};
 use tsumugi_core::completion::{CompletionTable, Completions};
 use tsumugi_core::engine::{Delegate, Port, PortCounts, Work};
@@ -21,7 +24,6 @@ use tsumugi_core::ring::Mpsc;
 use tsumugi_core::signal::{Lot, Until, Waiters};
 use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering, with_mutant};
 use tsumugi_core::tag::TagTable;
-use tsumugi_core::wait::{Reason, Wait, Waker};
 
 /// Schedules of a mix as it is; `TSUMUGI_SCHEDULES` overrides.
 const SCHEDULES: usize = 20_000;
@@ -42,44 +44,6 @@ fn check(mutants: &'static [&'static str], mix: fn()) {
         });
         assert!(run.join().unwrap(), "the mutant {mutant} was not caught");
     }
-}
-
-/// A scheduler of one thread each.
-struct Threads;
-
-struct Sleeper {
-    woken: Mutex<bool>,
-    bell: Condvar,
-}
-
-// SAFETY: the waker keeps the sleeper alive by itself and may be woken from
-// the moment that `commit` has it; `sleep` returns after the wake.
-unsafe impl Wait for Threads {
-    fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
-        let sleeper = Arc::new(Sleeper { woken: Mutex::new(false), bell: Condvar::new() });
-        let data = Arc::into_raw(sleeper.clone()).cast();
-        // SAFETY: the waker owns one count of the sleeper.
-        if commit(unsafe { Waker::new(data, wake) }) {
-            let mut woken = sleeper.woken.lock().unwrap();
-            while !*woken {
-                woken = sleeper.bell.wait(woken).unwrap();
-            }
-        } else {
-            // SAFETY: refused, so the waker's count is left to us.
-            drop(unsafe { Arc::from_raw(data.cast::<Sleeper>()) });
-        }
-    }
-
-    fn yield_now(&self) {
-        thread::yield_now();
-    }
-}
-
-unsafe fn wake(data: *const ()) {
-    // SAFETY: the count that `sleep` gave to the waker.
-    let sleeper = unsafe { Arc::from_raw(data.cast::<Sleeper>()) };
-    *sleeper.woken.lock().unwrap() = true;
-    sleeper.bell.notify_one();
 }
 
 /// A device that completes what it takes, the youngest first.

@@ -7,7 +7,7 @@
 //! environment are enough for that on one node. Without them the program is
 //! alone, or its ranks are threads: [`Member::threads`].
 
-use crate::config::{self, Config, ConfigError, Excerpt, HugePages};
+use crate::config::{self, Config, ConfigError, HugePages};
 use crate::direct::Direct;
 use crate::exposed::ExposedArea;
 use crate::heap::Heap;
@@ -20,6 +20,7 @@ use std::os::fd::RawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
+use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::mem::{Access, Rank, Region};
 
 /// A rank of this process: its partition and its view of all others.
@@ -308,12 +309,7 @@ mod tests {
 
     #[test]
     fn members_of_one_process_share_a_space() {
-        let config = Config {
-            exposed_bytes: 16 << 20,
-            heap_bytes: 64 << 20,
-            stack_bytes: 16 << 20,
-            ..Config::default()
-        };
+        let config = Config::small();
         let members = Member::threads(3, &config).unwrap();
         for (rank, member) in (0..).zip(&members) {
             assert_eq!((member.rank(), member.size()), (Rank(rank), 3));

@@ -20,18 +20,14 @@ impl Bootstrap for Member {
     }
 
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
-        if card.len() > CARD_BYTES_MAX {
-            return Err(BootError::CardTooLong { bytes: card.len() });
-        }
+        BootError::check_card(card)?;
         self.control().set_card(card);
         Ok(())
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
         let size = Member::size(self);
-        if rank.0 >= size {
-            return Err(BootError::NoSuchRank { rank, size });
-        }
+        BootError::check_rank(rank, size)?;
         let found = self.control_of(rank).card().ok_or(BootError::NoCard { rank })?;
         card[..found.len()].copy_from_slice(&found);
         Ok(found.len())
@@ -46,7 +42,8 @@ impl Bootstrap for Member {
         // AcqRel: what each rank wrote before is visible to the last one.
         if arrived.fetch_add(1, Ordering::AcqRel) + 1 == Member::size(self) {
             arrived.store(0, Ordering::Relaxed);
-            // Release: pairs with the Acquire below, and hands on what all wrote.
+            // Release: pairs with the Acquire below, and hands on what all
+            // wrote.
             phase.fetch_add(BOOT_STEP, Ordering::AcqRel);
             SharedFutex.wake(phase, u32::MAX);
             return Ok(());
@@ -89,13 +86,7 @@ mod tests {
     use crate::partition::declare_lost;
 
     fn members(size: u32) -> Vec<Member> {
-        let config = Config {
-            exposed_bytes: 16 << 20,
-            heap_bytes: 64 << 20,
-            stack_bytes: 16 << 20,
-            ..Config::default()
-        };
-        Member::threads(size, &config).unwrap()
+        Member::threads(size, &Config::small()).unwrap()
     }
 
     #[test]

@@ -116,8 +116,8 @@ impl Space {
 }
 
 /// Whether one child of this process may copy from another, as the ranks of a
-/// job would: for those who ask before there is a job. Not for ULTs, whose stacks
-/// children do not have.
+/// job would: for those who ask before there is a job. Not for ULTs, whose
+/// stacks children do not have.
 ///
 /// # Errors
 ///

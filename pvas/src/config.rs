@@ -28,6 +28,7 @@ mod policy;
 pub use policy::{HugePages, Peers, Policy, Populate};
 
 use std::fmt;
+use tsumugi_core::excerpt::Excerpt;
 
 /// What a rank's partition shall be. Sizes are virtual: a page costs memory
 /// from its first touch on.
@@ -87,13 +88,6 @@ pub enum ConfigError {
     },
 }
 
-/// The first bytes of a text (or its last ones), kept so that an error stays small and [`Copy`].
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Excerpt {
-    bytes: [u8; 31],
-    len: u8,
-}
-
 impl Config {
     /// As the environment says, the defaults where it says nothing.
     ///
@@ -141,6 +135,19 @@ impl Config {
     }
 }
 
+#[cfg(test)]
+impl Config {
+    /// Small partitions, for tests.
+    pub(crate) fn small() -> Self {
+        Self {
+            exposed_bytes: 16 << 20,
+            heap_bytes: 64 << 20,
+            stack_bytes: 16 << 20,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -151,39 +158,6 @@ impl Default for Config {
             stack_bytes: STACK_BYTES,
             policy: Policy::default(),
         }
-    }
-}
-
-impl Excerpt {
-    /// The start of `text`.
-    pub fn new(text: &str) -> Self {
-        let mut end = text.len().min(31);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let mut bytes = [0; 31];
-        bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
-        Self { bytes, len: end as u8 }
-    }
-
-    /// The end of `text`, which says more of a path.
-    pub fn of_end(text: &str) -> Self {
-        let mut start = text.len().saturating_sub(31);
-        while !text.is_char_boundary(start) {
-            start += 1;
-        }
-        Self::new(&text[start..])
-    }
-
-    /// As text.
-    pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..self.len as usize]).unwrap_or("")
-    }
-}
-
-impl fmt::Debug for Excerpt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), f)
     }
 }
 

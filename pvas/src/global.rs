@@ -60,7 +60,8 @@ impl GlobalHeap {
         }
         // SAFETY: it lives for good.
         BYTES.store(unsafe { (*heap).bytes() }, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `heap`, and hands on the words above.
+        // Release: pairs with the Acquire in `heap`, and hands on the words
+        // above.
         HEAP.store(heap, Ordering::Release);
     }
 

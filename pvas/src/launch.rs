@@ -31,7 +31,7 @@ mod stall;
 mod sweep;
 mod watch;
 
-use crate::config::{Config, ConfigError, Excerpt};
+use crate::config::{Config, ConfigError};
 use crate::partition::Control;
 use crate::space::{Files, SpaceError, Window};
 use child::Child;
@@ -39,6 +39,7 @@ pub use signals::{Caught, Signals};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
+use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::mem::Rank;
 
 /// What is to be started.

@@ -22,8 +22,9 @@
 //! one did.
 //!
 //! The park words of a scheduler of one worker have a bias from the beginning;
-//! a lock gets one when one thread has taken it [`STREAK`] times and nobody else ever has.
-//! So whoever ends it has paid back a barrier by that many lighter lockings.
+//! a lock gets one when one thread has taken it [`STREAK`] times and nobody
+//! else ever has. So whoever ends it has paid back a barrier by that many
+//! lighter lockings.
 //!
 //! Progress: all calls are wait-free, but [`end_and_wait`](Bias::end_and_wait),
 //! which blocks the first time while the thread is inside.
@@ -87,10 +88,10 @@ impl Bias {
         self.owner.load(Ordering::Acquire) == SHARED
     }
 
-    /// Whether it is this thread's; nobody has the name 0.
+    /// Whether it is this thread's; no owner has the name 0.
     #[inline(always)]
     pub fn is_of(&self, me: usize) -> bool {
-        me != NOBODY && self.owner.load(Ordering::Relaxed) == me
+        self.owner.load(Ordering::Relaxed) == me
     }
 
     /// Whether it is some thread's, or was until just now.
@@ -141,7 +142,7 @@ impl Bias {
     /// Makes it this thread's, if it was nobody's; of a thread that has no
     /// name, all threads'. Before anybody relies on it.
     pub fn claim(&self, me: usize) -> bool {
-        let new = if me == NOBODY { SHARED } else { me };
+        let new = if me == NAMELESS { SHARED } else { me };
         // Relaxed: it is this thread's own; others end it first.
         self.owner.compare_exchange(NOBODY, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
@@ -157,12 +158,12 @@ impl Bias {
         let replace = |new| {
             self.owner.compare_exchange(owner, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         };
-        if owner == NOBODY && me != NOBODY {
+        if owner == NOBODY && me != NAMELESS {
             self.streak.store(0, Ordering::Relaxed);
             replace(candidate);
             return false;
         }
-        if owner != candidate || me == NOBODY {
+        if owner != candidate || me == NAMELESS {
             if owner & CANDIDATE != 0 || owner == NOBODY {
                 replace(SHARED);
             }
@@ -228,8 +229,12 @@ impl Bias {
 
     #[cold]
     fn end_for_good(&self) {
-        // Two may be here: each waits for itself.
-        self.owner.store(ENDING, Ordering::Relaxed);
+        // Two may be here: each waits for itself. What is shared stays so.
+        let end = |owner| (owner != SHARED).then_some(ENDING);
+        // Acquire: as in `end_and_wait`.
+        if self.owner.fetch_update(Ordering::Relaxed, Ordering::Acquire, end).is_err() {
+            return;
+        }
         if self.look_inside() {
             self.wait_outside();
         }
@@ -281,11 +286,13 @@ fn is_name(owner: usize) -> bool {
 /// is biased.
 pub const STREAK: u32 = if cfg!(tsumugi_loom) { 1 } else { 1024 };
 
+/// The name of all threads that can be no owners.
+const NAMELESS: usize = 0;
 // Words that are no addresses, which are even and larger than these.
-const NOBODY: usize = 0;
 const CANDIDATE: usize = 1;
 const SHARED: usize = 2;
 const ENDING: usize = 4;
+const NOBODY: usize = 6;
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests {
@@ -321,9 +328,10 @@ mod tests {
         assert!(!bias.note(ME) && !bias.is_shared());
         assert!(!bias.note(OTHER) && bias.is_shared());
         let nobodys = Bias::new();
-        assert!(!nobodys.note(NOBODY) && nobodys.is_shared());
+        assert!(!nobodys.is_of(NAMELESS) && !nobodys.enter(NAMELESS));
+        assert!(!nobodys.note(NAMELESS) && nobodys.is_shared());
         let nameless = Bias::new();
-        nameless.claim(NOBODY);
+        nameless.claim(NAMELESS);
         assert!(nameless.is_shared());
     }
 

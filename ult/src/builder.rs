@@ -112,8 +112,8 @@ impl Builder {
 
     /// Keeps the floating-point control words (rounding, traps) that the ULT
     /// sets its own: it finds them again after each sleep, and others do not
-    /// see them. It starts with those of whoever spawns it. Costs about as much as a switch.
-    /// On x86-64 and AArch64; nothing elsewhere.
+    /// see them. It starts with those of whoever spawns it. Costs about as much
+    /// as a switch. On x86-64 and AArch64; nothing elsewhere.
     pub fn keep_fp_control(mut self, keep: bool) -> Self {
         self.traits.keeps_fp = keep;
         self

@@ -8,8 +8,8 @@
 //!
 //! A value stays with its ULT wherever that goes, and is dropped at the ULT's
 //! end, on its own stack, the youngest first. On a thread that is no ULT, and
-//! inside `on_os_stack`, it is the OS thread's; without std there are none there. A ULT that the end of its
-//! scheduler cuts off never drops its values.
+//! inside `on_os_stack`, it is the OS thread's; without std there are none
+//! there. A ULT that the end of its scheduler cuts off never drops its values.
 
 use crate::local::{Locals, home_of_thread};
 use crate::park::ult;

@@ -103,18 +103,10 @@ impl Here {
                 limit.deadline().map(|until| (until, &race)),
             ),
         }
-        match race.interrupted() {
-            Some(why) if kept => {
-                if withdraw() {
-                    return Err(why);
-                }
-                if !race.is_woken() {
-                    self.sleep(reason, &mut |waker| race.sleep_on(waker));
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+        if !kept {
+            return Ok(());
         }
+        race.settle(withdraw, |commit| self.sleep(reason, commit))
     }
 }
 
@@ -169,7 +161,8 @@ pub fn sleep_within(limit: impl Into<Limit>) -> Interrupted {
     }
 }
 
-/// As [`park`](crate::park()), but a [`Limit`] may end it: it returns without a token then.
+/// As [`park`](crate::park()), but a [`Limit`] may end it: it returns without a
+/// token then.
 ///
 /// # Errors
 ///

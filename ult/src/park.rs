@@ -26,7 +26,7 @@ use core::fmt;
 use core::mem::transmute;
 use core::ptr::{self, NonNull};
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
-use tsumugi_core::wait::{Futex, Interrupted, Race, Reason, Wait, Waker};
+use tsumugi_core::wait::{Futex, Race, Reason, Wait, Waker};
 
 /// Whoever is calling: a ULT, a task of a foreign scheduler, an OS thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,8 +146,10 @@ impl Unparker {
     /// Ends the present park of the one it stands for, or the next.
     ///
     /// Lock-free, but for the first time that another thread unparks a ULT of a
-    /// scheduler of one worker: that waits for some of its instructions. A ULT of a scheduler of
-    /// one worker that unparks another of the same uses no atomic instruction.
+    /// scheduler of one worker: that waits for some of its instructions. A ULT
+    /// of such a scheduler that unparks another of the same uses no atomic
+    /// instruction. Not async-signal-safe: a handler raises a
+    /// [`Flag`](crate::sync::Flag).
     #[inline(always)]
     pub fn unpark(&self) {
         match &self.0 {
@@ -341,9 +343,7 @@ pub(crate) fn sleep_os(commit: &mut dyn FnMut(Waker) -> bool, mut limit: Option<
         let left = limit.map(|(until, _)| until.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
             let (_, race) = limit.take().expect("there is a limit");
-            if let Some(waker) = race.interrupt(Interrupted::TimedOut) {
-                waker.wake();
-            }
+            race.time_out();
             continue;
         }
         SystemFutex.wait(&word, ASLEEP, left);

@@ -25,9 +25,9 @@
 //! ```
 //!
 //! One swap on each side decides. A child that runs in its joiner's place, see
-//! `join`, needs neither. Descriptors are slots of a `slab` and are never unmapped
-//! while the scheduler lives, so a late wake hits a descriptor, if of somebody
-//! else, never wild memory.
+//! `join`, needs neither. Descriptors are slots of a `slab` and are never
+//! unmapped while the scheduler lives, so a late wake hits a descriptor, if of
+//! somebody else, never wild memory.
 //!
 //! A descriptor is two cache lines: the first is what queues, switches and
 //! wakes change, the second what the ULT runs, and what a waker has to know,

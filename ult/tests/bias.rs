@@ -7,6 +7,7 @@ use common::scheduler;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tsumugi_ult::bias::STREAK;
+use tsumugi_ult::biased::BiasedLock;
 use tsumugi_ult::sync::{Condvar, Mutex};
 use tsumugi_ult::{park, spawn, unparker, yield_now};
 
@@ -67,6 +68,18 @@ fn a_guard_is_given_to_a_thread() {
             scope.spawn(move || drop(held));
         });
         assert!(mutex.try_lock().is_some());
+    });
+}
+
+#[test]
+fn a_lock_that_its_owner_has_is_not_taken_again() {
+    scheduler(1, 8).run(|| {
+        let lock = BiasedLock::new(0);
+        (0..=STREAK).for_each(|_| *lock.lock() += 1);
+        let held = lock.lock();
+        assert!(lock.try_lock().is_none());
+        drop(held);
+        assert!(lock.try_lock().is_some());
     });
 }
 

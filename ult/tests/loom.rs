@@ -8,46 +8,31 @@
 //! which it must catch.
 #![cfg(all(tsumugi_loom, not(tsumugi_shuttle)))]
 
-use std::process::Command;
+mod model;
+
 use std::ptr::NonNull;
 use std::sync::Arc;
-use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell, with_mutant};
+use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell};
 use tsumugi_ult::bias::{Bias, STREAK};
 use tsumugi_ult::deque::{Deque, Steal};
 use tsumugi_ult::fences::Fences;
 use tsumugi_ult::inject::{Inject, Linked};
 use tsumugi_ult::mail::{Letter, Mail};
 use tsumugi_ult::sync::{Condvar, Flag, Latch, Mutex, RwLock, Semaphore, channel};
-use tsumugi_ult::{
-    Config, Guards, Limit, Scheduler, StackArea, park, park_within, spawn, unparker, yield_now,
-};
+use tsumugi_ult::{Limit, Scheduler, park, park_within, spawn, unparker, yield_now};
 
 /// A thread's name, as the owner of a bias.
 const ME: usize = 64;
 
-/// Runs `model`, that of test `test`, over all interleavings, and checks that
-/// it catches `mutants`. Each of those runs in a process of its own, because a
-/// model that fails cannot always unwind.
+/// Runs `model`, that of test `test`, over all interleavings, as it is and with
+/// each of its mutants.
 fn check(test: &str, mutants: &[&'static str], model: fn()) {
     check_within(0, test, mutants, model);
 }
 
 /// The same with at least `preemptions` of them, for a small model.
 fn check_within(preemptions: usize, test: &str, mutants: &[&'static str], model: fn()) {
-    if let Ok(wanted) = std::env::var("TSUMUGI_MUTANT") {
-        let mutant =
-            mutants.iter().find(|mutant| **mutant == wanted).expect("a mutant of this test");
-        return with_mutant(mutant, || explore(preemptions, model));
-    }
-    explore(preemptions, model);
-    for mutant in mutants {
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--test-threads=1"])
-            .env("TSUMUGI_MUTANT", mutant)
-            .output()
-            .unwrap();
-        assert!(!output.status.success(), "{test} does not catch the mutant {mutant}");
-    }
+    model::check(test, mutants, || explore(preemptions, model));
 }
 
 fn explore(preemptions: usize, model: fn()) {
@@ -209,25 +194,13 @@ fn inject_two_pushers() {
     });
 }
 
-/// A scheduler that looks once before it sleeps.
+/// A scheduler whose children run on stacks of their own.
 fn scheduler(workers: usize) -> Scheduler {
     with_inline(workers, usize::MAX)
 }
 
-/// The same; children run on their joiners' stacks with so much left.
 fn with_inline(workers: usize, inline_bytes: usize) -> Scheduler {
-    let (stack_bytes, main_stack_bytes) = (64 << 10, 256 << 10);
-    let area = StackArea::map(StackArea::bytes_for(3, stack_bytes, main_stack_bytes)).unwrap();
-    let config = Config {
-        workers,
-        stack_bytes,
-        main_stack_bytes,
-        spin: 0,
-        guards: Guards::None,
-        inline_bytes,
-        ..Config::new(area)
-    };
-    Scheduler::new(config).unwrap()
+    model::scheduler(workers, 3, inline_bytes)
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tsumugi_ult::sync::{Condvar, Mutex, Semaphore, channel};
 use tsumugi_ult::{
-    Builder, Interrupted, Limit, id, is_cancelled, park, park_within, scope, sleep, sleep_within,
-    spawn, spawn_future, ult_local, unparker, yield_now, yield_to,
+    Builder, Interrupted, Limit, SpawnError, id, is_cancelled, park, park_within, scope, sleep,
+    sleep_within, spawn, spawn_future, ult_local, unparker, yield_now, yield_to,
 };
 
 fn caught(f: impl FnOnce()) -> Result<(), Box<dyn std::any::Any + Send>> {
@@ -84,6 +84,20 @@ fn a_pinned_ult_is_woken_from_outside() {
     });
     let message = refused.unwrap_err();
     assert_eq!(message.downcast_ref::<String>().unwrap(), "a ULT pinned to worker 2 of 2");
+}
+
+#[test]
+fn a_ult_has_the_stack_that_it_asked_for() {
+    scheduler(1, 64).run(|| {
+        // More than an ordinary stack has.
+        let large = Builder::new().stack_bytes(512 << 10).spawn(|| {
+            let bytes = std::hint::black_box([7u8; 128 << 10]);
+            bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>()
+        });
+        assert_eq!(large.join().unwrap(), 7 * (128 << 10));
+        let bytes = usize::MAX;
+        assert_eq!(Builder::new().stack_bytes(bytes).check(None), Err(SpawnError::Stack { bytes }));
+    });
 }
 
 #[test]

@@ -10,52 +10,31 @@
 //! `ci/shuttle.sh`.
 #![cfg(tsumugi_shuttle)]
 
-use std::process::Command;
+mod model;
+
 use std::sync::Arc;
-use tsumugi_core::sync::{AtomicUsize, Ordering, with_mutant};
+use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_ult::sync::{Condvar, Mutex, channel};
-use tsumugi_ult::{Config, Guards, Scheduler, StackArea, park, spawn, unparker, yield_now};
+use tsumugi_ult::{Scheduler, park, spawn, unparker, yield_now};
 
 /// Schedules of a mix; `TSUMUGI_SCHEDULES` overrides.
 const SCHEDULES: usize = 2_000;
+/// As by default.
+const INLINE_BYTES: usize = 32 << 10;
 
-/// Runs `mix` of test `test` on many schedules, and then with each mutant, in a
-/// process of its own, until it fails.
+/// Runs `mix` of test `test` on many schedules, as it is and then with each
+/// mutant until it fails.
 fn check(test: &str, mutants: &[&'static str], mix: fn()) {
     let schedules = std::env::var("TSUMUGI_SCHEDULES").ok().and_then(|n| n.parse().ok());
     let schedules = schedules.unwrap_or(SCHEDULES);
-    let explore = move || {
+    model::check(test, mutants, move || {
         shuttle::check_random(mix, schedules / 2);
         shuttle::check_pct(mix, schedules / 2, 3);
-    };
-    if let Ok(wanted) = std::env::var("TSUMUGI_MUTANT") {
-        let mutant =
-            mutants.iter().find(|mutant| **mutant == wanted).expect("a mutant of this test");
-        return with_mutant(mutant, explore);
-    }
-    explore();
-    for mutant in mutants {
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--test-threads=1"])
-            .env("TSUMUGI_MUTANT", mutant)
-            .output()
-            .unwrap();
-        assert!(!output.status.success(), "{test} does not catch the mutant {mutant}");
-    }
+    });
 }
 
 fn scheduler(workers: usize) -> Scheduler {
-    let (stack_bytes, main_stack_bytes) = (64 << 10, 256 << 10);
-    let area = StackArea::map(StackArea::bytes_for(12, stack_bytes, main_stack_bytes)).unwrap();
-    let config = Config {
-        workers,
-        stack_bytes,
-        main_stack_bytes,
-        spin: 0,
-        guards: Guards::None,
-        ..Config::new(area)
-    };
-    Scheduler::new(config).unwrap()
+    model::scheduler(workers, 12, INLINE_BYTES)
 }
 
 #[test]

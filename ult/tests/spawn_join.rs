@@ -5,11 +5,12 @@ mod common;
 use common::{config, scheduler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::Spawn;
 use tsumugi_ult::{
-    Builder, Cancelled, NoProgress, Scheduler, StackError, StartError, State, id, park, spawn,
-    unparker, yield_now,
+    Builder, Cancelled, NoProgress, Scheduler, StackError, StartError, State, id, park, sleep,
+    spawn, unparker, yield_now,
 };
 
 fn fib(n: u64) -> u64 {
@@ -257,6 +258,27 @@ fn counters_count() {
     let counts = spawner.counts();
     // Main runs each in its own place, so it never sleeps.
     assert_eq!((counts[Counter::Spawned], counts[Counter::Yields]), (20, 10), "{counts:?}");
+}
+
+#[test]
+fn waits_and_wakes_from_afar_are_counted() {
+    let scheduler = scheduler(1, 16);
+    let spawner = scheduler.spawner();
+    scheduler.run(move || {
+        let before = spawner.counts();
+        // The thread may be there before main sleeps.
+        while spawner.counts()[Counter::WokenAfar] == before[Counter::WokenAfar] {
+            let main = unparker();
+            let thread = std::thread::spawn(move || main.unpark());
+            park();
+            thread.join().unwrap();
+        }
+        while spawner.counts()[Counter::IdleNs] < before[Counter::IdleNs] + 1_000_000 {
+            sleep(Duration::from_millis(1));
+        }
+        let idle = spawner.counts() - before;
+        assert!(idle[Counter::Polls] > 0 && idle[Counter::Wakes] > 0, "{idle:?}");
+    });
 }
 
 #[test]

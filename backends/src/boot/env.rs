@@ -13,9 +13,9 @@
 //! The first one counts. `TSUMUGI_BOOT` names one and forbids the others.
 //! Nothing here reads the environment itself: the caller gives a lookup.
 
-use super::quoted::Quoted;
 use std::fmt;
 use std::time::Duration;
+use tsumugi_core::excerpt::Excerpt;
 
 /// How ranks find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,14 +92,14 @@ pub enum EnvError {
         /// The variable.
         name: &'static str,
         /// What it holds, as far as it fits.
-        value: Quoted,
+        value: Excerpt,
     },
     /// It holds nothing that is known.
     Choice {
         /// The variable.
         name: &'static str,
         /// What it holds, as far as it fits.
-        value: Quoted,
+        value: Excerpt,
     },
     /// The rank is not one of so many.
     Size {
@@ -122,7 +122,7 @@ pub fn find(lookup: Lookup<'_>) -> Result<Found, EnvError> {
     let wanted = lookup(BOOT).unwrap_or_else(|| "auto".to_owned());
     let may = |word: &str| wanted == "auto" || wanted == word;
     if !["auto", "tcp", "pmi", "pmix", "alone"].contains(&wanted.as_str()) {
-        return Err(EnvError::Choice { name: BOOT, value: Quoted::new(&wanted) });
+        return Err(EnvError::Choice { name: BOOT, value: Excerpt::new(&wanted) });
     }
     let is_set = |name: &str| lookup(name).is_some();
     if may("tcp") && (is_set(SERVER) || is_set(MASTER) && is_set(RANK)) {
@@ -250,7 +250,7 @@ fn slurm_master(lookup: Lookup<'_>) -> Result<String, EnvError> {
     let nodes = "SLURM_STEP_NODELIST";
     let text = lookup(nodes).ok_or(EnvError::Missing { name: nodes })?;
     let host = first_host(&text);
-    let host = host.ok_or(EnvError::Choice { name: nodes, value: Quoted::new(&text) })?;
+    let host = host.ok_or(EnvError::Choice { name: nodes, value: Excerpt::new(&text) })?;
     let of = |name: &str| lookup(name).and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
     let (job, step) = (of("SLURM_JOB_ID"), of("SLURM_STEP_ID"));
     let port = 20_000 + job.wrapping_mul(31).wrapping_add(step) % 10_000;
@@ -283,7 +283,7 @@ fn list(name: &'static str, text: &str) -> Result<Vec<String>, EnvError> {
     };
     let all: Vec<&str> = text.split(',').collect();
     if all.len() > ADDRESSES_MAX || !all.iter().all(is_address) {
-        return Err(EnvError::Choice { name, value: Quoted::new(text) });
+        return Err(EnvError::Choice { name, value: Excerpt::new(text) });
     }
     Ok(all.into_iter().map(str::to_owned).collect())
 }
@@ -305,7 +305,7 @@ fn rank_of_size(
 fn number(lookup: Lookup<'_>, name: &'static str, max: u32) -> Result<u32, EnvError> {
     let text = lookup(name).ok_or(EnvError::Missing { name })?;
     let number = text.trim().parse().ok().filter(|number| *number <= max);
-    number.ok_or(EnvError::Number { name, value: Quoted::new(&text) })
+    number.ok_or(EnvError::Number { name, value: Excerpt::new(&text) })
 }
 
 impl fmt::Display for Way {

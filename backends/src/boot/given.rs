@@ -26,9 +26,7 @@ impl<F: FnMut(&[u8], &mut [u8]) -> bool> Given<F> {
     ///
     /// [`BootError::NoSuchRank`].
     pub fn new(rank: Rank, size: u32, allgather: F) -> Result<Self, BootError> {
-        if rank.0 >= size {
-            return Err(BootError::NoSuchRank { rank, size });
-        }
+        BootError::check_rank(rank, size)?;
         let (cards, lengths, own) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self { rank, size, allgather, cards, lengths, own })
     }
@@ -52,9 +50,7 @@ impl<F: FnMut(&[u8], &mut [u8]) -> bool> Bootstrap for Given<F> {
     }
 
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
-        if card.len() > CARD_BYTES_MAX {
-            return Err(BootError::CardTooLong { bytes: card.len() });
-        }
+        BootError::check_card(card)?;
         self.own = card.to_vec();
         Ok(())
     }
@@ -76,9 +72,7 @@ impl<F: FnMut(&[u8], &mut [u8]) -> bool> Bootstrap for Given<F> {
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
-        if rank.0 >= self.size {
-            return Err(BootError::NoSuchRank { rank, size: self.size });
-        }
+        BootError::check_rank(rank, self.size)?;
         let index = rank.0 as usize;
         let len = self.lengths.get(index).copied().unwrap_or(0);
         if len == 0 {

@@ -13,14 +13,13 @@
 //!
 //! Else the program is alone. A program that is started inside another one
 //! gives its own allgather: [`given`]. What ranks tell each other is a
-//! [`card`]. A file uses only files above it in this list: `sys`, `quoted`,
-//! `card`, `env`, `tcp`, `pmi`, `pmix`, `given`, `choose`.
+//! [`card`]. A file uses only files above it in this list: `sys`, `card`,
+//! `env`, `tcp`, `pmi`, `pmix`, `given`, `choose`.
 //!
 //! Nothing here is on a data path; every wait has a limit, every message a
 //! longest length, and what comes from outside is checked before it is used.
 
 mod sys;
-mod quoted;
 pub mod card;
 pub mod env;
 pub mod tcp;
@@ -33,5 +32,4 @@ pub use card::{Card, CardError};
 pub use choose::{Boot, ChooseError, choose};
 pub use env::{EnvError, Found, Way};
 pub use given::Given;
-pub use quoted::Quoted;
 pub use sys::random_u64;

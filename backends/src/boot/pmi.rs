@@ -50,9 +50,7 @@ impl Pmi {
     ///
     /// [`BootError`].
     pub fn new(fd: OwnedFd, rank: Rank, size: u32, limit: Duration) -> Result<Self, BootError> {
-        if rank.0 >= size {
-            return Err(BootError::NoSuchRank { rank, size });
-        }
+        BootError::check_rank(rank, size)?;
         let mut pmi = Self {
             file: File::from(fd),
             rank,
@@ -142,9 +140,7 @@ impl Bootstrap for Pmi {
     }
 
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
-        if card.len() > CARD_BYTES_MAX {
-            return Err(BootError::CardTooLong { bytes: card.len() });
-        }
+        BootError::check_card(card)?;
         self.round += 1;
         for (part, value) in values(card, self.value_bytes_max).iter().enumerate() {
             let key = self.key(self.rank, part);
@@ -157,9 +153,7 @@ impl Bootstrap for Pmi {
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
-        if rank.0 >= self.size {
-            return Err(BootError::NoSuchRank { rank, size: self.size });
-        }
+        BootError::check_rank(rank, self.size)?;
         let first = self.get(rank, 0)?;
         let (length, hex) = first.split_at_checked(PREFIX_BYTES).ok_or(GARBLED)?;
         let len = usize::from_str_radix(length, 16).map_err(|_| GARBLED)?;

@@ -44,9 +44,7 @@ impl Pmix {
         let mut pmix = Self { functions, own, size: 0, round: 0 };
         let everybody = Proc { rank: sys::WILDCARD, ..own };
         pmix.size = pmix.number(&everybody, c"pmix.job.size")?;
-        if own.rank >= pmix.size {
-            return Err(BootError::NoSuchRank { rank: Rank(own.rank), size: pmix.size });
-        }
+        BootError::check_rank(Rank(own.rank), pmix.size)?;
         Ok(pmix)
     }
 
@@ -85,9 +83,7 @@ impl Bootstrap for Pmix {
     }
 
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
-        if card.len() > CARD_BYTES_MAX {
-            return Err(BootError::CardTooLong { bytes: card.len() });
-        }
+        BootError::check_card(card)?;
         self.round += 1;
         let mut text = String::new();
         for byte in card {
@@ -103,9 +99,7 @@ impl Bootstrap for Pmix {
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
-        if rank.0 >= self.size {
-            return Err(BootError::NoSuchRank { rank, size: self.size });
-        }
+        BootError::check_rank(rank, self.size)?;
         if self.round == 0 {
             return Err(BootError::NoCard { rank });
         }

@@ -15,6 +15,7 @@ mod argobots;
 mod cmpth;
 mod frames;
 mod library;
+mod rows;
 mod massive;
 mod may;
 mod rayon;

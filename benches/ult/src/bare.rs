@@ -3,7 +3,7 @@
 use crate::System;
 use crate::apart::{Apart, NAP, wait_for};
 use crate::asleep::STACK_BYTES;
-use crate::fork::{self, Board, Fork};
+use crate::fork::{self, Board, Calls};
 use crate::inbox::{Inbox, time};
 use crate::uts::{self, Node, T1_DEPTH, T1_NODES};
 use corosensei::stack::{Stack, StackPointer};
@@ -157,21 +157,6 @@ fn line_trip(apart: &Apart) -> f64 {
     other.join().expect("the other side does not panic");
     samples.sort_by(f64::total_cmp);
     samples[samples.len() / 2]
-}
-
-/// Plain calls.
-struct Calls;
-
-impl Fork for Calls {
-    type Handle<T: Send + 'static> = T;
-
-    fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
-        f()
-    }
-
-    fn join<T: Send + 'static>(handle: T) -> T {
-        handle
-    }
 }
 
 fn futex(word: &AtomicU32, call: i32, value: u32) {

@@ -14,6 +14,22 @@ pub trait Fork {
     fn join<T: Send + 'static>(handle: Self::Handle<T>) -> T;
 }
 
+/// No threads: plain calls.
+#[derive(Debug)]
+pub struct Calls;
+
+impl Fork for Calls {
+    type Handle<T: Send + 'static> = T;
+
+    fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
+        f()
+    }
+
+    fn join<T: Send + 'static>(handle: T) -> T {
+        handle
+    }
+}
+
 /// Fibonacci's `n`th number, a child per call: [`fib_children`] in all.
 pub fn fib<S: Fork>(n: u64) -> u64 {
     if n < 2 {
@@ -98,17 +114,6 @@ pub const FIB: u64 = 22;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Calls;
-    impl Fork for Calls {
-        type Handle<T: Send + 'static> = T;
-        fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
-            f()
-        }
-        fn join<T: Send + 'static>(handle: T) -> T {
-            handle
-        }
-    }
 
     #[test]
     fn the_answers_are_the_known_ones() {

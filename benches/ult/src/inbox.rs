@@ -80,6 +80,13 @@ impl Inbox {
         }
     }
 
+    /// As [`serve`](Self::serve), of a row of several parts.
+    pub fn serve_parts<const N: usize>(&self, mut batch: impl FnMut() -> [f64; N]) {
+        while self.next() {
+            self.answer(&batch());
+        }
+    }
+
     /// Whether another batch is asked for, where `serve` does not fit. Blocks
     /// the OS thread.
     pub fn next(&self) -> bool {
@@ -117,6 +124,13 @@ impl Inbox {
         let mut talk = self.talk();
         talk.turn = None;
         talk.say(&format!("! {why}"));
+    }
+
+    /// As [`refuse`](Self::refuse), whatever is asked for.
+    pub fn refuse_all(&self, why: &str) {
+        while self.next() {
+            self.refuse(why);
+        }
     }
 
     fn talk(&self) -> MutexGuard<'_, Talk> {

@@ -40,9 +40,9 @@ pub enum Missing {
 
 impl Process {
     /// Starts it. What the command runs is to hand its standard input and
-    /// output to an [`Inbox`](crate::Inbox). Those of its threads that work most
-    /// in a rehearsal have one of `pins` each, as far as the system allows:
-    /// what its workers are called is its own business.
+    /// output to an [`Inbox`](crate::Inbox). Those of its threads that work
+    /// most in a rehearsal have one of `pins` each, as far as the system
+    /// allows: what its workers are called is its own business.
     ///
     /// # Errors
     ///

@@ -79,12 +79,7 @@ pub fn batch(row: &str, tree: Node) -> Option<f64> {
             })
         }
         "condvar" => condvar(2_000),
-        "uts" => {
-            let start = Instant::now();
-            let nodes = fork::tree::<Ults>(tree);
-            assert_eq!(nodes, T1_NODES);
-            Some(start.elapsed().as_nanos() as f64 / nodes as f64)
-        }
+        "uts" => time(T1_NODES, || assert_eq!(fork::tree::<Ults>(tree), T1_NODES)),
         "nqueens" => time(fork::QUEENS_CHILDREN, || {
             assert_eq!(fork::queens::<Ults>(Board::new(fork::QUEENS)), fork::QUEENS_WAYS);
         }),

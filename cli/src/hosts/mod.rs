@@ -75,13 +75,11 @@ fn watch(
     while left > 0 {
         if let Ok((index, ended)) = ends.recv_timeout(LOOK_AGAIN) {
             left -= 1;
-            remotes[index].has_ended();
+            remotes[index].leave();
             if ended != 0 && code == 0 {
                 code = ended;
                 leave_at = Some(Instant::now() + LEAVE_AFTER);
-                let line =
-                    format!("tsumugi: host {}: ended with code {ended}\n", remotes[index].host());
-                eprint!("{line}");
+                eprintln!("tsumugi: host {}: ended with code {ended}", remotes[index].host());
             }
         }
         for caught in signals.take() {

@@ -1,8 +1,9 @@
 //! One host: the command that starts an agent there, and its standard input.
 
 use super::order::Order;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::Sender;
@@ -17,8 +18,8 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Starts the agent `own` on `host`; its end is told as `index` and its exit
-    /// code.
+    /// Starts the agent `own` on `host`; its end is told as `index` and its
+    /// exit code.
     pub fn start(
         host: &str,
         own: &Path,
@@ -32,7 +33,7 @@ impl Remote {
         let mut child = Command::new(program)
             .args(words)
             .arg(host)
-            .arg(format!("exec {} agent", quoted(own.as_os_str())))
+            .arg(agent_of(own))
             .stdin(Stdio::piped())
             // Not in an environment that others may see by `ps e`.
             .env_remove(env::SECRET)
@@ -67,20 +68,24 @@ impl Remote {
         }
     }
 
-    /// Lets the agent end its ranks.
+    /// Lets the agent end its ranks, if it has not ended itself.
     pub fn leave(&mut self) {
-        self.input = None;
-    }
-
-    /// The agent is gone.
-    pub fn has_ended(&mut self) {
         self.input = None;
     }
 }
 
+/// What the shell there is to do.
+fn agent_of(own: &Path) -> OsString {
+    let mut command = OsString::from("exec ");
+    command.push(quoted(own.as_os_str()));
+    command.push(" agent");
+    command
+}
+
 /// As one word for a shell.
-fn quoted(word: &OsStr) -> String {
-    format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
+fn quoted(word: &OsStr) -> OsString {
+    let parts: Vec<&[u8]> = word.as_bytes().split(|byte| *byte == b'\'').collect();
+    OsString::from_vec([b"'", &parts.join(&br"'\''"[..])[..], b"'"].concat())
 }
 
 #[cfg(test)]
@@ -89,10 +94,11 @@ mod tests {
 
     #[test]
     fn a_shell_takes_it_as_one_word() {
-        for word in ["/a b/c", "it's", "$(x)", "a\\b"] {
-            let command = format!("printf %s {}", quoted(OsStr::new(word)));
-            let output = Command::new("sh").args(["-c", &command]).output().unwrap();
-            assert_eq!(output.stdout, word.as_bytes());
+        for word in [&b"/a b/c"[..], b"it's", b"$(x)", b"a\\b", b"\xff"] {
+            let mut command = OsString::from("printf %s ");
+            command.push(quoted(OsStr::from_bytes(word)));
+            let output = Command::new("sh").arg("-c").arg(&command).output().unwrap();
+            assert_eq!(output.stdout, word);
         }
     }
 }

@@ -17,8 +17,8 @@ use super::{EventWord, Futex, Ticket};
 use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering, edge, fence, mutant};
 use core::fmt;
 
-/// The event words of up to [`WORKERS_MAX`](Self::WORKERS_MAX) workers. Lives in memory that peers see;
-/// all zeroes is nobody asleep.
+/// The event words of up to [`WORKERS_MAX`](Self::WORKERS_MAX) workers. Lives
+/// in memory that peers see; all zeroes is nobody asleep.
 #[repr(C)]
 pub struct Bells {
     asleep: CachePadded<[AtomicU64; WORDS]>,

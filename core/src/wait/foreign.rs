@@ -108,9 +108,7 @@ impl<'f> Foreigner<'f> {
                     if left.is_some_and(|left| left.is_zero()) {
                         let (_, race) = limit.take().expect("there is a limit");
                         // Then it is this very sleep that is woken.
-                        if let Some(waker) = race.interrupt(Interrupted::TimedOut) {
-                            waker.wake();
-                        }
+                        race.time_out();
                         continue;
                     }
                     scheduler.park(task, left);
@@ -153,18 +151,10 @@ unsafe impl WaitFor for Foreigner<'_> {
             kept && race.fall_asleep(waker)
         };
         self.sleep_until(&mut publish, Some((until, &race)));
-        match race.interrupted() {
-            Some(why) if kept => {
-                if withdraw() {
-                    return Err(why);
-                }
-                if !race.is_woken() {
-                    self.sleep(reason, &mut |waker| race.sleep_on(waker));
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+        if !kept {
+            return Ok(());
         }
+        race.settle(withdraw, |commit| self.sleep(reason, commit))
     }
 }
 

@@ -101,6 +101,36 @@ impl Race {
         }
     }
 
+    /// Interrupts the sleep, whose limit has passed, and wakes the sleeper.
+    pub fn time_out(&self) {
+        if let Some(waker) = self.interrupt(Interrupted::TimedOut) {
+            waker.wake();
+        }
+    }
+
+    /// How the sleep ended. By the sleeper, once it is over. Interrupted, it
+    /// takes back what it published by `withdraw`, which answers whether that
+    /// was still there; if not, the event has won, and `sleep` with the commit
+    /// given waits for its wake.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`]: nothing is published any more.
+    pub fn settle(
+        &self,
+        withdraw: &mut dyn FnMut() -> bool,
+        sleep: impl FnOnce(&mut dyn FnMut(Waker) -> bool),
+    ) -> Result<(), Interrupted> {
+        let Some(why) = self.interrupted() else { return Ok(()) };
+        if withdraw() {
+            return Err(why);
+        }
+        if !self.is_woken() {
+            sleep(&mut |waker| self.sleep_on(waker));
+        }
+        Ok(())
+    }
+
     /// Why the sleep was interrupted; `None` if the event came, or nothing
     /// did. By the sleeper.
     pub fn interrupted(&self) -> Option<Interrupted> {

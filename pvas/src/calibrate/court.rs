@@ -8,7 +8,8 @@ use tsumugi_core::sync::{AtomicBool, AtomicU64, CachePadded, Ordering};
 
 /// What the two say to each other.
 pub struct Court {
-    /// The round that the giver has begun; they count from 1. Written by it alone.
+    /// The round that the giver has begun; they count from 1. Written by it
+    /// alone.
     asked: CachePadded<AtomicU64>,
     /// The last round that the taker has ended. Written by it alone.
     answered: CachePadded<AtomicU64>,

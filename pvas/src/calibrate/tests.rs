@@ -2,20 +2,12 @@ use super::*;
 use crate::config::Config;
 
 fn members(size: u32) -> Vec<Member> {
-    let config = Config {
-        exposed_bytes: 16 << 20,
-        heap_bytes: 64 << 20,
-        stack_bytes: 16 << 20,
-        ..Config::default()
-    };
-    Member::threads(size, &config).unwrap()
+    Member::threads(size, &Config::small()).unwrap()
 }
 
 #[test]
-fn two_cores_are_measured_within_the_time() {
-    let begin = Instant::now();
+fn what_two_cores_measure_makes_sense() {
     let calibration = between(0, 1, TIME_MAX);
-    assert!(begin.elapsed() < TIME_MAX * 20, "it has an end: {:?}", begin.elapsed());
     let Some(Calibration { measured, thresholds }) = calibration else { return };
     assert!(measured.trip_ns > 0.0 && measured.trip_ns.is_finite());
     assert!(thresholds.inline_max < thresholds.direct_from);

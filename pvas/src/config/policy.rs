@@ -1,6 +1,7 @@
 //! How the pages of partitions come, and who may write to them.
 
-use super::{ConfigError, Excerpt, HUGE_PAGES, PEERS, POPULATE};
+use super::{ConfigError, HUGE_PAGES, PEERS, POPULATE};
+use tsumugi_core::excerpt::Excerpt;
 
 /// When the pages of a partition come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

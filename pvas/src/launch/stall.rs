@@ -127,12 +127,7 @@ mod tests {
     use tsumugi_core::mem::Rank;
 
     fn quiet_pair() -> Arc<Space> {
-        let config = Config {
-            exposed_bytes: 16 << 20,
-            heap_bytes: 64 << 20,
-            stack_bytes: 16 << 20,
-            ..Config::default()
-        };
+        let config = Config::small();
         let space = Space::create(2, &config).unwrap();
         for control in space.controls() {
             control.attach(1).unwrap();

@@ -27,7 +27,8 @@ pub struct Shape {
 pub struct Limits {
     /// `RLIMIT_AS` (`ulimit -v`): what one process may map.
     pub address_space_bytes: Option<u64>,
-    /// `RLIMIT_FSIZE` (`ulimit -f`): what one file may hold, memory files included.
+    /// `RLIMIT_FSIZE` (`ulimit -f`): what one file may hold, memory files
+    /// included.
     pub file_bytes: Option<u64>,
     /// Huge pages that nobody has reserved yet (`HugePages_Free` without
     /// `HugePages_Rsvd`).
@@ -121,7 +122,8 @@ impl Shape {
     }
 
     /// The least of each part and, of what `room` leaves beyond it, a share in
-    /// proportion to what was wanted. The caller has checked that the least fits.
+    /// proportion to what was wanted. The caller has checked that the least
+    /// fits.
     fn within(self, config: &Config, room: usize) -> Self {
         if self.bytes() <= room {
             return self;

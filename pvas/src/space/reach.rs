@@ -40,7 +40,8 @@ impl Space {
         })
     }
 
-    /// Whether the peers of whoever has these bytes may store to them. Wait-free.
+    /// Whether the peers of whoever has these bytes may store to them.
+    /// Wait-free.
     #[inline]
     pub fn is_offered(&self, at: NonNull<u8>, bytes: u64) -> bool {
         self.place_of(at, bytes)

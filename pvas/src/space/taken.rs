@@ -1,8 +1,8 @@
 //! What lies where a partition should, as the system lists it.
 
-use crate::config::Excerpt;
 use std::fmt;
 use std::fs;
+use tsumugi_core::excerpt::Excerpt;
 
 /// A mapping that is in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,7 @@
 use super::*;
 
 fn config() -> Config {
-    Config {
-        exposed_bytes: 16 << 20,
-        heap_bytes: 64 << 20,
-        stack_bytes: 16 << 20,
-        ..Config::default()
-    }
+    Config::small()
 }
 
 #[test]

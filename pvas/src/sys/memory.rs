@@ -142,7 +142,8 @@ pub unsafe fn discard(at: usize, bytes: usize) -> bool {
     unsafe { libc::madvise(at as *mut libc::c_void, bytes, libc::MADV_REMOVE) == 0 }
 }
 
-/// A file with these can neither be cut off under a reader nor be changed in this.
+/// A file with these can neither be cut off under a reader nor be changed in
+/// this.
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 const FLAGS: libc::c_uint = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
 

@@ -1,10 +1,10 @@
 //! The cases. Each starts a launcher, and afterwards nothing is left of it.
 
+use super::driver::*;
 use super::launcher::{Ask, own_path};
-use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi_conformance::cases;
@@ -424,21 +424,6 @@ fn memory_outside_of_partitions_is_copied() {
     run(&Ask::new(2, "cma")).expect(0, &["all that is allowed works"]);
 }
 
-/// Ranks with no launcher of ours, as a site's would start them.
-fn started_by_others(job: &str, ranks: &[u32], size: u32, role: &str) -> Vec<Done> {
-    let start = |rank: &u32| {
-        let mut command = Command::new(own_path());
-        command.args(["--role", role]).env("TSUMUGI_RANK", rank.to_string());
-        command.env("TSUMUGI_SIZE", size.to_string());
-        command.env("TSUMUGI_JOB", format!("{job} {}", std::process::id()));
-        command.env("TSUMUGI_TEST_GREETING", "hello").env("TSUMUGI_HEAP_BYTES", "0x4000000");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().unwrap()
-    };
-    let ranks: Vec<Child> = ranks.iter().map(start).collect();
-    ranks.into_iter().map(finish).collect()
-}
-
 fn plain_processes_meet() {
     let named = named_files();
     // The leader is not the first; two jobs of one name follow each other.
@@ -477,160 +462,4 @@ fn ranks_of_other_nodes_are_left_alone() {
     let ranks = [start("0", "here"), start("1", "there")].map(finish);
     ranks[0].expect(0, &["rank 1 of this node did not come"]);
     ranks[1].expect(0, &["the first rank of this node did not come"]);
-}
-
-/// What a launcher said, and how it ended.
-#[derive(Debug)]
-struct Done {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Done {
-    fn of(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
-    }
-
-    #[track_caller]
-    fn expect(&self, code: i32, said: &[&str]) {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        for text in said {
-            assert!(self.out.contains(text), "no {text:?} in {self:?}");
-        }
-    }
-}
-
-/// Runs a whole job; afterwards nothing of it is left.
-fn run(ask: &Ask) -> Done {
-    let named = named_files();
-    let done = finish(ask.command().spawn().unwrap());
-    gone(&done.out.lines().filter_map(pid_of).collect::<Vec<_>>());
-    let left: Vec<_> = named_files().difference(&named).cloned().collect();
-    assert!(left.is_empty(), "left behind: {left:?}");
-    done
-}
-
-fn finish(mut launcher: Child) -> Done {
-    finish_with(&mut launcher, None)
-}
-
-/// Waits for the launcher; one that hangs is killed, and that is a failure.
-fn finish_with(launcher: &mut Child, limit: Option<Duration>) -> Done {
-    let pid = launcher.id();
-    let limit = limit.unwrap_or(Duration::from_secs(30));
-    let (over, watch) = std::sync::mpsc::channel::<()>();
-    let watchdog = thread::spawn(move || {
-        if watch.recv_timeout(limit) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            send(pid, libc::SIGKILL);
-        }
-    });
-    let readers = [
-        launcher.stdout.take().map(|out| thread::spawn(move || read_all(out))),
-        launcher.stderr.take().map(|err| thread::spawn(move || read_all(err))),
-    ];
-    let [out, err] = readers.map(|reader| reader.map(|r| r.join().unwrap()).unwrap_or_default());
-    let status = launcher.wait().unwrap();
-    drop(over);
-    watchdog.join().unwrap();
-    Done { code: status.code(), out, err }
-}
-
-fn read_all(mut from: impl std::io::Read) -> String {
-    let mut bytes = Vec::new();
-    from.read_to_end(&mut bytes).unwrap();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Starts a launcher whose output the case reads itself.
-fn start(ask: &Ask) -> (Child, BufReader<ChildStdout>) {
-    let mut launcher = ask.command().spawn().unwrap();
-    let out = BufReader::new(launcher.stdout.take().unwrap());
-    (launcher, out)
-}
-
-/// Reads until `count` lines with `word` have come; the pids of the ranks
-/// that have said theirs until then, in the order of the ranks.
-fn pids_until(out: &mut BufReader<ChildStdout>, word: &str, count: usize) -> Vec<u32> {
-    let (mut found, mut seen) = (Vec::new(), 0);
-    while seen < count {
-        let mut line = String::new();
-        assert_ne!(out.read_line(&mut line).unwrap(), 0, "{word}: output ended at {seen}");
-        seen += usize::from(line.contains(word));
-        if let Some(pid) = pid_of(&line) {
-            found.push((line, pid));
-        }
-    }
-    found.sort();
-    found.into_iter().map(|(_, pid)| pid).collect()
-}
-
-fn rest_of(mut out: BufReader<ChildStdout>) -> String {
-    read_all(&mut out)
-}
-
-fn pid_of(line: &str) -> Option<u32> {
-    line.trim_end().rsplit_once("pid ")?.1.parse().ok()
-}
-
-/// The processes that `parent` has started, when there are `count`.
-fn children_of(parent: u32, count: usize) -> Vec<u32> {
-    let list = format!("/proc/{parent}/task/{parent}/children");
-    loop {
-        let text = fs::read_to_string(&list).expect("the launcher runs");
-        let pids: Vec<u32> = text.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
-        if pids.len() == count {
-            return pids;
-        }
-        thread::yield_now();
-    }
-}
-
-fn send(pid: u32, signal: i32) {
-    // SAFETY: a plain call.
-    unsafe { libc::kill(pid as libc::pid_t, signal) };
-}
-
-#[track_caller]
-fn within(since: Instant, limit: Duration, done: &Done) {
-    let took = since.elapsed();
-    assert!(took < limit, "over after {took:?} instead of {limit:?}: {done:?}");
-}
-
-/// Waits a moment for the processes to be gone; a zombie, which only its new
-/// parent can reap, is gone too.
-#[track_caller]
-fn gone(pids: &[u32]) {
-    let start = Instant::now();
-    for pid in pids {
-        while is_running(*pid) {
-            assert!(start.elapsed() < Duration::from_secs(2), "process {pid} is left");
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
-}
-
-fn is_running(pid: u32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')))
-}
-
-/// What has a name where shared memory and sockets usually leave theirs.
-fn named_files() -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for folder in ["/dev/shm", "/tmp"] {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let name = entry.path().to_string_lossy().into_owned();
-            if name.contains("tsumugi") {
-                names.insert(name);
-            }
-        }
-    }
-    let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    names.extend(sockets.lines().filter(|line| line.contains("tsumugi")).map(str::to_owned));
-    names
 }

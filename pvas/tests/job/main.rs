@@ -8,6 +8,7 @@
 //! ```
 
 mod cases;
+mod driver;
 mod launcher;
 mod partitions;
 mod roles;

@@ -132,7 +132,8 @@ pub fn transfers_of_every_length<F: Fixture>() {
         let [from, to, back] = [0; 3].map(|_| seeded.below(bytes - length + 1));
         execute(memory, &Op::put(here(&source, from), at(PEER, &peer, to), length)).unwrap();
         execute(memory, &Op::get(at(PEER, &peer, to), here(&target, back), length)).unwrap();
-        // SAFETY: both ranges are inside their regions, and the operations are over.
+        // SAFETY: both ranges are inside their regions, and the operations are
+        // over.
         let [sent, got] = unsafe {
             [(&source, from), (&target, back)].map(|(region, offset)| {
                 std::slice::from_raw_parts(

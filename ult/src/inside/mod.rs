@@ -10,6 +10,8 @@
 //!
 //! Nothing of this runs, and nothing is written down, until it is asked for.
 
+mod standstill;
+mod notes;
 mod backtrace;
 mod signal;
 mod trace;

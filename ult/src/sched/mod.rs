@@ -20,7 +20,6 @@ mod alarm;
 mod config;
 pub(crate) mod halt;
 pub(crate) mod current;
-#[cfg_attr(not(feature = "std"), allow(dead_code, reason = "`inside` reads it"))]
 pub(crate) mod record;
 pub(crate) mod shared;
 mod wake;

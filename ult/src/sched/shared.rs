@@ -14,7 +14,7 @@
 
 use super::alarm::Alarms;
 use super::halt::Halt;
-use super::record::{Events, Notes, Wanted};
+use super::record::{Notes, Wanted};
 use super::worker::Worker;
 use super::{Progress, current};
 use crate::bias::Bias;
@@ -55,8 +55,8 @@ pub(crate) struct Shared {
     pub(super) alarms: Alarms,
     pub(crate) wanted: CachePadded<Wanted>,
     /// Rings of events, which workers may write to at any time.
-    #[cfg_attr(not(feature = "std"), expect(dead_code, reason = "`inside` reads it"))]
-    pub(crate) rings: Lock<Vec<Box<[Events]>>>,
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
+    pub(crate) rings: Lock<Vec<Box<[super::record::Events]>>>,
     pub(crate) halt: Halt,
     pub(crate) slab: Slab,
     pub(crate) stacks: Stacks,
@@ -134,6 +134,7 @@ impl Shared {
             hungry: Hungry { count: AtomicUsize::new(0), queue: Lock::new(VecDeque::new()) },
             alarms: Alarms::new(),
             wanted: CachePadded::new(Wanted::new()),
+            #[cfg(all(feature = "std", not(tsumugi_loom)))]
             rings: Lock::new(Vec::new()),
             halt: Halt::new(),
             slab: Slab::new(),

@@ -10,6 +10,7 @@ use crate::bias::{Bias, Ended};
 use crate::futex::os_yield;
 use crate::sched::bias_name;
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use tsumugi_core::sync::{AtomicBool, Ordering, UnsafeCell, spin_loop};
 
@@ -27,23 +28,28 @@ enum Way {
     Shared,
 }
 
-/// The right to the value; gives the lock back.
-pub struct BiasedGuard<'a, T>(&'a BiasedLock<T>, Way);
+/// The right to the value; gives the lock back, on the thread that took it: a
+/// bias is left by its owner.
+pub struct BiasedGuard<'a, T> {
+    lock: &'a BiasedLock<T>,
+    way: Way,
+    stays: PhantomData<*const ()>,
+}
 
-// SAFETY: the value is reached by one thread at a time, see `with`.
+// SAFETY: the value is reached by one thread at a time, see `deref`.
 unsafe impl<T: Send> Send for BiasedLock<T> {}
 // SAFETY: the same.
 unsafe impl<T: Send> Sync for BiasedLock<T> {}
 
 impl<T> BiasedLock<T> {
-    #[cfg(not(tsumugi_loom))]
     /// Nobody has it.
+    #[cfg(not(tsumugi_loom))]
     pub const fn new(value: T) -> Self {
         Self { bias: Bias::new(), held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    #[cfg(tsumugi_loom)]
     /// Nobody has it.
+    #[cfg(tsumugi_loom)]
     pub fn new(value: T) -> Self {
         Self { bias: Bias::new(), held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
@@ -54,29 +60,36 @@ impl<T> BiasedLock<T> {
         f(&mut self.lock())
     }
 
-    /// Takes the lock. The caller may not suspend before it has given it back.
+    /// Takes the lock. The caller may not suspend before it has given it back:
+    /// another of its thread would wait for ever.
     #[inline(always)]
     pub fn lock(&self) -> BiasedGuard<'_, T> {
         let me = self.name();
-        let way = if self.bias.enter(me) { Way::Alone } else { self.acquire(me) };
-        BiasedGuard(self, way)
+        let way = if self.enter(me) { Way::Alone } else { self.acquire(me) };
+        BiasedGuard::new(self, way)
     }
 
     /// Takes the lock if nobody has it and it is not biased to another thread.
     #[inline(always)]
     pub fn try_lock(&self) -> Option<BiasedGuard<'_, T>> {
         let me = self.name();
-        if self.bias.enter(me) {
-            return Some(BiasedGuard(self, Way::Alone));
+        if self.enter(me) {
+            return Some(BiasedGuard::new(self, Way::Alone));
         }
         // Acquire: pairs with the Release of the last holder.
         self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        Some(BiasedGuard(self, self.noted(me)))
+        Some(BiasedGuard::new(self, self.noted(me)))
     }
 
     #[inline(always)]
     fn name(&self) -> usize {
         if self.bias.is_shared() { 0 } else { bias_name() }
+    }
+
+    /// Takes the lock that is biased to this thread, if it does not have it.
+    #[inline(always)]
+    fn enter(&self, me: usize) -> bool {
+        !self.bias.is_inside() && self.bias.enter(me)
     }
 
     #[inline]
@@ -123,13 +136,20 @@ impl<T> BiasedLock<T> {
     }
 }
 
+impl<'a, T> BiasedGuard<'a, T> {
+    #[inline(always)]
+    fn new(lock: &'a BiasedLock<T>, way: Way) -> Self {
+        Self { lock, way, stays: PhantomData }
+    }
+}
+
 impl<T> Deref for BiasedGuard<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
         // SAFETY: we have the lock, in one of its two ways, of which the bias
         // lets only one be open.
-        self.0.value.with(|value| unsafe { &*value })
+        self.lock.value.with(|value| unsafe { &*value })
     }
 }
 
@@ -137,17 +157,17 @@ impl<T> DerefMut for BiasedGuard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the same.
-        self.0.value.with_mut(|value| unsafe { &mut *value })
+        self.lock.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
 impl<T> Drop for BiasedGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        match self.1 {
-            Way::Alone => self.0.bias.leave(),
+        match self.way {
+            Way::Alone => self.lock.bias.leave(),
             // Release: pairs with the Acquire of the next holder.
-            Way::Shared => self.0.held.store(false, Ordering::Release),
+            Way::Shared => self.lock.held.store(false, Ordering::Release),
         }
     }
 }
@@ -160,7 +180,7 @@ impl<T> fmt::Debug for BiasedLock<T> {
 
 impl<T> fmt::Debug for BiasedGuard<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BiasedGuard({:?})", self.1)
+        write!(f, "BiasedGuard({:?})", self.way)
     }
 }
 

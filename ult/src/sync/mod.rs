@@ -22,8 +22,8 @@
 //! [`CANCELLABLE`](crate::Limit::CANCELLABLE). One that gives up has changed
 //! nothing. The `try_` forms never wait.
 //!
-//! Progress: an uncontended lock or unlock is one compare-and-swap at most; everything
-//! else is blocking.
+//! Progress: an uncontended lock or unlock is one compare-and-swap at most;
+//! everything else is blocking.
 
 pub(crate) mod lock;
 mod queue;

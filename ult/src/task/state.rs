@@ -36,6 +36,12 @@ impl Task {
         self.state.load(Ordering::Relaxed) & STATE_MASK == NEW
     }
 
+    /// Whether it was woken, or yielded, and waits for a worker. By whoever
+    /// took it from a queue.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & STATE_MASK == READY
+    }
+
     /// Changes with every change of its state.
     pub(crate) fn stamp(&self) -> u32 {
         self.state.load(Ordering::Relaxed)

@@ -31,7 +31,7 @@ fn the_first_one_counts_and_a_word_chooses() {
     assert_eq!(with("pmix"), Ok(Found::Pmix));
     assert_eq!(with("alone"), Ok(Found::Nobody));
     assert_eq!(with("tcp"), Err(EnvError::Missing { name: MASTER }));
-    let value = Quoted::new("smoke");
+    let value = Excerpt::new("smoke");
     assert_eq!(with("smoke"), Err(EnvError::Choice { name: BOOT, value }));
     let own = [(MASTER, "node1:4000"), (RANK, "1"), (SIZE, "3")];
     let own = [&own, &all[..]].concat();
@@ -89,12 +89,12 @@ fn one_rank_needs_no_place_to_meet() {
 fn what_is_wrong_is_named() {
     let pmi = |rank, size| found(&[("PMI_FD", "5"), ("PMI_RANK", rank), ("PMI_SIZE", size)]);
     assert_eq!(pmi("2", "2"), Err(EnvError::Size { rank: 2, size: 2 }));
-    let value = Quoted::new("-1");
+    let value = Excerpt::new("-1");
     assert_eq!(pmi("-1", "2"), Err(EnvError::Number { name: "PMI_RANK", value }));
     assert_eq!(found(&[("PMI_FD", "5")]), Err(EnvError::Missing { name: "PMI_RANK" }));
     for master in ["node1", "node1:", "node1:0", "node1:99999", ":4000", "a b:1", "a:1,,b:1"] {
         let found = found(&[(MASTER, master), (RANK, "0"), (SIZE, "2")]);
-        let value = Quoted::new(master);
+        let value = Excerpt::new(master);
         assert_eq!(found, Err(EnvError::Choice { name: MASTER, value }), "{master}");
     }
     assert_eq!(limit(&|_| None), Ok(Duration::from_secs(60)));

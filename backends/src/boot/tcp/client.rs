@@ -56,9 +56,7 @@ impl Client {
         secret: Secret,
         limit: Duration,
     ) -> Result<Self, BootError> {
-        if rank.0 >= size {
-            return Err(BootError::NoSuchRank { rank, size });
-        }
+        BootError::check_rank(rank, size)?;
         let session = sys::random_u64().map_err(system("random numbers"))?;
         Ok(Self {
             rank,
@@ -242,16 +240,12 @@ impl Bootstrap for Client {
     }
 
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
-        if card.len() > CARD_BYTES_MAX {
-            return Err(BootError::CardTooLong { bytes: card.len() });
-        }
+        BootError::check_card(card)?;
         self.expect_done(&Message::Put { card: card.to_vec() }, "publishing a card")
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
-        if rank.0 >= self.size {
-            return Err(BootError::NoSuchRank { rank, size: self.size });
-        }
+        BootError::check_rank(rank, self.size)?;
         match self.ask(&Message::Get { rank: rank.0 }, "a card")? {
             Message::Card { rank: of, card: found } if of == rank.0 => {
                 card[..found.len()].copy_from_slice(&found);

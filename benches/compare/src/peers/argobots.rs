@@ -2,19 +2,16 @@
 
 #![expect(non_snake_case, reason = "the names of the library")]
 
-use super::frames::{self, Entry, Threads};
+use super::frames::{Entry, Threads};
 use super::library::functions;
-use std::cell::Cell;
+use super::rows::{Library, batch};
 use std::ffi::{c_char, c_int, c_void};
-use std::hint::black_box;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::time::Instant;
 use tsumugi_bench_ult::apart::{middle_wake, pause, wait_for};
 use tsumugi_bench_ult::asleep::Growth;
-use tsumugi_bench_ult::fork::{self, Board};
 use tsumugi_bench_ult::inbox::time;
-use tsumugi_bench_ult::uts::{Node, T1_NODES};
 use tsumugi_bench_ult::{Elsewhere, Inbox, System};
 use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering};
 
@@ -54,10 +51,6 @@ struct Handle(usize);
 
 static ABT: OnceLock<Abt> = OnceLock::new();
 
-fn abt() -> &'static Abt {
-    ABT.get().expect("it was loaded first")
-}
-
 /// Panics with the name of the call that failed.
 fn checked(call: &str, code: c_int) {
     assert_eq!(code, 0, "{call}");
@@ -70,14 +63,12 @@ fn made(call: &str, make: impl FnOnce(*mut Handle) -> c_int) -> Handle {
     handle
 }
 
-struct Ults;
-
-impl Threads for Ults {
+impl Threads for Abt {
     type Handle = Handle;
 
     #[inline(always)]
     fn create(entry: Entry, arg: *mut c_void) -> Handle {
-        let (abt, mut pool, mut handle) = (abt(), Handle(0), Handle(0));
+        let (abt, mut pool, mut handle) = (Abt::get(), Handle(0), Handle(0));
         // SAFETY: the caller is a thread of the library's; what the entry
         // returns is not looked at.
         let code = unsafe {
@@ -91,18 +82,82 @@ impl Threads for Ults {
     #[inline(always)]
     fn join(mut handle: Handle) {
         // SAFETY: a thread that was created and not freed yet.
-        unsafe { (abt().ABT_thread_free)(&mut handle) };
+        unsafe { (Abt::get().ABT_thread_free)(&mut handle) };
+    }
+}
+
+impl Library for Abt {
+    type Mutex = Handle;
+    type Cond = Handle;
+
+    #[inline(always)]
+    fn get() -> &'static Self {
+        ABT.get().expect("it was loaded first")
+    }
+
+    #[inline(always)]
+    fn yield_now(&self) {
+        // SAFETY: a plain call on a thread of the library's.
+        unsafe { (self.ABT_self_yield)() };
+    }
+
+    fn mutex(&self) -> Handle {
+        // SAFETY: a plain call.
+        made("ABT_mutex_create", |mutex| unsafe { (self.ABT_mutex_create)(mutex) })
+    }
+
+    #[inline(always)]
+    fn lock(&self, mutex: Handle) {
+        // SAFETY: created.
+        unsafe { (self.ABT_mutex_lock)(mutex) };
+    }
+
+    #[inline(always)]
+    fn unlock(&self, mutex: Handle) {
+        // SAFETY: created, and held.
+        unsafe { (self.ABT_mutex_unlock)(mutex) };
+    }
+
+    fn cond(&self) -> Handle {
+        // SAFETY: a plain call.
+        made("ABT_cond_create", |cond| unsafe { (self.ABT_cond_create)(cond) })
+    }
+
+    #[inline(always)]
+    fn wait(&self, cond: Handle, mutex: Handle) {
+        // SAFETY: both created, the mutex held.
+        unsafe { (self.ABT_cond_wait)(cond, mutex) };
+    }
+
+    #[inline(always)]
+    fn signal(&self, cond: Handle) {
+        // SAFETY: created.
+        unsafe { (self.ABT_cond_signal)(cond) };
+    }
+
+    fn park_same(&self, rounds: u64) -> Option<f64> {
+        let mut pair = Pair { main: current(), rounds };
+        // It runs first, until it is suspended.
+        let other = Self::create(answer, (&raw mut pair).cast());
+        let ns = time(2 * rounds, || {
+            for _ in 0..rounds {
+                // SAFETY: it is suspended, because we run and it shares our
+                // stream.
+                unsafe {
+                    (self.ABT_thread_resume)(other);
+                    (self.ABT_self_suspend)();
+                }
+            }
+        });
+        Self::join(other);
+        ns
     }
 }
 
 fn serve(inbox: Inbox) {
     let abt = match Abt::load() {
         Ok(abt) => *ABT.get_or_init(|| abt),
-        Err(why) => {
-            return while inbox.next() {
-                inbox.refuse(&why)
-            };
-        }
+        Err(why) => return inbox.refuse_all(&why),
     };
     let workers = inbox.workers();
     // SAFETY: set up in the order of the library's manual; whoever measures
@@ -133,70 +188,15 @@ fn serve(inbox: Inbox) {
         pools
     };
     match inbox.row() {
-        "bytes_per_ult" => {
-            while inbox.next() {
-                inbox.answer(&asleep(inbox.sleepers()));
-            }
-        }
+        "bytes_per_ult" => inbox.serve_parts(|| asleep(inbox.sleepers())),
         "wake_spinning" => inbox.serve(|_| Some(wake_spinning(pools[1], 200))),
-        _ => inbox.serve(|row| batch(row, inbox.tree())),
+        _ => inbox.serve(|row| batch::<Abt>(row, inbox.tree())),
     }
-}
-
-fn batch(row: &str, tree: Node) -> Option<f64> {
-    match row {
-        "yield2" => time(20_000, || crowd(2, yielder, 10_000)),
-        "yield1000" => time(50_000, || crowd(1000, yielder, 50)),
-        "create_join" => time(5_000, || {
-            for _ in 0..5_000 {
-                Ults::join(Ults::create(nothing, null_mut()));
-            }
-        }),
-        "fib" | "fib_no_inline" => time(fork::fib_children(fork::FIB), || {
-            black_box(frames::fib::<Ults>(black_box(fork::FIB)));
-        }),
-        "park_same" => park_same(5_000),
-        "mutex" => {
-            let (mutex, abt) = (mutex(), abt());
-            time(10_000, || {
-                for _ in 0..10_000 {
-                    // SAFETY: created.
-                    unsafe {
-                        (abt.ABT_mutex_lock)(mutex);
-                        (abt.ABT_mutex_unlock)(mutex);
-                    }
-                }
-            })
-        }
-        "condvar" => condvar(2_000),
-        "uts" => time(T1_NODES, || assert_eq!(frames::tree::<Ults>(tree), T1_NODES)),
-        "nqueens" => time(fork::QUEENS_CHILDREN, || {
-            assert_eq!(frames::queens::<Ults>(Board::new(fork::QUEENS)), fork::QUEENS_WAYS);
-        }),
-        _ => None,
-    }
-}
-
-fn crowd(count: usize, entry: Entry, mut times: usize) {
-    frames::crowd::<Ults>(count, entry, (&raw mut times).cast());
-}
-
-extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
-    null_mut()
-}
-
-extern "C" fn yielder(times: *mut c_void) -> *mut c_void {
-    // SAFETY: a number that nobody writes meanwhile.
-    for _ in 0..unsafe { *times.cast::<usize>() } {
-        // SAFETY: a plain call on a thread of the library's.
-        unsafe { (abt().ABT_self_yield)() };
-    }
-    null_mut()
 }
 
 fn current() -> Handle {
     // SAFETY: a plain call on a thread of the library's.
-    made("ABT_self_get_thread", |thread| unsafe { (abt().ABT_self_get_thread)(thread) })
+    made("ABT_self_get_thread", |thread| unsafe { (Abt::get().ABT_self_get_thread)(thread) })
 }
 
 /// Two threads that wake each other.
@@ -205,32 +205,14 @@ struct Pair {
     rounds: u64,
 }
 
-fn park_same(rounds: u64) -> Option<f64> {
-    let (abt, mut pair) = (abt(), Pair { main: current(), rounds });
-    // It runs first, until it is suspended.
-    let other = Ults::create(answer, (&raw mut pair).cast());
-    let ns = time(2 * rounds, || {
-        for _ in 0..rounds {
-            // SAFETY: it is suspended, because we run and it shares our
-            // stream.
-            unsafe {
-                (abt.ABT_thread_resume)(other);
-                (abt.ABT_self_suspend)();
-            }
-        }
-    });
-    Ults::join(other);
-    ns
-}
-
 extern "C" fn answer(pair: *mut c_void) -> *mut c_void {
     // SAFETY: it is there until we have ended, and nobody writes to it.
     let Pair { main, rounds } = unsafe { &*pair.cast::<Pair>() };
     for _ in 0..*rounds {
         // SAFETY: main is suspended when we run.
         unsafe {
-            (abt().ABT_self_suspend)();
-            (abt().ABT_thread_resume)(*main);
+            (Abt::get().ABT_self_suspend)();
+            (Abt::get().ABT_thread_resume)(*main);
         }
     }
     null_mut()
@@ -246,7 +228,7 @@ struct Sleeper {
 /// A wake of a thread on the other stream, which spins for want of work, until
 /// it says so through a word.
 fn wake_spinning(pool: Handle, rounds: u64) -> f64 {
-    let (abt, said) = (abt(), CachePadded::new(AtomicU64::new(0)));
+    let (abt, said) = (Abt::get(), CachePadded::new(AtomicU64::new(0)));
     let mut sleeper = Sleeper { event: eventual(), said, rounds };
     let at = &raw mut sleeper;
     let create = abt.ABT_thread_create;
@@ -265,7 +247,7 @@ fn wake_spinning(pool: Handle, rounds: u64) -> f64 {
         wait_for(&sleeper.said, round);
         wakes.push(start.elapsed().as_nanos() as f64);
     }
-    Ults::join(other);
+    Abt::join(other);
     middle_wake(wakes)
 }
 
@@ -275,56 +257,13 @@ extern "C" fn wakes(sleeper: *mut c_void) -> *mut c_void {
     for round in 1..=*rounds {
         // SAFETY: created; it is set again only after we have said so.
         unsafe {
-            (abt().ABT_eventual_wait)(*event, null_mut());
-            (abt().ABT_eventual_reset)(*event);
+            (Abt::get().ABT_eventual_wait)(*event, null_mut());
+            (Abt::get().ABT_eventual_reset)(*event);
         }
         // Release: pairs with the Acquire of the waker.
         said.store(round, Ordering::Release);
     }
     null_mut()
-}
-
-/// Two threads that hand a turn over.
-struct Turn {
-    mutex: Handle,
-    cond: Handle,
-    turn: Cell<u64>,
-    rounds: u64,
-}
-
-fn condvar(rounds: u64) -> Option<f64> {
-    // SAFETY: a plain call.
-    let cond = made("ABT_cond_create", |cond| unsafe { (abt().ABT_cond_create)(cond) });
-    let mut turn = Turn { mutex: mutex(), cond, turn: Cell::new(0), rounds };
-    let turn = &raw mut turn;
-    time(2 * rounds, || {
-        let other = Ults::create(odd, turn.cast());
-        play(turn, 0);
-        Ults::join(other);
-    })
-}
-
-extern "C" fn odd(turn: *mut c_void) -> *mut c_void {
-    play(turn.cast(), 1);
-    null_mut()
-}
-
-fn play(turn: *mut Turn, side: u64) {
-    let abt = abt();
-    // SAFETY: it is there until both have ended; the turn is read and written
-    // under the mutex.
-    unsafe {
-        let Turn { mutex, cond, rounds, .. } = *turn;
-        for _ in 0..rounds {
-            (abt.ABT_mutex_lock)(mutex);
-            while (*turn).turn.get() % 2 != side {
-                (abt.ABT_cond_wait)(cond, mutex);
-            }
-            (*turn).turn.set((*turn).turn.get() + 1);
-            (abt.ABT_cond_signal)(cond);
-            (abt.ABT_mutex_unlock)(mutex);
-        }
-    }
 }
 
 fn asleep(threads: usize) -> [f64; 3] {
@@ -333,28 +272,23 @@ fn asleep(threads: usize) -> [f64; 3] {
     let mut all = Vec::with_capacity(threads);
     let growth = Growth::begin();
     // Each runs first, until it sleeps.
-    (0..threads).for_each(|_| all.push(Ults::create(sleep, at.cast())));
+    (0..threads).for_each(|_| all.push(Abt::create(sleep, at.cast())));
     let asleep = growth.asleep(threads);
     // SAFETY: created.
-    unsafe { (abt().ABT_eventual_set)(*at, null_mut(), 0) };
-    all.into_iter().for_each(Ults::join);
+    unsafe { (Abt::get().ABT_eventual_set)(*at, null_mut(), 0) };
+    all.into_iter().for_each(Abt::join);
     asleep.woken()
 }
 
 extern "C" fn sleep(event: *mut c_void) -> *mut c_void {
     // SAFETY: it is there until all have ended, and nobody writes to it.
-    unsafe { (abt().ABT_eventual_wait)(*event.cast::<Handle>(), null_mut()) };
+    unsafe { (Abt::get().ABT_eventual_wait)(*event.cast::<Handle>(), null_mut()) };
     null_mut()
 }
 
 fn eventual() -> Handle {
     // SAFETY: a plain call.
-    made("ABT_eventual_create", |event| unsafe { (abt().ABT_eventual_create)(0, event) })
-}
-
-fn mutex() -> Handle {
-    // SAFETY: a plain call.
-    made("ABT_mutex_create", |mutex| unsafe { (abt().ABT_mutex_create)(mutex) })
+    made("ABT_eventual_create", |event| unsafe { (Abt::get().ABT_eventual_create)(0, event) })
 }
 
 // The numbers of abt.h 1.2, in a build whose null handles are not NULL, which

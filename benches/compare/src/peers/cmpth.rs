@@ -41,9 +41,7 @@ fn serve(inbox: Inbox) {
             ScopedTaskSystem::builder().workers(workers).run(move || inbox.serve(scoped));
         }
         "bytes_per_ult" => System::builder().workers(workers).run(move || {
-            while inbox.next() {
-                inbox.answer(&asleep(inbox.sleepers()));
-            }
+            inbox.serve_parts(|| asleep(inbox.sleepers()));
         }),
         _ => System::builder()
             .workers(workers)

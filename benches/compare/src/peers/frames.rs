@@ -99,9 +99,3 @@ pub fn tree<T: Threads>(node: Node) -> u64 {
 pub fn queens<T: Threads>(board: Board) -> u64 {
     board.run::<T>()
 }
-
-/// Starts `count` threads that run `entry(arg)`, and waits for all.
-pub fn crowd<T: Threads>(count: usize, entry: Entry, arg: *mut c_void) {
-    let all: Vec<_> = (0..count).map(|_| T::create(entry, arg)).collect();
-    all.into_iter().for_each(T::join);
-}

@@ -3,17 +3,14 @@
 //! Layouts of myth.h: objects of the library's that we hold are given room
 //! enough, and set up by the library.
 
-use super::frames::{self, Entry, Threads};
+use super::frames::{Entry, Threads};
 use super::library::functions;
-use std::cell::Cell;
+use super::rows::{Library, batch};
 use std::ffi::{c_int, c_void};
-use std::hint::black_box;
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 use tsumugi_bench_ult::asleep::Growth;
-use tsumugi_bench_ult::fork::{self, Board};
 use tsumugi_bench_ult::inbox::time;
-use tsumugi_bench_ult::uts::{Node, T1_NODES};
 use tsumugi_bench_ult::{Elsewhere, Inbox, System};
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 
@@ -67,18 +64,12 @@ unsafe impl Sync for Help {}
 
 static HELP: OnceLock<Help> = OnceLock::new();
 
-fn help() -> &'static Help {
-    HELP.get().expect("it was loaded first")
-}
-
-struct Ults;
-
-impl Threads for Ults {
+impl Threads for Help {
     type Handle = *mut c_void;
 
     #[inline(always)]
     fn create(entry: Entry, arg: *mut c_void) -> *mut c_void {
-        let (Help { myth, attributes }, mut handle) = (help(), null_mut());
+        let (Help { myth, attributes }, mut handle) = (Help::get(), null_mut());
         // SAFETY: set up; the attributes are the library's own.
         let failed = unsafe { (myth.myth_create_ex)(&mut handle, attributes, entry, arg) };
         assert_eq!(failed, 0, "myth_create_ex");
@@ -88,18 +79,87 @@ impl Threads for Ults {
     #[inline(always)]
     fn join(handle: *mut c_void) {
         // SAFETY: a thread that was created and not joined yet.
-        unsafe { (help().myth.myth_join)(handle, null_mut()) };
+        unsafe { (Help::get().myth.myth_join)(handle, null_mut()) };
+    }
+}
+
+impl Library for Help {
+    type Mutex = *mut Object;
+    type Cond = *mut Object;
+
+    #[inline(always)]
+    fn get() -> &'static Self {
+        HELP.get().expect("it was loaded first")
+    }
+
+    #[inline(always)]
+    fn yield_now(&self) {
+        // SAFETY: a plain call on a thread of the library's.
+        unsafe { (self.myth.myth_yield_ex)(LOCAL_ONLY) };
+    }
+
+    fn mutex(&self) -> *mut Object {
+        let object = object();
+        // SAFETY: room for it, and the default attributes.
+        unsafe { (self.myth.myth_mutex_init)(object, null()) };
+        object
+    }
+
+    #[inline(always)]
+    fn lock(&self, mutex: *mut Object) {
+        // SAFETY: set up.
+        unsafe { (self.myth.myth_mutex_lock)(mutex) };
+    }
+
+    #[inline(always)]
+    fn unlock(&self, mutex: *mut Object) {
+        // SAFETY: set up, and held.
+        unsafe { (self.myth.myth_mutex_unlock)(mutex) };
+    }
+
+    fn cond(&self) -> *mut Object {
+        let object = object();
+        // SAFETY: room for it, and the default attributes.
+        unsafe { (self.myth.myth_cond_init)(object, null()) };
+        object
+    }
+
+    #[inline(always)]
+    fn wait(&self, cond: *mut Object, mutex: *mut Object) {
+        // SAFETY: both set up, the mutex held.
+        unsafe { (self.myth.myth_cond_wait)(cond, mutex) };
+    }
+
+    #[inline(always)]
+    fn signal(&self, cond: *mut Object) {
+        // SAFETY: set up.
+        unsafe { (self.myth.myth_cond_signal)(cond) };
+    }
+
+    fn park_same(&self, rounds: u64) -> Option<f64> {
+        let mut pair = Pair { unconds: [uncond(), uncond()], rounds };
+        let other = Self::create(answer, (&raw mut pair).cast());
+        // Until it waits, a signal to it would spin.
+        self.yield_now();
+        let [ours, theirs] = pair.unconds;
+        let ns = time(2 * rounds, || {
+            for _ in 0..rounds {
+                // SAFETY: set up; one waits, one signals.
+                unsafe {
+                    (self.myth.myth_uncond_signal)(theirs);
+                    (self.myth.myth_uncond_wait)(ours);
+                }
+            }
+        });
+        Self::join(other);
+        ns
     }
 }
 
 fn serve(inbox: Inbox) {
     let myth = match Myth::load() {
         Ok(myth) => myth,
-        Err(why) => {
-            return while inbox.next() {
-                inbox.refuse(&why)
-            };
-        }
+        Err(why) => return inbox.refuse_all(&why),
     };
     // SAFETY: no other thread reads the environment yet; then the library is
     // set up, and after it the attributes.
@@ -117,63 +177,9 @@ fn serve(inbox: Inbox) {
         HELP.get_or_init(|| Help { myth, attributes });
     }
     if inbox.row() == "bytes_per_ult" {
-        while inbox.next() {
-            inbox.answer(&asleep(inbox.sleepers()));
-        }
-        return;
+        return inbox.serve_parts(|| asleep(inbox.sleepers()));
     }
-    inbox.serve(|row| batch(row, inbox.tree()));
-}
-
-fn batch(row: &str, tree: Node) -> Option<f64> {
-    match row {
-        "yield2" => time(20_000, || crowd(2, yielder, 10_000)),
-        "yield1000" => time(50_000, || crowd(1000, yielder, 50)),
-        "create_join" => time(5_000, || {
-            for _ in 0..5_000 {
-                Ults::join(Ults::create(nothing, null_mut()));
-            }
-        }),
-        "fib" | "fib_no_inline" => time(fork::fib_children(fork::FIB), || {
-            black_box(frames::fib::<Ults>(black_box(fork::FIB)));
-        }),
-        "park_same" => park_same(5_000),
-        "mutex" => {
-            let (mutex, myth) = (mutex(), help().myth);
-            time(10_000, || {
-                for _ in 0..10_000 {
-                    // SAFETY: set up.
-                    unsafe {
-                        (myth.myth_mutex_lock)(mutex);
-                        (myth.myth_mutex_unlock)(mutex);
-                    }
-                }
-            })
-        }
-        "condvar" => condvar(2_000),
-        "uts" => time(T1_NODES, || assert_eq!(frames::tree::<Ults>(tree), T1_NODES)),
-        "nqueens" => time(fork::QUEENS_CHILDREN, || {
-            assert_eq!(frames::queens::<Ults>(Board::new(fork::QUEENS)), fork::QUEENS_WAYS);
-        }),
-        _ => None,
-    }
-}
-
-fn crowd(count: usize, entry: Entry, mut times: usize) {
-    frames::crowd::<Ults>(count, entry, (&raw mut times).cast());
-}
-
-extern "C" fn nothing(_: *mut c_void) -> *mut c_void {
-    null_mut()
-}
-
-extern "C" fn yielder(times: *mut c_void) -> *mut c_void {
-    // SAFETY: a number that nobody writes meanwhile.
-    for _ in 0..unsafe { *times.cast::<usize>() } {
-        // SAFETY: a plain call on a thread of the library's.
-        unsafe { (help().myth.myth_yield_ex)(LOCAL_ONLY) };
-    }
-    null_mut()
+    inbox.serve(|row| batch::<Help>(row, inbox.tree()));
 }
 
 /// Two threads that wake each other.
@@ -182,78 +188,17 @@ struct Pair {
     rounds: u64,
 }
 
-fn park_same(rounds: u64) -> Option<f64> {
-    let (myth, mut pair) = (help().myth, Pair { unconds: [uncond(), uncond()], rounds });
-    let other = Ults::create(answer, (&raw mut pair).cast());
-    // Until it waits, a signal to it would spin.
-    // SAFETY: a plain call on a thread of the library's.
-    unsafe { (myth.myth_yield_ex)(LOCAL_ONLY) };
-    let [ours, theirs] = pair.unconds;
-    let ns = time(2 * rounds, || {
-        for _ in 0..rounds {
-            // SAFETY: set up; one waits, one signals.
-            unsafe {
-                (myth.myth_uncond_signal)(theirs);
-                (myth.myth_uncond_wait)(ours);
-            }
-        }
-    });
-    Ults::join(other);
-    ns
-}
-
 extern "C" fn answer(pair: *mut c_void) -> *mut c_void {
     // SAFETY: it is there until we have ended, and nobody writes to it.
     let Pair { unconds: [theirs, ours], rounds } = unsafe { &*pair.cast::<Pair>() };
     for _ in 0..*rounds {
         // SAFETY: set up; one waits, one signals.
         unsafe {
-            (help().myth.myth_uncond_wait)(*ours);
-            (help().myth.myth_uncond_signal)(*theirs);
+            (Help::get().myth.myth_uncond_wait)(*ours);
+            (Help::get().myth.myth_uncond_signal)(*theirs);
         }
     }
     null_mut()
-}
-
-/// Two threads that hand a turn over.
-struct Turn {
-    mutex: *mut Object,
-    cond: *mut Object,
-    turn: Cell<u64>,
-    rounds: u64,
-}
-
-fn condvar(rounds: u64) -> Option<f64> {
-    let mut turn = Turn { mutex: mutex(), cond: cond(), turn: Cell::new(0), rounds };
-    let turn = &raw mut turn;
-    time(2 * rounds, || {
-        let other = Ults::create(odd, turn.cast());
-        play(turn, 0);
-        Ults::join(other);
-    })
-}
-
-extern "C" fn odd(turn: *mut c_void) -> *mut c_void {
-    play(turn.cast(), 1);
-    null_mut()
-}
-
-fn play(turn: *mut Turn, side: u64) {
-    let myth = help().myth;
-    // SAFETY: it is there until both have ended; the turn is read and written
-    // under the mutex.
-    unsafe {
-        let Turn { mutex, cond, rounds, .. } = *turn;
-        for _ in 0..rounds {
-            (myth.myth_mutex_lock)(mutex);
-            while (*turn).turn.get() % 2 != side {
-                (myth.myth_cond_wait)(cond, mutex);
-            }
-            (*turn).turn.set((*turn).turn.get() + 1);
-            (myth.myth_cond_signal)(cond);
-            (myth.myth_mutex_unlock)(mutex);
-        }
-    }
 }
 
 /// Threads that sleep until a gate opens.
@@ -265,9 +210,9 @@ struct Gate {
 }
 
 fn asleep(threads: usize) -> [f64; 3] {
-    let myth = help().myth;
-    let arrived = AtomicU64::new(0);
-    let mut gate = Gate { mutex: mutex(), cond: cond(), is_open: AtomicBool::new(false), arrived };
+    let (help, arrived) = (Help::get(), AtomicU64::new(0));
+    let (mutex, cond) = (help.mutex(), help.cond());
+    let mut gate = Gate { mutex, cond, is_open: AtomicBool::new(false), arrived };
     let gate = &raw mut gate;
     let mut all = Vec::with_capacity(threads);
     let growth = Growth::begin();
@@ -275,36 +220,34 @@ fn asleep(threads: usize) -> [f64; 3] {
     let arrived = unsafe { &(*gate).arrived };
     while all.len() < threads {
         for _ in 0..128.min(threads - all.len()) {
-            all.push(Ults::create(sleep, gate.cast()));
+            all.push(Help::create(sleep, gate.cast()));
         }
         while arrived.load(Ordering::Relaxed) < all.len() as u64 {
-            // SAFETY: a plain call on a thread of the library's.
-            unsafe { (myth.myth_yield_ex)(LOCAL_ONLY) };
+            help.yield_now();
         }
     }
     let asleep = growth.asleep(threads);
-    // SAFETY: set up; it is opened under the mutex.
+    help.lock(mutex);
+    // SAFETY: opened under the mutex; the condition variable is set up.
     unsafe {
-        (myth.myth_mutex_lock)((*gate).mutex);
         (*gate).is_open.store(true, Ordering::Relaxed);
-        (myth.myth_cond_broadcast)((*gate).cond);
-        (myth.myth_mutex_unlock)((*gate).mutex);
+        (help.myth.myth_cond_broadcast)(cond);
     }
-    all.into_iter().for_each(Ults::join);
+    help.unlock(mutex);
+    all.into_iter().for_each(Help::join);
     asleep.woken()
 }
 
 extern "C" fn sleep(gate: *mut c_void) -> *mut c_void {
-    let (gate, myth) = (gate.cast::<Gate>(), help().myth);
+    let help = Help::get();
     // SAFETY: it is there until all have ended; it is read under the mutex.
-    unsafe {
-        (myth.myth_mutex_lock)((*gate).mutex);
-        (*gate).arrived.fetch_add(1, Ordering::Relaxed);
-        while !(*gate).is_open.load(Ordering::Relaxed) {
-            (myth.myth_cond_wait)((*gate).cond, (*gate).mutex);
-        }
-        (myth.myth_mutex_unlock)((*gate).mutex);
+    let Gate { mutex, cond, is_open, arrived } = unsafe { &*gate.cast::<Gate>() };
+    help.lock(*mutex);
+    arrived.fetch_add(1, Ordering::Relaxed);
+    while !is_open.load(Ordering::Relaxed) {
+        help.wait(*cond, *mutex);
     }
+    help.unlock(*mutex);
     null_mut()
 }
 
@@ -313,24 +256,10 @@ fn object() -> *mut Object {
     Box::leak(Box::new(Object([0; 256])))
 }
 
-fn mutex() -> *mut Object {
-    let object = object();
-    // SAFETY: room for it, and the default attributes.
-    unsafe { (help().myth.myth_mutex_init)(object, null()) };
-    object
-}
-
-fn cond() -> *mut Object {
-    let object = object();
-    // SAFETY: room for it, and the default attributes.
-    unsafe { (help().myth.myth_cond_init)(object, null()) };
-    object
-}
-
 fn uncond() -> *mut Object {
     let object = object();
     // SAFETY: room for it.
-    unsafe { (help().myth.myth_uncond_init)(object) };
+    unsafe { (Help::get().myth.myth_uncond_init)(object) };
     object
 }
 

@@ -44,9 +44,7 @@ fn serve(inbox: Inbox) {
         if inbox.row() != "bytes_per_ult" {
             return inbox.serve(|row| batch(row, inbox.tree()));
         }
-        while inbox.next() {
-            inbox.answer(&asleep(inbox.sleepers()));
-        }
+        inbox.serve_parts(|| asleep(inbox.sleepers()));
     });
     // It ends when nobody asks any more.
     let _ = main.join();

@@ -252,7 +252,8 @@ mod tests {
     fn a_team_answers_until_it_is_let_go() {
         let script = r#"while read line; do
             echo "ns 1.5"; echo "ns 2"; echo "said ${#line}"; echo end; done <FOLDER/0 >FOLDER/answer"#;
-        // Only whole words stand for something: the script finds the folder by `$0`.
+        // Only whole words stand for something: the script finds the folder by
+        // `$0`.
         let mut team = shell(&script.replace("FOLDER", "\"$0\"")).start(1).unwrap();
         let folder = team.folder.clone();
         for _ in 0..2 {

@@ -49,23 +49,19 @@ impl Desk {
     /// other side can send.
     fn latency_pre(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
         let (bytes, rounds, warm) = sizes(command);
-        let (mut sent, mut received) = (rt.buffer::<u8>(bytes)?, rt.buffer::<u8>(bytes)?);
+        let (mut sent, received) = (rt.buffer::<u8>(bytes)?, rt.buffer::<u8>(bytes)?);
         let comm = &self.comm;
         let other = Rank(1 - rt.rank().0);
         if rt.rank() == Rank(0) {
-            let mut start = Instant::now();
-            comm.recv::<u8>(other, TAG_READY, &mut [])?;
-            for round in 0..rounds + warm {
-                if round == warm {
-                    start = Instant::now();
-                }
+            let mut room = Some(received);
+            return self.half_of_rounds(other, [rounds, warm], |round| {
+                let received = room.take().expect("it came back in the round before");
                 let next = comm.irecv(other, TAG, received)?;
                 dirty(&mut sent, round);
                 comm.send(other, TAG, &sent)?;
-                received = next.wait()?.1;
-                look(&received);
-            }
-            return Ok(Some(start.elapsed().as_nanos() as f64 / (2 * rounds) as f64));
+                look(room.insert(next.wait()?.1));
+                Ok(())
+            });
         }
         let mut next = Some(comm.irecv(other, TAG, received)?);
         comm.send::<u8>(other, TAG_READY, &[])?;
@@ -88,18 +84,13 @@ impl Desk {
         let comm = &self.comm;
         let other = Rank(1 - rt.rank().0);
         if rt.rank() == Rank(0) {
-            let mut start = Instant::now();
-            comm.recv::<u8>(other, TAG_READY, &mut [])?;
-            for round in 0..rounds + warm {
-                if round == warm {
-                    start = Instant::now();
-                }
+            return self.half_of_rounds(other, [rounds, warm], |round| {
                 dirty(&mut sent, round);
                 comm.send(other, TAG, &sent)?;
                 comm.recv(other, TAG, &mut received)?;
                 look(&received);
-            }
-            return Ok(Some(start.elapsed().as_nanos() as f64 / (2 * rounds) as f64));
+                Ok(())
+            });
         }
         comm.send::<u8>(other, TAG_READY, &[])?;
         for round in 0..rounds + warm {
@@ -109,6 +100,25 @@ impl Desk {
             comm.send(other, TAG, &sent)?;
         }
         Ok(None)
+    }
+
+    /// Nanoseconds of half a round on average, once the other side is ready.
+    #[inline(always)]
+    fn half_of_rounds(
+        &self,
+        other: Rank,
+        [rounds, warm]: [usize; 2],
+        mut each: impl FnMut(usize) -> Result<(), Failure>,
+    ) -> Result<Option<f64>, Failure> {
+        self.comm.recv::<u8>(other, TAG_READY, &mut [])?;
+        let mut start = Instant::now();
+        for round in 0..rounds + warm {
+            if round == warm {
+                start = Instant::now();
+            }
+            each(round)?;
+        }
+        Ok(Some(start.elapsed().as_nanos() as f64 / (2 * rounds) as f64))
     }
 
     /// Nanoseconds a message, [`WINDOW`] of them under way, answered once a

@@ -85,7 +85,9 @@ impl Worker {
             unsafe { self.seat().ready.push(slot.as_ptr()) };
         }
         // SAFETY: whoever sent it made it ours.
-        if !unsafe { letter.first.as_ref() }.set_awake() {
+        if unsafe { letter.first.as_ref() }.set_awake() {
+            self.count(Counter::WokenAfar);
+        } else {
             self.count(Counter::Steals);
             self.note(Kind::Steal, letter.first);
         }

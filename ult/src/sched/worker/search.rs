@@ -34,8 +34,10 @@ use crate::slab::Slot;
 use crate::task::Task;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
+use core::time::Duration;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{Ordering, fence, mutant, spin_loop};
+use tsumugi_core::time::Instant;
 
 impl Worker {
     /// The next ULT to run; waits for one. `None`: the scheduler stops.
@@ -102,7 +104,11 @@ impl Worker {
     fn take_own(&self) -> Option<Slot> {
         let pinned = &self.seat().pinned;
         if !pinned.is_empty() {
-            pinned.take_all(|task| NonNull::new(task).into_iter().for_each(|slot| self.keep(slot)));
+            pinned.take_all(|task| {
+                let Some(slot) = NonNull::new(task) else { return };
+                self.count_woken(slot);
+                self.keep(slot);
+            });
         }
         let slot = self.own.borrow_mut().pop_front()?;
         self.own_count.set(self.own_count.get() - 1);
@@ -112,22 +118,31 @@ impl Worker {
     /// The oldest of the urgent; the others are next here, or elsewhere.
     #[cold]
     fn take_urgent(&self) -> Option<Slot> {
-        let mut first = None;
+        let (mut first, mut more) = (None, false);
         self.shared.urgent.take_all(|task| match first {
             None => first = NonNull::new(task),
-            // SAFETY: `take_all` has taken it out.
-            Some(_) => unsafe { self.shared.urgent.push(task) },
+            Some(_) => {
+                // SAFETY: `take_all` has taken it out.
+                unsafe { self.shared.urgent.push(task) };
+                more = true;
+            }
         });
+        if more {
+            // Who looked meanwhile found nothing.
+            self.notify();
+        }
         first
     }
 
     /// Takes all that came from outside, and runs the first.
     #[cold]
     fn take_injected(&self) -> Option<Slot> {
-        let (mut first, mut more) = (ptr::null_mut::<Task>(), false);
+        let (mut first, mut more) = (None, false);
         self.shared.inject.take_all(|task| {
-            if first.is_null() {
-                first = task;
+            let Some(slot) = NonNull::new(task) else { return };
+            self.count_woken(slot);
+            if first.is_none() {
+                first = Some(slot);
             } else {
                 // SAFETY: we are the seat's owner.
                 unsafe { self.seat().yielded.push(task) };
@@ -137,7 +152,15 @@ impl Worker {
         if more {
             self.notify();
         }
-        NonNull::new(first)
+        first
+    }
+
+    /// Counts one that another thread sent, if it was woken and is not new.
+    fn count_woken(&self, slot: Slot) {
+        // SAFETY: taken from a queue, so it is ours.
+        if unsafe { slot.as_ref() }.is_ready() {
+            self.count(Counter::WokenAfar);
+        }
     }
 
     /// The oldest of a queue of those that could starve, another one each time;
@@ -146,6 +169,7 @@ impl Worker {
     fn fair_turn(&self) -> Option<Slot> {
         self.shared.halt.stand();
         self.now.set(self.shared.now());
+        self.count(Counter::Polls);
         let moved = self.shared.progress.poll() | self.shared.fire(self.now.get());
         let seat = self.seat();
         let turn = self.fair_turns.get().wrapping_add(1);
@@ -174,7 +198,7 @@ impl Worker {
         shared.idle.searching.fetch_add(1, Ordering::SeqCst);
         self.seat().mail.open();
         shared.progress.on_idle(self.index);
-        let mut rounds = 0;
+        let (mut rounds, mut idle_since) = (0, None);
         loop {
             if shared.is_stopped() {
                 self.seat().mail.close();
@@ -192,9 +216,13 @@ impl Worker {
                 shared.hand_clock_on();
                 return Some(slot);
             }
+            self.count(Counter::Polls);
             if shared.progress.poll() || self.watch_clock() {
                 rounds = 0;
                 continue;
+            }
+            if rounds % CLOCK_ROUNDS == 0 {
+                self.count_idle(&mut idle_since, shared.now());
             }
             rounds += 1;
             if rounds <= shared.spin {
@@ -203,8 +231,18 @@ impl Worker {
                 os_yield();
             } else {
                 self.sleep();
+                self.count_idle(&mut idle_since, self.now.get());
                 rounds = 0;
             }
+        }
+    }
+
+    /// Counts the time since the clock was last looked at. Not when the search
+    /// has found something, which would have to wait for it.
+    fn count_idle(&self, since: &mut Option<Instant>, now: Instant) {
+        if cfg!(not(tsumugi_loom)) {
+            let idle = since.replace(now).map_or(Duration::ZERO, |since| now.since(since));
+            self.seat().counters.add(Counter::IdleNs, idle.as_nanos() as u64);
         }
     }
 
@@ -235,6 +273,7 @@ impl Worker {
         let shared = &*self.shared;
         if let Some(letter) = self.seat().mail.close() {
             self.take_in(letter);
+            self.now.set(shared.now());
             return self.seat().mail.open();
         }
         let ticket = shared.bells.prepare(self.index);
@@ -336,8 +375,9 @@ impl Worker {
         None
     }
 
-    /// Takes the oldest of a queue, and of a long one some more to keep. A lone ULT is left to its
-    /// worker until the second look at it: most such are about to be joined.
+    /// Takes the oldest of a queue, and of a long one some more to keep. A lone
+    /// ULT is left to its worker until the second look at it: most such are
+    /// about to be joined.
     fn steal_from(&self, lonely: &Cell<Seen>, queue: &Deque<Task>) -> Option<Slot> {
         let wants = |task: *mut Task| {
             // SAFETY: descriptors stay, whoever has this one by now.
@@ -381,5 +421,7 @@ pub(super) const CALL: u32 = 1;
 /// Looks at what others have before it is stolen: a barrier on all processors
 /// takes microseconds, and most of them come to give in less.
 const PATIENCE: u32 = if cfg!(tsumugi_loom) { 0 } else { 16 };
+/// Rounds of a search between two looks at the clock.
+const CLOCK_ROUNDS: u32 = 8;
 const OS_YIELDS: u32 = if cfg!(tsumugi_loom) { 0 } else { 4 };
 const PAUSES: u32 = if cfg!(tsumugi_loom) { 1 } else { 8 };

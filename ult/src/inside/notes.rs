@@ -1,0 +1,109 @@
+//! Reading what workers write down, see `sched::record`.
+
+use crate::sched::record::{Event, Events, Kind, Notes, WORDS, Wanted};
+use crate::task::Task;
+use core::ptr;
+use tsumugi_core::sync::{AtomicU64, Ordering, fence};
+use tsumugi_core::time::Instant;
+
+impl Wanted {
+    /// That ULTs which run are named; beside [`TRACE`](Self::TRACE).
+    pub(super) const WATCH: u32 = 1;
+
+    /// Asks for something; false if it was asked for already.
+    pub(super) fn set(&self, flag: u32) -> bool {
+        // AcqRel: the rings are set up before, and torn down after.
+        self.0.fetch_or(flag, Ordering::AcqRel) & flag == 0
+    }
+
+    /// Asks for it no more.
+    pub(super) fn clear(&self, flag: u32) {
+        // AcqRel: as in `set`.
+        self.0.fetch_and(!flag, Ordering::AcqRel);
+    }
+}
+
+impl Notes {
+    /// The beat, and the ULT that runs.
+    pub(super) fn running(&self) -> (u64, *mut Task) {
+        // Acquire: pairs with `set_running`.
+        let task = self.running.load(Ordering::Acquire);
+        (self.beat.load(Ordering::Relaxed), task)
+    }
+
+    /// Gives the worker a ring. The one before is kept by whoever made it.
+    pub(super) fn set_events(&self, events: *const Events) {
+        // Release: the ring is for the worker.
+        self.events.store(events.cast_mut(), Ordering::Release);
+    }
+}
+
+impl Events {
+    /// A ring of `count`, at least one.
+    pub(super) fn new(count: usize) -> Self {
+        let slots = (0..count.max(1)).map(|_| core::array::from_fn(|_| AtomicU64::new(0)));
+        Self { head: AtomicU64::new(0), slots: slots.collect() }
+    }
+
+    /// What is there, the oldest first, and how many came before.
+    pub(super) fn read(&self) -> (Vec<Event>, u64) {
+        let count = self.slots.len() as u64;
+        // Acquire: pairs with `push`.
+        let head = self.head.load(Ordering::Acquire);
+        let first = head.saturating_sub(count);
+        let words: Vec<[u64; WORDS]> = (first..head)
+            .map(|index| self.slot(index).each_ref().map(|word| word.load(Ordering::Relaxed)))
+            .collect();
+        // Acquire: pairs with the Release fence in `push`.
+        fence(Ordering::Acquire);
+        let whole = (self.head.load(Ordering::Relaxed) + 1).saturating_sub(count).max(first);
+        let events = words.iter().skip((whole - first) as usize).map(|words| Event {
+            at: Instant::from_ns(words[0]),
+            slot: (words[1] >> 32) as u32,
+            generation: words[1] as u32,
+            // SAFETY: not overwritten meanwhile, so the two are of one `str`.
+            what: unsafe { text(words[2] as usize, (words[3] >> 8) as usize) },
+            kind: KINDS[(words[3] & 0xff) as usize],
+        });
+        (events.collect(), whole)
+    }
+}
+
+/// # Safety
+///
+/// The two are of a `&'static str`.
+unsafe fn text(start: usize, bytes: usize) -> &'static str {
+    let start = ptr::with_exposed_provenance(start);
+    // SAFETY: the caller's.
+    unsafe { core::str::from_utf8_unchecked(core::slice::from_raw_parts(start, bytes)) }
+}
+
+const KINDS: [Kind; 7] =
+    [Kind::Spawn, Kind::Run, Kind::Yield, Kind::Sleep, Kind::End, Kind::Wake, Kind::Steal];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_keeps_the_youngest() {
+        let events = Events::new(4);
+        let event = |n: u64| Event {
+            at: Instant::from_ns(n),
+            kind: Kind::Sleep,
+            slot: n as u32,
+            generation: 2,
+            what: "mutex",
+        };
+        (0..3).for_each(|n| events.push(event(n)));
+        let (read, lost) = events.read();
+        assert_eq!((read.len(), lost), (3, 0));
+        assert_eq!((read[2].slot, read[2].generation, read[2].what), (2, 2, "mutex"));
+        assert_eq!(read[0].kind, Kind::Sleep);
+        (3..9).for_each(|n| events.push(event(n)));
+        // One may be written at any moment, so one less than fits is sure.
+        let (read, lost) = events.read();
+        assert_eq!((read.len(), lost), (3, 6));
+        assert!(read.iter().map(|event| event.slot).eq(6..9));
+    }
+}

@@ -1,0 +1,65 @@
+//! Making all workers stand still for a moment, so that somebody can look at
+//! the stacks of sleeping ULTs.
+//!
+//! ```text
+//!   who looks: call ──► all stand? ──► look ──► release
+//!   worker:    at a fair turn or while it searches: stand until released
+//! ```
+//!
+//! A worker whose ULT does not let go never stands; the caller gives up after
+//! a while. Workers that sleep are rung, because one that wakes by itself must
+//! not run a ULT meanwhile.
+
+use crate::futex::{SystemFutex, os_yield};
+use crate::sched::current;
+use crate::sched::halt::Halt;
+use crate::sched::shared::Shared;
+use std::time::{Duration, Instant};
+use tsumugi_core::sync::Ordering;
+use tsumugi_core::wait::Futex;
+
+/// All workers stand as long as this lives.
+pub(super) struct Standstill<'a>(&'a Halt);
+
+impl Shared {
+    /// Makes all workers stand, but the one that the caller runs on. `None`:
+    /// some did not within `patience`, or somebody else looks.
+    pub(super) fn halt(&self, patience: Duration) -> Option<Standstill<'_>> {
+        let own = current::worker().is_some_and(|worker| {
+            // SAFETY: this thread's worker.
+            core::ptr::eq(&raw const **unsafe { worker.as_ref() }.shared(), self)
+        });
+        let wanted = self.seats.len() as u32 - u32::from(own);
+        let halt = &self.halt;
+        // AcqRel: after the end of the one before; before the looks at who
+        // stands.
+        if halt.called.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return None;
+        }
+        let standstill = Standstill(halt);
+        let start = Instant::now();
+        // Acquire: pairs with `wait`.
+        while halt.standing.load(Ordering::Acquire) < wanted {
+            // Again and again: one may have gone to sleep after the last time.
+            self.bells.ring_all(&SystemFutex);
+            if start.elapsed() > patience {
+                return None;
+            }
+            os_yield();
+        }
+        Some(standstill)
+    }
+}
+
+impl Drop for Standstill<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the worker's Acquire: we have looked.
+        self.0.called.store(0, Ordering::Release);
+        SystemFutex.wake(&self.0.called, u32::MAX);
+        // The next caller must not count those who have not left yet. Acquire:
+        // pairs with their leaving.
+        while self.0.standing.load(Ordering::Acquire) != 0 {
+            os_yield();
+        }
+    }
+}
