@@ -100,7 +100,7 @@ impl State {
     /// Notes who is to be woken by what has ended, as far as there is room.
     pub(super) fn note_ended(&mut self, woken: &mut Woken) {
         while !woken.is_full()
-            && let Some(request) = self.machine.next_ended()
+            && let Some(request) = self.machine.poll_ended()
         {
             let entry = &mut self.entries[index(request)];
             if entry.kept.take().is_some() {
@@ -128,7 +128,7 @@ impl State {
     ) -> usize {
         let mut ended = 0;
         for request in requests {
-            if self.is_under_way(request) {
+            if self.machine.watch(request) {
                 self.entries[index(request)].waiting = Some(waiting);
             } else {
                 ended += 1;
@@ -147,15 +147,12 @@ impl State {
     pub(super) fn abandon(&mut self, request: Request, kept: Box<dyn Any + Send>) {
         if self.machine.take(request).is_none() {
             self.entries[index(request)].kept = Some(kept);
+            self.machine.watch(request);
         }
     }
 
     pub(super) fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
         self.machine.take(request)
-    }
-
-    fn is_under_way(&self, request: Request) -> bool {
-        !self.machine.has_ended(request)
     }
 
     /// Tells the machine of ranks that have died.

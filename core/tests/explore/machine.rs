@@ -381,6 +381,7 @@ impl World<'_, '_> {
                 match node.machine.send(&mut end, mem::Rank(to.into()), label, bytes) {
                     Ok(Begun::Done(())) => self.sent(rank, message),
                     Ok(Begun::Pending(request)) => {
+                        node.machine.watch(request);
                         node.uses.insert(request.to_bits(), Use::Send(message));
                     }
                     Err(error) => panic!("rank {rank} can not send: {error}"),
@@ -397,6 +398,7 @@ impl World<'_, '_> {
                         self.received(rank, post, Ok(received));
                     }
                     Ok(Begun::Pending(request)) => {
+                        node.machine.watch(request);
                         node.uses.insert(request.to_bits(), Use::Post(post));
                         node.posts.push((Ending::Open, Some(request)));
                     }
@@ -445,8 +447,10 @@ impl World<'_, '_> {
         }
         loop {
             let node = &mut self.nodes[usize::from(rank)];
-            let Some((request, result)) = node.machine.poll_ended() else { return Ok(()) };
-            node.machine.take(request);
+            let Some(request) = node.machine.poll_ended() else { return Ok(()) };
+            let Some(result) = node.machine.take(request) else {
+                return Err(format!("rank {rank}: {request:?} has not ended, or twice"));
+            };
             self.net.borrow_mut().told(rank, &[request.to_bits(), u64::from(result.is_ok())]);
             match self.nodes[usize::from(rank)].uses.remove(&request.to_bits()) {
                 Some(Use::Send(message)) => self.sent(rank, message),
