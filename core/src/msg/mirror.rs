@@ -71,7 +71,7 @@ impl Machine<'_> {
 
     /// A receive was just posted, the last of all: its source shall know, if
     /// that is worth it and nothing before it is in the way.
-    #[inline]
+    #[inline(always)]
     pub(super) fn publish<W: Wire>(&mut self, wire: &mut W, post: usize) {
         if self.has_board() {
             return self.put_up_post(post);
@@ -106,7 +106,7 @@ impl Machine<'_> {
 
     /// A posted receive goes out of the table: what was held back by it may be
     /// offered.
-    #[inline]
+    #[inline(always)]
     pub(super) fn unoffer(&mut self, post: usize) {
         if self.has_board() {
             self.take_down(post);
@@ -318,10 +318,11 @@ impl Machine<'_> {
     }
 
     /// Whether the source would have use for knowing of a receive.
+    #[inline(always)]
     fn wants_offer(&self, post: usize, is_starved: bool) -> bool {
         let entry = &self.tables.requests[post];
-        let inline_max = self.tables.peers[entry.peer as usize].thresholds.inline_max;
-        is_starved || entry.in_reach && entry.len > u64::from(inline_max)
+        let offered_from = self.tables.peers[entry.peer as usize].thresholds.offered_from();
+        is_starved || entry.in_reach && entry.len >= u64::from(offered_from)
     }
 
     fn publish_if_free(&mut self, source: usize, post: usize) {
