@@ -179,7 +179,7 @@ impl Machine<'_> {
 
     /// What a request has ended with; then it is free. `None`: it has not, or
     /// it was taken before. Wait-free.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
         let entry = self.tables.requests.get(request.index as usize)?;
         if entry.generation != request.generation || entry.state != State::Ended {
@@ -280,7 +280,7 @@ impl Machine<'_> {
     }
 
     /// A request has ended; it is in no list but, maybe, that of jobs.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end(&mut self, index: usize, error: Option<Ended>) {
         let entry = &mut self.tables.requests[index];
         entry.state = State::Ended;
@@ -345,7 +345,7 @@ impl Machine<'_> {
 
     /// An ended request is free again: its name is not used before no packet
     /// can have it any more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn release(&mut self, index: usize) {
         if self.tables.requests[index].listed {
             self.tables.requests[index].listed = false;
