@@ -46,7 +46,7 @@ impl Messages {
         room: usize,
     ) -> Result<Received, MessageError> {
         if room <= INLINE_BYTES_MAX
-            && let Some(received) = self.look_for(pattern, self.incoming(at, room))
+            && let Some(received) = self.look_for(pattern, small(at, room))
         {
             return received_of(received, room);
         }
@@ -108,6 +108,12 @@ impl Messages {
         bytes: usize,
     ) -> Result<Begun<()>, MessageError> {
         let from = self.outgoing(at, bytes);
+        let mut state = self.lock();
+        let State { machine, wire, .. } = &mut *state;
+        if machine.send_short(wire, to, label, from) {
+            return Ok(Begun::Done(()));
+        }
+        drop(state);
         self.begin(|State { machine, wire, .. }| {
             if bytes > INLINE_BYTES_MAX {
                 // The receive that it is for may be known by now.
@@ -127,8 +133,10 @@ impl Messages {
         at: *mut u8,
         room: usize,
     ) -> Result<Begun<msg::Received>, MessageError> {
-        let into = self.incoming(at, room);
-        self.begin(|State { machine, wire, .. }| {
+        self.begin(|State { machine, wire, offered_from, .. }| {
+            // Nobody is told of a smaller one.
+            let is_offered = room >= *offered_from as usize;
+            let into = if is_offered { self.incoming(at, room) } else { small(at, room) };
             match machine.receive_next(wire, &pattern, into) {
                 Some(received) => Ok(Begun::Done(received)),
                 None => machine.receive(wire, pattern, into),
@@ -235,4 +243,10 @@ impl Messages {
         let in_reach = place.is_some_and(|place| space.is_offered(place, len));
         Bytes { at: at as u64, len, in_reach }
     }
+}
+
+/// A buffer that they need not.
+#[inline(always)]
+fn small(at: *mut u8, room: usize) -> Bytes {
+    Bytes { at: at as u64, len: room as u64, in_reach: false }
 }

@@ -18,6 +18,8 @@ pub(super) struct State {
     entries: Vec<Entry>,
     /// Those that wait for any message to come.
     pub(super) probers: Vec<Waker>,
+    /// The least room of a receive that any peer may be told of.
+    pub(super) offered_from: u32,
     /// Something has come that they have not been told of.
     pub(super) has_moved: bool,
     /// What the machine works on; goes last.
@@ -79,6 +81,7 @@ impl State {
             wire,
             entries: (0..REQUESTS_MAX).map(|_| Entry::default()).collect(),
             probers: Vec::new(),
+            offered_from: Thresholds::DEFAULT.offered_from(),
             has_moved: false,
             _tables: (
                 lent_peers,
@@ -95,6 +98,7 @@ impl State {
     pub(super) fn use_thresholds(&mut self, rank: Rank, to: Thresholds) {
         let set = self.machine.set_thresholds(rank, to);
         set.unwrap_or_else(|error| panic!("{error}"));
+        self.offered_from = self.offered_from.min(to.offered_from());
     }
 
     /// Notes who is to be woken by what has ended, as far as there is room.

@@ -93,10 +93,14 @@ impl<const L: usize> List<L> {
     }
 
     /// Takes the first one out.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop<T: Linked<L>>(&mut self, entries: &mut [T]) -> Option<usize> {
         let index = self.first()?;
-        self.remove(entries, index);
+        self.first = entries[index].next();
+        match entries.get_mut(self.first as usize) {
+            Some(next) => next.link().prev = END,
+            None => self.last = END,
+        }
         Some(index)
     }
 

@@ -37,7 +37,6 @@ impl Machine<'_> {
     /// # Errors
     ///
     /// [`CallError`]; nothing has happened.
-    #[inline]
     pub fn send<W: Wire>(
         &mut self,
         wire: &mut W,
@@ -45,9 +44,6 @@ impl Machine<'_> {
         label: Label,
         bytes: Bytes,
     ) -> Result<Begun<()>, CallError> {
-        if self.send_short(wire, to, label, bytes) {
-            return Ok(Begun::Done(()));
-        }
         if let Some(begun) = self.try_send(wire, to, label, bytes)? {
             return Ok(begun);
         }
@@ -87,9 +83,16 @@ impl Machine<'_> {
     }
 
     /// Sends a message that goes in its packet, to a rank of which no receive
-    /// is known and nothing is waited for. Whether it is one.
+    /// is known and nothing is waited for. Whether it is one: else nothing has
+    /// happened, and [`send`](Self::send) is to be called. Wait-free.
     #[inline(always)]
-    fn send_short<W: Wire>(&mut self, wire: &mut W, to: Rank, label: Label, bytes: Bytes) -> bool {
+    pub fn send_short<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        to: Rank,
+        label: Label,
+        bytes: Bytes,
+    ) -> bool {
         let (quota, log_len) = (self.shape.quota, self.shape.log_len());
         let is_plain = self.tables.peers.get(to.0 as usize).is_some_and(|peer| {
             bytes.len <= u64::from(peer.thresholds.inline_max)

@@ -45,7 +45,7 @@ impl Thresholds {
 
     /// The least room of a receive that is worth an offer.
     #[inline(always)]
-    pub(super) const fn offered_from(&self) -> u32 {
+    pub const fn offered_from(&self) -> u32 {
         let mut from = self.direct_from;
         if self.nt_from < from {
             from = self.nt_from;
