@@ -307,8 +307,8 @@ impl Machine<'_> {
     pub(super) fn named(&self, id: u32, peer: usize, state: State) -> Option<usize> {
         let index = self.named_any(id)?;
         let entry = &self.tables.requests[index];
-        let is_it = entry.state == state
-            && (entry.peer as usize == peer || entry.source as usize == peer);
+        let is_it =
+            entry.state == state && (entry.peer as usize == peer || entry.source as usize == peer);
         is_it.then_some(index)
     }
 

@@ -236,9 +236,7 @@ impl Machine<'_> {
         if self.has_board()
             && let Some(launched) = self.launch_claimed(wire, to, label, bytes, entry)
         {
-            if let Some(index) = entry {
-                self.tables.peers[to.0 as usize].waiting.remove(self.tables.requests, index);
-            }
+            self.waits_no_more(to, entry);
             self.log(to, label, false);
             return launched;
         }
@@ -247,9 +245,7 @@ impl Machine<'_> {
             self.starve(wire, to);
             return Launched::NoQuota;
         }
-        if let Some(index) = entry {
-            self.tables.peers[to.0 as usize].waiting.remove(self.tables.requests, index);
-        }
+        self.waits_no_more(to, entry);
         let launched = if is_short {
             self.push_inline(wire, to, label, bytes);
             Launched::Done
@@ -258,6 +254,12 @@ impl Machine<'_> {
         };
         self.log(to, label, claim.is_none());
         launched
+    }
+
+    fn waits_no_more(&mut self, to: Rank, entry: Option<usize>) {
+        if let Some(index) = entry {
+            self.tables.peers[to.0 as usize].waiting.remove(self.tables.requests, index);
+        }
     }
 
     fn launch_long<W: Wire>(
