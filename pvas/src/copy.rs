@@ -10,14 +10,10 @@
 //! fetches nothing, so that the farther that core, the more it saves; it
 //! costs a fixed time for the fence at its end. From which size on it wins is
 //! measured ([`calibrate`](crate::calibrate)).
-//!
-//! [`help`] copies parts of a range that others copy parts of as well.
 
 mod stream;
 
-use std::ops::Range;
 use std::ptr::NonNull;
-use tsumugi_core::mem::Parts;
 
 /// How bytes are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,32 +41,6 @@ pub unsafe fn copy(mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize)
         // SAFETY: the caller's.
         Mode::Streaming => unsafe { stream::copy(from.as_ptr(), to.as_ptr(), bytes) },
     }
-}
-
-/// Copies parts of a range until all have been claimed, and returns how many
-/// bytes that were. The range is there when `parts.is_done`. Lock-free.
-///
-/// # Safety
-///
-/// That of [`copy`] for the whole range, but for the others who copy it with
-/// the same `parts`, `bytes` and `part_bytes`.
-pub unsafe fn help(
-    parts: &Parts,
-    mode: Mode,
-    from: NonNull<u8>,
-    to: NonNull<u8>,
-    bytes: usize,
-    part_bytes: usize,
-) -> usize {
-    let mut copied = 0;
-    while let Some(Range { start, end }) = parts.claim(bytes as u64, part_bytes as u64) {
-        let (start, len) = (start as usize, (end - start) as usize);
-        // SAFETY: within the caller's range, and this part is ours.
-        unsafe { copy(mode, from.add(start), to.add(start), len) };
-        copied += len;
-        parts.finish();
-    }
-    copied
 }
 
 /// Bytes of one streaming store; 0 where `Streaming` is `Plain`.

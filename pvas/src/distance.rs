@@ -84,9 +84,9 @@ impl Thresholds {
     /// What holds where nothing was measured.
     pub const fn unmeasured(distance: Distance) -> Self {
         let common = Self {
-            inline_max: 88,
+            inline_max: 200,
             eager_max: 8 << 10,
-            direct_from: 89,
+            direct_from: 201,
             direct_max: Self::NEVER,
             nt_from: Self::NEVER,
             pull_from: Self::NEVER,

@@ -229,7 +229,7 @@ impl Am {
 
     /// Wakes a worker of `rank`, which is near, or its helper if all compute.
     pub(super) fn ring(&self, rank: Rank) {
-        self.member.control_of(rank).bells().ring_helped(&SystemFutex);
+        self.member.control_of(rank).bells().ring_helped(&SystemFutex, || {});
     }
 
     /// Wakes those for whom there may be room now, as many of each rank's as

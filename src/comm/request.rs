@@ -53,6 +53,7 @@ struct UnderWay<'a, B: Keep> {
 
 impl<B: Keep> UnderWay<'_, B> {
     /// Waits for the end.
+    #[inline(always)]
     fn finish(self) -> (Result<Received, MessageError>, B) {
         let this = ManuallyDrop::new(self);
         let result = this.messages.finish(this.under);

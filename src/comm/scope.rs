@@ -58,7 +58,7 @@ impl Comm {
         }
         for under in scope.begun.take().iter().filter(|under| messages.is_held(*under)) {
             // Nobody asked: whoever wants to know calls `wait_all`.
-            let _ = messages.finish(under);
+            let _ = messages.finish_orphan(under);
         }
         result.unwrap_or_else(|panic| resume_unwind(panic))
     }
@@ -119,7 +119,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         begun.retain(|under| {
             let is_orphan = messages.is_orphan(under);
             if is_orphan {
-                result = result.and(messages.finish(under).map(|_| ()));
+                result = result.and(messages.finish_orphan(under).map(|_| ()));
             }
             !is_orphan
         });

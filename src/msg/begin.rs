@@ -8,7 +8,7 @@ use crate::{MessageError, Rank};
 use std::ptr::NonNull;
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::AddrError;
-use tsumugi_core::msg::{Begun, Bytes, CallError, INLINE_BYTES_MAX, Label, Pattern};
+use tsumugi_core::msg::{self, Begun, Bytes, CallError, INLINE_BYTES_MAX, Label, Pattern};
 use tsumugi_core::wait::Wait;
 use tsumugi_ult::Here;
 
@@ -27,8 +27,10 @@ impl Messages {
         bytes: usize,
     ) -> Result<(), MessageError> {
         // SAFETY: the caller's.
-        let under = unsafe { self.begin_send(to, label, at, bytes) }?;
-        self.finish(under).map(|_| ())
+        match unsafe { self.launch(to, label, at, bytes) }? {
+            Begun::Done(()) => Ok(()),
+            Begun::Pending(request) => self.end_of(request, usize::MAX).map(|_| ()),
+        }
     }
 
     /// Receives, and waits for it.
@@ -43,9 +45,16 @@ impl Messages {
         at: *mut u8,
         room: usize,
     ) -> Result<Received, MessageError> {
+        if room <= INLINE_BYTES_MAX
+            && let Some(received) = self.look_for(pattern, small(at, room))
+        {
+            return received_of(received, room);
+        }
         // SAFETY: the caller's.
-        let under = unsafe { self.begin_receive(pattern, at, room) }?;
-        self.finish(under)
+        match unsafe { self.post(pattern, at, room) }? {
+            Begun::Done(received) => received_of(received, room),
+            Begun::Pending(request) => self.end_of(request, room),
+        }
     }
 
     /// Begins to send; waits only while the tables are full.
@@ -61,16 +70,10 @@ impl Messages {
         at: *const u8,
         bytes: usize,
     ) -> Result<Under, MessageError> {
-        let from = self.outgoing(at, bytes);
-        self.begin(|State { machine, wire, .. }| {
-            if bytes > INLINE_BYTES_MAX {
-                // The receive that it is for may be known by now.
-                machine.look(wire, to);
-            }
-            Ok(match machine.send(wire, to, label, from)? {
-                Begun::Done(()) => Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })),
-                Begun::Pending(request) => Under::Way(request, usize::MAX),
-            })
+        // SAFETY: the caller's.
+        Ok(match unsafe { self.launch(to, label, at, bytes) }? {
+            Begun::Done(()) => Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })),
+            Begun::Pending(request) => Under::Way(request, usize::MAX),
         })
     }
 
@@ -86,15 +89,58 @@ impl Messages {
         at: *mut u8,
         room: usize,
     ) -> Result<Under, MessageError> {
-        let into = self.incoming(at, room);
+        // SAFETY: the caller's.
+        Ok(match unsafe { self.post(pattern, at, room) }? {
+            Begun::Done(received) => Under::Ended(received_of(received, room)),
+            Begun::Pending(request) => Under::Way(request, room),
+        })
+    }
+
+    /// # Safety
+    ///
+    /// As for [`begin_send`](Self::begin_send).
+    #[inline]
+    unsafe fn launch(
+        &self,
+        to: Rank,
+        label: Label,
+        at: *const u8,
+        bytes: usize,
+    ) -> Result<Begun<()>, MessageError> {
+        let from = self.outgoing(at, bytes);
+        let mut state = self.lock();
+        let State { machine, wire, .. } = &mut *state;
+        if machine.send_short(wire, to, label, from) {
+            return Ok(Begun::Done(()));
+        }
+        drop(state);
         self.begin(|State { machine, wire, .. }| {
-            if let Some(received) = machine.receive_next(wire, &pattern, into) {
-                return Ok(Under::Ended(received_of(received, room)));
+            if bytes > INLINE_BYTES_MAX {
+                // The receive that it is for may be known by now.
+                machine.look(wire, to);
             }
-            Ok(match machine.receive(wire, pattern, into)? {
-                Begun::Done(received) => Under::Ended(received_of(received, room)),
-                Begun::Pending(request) => Under::Way(request, room),
-            })
+            machine.send(wire, to, label, from)
+        })
+    }
+
+    /// # Safety
+    ///
+    /// As for [`begin_receive`](Self::begin_receive).
+    #[inline]
+    unsafe fn post(
+        &self,
+        pattern: Pattern,
+        at: *mut u8,
+        room: usize,
+    ) -> Result<Begun<msg::Received>, MessageError> {
+        self.begin(|State { machine, wire, offered_from, .. }| {
+            // Nobody is told of a smaller one.
+            let is_offered = room >= *offered_from as usize;
+            let into = if is_offered { self.incoming(at, room) } else { small(at, room) };
+            match machine.receive_next(wire, &pattern, into) {
+                Some(received) => Ok(Begun::Done(received)),
+                None => machine.receive(wire, pattern, into),
+            }
         })
     }
 
@@ -136,7 +182,7 @@ impl Messages {
     }
 
     /// Begins something, as soon as there is room in the tables.
-    #[inline]
+    #[inline(always)]
     fn begin<T>(
         &self,
         mut begin: impl FnMut(&mut State) -> Result<T, CallError>,
@@ -153,24 +199,29 @@ impl Messages {
             }
             match begun {
                 Ok(begun) => return Ok(begun),
-                Err(CallError::Busy(Why::NoTag)) => {
-                    return Err(MessageError::TooMany { limit: REQUESTS_MAX });
-                }
-                Err(CallError::Busy(_)) => {
-                    self.work();
-                    Here.yield_now();
-                }
-                Err(CallError::Addr(AddrError::NoSuchRank { rank, size })) => {
-                    return Err(MessageError::NoSuchRank { rank, size });
-                }
-                Err(CallError::Addr(error)) => {
-                    let AddrError::PeerLost { rank } = error else {
-                        unreachable!("{error}: a message has no other address than a rank")
-                    };
-                    return Err(MessageError::PeerLost { rank });
-                }
+                Err(error) => self.refused(error)?,
             }
         }
+    }
+
+    /// Nothing has begun: waits for a while if it may later.
+    #[cold]
+    fn refused(&self, error: CallError) -> Result<(), MessageError> {
+        Err(match error {
+            CallError::Busy(Why::NoTag) => MessageError::TooMany { limit: REQUESTS_MAX },
+            CallError::Busy(_) => {
+                self.work();
+                Here.yield_now();
+                return Ok(());
+            }
+            CallError::Addr(AddrError::NoSuchRank { rank, size }) => {
+                MessageError::NoSuchRank { rank, size }
+            }
+            CallError::Addr(AddrError::PeerLost { rank }) => MessageError::PeerLost { rank },
+            CallError::Addr(error) => {
+                unreachable!("{error}: a message has no other address than a rank")
+            }
+        })
     }
 
     /// A buffer that peers may read if they can reach it.
@@ -192,4 +243,10 @@ impl Messages {
         let in_reach = place.is_some_and(|place| space.is_offered(place, len));
         Bytes { at: at as u64, len, in_reach }
     }
+}
+
+/// A buffer that they need not.
+#[inline(always)]
+fn small(at: *mut u8, room: usize) -> Bytes {
+    Bytes { at: at as u64, len: room as u64, in_reach: false }
 }

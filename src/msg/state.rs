@@ -18,6 +18,8 @@ pub(super) struct State {
     entries: Vec<Entry>,
     /// Those that wait for any message to come.
     pub(super) probers: Vec<Waker>,
+    /// The least room of a receive that any peer may be told of.
+    pub(super) offered_from: u32,
     /// Something has come that they have not been told of.
     pub(super) has_moved: bool,
     /// What the machine works on; goes last.
@@ -79,6 +81,7 @@ impl State {
             wire,
             entries: (0..REQUESTS_MAX).map(|_| Entry::default()).collect(),
             probers: Vec::new(),
+            offered_from: Thresholds::DEFAULT.offered_from(),
             has_moved: false,
             _tables: (
                 lent_peers,
@@ -95,12 +98,13 @@ impl State {
     pub(super) fn use_thresholds(&mut self, rank: Rank, to: Thresholds) {
         let set = self.machine.set_thresholds(rank, to);
         set.unwrap_or_else(|error| panic!("{error}"));
+        self.offered_from = self.offered_from.min(to.offered_from());
     }
 
     /// Notes who is to be woken by what has ended, as far as there is room.
     pub(super) fn note_ended(&mut self, woken: &mut Woken) {
         while !woken.is_full()
-            && let Some(request) = self.machine.next_ended()
+            && let Some(request) = self.machine.poll_ended()
         {
             let entry = &mut self.entries[index(request)];
             if entry.kept.take().is_some() {
@@ -128,7 +132,7 @@ impl State {
     ) -> usize {
         let mut ended = 0;
         for request in requests {
-            if self.is_under_way(request) {
+            if self.machine.watch(request) {
                 self.entries[index(request)].waiting = Some(waiting);
             } else {
                 ended += 1;
@@ -147,15 +151,12 @@ impl State {
     pub(super) fn abandon(&mut self, request: Request, kept: Box<dyn Any + Send>) {
         if self.machine.take(request).is_none() {
             self.entries[index(request)].kept = Some(kept);
+            self.machine.watch(request);
         }
     }
 
     pub(super) fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
         self.machine.take(request)
-    }
-
-    fn is_under_way(&self, request: Request) -> bool {
-        !self.machine.has_ended(request)
     }
 
     /// Tells the machine of ranks that have died.

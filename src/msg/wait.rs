@@ -5,7 +5,7 @@ use super::drive::{Messages, Under};
 use super::state::{State, Waiting, index};
 use crate::{MessageError, Rank};
 use std::ptr::NonNull;
-use tsumugi_core::msg::{self, Ended, Pattern, Request};
+use tsumugi_core::msg::{self, Bytes, Ended, Pattern, Request};
 use tsumugi_core::sync::{Ordering, UnsafeCell, spin_loop};
 use tsumugi_core::wait::{Reason, Wait};
 use tsumugi_ult::Here;
@@ -16,29 +16,47 @@ impl Messages {
     pub(crate) fn finish(&self, under: Under) -> Result<Received, MessageError> {
         match under {
             Under::Ended(result) => result,
-            Under::Way(request, room) => {
-                let ended = {
-                    let mut state = self.lock();
-                    state.take(request).ok_or_else(|| state.machine.about(request).0)
-                };
-                let watched =
-                    ended.or_else(|from| self.watch(from, |state| state.take(request)).ok_or(()));
-                let result = watched.unwrap_or_else(|()| {
-                    self.sleep_for(std::iter::once(request), 1);
-                    self.lock().take(request).expect("a request that has ended stays")
-                });
-                self.orphans[index(request)].store(false, Ordering::Relaxed);
-                received_of_ended(result, room)
-            }
+            Under::Way(request, room) => self.end_of(request, room),
         }
+    }
+
+    /// The same for one whose handle has gone.
+    pub(crate) fn finish_orphan(&self, under: Under) -> Result<Received, MessageError> {
+        if let Some(request) = under.request() {
+            self.orphans[index(request)].store(false, Ordering::Relaxed);
+        }
+        self.finish(under)
+    }
+
+    /// Waits for the end of a request that has so much room.
+    #[inline]
+    pub(super) fn end_of(&self, request: Request, room: usize) -> Result<Received, MessageError> {
+        let ended = self.lock().take(request);
+        received_of_ended(ended.unwrap_or_else(|| self.wait_for_end(request)), room)
+    }
+
+    fn wait_for_end(&self, request: Request) -> Result<msg::Received, Ended> {
+        let from = self.lock().machine.about(request).0;
+        self.watch(from, |state| state.take(request)).unwrap_or_else(|| {
+            self.sleep_for(std::iter::once(request), 1);
+            self.lock().take(request).expect("a request that has ended stays")
+        })
     }
 
     /// Waits until all have ended.
     pub(crate) fn wait_all(&self, unders: impl Iterator<Item = Under> + Clone) {
         let requests = unders.filter_map(Under::request);
-        let count = requests.clone().count();
-        if count > 0 {
-            self.wait_for(requests, count);
+        let mut rest = requests.clone();
+        let mut next = rest.next();
+        let all = |state: &mut State| {
+            while next.is_some_and(|request| state.machine.has_ended(request)) {
+                next = rest.next();
+            }
+            next.is_none().then_some(())
+        };
+        if self.watch(None, all).is_none() {
+            let count = requests.clone().count();
+            self.sleep_for(requests, count);
         }
     }
 
@@ -53,7 +71,14 @@ impl Messages {
                 return first;
             }
             drop(state);
-            self.wait_for(unders.clone().filter_map(Under::request), 1);
+            let requests = unders.clone().filter_map(Under::request);
+            let any = |state: &mut State| {
+                let mut requests = requests.clone();
+                requests.any(|request| state.machine.has_ended(request)).then_some(())
+            };
+            if self.watch(None, any).is_none() {
+                self.sleep_for(requests, 1);
+            }
         }
     }
 
@@ -106,23 +131,58 @@ impl Messages {
         from: Option<Rank>,
         mut found: impl FnMut(&mut State) -> Option<T>,
     ) -> Option<T> {
-        // Relaxed: two that watch do no harm.
-        if self.rounds == 0 || self.is_watched.load(Ordering::Relaxed) {
+        if !self.may_watch() {
             self.work();
             return found(&mut self.lock());
         }
+        self.look(|state, look| {
+            let State { machine, wire, .. } = &mut *state;
+            let has_moved = match from {
+                Some(rank) if look > 0 => machine.advance_from(wire, rank),
+                _ => machine.advance(wire),
+            };
+            (has_moved, found(state))
+        })
+    }
+
+    /// Looks for a short message for a while, before a receive is posted for
+    /// it: so it goes from its lane straight into the buffer.
+    #[inline]
+    pub(super) fn look_for(&self, pattern: Pattern, into: Bytes) -> Option<msg::Received> {
+        let from = pattern.source.filter(|rank| rank.0 < self.member.size())?;
+        if !self.may_watch() {
+            return None;
+        }
+        let looked = self.look(|State { machine, wire, .. }, look| {
+            let received = machine.receive_next(wire, &pattern, into);
+            if received.is_some() {
+                return (false, Some(received));
+            }
+            let has_moved = look + 1 == LOOKS && machine.advance(wire);
+            // What is here is for a receive that is posted.
+            (has_moved, (!machine.is_quiet(wire, from)).then_some(None))
+        });
+        looked.flatten()
+    }
+
+    /// Whether nobody else looks: to be asked before [`look`](Self::look).
+    #[inline]
+    fn may_watch(&self) -> bool {
+        // Relaxed: two that watch do no harm.
+        self.rounds > 0 && !self.is_watched.load(Ordering::Relaxed)
+    }
+
+    /// Looks for a while; each look says whether something has moved, and what
+    /// was found.
+    #[inline]
+    fn look<T>(&self, mut look: impl FnMut(&mut State, u32) -> (bool, Option<T>)) -> Option<T> {
         self.is_watched.store(true, Ordering::Relaxed);
         let mut result = None;
         for _ in 0..self.rounds {
             let mut state = self.lock();
             let mut has_moved = false;
-            for look in 0..LOOKS {
-                let State { machine, wire, .. } = &mut *state;
-                has_moved = match from {
-                    Some(rank) if look > 0 => machine.advance_from(wire, rank),
-                    _ => machine.advance(wire),
-                };
-                result = found(&mut state);
+            for number in 0..LOOKS {
+                (has_moved, result) = look(&mut state, number);
                 if has_moved || result.is_some() {
                     break;
                 }
@@ -143,16 +203,6 @@ impl Messages {
         }
         self.is_watched.store(false, Ordering::Relaxed);
         result
-    }
-
-    fn wait_for(&self, requests: impl Iterator<Item = Request> + Clone, count: usize) {
-        let ended = |state: &mut State| {
-            let ended = requests.clone().filter(|request| state.machine.has_ended(*request));
-            (ended.count() >= count).then_some(())
-        };
-        if self.watch(None, ended).is_none() {
-            self.sleep_for(requests, count);
-        }
     }
 
     /// Sleeps until `count` of the requests have ended.

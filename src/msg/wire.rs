@@ -255,10 +255,7 @@ impl Peer {
     fn ring_helped(&self) {
         // SeqCst: after the packet, before the bells are looked at.
         fence(Ordering::SeqCst);
-        if !self.bells.is_attended() && !self.bells.ring(&SystemFutex) {
-            self.control.set_neglected();
-            self.bells.ring_helper(&SystemFutex);
-        }
+        self.bells.ring_helped(&SystemFutex, || self.control.set_neglected());
     }
 }
 

@@ -16,12 +16,10 @@
 //! comparison on the data path asks for both.
 
 mod addr;
-mod parts;
 mod plain;
 mod region;
 
 pub use addr::{AddrError, LocalAddr, Rank, RegionKey, Remote, RemoteAddr};
-pub use parts::Parts;
 pub use plain::{Plain, Width, Word};
 pub use region::{Access, Need, Region, RegionTable, RegisterError};
 

@@ -7,7 +7,7 @@
 use super::machine::Machine;
 use super::outcome::Label;
 use super::packet::{INLINE_BYTES_MAX, Kind, Packet};
-use super::tables::{State, Unexpected};
+use super::tables::{Offered, State, Unexpected};
 use super::wire::Wire;
 use crate::mem::Rank;
 use crate::sync::mutant;
@@ -49,7 +49,7 @@ impl Machine<'_> {
     }
 
     /// Returns what was taken, if it is much or somebody waits for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn settle<W: Wire>(&mut self, wire: &mut W, from: usize) {
         let rank = Rank(from as u32);
         let untold = wire.untold(rank);
@@ -72,7 +72,7 @@ impl Machine<'_> {
     /// A sender waits for room, and somebody here may wait for what it has:
     /// all receives are offered to it, as a message whose receive is known may
     /// always go; and if it has used up its quota, it is granted more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn feed<W: Wire>(&mut self, wire: &mut W, from: usize) {
         let is_wanted = !self.tables.peers[from].posted.is_empty()
             || !self.any_posted.is_empty()
@@ -107,7 +107,7 @@ impl Machine<'_> {
     /// A message of a peer has met its receive. If it had come before that, it
     /// gave up a place that may be granted again; one that has met its receive
     /// at once may have passed the quota, and gave up none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn count_matched(&mut self, from: usize, was_unexpected: bool) {
         let peer = &mut self.tables.peers[from];
         if peer.granted > 0 && was_unexpected {
@@ -135,7 +135,7 @@ impl Machine<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_packet<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         let rank = Rank(from as u32);
         if packet.has(Packet::OFFER) {
@@ -173,11 +173,12 @@ impl Machine<'_> {
         self.unlock_board();
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_inline<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         let label = Label { context: packet.context, tag: packet.tag };
         let len = u64::from(packet.count).min(INLINE_BYTES_MAX as u64);
-        if let Some(post) = self.find_post(from, label) {
+        if self.take_expected(wire, from, label, len) {
+        } else if let Some(post) = self.find_post(from, label) {
             let entry = &self.tables.requests[post];
             wire.deliver(Rank(from as u32), entry.at, len.min(entry.len));
             self.meet(post, from, packet.tag, len);
@@ -185,6 +186,39 @@ impl Machine<'_> {
         } else if let Some(index) = self.unexpected(from, packet, len) {
             wire.keep(Rank(from as u32), &mut self.tables.unexpected[index].bytes);
         }
+    }
+
+    /// The common case of what follows a match, in one go: the message is for
+    /// the first receive of its source, of which only this rank knows. Whether
+    /// it is one.
+    #[inline(always)]
+    fn take_expected<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        from: usize,
+        label: Label,
+        len: u64,
+    ) -> bool {
+        let peer = &mut self.tables.peers[from];
+        let Some(post) = peer.posted.first() else { return false };
+        let entry = &mut self.tables.requests[post];
+        let is_it = entry.takes(label)
+            && entry.offered == Offered::No
+            && peer.held == 0
+            && self.any_posted.is_empty()
+            && self.boards.is_empty();
+        if !is_it {
+            return false;
+        }
+        wire.deliver(Rank(from as u32), entry.at, len.min(entry.len));
+        entry.source = from as u32;
+        entry.found_tag = label.tag;
+        entry.size = len;
+        peer.unoffered = peer.unoffered.saturating_sub(1);
+        peer.here.matched = peer.here.matched.wrapping_add(1);
+        peer.posted.pop(self.tables.requests);
+        self.end(post, None);
+        true
     }
 
     fn take_other<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
@@ -244,7 +278,7 @@ impl Machine<'_> {
     }
 
     /// A message and a posted receive have met.
-    #[inline]
+    #[inline(always)]
     pub(super) fn meet(&mut self, post: usize, from: usize, tag: u32, len: u64) {
         self.unpost(post);
         let entry = &mut self.tables.requests[post];

@@ -43,6 +43,8 @@ struct Incoming {
 struct Outgoing {
     lane: LaneSender<'static>,
     slots: NonNull<u8>,
+    /// Lines taken from the peer before the last packet to it.
+    heard: u32,
 }
 
 impl Shape {
@@ -126,7 +128,7 @@ impl<'t> Lanes<'t> {
         let (lane, slots) = unsafe { lane_at(self.shape, memory, self.rank.0 as usize) };
         // SAFETY: the only sender: the caller's.
         let lane = unsafe { LaneSender::new(lane) };
-        self.ends[peer.0 as usize].to = Some(Outgoing { lane, slots });
+        self.ends[peer.0 as usize].to = Some(Outgoing { lane, slots, heard: 0 });
     }
 
     #[inline(always)]
@@ -167,12 +169,19 @@ impl Wire for Lanes<'_> {
             Load::Inline(at) => (at, usize::from(packet.count)),
             Load::Empty | Load::Offer(_) => (0, 0),
         };
-        self.to(to).lane.push(packet, load, |word| {
+        let heard = self.from(to).lane.taken();
+        let outgoing = self.to(to);
+        outgoing.lane.push(packet, load, |word| {
             let bytes: *const u8 = ptr::with_exposed_provenance(at as usize);
             let left = len - word * 8;
             // SAFETY: `len` bytes at `at` can be read: the promise at `new`.
             unsafe { read_word(bytes.add(word * 8), left) }
         });
+        // Not where each packet answers one: the line would come no earlier,
+        // and the peer's answer later.
+        if core::mem::replace(&mut outgoing.heard, heard) == heard {
+            outgoing.lane.fetch_ahead();
+        }
     }
 
     #[inline(always)]

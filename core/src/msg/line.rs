@@ -197,6 +197,19 @@ impl<'m> LaneSender<'m> {
         self.tail = self.tail.wrapping_add(lines);
     }
 
+    /// Has a line that more packets will need fetched already, as the sender
+    /// writes several in a row. Its receiver does not look at it before those.
+    #[inline(always)]
+    pub fn fetch_ahead(&self) {
+        let ahead: *const Line = self.line(self.tail.wrapping_add(AHEAD));
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a hint, of any address; processors without it do nothing.
+        unsafe {
+            core::arch::asm!("prefetchw [{}]", in(reg) ahead, options(nostack, preserves_flags));
+        }
+        let _ = ahead;
+    }
+
     /// What the receiver has returned last.
     pub fn returned(&self) -> Returned {
         // Acquire: pairs with `give_back`: what the receiver did before, its
@@ -307,6 +320,12 @@ impl<'m> LaneReceiver<'m> {
         self.head = self.head.wrapping_add(core::mem::take(&mut self.lines));
     }
 
+    /// Lines that were taken, ever; wraps.
+    #[inline(always)]
+    pub fn taken(&self) -> u32 {
+        self.head
+    }
+
     /// Lines that were taken and not given back.
     #[inline(always)]
     pub fn untold(&self) -> u32 {
@@ -369,6 +388,9 @@ fn stamp(lines: &[Line], position: u32) -> u64 {
 fn order(defect: &'static str) -> Ordering {
     if mutant(defect) { Ordering::Relaxed } else { Ordering::Release }
 }
+
+/// How far ahead of the next packet.
+const AHEAD: u32 = 3;
 
 // SAFETY: the words of a line are touched by one end at a time: by the sender
 // while it is free, by the receiver from its stamp until it is given back.

@@ -16,6 +16,13 @@ pub(super) trait Linked<const L: usize> {
     fn next(&self) -> u32;
 }
 
+/// Entries that are free: the last that came goes first, as it is in the cache.
+/// Uses the link `L`, of which it writes one side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stack<const L: usize> {
+    top: u32,
+}
+
 /// The ends of the list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List<const L: usize> {
@@ -29,6 +36,28 @@ impl Link {
     #[inline(always)]
     pub(super) const fn next(&self) -> u32 {
         self.next
+    }
+}
+
+impl<const L: usize> Stack<L> {
+    pub(super) const EMPTY: Self = Self { top: END };
+
+    #[inline(always)]
+    pub(super) const fn is_empty(&self) -> bool {
+        self.top == END
+    }
+
+    #[inline(always)]
+    pub(super) fn push<T: Linked<L>>(&mut self, entries: &mut [T], index: usize) {
+        entries[index].link().next = self.top;
+        self.top = index as u32;
+    }
+
+    #[inline(always)]
+    pub(super) fn pop<T: Linked<L>>(&mut self, entries: &[T]) -> Option<usize> {
+        let top = self.top as usize;
+        self.top = entries.get(top)?.next();
+        Some(top)
     }
 }
 
@@ -64,10 +93,14 @@ impl<const L: usize> List<L> {
     }
 
     /// Takes the first one out.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop<T: Linked<L>>(&mut self, entries: &mut [T]) -> Option<usize> {
         let index = self.first()?;
-        self.remove(entries, index);
+        self.first = entries[index].next();
+        match entries.get_mut(self.first as usize) {
+            Some(next) => next.link().prev = END,
+            None => self.last = END,
+        }
         Some(index)
     }
 
@@ -109,6 +142,17 @@ mod tests {
             at = List::<0>::after(entries, index);
             Some(index)
         })
+    }
+
+    #[test]
+    fn the_last_that_came_is_the_first_that_goes() {
+        let mut entries = [Link::NONE; 3];
+        let mut stack = Stack::<0>::EMPTY;
+        assert!(stack.is_empty() && stack.pop(&entries).is_none());
+        for index in [2, 0, 1] {
+            stack.push(&mut entries, index);
+        }
+        assert_eq!([(); 4].map(|()| stack.pop(&entries)), [Some(1), Some(0), Some(2), None]);
     }
 
     #[test]

@@ -24,6 +24,7 @@ impl Machine<'_> {
         self.lose_claims(wire, from);
         self.tables.peers[from].lost = true;
         for index in 0..self.tables.requests.len() {
+            self.forget_question(index, from);
             let entry = &self.tables.requests[index];
             let is_its = entry.peer == rank.0 || entry.source == rank.0;
             if is_its && self.abandon(index, from) {
@@ -31,6 +32,7 @@ impl Machine<'_> {
             }
         }
         let peer = &mut self.tables.peers[from];
+        peer.held = 0;
         peer.dues = List::EMPTY;
         peer.ripe = List::EMPTY;
         peer.mirror_len = 0;
@@ -59,7 +61,7 @@ impl Machine<'_> {
                 peer.posted.remove(self.tables.requests, index);
                 let entry = &mut self.tables.requests[index];
                 match entry.offered {
-                    Offered::No => peer.unoffered = peer.unoffered.saturating_sub(1),
+                    Offered::No | Offered::Held => peer.unoffered -= 1,
                     _ => peer.offered = peer.offered.saturating_sub(1),
                 }
                 entry.offered = Offered::No;

@@ -19,7 +19,7 @@
 
 use super::board::Board;
 use super::count::Counts;
-use super::list::List;
+use super::list::{List, Stack};
 use super::outcome::{Cancel, Ended, Received, Request};
 use super::setup::{Design, Shape};
 use super::tables::{Due, Entry, Offered, State, Tables};
@@ -33,14 +33,15 @@ pub struct Machine<'m> {
     pub(super) shape: Shape,
     pub(super) design: Design,
     pub(super) tables: Tables<'m>,
-    /// Requests that are free, that have ended, that have bytes to be copied.
-    pub(super) free: List<0>,
+    /// Requests that are free, that have ended and are to be told of, that
+    /// have bytes to be copied.
+    pub(super) free: Stack<0>,
     pub(super) ended: List<0>,
     pub(super) jobs: List<1>,
     /// Receives from any source, and free and used unexpected messages, these
     /// in the order of their arrival.
     pub(super) any_posted: List<0>,
-    pub(super) room: List<0>,
+    pub(super) room: Stack<0>,
     pub(super) arrived: List<1>,
     /// Peers to whom packets are to be pushed, and those that are to be told
     /// what was taken.
@@ -56,7 +57,8 @@ pub struct Machine<'m> {
     pub(super) is_probed: bool,
     /// A peer has returned something since this was cleared.
     pub(super) has_learned: bool,
-    /// Lanes that had something last, and the next one in turn.
+    /// Lanes that had something last, as far as there are any, and the next
+    /// one in turn.
     pub(super) recent: [u32; 4],
     pub(super) turn: u32,
     pub(super) counts: Counts,
@@ -157,17 +159,19 @@ impl Machine<'_> {
         Some(self.job(index))
     }
 
-    /// The next request that has ended, with what. It stays until it is
-    /// [taken](Self::take).
-    pub fn poll_ended(&mut self) -> Option<(Request, Result<Received, Ended>)> {
-        let index = self.ended.pop(self.tables.requests)?;
-        self.tables.requests[index].listed = false;
-        Some((self.request(index), self.result(index)))
+    /// Asks to be told when a request ends, by [`poll_ended`](Self::poll_ended).
+    /// Whether it will be: not if it has ended.
+    pub fn watch(&mut self, request: Request) -> bool {
+        let Some(index) = self.find(request) else { return false };
+        let entry = &mut self.tables.requests[index];
+        entry.watched = entry.state != State::Ended;
+        entry.watched
     }
 
-    /// The same without what it has ended with.
+    /// The next request that has ended, of those that are
+    /// [watched](Self::watch). It stays until it is [taken](Self::take).
     #[inline]
-    pub fn next_ended(&mut self) -> Option<Request> {
+    pub fn poll_ended(&mut self) -> Option<Request> {
         let index = self.ended.pop(self.tables.requests)?;
         self.tables.requests[index].listed = false;
         Some(self.request(index))
@@ -175,14 +179,14 @@ impl Machine<'_> {
 
     /// What a request has ended with; then it is free. `None`: it has not, or
     /// it was taken before. Wait-free.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
-        let index = self.find(request)?;
-        if self.tables.requests[index].state != State::Ended {
+        let entry = self.tables.requests.get(request.index as usize)?;
+        if entry.generation != request.generation || entry.state != State::Ended {
             return None;
         }
-        let result = self.result(index);
-        self.release(index);
+        let result = result_of(entry);
+        self.release(request.index as usize);
         Some(result)
     }
 
@@ -266,7 +270,7 @@ impl Machine<'_> {
     }
 
     /// A free entry, for a request that has not ended.
-    #[inline]
+    #[inline(always)]
     pub(super) fn new_entry(&mut self, with: Entry) -> Option<usize> {
         let index = self.free.pop(self.tables.requests)?;
         self.under_way += 1;
@@ -276,14 +280,16 @@ impl Machine<'_> {
     }
 
     /// A request has ended; it is in no list but, maybe, that of jobs.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end(&mut self, index: usize, error: Option<Ended>) {
         let entry = &mut self.tables.requests[index];
         entry.state = State::Ended;
         entry.error = error;
-        entry.listed = true;
         self.under_way -= 1;
-        self.ended.push(self.tables.requests, index);
+        if entry.watched {
+            entry.listed = true;
+            self.ended.push(self.tables.requests, index);
+        }
     }
 
     pub(super) fn request(&self, index: usize) -> Request {
@@ -299,12 +305,19 @@ impl Machine<'_> {
     /// The request of such a name, in this state, that has to do with `peer`.
     #[inline]
     pub(super) fn named(&self, id: u32, peer: usize, state: State) -> Option<usize> {
+        let index = self.named_any(id)?;
+        let entry = &self.tables.requests[index];
+        let is_it =
+            entry.state == state && (entry.peer as usize == peer || entry.source as usize == peer);
+        is_it.then_some(index)
+    }
+
+    /// The request of such a name, whatever its state.
+    #[inline]
+    pub(super) fn named_any(&self, id: u32) -> Option<usize> {
         let index = (id & ((1 << ID_BITS) - 1)) as usize;
         let entry = self.tables.requests.get(index)?;
-        let is_it = entry.generation << ID_BITS == id & !((1 << ID_BITS) - 1)
-            && entry.state == state
-            && (entry.peer as usize == peer || entry.source as usize == peer);
-        is_it.then_some(index)
+        (entry.generation << ID_BITS == id & !((1 << ID_BITS) - 1)).then_some(index)
     }
 
     /// Puts a peer on the list of those to be pumped.
@@ -330,31 +343,33 @@ impl Machine<'_> {
         lives.then_some(request.index as usize)
     }
 
-    #[inline]
-    fn result(&self, index: usize) -> Result<Received, Ended> {
-        let entry = &self.tables.requests[index];
-        match entry.error {
-            Some(error) => Err(error),
-            None => Ok(Received {
-                source: Rank(entry.source),
-                tag: entry.found_tag,
-                len: entry.size,
-                truncated: entry.size > entry.len,
-            }),
-        }
-    }
-
-    /// An ended request is free again.
-    #[inline]
+    /// An ended request is free again: its name is not used before no packet
+    /// can have it any more.
+    #[inline(always)]
     pub(super) fn release(&mut self, index: usize) {
         if self.tables.requests[index].listed {
+            self.tables.requests[index].listed = false;
             self.ended.remove(self.tables.requests, index);
         }
         let entry = &mut self.tables.requests[index];
         entry.state = State::Free;
-        entry.offered = Offered::No;
-        entry.generation = entry.generation.wrapping_add(1);
-        self.free.push(self.tables.requests, index);
+        if entry.offered != Offered::Cancelling {
+            entry.generation = entry.generation.wrapping_add(1);
+            self.free.push(self.tables.requests, index);
+        }
+    }
+}
+
+#[inline]
+fn result_of(entry: &Entry) -> Result<Received, Ended> {
+    match entry.error {
+        Some(error) => Err(error),
+        None => Ok(Received {
+            source: Rank(entry.source),
+            tag: entry.found_tag,
+            len: entry.size,
+            truncated: entry.size > entry.len,
+        }),
     }
 }
 

@@ -71,7 +71,7 @@ impl Machine<'_> {
 
     /// A receive was just posted, the last of all: its source shall know, if
     /// that is worth it and nothing before it is in the way.
-    #[inline]
+    #[inline(always)]
     pub(super) fn publish<W: Wire>(&mut self, wire: &mut W, post: usize) {
         if self.has_board() {
             return self.put_up_post(post);
@@ -83,7 +83,7 @@ impl Machine<'_> {
         self.tables.peers[source as usize].unoffered += 1;
         let is_starved = wire.is_starved(Rank(source));
         if self.wants_offer(post, is_starved) {
-            self.publish_if_free(wire, source as usize, post);
+            self.publish_if_free(source as usize, post);
         }
     }
 
@@ -91,7 +91,7 @@ impl Machine<'_> {
     /// can be right away.
     pub(super) fn withdraw<W: Wire>(&mut self, wire: &mut W, post: usize) -> bool {
         match self.tables.requests[post].offered {
-            Offered::No | Offered::Ripe => true,
+            Offered::No | Offered::Held | Offered::Ripe => true,
             Offered::Yes if mutant("msg_cancel_unasked") => true,
             Offered::Yes => {
                 self.tables.requests[post].offered = Offered::Cancelling;
@@ -106,7 +106,7 @@ impl Machine<'_> {
 
     /// A posted receive goes out of the table: what was held back by it may be
     /// offered.
-    #[inline]
+    #[inline(always)]
     pub(super) fn unoffer(&mut self, post: usize) {
         if self.has_board() {
             self.take_down(post);
@@ -115,15 +115,33 @@ impl Machine<'_> {
         if self.design != Design::Mirror {
             return;
         }
-        let entry = self.tables.requests[post];
+        let entry = &self.tables.requests[post];
+        let source = entry.peer as usize;
+        if entry.peer != ANY && entry.offered == Offered::No {
+            let peer = &mut self.tables.peers[source];
+            peer.unoffered -= 1;
+            if peer.held > 0 {
+                peer.revisit = true;
+                self.rouse(source);
+            }
+        } else {
+            self.unoffer_wanted(post);
+        }
+    }
+
+    /// The same for one from any source, or that its source should know of.
+    fn unoffer_wanted(&mut self, post: usize) {
+        let entry = &mut self.tables.requests[post];
         if entry.peer == ANY {
             return self.revisit_all();
         }
         let source = entry.peer as usize;
-        let mirror = self.shape.mirror;
         let peer = &mut self.tables.peers[source];
         match entry.offered {
-            Offered::No => peer.unoffered -= 1,
+            Offered::No | Offered::Held => {
+                peer.unoffered -= 1;
+                peer.held -= u32::from(entry.offered == Offered::Held);
+            }
             Offered::Ripe => {
                 peer.offered -= 1;
                 peer.ripe.remove(self.tables.requests, post);
@@ -132,13 +150,16 @@ impl Machine<'_> {
             Offered::Cancelling => {
                 peer.offered -= 1;
                 if entry.due == Due::Cancel {
+                    // It was not asked yet.
+                    entry.due = Due::Nothing;
+                    entry.offered = Offered::Yes;
                     peer.dues.remove(self.tables.requests, post);
-                    self.tables.requests[post].due = Due::Nothing;
                 }
             }
         }
+        let was_held = self.tables.requests[post].offered == Offered::Held;
         let peer = &mut self.tables.peers[source];
-        if peer.unoffered > 0 && (entry.offered == Offered::No || peer.offered <= mirror / 2) {
+        if peer.held > 0 && (was_held || peer.offered <= self.shape.mirror / 2) {
             peer.revisit = true;
             self.rouse(source);
         }
@@ -156,10 +177,11 @@ impl Machine<'_> {
         {
             at = List::<0>::after(self.tables.requests, post);
             looked += 1;
-            if self.tables.requests[post].offered == Offered::No
-                && self.wants_offer(post, is_starved)
+            let offered = self.tables.requests[post].offered;
+            if offered == Offered::Held
+                || offered == Offered::No && self.wants_offer(post, is_starved)
             {
-                self.publish_if_free(wire, source, post);
+                self.publish_if_free(source, post);
             }
         }
     }
@@ -296,17 +318,24 @@ impl Machine<'_> {
     }
 
     /// Whether the source would have use for knowing of a receive.
+    #[inline(always)]
     fn wants_offer(&self, post: usize, is_starved: bool) -> bool {
         let entry = &self.tables.requests[post];
-        let inline_max = self.tables.peers[entry.peer as usize].thresholds.inline_max;
-        is_starved || entry.in_reach && entry.len > u64::from(inline_max)
+        let offered_from = self.tables.peers[entry.peer as usize].thresholds.offered_from();
+        is_starved || entry.in_reach && entry.len >= u64::from(offered_from)
     }
 
-    fn publish_if_free<W: Wire>(&mut self, _wire: &mut W, source: usize, post: usize) {
+    fn publish_if_free(&mut self, source: usize, post: usize) {
+        let was_held = self.tables.requests[post].offered == Offered::Held;
         if self.tables.peers[source].offered >= self.shape.mirror || self.is_held_back(post) {
+            if !was_held {
+                self.tables.requests[post].offered = Offered::Held;
+                self.tables.peers[source].held += 1;
+            }
             return;
         }
         let peer = &mut self.tables.peers[source];
+        peer.held -= u32::from(was_held);
         peer.unoffered -= 1;
         peer.offered += 1;
         peer.ripe.push(self.tables.requests, post);
@@ -334,7 +363,8 @@ impl Machine<'_> {
                 if earlier.number >= entry.number {
                     break;
                 }
-                if earlier.offered == Offered::No && earlier.overlaps(entry) || looked == LOOK {
+                let is_unknown = matches!(earlier.offered, Offered::No | Offered::Held);
+                if is_unknown && earlier.overlaps(entry) || looked == LOOK {
                     return true;
                 }
                 looked += 1;
@@ -346,7 +376,7 @@ impl Machine<'_> {
 
     fn revisit_all(&mut self) {
         for peer in 0..self.tables.peers.len() {
-            if self.tables.peers[peer].unoffered > 0 {
+            if self.tables.peers[peer].held > 0 {
                 self.tables.peers[peer].revisit = true;
                 self.rouse(peer);
             }
@@ -377,10 +407,35 @@ impl Machine<'_> {
     pub(super) fn cancel_answered(&mut self, from: usize, id: u32) {
         let peer = &mut self.tables.peers[from];
         peer.asked = peer.asked.saturating_sub(1);
-        let Some(post) = self.named(id, from, State::Posted) else { return };
-        if self.tables.requests[post].offered == Offered::Cancelling {
+        let Some(post) = self.named_any(id) else { return };
+        let entry = &self.tables.requests[post];
+        if entry.offered != Offered::Cancelling || entry.peer as usize != from {
+            return;
+        }
+        if entry.state == State::Posted {
             self.unpost(post);
+            self.tables.requests[post].offered = Offered::No;
             self.end(post, Some(super::outcome::Ended::Cancelled));
+        } else {
+            self.answered(post);
+        }
+    }
+
+    /// There will be no answer, as the rank has died.
+    pub(super) fn forget_question(&mut self, index: usize, of: usize) {
+        let entry = &self.tables.requests[index];
+        let is_its = entry.peer as usize == of && entry.offered == Offered::Cancelling;
+        if is_its && entry.state != State::Posted {
+            self.answered(index);
+        }
+    }
+
+    /// A receive that was to be cancelled has its message.
+    fn answered(&mut self, index: usize) {
+        let entry = &mut self.tables.requests[index];
+        entry.offered = Offered::No;
+        if entry.state == State::Free {
+            self.release(index);
         }
     }
 }

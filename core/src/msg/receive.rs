@@ -110,6 +110,15 @@ impl Machine<'_> {
         Some(Received { source: rank, tag: packet.tag, len, truncated: len > into.len })
     }
 
+    /// Whether no message of that rank is here that waits for a receive, nor
+    /// any with it that has no room: all that comes next is in its lane.
+    #[inline]
+    pub fn is_quiet<W: Wire>(&self, wire: &mut W, from: Rank) -> bool {
+        let peer = &self.tables.peers[from.0 as usize];
+        let is_quiet = peer.unexpected.is_empty() && !peer.lost && !wire.is_starved(from);
+        is_quiet && !self.has_board()
+    }
+
     /// The first message of the pattern that is here, if there is one; it
     /// stays. What still lies in a lane is not here: advance the machine
     /// before.
@@ -151,7 +160,7 @@ impl Machine<'_> {
     }
 
     /// The posted receive that a message takes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find_post(&self, from: usize, label: Label) -> Option<usize> {
         let exact = self.first_post(&self.tables.peers[from].posted, label);
         if self.any_posted.is_empty() {
@@ -165,7 +174,7 @@ impl Machine<'_> {
     }
 
     /// A posted receive goes out of the table.
-    #[inline]
+    #[inline(always)]
     pub(super) fn unpost(&mut self, post: usize) {
         self.unoffer(post);
         match self.tables.requests[post].peer {
@@ -198,7 +207,7 @@ impl Machine<'_> {
         Some(index)
     }
 
-    #[inline]
+    #[inline(always)]
     fn first_post(&self, list: &List<0>, label: Label) -> Option<usize> {
         let mut at = list.first();
         while let Some(post) = at
@@ -209,7 +218,7 @@ impl Machine<'_> {
         at
     }
 
-    #[inline]
+    #[inline(always)]
     fn find_message(&self, pattern: &Pattern) -> Option<usize> {
         let messages = &self.tables.unexpected;
         let Some(source) = pattern.source else {

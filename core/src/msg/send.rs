@@ -37,7 +37,6 @@ impl Machine<'_> {
     /// # Errors
     ///
     /// [`CallError`]; nothing has happened.
-    #[inline]
     pub fn send<W: Wire>(
         &mut self,
         wire: &mut W,
@@ -61,7 +60,6 @@ impl Machine<'_> {
     /// # Errors
     ///
     /// [`CallError`]; nothing has happened.
-    #[inline]
     pub fn try_send<W: Wire>(
         &mut self,
         wire: &mut W,
@@ -82,6 +80,47 @@ impl Machine<'_> {
             Launched::NoRequest => Err(CallError::Busy(Why::NoTag)),
             Launched::NoLines | Launched::NoQuota => Ok(None),
         }
+    }
+
+    /// Sends a message that goes in its packet, to a rank of which no receive
+    /// is known and nothing is waited for. Whether it is one: else nothing has
+    /// happened, and [`send`](Self::send) is to be called. Wait-free.
+    #[inline(always)]
+    pub fn send_short<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        to: Rank,
+        label: Label,
+        bytes: Bytes,
+    ) -> bool {
+        let (quota, log_len) = (self.shape.quota, self.shape.log_len());
+        let is_plain = self.tables.peers.get(to.0 as usize).is_some_and(|peer| {
+            bytes.len <= u64::from(peer.thresholds.inline_max)
+                && peer.mirror_len == 0
+                && peer.sent.wrapping_sub(peer.matched_there) < quota
+                && peer.sent.wrapping_sub(peer.log_low) < log_len
+                && peer.waiting.is_empty()
+                && !peer.lost
+        });
+        let lines = Packet::lines_of(bytes.len) + self.shape.reserve();
+        if !is_plain || self.has_board() || !wire.has_room(to, lines) {
+            return false;
+        }
+        self.push_inline(wire, to, label, bytes);
+        self.log(to, label, true);
+        true
+    }
+
+    #[inline(always)]
+    fn push_inline<W: Wire>(&mut self, wire: &mut W, to: Rank, label: Label, bytes: Bytes) {
+        let packet = Packet {
+            count: bytes.len as u8,
+            context: label.context,
+            tag: label.tag,
+            ..Packet::new(Kind::Inline)
+        };
+        wire.push(to, &packet, Load::Inline(bytes.at));
+        self.counts.sent(Path::Inline, bytes.len);
     }
 
     #[inline]
@@ -158,7 +197,6 @@ impl Machine<'_> {
     }
 
     /// Sends a message if there is room; one that waited has `entry`.
-    #[inline]
     fn launch<W: Wire>(
         &mut self,
         wire: &mut W,
@@ -198,9 +236,7 @@ impl Machine<'_> {
         if self.has_board()
             && let Some(launched) = self.launch_claimed(wire, to, label, bytes, entry)
         {
-            if let Some(index) = entry {
-                self.tables.peers[to.0 as usize].waiting.remove(self.tables.requests, index);
-            }
+            self.waits_no_more(to, entry);
             self.log(to, label, false);
             return launched;
         }
@@ -209,24 +245,21 @@ impl Machine<'_> {
             self.starve(wire, to);
             return Launched::NoQuota;
         }
-        if let Some(index) = entry {
-            self.tables.peers[to.0 as usize].waiting.remove(self.tables.requests, index);
-        }
+        self.waits_no_more(to, entry);
         let launched = if is_short {
-            let packet = Packet {
-                count: bytes.len as u8,
-                context: label.context,
-                tag: label.tag,
-                ..Packet::new(Kind::Inline)
-            };
-            wire.push(to, &packet, Load::Inline(bytes.at));
-            self.counts.sent(Path::Inline, bytes.len);
+            self.push_inline(wire, to, label, bytes);
             Launched::Done
         } else {
             self.launch_long(wire, to, label, bytes, entry, claim)
         };
         self.log(to, label, claim.is_none());
         launched
+    }
+
+    fn waits_no_more(&mut self, to: Rank, entry: Option<usize>) {
+        if let Some(index) = entry {
+            self.tables.peers[to.0 as usize].waiting.remove(self.tables.requests, index);
+        }
     }
 
     fn launch_long<W: Wire>(
@@ -365,7 +398,7 @@ impl Machine<'_> {
 
     /// The message has a number now, and whoever offers a receive later will
     /// be told by the log whether it was for this one.
-    #[inline]
+    #[inline(always)]
     fn log(&mut self, to: Rank, label: Label, is_open: bool) {
         let peer = &mut self.tables.peers[to.0 as usize];
         let number = peer.sent;

@@ -1,7 +1,7 @@
 //! How a machine is set up: its shape, its tables, and what is wrong with
 //! them.
 
-use super::list::List;
+use super::list::{List, Stack};
 use super::machine::Machine;
 use super::tables::{Entry, Logged, Mirrored, Peer, Tables, Unexpected};
 use super::threshold::Thresholds;
@@ -158,12 +158,12 @@ impl<'m> Machine<'m> {
         tables.unexpected.fill(Unexpected::EMPTY);
         tables.log.fill(Logged::EMPTY);
         tables.mirror.fill(Mirrored::EMPTY);
-        let mut free = List::EMPTY;
-        for index in 0..tables.requests.len() {
+        let mut free = Stack::EMPTY;
+        for index in (0..tables.requests.len()).rev() {
             free.push(tables.requests, index);
         }
-        let mut room = List::EMPTY;
-        for index in 0..tables.unexpected.len() {
+        let mut room = Stack::EMPTY;
+        for index in (0..tables.unexpected.len()).rev() {
             room.push(tables.unexpected, index);
         }
         let mut this = Self {
@@ -184,7 +184,7 @@ impl<'m> Machine<'m> {
             spare: shape.spare(),
             is_probed: false,
             has_learned: false,
-            recent: [rank.0; 4],
+            recent: [u32::MAX; 4],
             turn: 0,
             counts: Counts::default(),
             boards: &[],

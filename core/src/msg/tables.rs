@@ -59,6 +59,9 @@ pub struct Peer {
     /// Posted receives that are not offered, and those that are or will be.
     pub(super) unoffered: u32,
     pub(super) offered: u32,
+    /// Of those that are not: receives that would be if nothing were in the
+    /// way.
+    pub(super) held: u32,
     /// Answers to cancelled offers that found no room: a queue in its part of
     /// the mirror; own questions that were not answered.
     pub(super) acks_first: u32,
@@ -90,6 +93,8 @@ pub struct Entry {
     pub(super) state: State,
     pub(super) offered: Offered,
     pub(super) due: Due,
+    /// Somebody is to be told when it ends; it is in the list for that.
+    pub(super) watched: bool,
     pub(super) listed: bool,
     pub(super) at: u64,
     pub(super) len: u64,
@@ -136,10 +141,13 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offered {
     No,
+    /// It should, and something is in the way.
+    Held,
     /// It will with the next packet.
     Ripe,
     Yes,
-    /// It does, and was asked to forget it.
+    /// It does, and was asked to forget it; until it has answered, the entry
+    /// is not free, whatever came of the receive.
     Cancelling,
 }
 
@@ -217,6 +225,7 @@ impl Peer {
         unexpected: List::EMPTY,
         unoffered: 0,
         offered: 0,
+        held: 0,
         acks_first: 0,
         acks: 0,
         asked: 0,
@@ -243,6 +252,7 @@ impl Entry {
         state: State::Free,
         offered: Offered::No,
         due: Due::Nothing,
+        watched: false,
         listed: false,
         at: 0,
         len: 0,

@@ -278,3 +278,31 @@ fn calls_that_cannot_be_are_refused() {
     let full = machine.receive(lanes, pattern, bytes_of(&[]));
     assert_eq!(full, Err(CallError::Busy(Why::NoTag)));
 }
+
+#[test]
+fn the_name_of_a_cancelled_receive_is_not_used_before_the_answer() {
+    let mut pair = Pair::new(Design::Mirror);
+    let first = pair.receive(1, Some(0), Some(7), buffer(300)).pending().unwrap();
+    pair.settle();
+    assert_eq!(pair.send(0, 1, LABEL, text(300, 1)), Begun::Done(()));
+    // The question and the message cross.
+    assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], first), Cancel::Asked);
+    pair.machines[1].advance(&mut pair.lanes[1]);
+    assert_eq!(pair.take(1, Some(first)), Some(Ok(received(0, 7, 300, false))));
+    // As many others as it takes until a name comes again.
+    for _ in 1..1 << 12 {
+        let other = pair.receive(1, None, Some(9), buffer(0)).pending();
+        let other_request = other.expect("nothing was sent");
+        assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], other_request), Cancel::Done);
+        assert_eq!(pair.take(1, other), Some(Err(Ended::Cancelled)));
+    }
+    let second = pair.receive(1, Some(0), Some(7), buffer(300)).pending();
+    pair.machines[1].advance(&mut pair.lanes[1]);
+    pair.machines[0].advance(&mut pair.lanes[0]);
+    assert_eq!(pair.send(0, 1, LABEL, text(300, 2)), Begun::Done(()));
+    let second_request = second.expect("nothing was sent");
+    assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], second_request), Cancel::Asked);
+    pair.settle();
+    assert_eq!(pair.take(1, second), Some(Ok(received(0, 7, 300, false))));
+    assert_eq!(pair.machines[1].counts().dropped, 0);
+}

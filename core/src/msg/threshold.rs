@@ -17,10 +17,10 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     /// Longest message that travels in its packet; at most
-    /// [`INLINE_BYTES_MAX`](super::INLINE_BYTES_MAX). Receives with no more
-    /// room than this are not offered.
+    /// [`INLINE_BYTES_MAX`](super::INLINE_BYTES_MAX).
     pub inline_max: u32,
-    /// Shortest message that is copied into an offered buffer.
+    /// Shortest message that is copied into an offered buffer. Receives with
+    /// less room than what goes there in one of the ways are not offered.
     pub direct_from: u32,
     /// Longest one, by ordinary stores.
     pub direct_max: u32,
@@ -35,13 +35,26 @@ pub struct Thresholds {
 impl Thresholds {
     /// What is right on most machines of today.
     pub const DEFAULT: Self = Self {
-        inline_max: 88,
-        direct_from: 89,
+        inline_max: 200,
+        direct_from: 201,
         direct_max: 16 << 10,
         nt_from: 128 << 10,
         pull_from: 16 << 10,
         eager_max: 8 << 10,
     };
+
+    /// The least room of a receive that is worth an offer.
+    #[inline(always)]
+    pub const fn offered_from(&self) -> u32 {
+        let mut from = self.direct_from;
+        if self.nt_from < from {
+            from = self.nt_from;
+        }
+        if self.pull_from < from {
+            from = self.pull_from;
+        }
+        if from > self.inline_max { from } else { self.inline_max.saturating_add(1) }
+    }
 }
 
 impl Default for Thresholds {

@@ -115,21 +115,16 @@ impl Bells {
     }
 
     /// Nothing if a worker attends; else wakes one that sleeps; if there is
-    /// none either, the helper: all workers may be busy for long. After the
-    /// work is published by a sequentially consistent operation.
+    /// none either, the helper: all workers may be busy for long. What the
+    /// helper is to find is said by `before`. After the work is published by a
+    /// sequentially consistent operation.
     #[inline]
-    pub fn ring_helped(&self, futex: &dyn Futex) {
+    pub fn ring_helped(&self, futex: &dyn Futex, before: impl FnOnce()) {
         // SeqCst: after the publication; pairs with `leave`.
         if self.attending.load(Ordering::SeqCst) == 0 && !self.ring(futex) {
+            before();
             self.ring_helper(futex);
         }
-    }
-
-    /// Whether a worker looks for work all the time. SeqCst: after whatever
-    /// the caller has published; pairs with `leave`.
-    #[inline]
-    pub fn is_attended(&self) -> bool {
-        self.attending.load(Ordering::SeqCst) != 0
     }
 
     /// A worker begins to look for work all the time.
@@ -227,14 +222,14 @@ mod tests {
         let ticket = bells.helper().prepare();
         assert_eq!(bells.asleep(), 1, "the helper is no worker");
         bells.attend();
-        bells.ring_helped(&futex);
+        bells.ring_helped(&futex, || {});
         assert_eq!(futex.0.load(Ordering::Relaxed), 0, "somebody looks already");
         bells.leave();
-        bells.ring_helped(&futex);
+        bells.ring_helped(&futex, || {});
         assert!(!bells.helper().has_changed(ticket));
-        bells.ring_helped(&futex);
+        bells.ring_helped(&futex, || {});
         assert!(bells.helper().has_changed(ticket));
-        bells.ring_helped(&futex);
+        bells.ring_helped(&futex, || {});
         assert_eq!(futex.0.load(Ordering::Relaxed), 2);
     }
 }

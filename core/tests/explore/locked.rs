@@ -12,16 +12,16 @@
 //! the lane, and must not overtake them. Posting and taking from the lane are
 //! done by two threads of the receiver, each under the lock.
 
-use crate::program::{End, Message, Op, Outcome, Program, Rank, Tag, accepts, sender};
+use crate::program::{
+    self, End, Judged, Message, Op, Outcome, Program, Rank, Tag, accepts, sender, waiting,
+};
 use crate::search::Model;
 use heapless::Vec;
-use std::collections::HashSet;
 
 /// The design with at most one rule of it broken.
 pub struct Locked<'p> {
-    pub program: &'p Program,
+    pub judged: Judged<'p>,
     pub mutant: &'static str,
-    outcomes: std::vec::Vec<[HashSet<Outcome>; 2]>,
 }
 
 /// All mutants; each breaks one rule.
@@ -148,23 +148,15 @@ pub enum Step {
 
 impl<'p> Locked<'p> {
     pub fn new(program: &'p Program, mutant: &'static str) -> Self {
-        let outcomes = (0..program.ranks.len() as Rank)
-            .map(|rank| [program.outcomes(rank, None), program.outcomes(rank, program.mortal)])
-            .collect();
-        Self { program, mutant, outcomes }
+        Self { judged: Judged::new(program), mutant }
     }
 
     fn is(&self, mutant: &str) -> bool {
         self.mutant == mutant
     }
 
-    fn size(&self) -> Rank {
-        self.program.ranks.len() as Rank
-    }
-
     fn next(&self, state: &State, rank: Rank) -> Option<Op> {
-        let ops = &self.program.ranks[usize::from(rank)];
-        ops.get(usize::from(state.nodes[usize::from(rank)].done)).copied()
+        self.judged.next(rank, state.nodes[usize::from(rank)].done)
     }
 
     /// The receive that a message finds.
@@ -187,14 +179,7 @@ impl<'p> Locked<'p> {
 
     fn end(&self, state: &mut State, rank: Rank, post: u8, end: End) -> Result<(), String> {
         let entry = &mut state.nodes[usize::from(rank)].posts[usize::from(post)];
-        if entry.end != End::Open {
-            return Err(format!(
-                "receive {post} of rank {rank} ends twice: {:?}, then {end:?}",
-                entry.end
-            ));
-        }
-        entry.end = end;
-        Ok(())
+        program::end(&mut entry.end, rank, post, end)
     }
 
     fn destination(&self, state: &State, rank: Rank) -> (Rank, Tag) {
@@ -217,17 +202,12 @@ impl<'p> Locked<'p> {
     fn post(&self, state: &mut State, rank: Rank, from: Option<Rank>, tag: Option<Tag>) {
         let node = &mut state.nodes[usize::from(rank)];
         if self.is("unexpected_looked_at_outside_the_lock") && !node.looked {
-            let is_there = node.unexpected.iter().any(|&(message, label)| {
-                from.is_none_or(|from| from == sender(message)) && accepts(tag, label)
-            });
-            if !is_there {
+            if waiting(&node.unexpected, from, tag).is_none() {
                 node.looked = true;
                 return;
             }
         }
-        let found = node.unexpected.iter().position(|&(message, label)| {
-            from.is_none_or(|from| from == sender(message)) && accepts(tag, label)
-        });
+        let found = waiting(&node.unexpected, from, tag);
         let found = found.filter(|_| !self.is("unexpected_not_searched") && !node.looked);
         let is_lost = from.is_some_and(|from| node.lost[usize::from(from)]);
         let end = match found {
@@ -366,12 +346,12 @@ impl Model for Locked<'_> {
     }
 
     fn steps(&self, state: &State, steps: &mut std::vec::Vec<Step>) {
-        for rank in 0..self.size() {
+        for rank in 0..self.judged.size() {
             let node = &state.nodes[usize::from(rank)];
             if node.is_dead {
                 continue;
             }
-            if self.program.mortal == Some(rank) {
+            if self.judged.program.mortal == Some(rank) {
                 steps.push(Step::Die { rank });
             }
             if let Some(look) = node.look {
@@ -402,7 +382,7 @@ impl Model for Locked<'_> {
             if node.taken.is_some() && is_free {
                 steps.push(Step::Match { rank });
             }
-            for peer in 0..self.size() {
+            for peer in 0..self.judged.size() {
                 let is_empty = state.lanes[usize::from(peer)][usize::from(rank)].is_empty();
                 if !is_empty && is_free && node.taken.is_none() {
                     steps.push(Step::Take { rank, from: peer });
@@ -500,16 +480,16 @@ impl Model for Locked<'_> {
 
     fn at_rest(&self, state: &State) -> Result<(), String> {
         let dead = state.nodes.iter().filter(|node| node.is_dead).count();
-        for rank in 0..self.size() {
+        for rank in 0..self.judged.size() {
             let node = &state.nodes[usize::from(rank)];
             if node.is_dead {
                 continue;
             }
             let outcome: Outcome = node.posts.iter().map(|post| post.end).collect();
-            let allowed = &self.outcomes[usize::from(rank)][dead];
-            if self.next(state, rank).is_some() || !allowed.contains(&outcome) {
-                return Err(format!("rank {rank}: {outcome:?}; in order only {allowed:?}"));
+            if let Some(op) = self.next(state, rank) {
+                return Err(format!("rank {rank}: {op:?} never happens"));
             }
+            self.judged.judge(rank, dead, &outcome)?;
         }
         Ok(())
     }

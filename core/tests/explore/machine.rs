@@ -4,12 +4,12 @@
 //! lead to the same state if each rank was told the same in the same order:
 //! what happens at different ranks commutes.
 
-use crate::program::{End as Ending, Message, Op, Program, Rank, sender};
+use crate::program::{End as Ending, Judged, Message, Op, Program, Rank, sender};
 use crate::search::{Failure, Reached, Replay, mix};
 use crate::wire::{End, Net, address_of_message, address_of_post};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use tsumugi_core::mem;
 use tsumugi_core::msg::board::{Board, BoardShape, Standing};
@@ -20,12 +20,11 @@ use tsumugi_core::msg::{
 
 /// A program on real machines.
 pub struct Real<'p> {
-    pub program: &'p Program,
+    pub judged: Judged<'p>,
     pub design: Design,
     /// How long the messages are, by their number at the sender.
     pub sizes: [u64; 3],
     pub quota: u32,
-    outcomes: Vec<[HashSet<Vec<Ending>>; 2]>,
 }
 
 /// Travels in its packet.
@@ -116,14 +115,11 @@ struct World<'w, 'm> {
 
 impl<'p> Real<'p> {
     pub fn new(program: &'p Program, design: Design, sizes: [u64; 3], quota: u32) -> Self {
-        let outcomes = (0..program.ranks.len() as Rank)
-            .map(|rank| [program.outcomes(rank, None), program.outcomes(rank, program.mortal)])
-            .collect();
-        Self { program, design, sizes, quota, outcomes }
+        Self { judged: Judged::new(program), design, sizes, quota }
     }
 
     fn shape(&self) -> Shape {
-        let peers = self.program.ranks.len() as u32;
+        let peers = u32::from(self.judged.size());
         Shape { peers, lines: 8, slots: 2, slot_bytes: 2048, quota: self.quota, mirror: 4 }
     }
 
@@ -132,11 +128,12 @@ impl<'p> Real<'p> {
     }
 
     fn tag_of(&self, message: Message) -> u32 {
-        let mut sent =
-            self.program.ranks[usize::from(sender(message))].iter().filter_map(|op| match *op {
+        let mut sent = self.judged.program.ranks[usize::from(sender(message))].iter().filter_map(
+            |op| match *op {
                 Op::Send { tag, .. } => Some(u32::from(tag)),
                 _ => None,
-            });
+            },
+        );
         sent.nth(usize::from(message & 15)).expect("it was sent")
     }
 
@@ -268,8 +265,7 @@ impl World<'_, '_> {
     }
 
     fn next(&self, rank: Rank) -> Option<Op> {
-        let done = self.nodes[usize::from(rank)].done;
-        self.real.program.ranks[usize::from(rank)].get(done).copied()
+        self.real.judged.next(rank, self.nodes[usize::from(rank)].done as u8)
     }
 
     fn digest(&self) -> u64 {
@@ -292,7 +288,7 @@ impl World<'_, '_> {
             if node.is_dead {
                 continue;
             }
-            if self.real.program.mortal == Some(rank) {
+            if self.real.judged.program.mortal == Some(rank) {
                 steps.push(Step::Die { rank });
                 if self.real.design == Design::Locked {
                     steps.push(Step::DieLocking { rank, of: 0 });
@@ -381,6 +377,7 @@ impl World<'_, '_> {
                 match node.machine.send(&mut end, mem::Rank(to.into()), label, bytes) {
                     Ok(Begun::Done(())) => self.sent(rank, message),
                     Ok(Begun::Pending(request)) => {
+                        node.machine.watch(request);
                         node.uses.insert(request.to_bits(), Use::Send(message));
                     }
                     Err(error) => panic!("rank {rank} can not send: {error}"),
@@ -397,6 +394,7 @@ impl World<'_, '_> {
                         self.received(rank, post, Ok(received));
                     }
                     Ok(Begun::Pending(request)) => {
+                        node.machine.watch(request);
                         node.uses.insert(request.to_bits(), Use::Post(post));
                         node.posts.push((Ending::Open, Some(request)));
                     }
@@ -445,8 +443,10 @@ impl World<'_, '_> {
         }
         loop {
             let node = &mut self.nodes[usize::from(rank)];
-            let Some((request, result)) = node.machine.poll_ended() else { return Ok(()) };
-            node.machine.take(request);
+            let Some(request) = node.machine.poll_ended() else { return Ok(()) };
+            let Some(result) = node.machine.take(request) else {
+                return Err(format!("rank {rank}: {request:?} has not ended, or twice"));
+            };
             self.net.borrow_mut().told(rank, &[request.to_bits(), u64::from(result.is_ok())]);
             match self.nodes[usize::from(rank)].uses.remove(&request.to_bits()) {
                 Some(Use::Send(message)) => self.sent(rank, message),
@@ -547,10 +547,7 @@ impl World<'_, '_> {
                 continue;
             }
             let outcome: Vec<Ending> = node.posts.iter().map(|post| post.0).collect();
-            let allowed = &self.real.outcomes[rank][dead];
-            if !allowed.contains(&outcome) {
-                return Err(format!("rank {rank}: {outcome:x?}; in order only {allowed:x?}"));
-            }
+            self.real.judged.judge(rank as Rank, dead, &outcome)?;
             for end in outcome {
                 if let Ending::Got(message) = end {
                     let from = &self.nodes[usize::from(sender(message))];

@@ -17,18 +17,22 @@
 //! Whether a message that found a post is copied at once or goes by the lane
 //! (too short, out of reach) is open at each send: both are explored.
 
-use crate::program::{End, Message, Op, Outcome, Program, Rank, Tag, accepts, overlap, sender};
+use crate::program::{
+    self, End, Judged, Message, Op, Outcome, Program, Rank, Tag, accepts, overlap, sender, waiting,
+};
 use crate::search::Model;
 use heapless::Vec;
-use std::collections::HashSet;
+
+mod step;
+
+pub use step::Step;
 
 /// The design with at most one rule of it broken.
 pub struct Mirror<'p> {
-    pub program: &'p Program,
+    pub judged: Judged<'p>,
     pub mutant: &'static str,
     /// What the receiver does at the place of a direct copy under way.
     pub place: Place,
-    outcomes: std::vec::Vec<[HashSet<Outcome>; 2]>,
 }
 
 /// What keeps the place of a message whose copy is not done.
@@ -146,67 +150,17 @@ pub struct State {
     copies: Vec<Copying, 3>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub enum Step {
-    /// The next of its program; a send goes by the lane.
-    Do {
-        rank: Rank,
-    },
-    /// A send that found a post copies into it.
-    Claim {
-        rank: Rank,
-    },
-    Publish {
-        rank: Rank,
-        post: u8,
-    },
-    Take {
-        rank: Rank,
-        from: Rank,
-    },
-    Copied {
-        index: u8,
-    },
-    Return {
-        rank: Rank,
-        from: Rank,
-    },
-    ReadReturned {
-        rank: Rank,
-        to: Rank,
-    },
-    FindEmpty {
-        rank: Rank,
-        to: Rank,
-    },
-    Die {
-        rank: Rank,
-    },
-    Lose {
-        rank: Rank,
-        peer: Rank,
-    },
-}
-
 impl<'p> Mirror<'p> {
     pub fn new(program: &'p Program, place: Place, mutant: &'static str) -> Self {
-        let outcomes = (0..program.ranks.len() as Rank)
-            .map(|rank| [program.outcomes(rank, None), program.outcomes(rank, program.mortal)])
-            .collect();
-        Self { program, mutant, place, outcomes }
+        Self { judged: Judged::new(program), mutant, place }
     }
 
     fn is(&self, mutant: &str) -> bool {
         self.mutant == mutant
     }
 
-    fn size(&self) -> Rank {
-        self.program.ranks.len() as Rank
-    }
-
     fn next(&self, state: &State, rank: Rank) -> Option<Op> {
-        let ops = &self.program.ranks[usize::from(rank)];
-        ops.get(usize::from(state.nodes[usize::from(rank)].done)).copied()
+        self.judged.next(rank, state.nodes[usize::from(rank)].done)
     }
 
     /// The post of the mirror that a message finds.
@@ -236,13 +190,7 @@ impl<'p> Mirror<'p> {
 
     fn end(&self, state: &mut State, rank: Rank, post: u8, end: End) -> Result<(), String> {
         let entry = &mut state.nodes[usize::from(rank)].posts[usize::from(post)];
-        if entry.end != End::Open {
-            return Err(format!(
-                "receive {post} of rank {rank} ends twice: {:?}, then {end:?}",
-                entry.end
-            ));
-        }
-        entry.end = end;
+        program::end(&mut entry.end, rank, post, end)?;
         entry.cancelling = false;
         entry.claimed = false;
         Ok(())
@@ -279,9 +227,7 @@ impl<'p> Mirror<'p> {
 
     fn post(&self, state: &mut State, rank: Rank, from: Option<Rank>, tag: Option<Tag>) {
         let node = &mut state.nodes[usize::from(rank)];
-        let found = node.unexpected.iter().position(|&(message, label)| {
-            from.is_none_or(|from| from == sender(message)) && accepts(tag, label)
-        });
+        let found = waiting(&node.unexpected, from, tag);
         let found = found.filter(|_| !self.is("unexpected_not_searched"));
         let is_lost = from.is_some_and(|from| node.peers[usize::from(from)].is_lost);
         let end = match found {
@@ -491,12 +437,12 @@ impl Model for Mirror<'_> {
     }
 
     fn steps(&self, state: &State, steps: &mut std::vec::Vec<Step>) {
-        for rank in 0..self.size() {
+        for rank in 0..self.judged.size() {
             let node = &state.nodes[usize::from(rank)];
             if node.is_dead {
                 continue;
             }
-            if self.program.mortal == Some(rank) {
+            if self.judged.program.mortal == Some(rank) {
                 steps.push(Step::Die { rank });
             }
             if let Some(op) = self.next(state, rank) {
@@ -516,7 +462,7 @@ impl Model for Mirror<'_> {
                     steps.push(Step::Publish { rank, post: index as u8 });
                 }
             }
-            for peer in 0..self.size() {
+            for peer in 0..self.judged.size() {
                 self.steps_between(state, rank, peer, steps);
             }
         }
@@ -576,108 +522,19 @@ impl Model for Mirror<'_> {
     }
 
     fn at_rest(&self, state: &State) -> Result<(), String> {
-        let mut dead = 0;
-        for node in &state.nodes {
-            dead += usize::from(node.is_dead);
-        }
-        for rank in 0..self.size() {
+        let dead = state.nodes.iter().filter(|node| node.is_dead).count();
+        for rank in 0..self.judged.size() {
             let node = &state.nodes[usize::from(rank)];
             if node.is_dead {
                 continue;
             }
             let outcome: Outcome = node.posts.iter().map(|post| post.end).collect();
-            let allowed = &self.outcomes[usize::from(rank)][dead];
-            if !allowed.contains(&outcome) {
-                return Err(format!("rank {rank}: {outcome:?}; in order only {allowed:?}"));
-            }
+            self.judged.judge(rank, dead, &outcome)?;
         }
         Ok(())
     }
 
     fn tell(&self, before: &State, step: Step) -> String {
-        let node = |rank: Rank| &before.nodes[usize::from(rank)];
-        match step {
-            Step::Do { rank } => match self.next(before, rank) {
-                Some(Op::Post { from, tag }) => {
-                    let number = node(rank).posts.len();
-                    format!("rank {rank} posts receive {number}: from {from:?}, tag {tag:?}")
-                }
-                Some(op) => format!("rank {rank}: {op:?}, by the lane"),
-                None => format!("{step:?}"),
-            },
-            Step::Claim { rank } => {
-                format!("rank {rank}: {:?}, directly", self.next(before, rank))
-            }
-            Step::Publish { rank, post } => format!("rank {rank} publishes receive {post}"),
-            Step::Take { rank, from } => {
-                let packet = &before.lanes[usize::from(from)][usize::from(rank)][0];
-                format!("rank {rank} takes from rank {from}: {packet:?}")
-            }
-            Step::Copied { index } => {
-                format!("the copy is done: {:?}", before.copies[usize::from(index)])
-            }
-            Step::Return { rank, from } => {
-                let taken = node(rank).peers[usize::from(from)].taken;
-                format!("rank {rank} tells rank {from} in the return line: {taken} taken")
-            }
-            Step::ReadReturned { rank, to } => {
-                format!("rank {rank} reads the return line of rank {to}")
-            }
-            Step::FindEmpty { rank, to } => {
-                format!("rank {rank} finds the lane from rank {to} empty")
-            }
-            Step::Die { rank } => format!("rank {rank} dies"),
-            Step::Lose { rank, peer } => format!("rank {rank} learns that rank {peer} is dead"),
-        }
-    }
-}
-
-impl Mirror<'_> {
-    fn steps_between(
-        &self,
-        state: &State,
-        rank: Rank,
-        peer: Rank,
-        steps: &mut std::vec::Vec<Step>,
-    ) {
-        let lane = &state.lanes[usize::from(peer)][usize::from(rank)];
-        let is_dead = state.nodes[usize::from(peer)].is_dead;
-        let mine = &state.nodes[usize::from(rank)].peers[usize::from(peer)];
-        let theirs = &state.nodes[usize::from(peer)].peers[usize::from(rank)];
-        let waits = lane.first().is_some_and(|packet| match *packet {
-            Packet::Delivered { message, .. } => {
-                self.place == Place::Held && !is_dead && self.is_copying(state, rank, message)
-            }
-            _ => false,
-        });
-        if !lane.is_empty() && !waits {
-            steps.push(Step::Take { rank, from: peer });
-        }
-        let early = self.is("lost_before_the_lane_is_empty");
-        if is_dead && !mine.is_lost && (lane.is_empty() || early) {
-            steps.push(Step::Lose { rank, peer });
-        }
-        // Only what makes a difference: an entry of the log that can go.
-        let said = state.returned[usize::from(rank)][usize::from(peer)];
-        if theirs.log.iter().any(|&(seq, _)| (said..mine.taken).contains(&seq)) {
-            steps.push(Step::Return { rank, from: peer });
-        }
-        let said = state.returned[usize::from(peer)][usize::from(rank)];
-        let can_go = mine.log.iter().any(|&(seq, _)| seq < said);
-        if self.is("log_dropped_after_an_earlier_look") {
-            if lane.is_empty() && mine.pending.is_none() && !mine.log.is_empty() {
-                steps.push(Step::FindEmpty { rank, to: peer });
-            }
-            if mine.pending.is_some() && can_go {
-                steps.push(Step::ReadReturned { rank, to: peer });
-            }
-        } else {
-            if mine.pending.is_none_or(|before| before < said) && can_go {
-                steps.push(Step::ReadReturned { rank, to: peer });
-            }
-            if lane.is_empty() && mine.pending.is_some() {
-                steps.push(Step::FindEmpty { rank, to: peer });
-            }
-        }
+        self.told(before, step)
     }
 }

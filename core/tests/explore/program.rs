@@ -101,6 +101,60 @@ impl Program {
     }
 }
 
+/// A program, and all that may come out of it at each rank: with everybody
+/// alive, and with the mortal one dead.
+pub struct Judged<'p> {
+    pub program: &'p Program,
+    outcomes: Vec<[HashSet<Outcome>; 2]>,
+}
+
+impl<'p> Judged<'p> {
+    pub fn new(program: &'p Program) -> Self {
+        let outcomes = (0..program.ranks.len() as Rank)
+            .map(|rank| [program.outcomes(rank, None), program.outcomes(rank, program.mortal)])
+            .collect();
+        Self { program, outcomes }
+    }
+
+    pub fn size(&self) -> Rank {
+        self.program.ranks.len() as Rank
+    }
+
+    /// What a rank does after so much.
+    pub fn next(&self, rank: Rank, done: u8) -> Option<Op> {
+        self.program.ranks[usize::from(rank)].get(usize::from(done)).copied()
+    }
+
+    /// Whether this may be the end of a rank that lives, with so many dead.
+    pub fn judge(&self, rank: Rank, dead: usize, outcome: &Outcome) -> Result<(), String> {
+        let allowed = &self.outcomes[usize::from(rank)][dead];
+        if allowed.contains(outcome) {
+            return Ok(());
+        }
+        Err(format!("rank {rank}: {outcome:x?}; in order only {allowed:x?}"))
+    }
+}
+
+/// The first message that waits for a receive and that this one takes.
+pub fn waiting(
+    unexpected: &[(Message, Tag)],
+    from: Option<Rank>,
+    tag: Option<Tag>,
+) -> Option<usize> {
+    unexpected.iter().position(|&(message, label)| {
+        from.is_none_or(|from| from == sender(message)) && accepts(tag, label)
+    })
+}
+
+/// A receive ends; once.
+pub fn end(of: &mut End, rank: Rank, post: u8, end: End) -> Result<(), String> {
+    if *of != End::Open {
+        return Err(format!("receive {post} of rank {rank} ends twice: {of:?}, then {end:?}"));
+    }
+    *of = end;
+    Ok(())
+}
+
 /// A receiver that does one thing at a time.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 struct Sequential {
@@ -181,9 +235,7 @@ impl Judge<'_> {
 
 impl Sequential {
     fn post(&mut self, from: Option<Rank>, tag: Option<Tag>) {
-        let found = self.unexpected.iter().position(|&(message, label)| {
-            from.is_none_or(|from| from == sender(message)) && accepts(tag, label)
-        });
+        let found = waiting(&self.unexpected, from, tag);
         let end = found.map_or(End::Open, |index| End::Got(self.unexpected.remove(index).0));
         self.posts.push((from, tag, end));
     }

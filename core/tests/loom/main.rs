@@ -19,7 +19,6 @@ mod board;
 mod completion;
 mod engine;
 mod foreign;
-mod parts;
 mod lane;
 mod race;
 mod region;

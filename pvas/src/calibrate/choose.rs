@@ -13,9 +13,10 @@ pub fn choose(measured: &Measured) -> Thresholds {
         unmeasured.pull_from,
         unmeasured.nt_from,
     ));
+    let direct_from = direct_from(measured, inline_max).unwrap_or(unmeasured.direct_from);
     Thresholds {
         inline_max,
-        direct_from: inline_max + 1,
+        direct_from: direct_from.clamp(inline_max + 1, direct_max.max(inline_max + 1)),
         eager_max: eager_max(measured).unwrap_or(unmeasured.eager_max),
         direct_max,
         nt_from,
@@ -24,21 +25,40 @@ pub fn choose(measured: &Measured) -> Thresholds {
     }
 }
 
-/// What is usual, unless a copy into the buffer, which its receiver must have
-/// told the sender of, is much better there, or a longer packet better still.
+/// What a push costs beyond itself, as its receiver must have told the sender
+/// of the buffer: half of a packet's trip.
+fn offer_ns(measured: &Measured) -> Option<f64> {
+    Some(measured.ns(Way::Inline, PAYLOADS[0])? / 2.0)
+}
+
+/// The longest packet that is no worse than a push that was offered.
 fn inline_max(measured: &Measured) -> Option<u64> {
-    let ratio = |payload| {
-        Some(measured.ns(Way::Inline, payload)? / measured.ns(Way::Push, payload)?.max(1.0))
-    };
-    let ratios = PAYLOADS.map(ratio);
-    let [Some(_), Some(usual), Some(longer), Some(longest)] = ratios else { return None };
-    let payload = match () {
-        () if usual > WORSE => PAYLOADS[0],
-        () if longer > BETTER => PAYLOADS[1],
-        () if longest > BETTER => PAYLOADS[2],
-        () => PAYLOADS[3],
-    };
-    Some(payload as u64)
+    let mut max = PAYLOADS[0];
+    for payload in PAYLOADS {
+        let push = measured.ns(Way::Push, payload)? + offer_ns(measured)?;
+        if measured.ns(Way::Inline, payload)? <= push {
+            max = payload;
+        }
+    }
+    Some(max as u64)
+}
+
+/// Where a push that was offered begins to be better than slots, between two
+/// sizes that were measured by where both would cost the same.
+fn direct_from(measured: &Measured, inline_max: u64) -> Option<u64> {
+    let offer = offer_ns(measured)?;
+    measured.ns(Way::Bounce, SIZES[0])?;
+    let mut from = inline_max + 1;
+    let mut before = 0.0;
+    for bytes in measured.sizes(Way::Bounce) {
+        let more = measured.ns(Way::Push, bytes)? + offer - measured.ns(Way::Bounce, bytes)?;
+        if more <= 0.0 {
+            let part = before / (before - more).max(1.0);
+            return Some(from + ((bytes as u64).saturating_sub(from) as f64 * part) as u64);
+        }
+        (from, before) = (bytes as u64, more);
+    }
+    Some(from + 1)
 }
 
 /// The largest size at which two copies through slots are no slower than
@@ -99,10 +119,6 @@ const EAGER_MIN: u64 = 4 << 10;
 const EAGER_MAX: u64 = 16 << 10;
 /// Of a way's logarithm.
 const DRAW: f64 = 0.03;
-/// By so much the packet of the usual payload may be slower.
-const WORSE: f64 = 1.10;
-/// A longer one must be as much faster.
-const BETTER: f64 = 0.97;
 
 #[cfg(test)]
 mod tests {
@@ -180,13 +196,31 @@ mod tests {
     fn packets_are_as_long_as_they_win() {
         let mut near = none(31.0);
         for (payload, inline, push) in
-            [(32, 60.0, 50.0), (88, 70.0, 80.0), (144, 95.0, 90.0), (200, 80.0, 90.0)]
+            [(32, 60.0, 50.0), (88, 70.0, 80.0), (144, 119.0, 90.0), (200, 121.0, 90.0)]
         {
             near.timings.push(Timing { way: Way::Inline, bytes: payload, ns: inline });
             near.timings.push(Timing { way: Way::Push, bytes: payload, ns: push });
         }
-        let chosen = choose(&near);
-        assert_eq!((chosen.inline_max, chosen.direct_from), (88, 89));
+        assert_eq!(choose(&near).inline_max, 144);
+        assert_eq!(choose(&near).direct_from, 201, "no slots were measured");
+    }
+
+    #[test]
+    fn a_push_begins_where_it_wins_back_its_offer() {
+        let mut near = none(31.0);
+        near.timings.push(Timing { way: Way::Inline, bytes: PAYLOADS[0], ns: 60.0 });
+        let mut from = |bytes, push, bounce| {
+            near.timings.push(Timing { way: Way::Push, bytes, ns: push });
+            near.timings.push(Timing { way: Way::Bounce, bytes, ns: bounce });
+            direct_from(&near, 200)
+        };
+        assert_eq!(from(2 << 10, 80.0, 100.0), Some((2 << 10) + 1));
+        assert_eq!(from(4 << 10, 130.0, 200.0), Some((2 << 10) + (2 << 10) / 5));
+        near.timings.retain(|timing| timing.bytes != 2 << 10);
+        assert_eq!(direct_from(&near, 200), None);
+        near.timings.push(Timing { way: Way::Push, bytes: 2 << 10, ns: 70.0 });
+        near.timings.push(Timing { way: Way::Bounce, bytes: 2 << 10, ns: 100.0 });
+        assert_eq!(direct_from(&near, 200), Some(201));
     }
 
     #[test]

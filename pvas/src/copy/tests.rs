@@ -58,32 +58,6 @@ fn every_width_of_this_processor_does() {
 }
 
 #[test]
-fn helpers_share_a_range() {
-    for (bytes, part_bytes) in [(0, 64), (1, 64), (8000, 64), (8000, 999), (8000, 9000)] {
-        let from = pattern(bytes);
-        let mut to = vec![0; bytes];
-        let (from_at, to_at, len) = ends(&from, &mut to);
-        let (from_at, to_at) = (from_at.as_ptr() as usize, to_at.as_ptr() as usize);
-        let parts = Parts::new();
-        let copied: usize = std::thread::scope(|scope| {
-            let helper = |mode| {
-                let parts = &parts;
-                scope.spawn(move || {
-                    let from = NonNull::new(from_at as *mut u8).unwrap();
-                    let to = NonNull::new(to_at as *mut u8).unwrap();
-                    // SAFETY: both vectors outlive the scope, and the helpers
-                    // share them by the parts.
-                    unsafe { help(parts, mode, from, to, len, part_bytes) }
-                })
-            };
-            [Mode::Plain, Mode::Streaming].map(helper).map(|one| one.join().unwrap()).iter().sum()
-        });
-        assert_eq!((copied, parts.is_done(bytes as u64, part_bytes as u64)), (bytes, true));
-        assert!(to == from, "{bytes} bytes by {part_bytes}");
-    }
-}
-
-#[test]
 fn a_release_store_publishes_what_was_streamed() {
     const ROUNDS: usize = 200;
     let from: Vec<Vec<u8>> = (0..ROUNDS).map(|round| vec![round as u8 + 1; 1000]).collect();

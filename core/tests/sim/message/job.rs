@@ -58,9 +58,15 @@ enum What {
     Receive(usize),
 }
 
+struct Open {
+    request: Request,
+    what: What,
+    is_watched: bool,
+}
+
 struct Player<'m> {
     machine: Machine<'m>,
-    open: Vec<(Request, What)>,
+    open: Vec<Open>,
     claimed: Vec<(Message, Received, usize)>,
     jobs: Vec<Job>,
     is_asleep: bool,
@@ -304,7 +310,7 @@ impl<'m> Game<'m> {
         self.sent.push(Sent { from, to, label, at, len, phase, step, was_cancelled, received_by });
         match begun {
             Begun::Done(()) => self.scribble(at, len),
-            Begun::Pending(request) => self.players[from].open.push((request, What::Send(number))),
+            Begun::Pending(request) => self.open(from, request, What::Send(number)),
         }
     }
 
@@ -363,8 +369,14 @@ impl<'m> Game<'m> {
     fn begun(&mut self, by: usize, number: usize, begun: Begun<Received>) {
         match begun {
             Begun::Done(received) => self.received(number, Ok(received)),
-            Begun::Pending(request) => self.players[by].open.push((request, What::Receive(number))),
+            Begun::Pending(request) => self.open(by, request, What::Receive(number)),
         }
+    }
+
+    /// A request is under way; whoever began it may want to be told of its end.
+    fn open(&mut self, by: usize, request: Request, what: What) {
+        let is_watched = self.draw(2) == 0 && self.players[by].machine.watch(request);
+        self.players[by].open.push(Open { request, what, is_watched });
     }
 
     /// Looks whether something is there, and takes it out or not.
@@ -412,7 +424,7 @@ impl<'m> Game<'m> {
             return;
         }
         let at = self.draw(open) as usize;
-        let (request, _) = self.players[rank].open[at];
+        let request = self.players[rank].open[at].request;
         let (machine, mut wire) = self.machine(rank);
         let was = machine.has_ended(request);
         let cancel = machine.cancel(&mut wire, request);
@@ -440,7 +452,8 @@ impl<'m> Game<'m> {
             }
             2 if self.players[rank].jobs.is_empty() => {
                 let (machine, mut wire) = self.machine(rank);
-                let has_moved = machine.rest(&mut wire);
+                // What is not watched is to be asked for.
+                let has_moved = machine.rest(&mut wire) | self.collect(rank);
                 let is_idle = !has_moved && self.players[rank].claimed.is_empty();
                 if is_idle && !self.net.has_mail(rank) {
                     self.players[rank].is_asleep = true;
@@ -483,20 +496,24 @@ impl<'m> Game<'m> {
     fn collect(&mut self, rank: usize) -> bool {
         let mut has_moved = false;
         let told = self.draw(2) == 0;
-        while told && let Some((request, result)) = self.players[rank].machine.poll_ended() {
-            let is_open = self.players[rank].open.iter().any(|(open, _)| *open == request);
-            assert!(is_open, "{request:?} ended again: {result:?}");
+        while told && let Some(request) = self.players[rank].machine.poll_ended() {
+            let open = &mut self.players[rank].open;
+            let it = open.iter_mut().find(|open| open.request == request);
+            let it = it.unwrap_or_else(|| panic!("{request:?} ended again"));
+            let was_watched = core::mem::replace(&mut it.is_watched, false);
+            assert!(was_watched, "{request:?} was told of unasked, or twice");
+            assert!(self.players[rank].machine.has_ended(request), "{request:?} has not ended");
         }
         let mut at = 0;
         while at < self.players[rank].open.len() {
-            let request = self.players[rank].open[at].0;
+            let request = self.players[rank].open[at].request;
             let Some(result) = self.players[rank].machine.take(request) else {
                 at += 1;
                 continue;
             };
             has_moved = true;
             assert!(self.players[rank].machine.take(request).is_none(), "{request:?} twice");
-            match self.players[rank].open.remove(at).1 {
+            match self.players[rank].open.remove(at).what {
                 What::Receive(number) => self.received(number, result),
                 What::Send(number) => self.was_sent(number, result),
             }

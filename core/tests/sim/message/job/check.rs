@@ -39,12 +39,13 @@ impl Game<'_> {
             if self.players[rank].is_dead {
                 continue;
             }
-            for (request, what) in core::mem::take(&mut self.players[rank].open) {
-                if let What::Receive(_) = what {
+            for open in core::mem::take(&mut self.players[rank].open) {
+                let request = open.request;
+                if let What::Receive(_) = open.what {
                     let (machine, mut wire) = self.machine(rank);
                     machine.cancel(&mut wire, request);
                 }
-                self.players[rank].open.push((request, what));
+                self.players[rank].open.push(open);
             }
             self.players[rank].is_asleep = false;
         }
@@ -127,7 +128,7 @@ impl Game<'_> {
     fn is_waiting(&self, number: usize) -> bool {
         let from = &self.players[self.sent[number].from];
         let mut open = from.open.iter();
-        open.any(|(_, what)| matches!(what, What::Send(sent) if *sent == number))
+        open.any(|open| matches!(open.what, What::Send(sent) if sent == number))
     }
 
     fn check_order(&self) {
