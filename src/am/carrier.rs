@@ -251,7 +251,7 @@ impl Outbound {
 
     /// Wakes a worker, or the helper if all compute.
     fn ring(&self) {
-        self.member.control().bells().ring_helped(&SystemFutex);
+        self.member.control().bells().ring_helped(&SystemFutex, || {});
     }
 
     fn lock(&self) -> MutexGuard<'_, Book> {
