@@ -24,13 +24,15 @@ pub struct Inbox {
 }
 
 struct Talk {
+    /// Time since some moment.
+    clock: Box<dyn Fn() -> Duration + Send>,
     requests: Box<dyn BufRead + Send>,
     answers: Box<dyn Write + Send>,
     turn: Option<Turn>,
 }
 
 struct Turn {
-    begin: Instant,
+    begin: Duration,
     batches: usize,
     told: String,
 }
@@ -44,7 +46,10 @@ impl Inbox {
         requests: impl BufRead + Send + 'static,
         answers: impl Write + Send + 'static,
     ) -> Self {
-        let talk = Talk { requests: Box::new(requests), answers: Box::new(answers), turn: None };
+        let epoch = Instant::now();
+        let clock = Box::new(move || epoch.elapsed());
+        let (requests, answers) = (Box::new(requests), Box::new(answers));
+        let talk = Talk { clock, requests, answers, turn: None };
         Self { row, workers, is_quick, talk: Mutex::new(talk) }
     }
 
@@ -97,7 +102,8 @@ impl Inbox {
                 return false;
             }
             let told = String::from("=");
-            talk.turn = Some(Turn { begin: Instant::now(), batches: 0, told });
+            let begin = (talk.clock)();
+            talk.turn = Some(Turn { begin, batches: 0, told });
         }
         true
     }
@@ -105,8 +111,9 @@ impl Inbox {
     /// What that batch took: a number for each of the row's parts.
     pub fn answer(&self, values: &[f64]) {
         let mut talk = self.talk();
+        let now = (talk.clock)();
         let turn = talk.turn.as_mut().expect("an answer follows a question");
-        let elapsed = turn.begin.elapsed();
+        let elapsed = now - turn.begin;
         if turn.batches > 0 || elapsed > TURN {
             for value in values {
                 write!(turn.told, " {value}").expect("a string takes all");
@@ -187,10 +194,18 @@ mod tests {
         }
     }
 
-    fn heard(turns: &'static str, batch: impl FnMut(&'static str) -> Option<f64>) -> String {
-        let heard = Heard::default();
+    /// What is heard of turns whose batches take as long as `batch` says.
+    fn heard(turns: &'static str, mut batch: impl FnMut() -> Option<(Duration, f64)>) -> String {
+        let (heard, time) = (Heard::default(), Arc::new(Mutex::new(Duration::ZERO)));
         let row = Row::named("yield2").unwrap();
-        Inbox::new(row, 1, true, Cursor::new(turns), heard.clone()).serve(batch);
+        let inbox = Inbox::new(row, 1, true, Cursor::new(turns), heard.clone());
+        let clock = time.clone();
+        inbox.talk().clock = Box::new(move || *clock.lock().unwrap());
+        inbox.serve(|_| {
+            let (took, value) = batch()?;
+            *time.lock().unwrap() += took;
+            Some(value)
+        });
         let bytes = heard.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
     }
@@ -198,26 +213,20 @@ mod tests {
     #[test]
     fn the_first_batch_of_a_turn_warms_up() {
         let mut batches = 0;
-        let said = heard("turn\nturn\n", |_| {
+        let said = heard("turn\nturn\n", || {
             batches += 1;
-            std::thread::sleep(TURN / 2);
-            Some(f64::from(batches))
+            Some((TURN / 2, f64::from(batches)))
         });
-        let told: usize = said.lines().map(|line| line.split(' ').skip(1).count()).sum();
-        assert_eq!((said.lines().count(), told), (2, batches as usize - 2), "{said}");
+        assert_eq!(said, "= 2 3\n= 5 6\n");
     }
 
     #[test]
     fn what_is_long_is_done_once_and_told() {
-        let said = heard("turn\n", |_| {
-            std::thread::sleep(TURN_MAX + TURN);
-            Some(7.5)
-        });
-        assert_eq!(said, "= 7.5\n");
+        assert_eq!(heard("turn\n", || Some((TURN_MAX + TURN, 7.5))), "= 7.5\n");
     }
 
     #[test]
     fn what_is_not_there_is_refused() {
-        assert_eq!(heard("turn\nturn\n", |_| None), format!("! {NO_SUCH_THING}\n"));
+        assert_eq!(heard("turn\nturn\n", || None), format!("! {NO_SUCH_THING}\n"));
     }
 }
