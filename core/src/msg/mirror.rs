@@ -298,8 +298,9 @@ impl Machine<'_> {
     /// Whether the source would have use for knowing of a receive.
     fn wants_offer(&self, post: usize, is_starved: bool) -> bool {
         let entry = &self.tables.requests[post];
-        let inline_max = self.tables.peers[entry.peer as usize].thresholds.inline_max;
-        is_starved || entry.in_reach && entry.len > u64::from(inline_max)
+        let peer = &self.tables.peers[entry.peer as usize];
+        let inline_max = peer.thresholds.inline_max;
+        is_starved || entry.in_reach && !peer.far && entry.len > u64::from(inline_max)
     }
 
     fn publish_if_free<W: Wire>(&mut self, _wire: &mut W, source: usize, post: usize) {
