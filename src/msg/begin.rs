@@ -144,6 +144,7 @@ impl Messages {
         loop {
             let mut state = self.lock();
             let begun = begin(&mut state);
+            state.wire.flush();
             if state.machine.has_news() || !state.probers.is_empty() {
                 // What came may be what a prober waits for.
                 state.has_moved = true;

@@ -1,6 +1,6 @@
 //! The machine of a rank, and who waits for which of its requests.
 
-use super::wire::NodeWire;
+use super::route::JobWire;
 use crate::Rank;
 use crate::lend::{Lent, lend};
 use std::any::Any;
@@ -13,7 +13,7 @@ use tsumugi_core::wait::Waker;
 /// Under the lock.
 pub(super) struct State {
     pub(super) machine: Machine<'static>,
-    pub(super) wire: NodeWire,
+    pub(super) wire: JobWire,
     /// One for each request of the machine.
     entries: Vec<Entry>,
     /// Those that wait for any message to come.
@@ -59,7 +59,7 @@ impl State {
         rank: Rank,
         shape: Shape,
         design: Design,
-        wire: NodeWire,
+        wire: JobWire,
         boards: Vec<Board<'static>>,
     ) -> Self {
         let (peers, lent_peers) = lend(vec![msg::Peer::EMPTY; shape.peers as usize]);
@@ -95,6 +95,22 @@ impl State {
     pub(super) fn use_thresholds(&mut self, rank: Rank, to: Thresholds) {
         let set = self.machine.set_thresholds(rank, to);
         set.unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// A rank of another node.
+    pub(super) fn set_far(&mut self, rank: Rank) {
+        self.machine.set_far(rank);
+        self.use_thresholds(rank, Thresholds::FAR);
+    }
+
+    /// Takes what has come from other nodes. Whether anything has.
+    #[inline]
+    pub(super) fn take_arrived(&mut self) -> bool {
+        let mut has_moved = false;
+        while let Some(rank) = self.wire.poll_arrived() {
+            has_moved |= self.machine.look(&mut self.wire, rank);
+        }
+        has_moved
     }
 
     /// Notes who is to be woken by what has ended, as far as there is room.
@@ -160,7 +176,10 @@ impl State {
 
     /// Tells the machine of ranks that have died.
     pub(super) fn lose(&mut self, lost: impl Iterator<Item = Rank>) {
-        lost.for_each(|rank| self.machine.lost(&mut self.wire, rank));
+        for rank in lost {
+            self.machine.lost(&mut self.wire, rank);
+            self.wire.lose(rank);
+        }
     }
 }
 

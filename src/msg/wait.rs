@@ -114,11 +114,12 @@ impl Messages {
         self.is_watched.store(true, Ordering::Relaxed);
         let mut result = None;
         for _ in 0..self.rounds {
+            self.poll_far();
             let mut state = self.lock();
-            let mut has_moved = false;
+            let mut has_moved = state.take_arrived();
             for look in 0..LOOKS {
                 let State { machine, wire, .. } = &mut *state;
-                has_moved = match from {
+                has_moved |= match from {
                     Some(rank) if look > 0 => machine.advance_from(wire, rank),
                     _ => machine.advance(wire),
                 };
@@ -128,6 +129,7 @@ impl Messages {
                 }
                 spin_loop();
             }
+            state.wire.flush();
             state.has_moved |= has_moved;
             if state.machine.has_news() || has_moved && !state.probers.is_empty() {
                 self.work_on(state, false);

@@ -178,9 +178,7 @@ impl<'t> Mail<'t> {
         if !lane.out.acknowledge(acked) {
             return Err(ParcelError::Acknowledged(acked));
         }
-        let news = numbered.and_then(|(head, records)| {
-            lane.inbox.put(&self.shape, &head, records)
-        });
+        let news = numbered.and_then(|(head, records)| lane.inbox.put(&self.shape, &head, records));
         if let Some(news) = news {
             lane.out.learn(news.returned);
             if news.asks {

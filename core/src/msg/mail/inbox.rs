@@ -106,12 +106,7 @@ impl<'t> Inbox<'t> {
 
     /// Puts in a parcel that was checked. What became visible by that, if
     /// anything.
-    pub(super) fn put(
-        &mut self,
-        shape: &Shape,
-        head: &Head,
-        records: Records<'_>,
-    ) -> Option<News> {
+    pub(super) fn put(&mut self, shape: &Shape, head: &Head, records: Records<'_>) -> Option<News> {
         let mut line = head.start;
         for record in records {
             match record {
@@ -252,6 +247,8 @@ impl<'t> Inbox<'t> {
     fn break_off(&mut self) -> Option<Packet> {
         self.is_broken = true;
         self.visible = self.head;
+        // What was looked at is not taken out.
+        self.seen = 0;
         self.marks = 0;
         None
     }

@@ -151,14 +151,17 @@ impl<'t> Outbox<'t> {
 
     /// The peer asks for more: for what it does not know of yet, too.
     pub(super) fn asked(&mut self) {
-        self.is_due |=
-            self.here.returned != self.there.returned && !mutant("mail_returns_kept");
+        self.is_due |= self.here.returned != self.there.returned && !mutant("mail_returns_kept");
     }
 
     /// The peer has all parcels before that number. Whether that can be.
     pub(super) fn acknowledge(&mut self, number: u32) -> bool {
-        let is_sent = self.number.wrapping_sub(number) <= WINDOW;
-        if is_sent && number.wrapping_sub(self.acked) <= WINDOW {
+        if !is_after(number, self.acked) {
+            // From a parcel that comes late.
+            return true;
+        }
+        let is_sent = !is_after(number, self.number);
+        if is_sent {
             self.acked = number;
         }
         is_sent

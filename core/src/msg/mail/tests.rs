@@ -7,14 +7,7 @@ use std::string::ToString;
 use std::vec;
 use std::vec::Vec;
 
-const SHAPE: Shape = Shape {
-    peers: 2,
-    lines: 8,
-    slots: 4,
-    slot_bytes: 256,
-    quota: 4,
-    mirror: 1,
-};
+const SHAPE: Shape = Shape { peers: 2, lines: 8, slots: 4, slot_bytes: 256, quota: 4, mirror: 1 };
 const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 
@@ -199,6 +192,26 @@ fn so_many_parcels_are_on_the_way_and_no_more() {
     let [alone] = &parcels(&mut b, 1024)[..] else { panic!("one acknowledgement") };
     a.take(B, alone).unwrap();
     assert!(!a.has_unsent() && !b.has_unsent(), "an acknowledgement is not acknowledged");
+}
+
+#[test]
+fn a_parcel_that_comes_very_late_is_no_worse() {
+    let (mut a, mut b) = (mail(), mail());
+    b.set_starved(A);
+    let late = parcels(&mut b, 1024).remove(0);
+    for _ in 0..10 {
+        for _ in 0..16 {
+            a.set_starved(B);
+            b.take(A, &parcels(&mut a, 1024).remove(0)).unwrap();
+        }
+        // It acknowledges, alone: what has a number waits for the late one.
+        let alone = parcels(&mut b, 1024).remove(0);
+        a.take(B, &alone).unwrap();
+    }
+    a.take(B, &late).unwrap();
+    assert!(a.is_starved(B));
+    a.set_starved(B);
+    assert_eq!(parcels(&mut a, 1024).len(), 1, "the window has not moved back");
 }
 
 #[test]

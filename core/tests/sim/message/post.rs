@@ -142,9 +142,8 @@ impl<'m> Post<'m> {
     pub fn drop_some(&mut self, dead: usize, seeded: &mut Seeded) {
         self.dead = Some(dead);
         let kept = seeded.below(5);
-        self.flying.retain(|parcel| {
-            parcel.to != dead && (parcel.from != dead || seeded.below(4) < kept)
-        });
+        self.flying
+            .retain(|parcel| parcel.to != dead && (parcel.from != dead || seeded.below(4) < kept));
     }
 
     fn send(&mut self, me: usize, seeded: &mut Seeded) {
