@@ -2,6 +2,7 @@
 
 use super::Received;
 use super::drive::{Messages, Under};
+use super::route::on_wire;
 use super::state::{REQUESTS_MAX, State};
 use super::wait::received_of;
 use crate::{MessageError, Rank};
@@ -62,12 +63,15 @@ impl Messages {
         bytes: usize,
     ) -> Result<Under, MessageError> {
         let from = self.outgoing(at, bytes);
-        self.begin(|State { machine, wire, .. }| {
-            if bytes > INLINE_BYTES_MAX {
-                // The receive that it is for may be known by now.
-                machine.look(wire, to);
-            }
-            Ok(match machine.send(wire, to, label, from)? {
+        self.begin(|state| {
+            let begun = on_wire!(state, |machine, wire| {
+                if bytes > INLINE_BYTES_MAX {
+                    // The receive that it is for may be known by now.
+                    machine.look(wire, to);
+                }
+                machine.send(wire, to, label, from)
+            });
+            Ok(match begun? {
                 Begun::Done(()) => Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })),
                 Begun::Pending(request) => Under::Way(request, usize::MAX),
             })
@@ -87,11 +91,14 @@ impl Messages {
         room: usize,
     ) -> Result<Under, MessageError> {
         let into = self.incoming(at, room);
-        self.begin(|State { machine, wire, .. }| {
-            if let Some(received) = machine.receive_next(wire, &pattern, into) {
-                return Ok(Under::Ended(received_of(received, room)));
-            }
-            Ok(match machine.receive(wire, pattern, into)? {
+        self.begin(|state| {
+            let begun = on_wire!(state, |machine, wire| {
+                match machine.receive_next(wire, &pattern, into) {
+                    Some(received) => Ok(Begun::Done(received)),
+                    None => machine.receive(wire, pattern, into),
+                }
+            });
+            Ok(match begun? {
                 Begun::Done(received) => Under::Ended(received_of(received, room)),
                 Begun::Pending(request) => Under::Way(request, room),
             })
@@ -116,15 +123,16 @@ impl Messages {
                 (at, room) = (room_for(found.bytes), found.bytes);
             }
             let into = self.incoming(at, room);
-            let begun = self.begin(|State { machine, wire, .. }| {
+            let begun = self.begin(|state| {
                 // Another thread may have taken it, and the next be longer.
-                let Some(first) = machine.probe(&pattern) else { return Ok(None) };
+                let Some(first) = state.machine.probe(&pattern) else { return Ok(None) };
                 if first.len > room as u64 {
                     return Ok(None);
                 }
                 let (source, tag) = (Some(first.source), Some(first.tag));
                 let exactly = Pattern { source, tag, ..pattern };
-                Ok(Some(match machine.receive(wire, exactly, into)? {
+                let begun = on_wire!(state, |machine, wire| machine.receive(wire, exactly, into));
+                Ok(Some(match begun? {
                     Begun::Done(received) => Under::Ended(received_of(received, room)),
                     Begun::Pending(request) => Under::Way(request, room),
                 }))
@@ -144,7 +152,6 @@ impl Messages {
         loop {
             let mut state = self.lock();
             let begun = begin(&mut state);
-            state.wire.flush();
             if state.machine.has_news() || !state.probers.is_empty() {
                 // What came may be what a prober waits for.
                 state.has_moved = true;

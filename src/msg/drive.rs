@@ -22,8 +22,8 @@
 use super::Received;
 use super::neighbours::Neighbours;
 use super::parcels::Parcels;
-use super::post::Bag;
-use super::route::JobWire;
+use super::post::{Bag, Post};
+use super::route::on_wire;
 use super::state::{REQUESTS_MAX, State, Woken, index};
 use super::wire::{Lanes, carry_out_long};
 use crate::card::Card;
@@ -96,12 +96,14 @@ impl Messages {
         parcels: Option<Arc<dyn Parcels>>,
         chosen: &Chosen,
     ) -> Result<Self, Error> {
-        let (wire, boards) = lanes.connect(member, |rank| cards[rank.0 as usize].messages)?;
+        let (near, boards) = lanes.connect(member, |rank| cards[rank.0 as usize].messages)?;
         let (shape, neighbours) = (lanes.shape(), lanes.neighbours().clone());
-        let wire = JobWire::new(neighbours.clone(), wire, shape, parcels.clone());
-        let far = parcels.zip(wire.bag());
+        let post = parcels.map(|parcels| {
+            (parcels.clone(), Box::new(Post::new(neighbours.clone(), shape, parcels)))
+        });
+        let (far, post) = post.map(|(parcels, post)| ((parcels, post.bag().clone()), post)).unzip();
         let board = boards.get(member.rank().0 as usize).copied();
-        let mut state = State::new(member.rank(), shape, chosen.messages, wire, boards);
+        let mut state = State::new(member.rank(), shape, chosen.messages, near, post, boards);
         let all = (0..member.size()).map(Rank);
         all.filter(|rank| neighbours.local(*rank).is_none()).for_each(|rank| state.set_far(rank));
         let gauges = neighbours.ranks().map(|rank| {
@@ -158,8 +160,7 @@ impl Messages {
     pub(crate) fn cancel(&self, under: Under) {
         if let Under::Way(request, _) = under {
             let mut state = self.lock();
-            let State { machine, wire, .. } = &mut *state;
-            machine.cancel(wire, request);
+            on_wire!(state, |machine, wire| machine.cancel(wire, request));
             drop(state);
             self.work();
         }
@@ -191,7 +192,7 @@ impl Messages {
         self.free_board();
         // What the network has not taken nobody would send.
         let has_moved = self.poll_far() | self.work_on(self.lock(), true);
-        has_moved || self.far.is_some() && self.lock().wire.has_unsent()
+        has_moved || self.far.is_some() && self.lock().has_unsent()
     }
 
     /// Whether a peer has found nobody to look at a long message.
@@ -250,9 +251,10 @@ impl Messages {
         }
         loop {
             let arrived = state.take_arrived();
-            let State { machine, wire, .. } = &mut *state;
-            let moved = arrived | if rests { machine.rest(wire) } else { machine.advance(wire) };
-            wire.flush();
+            let moved = arrived
+                | on_wire!(state, |machine, wire| {
+                    if rests { machine.rest(wire) } else { machine.advance(wire) }
+                });
             has_moved |= moved;
             let mut woken = Woken::new();
             state.note_ended(&mut woken);
@@ -280,8 +282,7 @@ impl Messages {
                     let thresholds = thresholds_of(&self.member.thresholds(distance));
                     state.use_thresholds(job.copy.peer, thresholds);
                 }
-                let State { machine, wire, .. } = &mut *state;
-                machine.job_done(wire, job.request, Ok(()));
+                on_wire!(state, |machine, wire| machine.job_done(wire, job.request, Ok(())));
             }
         }
     }

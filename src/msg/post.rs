@@ -14,6 +14,7 @@
 //! The lane to a rank is made when the first message goes there or comes from
 //! there: about 97 KiB each.
 
+use super::neighbours::Neighbours;
 use super::parcels::{Parcels, Unsent};
 use crate::Rank;
 use crate::lend::{Lent, lend};
@@ -24,6 +25,7 @@ use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// The far lanes of a rank, under the lock of its messages.
 pub(crate) struct Post {
+    neighbours: Neighbours,
     mail: Mail<'static>,
     shape: Shape,
     parcels: Arc<dyn Parcels>,
@@ -50,7 +52,7 @@ pub(crate) struct Exposed;
 
 impl Post {
     /// The lanes of a machine of this shape.
-    pub(crate) fn new(shape: Shape, parcels: Arc<dyn Parcels>) -> Self {
+    pub(crate) fn new(neighbours: Neighbours, shape: Shape, parcels: Arc<dyn Parcels>) -> Self {
         let (ends, lent) = lend((0..shape.peers).map(|_| MailEnd::EMPTY).collect());
         let mail = Mail::new(shape, ends).unwrap_or_else(|error| panic!("{error}"));
         let room = vec![0; parcels.parcel_bytes_max()].into_boxed_slice();
@@ -59,11 +61,27 @@ impl Post {
         let into = bag.clone();
         parcels.on_parcel(Box::new(move |from, bytes| into.put(from, bytes)));
         let unpacked = Vec::with_capacity(BAG_BYTES);
-        Self { mail, shape, parcels, bag, unpacked, room, _ends: lent, lanes: Vec::new() }
+        Self {
+            neighbours,
+            mail,
+            shape,
+            parcels,
+            bag,
+            unpacked,
+            room,
+            _ends: lent,
+            lanes: Vec::new(),
+        }
     }
 
     pub(crate) fn bag(&self) -> &Arc<Bag> {
         &self.bag
+    }
+
+    /// A rank's place on this node, if it has one.
+    #[inline(always)]
+    pub(crate) fn local(&self, rank: Rank) -> Option<Rank> {
+        self.neighbours.local(rank)
     }
 
     /// The lanes, with all in them that has come.
@@ -99,7 +117,9 @@ impl Post {
 
     /// A rank has died, and the machine was told.
     pub(crate) fn lose(&mut self, rank: Rank) {
-        self.mail.lost(rank);
+        if self.local(rank).is_none() {
+            self.mail.lost(rank);
+        }
     }
 
     fn send(&mut self) {

@@ -1,6 +1,8 @@
 //! The machine of a rank, and who waits for which of its requests.
 
-use super::route::JobWire;
+use super::post::Post;
+use super::route::on_wire;
+use super::wire::NodeWire;
 use crate::Rank;
 use crate::lend::{Lent, lend};
 use std::any::Any;
@@ -13,7 +15,9 @@ use tsumugi_core::wait::Waker;
 /// Under the lock.
 pub(super) struct State {
     pub(super) machine: Machine<'static>,
-    pub(super) wire: JobWire,
+    pub(super) near: NodeWire,
+    /// If the job has other nodes.
+    pub(super) post: Option<Box<Post>>,
     /// One for each request of the machine.
     entries: Vec<Entry>,
     /// Those that wait for any message to come.
@@ -59,7 +63,8 @@ impl State {
         rank: Rank,
         shape: Shape,
         design: Design,
-        wire: JobWire,
+        near: NodeWire,
+        post: Option<Box<Post>>,
         boards: Vec<Board<'static>>,
     ) -> Self {
         let (peers, lent_peers) = lend(vec![msg::Peer::EMPTY; shape.peers as usize]);
@@ -76,7 +81,8 @@ impl State {
         }
         Self {
             machine,
-            wire,
+            near,
+            post,
             entries: (0..REQUESTS_MAX).map(|_| Entry::default()).collect(),
             probers: Vec::new(),
             has_moved: false,
@@ -103,12 +109,22 @@ impl State {
         self.use_thresholds(rank, Thresholds::FAR);
     }
 
+    /// Whether something waits for the network.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.post.as_ref().is_some_and(|post| post.has_unsent())
+    }
+
     /// Takes what has come from other nodes. Whether anything has.
     #[inline]
     pub(super) fn take_arrived(&mut self) -> bool {
+        if self.post.is_some() { self.look_at_arrived() } else { false }
+    }
+
+    #[cold]
+    fn look_at_arrived(&mut self) -> bool {
         let mut has_moved = false;
-        while let Some(rank) = self.wire.poll_arrived() {
-            has_moved |= self.machine.look(&mut self.wire, rank);
+        while let Some(rank) = self.post.as_mut().and_then(|post| post.mail().poll_arrived()) {
+            has_moved |= on_wire!(self, |machine, wire| machine.look(wire, rank));
         }
         has_moved
     }
@@ -177,8 +193,10 @@ impl State {
     /// Tells the machine of ranks that have died.
     pub(super) fn lose(&mut self, lost: impl Iterator<Item = Rank>) {
         for rank in lost {
-            self.machine.lost(&mut self.wire, rank);
-            self.wire.lose(rank);
+            on_wire!(self, |machine, wire| machine.lost(wire, rank));
+            if let Some(post) = &mut self.post {
+                post.lose(rank);
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Received;
 use super::drive::{Messages, Under};
+use super::route::on_wire;
 use super::state::{State, Waiting, index};
 use crate::{MessageError, Rank};
 use std::ptr::NonNull;
@@ -118,18 +119,16 @@ impl Messages {
             let mut state = self.lock();
             let mut has_moved = state.take_arrived();
             for look in 0..LOOKS {
-                let State { machine, wire, .. } = &mut *state;
-                has_moved |= match from {
+                has_moved |= on_wire!(state, |machine, wire| match from {
                     Some(rank) if look > 0 => machine.advance_from(wire, rank),
                     _ => machine.advance(wire),
-                };
+                });
                 result = found(&mut state);
                 if has_moved || result.is_some() {
                     break;
                 }
                 spin_loop();
             }
-            state.wire.flush();
             state.has_moved |= has_moved;
             if state.machine.has_news() || has_moved && !state.probers.is_empty() {
                 self.work_on(state, false);
