@@ -64,16 +64,17 @@ impl Messages {
     ) -> Result<Under, MessageError> {
         let from = self.outgoing(at, bytes);
         self.begin(|state| {
-            let begun = on_wire!(state, |machine, wire| {
+            on_wire!(state, |machine, wire| {
                 if bytes > INLINE_BYTES_MAX {
                     // The receive that it is for may be known by now.
                     machine.look(wire, to);
                 }
-                machine.send(wire, to, label, from)
-            });
-            Ok(match begun? {
-                Begun::Done(()) => Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })),
-                Begun::Pending(request) => Under::Way(request, usize::MAX),
+                machine.send(wire, to, label, from).map(|begun| match begun {
+                    Begun::Done(()) => {
+                        Under::Ended(Ok(Received { source: to, tag: label.tag, bytes }))
+                    }
+                    Begun::Pending(request) => Under::Way(request, usize::MAX),
+                })
             })
         })
     }
@@ -92,15 +93,15 @@ impl Messages {
     ) -> Result<Under, MessageError> {
         let into = self.incoming(at, room);
         self.begin(|state| {
-            let begun = on_wire!(state, |machine, wire| {
-                match machine.receive_next(wire, &pattern, into) {
-                    Some(received) => Ok(Begun::Done(received)),
-                    None => machine.receive(wire, pattern, into),
+            on_wire!(state, |machine, wire| {
+                if let Some(received) = machine.receive_next(wire, &pattern, into) {
+                    Ok(Under::Ended(received_of(received, room)))
+                } else {
+                    machine.receive(wire, pattern, into).map(|begun| match begun {
+                        Begun::Done(received) => Under::Ended(received_of(received, room)),
+                        Begun::Pending(request) => Under::Way(request, room),
+                    })
                 }
-            });
-            Ok(match begun? {
-                Begun::Done(received) => Under::Ended(received_of(received, room)),
-                Begun::Pending(request) => Under::Way(request, room),
             })
         })
     }

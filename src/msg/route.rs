@@ -24,16 +24,24 @@ macro_rules! on_wire {
                 let $wire = near;
                 $body
             }
-            Some(post) => {
+            Some(post) => $crate::msg::route::aside(|| {
                 let $wire = &mut $crate::msg::route::JobWire { near, post };
                 let result = (|| $body)();
                 post.flush();
                 result
-            }
+            }),
         }
     }};
 }
 pub(crate) use on_wire;
+
+/// Does something apart from the code around it: what is done on one node
+/// alone has all registers to itself.
+#[cold]
+#[inline(never)]
+pub(crate) fn aside<R>(something: impl FnOnce() -> R) -> R {
+    something()
+}
 
 impl Wire for JobWire<'_> {
     #[inline(always)]
