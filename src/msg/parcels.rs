@@ -14,15 +14,19 @@ pub(crate) trait Parcels: Send + Sync {
 
     /// Who takes parcels that come; set once, before the first one. It is
     /// short and does not block.
-    fn on_parcel(&self, handle: Box<dyn Fn(Rank, &[u8]) + Send + Sync>);
+    fn on_parcel(&self, handle: Handler);
 
     /// Takes what has come, and moves on what is under way. Whether there was
     /// anything.
     fn poll(&self) -> bool;
 }
 
+/// What takes a parcel: who sent it, and its bytes.
+pub(crate) type Handler = Box<dyn Fn(Rank, &[u8]) + Send + Sync>;
+
 /// Why a parcel was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(test), expect(dead_code, reason = "whatever carries parcels answers it"))]
 pub(crate) enum Unsent {
     /// There is no room now.
     Full,

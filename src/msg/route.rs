@@ -26,7 +26,7 @@ macro_rules! on_wire {
             }
             Some(post) => $crate::msg::route::aside(|| {
                 let $wire = &mut $crate::msg::route::JobWire { near, post };
-                let result = (|| $body)();
+                let result = $body;
                 post.flush();
                 result
             }),

@@ -1,7 +1,7 @@
 //! Ranks that are threads, some of which reach each other by parcels alone:
 //! shuffled, refused now and then, and lost with who is to get them.
 
-use super::parcels::Unsent;
+use super::parcels::{Handler, Unsent};
 use super::{Neighbours, Parcels};
 use crate as api;
 use crate::{Config, Error, MessageError, Rank, Received, Runtime, Source, Tags};
@@ -25,8 +25,6 @@ struct Station {
     coming: Mutex<(Vec<(Rank, Vec<u8>)>, Seeded)>,
     handler: OnceLock<Handler>,
 }
-
-type Handler = Box<dyn Fn(Rank, &[u8]) + Send + Sync>;
 
 /// A rank's end of it.
 struct Port {

@@ -17,7 +17,8 @@ use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{Access, Need, RegionKey, RemoteAddr};
 use tsumugi_core::msg::board::{Board, BoardShape};
 use tsumugi_core::msg::{
-    self, Copy, Design, INLINE_WORDS, Kind, LaneEnd, Load, Offer, Packet, Returned, Shape, Wire,
+    self, Copy, Design, FarLane, INLINE_WORDS, Kind, LaneEnd, Load, Offer, Packet, Returned, Shape,
+    Wire,
 };
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::wait::Bells;
@@ -146,6 +147,11 @@ impl Lanes {
 /// there adds at most.
 pub(crate) fn footprint() -> (usize, usize) {
     super::state::footprint(shape(1).memory_size(), shape(1))
+}
+
+/// What messages cost for each rank of another node that sends or is sent any.
+pub(crate) fn far_footprint() -> usize {
+    FarLane::memory_size(&shape(1)) + size_of::<FarLane<'static>>()
 }
 
 /// A rank's board has a place for each of its requests.
