@@ -86,6 +86,7 @@ impl Ledger {
             unit("a ULT's stack (virtual; touched pages cost)", chosen.stack_bytes, 0),
             unit("a stack's guard (virtual)", threads.guard_bytes, 0),
             unit(NODE_RANK, node_peer_bytes, 0),
+            unit("a rank of another node, from the first message on", msg::far_footprint(), 0),
             unit("a handle of a rank's memory", size_of::<Direct>(), 0),
             unit(
                 "a peer's windows, populated (TSUMUGI_POPULATE=peers)",

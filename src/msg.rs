@@ -1,8 +1,13 @@
-//! Messages between the ranks of a node: drives the machine of
-//! [`tsumugi_core::msg`] over the partitions.
+//! Messages between the ranks of a job: drives the machine of
+//! [`tsumugi_core::msg`] over the partitions of a node, and over parcels where
+//! a rank is on another one.
 
 mod label;
+mod neighbours;
 mod wire;
+mod parcels;
+mod post;
+mod route;
 mod state;
 mod drive;
 mod wait;
@@ -11,4 +16,9 @@ mod begin;
 pub use drive::{Messages, Under};
 pub(crate) use label::pattern;
 pub use label::{Received, Source, Tags};
-pub(crate) use wire::{Lanes, footprint};
+pub(crate) use neighbours::Neighbours;
+pub(crate) use parcels::Parcels;
+pub(crate) use wire::{Lanes, far_footprint, footprint};
+
+#[cfg(test)]
+mod tests;

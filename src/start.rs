@@ -16,7 +16,7 @@ use crate::card::Card;
 use crate::config::{Bind, Chosen, Config};
 use crate::helper::Helper;
 use crate::job::{Job, LIMIT};
-use crate::msg::{Lanes, Messages};
+use crate::msg::{Lanes, Messages, Neighbours, Parcels};
 use crate::node::Node;
 use crate::{Error, Rank, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -135,7 +135,7 @@ impl Config {
         let cores = if is_shared { cores_of(&member, &chosen, &everywhere) } else { Vec::new() };
         let measured =
             if is_shared { cores_measured(&member, &chosen, &everywhere) } else { Vec::new() };
-        let result = be(member, way, chosen, cores, &measured, main);
+        let result = be(member, way, chosen, cores, &measured, (None, None), main);
         if is_shared {
             // The calling thread was a worker.
             let _ = affinity::keep_to(&everywhere);
@@ -160,13 +160,24 @@ impl Config {
         size: u32,
         main: impl Fn(&Runtime) -> Result<T, E> + Sync,
     ) -> Result<Vec<T>, E> {
+        self.run_ranks_apart(size, |_| (None, None), main)
+    }
+
+    /// The same, of which some see each other as ranks of other nodes, as
+    /// `far` says of each.
+    pub(crate) fn run_ranks_apart<T: Send, E: From<Error> + Send>(
+        self,
+        size: u32,
+        far: impl Fn(&Member) -> Far,
+        main: impl Fn(&Runtime) -> Result<T, E> + Sync,
+    ) -> Result<Vec<T>, E> {
         let members = Member::threads(size, &self.space).map_err(Error::from)?;
         let chosen = self.choose(size);
         let first_failure = OnceLock::new();
-        let be_one = |member: Member| {
+        let be_one = |(member, far): (Member, Far)| {
             let (rank, space) = (member.rank(), member.space().clone());
             let result = catch_unwind(AssertUnwindSafe(|| {
-                be(member, Way::Alone, chosen, Vec::new(), &[], &main)
+                be(member, Way::Alone, chosen, Vec::new(), &[], far, &main)
             }));
             if !matches!(result, Ok(Ok(_))) {
                 let _ = first_failure.set(rank.0 as usize);
@@ -174,10 +185,13 @@ impl Config {
             }
             result
         };
+        let members = members.into_iter().map(|member| {
+            let far = far(&member);
+            (member, far)
+        });
         let mut results: Vec<_> = thread::scope(|scope| {
             let be_one = &be_one;
-            let ranks: Vec<_> =
-                members.into_iter().map(|member| scope.spawn(move || be_one(member))).collect();
+            let ranks: Vec<_> = members.map(|member| scope.spawn(move || be_one(member))).collect();
             ranks.into_iter().map(|rank| rank.join().unwrap_or_else(Err)).collect()
         });
         // Whoever failed first says why; the others only lost it.
@@ -190,6 +204,9 @@ impl Config {
             .collect()
     }
 }
+
+/// Who is on this node, if not all are, and what carries messages to others.
+type Far = (Option<Neighbours>, Option<Arc<dyn Parcels>>);
 
 /// The cores of this rank's workers, if each is to have its own: the ranks of
 /// the node deal them out in their order.
@@ -215,10 +232,12 @@ fn be<T: Send, E: From<Error> + Send>(
     chosen: Chosen,
     cores: Vec<usize>,
     measured: &[usize],
+    (neighbours, parcels): Far,
     main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
 ) -> Result<T, E> {
     let am = Am::new(&member).map_err(E::from)?;
-    let lanes = Lanes::new(&member, &chosen).map_err(E::from)?;
+    let neighbours = neighbours.unwrap_or_else(|| Neighbours::of(&member));
+    let lanes = Lanes::new(&member, neighbours, &chosen).map_err(E::from)?;
     let card = Card { calls: am.key(), messages: lanes.key() };
     card.publish(&mut member).map_err(E::from)?;
     // Everybody's starter memory and collective words are registered now, and
@@ -231,7 +250,7 @@ fn be<T: Send, E: From<Error> + Send>(
         member.calibrate(measured, &chosen.thresholds);
     }
     member.barrier().map_err(Error::from)?;
-    let messages = Messages::new(&member, &lanes, &cards, &chosen).map_err(E::from)?;
+    let messages = Messages::new(&member, &lanes, &cards, parcels, &chosen).map_err(E::from)?;
     let node = Arc::new(Node::new(member, am, messages, &chosen, cores));
     let scheduler = schedule(&node, chosen)?;
     let runtime = Runtime::new(node.clone(), way, scheduler.spawner(), chosen.workers);

@@ -1,5 +1,6 @@
 //! Messages by source and tag, on ranks that are threads.
 
+use tsumugi as api;
 use tsumugi::comm::Message;
 use tsumugi::{Comm, Error, MessageError, Rank, Received, Runtime, Source, Tags, run_ranks};
 

@@ -2,6 +2,7 @@
 
 use super::Received;
 use super::drive::{Messages, Under};
+use super::route::on_wire;
 use super::state::{REQUESTS_MAX, State};
 use super::wait::received_of;
 use crate::{MessageError, Rank};
@@ -109,17 +110,18 @@ impl Messages {
     ) -> Result<Begun<()>, MessageError> {
         let from = self.outgoing(at, bytes);
         let mut state = self.lock();
-        let State { machine, wire, .. } = &mut *state;
-        if machine.send_short(wire, to, label, from) {
+        if on_wire!(state, |machine, wire| machine.send_short(wire, to, label, from)) {
             return Ok(Begun::Done(()));
         }
         drop(state);
-        self.begin(|State { machine, wire, .. }| {
-            if bytes > INLINE_BYTES_MAX {
-                // The receive that it is for may be known by now.
-                machine.look(wire, to);
-            }
-            machine.send(wire, to, label, from)
+        self.begin(|state| {
+            on_wire!(state, |machine, wire| {
+                if bytes > INLINE_BYTES_MAX {
+                    // The receive that it is for may be known by now.
+                    machine.look(wire, to);
+                }
+                machine.send(wire, to, label, from)
+            })
         })
     }
 
@@ -133,14 +135,14 @@ impl Messages {
         at: *mut u8,
         room: usize,
     ) -> Result<Begun<msg::Received>, MessageError> {
-        self.begin(|State { machine, wire, offered_from, .. }| {
+        self.begin(|state| {
             // Nobody is told of a smaller one.
-            let is_offered = room >= *offered_from as usize;
+            let is_offered = room >= state.offered_from as usize;
             let into = if is_offered { self.incoming(at, room) } else { small(at, room) };
-            match machine.receive_next(wire, &pattern, into) {
+            on_wire!(state, |machine, wire| match machine.receive_next(wire, &pattern, into) {
                 Some(received) => Ok(Begun::Done(received)),
                 None => machine.receive(wire, pattern, into),
-            }
+            })
         })
     }
 
@@ -162,15 +164,16 @@ impl Messages {
                 (at, room) = (room_for(found.bytes), found.bytes);
             }
             let into = self.incoming(at, room);
-            let begun = self.begin(|State { machine, wire, .. }| {
+            let begun = self.begin(|state| {
                 // Another thread may have taken it, and the next be longer.
-                let Some(first) = machine.probe(&pattern) else { return Ok(None) };
+                let Some(first) = state.machine.probe(&pattern) else { return Ok(None) };
                 if first.len > room as u64 {
                     return Ok(None);
                 }
                 let (source, tag) = (Some(first.source), Some(first.tag));
                 let exactly = Pattern { source, tag, ..pattern };
-                Ok(Some(match machine.receive(wire, exactly, into)? {
+                let begun = on_wire!(state, |machine, wire| machine.receive(wire, exactly, into));
+                Ok(Some(match begun? {
                     Begun::Done(received) => Under::Ended(received_of(received, room)),
                     Begun::Pending(request) => Under::Way(request, room),
                 }))

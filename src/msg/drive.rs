@@ -20,6 +20,10 @@
 //! when the receiver comes for them.
 
 use super::Received;
+use super::neighbours::Neighbours;
+use super::parcels::Parcels;
+use super::post::{Bag, Post};
+use super::route::on_wire;
 use super::state::{REQUESTS_MAX, State, Woken, index};
 use super::wire::{Lanes, carry_out_long};
 use crate::card::Card;
@@ -27,6 +31,7 @@ use crate::config::Chosen;
 use crate::{Error, MessageError, Rank};
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 use tsumugi_core::msg::board::Board;
 use tsumugi_core::msg::{Counts, INLINE_BYTES_MAX, Request, Thresholds};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
@@ -47,8 +52,11 @@ pub struct Messages {
     /// The last death that the machine was told of.
     lost: AtomicU32,
     contexts: AtomicU32,
-    /// How far each rank seems to be, by the long copies.
+    neighbours: Neighbours,
+    /// How far each of them seems to be, by the long copies.
     gauges: Box<[Gauge]>,
+    /// What carries messages to other nodes, and what comes from there.
+    far: Option<(Arc<dyn Parcels>, Arc<Bag>)>,
     /// Where this rank's receives are, if the design has boards.
     board: Option<Board<'static>>,
 }
@@ -85,12 +93,20 @@ impl Messages {
         member: &Member,
         lanes: &Lanes,
         cards: &[Card],
+        parcels: Option<Arc<dyn Parcels>>,
         chosen: &Chosen,
     ) -> Result<Self, Error> {
-        let (wire, boards) = lanes.connect(member, cards.iter().map(|card| card.messages))?;
+        let (near, boards) = lanes.connect(member, |rank| cards[rank.0 as usize].messages)?;
+        let (shape, neighbours) = (lanes.shape(), lanes.neighbours().clone());
+        let post = parcels.map(|parcels| {
+            (parcels.clone(), Box::new(Post::new(neighbours.clone(), shape, parcels)))
+        });
+        let (far, post) = post.map(|(parcels, post)| ((parcels, post.bag().clone()), post)).unzip();
         let board = boards.get(member.rank().0 as usize).copied();
-        let mut state = State::new(member.rank(), lanes.shape(), chosen.messages, wire, boards);
-        let gauges = (0..member.size()).map(Rank).map(|rank| {
+        let mut state = State::new(member.rank(), shape, chosen.messages, near, post, boards);
+        let all = (0..member.size()).map(Rank);
+        all.filter(|rank| neighbours.local(*rank).is_none()).for_each(|rank| state.set_far(rank));
+        let gauges = neighbours.ranks().map(|rank| {
             let (distance, thresholds) = member.way_to(rank);
             state.use_thresholds(rank, thresholds_of(&thresholds));
             Gauge::new(distance)
@@ -104,7 +120,9 @@ impl Messages {
             rounds: if chosen.workers == 1 { chosen.spin.saturating_mul(10) } else { 0 },
             lost: AtomicU32::new(0),
             contexts: AtomicU32::new(1),
+            neighbours,
             gauges,
+            far,
             board,
         })
     }
@@ -142,8 +160,7 @@ impl Messages {
     pub(crate) fn cancel(&self, under: Under) {
         if let Under::Way(request, _) = under {
             let mut state = self.lock();
-            let State { machine, wire, .. } = &mut *state;
-            machine.cancel(wire, request);
+            on_wire!(state, |machine, wire| machine.cancel(wire, request));
             drop(state);
             self.work();
         }
@@ -158,31 +175,45 @@ impl Messages {
 
     /// What was sent so far.
     pub fn counts(&self) -> Counts {
-        *self.lock().machine.counts()
+        let mut counts = *self.lock().machine.counts();
+        // Parcels that made no sense.
+        counts.dropped += self.far.as_ref().map_or(0, |(_, bag)| bag.refused());
+        counts
     }
 
     /// Takes what has come and moves on what can be. Whether there was
     /// anything. At once, if another thread is at it.
     pub(crate) fn poll(&self) -> bool {
-        self.state.try_lock().is_some_and(|state| self.work_on(state, false))
+        self.poll_far() | self.state.try_lock().is_some_and(|state| self.work_on(state, false))
     }
 
     /// The same, once more, of a thread that is about to sleep.
     pub(crate) fn rest(&self) -> bool {
         self.free_board();
-        self.work_on(self.lock(), true)
+        // What the network has not taken nobody would send.
+        let has_moved = self.poll_far() | self.work_on(self.lock(), true);
+        has_moved || self.far.is_some() && self.lock().has_unsent()
     }
 
     /// Whether a peer has found nobody to look at a long message.
     #[inline]
     pub(crate) fn is_neglected(&self) -> bool {
         self.member.control().is_neglected()
+            || self.far.as_ref().is_some_and(|(_, bag)| bag.is_full())
+    }
+
+    /// Takes what has come from other nodes into the bag. Not under the lock:
+    /// what takes parcels must not wait for it.
+    #[inline]
+    pub(super) fn poll_far(&self) -> bool {
+        self.far.as_ref().is_some_and(|(parcels, _)| parcels.poll())
     }
 
     /// What the helper does then.
     pub(crate) fn help(&self) -> bool {
         self.free_board();
-        self.member.control().take_neglected() && self.work()
+        let has_come = self.far.as_ref().is_some_and(|(_, bag)| bag.is_full());
+        self.member.control().take_neglected() | has_come && self.work()
     }
 
     /// Opens the board for those who wait for a rank that died with its lock:
@@ -191,17 +222,23 @@ impl Messages {
         if let Some(board) = &self.board
             && self.death().is_some()
         {
-            let dead = |rank: &Rank| !self.member.control_of(*rank).is_alive();
-            (0..self.member.size()).map(Rank).filter(dead).for_each(|rank| board.lost(rank));
+            self.neighbours.ranks().filter(|rank| !self.is_alive(*rank)).for_each(|rank| {
+                board.lost(rank);
+            });
         }
     }
 
     fn gauge(&self, rank: Rank) -> &Gauge {
-        &self.gauges[rank.0 as usize]
+        let near = self.neighbours.local(rank).expect("only neighbours' bytes are copied");
+        &self.gauges[near.0 as usize]
+    }
+
+    fn is_alive(&self, rank: Rank) -> bool {
+        self.member.control_of(rank).is_alive()
     }
 
     pub(super) fn work(&self) -> bool {
-        self.work_on(self.lock(), false)
+        self.poll_far() | self.work_on(self.lock(), false)
     }
 
     pub(super) fn work_on<'a>(&'a self, mut state: Guard<'a>, rests: bool) -> bool {
@@ -209,12 +246,15 @@ impl Messages {
         if let Some(seen) = self.death() {
             self.lost.store(seen, Ordering::Relaxed);
             let ranks = (0..self.member.size()).map(Rank);
-            state.lose(ranks.filter(|rank| !self.member.control_of(*rank).is_alive()));
+            state.lose(ranks.filter(|rank| !self.is_alive(*rank)));
             has_moved = true;
         }
         loop {
-            let State { machine, wire, .. } = &mut *state;
-            let moved = if rests { machine.rest(wire) } else { machine.advance(wire) };
+            let arrived = state.take_arrived();
+            let moved = arrived
+                | on_wire!(state, |machine, wire| {
+                    if rests { machine.rest(wire) } else { machine.advance(wire) }
+                });
             has_moved |= moved;
             let mut woken = Woken::new();
             state.note_ended(&mut woken);
@@ -242,8 +282,7 @@ impl Messages {
                     let thresholds = thresholds_of(&self.member.thresholds(distance));
                     state.use_thresholds(job.copy.peer, thresholds);
                 }
-                let State { machine, wire, .. } = &mut *state;
-                machine.job_done(wire, job.request, Ok(()));
+                on_wire!(state, |machine, wire| machine.job_done(wire, job.request, Ok(())));
             }
         }
     }

@@ -1,5 +1,7 @@
 //! The machine of a rank, and who waits for which of its requests.
 
+use super::post::Post;
+use super::route::on_wire;
 use super::wire::NodeWire;
 use crate::Rank;
 use crate::lend::{Lent, lend};
@@ -13,7 +15,9 @@ use tsumugi_core::wait::Waker;
 /// Under the lock.
 pub(super) struct State {
     pub(super) machine: Machine<'static>,
-    pub(super) wire: NodeWire,
+    pub(super) near: NodeWire,
+    /// If the job has other nodes.
+    pub(super) post: Option<Box<Post>>,
     /// One for each request of the machine.
     entries: Vec<Entry>,
     /// Those that wait for any message to come.
@@ -61,7 +65,8 @@ impl State {
         rank: Rank,
         shape: Shape,
         design: Design,
-        wire: NodeWire,
+        near: NodeWire,
+        post: Option<Box<Post>>,
         boards: Vec<Board<'static>>,
     ) -> Self {
         let (peers, lent_peers) = lend(vec![msg::Peer::EMPTY; shape.peers as usize]);
@@ -78,7 +83,8 @@ impl State {
         }
         Self {
             machine,
-            wire,
+            near,
+            post,
             entries: (0..REQUESTS_MAX).map(|_| Entry::default()).collect(),
             probers: Vec::new(),
             offered_from: Thresholds::DEFAULT.offered_from(),
@@ -99,6 +105,32 @@ impl State {
         let set = self.machine.set_thresholds(rank, to);
         set.unwrap_or_else(|error| panic!("{error}"));
         self.offered_from = self.offered_from.min(to.offered_from());
+    }
+
+    /// A rank of another node.
+    pub(super) fn set_far(&mut self, rank: Rank) {
+        self.machine.set_far(rank);
+        self.use_thresholds(rank, Thresholds::FAR);
+    }
+
+    /// Whether something waits for the network.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.post.as_ref().is_some_and(|post| post.has_unsent())
+    }
+
+    /// Takes what has come from other nodes. Whether anything has.
+    #[inline]
+    pub(super) fn take_arrived(&mut self) -> bool {
+        if self.post.is_some() { self.look_at_arrived() } else { false }
+    }
+
+    #[cold]
+    fn look_at_arrived(&mut self) -> bool {
+        let mut has_moved = false;
+        while let Some(rank) = self.post.as_mut().and_then(|post| post.mail().poll_arrived()) {
+            has_moved |= on_wire!(self, |machine, wire| machine.look(wire, rank));
+        }
+        has_moved
     }
 
     /// Notes who is to be woken by what has ended, as far as there is room.
@@ -161,7 +193,12 @@ impl State {
 
     /// Tells the machine of ranks that have died.
     pub(super) fn lose(&mut self, lost: impl Iterator<Item = Rank>) {
-        lost.for_each(|rank| self.machine.lost(&mut self.wire, rank));
+        for rank in lost {
+            on_wire!(self, |machine, wire| machine.lost(wire, rank));
+            if let Some(post) = &mut self.post {
+                post.lose(rank);
+            }
+        }
     }
 }
 

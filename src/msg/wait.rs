@@ -2,6 +2,7 @@
 
 use super::Received;
 use super::drive::{Messages, Under};
+use super::route::on_wire;
 use super::state::{State, Waiting, index};
 use crate::{MessageError, Rank};
 use std::ptr::NonNull;
@@ -136,11 +137,10 @@ impl Messages {
             return found(&mut self.lock());
         }
         self.look(|state, look| {
-            let State { machine, wire, .. } = &mut *state;
-            let has_moved = match from {
+            let has_moved = on_wire!(state, |machine, wire| match from {
                 Some(rank) if look > 0 => machine.advance_from(wire, rank),
                 _ => machine.advance(wire),
-            };
+            });
             (has_moved, found(state))
         })
     }
@@ -153,14 +153,15 @@ impl Messages {
         if !self.may_watch() {
             return None;
         }
-        let looked = self.look(|State { machine, wire, .. }, look| {
-            let received = machine.receive_next(wire, &pattern, into);
-            if received.is_some() {
-                return (false, Some(received));
-            }
-            let has_moved = look + 1 == LOOKS && machine.advance(wire);
-            // What is here is for a receive that is posted.
-            (has_moved, (!machine.is_quiet(wire, from)).then_some(None))
+        let looked = self.look(|state, look| {
+            on_wire!(state, |machine, wire| match machine.receive_next(wire, &pattern, into) {
+                Some(received) => (false, Some(Some(received))),
+                None => {
+                    let has_moved = look + 1 == LOOKS && machine.advance(wire);
+                    // What is here is for a receive that is posted.
+                    (has_moved, (!machine.is_quiet(wire, from)).then_some(None))
+                }
+            })
         });
         looked.flatten()
     }
@@ -179,10 +180,13 @@ impl Messages {
         self.is_watched.store(true, Ordering::Relaxed);
         let mut result = None;
         for _ in 0..self.rounds {
+            self.poll_far();
             let mut state = self.lock();
-            let mut has_moved = false;
+            let mut has_moved = state.take_arrived();
             for number in 0..LOOKS {
-                (has_moved, result) = look(&mut state, number);
+                let (moved, found) = look(&mut state, number);
+                has_moved |= moved;
+                result = found;
                 if has_moved || result.is_some() {
                     break;
                 }

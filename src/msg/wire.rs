@@ -1,10 +1,12 @@
 //! Lanes in shared memory.
 //!
 //! Each rank holds, in its memory for rings, the lanes to it from every rank
-//! of the node, itself too: [`tsumugi_core::msg::Lanes`]. What is added here is
+//! of the node, itself too: [`tsumugi_core::msg::Lanes`]. Ranks are numbered
+//! here as they stand on the node: `route` knows which that is. What is added here is
 //! that whoever sleeps at the other end is woken, and that long copies go past
 //! the caches. It stays until the job ends: a peer's last word may come late.
 
+use super::neighbours::Neighbours;
 use super::state::REQUESTS_MAX;
 use crate::config::Chosen;
 use crate::lend::{Lent, lend, zeroes};
@@ -15,7 +17,8 @@ use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{Access, Need, RegionKey, RemoteAddr};
 use tsumugi_core::msg::board::{Board, BoardShape};
 use tsumugi_core::msg::{
-    self, Copy, Design, INLINE_WORDS, Kind, LaneEnd, Load, Offer, Packet, Returned, Shape, Wire,
+    self, Copy, Design, FarLane, INLINE_WORDS, Kind, LaneEnd, Load, Offer, Packet, Returned, Shape,
+    Wire,
 };
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::wait::Bells;
@@ -27,7 +30,9 @@ use tsumugi_ult::SystemFutex;
 pub(crate) struct Lanes {
     at: NonNull<u8>,
     key: RegionKey,
+    /// Of the machine; lanes are there for neighbours alone.
     shape: Shape,
+    neighbours: Neighbours,
     /// Behind the lanes, where the design has them.
     has_board: bool,
     /// For fences in two halves.
@@ -52,15 +57,20 @@ struct Peer {
 
 impl Lanes {
     /// Lanes that were never used, and a board if the design has one.
-    pub(crate) fn new(member: &Member, chosen: &Chosen) -> Result<Self, Error> {
+    pub(crate) fn new(
+        member: &Member,
+        neighbours: Neighbours,
+        chosen: &Chosen,
+    ) -> Result<Self, Error> {
         let shape = shape(member.size());
+        let lanes_bytes = near(shape, &neighbours).memory_size();
         let has_board = chosen.messages == Design::Locked;
         let board_bytes = if has_board { Board::memory_size(board_shape(shape)) } else { 0 };
-        let bytes = shape.memory_size() + board_bytes;
+        let bytes = lanes_bytes + board_bytes;
         let at = zeroes(member, bytes)?;
         if has_board {
             // SAFETY: behind the lanes, for the rest of the job.
-            let made = unsafe { Board::init(at.add(shape.memory_size()), board_shape(shape)) };
+            let made = unsafe { Board::init(at.add(lanes_bytes), board_shape(shape)) };
             made.unwrap_or_else(|error| panic!("{error}"));
         }
         // SAFETY: exposed memory, which stays mapped and is never given back:
@@ -70,7 +80,7 @@ impl Lanes {
         // With more than one worker it is not enough to see who sleeps: who
         // looks for work must be seen, too.
         member.control().set_sleeps_fenced(is_registered && chosen.workers == 1);
-        Ok(Self { at, key: region.key, shape, has_board, is_registered })
+        Ok(Self { at, key: region.key, shape, neighbours, has_board, is_registered })
     }
 
     /// For the others.
@@ -82,7 +92,12 @@ impl Lanes {
         self.shape
     }
 
-    /// The lanes, when everybody has told their keys, and the boards.
+    pub(crate) fn neighbours(&self) -> &Neighbours {
+        &self.neighbours
+    }
+
+    /// The lanes, when all neighbours have told their keys, and the boards of
+    /// all ranks: in the place of one that is far, the own one.
     ///
     /// # Errors
     ///
@@ -90,25 +105,29 @@ impl Lanes {
     pub(crate) fn connect(
         &self,
         member: &Member,
-        keys: impl Iterator<Item = RegionKey>,
+        key_of: impl Fn(Rank) -> RegionKey,
     ) -> Result<(NodeWire, Vec<Board<'static>>), Error> {
-        let (direct, lanes_bytes) = (member.direct(), self.shape.memory_size());
-        let shape = board_shape(self.shape);
-        let board_bytes = if self.has_board { Board::memory_size(shape) } else { 0 };
+        let (direct, neighbours) = (member.direct(), &self.neighbours);
+        let shape = near(self.shape, neighbours);
+        let lanes_bytes = shape.memory_size();
+        let board = board_shape(self.shape);
+        let board_bytes = if self.has_board { Board::memory_size(board) } else { 0 };
         let size = (lanes_bytes + board_bytes) as u64;
+        let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
         let mut boards = Vec::new();
-        let (ends, lent) = lend((0..self.shape.peers).map(|_| LaneEnd::EMPTY).collect());
+        let (ends, lent) = lend((0..shape.peers).map(|_| LaneEnd::EMPTY).collect());
         // SAFETY: zeroed lanes that stay until the job ends; we are called
         // once. Addresses are those of buffers that their owners have lent.
-        let lanes = unsafe { msg::Lanes::new(member.rank(), self.shape, self.at, ends) };
+        let lanes = unsafe { msg::Lanes::new(own, shape, self.at, ends) };
         let mut lanes = lanes.unwrap_or_else(|error| panic!("{error}"));
-        let peers = (0..).map(Rank).zip(keys).map(|(rank, key)| {
+        let peers = (0..).map(Rank).zip(neighbours.ranks()).map(|(local, rank)| {
+            let key = key_of(rank);
             let there = direct.resolve(RemoteAddr { rank, key, offset: 0 }, size, Need::Write)?;
             // SAFETY: that rank's lanes, once.
-            unsafe { lanes.connect(rank, there) };
+            unsafe { lanes.connect(local, there) };
             if self.has_board {
                 // SAFETY: that rank's board, behind its lanes.
-                let board = unsafe { Board::attach(there.add(lanes_bytes), shape) };
+                let board = unsafe { Board::attach(there.add(lanes_bytes), board) };
                 boards.push(board.unwrap_or_else(|error| panic!("{error}")));
             }
             let control: *const Control = member.control_of(rank);
@@ -118,7 +137,9 @@ impl Lanes {
             Ok(Peer { control, bells: control.bells(), sleeps_fenced })
         });
         let peers = peers.collect::<Result<_, Error>>()?;
-        Ok((NodeWire { lanes, peers, _ends: lent }, boards))
+        let of_all = (0..self.shape.peers).map(|rank| neighbours.local(Rank(rank)).unwrap_or(own));
+        let of_all = of_all.filter_map(|local| boards.get(local.0 as usize).copied());
+        Ok((NodeWire { lanes, peers, _ends: lent }, of_all.collect()))
     }
 }
 
@@ -128,9 +149,19 @@ pub(crate) fn footprint() -> (usize, usize) {
     super::state::footprint(shape(1).memory_size(), shape(1))
 }
 
+/// What messages cost for each rank of another node that sends or is sent any.
+pub(crate) fn far_footprint() -> usize {
+    FarLane::memory_size(&shape(1)) + size_of::<FarLane<'static>>()
+}
+
 /// A rank's board has a place for each of its requests.
 fn board_shape(shape: Shape) -> BoardShape {
     BoardShape { peers: shape.peers, posts: REQUESTS_MAX as u32 }
+}
+
+/// The lanes of a rank: one for each neighbour.
+fn near(shape: Shape, neighbours: &Neighbours) -> Shape {
+    Shape { peers: neighbours.count(), ..shape }
 }
 
 /// How much room there is in a job of so many ranks: tables of messages that

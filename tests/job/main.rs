@@ -14,6 +14,7 @@ mod roles;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::ExitCode;
+use tsumugi as api;
 use tsumugi::pvas::{Config, Launch, Peers, Policy, Populate};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 

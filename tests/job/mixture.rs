@@ -9,9 +9,10 @@
 //! message sent that fits its pattern and that no receive posted before it has
 //! taken.
 
+// The crate, under a name that its own tests can give it, too.
+use super::api::comm::{Message, Receiving, Sending};
+use super::api::{self, Comm, Error, MessageError, Rank, Received, Runtime, Source, Tags};
 use std::collections::HashSet;
-use tsumugi::comm::{Message, Receiving, Sending};
-use tsumugi::{Comm, Error, MessageError, Rank, Received, Runtime, Source, Tags};
 use tsumugi_conformance::Seeded;
 
 /// One message of a round.
@@ -38,17 +39,17 @@ struct Taken {
 
 /// Memory of one of the two kinds.
 enum Memory {
-    Inside(tsumugi::Buffer<u8>),
+    Inside(api::Buffer<u8>),
     Outside(Vec<u8>),
 }
 
 enum Posted<'a> {
-    Inside(Receiving<'a, tsumugi::Buffer<u8>>),
+    Inside(Receiving<'a, api::Buffer<u8>>),
     Outside(Receiving<'a, Vec<u8>>),
 }
 
 enum Begun<'a> {
-    Inside(Sending<'a, tsumugi::Buffer<u8>>),
+    Inside(Sending<'a, api::Buffer<u8>>),
     Outside(Sending<'a, Vec<u8>>),
 }
 

@@ -42,7 +42,8 @@ impl<'m> Machine<'m> {
     }
 
     /// The boards of all ranks, for [`Design::Locked`]; without them messages
-    /// go as with [`Design::TwoCopy`].
+    /// go as with [`Design::TwoCopy`]. In the place of a [far](Self::set_far)
+    /// rank stands any board: it is never looked at.
     ///
     /// Whoever learns that a rank has died tells the own board
     /// ([`Board::lost`]) before it asks for the machine: whoever has the
@@ -205,6 +206,9 @@ impl<'m> Machine<'m> {
         bytes: Bytes,
         entry: Option<usize>,
     ) -> Option<Launched> {
+        if self.tables.peers[to.0 as usize].far {
+            return None;
+        }
         let streaming = self.streams(to, &bytes)?;
         let number = self.tables.peers[to.0 as usize].sent;
         let board = &self.boards[to.0 as usize];

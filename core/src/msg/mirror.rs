@@ -321,8 +321,9 @@ impl Machine<'_> {
     #[inline(always)]
     fn wants_offer(&self, post: usize, is_starved: bool) -> bool {
         let entry = &self.tables.requests[post];
-        let offered_from = self.tables.peers[entry.peer as usize].thresholds.offered_from();
-        is_starved || entry.in_reach && entry.len >= u64::from(offered_from)
+        let peer = &self.tables.peers[entry.peer as usize];
+        let offered_from = u64::from(peer.thresholds.offered_from());
+        is_starved || entry.in_reach && !peer.far && entry.len >= offered_from
     }
 
     fn publish_if_free(&mut self, source: usize, post: usize) {

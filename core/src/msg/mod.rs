@@ -28,6 +28,9 @@
 //! [`Thresholds`] say which, for each peer. Where neither side reaches the
 //! other's buffer, the bytes go through slots, piece by piece.
 //!
+//! Ranks of other nodes are reached by [`Mail`]: neither side reaches the
+//! other's buffers, and lanes and slots are bytes in parcels.
+//!
 //! How a sender knows the buffer is the [`Design`]: it is told of receives and
 //! matches by itself (`mirror`), or it looks into the table of the receiver
 //! under a lock (`locked`, [`board`]), or it does not.
@@ -60,7 +63,8 @@
 //!
 //! [`Machine`] holds no memory but its tables, which the caller gives, and
 //! reads no clock. What moves packets and bytes is a [`Wire`]; [`Lanes`] is
-//! the one over shared memory.
+//! the one over shared memory, [`Mail`] does its part for ranks of other
+//! nodes.
 //!
 //! 1. [`send`](Machine::send), [`receive`](Machine::receive): each is done at
 //!    once or pending.
@@ -140,6 +144,7 @@ mod list;
 mod locked;
 mod lost;
 mod machine;
+mod mail;
 mod mirror;
 mod outcome;
 mod packet;
@@ -156,6 +161,7 @@ pub use count::{Counts, Path};
 pub use lanes::{LaneEnd, Lanes};
 pub use line::{Lane, LaneReceiver, LaneSender, Line, NeedLine, ReturnLine};
 pub use machine::{Job, Machine};
+pub use mail::{Buffers, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, ParcelError};
 pub use outcome::{Begun, Bytes, CallError, Cancel, Ended, Label, Pattern, Received, Request};
 pub use packet::{INLINE_BYTES_MAX, INLINE_WORDS, Kind, Load, Offer, Packet};
 pub use receive::Message;

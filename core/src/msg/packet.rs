@@ -107,7 +107,7 @@ impl Kind {
     }
 
     #[inline(always)]
-    const fn from_bits(bits: u8) -> Option<Self> {
+    pub(super) const fn from_bits(bits: u8) -> Option<Self> {
         Some(match bits {
             1 => Self::Inline,
             2 => Self::Eager,

@@ -217,6 +217,18 @@ impl<'m> Machine<'m> {
     }
 }
 
+impl Machine<'_> {
+    /// A rank is on another node, and reached by [`Mail`](super::Mail): it
+    /// gets no offer but for room, and its board is not looked at.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such rank.
+    pub fn set_far(&mut self, peer: Rank) {
+        self.tables.peers[peer.0 as usize].far = true;
+    }
+}
+
 impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -70,6 +70,8 @@ pub struct Peer {
     pub(super) links: [Link; 2],
     pub(super) thresholds: Thresholds,
     pub(super) lost: bool,
+    /// On another node: neither side reaches the other's memory.
+    pub(super) far: bool,
     pub(super) starving: bool,
     /// Receives that were held back may be offered now.
     pub(super) revisit: bool,
@@ -232,6 +234,7 @@ impl Peer {
         links: [Link::NONE; 2],
         thresholds: Thresholds::DEFAULT,
         lost: false,
+        far: false,
         starving: false,
         revisit: false,
         busy: false,

@@ -1,6 +1,8 @@
 //! From which size on a message goes which way. Measured at start, for each
 //! peer; none of them changes what is received.
 
+use super::packet::INLINE_BYTES_MAX;
+
 /// Sizes in bytes at which the way of a message to one peer changes.
 ///
 /// ```text
@@ -55,6 +57,17 @@ impl Thresholds {
         }
         if from > self.inline_max { from } else { self.inline_max.saturating_add(1) }
     }
+
+    /// For ranks of other nodes: nothing is in reach, and to ask first takes
+    /// longer than to copy twice.
+    pub const FAR: Self = Self {
+        inline_max: INLINE_BYTES_MAX as u32,
+        direct_from: u32::MAX,
+        direct_max: 0,
+        nt_from: u32::MAX,
+        pull_from: u32::MAX,
+        eager_max: u32::MAX,
+    };
 }
 
 impl Default for Thresholds {

@@ -15,6 +15,7 @@
 mod check;
 
 use super::net::{At, Net, address};
+use super::post::Post;
 use std::ptr::NonNull;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::{AddrError, Rank};
@@ -28,6 +29,8 @@ pub struct Plan {
     pub deaths: bool,
     pub cancels: bool,
     pub wildcards: bool,
+    /// Some ranks are on other nodes.
+    pub far: bool,
     /// Few lines, slots and requests, and many messages.
     pub tight: bool,
 }
@@ -99,7 +102,7 @@ pub struct Wall {
 /// One run.
 pub struct Game<'m> {
     plan: Plan,
-    net: Net,
+    net: Net<'m>,
     players: Vec<Player<'m>>,
     seeded: Seeded,
     sent: Vec<Sent>,
@@ -164,6 +167,7 @@ impl<'m> Game<'m> {
         shape: Shape,
         rooms: &'m mut [Room],
         boards: &'m [Board<'m>],
+        post: Post<'m>,
         mut seeded: Seeded,
     ) -> Self {
         let mut draw = |of: &[u32]| of[seeded.below(of.len() as u64) as usize];
@@ -189,12 +193,15 @@ impl<'m> Game<'m> {
         let mut players: Vec<Player<'m>> = players.collect();
         for player in &mut players {
             player.machine.put_up(boards);
+            let rank = player.machine.rank();
+            let far = (0..shape.peers).map(Rank).filter(|peer| post.is_far(rank.0 as usize, *peer));
+            far.for_each(|peer| player.machine.set_far(peer));
         }
         let mut draw = |bound: u64| seeded.below(bound);
         let (contexts, tags, pairs) = (1 + draw(2), 1 + draw(3) * draw(2), draw(3));
         let posts_first = draw(2) == 0;
         let lengths = LENGTHS[draw(3) as usize];
-        let net = Net::new(shape, seeded.next());
+        let net = Net::new(shape, post, seeded.next());
         let mut noise = Seeded(1);
         Self {
             plan,
@@ -223,6 +230,7 @@ impl<'m> Game<'m> {
             if step == death {
                 let dead = self.draw(self.players.len() as u64) as usize;
                 self.players[dead].is_dead = true;
+                self.net.post.drop_some(dead, &mut self.seeded);
                 self.dead = Some(dead);
             }
             let rank = self.draw(self.players.len() as u64) as usize;
@@ -246,7 +254,7 @@ impl<'m> Game<'m> {
         self.seeded.below(bound)
     }
 
-    fn machine(&mut self, rank: usize) -> (&mut Machine<'m>, At<'_>) {
+    fn machine(&mut self, rank: usize) -> (&mut Machine<'m>, At<'_, 'm>) {
         (&mut self.players[rank].machine, At { net: &mut self.net, me: rank })
     }
 
@@ -436,6 +444,7 @@ impl<'m> Game<'m> {
 
     fn progress(&mut self, rank: usize) -> bool {
         self.step += 1;
+        self.net.carry(rank);
         if core::mem::take(&mut self.net.bells[rank]) {
             self.players[rank].is_asleep = false;
             return true;
@@ -443,18 +452,27 @@ impl<'m> Game<'m> {
         if self.players[rank].is_asleep {
             return false;
         }
-        let mut has_moved = match self.draw(6) {
+        let mut has_moved = match self.draw(if self.plan.far { 7 } else { 6 }) {
             0 => self.run_job(rank) | self.receive_claimed(rank),
             1 => {
                 let from = Rank(self.draw(self.players.len() as u64) as u32);
                 let (machine, mut wire) = self.machine(rank);
                 machine.advance_from(&mut wire, from)
             }
+            6 => {
+                let mut has_moved = false;
+                while let Some(from) = self.net.post.mail(rank).poll_arrived() {
+                    let (machine, mut wire) = self.machine(rank);
+                    has_moved |= machine.look(&mut wire, from);
+                }
+                has_moved
+            }
             2 if self.players[rank].jobs.is_empty() => {
                 let (machine, mut wire) = self.machine(rank);
                 // What is not watched is to be asked for.
                 let has_moved = machine.rest(&mut wire) | self.collect(rank);
-                let is_idle = !has_moved && self.players[rank].claimed.is_empty();
+                let waits = self.net.carry(rank);
+                let is_idle = !has_moved && !waits && self.players[rank].claimed.is_empty();
                 if is_idle && !self.net.has_mail(rank) {
                     self.players[rank].is_asleep = true;
                     return true;
@@ -599,10 +617,12 @@ impl<'m> Game<'m> {
     fn tell_death(&mut self, rank: usize) {
         let dead = self.dead.expect("somebody died");
         self.net.see_all(dead, rank);
+        self.net.post.deliver_all(dead, rank);
         self.players[rank].is_asleep = false;
         self.players[rank].knows = true;
         let (machine, mut wire) = self.machine(rank);
         machine.lost(&mut wire, Rank(dead as u32));
+        self.net.post.lose(rank, dead);
         self.collect(rank);
     }
 }

@@ -4,15 +4,24 @@
 
 mod job;
 mod net;
+mod post;
 
 use super::SEEDS;
 use job::{Game, Plan, Room, Wall};
+use post::{Bag, Post, ends_of, lanes_of};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::msg::{Design, Shape};
 use tsumugi_core::sim::check;
 
-const PLAIN: Plan =
-    Plan { design: Design::Mirror, deaths: false, cancels: true, wildcards: true, tight: false };
+const PLAIN: Plan = Plan {
+    design: Design::Mirror,
+    deaths: false,
+    cancels: true,
+    wildcards: true,
+    far: false,
+    tight: false,
+};
+const FAR: Plan = Plan { far: true, ..PLAIN };
 
 fn run(seed: u64, plan: Plan) {
     let mut seeded = Seeded(seed);
@@ -20,9 +29,13 @@ fn run(seed: u64, plan: Plan) {
     let shape = Shape {
         peers: draw(&[2, 2, 3, 6]),
         lines: if plan.tight { draw(&[8, 16]) } else { draw(&[16, 64]) },
-        slots: draw(&[1, 4, 8]),
+        slots: draw(if plan.far { &[1, 4, 8, 32] } else { &[1, 4, 8] }),
         slot_bytes: draw(&[64, 256]),
-        quota: if plan.tight { draw(&[1, 2, 4]) } else { 64 },
+        quota: match (plan.tight, plan.far) {
+            (true, false) => draw(&[1, 2, 4]),
+            (true, true) => draw(&[1, 4, 8, 16]),
+            _ => 64,
+        },
         mirror: draw(&[1, 2, 8]),
     };
     let requests = if plan.tight { 40 } else { 64 };
@@ -30,7 +43,11 @@ fn run(seed: u64, plan: Plan) {
     let mut wall = Wall::new(shape, requests);
     let boards = wall.boards();
     let steps = if plan.tight { 800 } else { 500 };
-    Game::new(plan, shape, &mut rooms, &boards, seeded).play(steps);
+    let mut bags: Vec<Bag> = if plan.far { Bag::of_all(&shape) } else { Vec::new() };
+    let mut lanes = lanes_of(&mut bags, &shape);
+    let mut ends = ends_of(&mut lanes, &shape);
+    let post = Post::new(&mut ends, shape, plan.far, &mut seeded);
+    Game::new(plan, shape, &mut rooms, &boards, post, seeded).play(steps);
 }
 
 #[test]
@@ -69,6 +86,35 @@ fn after_a_death() {
     check(SEEDS.take(600), |seed| run(seed, Plan { deaths: true, tight: seed % 2 == 0, ..PLAIN }));
 }
 
+#[test]
+fn between_nodes() {
+    check(SEEDS, |seed| run(seed, FAR));
+}
+
+#[test]
+fn between_nodes_with_room_for_little() {
+    check(SEEDS.take(600), |seed| {
+        let design = [Design::Mirror, Design::TwoCopy, Design::Locked][seed as usize % 3];
+        run(seed, Plan { design, tight: true, ..FAR });
+    });
+}
+
+#[test]
+fn between_nodes_with_other_designs() {
+    check(SEEDS.take(300), |seed| {
+        let design = if seed % 2 == 0 { Design::TwoCopy } else { Design::Locked };
+        run(seed, Plan { design, ..FAR });
+    });
+}
+
+#[test]
+fn between_nodes_after_a_death() {
+    check(SEEDS.take(600), |seed| {
+        let design = [Design::Mirror, Design::Mirror, Design::Locked][seed as usize % 3];
+        run(seed, Plan { design, deaths: true, tight: seed % 2 == 0, ..FAR });
+    });
+}
+
 /// Many more seeds, of all kinds.
 #[test]
 #[ignore = "takes minutes: ci/soak.sh"]
@@ -81,17 +127,17 @@ fn soak() {
             _ => Design::Mirror,
         };
         let (deaths, cancels, wildcards) = (bit(5) && bit(6), bit(0), bit(1));
-        run(seed, Plan { design, deaths, cancels, wildcards, tight: bit(2) });
+        let (far, tight) = (bit(7), bit(2));
+        run(seed, Plan { design, deaths, cancels, wildcards, far, tight });
     });
 }
 
 #[test]
 #[cfg(debug_assertions)]
 fn planted_defects_are_caught() {
-    use std::panic::catch_unwind;
     let tight = Plan { tight: true, ..PLAIN };
     let board = Plan { design: Design::Locked, ..PLAIN };
-    for (mutant, plan) in [
+    all_are_caught(&[
         ("msg_k_ignored", PLAIN),
         ("msg_log_by_return_line", tight),
         ("msg_wildcard_passed", PLAIN),
@@ -107,7 +153,29 @@ fn planted_defects_are_caught() {
         ("board_exact_first", board),
         ("board_withdraws_claimed", board),
         ("msg_nothing_granted", tight),
-    ] {
+    ]);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn planted_defects_between_nodes_are_caught() {
+    let tight = Plan { tight: true, ..FAR };
+    all_are_caught(&[
+        ("mail_gap_ignored", FAR),
+        ("mail_bytes_forgotten", FAR),
+        ("mail_refused_forgotten", FAR),
+        ("mail_window_ignored", tight),
+        ("mail_ack_kept", tight),
+        ("mail_ask_kept", tight),
+        ("mail_returns_kept", tight),
+        ("mail_taken_early", tight),
+    ]);
+}
+
+#[cfg(debug_assertions)]
+fn all_are_caught(mutants: &[(&'static str, Plan)]) {
+    use std::panic::catch_unwind;
+    for &(mutant, plan) in mutants {
         let caught = tsumugi_core::sync::with_mutant(mutant, || {
             SEEDS.into_iter().find(|&seed| catch_unwind(|| run(seed, plan)).is_err())
         });

@@ -5,14 +5,16 @@
 //! more) is numbered; how far the other sees is a number that moves on when
 //! the other looks, by as much as the seed says. So a lane, the lane back and
 //! the return line overtake each other in every way that memory allows.
+//! Ranks of different nodes have parcels instead: see `post`.
 
+use super::post::{Own, Post};
 use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::Rank;
-use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Offer, Packet, Returned, Shape, Wire};
+use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Mail, Offer, Packet, Returned, Shape, Wire};
 
 /// Everything that is between the ranks.
-pub struct Net {
+pub struct Net<'m> {
     pub shape: Shape,
     pub seeded: Seeded,
     /// Of 8 looks, how many see more than before.
@@ -21,6 +23,8 @@ pub struct Net {
     pub memory: Vec<Vec<u8>>,
     /// Who was rung or has a packet since it was looked at.
     pub bells: Vec<bool>,
+    /// What is between nodes.
+    pub post: Post<'m>,
     /// By writer, then reader.
     ways: Vec<Vec<Way>>,
 }
@@ -49,8 +53,8 @@ enum Freight {
 }
 
 /// The network as one rank has it.
-pub struct At<'n> {
-    pub net: &'n mut Net,
+pub struct At<'n, 'm> {
+    pub net: &'n mut Net<'m>,
     pub me: usize,
 }
 
@@ -59,8 +63,8 @@ pub fn address(rank: usize, in_reach: bool, offset: usize) -> u64 {
     (rank as u64) << 32 | u64::from(in_reach) << 31 | offset as u64
 }
 
-impl Net {
-    pub fn new(shape: Shape, seed: u64) -> Self {
+impl<'m> Net<'m> {
+    pub fn new(shape: Shape, post: Post<'m>, seed: u64) -> Self {
         let ranks = shape.peers as usize;
         let slots = (shape.slots * shape.slot_bytes) as usize;
         let way = || Way {
@@ -74,6 +78,7 @@ impl Net {
             sight: 4,
             memory: vec![Vec::new(); ranks],
             bells: vec![false; ranks],
+            post,
             ways: (0..ranks).map(|_| (0..ranks).map(|_| way()).collect()).collect(),
         }
     }
@@ -89,8 +94,19 @@ impl Net {
         self.ways.iter().any(|from| !from[me].packets.is_empty())
     }
 
+    /// Parcels that wait at a rank go, if the network takes them, and some of
+    /// those on the way to it arrive. Whether any did, or waits.
+    pub fn carry(&mut self, me: usize) -> bool {
+        if self.post.carry(me, &mut self.seeded) {
+            self.bells[me] = true;
+            return true;
+        }
+        self.post.has_unsent(me)
+    }
+
     /// Carries out a copy, of a rank, between its buffer and one in reach.
     pub fn copy(&mut self, me: usize, copy: &Copy) {
+        assert!(!self.post.is_far(me, copy.peer), "{copy:?} by {me} is out of the node");
         for at in [copy.from, copy.to] {
             let owner = (at >> 32) as usize;
             assert!(owner == me || owner == copy.peer.0 as usize, "{copy:?} by {me}");
@@ -106,7 +122,21 @@ impl Net {
     }
 }
 
-impl At<'_> {
+impl<'m> At<'_, 'm> {
+    fn is_far(&self, rank: Rank) -> bool {
+        self.net.post.is_far(self.me, rank)
+    }
+
+    fn mail(&mut self) -> &mut Mail<'m> {
+        self.net.post.mail(self.me)
+    }
+
+    /// The lanes to other nodes, and this rank's memory.
+    fn mail_and_own(&mut self) -> (&mut Mail<'m>, Own<'_>) {
+        let Net { post, memory, .. } = &mut *self.net;
+        (post.mail(self.me), Own { memory: &mut memory[self.me], me: self.me })
+    }
+
     /// What `from` has written for this rank, after another look at it.
     fn look(&mut self, from: Rank) -> &mut Way {
         let (draw, sight) = (self.net.seeded.next(), self.net.sight);
@@ -135,8 +165,11 @@ impl At<'_> {
     }
 }
 
-impl Wire for At<'_> {
+impl Wire for At<'_, '_> {
     fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+        if self.is_far(to) {
+            return self.mail().has_room(to, lines);
+        }
         let size = self.net.shape.lines;
         let seen = self.look(to).seen;
         let back = &mut self.net.ways[to.0 as usize][self.me];
@@ -149,6 +182,10 @@ impl Wire for At<'_> {
     }
 
     fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+        if self.is_far(to) {
+            let (mail, mut own) = self.mail_and_own();
+            return mail.push(to, packet, load, &mut own);
+        }
         let freight = match load {
             Load::Empty => Freight::Nothing,
             Load::Inline(at) => Freight::Bytes(self.net.bytes(at, packet.count.into()).to_vec()),
@@ -163,12 +200,19 @@ impl Wire for At<'_> {
     }
 
     fn peek(&mut self, from: Rank) -> Option<Packet> {
+        if self.is_far(from) {
+            return self.mail().peek(from);
+        }
         let way = self.look(from);
         let (number, packet, _) = way.packets.front()?;
         (*number <= way.seen).then_some(*packet)
     }
 
     fn deliver(&mut self, from: Rank, at: u64, len: u64) {
+        if self.is_far(from) {
+            let (mail, mut own) = self.mail_and_own();
+            return mail.deliver(from, at, len, &mut own);
+        }
         let way = &self.net.ways[from.0 as usize][self.me];
         let Some((_, _, Freight::Bytes(bytes))) = way.packets.front() else { panic!("no bytes") };
         let bytes = bytes[..len as usize].to_vec();
@@ -176,6 +220,9 @@ impl Wire for At<'_> {
     }
 
     fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+        if self.is_far(from) {
+            return self.mail().keep(from, into);
+        }
         let way = &self.net.ways[from.0 as usize][self.me];
         let Some((_, _, Freight::Bytes(bytes))) = way.packets.front() else { panic!("no bytes") };
         for (word, bytes) in into.iter_mut().zip(bytes.chunks(8)) {
@@ -191,23 +238,35 @@ impl Wire for At<'_> {
     }
 
     fn offer(&mut self, from: Rank) -> Offer {
+        if self.is_far(from) {
+            return self.mail().offer(from);
+        }
         let way = &self.net.ways[from.0 as usize][self.me];
         let Some((_, _, Freight::Offer(offer))) = way.packets.front() else { panic!("no offer") };
         *offer
     }
 
     fn pop(&mut self, from: Rank) {
+        if self.is_far(from) {
+            return self.mail().pop(from);
+        }
         let way = &mut self.net.ways[from.0 as usize][self.me];
         let (_, packet, _) = way.packets.pop_front().expect("it was seen");
         way.popped += packet.lines();
     }
 
     fn returned(&mut self, to: Rank) -> Returned {
+        if self.is_far(to) {
+            return self.mail().returned(to);
+        }
         self.has_room(to, 0);
         self.net.ways[to.0 as usize][self.me].returned[0].2
     }
 
     fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+        if self.is_far(from) {
+            return self.mail().give_back(from, returned);
+        }
         let was_answered = self.look(from).answered;
         let lane = &mut self.net.ways[from.0 as usize][self.me];
         lane.told = lane.popped;
@@ -219,11 +278,17 @@ impl Wire for At<'_> {
     }
 
     fn untold(&mut self, from: Rank) -> u32 {
+        if self.is_far(from) {
+            return self.mail().untold(from);
+        }
         let lane = &self.net.ways[from.0 as usize][self.me];
         lane.popped - lane.told
     }
 
     fn set_starved(&mut self, to: Rank) {
+        if self.is_far(to) {
+            return self.mail().set_starved(to);
+        }
         let (way, number) = self.write(to);
         way.asked.push_back(number);
         self.net.bells[to.0 as usize] = true;
@@ -231,6 +296,9 @@ impl Wire for At<'_> {
     }
 
     fn is_starved(&mut self, from: Rank) -> bool {
+        if self.is_far(from) {
+            return self.mail().is_starved(from);
+        }
         let way = self.look(from);
         way.asked.iter().filter(|number| **number <= way.seen).count() > way.answered
     }
@@ -242,10 +310,18 @@ impl Wire for At<'_> {
     }
 
     fn ring(&mut self, from: Rank) {
+        if self.is_far(from) {
+            // It will see what is on the way.
+            return;
+        }
         self.net.bells[from.0 as usize] = true;
     }
 
     fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+        if self.is_far(to) {
+            let (mail, mut own) = self.mail_and_own();
+            return mail.write_slots(to, slots, at, len, &mut own);
+        }
         for (slot, at_message, len) in self.slots(slots, len) {
             let bytes = self.net.bytes(at + at_message as u64, len as u64).to_vec();
             self.net.ways[self.me][to.0 as usize].slots[slot..slot + len].copy_from_slice(&bytes);
@@ -253,6 +329,10 @@ impl Wire for At<'_> {
     }
 
     fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+        if self.is_far(from) {
+            let (mail, mut own) = self.mail_and_own();
+            return mail.read_slots(from, slots, at, len, &mut own);
+        }
         for (slot, at_message, len) in self.slots(slots, len) {
             let way = &self.net.ways[from.0 as usize][self.me];
             let bytes = way.slots[slot..slot + len].to_vec();

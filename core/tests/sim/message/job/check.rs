@@ -13,7 +13,7 @@ impl Game<'_> {
             rounds += 1;
             assert!(rounds < 20_000, "it never comes to rest");
             self.net.sight = if quiet > 20 { 8 } else { 4 };
-            let mut has_moved = false;
+            let mut has_moved = self.net.post.is_busy();
             for rank in 0..self.players.len() {
                 if self.players[rank].is_dead {
                     continue;

@@ -1,0 +1,267 @@
+//! What has come from one far rank: a lane here, into which parcels are put.
+//!
+//! Each parcel says where its packets lie in the lane and its bytes in slots,
+//! so that it is put there at once, in whatever order it comes. It is *seen*
+//! when all before it are: until then its number is only marked.
+//!
+//! ```text
+//!   head       visible
+//!    ▼            ▼
+//!  ──┬────────────┬────────┬───────┬─────────
+//!    │  packets   │  gap   │ here  │
+//!  ──┴────────────┴────────┴───────┴─────────
+//!                 ▲ parcel `next`  ▲ marked, held
+//! ```
+
+use super::Buffers;
+use super::outbox::WINDOW;
+use super::parcel::{
+    Head, INLINE_HEAD, ParcelError, RECORD_BYTES_MAX, Record, Records, lines_of, offer_of,
+    packet_of,
+};
+use super::ring::{self, LINE_BYTES};
+use crate::msg::packet::{INLINE_BYTES_MAX, INLINE_WORDS, Offer, Packet};
+use crate::msg::setup::Shape;
+use crate::msg::wire::Returned;
+use crate::sync::mutant;
+
+/// Packets that were not taken, and parcels that came too early.
+#[derive(Debug)]
+pub(super) struct Inbox<'t> {
+    lines: &'t mut [u8],
+    slots: &'t mut [u8],
+    head: u32,
+    visible: u32,
+    told: u32,
+    /// Lines of the packet that was looked at last.
+    seen: u32,
+    /// The parcel that is waited for; a bit for each from there on that is
+    /// here; what those say.
+    next: u32,
+    marks: u32,
+    held: [Held; WINDOW as usize],
+    /// What the peer knows of `next`.
+    acked: u32,
+    /// How often the peer has asked for more, and was answered.
+    asked: u32,
+    answered: u32,
+    /// A parcel was refused: its number will never come.
+    is_broken: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    start: u32,
+    end: u32,
+    asked: u32,
+    returned: Returned,
+}
+
+/// What became visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct News {
+    /// What the peer has returned last.
+    pub(super) returned: Returned,
+    /// It has asked for more.
+    pub(super) asks: bool,
+}
+
+impl<'t> Inbox<'t> {
+    pub(super) fn new(lines: &'t mut [u8], slots: &'t mut [u8]) -> Self {
+        Self {
+            lines,
+            slots,
+            head: 0,
+            visible: 0,
+            told: 0,
+            seen: 0,
+            next: 0,
+            marks: 0,
+            held: [Held::default(); WINDOW as usize],
+            acked: 0,
+            asked: 0,
+            answered: 0,
+            is_broken: false,
+        }
+    }
+
+    /// Whether a numbered parcel may come, and its packets have a place.
+    pub(super) fn check(&self, head: &Head) -> Result<(), ParcelError> {
+        if self.is_broken {
+            return Err(ParcelError::Broken);
+        }
+        let early = head.number.wrapping_sub(self.next);
+        if early >= WINDOW || self.marks >> early & 1 == 1 {
+            return Err(ParcelError::Number(head.number));
+        }
+        let size = u64::from(self.size());
+        // Neither on what is visible, nor beyond what was returned.
+        let used = u64::from(self.visible.wrapping_sub(self.told));
+        let ahead = u64::from(head.start.wrapping_sub(self.visible));
+        if used + ahead + u64::from(head.lines) > size {
+            return Err(ParcelError::Lines { start: head.start, lines: head.lines });
+        }
+        Ok(())
+    }
+
+    /// Puts in a parcel that was checked. What became visible by that, if
+    /// anything.
+    pub(super) fn put(&mut self, shape: &Shape, head: &Head, records: Records<'_>) -> Option<News> {
+        let mut line = head.start;
+        for record in records {
+            match record {
+                Record::Packet(packet) => {
+                    ring::write(self.lines, line, packet);
+                    line = line.wrapping_add(lines_of(packet));
+                }
+                Record::Bytes { slot, offset, bytes } => {
+                    let start = usize::from(slot) * shape.slot_bytes as usize + offset as usize;
+                    self.slots[start..start + bytes.len()].copy_from_slice(bytes);
+                }
+            }
+        }
+        let Head { start, returned, asked, .. } = *head;
+        self.marks |= 1 << head.number.wrapping_sub(self.next);
+        self.held[(head.number % WINDOW) as usize] = Held { start, end: line, asked, returned };
+        self.advance()
+    }
+
+    /// Nothing can be seen any more than is.
+    pub(super) fn close(&mut self) {
+        self.is_broken = true;
+    }
+
+    pub(super) fn peek(&mut self) -> Option<Packet> {
+        if self.head == self.visible {
+            return None;
+        }
+        let record = self.record();
+        let lines = lines_of(&record);
+        let Some(packet) = packet_of(&record) else { return self.break_off() };
+        if lines > self.visible.wrapping_sub(self.head) {
+            // One parcel has written over another.
+            return self.break_off();
+        }
+        self.seen = lines;
+        Some(packet)
+    }
+
+    pub(super) fn pop(&mut self) {
+        self.head = self.head.wrapping_add(core::mem::take(&mut self.seen));
+    }
+
+    pub(super) fn deliver(&self, at: u64, len: u64, buffers: &mut impl Buffers) {
+        let record = self.record();
+        let len = len.min(INLINE_BYTES_MAX as u64) as usize;
+        buffers.write(at, &record[INLINE_HEAD..INLINE_HEAD + len]);
+    }
+
+    pub(super) fn keep(&self, into: &mut [u64; INLINE_WORDS]) {
+        let record = self.record();
+        let count = usize::from(record[1]).min(INLINE_BYTES_MAX);
+        for (word, bytes) in into.iter_mut().zip(record[INLINE_HEAD..][..count].chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+    }
+
+    pub(super) fn offer(&self) -> Offer {
+        offer_of(&self.record())
+    }
+
+    pub(super) fn read_slots(
+        &self,
+        shape: &Shape,
+        slots: u32,
+        at: u64,
+        len: u64,
+        buffers: &mut impl Buffers,
+    ) {
+        for (slot, offset, len) in ring::each_slot(shape, slots, len) {
+            buffers.write(at + offset, &self.slots[slot..slot + len]);
+        }
+    }
+
+    /// Lines that were taken, ever; they are given back with this.
+    pub(super) fn give_back(&mut self) -> u32 {
+        self.told = self.head;
+        self.told
+    }
+
+    pub(super) const fn untold(&self) -> u32 {
+        self.head.wrapping_sub(self.told)
+    }
+
+    /// Whether the peer has asked for more; this answers it.
+    pub(super) fn answer(&mut self) -> bool {
+        core::mem::replace(&mut self.answered, self.asked) != self.asked
+    }
+
+    pub(super) const fn is_starved(&self) -> bool {
+        self.answered != self.asked
+    }
+
+    /// The number of the parcel that is waited for.
+    pub(super) const fn expected(&self) -> u32 {
+        self.next
+    }
+
+    /// Whether the peer may soon have to wait until it knows what is here.
+    pub(super) fn owes_ack(&self) -> bool {
+        self.next.wrapping_sub(self.acked) >= WINDOW / 2 && !mutant("mail_ack_kept")
+    }
+
+    /// The peer is told that all before this number are here.
+    pub(super) fn tell(&mut self, acked: u32) {
+        self.acked = acked;
+    }
+
+    fn advance(&mut self) -> Option<News> {
+        let mut news = None;
+        if mutant("mail_gap_ignored") && self.marks != 0 {
+            let late = self.marks.trailing_zeros();
+            self.marks >>= late;
+            self.next = self.next.wrapping_add(late);
+            self.visible = self.held[(self.next % WINDOW) as usize].start;
+        }
+        while self.marks & 1 == 1 {
+            let held = self.held[(self.next % WINDOW) as usize];
+            if held.start != self.visible {
+                self.break_off();
+                break;
+            }
+            self.marks >>= 1;
+            self.next = self.next.wrapping_add(1);
+            self.visible = held.end;
+            let had_asked = news.is_some_and(|news: News| news.asks);
+            let asks = had_asked || self.asked != held.asked;
+            self.asked = held.asked;
+            news = Some(News { returned: held.returned, asks });
+        }
+        news
+    }
+
+    /// What the peer sent makes no sense: nothing more is taken.
+    #[cold]
+    fn break_off(&mut self) -> Option<Packet> {
+        self.is_broken = true;
+        self.visible = self.head;
+        // What was looked at is not taken out.
+        self.seen = 0;
+        self.marks = 0;
+        None
+    }
+
+    fn record(&self) -> [u8; RECORD_BYTES_MAX] {
+        let mut record = [0; RECORD_BYTES_MAX];
+        ring::read(self.lines, self.head, &mut record);
+        record
+    }
+
+    fn size(&self) -> u32 {
+        (self.lines.len() / LINE_BYTES) as u32
+    }
+}
+
+const _: () = assert!(WINDOW == u32::BITS);

@@ -1,0 +1,303 @@
+//! What is to go to one far rank: a lane here, from which parcels are cut.
+//!
+//! ```text
+//!   cut          sent            tail
+//!    ▼            ▼               ▼
+//!  ──┬────────────┬───────────────┬──────────  at most as many lines as the
+//!    │ on the way │  waits here   │ free       receiver has said it has free
+//!  ──┴────────────┴───────────────┴──────────
+//!        window of numbered parcels that were not acknowledged
+//! ```
+//!
+//! A parcel is built from `sent` on, as far as it has room, and is sent when
+//! the network has taken it: one that is refused changes nothing, and takes
+//! more with it the next time.
+//!
+//! What is returned rides on every parcel. A parcel of its own carries it only
+//! if the peer has asked, or it is much: a peer that needs more asks, and is
+//! answered with whatever is new. How many messages were taken is told no
+//! sooner than all packets that were pushed before, as the peer concludes from
+//! it which offers can still come.
+
+use super::Buffers;
+use super::inbox::Inbox;
+use super::parcel::{
+    BYTES_HEAD, HEAD_BYTES, Head, INLINE_HEAD, RECORD_BYTES_MAX, conceal, lines_of, packet_of,
+    payload, record_bytes, write_alone, write_bytes_head, write_packet,
+};
+use super::ring::{self, LINE_BYTES};
+use crate::msg::packet::{Load, Offer, Packet};
+use crate::msg::setup::Shape;
+use crate::msg::wire::Returned;
+use crate::sync::mutant;
+
+/// Packets that wait, and what the peer was told.
+#[derive(Debug)]
+pub(super) struct Outbox<'t> {
+    lines: &'t mut [u8],
+    slots: &'t mut [u8],
+    tail: u32,
+    sent: Cut,
+    /// What the peer has returned.
+    pub(super) returned: Returned,
+    /// The number of the next parcel, and up to which they have arrived.
+    number: u32,
+    acked: u32,
+    /// How often more was asked for, and how often the peer was told so.
+    asked: u32,
+    asked_sent: u32,
+    /// What was returned to the peer last, with how much in the lane before;
+    /// the oldest such number of messages that was not told; what was told.
+    here: Told,
+    next: Option<Told>,
+    there: Told,
+    is_due: bool,
+    /// The parcel that was built last.
+    built: Option<Built>,
+}
+
+/// Where the next parcel starts: at a line, so many bytes of whose packet were
+/// sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cut {
+    line: u32,
+    bytes: u64,
+}
+
+/// What is returned, when the lane was so long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
+    returned: Returned,
+    tail: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Built {
+    cut: Cut,
+    told: Told,
+    acked: u32,
+    is_numbered: bool,
+}
+
+impl<'t> Outbox<'t> {
+    pub(super) fn new(lines: &'t mut [u8], slots: &'t mut [u8]) -> Self {
+        Self {
+            lines,
+            slots,
+            tail: 0,
+            sent: Cut::default(),
+            returned: Returned::default(),
+            number: 0,
+            acked: 0,
+            asked: 0,
+            asked_sent: 0,
+            here: Told::default(),
+            next: None,
+            there: Told::default(),
+            is_due: false,
+            built: None,
+        }
+    }
+
+    pub(super) fn has_room(&self, lines: u32) -> bool {
+        let size = (self.lines.len() / LINE_BYTES) as u32;
+        self.tail.wrapping_sub(self.returned.lines) + lines <= size
+    }
+
+    pub(super) fn push(&mut self, packet: &Packet, load: Load, buffers: &mut impl Buffers) {
+        let mut packet = *packet;
+        conceal(&mut packet);
+        let offer = match load {
+            Load::Offer(offer) => Some(Offer { at: None, ..offer }),
+            Load::Empty | Load::Inline(_) => None,
+        };
+        let mut record = [0; RECORD_BYTES_MAX];
+        let len = write_packet(&packet, offer, &mut record);
+        if let Load::Inline(at) = load {
+            buffers.read(at, &mut record[INLINE_HEAD..len]);
+        }
+        ring::write(self.lines, self.tail, &record[..len]);
+        self.tail = self.tail.wrapping_add(packet.lines());
+    }
+
+    pub(super) fn write_slots(
+        &mut self,
+        shape: &Shape,
+        slots: u32,
+        at: u64,
+        len: u64,
+        buffers: &mut impl Buffers,
+    ) {
+        for (slot, offset, len) in ring::each_slot(shape, slots, len) {
+            buffers.read(at + offset, &mut self.slots[slot..slot + len]);
+        }
+    }
+
+    /// Returns this to the peer, with the next parcel; soon, if it waits for
+    /// it or it is much.
+    pub(super) fn give_back(&mut self, shape: &Shape, returned: Returned, is_asked: bool) {
+        self.here = Told { returned, tail: self.tail };
+        self.next.get_or_insert(self.here);
+        let there = &self.there.returned;
+        let is_much = returned.lines.wrapping_sub(there.lines) >= shape.lines / 4
+            || returned.matched.wrapping_sub(there.matched) >= shape.quota.div_ceil(4)
+            || returned.slots != there.slots;
+        self.is_due |= is_asked || is_much;
+    }
+
+    pub(super) fn ask(&mut self) {
+        self.asked = self.asked.wrapping_add(1);
+    }
+
+    /// The peer asks for more: for what it does not know of yet, too.
+    pub(super) fn asked(&mut self) {
+        self.is_due |= self.here.returned != self.there.returned && !mutant("mail_returns_kept");
+    }
+
+    /// The peer has all parcels before that number. Whether that can be.
+    pub(super) fn acknowledge(&mut self, number: u32) -> bool {
+        if !is_after(number, self.acked) {
+            // From a parcel that comes late.
+            return true;
+        }
+        let is_sent = !is_after(number, self.number);
+        if is_sent {
+            self.acked = number;
+        }
+        is_sent
+    }
+
+    /// What the peer has returned, if that can be.
+    pub(super) fn learn(&mut self, returned: Returned) {
+        let out = self.sent.line.wrapping_sub(self.returned.lines);
+        if returned.lines.wrapping_sub(self.returned.lines) <= out {
+            self.returned = returned;
+        }
+    }
+
+    /// Whether there is a parcel to be sent.
+    pub(super) fn wants(&self, inbox: &Inbox<'_>) -> bool {
+        self.wants_number() || inbox.owes_ack()
+    }
+
+    /// Whether packets wait.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.sent.line != self.tail
+    }
+
+    /// Writes the next parcel; how long it is, 0 if there is none.
+    pub(super) fn build(&mut self, shape: &Shape, inbox: &Inbox<'_>, into: &mut [u8]) -> usize {
+        let acked = inbox.expected();
+        if !self.wants_number() {
+            if !inbox.owes_ack() {
+                return 0;
+            }
+            let (cut, told) = (self.sent, self.there);
+            self.built = Some(Built { cut, told, acked, is_numbered: false });
+            return write_alone(acked, into);
+        }
+        let mut cut = self.sent;
+        let mut len = HEAD_BYTES;
+        while cut.line != self.tail
+            && let Some(piece) = self.cut(shape, &mut cut, &mut into[len..])
+        {
+            len += piece;
+        }
+        let told = self.told_at(cut.line);
+        let head = Head {
+            number: self.number,
+            acked,
+            start: self.sent.line,
+            lines: cut.line.wrapping_sub(self.sent.line),
+            returned: told.returned,
+            asked: self.asked,
+        };
+        head.write(into);
+        self.built = Some(Built { cut, told, acked, is_numbered: true });
+        len
+    }
+
+    /// The network has the parcel that was built last.
+    pub(super) fn post(&mut self, inbox: &mut Inbox<'_>) {
+        let Some(built) = self.built.take() else { return };
+        inbox.tell(built.acked);
+        if !built.is_numbered {
+            return;
+        }
+        self.number = self.number.wrapping_add(1);
+        self.sent = built.cut;
+        self.there = built.told;
+        self.asked_sent = self.asked;
+        self.is_due = false;
+        if self.next.is_some_and(|next| !is_after(next.tail, built.cut.line)) {
+            let is_told = self.here.returned.taken == self.there.returned.taken;
+            self.next = (!is_told).then_some(self.here);
+        }
+    }
+
+    /// The peer is gone: nothing is to go to it.
+    pub(super) fn drop_all(&mut self) {
+        self.sent = Cut { line: self.tail, bytes: 0 };
+        (self.asked_sent, self.is_due, self.built) = (self.asked, false, None);
+    }
+
+    fn wants_number(&self) -> bool {
+        let asks = self.asked != self.asked_sent && !mutant("mail_ask_kept");
+        let window = if mutant("mail_window_ignored") { u32::MAX } else { WINDOW };
+        (self.sent.line != self.tail || asks || self.is_due)
+            && self.number.wrapping_sub(self.acked) < window
+    }
+
+    /// What can be told when the lane up to that line is.
+    fn told_at(&self, line: u32) -> Told {
+        let taken = match self.next {
+            _ if mutant("mail_taken_early") || !is_after(self.here.tail, line) => {
+                self.here.returned.taken
+            }
+            Some(next) if !is_after(next.tail, line) => next.returned.taken,
+            _ => self.there.returned.taken,
+        };
+        let returned = Returned { taken, ..self.here.returned };
+        Told { returned, ..self.here }
+    }
+
+    /// Writes the packet at a line, or a piece of the bytes before it; how
+    /// long that is, if there is room.
+    fn cut(&self, shape: &Shape, cut: &mut Cut, into: &mut [u8]) -> Option<usize> {
+        let mut record = [0; RECORD_BYTES_MAX];
+        ring::read(self.lines, cut.line, &mut record);
+        let packet = packet_of(&record).expect("a packet was pushed");
+        let (slots, bytes) = payload(&packet);
+        if cut.bytes < bytes && !mutant("mail_bytes_forgotten") {
+            let size = u64::from(shape.slot_bytes);
+            let nth = (cut.bytes / size) as usize;
+            let slot = ring::slots_of(shape, slots).nth(nth).expect("slots for all bytes");
+            let offset = (cut.bytes % size) as usize;
+            let room = into.len().checked_sub(BYTES_HEAD).filter(|room| *room > 0)?;
+            let left = (size as usize - offset).min((bytes - cut.bytes) as usize);
+            if room < left && room < PIECE_BYTES_MIN {
+                return None;
+            }
+            let len = left.min(room);
+            write_bytes_head(slot as u8, offset as u32, len as u32, into);
+            let start = slot as usize * size as usize + offset;
+            into[BYTES_HEAD..][..len].copy_from_slice(&self.slots[start..start + len]);
+            cut.bytes += len as u64;
+            return Some(BYTES_HEAD + len);
+        }
+        let len = record_bytes(record[0], record[1]).expect("it was pushed");
+        into.get_mut(..len)?.copy_from_slice(&record[..len]);
+        *cut = Cut { line: cut.line.wrapping_add(lines_of(&record)), bytes: 0 };
+        Some(len)
+    }
+}
+
+/// Whether a position comes after another.
+pub(super) const fn is_after(one: u32, other: u32) -> bool {
+    one.wrapping_sub(other).cast_signed() > 0
+}
+
+/// Numbered parcels of one rank to another that are on the way.
+pub(super) const WINDOW: u32 = 32;
+/// Less than this is not worth a piece of its own.
+const PIECE_BYTES_MIN: usize = 128;

@@ -1,0 +1,293 @@
+//! Two ranks, and parcels that a test carries by hand.
+
+use super::*;
+use crate::msg::packet::Kind;
+use std::boxed::Box;
+use std::string::ToString;
+use std::vec;
+use std::vec::Vec;
+
+const SHAPE: Shape = Shape { peers: 2, lines: 8, slots: 4, slot_bytes: 256, quota: 4, mirror: 1 };
+const A: Rank = Rank(0);
+const B: Rank = Rank(1);
+
+/// Addresses are places in it.
+struct Memory(Vec<u8>);
+
+impl Buffers for Memory {
+    fn read(&mut self, at: u64, into: &mut [u8]) {
+        into.copy_from_slice(&self.0[at as usize..][..into.len()]);
+    }
+    fn write(&mut self, at: u64, bytes: &[u8]) {
+        self.0[at as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+fn mail() -> Mail<'static> {
+    let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
+    let mut mail = Mail::new(SHAPE, ends).unwrap();
+    for rank in [A, B] {
+        let memory = Vec::leak(vec![0xee; FarLane::memory_size(&SHAPE)]);
+        mail.connect(rank, Box::leak(Box::new(FarLane::new(&SHAPE, memory).unwrap())));
+    }
+    mail
+}
+
+/// All parcels that are to be sent, of at most so many bytes.
+fn parcels(mail: &mut Mail<'_>, bytes_max: usize) -> Vec<Vec<u8>> {
+    let mut into = vec![0; bytes_max];
+    let mut parcels = Vec::new();
+    while let Some((to, len)) = mail.poll_parcel(&mut into) {
+        parcels.push(into[..len].to_vec());
+        mail.posted(to);
+    }
+    parcels
+}
+
+fn inline(tag: u32, count: u8) -> Packet {
+    Packet { count, tag, context: 3, ..Packet::new(Kind::Inline) }
+}
+
+#[test]
+fn packets_share_a_parcel_and_come_in_order() {
+    let (mut a, mut b) = (mail(), mail());
+    let mut memory = Memory((0..=255).collect());
+    a.push(B, &inline(1, 8), Load::Inline(10), &mut memory);
+    a.push(B, &inline(2, 100), Load::Inline(20), &mut memory);
+    let offer = Offer { id: 4, taken: 2, context: 1, tag: None, at: Some(9), room: 5 };
+    let post = Packet { count: Packet::OFFER, ..Packet::new(Kind::Post) };
+    a.push(B, &post, Load::Offer(offer), &mut memory);
+    assert!(a.has_room(B, 3) && !a.has_room(B, 4));
+    let [parcel] = &parcels(&mut a, 1024)[..] else { panic!("one parcel") };
+    b.take(A, parcel).unwrap();
+    assert_eq!((b.poll_arrived(), b.poll_arrived()), (Some(A), None));
+    assert_eq!(b.peek(A), Some(inline(1, 8)));
+    b.deliver(A, 200, 7, &mut memory);
+    assert_eq!(memory.0[200..208], [10, 11, 12, 13, 14, 15, 16, 207]);
+    b.pop(A);
+    assert_eq!(b.peek(A), Some(inline(2, 100)));
+    let mut kept = [0; INLINE_WORDS];
+    b.keep(A, &mut kept);
+    assert_eq!(kept[12].to_ne_bytes(), [116, 117, 118, 119, 0, 0, 0, 0]);
+    b.pop(A);
+    assert_eq!(b.peek(A), Some(post));
+    assert_eq!(b.offer(A), Offer { at: None, ..offer });
+    b.pop(A);
+    assert_eq!((b.peek(A), b.untold(A)), (None, 5));
+}
+
+#[test]
+fn what_comes_early_is_seen_when_its_time_has_come() {
+    let (mut a, mut b) = (mail(), mail());
+    let mut memory = Memory((0..2048).map(|at| at as u8).collect());
+    a.write_slots(B, 0b1101, 3, 600, &mut memory);
+    let eager = Packet { a: 600, b: 0b1101, ..Packet::new(Kind::Eager) };
+    a.push(B, &eager, Load::Empty, &mut memory);
+    a.push(B, &inline(1, 0), Load::Inline(0), &mut memory);
+    let mut parcels = parcels(&mut a, PARCEL_BYTES_MIN);
+    assert!(parcels.len() >= 4, "{}", parcels.len());
+    let first = parcels.remove(0);
+    for parcel in parcels.iter().rev() {
+        b.take(A, parcel).unwrap();
+        assert_eq!((b.peek(A), b.poll_arrived()), (None, None));
+        assert!(matches!(b.take(A, parcel), Err(ParcelError::Number(_))), "it came twice");
+    }
+    b.take(A, &first).unwrap();
+    assert_eq!((b.poll_arrived(), b.peek(A)), (Some(A), Some(eager)));
+    b.read_slots(A, 0b1101, 1024, 600, &mut memory);
+    let (left, right) = memory.0.split_at(1024);
+    assert_eq!(left[3..603], right[..600]);
+    b.pop(A);
+    assert_eq!(b.peek(A), Some(inline(1, 0)));
+}
+
+#[test]
+fn what_is_refused_is_sent_later_with_more() {
+    let (mut a, mut b) = (mail(), mail());
+    let mut memory = Memory(vec![1; 16]);
+    a.push(B, &inline(1, 4), Load::Inline(0), &mut memory);
+    let mut into = [0; 1024];
+    let (to, first) = a.poll_parcel(&mut into).unwrap();
+    a.refused(to);
+    assert!(a.has_unsent() && a.keeps_back(B));
+    a.push(B, &inline(2, 4), Load::Inline(4), &mut memory);
+    let (to, len) = a.poll_parcel(&mut into).unwrap();
+    assert!(len > first);
+    a.posted(to);
+    assert!(!a.has_unsent() && !a.keeps_back(B));
+    b.take(A, &into[..len]).unwrap();
+    assert_eq!(b.peek(A), Some(inline(1, 4)));
+}
+
+/// One packet there and taken.
+fn one(a: &mut Mail<'_>, b: &mut Mail<'_>) {
+    a.push(B, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
+    for parcel in parcels(a, 1024) {
+        b.take(A, &parcel).unwrap();
+    }
+    assert!(b.peek(A).is_some());
+    b.pop(A);
+}
+
+#[test]
+fn what_is_returned_goes_along_or_when_it_is_asked_for() {
+    let (mut a, mut b) = (mail(), mail());
+    one(&mut a, &mut b);
+    let returned = Returned { taken: 1, ..Returned::default() };
+    assert!(!b.give_back(A, returned));
+    assert!(!b.has_unsent(), "one line is not worth a parcel");
+    a.set_starved(B);
+    let [ask] = &parcels(&mut a, 1024)[..] else { panic!("one parcel") };
+    b.take(A, ask).unwrap();
+    assert!(b.is_starved(A));
+    let [answer] = &parcels(&mut b, 1024)[..] else { panic!("one parcel") };
+    a.take(B, answer).unwrap();
+    assert_eq!(a.returned(B), Returned { lines: 1, ..returned });
+    assert!(b.give_back(A, returned) && !b.is_starved(A));
+    let [answer] = &parcels(&mut b, 1024)[..] else { panic!("whoever asks is answered") };
+    a.take(B, answer).unwrap();
+    one(&mut a, &mut b);
+    one(&mut a, &mut b);
+    b.give_back(A, Returned { taken: 3, matched: 3, ..returned });
+    let [much] = &parcels(&mut b, 1024)[..] else { panic!("one parcel") };
+    a.take(B, much).unwrap();
+    assert_eq!(a.returned(B).lines, 3);
+    assert!(!a.has_unsent() && !b.has_unsent(), "nothing is answered to that");
+}
+
+#[test]
+fn how_many_were_taken_is_told_no_sooner_than_what_was_pushed_before() {
+    let (mut a, mut b) = (mail(), mail());
+    let mut memory = Memory(vec![0; 256]);
+    for _ in 0..2 {
+        a.push(B, &inline(1, 200), Load::Inline(0), &mut memory);
+    }
+    a.give_back(B, Returned { taken: 7, matched: 7, ..Returned::default() });
+    let [first, second] = &parcels(&mut a, PARCEL_BYTES_MIN)[..] else { panic!("two parcels") };
+    b.take(A, first).unwrap();
+    assert_eq!((b.returned(A).taken, b.returned(A).matched), (0, 7));
+    b.take(A, second).unwrap();
+    assert_eq!(b.returned(A).taken, 7);
+}
+
+#[test]
+fn so_many_parcels_are_on_the_way_and_no_more() {
+    let (mut a, mut b) = (mail(), mail());
+    let mut sent = Vec::new();
+    for _ in 0..40 {
+        a.set_starved(B);
+        sent.extend(parcels(&mut a, 1024));
+    }
+    assert_eq!(sent.len(), 32);
+    for parcel in &sent[..16] {
+        b.take(A, parcel).unwrap();
+    }
+    let [alone] = &parcels(&mut b, 1024)[..] else { panic!("one acknowledgement") };
+    a.take(B, alone).unwrap();
+    let [last] = &parcels(&mut a, 1024)[..] else { panic!("what was asked meanwhile is one") };
+    for parcel in &sent[16..] {
+        b.take(A, parcel).unwrap();
+    }
+    b.take(A, last).unwrap();
+    let [alone] = &parcels(&mut b, 1024)[..] else { panic!("one acknowledgement") };
+    a.take(B, alone).unwrap();
+    assert!(!a.has_unsent() && !b.has_unsent(), "an acknowledgement is not acknowledged");
+}
+
+#[test]
+fn a_parcel_that_comes_very_late_is_no_worse() {
+    let (mut a, mut b) = (mail(), mail());
+    b.set_starved(A);
+    let late = parcels(&mut b, 1024).remove(0);
+    for _ in 0..10 {
+        for _ in 0..16 {
+            a.set_starved(B);
+            b.take(A, &parcels(&mut a, 1024).remove(0)).unwrap();
+        }
+        // It acknowledges, alone: what has a number waits for the late one.
+        let alone = parcels(&mut b, 1024).remove(0);
+        a.take(B, &alone).unwrap();
+    }
+    a.take(B, &late).unwrap();
+    assert!(a.is_starved(B));
+    a.set_starved(B);
+    assert_eq!(parcels(&mut a, 1024).len(), 1, "the window has not moved back");
+}
+
+#[test]
+fn a_lost_rank_is_sent_nothing_and_what_it_sent_can_be_read() {
+    let (mut a, mut b) = (mail(), mail());
+    let mut memory = Memory(vec![7; 512]);
+    b.write_slots(A, 1, 0, 100, &mut memory);
+    let eager = Packet { a: 100, b: 1, ..Packet::new(Kind::Eager) };
+    b.push(A, &eager, Load::Empty, &mut memory);
+    let parcel = parcels(&mut b, 1024).remove(0);
+    a.take(B, &parcel).unwrap();
+    a.push(B, &inline(1, 0), Load::Inline(0), &mut memory);
+    a.lost(B);
+    assert!(!a.has_unsent());
+    a.give_back(B, Returned { taken: 1, ..Returned::default() });
+    assert!(parcels(&mut a, 1024).is_empty());
+    assert_eq!(a.take(B, &parcel), Err(ParcelError::NoLane));
+    a.read_slots(B, 1, 300, 100, &mut memory);
+    assert_eq!(a.peek(B), Some(eager));
+}
+
+#[test]
+fn parcels_that_make_no_sense_are_refused() {
+    let (mut a, mut b) = (mail(), mail());
+    let mut memory = Memory(vec![7; 512]);
+    a.write_slots(B, 1, 0, 100, &mut memory);
+    a.push(B, &Packet { a: 100, b: 1, ..Packet::new(Kind::Eager) }, Load::Empty, &mut memory);
+    let good = parcels(&mut a, 1024).remove(0);
+    for len in 0..good.len() {
+        let refused = b.take(A, &good[..len]);
+        assert!(refused.is_err(), "cut off at {len}");
+    }
+    let changed = |at: usize, to: u8| {
+        let mut parcel = good.clone();
+        parcel[at] = to;
+        parcel
+    };
+    let lines = |start, lines| Err(ParcelError::Lines { start, lines });
+    for (at, to, why) in [
+        (0, 9, Err(ParcelError::Kind(9))),
+        (4, 32, Err(ParcelError::Number(32))),
+        (8, 1, Err(ParcelError::Acknowledged(1))),
+        (12, 8, lines(8, 1)),
+        (16, 2, lines(0, 2)),
+        (40 + 1, 4, Err(ParcelError::Slot(4))),
+        (40 + 4, 157, Err(ParcelError::Slot(0))),
+        (40 + 112, Kind::Direct as u8, Err(ParcelError::Kind(3))),
+        (40 + 112, 77, Err(ParcelError::Kind(77))),
+    ] {
+        assert_eq!(b.take(A, &changed(at, to)), why, "byte {at}");
+    }
+    assert_eq!(b.take(Rank(2), &good), Err(ParcelError::NoLane));
+    assert_eq!(b.peek(A), None, "nothing has happened");
+    b.take(A, &good).unwrap();
+    assert!(b.peek(A).is_some());
+    for error in [ParcelError::Short { bytes: 3 }, ParcelError::Broken, ParcelError::Inline(9)] {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+#[test]
+fn a_parcel_that_lies_about_its_place_is_the_last_one() {
+    let (mut a, mut b) = (mail(), mail());
+    for _ in 0..2 {
+        a.push(B, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
+        let mut parcel = parcels(&mut a, 1024).remove(0);
+        if parcel[12] == 1 {
+            // The second starts where the first ended, and says two further.
+            parcel[12] = 3;
+        }
+        b.take(A, &parcel).unwrap();
+    }
+    assert_eq!(b.peek(A), None);
+    let parcel = {
+        a.push(B, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
+        parcels(&mut a, 1024).remove(0)
+    };
+    assert_eq!(b.take(A, &parcel), Err(ParcelError::Broken));
+}

@@ -1,0 +1,146 @@
+//! What parcels from another node may do to a machine, whatever their bytes:
+//! no panic, and nothing outside of the buffers that were given. `fuzz/` has a
+//! target for it.
+
+use tsumugi_core::mem::Rank;
+use tsumugi_core::msg::*;
+
+/// Parcels to a rank that has sends and receives under way, each after its
+/// length in two bytes. How many of them were taken.
+pub fn parcels(bytes: &[u8]) -> usize {
+    let shape = Shape { lines: 16, slots: 4, slot_bytes: 64, quota: 4, mirror: 2, ..Shape::of(2) };
+    let mut peers = [Peer::EMPTY; 2];
+    let mut requests = [Entry::EMPTY; 16];
+    let mut unexpected = vec![Unexpected::EMPTY; shape.unexpected()];
+    let mut log = vec![Logged::EMPTY; shape.log()];
+    let mut mirror = vec![Mirrored::EMPTY; shape.mirrored()];
+    let tables = Tables {
+        peers: &mut peers,
+        requests: &mut requests,
+        unexpected: &mut unexpected,
+        log: &mut log,
+        mirror: &mut mirror,
+    };
+    let thresholds = Thresholds { eager_max: 128, ..Thresholds::FAR };
+    let mut machine = Machine::new(ME, shape, Design::Mirror, thresholds, tables).unwrap();
+    machine.set_far(PEER);
+    let mut memory = vec![0; FarLane::memory_size(&shape)];
+    let mut lane = FarLane::new(&shape, &mut memory).unwrap();
+    let mut ends = [MailEnd::EMPTY, MailEnd::EMPTY];
+    let mut mail = Mail::new(shape, &mut ends).unwrap();
+    mail.connect(PEER, &mut lane);
+    let mut wire = At { mail, own: Own(vec![7; 4096]) };
+    // One of each, that answers could be for.
+    let (in_reach, label) = (true, Label { context: 0, tag: 1 });
+    for (at, len) in [(0, 100), (100, 1000), (1100, 1000)] {
+        let _ = machine.send(&mut wire, PEER, label, Bytes { at, len, in_reach });
+    }
+    for (source, tag, at) in
+        [(Some(PEER), Some(1), 2200), (None, None, 2400), (None, Some(2), 3000)]
+    {
+        let pattern = Pattern { context: 0, source, tag };
+        let _ = machine.receive(&mut wire, pattern, Bytes { at, len: 200, in_reach });
+    }
+    let (mut rest, mut taken) = (bytes, 0);
+    while let Some((len, more)) = rest.split_first_chunk() {
+        let len = usize::from(u16::from_le_bytes(*len)).min(more.len());
+        let (parcel, more) = more.split_at(len);
+        rest = more;
+        taken += usize::from(wire.mail.take(PEER, parcel).is_ok());
+        while let Some(from) = wire.mail.poll_arrived() {
+            machine.look(&mut wire, from);
+        }
+        machine.advance(&mut wire);
+        machine.rest(&mut wire);
+        assert_eq!(machine.poll_job(), None, "nothing is in reach");
+        let mut parcel = [0; 512];
+        while let Some((to, _)) = wire.mail.poll_parcel(&mut parcel) {
+            wire.mail.posted(to);
+        }
+    }
+    let pattern = Pattern { context: 0, source: None, tag: None };
+    while let Some((message, _)) = machine.claim_message(&pattern) {
+        let into = Bytes { at: 3200, len: 300, in_reach };
+        if machine.receive_message(&mut wire, message, into).is_err() {
+            break;
+        }
+    }
+    machine.lost(&mut wire, PEER);
+    wire.mail.lost(PEER);
+    taken
+}
+
+/// A rank without neighbours, but itself.
+struct At<'t> {
+    mail: Mail<'t>,
+    own: Own,
+}
+
+/// Addresses are places in it; all others panic.
+struct Own(Vec<u8>);
+
+impl Buffers for Own {
+    fn read(&mut self, at: u64, into: &mut [u8]) {
+        into.copy_from_slice(&self.0[at as usize..][..into.len()]);
+    }
+    fn write(&mut self, at: u64, bytes: &[u8]) {
+        self.0[at as usize..][..bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+impl Wire for At<'_> {
+    fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+        self.mail.has_room(to, lines)
+    }
+    fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+        self.mail.push(to, packet, load, &mut self.own);
+    }
+    fn peek(&mut self, from: Rank) -> Option<Packet> {
+        self.mail.peek(from)
+    }
+    fn deliver(&mut self, from: Rank, at: u64, len: u64) {
+        self.mail.deliver(from, at, len, &mut self.own);
+    }
+    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+        self.mail.keep(from, into);
+    }
+    fn deliver_kept(&mut self, kept: &[u64; INLINE_WORDS], at: u64, len: u64) {
+        let bytes: Vec<u8> = kept.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        self.own.write(at, &bytes[..len as usize]);
+    }
+    fn offer(&mut self, from: Rank) -> Offer {
+        self.mail.offer(from)
+    }
+    fn pop(&mut self, from: Rank) {
+        self.mail.pop(from);
+    }
+    fn returned(&mut self, to: Rank) -> Returned {
+        self.mail.returned(to)
+    }
+    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+        self.mail.give_back(from, returned)
+    }
+    fn untold(&mut self, from: Rank) -> u32 {
+        self.mail.untold(from)
+    }
+    fn set_starved(&mut self, to: Rank) {
+        self.mail.set_starved(to);
+    }
+    fn is_starved(&mut self, from: Rank) -> bool {
+        self.mail.is_starved(from)
+    }
+    fn fence(&mut self) {}
+    fn ring(&mut self, _from: Rank) {}
+    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+        self.mail.write_slots(to, slots, at, len, &mut self.own);
+    }
+    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+        self.mail.read_slots(from, slots, at, len, &mut self.own);
+    }
+    fn copy(&mut self, copy: &Copy) {
+        panic!("{copy:?}: nothing is in reach");
+    }
+}
+
+const ME: Rank = Rank(0);
+const PEER: Rank = Rank(1);

@@ -1,0 +1,195 @@
+//! Parcels between nodes: each arrives once or never, in any order, and now
+//! and then none is taken.
+
+use tsumugi_conformance::Seeded;
+use tsumugi_core::mem::Rank;
+use tsumugi_core::msg::{Buffers, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, Shape};
+
+/// What is between ranks of different nodes.
+pub struct Post<'m> {
+    mails: Vec<Mail<'m>>,
+    /// Of each rank.
+    nodes: Vec<u64>,
+    flying: Vec<Parcel>,
+    bytes_max: usize,
+    /// Of 8 parcels, how many find no room.
+    refused: u64,
+    /// Of 8 looks, at how many nothing comes.
+    idle: u64,
+    dead: Option<usize>,
+}
+
+struct Parcel {
+    from: usize,
+    to: usize,
+    bytes: Vec<u8>,
+}
+
+/// Memory for all lanes of a rank.
+pub struct Bag(Vec<Vec<u8>>);
+
+/// A rank's own memory.
+pub struct Own<'n> {
+    pub memory: &'n mut Vec<u8>,
+    pub me: usize,
+}
+
+impl Bag {
+    pub fn of_all(shape: &Shape) -> Vec<Self> {
+        let bag = || (0..shape.peers).map(|_| vec![0xee; FarLane::memory_size(shape)]).collect();
+        (0..shape.peers).map(|_| Self(bag())).collect()
+    }
+}
+
+pub fn lanes_of<'m>(bags: &'m mut [Bag], shape: &Shape) -> Vec<Vec<FarLane<'m>>> {
+    let lanes = |bag: &'m mut Bag| {
+        bag.0.iter_mut().map(|memory| FarLane::new(shape, memory).unwrap()).collect()
+    };
+    bags.iter_mut().map(lanes).collect()
+}
+
+/// Every rank's ends, connected, as they are used if ranks are far.
+pub fn ends_of<'m>(lanes: &'m mut [Vec<FarLane<'m>>], shape: &Shape) -> Vec<Ends<'m>> {
+    let ends = |lanes: &'m mut Vec<FarLane<'m>>| {
+        ((0..shape.peers).map(|_| MailEnd::EMPTY).collect(), lanes.iter_mut().collect())
+    };
+    lanes.iter_mut().map(ends).collect()
+}
+
+/// The ends of a rank, and the lanes that they are to get.
+type Ends<'m> = (Vec<MailEnd<'m>>, Vec<&'m mut FarLane<'m>>);
+
+impl<'m> Post<'m> {
+    pub fn new(ends: &'m mut [Ends<'m>], shape: Shape, far: bool, seeded: &mut Seeded) -> Self {
+        let mut mails = Vec::new();
+        for (ends, lanes) in ends {
+            let mut mail = Mail::new(shape, ends).unwrap();
+            for (rank, lane) in (0..).map(Rank).zip(lanes.drain(..)) {
+                mail.connect(rank, lane);
+            }
+            mails.push(mail);
+        }
+        let mut nodes = vec![0; shape.peers as usize];
+        let (mut bytes_max, mut refused, mut idle) = (0, 0, 0);
+        if far {
+            nodes[1] = 1;
+            nodes[2..].fill_with(|| seeded.below(3));
+            bytes_max = [PARCEL_BYTES_MIN, 300, 700, 4096][seeded.below(4) as usize];
+            refused = [0, 2, 6][seeded.below(3) as usize];
+            idle = [0, 4, 7][seeded.below(3) as usize];
+        }
+        Self { mails, flying: Vec::new(), bytes_max, refused, idle, nodes, dead: None }
+    }
+
+    pub fn is_far(&self, me: usize, rank: Rank) -> bool {
+        self.nodes[me] != self.nodes[rank.0 as usize]
+    }
+
+    pub fn mail(&mut self, me: usize) -> &mut Mail<'m> {
+        &mut self.mails[me]
+    }
+
+    /// A rank is told that another has died.
+    pub fn lose(&mut self, me: usize, dead: usize) {
+        if let Some(mail) = self.mails.get_mut(me) {
+            mail.lost(Rank(dead as u32));
+        }
+    }
+
+    /// Whether a rank has parcels that the network has not taken.
+    pub fn has_unsent(&self, me: usize) -> bool {
+        self.mails.get(me).is_some_and(Mail::has_unsent)
+    }
+
+    /// Whether parcels are on the way.
+    pub fn is_busy(&self) -> bool {
+        !self.flying.is_empty()
+    }
+
+    /// Posts what waits at a rank, and delivers some of what is on the way to
+    /// it. Whether anything came.
+    pub fn carry(&mut self, me: usize, seeded: &mut Seeded) -> bool {
+        if self.mails.is_empty() {
+            return false;
+        }
+        self.send(me, seeded);
+        let mut has_come = false;
+        let mut left = if seeded.below(8) < self.idle { 0 } else { seeded.below(5) };
+        while left > 0 {
+            left -= 1;
+            let coming: Vec<usize> =
+                (0..self.flying.len()).filter(|at| self.flying[*at].to == me).collect();
+            if coming.is_empty() {
+                break;
+            }
+            let at = coming[seeded.below(coming.len() as u64) as usize];
+            self.deliver(at);
+            has_come = true;
+        }
+        has_come
+    }
+
+    /// All that is on the way between two ranks.
+    pub fn deliver_all(&mut self, from: usize, to: usize) {
+        while let Some(at) =
+            self.flying.iter().position(|parcel| (parcel.from, parcel.to) == (from, to))
+        {
+            self.deliver(at);
+        }
+    }
+
+    /// A rank has died: what was for it is gone, and some of what it had sent.
+    pub fn drop_some(&mut self, dead: usize, seeded: &mut Seeded) {
+        self.dead = Some(dead);
+        let kept = seeded.below(5);
+        self.flying
+            .retain(|parcel| parcel.to != dead && (parcel.from != dead || seeded.below(4) < kept));
+    }
+
+    fn send(&mut self, me: usize, seeded: &mut Seeded) {
+        let mut bytes = vec![0; self.bytes_max];
+        let mut tries = 16;
+        while tries > 0
+            && let Some((to, len)) = self.mails[me].poll_parcel(&mut bytes)
+        {
+            if seeded.below(8) < self.refused {
+                self.mails[me].refused(to);
+                tries -= 1;
+                continue;
+            }
+            self.mails[me].posted(to);
+            let to = to.0 as usize;
+            assert!(self.is_far(me, Rank(to as u32)), "a parcel from {me} to {to}");
+            if self.dead != Some(to) {
+                self.flying.push(Parcel { from: me, to, bytes: bytes[..len].to_vec() });
+            }
+        }
+    }
+
+    fn deliver(&mut self, at: usize) {
+        let Parcel { from, to, bytes } = self.flying.swap_remove(at);
+        let taken = self.mails[to].take(Rank(from as u32), &bytes);
+        let is_late = self.dead == Some(from);
+        assert!(taken.is_ok() || is_late, "a parcel from {from} to {to}: {taken:?}");
+    }
+}
+
+impl Own<'_> {
+    fn place(&self, at: u64, len: usize) -> std::ops::Range<usize> {
+        assert_eq!((at >> 32) as usize, self.me, "another rank's buffer");
+        let start = (at & 0x7fff_ffff) as usize;
+        start..start + len
+    }
+}
+
+impl Buffers for Own<'_> {
+    fn read(&mut self, at: u64, into: &mut [u8]) {
+        let place = self.place(at, into.len());
+        into.copy_from_slice(&self.memory[place]);
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) {
+        let place = self.place(at, bytes.len());
+        self.memory[place].copy_from_slice(bytes);
+    }
+}

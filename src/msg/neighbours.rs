@@ -1,0 +1,83 @@
+//! Which ranks are on this node, and which of its lanes is whose.
+//!
+//! A launcher as a rule puts ranks onto a node whose numbers follow each
+//! other: of these the place is a subtraction away. Others of the node are
+//! searched for.
+
+use crate::Rank;
+use tsumugi_pvas::Member;
+
+/// The ranks of this node, in the order of their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Neighbours {
+    /// The run of numbers that has this rank's: its first, how long it is, and
+    /// how many ranks of the node come before.
+    first: u32,
+    len: u32,
+    before: u32,
+    ranks: Box<[Rank]>,
+}
+
+impl Neighbours {
+    /// Those of a rank.
+    pub(crate) fn of(member: &Member) -> Self {
+        Self::new(member.rank(), (0..member.size()).map(Rank))
+    }
+
+    /// `ranks` are in their order, and `own` is one of them.
+    pub(crate) fn new(own: Rank, ranks: impl IntoIterator<Item = Rank>) -> Self {
+        let ranks: Box<[Rank]> = ranks.into_iter().collect();
+        let at = ranks.binary_search(&own).expect("a rank is its own neighbour");
+        let follows = |pair: &[Rank]| pair[0].0 + 1 == pair[1].0;
+        let before =
+            ranks[..=at].windows(2).rposition(|pair| !follows(pair)).map_or(0, |at| at + 1);
+        let after = ranks[at..].windows(2).position(|pair| !follows(pair));
+        let end = after.map_or(ranks.len(), |after| at + after + 1);
+        Self { first: ranks[before].0, len: (end - before) as u32, before: before as u32, ranks }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.ranks.len() as u32
+    }
+
+    pub(crate) fn ranks(&self) -> impl Iterator<Item = Rank> + '_ {
+        self.ranks.iter().copied()
+    }
+
+    /// A rank's place among them. `None`: it is on another node.
+    #[inline(always)]
+    pub(crate) fn local(&self, rank: Rank) -> Option<Rank> {
+        let at = rank.0.wrapping_sub(self.first);
+        if at < self.len { Some(Rank(self.before + at)) } else { self.search(rank) }
+    }
+
+    #[cold]
+    fn search(&self, rank: Rank) -> Option<Rank> {
+        self.ranks.binary_search(&rank).ok().map(|at| Rank(at as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_in_the_order_of_ranks() {
+        for (ranks, own) in [
+            (&[0, 1, 2, 3][..], 2),
+            (&[4, 5, 6], 4),
+            (&[0, 2, 4], 2),
+            (&[1, 2, 5, 6, 7, 9], 6),
+            (&[1, 2, 5, 6, 7, 9], 9),
+            (&[3], 3),
+        ] {
+            let neighbours = Neighbours::new(Rank(own), ranks.iter().copied().map(Rank));
+            for rank in 0..12 {
+                let place = ranks.iter().position(|other| *other == rank);
+                let found = neighbours.local(Rank(rank)).map(|local| local.0 as usize);
+                assert_eq!(found, place, "rank {rank} beside {own} of {ranks:?}");
+            }
+        }
+    }
+}

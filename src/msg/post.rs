@@ -1,0 +1,233 @@
+//! Messages to and from ranks of other nodes: parcels of [`Mail`].
+//!
+//! ```text
+//!  whoever polls ──parcel──► bag ─┐            under the lock of messages:
+//!                                 └─► unpack ─► Mail ─► the machine
+//!  network ◄── try_send ── flush ◄───────────── Mail ◄─┘
+//! ```
+//!
+//! Parcels come on whatever thread polls the network, which may have the lock
+//! or wait for nothing: they are copied into the bag, and taken out of it by
+//! whoever has the lock next. A parcel that the network refuses stays in the
+//! lane, and nobody sleeps until it is gone.
+//!
+//! The lane to a rank is made when the first message goes there or comes from
+//! there: about 97 KiB each.
+
+use super::neighbours::Neighbours;
+use super::parcels::{Parcels, Unsent};
+use crate::Rank;
+use crate::lend::{Lent, lend};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use tsumugi_core::msg::{Buffers, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, Shape};
+use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
+
+/// The far lanes of a rank, under the lock of its messages.
+pub(crate) struct Post {
+    neighbours: Neighbours,
+    mail: Mail<'static>,
+    shape: Shape,
+    parcels: Arc<dyn Parcels>,
+    bag: Arc<Bag>,
+    /// What was in the bag last, and room for the parcel that goes next.
+    unpacked: Vec<u8>,
+    room: Box<[u8]>,
+    // What the mail is made of; goes last.
+    _ends: Lent<MailEnd<'static>>,
+    lanes: Vec<(Lent<FarLane<'static>>, Lent<u8>)>,
+}
+
+/// Parcels that nobody has looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Bag {
+    is_full: AtomicBool,
+    refused: AtomicU64,
+    /// Each: from whom, how long, and so many bytes.
+    bytes: Mutex<Vec<u8>>,
+}
+
+/// The memory of this process.
+pub(crate) struct Exposed;
+
+impl Post {
+    /// The lanes of a machine of this shape.
+    pub(crate) fn new(neighbours: Neighbours, shape: Shape, parcels: Arc<dyn Parcels>) -> Self {
+        let (ends, lent) = lend((0..shape.peers).map(|_| MailEnd::EMPTY).collect());
+        let mail = Mail::new(shape, ends).unwrap_or_else(|error| panic!("{error}"));
+        let room = vec![0; parcels.parcel_bytes_max()].into_boxed_slice();
+        assert!(room.len() >= PARCEL_BYTES_MIN, "parcels of {} bytes are too short", room.len());
+        let bag = Arc::new(Bag::default());
+        let into = bag.clone();
+        parcels.on_parcel(Box::new(move |from, bytes| into.put(from, bytes)));
+        let unpacked = Vec::with_capacity(BAG_BYTES);
+        Self {
+            neighbours,
+            mail,
+            shape,
+            parcels,
+            bag,
+            unpacked,
+            room,
+            _ends: lent,
+            lanes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn bag(&self) -> &Arc<Bag> {
+        &self.bag
+    }
+
+    /// A rank's place on this node, if it has one.
+    #[inline(always)]
+    pub(crate) fn local(&self, rank: Rank) -> Option<Rank> {
+        self.neighbours.local(rank)
+    }
+
+    /// The lanes, with all in them that has come.
+    #[inline]
+    pub(crate) fn mail(&mut self) -> &mut Mail<'static> {
+        if self.bag.is_full() {
+            self.unpack();
+        }
+        &mut self.mail
+    }
+
+    /// The lanes, with one to that rank.
+    #[inline]
+    pub(crate) fn mail_to(&mut self, rank: Rank) -> &mut Mail<'static> {
+        if !self.mail.is_connected(rank) {
+            self.connect(rank);
+        }
+        self.mail()
+    }
+
+    /// Sends what waits, as far as the network takes it.
+    #[inline]
+    pub(crate) fn flush(&mut self) {
+        if self.mail.has_unsent() {
+            self.send();
+        }
+    }
+
+    /// Whether something waits for the network.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.mail.has_unsent()
+    }
+
+    /// A rank has died, and the machine was told.
+    pub(crate) fn lose(&mut self, rank: Rank) {
+        if self.local(rank).is_none() {
+            self.mail.lost(rank);
+        }
+    }
+
+    fn send(&mut self) {
+        // Each rank whose parcels find no room has one try.
+        let mut refused = 0;
+        while refused < TRIES
+            && let Some((to, len)) = self.mail.poll_parcel(&mut self.room)
+        {
+            match self.parcels.try_send(to, &self.room[..len]) {
+                Ok(()) => self.mail.posted(to),
+                Err(Unsent::Full) => {
+                    self.mail.refused(to);
+                    refused += 1;
+                }
+                // Nothing will be taken of it any more, either.
+                Err(Unsent::Lost) => self.mail.posted(to),
+            }
+        }
+    }
+
+    fn unpack(&mut self) {
+        let mut unpacked = std::mem::take(&mut self.unpacked);
+        self.bag.empty_into(&mut unpacked);
+        let mut rest = &unpacked[..];
+        while let Some((from, bytes, more)) = split(rest) {
+            rest = more;
+            if from.0 < self.shape.peers && !self.mail.is_connected(from) {
+                self.connect(from);
+            }
+            if self.mail.take(from, bytes).is_err() {
+                // Relaxed: a count.
+                self.bag.refused.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        unpacked.clear();
+        self.unpacked = unpacked;
+    }
+
+    #[cold]
+    fn connect(&mut self, rank: Rank) {
+        let (memory, lent_memory) = lend(vec![0; FarLane::memory_size(&self.shape)]);
+        let lane = FarLane::new(&self.shape, memory).unwrap_or_else(|error| panic!("{error}"));
+        let (lane, lent_lane) = lend(vec![lane]);
+        self.mail.connect(rank, &mut lane[0]);
+        self.lanes.push((lent_lane, lent_memory));
+    }
+}
+
+impl Bag {
+    /// Whether there are parcels that nobody has looked at.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        // Acquire: pairs with the Release in `put`.
+        self.is_full.load(Ordering::Acquire)
+    }
+
+    /// Parcels that made no sense.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    fn put(&self, from: Rank, parcel: &[u8]) {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        bytes.extend_from_slice(&from.0.to_ne_bytes());
+        bytes.extend_from_slice(&(parcel.len() as u32).to_ne_bytes());
+        bytes.extend_from_slice(parcel);
+        // Release: pairs with the Acquire in `is_full`.
+        self.is_full.store(true, Ordering::Release);
+    }
+
+    fn empty_into(&self, into: &mut Vec<u8>) {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut *bytes, into);
+        // Relaxed: whoever fills it again has the lock after us.
+        self.is_full.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Buffers for Exposed {
+    fn read(&mut self, at: u64, into: &mut [u8]) {
+        let from: *const u8 = std::ptr::with_exposed_provenance(at as usize);
+        // SAFETY: the machine gives addresses of buffers that were lent to it,
+        // and no more than their lengths.
+        unsafe { from.copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) };
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) {
+        let to: *mut u8 = std::ptr::with_exposed_provenance_mut(at as usize);
+        // SAFETY: the same.
+        unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+}
+
+/// The first parcel of a bag, and the others.
+fn split(bytes: &[u8]) -> Option<(Rank, &[u8], &[u8])> {
+    let (from, rest) = bytes.split_first_chunk()?;
+    let (len, rest) = rest.split_first_chunk()?;
+    let (parcel, rest) = rest.split_at(u32::from_ne_bytes(*len) as usize);
+    Some((Rank(u32::from_ne_bytes(*from)), parcel, rest))
+}
+
+impl fmt::Debug for Post {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Post({} lanes)", self.lanes.len())
+    }
+}
+
+/// Parcels that find no room before the next is left for later.
+const TRIES: u32 = 4;
+/// What a bag is expected to hold.
+const BAG_BYTES: usize = 64 << 10;

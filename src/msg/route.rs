@@ -1,0 +1,174 @@
+//! Which way a packet goes: to a rank of this node by its lane, to others by
+//! post. A job of one node has lanes alone, and asks nobody.
+
+use super::post::{Exposed, Post};
+use super::wire::NodeWire;
+use crate::Rank;
+use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Offer, Packet, Returned, Wire};
+
+/// The wire of a rank's machine in a job of several nodes, whose ranks are
+/// those of the job.
+#[derive(Debug)]
+pub(crate) struct JobWire<'w> {
+    pub(crate) near: &'w mut NodeWire,
+    pub(crate) post: &'w mut Post,
+}
+
+/// Has `$machine` do something on its `$wire`, and sends what is for other
+/// nodes.
+macro_rules! on_wire {
+    ($state:expr, |$machine:ident, $wire:ident| $body:expr) => {{
+        let State { machine: $machine, near, post, .. } = &mut *$state;
+        match post {
+            None => {
+                let $wire = near;
+                $body
+            }
+            Some(post) => $crate::msg::route::aside(|| {
+                let $wire = &mut $crate::msg::route::JobWire { near, post };
+                let result = $body;
+                post.flush();
+                result
+            }),
+        }
+    }};
+}
+pub(crate) use on_wire;
+
+/// Does something apart from the code around it: what is done on one node
+/// alone has all registers to itself.
+#[cold]
+#[inline(never)]
+pub(crate) fn aside<R>(something: impl FnOnce() -> R) -> R {
+    something()
+}
+
+impl Wire for JobWire<'_> {
+    #[inline(always)]
+    fn has_room(&mut self, to: Rank, lines: u32) -> bool {
+        match self.post.local(to) {
+            Some(near) => self.near.has_room(near, lines),
+            None => self.post.mail_to(to).has_room(to, lines),
+        }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+        match self.post.local(to) {
+            Some(near) => self.near.push(near, packet, load),
+            None => self.post.mail().push(to, packet, load, &mut Exposed),
+        }
+    }
+
+    #[inline(always)]
+    fn peek(&mut self, from: Rank) -> Option<Packet> {
+        match self.post.local(from) {
+            Some(near) => self.near.peek(near),
+            None => self.post.mail().peek(from),
+        }
+    }
+
+    #[inline(always)]
+    fn deliver(&mut self, from: Rank, at: u64, len: u64) {
+        match self.post.local(from) {
+            Some(near) => self.near.deliver(near, at, len),
+            None => self.post.mail().deliver(from, at, len, &mut Exposed),
+        }
+    }
+
+    #[inline]
+    fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
+        match self.post.local(from) {
+            Some(near) => self.near.keep(near, into),
+            None => self.post.mail().keep(from, into),
+        }
+    }
+
+    #[inline]
+    fn deliver_kept(&mut self, kept: &[u64; INLINE_WORDS], at: u64, len: u64) {
+        self.near.deliver_kept(kept, at, len);
+    }
+
+    #[inline]
+    fn offer(&mut self, from: Rank) -> Offer {
+        match self.post.local(from) {
+            Some(near) => self.near.offer(near),
+            None => self.post.mail().offer(from),
+        }
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, from: Rank) {
+        match self.post.local(from) {
+            Some(near) => self.near.pop(near),
+            None => self.post.mail().pop(from),
+        }
+    }
+
+    fn returned(&mut self, to: Rank) -> Returned {
+        match self.post.local(to) {
+            Some(near) => self.near.returned(near),
+            None => self.post.mail().returned(to),
+        }
+    }
+
+    fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
+        match self.post.local(from) {
+            Some(near) => self.near.give_back(near, returned),
+            None => self.post.mail().give_back(from, returned),
+        }
+    }
+
+    #[inline(always)]
+    fn untold(&mut self, from: Rank) -> u32 {
+        match self.post.local(from) {
+            Some(near) => self.near.untold(near),
+            None => self.post.mail().untold(from),
+        }
+    }
+
+    fn set_starved(&mut self, to: Rank) {
+        match self.post.local(to) {
+            Some(near) => self.near.set_starved(near),
+            None => self.post.mail().set_starved(to),
+        }
+    }
+
+    #[inline(always)]
+    fn is_starved(&mut self, from: Rank) -> bool {
+        match self.post.local(from) {
+            Some(near) => self.near.is_starved(near),
+            None => self.post.mail().is_starved(from),
+        }
+    }
+
+    fn fence(&mut self) {
+        self.near.fence();
+    }
+
+    fn ring(&mut self, from: Rank) {
+        // A far rank sees the parcel that comes.
+        if let Some(near) = self.post.local(from) {
+            self.near.ring(near);
+        }
+    }
+
+    fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
+        match self.post.local(to) {
+            Some(near) => self.near.write_slots(near, slots, at, len),
+            None => self.post.mail().write_slots(to, slots, at, len, &mut Exposed),
+        }
+    }
+
+    fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
+        match self.post.local(from) {
+            Some(near) => self.near.read_slots(near, slots, at, len),
+            None => self.post.mail().read_slots(from, slots, at, len, &mut Exposed),
+        }
+    }
+
+    #[inline]
+    fn copy(&mut self, copy: &Copy) {
+        self.near.copy(copy);
+    }
+}
