@@ -151,7 +151,7 @@ impl<'t> Outbox<'t> {
 
     /// The peer asks for more: for what it does not know of yet, too.
     pub(super) fn asked(&mut self) {
-        self.is_due |= self.here.returned != self.there.returned && !mutant("mail_returns_kept");
+        self.is_due |= self.here.returned != self.there.returned;
     }
 
     /// The peer has all parcels before that number. Whether that can be.
@@ -251,9 +251,7 @@ impl<'t> Outbox<'t> {
     /// What can be told when the lane up to that line is.
     fn told_at(&self, line: u32) -> Told {
         let taken = match self.next {
-            _ if mutant("mail_taken_early") || !is_after(self.here.tail, line) => {
-                self.here.returned.taken
-            }
+            _ if !is_after(self.here.tail, line) => self.here.returned.taken,
             Some(next) if !is_after(next.tail, line) => next.returned.taken,
             _ => self.there.returned.taken,
         };

@@ -167,8 +167,6 @@ fn planted_defects_between_nodes_are_caught() {
         ("mail_window_ignored", tight),
         ("mail_ack_kept", tight),
         ("mail_ask_kept", tight),
-        ("mail_returns_kept", tight),
-        ("mail_taken_early", tight),
     ]);
 }
 
