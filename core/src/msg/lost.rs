@@ -61,7 +61,10 @@ impl Machine<'_> {
                 peer.posted.remove(self.tables.requests, index);
                 let entry = &mut self.tables.requests[index];
                 match entry.offered {
-                    Offered::No | Offered::Held => peer.unoffered -= 1,
+                    // They are counted where a mirror is kept.
+                    Offered::No | Offered::Held => {
+                        peer.unoffered = peer.unoffered.saturating_sub(1)
+                    }
                     _ => peer.offered = peer.offered.saturating_sub(1),
                 }
                 entry.offered = Offered::No;
