@@ -159,11 +159,6 @@ impl State {
         self.machine.take(request)
     }
 
-    #[inline]
-    pub(super) fn take_next(&mut self, request: Request) -> Option<Received> {
-        self.machine.take_next(&mut self.wire, request)
-    }
-
     /// Tells the machine of ranks that have died.
     pub(super) fn lose(&mut self, lost: impl Iterator<Item = Rank>) {
         lost.for_each(|rank| self.machine.lost(&mut self.wire, rank));
