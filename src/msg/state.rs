@@ -191,11 +191,6 @@ impl State {
         self.machine.take(request)
     }
 
-    #[inline]
-    pub(super) fn take_next(&mut self, request: Request) -> Option<Received> {
-        on_wire!(self, |machine, wire| machine.take_next(wire, request))
-    }
-
     /// Tells the machine of ranks that have died.
     pub(super) fn lose(&mut self, lost: impl Iterator<Item = Rank>) {
         for rank in lost {

@@ -32,17 +32,13 @@ impl Messages {
     /// Waits for the end of a request that has so much room.
     #[inline]
     pub(super) fn end_of(&self, request: Request, room: usize) -> Result<Received, MessageError> {
-        let mut state = self.lock();
-        let ended = state.take(request).or_else(|| state.take_next(request).map(Ok));
-        drop(state);
+        let ended = self.lock().take(request);
         received_of_ended(ended.unwrap_or_else(|| self.wait_for_end(request)), room)
     }
 
     fn wait_for_end(&self, request: Request) -> Result<msg::Received, Ended> {
         let from = self.lock().machine.about(request).0;
-        let found = |state: &mut State| state.take(request);
-        let before = |state: &mut State| state.take_next(request).map(Ok);
-        self.watch_first(from, before, found).unwrap_or_else(|| {
+        self.watch(from, |state| state.take(request)).unwrap_or_else(|| {
             self.sleep_for(std::iter::once(request), 1);
             self.lock().take(request).expect("a request that has ended stays")
         })
@@ -134,17 +130,6 @@ impl Messages {
     fn watch<T>(
         &self,
         from: Option<Rank>,
-        found: impl FnMut(&mut State) -> Option<T>,
-    ) -> Option<T> {
-        self.watch_first(from, |_| None, found)
-    }
-
-    /// The same, with a look that comes before each other one.
-    #[inline]
-    fn watch_first<T>(
-        &self,
-        from: Option<Rank>,
-        mut first: impl FnMut(&mut State) -> Option<T>,
         mut found: impl FnMut(&mut State) -> Option<T>,
     ) -> Option<T> {
         if !self.may_watch() {
@@ -152,9 +137,6 @@ impl Messages {
             return found(&mut self.lock());
         }
         self.look(|state, look| {
-            if let Some(found) = first(state) {
-                return (false, Some(found));
-            }
             let has_moved = on_wire!(state, |machine, wire| match from {
                 Some(rank) if look > 0 => machine.advance_from(wire, rank),
                 _ => machine.advance(wire),

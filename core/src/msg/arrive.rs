@@ -6,7 +6,7 @@
 
 use super::machine::Machine;
 use super::outcome::Label;
-use super::packet::{Kind, Packet};
+use super::packet::{INLINE_BYTES_MAX, Kind, Packet};
 use super::tables::{Offered, State, Unexpected};
 use super::wire::Wire;
 use crate::mem::Rank;
@@ -40,7 +40,9 @@ impl Machine<'_> {
             wire.pop(rank);
             left -= 1;
         }
-        self.remember(from as u32);
+        if self.recent[0] != from as u32 {
+            self.remember(from as u32);
+        }
         self.feed(wire, from);
         self.settle(wire, from);
         true
@@ -174,7 +176,7 @@ impl Machine<'_> {
     #[inline(always)]
     fn take_inline<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         let label = Label { context: packet.context, tag: packet.tag };
-        let len = packet.inline_len();
+        let len = u64::from(packet.count).min(INLINE_BYTES_MAX as u64);
         if self.take_expected(wire, from, label, len) {
         } else if let Some(post) = self.find_post(from, label) {
             let entry = &self.tables.requests[post];
@@ -190,7 +192,7 @@ impl Machine<'_> {
     /// the first receive of its source, of which only this rank knows. Whether
     /// it is one.
     #[inline(always)]
-    pub(super) fn take_expected<W: Wire>(
+    fn take_expected<W: Wire>(
         &mut self,
         wire: &mut W,
         from: usize,
@@ -305,14 +307,7 @@ impl Machine<'_> {
     }
 
     /// The lanes that had something last are looked at first.
-    #[inline(always)]
-    pub(super) fn remember(&mut self, from: u32) {
-        if self.recent[0] != from {
-            self.put_first(from);
-        }
-    }
-
-    fn put_first(&mut self, from: u32) {
+    fn remember(&mut self, from: u32) {
         let at = self.recent.iter().position(|lane| *lane == from);
         let end = at.unwrap_or(self.recent.len() - 1);
         self.recent.copy_within(..end, 1);

@@ -8,8 +8,8 @@
 
 use super::list::List;
 use super::machine::Machine;
-use super::outcome::{Begun, Bytes, CallError, Label, Pattern, Received, Request};
-use super::packet::Kind;
+use super::outcome::{Begun, Bytes, CallError, Label, Pattern, Received};
+use super::packet::{INLINE_BYTES_MAX, Kind};
 use super::tables::{ANY, Entry, State, Unexpected};
 use super::wire::Wire;
 use crate::completion::Why;
@@ -100,7 +100,7 @@ impl Machine<'_> {
             self.drain(wire, from);
             return None;
         }
-        let len = packet.inline_len();
+        let len = u64::from(packet.count).min(INLINE_BYTES_MAX as u64);
         wire.deliver(rank, into.at, len.min(into.len));
         let peer = &mut self.tables.peers[from];
         peer.here.taken = peer.here.taken.wrapping_add(1);
@@ -108,34 +108,6 @@ impl Machine<'_> {
         wire.pop(rank);
         self.settle(wire, from);
         Some(Received { source: rank, tag: packet.tag, len, truncated: len > into.len })
-    }
-
-    /// Receives the next message in the lane from its source into a receive
-    /// that is posted, if it travels in its packet and is for that receive:
-    /// then the request has ended and is taken. Else nothing has happened, and
-    /// the machine is to be advanced.
-    ///
-    /// Wait-free.
-    #[inline]
-    pub fn take_next<W: Wire>(&mut self, wire: &mut W, request: Request) -> Option<Received> {
-        let entry = self.tables.requests.get(request.index as usize)?;
-        let is_posted = entry.generation == request.generation && entry.state == State::Posted;
-        let (rank, from) = (Rank(entry.peer), entry.peer as usize);
-        let peer = self.tables.peers.get(from)?;
-        if !is_posted || peer.lost || peer.posted.first() != Some(request.index as usize) {
-            return None;
-        }
-        let packet = wire.peek(rank).filter(|packet| packet.kind == Kind::Inline)?;
-        let label = Label { context: packet.context, tag: packet.tag };
-        if !self.take_expected(wire, from, label, packet.inline_len()) {
-            return None;
-        }
-        let peer = &mut self.tables.peers[from];
-        peer.here.taken = peer.here.taken.wrapping_add(1);
-        wire.pop(rank);
-        self.remember(from as u32);
-        self.settle(wire, from);
-        self.take(request)?.ok()
     }
 
     /// Whether no message of that rank is here that waits for a receive, nor

@@ -525,10 +525,7 @@ impl<'m> Game<'m> {
         let mut at = 0;
         while at < self.players[rank].open.len() {
             let request = self.players[rank].open[at].request;
-            let looks = self.draw(2) == 0;
-            let (machine, mut wire) = self.machine(rank);
-            let next = looks.then(|| machine.take_next(&mut wire, request)).flatten();
-            let Some(result) = next.map(Ok).or_else(|| machine.take(request)) else {
+            let Some(result) = self.players[rank].machine.take(request) else {
                 at += 1;
                 continue;
             };
