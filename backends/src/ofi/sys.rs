@@ -23,8 +23,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 
 pub type fi_addr_t = u64;
 
-/// What a data transfer call answers: 0, or the negative of an error.
-pub type Answer = isize;
+use crate::net::Answer;
 
 macro_rules! structures {
     ($($name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
