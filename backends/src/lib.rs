@@ -13,6 +13,7 @@
 //! [`boot`] is how ranks that some launcher started find each other.
 
 pub mod boot;
+mod foreign;
 mod net;
 pub mod ofi;
 
