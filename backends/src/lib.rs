@@ -9,6 +9,7 @@
 //! | backend | what it drives |
 //! |---|---|
 //! | [`ofi`] | libfabric: tcp, udp, verbs, EFA, Slingshot, ... |
+//! | [`verbs`] | libibverbs: InfiniBand, RoCE |
 //!
 //! [`boot`] is how ranks that some launcher started find each other.
 
@@ -16,5 +17,8 @@ pub mod boot;
 mod foreign;
 mod net;
 pub mod ofi;
+pub mod verbs;
 
+#[doc(hidden)]
+pub use net::Wire;
 pub use net::{NetDomain, NetEndpoint};

@@ -124,6 +124,11 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
         self.domain.rails[self.index].lock().map(|rail| rail.in_flight()).unwrap_or_default()
     }
 
+    /// Asks the wire something.
+    pub(crate) fn with_wire<R>(&self, ask: impl FnOnce(&W) -> R) -> Option<R> {
+        self.domain.rails[self.index].lock().ok().map(|rail| ask(&rail.wire))
+    }
+
     #[inline]
     fn try_rail(&self) -> Option<MutexGuard<'d, Rail<W>>> {
         self.domain.rails[self.index].try_lock().ok()
