@@ -7,6 +7,7 @@ mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 
+words() { echo "$1" | tr , " "; }
 say() { echo "[$(cut -d' ' -f1 /proc/uptime)] $*"; }
 # QEMU exits with twice the number and one: 33 if all was well, 35 if not.
 finish() {
@@ -30,7 +31,7 @@ ip addr add 10.0.0.1/24 dev eth0
 ip link set eth0 mtu 4200 up
 /net/rdma link add rxe0 type rxe netdev eth0 || fail "rxe0"
 say "one device"
-VERBS_DEVICES=rxe0 timeout "$LIMIT" /verbs $ONLY || fail "one device"
+VERBS_DEVICES=rxe0 timeout "$LIMIT" /verbs $(words $ONLY) || fail "one device"
 
 # Two, at the ends of a wire, in one name space (Soft-RoCE does not leave the
 # first): rules send what is for the other end out, though it is local.
@@ -59,7 +60,7 @@ ip rule del pref 0
 sent() { cat /sys/class/net/$1/statistics/tx_packets; }
 say "two devices"
 before=$(sent va)
-VERBS_DEVICES=rxe_a,rxe_b timeout "$LIMIT" /verbs $ONLY || fail "two devices"
+VERBS_DEVICES=rxe_a,rxe_b timeout "$LIMIT" /verbs $(words $ONLY) || fail "two devices"
 say "packets on the wire: $(($(sent va) - before)) of one end"
 [ $(($(sent va) - before)) -gt 100 ] || fail "nothing went over the wire"
 
@@ -68,5 +69,5 @@ for device in va vb; do
     /net/tc qdisc add dev $device root netem loss 1% || fail "netem"
 done
 say "two devices, 1 % loss"
-VERBS_DEVICES=rxe_a,rxe_b timeout "$LIMIT" /verbs ${ONLY:-$LOSSY} || fail "1 % loss"
+VERBS_DEVICES=rxe_a,rxe_b timeout "$LIMIT" /verbs $(words ${ONLY:-$LOSSY}) || fail "1 % loss"
 finish 10 "PASSED"

@@ -35,7 +35,7 @@ pub struct Config {
     /// grants as much.
     pub inline_bytes_max: usize,
     /// After 4.096 us times two to the power of this a request that nobody
-    /// has acknowledged is sent again, seven times.
+    /// has acknowledged is sent again, six times.
     pub timeout: u8,
     /// How long a rank that does not poll keeps others waiting for their
     /// first word with it, in milliseconds, before they take it for lost.

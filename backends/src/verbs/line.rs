@@ -18,14 +18,14 @@ use super::link::{Guest, Link, State};
 use super::pair::Terms;
 use super::sys::*;
 use super::{About, Counts};
-use crate::net::{self, Answer, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears};
+use crate::net::{self, Answer, Area, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears};
 use core::ffi::c_int;
 use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tsumugi_core::mem::{Access, Rank, Width};
 use tsumugi_core::op::{Kind, Op};
 
@@ -41,9 +41,9 @@ pub struct Line {
     pub(super) patience: Duration,
     pub(super) links: Vec<Link>,
     pub(super) guests: VecDeque<Guest>,
-    /// One for each context.
-    requests: Box<[ibv_send_wr]>,
-    sges: Box<[ibv_sge]>,
+    /// A request and its buffer for each context.
+    requests: Area,
+    contexts: usize,
     /// The link that has each context's request.
     owners: Box<[u32]>,
     /// One for each context, and for each of the door's.
@@ -58,6 +58,11 @@ pub struct Line {
     /// Pairs to reach peers by, and those of them that nobody has answered.
     pub(super) alive: usize,
     pub(super) opening: usize,
+    /// Nothing more can be opened until a link is closed, or one is open that
+    /// can be.
+    pub(super) is_full: bool,
+    /// When it was last looked whether a hello is to be said again.
+    pub(super) tended: Instant,
     pub(super) counts: Counts,
 }
 
@@ -70,6 +75,13 @@ impl fmt::Debug for Line {
         let Facts { device, port, .. } = &self.device.facts;
         write!(f, "Line({device}:{port}, {} pairs)", self.alive)
     }
+}
+
+/// A request and the buffer that it is about.
+#[repr(C)]
+struct Request {
+    wr: ibv_send_wr,
+    sge: ibv_sge,
 }
 
 impl Line {
@@ -100,8 +112,8 @@ impl Line {
             patience: Duration::from_millis(config.patience_ms.into()),
             links: Vec::new(),
             guests: VecDeque::new(),
-            requests: (0..contexts).map(|_| empty()).collect(),
-            sges: (0..contexts).map(|_| ibv_sge { addr: 0, length: 0, lkey: 0 }).collect(),
+            requests: Area::new(contexts * size_of::<Request>()),
+            contexts,
             owners: vec![0; contexts].into(),
             generations: vec![0; contexts + door::COUNT].into(),
             touched: Vec::with_capacity(config.pairs_max),
@@ -111,6 +123,8 @@ impl Line {
             clock: 0,
             alive: 0,
             opening: 0,
+            is_full: false,
+            tended: Instant::now(),
             counts: Counts::default(),
         };
         line.open_queues(config.event, contexts, receives)?;
@@ -204,15 +218,21 @@ impl Line {
             flags |= IBV_SEND_INLINE;
         }
         let lkey = near.desc.addr() as u32;
-        self.sges[context] = ibv_sge { addr: near.at as u64, length: bytes as u32, lkey };
-        let sg_list = &raw mut self.sges[context];
-        let request = &mut self.requests[context];
-        request.wr_id = wr_id;
-        request.next = null_mut();
-        (request.sg_list, request.num_sge) = (sg_list, 1);
-        (request.opcode, request.send_flags) = (opcode, flags | IBV_SEND_SIGNALED);
-        request.wr = wr;
-        let request = &raw mut *request;
+        // Wrapping is out of the question: there are as many.
+        let place = self.requests.base.as_ptr().cast::<Request>().wrapping_add(context);
+        // SAFETY: the context's own request, which is not with the device: its
+        // last one has completed.
+        let request = unsafe {
+            (*place).sge = ibv_sge { addr: near.at as u64, length: bytes as u32, lkey };
+            let request = &raw mut (*place).wr;
+            (*request).wr_id = wr_id;
+            (*request).next = null_mut();
+            ((*request).sg_list, (*request).num_sge) = (&raw mut (*place).sge, 1);
+            (*request).opcode = opcode;
+            (*request).send_flags = flags | IBV_SEND_SIGNALED;
+            (*request).wr = wr;
+            request
+        };
         let link = &mut self.links[peer as usize];
         if link.last.is_null() {
             link.first = request;
@@ -264,8 +284,7 @@ impl Line {
             self.counts.strays += 1;
             return None;
         }
-        let contexts = self.requests.len();
-        if let Some(slot) = number.checked_sub(contexts) {
+        if let Some(slot) = number.checked_sub(self.contexts) {
             self.heard(slot, status == IBV_WC_SUCCESS, byte_len as usize);
             return None;
         }
@@ -286,7 +305,7 @@ impl Line {
     }
 
     fn heard(&mut self, slot: usize, is_well: bool, bytes: usize) {
-        let number = self.requests.len() + slot;
+        let number = self.contexts + slot;
         if slot >= door::RECEIVES {
             self.door.as_mut().expect("open").said(slot);
             return;
@@ -512,12 +531,6 @@ impl Drop for Line {
             }
         }
     }
-}
-
-/// A request that is not written down.
-fn empty() -> ibv_send_wr {
-    // SAFETY: numbers and null pointers.
-    unsafe { core::mem::zeroed() }
 }
 
 /// A completion that has not come.

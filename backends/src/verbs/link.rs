@@ -111,7 +111,11 @@ impl Line {
     }
 
     fn begin(&mut self, at: u32) -> Result<(), c_int> {
+        if self.is_full {
+            return Ok(());
+        }
         if self.alive >= self.pairs_max && !self.make_room() {
+            self.is_full = true;
             return Ok(());
         }
         let link = &mut self.links[at as usize];
@@ -161,6 +165,7 @@ impl Line {
             self.device.end_pair(link.qp);
             link.qp = null_mut();
             self.alive -= 1;
+            self.is_full = false;
             self.counts.pairs_closed += 1;
         }
     }
@@ -226,6 +231,10 @@ impl Line {
     #[cold]
     pub(super) fn tend(&mut self) {
         let now = Instant::now();
+        if now.duration_since(self.tended) < RESEND / 4 {
+            return;
+        }
+        self.tended = now;
         for at in 0..self.links.len() as u32 {
             let State::Opening { since, asked } = self.links[at as usize].state else { continue };
             if now.duration_since(since) > self.patience {
@@ -274,7 +283,11 @@ impl Line {
             answered.and_then(|()| self.device.ask_of(link.qp, &far, psn_of(link.turn), timeout));
         self.opening -= 1;
         match opened {
-            Ok(()) => link.state = State::Open,
+            Ok(()) => {
+                link.state = State::Open;
+                // It can be asked to make room.
+                self.is_full = false;
+            }
             Err(_) => {
                 link.state = State::Silent { since: Instant::now() };
                 self.end_pair(at as u32);

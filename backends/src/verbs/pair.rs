@@ -111,7 +111,7 @@ impl Device {
         attr.qp_state = IBV_QPS_RTS;
         attr.sq_psn = psn;
         attr.max_rd_atomic = self.facts.reads_asked_max.min(far.address.reads_max);
-        (attr.timeout, attr.retry_cnt, attr.rnr_retry) = (timeout, 7, RNR_FOREVER);
+        (attr.timeout, attr.retry_cnt, attr.rnr_retry) = (timeout, RETRIES, RNR_FOREVER);
         let mask = IBV_QP_STATE
             | IBV_QP_TIMEOUT
             | IBV_QP_RETRY_CNT
@@ -186,6 +186,9 @@ pub(super) unsafe fn number_of(qp: *mut ibv_qp) -> u32 {
 
 /// What datagrams must carry.
 pub(super) const QKEY: u32 = 0x7473_756d;
+
+/// Times that a request is sent again; Soft-RoCE takes 7 for without end.
+const RETRIES: u8 = 6;
 
 /// 0.64 ms until a packet that found no buffer is sent again; without end.
 const RNR_TIMER: u8 = 12;

@@ -22,7 +22,8 @@ use tsumugi_backends::{NetDomain, Wire};
 use tsumugi_conformance::endpoint;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::boot::CARD_BYTES_MAX;
-use tsumugi_core::mem::{Access, Rank, Region, RegionKey};
+use tsumugi_core::mem::{Access, Rank, Region, RegionKey, RemoteAddr};
+use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::tag::Tag;
 
 /// What a suite runs over.
@@ -162,11 +163,15 @@ impl Peer {
     }
 
     fn order(&mut self, order: &str) -> String {
-        writeln!(self.orders, "{order}").unwrap();
+        self.give(order);
         self.answer()
     }
 
-    fn answer(&mut self) -> String {
+    pub fn give(&mut self, order: &str) {
+        writeln!(self.orders, "{order}").unwrap();
+    }
+
+    pub fn answer(&mut self) -> String {
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();
         assert!(!line.is_empty(), "the peer has gone");
@@ -271,6 +276,16 @@ pub fn peer<P: Provider>(args: &[String]) {
             "send" => {
                 let to = Rank(number(1) as u32);
                 println!("{:?}", endpoints[0].try_send(to, words[2].as_bytes()));
+            }
+            "add" => {
+                let key = RegionKey::from_bits(number(2) as u32);
+                let remote = RemoteAddr { rank: Rank(number(1) as u32), key, offset: number(3) };
+                for _ in 0..number(4) {
+                    let add = Op::atomic(Kind::FetchAdd, remote, 1u64);
+                    assert_eq!(endpoints[0].post(&[add]), 1);
+                    wait(&mut endpoints[0], 1)[0].result.unwrap();
+                }
+                println!("added");
             }
             "arrived" => println!("{}", std::mem::take(&mut arrived)),
             other => panic!("no such order: {other}"),

@@ -240,6 +240,7 @@ pub fn a_killed_rank_is_lost<P: Provider>() {
         let was_done = P::SERVES_SLEEPERS && done.tag == add.tag && done.result == Ok(0);
         assert!(done.result == lost || was_done, "{done:?}");
     }
+    assert!(!struck || !P::SERVES_SLEEPERS, "nobody noticed");
     if !struck {
         let last = endpoint.failures().last.unwrap();
         println!("noticed by the provider: {last}");

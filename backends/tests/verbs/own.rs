@@ -45,6 +45,23 @@ pub fn what_the_device_adds_is_exact_and_the_rest_is_unsupported() {
     assert_eq!(endpoint.counts().pairs_broken, 0);
 }
 
+/// The device adds for its own rank too, whose processor leaves the word alone.
+pub fn adds_of_all_ranks_to_one_word_are_exact() {
+    let job: Job<Verbs> = Job::new(3);
+    let region = job.register(PEER, 64, Access::ReadWrite);
+    let mut endpoint = job.domain.endpoint();
+    let order = format!("add 1 {} 8 500", region.key.to_bits());
+    job.peers.lock().unwrap().iter_mut().for_each(|peer| peer.give(&order));
+    for _ in 0..500 {
+        let add = Op::atomic(Kind::FetchAdd, at(&region, 8), 1u64);
+        assert!(run(&job, &mut endpoint, add).is_ok());
+    }
+    for peer in job.peers.lock().unwrap().iter_mut() {
+        assert_eq!(peer.answer(), "added");
+    }
+    assert_eq!(job.word(&region, 8), 1500);
+}
+
 pub fn a_batch_rings_once() {
     let job: Job<Verbs> = Job::new(2);
     let region = job.register(PEER, 8 * 64, Access::ReadWrite);
