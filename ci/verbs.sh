@@ -60,6 +60,7 @@ cargo test --package tsumugi-backends --lib -- --nocapture --test-threads 1 verb
 grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
 program=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |
     sed -n 's/.*"name":"verbs".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
+cargo build --quiet --release --package tsumugi-backends --example verbs_latency
 
 # Everything that the guest has: a few programs, their libraries, modules in
 # the order in which they need each other, the tests.
@@ -90,12 +91,13 @@ for name in ip rdma tc; do
     cp "$(find "$work/user" -path "*bin/$name" | head -1)" "$root/net/"
 done
 strip -o "$root/verbs" "$program"
+strip -o "$root/verbs_latency" "${CARGO_TARGET_DIR:-target}/release/examples/verbs_latency"
 mkdir -p "$root$(dirname "/usr/lib/x86_64-linux-gnu/libibverbs/x")"
 cp "$library"/libibverbs/librxe-*.so "$root/usr/lib/x86_64-linux-gnu/libibverbs/"
 cp -L "$library/libibverbs.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
-    ldd "$root"/net/* "$root/verbs" "$root/lib/libibverbs.so.1" \
+    ldd "$root"/net/* "$root"/verbs* "$root/lib/libibverbs.so.1" \
     "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
     awk '/=> \// { print $3 }' | sort -u | while read -r file; do
     cp -L "$file" "$root/lib/"

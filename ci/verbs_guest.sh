@@ -32,6 +32,7 @@ ip link set eth0 mtu 4200 up
 /net/rdma link add rxe0 type rxe netdev eth0 || fail "rxe0"
 say "one device"
 VERBS_DEVICES=rxe0 timeout "$LIMIT" /verbs $(words $ONLY) || fail "one device"
+timeout 60 taskset 1 /verbs_latency rxe0 || fail "verbs_latency"
 
 # Two, at the ends of a wire, in one name space (Soft-RoCE does not leave the
 # first): rules send what is for the other end out, though it is local.
@@ -62,7 +63,7 @@ say "two devices"
 before=$(sent va)
 VERBS_DEVICES=rxe_a,rxe_b timeout "$LIMIT" /verbs $(words $ONLY) || fail "two devices"
 say "packets on the wire: $(($(sent va) - before)) of one end"
-[ $(($(sent va) - before)) -gt 100 ] || fail "nothing went over the wire"
+[ $(($(sent va) - before)) -gt 10 ] || fail "nothing went over the wire"
 
 # The same wire, of whose packets one in a hundred is lost.
 for device in va vb; do

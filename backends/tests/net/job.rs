@@ -305,7 +305,8 @@ pub fn wait(endpoint: &mut impl Endpoint, count: usize) -> Vec<Completion> {
     done
 }
 
-fn copy_card(cards: &[Vec<u8>], rank: Rank, into: &mut [u8; CARD_BYTES_MAX]) -> Option<usize> {
+/// A card of those that were read.
+pub fn copy_card(cards: &[Vec<u8>], rank: Rank, into: &mut [u8; CARD_BYTES_MAX]) -> Option<usize> {
     let card = cards.get(rank.0 as usize)?;
     into[..card.len()].copy_from_slice(card);
     Some(card.len())

@@ -97,6 +97,7 @@ suite!(
         a_batch_rings_once,
         neighbours_of_a_refused_request_are_served,
         few_pairs_reach_many_ranks,
+        a_crowd_is_served_by_few_pairs,
         ranks_reach_themselves_and_each_other,
     ]
 );

@@ -1,13 +1,16 @@
 //! What this backend promises beyond what every network does.
 
 use super::Verbs;
-use super::job::{Job, Provider, Setting, wait};
+use super::job::{Job, Provider, Setting, copy_card, wait};
 use super::particulars::{PEER, at, run};
-use tsumugi_backends::verbs::Atomics;
+use std::ptr::NonNull;
+use std::time::{Duration, Instant};
+use tsumugi_backends::verbs::{Atomics, VerbsDomain};
 use tsumugi_conformance::endpoint::Fixture;
-use tsumugi_core::backend::{Domain, Endpoint};
+use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::tag::Tag;
 
 pub fn the_probe_agrees_with_what_is_promised() {
     let domain = Verbs::open(&Setting::default(), Rank(0), 1);
@@ -145,6 +148,58 @@ pub fn few_pairs_reach_many_ranks() {
     println!("{counts:?}");
     assert!(counts.pairs_made >= 15 && counts.pairs_made - counts.pairs_closed <= 1);
     assert_eq!(counts.pairs_broken, 0);
+}
+
+/// Many more ranks than pairs, all of them in this process, all at once.
+pub fn a_crowd_is_served_by_few_pairs() {
+    let (ranks, pairs_max) = (60, 8);
+    let setting = Setting { pairs_max, in_flight_max: 256, ..Setting::default() };
+    let domains: Vec<VerbsDomain> =
+        (0..ranks).map(|rank| Verbs::open(&setting, Rank(rank), ranks)).collect();
+    let cards: Vec<Vec<u8>> = domains.iter().map(|domain| domain.card().to_vec()).collect();
+    let words = vec![0u64; 8 * ranks as usize].leak();
+    let mut regions = Vec::new();
+    for (domain, words) in domains.iter().zip(words.chunks_exact_mut(8)) {
+        let cards = cards.clone();
+        domain.find(move |rank, into| copy_card(&cards, rank, into));
+        let base = NonNull::from(words).cast();
+        // SAFETY: leaked, and used as nothing but bytes.
+        regions.push(unsafe { domain.register(base, 64, Access::ReadWrite) }.unwrap());
+    }
+    let mut endpoints: Vec<_> = domains.iter().map(|domain| domain.endpoint()).collect();
+    let ops: Vec<Op> = (0..4 * u64::from(ranks))
+        .map(|at| {
+            let rank = (at * 7 % u64::from(ranks)) as u32;
+            let remote =
+                RemoteAddr { rank: Rank(rank), key: regions[rank as usize].key, offset: 8 };
+            Op::atomic(Kind::FetchAdd, remote, 1u64).tagged(Tag::from_bits(at + 1))
+        })
+        .collect();
+    // Two ranks ask everybody, so that those who are asked are crowded too.
+    assert_eq!(endpoints[0].post(&ops), ops.len());
+    assert_eq!(endpoints[1].post(&ops), ops.len());
+    let (start, mut done, mut came) = (Instant::now(), [Completion::EMPTY; 16], 0);
+    while came < 2 * ops.len() {
+        for endpoint in &mut endpoints {
+            let count = endpoint.poll(&mut done);
+            assert!(done[..count].iter().all(|done| done.result.is_ok()), "{done:?}");
+            came += count;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{came} came");
+    }
+    let mut get = |rank: u32| {
+        let remote = RemoteAddr { rank: Rank(rank), key: regions[rank as usize].key, offset: 8 };
+        assert_eq!(endpoints[rank as usize].post(&[Op::get_word(remote, Width::W8)]), 1);
+        wait(&mut endpoints[rank as usize], 1)[0].result
+    };
+    // Each of them reaches itself by a pair of its own.
+    assert_eq!((get(5), get(ranks - 1)), (Ok(8), Ok(8)));
+    for endpoint in &endpoints[..2] {
+        let counts = endpoint.counts();
+        println!("{counts:?}");
+        let alive = counts.pairs_made - counts.pairs_closed;
+        assert!(alive <= pairs_max as u64 && counts.pairs_broken == 0, "{counts:?}");
+    }
 }
 
 pub fn ranks_reach_themselves_and_each_other() {
