@@ -152,7 +152,7 @@ pub fn few_pairs_reach_many_ranks() {
 
 /// Many more ranks than pairs, all of them in this process, all at once.
 pub fn a_crowd_is_served_by_few_pairs() {
-    let (ranks, pairs_max) = (60, 8);
+    let (ranks, pairs_max) = (32, 6);
     let setting = Setting { pairs_max, in_flight_max: 256, ..Setting::default() };
     let domains: Vec<VerbsDomain> =
         (0..ranks).map(|rank| Verbs::open(&setting, Rank(rank), ranks)).collect();
