@@ -37,7 +37,9 @@ unpack() {
 }
 
 # The flavour for clouds has no Soft-RoCE.
-kernel=$(apt-cache depends linux-image-amd64 | awk '/Depends:/ { print $2; exit }')
+kernel_package() { apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends:/ { print $2; exit }'; }
+[[ -n $(kernel_package) ]] || apt-get update -qq
+kernel=$(kernel_package)
 if [[ ! -e $work/kernel/.$kernel ]]; then
     rm -rf "$work/kernel" "$work/vmlinux"
     unpack "$work/kernel" "$kernel"

@@ -28,7 +28,9 @@
 //!
 //! They are the device's, or the provider's own on the target's processor.
 //! In both cases the processor's own atomics on the same words do not mix
-//! with them ([`Capabilities::device_atomics`]: the region's agent decides).
+//! with them ([`device_atomics`]: the region's agent decides).
+//!
+//! [`device_atomics`]: tsumugi_core::backend::Capabilities::device_atomics
 //!
 //! # The process
 //!

@@ -25,6 +25,9 @@ pub struct Facts {
     pub device: String,
     /// Its port.
     pub port: u8,
+    /// Whether it is Soft-RoCE: the kernel's processor moves the bytes, and a
+    /// word may arrive in parts.
+    pub software: bool,
     /// Whether the port is on Ethernet (RoCE), and not on InfiniBand.
     pub ethernet: bool,
     /// The port's address, and which of its addresses that is.
@@ -124,6 +127,7 @@ impl Device {
         let facts = Facts {
             device: name.to_owned(),
             port: config.port,
+            software: false,
             ethernet: false,
             gid: [0; 16],
             gid_index: 0,
@@ -171,6 +175,7 @@ impl Device {
         let number = |value: c_int| usize::try_from(value).unwrap_or(0);
         let reads = |value: c_int| value.clamp(1, READS_MAX) as u8;
         let facts = &mut self.facts;
+        facts.software = attr.vendor_id == NO_VENDOR;
         facts.ethernet = u32::from(port.link_layer) == IBV_LINK_LAYER_ETHERNET;
         facts.lid = port.lid;
         facts.mtu_bytes = 128 << port.active_mtu.clamp(IBV_MTU_256, IBV_MTU_4096);
@@ -353,6 +358,9 @@ pub(super) const ADDRESS_BYTES: usize = 24;
 
 /// Gets and atomics under way, at the most.
 const READS_MAX: c_int = 16;
+
+/// The vendor of what nobody sells.
+const NO_VENDOR: u32 = 0xff_ffff;
 
 const V4_MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
