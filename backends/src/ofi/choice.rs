@@ -3,6 +3,7 @@
 use super::config::{Config, OpenError, Progress};
 use super::sys::*;
 use super::wire::close;
+use crate::foreign::owned;
 use core::ffi::CStr;
 use std::ffi::CString;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! What a job asks of libfabric, and why it may not get it.
 
 use super::sys::LoadError;
+use crate::net::{ENDPOINTS_MAX, Unfit};
 use core::fmt;
 
 /// What to open. [`Config::default`] takes whatever libfabric thinks best.
@@ -140,6 +141,15 @@ impl From<LoadError> for OpenError {
     }
 }
 
+impl From<Unfit> for OpenError {
+    fn from(unfit: Unfit) -> Self {
+        match unfit {
+            Unfit::Address(code) => Self::Call { name: "fi_getname", code },
+            Unfit::CardTooLong { bytes } => Self::CardTooLong { bytes },
+        }
+    }
+}
+
 impl Config {
     /// Checks the numbers.
     pub(super) fn check(&self) -> Result<(), OpenError> {
@@ -154,6 +164,3 @@ impl Config {
         range("piece_bytes_max", self.piece_bytes_max.min(1 << 40) as usize, 8, 1 << 40)
     }
 }
-
-/// Endpoints that a card has room for.
-pub(super) const ENDPOINTS_MAX: usize = 16;

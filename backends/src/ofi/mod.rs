@@ -1,10 +1,9 @@
 //! libfabric: the portable way to other nodes.
 //!
 //! ```text
-//!  OfiDomain ── shared: region table, cards, who is dead
-//!     │
-//!     ├─ rail 0: wire (fid_domain, av, cq, ep) + directory + operations ◄─ OfiEndpoint
-//!     └─ rail 1: the same, with nothing in common but the fabric        ◄─ OfiEndpoint
+//!  OfiDomain
+//!     ├─ rail 0: wire (fid_domain, av, cq, ep)                    ◄─ OfiEndpoint
+//!     └─ rail 1: the same, with nothing in common but the fabric  ◄─ OfiEndpoint
 //! ```
 //!
 //! | file | what is in it |
@@ -13,18 +12,11 @@
 //! | `sys` | libfabric's functions and structures |
 //! | `choice` | the provider that was chosen |
 //! | `wire` | its objects, opened |
-//! | `card` | what ranks tell each other at start |
-//! | `memory` | what peers reach, and what is known of theirs |
-//! | `packet` | bells and messages |
-//! | `rail`, `scratch` | what one endpoint has |
-//! | `endpoint` | operations down |
-//! | `poll` | completions up |
+//! | `line` | what a rail asks, in its terms |
 //! | `probe` | what the provider really does |
 //!
 //! A rail is one domain of libfabric's with one owner at a time
-//! (`FI_THREAD_DOMAIN`), so that the provider takes no locks. Endpoint k of a
-//! rank talks to endpoint k of its peers. Registering takes every rail for a
-//! moment; an endpoint that is posted to or polled meanwhile does nothing.
+//! (`FI_THREAD_DOMAIN`), so that the provider takes no locks.
 //!
 //! # Progress
 //!
@@ -36,7 +28,9 @@
 //!
 //! They are the device's, or the provider's own on the target's processor.
 //! In both cases the processor's own atomics on the same words do not mix
-//! with them ([`Capabilities::device_atomics`]: the region's agent decides).
+//! with them ([`device_atomics`]: the region's agent decides).
+//!
+//! [`device_atomics`]: tsumugi_core::backend::Capabilities::device_atomics
 //!
 //! # The process
 //!
@@ -56,52 +50,29 @@
 //!   behind the program's back: changing the environment is not safe once there
 //!   are threads.
 
-mod card;
 mod choice;
 mod config;
-mod endpoint;
-mod memory;
-mod packet;
-mod poll;
+mod line;
 mod probe;
-mod rail;
-mod scratch;
 pub mod sys;
 mod wire;
 
-pub use card::CardError;
+pub use crate::net::{
+    Arrival, CardError, Cards, Failure, Failures, Probed, Row, SendError, Verdict,
+};
 pub use choice::Facts;
 pub use config::{Config, OpenError, Progress};
-pub use endpoint::OfiEndpoint;
-pub use packet::{Arrival, SendError};
-pub use probe::{Probed, Row, Verdict};
-pub use rail::{Cards, Failure, Failures};
+pub use line::{About, Line};
 
-use self::card::{Card, Place};
 use self::choice::{Choice, Fabric};
-use self::rail::{Limits, Rail, Shared};
-use core::fmt;
-use core::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use tsumugi_core::backend::{Capabilities, Domain};
-use tsumugi_core::boot::CARD_BYTES_MAX;
-use tsumugi_core::mem::{Access, Rank, Region, RegionKey, RegionTable, RegisterError};
-use tsumugi_core::sync::{AtomicUsize, Ordering};
+use crate::net::{Limits, NetDomain, NetEndpoint, Rail, Sizes, Traits, contexts_of};
+use tsumugi_core::mem::Rank;
 
 /// A rank's device, opened and probed.
-///
-/// At start: [`open`](Self::open), publish [`card`](Self::card), wait for all,
-/// [`find`](Self::find) the others' cards.
-pub struct OfiDomain {
-    rails: Vec<Mutex<Rail>>,
-    /// The rails that no endpoint has.
-    idle: Mutex<Vec<usize>>,
-    shared: Shared,
-    facts: Facts,
-    probed: Probed,
-    capabilities: Capabilities,
-    card: Vec<u8>,
-}
+pub type OfiDomain = NetDomain<Line>;
+
+/// One queue of it.
+pub type OfiEndpoint<'d> = NetEndpoint<'d, Line>;
 
 impl OfiDomain {
     /// Loads the library, chooses a provider, tries what it does, and opens
@@ -117,154 +88,35 @@ impl OfiDomain {
         let probed = probe::probe(&fabric, &choice)?;
         let facts = choice.facts.clone();
         let limits = limits(config, &facts, &probed);
-        let rails = (0..config.endpoints)
-            .map(|index| Rail::open(&fabric, &choice, config, index, limits))
-            .collect::<Result<Vec<Rail>, OpenError>>()?;
-        let places = rails.iter().map(place).collect::<Result<_, OpenError>>()?;
-        let card = Card { job: config.job, kind: kind_of(&facts), endpoints: places };
-        let bytes = card.to_bytes();
-        if bytes.len() > CARD_BYTES_MAX {
-            return Err(OpenError::CardTooLong { bytes: bytes.len() });
-        }
-        let capabilities = Capabilities {
-            name: "ofi",
-            load_store: false,
-            device_atomics: probed.all_atomics(),
-            inline_bytes_max: 0,
-            in_flight_max: rails[0].flights.len(),
-            in_order: false,
-            remote_completion: probed.works(probe::LANDED),
+        let depth = config.in_flight_max.min(facts.depth.max(1));
+        let (packets, packet_bytes) = (config.packets, config.packet_bytes_max);
+        let sizes = Sizes { depth, packets, packet_bytes };
+        let rail = |index| {
+            let contexts = contexts_of(depth, packets);
+            let line = Line::open(&fabric, &choice, contexts, config.event)?;
+            let failed = |code| OpenError::Call { name: "fi_mr_reg", code };
+            Rail::open(line, sizes, index, limits).map_err(failed)
         };
-        let shared = Shared {
+        let rails = (0..config.endpoints).map(rail).collect::<Result<_, OpenError>>()?;
+        let traits = Traits {
             rank,
             size,
             job: config.job,
-            table: Box::new(RegionTable::new()),
-            own: OnceLock::from(card),
-            cards: OnceLock::new(),
-            lost: Mutex::default(),
-            lost_count: AtomicUsize::new(0),
+            kind: kind_of(&facts),
+            device_atomics: probe::all_atomics(&probed),
+            remote_completion: probed.works(probe::LANDED),
         };
-        let idle = Mutex::new((0..rails.len()).rev().collect());
-        let rails = rails.into_iter().map(Mutex::new).collect();
-        Ok(Self { rails, idle, shared, facts, probed, capabilities, card: bytes })
-    }
-
-    /// What peers have to know of this rank: at most
-    /// [`CARD_BYTES_MAX`] bytes, for [`Bootstrap::publish`].
-    ///
-    /// [`Bootstrap::publish`]: tsumugi_core::boot::Bootstrap::publish
-    pub fn card(&self) -> &[u8] {
-        &self.card
-    }
-
-    /// Says where the others' cards are. Each is asked for when its rank is
-    /// first spoken to; that rank is lost if there is no card, or a bad one.
-    /// Only the first call counts.
-    pub fn find(
-        &self,
-        cards: impl Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync + 'static,
-    ) {
-        let _ = self.shared.cards.set(Box::new(cards));
-    }
-
-    /// Makes a rank dead. Operations on it end with
-    /// [`PeerLost`](tsumugi_core::mem::AddrError::PeerLost): those that come,
-    /// at once; those under way, at the next poll, but for gets, which end
-    /// when the device gives their buffers up.
-    pub fn strike(&self, rank: Rank) {
-        let mut lost = self.shared.lost.lock().expect("nothing panics under it");
-        if !lost.contains(&rank) {
-            lost.push(rank);
-            // Release: pairs with the Acquire in `Rail::see_losses`.
-            self.shared.lost_count.store(lost.len(), Ordering::Release);
-        }
+        Ok(Self::assemble(rails, About { facts, probed }, traits)?)
     }
 
     /// What the provider says of itself.
     pub fn facts(&self) -> &Facts {
-        &self.facts
+        &self.about.facts
     }
 
     /// What it was seen to do.
     pub fn probed(&self) -> &Probed {
-        &self.probed
-    }
-
-    /// An endpoint, if one is left.
-    pub fn try_endpoint(&self) -> Option<OfiEndpoint<'_>> {
-        let index = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-        Some(OfiEndpoint::new(self, index))
-    }
-
-    fn give_back(&self, index: usize) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(index);
-    }
-
-    fn rail(&self, index: usize) -> MutexGuard<'_, Rail> {
-        self.rails[index].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Domain for OfiDomain {
-    type Endpoint<'d> = OfiEndpoint<'d>;
-
-    fn capabilities(&self) -> Capabilities {
-        self.capabilities
-    }
-
-    fn rank(&self) -> Rank {
-        self.shared.rank
-    }
-
-    fn size(&self) -> u32 {
-        self.shared.size
-    }
-
-    unsafe fn register(
-        &self,
-        base: NonNull<u8>,
-        bytes: u64,
-        access: Access,
-    ) -> Result<Region, RegisterError> {
-        // SAFETY: the caller's.
-        let region = unsafe { self.shared.table.register(base, bytes, access)? };
-        for index in 0..self.rails.len() {
-            // SAFETY: the caller's.
-            let registered = unsafe { self.rail(index).register(region.key, base, bytes, access) };
-            if let Err(code) = registered {
-                self.rail(index).failures.add(Failure::new(Some(self.shared.rank), None, code, 0));
-                self.unregister(region.key);
-                return Err(RegisterError::OutOfReach { base: base.as_ptr() as usize, bytes });
-            }
-        }
-        Ok(region)
-    }
-
-    fn unregister(&self, key: RegionKey) -> bool {
-        // The devices first: the slot must not be somebody else's meanwhile.
-        let place = tsumugi_core::mem::RemoteAddr { rank: self.shared.rank, key, offset: 0 };
-        if self.shared.table.resolve(place, 0, tsumugi_core::mem::Need::Local).is_err() {
-            return false;
-        }
-        for index in 0..self.rails.len() {
-            self.rail(index).unregister(key);
-        }
-        self.shared.table.unregister(key)
-    }
-
-    /// # Panics
-    ///
-    /// If all are in use: [`try_endpoint`](Self::try_endpoint) asks.
-    fn endpoint(&self) -> OfiEndpoint<'_> {
-        self.try_endpoint().expect("an endpoint that is not in use")
-    }
-}
-
-impl fmt::Debug for OfiDomain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Facts { provider, device, .. } = &self.facts;
-        write!(f, "OfiDomain({provider} on {device}, {} endpoints)", self.rails.len())
+        &self.about.probed
     }
 }
 
@@ -281,13 +133,6 @@ fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
         local_mr,
         key_bytes: facts.key_bytes,
     }
-}
-
-fn place(rail: &Rail) -> Result<Place, OpenError> {
-    let address =
-        rail.wire.address().map_err(|code| OpenError::Call { name: "fi_getname", code })?;
-    let (origin, key) = rail.directory_place();
-    Ok(Place { address, origin, key })
 }
 
 /// Ranks understand each other if these are the same.

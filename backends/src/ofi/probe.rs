@@ -12,72 +12,17 @@
 
 use super::choice::{Choice, Fabric};
 use super::config::OpenError;
-use super::scratch::Area;
 use super::sys::*;
-use super::wire::{Far, Mr, Near, Wire};
+use super::wire::Wire;
+use crate::net::{Answer, Area, Far, Mr, Near, Probed, Row, Verdict};
 use core::ffi::{c_int, c_void};
-use core::fmt;
 use core::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What was tried, and what came of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probed {
-    /// In the order of the trials.
-    pub rows: Vec<Row>,
-}
-
-/// One trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// What was tried.
-    pub name: &'static str,
-    /// Bytes of the word, for atomics.
-    pub width: usize,
-    /// What came of it.
-    pub verdict: Verdict,
-}
-
-/// What came of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It did what it should.
-    Works,
-    /// It was refused with libfabric's error.
-    Refused(i32),
-    /// It completed, and memory was not as it should be.
-    Wrong,
-    /// It did not complete in time.
-    Silent,
-}
-
-impl Probed {
-    /// Whether all trials of that name worked.
-    pub fn works(&self, name: &str) -> bool {
-        let mut rows = self.rows.iter().filter(|row| row.name == name).peekable();
-        rows.peek().is_some() && rows.all(|row| row.verdict == Verdict::Works)
-    }
-
-    /// Whether every atomic of `core` works, with 4 and with 8 bytes.
-    pub fn all_atomics(&self) -> bool {
-        FETCHING.iter().all(|(name, ..)| self.works(name)) && self.works(COMPARE_SWAP)
-    }
-}
-
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.width {
-            0 => write!(f, "{}: ", self.name)?,
-            width => write!(f, "{} of {width} bytes: ", self.name)?,
-        }
-        match self.verdict {
-            Verdict::Works => write!(f, "works"),
-            Verdict::Refused(code) => write!(f, "refused, error {code}"),
-            Verdict::Wrong => write!(f, "wrong"),
-            Verdict::Silent => write!(f, "no answer"),
-        }
-    }
+/// Whether every atomic of `core` works, with 4 and with 8 bytes.
+pub(super) fn all_atomics(probed: &Probed) -> bool {
+    FETCHING.iter().all(|(name, ..)| probed.works(name)) && probed.works(COMPARE_SWAP)
 }
 
 /// Two wires and memory at both.

@@ -23,28 +23,8 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 
 pub type fi_addr_t = u64;
 
-/// What a data transfer call answers: 0, or the negative of an error.
-pub type Answer = isize;
-
-macro_rules! structures {
-    ($($name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
-        $(
-            #[repr(C)]
-            pub struct $name { $(pub $field: $type),* }
-        )*
-
-        /// Every structure, its size, and its fields with their offsets. A
-        /// trailing underscore is Rust's, not libfabric's.
-        #[cfg(test)]
-        pub const LAYOUT: &[(&str, usize, &[(&str, usize)])] = &[
-            $((
-                stringify!($name),
-                size_of::<$name>(),
-                &[$((stringify!($field), core::mem::offset_of!($name, $field))),*],
-            )),*
-        ];
-    };
-}
+use crate::foreign::{constants, structures};
+use crate::net::Answer;
 
 /// A slot of a table that is not used here.
 pub type Unused = *const c_void;
@@ -192,12 +172,6 @@ structures! {
         compwritevalid:
             Option<unsafe extern "C" fn(*mut fid_ep, c_int, c_int, *mut usize) -> c_int>,
     }
-}
-
-macro_rules! constants {
-    ($type:ty: $($name:ident = $value:expr),* $(,)?) => {
-        $(pub const $name: $type = $value;)*
-    };
 }
 
 constants! { u64:
@@ -418,19 +392,6 @@ impl Drop for Info<'_> {
 pub fn duplicated(text: &CStr) -> *mut c_char {
     // SAFETY: a C string.
     unsafe { libc::strdup(text.as_ptr()) }
-}
-
-/// A string of the library's, or nothing for null.
-///
-/// # Safety
-///
-/// Null or a C string.
-pub unsafe fn owned(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: the caller's.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 /// What the process does with its signals.

@@ -13,6 +13,7 @@ use super::choice::{Choice, Fabric};
 use super::config::OpenError;
 use super::probe::Atomic;
 use super::sys::*;
+use crate::net::{ADDRESS_BYTES_MAX, Answer, Far, Key, Mr, Near};
 use core::ffi::{c_int, c_void};
 use core::ptr::{null, null_mut};
 use std::os::fd::RawFd;
@@ -28,37 +29,6 @@ pub(super) struct Wire {
     event: Option<RawFd>,
     mr_mode: c_int,
     delivery: u64,
-}
-
-/// A registration. Not closed on drop: [`Wire::close_mr`].
-pub(super) struct Mr {
-    raw: *mut fid_mr,
-    pub desc: *mut c_void,
-    pub key: Key,
-    /// What an offset is added to.
-    pub origin: u64,
-}
-
-/// A key as it crosses the network: 64 bits, or a provider's raw bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key {
-    pub bytes: u32,
-    pub words: [u64; KEY_WORDS],
-}
-
-/// The local end of a transfer.
-#[derive(Clone, Copy)]
-pub(super) struct Near {
-    pub at: *mut u8,
-    pub desc: *mut c_void,
-}
-
-/// The remote end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Far {
-    pub peer: fi_addr_t,
-    pub addr: u64,
-    pub key: u64,
 }
 
 /// What a completion queue says of an operation that failed.
@@ -342,14 +312,14 @@ impl Wire {
                     origin = from;
                 }
             }
-            Ok(Mr { raw, desc: (*raw).mem_desc, key, origin })
+            Ok(Mr { raw: raw.cast(), desc: (*raw).mem_desc, key, origin })
         }
     }
 
     /// Ends a registration.
     pub(super) fn close_mr(&mut self, mr: &Mr) {
         // SAFETY: registered here, and closed once: its holder gives it up.
-        unsafe { close(&raw mut (*mr.raw).fid) };
+        unsafe { close(&raw mut (*mr.raw.cast::<fid_mr>()).fid) };
     }
 
     /// A peer's key as the calls want it.
@@ -697,15 +667,6 @@ impl Drop for Wire {
     }
 }
 
-impl Key {
-    /// A key of 64 bits.
-    pub(super) const fn of(key: u64) -> Self {
-        let mut words = [0; KEY_WORDS];
-        words[0] = key;
-        Self { bytes: 8, words }
-    }
-}
-
 /// # Safety
 ///
 /// An open object, which nobody uses afterwards.
@@ -717,11 +678,5 @@ pub(super) unsafe fn close(object: *mut fid) {
         }
     }
 }
-
-/// Words of the longest raw key.
-pub(super) const KEY_WORDS: usize = 10;
-
-/// Bytes of the longest address.
-pub(super) const ADDRESS_BYTES_MAX: usize = 256;
 
 const PAGE_BYTES: usize = 4096;

@@ -4,14 +4,21 @@
 //! Without libfabric there is nothing to test, and these tests say so and
 //! pass; `ci/ofi.sh` installs it.
 
+#[path = "../net/job.rs"]
 mod job;
+#[path = "../net/particulars.rs"]
 mod particulars;
 
-use job::{Job, Provider};
+use job::{JOB, Job, PACKET_BYTES_MAX, PACKETS, Provider, Setting};
+use particulars::{PEER, at, run};
 use std::process::ExitCode;
 use tsumugi_backends::ofi::sys::Library;
+use tsumugi_backends::ofi::{Config, Line, OfiDomain, OpenError, Probed, Progress};
 use tsumugi_conformance::cases::{self, Case};
-use tsumugi_conformance::endpoint;
+use tsumugi_conformance::endpoint::{self, Fixture};
+use tsumugi_core::backend::Domain;
+use tsumugi_core::mem::{Access, Rank};
+use tsumugi_core::op::{Kind, Op};
 
 /// Over TCP.
 #[derive(Debug)]
@@ -23,16 +30,92 @@ pub struct Udp;
 
 impl Provider for Tcp {
     const NAME: &str = "tcp;ofi_rxm";
+    type Wire = Line;
+
+    fn open(setting: &Setting, rank: Rank, size: u32) -> OfiDomain {
+        OfiDomain::open(&config(Self::NAME, setting), rank, size).unwrap()
+    }
+
+    fn probed(domain: &OfiDomain) -> &Probed {
+        domain.probed()
+    }
 }
 
 impl Provider for Udp {
     const NAME: &str = "udp;ofi_rxd";
+    type Wire = Line;
     const POLLS_COST: bool = true;
+
+    fn open(setting: &Setting, rank: Rank, size: u32) -> OfiDomain {
+        OfiDomain::open(&config(Self::NAME, setting), rank, size).unwrap()
+    }
+
+    fn probed(domain: &OfiDomain) -> &Probed {
+        domain.probed()
+    }
+}
+
+fn config(provider: &str, setting: &Setting) -> Config {
+    Config {
+        provider: Some(provider.to_owned()),
+        source: Some("127.0.0.1".to_owned()),
+        endpoints: setting.endpoints,
+        in_flight_max: setting.in_flight_max,
+        packets: PACKETS,
+        packet_bytes_max: PACKET_BYTES_MAX,
+        piece_bytes_max: setting.piece_bytes_max,
+        event: setting.event,
+        job: JOB,
+        ..Config::default()
+    }
+}
+
+fn every_atomic_does_what_the_processor_would<P: Provider>() {
+    let job: Job<P> = Job::new(2);
+    let region = job.register(PEER, 64, Access::ReadWrite);
+    let mut endpoint = job.domain.endpoint();
+    let mut go = |op| run(&job, &mut endpoint, op);
+    let big = u64::MAX - 2;
+    let word = at(&region, 8);
+    assert_eq!(go(Op::atomic(Kind::Swap, word, big)), Ok(0));
+    assert_eq!(go(Op::atomic(Kind::FetchAdd, word, 5u64)), Ok(big));
+    assert_eq!(go(Op::atomic(Kind::FetchOr, word, 0xf0u64)), Ok(2));
+    assert_eq!(go(Op::atomic(Kind::FetchAnd, word, 0xf2u64)), Ok(0xf2));
+    assert_eq!(go(Op::atomic(Kind::FetchXor, word, 0xffu64)), Ok(0xf2));
+    assert_eq!(go(Op::compare_swap(word, 0x0du64, 7)), Ok(0x0d));
+    assert_eq!(go(Op::compare_swap(word, 0x0du64, 8)), Ok(7));
+    assert_eq!(job.word(&region, 8), 7);
+    // Half a word, between neighbours that stay as they are.
+    let half = at(&region, 20);
+    assert_eq!(go(Op::atomic(Kind::Swap, half, u32::MAX)), Ok(0));
+    assert_eq!(go(Op::atomic(Kind::FetchAdd, half, 2u32)), Ok(u64::from(u32::MAX)));
+    assert_eq!(go(Op::compare_swap(half, 1u32, 0x55)), Ok(1));
+    assert_eq!(go(Op::atomic(Kind::FetchXor, half, 0x0fu32)), Ok(0x55));
+    assert_eq!((job.word(&region, 16), job.word(&region, 24)), (0x5a << 32, 0));
+}
+
+fn the_probe_agrees_with_what_is_promised<P: Provider<Wire = Line>>() {
+    let domain = P::open(&Setting::default(), Rank(0), 1);
+    println!("{:?}", domain.facts());
+    domain.probed().rows.iter().for_each(|row| println!("  {row}"));
+    assert_eq!(domain.facts().provider, P::NAME);
+    let capabilities = domain.capabilities();
+    assert!(capabilities.device_atomics && capabilities.remote_completion);
+}
+
+fn auto_progress_serves_who_sleeps<P: Provider>() {
+    let config = Config { progress: Progress::Auto, ..config(P::NAME, &Setting::default()) };
+    match OfiDomain::open(&config, Rank(0), 1) {
+        Ok(domain) => assert!(domain.probed().works("a target that sleeps is served")),
+        Err(OpenError::NoProvider { .. }) => println!("{} has no threads of its own", P::NAME),
+        Err(error) => panic!("{error}"),
+    }
 }
 
 /// The conformance suite and the particulars, for one provider.
 macro_rules! suite {
-    ($module:ident, $provider:ty, [$($promise:ident),* $(,)?], [$($particular:ident),* $(,)?]) => {
+    ($module:ident, $provider:ty, [$($promise:ident),* $(,)?], [$($particular:ident),* $(,)?],
+        [$($own:ident),* $(,)?]) => {
         mod $module {
             use super::*;
             $(
@@ -45,9 +128,15 @@ macro_rules! suite {
                     particulars::$particular::<$provider>();
                 }
             )*
+            $(
+                pub fn $own() {
+                    super::$own::<$provider>();
+                }
+            )*
             pub const CASES: &[Case] = &[
                 $((concat!(stringify!($module), "::", stringify!($promise)), $promise),)*
                 $((concat!(stringify!($module), "::", stringify!($particular)), $particular),)*
+                $((concat!(stringify!($module), "::", stringify!($own)), $own),)*
             ];
         }
     };
@@ -63,13 +152,13 @@ macro_rules! suites {
                 transfers_arrive, capabilities_are_kept,
             ],
             [
-                every_atomic_does_what_the_processor_would, words_of_every_width_arrive,
+                words_of_every_width_arrive,
                 long_transfers_go_in_pieces, a_completed_put_has_landed, stale_keys_are_named,
                 wrong_accesses_are_named, packets_and_bells_arrive, several_endpoints_work_at_once,
                 a_struck_rank_is_lost_at_once, a_killed_rank_is_lost, a_get_from_a_killed_rank_ends, bad_cards_lose_their_rank,
-                the_probe_agrees_with_what_is_promised, auto_progress_serves_who_sleeps,
                 a_sleeper_is_woken_by_its_completion,
-            ]
+            ],
+            [every_atomic_does_what_the_processor_would, the_probe_agrees_with_what_is_promised, auto_progress_serves_who_sleeps]
         );)*
         fn all() -> Vec<Case> {
             [$($module::CASES),*].concat()
@@ -84,7 +173,10 @@ fn main() -> ExitCode {
     if let [role, rest @ ..] = &args[..]
         && role == job::PEER
     {
-        job::peer(rest);
+        match rest[0].as_str() {
+            Tcp::NAME => job::peer::<Tcp>(rest),
+            _ => job::peer::<Udp>(rest),
+        }
         return ExitCode::SUCCESS;
     }
     if let Err(error) = Library::load() {

@@ -2,27 +2,9 @@
 
 use super::*;
 use std::collections::HashMap;
-use std::path::Path;
-use std::process::Command;
 
-/// What the C program says: `structure.field offset`, `structure size`.
 fn of_the_headers() -> Option<HashMap<String, usize>> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ci/ofi_layout.c");
-    let program = std::env::temp_dir().join(format!("ofi_layout.{}", std::process::id()));
-    if !Path::new("/usr/include/rdma/fabric.h").exists() {
-        println!("skipped: no libfabric headers here (ci/ofi.sh installs them)");
-        return None;
-    }
-    let built = Command::new("cc").arg("-o").arg(&program).arg(&source).status().unwrap();
-    assert!(built.success(), "{}", source.display());
-    let output = Command::new(&program).output().unwrap();
-    std::fs::remove_file(&program).unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let pairs = text.lines().map(|line| {
-        let (name, value) = line.split_once(' ').unwrap();
-        (name.to_owned(), value.parse().unwrap())
-    });
-    Some(pairs.collect())
+    crate::foreign::of_the_headers("ofi_layout.c", "/usr/include/rdma/fabric.h", "ci/ofi.sh")
 }
 
 #[test]

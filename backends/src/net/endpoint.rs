@@ -12,20 +12,21 @@
 //! get of a word too: over a stream of bytes a plain put may arrive in two
 //! parts. Puts and gets of memory, and words of 1 and 2 bytes, are plain.
 //!
-//! A batch goes out with `FI_MORE`, so that one doorbell rings for all of it.
+//! A batch goes out as one: the wire is told of what follows, and to ring the
+//! doorbell when all is written down.
 //!
 //! Progress: nothing here waits. While another thread registers memory, `post`
 //! takes nothing and `poll` finds nothing.
 
-use super::OfiDomain;
+use super::domain::NetDomain;
 use super::memory::SLOT_BYTES;
 use super::packet::{Arrival, SendError};
 use super::rail::{Failure, Failures, Rail, Shared, SlotRead};
 use super::scratch::Context;
-use super::sys::*;
-use super::wire::{Far, Near};
+use super::wire::{Answer, Far, Near, Nears, Wire};
 use core::ffi::c_int;
 use core::fmt;
+use libc::{EAGAIN, EINPROGRESS, ENOSYS, EOPNOTSUPP};
 use std::sync::MutexGuard;
 use tsumugi_core::backend::{Completion, Endpoint};
 use tsumugi_core::mem::{AddrError, Need, Rank, Width};
@@ -34,8 +35,8 @@ use tsumugi_core::tag::Tag;
 
 /// One queue of the device. When it is dropped, what is in flight is waited
 /// for, for a second at the most.
-pub struct OfiEndpoint<'d> {
-    domain: &'d OfiDomain,
+pub struct NetEndpoint<'d, W: Wire> {
+    domain: &'d NetDomain<W>,
     index: usize,
 }
 
@@ -75,11 +76,14 @@ pub(super) enum Step {
     Posted,
     Ended(Result<u64, AddrError>),
     Unknown,
+    /// The wire is not open yet: the operation is kept.
+    Kept,
+    /// There is no room.
     Again,
 }
 
-impl<'d> OfiEndpoint<'d> {
-    pub(super) fn new(domain: &'d OfiDomain, index: usize) -> Self {
+impl<'d, W: Wire> NetEndpoint<'d, W> {
+    pub(super) fn new(domain: &'d NetDomain<W>, index: usize) -> Self {
         Self { domain, index }
     }
 
@@ -120,13 +124,18 @@ impl<'d> OfiEndpoint<'d> {
         self.domain.rails[self.index].lock().map(|rail| rail.in_flight()).unwrap_or_default()
     }
 
+    /// Asks the wire something.
+    pub(crate) fn with_wire<R>(&self, ask: impl FnOnce(&W) -> R) -> Option<R> {
+        self.domain.rails[self.index].lock().ok().map(|rail| ask(&rail.wire))
+    }
+
     #[inline]
-    fn try_rail(&self) -> Option<MutexGuard<'d, Rail>> {
+    fn try_rail(&self) -> Option<MutexGuard<'d, Rail<W>>> {
         self.domain.rails[self.index].try_lock().ok()
     }
 }
 
-impl Endpoint for OfiEndpoint<'_> {
+impl<W: Wire> Endpoint for NetEndpoint<'_, W> {
     #[inline]
     fn post(&mut self, ops: &[Op]) -> usize {
         let shared = &self.domain.shared;
@@ -144,7 +153,7 @@ impl Endpoint for OfiEndpoint<'_> {
     }
 }
 
-impl Drop for OfiEndpoint<'_> {
+impl<W: Wire> Drop for NetEndpoint<'_, W> {
     fn drop(&mut self) {
         let (limit, mut sink) = (std::time::Duration::from_secs(1), [Completion::EMPTY; 16]);
         let start = std::time::Instant::now();
@@ -158,9 +167,9 @@ impl Drop for OfiEndpoint<'_> {
     }
 }
 
-impl fmt::Debug for OfiEndpoint<'_> {
+impl<W: Wire> fmt::Debug for NetEndpoint<'_, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OfiEndpoint({} of {:?})", self.index, self.domain)
+        write!(f, "endpoint {} of {:?}", self.index, self.domain)
     }
 }
 
@@ -175,13 +184,19 @@ impl Flight {
     };
 }
 
-impl Rail {
+impl<W: Wire> Rail<W> {
     pub(super) fn in_flight(&self) -> usize {
         self.flights.len() - self.free.len() + self.ready.len()
     }
 
     fn post(&mut self, shared: &Shared, ops: &[Op]) -> usize {
         self.see_losses(shared);
+        let taken = self.take(shared, ops);
+        self.wire.ring();
+        taken
+    }
+
+    fn take(&mut self, shared: &Shared, ops: &[Op]) -> usize {
         for (taken, op) in ops.iter().enumerate() {
             if self.in_flight() >= self.flights.len() {
                 return taken;
@@ -210,6 +225,7 @@ impl Rail {
                     self.later.push_back(at as u32);
                     self.look_up(shared, at);
                 }
+                Step::Kept => self.later.push_back(at as u32),
                 Step::Again => {
                     self.release(at);
                     return taken;
@@ -270,6 +286,7 @@ impl Rail {
                 Step::Posted
             }
             code if code == -EAGAIN => Step::Again,
+            code if code == -EINPROGRESS => Step::Kept,
             code => {
                 let rank = op.remote.rank;
                 self.failures.add(Failure::new(Some(rank), Some(op.kind), -code, 0));
@@ -291,18 +308,15 @@ impl Rail {
         more: bool,
     ) -> Answer {
         let context = self.scratch.context(Context::Flight(at));
-        let mut flags = if more { FI_MORE } else { 0 };
         let bytes = piece as usize;
         // SAFETY: both ends were checked for as many bytes, the buffer belongs
-        // to the operation until it ends, and the context to its slot.
+        // to the operation until it ends.
         unsafe {
             match op.kind {
-                Kind::Get => self.wire.read(near, bytes, far, context, flags),
+                Kind::Get => self.wire.get(near, bytes, far, context, more),
                 _ => {
-                    if piece <= self.limits.inject_bytes {
-                        flags |= FI_INJECT;
-                    }
-                    self.wire.write(near, bytes, far, context, flags)
+                    let inject = piece <= self.limits.inject_bytes;
+                    self.wire.put(near, bytes, far, context, more, inject)
                 }
             }
         }
@@ -320,36 +334,12 @@ impl Rail {
             (&raw mut (*words).operand, &raw mut (*words).compare, &raw mut (*words).result)
         };
         let near = |word| self.scratch.near(word);
-        let (operand, compare, result) = (near(operand), near(compare), near(result));
-        let datatype = if width == 4 { FI_UINT32 } else { FI_UINT64 };
+        let nears = Nears { operand: near(operand), compare: near(compare), result: near(result) };
         // An atomic get may want the right to write.
         let atomics = self.limits.word_atomics && width >= 4 && is_open;
-        let wire = &mut self.wire;
-        let mut fetch = |op| {
-            // SAFETY: words of the slot, which stay as they are until the
-            // operation ends, as the context does.
-            unsafe { wire.fetch((datatype, op), operand, result, far, context) }
-        };
-        match op.kind {
-            Kind::FetchAdd => fetch(FI_SUM),
-            Kind::Swap => fetch(FI_ATOMIC_WRITE),
-            Kind::FetchAnd => fetch(FI_BAND),
-            Kind::FetchOr => fetch(FI_BOR),
-            Kind::FetchXor => fetch(FI_BXOR),
-            Kind::GetWord if atomics => fetch(FI_ATOMIC_READ),
-            // SAFETY: as in `fetch`, for all of these.
-            Kind::CompareSwap => unsafe {
-                wire.compare(datatype, operand, compare, result, far, context)
-            },
-            // SAFETY: the same.
-            Kind::PutWord if atomics => unsafe {
-                wire.atomic((datatype, FI_ATOMIC_WRITE), operand, far, context)
-            },
-            // SAFETY: the same.
-            Kind::GetWord => unsafe { wire.read(result, width, far, context, 0) },
-            // SAFETY: the same.
-            _ => unsafe { wire.write(operand, width, far, context, 0) },
-        }
+        // SAFETY: words of the slot, which stay as they are until the
+        // operation ends.
+        unsafe { self.wire.word(op, nears, far, context, atomics) }
     }
 
     /// Reads the directory slot of an operation's region, unless somebody
@@ -393,7 +383,7 @@ impl Rail {
         let near = self.scratch.near(self.scratch.slot(read));
         let context = self.scratch.context(Context::Read(read));
         // SAFETY: the scratch slot of this read, which nobody else uses.
-        let answer = unsafe { self.wire.read(near, SLOT_BYTES, far, context, 0) } as c_int;
+        let answer = unsafe { self.wire.get(near, SLOT_BYTES, far, context, false) } as c_int;
         if let Some(read) = &mut self.reads[read]
             && answer == 0
         {
@@ -402,7 +392,7 @@ impl Rail {
         }
         if answer != 0 {
             let given_up = self.reads[read].take();
-            if answer != -EAGAIN {
+            if answer != -EAGAIN && answer != -EINPROGRESS {
                 self.failures.add(Failure::new(Some(rank), None, -answer, 0));
                 self.judge(given_up.expect("just now"), None);
             }

@@ -6,7 +6,7 @@
 //!    │ ◄──── card ───────────────┤      lines on pipes
 //!    ├───── cards, commands ────►│
 //!    │ ◄──── answers ────────────┤
-//!    └───── puts, gets, ... ════►│      libfabric
+//!    └───── puts, gets, ... ════►│      the network
 //! ```
 
 use std::fmt::Write as _;
@@ -17,25 +17,61 @@ use std::ptr::NonNull;
 use std::sync::mpsc;
 use std::sync::{Mutex, atomic::AtomicU64, atomic::Ordering};
 use std::time::{Duration, Instant};
-use tsumugi_backends::ofi::{Arrival, Config, OfiDomain};
+use tsumugi_backends::ofi::{Arrival, Probed};
+use tsumugi_backends::{NetDomain, Wire};
 use tsumugi_conformance::endpoint;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::boot::CARD_BYTES_MAX;
-use tsumugi_core::mem::{Access, Rank, Region, RegionKey};
+use tsumugi_core::mem::{Access, Rank, Region, RegionKey, RemoteAddr};
+use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::tag::Tag;
 
 /// What a suite runs over.
 pub trait Provider: Sync + 'static {
-    /// As libfabric names it.
+    /// Its name: a library may have several.
     const NAME: &str;
+    /// Its wire.
+    type Wire: Wire;
     /// Whether a poll takes microseconds.
     const POLLS_COST: bool = false;
+    /// Whether it serves a rank that does not poll.
+    const SERVES_SLEEPERS: bool = false;
+    /// When a killed rank is struck, if nobody has noticed before.
+    const NOTICES: Duration = Duration::from_millis(500);
+
+    /// Opens a rank.
+    fn open(setting: &Setting, rank: Rank, size: u32) -> NetDomain<Self::Wire>;
+
+    /// What was seen when it was opened.
+    fn probed(domain: &NetDomain<Self::Wire>) -> &Probed;
 }
 
+/// What tests choose.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    pub endpoints: usize,
+    pub in_flight_max: usize,
+    pub pairs_max: usize,
+    pub piece_bytes_max: u64,
+    pub event: bool,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        let (in_flight_max, piece_bytes_max) = (64, u64::MAX);
+        Self { endpoints: 1, in_flight_max, pairs_max: 64, piece_bytes_max, event: false }
+    }
+}
+
+/// What all of them have.
+pub const PACKETS: usize = 16;
+pub const PACKET_BYTES_MAX: usize = 512;
+pub const JOB: u64 = 0x7e57;
+
 /// See the module.
-pub struct Job<P> {
+pub struct Job<P: Provider> {
     // The domain goes before the peers do.
-    pub domain: OfiDomain,
+    pub domain: NetDomain<P::Wire>,
     pub peers: Mutex<Vec<Peer>>,
     tags: AtomicU64,
     of: PhantomData<P>,
@@ -48,25 +84,13 @@ pub struct Peer {
     answers: BufReader<ChildStdout>,
 }
 
-pub fn config(provider: &str) -> Config {
-    Config {
-        provider: Some(provider.to_owned()),
-        source: Some("127.0.0.1".to_owned()),
-        in_flight_max: 64,
-        packets: 16,
-        packet_bytes_max: 512,
-        job: 0x7e57,
-        ..Config::default()
-    }
-}
-
 impl<P: Provider> Job<P> {
-    pub fn with(ranks: u32, change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = config(P::NAME);
-        change(&mut config);
+    pub fn with(ranks: u32, change: impl FnOnce(&mut Setting)) -> Self {
+        let mut setting = Setting::default();
+        change(&mut setting);
         let mut peers: Vec<Peer> =
-            (1..ranks).map(|rank| Peer::start(P::NAME, rank, ranks, &config)).collect();
-        let domain = OfiDomain::open(&config, Rank(0), ranks).unwrap();
+            (1..ranks).map(|rank| Peer::start(P::NAME, rank, ranks, &setting)).collect();
+        let domain = P::open(&setting, Rank(0), ranks);
         let mut cards = vec![to_hex(domain.card())];
         cards.extend(peers.iter_mut().map(Peer::answer));
         for peer in &mut peers {
@@ -95,14 +119,14 @@ impl<P: Provider> Job<P> {
 }
 
 impl<P: Provider> endpoint::Fixture for Job<P> {
-    type Domain = OfiDomain;
+    type Domain = NetDomain<P::Wire>;
     const ROUNDS: usize = if P::POLLS_COST { 10 } else { 50 };
 
     fn new(ranks: u32) -> Self {
         Self::with(ranks, |_| {})
     }
 
-    fn domain(&self) -> &OfiDomain {
+    fn domain(&self) -> &NetDomain<P::Wire> {
         &self.domain
     }
 
@@ -122,8 +146,9 @@ impl<P: Provider> endpoint::Fixture for Job<P> {
 }
 
 impl Peer {
-    fn start(provider: &str, rank: u32, ranks: u32, config: &Config) -> Self {
-        let numbers = [rank as usize, ranks as usize, config.endpoints, config.in_flight_max];
+    fn start(provider: &str, rank: u32, ranks: u32, setting: &Setting) -> Self {
+        let Setting { endpoints, in_flight_max, pairs_max, .. } = *setting;
+        let numbers = [rank as usize, ranks as usize, endpoints, in_flight_max, pairs_max];
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg(PEER)
             .arg(provider)
@@ -138,11 +163,15 @@ impl Peer {
     }
 
     fn order(&mut self, order: &str) -> String {
-        writeln!(self.orders, "{order}").unwrap();
+        self.give(order);
         self.answer()
     }
 
-    fn answer(&mut self) -> String {
+    pub fn give(&mut self, order: &str) {
+        writeln!(self.orders, "{order}").unwrap();
+    }
+
+    pub fn answer(&mut self) -> String {
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();
         assert!(!line.is_empty(), "the peer has gone");
@@ -158,7 +187,7 @@ impl Drop for Peer {
 }
 
 /// Registers zeroed lines that live as long as the process.
-fn register(domain: &OfiDomain, bytes: u64, access: Access) -> Region {
+fn register(domain: &impl Domain, bytes: u64, access: Access) -> Region {
     #[repr(align(64))]
     #[derive(Clone)]
     struct Line(#[allow(dead_code)] [u8; 64]);
@@ -169,11 +198,15 @@ fn register(domain: &OfiDomain, bytes: u64, access: Access) -> Region {
 }
 
 /// The life of another rank: it polls, and obeys.
-pub fn peer(args: &[String]) {
+pub fn peer<P: Provider>(args: &[String]) {
     let number = |at: usize| args[at].parse::<usize>().unwrap();
-    let mut config = config(&args[0]);
-    (config.endpoints, config.in_flight_max) = (number(3), number(4));
-    let domain = OfiDomain::open(&config, Rank(number(1) as u32), number(2) as u32).unwrap();
+    let setting = Setting {
+        endpoints: number(3),
+        in_flight_max: number(4),
+        pairs_max: number(5),
+        ..Setting::default()
+    };
+    let domain = P::open(&setting, Rank(number(1) as u32), number(2) as u32);
     println!("{}", to_hex(domain.card()));
     let (sender, orders) = mpsc::channel();
     std::thread::spawn(move || {
@@ -183,7 +216,7 @@ pub fn peer(args: &[String]) {
             }
         }
     });
-    let mut endpoints: Vec<_> = (0..config.endpoints).map(|_| domain.endpoint()).collect();
+    let mut endpoints: Vec<_> = (0..setting.endpoints).map(|_| domain.endpoint()).collect();
     let mut regions: Vec<Region> = Vec::new();
     let mut arrived = String::new();
     let mut completions = [Completion::EMPTY; 16];
@@ -244,6 +277,16 @@ pub fn peer(args: &[String]) {
                 let to = Rank(number(1) as u32);
                 println!("{:?}", endpoints[0].try_send(to, words[2].as_bytes()));
             }
+            "add" => {
+                let key = RegionKey::from_bits(number(2) as u32);
+                let remote = RemoteAddr { rank: Rank(number(1) as u32), key, offset: number(3) };
+                for _ in 0..number(4) {
+                    let add = Op::atomic(Kind::FetchAdd, remote, 1u64);
+                    assert_eq!(endpoints[0].post(&[add]), 1);
+                    wait(&mut endpoints[0], 1)[0].result.unwrap();
+                }
+                println!("added");
+            }
             "arrived" => println!("{}", std::mem::take(&mut arrived)),
             other => panic!("no such order: {other}"),
         }
@@ -262,7 +305,8 @@ pub fn wait(endpoint: &mut impl Endpoint, count: usize) -> Vec<Completion> {
     done
 }
 
-fn copy_card(cards: &[Vec<u8>], rank: Rank, into: &mut [u8; CARD_BYTES_MAX]) -> Option<usize> {
+/// A card of those that were read.
+pub fn copy_card(cards: &[Vec<u8>], rank: Rank, into: &mut [u8; CARD_BYTES_MAX]) -> Option<usize> {
     let card = cards.get(rank.0 as usize)?;
     into[..card.len()].copy_from_slice(card);
     Some(card.len())

@@ -11,11 +11,12 @@
 //! of other jobs, of ranks that there are not, or of unknown kinds are counted
 //! and dropped.
 
-use super::rail::{Rail, Shared};
+use super::rail::{Failure, Rail, Shared};
 use super::scratch::Context;
-use super::sys::EAGAIN;
+use super::wire::Wire;
 use core::ffi::c_int;
 use core::fmt;
+use libc::{EAGAIN, EINPROGRESS};
 use std::collections::VecDeque;
 use tsumugi_core::mem::{AddrError, LocalAddr, Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
@@ -69,6 +70,10 @@ pub(super) struct Packets {
     arrived: VecDeque<(u32, usize)>,
     /// Buffers that could not be given back to the provider yet.
     idle: Vec<u32>,
+    /// Packets to be sent again.
+    pub(super) returned: VecDeque<u32>,
+    /// Whom each is being sent to, and its bytes.
+    under_way: Vec<(Rank, usize)>,
     /// What was dropped.
     pub strays: u64,
 }
@@ -79,6 +84,8 @@ impl Packets {
             free: (0..count as u32).collect(),
             arrived: VecDeque::with_capacity(count),
             idle: (0..count as u32).collect(),
+            returned: VecDeque::with_capacity(count),
+            under_way: vec![(Rank(0), 0); count],
             strays: 0,
         }
     }
@@ -91,6 +98,11 @@ impl Packets {
         self.free.push(packet as u32);
     }
 
+    /// Whom a packet is for.
+    pub(super) fn receiver(&self, packet: usize) -> Option<Rank> {
+        Some(self.under_way.get(packet)?.0)
+    }
+
     pub(super) fn came(&mut self, packet: usize, bytes: usize) {
         self.arrived.push_back((packet as u32, bytes));
     }
@@ -100,7 +112,7 @@ impl Packets {
     }
 }
 
-impl Rail {
+impl<W: Wire> Rail<W> {
     /// Gives buffers to the provider to receive into.
     pub(super) fn open_receives(&mut self) {
         while let Some(packet) = self.packets.idle.pop() {
@@ -122,7 +134,9 @@ impl Rail {
         to: Rank,
         bytes: &[u8],
     ) -> Result<(), SendError> {
-        self.send_kind(shared, to, PACKET, bytes)
+        let sent = self.send_kind(shared, to, PACKET, bytes);
+        self.wire.ring();
+        sent
     }
 
     /// Tells the owner of a word that it has changed. False: no room now.
@@ -158,21 +172,47 @@ impl Rail {
         place[8..12].copy_from_slice(&shared.rank.0.to_le_bytes());
         place[12..16].copy_from_slice(&kind.to_le_bytes());
         place[16..].copy_from_slice(bytes);
-        let (near, length) = (self.scratch.near(at), place.len());
-        let context = self.scratch.context(Context::Send(packet as usize));
-        // SAFETY: the packet's bytes and context are its own until it is sent.
-        let answer = unsafe { self.wire.send(near, length, peer.addr, context) } as c_int;
+        self.packets.under_way[packet as usize] = (to, place.len());
+        let answer = self.send_packet(packet as usize, peer.addr);
         if answer == 0 {
             return Ok(());
         }
         self.packets.free.push(packet);
         Err(match answer {
-            code if code == -EAGAIN => SendError::Full,
+            code if code == -EAGAIN || code == -EINPROGRESS => SendError::Full,
             code => {
-                self.failures.add(super::rail::Failure::new(Some(to), None, -code, 0));
+                self.failures.add(Failure::new(Some(to), None, -code, 0));
                 SendError::Addr(AddrError::PeerLost { rank: to })
             }
         })
+    }
+
+    fn send_packet(&mut self, packet: usize, peer: u64) -> c_int {
+        let near = self.scratch.near(self.scratch.outgoing(packet));
+        let (_, bytes) = self.packets.under_way[packet];
+        let context = self.scratch.context(Context::Send(packet));
+        // SAFETY: the packet's bytes are its own until it is sent.
+        unsafe { self.wire.send(near, bytes, peer, context) as c_int }
+    }
+
+    /// Sends packets again that the device has given back unsent.
+    pub(super) fn send_again(&mut self, shared: &Shared) {
+        for _ in 0..self.packets.returned.len() {
+            let Some(packet) = self.packets.returned.pop_front() else { return };
+            let (to, _) = self.packets.under_way[packet as usize];
+            let answer = match self.peer(shared, to) {
+                Ok(peer) => self.send_packet(packet as usize, peer.addr),
+                Err(_) => -libc::EHOSTUNREACH,
+            };
+            match -answer {
+                0 => {}
+                EAGAIN | EINPROGRESS => self.packets.returned.push_back(packet),
+                code => {
+                    self.failures.add(Failure::new(Some(to), None, code, 0));
+                    self.packets.sent(packet as usize);
+                }
+            }
+        }
     }
 
     pub(super) fn receive(

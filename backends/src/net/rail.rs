@@ -5,18 +5,15 @@
 //! has somewhere to land. It is closed before its memory goes.
 
 use super::card::{Card, CardError};
-use super::choice::{Choice, Fabric};
-use super::config::{Config, OpenError};
 use super::endpoint::Flight;
 use super::memory::{Cache, Directory, Listing, REGIONS_MAX};
 use super::packet::Packets;
 use super::scratch::{Area, READS_MAX, Scratch};
-use super::sys::*;
-use super::wire::{Key, Mr, Near, Wire};
+use super::wire::{ENTRIES_MAX, Entry, Key, Mr, Near, Wire};
 use core::ffi::c_int;
 use core::ptr::NonNull;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock};
 use tsumugi_core::backend::Completion;
 use tsumugi_core::boot::CARD_BYTES_MAX;
 use tsumugi_core::mem::{
@@ -41,36 +38,38 @@ pub(super) struct Shared {
 }
 
 /// See the module.
-pub(super) struct Rail {
-    pub wire: Wire,
-    pub index: usize,
-    pub limits: Limits,
-    pub directory: Directory,
+pub(crate) struct Rail<W: Wire> {
+    pub(crate) wire: W,
+    pub(super) index: usize,
+    pub(super) limits: Limits,
+    pub(super) directory: Directory,
     directory_mr: Option<Mr>,
-    pub cache: Cache,
-    pub peers: BTreeMap<u32, Peer>,
-    pub flights: Vec<Flight>,
-    pub free: Vec<u32>,
+    pub(super) cache: Cache,
+    pub(super) peers: BTreeMap<u32, Peer>,
+    pub(super) flights: Vec<Flight>,
+    pub(super) free: Vec<u32>,
     /// Operations that are to be posted when there is room, or when more is
     /// known.
-    pub later: VecDeque<u32>,
+    pub(super) later: VecDeque<u32>,
     /// Operations that have ended and were not polled yet.
-    pub ready: VecDeque<Completion>,
-    pub reads: [Option<SlotRead>; READS_MAX],
-    pub serial: u64,
+    pub(super) ready: VecDeque<Completion>,
+    pub(super) reads: [Option<SlotRead>; READS_MAX],
+    pub(super) serial: u64,
     /// Operations with an answer that the device has.
-    pub answers: usize,
-    pub packets: Packets,
-    pub failures: Failures,
+    pub(super) answers: usize,
+    pub(super) packets: Packets,
+    pub(super) failures: Failures,
     lost_seen: usize,
+    /// Where completions are taken to.
+    pub(super) entries: [Entry; ENTRIES_MAX],
     scratch_mr: Option<Mr>,
-    pub scratch: Scratch,
+    pub(super) scratch: Scratch,
     _directory_memory: Area,
 }
 
 /// What the data path does with this provider, as it was probed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     pub inject_bytes: u64,
     pub piece_bytes_max: u64,
     pub more: bool,
@@ -81,10 +80,18 @@ pub(super) struct Limits {
     pub key_bytes: usize,
 }
 
+/// How much of everything a rail has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    pub depth: usize,
+    pub packets: usize,
+    pub packet_bytes: usize,
+}
+
 /// A rank that was met.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer {
-    pub addr: fi_addr_t,
+    pub addr: u64,
     pub origin: u64,
     pub key: u64,
     pub lost: bool,
@@ -110,14 +117,14 @@ pub struct Failures {
     pub last: Option<Failure>,
 }
 
-/// One thing that libfabric refused.
+/// One thing that a device refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Whose memory it was about; `None` if that is not known.
     pub peer: Option<Rank>,
     /// What was to be done there; `None` for packets and the own tables.
     pub kind: Option<Kind>,
-    /// libfabric's error.
+    /// The library's error.
     pub code: i32,
     /// The provider's own number for it.
     pub provider_code: i32,
@@ -126,30 +133,27 @@ pub struct Failure {
 }
 
 // SAFETY: the pointers are into memory of its own.
-unsafe impl Send for Rail {}
+unsafe impl<W: Wire> Send for Rail<W> {}
 
-impl Rail {
-    pub(super) fn open(
-        fabric: &Arc<Fabric>,
-        choice: &Choice,
-        config: &Config,
+impl<W: Wire> Rail<W> {
+    /// A rail over `wire`, which has [`contexts_of`](super::contexts_of) the
+    /// sizes. Answers the library's error if memory cannot be registered.
+    pub(crate) fn open(
+        mut wire: W,
+        sizes: Sizes,
         index: usize,
         limits: Limits,
-    ) -> Result<Self, OpenError> {
-        let depth = config.in_flight_max.min(choice.facts.depth.max(1));
-        let (packets, packet_bytes) = (config.packets, config.packet_bytes_max);
-        let mut wire = Wire::open(fabric, choice, depth + READS_MAX + 2 * packets, config.event)?;
+    ) -> Result<Self, c_int> {
+        let Sizes { depth, packets, packet_bytes } = sizes;
         let scratch = Scratch::new(depth, packets, packet_bytes);
         let directory_memory = Area::new(Directory::BYTES);
         // SAFETY: as many bytes, which the rail keeps until the wire is closed.
         let directory = unsafe { Directory::new(directory_memory.base) };
-        let failed = |code: c_int| OpenError::Call { name: "fi_mr_reg", code };
-        let far = FI_REMOTE_READ | FI_READ | FI_WRITE;
         let base = directory_memory.base.as_ptr();
         // SAFETY: the same; peers only read it.
         let directory_mr =
-            unsafe { wire.register(base, Directory::BYTES as u64, far, DIRECTORY_KEY) };
-        let directory_mr = directory_mr.map_err(failed)?;
+            unsafe { wire.register(base, Directory::BYTES as u64, Access::Read, DIRECTORY_KEY) };
+        let directory_mr = directory_mr?;
         let mut rail = Self {
             wire,
             index,
@@ -168,16 +172,16 @@ impl Rail {
             packets: Packets::new(packets),
             failures: Failures::default(),
             lost_seen: 0,
+            entries: [Entry::EMPTY; ENTRIES_MAX],
             scratch_mr: None,
             scratch,
             _directory_memory: directory_memory,
         };
         if limits.local_mr {
             let (base, bytes) = (rail.scratch.memory.base.as_ptr(), rail.scratch.memory.layout);
-            let near = FI_READ | FI_WRITE | FI_RECV | FI_TRANSMIT;
+            let bytes = bytes.size() as u64;
             // SAFETY: the rail's own, which it keeps until the wire is closed.
-            let mr = unsafe { rail.wire.register(base, bytes.size() as u64, near, SCRATCH_KEY) };
-            let mr = mr.map_err(failed)?;
+            let mr = unsafe { rail.wire.register(base, bytes, Access::Local, SCRATCH_KEY)? };
             rail.scratch.desc = mr.desc;
             rail.scratch_mr = Some(mr);
         }
@@ -203,21 +207,16 @@ impl Rail {
         bytes: u64,
         access: Access,
     ) -> Result<(), c_int> {
-        let far = match access {
-            Access::Local if !self.limits.local_mr || bytes == 0 => return Ok(()),
-            Access::Local => 0,
-            Access::Read => FI_REMOTE_READ,
-            Access::ReadWrite => FI_REMOTE_READ | FI_REMOTE_WRITE,
-        };
+        if access == Access::Local && (!self.limits.local_mr || bytes == 0) {
+            return Ok(());
+        }
         let device_key = match self.limits.key_bytes {
             4.. => u64::from(key.to_bits()),
             // The slot alone; a stale key is then found out by the directory.
             _ => key.index() as u64 + KEYS_OWN,
         };
-        let access_bits = far | FI_READ | FI_WRITE;
         // SAFETY: the caller's.
-        let mr =
-            unsafe { self.wire.register(base.as_ptr(), bytes.max(1), access_bits, device_key)? };
+        let mr = unsafe { self.wire.register(base.as_ptr(), bytes.max(1), access, device_key)? };
         let listing = Listing {
             key,
             access: access as u32,
@@ -271,7 +270,7 @@ impl Rail {
     }
 
     fn meet(&mut self, shared: &Shared, rank: Rank) -> Result<Peer, Failure> {
-        let failure = Failure::new(Some(rank), None, ENODATA, 0);
+        let failure = Failure::new(Some(rank), None, libc::ENODATA, 0);
         let own = shared.own.get().ok_or(failure)?;
         let theirs;
         let card = if rank == shared.rank {
@@ -289,7 +288,7 @@ impl Rail {
         };
         let place = &card.endpoints[self.index % card.endpoints.len()];
         let failed = |code| Failure { code, ..failure };
-        let addr = self.wire.insert(&place.address).map_err(failed)?;
+        let addr = self.wire.insert(rank, &place.address).map_err(failed)?;
         let key = self.wire.map_key(&place.key, place.origin).map_err(failed)?;
         let peer = Peer { addr, origin: place.origin, key, lost: false };
         self.peers.insert(rank.0, peer);
@@ -298,7 +297,7 @@ impl Rail {
 
     /// Ends what is under way to ranks that were found dead meanwhile.
     pub(super) fn see_losses(&mut self, shared: &Shared) {
-        // Acquire: pairs with the Release in `OfiDomain::strike`.
+        // Acquire: pairs with the Release in `NetDomain::strike`.
         if shared.lost_count.load(Ordering::Acquire) == self.lost_seen {
             return;
         }
@@ -309,7 +308,7 @@ impl Rail {
             new
         };
         for rank in lost {
-            let gone = Peer { addr: FI_ADDR_UNSPEC, origin: 0, key: 0, lost: true };
+            let gone = Peer { addr: u64::MAX, origin: 0, key: 0, lost: true };
             if let Some(peer) = self.peers.insert(rank.0, gone)
                 && !peer.lost
             {
@@ -323,7 +322,7 @@ impl Rail {
     }
 }
 
-impl Drop for Rail {
+impl<W: Wire> Drop for Rail<W> {
     fn drop(&mut self) {
         let mrs = self.directory.take_all();
         let own = self.directory_mr.take().into_iter().chain(self.scratch_mr.take());
@@ -362,7 +361,7 @@ impl core::fmt::Display for Failure {
         }
         match self.card {
             Some(card) => write!(f, ": {card}"),
-            None => write!(f, ": libfabric's error {} ({})", self.code, self.provider_code),
+            None => write!(f, ": the device's error {} ({})", self.code, self.provider_code),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Registered memory that a rail's own operations use, and their contexts.
+//! Registered memory that a rail's own operations use, and the numbers of
+//! their contexts.
 //!
 //! ```text
 //!  context   0 .. depth     an operation (its slot is its tag with the device)
@@ -18,7 +19,6 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 /// Registered memory that the rail's own operations use.
 pub(super) struct Scratch {
     pub memory: Area,
-    contexts: Area,
     pub desc: *mut c_void,
     depth: usize,
     packets: usize,
@@ -46,34 +46,24 @@ impl Scratch {
     pub(super) fn new(depth: usize, packets: usize, packet_bytes: usize) -> Self {
         let bytes =
             depth * size_of::<Words>() + READS_MAX * SLOT_BYTES + 2 * packets * packet_bytes;
-        Self {
-            memory: Area::new(bytes),
-            contexts: Area::new((depth + READS_MAX + 2 * packets) * CONTEXT_BYTES),
-            desc: core::ptr::null_mut(),
-            depth,
-            packets,
-            packet_bytes,
-        }
+        Self { memory: Area::new(bytes), desc: core::ptr::null_mut(), depth, packets, packet_bytes }
     }
 
-    /// The context of what `of` names. The device may write to it.
+    /// The context of what `of` names.
     #[inline]
-    pub(super) fn context(&self, of: Context) -> *mut c_void {
-        let at = match of {
+    pub(super) fn context(&self, of: Context) -> usize {
+        match of {
             Context::Flight(at) => at,
             Context::Read(at) => self.depth + at,
             Context::Send(at) => self.depth + READS_MAX + at,
             Context::Receive(at) => self.depth + READS_MAX + self.packets + at,
-        };
-        // Wrapping is out of the question: there are as many contexts.
-        self.contexts.base.as_ptr().wrapping_add(at * CONTEXT_BYTES).cast()
+        }
     }
 
     /// What the context of a completion stands for.
     pub(super) fn context_of(&self, context: usize) -> Option<Context> {
-        let at = context.checked_sub(self.contexts.base.as_ptr() as usize)?;
         let (depth, packets) = (self.depth, self.packets);
-        let mut index = at / CONTEXT_BYTES;
+        let mut index = context;
         for (count, of) in [
             (depth, Context::Flight as fn(usize) -> Context),
             (READS_MAX, Context::Read),
@@ -123,14 +113,19 @@ impl Scratch {
     }
 }
 
+/// How many contexts a rail has.
+pub(crate) const fn contexts_of(depth: usize, packets: usize) -> usize {
+    depth + READS_MAX + 2 * packets
+}
+
 /// Zeroed pages of our own.
-pub(super) struct Area {
+pub(crate) struct Area {
     pub base: NonNull<u8>,
     pub layout: Layout,
 }
 
 impl Area {
-    pub(super) fn new(bytes: usize) -> Self {
+    pub(crate) fn new(bytes: usize) -> Self {
         let layout = Layout::from_size_align(bytes.max(1), 4096).expect("a size that fits");
         // SAFETY: at least one byte.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) });
@@ -147,6 +142,3 @@ impl Drop for Area {
 
 /// Directory slots that are read at once.
 pub(super) const READS_MAX: usize = 16;
-
-/// Bytes that a provider may ask for each operation (`fi_context2`).
-const CONTEXT_BYTES: usize = 64;

@@ -4,6 +4,7 @@
 //!  completion queue ─► context ─► operation: next piece │ bell │ done
 //!        │                     ─► directory slot: its operations go on
 //!        │                     ─► packet: sent │ arrived
+//!        ├─ not done, for another's fault ─► posted again
 //!        └─ error ─► named (peer, operation, code) ─► Doubtful: the directory
 //!                    says whether the key is stale; if it is not, or nobody
 //!                    answers, the peer is lost
@@ -15,21 +16,24 @@ use super::endpoint::{Flight, State, Step};
 use super::memory::Listing;
 use super::rail::{Failure, Rail, Shared, SlotRead};
 use super::scratch::Context;
-use super::sys::*;
-use super::wire::CqError;
+use super::wire::{End, Entry, Wire};
 use core::ffi::c_int;
-use core::mem::MaybeUninit;
+use libc::{ENOSYS, EOPNOTSUPP};
 use tsumugi_core::backend::Completion;
 use tsumugi_core::mem::{AddrError, Rank, Width};
 use tsumugi_core::op::Kind;
 
-impl Rail {
+impl<W: Wire> Rail<W> {
     pub(super) fn poll(&mut self, shared: &Shared, completions: &mut [Completion]) -> usize {
         self.see_losses(shared);
         self.read_queue(shared);
         if !self.later.is_empty() {
             self.go_on(shared);
         }
+        if !self.packets.returned.is_empty() {
+            self.send_again(shared);
+        }
+        self.wire.ring();
         let count = completions.len().min(self.ready.len());
         for (to, from) in completions.iter_mut().zip(self.ready.drain(..count)) {
             *to = from;
@@ -42,64 +46,98 @@ impl Rail {
     pub(super) fn arm(&mut self) -> bool {
         self.later.is_empty()
             && self.ready.is_empty()
+            && self.packets.returned.is_empty()
             && !self.packets.has_arrived()
             && self.wire.try_wait()
     }
 
     fn read_queue(&mut self, shared: &Shared) {
-        let mut entries: [MaybeUninit<fi_cq_msg_entry>; ENTRIES_MAX] =
-            [const { MaybeUninit::uninit() }; ENTRIES_MAX];
-        // SAFETY: the queue only writes to it; what it has not written is not
-        // looked at.
-        let place =
-            unsafe { core::slice::from_raw_parts_mut(entries.as_mut_ptr().cast(), ENTRIES_MAX) };
-        let answer = self.wire.completions(place);
-        if answer > 0 {
-            for entry in &place[..answer as usize] {
-                self.completed(shared, entry.op_context as usize, entry.len);
+        match self.wire.completions(&mut self.entries) {
+            Ok(count) => {
+                for at in 0..count {
+                    let entry = self.entries[at];
+                    self.ended(shared, entry);
+                }
             }
-        } else if answer as c_int == -FI_EAVAIL {
-            for _ in 0..ENTRIES_MAX {
-                let Some(error) = self.wire.failure() else { break };
-                self.failed(shared, error);
-            }
-        } else if answer != 0 && answer as c_int != -EAGAIN {
-            self.failures.add(Failure::new(None, None, -answer as i32, 0));
+            Err(code) => self.failures.add(Failure::new(None, None, code, 0)),
         }
     }
 
-    fn completed(&mut self, shared: &Shared, context: usize, bytes: usize) {
-        match self.scratch.context_of(context) {
-            Some(Context::Flight(at)) => {
+    fn ended(&mut self, shared: &Shared, entry: Entry) {
+        let context = self.scratch.context_of(entry.context);
+        match (entry.end, context) {
+            (End::Done(_), Some(Context::Flight(at))) => {
                 self.uncount(at);
                 self.arrived(shared, at);
             }
-            Some(Context::Read(at)) => {
+            (End::Done(_), Some(Context::Read(at))) => {
                 self.uncount_read(at);
                 self.slot_arrived(shared, at);
             }
-            Some(Context::Send(at)) => self.packets.sent(at),
-            Some(Context::Receive(at)) => self.packets.came(at, bytes),
-            None => self.failures.add(Failure::new(None, None, EIO, 0)),
+            (End::Done(_), Some(Context::Send(at))) => self.packets.sent(at),
+            (End::Done(bytes), Some(Context::Receive(at))) => self.packets.came(at, bytes),
+            (End::Done(_), None) => self.failures.add(Failure::new(None, None, libc::EIO, 0)),
+            (End::Again, _) => self.again(context),
+            (End::Refused { code, provider_code }, _) => {
+                self.failed(shared, context, code, provider_code, false);
+            }
+            (End::Gone { code, provider_code }, _) => {
+                self.failed(shared, context, code, provider_code, true);
+            }
         }
     }
 
-    fn failed(&mut self, shared: &Shared, error: CqError) {
-        let CqError { code, provider_code, .. } = error;
-        let context = self.scratch.context_of(error.context);
+    /// The device has not done this, for another's fault.
+    fn again(&mut self, context: Option<Context>) {
+        match context {
+            Some(Context::Flight(at)) => {
+                self.uncount(at);
+                match self.flights[at].state {
+                    State::Posted => {
+                        self.flights[at].state = State::Waiting;
+                        self.later.push_back(at as u32);
+                    }
+                    State::Lost => self.release(at),
+                    _ => {}
+                }
+            }
+            Some(Context::Read(at)) => {
+                self.uncount_read(at);
+                // Who waits for it asks again.
+                self.reads[at] = None;
+            }
+            Some(Context::Send(at)) => self.packets.returned.push_back(at as u32),
+            Some(Context::Receive(at)) => self.packets.failed(at),
+            None => {}
+        }
+    }
+
+    fn failed(
+        &mut self,
+        shared: &Shared,
+        context: Option<Context>,
+        code: c_int,
+        provider_code: c_int,
+        is_gone: bool,
+    ) {
         let (peer, kind) = match context {
             Some(Context::Flight(at)) => {
                 let op = &self.flights[at].op;
                 (Some(op.remote.rank), Some(op.kind))
             }
             Some(Context::Read(at)) => (self.reads[at].map(|read| read.rank), None),
+            Some(Context::Send(at)) => (self.packets.receiver(at), None),
             _ => (None, None),
         };
         self.failures.add(Failure::new(peer, kind, code, provider_code));
         match context {
             Some(Context::Flight(at)) => {
                 self.uncount(at);
-                self.doubt(shared, at, code);
+                if is_gone {
+                    self.gone(at);
+                } else {
+                    self.doubt(shared, at, code);
+                }
             }
             Some(Context::Read(at)) => {
                 self.uncount_read(at);
@@ -110,6 +148,16 @@ impl Rail {
             Some(Context::Send(at)) => self.packets.sent(at),
             Some(Context::Receive(at)) => self.packets.failed(at),
             None => {}
+        }
+    }
+
+    /// Nobody has answered this operation.
+    fn gone(&mut self, at: usize) {
+        let rank = self.flights[at].op.remote.rank;
+        match self.flights[at].state {
+            State::Lost => self.release(at),
+            State::Posted => self.finish(at, Err(AddrError::PeerLost { rank })),
+            _ => {}
         }
     }
 
@@ -267,6 +315,7 @@ impl Rail {
                         self.later.push_back(at as u32);
                         self.look_up(shared, at);
                     }
+                    Step::Kept => self.later.push_back(at as u32),
                     Step::Again => {
                         self.later.push_front(at as u32);
                         return;
@@ -333,9 +382,6 @@ unsafe fn load(from: *const u64, width: Width) -> u64 {
         }
     }
 }
-
-/// Entries of the completion queue that one poll takes.
-const ENTRIES_MAX: usize = 16;
 
 /// Times that a torn directory slot is read again.
 const TORN_MAX: u32 = 1000;

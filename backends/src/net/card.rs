@@ -10,7 +10,7 @@
 //! All numbers are little-endian. A card comes from the network: its parser
 //! takes any bytes and never reads outside them.
 
-use super::config::ENDPOINTS_MAX;
+use super::ENDPOINTS_MAX;
 use super::wire::{ADDRESS_BYTES_MAX, KEY_WORDS, Key};
 use core::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;

@@ -1,0 +1,55 @@
+//! What all networks have in common: everything between the seam of `core`
+//! and the calls of a library.
+//!
+//! ```text
+//!  NetDomain<W> ── shared: region table, cards, who is dead
+//!     │
+//!     ├─ rail 0: wire W + directory + operations  ◄─ NetEndpoint
+//!     └─ rail 1: the same, with nothing in common ◄─ NetEndpoint
+//! ```
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `wire` | what a rail asks of a library |
+//! | `domain` | the rails of a rank |
+//! | `card` | what ranks tell each other at start |
+//! | `memory` | what peers reach, and what is known of theirs |
+//! | `packet` | bells and messages |
+//! | `rail`, `scratch` | what one endpoint has |
+//! | `endpoint` | operations down |
+//! | `poll` | completions up |
+//! | `probed` | what a library was seen to do |
+//!
+//! A rail has one owner at a time, so that nothing below needs a lock.
+//! Endpoint k of a rank talks to endpoint k of its peers. Registering takes
+//! every rail for a moment; an endpoint that is posted to or polled meanwhile
+//! does nothing.
+
+mod card;
+mod domain;
+mod endpoint;
+mod memory;
+mod packet;
+mod poll;
+mod probed;
+mod rail;
+mod scratch;
+mod wire;
+
+pub use card::CardError;
+pub use domain::NetDomain;
+pub use endpoint::NetEndpoint;
+pub use packet::{Arrival, SendError};
+pub use probed::{Probed, Row, Verdict};
+pub use rail::{Cards, Failure, Failures};
+pub use wire::Wire;
+
+pub(crate) use domain::{Traits, Unfit};
+pub(crate) use rail::{Limits, Rail, Sizes};
+pub(crate) use scratch::{Area, contexts_of};
+pub(crate) use wire::{
+    ADDRESS_BYTES_MAX, Answer, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears,
+};
+
+/// Endpoints that a card has room for.
+pub(crate) const ENDPOINTS_MAX: usize = 16;

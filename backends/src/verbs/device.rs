@@ -1,0 +1,399 @@
+//! A device, opened: its context, a protection domain, and the address of its
+//! port.
+
+use super::config::{Config, OpenError};
+use super::sys::*;
+use crate::foreign::owned;
+use crate::net::{Key, Mr};
+use core::ffi::c_int;
+use core::ptr::{null_mut, without_provenance_mut};
+use std::sync::OnceLock;
+use tsumugi_core::mem::Access;
+
+/// See the module.
+pub(super) struct Device {
+    pub library: &'static Library,
+    pub context: *mut ibv_context,
+    pub pd: *mut ibv_pd,
+    pub facts: Facts,
+}
+
+/// What a device says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Its name.
+    pub device: String,
+    /// Its port.
+    pub port: u8,
+    /// Whether it is Soft-RoCE: the kernel's processor moves the bytes, and a
+    /// word may arrive in parts.
+    pub software: bool,
+    /// Whether the port is on Ethernet (RoCE), and not on InfiniBand.
+    pub ethernet: bool,
+    /// The port's address, and which of its addresses that is.
+    pub gid: [u8; 16],
+    /// See `gid`.
+    pub gid_index: u8,
+    /// The port's number in its subnet.
+    pub lid: u16,
+    /// Bytes of a packet on the wire.
+    pub mtu_bytes: usize,
+    /// Longest single transfer.
+    pub message_bytes_max: u64,
+    /// Requests that a pair holds.
+    pub depth: usize,
+    /// Completions that a queue holds.
+    pub completions_max: usize,
+    /// Queue pairs of the device.
+    pub pairs_max: usize,
+    /// Gets and atomics that a pair has under way, as whom they are asked of.
+    pub reads_max: u8,
+    /// The same, as who asks.
+    pub reads_asked_max: u8,
+    /// What it does to words of 8 bytes.
+    pub atomics: Atomics,
+}
+
+/// With whom a device's atomics mix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Atomics {
+    /// It has none.
+    None,
+    /// With those of the same device, and not with the processor's.
+    Device,
+    /// With the processor's too.
+    Everybody,
+}
+
+/// Where the endpoint of a rank is, as it crosses the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    pub gid: ibv_gid,
+    /// The pair that hears calls.
+    pub door: u32,
+    pub lid: u16,
+    /// libibverbs' number for the bytes of a packet.
+    pub mtu: u8,
+    pub reads_max: u8,
+}
+
+// SAFETY: libibverbs' objects belong to no thread.
+unsafe impl Send for Device {}
+
+impl Device {
+    pub(super) fn open(config: &Config) -> Result<Self, OpenError> {
+        let library = library()?;
+        let mut count: c_int = 0;
+        // SAFETY: a place for the number; the list is freed below.
+        let list = unsafe { (library.ibv_get_device_list)(&mut count) };
+        if list.is_null() {
+            return Err(OpenError::NoDevice { devices: 0 });
+        }
+        let devices = usize::try_from(count).unwrap_or(0);
+        let mut found = Err(OpenError::NoDevice { devices });
+        for at in 0..devices {
+            // SAFETY: one of the list's, which is still there; names are C
+            // strings of the device's.
+            let (raw, name) = unsafe {
+                let raw = *list.add(at);
+                (raw, owned((library.ibv_get_device_name)(raw)))
+            };
+            if config.device.as_ref().is_some_and(|wanted| *wanted != name) {
+                continue;
+            }
+            found = Self::open_one(library, raw, &name, config, devices);
+            if found.is_ok() {
+                break;
+            }
+        }
+        // SAFETY: the library's own; an opened device stays.
+        unsafe { (library.ibv_free_device_list)(list) };
+        found
+    }
+
+    fn open_one(
+        library: &'static Library,
+        raw: *mut Opaque,
+        name: &str,
+        config: &Config,
+        devices: usize,
+    ) -> Result<Self, OpenError> {
+        let failed = |name| OpenError::Call { name, code: errno() };
+        // SAFETY: a device of the list.
+        let context = unsafe { (library.ibv_open_device)(raw) };
+        if context.is_null() {
+            return Err(failed("ibv_open_device"));
+        }
+        let facts = Facts {
+            device: name.to_owned(),
+            port: config.port,
+            software: false,
+            ethernet: false,
+            gid: [0; 16],
+            gid_index: 0,
+            lid: 0,
+            mtu_bytes: 0,
+            message_bytes_max: 0,
+            depth: 0,
+            completions_max: 0,
+            pairs_max: 0,
+            reads_max: 0,
+            reads_asked_max: 0,
+            atomics: Atomics::None,
+        };
+        let mut device = Self { library, context, pd: null_mut(), facts };
+        device.ask(config, devices)?;
+        // SAFETY: an open context.
+        device.pd = unsafe { (library.ibv_alloc_pd)(context) };
+        if device.pd.is_null() {
+            return Err(failed("ibv_alloc_pd"));
+        }
+        Ok(device)
+    }
+
+    /// Fills the facts.
+    fn ask(&mut self, config: &Config, devices: usize) -> Result<(), OpenError> {
+        // SAFETY: structures of numbers.
+        let (mut attr, mut port): (ibv_device_attr, ibv_port_attr) =
+            unsafe { (core::mem::zeroed(), core::mem::zeroed()) };
+        // SAFETY: an open context, and places for the answers.
+        let answers = unsafe {
+            [
+                ("ibv_query_device", (self.library.ibv_query_device)(self.context, &mut attr)),
+                (
+                    "ibv_query_port",
+                    (self.library.ibv_query_port)(self.context, config.port, &mut port),
+                ),
+            ]
+        };
+        if let Some(&(name, code)) = answers.iter().find(|(_, code)| *code != 0) {
+            return Err(OpenError::Call { name, code });
+        }
+        if port.state != IBV_PORT_ACTIVE {
+            return Err(OpenError::NoDevice { devices });
+        }
+        let number = |value: c_int| usize::try_from(value).unwrap_or(0);
+        let reads = |value: c_int| value.clamp(1, READS_MAX) as u8;
+        let facts = &mut self.facts;
+        facts.software = attr.vendor_id == NO_VENDOR;
+        facts.ethernet = u32::from(port.link_layer) == IBV_LINK_LAYER_ETHERNET;
+        facts.lid = port.lid;
+        facts.mtu_bytes = 128 << port.active_mtu.clamp(IBV_MTU_256, IBV_MTU_4096);
+        facts.message_bytes_max = port.max_msg_sz.into();
+        facts.depth = number(attr.max_qp_wr);
+        facts.completions_max = number(attr.max_cqe);
+        facts.pairs_max = number(attr.max_qp);
+        facts.reads_max = reads(attr.max_qp_rd_atom);
+        facts.reads_asked_max = reads(attr.max_qp_init_rd_atom);
+        facts.atomics = match attr.atomic_cap {
+            IBV_ATOMIC_NONE => Atomics::None,
+            IBV_ATOMIC_GLOB => Atomics::Everybody,
+            _ => Atomics::Device,
+        };
+        let count = number(port.gid_tbl_len).min(255) as u8;
+        let (index, gid) = self.choose_gid(config.gid_index, count).ok_or(OpenError::NoAddress)?;
+        (self.facts.gid_index, self.facts.gid) = (index, gid.raw);
+        Ok(())
+    }
+
+    fn choose_gid(&self, wanted: Option<u8>, count: u8) -> Option<(u8, ibv_gid)> {
+        if let Some(index) = wanted {
+            return Some((index, self.gid(index)?));
+        }
+        let mut all = (0..count).filter_map(|index| Some((index, self.gid(index)?)));
+        if !self.facts.ethernet {
+            return all.next();
+        }
+        let all: Vec<_> = all.filter(|&(index, _)| self.is_routable(index)).collect();
+        let is_v4 = |gid: &ibv_gid| gid.raw[..12] == V4_MAPPED;
+        all.iter().find(|(_, gid)| is_v4(gid)).or(all.first()).copied()
+    }
+
+    fn gid(&self, index: u8) -> Option<ibv_gid> {
+        let mut gid = ibv_gid::default();
+        // SAFETY: an open context, and a place for the answer.
+        let answer = unsafe {
+            (self.library.ibv_query_gid)(self.context, self.facts.port, index.into(), &mut gid)
+        };
+        (answer == 0 && gid != ibv_gid::default()).then_some(gid)
+    }
+
+    /// Whether an address is one of RoCE v2, as far as the system says.
+    fn is_routable(&self, index: u8) -> bool {
+        let Facts { device, port, .. } = &self.facts;
+        let path = format!("/sys/class/infiniband/{device}/ports/{port}/gid_attrs/types/{index}");
+        std::fs::read_to_string(path).map_or(true, |kind| kind.trim() == "RoCE v2")
+    }
+
+    /// Where peers find a door of this device's.
+    pub(super) fn address(&self, door: u32) -> Address {
+        let mtu = (self.facts.mtu_bytes / 128).ilog2() as u8;
+        Address {
+            gid: ibv_gid { raw: self.facts.gid },
+            door,
+            lid: self.facts.lid,
+            mtu,
+            reads_max: self.facts.reads_max,
+        }
+    }
+
+    /// The way to a peer.
+    pub(super) fn way(&self, to: &Address) -> ibv_ah_attr {
+        ibv_ah_attr {
+            grh: ibv_global_route {
+                dgid: to.gid,
+                flow_label: 0,
+                sgid_index: self.facts.gid_index,
+                hop_limit: 64,
+                traffic_class: 0,
+            },
+            dlid: to.lid,
+            sl: 0,
+            src_path_bits: 0,
+            static_rate: 0,
+            // Ethernet has nothing else; other subnets need it.
+            is_global: (self.facts.ethernet || to.gid.raw[..8] != self.facts.gid[..8]).into(),
+            port_num: self.facts.port,
+        }
+    }
+
+    /// Registers memory.
+    ///
+    /// # Safety
+    ///
+    /// The memory stays mapped until [`close_mr`](Self::close_mr), and is
+    /// nothing but bytes that peers may change as far as `access` says.
+    pub(super) unsafe fn register(
+        &self,
+        base: *mut u8,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Mr, c_int> {
+        let mut far = match access {
+            Access::Local => 0,
+            Access::Read => IBV_ACCESS_REMOTE_READ,
+            Access::ReadWrite => IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
+        };
+        if access == Access::ReadWrite && self.facts.atomics != Atomics::None {
+            far |= IBV_ACCESS_REMOTE_ATOMIC;
+        }
+        let access = (far | IBV_ACCESS_LOCAL_WRITE) as c_int;
+        // SAFETY: the domain is open; the memory is the caller's promise.
+        let raw =
+            unsafe { (self.library.ibv_reg_mr)(self.pd, base.cast(), bytes as usize, access) };
+        if raw.is_null() {
+            return Err(errno());
+        }
+        // SAFETY: the library's own.
+        let (lkey, rkey) = unsafe { ((*raw).lkey, (*raw).rkey) };
+        Ok(Mr {
+            raw: raw.cast(),
+            // A number, which the calls want in this place.
+            desc: without_provenance_mut(lkey as usize),
+            key: Key::of(rkey.into()),
+            origin: base as u64,
+        })
+    }
+
+    /// Ends a registration.
+    pub(super) fn close_mr(&self, mr: &Mr) {
+        // SAFETY: registered here, and closed once: its holder gives it up.
+        unsafe { (self.library.ibv_dereg_mr)(mr.raw.cast()) };
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: ours or null; everything on it has ended.
+        unsafe {
+            if !self.pd.is_null() {
+                (self.library.ibv_dealloc_pd)(self.pd);
+            }
+            (self.library.ibv_close_device)(self.context);
+        }
+    }
+}
+
+impl Address {
+    pub(super) fn to_bytes(self) -> [u8; ADDRESS_BYTES] {
+        let mut bytes = [0; ADDRESS_BYTES];
+        bytes[..16].copy_from_slice(&self.gid.raw);
+        bytes[16..20].copy_from_slice(&self.door.to_le_bytes());
+        bytes[20..22].copy_from_slice(&self.lid.to_le_bytes());
+        (bytes[22], bytes[23]) = (self.mtu, self.reads_max);
+        bytes
+    }
+
+    /// An address that came from the network, if it can be one.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; ADDRESS_BYTES] = bytes.try_into().ok()?;
+        let mut raw = [0; 16];
+        raw.copy_from_slice(&bytes[..16]);
+        let address = Self {
+            gid: ibv_gid { raw },
+            door: u32::from_le_bytes(bytes[16..20].try_into().expect("4 bytes")),
+            lid: u16::from_le_bytes(bytes[20..22].try_into().expect("2 bytes")),
+            mtu: bytes[22],
+            reads_max: bytes[23],
+        };
+        let is_sound = (IBV_MTU_256..=IBV_MTU_4096).contains(&u32::from(address.mtu))
+            && (1..=READS_MAX as u8).contains(&address.reads_max)
+            && address.door < 1 << 24;
+        is_sound.then_some(address)
+    }
+}
+
+/// What the last call that answered nothing left behind.
+pub(super) fn errno() -> c_int {
+    std::io::Error::last_os_error().raw_os_error().filter(|&code| code != 0).unwrap_or(libc::EIO)
+}
+
+fn library() -> Result<&'static Library, OpenError> {
+    static LIBRARY: OnceLock<Result<Library, LoadError>> = OnceLock::new();
+    LIBRARY.get_or_init(Library::load).as_ref().map_err(|&error| error.into())
+}
+
+/// Bytes of an address.
+pub(super) const ADDRESS_BYTES: usize = 24;
+
+/// Gets and atomics under way, at the most.
+const READS_MAX: c_int = 16;
+
+/// The vendor of what nobody sells.
+const NO_VENDOR: u32 = 0xff_ffff;
+
+const V4_MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsumugi_conformance::Seeded;
+
+    fn address() -> Address {
+        Address { gid: ibv_gid { raw: [7; 16] }, door: 5, lid: 9, mtu: 5, reads_max: 16 }
+    }
+
+    #[test]
+    fn an_address_is_read_as_it_was_written() {
+        assert_eq!(Address::parse(&address().to_bytes()), Some(address()));
+    }
+
+    #[test]
+    fn what_can_be_no_address_is_refused() {
+        let bytes = address().to_bytes();
+        assert_eq!(Address::parse(&bytes[1..]), None);
+        for (at, value) in [(19, 1), (22, 0), (22, 6), (23, 0), (23, 17)] {
+            let mut bytes = bytes;
+            bytes[at] = value;
+            assert_eq!(Address::parse(&bytes), None, "{at}");
+        }
+        let mut seeded = Seeded(3);
+        for _ in 0..10_000 {
+            let mut bytes = bytes;
+            bytes[16 + seeded.below(8) as usize] = seeded.next() as u8;
+            if let Some(address) = Address::parse(&bytes) {
+                assert!((1..=5).contains(&address.mtu) && address.door < 1 << 24);
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Calls between ranks about their pairs, as datagrams: they may be lost, come
+//! twice or late, and nobody waits for one.
+//!
+//! ```text
+//!  "TsVb" 4 | version 2 | word 2 | job 8 | from 4 | to 4 | pair 4 | psn 4
+//!  turn 8 | address 24
+//! ```
+//!
+//! All numbers are little-endian. A call comes from the network: its parser
+//! takes any bytes.
+
+use super::device::{ADDRESS_BYTES, Address, Device};
+use super::pair::{QKEY, Terms, number_of};
+use super::sys::*;
+use crate::net::{Area, Mr};
+use core::ffi::c_int;
+use core::ptr::null_mut;
+use tsumugi_core::mem::{Access, Rank};
+
+/// What is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub(super) enum Word {
+    /// I want to reach you, from this pair.
+    Hello = 1,
+    /// You reach me at this pair.
+    Welcome = 2,
+    /// I do not need it any more.
+    Bye = 3,
+    /// I should like you to close it.
+    Leave = 4,
+}
+
+/// A call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub word: Word,
+    pub job: u64,
+    pub from: Rank,
+    pub to: Rank,
+    pub pair: u32,
+    pub psn: u32,
+    /// Of whoever said hello: which of its attempts this is about.
+    pub turn: u64,
+    pub address: Address,
+}
+
+/// The pair that hears calls, and its buffers.
+pub(super) struct Door {
+    pub qp: *mut ibv_qp,
+    area: Area,
+    mr: Mr,
+    /// Buffers that no call is in.
+    free: Vec<u32>,
+    /// The number of the first buffer's context.
+    first: usize,
+}
+
+impl Door {
+    /// A door whose requests have the numbers from `first` on.
+    pub(super) fn open(device: &Device, terms: &Terms, first: usize) -> Result<Self, c_int> {
+        let area = Area::new(COUNT * SLOT_BYTES);
+        // SAFETY: pages of our own, which outlive the door.
+        let mr = unsafe {
+            device.register(area.base.as_ptr(), (COUNT * SLOT_BYTES) as u64, Access::Local)?
+        };
+        let made = device.make_door(terms, SENDS as u32, RECEIVES as u32, 0);
+        let qp = made.inspect_err(|_| device.close_mr(&mr))?;
+        let free = (RECEIVES as u32..COUNT as u32).collect();
+        Ok(Self { qp, area, mr, free, first })
+    }
+
+    /// The number of the door's pair.
+    pub(super) fn number(&self) -> u32 {
+        // SAFETY: open as long as the door.
+        unsafe { number_of(self.qp) }
+    }
+
+    /// Gives a buffer to hear with.
+    pub(super) fn listen(&mut self, slot: usize, wr_id: u64) {
+        let mut sge = self.sge(slot, SLOT_BYTES);
+        let mut request = ibv_recv_wr { wr_id, next: null_mut(), sg_list: &mut sge, num_sge: 1 };
+        // SAFETY: the slot's own bytes; with one buffer less calls are lost,
+        // which they may be.
+        unsafe { ibv_post_recv(self.qp, &mut request, &mut null_mut()) };
+    }
+
+    /// What was heard.
+    pub(super) fn heard(&self, slot: usize, bytes: usize) -> Option<Call> {
+        let length = bytes.min(SLOT_BYTES);
+        // SAFETY: the slot's own bytes, which the device is done with.
+        let bytes = unsafe { core::slice::from_raw_parts(self.at(slot), length) };
+        Call::parse(bytes.get(GRH_BYTES..)?)
+    }
+
+    /// Says something, if a buffer is free: the answer is its slot.
+    pub(super) fn say(
+        &mut self,
+        call: &Call,
+        (ah, door): (*mut ibv_ah, u32),
+        wr_id: impl FnOnce(usize) -> u64,
+    ) -> Option<usize> {
+        let slot = self.free.pop()? as usize;
+        // SAFETY: a free slot's own bytes.
+        unsafe { self.at(slot).cast::<[u8; CALL_BYTES]>().write(call.to_bytes()) };
+        let mut sge = self.sge(slot, CALL_BYTES);
+        let ud = ibv_wr_ud { ah, remote_qpn: door, remote_qkey: QKEY };
+        let mut request = ibv_send_wr {
+            wr_id: wr_id(self.first + slot),
+            next: null_mut(),
+            sg_list: &mut sge,
+            num_sge: 1,
+            opcode: IBV_WR_SEND,
+            send_flags: IBV_SEND_SIGNALED,
+            imm_data: 0,
+            wr: ibv_wr { ud: core::mem::ManuallyDrop::new(ud) },
+            qp_type: 0,
+            _last: [0; 6],
+        };
+        // SAFETY: the slot is the call's until it has completed.
+        if unsafe { ibv_post_send(self.qp, &mut request, &mut null_mut()) } != 0 {
+            self.free.push(slot as u32);
+            return None;
+        }
+        Some(slot)
+    }
+
+    /// A call is on its way.
+    pub(super) fn said(&mut self, slot: usize) {
+        self.free.push(slot as u32);
+    }
+
+    pub(super) fn shut(&mut self, device: &Device) {
+        if !self.qp.is_null() {
+            device.end_pair(self.qp);
+            device.close_mr(&self.mr);
+            self.qp = null_mut();
+        }
+    }
+
+    fn at(&self, slot: usize) -> *mut u8 {
+        self.area.base.as_ptr().wrapping_add(slot * SLOT_BYTES)
+    }
+
+    fn sge(&self, slot: usize, bytes: usize) -> ibv_sge {
+        let lkey = self.mr.desc.addr() as u32;
+        ibv_sge { addr: self.at(slot) as u64, length: bytes as u32, lkey }
+    }
+}
+
+impl Call {
+    fn to_bytes(self) -> [u8; CALL_BYTES] {
+        let mut bytes = [0; CALL_BYTES];
+        bytes[..8].copy_from_slice(&(START | (self.word as u64) << 48).to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.job.to_le_bytes());
+        for (at, number) in [self.from.0, self.to.0, self.pair, self.psn].into_iter().enumerate() {
+            bytes[16 + 4 * at..20 + 4 * at].copy_from_slice(&number.to_le_bytes());
+        }
+        bytes[32..40].copy_from_slice(&self.turn.to_le_bytes());
+        bytes[40..].copy_from_slice(&self.address.to_bytes());
+        bytes
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; CALL_BYTES] = bytes.try_into().ok()?;
+        let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        let short = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        if long(0) & ((1 << 48) - 1) != START {
+            return None;
+        }
+        let word = match long(0) >> 48 {
+            1 => Word::Hello,
+            2 => Word::Welcome,
+            3 => Word::Bye,
+            4 => Word::Leave,
+            _ => return None,
+        };
+        Some(Self {
+            word,
+            job: long(8),
+            from: Rank(short(16)),
+            to: Rank(short(20)),
+            pair: short(24) & PAIR_MASK,
+            psn: short(28) & PAIR_MASK,
+            turn: long(32),
+            address: Address::parse(&bytes[40..])?,
+        })
+    }
+}
+
+/// "TsVb" and the version.
+const START: u64 = u32::from_le_bytes(*b"TsVb") as u64 | 1 << 32;
+
+/// Pairs and sequence numbers have 24 bits.
+const PAIR_MASK: u32 = (1 << 24) - 1;
+
+/// Calls that are heard and said at once; more are lost.
+pub(super) const RECEIVES: usize = 64;
+const SENDS: usize = 32;
+
+/// Contexts of a door.
+pub(super) const COUNT: usize = RECEIVES + SENDS;
+
+const CALL_BYTES: usize = 40 + ADDRESS_BYTES;
+/// What the device puts before a datagram.
+const GRH_BYTES: usize = 40;
+const SLOT_BYTES: usize = 128;
+
+const _: () = assert!(GRH_BYTES + CALL_BYTES <= SLOT_BYTES);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsumugi_conformance::Seeded;
+
+    fn call() -> Call {
+        Call {
+            word: Word::Welcome,
+            job: 1 << 60 | 7,
+            from: Rank(3),
+            to: Rank(u32::MAX),
+            pair: 0x12_3456,
+            psn: 0xff_ffff,
+            turn: 1 << 40,
+            address: Address {
+                gid: ibv_gid { raw: [9; 16] },
+                door: 17,
+                lid: 2,
+                mtu: 3,
+                reads_max: 4,
+            },
+        }
+    }
+
+    #[test]
+    fn a_call_is_understood_as_it_was_said() {
+        for word in [Word::Hello, Word::Welcome, Word::Bye, Word::Leave] {
+            let call = Call { word, ..call() };
+            assert_eq!(Call::parse(&call.to_bytes()), Some(call));
+        }
+    }
+
+    #[test]
+    fn what_is_no_call_is_not_heard() {
+        let bytes = call().to_bytes();
+        assert_eq!(Call::parse(&bytes[..CALL_BYTES - 1]), None);
+        for (at, value) in [(0, 0), (4, 2), (6, 0), (6, 5), (7, 1), (62, 0), (63, 0)] {
+            let mut bytes = bytes;
+            bytes[at] = value;
+            assert_eq!(Call::parse(&bytes), None, "{at}");
+        }
+        let mut seeded = Seeded(9);
+        for _ in 0..10_000 {
+            let mut bytes = bytes.to_vec();
+            let at = seeded.below(CALL_BYTES as u64) as usize;
+            bytes[at] = seeded.next() as u8;
+            bytes.truncate(seeded.below(2 * CALL_BYTES as u64) as usize);
+            if let Some(call) = Call::parse(&bytes) {
+                assert!(call.pair < 1 << 24 && call.psn < 1 << 24);
+            }
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Who reaches whom: a pair for each direction, made on first use.
+//!
+//! Errors end a pair with all that is under way on it. With a pair for each
+//! direction they are the asker's own: what it had asked after the request
+//! that was refused has not been done and is asked again, and what its peer
+//! asks of it goes by another pair.
+//!
+//! ```text
+//!  link   Idle ─ hello ─► Opening ─ welcome ─► Open ─► Idle, and bye
+//!                            │                  │ least used, asked to leave
+//!                            │                  ├─► Draining ─ empty ─► Idle, and bye
+//!                            │                  │ refused, nobody answers
+//!                            │                  └─► Broken ─ flushed ─► Idle, and bye
+//!                            └─ patience ends ─► Silent ─ a while ─► Idle
+//!  guest  hello ─► welcome ─► bye, a newer hello, the rank is struck
+//! ```
+//!
+//! Calls may be lost. A hello is said again until it is welcomed, and a turn
+//! counts attempts, so that late ones are known. A bye that was lost leaves a
+//! guest until its rank says hello again or is asked to leave.
+
+use super::device::{Address, errno};
+use super::door::{Call, Word};
+use super::line::Line;
+use super::pair::{Far, number_of};
+use super::sys::*;
+use crate::net::End;
+use core::ffi::c_int;
+use core::ptr::null_mut;
+use libc::{EACCES, EHOSTUNREACH, EINPROGRESS, EIO, ETIMEDOUT};
+use std::time::{Duration, Instant};
+use tsumugi_core::mem::Rank;
+
+/// The way to a peer.
+pub(super) struct Link {
+    rank: Rank,
+    address: Address,
+    ah: *mut ibv_ah,
+    pub state: State,
+    turn: u64,
+    pub qp: *mut ibv_qp,
+    /// Requests that were written down and have not completed.
+    pub in_flight: usize,
+    /// The line's clock when requests were last sent.
+    pub used: u64,
+    /// Requests that are written down and not sent.
+    pub first: *mut ibv_send_wr,
+    pub last: *mut ibv_send_wr,
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Idle,
+    Opening {
+        since: Instant,
+        asked: Instant,
+    },
+    Open,
+    Draining,
+    /// What becomes of the rest.
+    Broken(End),
+    Silent {
+        since: Instant,
+    },
+    /// The rank was struck.
+    Struck,
+}
+
+/// A peer that reaches this rank.
+pub(super) struct Guest {
+    rank: Rank,
+    turn: u64,
+    qp: *mut ibv_qp,
+    ah: *mut ibv_ah,
+    door: u32,
+}
+
+impl Link {
+    pub(super) fn new(rank: Rank, address: Address) -> Self {
+        Self {
+            rank,
+            address,
+            ah: null_mut(),
+            state: State::Idle,
+            turn: 0,
+            qp: null_mut(),
+            in_flight: 0,
+            used: 0,
+            first: null_mut(),
+            last: null_mut(),
+        }
+    }
+}
+
+impl Line {
+    /// Opens a link, or says why it is not open.
+    #[cold]
+    pub(super) fn try_open(&mut self, peer: u64) -> Result<(), c_int> {
+        let at = peer as u32;
+        match self.links[at as usize].state {
+            State::Open => Ok(()),
+            State::Idle => self.begin(at).and(Err(EINPROGRESS)),
+            State::Silent { since } if since.elapsed() > SILENCE => {
+                self.links[at as usize].state = State::Idle;
+                self.begin(at).and(Err(EINPROGRESS))
+            }
+            State::Silent { .. } | State::Struck => Err(EHOSTUNREACH),
+            State::Opening { .. } | State::Draining | State::Broken(_) => Err(EINPROGRESS),
+        }
+    }
+
+    fn begin(&mut self, at: u32) -> Result<(), c_int> {
+        if self.is_full {
+            return Ok(());
+        }
+        if self.alive >= self.pairs_max && !self.make_room() {
+            self.is_full = true;
+            return Ok(());
+        }
+        let link = &mut self.links[at as usize];
+        if link.ah.is_null() {
+            link.ah = self.device.make_way(&link.address)?;
+        }
+        link.qp = self.device.make_pair(&self.terms, true)?;
+        self.turn += 1;
+        link.turn = self.turn;
+        let now = Instant::now();
+        link.state = State::Opening { since: now, asked: now };
+        self.alive += 1;
+        self.opening += 1;
+        self.counts.pairs_made += 1;
+        self.say(Word::Hello, at);
+        Ok(())
+    }
+
+    /// Closes the link that was used least lately; false: one must end first
+    /// what it has under way.
+    fn make_room(&mut self) -> bool {
+        let open = |link: &&mut Link| matches!(link.state, State::Open | State::Draining);
+        let all = self.links.iter_mut().enumerate();
+        let by_use = |(_, link): &(usize, &mut Link)| (link.in_flight > 0, link.used);
+        let Some((at, link)) = all.filter(|(_, link)| open(link)).min_by_key(by_use) else {
+            return false;
+        };
+        if link.in_flight > 0 {
+            link.state = State::Draining;
+            return false;
+        }
+        self.close(at as u32);
+        true
+    }
+
+    /// Closes a link that has nothing under way.
+    fn close(&mut self, at: u32) {
+        self.end_pair(at);
+        self.links[at as usize].state = State::Idle;
+        self.say(Word::Bye, at);
+    }
+
+    fn end_pair(&mut self, at: u32) {
+        let link = &mut self.links[at as usize];
+        debug_assert_eq!(link.in_flight, 0);
+        if !link.qp.is_null() {
+            self.device.end_pair(link.qp);
+            link.qp = null_mut();
+            self.alive -= 1;
+            self.is_full = false;
+            self.counts.pairs_closed += 1;
+        }
+    }
+
+    /// Closes a link that was only waiting for the last of its requests.
+    #[inline]
+    pub(super) fn settle(&mut self, at: u32) {
+        let Link { state, in_flight, .. } = self.links[at as usize];
+        if in_flight == 0 {
+            match state {
+                State::Draining | State::Broken(_) => self.close(at),
+                State::Struck => self.end_pair(at),
+                _ => {}
+            }
+        }
+    }
+
+    /// A request has failed: how it ends, and what becomes of the others.
+    #[cold]
+    pub(super) fn broken(&mut self, at: u32, status: u32, vendor_error: u32) -> End {
+        let link = &mut self.links[at as usize];
+        let provider_code = (status | vendor_error << 8) as c_int;
+        let gone = End::Gone { code: ETIMEDOUT, provider_code };
+        match link.state {
+            State::Broken(rest) => return rest,
+            State::Struck => return End::Again,
+            _ => {}
+        }
+        let (this, rest) = match status {
+            // The peer has refused it and done nothing that came after it.
+            IBV_WC_REM_INV_REQ_ERR | IBV_WC_REM_ACCESS_ERR | IBV_WC_REM_OP_ERR => {
+                (End::Refused { code: EACCES, provider_code }, End::Again)
+            }
+            IBV_WC_RETRY_EXC_ERR | IBV_WC_RNR_RETRY_EXC_ERR | IBV_WC_WR_FLUSH_ERR => (gone, gone),
+            // Here: what came after it may have been done.
+            _ => (End::Refused { code: EIO, provider_code }, gone),
+        };
+        link.state = State::Broken(rest);
+        self.counts.pairs_broken += 1;
+        self.device.stop(link.qp);
+        this
+    }
+
+    /// The rank of a link is dead.
+    pub(super) fn give_up(&mut self, at: u32) {
+        let link = &mut self.links[at as usize];
+        debug_assert!(link.last.is_null(), "everything written down has been sent");
+        if matches!(link.state, State::Opening { .. }) {
+            self.opening -= 1;
+        }
+        let (rank, qp) = (link.rank, link.qp);
+        link.state = State::Struck;
+        if !qp.is_null() {
+            self.device.stop(qp);
+        }
+        self.settle(at);
+        if let Some(guest) = self.guests.iter().position(|guest| guest.rank == rank) {
+            self.dismiss(guest);
+        }
+    }
+
+    /// Looks after the links that nobody has welcomed yet.
+    #[cold]
+    pub(super) fn tend(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.tended) < RESEND / 4 {
+            return;
+        }
+        self.tended = now;
+        for at in 0..self.links.len() as u32 {
+            let State::Opening { since, asked } = self.links[at as usize].state else { continue };
+            if now.duration_since(since) > self.patience {
+                self.opening -= 1;
+                self.end_pair(at);
+                self.links[at as usize].state = State::Silent { since: now };
+            } else if now.duration_since(asked) > RESEND {
+                self.links[at as usize].state = State::Opening { since, asked: now };
+                self.say(Word::Hello, at);
+            }
+        }
+    }
+
+    /// Somebody has called.
+    pub(super) fn hear(&mut self, call: &Call) {
+        if call.job != self.job || call.to != self.own {
+            self.counts.strays += 1;
+            return;
+        }
+        self.counts.calls += 1;
+        match call.word {
+            Word::Hello => self.admit(call),
+            Word::Welcome => self.welcomed(call),
+            Word::Bye => {
+                let of = |guest: &Guest| guest.rank == call.from && guest.turn == call.turn;
+                if let Some(at) = self.guests.iter().position(of) {
+                    self.dismiss(at);
+                }
+            }
+            Word::Leave => self.leave(call),
+        }
+    }
+
+    fn welcomed(&mut self, call: &Call) {
+        let of = |link: &Link| {
+            link.rank == call.from
+                && link.turn == call.turn
+                && matches!(link.state, State::Opening { .. })
+        };
+        let Some(at) = self.links.iter().position(of) else { return };
+        let link = &mut self.links[at];
+        let far = Far { pair: call.pair, psn: call.psn, address: link.address };
+        let answered = self.device.answer(link.qp, &far);
+        let timeout = self.terms.timeout;
+        let opened =
+            answered.and_then(|()| self.device.ask_of(link.qp, &far, psn_of(link.turn), timeout));
+        self.opening -= 1;
+        match opened {
+            Ok(()) => {
+                link.state = State::Open;
+                // It can be asked to make room.
+                self.is_full = false;
+            }
+            Err(_) => {
+                link.state = State::Silent { since: Instant::now() };
+                self.end_pair(at as u32);
+            }
+        }
+    }
+
+    fn leave(&mut self, call: &Call) {
+        let Some(at) = self.links.iter().position(|link| link.rank == call.from) else { return };
+        let link = &mut self.links[at];
+        if link.turn == call.turn && !link.qp.is_null() {
+            if link.state == State::Open {
+                link.state = State::Draining;
+                self.settle(at as u32);
+            }
+        } else if !link.ah.is_null() {
+            let way = (link.ah, link.address.door);
+            self.say_of(Word::Bye, call.from, call.turn, (0, 0), way);
+        }
+    }
+
+    fn admit(&mut self, call: &Call) {
+        let struck = |link: &Link| link.rank == call.from && link.state == State::Struck;
+        if self.links.iter().any(struck) {
+            return;
+        }
+        if let Some(at) = self.guests.iter().position(|guest| guest.rank == call.from) {
+            let guest = &self.guests[at];
+            if guest.turn == call.turn {
+                return self.welcome(at);
+            }
+            if guest.turn > call.turn {
+                return;
+            }
+            self.dismiss(at);
+        }
+        if self.guests.len() >= self.pairs_max {
+            self.ask_to_leave();
+            if self.guests.len() >= 2 * self.pairs_max {
+                // It will say hello again.
+                return;
+            }
+        }
+        let Ok(ah) = self.device.make_way(&call.address) else { return };
+        let Ok(qp) = self.device.make_pair(&self.terms, false) else {
+            return self.device.end_way(ah);
+        };
+        let far = Far { pair: call.pair, psn: call.psn, address: call.address };
+        if self.device.answer(qp, &far).is_err() {
+            self.device.end_pair(qp);
+            return self.device.end_way(ah);
+        }
+        let (rank, turn, door) = (call.from, call.turn, call.address.door);
+        self.guests.push_back(Guest { rank, turn, qp, ah, door });
+        self.welcome(self.guests.len() - 1);
+    }
+
+    fn welcome(&mut self, at: usize) {
+        let Guest { rank, turn, qp, ah, door } = self.guests[at];
+        // SAFETY: open as long as the guest.
+        let pair = unsafe { number_of(qp) };
+        self.say_of(Word::Welcome, rank, turn, (pair, psn_of(turn)), (ah, door));
+    }
+
+    /// Asks the guest that has been there longest, and puts it last.
+    fn ask_to_leave(&mut self) {
+        let Some(guest) = self.guests.pop_front() else { return };
+        let Guest { rank, turn, ah, door, .. } = guest;
+        self.guests.push_back(guest);
+        self.say_of(Word::Leave, rank, turn, (0, 0), (ah, door));
+    }
+
+    fn dismiss(&mut self, at: usize) {
+        let Some(guest) = self.guests.remove(at) else { return };
+        self.device.end_pair(guest.qp);
+        self.device.end_way(guest.ah);
+    }
+
+    /// Says something about a link of ours.
+    fn say(&mut self, word: Word, at: u32) {
+        let Link { rank, turn, qp, ah, address, .. } = self.links[at as usize];
+        // SAFETY: open if it is there.
+        let pair = if qp.is_null() { 0 } else { unsafe { number_of(qp) } };
+        self.say_of(word, rank, turn, (pair, psn_of(turn)), (ah, address.door));
+    }
+
+    /// If it is lost, it was not said.
+    fn say_of(
+        &mut self,
+        word: Word,
+        to: Rank,
+        turn: u64,
+        (pair, psn): (u32, u32),
+        way: (*mut ibv_ah, u32),
+    ) {
+        let Some(mut door) = self.door.take() else { return };
+        let address = self.device.address(door.number());
+        let call = Call { word, job: self.job, from: self.own, to, pair, psn, turn, address };
+        door.say(&call, way, |number| self.wr_id(number));
+        self.door = Some(door);
+    }
+
+    /// Ends all pairs, whatever is under way.
+    pub(super) fn end_pairs(&mut self) {
+        for link in &mut self.links {
+            if !link.qp.is_null() {
+                self.device.end_pair(link.qp);
+                link.qp = null_mut();
+            }
+            self.device.end_way(core::mem::replace(&mut link.ah, null_mut()));
+        }
+        self.links.clear();
+        while !self.guests.is_empty() {
+            self.dismiss(0);
+        }
+    }
+}
+
+impl super::device::Device {
+    /// A way for datagrams.
+    fn make_way(&self, to: &Address) -> Result<*mut ibv_ah, c_int> {
+        // SAFETY: an open domain.
+        let ah = unsafe { (self.library.ibv_create_ah)(self.pd, &mut self.way(to)) };
+        if ah.is_null() { Err(errno()) } else { Ok(ah) }
+    }
+
+    fn end_way(&self, ah: *mut ibv_ah) {
+        if !ah.is_null() {
+            // SAFETY: ours, and forgotten by whoever calls.
+            unsafe { (self.library.ibv_destroy_ah)(ah) };
+        }
+    }
+}
+
+/// Where a pair's numbers start: elsewhere than its predecessor's.
+fn psn_of(turn: u64) -> u32 {
+    (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32
+}
+
+/// How long until a hello is said again.
+const RESEND: Duration = Duration::from_millis(20);
+
+/// How long a rank that has not answered is not asked again.
+const SILENCE: Duration = Duration::from_secs(1);

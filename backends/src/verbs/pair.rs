@@ -1,0 +1,195 @@
+//! Queue pairs: made, brought from state to state, ended.
+//!
+//! ```text
+//!  made ─ init ─► INIT ─ answer ─► RTR ─ ask ─► RTS ─ stop ─► ERR
+//!                          reached by a peer    reaches it    everything flushed
+//! ```
+
+use super::device::{Address, Device, errno};
+use super::sys::*;
+use core::ffi::c_int;
+
+/// What is the same for all pairs of a rail.
+#[derive(Clone, Copy)]
+pub(super) struct Terms {
+    pub cq: *mut ibv_cq,
+    pub srq: *mut ibv_srq,
+    /// Requests that a pair holds.
+    pub depth: u32,
+    pub inline_bytes: u32,
+    pub timeout: u8,
+}
+
+/// A reliable pair's other end.
+#[derive(Clone, Copy)]
+pub(super) struct Far {
+    pub pair: u32,
+    pub psn: u32,
+    pub address: Address,
+}
+
+impl Device {
+    /// A reliable pair in the state INIT. `asks`: it will send requests.
+    pub(super) fn make_pair(&self, terms: &Terms, asks: bool) -> Result<*mut ibv_qp, c_int> {
+        let depth = if asks { terms.depth } else { 1 };
+        let qp = self.create(terms, IBV_QPT_RC, terms.srq, depth, 0)?;
+        // SAFETY: numbers, of which the mask names those that count.
+        let mut attr: ibv_qp_attr = unsafe { core::mem::zeroed() };
+        attr.qp_state = IBV_QPS_INIT;
+        attr.port_num = self.facts.port;
+        if !asks {
+            attr.qp_access_flags = IBV_ACCESS_REMOTE_READ
+                | IBV_ACCESS_REMOTE_WRITE
+                | if self.facts.atomics == super::Atomics::None {
+                    0
+                } else {
+                    IBV_ACCESS_REMOTE_ATOMIC
+                };
+        }
+        let mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+        self.modify(qp, &mut attr, mask).inspect_err(|_| self.end_pair(qp))?;
+        Ok(qp)
+    }
+
+    /// A pair for datagrams, ready.
+    pub(super) fn make_door(
+        &self,
+        terms: &Terms,
+        sends: u32,
+        receives: u32,
+        psn: u32,
+    ) -> Result<*mut ibv_qp, c_int> {
+        let qp = self.create(terms, IBV_QPT_UD, core::ptr::null_mut(), sends, receives)?;
+        // SAFETY: numbers, of which the mask names those that count.
+        let mut attr: ibv_qp_attr = unsafe { core::mem::zeroed() };
+        attr.qp_state = IBV_QPS_INIT;
+        attr.port_num = self.facts.port;
+        attr.qkey = QKEY;
+        let mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+        let mut steps = || {
+            self.modify(qp, &mut attr, mask)?;
+            attr.qp_state = IBV_QPS_RTR;
+            self.modify(qp, &mut attr, IBV_QP_STATE)?;
+            (attr.qp_state, attr.sq_psn) = (IBV_QPS_RTS, psn);
+            self.modify(qp, &mut attr, IBV_QP_STATE | IBV_QP_SQ_PSN)
+        };
+        steps().inspect_err(|_| self.end_pair(qp))?;
+        Ok(qp)
+    }
+
+    /// Lets `far` reach this pair.
+    pub(super) fn answer(&self, qp: *mut ibv_qp, far: &Far) -> Result<(), c_int> {
+        // SAFETY: numbers, of which the mask names those that count.
+        let mut attr: ibv_qp_attr = unsafe { core::mem::zeroed() };
+        let own = self.address(0);
+        attr.qp_state = IBV_QPS_RTR;
+        attr.path_mtu = own.mtu.min(far.address.mtu).into();
+        (attr.dest_qp_num, attr.rq_psn) = (far.pair, far.psn);
+        attr.max_dest_rd_atomic = self.facts.reads_max;
+        attr.min_rnr_timer = RNR_TIMER;
+        attr.ah_attr = self.way(&far.address);
+        let mask = IBV_QP_STATE
+            | IBV_QP_AV
+            | IBV_QP_PATH_MTU
+            | IBV_QP_DEST_QPN
+            | IBV_QP_RQ_PSN
+            | IBV_QP_MAX_DEST_RD_ATOMIC
+            | IBV_QP_MIN_RNR_TIMER;
+        self.modify(qp, &mut attr, mask)
+    }
+
+    /// Lets this pair, which answers already, send requests.
+    pub(super) fn ask_of(
+        &self,
+        qp: *mut ibv_qp,
+        far: &Far,
+        psn: u32,
+        timeout: u8,
+    ) -> Result<(), c_int> {
+        // SAFETY: numbers, of which the mask names those that count.
+        let mut attr: ibv_qp_attr = unsafe { core::mem::zeroed() };
+        attr.qp_state = IBV_QPS_RTS;
+        attr.sq_psn = psn;
+        attr.max_rd_atomic = self.facts.reads_asked_max.min(far.address.reads_max);
+        (attr.timeout, attr.retry_cnt, attr.rnr_retry) = (timeout, RETRIES, RNR_FOREVER);
+        let mask = IBV_QP_STATE
+            | IBV_QP_TIMEOUT
+            | IBV_QP_RETRY_CNT
+            | IBV_QP_RNR_RETRY
+            | IBV_QP_SQ_PSN
+            | IBV_QP_MAX_QP_RD_ATOMIC;
+        self.modify(qp, &mut attr, mask)
+    }
+
+    /// Flushes what is under way.
+    pub(super) fn stop(&self, qp: *mut ibv_qp) {
+        // SAFETY: numbers, of which the mask names those that count.
+        let mut attr: ibv_qp_attr = unsafe { core::mem::zeroed() };
+        attr.qp_state = IBV_QPS_ERR;
+        // It may have stopped by itself.
+        let _ = self.modify(qp, &mut attr, IBV_QP_STATE);
+    }
+
+    /// Ends a pair that has nothing under way.
+    pub(super) fn end_pair(&self, qp: *mut ibv_qp) {
+        // SAFETY: ours, and forgotten by whoever calls.
+        unsafe { (self.library.ibv_destroy_qp)(qp) };
+    }
+
+    fn create(
+        &self,
+        terms: &Terms,
+        kind: u32,
+        srq: *mut ibv_srq,
+        sends: u32,
+        receives: u32,
+    ) -> Result<*mut ibv_qp, c_int> {
+        let inline_bytes = if kind == IBV_QPT_RC { terms.inline_bytes } else { 0 };
+        let mut attr = ibv_qp_init_attr {
+            qp_context: core::ptr::null_mut(),
+            send_cq: terms.cq,
+            recv_cq: terms.cq,
+            srq,
+            cap: ibv_qp_cap {
+                max_send_wr: sends,
+                max_recv_wr: receives,
+                max_send_sge: 1,
+                max_recv_sge: 1,
+                max_inline_data: inline_bytes,
+            },
+            qp_type: kind,
+            sq_sig_all: 0,
+        };
+        // SAFETY: an open domain and queues of it.
+        let qp = unsafe { (self.library.ibv_create_qp)(self.pd, &mut attr) };
+        if qp.is_null() { Err(errno()) } else { Ok(qp) }
+    }
+
+    fn modify(&self, qp: *mut ibv_qp, attr: &mut ibv_qp_attr, mask: c_int) -> Result<(), c_int> {
+        // SAFETY: an open pair.
+        match unsafe { (self.library.ibv_modify_qp)(qp, attr, mask) } {
+            0 => Ok(()),
+            code => Err(if code > 0 { code } else { errno() }),
+        }
+    }
+}
+
+/// The number of a pair.
+///
+/// # Safety
+///
+/// An open one.
+pub(super) unsafe fn number_of(qp: *mut ibv_qp) -> u32 {
+    // SAFETY: the caller's.
+    unsafe { (*qp).qp_num }
+}
+
+/// What datagrams must carry.
+pub(super) const QKEY: u32 = 0x7473_756d;
+
+/// Times that a request is sent again; Soft-RoCE takes 7 for without end.
+const RETRIES: u8 = 6;
+
+/// 0.64 ms until a packet that found no buffer is sent again; without end.
+const RNR_TIMER: u8 = 12;
+const RNR_FOREVER: u8 = 7;

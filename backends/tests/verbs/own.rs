@@ -1,0 +1,218 @@
+//! What this backend promises beyond what every network does.
+
+use super::Verbs;
+use super::job::{Job, Provider, Setting, copy_card, wait};
+use super::particulars::{PEER, at, run};
+use std::ptr::NonNull;
+use std::time::{Duration, Instant};
+use tsumugi_backends::verbs::{Atomics, VerbsDomain};
+use tsumugi_conformance::endpoint::Fixture;
+use tsumugi_core::backend::{Completion, Domain, Endpoint};
+use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::tag::Tag;
+
+pub fn the_probe_agrees_with_what_is_promised() {
+    let domain = Verbs::open(&Setting::default(), Rank(0), 1);
+    println!("{:?}", domain.facts());
+    domain.probed().rows.iter().for_each(|row| println!("  {row}"));
+    assert!(domain.capabilities().remote_completion);
+    assert!(!domain.capabilities().device_atomics, "not of every kind and width");
+    assert!(domain.probed().works("a target that sleeps is served"));
+    assert!(domain.probed().works("a stale key is refused"));
+    if domain.facts().atomics != Atomics::None {
+        assert!(domain.probed().works("fetch-add") && domain.probed().works("compare-swap"));
+    }
+}
+
+pub fn what_the_device_adds_is_exact_and_the_rest_is_unsupported() {
+    let job: Job<Verbs> = Job::new(2);
+    let region = job.register(PEER, 64, Access::ReadWrite);
+    let mut endpoint = job.domain.endpoint();
+    let mut go = |op| run(&job, &mut endpoint, op);
+    let word = at(&region, 8);
+    assert_eq!(go(Op::put_word(word, Width::W8, u64::MAX - 2)), Ok(0));
+    assert_eq!(go(Op::atomic(Kind::FetchAdd, word, 5u64)), Ok(u64::MAX - 2));
+    assert_eq!(go(Op::compare_swap(word, 2u64, 7)), Ok(2));
+    assert_eq!(go(Op::compare_swap(word, 2u64, 8)), Ok(7));
+    assert_eq!(go(Op::get_word(word, Width::W8)), Ok(7));
+    let unsupported = |addr| Err(AddrError::Unsupported { addr });
+    for kind in [Kind::Swap, Kind::FetchAnd, Kind::FetchOr, Kind::FetchXor] {
+        assert_eq!(go(Op::atomic(kind, word, 1u64)), unsupported(word), "{kind:?}");
+    }
+    let half = at(&region, 20);
+    assert_eq!(go(Op::atomic(Kind::FetchAdd, half, 1u32)), unsupported(half));
+    assert_eq!(go(Op::compare_swap(half, 0u32, 1)), unsupported(half));
+    // Nothing was broken by that.
+    assert_eq!(job.word(&region, 8), 7);
+    assert_eq!(endpoint.counts().pairs_broken, 0);
+}
+
+/// The device adds for its own rank too, whose processor leaves the word alone.
+pub fn adds_of_all_ranks_to_one_word_are_exact() {
+    let job: Job<Verbs> = Job::new(3);
+    let region = job.register(PEER, 64, Access::ReadWrite);
+    let mut endpoint = job.domain.endpoint();
+    let order = format!("add 1 {} 8 500", region.key.to_bits());
+    job.peers.lock().unwrap().iter_mut().for_each(|peer| peer.give(&order));
+    for _ in 0..500 {
+        let add = Op::atomic(Kind::FetchAdd, at(&region, 8), 1u64);
+        assert!(run(&job, &mut endpoint, add).is_ok());
+    }
+    for peer in job.peers.lock().unwrap().iter_mut() {
+        assert_eq!(peer.answer(), "added");
+    }
+    assert_eq!(job.word(&region, 8), 1500);
+}
+
+pub fn a_batch_rings_once() {
+    let job: Job<Verbs> = Job::new(2);
+    let region = job.register(PEER, 8 * 64, Access::ReadWrite);
+    let mut endpoint = job.domain.endpoint();
+    let get = Op::get_word(at(&region, 0), Width::W8);
+    assert_eq!(run(&job, &mut endpoint, get), Ok(0));
+    for batch in [1, 16, 64] {
+        let before = endpoint.counts().doorbells;
+        let ops: Vec<Op> = (0..batch)
+            .map(|slot| Op::put_word(at(&region, slot * 8), Width::W8, slot).tagged(job.tag()))
+            .collect();
+        assert_eq!(endpoint.post(&ops), batch as usize);
+        assert!(wait(&mut endpoint, batch as usize).iter().all(|done| done.result == Ok(0)));
+        let doorbells = endpoint.counts().doorbells - before;
+        println!("{batch} puts: {doorbells} doorbells");
+        assert_eq!(doorbells, 1, "{batch} puts");
+    }
+}
+
+pub fn neighbours_of_a_refused_request_are_served() {
+    let job: Job<Verbs> = Job::new(2);
+    let gone = job.register(PEER, 64, Access::ReadWrite);
+    let region = job.register(PEER, 64, Access::ReadWrite);
+    let mut endpoint = job.domain.endpoint();
+    for region in [&gone, &region] {
+        let get = Op::get_word(at(region, 0), Width::W8);
+        assert_eq!(run(&job, &mut endpoint, get), Ok(0));
+    }
+    assert_eq!(job.order(1, &format!("unregister {}", gone.key.to_bits())), "true");
+    // Each of these adds once, whatever becomes of the pair.
+    for round in 0..10 {
+        let add = || Op::atomic(Kind::FetchAdd, at(&region, 0), 1u64).tagged(job.tag());
+        let stale = Op::get_word(at(&gone, 0), Width::W8).tagged(job.tag());
+        let mut ops: Vec<Op> = (0..8).map(|_| add()).collect();
+        if round == 0 {
+            ops.insert(3, stale);
+        }
+        assert_eq!(endpoint.post(&ops), ops.len());
+        for done in wait(&mut endpoint, ops.len()) {
+            if done.tag == stale.tag {
+                assert_eq!(done.result, Err(AddrError::StaleKey { addr: stale.remote }));
+            } else {
+                assert!(done.result.is_ok(), "{done:?}");
+            }
+        }
+    }
+    assert_eq!(job.word(&region, 0), 80);
+    let counts = endpoint.counts();
+    assert_eq!((counts.pairs_broken, counts.pairs_made, counts.strays), (1, 2, 0));
+    let failure = endpoint.failures().last.unwrap();
+    assert_eq!((failure.peer, failure.kind), (Some(PEER), Some(Kind::GetWord)), "{failure}");
+}
+
+pub fn few_pairs_reach_many_ranks() {
+    let ranks = 4;
+    let job: Job<Verbs> = Job::with(ranks, |setting| setting.pairs_max = 1);
+    let regions: Vec<_> =
+        (1..ranks).map(|rank| job.register(Rank(rank), 64, Access::ReadWrite)).collect();
+    let mut endpoint = job.domain.endpoint();
+    let far = |rank: u32, offset| {
+        let key = regions[rank as usize - 1].key;
+        RemoteAddr { rank: Rank(rank), key, offset }
+    };
+    // One after another, and all at once.
+    for round in 0..5 {
+        for rank in 1..ranks {
+            let add = Op::atomic(Kind::FetchAdd, far(rank, 0), 1u64);
+            assert_eq!(run(&job, &mut endpoint, add), Ok(round), "{rank}");
+        }
+    }
+    let ops: Vec<Op> = (0..30)
+        .map(|at| Op::atomic(Kind::FetchAdd, far(1 + at % (ranks - 1), 8), 1u64).tagged(job.tag()))
+        .collect();
+    assert_eq!(endpoint.post(&ops), 30);
+    assert!(wait(&mut endpoint, 30).iter().all(|done| done.result.is_ok()));
+    for rank in 1..ranks {
+        let get = Op::get_word(far(rank, 8), Width::W8);
+        assert_eq!(run(&job, &mut endpoint, get), Ok(10), "{rank}");
+    }
+    let counts = endpoint.counts();
+    println!("{counts:?}");
+    assert!(counts.pairs_made >= 15 && counts.pairs_made - counts.pairs_closed <= 1);
+    assert_eq!(counts.pairs_broken, 0);
+}
+
+/// Many more ranks than pairs, all of them in this process, all at once.
+pub fn a_crowd_is_served_by_few_pairs() {
+    let (ranks, pairs_max) = (32, 6);
+    let setting = Setting { pairs_max, in_flight_max: 256, ..Setting::default() };
+    let domains: Vec<VerbsDomain> =
+        (0..ranks).map(|rank| Verbs::open(&setting, Rank(rank), ranks)).collect();
+    let cards: Vec<Vec<u8>> = domains.iter().map(|domain| domain.card().to_vec()).collect();
+    let words = vec![0u64; 8 * ranks as usize].leak();
+    let mut regions = Vec::new();
+    for (domain, words) in domains.iter().zip(words.chunks_exact_mut(8)) {
+        let cards = cards.clone();
+        domain.find(move |rank, into| copy_card(&cards, rank, into));
+        let base = NonNull::from(words).cast();
+        // SAFETY: leaked, and used as nothing but bytes.
+        regions.push(unsafe { domain.register(base, 64, Access::ReadWrite) }.unwrap());
+    }
+    let mut endpoints: Vec<_> = domains.iter().map(|domain| domain.endpoint()).collect();
+    let ops: Vec<Op> = (0..4 * u64::from(ranks))
+        .map(|at| {
+            let rank = (at * 7 % u64::from(ranks)) as u32;
+            let remote =
+                RemoteAddr { rank: Rank(rank), key: regions[rank as usize].key, offset: 8 };
+            Op::atomic(Kind::FetchAdd, remote, 1u64).tagged(Tag::from_bits(at + 1))
+        })
+        .collect();
+    // Two ranks ask everybody, so that those who are asked are crowded too.
+    assert_eq!(endpoints[0].post(&ops), ops.len());
+    assert_eq!(endpoints[1].post(&ops), ops.len());
+    let (start, mut done, mut came) = (Instant::now(), [Completion::EMPTY; 16], 0);
+    while came < 2 * ops.len() {
+        for endpoint in &mut endpoints {
+            let count = endpoint.poll(&mut done);
+            assert!(done[..count].iter().all(|done| done.result.is_ok()), "{done:?}");
+            came += count;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{came} came");
+    }
+    let mut get = |rank: u32| {
+        let remote = RemoteAddr { rank: Rank(rank), key: regions[rank as usize].key, offset: 8 };
+        assert_eq!(endpoints[rank as usize].post(&[Op::get_word(remote, Width::W8)]), 1);
+        wait(&mut endpoints[rank as usize], 1)[0].result
+    };
+    // Each of them reaches itself by a pair of its own.
+    assert_eq!((get(5), get(ranks - 1)), (Ok(8), Ok(8)));
+    for endpoint in &endpoints[..2] {
+        let counts = endpoint.counts();
+        println!("{counts:?}");
+        let alive = counts.pairs_made - counts.pairs_closed;
+        assert!(alive <= pairs_max as u64 && counts.pairs_broken == 0, "{counts:?}");
+    }
+}
+
+pub fn ranks_reach_themselves_and_each_other() {
+    let job: Job<Verbs> = Job::new(2);
+    let own = job.register(Rank(0), 64, Access::ReadWrite);
+    let local = LocalAddr { key: own.key, offset: 32 };
+    let mut endpoint = job.domain.endpoint();
+    let here = RemoteAddr { rank: Rank(0), key: own.key, offset: 0 };
+    assert_eq!(run(&job, &mut endpoint, Op::put_word(here, Width::W8, 5)), Ok(0));
+    assert_eq!(run(&job, &mut endpoint, Op::get(here, local, 8)), Ok(0));
+    // SAFETY: the job's own memory, with nothing in flight.
+    assert_eq!(unsafe { own.base.cast::<u64>().add(4).read_volatile() }, 5);
+    let never = RemoteAddr { key: RegionKey::new(9, 1), ..here };
+    let stale = Err(AddrError::StaleKey { addr: never });
+    assert_eq!(run(&job, &mut endpoint, Op::get_word(never, Width::W8)), stale);
+}

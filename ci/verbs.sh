@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# The verbs backend on real libibverbs: boots Debian's kernel, which has
+# Soft-RoCE, in QEMU without a hardware accelerator, and runs the conformance
+# suite and the backend's own tests there: one device; two devices on a wire;
+# a wire that loses packets. `ci/verbs.sh [name of a test]...`. Installs Debian's
+# packages if they are missing; what the guest needs is kept in target/verbs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+work=$PWD/target/verbs
+mkdir -p "$work"
+need=()
+command -v qemu-system-x86_64 >/dev/null || need+=(qemu-system-x86)
+command -v cpio >/dev/null || need+=(cpio)
+[[ -e /usr/include/infiniband/verbs.h ]] || need+=(libibverbs-dev)
+if ((${#need[@]})); then
+    { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${need[@]}"; } \
+        >"$work/install.log" 2>&1 || true
+    if ! command -v qemu-system-x86_64 >/dev/null; then
+        echo "skipped: there is no qemu-system-x86_64 here, and it cannot be installed"
+        exit 0
+    fi
+fi
+
+# Unpacks packages, of which each is fetched once.
+unpack() {
+    local into=$1 package
+    shift
+    mkdir -p "$into" "$work/packages"
+    for package in "$@"; do
+        [[ -e $into/.$package ]] && continue
+        rm -f "$work/packages/$package"_*.deb
+        (cd "$work/packages" && apt-get -qq -o APT::Sandbox::User=root download "$package")
+        dpkg -x "$work/packages/$package"_*.deb "$into"
+        touch "$into/.$package"
+    done
+}
+
+# The flavour for clouds has no Soft-RoCE.
+kernel_package() { apt-cache depends linux-image-amd64 2>/dev/null | awk '/Depends:/ { print $2; exit }'; }
+[[ -n $(kernel_package) ]] || apt-get update -qq
+kernel=$(kernel_package)
+if [[ ! -e $work/kernel/.$kernel ]]; then
+    rm -rf "$work/kernel" "$work/vmlinux"
+    unpack "$work/kernel" "$kernel"
+fi
+mapfile -t libraries < <(apt-cache depends --recurse --no-recommends --no-suggests \
+    --no-conflicts --no-breaks --no-replaces --no-enhances iproute2 ibverbs-providers |
+    grep -E '^(lib|zlib)[a-z0-9.+-]*$' | grep -Ev -- '-perl$|^libpam|^libperl' | sort -u)
+unpack "$work/user" busybox-static iproute2 ibverbs-providers "${libraries[@]}"
+
+# The kernel as it runs: unpacking it under emulation takes seconds.
+if [[ ! -s $work/vmlinux ]]; then
+    image=$(echo "$work"/kernel/boot/vmlinuz-*)
+    for offset in $(LC_ALL=C grep -obUaP '\xfd7zXZ\x00' "$image" | cut -d: -f1); do
+        tail -c "+$((offset + 1))" "$image" | xz -dc >"$work/vmlinux" 2>/dev/null || true
+        [[ $(head -c4 "$work/vmlinux" | tail -c3) == ELF ]] && break
+    done
+fi
+
+cargo test --package tsumugi-backends --lib -- --nocapture --test-threads 1 verbs:: | tee "$work/lib.txt"
+grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
+program=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |
+    sed -n 's/.*"name":"verbs".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
+cargo build --quiet --release --package tsumugi-backends --example verbs_latency
+
+# Everything that the guest has: a few programs, their libraries, modules in
+# the order in which they need each other, the tests.
+root=$work/root
+rm -rf "$root"
+mkdir -p "$root"/{bin,dev,net,etc/libibverbs.d,lib/modules,lib64,proc,sys,tmp}
+modules=$(echo "$work"/kernel/lib/modules/*/kernel)
+add_module() {
+    local file depends
+    [[ -e $root/lib/modules/$1.ko ]] && return
+    file=$(find "$modules" -name "${1//_/[_-]}.ko" | head -1)
+    # Otherwise it is built in.
+    [[ -n $file ]] || return 0
+    cp "$file" "$root/lib/modules/$1.ko"
+    depends=$(tr '\0' '\n' <"$file" | sed -n 's/^depends=//p' | head -1)
+    for depends in ${depends//,/ }; do
+        add_module "${depends//-/_}"
+    done
+    echo "$1" >>"$root/etc/modules"
+}
+# Soft-RoCE asks for crc32 by another name, which nobody resolves there.
+for module in crc32_generic dummy veth sch_netem rdma_rxe; do
+    add_module "$module"
+done
+library=$work/user/usr/lib/x86_64-linux-gnu
+cp "$work/user/bin/busybox" "$root/bin/"
+for name in ip rdma tc; do
+    cp "$(find "$work/user" -path "*bin/$name" | head -1)" "$root/net/"
+done
+strip -o "$root/verbs" "$program"
+strip -o "$root/verbs_latency" "${CARGO_TARGET_DIR:-target}/release/examples/verbs_latency"
+mkdir -p "$root$(dirname "/usr/lib/x86_64-linux-gnu/libibverbs/x")"
+cp "$library"/libibverbs/librxe-*.so "$root/usr/lib/x86_64-linux-gnu/libibverbs/"
+cp -L "$library/libibverbs.so.1" "$root/lib/"
+echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
+LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
+    ldd "$root"/net/* "$root"/verbs* "$root/lib/libibverbs.so.1" \
+    "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
+    awk '/=> \// { print $3 }' | sort -u | while read -r file; do
+    cp -L "$file" "$root/lib/"
+done
+cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
+install -m755 ci/verbs_guest.sh "$root/init"
+(cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$work/initrd"
+
+# The guest is told how fast its clock is: measuring it goes wrong on a machine
+# that has other work.
+words() {
+    local IFS=,
+    echo "$*"
+}
+khz=$(awk '/cpu MHz/ { printf "%d", $4 * 1000; exit }' /proc/cpuinfo)
+log=$work/guest.log
+answer=0
+timeout -k 5 "${LIMIT:-600}" qemu-system-x86_64 -machine pc -accel tcg,thread=multi -cpu max \
+    -smp 2 -m 512 -nodefaults -no-user-config -display none -no-reboot -serial "file:$log" \
+    -device isa-debug-exit,iobase=0xf4,iosize=0x04 -kernel "$work/vmlinux" \
+    -initrd "$work/initrd" -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
+random.trust_cpu=on tsc=reliable tsc_early_khz=$khz no_timer_check LIMIT=300 \
+LOSSY=$(words transfers_arrive every_post neighbours few_pairs packets adds) ONLY=$(words "$@")" || answer=$?
+cat "$log"
+case $answer in
+33) ;;
+35) exit 1 ;;
+124 | 137) echo "the guest has not come to an end" >&2; exit 1 ;;
+*) echo "the guest has died (qemu: $answer)" >&2; exit 1 ;;
+esac

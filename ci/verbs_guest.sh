@@ -1,0 +1,74 @@
+#!/bin/busybox sh
+# Runs as /init of the guest that ci/verbs.sh boots: loads Soft-RoCE, makes the
+# devices, runs the tests, and tells QEMU by a port how it went.
+/bin/busybox --install -s /bin
+export PATH=/bin LD_LIBRARY_PATH=/lib HOME=/ RUST_BACKTRACE=0
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+
+words() { echo "$1" | tr , " "; }
+say() { echo "[$(cut -d' ' -f1 /proc/uptime)] $*"; }
+# QEMU exits with twice the number and one: 33 if all was well, 35 if not.
+finish() {
+    say "$2"
+    printf "\\x$1" | dd of=/dev/port bs=1 seek=$((0xf4)) 2>/dev/null
+    poweroff -f
+}
+# Not the one of busybox, which knows less.
+ip() { /net/ip "$@"; }
+fail() { finish 11 "FAILED: $*"; }
+
+while read -r module; do
+    insmod "/lib/modules/$module.ko" || fail "module $module"
+done </etc/modules
+ulimit -l unlimited
+ip link set lo up
+
+# One device that is its own peer.
+ip link add eth0 type dummy
+ip addr add 10.0.0.1/24 dev eth0
+ip link set eth0 mtu 4200 up
+/net/rdma link add rxe0 type rxe netdev eth0 || fail "rxe0"
+say "one device"
+VERBS_DEVICES=rxe0 timeout "$LIMIT" /verbs $(words $ONLY) || fail "one device"
+timeout 60 taskset 1 /verbs_latency rxe0 || fail "verbs_latency"
+
+# Two, at the ends of a wire, in one name space (Soft-RoCE does not leave the
+# first): rules send what is for the other end out, though it is local.
+ip link add va type veth peer name vb
+ip addr add 10.0.1.1/32 dev va
+ip addr add 10.0.1.2/32 dev vb
+for device in all va vb default; do
+    conf=/proc/sys/net/ipv4/conf/$device
+    echo 0 >$conf/rp_filter
+    echo 1 >$conf/accept_local
+    echo 1 >$conf/arp_ignore
+    echo 2 >$conf/arp_announce
+done
+ip link set va mtu 4200 up
+ip link set vb mtu 4200 up
+ip rule add pref 100 lookup local
+ip rule add pref 10 iif va lookup local
+ip rule add pref 11 iif vb lookup local
+ip route add 10.0.1.2 dev va table 5
+ip route add 10.0.1.1 dev vb table 6
+ip rule add pref 20 from 10.0.1.1 to 10.0.1.2 lookup 5
+ip rule add pref 21 from 10.0.1.2 to 10.0.1.1 lookup 6
+ip rule del pref 0
+/net/rdma link add rxe_a type rxe netdev va || fail "rxe_a"
+/net/rdma link add rxe_b type rxe netdev vb || fail "rxe_b"
+sent() { cat /sys/class/net/$1/statistics/tx_packets; }
+say "two devices"
+before=$(sent va)
+VERBS_DEVICES=rxe_a,rxe_b timeout "$LIMIT" /verbs $(words $ONLY) || fail "two devices"
+say "packets on the wire: $(($(sent va) - before)) of one end"
+[ $(($(sent va) - before)) -gt 0 ] || fail "nothing went over the wire"
+
+# The same wire, of whose packets one in a hundred is lost.
+for device in va vb; do
+    /net/tc qdisc add dev $device root netem loss 1% || fail "netem"
+done
+say "two devices, 1 % loss"
+VERBS_DEVICES=rxe_a,rxe_b timeout "$LIMIT" /verbs $(words ${ONLY:-$LOSSY}) || fail "1 % loss"
+finish 10 "PASSED"
