@@ -23,10 +23,10 @@ impl Card {
         Ok(member.publish(&bytes)?)
     }
 
-    /// Everybody's, in the order of the ranks.
+    /// Everybody's of this node, in the order of their places.
     pub(crate) fn all(member: &mut Member) -> Result<Vec<Self>, Error> {
         let mut card = [0; CARD_BYTES_MAX];
-        (0..member.size())
+        (0..member.space().size())
             .map(Rank)
             .map(|rank| {
                 let len = member.card(rank, &mut card)?;

@@ -9,7 +9,6 @@
 
 use crate::Error;
 use crate::config::Config;
-use crate::nodes::Nodes;
 use std::fs;
 use std::thread;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use tsumugi_backends::boot::{self, Boot, Card, Way, random_u64};
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::partition::State;
-use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Rest, attach};
+use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Nodes, Rest, attach};
 
 /// A job, and this process's place in it.
 #[derive(Debug)]
@@ -146,12 +145,12 @@ impl Drop for Ties {
 
 /// Whether a peer has been declared lost.
 fn has_failed(own: &Member) -> bool {
-    let peers = (0..own.size()).map(Rank).filter(|rank| *rank != own.rank());
+    let peers = own.neighbours().filter(|rank| *rank != own.rank());
     peers.into_iter().any(|rank| own.control_of(rank).state() == State::Failed)
 }
 
 fn detect(member: &Member, rest: Rest) -> Result<Option<Detector>, Error> {
-    if member.size() == 1 {
+    if member.space().size() == 1 {
         return Ok(None);
     }
     let system = |error: std::io::Error| BootError::System {

@@ -54,7 +54,6 @@ mod ledger;
 mod ops;
 mod flight;
 mod call;
-pub mod nodes;
 mod job;
 mod start;
 #[cfg(feature = "capi")]

@@ -103,8 +103,11 @@ impl Runtime {
 
     /// Maps a peer's pages before their first use, if the job is to.
     fn map_in(&self, addr: RemoteAddr, bytes: u64) {
-        if let Ok(at) = self.direct.resolve(addr, bytes, Need::Read) {
-            self.direct.space().reach(addr.rank, at, bytes);
+        let space = self.direct.space();
+        if let Ok(at) = self.direct.resolve(addr, bytes, Need::Read)
+            && let Some((local, _)) = space.place_of(at, bytes)
+        {
+            space.reach(local, at, bytes);
         }
     }
 

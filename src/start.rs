@@ -130,7 +130,7 @@ impl Config {
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
         let Job { member, way, is_shared, ties } = job;
-        let chosen = self.choose(member.size());
+        let chosen = self.choose(member.space().size());
         let everywhere = affinity::allowed().unwrap_or_default();
         let cores = if is_shared { cores_of(&member, &chosen, &everywhere) } else { Vec::new() };
         let measured =
@@ -194,7 +194,7 @@ impl Config {
 /// The cores of this rank's workers, if each is to have its own: the ranks of
 /// the node deal them out in their order.
 fn cores_of(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
-    let first = member.rank().0 as usize * chosen.workers;
+    let first = member.local().0 as usize * chosen.workers;
     match (chosen.bind, allowed.get(first..first + chosen.workers)) {
         (Bind::Cores, Some(own)) => own.to_vec(),
         _ => Vec::new(),
@@ -204,7 +204,7 @@ fn cores_of(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
 /// The first core of each rank, if the node is to measure how far they are
 /// from each other.
 fn cores_measured(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
-    let firsts = allowed.iter().step_by(chosen.workers).take(member.size() as usize);
+    let firsts = allowed.iter().step_by(chosen.workers).take(member.space().size() as usize);
     if chosen.calibrate { firsts.copied().collect() } else { Vec::new() }
 }
 
@@ -226,7 +226,7 @@ fn be<T: Send, E: From<Error> + Send>(
     member.barrier().map_err(Error::from)?;
     let cards = Card::all(&mut member).map_err(E::from)?;
     am.connect(&cards);
-    if member.rank() == Rank(0) {
+    if member.local() == Rank(0) {
         // The others are asleep in the barrier meanwhile.
         member.calibrate(measured, &chosen.thresholds);
     }

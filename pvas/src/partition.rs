@@ -20,6 +20,7 @@ pub use control::{
 };
 pub use header::HeaderError;
 pub(crate) use loss::BOOT_GONE;
+pub(crate) use loss::{break_off, declare_lost_as};
 pub use loss::{declare_gone, declare_lost};
 pub use report::REPORT_BYTES_MAX;
 pub use shape::{Limits, Shape, ShapeError};

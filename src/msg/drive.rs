@@ -191,7 +191,7 @@ impl Messages {
         if let Some(board) = &self.board
             && self.death().is_some()
         {
-            let dead = |rank: &Rank| !self.member.control_of(*rank).is_alive();
+            let dead = |rank: &Rank| !self.member.is_alive(*rank);
             (0..self.member.size()).map(Rank).filter(dead).for_each(|rank| board.lost(rank));
         }
     }
@@ -209,7 +209,7 @@ impl Messages {
         if let Some(seen) = self.death() {
             self.lost.store(seen, Ordering::Relaxed);
             let ranks = (0..self.member.size()).map(Rank);
-            state.lose(ranks.filter(|rank| !self.member.control_of(*rank).is_alive()));
+            state.lose(ranks.filter(|rank| !self.member.is_alive(*rank)));
             has_moved = true;
         }
         loop {
