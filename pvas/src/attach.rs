@@ -14,16 +14,15 @@ use crate::heap::Heap;
 use crate::meet::{MeetError, Meeting, NodeId};
 use crate::nodes::Nodes;
 use crate::partition::{
-    COLLECTIVE_KEY, COLLECTIVE_WORDS, Control, STARTER_KEY, Shape, State, break_off,
+    COLLECTIVE_KEY, COLLECTIVE_WORDS, Control, Gone, Graves, STARTER_KEY, Shape, State, break_off,
     declare_lost_as,
 };
 use crate::space::{Files, Space, SpaceError};
 use crate::sys;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::os::fd::RawFd;
 use std::ptr::NonNull;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::mem::{Access, Rank, Region};
 
@@ -34,8 +33,6 @@ pub struct Member {
     rank: Rank,
     local: Rank,
     nodes: Arc<Nodes>,
-    /// Ranks of other nodes that have died, as far as this process knows.
-    lost: Arc<RwLock<BTreeSet<u32>>>,
 }
 
 /// Why a process that was started as a rank cannot be one.
@@ -178,7 +175,7 @@ impl Member {
     }
 
     fn new(space: Arc<Space>, nodes: Arc<Nodes>, rank: Rank) -> Self {
-        Self { space, rank, local: rank, nodes, lost: Arc::default() }
+        Self { space, rank, local: rank, nodes }
     }
 
     /// The same rank as one of a job of several nodes, whose numbers it speaks
@@ -278,31 +275,51 @@ impl Member {
 
     /// Whether the rank has not been declared lost.
     pub fn is_alive(&self, rank: Rank) -> bool {
-        match self.local_of(rank) {
-            Some(local) => self.space.control(local).is_alive(),
-            None => !self.lost.read().unwrap_or_else(PoisonError::into_inner).contains(&rank.0),
+        let Some(place) = self.nodes.place(rank) else { return false };
+        if place.node == self.node() {
+            return self.space.control(Rank(place.local)).is_alive();
         }
+        !self.gone().any(|gone| gone == Gone::Rank(rank) || gone == Gone::Node(place.node))
     }
 
-    /// Declares a rank dead: if it is of this node, to all its ranks, else to
-    /// this one. Whether that was news.
+    /// Declares a rank dead to all ranks of this node. Whether that was news.
     pub fn declare_lost(&self, rank: Rank) -> bool {
-        match self.local_of(rank) {
-            Some(local) => {
-                let is_news = self.space.control(local).is_alive();
-                declare_lost_as(local, rank, self.space.controls());
-                is_news
-            }
-            None => {
-                let mut lost = self.lost.write().unwrap_or_else(PoisonError::into_inner);
-                let is_news = lost.insert(rank.0);
-                drop(lost);
-                if is_news {
-                    break_off(rank, self.control());
-                }
-                is_news
-            }
+        let Some(local) = self.local_of(rank) else {
+            return self.declare_gone(Gone::Rank(rank), rank);
+        };
+        let is_news = self.space.control(local).is_alive();
+        declare_lost_as(local, rank, self.space.controls());
+        is_news
+    }
+
+    /// Declares all ranks of another node dead to all ranks of this one.
+    /// Whether that was news.
+    pub fn declare_node_lost(&self, node: u32) -> bool {
+        let first = self.nodes.ranks_of(node).next();
+        node != self.node() && first.is_some_and(|rank| self.declare_gone(Gone::Node(node), rank))
+    }
+
+    fn declare_gone(&self, gone: Gone, rank: Rank) -> bool {
+        let is_news = self.graves().dig(gone);
+        if is_news {
+            self.space.controls().for_each(|control| break_off(rank, control));
         }
+        is_news
+    }
+
+    /// Who of other nodes has died.
+    pub fn gone(&self) -> impl Iterator<Item = Gone> + '_ {
+        self.graves().iter()
+    }
+
+    /// How many entries that list has: one load.
+    #[inline]
+    pub fn gone_count(&self) -> u32 {
+        self.graves().count()
+    }
+
+    fn graves(&self) -> &Graves {
+        self.space.control(Rank(0)).graves()
     }
 
     /// Where memory for this rank's regions comes from: what peers may reach.

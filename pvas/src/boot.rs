@@ -42,7 +42,7 @@ impl Bootstrap for Member {
         let (arrived, phase) = self.space().control(Rank(0)).boot_words();
         let entered = phase.load(Ordering::Acquire);
         if entered & BOOT_GONE != 0 {
-            return Err(self.gone());
+            return Err(self.missing());
         }
         // AcqRel: what each rank wrote before is visible to the last one.
         if arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.space().size() {
@@ -59,7 +59,7 @@ impl Bootstrap for Member {
                 return Ok(());
             }
             if now & BOOT_GONE != 0 {
-                return Err(self.gone());
+                return Err(self.missing());
             }
             SharedFutex.wait(phase, now, Some(LOOK_AGAIN));
         }
@@ -69,7 +69,7 @@ impl Bootstrap for Member {
 impl Member {
     /// Somebody is gone: who.
     #[cold]
-    fn gone(&self) -> BootError {
+    fn missing(&self) -> BootError {
         let ended = |state| matches!(state, State::Finished | State::Failed);
         self.neighbours()
             .find(|rank| ended(self.control_of(*rank).state()))

@@ -12,12 +12,15 @@
 mod shape;
 mod header;
 mod report;
+mod graves;
 mod control;
 mod loss;
 
 pub use control::{
     COLLECTIVE_KEY, COLLECTIVE_WORDS, CONTROL_BYTES, Control, REGIONS_MAX, STARTER_KEY, State,
 };
+pub use graves::Gone;
+pub(crate) use graves::Graves;
 pub use header::HeaderError;
 pub(crate) use loss::BOOT_GONE;
 pub(crate) use loss::{break_off, declare_lost_as};

@@ -5,7 +5,7 @@ use tsumugi_core::backend::{LoadStore, execute};
 use tsumugi_core::mem::{AddrError, Need, Rank, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::Until;
-use tsumugi_pvas::partition::{STARTER_KEY, State};
+use tsumugi_pvas::partition::{Gone, STARTER_KEY, State};
 use tsumugi_pvas::{Config, Member, Nodes};
 
 /// The three ranks of node 0 among the five of a job, with a gap between them.
@@ -73,8 +73,12 @@ fn the_dead_are_known_by_their_numbers() {
     assert_eq!(members[2].control().lot().lost(), Some(Rank(2)));
     assert!(members[0].is_alive(Rank(4)));
     assert!(members[0].declare_lost(Rank(4)) && !members[0].declare_lost(Rank(4)));
-    assert!(!members[0].is_alive(Rank(4)));
-    assert_eq!(members[0].control().lot().lost(), Some(Rank(4)));
+    assert_eq!(members[1].gone().collect::<Vec<_>>(), [Gone::Rank(Rank(4))]);
+    assert!(members.iter().all(|member| !member.is_alive(Rank(4)) && member.is_alive(Rank(1))));
+    assert_eq!(members[2].control().lot().lost(), Some(Rank(4)));
+    assert!(members[1].declare_node_lost(1) && !members[0].declare_node_lost(1));
+    assert!(!members[0].declare_node_lost(0) && !members[0].declare_node_lost(2));
+    assert!(members.iter().all(|member| !member.is_alive(Rank(1)) && member.is_alive(Rank(3))));
 }
 
 /// Those of the first node.

@@ -90,9 +90,7 @@ impl<'d> OfiEndpoint<'d> {
     ///
     /// [`SendError`]: nothing was sent.
     pub fn try_send(&mut self, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
-        let shared = &self.domain.shared;
-        let Some(mut rail) = self.try_rail() else { return Err(SendError::Full) };
-        rail.try_send(shared, to, bytes)
+        self.domain.try_send(self.index, to, bytes)
     }
 
     /// Hands over what has arrived: packets, and the words of this rank that
@@ -120,9 +118,14 @@ impl<'d> OfiEndpoint<'d> {
         self.domain.rails[self.index].lock().map(|rail| rail.in_flight()).unwrap_or_default()
     }
 
+    /// Which of the domain's it is.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
     #[inline]
     fn try_rail(&self) -> Option<MutexGuard<'d, Rail>> {
-        self.domain.rails[self.index].try_lock().ok()
+        self.domain.try_rail(self.index)
     }
 }
 
@@ -140,7 +143,7 @@ impl Endpoint for OfiEndpoint<'_> {
     }
 
     fn arm(&mut self) -> bool {
-        self.try_rail().is_some_and(|mut rail| rail.arm())
+        self.domain.arm(self.index)
     }
 }
 

@@ -85,8 +85,10 @@ use core::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tsumugi_core::backend::{Capabilities, Domain};
 use tsumugi_core::boot::CARD_BYTES_MAX;
-use tsumugi_core::mem::{Access, Rank, Region, RegionKey, RegionTable, RegisterError};
-use tsumugi_core::sync::{AtomicUsize, Ordering};
+use tsumugi_core::mem::{
+    Access, Need, Rank, Region, RegionKey, RegionTable, RegisterError, RemoteAddr,
+};
+use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// A rank's device, opened and probed.
 ///
@@ -100,6 +102,8 @@ pub struct OfiDomain {
     facts: Facts,
     probed: Probed,
     capabilities: Capabilities,
+    is_device: bool,
+    word_atomics: bool,
     card: Vec<u8>,
 }
 
@@ -138,7 +142,7 @@ impl OfiDomain {
         let shared = Shared {
             rank,
             size,
-            job: config.job,
+            job: AtomicU64::new(config.job),
             table: Box::new(RegionTable::new()),
             own: OnceLock::from(card),
             cards: OnceLock::new(),
@@ -147,7 +151,18 @@ impl OfiDomain {
         };
         let idle = Mutex::new((0..rails.len()).rev().collect());
         let rails = rails.into_iter().map(Mutex::new).collect();
-        Ok(Self { rails, idle, shared, facts, probed, capabilities, card: bytes })
+        let (is_device, word_atomics) = (is_device(&facts), limits.word_atomics);
+        Ok(Self {
+            rails,
+            idle,
+            shared,
+            facts,
+            probed,
+            capabilities,
+            is_device,
+            word_atomics,
+            card: bytes,
+        })
     }
 
     /// What peers have to know of this rank: at most
@@ -166,6 +181,77 @@ impl OfiDomain {
         cards: impl Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync + 'static,
     ) {
         let _ = self.shared.cards.set(Box::new(cards));
+    }
+
+    /// Says the number that packets of the job bear, where it was not known
+    /// when the cards were made: [`Config::job`](Config::job) is then the same
+    /// for all. Before the first packet is sent or received.
+    pub fn join(&self, job: u64) {
+        // Relaxed: who uses it was told of the domain afterwards.
+        self.shared.job.store(job, Ordering::Relaxed);
+    }
+
+    /// Registers memory under a key that another table of this rank has given,
+    /// as [`register`](Domain::register) does under one of its own. A domain
+    /// does the one or the other.
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError`].
+    ///
+    /// # Safety
+    ///
+    /// That of [`register`](Domain::register).
+    pub unsafe fn register_as(
+        &self,
+        key: RegionKey,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
+        // SAFETY: the caller's.
+        let region = unsafe { self.shared.table.register_as(key, base, bytes, access)? };
+        // SAFETY: the same.
+        unsafe { self.show(region) }
+    }
+
+    /// Sends a packet of endpoint `index`, as
+    /// [`OfiEndpoint::try_send`] does, whoever has the endpoint.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`]: nothing was sent.
+    pub fn try_send(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
+        let Some(mut rail) = self.try_rail(index) else { return Err(SendError::Full) };
+        rail.try_send(&self.shared, to, bytes)
+    }
+
+    /// Prepares endpoint `index` for a sleep on its
+    /// [`event`](Self::event), as [`Endpoint::arm`] does.
+    ///
+    /// [`Endpoint::arm`]: tsumugi_core::backend::Endpoint::arm
+    pub fn arm(&self, index: usize) -> bool {
+        self.try_rail(index).is_some_and(|mut rail| rail.arm())
+    }
+
+    /// The descriptor of endpoint `index`; see [`OfiEndpoint::event`].
+    pub fn event(&self, index: usize) -> Option<std::os::fd::RawFd> {
+        self.rail(index).wire.event()
+    }
+
+    /// Bytes of the longest packet.
+    pub fn packet_bytes_max(&self) -> usize {
+        self.rail(0).packet_bytes_max()
+    }
+
+    /// Endpoints that there are.
+    pub fn endpoints(&self) -> usize {
+        self.rails.len()
+    }
+
+    /// Whether a put or get of this word, of so many bytes, never tears.
+    pub fn moves_words(&self, bytes: u64) -> bool {
+        bytes == 1 || self.is_device || (bytes >= 4 && self.word_atomics)
     }
 
     /// Makes a rank dead. Operations on it end with
@@ -201,6 +287,32 @@ impl OfiDomain {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(index);
     }
 
+    /// Shows a region of the own table to the devices.
+    ///
+    /// # Safety
+    ///
+    /// The memory is as `register` demands.
+    unsafe fn show(&self, region: Region) -> Result<Region, RegisterError> {
+        let Region { key, base, bytes, access } = region;
+        if access == Access::Local && self.facts.mr_mode & sys::FI_MR_LOCAL == 0 {
+            return Ok(region);
+        }
+        for index in 0..self.rails.len() {
+            // SAFETY: the caller's.
+            let registered = unsafe { self.rail(index).register(key, base, bytes, access) };
+            if let Err(code) = registered {
+                self.rail(index).failures.add(Failure::new(Some(self.shared.rank), None, code, 0));
+                self.unregister(key);
+                return Err(RegisterError::OutOfReach { base: base.as_ptr() as usize, bytes });
+            }
+        }
+        Ok(region)
+    }
+
+    fn try_rail(&self, index: usize) -> Option<MutexGuard<'_, Rail>> {
+        self.rails[index].try_lock().ok()
+    }
+
     fn rail(&self, index: usize) -> MutexGuard<'_, Rail> {
         self.rails[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -229,25 +341,19 @@ impl Domain for OfiDomain {
     ) -> Result<Region, RegisterError> {
         // SAFETY: the caller's.
         let region = unsafe { self.shared.table.register(base, bytes, access)? };
-        for index in 0..self.rails.len() {
-            // SAFETY: the caller's.
-            let registered = unsafe { self.rail(index).register(region.key, base, bytes, access) };
-            if let Err(code) = registered {
-                self.rail(index).failures.add(Failure::new(Some(self.shared.rank), None, code, 0));
-                self.unregister(region.key);
-                return Err(RegisterError::OutOfReach { base: base.as_ptr() as usize, bytes });
-            }
-        }
-        Ok(region)
+        // SAFETY: the same.
+        unsafe { self.show(region) }
     }
 
     fn unregister(&self, key: RegionKey) -> bool {
         // The devices first: the slot must not be somebody else's meanwhile.
-        let place = tsumugi_core::mem::RemoteAddr { rank: self.shared.rank, key, offset: 0 };
-        if self.shared.table.resolve(place, 0, tsumugi_core::mem::Need::Local).is_err() {
+        let place = RemoteAddr { rank: self.shared.rank, key, offset: 0 };
+        let is_for = |need| self.shared.table.resolve(place, 0, need).is_ok();
+        if !is_for(Need::Local) {
             return false;
         }
-        for index in 0..self.rails.len() {
+        let is_shown = self.facts.mr_mode & sys::FI_MR_LOCAL != 0 || is_for(Need::Read);
+        for index in (0..self.rails.len()).filter(|_| is_shown) {
             self.rail(index).unregister(key);
         }
         self.shared.table.unregister(key)
@@ -270,17 +376,22 @@ impl fmt::Debug for OfiDomain {
 
 fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
     let local_mr = facts.mr_mode & sys::FI_MR_LOCAL != 0;
-    // Devices write and read aligned words whole; a stream of bytes does not.
-    let is_device = DEVICES.iter().any(|name| facts.provider.starts_with(name));
     Limits {
         inject_bytes: if probed.works(probe::INJECT) { facts.inject_bytes as u64 } else { 0 },
         piece_bytes_max: config.piece_bytes_max.min(facts.message_bytes_max),
         more: probed.works(probe::MORE),
         answers_max: if facts.provider.contains(RXD) { ANSWERS_FEW } else { usize::MAX },
-        word_atomics: !is_device && probed.works(probe::WORD_GET) && probed.works(probe::WORD_PUT),
+        word_atomics: !is_device(facts)
+            && probed.works(probe::WORD_GET)
+            && probed.works(probe::WORD_PUT),
         local_mr,
         key_bytes: facts.key_bytes,
     }
+}
+
+/// Devices write and read aligned words whole; a stream of bytes does not.
+fn is_device(facts: &Facts) -> bool {
+    DEVICES.iter().any(|name| facts.provider.starts_with(name))
 }
 
 fn place(rail: &Rail) -> Result<Place, OpenError> {

@@ -19,6 +19,7 @@ use core::fmt;
 use std::collections::VecDeque;
 use tsumugi_core::mem::{AddrError, LocalAddr, Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
+use tsumugi_core::sync::Ordering;
 
 /// What has come for this rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +117,11 @@ impl Rail {
         }
     }
 
+    /// What fits in a packet.
+    pub(super) fn packet_bytes_max(&self) -> usize {
+        self.scratch.packet_bytes() - HEADER_BYTES
+    }
+
     pub(super) fn try_send(
         &mut self,
         shared: &Shared,
@@ -141,7 +147,7 @@ impl Rail {
         kind: u32,
         bytes: &[u8],
     ) -> Result<(), SendError> {
-        let max = self.scratch.packet_bytes() - HEADER_BYTES;
+        let max = self.packet_bytes_max();
         if bytes.len() > max {
             return Err(SendError::TooLong { bytes: bytes.len(), max });
         }
@@ -154,7 +160,7 @@ impl Rail {
         let at = self.scratch.outgoing(packet as usize);
         // SAFETY: a free packet's own bytes, as many as were checked.
         let place = unsafe { core::slice::from_raw_parts_mut(at, HEADER_BYTES + bytes.len()) };
-        place[..8].copy_from_slice(&shared.job.to_le_bytes());
+        place[..8].copy_from_slice(&shared.job.load(Ordering::Relaxed).to_le_bytes());
         place[8..12].copy_from_slice(&shared.rank.0.to_le_bytes());
         place[12..16].copy_from_slice(&kind.to_le_bytes());
         place[16..].copy_from_slice(bytes);
@@ -208,7 +214,7 @@ fn parse<'p>(bytes: &'p [u8], shared: &Shared) -> Option<Arrival<'p>> {
     let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
     let job = u64::from_le_bytes(header[..8].try_into().expect("8 bytes"));
     let from = Rank(word(8));
-    if job != shared.job || from.0 >= shared.size {
+    if job != shared.job.load(Ordering::Relaxed) || from.0 >= shared.size {
         return None;
     }
     match word(12) {
@@ -241,13 +247,13 @@ mod tests {
     use std::sync::{Mutex, OnceLock};
     use tsumugi_conformance::Seeded;
     use tsumugi_core::mem::{Access, RegionTable};
-    use tsumugi_core::sync::AtomicUsize;
+    use tsumugi_core::sync::{AtomicU64, AtomicUsize};
 
     fn shared() -> Shared {
         Shared {
             rank: Rank(0),
             size: 3,
-            job: 7,
+            job: AtomicU64::new(7),
             table: Box::new(RegionTable::new()),
             own: OnceLock::new(),
             cards: OnceLock::new(),

@@ -23,7 +23,7 @@ use tsumugi_core::mem::{
     Access, AddrError, LocalAddr, Need, Rank, RegionKey, RegionTable, RemoteAddr,
 };
 use tsumugi_core::op::Kind;
-use tsumugi_core::sync::{AtomicUsize, Ordering};
+use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// Copies a rank's card into the buffer and returns its length.
 pub type Cards = dyn Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync;
@@ -32,7 +32,7 @@ pub type Cards = dyn Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send
 pub(super) struct Shared {
     pub rank: Rank,
     pub size: u32,
-    pub job: u64,
+    pub job: AtomicU64,
     pub table: Box<RegionTable<REGIONS_MAX>>,
     pub own: OnceLock<Card>,
     pub cards: OnceLock<Box<Cards>>,
