@@ -199,13 +199,15 @@ impl Member {
         self.control().set_pid_space(sys::pid_space());
         self.control().attach(std::process::id()).map_err(taken)?;
         let Region { base, bytes, access, .. } = self.starter();
+        let words = self.collective();
         // SAFETY: both lie in the partition, hold plain bytes and atomics, and
         // stay as long as the space does.
         let (starter, words) = unsafe {
-            let words = NonNull::from(self.control().collective()).cast();
-            let words_bytes = COLLECTIVE_WORDS as u64 * 8;
             let table = self.control().regions();
-            (table.register(base, bytes, access), table.register(words, words_bytes, access))
+            (
+                table.register(base, bytes, access),
+                table.register(words.base, words.bytes, words.access),
+            )
         };
         let keys = (starter.map(|region| region.key), words.map(|region| region.key));
         assert_eq!(keys, (Ok(STARTER_KEY), Ok(COLLECTIVE_KEY)), "first in an empty table");
@@ -345,6 +347,14 @@ impl Member {
         let base = self.place(shape.starter_offset());
         let bytes = shape.starter_bytes as u64;
         Region { key: STARTER_KEY, base, bytes, access: Access::ReadWrite }
+    }
+
+    /// The words for barriers and sums, which every rank reaches under
+    /// [`COLLECTIVE_KEY`].
+    pub fn collective(&self) -> Region {
+        let base = NonNull::from(self.control().collective()).cast();
+        let bytes = COLLECTIVE_WORDS as u64 * 8;
+        Region { key: COLLECTIVE_KEY, base, bytes, access: Access::ReadWrite }
     }
 
     /// The area for stacks, where it starts and how long it is. It is not

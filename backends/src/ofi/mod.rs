@@ -88,7 +88,7 @@ use tsumugi_core::boot::CARD_BYTES_MAX;
 use tsumugi_core::mem::{
     Access, Need, Rank, Region, RegionKey, RegionTable, RegisterError, RemoteAddr,
 };
-use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering};
+use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// A rank's device, opened and probed.
 ///
@@ -148,6 +148,7 @@ impl OfiDomain {
             cards: OnceLock::new(),
             lost: Mutex::default(),
             lost_count: AtomicUsize::new(0),
+            kept: AtomicU32::new(0),
         };
         let idle = Mutex::new((0..rails.len()).rev().collect());
         let rails = rails.into_iter().map(Mutex::new).collect();
@@ -254,10 +255,19 @@ impl OfiDomain {
         bytes == 1 || self.is_device || (bytes >= 4 && self.word_atomics)
     }
 
+    /// Says which region gets may still write to when they have ended because
+    /// their peer is lost: its owner keeps it as long as the domain, and does
+    /// not use what such a get was given again.
+    pub fn keep(&self, region: RegionKey) {
+        // Relaxed: the operations that use the region come after this.
+        self.shared.kept.store(region.to_bits(), Ordering::Relaxed);
+    }
+
     /// Makes a rank dead. Operations on it end with
     /// [`PeerLost`](tsumugi_core::mem::AddrError::PeerLost): those that come,
     /// at once; those under way, at the next poll, but for gets, which end
-    /// when the device gives their buffers up.
+    /// when the device gives their buffers up, unless these are
+    /// [kept](Self::keep).
     pub fn strike(&self, rank: Rank) {
         let mut lost = self.shared.lost.lock().expect("nothing panics under it");
         if !lost.contains(&rank) {

@@ -247,7 +247,7 @@ mod tests {
     use std::sync::{Mutex, OnceLock};
     use tsumugi_conformance::Seeded;
     use tsumugi_core::mem::{Access, RegionTable};
-    use tsumugi_core::sync::{AtomicU64, AtomicUsize};
+    use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize};
 
     fn shared() -> Shared {
         Shared {
@@ -259,6 +259,7 @@ mod tests {
             cards: OnceLock::new(),
             lost: Mutex::default(),
             lost_count: AtomicUsize::new(0),
+            kept: AtomicU32::new(0),
         }
     }
 

@@ -23,7 +23,7 @@ use tsumugi_core::mem::{
     Access, AddrError, LocalAddr, Need, Rank, RegionKey, RegionTable, RemoteAddr,
 };
 use tsumugi_core::op::Kind;
-use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering};
+use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Copies a rank's card into the buffer and returns its length.
 pub type Cards = dyn Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync;
@@ -38,6 +38,8 @@ pub(super) struct Shared {
     pub cards: OnceLock<Box<Cards>>,
     pub lost: Mutex<Vec<Rank>>,
     pub lost_count: AtomicUsize,
+    /// The key of the region that is kept for gets to the lost; 0: none.
+    pub kept: AtomicU32,
 }
 
 /// See the module.
@@ -318,7 +320,7 @@ impl Rail {
             for key in self.cache.forget(|known| known.rank == rank) {
                 self.wire.unmap_key(key);
             }
-            self.abandon(rank);
+            self.abandon(shared, rank);
         }
     }
 }
