@@ -10,16 +10,16 @@
 //! What arrives is first copied out of the device's packets: whoever handles
 //! it may send.
 
-use super::errand::{Errands, Sent};
+use super::errand::{Asked, Errands, Sent};
 use super::parcel::{Parcel, ParcelError};
 use super::{Shared, parcel};
 use crate::{AddrError, Rank};
 use std::fmt;
 use tsumugi_backends::ofi::{Arrival, OfiEndpoint};
-use tsumugi_core::backend::{Completion, Endpoint, LoadStore, execute};
+use tsumugi_core::backend::{Completion, Endpoint, LoadStore, execute, store_bytes};
 use tsumugi_core::mem::{LocalAddr, Need, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::sync::Ordering;
+use tsumugi_core::sync::{Ordering, fence};
 
 /// See the module.
 pub(super) struct Link {
@@ -52,6 +52,9 @@ impl Link {
     /// Whether the device carries that out by itself. A word that is to wake
     /// somebody is one parcel as an errand, and two on the device.
     fn is_transfer(&self, op: &Op) -> bool {
+        if !self.shared.domain.moves_memory() {
+            return false;
+        }
         match (op.kind, op.width()) {
             (Kind::PutWord | Kind::GetWord, Some(width)) => {
                 !op.notify && self.shared.domain.moves_words(width as u64)
@@ -93,8 +96,8 @@ impl Link {
             start = end;
             match kind {
                 Parcel::Errand => {
-                    let errand = |op: &Op| serve(shared, op);
-                    if !self.errands.handle(from, parcel, errand) {
+                    let serve = |asked: Asked<'_>| serve(shared, asked);
+                    if !self.errands.handle(from, parcel, &shared.direct, serve) {
                         shared.strays.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -107,10 +110,12 @@ impl Link {
     fn send(&mut self) {
         let Self { shared, endpoint, errands, .. } = self;
         let link = endpoint.index();
-        errands.send(|to, bytes| match shared.try_send(link, to, Parcel::Errand, bytes) {
-            Ok(()) => Sent::Yes,
-            Err(ParcelError::Full) => Sent::Full,
-            Err(ParcelError::TooLong | ParcelError::Addr(_)) => Sent::Lost,
+        errands.send(&shared.direct, |to, bytes| {
+            match shared.try_send(link, to, Parcel::Errand, bytes) {
+                Ok(()) => Sent::Yes,
+                Err(ParcelError::Full) => Sent::Full,
+                Err(ParcelError::TooLong | ParcelError::Addr(_)) => Sent::Lost,
+            }
         });
         let unsent = errands.unsent();
         if unsent != self.unsent {
@@ -171,13 +176,31 @@ impl Endpoint for Link {
 }
 
 /// Carries out what another node's rank asks of this one's memory.
-fn serve(shared: &Shared, op: &Op) -> Result<u64, AddrError> {
-    let need = if op.writes() { Need::Write } else { Need::Read };
+fn serve(shared: &Shared, asked: Asked<'_>) -> Result<u64, AddrError> {
     // As a peer may, not as the owner.
-    shared.member.control().regions().resolve(op.remote, op.bytes(), need)?;
-    let old = execute(&shared.direct, op)?;
-    if op.notify {
-        shared.rang(LocalAddr { offset: op.remote.offset, key: op.remote.key });
+    let check = |at: RemoteAddr, bytes: u64, need| {
+        shared.member.control().regions().resolve(at, bytes, need)
+    };
+    let (old, rang) = match asked {
+        Asked::Word(op) => {
+            let need = if op.writes() { Need::Write } else { Need::Read };
+            check(op.remote, op.bytes(), need)?;
+            (execute(&shared.direct, &op)?, op.notify.then_some(op.remote))
+        }
+        Asked::Put(to, bytes, notify) => {
+            let at = check(to, bytes.len() as u64, Need::Write)?;
+            store_bytes(&shared.direct, to, bytes)?;
+            if notify {
+                // SeqCst: after the bytes, before the look at who waits.
+                fence(Ordering::SeqCst);
+                shared.direct.notify(to, at);
+            }
+            (0, notify.then_some(to))
+        }
+        Asked::Get(from, bytes) => (check(from, bytes, Need::Read).map(|_| 0)?, None),
+    };
+    if let Some(RemoteAddr { offset, key, .. }) = rang {
+        shared.rang(LocalAddr { offset, key });
     }
     Ok(old)
 }

@@ -49,7 +49,7 @@ pub(super) struct Flight {
     pub piece: u64,
     /// The last directory read that had begun when it began to wait.
     pub since: u64,
-    /// Whether it is one of the rail's `answers`.
+    /// Whether it is one of the rail's `posted`.
     pub counted: bool,
 }
 
@@ -222,6 +222,12 @@ impl Rail {
         ops.len()
     }
 
+    /// Whether nothing may be posted before something has completed.
+    #[inline]
+    pub(super) fn must_wait(&self) -> bool {
+        self.limits.one_by_one && self.posted + self.packets.under_way() > 0
+    }
+
     /// Whether that operation will be posted in the same breath.
     fn follows(&self, next: Option<&Op>) -> bool {
         next.is_some_and(|next| {
@@ -244,8 +250,7 @@ impl Rail {
             Ok(far) => far,
             Err(error) => return Step::Ended(Err(error)),
         };
-        let has_answer = op.kind != Kind::Put && op.kind != Kind::PutWord;
-        if has_answer && self.answers >= self.limits.answers_max {
+        if self.must_wait() {
             return Step::Again;
         }
         let is_open = known.is_open();
@@ -268,8 +273,8 @@ impl Rail {
             0 => {
                 let flight = &mut self.flights[at];
                 (flight.state, flight.piece) = (State::Posted, piece);
-                flight.counted = has_answer;
-                self.answers += usize::from(has_answer);
+                flight.counted = true;
+                self.posted += 1;
                 Step::Posted
             }
             code if code == -EAGAIN => Step::Again,
@@ -383,7 +388,7 @@ impl Rail {
     /// Posts a read of a directory slot, or gives it up.
     pub(super) fn read_slot(&mut self, shared: &Shared, read: usize) {
         let Some(SlotRead { rank, slot, .. }) = self.reads[read] else { return };
-        if self.answers >= self.limits.answers_max {
+        if self.must_wait() {
             self.reads[read] = None;
             return;
         }
@@ -401,7 +406,7 @@ impl Rail {
             && answer == 0
         {
             read.counted = true;
-            self.answers += 1;
+            self.posted += 1;
         }
         if answer != 0 {
             let given_up = self.reads[read].take();

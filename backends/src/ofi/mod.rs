@@ -250,6 +250,12 @@ impl OfiDomain {
         self.rails.len()
     }
 
+    /// Whether puts and gets may be under way while packets are. If not, a job
+    /// is better off with packets alone.
+    pub fn moves_memory(&self) -> bool {
+        !self.facts.provider.contains(RXD)
+    }
+
     /// Whether a put or get of this word, of so many bytes, never tears.
     pub fn moves_words(&self, bytes: u64) -> bool {
         bytes == 1 || self.is_device || (bytes >= 4 && self.word_atomics)
@@ -389,8 +395,8 @@ fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
     Limits {
         inject_bytes: if probed.works(probe::INJECT) { facts.inject_bytes as u64 } else { 0 },
         piece_bytes_max: config.piece_bytes_max.min(facts.message_bytes_max),
-        more: probed.works(probe::MORE),
-        answers_max: if facts.provider.contains(RXD) { ANSWERS_FEW } else { usize::MAX },
+        more: probed.works(probe::MORE) && !facts.provider.contains(RXD),
+        one_by_one: facts.provider.contains(RXD),
         word_atomics: !is_device(facts)
             && probed.works(probe::WORD_GET)
             && probed.works(probe::WORD_PUT),
@@ -419,11 +425,10 @@ fn kind_of(facts: &Facts) -> u64 {
     })
 }
 
-/// A layer that, in libfabric 1.17, stalls or crashes when several
-/// operations with an answer (gets, atomics) are in flight at once. No trial
-/// survives that, so it goes by the name.
+/// A layer that, in libfabric 1.17, stalls or crashes when several things are
+/// in flight from one endpoint at once: gets, atomics, puts beside packets. No
+/// trial survives that, so it goes by the name.
 const RXD: &str = "ofi_rxd";
-const ANSWERS_FEW: usize = 1;
 
 /// Providers whose data path is a device's.
 const DEVICES: [&str; 6] = ["verbs", "efa", "cxi", "psm", "opx", "usnic"];

@@ -66,6 +66,7 @@ impl std::error::Error for SendError {}
 /// The packets of one rail.
 #[derive(Debug)]
 pub(super) struct Packets {
+    count: usize,
     free: Vec<u32>,
     arrived: VecDeque<(u32, usize)>,
     /// Buffers that could not be given back to the provider yet.
@@ -77,11 +78,17 @@ pub(super) struct Packets {
 impl Packets {
     pub(super) fn new(count: usize) -> Self {
         Self {
+            count,
             free: (0..count as u32).collect(),
             arrived: VecDeque::with_capacity(count),
             idle: (0..count as u32).collect(),
             strays: 0,
         }
+    }
+
+    /// Packets that the device has.
+    pub(super) fn under_way(&self) -> usize {
+        self.count - self.free.len()
     }
 
     pub(super) fn has_arrived(&self) -> bool {
@@ -156,6 +163,9 @@ impl Rail {
             return Err(SendError::Addr(error));
         }
         let peer = self.peer(shared, to).map_err(SendError::Addr)?;
+        if self.must_wait() {
+            return Err(SendError::Full);
+        }
         let Some(packet) = self.packets.free.pop() else { return Err(SendError::Full) };
         let at = self.scratch.outgoing(packet as usize);
         // SAFETY: a free packet's own bytes, as many as were checked.

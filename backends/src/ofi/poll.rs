@@ -114,16 +114,16 @@ impl Rail {
         }
     }
 
-    /// An operation no longer counts among those that wait for an answer.
+    /// An operation no longer counts among those that the device has.
     fn uncount(&mut self, at: usize) {
         let counted = core::mem::take(&mut self.flights[at].counted);
-        self.answers -= usize::from(counted);
+        self.posted -= usize::from(counted);
     }
 
     /// The same for the read of a directory slot.
     fn uncount_read(&mut self, at: usize) {
         let counted = self.reads[at].as_mut().map(|read| core::mem::take(&mut read.counted));
-        self.answers -= usize::from(counted == Some(true));
+        self.posted -= usize::from(counted == Some(true));
     }
 
     /// The device has done what was posted for this operation.

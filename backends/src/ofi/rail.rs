@@ -60,8 +60,8 @@ pub(super) struct Rail {
     pub ready: VecDeque<Completion>,
     pub reads: [Option<SlotRead>; READS_MAX],
     pub serial: u64,
-    /// Operations with an answer that the device has.
-    pub answers: usize,
+    /// Operations and directory reads that the device has.
+    pub posted: usize,
     pub packets: Packets,
     pub failures: Failures,
     lost_seen: usize,
@@ -76,8 +76,8 @@ pub(super) struct Limits {
     pub inject_bytes: u64,
     pub piece_bytes_max: u64,
     pub more: bool,
-    /// Gets and atomics in flight at once.
-    pub answers_max: usize,
+    /// One thing in flight at a time, whatever it is.
+    pub one_by_one: bool,
     pub word_atomics: bool,
     pub local_mr: bool,
     pub key_bytes: usize,
@@ -99,7 +99,7 @@ pub(super) struct SlotRead {
     pub slot: usize,
     pub serial: u64,
     pub tries: u32,
-    /// Whether it is one of the rail's `answers`.
+    /// Whether it is one of the rail's `posted`.
     pub counted: bool,
 }
 
@@ -166,7 +166,7 @@ impl Rail {
             ready: VecDeque::with_capacity(depth),
             reads: [None; READS_MAX],
             serial: 0,
-            answers: 0,
+            posted: 0,
             packets: Packets::new(packets),
             failures: Failures::default(),
             lost_seen: 0,
