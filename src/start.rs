@@ -14,6 +14,7 @@ use crate::affinity;
 use crate::am::Am;
 use crate::card::Card;
 use crate::config::{Bind, Chosen, Config};
+use crate::far::{Far, Network, Watch};
 use crate::helper::Helper;
 use crate::job::{Job, LIMIT};
 use crate::msg::{Lanes, Messages};
@@ -23,7 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use tsumugi_backends::boot::{Boot, Way};
-use tsumugi_core::boot::Bootstrap;
+use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_pvas::Member;
 use tsumugi_pvas::partition::declare_lost;
 use tsumugi_ult::{Scheduler, StackArea, StartError};
@@ -129,13 +130,16 @@ impl Config {
         job: Job,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        let Job { member, way, is_shared, ties } = job;
-        let chosen = self.choose(member.size());
+        let Job { member, way, is_shared, network, mut ties } = job;
+        let chosen = self.choose(member.space().size());
         let everywhere = affinity::allowed().unwrap_or_default();
         let cores = if is_shared { cores_of(&member, &chosen, &everywhere) } else { Vec::new() };
         let measured =
             if is_shared { cores_measured(&member, &chosen, &everywhere) } else { Vec::new() };
-        let result = be(member, way, chosen, cores, &measured, main);
+        let place = Place { way, cores, measured: &measured };
+        let mut meet = || ties.meet();
+        let span = network.map(|network| Span { network, meet: &mut meet });
+        let result = be(member, chosen, place, span, main);
         if is_shared {
             // The calling thread was a worker.
             let _ = affinity::keep_to(&everywhere);
@@ -166,7 +170,8 @@ impl Config {
         let be_one = |member: Member| {
             let (rank, space) = (member.rank(), member.space().clone());
             let result = catch_unwind(AssertUnwindSafe(|| {
-                be(member, Way::Alone, chosen, Vec::new(), &[], &main)
+                let place = Place { way: Way::Alone, cores: Vec::new(), measured: &[] };
+                be(member, chosen, place, None, &main)
             }));
             if !matches!(result, Ok(Ok(_))) {
                 let _ = first_failure.set(rank.0 as usize);
@@ -194,7 +199,7 @@ impl Config {
 /// The cores of this rank's workers, if each is to have its own: the ranks of
 /// the node deal them out in their order.
 fn cores_of(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
-    let first = member.rank().0 as usize * chosen.workers;
+    let first = member.local().0 as usize * chosen.workers;
     match (chosen.bind, allowed.get(first..first + chosen.workers)) {
         (Bind::Cores, Some(own)) => own.to_vec(),
         _ => Vec::new(),
@@ -204,17 +209,32 @@ fn cores_of(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
 /// The first core of each rank, if the node is to measure how far they are
 /// from each other.
 fn cores_measured(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
-    let firsts = allowed.iter().step_by(chosen.workers).take(member.size() as usize);
+    let firsts = allowed.iter().step_by(chosen.workers).take(member.space().size() as usize);
     if chosen.calibrate { firsts.copied().collect() } else { Vec::new() }
+}
+
+/// How a rank came to be, and on which cores.
+struct Place<'a> {
+    way: Way,
+    /// Those of its workers; empty: wherever the system likes.
+    cores: Vec<usize>,
+    /// Those that the node is to be measured by.
+    measured: &'a [usize],
+}
+
+/// What a rank of a job on several nodes has besides.
+struct Span<'a> {
+    network: Network,
+    /// Waits for all ranks.
+    meet: &'a mut dyn FnMut() -> Result<(), BootError>,
 }
 
 /// Is `member` from its first to its last breath.
 fn be<T: Send, E: From<Error> + Send>(
     mut member: Member,
-    way: Way,
     chosen: Chosen,
-    cores: Vec<usize>,
-    measured: &[usize],
+    place: Place<'_>,
+    span: Option<Span<'_>>,
     main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
 ) -> Result<T, E> {
     let am = Am::new(&member).map_err(E::from)?;
@@ -224,17 +244,28 @@ fn be<T: Send, E: From<Error> + Send>(
     // Everybody's starter memory and collective words are registered now, and
     // their lanes for messages.
     member.barrier().map_err(Error::from)?;
-    let cards = Card::all(&mut member).map_err(E::from)?;
+    let cards = card.all(&mut member).map_err(E::from)?;
     am.connect(&cards);
-    if member.rank() == Rank(0) {
+    if member.local() == Rank(0) {
         // The others are asleep in the barrier meanwhile.
-        member.calibrate(measured, &chosen.thresholds);
+        member.calibrate(place.measured, &chosen.thresholds);
     }
     member.barrier().map_err(Error::from)?;
     let messages = Messages::new(&member, &lanes, &cards, &chosen).map_err(E::from)?;
-    let node = Arc::new(Node::new(member, am, messages, &chosen, cores));
+    let (far, meet) = match span {
+        None => (None, None),
+        Some(Span { network, meet }) => {
+            let far = Arc::new(Far::new(network, &member, &chosen)?);
+            let watch = Watch::start(&far)?;
+            // And over the network from here on.
+            meet().map_err(Error::from)?;
+            (Some((far, watch)), Some(meet))
+        }
+    };
+    let (far, watch) = far.unzip();
+    let node = Arc::new(Node::new(member, am, messages, far, &chosen, place.cores));
     let scheduler = schedule(&node, chosen)?;
-    let runtime = Runtime::new(node.clone(), way, scheduler.spawner(), chosen.workers);
+    let runtime = Runtime::new(node.clone(), place.way, scheduler.spawner(), chosen.workers);
     node.watch(runtime.ults(), chosen.workers);
     let helper = Helper::start(&node, chosen.workers)?;
     let result = scheduler.run(|| {
@@ -245,8 +276,14 @@ fn be<T: Send, E: From<Error> + Send>(
     drop(helper);
     node.unwatch();
     if result.is_ok() {
+        if let Some(meet) = meet {
+            // Until then others may need an answer, which the watch gives. Who
+            // is not there any more needs none.
+            let _ = meet();
+        }
         node.member().finish();
     }
+    drop(watch);
     result
 }
 

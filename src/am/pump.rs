@@ -26,7 +26,7 @@ impl Am {
         if let Some(seen) = self.death() {
             self.lost.store(seen, Ordering::Relaxed);
             for rank in (0..self.shape.peers).map(Rank) {
-                if !self.member.control_of(rank).is_alive() {
+                if !self.member.is_alive(rank) {
                     state.machine.handle(Event::Lost(rank), Instant::ZERO);
                 }
             }

@@ -76,6 +76,9 @@ impl Am {
         wants_reply: bool,
         mut begin: impl FnMut(&mut State) -> Result<(), SendError>,
     ) -> Result<(), Error> {
+        if !self.member.is_near(to) && to.0 < self.shape.peers {
+            return Err(AddrError::OtherNode { rank: to }.into());
+        }
         loop {
             let mut state = self.lock();
             let begun = begin(&mut state);

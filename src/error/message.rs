@@ -48,6 +48,11 @@ pub enum MessageError {
         /// Ranks of the job.
         size: u32,
     },
+    /// The rank is of another node, where messages do not go.
+    OtherNode {
+        /// Which.
+        rank: Rank,
+    },
     /// As many messages of this rank are under way as its tables hold.
     TooMany {
         /// How many that is.
@@ -75,6 +80,9 @@ impl fmt::Display for MessageError {
             }
             Self::Cancelled => f.write_str("the receive was cancelled"),
             Self::NoSuchRank { rank, size } => write!(f, "{rank} of {size}"),
+            Self::OtherNode { rank } => {
+                write!(f, "{rank} is on another node, where messages do not go")
+            }
             Self::TooMany { limit } => write!(f, "{limit} messages are under way already"),
             Self::NoContext => f.write_str("there are no more communicators"),
         }

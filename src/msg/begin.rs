@@ -61,6 +61,7 @@ impl Messages {
         at: *const u8,
         bytes: usize,
     ) -> Result<Under, MessageError> {
+        self.check(to)?;
         let from = self.outgoing(at, bytes);
         self.begin(|State { machine, wire, .. }| {
             if bytes > INLINE_BYTES_MAX {
@@ -86,6 +87,9 @@ impl Messages {
         at: *mut u8,
         room: usize,
     ) -> Result<Under, MessageError> {
+        if let Some(source) = pattern.source {
+            self.check(source)?;
+        }
         let into = self.incoming(at, room);
         self.begin(|State { machine, wire, .. }| {
             if let Some(received) = machine.receive_next(wire, &pattern, into) {

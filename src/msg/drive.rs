@@ -37,6 +37,8 @@ use tsumugi_ult::biased::{BiasedGuard, BiasedLock};
 /// The messages of one rank.
 pub struct Messages {
     pub(super) member: Member,
+    /// Whether the job has several nodes.
+    is_spread: bool,
     state: BiasedLock<State>,
     /// Of each request: its handle has gone, and its scope wants the result.
     pub(super) orphans: Box<[AtomicBool]>,
@@ -98,6 +100,7 @@ impl Messages {
         let gauges = gauges.collect();
         Ok(Self {
             member: member.clone(),
+            is_spread: member.nodes().count() > 1,
             state: BiasedLock::new(state),
             orphans: (0..REQUESTS_MAX).map(|_| AtomicBool::new(false)).collect(),
             is_watched: AtomicBool::new(false),
@@ -191,9 +194,17 @@ impl Messages {
         if let Some(board) = &self.board
             && self.death().is_some()
         {
-            let dead = |rank: &Rank| !self.member.control_of(*rank).is_alive();
+            let dead = |rank: &Rank| !self.member.is_alive(*rank);
             (0..self.member.size()).map(Rank).filter(dead).for_each(|rank| board.lost(rank));
         }
+    }
+
+    /// Refuses a rank that is not of this node.
+    #[inline(always)]
+    pub(super) fn check(&self, rank: Rank) -> Result<(), MessageError> {
+        let is_elsewhere =
+            self.is_spread && rank.0 < self.member.size() && !self.member.is_near(rank);
+        if is_elsewhere { Err(MessageError::OtherNode { rank }) } else { Ok(()) }
     }
 
     fn gauge(&self, rank: Rank) -> &Gauge {
@@ -209,7 +220,7 @@ impl Messages {
         if let Some(seen) = self.death() {
             self.lost.store(seen, Ordering::Relaxed);
             let ranks = (0..self.member.size()).map(Rank);
-            state.lose(ranks.filter(|rank| !self.member.control_of(*rank).is_alive()));
+            state.lose(ranks.filter(|rank| !self.member.is_alive(*rank)));
             has_moved = true;
         }
         loop {

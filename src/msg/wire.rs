@@ -103,6 +103,11 @@ impl Lanes {
         let lanes = unsafe { msg::Lanes::new(member.rank(), self.shape, self.at, ends) };
         let mut lanes = lanes.unwrap_or_else(|error| panic!("{error}"));
         let peers = (0..).map(Rank).zip(keys).map(|(rank, key)| {
+            let Some(local) = member.local_of(rank) else {
+                // There is never room in a lane to it, so nobody is rung.
+                let control = control_of(member.local(), member);
+                return Ok(Peer { control, bells: control.bells(), sleeps_fenced: false });
+            };
             let there = direct.resolve(RemoteAddr { rank, key, offset: 0 }, size, Need::Write)?;
             // SAFETY: that rank's lanes, once.
             unsafe { lanes.connect(rank, there) };
@@ -111,9 +116,7 @@ impl Lanes {
                 let board = unsafe { Board::attach(there.add(lanes_bytes), shape) };
                 boards.push(board.unwrap_or_else(|error| panic!("{error}")));
             }
-            let control: *const Control = member.control_of(rank);
-            // SAFETY: a space that has a heap is never unmapped.
-            let control = unsafe { &*control };
+            let control = control_of(local, member);
             let sleeps_fenced = self.is_registered && control.sleeps_fenced();
             Ok(Peer { control, bells: control.bells(), sleeps_fenced })
         });
@@ -126,6 +129,13 @@ impl Lanes {
 /// there adds at most.
 pub(crate) fn footprint() -> (usize, usize) {
     super::state::footprint(shape(1).memory_size(), shape(1))
+}
+
+/// The head of a rank of this node.
+fn control_of(local: Rank, member: &Member) -> &'static Control {
+    let control: *const Control = member.space().control(local);
+    // SAFETY: a space that has a heap is never unmapped.
+    unsafe { &*control }
 }
 
 /// A rank's board has a place for each of its requests.

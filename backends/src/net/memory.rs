@@ -255,8 +255,9 @@ fn check(words: &[u64; SLOT_WORDS]) -> u64 {
     })
 }
 
-/// Regions of a rank.
-pub(super) const REGIONS_MAX: usize = 1024;
+/// Regions of a rank: as many as there are keys, so that keys may come from
+/// elsewhere.
+pub(super) const REGIONS_MAX: usize = RegionKey::INDEX_MAX;
 
 /// Words of a directory slot.
 pub(super) const SLOT_WORDS: usize = 6 + KEY_WORDS;

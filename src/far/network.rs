@@ -1,0 +1,107 @@
+//! What is opened before the others are known: a rank's card says where it
+//! is.
+
+use crate::config::NetworkConfig;
+use std::fmt;
+use tsumugi_backends::boot::card::NETWORK_BYTES_MAX;
+use tsumugi_backends::ofi::{self, OfiDomain, OpenError};
+use tsumugi_core::mem::Rank;
+
+/// A device, and who is where.
+pub(crate) struct Network {
+    pub(super) domain: OfiDomain,
+    /// The host of each node.
+    pub(super) hosts: Vec<String>,
+}
+
+/// Why there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoNetwork {
+    /// It is switched off.
+    Off,
+    /// It could not be opened.
+    Open(OpenError),
+    /// The address is longer than a card may hold.
+    Address {
+        /// Its bytes.
+        bytes: usize,
+    },
+    /// Another rank has none.
+    Peer {
+        /// Which.
+        rank: Rank,
+    },
+}
+
+/// Opens the device of a rank; the others are to be found later.
+///
+/// # Errors
+///
+/// [`NoNetwork`].
+pub(crate) fn open(config: &NetworkConfig, rank: Rank, size: u32) -> Result<OfiDomain, NoNetwork> {
+    if config.is_off {
+        return Err(NoNetwork::Off);
+    }
+    let defaults = ofi::Config::default();
+    let config = ofi::Config {
+        provider: config.provider.clone(),
+        source: config.source.clone(),
+        device: config.device.clone(),
+        endpoints: config.endpoints.unwrap_or(defaults.endpoints),
+        packets: super::link::ARRIVALS,
+        packet_bytes_max: super::parcel::PACKET_BYTES + 16,
+        event: true,
+        ..defaults
+    };
+    let domain = OfiDomain::open(&config, rank, size).map_err(NoNetwork::Open)?;
+    match domain.card().len() {
+        bytes if bytes > NETWORK_BYTES_MAX => Err(NoNetwork::Address { bytes }),
+        _ => Ok(domain),
+    }
+}
+
+impl Network {
+    /// The device, when everybody's card has come: `addresses` are the ranks'
+    /// own, in order, `job` is a number that no other job has.
+    ///
+    /// # Errors
+    ///
+    /// [`NoNetwork::Peer`].
+    pub(crate) fn join(
+        domain: OfiDomain,
+        job: u64,
+        addresses: Vec<Vec<u8>>,
+        hosts: Vec<String>,
+    ) -> Result<Self, NoNetwork> {
+        let missing = (0..).zip(&addresses).find(|(_, address)| address.is_empty());
+        if let Some((rank, _)) = missing {
+            return Err(NoNetwork::Peer { rank: Rank(rank) });
+        }
+        domain.join(job);
+        domain.find(move |rank, into| {
+            let address = addresses.get(rank.0 as usize)?;
+            into[..address.len()].copy_from_slice(address);
+            Some(address.len())
+        });
+        Ok(Self { domain, hosts })
+    }
+}
+
+impl fmt::Display for NoNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => write!(f, "{} is off", crate::config::NETWORK),
+            Self::Open(error) => error.fmt(f),
+            Self::Address { bytes } => {
+                write!(f, "an address of {bytes} bytes: {NETWORK_BYTES_MAX} fit in a card")
+            }
+            Self::Peer { rank } => write!(f, "{rank} has none"),
+        }
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Network({:?})", self.domain)
+    }
+}
