@@ -12,7 +12,8 @@
 //! ```
 //!
 //! The check is over the whole slot: a slot that changed while it was read is
-//! read again (no assumption on the order in which bytes arrive: A6). A cached
+//! read again (no assumption on the order in which bytes arrive: A6), and an
+//! empty one is all zeroes, as the memory is before it is used. A cached
 //! slot is used for the very key that it was read for and for no other, so a
 //! region that took over the slot is read anew. When an operation fails, its
 //! slot is read again before anybody says why.
@@ -52,13 +53,16 @@ impl Listing {
             words[4] = listing.skew;
             words[5] = u64::from(listing.raw.bytes);
             words[6..].copy_from_slice(&listing.raw.words);
+            words[0] = check(&words);
         }
-        words[0] = check(&words);
         words
     }
 
     /// The region in a slot that came from the network, if there is one.
     pub(super) fn decode(words: &[u64; SLOT_WORDS]) -> Result<Option<Self>, Torn> {
+        if *words == [0; SLOT_WORDS] {
+            return Ok(None);
+        }
         if words[0] != check(words) {
             return Err(Torn);
         }
@@ -88,15 +92,12 @@ impl Directory {
     ///
     /// # Safety
     ///
-    /// `memory` is for [`BYTES`](Self::BYTES) bytes, aligned to 8, which stay
-    /// as long as the directory and are nobody else's, but for peers who read.
+    /// `memory` is for [`BYTES`](Self::BYTES) bytes, zeroed and aligned to 8,
+    /// which stay as long as the directory and are nobody else's, but for peers
+    /// who read.
     pub(super) unsafe fn new(memory: NonNull<u8>) -> Self {
         let mrs = (0..REGIONS_MAX).map(|_| None).collect();
-        let mut directory = Self { words: memory.cast(), mrs };
-        for slot in 0..REGIONS_MAX {
-            directory.write(slot, None);
-        }
-        directory
+        Self { words: memory.cast(), mrs }
     }
 
     /// Bytes of a directory.
@@ -247,7 +248,7 @@ fn set(rank: Rank, key: RegionKey) -> usize {
     (mixed >> (64 - SETS.ilog2())) as usize
 }
 
-/// Of all words but the first; never of an empty slot's zeroes alone.
+/// Of all words but the first, and never zero for words that are zero.
 fn check(words: &[u64; SLOT_WORDS]) -> u64 {
     words[1..].iter().fold(0x0074_7375_6d75_6769_u64, |sum, word| {
         let mixed = (sum ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -297,16 +298,18 @@ mod tests {
     #[test]
     fn every_mix_of_an_old_and_a_new_slot_is_found_out() {
         let (old, new) = (listing(7, 3), Listing { origin: 0x2000, bytes: 32, ..listing(7, 4) });
-        let (old, new) = (Listing::encode(Some(&old)), Listing::encode(Some(&new)));
-        let differing: Vec<usize> = (0..SLOT_WORDS).filter(|&at| old[at] != new[at]).collect();
-        for mix in 1..(1 << differing.len()) - 1 {
-            let mut words = old;
-            for (bit, &at) in differing.iter().enumerate() {
-                if mix >> bit & 1 == 1 {
-                    words[at] = new[at];
+        for (old, new) in [(Some(&old), Some(&new)), (None, Some(&new)), (Some(&old), None)] {
+            let (old, new) = (Listing::encode(old), Listing::encode(new));
+            let differing: Vec<usize> = (0..SLOT_WORDS).filter(|&at| old[at] != new[at]).collect();
+            for mix in 1..(1 << differing.len()) - 1 {
+                let mut words = old;
+                for (bit, &at) in differing.iter().enumerate() {
+                    if mix >> bit & 1 == 1 {
+                        words[at] = new[at];
+                    }
                 }
+                assert_eq!(Listing::decode(&words), Err(Torn), "{mix:#b}");
             }
-            assert_eq!(Listing::decode(&words), Err(Torn), "{mix:#b}");
         }
     }
 

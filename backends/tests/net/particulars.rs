@@ -223,11 +223,14 @@ pub fn a_killed_rank_is_lost<P: Provider>() {
     assert_eq!(endpoint.post(&[add]), 1);
     job.kill(1);
     let put = Op::put_word(at(&region, 0), Width::W8, 1).tagged(job.tag());
-    assert_eq!(endpoint.post(&[put]), 1);
     // Where the provider does not notice, a heartbeat does.
     let (start, mut struck) = (Instant::now(), false);
-    let (mut done, mut came) = ([Completion::EMPTY; 2], 0);
+    let (mut done, mut came, mut posted) = ([Completion::EMPTY; 2], 0, 0);
     while came < 2 {
+        if posted == 0 {
+            // One that takes one thing at a time takes it later.
+            posted = endpoint.post(&[put]);
+        }
         came += endpoint.poll(&mut done[came..]);
         if start.elapsed() > P::NOTICES && !struck {
             job.domain.strike(PEER);
