@@ -63,7 +63,7 @@ say "two devices"
 before=$(sent va)
 VERBS_DEVICES=rxe_a,rxe_b timeout "$LIMIT" /verbs $(words $ONLY) || fail "two devices"
 say "packets on the wire: $(($(sent va) - before)) of one end"
-[ $(($(sent va) - before)) -gt 10 ] || fail "nothing went over the wire"
+[ $(($(sent va) - before)) -gt 0 ] || fail "nothing went over the wire"
 
 # The same wire, of whose packets one in a hundred is lost.
 for device in va vb; do

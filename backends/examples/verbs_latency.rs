@@ -17,7 +17,7 @@ use tsumugi_core::op::{Kind, Op};
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize, or| args.get(at).map_or(or, |text| text.parse().expect("a number"));
-    let (rounds, ops) = (number(1, 5), number(2, 1000));
+    let (rounds, ops) = (number(1, 10), number(2, 1000));
     let config = Config { device: args.first().cloned(), ..Config::default() };
     let domain = VerbsDomain::open(&config, Rank(0), 1).unwrap_or_else(|error| {
         eprintln!("{error}");
@@ -38,6 +38,14 @@ fn main() {
         }
     }
     rows.print();
+    for (at, name) in ["put", "get", "fetch-add"].into_iter().enumerate() {
+        let opcode = [IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD][at];
+        let ours = packets(domain.facts(), || once(&mut endpoint, op(&region, at)));
+        let by_hand = packets(domain.facts(), || bare.once(opcode));
+        if let (Some(ours), Some(by_hand)) = (ours, by_hand) {
+            println!("{name:<9} {ours:.2} of {by_hand:.2} packets");
+        }
+    }
     for batch in [1u64, 16, 64] {
         batches(&mut endpoint, &region, batch);
     }
@@ -60,6 +68,21 @@ fn once(endpoint: &mut VerbsEndpoint<'_>, op: Op) {
     }
     while endpoint.poll(&mut done) == 0 {}
     done[0].result.expect("it works");
+}
+
+/// Packets of the device for each of a hundred, where Soft-RoCE counts them.
+fn packets(facts: &Facts, mut once: impl FnMut()) -> Option<f64> {
+    let Facts { device, port, .. } = facts;
+    let path = format!("/sys/class/infiniband/{device}/ports/{port}/hw_counters/sent_pkts");
+    let count = || {
+        // The kernel looks at its counters every 10 ms.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::fs::read_to_string(&path).ok()?.trim().parse::<u64>().ok()
+    };
+    once();
+    let before = count()?;
+    (0..100).for_each(|_| once());
+    Some((count()? - before) as f64 / 100.0)
 }
 
 /// Doorbells and time for operations that are under way at once.
