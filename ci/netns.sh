@@ -129,7 +129,7 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     pull_the_cable
 done
 export TSUMUGI_PROVIDER='tcp;ofi_rxm'
-run 2 "$target/tsumugi" demo
+run 2 "$target/tsumugi" demo --ults 100
 if pgrep -f "$job --role"; then
     echo "netns: a rank is left" >&2
     exit 1
