@@ -36,8 +36,8 @@ mod network;
 mod parcel;
 mod watch;
 
-pub use network::NoNetwork;
 pub(crate) use network::{Network, open};
+pub use network::{NetworkFacts, NoNetwork};
 pub(crate) use parcel::{Parcel, ParcelError};
 pub(crate) use watch::Watch;
 
@@ -51,7 +51,7 @@ use parcel::Handler;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use tsumugi_backends::ofi::{OfiDomain, SendError};
+use tsumugi_backends::ofi::{self, OfiDomain, SendError};
 use tsumugi_core::backend::Domain;
 use tsumugi_core::completion::{Callback, CompletionTable};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, Work};
@@ -495,6 +495,14 @@ impl From<ParcelError> for Error {
             other => Self::program(other),
         }
     }
+}
+
+/// Bytes of the tables of a rank of a job on several nodes: of one endpoint,
+/// and of what the endpoints share. Chunks of gets, in its heap, cost memory
+/// once they were used.
+pub(crate) fn footprint() -> usize {
+    let links = size_of::<Link>() + link::footprint();
+    size_of::<Parts>() + size_of::<Far>() + links + ofi::footprint(link::ARRIVALS)
 }
 
 /// Of one get, under way at once.

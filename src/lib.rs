@@ -64,7 +64,7 @@ pub mod capi;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, Path};
 pub use error::{Error, MessageError};
-pub use far::NoNetwork;
+pub use far::{NetworkFacts, NoNetwork};
 pub use job::is_rank;
 pub use knob::Knob;
 pub use ledger::{Ledger, Table, Unit};

@@ -297,12 +297,12 @@ impl Member {
     /// Declares all ranks of another node dead to all ranks of this one.
     /// Whether that was news.
     pub fn declare_node_lost(&self, node: u32) -> bool {
-        let first = self.nodes.ranks_of(node).next();
-        node != self.node() && first.is_some_and(|rank| self.declare_gone(Gone::Node(node), rank))
+        let alive = self.nodes.ranks_of(node).find(|rank| self.is_alive(*rank));
+        node != self.node() && alive.is_some_and(|rank| self.declare_gone(Gone::Node(node), rank))
     }
 
     fn declare_gone(&self, gone: Gone, rank: Rank) -> bool {
-        let is_news = self.graves().dig(gone);
+        let is_news = self.is_alive(rank) && self.graves().dig(gone);
         if is_news {
             self.space.controls().for_each(|control| break_off(rank, control));
         }

@@ -257,6 +257,12 @@ impl Errands {
 
 type Parcel = [u8; REQUEST_BYTES + PIECE_BYTES];
 
+/// Bytes of the tables of a link.
+pub(super) fn footprint() -> usize {
+    let slot = size_of::<Slot>() + 2 * size_of::<u16>() + size_of::<Completion>();
+    SLOTS * (slot + size_of::<Answer>())
+}
+
 fn take_one(counts: &mut HashMap<u32, u32>, rank: Rank) {
     if let Some(count) = counts.get_mut(&rank.0) {
         *count = count.saturating_sub(1);

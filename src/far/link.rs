@@ -10,7 +10,7 @@
 //! What arrives is first copied out of the device's packets: whoever handles
 //! it may send.
 
-use super::errand::{Asked, Errands, Sent};
+use super::errand::{self, Asked, Errands, Sent};
 use super::parcel::{Parcel, ParcelError};
 use super::{Shared, parcel};
 use crate::{AddrError, Rank};
@@ -209,6 +209,11 @@ impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Link({:?}, {} unsent)", self.endpoint, self.unsent)
     }
+}
+
+/// Bytes of what a link keeps besides itself.
+pub(super) fn footprint() -> usize {
+    ARRIVALS * (parcel::PACKET_BYTES + size_of::<(Rank, Parcel, usize)>()) + errand::footprint()
 }
 
 /// As many as an endpoint has packets.

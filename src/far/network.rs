@@ -1,10 +1,10 @@
 //! What is opened before the others are known: a rank's card says where it
 //! is.
 
-use crate::config::NetworkConfig;
+use crate::config::{Config, NetworkConfig};
 use std::fmt;
 use tsumugi_backends::boot::card::NETWORK_BYTES_MAX;
-use tsumugi_backends::ofi::{self, OfiDomain, OpenError};
+use tsumugi_backends::ofi::{self, OfiDomain, OpenError, Verdict};
 use tsumugi_core::mem::Rank;
 
 /// A device, and who is where.
@@ -57,6 +57,49 @@ pub(crate) fn open(config: &NetworkConfig, rank: Rank, size: u32) -> Result<OfiD
     match domain.card().len() {
         bytes if bytes > NETWORK_BYTES_MAX => Err(NoNetwork::Address { bytes }),
         _ => Ok(domain),
+    }
+}
+
+/// What connects nodes here, as a job on several of them would find it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkFacts {
+    /// libfabric's provider, with its layers.
+    pub provider: String,
+    /// The device.
+    pub device: String,
+    /// What was tried and did not work, with what came of it.
+    pub lacks: Vec<String>,
+    /// What the target's processor does, asked by a parcel.
+    pub errands: Vec<&'static str>,
+}
+
+impl Config {
+    /// Opens the network of a rank that is alone, tries what it does, and
+    /// closes it. Takes a second or two.
+    ///
+    /// # Errors
+    ///
+    /// [`NoNetwork`].
+    pub fn probe_network(&self) -> Result<NetworkFacts, NoNetwork> {
+        let domain = open(&self.network, Rank(0), 1)?;
+        let rows = domain.probed().rows.iter();
+        let lacks = rows.filter(|row| row.verdict != Verdict::Works).map(ToString::to_string);
+        let mut errands = vec!["atomics", "signals"];
+        if !domain.moves_memory() {
+            errands.push("puts and gets");
+        } else if !domain.moves_words(2) {
+            errands.push("words of 2 bytes");
+        }
+        if domain.moves_memory() && !domain.moves_words(8) {
+            errands.push("words of 4 and 8 bytes");
+        }
+        let facts = domain.facts();
+        Ok(NetworkFacts {
+            provider: facts.provider.clone(),
+            device: facts.device.clone(),
+            lacks: lacks.collect(),
+            errands,
+        })
     }
 }
 

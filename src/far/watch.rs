@@ -67,15 +67,14 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
             nap(far);
             pause = PAUSE;
         } else {
-            let mut came = false;
-            while far.turn() {
-                came = true;
-            }
-            if came {
+            // The beats wait meanwhile.
+            let turns = (0..TURNS).take_while(|_| far.turn()).count();
+            if turns > 0 {
                 pause = PAUSE;
             }
             let limit = shared.beats.until_next();
             match &events {
+                _ if turns == TURNS => {}
                 Some(events) if links.clone().all(|link| shared.domain.arm(link)) => {
                     // What came between the last look and the arming.
                     if !far.turn() && !far.has_unsent() {
@@ -122,6 +121,7 @@ fn has_stopped(stopped: RawFd) -> bool {
     unsafe { libc::poll(&mut fd, 1, 0) > 0 }
 }
 
+const TURNS: usize = 64;
 const NAP: Duration = Duration::from_micros(200);
 const PAUSE: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(1);

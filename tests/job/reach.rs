@@ -1,7 +1,7 @@
 //! Every one-sided operation on every other rank, wherever it is.
 
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tsumugi::{
     AddrError, Buffer, Error, MessageError, Outcome, Rank, Remote, Runtime, Signal, Status, Until,
 };
@@ -249,6 +249,75 @@ fn not_yet(rt: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
+/// All ways of needing another node, until it does not answer any more: each
+/// ends, and says who is lost.
+pub fn until_lost(rt: &Runtime) -> Result<(), Error> {
+    let (words, many) = (rt.share::<u64>(8)?, rt.share::<u32>(MANY)?);
+    let near: Vec<Rank> = rt.neighbours().collect();
+    let far = rt.ranks().find(|rank| !near.contains(rank)).expect("several nodes");
+    let (word, start) = (words.at(far, 1), many.at(far, 0));
+    let never = words.at(rt.rank(), 2);
+    rt.barrier()?;
+    crate::roles::say("working");
+    type Way = Box<dyn Fn(&Runtime) -> Result<(), AddrError> + Send>;
+    let ways: [Way; 5] = [
+        Box::new(move |rt| rt.fetch_add(word, 1).map(drop)),
+        Box::new(move |rt| rt.get(word).map(drop)),
+        Box::new(move |rt| rt.put_slice(start, &[7; 1000])),
+        Box::new(move |rt| rt.get_slice(start, &mut vec![7; MANY])),
+        Box::new(move |rt| rt.wait_until(never, Until::Equal(1)).map(drop)),
+    ];
+    let lost = ways.map(|way| {
+        rt.spawn(move |rt| {
+            loop {
+                if let Err(error) = way(rt) {
+                    return error;
+                }
+            }
+        })
+    });
+    for lost in lost {
+        let error = lost.join().expect("no way panics");
+        let AddrError::PeerLost { rank } = error else { return Err(error.into()) };
+        assert!(!near.contains(&rank), "{rank}");
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    crate::roles::say(&format!("lost in 5 ways: at {}", now.as_millis()));
+    Err(Error::program("nothing is left to do"))
+}
+
+/// Ranks that compute, and then sleep in the kernel, and are reached all the
+/// same.
+pub fn deaf(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(1)?;
+    rt.barrier()?;
+    let far = rt.ranks().find(|rank| rt.neighbours().all(|near| near != *rank)).unwrap();
+    // The first half of the job calls, the second is deaf.
+    if rt.rank().0 >= rt.size() / 2 {
+        let ults: Vec<_> = (0..rt.workers()).map(|_| rt.spawn(|_| be_deaf())).collect();
+        ults.into_iter().for_each(|ult| ult.join().unwrap());
+        return Ok(());
+    }
+    let (start, mut count) = (Instant::now(), 0);
+    while start.elapsed() < DEAF / 2 {
+        rt.fetch_add(words.at(far, 0), 1)?;
+        rt.put(words.at(far, 0), 3)?;
+        count += 1;
+    }
+    crate::roles::say(&format!("{} was answered {count} times", rt.rank()));
+    assert!(count >= 50, "{count} answers of ranks that compute and sleep");
+    Ok(())
+}
+
+fn be_deaf() {
+    let start = Instant::now();
+    while start.elapsed() < DEAF / 4 {
+        std::hint::spin_loop();
+    }
+    std::thread::sleep(DEAF * 3 / 4);
+}
+
+const DEAF: Duration = Duration::from_secs(2);
 const PLACES: usize = 2;
 const TALLY: usize = 200;
 const SIGNALS: usize = 201;

@@ -44,6 +44,8 @@ pub fn run(role: &str) -> Result<(), Error> {
             "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),
             "mixture-long" => mixture::play(rt, 1 << 20, 5000),
             "reach" => reach::play(rt),
+            "until-lost" => reach::until_lost(rt),
+            "deaf" => reach::deaf(rt),
             "readers" => readers(rt),
             "computes" => computes(),
             _ => panic!("no role {role}"),
@@ -51,7 +53,7 @@ pub fn run(role: &str) -> Result<(), Error> {
     })
 }
 
-fn say(line: &str) {
+pub fn say(line: &str) {
     // One write, so that lines of several ranks do not mix.
     std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
 }

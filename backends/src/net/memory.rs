@@ -159,6 +159,9 @@ pub(super) struct Known {
 }
 
 impl Cache {
+    /// Bytes of a cache.
+    pub(super) const BYTES: usize = SETS * WAYS * size_of::<Option<Known>>();
+
     pub(super) fn new() -> Self {
         Self { known: vec![None; SETS * WAYS], turn: 0 }
     }

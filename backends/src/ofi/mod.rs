@@ -121,6 +121,15 @@ impl OfiDomain {
     }
 }
 
+/// Bytes of the tables of a rank with one endpoint of the default size and so
+/// many packets each way; libfabric's own not counted.
+pub fn footprint(packets: usize) -> usize {
+    let config = Config::default();
+    let regions = size_of::<RegionTable<{ memory::REGIONS_MAX }>>() + memory::Directory::BYTES;
+    let flights = config.in_flight_max * (size_of::<endpoint::Flight>() + 64);
+    regions + flights + 2 * packets * config.packet_bytes_max + memory::Cache::BYTES
+}
+
 fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
     let local_mr = facts.mr_mode & sys::FI_MR_LOCAL != 0;
     Limits {
