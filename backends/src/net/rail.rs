@@ -90,6 +90,13 @@ pub(crate) struct Sizes {
     pub packet_bytes: usize,
 }
 
+/// Bytes of the tables of a rank with one rail; the library's own not counted.
+pub(crate) const fn footprint_of(sizes: Sizes) -> usize {
+    let Sizes { depth, packets, packet_bytes } = sizes;
+    let regions = size_of::<RegionTable<REGIONS_MAX>>() + Directory::BYTES;
+    regions + depth * (size_of::<Flight>() + 64) + 2 * packets * packet_bytes + Cache::BYTES
+}
+
 /// A rank that was met.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer {

@@ -65,7 +65,7 @@ pub use config::{Config, OpenError, Progress};
 pub use line::{About, Line};
 
 use self::choice::{Choice, Fabric};
-use crate::net::{Limits, NetDomain, NetEndpoint, Rail, Sizes, Traits, contexts_of};
+use crate::net::{Limits, NetDomain, NetEndpoint, Rail, Sizes, Traits, contexts_of, footprint_of};
 use tsumugi_core::mem::Rank;
 
 /// A rank's device, opened and probed.
@@ -125,9 +125,8 @@ impl OfiDomain {
 /// many packets each way; libfabric's own not counted.
 pub fn footprint(packets: usize) -> usize {
     let config = Config::default();
-    let regions = size_of::<RegionTable<{ memory::REGIONS_MAX }>>() + memory::Directory::BYTES;
-    let flights = config.in_flight_max * (size_of::<endpoint::Flight>() + 64);
-    regions + flights + 2 * packets * config.packet_bytes_max + memory::Cache::BYTES
+    let (depth, packet_bytes) = (config.in_flight_max, config.packet_bytes_max);
+    footprint_of(Sizes { depth, packets, packet_bytes })
 }
 
 fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
