@@ -47,7 +47,7 @@ use tsumugi_core::am::{
     Token,
 };
 use tsumugi_core::completion::Why;
-use tsumugi_core::mem::{Access, LocalAddr, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{Access, LocalAddr, Region, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped::AtomicU64 as Word;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
@@ -74,7 +74,8 @@ pub(crate) struct Am {
     far: OnceLock<Far>,
     shape: Shape,
     lanes: &'static [Word],
-    lanes_key: RegionKey,
+    /// Its lanes, its staging cells, its landing buffers.
+    regions: [Region; 3],
     landing: NonNull<u8>,
     state: Mutex<State>,
     functions: RwLock<HashMap<u32, Arc<Function>>>,
@@ -180,7 +181,7 @@ impl Am {
             far: OnceLock::new(),
             shape,
             lanes,
-            lanes_key: lanes_region.key,
+            regions: [lanes_region, staging_region, landing_region],
             landing,
             state: Mutex::new(State {
                 machine,
@@ -201,7 +202,12 @@ impl Am {
 
     /// The key of the lanes, for the others.
     pub(crate) fn key(&self) -> RegionKey {
-        self.lanes_key
+        self.regions[0].key
+    }
+
+    /// What a carrier must know of this rank's memory.
+    pub(crate) fn regions(&self) -> &[Region] {
+        &self.regions
     }
 
     /// Learns where the others' lanes are.
@@ -214,7 +220,6 @@ impl Am {
 
     /// Sends what is for ranks of other nodes by `carrier`, from now on: before
     /// there is anything for them. Once.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for what goes between nodes"))]
     pub(crate) fn carry_by(&self, carrier: Arc<dyn Carrier>) {
         let far = Far::new(carrier, &self.member, self.shape.peers);
         assert!(self.far.set(far).is_ok(), "one carrier takes all that leaves the node");
@@ -231,7 +236,7 @@ impl Am {
     /// From here on peers are answered that this rank is gone, and nothing of
     /// the program's is kept.
     pub(crate) fn close(&self) {
-        self.direct.unregister(self.lanes_key);
+        self.direct.unregister(self.key());
         take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
     }
 

@@ -178,7 +178,11 @@ impl Published {
         // SAFETY: memory of the partition's heap, which holds plain bytes and
         // is not given back before the registration has ended.
         let region = unsafe { runtime.direct.register(base, bytes, Access::Read)? };
-        Ok(Self { registration: Registration { runtime: runtime.clone(), region }, buf })
+        let registration = Registration { runtime: runtime.clone(), region };
+        if let Some(far) = &runtime.far {
+            far.register(&region)?;
+        }
+        Ok(Self { registration, buf })
     }
 
     fn payload(&self) -> Payload<'static> {
@@ -194,6 +198,9 @@ impl Published {
 
 impl Drop for Registration {
     fn drop(&mut self) {
+        if let Some(far) = &self.runtime.far {
+            far.unregister(self.region.key);
+        }
         self.runtime.direct.unregister(self.region.key);
     }
 }

@@ -23,16 +23,17 @@ impl Card {
         Ok(member.publish(&bytes)?)
     }
 
-    /// Everybody's, in the order of the ranks.
-    pub(crate) fn all(member: &mut Member) -> Result<Vec<Self>, Error> {
-        let mut card = [0; CARD_BYTES_MAX];
-        (0..member.size())
-            .map(Rank)
-            .map(|rank| {
-                let len = member.card(rank, &mut card)?;
-                Self::read(&card[..len]).ok_or(Error::Boot(BootError::NoCard { rank }))
-            })
-            .collect()
+    /// Everybody's, in the order of the ranks. Those of other nodes have the
+    /// same: each rank registers the same before anything else, in a partition
+    /// that is fresh.
+    pub(crate) fn all(self, member: &mut Member) -> Result<Vec<Self>, Error> {
+        let (size, mut bytes) = (member.size(), [0; CARD_BYTES_MAX]);
+        let card = |rank| {
+            let Some(local) = member.local_of(rank) else { return Ok(self) };
+            let len = member.card(local, &mut bytes)?;
+            Self::read(&bytes[..len]).ok_or(Error::Boot(BootError::NoCard { rank }))
+        };
+        (0..size).map(Rank).map(card).collect()
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {

@@ -9,6 +9,11 @@
 //! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
 //! | `TSUMUGI_VERBOSE` | `1`: rank 0 says how the ranks found each other | `0` |
+//! | `TSUMUGI_NETWORK` | what connects nodes: `ofi` (libfabric), `off` | `ofi` |
+//! | `TSUMUGI_PROVIDER` | libfabric's provider, such as `tcp;ofi_rxm` | libfabric's first that reaches other nodes |
+//! | `TSUMUGI_INTERFACE` | the own address or interface to use there | the provider's choice |
+//! | `TSUMUGI_DEVICE` | the device, as libfabric names it | the first |
+//! | `TSUMUGI_ENDPOINTS` | queues to the device, 1 to 16 | 1 |
 //! | `TSUMUGI_MESSAGES` | whether a message may go straight into a receive: `mirror`, `locked`, `two_copy` | `mirror` |
 //! | `TSUMUGI_CALIBRATE` | whether a job measures how messages go best: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
 //! | `TSUMUGI_INLINE_MAX_BYTES` | a message of so many travels in its packet | measured |
@@ -85,6 +90,23 @@ pub struct Config {
     pub thresholds: ByHand,
     /// The partitions; a launcher's job has its own already.
     pub space: SpaceConfig,
+    /// What connects nodes.
+    pub network: NetworkConfig,
+}
+
+/// The network of a job on several nodes.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkConfig {
+    /// None is used: a job of several nodes does not start.
+    pub is_off: bool,
+    /// libfabric's provider.
+    pub provider: Option<String>,
+    /// The own address or interface.
+    pub source: Option<String>,
+    /// The device.
+    pub device: Option<String>,
+    /// Queues to it.
+    pub endpoints: Option<usize>,
 }
 
 /// A [`Config`] with nothing left open.
@@ -136,6 +158,13 @@ impl Config {
             calibrate: choice(CALIBRATE, &[("on", true), ("off", false)])?,
             thresholds: thresholds()?,
             space: SpaceConfig::from_env()?,
+            network: NetworkConfig {
+                is_off: choice(NETWORK, &[("ofi", false), ("off", true)])?.unwrap_or(false),
+                provider: std::env::var(PROVIDER).ok(),
+                source: std::env::var(INTERFACE).ok(),
+                device: std::env::var(DEVICE).ok(),
+                endpoints: number(ENDPOINTS, 1, 16)?,
+            },
         })
     }
 
@@ -225,6 +254,16 @@ pub const BIND: &str = "TSUMUGI_BIND";
 pub const PATH: &str = "TSUMUGI_PATH";
 /// The variable of [`Config::verbose`].
 pub const VERBOSE: &str = "TSUMUGI_VERBOSE";
+/// The variable of [`NetworkConfig::is_off`].
+pub const NETWORK: &str = "TSUMUGI_NETWORK";
+/// The variable of [`NetworkConfig::provider`].
+pub const PROVIDER: &str = "TSUMUGI_PROVIDER";
+/// The variable of [`NetworkConfig::source`].
+pub const INTERFACE: &str = "TSUMUGI_INTERFACE";
+/// The variable of [`NetworkConfig::device`].
+pub const DEVICE: &str = "TSUMUGI_DEVICE";
+/// The variable of [`NetworkConfig::endpoints`].
+pub const ENDPOINTS: &str = "TSUMUGI_ENDPOINTS";
 /// The variable of [`Config::messages`].
 pub const MESSAGES: &str = "TSUMUGI_MESSAGES";
 /// The variable of [`Config::calibrate`].

@@ -4,7 +4,7 @@ mod message;
 
 pub use message::MessageError;
 
-use crate::{AddrError, Rank};
+use crate::{AddrError, NoNetwork, Rank};
 use std::fmt;
 use tsumugi_backends::boot::{CardError, ChooseError};
 use tsumugi_core::am::{CallError, SendError};
@@ -73,6 +73,8 @@ pub enum Error {
         nodes: u32,
         /// Some of their names.
         hosts: String,
+        /// Why not.
+        why: NoNetwork,
     },
     /// The scheduler could not be started.
     Start(StartError),
@@ -108,10 +110,10 @@ impl fmt::Display for Error {
             Self::Boot(error) => error.fmt(f),
             Self::Choose(error) => error.fmt(f),
             Self::Card { rank, error } => write!(f, "{rank} has sent {error}"),
-            Self::SeveralNodes { ranks, nodes, hosts } => write!(
+            Self::SeveralNodes { ranks, nodes, hosts, why } => write!(
                 f,
                 "the {ranks} ranks of this job lie on {nodes} nodes ({hosts}), and no network \
-                 backend connects them (TSUMUGI_NODE says otherwise what a node is)"
+                 connects them: {why} (TSUMUGI_NODE says otherwise what a node is)"
             ),
             Self::Start(error) => error.fmt(f),
             Self::Program(message) => f.write_str(message),

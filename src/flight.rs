@@ -10,8 +10,12 @@
 //! | `Err(Busy)` | comes back with the operation: nothing happened |
 //!
 //! Between ranks of a node every operation is `Done`, unless
-//! [`Path`](crate::Path) sends it through a queue.
+//! [`Path`](crate::Path) sends it through a queue. One to a rank of another
+//! node is pending at first; a get from a rank that does not answer any more
+//! ends when the device gives its buffer up.
 
+use crate::far::Far;
+use crate::queue::Queue;
 use crate::{AddrError, Buffer, Busy, Outcome, Plain, Remote, Runtime, Status};
 use tsumugi_core::backend::execute;
 use tsumugi_core::completion::Callback;
@@ -47,11 +51,7 @@ impl Runtime {
         from: Remote<T>,
         buf: Buffer<T>,
     ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
-        let op = get(from, &buf);
-        match &self.queue {
-            None => Ok(Status::Done(self.carry_out(&op, buf))),
-            Some(queue) => queue.submit(&op, buf),
-        }
+        self.submit(&get(from, &buf), buf)
     }
 
     /// Writes the buffer from `to` on. Wait-free between ranks of a
@@ -65,11 +65,7 @@ impl Runtime {
         to: Remote<T>,
         buf: Buffer<T>,
     ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
-        let op = put(to, &buf);
-        match &self.queue {
-            None => Ok(Status::Done(self.carry_out(&op, buf))),
-            Some(queue) => queue.submit(&op, buf),
-        }
+        self.submit(&put(to, &buf), buf)
     }
 
     /// Fills the buffer from `from` on, as a future. It begins when it is
@@ -118,10 +114,32 @@ impl Runtime {
         self.carry_then(&put(to, &buf), buf, then)
     }
 
+    fn submit<T: Plain>(
+        &self,
+        op: &Op,
+        buf: Buffer<T>,
+    ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
+        match self.path(op) {
+            Path::Here => Ok(Status::Done(self.carry_out(op, buf))),
+            Path::Queue(queue) => queue.submit(op, buf),
+            Path::Far(far) => far.submit(op, buf),
+        }
+    }
+
     async fn carry_async<T: Plain>(&self, op: &Op, buf: Buffer<T>) -> Outcome<Buffer<T>> {
-        match &self.queue {
-            None => self.carry_out(op, buf),
-            Some(queue) => queue.carry(op, buf).await,
+        match self.path(op) {
+            Path::Here => self.carry_out(op, buf),
+            Path::Queue(queue) => queue.carry(op, buf).await,
+            Path::Far(far) => far.carry(op, buf).await,
+        }
+    }
+
+    /// Which way an operation goes.
+    fn path(&self, op: &Op) -> Path<'_> {
+        match (&self.far, &self.queue) {
+            (Some(far), _) if far.leads_to(op.remote.rank) => Path::Far(far),
+            (_, Some(queue)) => Path::Queue(queue),
+            (_, None) => Path::Here,
         }
     }
 
@@ -131,16 +149,22 @@ impl Runtime {
         buf: Buffer<T>,
         then: impl FnOnce(Outcome<Buffer<T>>) + Send + 'static,
     ) -> Result<(), Busy<Buffer<T>>> {
-        let Some(queue) = &self.queue else {
+        let path = self.path(op);
+        if let Path::Here = path {
             call_back(then, self.carry_out(op, buf));
             return Ok(());
-        };
+        }
         // The callback's two words point to the closure and the buffer.
         let data = Box::into_raw(Box::new((buf, then)));
         // SAFETY: `data` is what `ended` is for, and nobody else's; what it
         // points to is `Send`.
         let callback = unsafe { Callback::new(ended_for(&data), data.cast()) };
-        queue.submit_callback(op, callback).map_err(|busy| {
+        let begun = match path {
+            Path::Queue(queue) => queue.submit_callback(op, callback),
+            Path::Far(far) => far.post(op, callback),
+            Path::Here => unreachable!("it has been carried out"),
+        };
+        begun.map_err(|busy| {
             // SAFETY: leaked above; the callback will not be called.
             let (buf, _) = *unsafe { Box::from_raw(data) };
             Busy { op: busy.op, buf, why: busy.why }
@@ -150,6 +174,14 @@ impl Runtime {
     fn carry_out<T: Plain>(&self, op: &Op, buf: Buffer<T>) -> Outcome<Buffer<T>> {
         Outcome { result: execute(&self.direct, op), buf }
     }
+}
+
+/// Which way an operation goes.
+enum Path<'a> {
+    /// It is carried out at once.
+    Here,
+    Queue(&'a Queue),
+    Far(&'a Far),
 }
 
 fn get<T: Plain>(from: Remote<T>, buf: &Buffer<T>) -> Op {

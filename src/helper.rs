@@ -83,7 +83,7 @@ fn watch(node: &Node, has_ended: &AtomicBool) {
 
 /// Asks that this thread's sleeps are not stretched by the 50 us that are
 /// usual.
-fn sleep_exactly() {
+pub(crate) fn sleep_exactly() {
     // SAFETY: a plain call on the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }

@@ -2,23 +2,25 @@
 //!
 //! ```text
 //!  tsumugi run ──── descriptors in the environment ────────────────► Member
-//!  mpiexec, srun ── cards, one barrier ──► Nodes ── one node: meet ─► Member, Detector
-//!                                            └───── several: a network backend
+//!  mpiexec, srun ── cards, one barrier ──► Nodes ── meet ─► Member, Detector
+//!                                            └───── several: Network
 //!  nobody ───────── alone ─────────────────────────────────────────► Member
 //! ```
 
-use crate::Error;
 use crate::config::Config;
-use crate::nodes::Nodes;
+use crate::far::{self, Network};
+use crate::{Error, NoNetwork};
 use std::fs;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tsumugi_backends::boot::choose::is_rank as is_told;
 use tsumugi_backends::boot::{self, Boot, Card, Way, random_u64};
+use tsumugi_backends::ofi::OfiDomain;
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::partition::State;
-use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Rest, attach};
+use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Nodes, Rest, attach};
 
 /// A job, and this process's place in it.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub(crate) struct Job {
     pub(crate) way: Way,
     /// Whether a launcher started it, so that its ranks share the node's cores.
     pub(crate) is_shared: bool,
+    /// What connects its nodes, if there are several.
+    pub(crate) network: Option<Network>,
     pub(crate) ties: Ties,
 }
 
@@ -61,46 +65,67 @@ impl Job {
         }
         let members = Member::threads(1, &config.space)?;
         let member = members.into_iter().next().expect("one rank was asked for");
-        Ok(Self { member, way: Way::Alone, is_shared: false, ties: Ties::default() })
+        Ok(Self { member, way: Way::Alone, is_shared: false, network: None, ties: Ties::default() })
     }
 
     /// The job whose ranks `boot` brings together.
     pub(crate) fn join_by(mut boot: Boot, config: &Config) -> Result<Self, Error> {
-        let (nodes, cards) = meet(&mut *boot.bootstrap)?;
-        let place = Self::place(&boot, &nodes, &cards, config);
-        if place.is_err() {
+        let joined = Self::join_all(&mut boot, config);
+        if joined.is_err() {
             // The others may still need what this rank serves.
             let _ = boot.bootstrap.leave();
         }
-        let (member, detector) = place?;
+        let (member, detector, network) = joined?;
         let way = boot.way;
         let ties = Ties { is_done: false, peers: Some(member.clone()), boot: Some(boot), detector };
-        Ok(Self { member, way, is_shared: true, ties })
+        Ok(Self { member, way, is_shared: true, network, ties })
+    }
+
+    fn join_all(
+        boot: &mut Boot,
+        config: &Config,
+    ) -> Result<(Member, Option<Detector>, Option<Network>), Error> {
+        let (rank, size) = (boot.bootstrap.rank(), boot.bootstrap.size());
+        // Before anybody knows whether it is needed: a card is told once.
+        let device = match boot::env::is_one_node(size, &|name| std::env::var(name).ok()) {
+            true => Err(NoNetwork::Off),
+            false => far::open(&config.network, rank, size),
+        };
+        let address = device.as_ref().map_or(&[][..], |device| device.card());
+        let (nodes, cards) = meet(&mut *boot.bootstrap, address)?;
+        let network = match nodes.count() {
+            1 => None,
+            _ => Some(connect(device, &nodes, &cards)?),
+        };
+        let (member, detector) = Self::place(boot, nodes, &cards, config)?;
+        Ok((member, detector, network))
     }
 
     /// This rank's place on its node.
     fn place(
         boot: &Boot,
-        nodes: &Nodes,
+        nodes: Nodes,
         cards: &[Card],
         config: &Config,
     ) -> Result<(Member, Option<Detector>), Error> {
         let rank = boot.bootstrap.rank();
         let place = nodes.place(rank).ok_or(NO_RANKS)?;
-        if nodes.count() > 1 {
-            return Err(several(nodes, cards));
-        }
         let job = format!("{:016x}", cards[0].token);
         let node = NodeId(cards[rank.0 as usize].node);
         let (local, limit) = (Rank(place.local), boot.limit);
         let meeting = Meeting { job: &job, node, rank: local, size: place.size, limit };
-        let member = Member::meet(&meeting, &config.space)?;
+        let nodes = Arc::new(nodes);
+        let member = Member::meet(&meeting, &config.space)?.among(nodes.clone(), rank);
         // The agents of several hosts end the others.
         let rest = if boot.way == Way::Server { Rest::Leave } else { Rest::End };
         let detector = detect(&member, rest)?;
         if rank == Rank(0) && config.verbose {
+            let on = match nodes.count() {
+                1 => "one node".to_owned(),
+                count => format!("{count} nodes"),
+            };
             // One write, so that it does not mix with what ranks print.
-            let line = format!("tsumugi: ranks: {}, on one node, by {}\n", nodes.ranks(), boot.way);
+            let line = format!("tsumugi: ranks: {}, on {on}, by {}\n", nodes.ranks(), boot.way);
             eprint!("{line}");
         }
         Ok((member, detector))
@@ -111,11 +136,16 @@ impl Job {
         let detector = if attach::is_watched() { None } else { detect(&member, Rest::End)? };
         let peers = detector.is_some().then(|| member.clone());
         let ties = Ties { is_done: false, peers, boot: None, detector };
-        Ok(Self { member, way, is_shared: true, ties })
+        Ok(Self { member, way, is_shared: true, network: None, ties })
     }
 }
 
 impl Ties {
+    /// Waits for all ranks of the job, on whatever nodes.
+    pub(crate) fn meet(&mut self) -> Result<(), BootError> {
+        self.boot.as_mut().map_or(Ok(()), |boot| boot.bootstrap.barrier())
+    }
+
     /// This rank has ended well.
     pub(crate) fn finish(mut self) {
         self.is_done = true;
@@ -146,12 +176,12 @@ impl Drop for Ties {
 
 /// Whether a peer has been declared lost.
 fn has_failed(own: &Member) -> bool {
-    let peers = (0..own.size()).map(Rank).filter(|rank| *rank != own.rank());
+    let peers = own.neighbours().filter(|rank| *rank != own.rank());
     peers.into_iter().any(|rank| own.control_of(rank).state() == State::Failed)
 }
 
 fn detect(member: &Member, rest: Rest) -> Result<Option<Detector>, Error> {
-    if member.size() == 1 {
+    if member.space().size() == 1 {
         return Ok(None);
     }
     let system = |error: std::io::Error| BootError::System {
@@ -162,7 +192,7 @@ fn detect(member: &Member, rest: Rest) -> Result<Option<Detector>, Error> {
 }
 
 /// Everybody's card, and which node each is on.
-fn meet(boot: &mut dyn Bootstrap) -> Result<(Nodes, Vec<Card>), Error> {
+fn meet(boot: &mut dyn Bootstrap, address: &[u8]) -> Result<(Nodes, Vec<Card>), Error> {
     let refused = |error: std::io::Error| BootError::System {
         what: "random numbers",
         errno: error.raw_os_error().unwrap_or(0),
@@ -172,7 +202,7 @@ fn meet(boot: &mut dyn Bootstrap) -> Result<(Nodes, Vec<Card>), Error> {
         node: NodeId::here().0,
         token: random_u64().map_err(refused)?,
         host: host.trim().to_owned(),
-        network: Vec::new(),
+        network: address.to_vec(),
     };
     boot.publish(&card.to_bytes())?;
     boot.barrier()?;
@@ -185,14 +215,26 @@ fn meet(boot: &mut dyn Bootstrap) -> Result<(Nodes, Vec<Card>), Error> {
     Ok((Nodes::new(cards.iter().map(|card| card.node)), cards))
 }
 
-/// Where a network backend will connect the nodes.
-#[cold]
-fn several(nodes: &Nodes, cards: &[Card]) -> Error {
-    let mut hosts: Vec<&str> = cards.iter().map(|card| card.host.as_str()).collect();
-    hosts.sort_unstable();
-    hosts.dedup();
-    hosts.truncate(HOSTS_NAMED);
-    Error::SeveralNodes { ranks: nodes.ranks(), nodes: nodes.count(), hosts: hosts.join(", ") }
+/// What connects the nodes.
+fn connect(
+    device: Result<OfiDomain, NoNetwork>,
+    nodes: &Nodes,
+    cards: &[Card],
+) -> Result<Network, Error> {
+    let addresses = cards.iter().map(|card| card.network.clone()).collect();
+    let first = |node| nodes.ranks_of(node).next().expect("a node has ranks");
+    let host = |node| cards[first(node).0 as usize].host.clone();
+    let hosts: Vec<String> = (0..nodes.count()).map(host).collect();
+    let mut named = hosts.clone();
+    device.and_then(|device| Network::join(device, cards[0].token, addresses, hosts)).map_err(
+        |why| {
+            named.sort_unstable();
+            named.dedup();
+            named.truncate(HOSTS_NAMED);
+            let hosts = named.join(", ");
+            Error::SeveralNodes { ranks: nodes.ranks(), nodes: nodes.count(), hosts, why }
+        },
+    )
 }
 
 const NO_RANKS: Error = Error::Boot(BootError::NoSuchRank { rank: Rank(0), size: 0 });
@@ -230,7 +272,9 @@ mod tests {
         let given = Given::new(Rank(0), 2, gather).unwrap();
         let boot = Boot { way: Way::Given, bootstrap: Box::new(given), limit: LIMIT };
         let error = Job::join_by(boot, &Config::default()).unwrap_err();
-        let Error::SeveralNodes { ranks: 2, nodes: 2, hosts } = &error else { panic!("{error}") };
+        let Error::SeveralNodes { ranks: 2, nodes: 2, hosts, .. } = &error else {
+            panic!("{error}")
+        };
         assert!(hosts.contains("elsewhere"), "{error}");
     }
 

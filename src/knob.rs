@@ -1,9 +1,9 @@
 //! The variables of the environment one by one, for whoever asks what there is.
 
 use crate::config::{
-    BIND, CALIBRATE, CHUNK, Config, DESIGNS, DIRECT_FROM, DIRECT_MAX, EAGER_MAX, INLINE_MAX,
-    MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, PATH, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES,
-    STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
+    BIND, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM, DIRECT_MAX, EAGER_MAX, ENDPOINTS,
+    INLINE_MAX, INTERFACE, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, PATH, PROVIDER,
+    PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
 };
 use tsumugi_backends::boot::env as boot;
 use tsumugi_pvas::config as space;
@@ -43,6 +43,10 @@ impl Config {
             chosen: Some(chosen),
         };
         let told = |name, meaning| Knob { name, meaning, default: None, chosen: env(name) };
+        let named = |name, meaning, given: &Option<String>| {
+            let first = "libfabric's choice";
+            set(name, meaning, first.into(), given.clone().unwrap_or_else(|| first.into()))
+        };
         let hand = chosen.thresholds;
         let threshold = |name, meaning, given: Option<u64>| {
             let given = given.map(|given| bytes(given as usize));
@@ -79,6 +83,21 @@ impl Config {
                 "rounds an idle worker searches before it sleeps",
                 format!("{SPIN}, 0 if cores are shared"),
                 chosen.spin.to_string(),
+            ),
+            set(
+                NETWORK,
+                "what connects nodes: ofi, off",
+                "ofi".into(),
+                if self.network.is_off { "off" } else { "ofi" }.into(),
+            ),
+            named(PROVIDER, "libfabric's provider", &self.network.provider),
+            named(INTERFACE, "the own address or interface there", &self.network.source),
+            named(DEVICE, "the device, as libfabric names it", &self.network.device),
+            set(
+                ENDPOINTS,
+                "queues to the device, 1 to 16",
+                "1".into(),
+                self.network.endpoints.unwrap_or(1).to_string(),
             ),
             set(
                 MESSAGES,

@@ -5,6 +5,7 @@
 //! from its first touch on.
 
 use crate::am;
+use crate::far;
 use crate::memory::PEER_KEY_BYTES;
 use crate::msg;
 use crate::node::Node;
@@ -74,6 +75,7 @@ impl Ledger {
             table("runtime", "handle", size_of::<Runtime>()),
             table("calls", "calls, staging, landing buffers", calls_bytes),
             table("messages", "sends and receives, own lane", messages_bytes),
+            table("network (several nodes)", "regions, operations, packets", far::footprint()),
             Table {
                 part: "environment",
                 name: "numbers of the memory files",

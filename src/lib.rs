@@ -1,10 +1,11 @@
 //! Kernel-bypass communication for programs with thousands of user-level
 //! threads (ULTs).
 //!
-//! A job is a number of *ranks*: processes of one node that share an address
-//! space (or threads of one process, [`run_ranks`]). Each rank runs ULTs and
-//! gives memory; any ULT reads, writes and does atomics on any rank's memory,
-//! and the other rank takes no part in it.
+//! A job is a number of *ranks*: processes that share an address space with
+//! those of their node (or threads of one process, [`run_ranks`]), and reach
+//! those of other nodes over a network. Each rank runs ULTs and gives memory;
+//! any ULT reads, writes and does atomics on any rank's memory, by the same
+//! calls, and the program of the other rank takes no part in it.
 //!
 //! ```
 //! use tsumugi::{Error, Rank};
@@ -43,6 +44,7 @@ mod knob;
 mod queue;
 mod lend;
 mod card;
+mod far;
 mod am;
 mod msg;
 mod node;
@@ -54,15 +56,15 @@ mod ledger;
 mod ops;
 mod flight;
 mod call;
-pub mod nodes;
 mod job;
 mod start;
 #[cfg(feature = "capi")]
 pub mod capi;
 
 pub use comm::Comm;
-pub use config::{Bind, Chosen, Config, Path};
+pub use config::{Bind, Chosen, Config, NetworkConfig, Path};
 pub use error::{Error, MessageError};
+pub use far::{NetworkFacts, NoNetwork};
 pub use job::is_rank;
 pub use knob::Knob;
 pub use ledger::{Ledger, Table, Unit};

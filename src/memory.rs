@@ -83,28 +83,34 @@ impl Runtime {
     pub fn share<T: Plain>(&self, len: usize) -> Result<Shared<T>, Error> {
         let own = self.expose::<T>(len)?;
         let mine = own.block.region.key;
-        for (rank, other) in (0u32..).map(Rank).zip(self.gather(len as u64)?) {
-            if other != len as u64 {
-                return Err(Error::LengthsDiffer { own: len as u64, rank, other });
+        if self.agree(len as u64)?.is_none() {
+            for (rank, other) in self.ranks().zip(self.gather(len as u64)?) {
+                if other != len as u64 {
+                    return Err(Error::LengthsDiffer { own: len as u64, rank, other });
+                }
             }
         }
-        let keys: Vec<RegionKey> = self
-            .gather(u64::from(mine.to_bits()))?
-            .into_iter()
-            .map(|bits| RegionKey::from_bits(bits as u32))
-            .collect();
-        for (rank, key) in (0u32..).map(Rank).zip(&keys) {
-            self.map_in(RemoteAddr { rank, key: *key, offset: 0 }, own.block.region.bytes);
+        let keys = match self.agree(u64::from(mine.to_bits()))? {
+            Some(_) => Keys::Same(mine),
+            None => {
+                let bits = self.gather(u64::from(mine.to_bits()))?.into_iter();
+                Keys::Each(bits.map(|bits| RegionKey::from_bits(bits as u32)).collect())
+            }
+        };
+        let shared = Shared { own: ManuallyDrop::new(own), keys };
+        for rank in self.neighbours() {
+            self.map_in(shared.at(rank, 0).addr(), shared.own.block.region.bytes);
         }
-        let same = keys.iter().all(|key| *key == mine);
-        let keys = if same { Keys::Same(mine) } else { Keys::Each(keys.into()) };
-        Ok(Shared { own: ManuallyDrop::new(own), keys })
+        Ok(shared)
     }
 
     /// Maps a peer's pages before their first use, if the job is to.
     fn map_in(&self, addr: RemoteAddr, bytes: u64) {
-        if let Ok(at) = self.direct.resolve(addr, bytes, Need::Read) {
-            self.direct.space().reach(addr.rank, at, bytes);
+        let space = self.direct.space();
+        if let Ok(at) = self.direct.resolve(addr, bytes, Need::Read)
+            && let Some((local, _)) = space.place_of(at, bytes)
+        {
+            space.reach(local, at, bytes);
         }
     }
 
@@ -220,7 +226,13 @@ impl Block {
         // of the exposed area hold the plain bytes of other such blocks, and
         // on those of the heap no operation is under way: it would own them.
         match unsafe { runtime.direct.register(base, layout.size() as u64, access) } {
-            Ok(region) => Ok(Self { runtime: runtime.clone(), region, layout }),
+            Ok(region) => {
+                let block = Self { runtime: runtime.clone(), region, layout };
+                if let Some(far) = &runtime.far {
+                    far.register(&region)?;
+                }
+                Ok(block)
+            }
             Err(error) => {
                 // SAFETY: allocated above, with this layout.
                 unsafe { memory_for(runtime, access).release(base, layout) };
@@ -262,6 +274,9 @@ impl<T> Drop for Shared<T> {
 impl Drop for Block {
     fn drop(&mut self) {
         let Region { key, base, access, .. } = self.region;
+        if let Some(far) = &self.runtime.far {
+            far.unregister(key);
+        }
         self.runtime.direct.unregister(key);
         // SAFETY: allocated in `new` with this layout, and unregistered.
         unsafe { memory_for(&self.runtime, access).release(base, self.layout) };

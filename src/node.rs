@@ -4,6 +4,7 @@ use crate::Rank;
 use crate::affinity;
 use crate::am::Am;
 use crate::config::Chosen;
+use crate::far::Far;
 use crate::msg::Messages;
 use crate::queue::Queue;
 use std::fmt::Write as _;
@@ -29,6 +30,8 @@ pub(crate) struct Node {
     /// Shared arrays that were dropped since the last barrier.
     dropped: Mutex<Vec<Buried>>,
     queue: Option<Arc<Queue>>,
+    /// The way to other nodes, if there are any.
+    far: Option<Arc<Far>>,
     /// The core of each worker; empty: wherever the system likes.
     cores: Vec<usize>,
 }
@@ -41,6 +44,7 @@ impl Node {
         member: Member,
         am: Am,
         messages: Messages,
+        far: Option<Arc<Far>>,
         chosen: &Chosen,
         cores: Vec<usize>,
     ) -> Self {
@@ -55,6 +59,7 @@ impl Node {
             spawner: Mutex::new(None),
             dropped: Mutex::default(),
             queue,
+            far,
             cores,
         }
     }
@@ -74,6 +79,11 @@ impl Node {
     /// The engine, if operations go through one.
     pub(crate) fn queue(&self) -> Option<Arc<Queue>> {
         self.queue.clone()
+    }
+
+    /// The way to other nodes, if there are any.
+    pub(crate) fn far(&self) -> Option<Arc<Far>> {
+        self.far.clone()
     }
 
     pub(crate) fn heap(&self) -> &'static Heap {
@@ -218,13 +228,15 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
 
 impl Progress for Node {
     fn poll(&self) -> bool {
+        // First: what has come may be for all others.
+        let arrived = self.far.as_ref().is_some_and(|far| far.poll());
         let helped = self.help() | self.messages.poll();
         let control = self.member.control();
         if let Some(number) = control.wanted_report() {
             control.answer_report(number, &self.report());
         }
         let completed = self.queue.as_ref().is_some_and(|queue| queue.poll());
-        helped || completed
+        helped || completed || arrived
     }
 
     fn has_work(&self) -> bool {
@@ -232,6 +244,7 @@ impl Progress for Node {
             || self.am.has_work()
             || self.messages.rest()
             || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
+            || self.far.as_ref().is_some_and(|far| far.needs_poll())
             || self.member.control().wanted_report().is_some()
     }
 
@@ -267,6 +280,9 @@ impl Progress for Node {
 
     fn on_sleep(&self, _worker: usize) {
         self.bells().leave();
+        if let Some(far) = &self.far {
+            far.wake_watch();
+        }
         if self.member.control().sleeps_fenced() {
             fence::heavy();
         }

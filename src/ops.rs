@@ -4,14 +4,17 @@
 //! other rank's memory; that rank takes no part. Operations of one thread
 //! take effect in its order. Words of 1, 2, 4 and 8 bytes never tear.
 //!
-//! Progress: wait-free between ranks of a node.
+//! To a rank of another node they go over the network, and the caller sleeps
+//! meanwhile; there a thread of the runtime's does what needs a processor.
+//!
+//! Progress: wait-free between ranks of a node, else blocking.
 
 use crate::{AddrError, Plain, Remote, Runtime, Word};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
-use tsumugi_core::mem::{Access, LocalAddr, Need, RemoteAddr, Width};
+use tsumugi_core::mem::{Access, LocalAddr, Need, Region, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::Until;
 
@@ -244,20 +247,58 @@ impl Runtime {
     /// Every word operation.
     #[inline(always)]
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
-        match &self.queue {
+        let result = match &self.queue {
             None => execute(&self.direct, op),
             Some(queue) => queue.run(op),
+        };
+        match result {
+            Err(AddrError::OtherNode { .. }) => self.run_far(op),
+            result => result,
+        }
+    }
+
+    /// What is not in reach of this node.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn run_far(&self, op: &Op) -> Result<u64, AddrError> {
+        match &self.far {
+            Some(far) => far.run(op),
+            None => Err(AddrError::OtherNode { rank: op.remote.rank }),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn store_far(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
+        let Some(far) = &self.far else { return Err(AddrError::OtherNode { rank: to.rank }) };
+        // SAFETY: a put only reads its local end, and is over on return; one
+        // to a rank that was lost may still send these bytes to nobody.
+        unsafe {
+            self.lend(from.as_ptr().cast_mut(), from.len(), |region| {
+                far.register(region).map_err(|_| AddrError::Unsupported { addr: to })?;
+                let local = LocalAddr { key: region.key, offset: 0 };
+                let result = far.run(&Op::put(local, to, from.len() as u64));
+                far.unregister(region.key);
+                result
+            })
         }
     }
 
     #[inline]
     fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
-        let Some(queue) = &self.queue else { return store_bytes(&self.direct, to, from) };
-        // SAFETY: a put only reads its local end, and is over on return.
-        unsafe {
-            self.lend(from.as_ptr().cast_mut(), from.len(), |local| {
-                queue.run(&Op::put(local, to, from.len() as u64))
-            })
+        let result = match &self.queue {
+            None => store_bytes(&self.direct, to, from),
+            // SAFETY: a put only reads its local end, and is over on return.
+            Some(queue) => unsafe {
+                self.lend(from.as_ptr().cast_mut(), from.len(), |region| {
+                    let local = LocalAddr { key: region.key, offset: 0 };
+                    queue.run(&Op::put(local, to, from.len() as u64))
+                })
+            },
+        };
+        match result {
+            Err(AddrError::OtherNode { .. }) => self.store_far(to, from),
+            result => result,
         }
     }
 
@@ -266,13 +307,21 @@ impl Runtime {
     /// `to` is valid for writes of `bytes` bytes.
     #[inline]
     unsafe fn load(&self, from: RemoteAddr, to: *mut u8, bytes: usize) -> Result<(), AddrError> {
-        match &self.queue {
+        let result = match &self.queue {
             // SAFETY: the caller's.
             None => unsafe { load_bytes(&self.direct, from, to, bytes) },
             // SAFETY: the caller's; the get is over on return.
             Some(queue) => unsafe {
-                self.lend(to, bytes, |local| queue.run(&Op::get(from, local, bytes as u64)))
+                self.lend(to, bytes, |region| {
+                    let local = LocalAddr { key: region.key, offset: 0 };
+                    queue.run(&Op::get(from, local, bytes as u64))
+                })
             },
+        };
+        match (result, &self.far) {
+            // SAFETY: the caller's.
+            (Err(AddrError::OtherNode { .. }), Some(far)) => unsafe { far.load(from, to, bytes) },
+            (result, _) => result,
         }
     }
 
@@ -286,14 +335,14 @@ impl Runtime {
         &self,
         at: *mut u8,
         bytes: usize,
-        call: impl FnOnce(LocalAddr) -> Result<u64, AddrError>,
+        call: impl FnOnce(&Region) -> Result<u64, AddrError>,
     ) -> Result<(), AddrError> {
         let base = NonNull::new(at).unwrap_or(NonNull::dangling());
         loop {
             // SAFETY: the caller's, and unregistered below.
             match unsafe { self.direct.register(base, bytes as u64, Access::Local) } {
                 Ok(region) => {
-                    let result = call(LocalAddr { key: region.key, offset: 0 });
+                    let result = call(&region);
                     self.direct.unregister(region.key);
                     return result.map(|_| ());
                 }

@@ -165,13 +165,13 @@ impl fmt::Debug for Queue {
 /// Which tags and which executor to prefer: the same for calls of one thread,
 /// mostly others for those of another. A ULT that has moved meanwhile gets
 /// those of a thread that it was on, which costs a cache line and no more.
-fn hint() -> usize {
+pub(crate) fn hint() -> usize {
     thread_local!(static PLACE: u8 = const { 0 });
     PLACE.with(|place| (&raw const *place).addr() >> 12)
 }
 
 /// Lets others run once.
-async fn come_again() {
+pub(crate) async fn come_again() {
     let mut first = true;
     poll_fn(|context| {
         if std::mem::take(&mut first) {

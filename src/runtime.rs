@@ -1,6 +1,7 @@
 //! What a rank holds: its place in the job, its threads, its way to the others.
 
 use crate::am::Am;
+use crate::far::Far;
 use crate::msg::Messages;
 use crate::node::{Buried, Node};
 use crate::queue::Queue;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_backends::boot::Way;
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::coll::{Addend, Part};
+use tsumugi_core::coll::{Addend, Elsewhere, Part};
 use tsumugi_core::mem::{Remote, RemoteAddr};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::AtomicU64;
@@ -27,6 +28,7 @@ use tsumugi_ult::{Here, Spawner};
 pub struct Runtime {
     pub(crate) direct: Direct,
     pub(crate) queue: Option<Arc<Queue>>,
+    pub(crate) far: Option<Arc<Far>>,
     node: Arc<Node>,
     way: Way,
     spawner: Spawner,
@@ -35,7 +37,15 @@ pub struct Runtime {
 
 impl Runtime {
     pub(crate) fn new(node: Arc<Node>, way: Way, spawner: Spawner, workers: usize) -> Self {
-        Self { direct: node.direct(), queue: node.queue(), node, way, spawner, workers }
+        Self {
+            direct: node.direct(),
+            queue: node.queue(),
+            far: node.far(),
+            node,
+            way,
+            spawner,
+            workers,
+        }
     }
 
     /// Which rank this is.
@@ -56,6 +66,12 @@ impl Runtime {
     /// How the ranks of this job found each other.
     pub fn way(&self) -> Way {
         self.way
+    }
+
+    /// The ranks of this one's node, this one too, whose memory is reached by
+    /// loads and stores.
+    pub fn neighbours(&self) -> impl Iterator<Item = Rank> + '_ {
+        self.node.member().neighbours()
     }
 
     /// Worker threads of this rank.
@@ -86,7 +102,7 @@ impl Runtime {
     /// [`Error::Coll`].
     pub fn barrier(&self) -> Result<(), Error> {
         let dropped = self.node.exhume();
-        self.node.team().barrier(&self.part())?;
+        self.node.team().barrier(&self.part(&|op| self.run_far(op)))?;
         // Nobody can want them any more.
         drop(dropped);
         Ok(())
@@ -100,7 +116,19 @@ impl Runtime {
     /// [`Error::Coll`].
     pub fn sum<T: Addend>(&self, value: T) -> Result<T, Error> {
         let plus = |a, b| T::from_word(a).plus(T::from_word(b)).to_word();
-        Ok(T::from_word(self.node.team().reduce(&self.part(), value.to_word(), plus)?))
+        let elsewhere = |op: &_| self.run_far(op);
+        let part = self.part(&elsewhere);
+        Ok(T::from_word(self.node.team().reduce(&part, value.to_word(), plus)?))
+    }
+
+    /// The word that every rank brings, if it is the same for all. Collective.
+    pub(crate) fn agree(&self, word: u64) -> Result<Option<u64>, Error> {
+        let elsewhere = |op: &_| self.run_far(op);
+        let part = self.part(&elsewhere);
+        let team = self.node.team();
+        let least = team.reduce(&part, word, u64::min)?;
+        let most = team.reduce(&part, word, u64::max)?;
+        Ok((least == most).then_some(least))
     }
 
     /// Every rank's `word`, in the order of the ranks. Collective, as
@@ -190,9 +218,10 @@ impl Runtime {
         self.node.waiters().wait_for(self.node.lot(), word, until, &Here, limit)
     }
 
-    fn part(&self) -> Part<'_, Direct> {
+    fn part<'a>(&'a self, elsewhere: &'a Elsewhere<'a>) -> Part<'a, Direct> {
         Part {
             memory: &self.direct,
+            elsewhere,
             lot: self.node.lot(),
             waiters: self.node.waiters(),
             wait: &Here as &dyn Wait,

@@ -14,6 +14,7 @@ use crate::affinity;
 use crate::am::Am;
 use crate::card::Card;
 use crate::config::{Bind, Chosen, Config};
+use crate::far::{Far, Network, Watch};
 use crate::helper::Helper;
 use crate::job::{Job, LIMIT};
 use crate::msg::{Lanes, Messages, Neighbours, Parcels};
@@ -23,7 +24,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use tsumugi_backends::boot::{Boot, Way};
-use tsumugi_core::boot::Bootstrap;
+use tsumugi_core::boot::{BootError, Bootstrap};
+use tsumugi_core::mem::LocalAddr;
 use tsumugi_pvas::Member;
 use tsumugi_pvas::partition::declare_lost;
 use tsumugi_ult::{Scheduler, StackArea, StartError};
@@ -129,13 +131,16 @@ impl Config {
         job: Job,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        let Job { member, way, is_shared, ties } = job;
-        let chosen = self.choose(member.size());
+        let Job { member, way, is_shared, network, mut ties } = job;
+        let chosen = self.choose(member.space().size());
         let everywhere = affinity::allowed().unwrap_or_default();
         let cores = if is_shared { cores_of(&member, &chosen, &everywhere) } else { Vec::new() };
         let measured =
             if is_shared { cores_measured(&member, &chosen, &everywhere) } else { Vec::new() };
-        let result = be(member, way, chosen, cores, &measured, (None, None), main);
+        let place = Place { way, cores, measured: &measured };
+        let mut meet = || ties.meet();
+        let span = network.map(|network| Span { network, meet: &mut meet });
+        let result = be(member, chosen, place, span, Apart::default(), main);
         if is_shared {
             // The calling thread was a worker.
             let _ = affinity::keep_to(&everywhere);
@@ -160,24 +165,25 @@ impl Config {
         size: u32,
         main: impl Fn(&Runtime) -> Result<T, E> + Sync,
     ) -> Result<Vec<T>, E> {
-        self.run_ranks_apart(size, |_| (None, None), main)
+        self.run_ranks_apart(size, |_| Apart::default(), main)
     }
 
     /// The same, of which some see each other as ranks of other nodes, as
-    /// `far` says of each.
+    /// `apart` says of each.
     pub(crate) fn run_ranks_apart<T: Send, E: From<Error> + Send>(
         self,
         size: u32,
-        far: impl Fn(&Member) -> Far,
+        apart: impl Fn(&Member) -> Apart,
         main: impl Fn(&Runtime) -> Result<T, E> + Sync,
     ) -> Result<Vec<T>, E> {
         let members = Member::threads(size, &self.space).map_err(Error::from)?;
         let chosen = self.choose(size);
         let first_failure = OnceLock::new();
-        let be_one = |(member, far): (Member, Far)| {
+        let be_one = |(member, apart): (Member, Apart)| {
             let (rank, space) = (member.rank(), member.space().clone());
             let result = catch_unwind(AssertUnwindSafe(|| {
-                be(member, Way::Alone, chosen, Vec::new(), &[], far, &main)
+                let place = Place { way: Way::Alone, cores: Vec::new(), measured: &[] };
+                be(member, chosen, place, None, apart, &main)
             }));
             if !matches!(result, Ok(Ok(_))) {
                 let _ = first_failure.set(rank.0 as usize);
@@ -186,8 +192,8 @@ impl Config {
             result
         };
         let members = members.into_iter().map(|member| {
-            let far = far(&member);
-            (member, far)
+            let apart = apart(&member);
+            (member, apart)
         });
         let mut results: Vec<_> = thread::scope(|scope| {
             let be_one = &be_one;
@@ -206,12 +212,12 @@ impl Config {
 }
 
 /// Who is on this node, if not all are, and what carries messages to others.
-type Far = (Option<Neighbours>, Option<Arc<dyn Parcels>>);
+type Apart = (Option<Neighbours>, Option<Arc<dyn Parcels>>);
 
 /// The cores of this rank's workers, if each is to have its own: the ranks of
 /// the node deal them out in their order.
 fn cores_of(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
-    let first = member.rank().0 as usize * chosen.workers;
+    let first = member.local().0 as usize * chosen.workers;
     match (chosen.bind, allowed.get(first..first + chosen.workers)) {
         (Bind::Cores, Some(own)) => own.to_vec(),
         _ => Vec::new(),
@@ -221,18 +227,33 @@ fn cores_of(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
 /// The first core of each rank, if the node is to measure how far they are
 /// from each other.
 fn cores_measured(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
-    let firsts = allowed.iter().step_by(chosen.workers).take(member.size() as usize);
+    let firsts = allowed.iter().step_by(chosen.workers).take(member.space().size() as usize);
     if chosen.calibrate { firsts.copied().collect() } else { Vec::new() }
+}
+
+/// How a rank came to be, and on which cores.
+struct Place<'a> {
+    way: Way,
+    /// Those of its workers; empty: wherever the system likes.
+    cores: Vec<usize>,
+    /// Those that the node is to be measured by.
+    measured: &'a [usize],
+}
+
+/// What a rank of a job on several nodes has besides.
+struct Span<'a> {
+    network: Network,
+    /// Waits for all ranks.
+    meet: &'a mut dyn FnMut() -> Result<(), BootError>,
 }
 
 /// Is `member` from its first to its last breath.
 fn be<T: Send, E: From<Error> + Send>(
     mut member: Member,
-    way: Way,
     chosen: Chosen,
-    cores: Vec<usize>,
-    measured: &[usize],
-    (neighbours, parcels): Far,
+    place: Place<'_>,
+    span: Option<Span<'_>>,
+    (neighbours, parcels): Apart,
     main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
 ) -> Result<T, E> {
     let am = Am::new(&member).map_err(E::from)?;
@@ -243,17 +264,40 @@ fn be<T: Send, E: From<Error> + Send>(
     // Everybody's starter memory and collective words are registered now, and
     // their lanes for messages.
     member.barrier().map_err(Error::from)?;
-    let cards = Card::all(&mut member).map_err(E::from)?;
+    let cards = card.all(&mut member).map_err(E::from)?;
     am.connect(&cards);
-    if member.rank() == Rank(0) {
+    if member.local() == Rank(0) {
         // The others are asleep in the barrier meanwhile.
-        member.calibrate(measured, &chosen.thresholds);
+        member.calibrate(place.measured, &chosen.thresholds);
     }
     member.barrier().map_err(Error::from)?;
+    let (far, mut meet) = match span {
+        None => (None, None),
+        Some(Span { network, meet }) => {
+            let far = Arc::new(Far::new(network, &member, &chosen)?);
+            for region in am.regions() {
+                far.register(region).map_err(Error::from)?;
+            }
+            am.carry_by(far.clone());
+            (Some(far), Some(meet))
+        }
+    };
+    let parcels = parcels.or_else(|| Some(far.clone()? as Arc<dyn Parcels>));
     let messages = Messages::new(&member, &lanes, &cards, parcels, &chosen).map_err(E::from)?;
-    let node = Arc::new(Node::new(member, am, messages, &chosen, cores));
+    let node = Arc::new(Node::new(member, am, messages, far.clone(), &chosen, place.cores));
+    let watch = match &far {
+        None => None,
+        Some(far) => {
+            far.on_bell(bell_of(&node));
+            Some(Watch::start(far)?)
+        }
+    };
+    if let Some(meet) = &mut meet {
+        // And over the network from here on.
+        meet().map_err(Error::from)?;
+    }
     let scheduler = schedule(&node, chosen)?;
-    let runtime = Runtime::new(node.clone(), way, scheduler.spawner(), chosen.workers);
+    let runtime = Runtime::new(node.clone(), place.way, scheduler.spawner(), chosen.workers);
     node.watch(runtime.ults(), chosen.workers);
     let helper = Helper::start(&node, chosen.workers)?;
     let result = scheduler.run(|| {
@@ -265,9 +309,27 @@ fn be<T: Send, E: From<Error> + Send>(
     drop(helper);
     node.unwatch();
     if result.is_ok() {
+        if let Some(meet) = meet {
+            // Until then others may need an answer, which the watch gives. Who
+            // is not there any more needs none.
+            let _ = meet();
+        }
         node.member().finish();
     }
+    drop(watch);
     result
+}
+
+/// What is done when a rank of another node has changed a word of ours.
+fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
+    let node = Arc::downgrade(node);
+    Box::new(move |word| {
+        if let Some(node) = node.upgrade()
+            && word.key == node.am().key()
+        {
+            node.am().rang();
+        }
+    })
 }
 
 fn schedule(node: &Arc<Node>, chosen: Chosen) -> Result<Scheduler, Error> {

@@ -98,7 +98,28 @@ fn machine() -> String {
         ("locked memory limit", limit(libc::RLIMIT_MEMLOCK)),
         ("mappings limit", or_unknown(word_of("/proc/sys/vm/max_map_count"))),
     ];
-    format!("machine\n{}{}", text::facts(&rows), messages(&cpus))
+    format!("machine\n{}{}{}", text::facts(&rows), network(), messages(&cpus))
+}
+
+/// What connects this node to others, tried now.
+fn network() -> String {
+    let found = Config::from_env().map(|config| config.probe_network());
+    let rows = match found {
+        Ok(Ok(facts)) => [
+            ("provider", facts.provider),
+            ("device", facts.device),
+            ("does not work", or_nothing(facts.lacks.join("; "))),
+            ("by the target's processor", or_nothing(facts.errands.join(", "))),
+        ]
+        .to_vec(),
+        Ok(Err(error)) => vec![("none", error.to_string())],
+        Err(error) => vec![("none", error.to_string())],
+    };
+    format!("\nnetwork to other nodes\n{}", text::facts(&rows))
+}
+
+fn or_nothing(text: String) -> String {
+    if text.is_empty() { "nothing".to_owned() } else { text }
 }
 
 /// What messages between the first two CPUs would do, and why: measured now,

@@ -12,7 +12,11 @@ use crate::direct::Direct;
 use crate::exposed::ExposedArea;
 use crate::heap::Heap;
 use crate::meet::{MeetError, Meeting, NodeId};
-use crate::partition::{COLLECTIVE_KEY, COLLECTIVE_WORDS, Control, STARTER_KEY, Shape, State};
+use crate::nodes::Nodes;
+use crate::partition::{
+    COLLECTIVE_KEY, COLLECTIVE_WORDS, Control, Gone, Graves, STARTER_KEY, Shape, State, break_off,
+    declare_lost_as,
+};
 use crate::space::{Files, Space, SpaceError};
 use crate::sys;
 use std::fmt;
@@ -28,6 +32,8 @@ use tsumugi_core::mem::{Access, Rank, Region};
 pub struct Member {
     space: Arc<Space>,
     rank: Rank,
+    local: Rank,
+    nodes: Arc<Nodes>,
 }
 
 /// Why a process that was started as a rank cannot be one.
@@ -108,8 +114,9 @@ impl Member {
     /// [`SpaceError`].
     pub fn threads(size: u32, config: &Config) -> Result<Vec<Self>, SpaceError> {
         let space = Space::create(size, config)?;
+        let nodes = Arc::new(Nodes::one(size));
         let member = |rank| {
-            let member = Self { space: space.clone(), rank };
+            let member = Self::new(space.clone(), nodes.clone(), rank);
             member.take().expect("a fresh partition is nobody's");
             member
         };
@@ -162,9 +169,28 @@ impl Member {
     /// The rank in a space whose files were handed over.
     fn adopt(files: &Files, rank: Rank) -> Result<Self, AttachError> {
         let space = Space::adopt(files, rank).map_err(AttachError::Space)?;
-        let member = Self { space, rank };
+        let nodes = Arc::new(Nodes::one(space.size()));
+        let member = Self::new(space, nodes, rank);
         member.take()?;
         Ok(member)
+    }
+
+    fn new(space: Arc<Space>, nodes: Arc<Nodes>, rank: Rank) -> Self {
+        Self { space, rank, local: rank, nodes }
+    }
+
+    /// The same rank as one of a job of several nodes, whose numbers it speaks
+    /// from here on.
+    ///
+    /// # Panics
+    ///
+    /// If it is not the one of its node that `nodes` say, or the node has
+    /// another number of ranks.
+    #[must_use]
+    pub fn among(self, nodes: Arc<Nodes>, rank: Rank) -> Self {
+        let place = nodes.place(rank).map(|place| (place.local, place.size));
+        assert_eq!(place, Some((self.local.0, self.space.size())), "{rank} of {nodes:?}");
+        Self { rank, nodes, ..self }
     }
 
     /// Takes the rank and registers what is reachable from the start.
@@ -174,13 +200,15 @@ impl Member {
         self.control().set_pid_space(sys::pid_space());
         self.control().attach(std::process::id()).map_err(taken)?;
         let Region { base, bytes, access, .. } = self.starter();
+        let words = self.collective();
         // SAFETY: both lie in the partition, hold plain bytes and atomics, and
         // stay as long as the space does.
         let (starter, words) = unsafe {
-            let words = NonNull::from(self.control().collective()).cast();
-            let words_bytes = COLLECTIVE_WORDS as u64 * 8;
             let table = self.control().regions();
-            (table.register(base, bytes, access), table.register(words, words_bytes, access))
+            (
+                table.register(base, bytes, access),
+                table.register(words.base, words.bytes, words.access),
+            )
         };
         let keys = (starter.map(|region| region.key), words.map(|region| region.key));
         assert_eq!(keys, (Ok(STARTER_KEY), Ok(COLLECTIVE_KEY)), "first in an empty table");
@@ -192,44 +220,125 @@ impl Member {
         self.rank
     }
 
-    /// How many ranks there are.
+    /// How many ranks the job has.
     pub fn size(&self) -> u32 {
-        self.space.size()
+        self.nodes.ranks()
     }
 
-    /// The partitions of all ranks.
+    /// Where they are.
+    pub fn nodes(&self) -> &Arc<Nodes> {
+        &self.nodes
+    }
+
+    /// This rank's place among those of its node: what it is called there.
+    pub fn local(&self) -> Rank {
+        self.local
+    }
+
+    /// The ranks of this node, this one too, in the order of their places.
+    pub fn neighbours(&self) -> impl Iterator<Item = Rank> + '_ {
+        self.nodes.ranks_of(self.node())
+    }
+
+    /// Whether the rank is of this node: its memory can be loaded and stored.
+    pub fn is_near(&self, rank: Rank) -> bool {
+        self.local_of(rank).is_some()
+    }
+
+    /// The place of a rank on this node, if it is of this node.
+    pub fn local_of(&self, rank: Rank) -> Option<Rank> {
+        let place = self.nodes.place(rank)?;
+        (place.node == self.node()).then_some(Rank(place.local))
+    }
+
+    /// Which node of the job this is.
+    pub fn node(&self) -> u32 {
+        self.nodes.place(self.rank).expect("one of the job's").node
+    }
+
+    /// The partitions of the node's ranks, by their local numbers.
     pub fn space(&self) -> &Arc<Space> {
         &self.space
     }
 
     /// The head of this rank's partition.
     pub fn control(&self) -> &Control {
-        self.space.control(self.rank)
+        self.space.control(self.local)
     }
 
     /// The head of `rank`'s partition.
     ///
     /// # Panics
     ///
-    /// If there is no such rank.
+    /// If there is no such rank on this node.
     pub fn control_of(&self, rank: Rank) -> &Control {
-        self.space.control(rank)
+        let local = self.local_of(rank);
+        self.space.control(local.unwrap_or_else(|| panic!("{rank} is not of this node")))
+    }
+
+    /// Whether the rank has not been declared lost.
+    pub fn is_alive(&self, rank: Rank) -> bool {
+        let Some(place) = self.nodes.place(rank) else { return false };
+        if place.node == self.node() {
+            return self.space.control(Rank(place.local)).is_alive();
+        }
+        !self.gone().any(|gone| gone == Gone::Rank(rank) || gone == Gone::Node(place.node))
+    }
+
+    /// Declares a rank dead to all ranks of this node. Whether that was news.
+    pub fn declare_lost(&self, rank: Rank) -> bool {
+        let Some(local) = self.local_of(rank) else {
+            return self.declare_gone(Gone::Rank(rank), rank);
+        };
+        let is_news = self.space.control(local).is_alive();
+        declare_lost_as(local, rank, self.space.controls());
+        is_news
+    }
+
+    /// Declares all ranks of another node dead to all ranks of this one.
+    /// Whether that was news.
+    pub fn declare_node_lost(&self, node: u32) -> bool {
+        let alive = self.nodes.ranks_of(node).find(|rank| self.is_alive(*rank));
+        node != self.node() && alive.is_some_and(|rank| self.declare_gone(Gone::Node(node), rank))
+    }
+
+    fn declare_gone(&self, gone: Gone, rank: Rank) -> bool {
+        let is_news = self.is_alive(rank) && self.graves().dig(gone);
+        if is_news {
+            self.space.controls().for_each(|control| break_off(rank, control));
+        }
+        is_news
+    }
+
+    /// Who of other nodes has died.
+    pub fn gone(&self) -> impl Iterator<Item = Gone> + '_ {
+        self.graves().iter()
+    }
+
+    /// How many entries that list has: one load.
+    #[inline]
+    pub fn gone_count(&self) -> u32 {
+        self.graves().count()
+    }
+
+    fn graves(&self) -> &Graves {
+        self.space.control(Rank(0)).graves()
     }
 
     /// Where memory for this rank's regions comes from: what peers may reach.
     pub fn exposed(&self) -> &ExposedArea {
-        self.space.exposed(self.rank).expect("a member's memory is made with its space")
+        self.space.exposed(self.local).expect("a member's memory is made with its space")
     }
 
     /// Where memory for rings and mailboxes comes from: what peers write to
     /// also in a job whose [`Peers`](crate::Peers) else only read.
     pub fn rings(&self) -> &ExposedArea {
-        self.space.rings(self.rank).expect("a member's memory is made with its space")
+        self.space.rings(self.local).expect("a member's memory is made with its space")
     }
 
     /// This rank's heap: for what is its own.
     pub fn heap(&self) -> &'static Heap {
-        self.space.heap(self.rank).expect("a member's heap is made with its space")
+        self.space.heap(self.local).expect("a member's heap is made with its space")
     }
 
     /// Memory that every rank reaches under [`STARTER_KEY`] as soon as its
@@ -241,6 +350,14 @@ impl Member {
         Region { key: STARTER_KEY, base, bytes, access: Access::ReadWrite }
     }
 
+    /// The words for barriers and sums, which every rank reaches under
+    /// [`COLLECTIVE_KEY`].
+    pub fn collective(&self) -> Region {
+        let base = NonNull::from(self.control().collective()).cast();
+        let bytes = COLLECTIVE_WORDS as u64 * 8;
+        Region { key: COLLECTIVE_KEY, base, bytes, access: Access::ReadWrite }
+    }
+
     /// The area for stacks, where it starts and how long it is. It is not
     /// there in forked children.
     pub fn stacks(&self) -> (NonNull<u8>, usize) {
@@ -248,9 +365,9 @@ impl Member {
         (self.place(shape.stacks_offset()), shape.stack_bytes)
     }
 
-    /// This rank's way to the memory of all ranks.
+    /// This rank's way to the memory of all ranks of its node.
     pub fn direct(&self) -> Direct {
-        Direct::new(self.space.clone(), self.rank)
+        Direct::new(self.space.clone(), self.nodes.clone(), self.rank, self.local)
     }
 
     /// Says that this rank is done: its end is no failure from here on.
@@ -259,7 +376,7 @@ impl Member {
     }
 
     fn place(&self, offset: usize) -> NonNull<u8> {
-        let at = self.space.shape().start(self.rank) + offset;
+        let at = self.space.shape().start(self.local) + offset;
         NonNull::new(at as *mut u8).expect("a base above zero")
     }
 }

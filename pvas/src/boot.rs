@@ -1,5 +1,6 @@
-//! Finding each other through the partitions: cards in the heads, and a
-//! barrier on two words in rank 0's.
+//! Finding each other through the partitions of a node: cards in the heads, and
+//! a barrier on two words in the first one. Ranks are called by their places on
+//! the node.
 
 use crate::attach::Member;
 use crate::futex::SharedFutex;
@@ -12,11 +13,11 @@ use tsumugi_core::wait::Futex;
 
 impl Bootstrap for Member {
     fn rank(&self) -> Rank {
-        Member::rank(self)
+        self.local()
     }
 
     fn size(&self) -> u32 {
-        Member::size(self)
+        self.space().size()
     }
 
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
@@ -26,21 +27,20 @@ impl Bootstrap for Member {
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
-        let size = Member::size(self);
-        BootError::check_rank(rank, size)?;
-        let found = self.control_of(rank).card().ok_or(BootError::NoCard { rank })?;
+        BootError::check_rank(rank, self.space().size())?;
+        let found = self.space().control(rank).card().ok_or(BootError::NoCard { rank })?;
         card[..found.len()].copy_from_slice(&found);
         Ok(found.len())
     }
 
     fn barrier(&mut self) -> Result<(), BootError> {
-        let (arrived, phase) = self.control_of(Rank(0)).boot_words();
+        let (arrived, phase) = self.space().control(Rank(0)).boot_words();
         let entered = phase.load(Ordering::Acquire);
         if entered & BOOT_GONE != 0 {
-            return Err(self.gone());
+            return Err(self.missing());
         }
         // AcqRel: what each rank wrote before is visible to the last one.
-        if arrived.fetch_add(1, Ordering::AcqRel) + 1 == Member::size(self) {
+        if arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.space().size() {
             arrived.store(0, Ordering::Relaxed);
             // Release: pairs with the Acquire below, and hands on what all
             // wrote.
@@ -55,7 +55,7 @@ impl Bootstrap for Member {
                 return Ok(());
             }
             if now & BOOT_GONE != 0 {
-                return Err(self.gone());
+                return Err(self.missing());
             }
             SharedFutex.wait(phase, now, Some(LOOK_AGAIN));
         }
@@ -65,10 +65,9 @@ impl Bootstrap for Member {
 impl Member {
     /// Somebody is gone: who.
     #[cold]
-    fn gone(&self) -> BootError {
+    fn missing(&self) -> BootError {
         let ended = |state| matches!(state, State::Finished | State::Failed);
-        (0..Member::size(self))
-            .map(Rank)
+        self.neighbours()
             .find(|rank| ended(self.control_of(*rank).state()))
             .map_or(BootError::Disconnected, |rank| BootError::PeerLost { rank })
     }

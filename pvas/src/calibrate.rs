@@ -49,23 +49,26 @@ fn measure(first: usize, second: usize, trip_ns: f64, end: Instant) -> Option<Ca
 }
 
 impl Member {
-    /// Publishes how messages between the ranks of the node go; called by rank
-    /// 0 while the others wait. `cores` are those of the ranks, in order;
+    /// Publishes how messages between the ranks of the node go; called by the
+    /// first of them while the others wait. `cores` are those of the ranks, in order;
     /// empty: they share some, and nothing is measured.
     pub fn calibrate(&self, cores: &[usize], hand: &ByHand) {
         let begin = Instant::now();
         let end = begin + TIME_MAX;
-        let pairs =
-            if cores.len() == self.size() as usize { groups(cores, end) } else { Pairs::default() };
+        let pairs = if cores.len() == self.space().size() as usize {
+            groups(cores, end)
+        } else {
+            Pairs::default()
+        };
         let measured = Distance::ALL.map(|distance| {
             let (first, second, trip_ns) = pairs.sample(distance)?;
             measure(first, second, trip_ns, end).map(|calibration| calibration.thresholds)
         });
         for (rank, group) in (0..).map(Rank).zip(pairs.groups) {
-            self.control_of(rank).place().set_group(group);
+            self.space().control(rank).place().set_group(group);
         }
         let took_ns = begin.elapsed().as_nanos() as u64;
-        self.control_of(Rank(0)).place().publish(took_ns, |distance| {
+        self.space().control(Rank(0)).place().publish(took_ns, |distance| {
             let of = measured[distance as usize];
             let thresholds = of.unwrap_or(Thresholds::unmeasured(distance));
             (thresholds.with(hand), of.is_some())
@@ -74,13 +77,16 @@ impl Member {
 
     /// How far this rank is from `rank`, and how messages between them go.
     pub fn way_to(&self, rank: Rank) -> (Distance, Thresholds) {
-        let distance = self.control().place().distance(self.control_of(rank).place());
+        let distance = match self.local_of(rank) {
+            Some(local) => self.control().place().distance(self.space().control(local).place()),
+            None => Distance::Far,
+        };
         (distance, self.thresholds(distance))
     }
 
     /// How messages go between ranks that are so far apart.
     pub fn thresholds(&self, distance: Distance) -> Thresholds {
-        self.control_of(Rank(0)).place().thresholds(distance).0
+        self.space().control(Rank(0)).place().thresholds(distance).0
     }
 }
 

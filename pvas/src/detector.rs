@@ -14,7 +14,7 @@
 //! A process of another PID namespace cannot be watched and is passed over.
 
 use crate::attach::Member;
-use crate::partition::{State, declare_gone, declare_lost};
+use crate::partition::{State, declare_gone};
 use crate::sys;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -94,7 +94,7 @@ struct Sentence {
 
 impl Round<'_> {
     fn go(mut self) {
-        let (own, size) = (self.member.rank().0, self.member.size());
+        let (own, size) = (self.member.local().0, self.member.space().size());
         for step in 1..size {
             let peer = Rank((own + step) % size);
             match self.watch(peer) {
@@ -112,7 +112,7 @@ impl Round<'_> {
     }
 
     fn watch(&mut self, peer: Rank) -> Watched {
-        let control = self.member.control_of(peer);
+        let control = self.member.space().control(peer);
         let deadline = Instant::now() + ATTACH_WITHIN;
         while control.pid() == 0 {
             if control.state() == State::Failed {
@@ -160,16 +160,18 @@ impl Round<'_> {
     /// A process is gone: whether it may be, and what that means.
     fn bury(&mut self, dead: Rank) {
         let controls = || self.member.space().controls();
-        let control = self.member.control_of(dead);
+        let control = self.member.space().control(dead);
         match control.state() {
             State::Finished => return declare_gone(controls()),
             State::Failed => {}
             State::Starting | State::Running => {
                 // Whoever ends because another one did is not named.
                 let is_first = controls().all(|control| control.state() != State::Failed);
-                declare_lost(dead, controls());
+                let called = self.member.neighbours().nth(dead.0 as usize);
+                let called = called.expect("a rank of this node");
+                self.member.declare_lost(called);
                 if is_first {
-                    say(dead, control.pid());
+                    say(called, control.pid());
                 }
             }
         }
@@ -193,10 +195,10 @@ impl Round<'_> {
         } else {
             return;
         };
-        let (own, size) = (self.member.rank().0, self.member.size());
+        let (own, size) = (self.member.local().0, self.member.space().size());
         // This one last.
         for rank in (1..=size).map(|step| Rank((own + step) % size)) {
-            let control = self.member.control_of(rank);
+            let control = self.member.space().control(rank);
             let is_here = control.pid_space() == self.member.control().pid_space();
             if control.pid() != 0 && control.state() == State::Running && is_here {
                 // One that is gone by now needs none.

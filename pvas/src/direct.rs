@@ -4,9 +4,14 @@
 //! target's partition, and the check of its region table: no pointer table,
 //! no thread-local state, no call. That a rank is alive costs nothing more,
 //! since the keys of a dead rank have been struck out of its table.
+//!
+//! Ranks are the job's. Those that stand next to this one without a gap, and
+//! are on its node, are the ones that go so; of all others it is looked up
+//! where they are, out of line.
 
 use crate::config::Peers;
 use crate::futex::SharedFutex;
+use crate::nodes::Nodes;
 use crate::partition::Control;
 use crate::space::Space;
 use std::fmt;
@@ -17,21 +22,29 @@ use tsumugi_core::mem::{
     Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
 };
 
-/// One rank's way to the memory of all ranks of the node.
+/// One rank's way to the memory of all ranks of its node. A rank of another
+/// node is [`AddrError::OtherNode`].
 #[derive(Clone)]
 pub struct Direct {
+    /// Where the partition of rank 0 were, if it were one of the neighbours.
     base: usize,
     shift: u32,
-    size: u32,
+    /// The neighbours, and this rank: from the first on, so many.
+    first: u32,
+    count: u32,
     rank: Rank,
+    nodes: Arc<Nodes>,
     space: Arc<Space>,
 }
 
 impl Direct {
-    /// The way of `rank`, which is of this process.
-    pub(crate) fn new(space: Arc<Space>, rank: Rank) -> Self {
-        let shape = space.shape();
-        Self { base: shape.base, shift: shape.shift, size: space.size(), rank, space }
+    /// The way of `rank`, which is of this process and is `local` on its node.
+    pub(crate) fn new(space: Arc<Space>, nodes: Arc<Nodes>, rank: Rank, local: Rank) -> Self {
+        let (start, shift) = (space.shape().start(local), space.shape().shift);
+        let neighbours = nodes.neighbours(rank);
+        let (first, count) = (neighbours.start, neighbours.end - neighbours.start);
+        let base = start.wrapping_sub((rank.0 as usize) << shift);
+        Self { base, shift, first, count, rank, nodes, space }
     }
 
     /// This rank.
@@ -73,15 +86,17 @@ impl Direct {
     ) -> Result<Region, RegisterError> {
         let is_in_reach = match access {
             Access::Local => true,
-            Access::Read => self.space.is_readable(self.rank, base, bytes),
-            Access::ReadWrite => self.space.is_exposed(self.rank, base, bytes),
+            Access::Read => self.space.is_readable(self.local_rank(), base, bytes),
+            Access::ReadWrite => self.space.is_exposed(self.local_rank(), base, bytes),
         };
         if !is_in_reach {
             let base = base.as_ptr() as usize;
             return Err(RegisterError::OutOfReach { base, bytes });
         }
         let access = match access {
-            Access::ReadWrite if !self.space.is_open(self.rank, base, bytes) => Access::Read,
+            Access::ReadWrite if !self.space.is_open(self.local_rank(), base, bytes) => {
+                Access::Read
+            }
             access => access,
         };
         // SAFETY: the caller's.
@@ -111,13 +126,38 @@ impl Direct {
         }
     }
 
-    /// The caller has checked that `rank < self.size`.
+    /// A rank that is no neighbour: it may be of this node all the same.
+    #[cold]
+    #[inline(never)]
+    fn look_up(&self, rank: Rank) -> Result<&Control, AddrError> {
+        let Some(place) = self.nodes.place(rank) else {
+            return Err(AddrError::NoSuchRank { rank, size: self.nodes.ranks() });
+        };
+        let own = self.nodes.place(self.rank).expect("one of the job's");
+        if place.node != own.node {
+            return Err(AddrError::OtherNode { rank });
+        }
+        Ok(self.space.control(Rank(place.local)))
+    }
+
+    #[inline(always)]
+    fn is_neighbour(&self, rank: Rank) -> bool {
+        rank.0.wrapping_sub(self.first) < self.count
+    }
+
+    /// The caller has checked that it is a neighbour.
     #[inline(always)]
     fn control(&self, rank: Rank) -> &Control {
-        debug_assert!(rank.0 < self.size);
-        let at = self.base + ((rank.0 as usize) << self.shift);
+        debug_assert!(self.is_neighbour(rank));
+        let at = self.base.wrapping_add((rank.0 as usize) << self.shift);
         // SAFETY: the head of a partition that `space` keeps mapped.
         unsafe { &*(at as *const Control) }
+    }
+
+    /// This rank's place on its node.
+    fn local_rank(&self) -> Rank {
+        let head: *const Control = self.control(self.rank);
+        Rank(((head as usize - self.space.shape().base) >> self.shift) as u32)
     }
 }
 
@@ -127,20 +167,21 @@ impl Direct {
 unsafe impl LoadStore for Direct {
     #[inline(always)]
     fn size(&self) -> u32 {
-        self.size
+        self.nodes.ranks()
     }
 
     #[inline(always)]
     fn resolve(&self, addr: RemoteAddr, bytes: u64, need: Need) -> Result<NonNull<u8>, AddrError> {
-        if addr.rank.0 >= self.size {
-            return Err(no_such_rank(addr.rank, self.size));
-        }
+        let target = match self.is_neighbour(addr.rank) {
+            true => self.control(addr.rank),
+            false => self.look_up(addr.rank)?,
+        };
         // What a peer registered for itself alone may lie where only it can go.
         let need = match need {
             Need::Local if addr.rank != self.rank => Need::Read,
             need => need,
         };
-        let found = self.control(addr.rank).regions().resolve(addr, bytes, need);
+        let found = target.regions().resolve(addr, bytes, need);
         found.or_else(|error| self.look_again(error, addr, bytes))
     }
 
@@ -152,25 +193,23 @@ unsafe impl LoadStore for Direct {
 
     #[inline(always)]
     fn notify(&self, addr: RemoteAddr, at: NonNull<u8>) {
-        if addr.rank.0 < self.size {
-            let target = self.control(addr.rank);
-            if target.lot().announce(at.as_ptr() as u64) {
-                ring(target);
-            }
+        let target = match self.is_neighbour(addr.rank) {
+            true => self.control(addr.rank),
+            false => match self.look_up(addr.rank) {
+                Ok(target) => target,
+                Err(_) => return,
+            },
+        };
+        if target.lot().announce(at.as_ptr() as u64) {
+            ring(target);
         }
     }
 }
 
 impl fmt::Debug for Direct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Direct({} of {})", self.rank, self.size)
+        write!(f, "Direct({} of {})", self.rank, self.nodes.ranks())
     }
-}
-
-#[cold]
-#[inline(never)]
-fn no_such_rank(rank: Rank, size: u32) -> AddrError {
-    AddrError::NoSuchRank { rank, size }
 }
 
 #[cold]

@@ -31,12 +31,17 @@
 //! | [`space`] | the partitions of all ranks, mapped |
 //! | [`cma`] | copies outside of partitions, by the kernel |
 //! | [`meet`] | handing the partitions over without a launcher of ours |
+//! | [`nodes`] | which rank of the job is on which node |
 //! | [`direct`] | the load/store backend |
 //! | [`mod@attach`] | being a rank |
 //! | [`detector`] | noticing deaths where no launcher of ours watches |
 //! | [`calibrate`] | measuring distances and ways |
 //! | [`boot`] | finding each other |
 //! | [`launch`] | starting ranks and watching over them |
+//!
+//! Ranks are the job's. Those of this node are also numbered by their place on
+//! it: a *local* number, which a [`Space`] and what it is made of speak, and
+//! nobody else.
 //!
 //! One process can also hold all ranks as threads ([`attach::Member::threads`]).
 
@@ -55,6 +60,7 @@ pub mod exposed;
 pub mod space;
 pub mod cma;
 pub mod meet;
+pub mod nodes;
 pub mod direct;
 pub mod attach;
 pub mod detector;
@@ -74,5 +80,6 @@ pub use global::GlobalHeap;
 pub use heap::Heap;
 pub use launch::{Job, Launch, LaunchError, Outcome};
 pub use meet::{MeetError, Meeting, NodeId};
+pub use nodes::Nodes;
 pub use partition::{Control, State};
 pub use space::{Space, SpaceError};

@@ -12,14 +12,18 @@
 mod shape;
 mod header;
 mod report;
+mod graves;
 mod control;
 mod loss;
 
 pub use control::{
     COLLECTIVE_KEY, COLLECTIVE_WORDS, CONTROL_BYTES, Control, REGIONS_MAX, STARTER_KEY, State,
 };
+pub use graves::Gone;
+pub(crate) use graves::Graves;
 pub use header::HeaderError;
 pub(crate) use loss::BOOT_GONE;
+pub(crate) use loss::{break_off, declare_lost_as};
 pub use loss::{declare_gone, declare_lost};
 pub use report::REPORT_BYTES_MAX;
 pub use shape::{Limits, Shape, ShapeError};

@@ -20,7 +20,7 @@
 //! a rank with something refused has work, and offers it again at each look.
 
 use super::{LANDINGS, STAGING_CELLS};
-use crate::{AddrError, Busy, Rank, RemoteAddr};
+use crate::{AddrError, Busy, Rank, RemoteAddr, far};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,6 +53,20 @@ pub(crate) trait Carrier: Send + Sync {
     ///
     /// There is no room: nothing has happened.
     fn post(&self, op: &Op, done: Callback) -> Result<(), Busy<()>>;
+}
+
+impl Carrier for far::Far {
+    fn is_near(&self, rank: Rank) -> bool {
+        !self.leads_to(rank)
+    }
+
+    fn is_alive(&self, rank: Rank) -> bool {
+        self.member().is_alive(rank)
+    }
+
+    fn post(&self, op: &Op, done: Callback) -> Result<(), Busy<()>> {
+        Self::post(self, op, done)
+    }
 }
 
 /// A carrier, and what it was given.

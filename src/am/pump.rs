@@ -219,7 +219,6 @@ impl Am {
 
     /// A peer on another node has rung a word of our lanes: that was seen, or
     /// done, by the calling thread.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for what goes between nodes"))]
     pub(crate) fn rang(&self) {
         // SeqCst: between the word, of whatever order, and the look at who
         // sleeps.

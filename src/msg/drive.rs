@@ -234,7 +234,7 @@ impl Messages {
     }
 
     fn is_alive(&self, rank: Rank) -> bool {
-        self.member.control_of(rank).is_alive()
+        self.member.is_alive(rank)
     }
 
     pub(super) fn work(&self) -> bool {

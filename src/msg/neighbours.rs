@@ -21,7 +21,7 @@ pub(crate) struct Neighbours {
 impl Neighbours {
     /// Those of a rank.
     pub(crate) fn of(member: &Member) -> Self {
-        Self::new(member.rank(), (0..member.size()).map(Rank))
+        Self::new(member.rank(), member.neighbours())
     }
 
     /// `ranks` are in their order, and `own` is one of them.

@@ -1,6 +1,8 @@
 //! The seam to whatever carries parcels to ranks of other nodes.
 
 use crate::Rank;
+use crate::far::{Far, Parcel, ParcelError};
+use tsumugi_ult::SystemFutex;
 
 /// Sends bytes that arrive once and whole or never, in any order.
 pub(crate) trait Parcels: Send + Sync {
@@ -26,10 +28,38 @@ pub(crate) type Handler = Box<dyn Fn(Rank, &[u8]) + Send + Sync>;
 
 /// Why a parcel was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(test), expect(dead_code, reason = "whatever carries parcels answers it"))]
 pub(crate) enum Unsent {
     /// There is no room now.
     Full,
     /// The rank is gone: it will be said to be lost.
     Lost,
+}
+
+impl Parcels for Far {
+    fn parcel_bytes_max(&self) -> usize {
+        Self::parcel_bytes_max(self)
+    }
+
+    fn try_send(&self, to: Rank, bytes: &[u8]) -> Result<(), Unsent> {
+        Self::try_send(self, to, Parcel::Message, bytes).map_err(|error| match error {
+            ParcelError::Full => Unsent::Full,
+            ParcelError::TooLong => unreachable!("a parcel of {} bytes", bytes.len()),
+            ParcelError::Addr(_) => Unsent::Lost,
+        })
+    }
+
+    fn on_parcel(&self, handle: Handler) {
+        let member = self.member().clone();
+        let handle = Box::new(move |from, bytes: &[u8]| {
+            handle(from, bytes);
+            let control = member.control();
+            // Whoever polls may be none of those who look for messages.
+            control.bells().ring_helped(&SystemFutex, || control.set_neglected());
+        });
+        Self::on_parcel(self, Parcel::Message, handle);
+    }
+
+    fn poll(&self) -> bool {
+        Self::poll(self)
+    }
 }

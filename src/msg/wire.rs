@@ -130,9 +130,7 @@ impl Lanes {
                 let board = unsafe { Board::attach(there.add(lanes_bytes), board) };
                 boards.push(board.unwrap_or_else(|error| panic!("{error}")));
             }
-            let control: *const Control = member.control_of(rank);
-            // SAFETY: a space that has a heap is never unmapped.
-            let control = unsafe { &*control };
+            let control = control_of(rank, member);
             let sleeps_fenced = self.is_registered && control.sleeps_fenced();
             Ok(Peer { control, bells: control.bells(), sleeps_fenced })
         });
@@ -152,6 +150,13 @@ pub(crate) fn footprint() -> (usize, usize) {
 /// What messages cost for each rank of another node that sends or is sent any.
 pub(crate) fn far_footprint() -> usize {
     FarLane::memory_size(&shape(1)) + size_of::<FarLane<'static>>()
+}
+
+/// The head of a rank of this node.
+fn control_of(rank: Rank, member: &Member) -> &'static Control {
+    let control: *const Control = member.control_of(rank);
+    // SAFETY: a space that has a heap is never unmapped.
+    unsafe { &*control }
 }
 
 /// A rank's board has a place for each of its requests.

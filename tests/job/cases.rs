@@ -2,7 +2,8 @@
 
 use crate::foreign::{
     a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why, ranks_meet_by_name,
-    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_say_so,
+    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
+    ranks_of_several_nodes_say_so,
 };
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -39,6 +40,8 @@ pub const ALL: &[Case] = cases![
     ranks_meet_by_name,
     a_death_is_noticed_without_a_launcher,
     ranks_of_several_nodes_say_so,
+    ranks_of_several_nodes_are_one_job,
+    everybody_reaches_everybody,
     a_start_that_fails_says_why,
 ];
 
@@ -47,6 +50,15 @@ fn ranks_meet() {
         let done = run(ranks, "meet");
         assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
     }
+}
+
+fn everybody_reaches_everybody() {
+    for ranks in [1, 3] {
+        let done = run(ranks, "reach");
+        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+    }
+    let done = run_with(2, "reach", &[("TSUMUGI_PATH", "delegate")]);
+    assert_eq!(done.code, Some(0), "{}", done.text);
 }
 
 /// Also the launcher's policy, not the environment, is what ranks get.

@@ -68,13 +68,34 @@ pub fn a_death_is_noticed_without_a_launcher() {
 /// A rank of another node is not taken for one of this.
 pub fn ranks_of_several_nodes_say_so() {
     let mut script = Script::new(2);
+    let off = ("TSUMUGI_NETWORK", "off".to_owned());
     for rank in 0..2 {
         let node = ("TSUMUGI_NODE", format!("node {rank}"));
-        script.add(rank, "meet", &[&script.tcp[..], &[node]].concat());
+        script.add(rank, "meet", &[&script.tcp[..], &[node, off.clone()]].concat());
     }
     let (codes, text) = script.finish();
     assert!(codes.iter().all(|code| *code == Some(7)), "{codes:?} {text}");
     assert_eq!(text.matches("2 ranks of this job lie on 2 nodes").count(), 2, "{text}");
+    assert_eq!(text.matches("TSUMUGI_NETWORK is off").count(), 2, "{text}");
+}
+
+/// With libfabric they are one job; without, they say what is missing.
+pub fn ranks_of_several_nodes_are_one_job() {
+    let mut script = Script::new(3);
+    for rank in 0..3 {
+        let node = ("TSUMUGI_NODE", format!("node {}", rank / 2));
+        let here = ("TSUMUGI_INTERFACE", "127.0.0.1".to_owned());
+        let tcp = ("TSUMUGI_PROVIDER", "tcp;ofi_rxm".to_owned());
+        script.add(rank, "reach", &[&script.tcp[..], &[node, here, tcp]].concat());
+    }
+    let (codes, text) = script.finish();
+    if text.contains("this machine has no") {
+        println!("skipped: this machine has no libfabric");
+        assert!(codes.iter().all(|code| *code == Some(7)), "{codes:?} {text}");
+        return;
+    }
+    assert!(codes.iter().all(|code| *code == Some(0)), "{codes:?} {text}");
+    assert!(text.contains("ranks: 3, on 2 nodes"), "{text}");
 }
 
 /// A rank that does not come, and one that does not know the secret.

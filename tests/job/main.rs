@@ -10,6 +10,7 @@
 mod cases;
 mod foreign;
 mod mixture;
+mod reach;
 mod roles;
 
 use std::alloc::{GlobalAlloc, Layout, System};

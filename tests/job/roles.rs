@@ -1,6 +1,6 @@
 //! What the ranks of the cases do.
 
-use crate::mixture;
+use crate::{mixture, reach};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -43,6 +43,9 @@ pub fn run(role: &str) -> Result<(), Error> {
             "exchangers" => exchangers(rt),
             "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),
             "mixture-long" => mixture::play(rt, 1 << 20, 5000),
+            "reach" => reach::play(rt),
+            "until-lost" => reach::until_lost(rt),
+            "deaf" => reach::deaf(rt),
             "readers" => readers(rt),
             "computes" => computes(),
             _ => panic!("no role {role}"),
@@ -50,7 +53,7 @@ pub fn run(role: &str) -> Result<(), Error> {
     })
 }
 
-fn say(line: &str) {
+pub fn say(line: &str) {
     // One write, so that lines of several ranks do not mix.
     std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
 }

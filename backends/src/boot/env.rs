@@ -113,6 +113,16 @@ pub enum EnvError {
 /// What answers for the environment.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// Whether a launcher says that all `size` ranks are on this node.
+pub fn is_one_node(size: u32, lookup: Lookup<'_>) -> bool {
+    let says = |name: &&str, number: u32| {
+        lookup(name).is_some_and(|text| text.trim().parse() == Ok(number))
+    };
+    size == 1
+        || LOCAL_SIZES.iter().any(|name| says(name, size))
+        || NODE_COUNTS.iter().any(|name| says(name, 1))
+}
+
 /// What `lookup` finds.
 ///
 /// # Errors
@@ -369,6 +379,13 @@ const MASTER_PORT: &str = "MASTER_PORT";
 pub const SECONDS_DEFAULT: u32 = 60;
 const RANKS_MAX: u32 = 1 << 24;
 const ADDRESSES_MAX: usize = 16;
+
+/// Where launchers say how many ranks are on this node: hydra's, Open MPI's,
+/// torchrun's.
+const LOCAL_SIZES: [&str; 3] =
+    ["MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE"];
+/// And where they say on how many nodes the job is: srun.
+const NODE_COUNTS: [&str; 1] = ["SLURM_STEP_NUM_NODES"];
 
 #[cfg(test)]
 mod tests;

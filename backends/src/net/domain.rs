@@ -3,7 +3,8 @@
 use super::ENDPOINTS_MAX;
 use super::card::{Card, Place};
 use super::endpoint::NetEndpoint;
-use super::rail::{Failure, Rail, Shared};
+use super::packet::SendError;
+use super::rail::{Failure, Limits, Rail, Shared};
 use super::wire::Wire;
 use core::ffi::c_int;
 use core::fmt;
@@ -14,7 +15,7 @@ use tsumugi_core::boot::CARD_BYTES_MAX;
 use tsumugi_core::mem::{
     Access, Need, Rank, Region, RegionKey, RegionTable, RegisterError, RemoteAddr,
 };
-use tsumugi_core::sync::{AtomicUsize, Ordering};
+use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// A rank's device, opened and probed.
 ///
@@ -27,6 +28,8 @@ pub struct NetDomain<W: Wire> {
     pub(super) shared: Shared,
     pub(crate) about: W::About,
     capabilities: Capabilities,
+    limits: Limits,
+    is_device: bool,
     card: Vec<u8>,
 }
 
@@ -39,6 +42,8 @@ pub(crate) struct Traits {
     /// Of the form of addresses: ranks understand each other if it is the same.
     pub kind: u64,
     pub device_atomics: bool,
+    /// Whether aligned words are written and read whole.
+    pub is_device: bool,
     pub remote_completion: bool,
 }
 
@@ -58,7 +63,7 @@ impl<W: Wire> NetDomain<W> {
         traits: Traits,
     ) -> Result<Self, Unfit> {
         debug_assert!((1..=ENDPOINTS_MAX).contains(&rails.len()));
-        let Traits { rank, size, job, kind, device_atomics, remote_completion } = traits;
+        let Traits { rank, size, job, kind, device_atomics, is_device, remote_completion } = traits;
         let places = rails.iter().map(place).collect::<Result<_, Unfit>>()?;
         let card = Card { job, kind, endpoints: places };
         let bytes = card.to_bytes();
@@ -77,16 +82,18 @@ impl<W: Wire> NetDomain<W> {
         let shared = Shared {
             rank,
             size,
-            job,
+            job: AtomicU64::new(job),
             table: Box::new(RegionTable::new()),
             own: OnceLock::from(card),
             cards: OnceLock::new(),
             lost: Mutex::default(),
             lost_count: AtomicUsize::new(0),
+            kept: AtomicU32::new(0),
         };
         let idle = Mutex::new((0..rails.len()).rev().collect());
+        let limits = rails[0].limits;
         let rails = rails.into_iter().map(Mutex::new).collect();
-        Ok(Self { rails, idle, shared, about, capabilities, card: bytes })
+        Ok(Self { rails, idle, shared, about, capabilities, limits, is_device, card: bytes })
     }
 
     /// What peers have to know of this rank: at most
@@ -107,10 +114,99 @@ impl<W: Wire> NetDomain<W> {
         let _ = self.shared.cards.set(Box::new(cards));
     }
 
+    /// Says the number that packets of the job bear, where it was not known
+    /// when the cards were made: the configuration's is then the same for
+    /// all. Before the first packet is sent or received.
+    pub fn join(&self, job: u64) {
+        // Relaxed: who uses it was told of the domain afterwards.
+        self.shared.job.store(job, Ordering::Relaxed);
+        for index in 0..self.rails.len() {
+            self.rail(index).wire.join(job);
+        }
+    }
+
+    /// Registers memory under a key that another table of this rank has given,
+    /// as [`register`](Domain::register) does under one of its own. A domain
+    /// does the one or the other.
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError`].
+    ///
+    /// # Safety
+    ///
+    /// That of [`register`](Domain::register).
+    pub unsafe fn register_as(
+        &self,
+        key: RegionKey,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
+        // SAFETY: the caller's.
+        let region = unsafe { self.shared.table.register_as(key, base, bytes, access)? };
+        // SAFETY: the same.
+        unsafe { self.show(region) }
+    }
+
+    /// Sends a packet of endpoint `index`, as
+    /// [`NetEndpoint::try_send`] does, whoever has the endpoint.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`]: nothing was sent.
+    pub fn try_send(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
+        let Some(mut rail) = self.try_rail(index) else { return Err(SendError::Full) };
+        rail.try_send(&self.shared, to, bytes)
+    }
+
+    /// Prepares endpoint `index` for a sleep on its
+    /// [`event`](Self::event), as [`Endpoint::arm`] does.
+    ///
+    /// [`Endpoint::arm`]: tsumugi_core::backend::Endpoint::arm
+    pub fn arm(&self, index: usize) -> bool {
+        self.try_rail(index).is_some_and(|mut rail| rail.arm())
+    }
+
+    /// The descriptor of endpoint `index`; see [`NetEndpoint::event`].
+    pub fn event(&self, index: usize) -> Option<std::os::fd::RawFd> {
+        self.rail(index).wire.event()
+    }
+
+    /// Bytes of the longest packet.
+    pub fn packet_bytes_max(&self) -> usize {
+        self.rail(0).packet_bytes_max()
+    }
+
+    /// Endpoints that there are.
+    pub fn endpoints(&self) -> usize {
+        self.rails.len()
+    }
+
+    /// Whether puts and gets may be under way while packets are. If not, a job
+    /// is better off with packets alone.
+    pub fn moves_memory(&self) -> bool {
+        !self.limits.one_by_one
+    }
+
+    /// Whether a put or get of this word, of so many bytes, never tears.
+    pub fn moves_words(&self, bytes: u64) -> bool {
+        bytes == 1 || self.is_device || (bytes >= 4 && self.limits.word_atomics)
+    }
+
+    /// Says which region gets may still write to when they have ended because
+    /// their peer is lost: its owner keeps it as long as the domain, and does
+    /// not use what such a get was given again.
+    pub fn keep(&self, region: RegionKey) {
+        // Relaxed: the operations that use the region come after this.
+        self.shared.kept.store(region.to_bits(), Ordering::Relaxed);
+    }
+
     /// Makes a rank dead. Operations on it end with
     /// [`PeerLost`](tsumugi_core::mem::AddrError::PeerLost): those that come,
     /// at once; those under way, at the next poll, but for gets, which end
-    /// when the device gives their buffers up.
+    /// when the device gives their buffers up, unless these are
+    /// [kept](Self::keep).
     pub fn strike(&self, rank: Rank) {
         let mut lost = self.shared.lost.lock().expect("nothing panics under it");
         if !lost.contains(&rank) {
@@ -128,6 +224,32 @@ impl<W: Wire> NetDomain<W> {
 
     pub(super) fn give_back(&self, index: usize) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+    }
+
+    /// Shows a region of the own table to the devices.
+    ///
+    /// # Safety
+    ///
+    /// The memory is as `register` demands.
+    unsafe fn show(&self, region: Region) -> Result<Region, RegisterError> {
+        let Region { key, base, bytes, access } = region;
+        if access == Access::Local && !self.limits.local_mr {
+            return Ok(region);
+        }
+        for index in 0..self.rails.len() {
+            // SAFETY: the caller's.
+            let registered = unsafe { self.rail(index).register(key, base, bytes, access) };
+            if let Err(code) = registered {
+                self.rail(index).failures.add(Failure::new(Some(self.shared.rank), None, code, 0));
+                self.unregister(key);
+                return Err(RegisterError::OutOfReach { base: base.as_ptr() as usize, bytes });
+            }
+        }
+        Ok(region)
+    }
+
+    pub(super) fn try_rail(&self, index: usize) -> Option<MutexGuard<'_, Rail<W>>> {
+        self.rails[index].try_lock().ok()
     }
 
     fn rail(&self, index: usize) -> MutexGuard<'_, Rail<W>> {
@@ -161,25 +283,19 @@ impl<W: Wire> Domain for NetDomain<W> {
     ) -> Result<Region, RegisterError> {
         // SAFETY: the caller's.
         let region = unsafe { self.shared.table.register(base, bytes, access)? };
-        for index in 0..self.rails.len() {
-            // SAFETY: the caller's.
-            let registered = unsafe { self.rail(index).register(region.key, base, bytes, access) };
-            if let Err(code) = registered {
-                self.rail(index).failures.add(Failure::new(Some(self.shared.rank), None, code, 0));
-                self.unregister(region.key);
-                return Err(RegisterError::OutOfReach { base: base.as_ptr() as usize, bytes });
-            }
-        }
-        Ok(region)
+        // SAFETY: the same.
+        unsafe { self.show(region) }
     }
 
     fn unregister(&self, key: RegionKey) -> bool {
         // The devices first: the slot must not be somebody else's meanwhile.
         let place = RemoteAddr { rank: self.shared.rank, key, offset: 0 };
-        if self.shared.table.resolve(place, 0, Need::Local).is_err() {
+        let is_for = |need| self.shared.table.resolve(place, 0, need).is_ok();
+        if !is_for(Need::Local) {
             return false;
         }
-        for index in 0..self.rails.len() {
+        let is_shown = self.limits.local_mr || is_for(Need::Read);
+        for index in (0..self.rails.len()).filter(|_| is_shown) {
             self.rail(index).unregister(key);
         }
         self.shared.table.unregister(key)

@@ -50,7 +50,7 @@ pub(super) struct Flight {
     pub piece: u64,
     /// The last directory read that had begun when it began to wait.
     pub since: u64,
-    /// Whether it is one of the rail's `answers`.
+    /// Whether it is one of the rail's `posted`.
     pub counted: bool,
 }
 
@@ -94,9 +94,7 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
     ///
     /// [`SendError`]: nothing was sent.
     pub fn try_send(&mut self, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
-        let shared = &self.domain.shared;
-        let Some(mut rail) = self.try_rail() else { return Err(SendError::Full) };
-        rail.try_send(shared, to, bytes)
+        self.domain.try_send(self.index, to, bytes)
     }
 
     /// Hands over what has arrived: packets, and the words of this rank that
@@ -124,6 +122,11 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
         self.domain.rails[self.index].lock().map(|rail| rail.in_flight()).unwrap_or_default()
     }
 
+    /// Which of the domain's it is.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
     /// Asks the wire something.
     pub(crate) fn with_wire<R>(&self, ask: impl FnOnce(&W) -> R) -> Option<R> {
         self.domain.rails[self.index].lock().ok().map(|rail| ask(&rail.wire))
@@ -131,7 +134,7 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
 
     #[inline]
     fn try_rail(&self) -> Option<MutexGuard<'d, Rail<W>>> {
-        self.domain.rails[self.index].try_lock().ok()
+        self.domain.try_rail(self.index)
     }
 }
 
@@ -149,7 +152,7 @@ impl<W: Wire> Endpoint for NetEndpoint<'_, W> {
     }
 
     fn arm(&mut self) -> bool {
-        self.try_rail().is_some_and(|mut rail| rail.arm())
+        self.domain.arm(self.index)
     }
 }
 
@@ -235,6 +238,12 @@ impl<W: Wire> Rail<W> {
         ops.len()
     }
 
+    /// Whether nothing may be posted before something has completed.
+    #[inline]
+    pub(super) fn must_wait(&self) -> bool {
+        self.limits.one_by_one && self.posted + self.packets.under_way() > 0
+    }
+
     /// Whether that operation will be posted in the same breath.
     fn follows(&self, next: Option<&Op>) -> bool {
         next.is_some_and(|next| {
@@ -257,8 +266,7 @@ impl<W: Wire> Rail<W> {
             Ok(far) => far,
             Err(error) => return Step::Ended(Err(error)),
         };
-        let has_answer = op.kind != Kind::Put && op.kind != Kind::PutWord;
-        if has_answer && self.answers >= self.limits.answers_max {
+        if self.must_wait() {
             return Step::Again;
         }
         let is_open = known.is_open();
@@ -281,8 +289,8 @@ impl<W: Wire> Rail<W> {
             0 => {
                 let flight = &mut self.flights[at];
                 (flight.state, flight.piece) = (State::Posted, piece);
-                flight.counted = has_answer;
-                self.answers += usize::from(has_answer);
+                flight.counted = true;
+                self.posted += 1;
                 Step::Posted
             }
             code if code == -EAGAIN => Step::Again,
@@ -370,7 +378,7 @@ impl<W: Wire> Rail<W> {
     /// Posts a read of a directory slot, or gives it up.
     pub(super) fn read_slot(&mut self, shared: &Shared, read: usize) {
         let Some(SlotRead { rank, slot, .. }) = self.reads[read] else { return };
-        if self.answers >= self.limits.answers_max {
+        if self.must_wait() {
             self.reads[read] = None;
             return;
         }
@@ -388,7 +396,7 @@ impl<W: Wire> Rail<W> {
             && answer == 0
         {
             read.counted = true;
-            self.answers += 1;
+            self.posted += 1;
         }
         if answer != 0 {
             let given_up = self.reads[read].take();

@@ -159,6 +159,9 @@ pub(super) struct Known {
 }
 
 impl Cache {
+    /// Bytes of a cache.
+    pub(super) const BYTES: usize = SETS * WAYS * size_of::<Option<Known>>();
+
     pub(super) fn new() -> Self {
         Self { known: vec![None; SETS * WAYS], turn: 0 }
     }
@@ -256,8 +259,9 @@ fn check(words: &[u64; SLOT_WORDS]) -> u64 {
     })
 }
 
-/// Regions of a rank.
-pub(super) const REGIONS_MAX: usize = 1024;
+/// Regions of a rank: as many as there are keys, so that keys may come from
+/// elsewhere.
+pub(super) const REGIONS_MAX: usize = RegionKey::INDEX_MAX;
 
 /// Words of a directory slot.
 pub(super) const SLOT_WORDS: usize = 6 + KEY_WORDS;

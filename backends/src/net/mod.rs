@@ -45,7 +45,7 @@ pub use rail::{Cards, Failure, Failures};
 pub use wire::Wire;
 
 pub(crate) use domain::{Traits, Unfit};
-pub(crate) use rail::{Limits, Rail, Sizes};
+pub(crate) use rail::{Limits, Rail, Sizes, footprint_of};
 pub(crate) use scratch::{Area, contexts_of};
 pub(crate) use wire::{
     ADDRESS_BYTES_MAX, Answer, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears,

@@ -20,6 +20,7 @@ use libc::{EAGAIN, EINPROGRESS};
 use std::collections::VecDeque;
 use tsumugi_core::mem::{AddrError, LocalAddr, Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
+use tsumugi_core::sync::Ordering;
 
 /// What has come for this rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,7 @@ impl std::error::Error for SendError {}
 /// The packets of one rail.
 #[derive(Debug)]
 pub(super) struct Packets {
+    count: usize,
     free: Vec<u32>,
     arrived: VecDeque<(u32, usize)>,
     /// Buffers that could not be given back to the provider yet.
@@ -73,7 +75,7 @@ pub(super) struct Packets {
     /// Packets to be sent again.
     pub(super) returned: VecDeque<u32>,
     /// Whom each is being sent to, and its bytes.
-    under_way: Vec<(Rank, usize)>,
+    addressed: Vec<(Rank, usize)>,
     /// What was dropped.
     pub strays: u64,
 }
@@ -81,13 +83,19 @@ pub(super) struct Packets {
 impl Packets {
     pub(super) fn new(count: usize) -> Self {
         Self {
+            count,
             free: (0..count as u32).collect(),
             arrived: VecDeque::with_capacity(count),
             idle: (0..count as u32).collect(),
             returned: VecDeque::with_capacity(count),
-            under_way: vec![(Rank(0), 0); count],
+            addressed: vec![(Rank(0), 0); count],
             strays: 0,
         }
+    }
+
+    /// Packets that the device has.
+    pub(super) fn under_way(&self) -> usize {
+        self.count - self.free.len()
     }
 
     pub(super) fn has_arrived(&self) -> bool {
@@ -100,7 +108,7 @@ impl Packets {
 
     /// Whom a packet is for.
     pub(super) fn receiver(&self, packet: usize) -> Option<Rank> {
-        Some(self.under_way.get(packet)?.0)
+        Some(self.addressed.get(packet)?.0)
     }
 
     pub(super) fn came(&mut self, packet: usize, bytes: usize) {
@@ -126,6 +134,11 @@ impl<W: Wire> Rail<W> {
                 return;
             }
         }
+    }
+
+    /// What fits in a packet.
+    pub(super) fn packet_bytes_max(&self) -> usize {
+        self.scratch.packet_bytes() - HEADER_BYTES
     }
 
     pub(super) fn try_send(
@@ -155,7 +168,7 @@ impl<W: Wire> Rail<W> {
         kind: u32,
         bytes: &[u8],
     ) -> Result<(), SendError> {
-        let max = self.scratch.packet_bytes() - HEADER_BYTES;
+        let max = self.packet_bytes_max();
         if bytes.len() > max {
             return Err(SendError::TooLong { bytes: bytes.len(), max });
         }
@@ -164,15 +177,18 @@ impl<W: Wire> Rail<W> {
             return Err(SendError::Addr(error));
         }
         let peer = self.peer(shared, to).map_err(SendError::Addr)?;
+        if self.must_wait() {
+            return Err(SendError::Full);
+        }
         let Some(packet) = self.packets.free.pop() else { return Err(SendError::Full) };
         let at = self.scratch.outgoing(packet as usize);
         // SAFETY: a free packet's own bytes, as many as were checked.
         let place = unsafe { core::slice::from_raw_parts_mut(at, HEADER_BYTES + bytes.len()) };
-        place[..8].copy_from_slice(&shared.job.to_le_bytes());
+        place[..8].copy_from_slice(&shared.job.load(Ordering::Relaxed).to_le_bytes());
         place[8..12].copy_from_slice(&shared.rank.0.to_le_bytes());
         place[12..16].copy_from_slice(&kind.to_le_bytes());
         place[16..].copy_from_slice(bytes);
-        self.packets.under_way[packet as usize] = (to, place.len());
+        self.packets.addressed[packet as usize] = (to, place.len());
         let answer = self.send_packet(packet as usize, peer.addr);
         if answer == 0 {
             return Ok(());
@@ -189,7 +205,7 @@ impl<W: Wire> Rail<W> {
 
     fn send_packet(&mut self, packet: usize, peer: u64) -> c_int {
         let near = self.scratch.near(self.scratch.outgoing(packet));
-        let (_, bytes) = self.packets.under_way[packet];
+        let (_, bytes) = self.packets.addressed[packet];
         let context = self.scratch.context(Context::Send(packet));
         // SAFETY: the packet's bytes are its own until it is sent.
         unsafe { self.wire.send(near, bytes, peer, context) as c_int }
@@ -199,7 +215,7 @@ impl<W: Wire> Rail<W> {
     pub(super) fn send_again(&mut self, shared: &Shared) {
         for _ in 0..self.packets.returned.len() {
             let Some(packet) = self.packets.returned.pop_front() else { return };
-            let (to, _) = self.packets.under_way[packet as usize];
+            let (to, _) = self.packets.addressed[packet as usize];
             let answer = match self.peer(shared, to) {
                 Ok(peer) => self.send_packet(packet as usize, peer.addr),
                 Err(_) => -libc::EHOSTUNREACH,
@@ -248,7 +264,7 @@ fn parse<'p>(bytes: &'p [u8], shared: &Shared) -> Option<Arrival<'p>> {
     let word = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("4 bytes"));
     let job = u64::from_le_bytes(header[..8].try_into().expect("8 bytes"));
     let from = Rank(word(8));
-    if job != shared.job || from.0 >= shared.size {
+    if job != shared.job.load(Ordering::Relaxed) || from.0 >= shared.size {
         return None;
     }
     match word(12) {
@@ -281,18 +297,19 @@ mod tests {
     use std::sync::{Mutex, OnceLock};
     use tsumugi_conformance::Seeded;
     use tsumugi_core::mem::{Access, RegionTable};
-    use tsumugi_core::sync::AtomicUsize;
+    use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize};
 
     fn shared() -> Shared {
         Shared {
             rank: Rank(0),
             size: 3,
-            job: 7,
+            job: AtomicU64::new(7),
             table: Box::new(RegionTable::new()),
             own: OnceLock::new(),
             cards: OnceLock::new(),
             lost: Mutex::default(),
             lost_count: AtomicUsize::new(0),
+            kept: AtomicU32::new(0),
         }
     }
 

@@ -20,8 +20,9 @@ use super::wire::{End, Entry, Wire};
 use core::ffi::c_int;
 use libc::{ENOSYS, EOPNOTSUPP};
 use tsumugi_core::backend::Completion;
-use tsumugi_core::mem::{AddrError, Rank, Width};
+use tsumugi_core::mem::{AddrError, Rank, RegionKey, Width};
 use tsumugi_core::op::Kind;
+use tsumugi_core::sync::Ordering;
 
 impl<W: Wire> Rail<W> {
     pub(super) fn poll(&mut self, shared: &Shared, completions: &mut [Completion]) -> usize {
@@ -161,16 +162,16 @@ impl<W: Wire> Rail<W> {
         }
     }
 
-    /// An operation no longer counts among those that wait for an answer.
+    /// An operation no longer counts among those that the device has.
     fn uncount(&mut self, at: usize) {
         let counted = core::mem::take(&mut self.flights[at].counted);
-        self.answers -= usize::from(counted);
+        self.posted -= usize::from(counted);
     }
 
     /// The same for the read of a directory slot.
     fn uncount_read(&mut self, at: usize) {
         let counted = self.reads[at].as_mut().map(|read| core::mem::take(&mut read.counted));
-        self.answers -= usize::from(counted == Some(true));
+        self.posted -= usize::from(counted == Some(true));
     }
 
     /// The device has done what was posted for this operation.
@@ -341,13 +342,15 @@ impl<W: Wire> Rail<W> {
     /// Ends what can be ended of the operations to a rank that is dead. A get
     /// that the device still has goes on until the device gives it up: until
     /// then it may write to the caller's buffer.
-    pub(super) fn abandon(&mut self, rank: Rank) {
+    pub(super) fn abandon(&mut self, shared: &Shared, rank: Rank) {
         for at in 0..self.reads.len() {
             if self.reads[at].is_some_and(|read| read.rank == rank) {
                 self.uncount_read(at);
             }
         }
         let lost = Err(AddrError::PeerLost { rank });
+        let kept = shared.kept.load(Ordering::Relaxed);
+        let is_kept = |key: RegionKey| kept != 0 && key.to_bits() == kept;
         for at in 0..self.flights.len() {
             let Flight { op, state, .. } = self.flights[at];
             if op.remote.rank != rank {
@@ -358,7 +361,7 @@ impl<W: Wire> Rail<W> {
             match state {
                 State::Waiting | State::Doubtful => self.end_waiting(at, lost),
                 State::Bell(old) => self.end_waiting(at, Ok(old)),
-                State::Posted if op.kind != Kind::Get => {
+                State::Posted if op.kind != Kind::Get || is_kept(op.local().key) => {
                     self.flights[at].state = State::Lost;
                     self.ready.push_back(Completion { tag: op.tag, result: lost });
                 }

@@ -20,7 +20,7 @@ use tsumugi_core::mem::{
     Access, AddrError, LocalAddr, Need, Rank, RegionKey, RegionTable, RemoteAddr,
 };
 use tsumugi_core::op::Kind;
-use tsumugi_core::sync::{AtomicUsize, Ordering};
+use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Copies a rank's card into the buffer and returns its length.
 pub type Cards = dyn Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync;
@@ -29,12 +29,14 @@ pub type Cards = dyn Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send
 pub(super) struct Shared {
     pub rank: Rank,
     pub size: u32,
-    pub job: u64,
+    pub job: AtomicU64,
     pub table: Box<RegionTable<REGIONS_MAX>>,
     pub own: OnceLock<Card>,
     pub cards: OnceLock<Box<Cards>>,
     pub lost: Mutex<Vec<Rank>>,
     pub lost_count: AtomicUsize,
+    /// The key of the region that is kept for gets to the lost; 0: none.
+    pub kept: AtomicU32,
 }
 
 /// See the module.
@@ -55,8 +57,8 @@ pub(crate) struct Rail<W: Wire> {
     pub(super) ready: VecDeque<Completion>,
     pub(super) reads: [Option<SlotRead>; READS_MAX],
     pub(super) serial: u64,
-    /// Operations with an answer that the device has.
-    pub(super) answers: usize,
+    /// Operations and directory reads that the device has.
+    pub(super) posted: usize,
     pub(super) packets: Packets,
     pub(super) failures: Failures,
     lost_seen: usize,
@@ -73,8 +75,8 @@ pub(crate) struct Limits {
     pub inject_bytes: u64,
     pub piece_bytes_max: u64,
     pub more: bool,
-    /// Gets and atomics in flight at once.
-    pub answers_max: usize,
+    /// One thing in flight at a time, whatever it is.
+    pub one_by_one: bool,
     pub word_atomics: bool,
     pub local_mr: bool,
     pub key_bytes: usize,
@@ -86,6 +88,13 @@ pub(crate) struct Sizes {
     pub depth: usize,
     pub packets: usize,
     pub packet_bytes: usize,
+}
+
+/// Bytes of the tables of a rank with one rail; the library's own not counted.
+pub(crate) const fn footprint_of(sizes: Sizes) -> usize {
+    let Sizes { depth, packets, packet_bytes } = sizes;
+    let regions = size_of::<RegionTable<REGIONS_MAX>>() + Directory::BYTES;
+    regions + depth * (size_of::<Flight>() + 64) + 2 * packets * packet_bytes + Cache::BYTES
 }
 
 /// A rank that was met.
@@ -104,7 +113,7 @@ pub(super) struct SlotRead {
     pub slot: usize,
     pub serial: u64,
     pub tries: u32,
-    /// Whether it is one of the rail's `answers`.
+    /// Whether it is one of the rail's `posted`.
     pub counted: bool,
 }
 
@@ -168,7 +177,7 @@ impl<W: Wire> Rail<W> {
             ready: VecDeque::with_capacity(depth),
             reads: [None; READS_MAX],
             serial: 0,
-            answers: 0,
+            posted: 0,
             packets: Packets::new(packets),
             failures: Failures::default(),
             lost_seen: 0,
@@ -317,7 +326,7 @@ impl<W: Wire> Rail<W> {
             for key in self.cache.forget(|known| known.rank == rank) {
                 self.wire.unmap_key(key);
             }
-            self.abandon(rank);
+            self.abandon(shared, rank);
         }
     }
 }

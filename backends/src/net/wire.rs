@@ -122,6 +122,11 @@ pub trait Wire: Send + Sized {
     /// The same.
     unsafe fn receive(&mut self, near: Near, bytes: usize, context: usize) -> Answer;
 
+    /// The number that the job has got since the wire was opened.
+    fn join(&mut self, job: u64) {
+        let _ = job;
+    }
+
     /// Sends what the calls before have only written down, if they do that.
     #[inline]
     fn ring(&mut self) {}

@@ -65,7 +65,7 @@ pub use config::{Config, OpenError, Progress};
 pub use line::{About, Line};
 
 use self::choice::{Choice, Fabric};
-use crate::net::{Limits, NetDomain, NetEndpoint, Rail, Sizes, Traits, contexts_of};
+use crate::net::{Limits, NetDomain, NetEndpoint, Rail, Sizes, Traits, contexts_of, footprint_of};
 use tsumugi_core::mem::Rank;
 
 /// A rank's device, opened and probed.
@@ -104,6 +104,7 @@ impl OfiDomain {
             job: config.job,
             kind: kind_of(&facts),
             device_atomics: probe::all_atomics(&probed),
+            is_device: is_device(&facts),
             remote_completion: probed.works(probe::LANDED),
         };
         Ok(Self::assemble(rails, About { facts, probed }, traits)?)
@@ -120,19 +121,32 @@ impl OfiDomain {
     }
 }
 
+/// Bytes of the tables of a rank with one endpoint of the default size and so
+/// many packets each way; libfabric's own not counted.
+pub fn footprint(packets: usize) -> usize {
+    let config = Config::default();
+    let (depth, packet_bytes) = (config.in_flight_max, config.packet_bytes_max);
+    footprint_of(Sizes { depth, packets, packet_bytes })
+}
+
 fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
     let local_mr = facts.mr_mode & sys::FI_MR_LOCAL != 0;
-    // Devices write and read aligned words whole; a stream of bytes does not.
-    let is_device = DEVICES.iter().any(|name| facts.provider.starts_with(name));
     Limits {
         inject_bytes: if probed.works(probe::INJECT) { facts.inject_bytes as u64 } else { 0 },
         piece_bytes_max: config.piece_bytes_max.min(facts.message_bytes_max),
-        more: probed.works(probe::MORE),
-        answers_max: if facts.provider.contains(RXD) { ANSWERS_FEW } else { usize::MAX },
-        word_atomics: !is_device && probed.works(probe::WORD_GET) && probed.works(probe::WORD_PUT),
+        more: probed.works(probe::MORE) && !facts.provider.contains(RXD),
+        one_by_one: facts.provider.contains(RXD),
+        word_atomics: !is_device(facts)
+            && probed.works(probe::WORD_GET)
+            && probed.works(probe::WORD_PUT),
         local_mr,
         key_bytes: facts.key_bytes,
     }
+}
+
+/// Devices write and read aligned words whole; a stream of bytes does not.
+fn is_device(facts: &Facts) -> bool {
+    DEVICES.iter().any(|name| facts.provider.starts_with(name))
 }
 
 /// Ranks understand each other if these are the same.
@@ -143,11 +157,10 @@ fn kind_of(facts: &Facts) -> u64 {
     })
 }
 
-/// A layer that, in libfabric 1.17, stalls or crashes when several
-/// operations with an answer (gets, atomics) are in flight at once. No trial
-/// survives that, so it goes by the name.
+/// A layer that, in libfabric 1.17, stalls or crashes when several things are
+/// in flight from one endpoint at once: gets, atomics, puts beside packets. No
+/// trial survives that, so it goes by the name.
 const RXD: &str = "ofi_rxd";
-const ANSWERS_FEW: usize = 1;
 
 /// Providers whose data path is a device's.
 const DEVICES: [&str; 6] = ["verbs", "efa", "cxi", "psm", "opx", "usnic"];

@@ -466,6 +466,10 @@ impl net::Wire for Line {
         -unsafe { ibv_post_srq_recv(self.terms.srq, &mut request, &mut null_mut()) } as Answer
     }
 
+    fn join(&mut self, job: u64) {
+        self.job = job;
+    }
+
     #[inline]
     fn ring(&mut self) {
         while let Some(at) = self.touched.pop() {

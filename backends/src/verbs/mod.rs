@@ -119,6 +119,7 @@ impl VerbsDomain {
             job: config.job,
             kind: u64::from(facts.ethernet) + 1,
             device_atomics: false,
+            is_device: !facts.software,
             remote_completion: probed.works(probe::LANDED),
         };
         Ok(Self::assemble(rails, About { facts, probed }, traits)?)
@@ -160,7 +161,7 @@ fn open_rail(config: &Config, rank: Rank, index: usize) -> Result<Rail<Line>, Op
         inject_bytes: 0,
         piece_bytes_max: config.piece_bytes_max.min(line.device.facts.message_bytes_max),
         more: false,
-        answers_max: usize::MAX,
+        one_by_one: false,
         word_atomics: false,
         local_mr: true,
         key_bytes: 8,

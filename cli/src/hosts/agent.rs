@@ -28,6 +28,9 @@ pub fn agent() -> Result<String, Failure> {
     for (name, value) in order.variables {
         launch = launch.env(OsString::from_vec(name), OsString::from_vec(value));
     }
+    if std::env::var_os(CACHE_MONITOR).is_none() {
+        launch = launch.env(CACHE_MONITOR, "disabled");
+    }
     thread::spawn(obey);
     // The ranks die with this thread.
     job::watch(launch, &program)
@@ -53,4 +56,7 @@ fn raise(signal: i32) {
     unsafe { libc::kill(libc::getpid(), signal) };
 }
 
+/// libfabric's: it need not watch what a rank maps, whose regions are
+/// registered by hand.
+const CACHE_MONITOR: &str = "FI_MR_CACHE_MONITOR";
 const KILL_AFTER: Duration = Duration::from_secs(1);

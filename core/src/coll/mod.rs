@@ -47,6 +47,8 @@ pub struct Team {
 pub struct Part<'a, L: LoadStore + ?Sized> {
     /// The ranks' memory.
     pub memory: &'a L,
+    /// Carries out what is not in reach of it: the ranks of other nodes.
+    pub elsewhere: &'a Elsewhere<'a>,
     /// Who wakes us.
     pub lot: &'a Lot,
     /// Who waits.
@@ -54,6 +56,9 @@ pub struct Part<'a, L: LoadStore + ?Sized> {
     /// How.
     pub wait: &'a dyn Wait,
 }
+
+/// Carries an operation on a rank of another node out.
+pub type Elsewhere<'a> = dyn Fn(&Op) -> Result<u64, AddrError> + 'a;
 
 /// Why a collective failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +124,11 @@ impl Team {
         loop {
             climb.handle_words(|word| self.load_own(part, word), &combine)?;
             while let Some((step, op)) = climb.poll_op() {
-                climb.handle_completed(step, execute(part.memory, &op));
+                let result = match execute(part.memory, &op) {
+                    Err(AddrError::OtherNode { .. }) => (part.elsewhere)(&op),
+                    result => result,
+                };
+                climb.handle_completed(step, result);
             }
             if let Some(result) = climb.poll_done() {
                 if result.is_ok() {

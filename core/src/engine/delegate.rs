@@ -121,6 +121,13 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
             .is_some_and(|held| self.ring.is_empty() && held.with(|port| port.is_quiet()))
     }
 
+    /// Whether something waits to be posted, as far as one can see: while
+    /// somebody else holds the lock, true.
+    pub fn has_gathered(&self) -> bool {
+        self.try_hold()
+            .is_none_or(|held| !self.ring.is_empty() || held.with(|port| port.has_gathered()))
+    }
+
     #[inline(always)]
     fn try_hold(&self) -> Option<Held<'_, 't, E>> {
         // Acquire: pairs with the Release in `let_go`.

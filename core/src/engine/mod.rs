@@ -240,6 +240,12 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         self.executors.iter().any(|executor| !executor.is_quiet())
     }
 
+    /// Whether something waits to be posted: for a caller that looks after
+    /// what is in flight in another way.
+    pub fn has_gathered(&self) -> bool {
+        self.executors.iter().any(Executor::has_gathered)
+    }
+
     /// The operations in flight.
     pub fn completions(&self) -> Completions<'t> {
         self.completions
@@ -286,6 +292,13 @@ impl<E: Endpoint> Executor<'_, E> {
         match self {
             Self::Delegate(delegate) => delegate.is_quiet(),
             Self::Offload(..) => true,
+        }
+    }
+
+    fn has_gathered(&self) -> bool {
+        match self {
+            Self::Delegate(delegate) => delegate.has_gathered(),
+            Self::Offload(..) => false,
         }
     }
 }

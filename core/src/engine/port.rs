@@ -134,6 +134,12 @@ impl<'t, E: Endpoint> Port<'t, E> {
         count
     }
 
+    /// Whether something waits to be posted.
+    #[inline]
+    pub fn has_gathered(&self) -> bool {
+        !self.gathered.is_empty()
+    }
+
     /// Whether nothing waits to be posted or polled.
     #[inline]
     pub fn is_quiet(&self) -> bool {

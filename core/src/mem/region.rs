@@ -183,23 +183,39 @@ impl<const N: usize> RegionTable<N> {
             if generation > RegionKey::GENERATION_MAX {
                 continue; // worn out: stays claimed, so that no old key fits again
             }
-            slot.last.store(generation, Ordering::Relaxed);
-            // Release: pairs with the Acquire fence in `resolve`. Who reads
-            // the new base sees that the old generation is gone.
-            fence(Ordering::Release);
-            slot.base.store(base.as_ptr() as u64, Ordering::Relaxed);
-            slot.bytes.store(bytes, Ordering::Relaxed);
-            slot.access.store(access as u32, Ordering::Relaxed);
-            let publish = if mutant("region_publish_relaxed") {
-                Ordering::Relaxed
-            } else {
-                // Release: pairs with the first Acquire in `resolve`.
-                Ordering::Release
-            };
-            slot.live.store(generation, publish);
-            return Ok(Region { key: RegionKey::new(index, generation), base, bytes, access });
+            let key = RegionKey::new(index, generation);
+            slot.publish(key, base, bytes, access);
+            return Ok(Region { key, base, bytes, access });
         }
         Err(RegisterError::TableFull { slots: N })
+    }
+
+    /// The same under a key that another table of the same owner has given:
+    /// this one then follows that, and gives no keys of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError::TableFull`]: a region has the key's slot, or there is
+    /// no such slot.
+    ///
+    /// # Safety
+    ///
+    /// As of [`register`](Self::register).
+    pub unsafe fn register_as(
+        &self,
+        key: RegionKey,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
+        let full = Err(RegisterError::TableFull { slots: N });
+        let Some(slot) = self.slots.get(key.index()) else { return full };
+        // Acquire: pairs with the Release in `unregister`.
+        if key.generation() == 0 || slot.claimed.swap(1, Ordering::Acquire) != 0 {
+            return full;
+        }
+        slot.publish(key, base, bytes, access);
+        Ok(Region { key, base, bytes, access })
     }
 
     /// Ends a registration: from here on its key is stale. Returns false if
@@ -325,6 +341,24 @@ impl<const N: usize> RegionTable<N> {
 }
 
 impl Slot {
+    /// Gives a claimed slot to a region.
+    fn publish(&self, key: RegionKey, base: NonNull<u8>, bytes: u64, access: Access) {
+        self.last.store(key.generation(), Ordering::Relaxed);
+        // Release: pairs with the Acquire fence in `resolve`. Who reads
+        // the new base sees that the old generation is gone.
+        fence(Ordering::Release);
+        self.base.store(base.as_ptr() as u64, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self.access.store(access as u32, Ordering::Relaxed);
+        let publish = if mutant("region_publish_relaxed") {
+            Ordering::Relaxed
+        } else {
+            // Release: pairs with the first Acquire in `resolve`.
+            Ordering::Release
+        };
+        self.live.store(key.generation(), publish);
+    }
+
     #[cfg(not(tsumugi_loom))]
     const fn new() -> Self {
         Self {

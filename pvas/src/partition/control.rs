@@ -3,6 +3,7 @@
 //! All of it is atomics, and all zeroes is a rank that has not started, so
 //! that a fresh file is valid.
 
+use super::graves::Graves;
 use super::header::{Header, HeaderError, digest};
 use super::report::{REPORT_BYTES_MAX, Report, load_bytes, store_bytes};
 use crate::distance::Place;
@@ -49,6 +50,7 @@ pub struct Control {
     boot: CachePadded<Boot>,
     place: CachePadded<Place>,
     report: CachePadded<Report>,
+    graves: CachePadded<Graves>,
     collective: CachePadded<[AtomicU64; COLLECTIVE_WORDS]>,
 }
 
@@ -246,7 +248,7 @@ impl Control {
 
     /// What a head is made of, and the bytes of each part; together they are
     /// [`CONTROL_BYTES`].
-    pub fn parts() -> [(&'static str, usize); 11] {
+    pub fn parts() -> [(&'static str, usize); 12] {
         let parts = [
             ("header", std::mem::offset_of!(Control, life)),
             ("life", size_of::<CachePadded<Life>>()),
@@ -257,6 +259,7 @@ impl Control {
             ("card", size_of::<CachePadded<Boot>>()),
             ("distances", size_of::<CachePadded<Place>>()),
             ("report", size_of::<CachePadded<Report>>()),
+            ("dead of other nodes", size_of::<CachePadded<Graves>>()),
             ("collective words", size_of::<CachePadded<[AtomicU64; COLLECTIVE_WORDS]>>()),
             ("up to the page", 0),
         ];
@@ -279,6 +282,11 @@ impl Control {
         // Acquire: pairs with the Release in `set_card`.
         let len = self.boot.card_len.load(Ordering::Acquire).checked_sub(1)?;
         Some(load_bytes(&self.boot.card, len as usize))
+    }
+
+    /// The first rank's of a node: who has died elsewhere.
+    pub(crate) fn graves(&self) -> &Graves {
+        &self.graves
     }
 
     /// Rank 0's: how many have arrived at the barrier, and its phase.
@@ -313,6 +321,7 @@ const LAYOUT: u64 = digest(&[
     std::mem::offset_of!(Control, boot),
     std::mem::offset_of!(Control, place),
     std::mem::offset_of!(Control, report),
+    std::mem::offset_of!(Control, graves),
     std::mem::offset_of!(Control, collective),
     size_of::<RegionTable<1>>(),
     size_of::<RegionTable<2>>(),

@@ -19,17 +19,32 @@ pub fn declare_gone<'c>(controls: impl Iterator<Item = &'c Control>) {
 
 /// Declares `rank` dead to all ranks: its keys are struck, so that every
 /// operation on it answers `PeerLost`, and every wait for a signal ends.
-/// `controls` are those of all ranks, in order.
+/// `controls` are those of all ranks of a job of one node, in order.
 pub fn declare_lost<'c>(rank: Rank, controls: impl Iterator<Item = &'c Control> + Clone) {
-    if let Some(dead) = controls.clone().nth(rank.0 as usize) {
+    declare_lost_as(rank, rank, controls);
+}
+
+/// The same in a job of several nodes, where the rank that is `local` on this
+/// one is called `rank`.
+pub(crate) fn declare_lost_as<'c>(
+    local: Rank,
+    rank: Rank,
+    controls: impl Iterator<Item = &'c Control> + Clone,
+) {
+    if let Some(dead) = controls.clone().nth(local.0 as usize) {
         dead.set_state(State::Failed);
         dead.regions().strike();
     }
     for control in controls.clone() {
-        control.lot().break_off(rank);
-        control.bells().ring_all(&SharedFutex);
+        break_off(rank, control);
     }
     declare_gone(controls);
+}
+
+/// Ends the waits for a signal of one rank: `rank` has died.
+pub(crate) fn break_off(rank: Rank, control: &Control) {
+    control.lot().break_off(rank);
+    control.bells().ring_all(&SharedFutex);
 }
 
 /// Set in the phase of the barriers of the start when a rank is gone.

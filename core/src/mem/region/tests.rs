@@ -78,3 +78,28 @@ fn a_forged_key_is_refused() {
         assert!(table.resolve(addr(RegionKey::from_bits(bits), 0), 0, Need::Read).is_err());
     }
 }
+
+#[test]
+fn a_table_follows_the_keys_of_another() {
+    let (leads, mut memory) = (RegionTable::<2>::new(), [0; 64]);
+    let follows = RegionTable::<2>::new();
+    let follow = |region: &Region| {
+        // SAFETY: the memory outlives both tables.
+        unsafe { follows.register_as(region.key, region.base, region.bytes, region.access) }
+    };
+    let first = registered(&leads, &mut memory, Access::ReadWrite);
+    follow(&first).unwrap();
+    assert!(follows.resolve(addr(first.key, 0), 8, Need::Write).is_ok());
+    assert_eq!(follow(&first).unwrap_err(), RegisterError::TableFull { slots: 2 });
+    registered(&leads, &mut memory, Access::Read);
+    assert!(leads.unregister(first.key) && follows.unregister(first.key));
+    let again = registered(&leads, &mut memory, Access::Read);
+    assert_eq!(again.key.index(), first.key.index());
+    follow(&again).unwrap();
+    assert!(follows.resolve(addr(first.key, 0), 8, Need::Read).is_err());
+    assert!(follows.resolve(addr(again.key, 0), 8, Need::Read).is_ok());
+    let (beyond, memory) = (RegionKey::new(2, 1), first.base);
+    // SAFETY: refused.
+    let refused = unsafe { follows.register_as(beyond, memory, 8, Access::Read) };
+    assert!(refused.is_err());
+}

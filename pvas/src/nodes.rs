@@ -2,6 +2,7 @@
 //! each rank.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use tsumugi_core::mem::Rank;
 
 /// The nodes of a job, numbered in the order of their first ranks.
@@ -44,6 +45,12 @@ impl Nodes {
         nodes
     }
 
+    /// `ranks` ranks of one node.
+    pub fn one(ranks: u32) -> Self {
+        let run = Run { first: 0, node: 0, before: 0 };
+        Self { runs: vec![run], sizes: vec![ranks], ranks }
+    }
+
     /// How many nodes there are.
     pub fn count(&self) -> u32 {
         self.sizes.len() as u32
@@ -60,9 +67,34 @@ impl Nodes {
         if rank.0 >= self.ranks {
             return None;
         }
-        let run = self.runs[self.runs.partition_point(|run| run.first <= rank.0) - 1];
+        let run = self.runs[self.run_of(rank)];
         let size = self.sizes[run.node as usize];
         Some(Place { node: run.node, local: run.before + rank.0 - run.first, size })
+    }
+
+    /// The ranks of a node, in the order of their places there.
+    pub fn ranks_of(&self, node: u32) -> impl Iterator<Item = Rank> + '_ {
+        let own = move |at: &usize| self.runs[*at].node == node;
+        (0..self.runs.len()).filter(own).flat_map(|at| self.range(at)).map(Rank)
+    }
+
+    /// The ranks next to `rank` that are on its node without a gap.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such rank.
+    pub(crate) fn neighbours(&self, rank: Rank) -> Range<u32> {
+        assert!(rank.0 < self.ranks, "{rank} of {}", self.ranks);
+        self.range(self.run_of(rank))
+    }
+
+    fn run_of(&self, rank: Rank) -> usize {
+        self.runs.partition_point(|run| run.first <= rank.0) - 1
+    }
+
+    fn range(&self, run: usize) -> Range<u32> {
+        let end = self.runs.get(run + 1).map_or(self.ranks, |next| next.first);
+        self.runs[run].first..end
     }
 }
 
@@ -95,6 +127,15 @@ mod tests {
         assert_eq!(places(&[9, 9, 3]), blocks);
         let mixed = [(0, 0, 3), (1, 0, 2), (0, 1, 3), (0, 2, 3), (1, 1, 2)];
         assert_eq!(places(&[3, 5, 3, 3, 5]), mixed);
+    }
+
+    #[test]
+    fn every_node_has_its_ranks() {
+        let nodes = Nodes::new([3, 5, 3, 3, 5]);
+        let ranks_of = |node| nodes.ranks_of(node).map(|rank| rank.0).collect::<Vec<_>>();
+        assert_eq!((ranks_of(0), ranks_of(1), ranks_of(2)), (vec![0, 2, 3], vec![1, 4], vec![]));
+        assert_eq!((nodes.neighbours(Rank(3)), nodes.neighbours(Rank(4))), (2..4, 4..5));
+        assert_eq!(Nodes::one(3), Nodes::new([7, 7, 7]));
     }
 
     #[test]

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# One job on two and on three nodes, over libfabric: network namespaces with a
+# veth each on one bridge, two ranks in each, over tcp and over udp. Then the
+# cable is pulled: everybody must hear of it within 5 s.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+nodes=(tsumugi-1 tsumugi-2 tsumugi-3)
+if [[ $(id -u) != 0 ]] || ! ip netns add "${nodes[0]}" 2>/dev/null; then
+    echo "netns: skipped: this user may make no network namespaces"
+    exit 0
+fi
+work=$(mktemp -d)
+clean() {
+    for node in "${nodes[@]}"; do
+        ip netns del "$node" 2>/dev/null || true
+    done
+    # Those of a namespace that goes are gone some time later.
+    for link in tsubr tsuv1 tsuv2 tsuv3; do
+        ip link del "$link" 2>/dev/null || true
+    done
+    rm -r "$work"
+}
+trap clean EXIT
+if ! ldconfig -p | grep -q 'libfabric\.so\.1'; then
+    apt-get update -qq
+    apt-get install -y -qq libfabric1 ||
+        { echo "libfabric is not here and cannot be installed" >&2; exit 1; }
+fi
+ip link add tsubr type bridge
+ip link set tsubr up
+for index in 1 2 3; do
+    node=tsumugi-$index
+    [[ $index == 1 ]] || ip netns add "$node"
+    ip link add "tsuv$index" type veth peer name eth0 netns "$node"
+    ip link set "tsuv$index" master tsubr
+    ip link set "tsuv$index" up
+    ip -n "$node" addr add "10.94.0.$index/24" dev eth0
+    ip -n "$node" link set eth0 up
+    ip -n "$node" link set lo up
+done
+
+cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+job=$(cargo test --quiet --package tsumugi --test job --no-run --message-format=json |
+    sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
+target=$PWD/target/debug
+port=20000
+export RUST_BACKTRACE=0 TSUMUGI_SPIN=0 TSUMUGI_VERBOSE=1 FI_MR_CACHE_MONITOR=disabled
+export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
+export TSUMUGI_SECRET='a word that these ranks share'
+
+# Starts a program on so many nodes, two ranks each; pids are in `ranks`.
+start() {
+    local count=$1 rank
+    shift
+    port=$((port + 1))
+    ranks=()
+    : >"$work/log"
+    for ((rank = 0; rank < 2 * count; rank++)); do
+        local node=$((rank / 2 + 1))
+        TSUMUGI_RANK=$rank TSUMUGI_SIZE=$((2 * count)) TSUMUGI_MASTER=10.94.0.1:$port \
+            TSUMUGI_NODE="node $node" \
+            timeout -k 5 60 ip netns exec "tsumugi-$node" unshare --uts \
+            sh -c 'hostname "$0"; exec "$@"' "host-$node" "$@" >>"$work/log" 2>&1 &
+        ranks+=($!)
+    done
+}
+
+finish() {
+    local pid code=0
+    for pid in "${ranks[@]}"; do
+        wait "$pid" || code=$?
+    done
+    return $code
+}
+
+# Runs it, and shows what it wrote if it fails.
+run() {
+    local begin=$SECONDS
+    start "$@"
+    if ! finish; then
+        cat "$work/log"
+        echo "netns: $TSUMUGI_PROVIDER, $1 nodes: ${*:2} failed" >&2
+        exit 1
+    fi
+    if ! grep -q "on $1 nodes" "$work/log"; then
+        cat "$work/log"
+        exit 1
+    fi
+    printf '%-12s %d nodes, %2d s: %s\n' "$TSUMUGI_PROVIDER" "$1" $((SECONDS - begin)) \
+        "$(basename "$2") ${*:3}"
+}
+
+pull_the_cable() {
+    start 2 "$job" --role until-lost
+    for _ in $(seq 100); do
+        [[ $(grep -c working "$work/log") == 4 ]] && break
+        sleep 0.1
+    done
+    # Beats are exchanged by then.
+    sleep 3
+    local begin last
+    begin=$(date +%s%3N)
+    ip link set tsuv2 down
+    finish || true
+    local ended=$(($(date +%s%3N) - begin))
+    ip link set tsuv2 up
+    last=$(sed -n 's/^lost in 5 ways: at //p' "$work/log" | sort -n | tail -1)
+    local ms=$((${last:-$((begin + 99999))} - begin))
+    if [[ $(grep -c '^lost in 5 ways' "$work/log") != 4 ]] || ((ms > 5000)) ||
+        ! grep -q 'rank 2, rank 3 on host-2: no answer, lost' "$work/log" ||
+        ! grep -q 'rank 0, rank 1 on host-1: no answer, lost' "$work/log"; then
+        cat "$work/log"
+        echo "netns: $TSUMUGI_PROVIDER: the cable was pulled: not all knew within $ms ms" >&2
+        exit 1
+    fi
+    printf '%-12s the cable was pulled: all knew after %d ms, and had ended after %d\n' \
+        "$TSUMUGI_PROVIDER" "$ms" "$ended"
+}
+
+for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
+    export TSUMUGI_PROVIDER=$provider
+    run 2 "$target/examples/hello"
+    run 2 "$target/examples/put_get"
+    run 2 "$job" --role meet
+    run 2 "$job" --role reach
+    run 3 "$job" --role reach
+    run 2 "$job" --role mixture
+    run 3 "$job" --role mixture
+    run 2 "$job" --role deaf
+    pull_the_cable
+done
+export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+run 2 "$target/tsumugi" demo --ults 100
+if pgrep -f "$job --role"; then
+    echo "netns: a rank is left" >&2
+    exit 1
+fi

@@ -1,0 +1,97 @@
+//! Which ranks of other nodes have died: a list in the first partition of a
+//! node, so that one rank that learns of it tells all.
+//!
+//! ```text
+//!  entries: rank | rank | NODE + node | 0 | 0 ...    (each plus one)
+//! ```
+//!
+//! Whoever hears of a death first takes the first empty entry; entries are
+//! never taken back. What no longer fits is not told: after so many deaths a
+//! job is over.
+//!
+//! Progress: lock-free.
+
+use tsumugi_core::mem::Rank;
+use tsumugi_core::sync::{AtomicU32, Ordering};
+
+/// See the module. All zeroes: everybody lives.
+#[repr(C)]
+pub(crate) struct Graves {
+    count: AtomicU32,
+    entries: [AtomicU32; GRAVES_MAX],
+}
+
+/// Who is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// One rank.
+    Rank(Rank),
+    /// All ranks of a node, by its number in the job.
+    Node(u32),
+}
+
+impl Graves {
+    /// Adds an entry; false if it was there, or there is no room.
+    pub(crate) fn dig(&self, gone: Gone) -> bool {
+        let word = match gone {
+            Gone::Rank(rank) => rank.0 + 1,
+            Gone::Node(node) => (node + 1) | NODE,
+        };
+        for entry in &self.entries {
+            // Release: pairs with the Acquire in `iter`.
+            match entry.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    self.count.fetch_add(1, Ordering::Release);
+                    return true;
+                }
+                Err(found) if found == word => return false,
+                Err(_) => {}
+            }
+        }
+        false
+    }
+
+    /// How many there are: a word to compare with what one has seen. One that
+    /// is being added may be in the list already.
+    #[inline]
+    pub(crate) fn count(&self) -> u32 {
+        // Acquire: pairs with the Release in `dig`.
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// All entries.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Gone> + '_ {
+        let words = self.entries.iter().map(|entry| entry.load(Ordering::Acquire));
+        words.take_while(|word| *word != 0).map(|word| match word & NODE {
+            0 => Gone::Rank(Rank(word - 1)),
+            _ => Gone::Node((word & !NODE) - 1),
+        })
+    }
+}
+
+const NODE: u32 = 1 << 31;
+const GRAVES_MAX: usize = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_death_is_listed_once() {
+        // SAFETY: atomics; all zeroes is a list.
+        let graves: Graves = unsafe { std::mem::zeroed() };
+        let all = [Gone::Rank(Rank(0)), Gone::Node(0), Gone::Rank(Rank(70_000))];
+        for gone in all {
+            assert!(graves.dig(gone) && !graves.dig(gone), "{gone:?}");
+        }
+        assert_eq!((graves.count(), graves.iter().collect::<Vec<_>>()), (3, all.to_vec()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_told() {
+        // SAFETY: the same.
+        let graves: Graves = unsafe { std::mem::zeroed() };
+        let dug = (0..300).filter(|rank| graves.dig(Gone::Rank(Rank(*rank)))).count();
+        assert_eq!((dug, graves.count()), (GRAVES_MAX, GRAVES_MAX as u32));
+    }
+}

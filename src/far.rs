@@ -1,0 +1,512 @@
+//! All that leaves the node: operations on ranks of other nodes, and what runs
+//! between them.
+//!
+//! ```text
+//!  run, post ─► engine ─► link ─┬─ puts, gets ─────────► the device
+//!               (delegate)      └─ atomics: errands ─┐
+//!  try_send ─────────────────────────────────────────┴► packets
+//!                                                          │
+//!  poll ◄─ completions, parcels, bells ◄───────────────────┘
+//!    ▲ workers between ULTs and when idle; the watch when nobody else does
+//! ```
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `network` | what is opened before the others are known |
+//! | `errand` | what the target's processor does for others |
+//! | `parcel` | what packets carry |
+//! | `link` | one endpoint of the device, and the errands of it |
+//! | `bounce` | memory that a get may write to after its caller has gone |
+//! | `beat` | who is still there |
+//! | `watch` | the thread that polls when nobody does |
+//!
+//! Puts and gets are the provider's. Atomics are errands: a parcel to the
+//! target, where whoever polls carries the operation out with the processor's
+//! own instructions, which mix with those of its node; so are the words that
+//! this provider cannot move whole.
+//!
+//! Progress: blocking calls sleep; `post`, `try_send` and `poll` are lock-free
+//! but for a short lock of the device's.
+
+mod beat;
+mod bounce;
+mod errand;
+mod link;
+mod network;
+mod parcel;
+mod watch;
+
+pub(crate) use network::{Network, open};
+pub use network::{NetworkFacts, NoNetwork};
+pub(crate) use parcel::{Parcel, ParcelError};
+pub(crate) use watch::Watch;
+
+use crate::config::Chosen;
+use crate::queue::hint;
+use crate::{AddrError, Busy, Error, Outcome, Rank, Status};
+use beat::Beats;
+use bounce::Bounce;
+use link::Link;
+use parcel::Handler;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use tsumugi_backends::ofi::{self, OfiDomain, SendError};
+use tsumugi_core::backend::Domain;
+use tsumugi_core::completion::{Callback, CompletionTable};
+use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, Work};
+use tsumugi_core::mem::{LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
+use tsumugi_core::op::Op;
+use tsumugi_core::ring::Mpsc;
+use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
+use tsumugi_core::wait::Futex;
+use tsumugi_pvas::partition::Gone;
+use tsumugi_pvas::{Direct, Member};
+use tsumugi_ult::{Here, SystemFutex, enter_callback};
+
+/// The way to the other nodes.
+pub(crate) struct Far {
+    engine: Engine<'static, Link>,
+    bounce: Bounce,
+    /// What the engine points into; freed when the engine is gone.
+    parts: NonNull<Parts>,
+}
+
+/// In the order in which it goes.
+struct Parts {
+    executors: Vec<Executor<'static, Link>>,
+    counts: Vec<PortCounts>,
+    rings: Vec<Mpsc<Work, RING_SLOTS>>,
+    table: CompletionTable<SHARDS>,
+    shared: Shared,
+}
+
+/// What links, watch and callers have in common.
+struct Shared {
+    domain: OfiDomain,
+    member: Member,
+    direct: Direct,
+    handlers: [OnceLock<Handler>; Parcel::KINDS],
+    /// Called for each word of this rank that a notifying operation from
+    /// elsewhere has changed.
+    bell: OnceLock<Box<dyn Fn(LocalAddr) + Send + Sync>>,
+    /// Deaths that the device was told of.
+    gone_seen: Mutex<usize>,
+    gone_count: AtomicU32,
+    /// Polls of workers so far.
+    polls: AtomicU64,
+    /// Where the watch naps; odd: it does.
+    nap: AtomicU32,
+    /// Parcels and bells so far.
+    arrivals: AtomicU64,
+    /// What has come and makes no sense.
+    strays: AtomicU64,
+    /// Errands and answers that wait for room, of all links.
+    unsent: AtomicU64,
+    /// Whether whoever waits for an operation looks for its end all the time.
+    spins: bool,
+    beats: Beats,
+}
+
+// SAFETY: the parts are what the engine points to, which may be shared.
+unsafe impl Send for Far {}
+// SAFETY: the same.
+unsafe impl Sync for Far {}
+
+impl Far {
+    /// The way of a rank whose domain was opened before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Register`], [`Error::OutOfMemory`].
+    pub(crate) fn new(network: Network, member: &Member, chosen: &Chosen) -> Result<Self, Error> {
+        let Network { domain, hosts } = network;
+        let links = domain.endpoints();
+        let spins = chosen.spin > 0 || domain.event(0).is_none();
+        let parts = Box::leak(Box::new(Parts {
+            executors: Vec::with_capacity(links),
+            counts: (0..links).map(|_| PortCounts::new()).collect(),
+            rings: (0..links).map(|_| Mpsc::new()).collect(),
+            table: CompletionTable::new(),
+            shared: Shared {
+                domain,
+                member: member.clone(),
+                direct: member.direct(),
+                handlers: std::array::from_fn(|_| OnceLock::new()),
+                bell: OnceLock::new(),
+                gone_seen: Mutex::new(0),
+                gone_count: AtomicU32::new(0),
+                polls: AtomicU64::new(0),
+                nap: AtomicU32::new(0),
+                arrivals: AtomicU64::new(0),
+                strays: AtomicU64::new(0),
+                unsent: AtomicU64::new(0),
+                spins,
+                beats: Beats::new(member, hosts),
+            },
+        }));
+        let whole = NonNull::from(&mut *parts);
+        let Parts { executors, counts, rings, table, shared } = parts;
+        let (shared, table) = (&*shared, table.view());
+        for (ring, counts) in rings.iter_mut().zip(&*counts) {
+            let port = Port::new(Link::new(shared), table, counts);
+            // SAFETY: the ring is the delegate's alone.
+            executors.push(Executor::Delegate(unsafe { Delegate::new(port, ring.view()) }));
+        }
+        let engine = Engine::new(table, executors);
+        let far = Self { engine, bounce: Bounce::new(member)?, parts: whole };
+        far.register(&member.starter())?;
+        far.register(&member.collective())?;
+        far.register(far.bounce.region())?;
+        far.shared().domain.keep(far.bounce.region().key);
+        Ok(far)
+    }
+
+    fn shared(&self) -> &'static Shared {
+        // SAFETY: the parts live until `drop`, and what is returned is used by
+        // methods of `self`, and by the watch, which holds an `Arc` of it.
+        unsafe { &(*self.parts.as_ptr()).shared }
+    }
+
+    /// Whether the rank is of another node.
+    pub(crate) fn leads_to(&self, rank: Rank) -> bool {
+        let member = &self.shared().member;
+        rank.0 < member.size() && !member.is_near(rank)
+    }
+
+    /// Whose way it is.
+    pub(crate) fn member(&self) -> &Member {
+        &self.shared().member
+    }
+
+    /// Carries an operation on a rank of another node out; the caller sleeps.
+    /// Blocking.
+    pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
+        loop {
+            match self.engine.submit(hint(), *op, ()) {
+                Ok(Status::Done(outcome)) => return outcome.result,
+                Ok(Status::Pending(ticket)) => {
+                    self.hurry();
+                    return ticket.wait(&Here).result;
+                }
+                Err(_) => {
+                    self.hurry();
+                    self.engine.retry(Retry::Room, &Here);
+                }
+            }
+        }
+    }
+
+    /// Begins one. Never waits.
+    pub(crate) fn submit<B: Send + 'static>(
+        &self,
+        op: &Op,
+        buf: B,
+    ) -> Result<Status<'_, B>, Busy<B>> {
+        let begun = self.engine.submit(hint(), *op, buf);
+        self.hurry();
+        begun
+    }
+
+    /// Begins one; `done` is called by whoever polls, once. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`]: later, and `done` is not called.
+    pub(crate) fn post(&self, op: &Op, done: Callback) -> Result<(), Busy<()>> {
+        self.engine.post_callback(hint(), *op, done).map(drop)?;
+        self.hurry();
+        Ok(())
+    }
+
+    /// Carries one out as a future.
+    pub(crate) async fn carry<B: Send + 'static>(&self, op: &Op, buf: B) -> Outcome<B> {
+        let mut buf = buf;
+        loop {
+            match self.submit(op, buf) {
+                Ok(Status::Done(outcome)) => return outcome,
+                Ok(Status::Pending(ticket)) => return ticket.await,
+                Err(busy) => {
+                    buf = busy.buf;
+                    self.poll();
+                    crate::queue::come_again().await;
+                }
+            }
+        }
+    }
+
+    /// Fills memory that nobody has registered. Blocking.
+    ///
+    /// # Safety
+    ///
+    /// `to` is valid for writes of `bytes` bytes.
+    pub(crate) unsafe fn load(
+        &self,
+        from: RemoteAddr,
+        to: *mut u8,
+        bytes: usize,
+    ) -> Result<(), AddrError> {
+        let mut pieces = (0..bytes.div_ceil(bounce::CHUNK_BYTES).max(1)).map(|piece| {
+            let start = piece * bounce::CHUNK_BYTES;
+            (start, (bytes - start).min(bounce::CHUNK_BYTES))
+        });
+        let (mut next, mut result) = (pieces.next(), Ok(()));
+        let mut under_way = heapless::Deque::<_, PIECES>::new();
+        loop {
+            while let Some((start, piece)) = next
+                && !under_way.is_full()
+                && result.is_ok()
+                && let Some(chunk) = self.bounce.try_take()
+            {
+                let op = Op::get(from.add(start as u64), chunk.local(), piece as u64);
+                match self.engine.post(hint(), op, ()) {
+                    Ok(ticket) => {
+                        let pushed = under_way.push_back((ticket, chunk, start, piece));
+                        debug_assert!(pushed.is_ok(), "there was room");
+                        next = pieces.next();
+                    }
+                    Err(_) => {
+                        chunk.give_back();
+                        break;
+                    }
+                }
+            }
+            self.hurry();
+            let Some((ticket, chunk, start, piece)) = under_way.pop_front() else {
+                match next {
+                    Some(_) if result.is_ok() && self.bounce.is_used_up() => {
+                        return Err(AddrError::Unsupported { addr: from });
+                    }
+                    Some(_) if result.is_ok() => self.engine.retry(Retry::Yield, &Here),
+                    _ => return result,
+                }
+                continue;
+            };
+            let outcome = ticket.wait(&Here).result;
+            // SAFETY: the caller's; it is the outcome of that chunk's get.
+            let finished = unsafe { chunk.finish(outcome, to.wrapping_add(start), piece) };
+            result = result.and(finished);
+        }
+    }
+
+    /// Shows a region of this rank to the other nodes, under the key that it
+    /// has.
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError`].
+    pub(crate) fn register(&self, region: &Region) -> Result<(), RegisterError> {
+        let Region { key, base, bytes, access } = *region;
+        // SAFETY: it was registered with the partition's table by somebody who
+        // promised the same, and is unregistered here first.
+        unsafe { self.shared().domain.register_as(key, base, bytes, access).map(drop) }
+    }
+
+    /// Ends that, before the key may become somebody else's.
+    pub(crate) fn unregister(&self, key: RegionKey) {
+        self.shared().domain.unregister(key);
+    }
+
+    /// Sends a parcel: it is copied, and arrives once and whole, or never if
+    /// the peer is lost; in no order. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// [`ParcelError`]: nothing was sent.
+    pub(crate) fn try_send(&self, to: Rank, kind: Parcel, bytes: &[u8]) -> Result<(), ParcelError> {
+        self.shared().try_send(0, to, kind, bytes)
+    }
+
+    /// Bytes of the longest parcel.
+    pub(crate) fn parcel_bytes_max(&self) -> usize {
+        parcel::bytes_max(&self.shared().domain)
+    }
+
+    /// Sets what is called for each parcel of a kind, by whoever polls; it
+    /// must be short and must not block. Once for each, before the start.
+    pub(crate) fn on_parcel(&self, kind: Parcel, handle: Handler) {
+        let set = self.shared().handlers[kind as usize].set(handle);
+        assert!(set.is_ok(), "{kind:?} has a handler");
+    }
+
+    /// Sets what is called when a notifying operation from another node has
+    /// changed a word of ours, after those who wait for it were told. Once,
+    /// before the start.
+    pub(crate) fn on_bell(&self, handle: Box<dyn Fn(LocalAddr) + Send + Sync>) {
+        assert!(self.shared().bell.set(handle).is_ok(), "bells have a handler");
+    }
+
+    /// Posts, takes what has completed and what has arrived. Whether there was
+    /// anything.
+    pub(crate) fn poll(&self) -> bool {
+        // Relaxed: the watch only compares it.
+        self.shared().polls.fetch_add(1, Ordering::Relaxed);
+        self.turn()
+    }
+
+    /// The same, of the watch.
+    fn turn(&self) -> bool {
+        let shared = self.shared();
+        shared.see_losses();
+        let before = shared.arrivals.load(Ordering::Relaxed);
+        self.engine.poll() > 0 || shared.arrivals.load(Ordering::Relaxed) != before
+    }
+
+    /// Whether somebody should poll, rather than sleep until the device calls.
+    pub(crate) fn needs_poll(&self) -> bool {
+        self.has_unsent() || (self.shared().spins && self.engine.needs_poll())
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.shared().unsent.load(Ordering::Relaxed) > 0 || self.engine.has_gathered()
+    }
+
+    /// A worker goes to sleep: the watch is to look after the device at once.
+    pub(crate) fn wake_watch(&self) {
+        let word = self.nap_word();
+        if word.load(Ordering::SeqCst) & 1 != 0 {
+            word.fetch_add(2, Ordering::SeqCst);
+            SystemFutex.wake(word, 1);
+        }
+    }
+
+    fn nap_word(&self) -> &AtomicU32 {
+        &self.shared().nap
+    }
+
+    /// Whether a beat was sent, or need not be.
+    fn beat(&self, to: Rank, bytes: &[u8]) -> bool {
+        self.shared().try_send(0, to, Parcel::Beat, bytes) != Err(ParcelError::Full)
+    }
+
+    /// What was begun goes out at once, unless a worker will see to it.
+    fn hurry(&self) {
+        if tsumugi_ult::id().is_none() {
+            self.engine.flush();
+        }
+    }
+}
+
+impl Shared {
+    fn try_send(
+        &self,
+        link: usize,
+        to: Rank,
+        kind: Parcel,
+        bytes: &[u8],
+    ) -> Result<(), ParcelError> {
+        let mut packet = [0; parcel::PACKET_BYTES];
+        let length = 1 + bytes.len();
+        if length > packet.len() {
+            return Err(ParcelError::TooLong);
+        }
+        packet[0] = kind as u8;
+        packet[1..length].copy_from_slice(bytes);
+        match self.domain.try_send(link, to, &packet[..length]) {
+            Ok(()) => Ok(()),
+            Err(SendError::Full) => Err(ParcelError::Full),
+            Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
+            Err(SendError::Addr(error)) => {
+                self.note(error);
+                Err(ParcelError::Addr(error))
+            }
+        }
+    }
+
+    /// A parcel has come.
+    fn arrived(&self, from: Rank, kind: Parcel, bytes: &[u8]) {
+        let is_known = match (&self.handlers[kind as usize].get(), kind) {
+            (Some(handle), _) => {
+                let _callback = enter_callback();
+                handle(from, bytes);
+                true
+            }
+            (None, Parcel::Beat) => self.beats.heard(&self.member, from, bytes),
+            (None, _) => false,
+        };
+        if !is_known {
+            self.strays.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A word of this rank was changed from elsewhere by a notifying
+    /// operation.
+    fn rang(&self, word: LocalAddr) {
+        if let Some(handle) = self.bell.get() {
+            handle(word);
+        }
+    }
+
+    /// An operation has failed: if its peer is lost, all are told.
+    #[cold]
+    fn note(&self, error: AddrError) {
+        if let AddrError::PeerLost { rank } = error
+            && !self.member.is_near(rank)
+            && self.member.declare_lost(rank)
+        {
+            self.beats.say(&self.member, &[rank]);
+        }
+    }
+
+    /// Tells the device of the dead that it does not know.
+    #[inline]
+    fn see_losses(&self) {
+        let count = self.member.gone_count();
+        if count != self.gone_count.load(Ordering::Relaxed) {
+            self.strike(count);
+        }
+    }
+
+    #[cold]
+    fn strike(&self, count: u32) {
+        let mut seen = self.gone_seen.lock().unwrap_or_else(PoisonError::into_inner);
+        for gone in self.member.gone().skip(*seen) {
+            *seen += 1;
+            match gone {
+                Gone::Rank(rank) => self.domain.strike(rank),
+                Gone::Node(node) => {
+                    self.member.nodes().ranks_of(node).for_each(|rank| self.domain.strike(rank));
+                }
+            }
+        }
+        self.gone_count.store(count, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        // What is still under way has a second to end, in the endpoints' drop.
+        self.engine.flush();
+        // SAFETY: leaked in `new`; the engine, whose references are the last,
+        // is not used any more.
+        drop(unsafe { Box::from_raw(self.parts.as_ptr()) });
+    }
+}
+
+impl fmt::Debug for Far {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Far({:?}, {:?})", self.shared().domain, self.engine)
+    }
+}
+
+impl From<ParcelError> for Error {
+    fn from(error: ParcelError) -> Self {
+        match error {
+            ParcelError::Addr(error) => Self::Addr(error),
+            other => Self::program(other),
+        }
+    }
+}
+
+/// Bytes of the tables of a rank of a job on several nodes: of one endpoint,
+/// and of what the endpoints share. Chunks of gets, in its heap, cost memory
+/// once they were used.
+pub(crate) fn footprint() -> usize {
+    let links = size_of::<Link>() + link::footprint();
+    size_of::<Parts>() + size_of::<Far>() + links + ofi::footprint(link::ARRIVALS)
+}
+
+/// Of one get, under way at once.
+const PIECES: usize = 4;
+const SHARDS: usize = 16;
+const RING_SLOTS: usize = 1024;

@@ -1,0 +1,268 @@
+use super::*;
+use std::ptr::NonNull;
+use tsumugi_conformance::Seeded;
+use tsumugi_core::mem::{Access, Need, RegionTable};
+use tsumugi_core::tag::Tag;
+
+const ASKS: Rank = Rank(0);
+const SERVES: Rank = Rank(1);
+
+/// One rank's registered memory.
+struct Memory {
+    rank: Rank,
+    table: RegionTable<4>,
+}
+
+impl Memory {
+    fn new(rank: Rank) -> Self {
+        Self { rank, table: RegionTable::new() }
+    }
+}
+
+// SAFETY: a table of memory that outlives it in these tests.
+unsafe impl LoadStore for Memory {
+    fn size(&self) -> u32 {
+        2
+    }
+
+    fn resolve(&self, addr: RemoteAddr, bytes: u64, need: Need) -> Result<NonNull<u8>, AddrError> {
+        assert_eq!(addr.rank, self.rank);
+        self.table.resolve(addr, bytes, need)
+    }
+
+    fn local(&self, addr: LocalAddr, bytes: u64) -> Result<NonNull<u8>, AddrError> {
+        let addr = RemoteAddr { offset: addr.offset, rank: self.rank, key: addr.key };
+        self.table.resolve(addr, bytes, Need::Local)
+    }
+
+    fn notify(&self, _: RemoteAddr, _: NonNull<u8>) {}
+}
+
+fn nothing() -> Memory {
+    Memory::new(ASKS)
+}
+
+fn word(asked: Asked<'_>) -> Op {
+    match asked {
+        Asked::Word(op) => op,
+        other => panic!("{other:?} is no word's"),
+    }
+}
+
+fn add(tag: u64, value: u64) -> Op {
+    let remote = RemoteAddr { offset: 8, rank: SERVES, key: RegionKey::new(3, 1) };
+    Op::atomic(Kind::FetchAdd, remote, value).tagged(Tag::from_bits(tag))
+}
+
+fn ended(errands: &mut Errands) -> Vec<Completion> {
+    let mut completions = [Completion::EMPTY; SLOTS];
+    let count = errands.poll(&mut completions);
+    completions[..count].to_vec()
+}
+
+/// What one sends, as far as there is room.
+fn sent(errands: &mut Errands, room: usize) -> Vec<Vec<u8>> {
+    let mut parcels = Vec::new();
+    errands.send(&nothing(), |_, bytes| {
+        if parcels.len() == room {
+            return Sent::Full;
+        }
+        parcels.push(bytes.to_vec());
+        Sent::Yes
+    });
+    parcels
+}
+
+#[test]
+fn every_errand_is_done_once_through_a_narrow_door_in_any_order() {
+    let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
+    let (mut seeded, mut word, mut results) = (Seeded(5), 0_u64, Vec::new());
+    let (mut there, mut back) = (Vec::new(), Vec::new());
+    let mut begun = 0;
+    while results.len() < 1000 {
+        while begun < 1000 && asks.begin(&add(begun, 1)) {
+            begun += 1;
+        }
+        there.extend(sent(&mut asks, 3));
+        back.extend(sent(&mut serves, 2));
+        if !there.is_empty() {
+            let parcel = there.swap_remove(seeded.below(there.len() as u64) as usize);
+            let was_known = serves.handle(ASKS, &parcel, &nothing(), |asked| {
+                let op = self::word(asked);
+                assert_eq!((op.remote.rank, op.kind, op.operand()), (SERVES, Kind::FetchAdd, 1));
+                word += 1;
+                Ok(word - 1)
+            });
+            assert!(was_known);
+        }
+        if !back.is_empty() {
+            let parcel = back.swap_remove(seeded.below(back.len() as u64) as usize);
+            assert!(
+                asks.handle(SERVES, &parcel, &nothing(), |_| panic!("an answer asks for nothing"))
+            );
+        }
+        results.extend(ended(&mut asks).into_iter().map(|done| done.result.unwrap()));
+    }
+    results.sort_unstable();
+    assert!(results.into_iter().eq(0..1000));
+    assert_eq!((asks.unsent(), serves.unsent(), word), (0, 0, 1000));
+}
+
+#[test]
+fn a_window_is_kept_and_more_is_not_answered() {
+    let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
+    for tag in 0..40 {
+        assert!(asks.begin(&add(tag, 1)));
+    }
+    let parcels = sent(&mut asks, usize::MAX);
+    assert_eq!((parcels.len(), asks.unsent()), (WINDOW as usize, 40 - WINDOW as usize));
+    for parcel in &parcels {
+        assert!(serves.handle(ASKS, parcel, &nothing(), |_| Ok(0)));
+    }
+    assert!(!serves.handle(ASKS, &parcels[0], &nothing(), |_| panic!("one too many")));
+    assert!(serves.handle(Rank(2), &parcels[0], &nothing(), |_| Ok(0)), "another's window");
+}
+
+#[test]
+fn errors_come_back_as_they_were() {
+    let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
+    let addr = add(0, 1).remote;
+    let errors = [
+        AddrError::StaleKey { addr },
+        AddrError::OutOfRange { addr, bytes: 8, region_bytes: 12 },
+        AddrError::Unaligned { addr, align: 8 },
+        AddrError::ReadOnly { addr },
+        AddrError::PeerLost { rank: SERVES },
+    ];
+    for error in errors {
+        assert!(asks.begin(&add(7, 1)));
+        let request = &sent(&mut asks, 1)[0];
+        assert!(serves.handle(ASKS, request, &nothing(), |_| Err(error)));
+        assert!(asks.handle(SERVES, &sent(&mut serves, 1)[0], &nothing(), |_| Ok(0)));
+        let done = ended(&mut asks)[0];
+        assert_eq!((done.tag, done.result), (Tag::from_bits(7), Err(error)));
+    }
+}
+
+#[test]
+fn a_loss_ends_what_is_under_way_and_what_is_not() {
+    let mut asks = Errands::new(ASKS);
+    for tag in 0..40 {
+        assert!(asks.begin(&add(tag, 1)));
+    }
+    let late = sent(&mut asks, 5);
+    asks.lose(|rank| rank == SERVES);
+    let done = ended(&mut asks);
+    let lost = Err(AddrError::PeerLost { rank: SERVES });
+    assert!(done.len() == 40 && done.iter().all(|done| done.result == lost));
+    assert_eq!(asks.unsent(), 0);
+    let mut serves = Errands::new(SERVES);
+    assert!(serves.handle(ASKS, &late[0], &nothing(), |_| Ok(0)));
+    let answer = &sent(&mut serves, 1)[0];
+    assert!(!asks.handle(SERVES, answer, &nothing(), |_| Ok(0)), "it comes too late");
+    assert!(asks.begin(&add(1, 1)));
+    asks.send(&nothing(), |_, _| Sent::Lost);
+    assert_eq!(ended(&mut asks)[0].result, lost);
+}
+
+#[test]
+fn hostile_bytes_do_nothing() {
+    let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
+    assert!(asks.begin(&add(1, 1)));
+    let request = sent(&mut asks, 1).remove(0);
+    for length in 0..request.len() {
+        assert!(!serves.handle(ASKS, &request[..length], &nothing(), |_| panic!("{length} bytes")));
+    }
+    let mut seeded = Seeded(9);
+    for _ in 0..20_000 {
+        let mut bytes = request.clone();
+        for _ in 0..=seeded.below(3) {
+            bytes[seeded.below(16) as usize] = seeded.next() as u8;
+        }
+        bytes[0] = seeded.below(4) as u8;
+        bytes.truncate(seeded.below(60) as usize);
+        let from = Rank(seeded.below(3) as u32);
+        serves.handle(from, &bytes, &nothing(), |asked| match asked {
+            Asked::Word(op) => {
+                assert!(op.remote.rank == SERVES && op.width().is_some());
+                Ok(0)
+            }
+            // What is asked for is looked at by whoever serves.
+            Asked::Put(addr, ..) | Asked::Get(addr, _) => Err(AddrError::StaleKey { addr }),
+        });
+        // Nobody but the one that was asked can answer.
+        if from != SERVES {
+            let mut answer = [ANSWER; ANSWER_BYTES];
+            answer[4..8].copy_from_slice(&id(0, 1).to_le_bytes());
+            assert!(!asks.handle(from, &answer, &nothing(), |_| Ok(0)));
+        }
+        sent(&mut serves, usize::MAX);
+    }
+    assert!(ended(&mut asks).is_empty());
+}
+
+#[test]
+fn memory_moves_in_pieces() {
+    const LONG: usize = 3 * PIECE_BYTES + 100;
+    let (here, there) = (Memory::new(ASKS), Memory::new(SERVES));
+    let mut own: Vec<u8> = (0..LONG).map(|at| (at * 7) as u8).collect();
+    let mut theirs = vec![0; LONG + 8];
+    let register = |memory: &Memory, bytes: &mut [u8], access| {
+        let base = NonNull::from(&mut *bytes).cast();
+        // SAFETY: the vectors outlive the tables' use.
+        unsafe { memory.table.register(base, bytes.len() as u64, access) }.unwrap().key
+    };
+    let local = LocalAddr { key: register(&here, &mut own, Access::Local), offset: 0 };
+    let key = register(&there, &mut theirs, Access::ReadWrite);
+    let remote = RemoteAddr { offset: 8, rank: SERVES, key };
+    let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
+    let mut carry = |op: Op, served: &mut dyn FnMut(Asked<'_>)| {
+        assert!(asks.begin(&op));
+        loop {
+            let (mut to, mut back) = (Vec::new(), Vec::new());
+            asks.send(&here, |_, bytes| {
+                to.push(bytes.to_vec());
+                Sent::Yes
+            });
+            for parcel in to {
+                let serve = |asked: Asked<'_>| {
+                    served(asked);
+                    match asked {
+                        Asked::Put(to, bytes, _) => {
+                            tsumugi_core::backend::store_bytes(&there, to, bytes).map(|()| 0)
+                        }
+                        Asked::Get(from, bytes) => {
+                            there.resolve(from, bytes, Need::Read).map(|_| 0)
+                        }
+                        Asked::Word(_) => panic!("no word was asked for"),
+                    }
+                };
+                assert!(serves.handle(ASKS, &parcel, &there, serve));
+            }
+            serves.send(&there, |_, bytes| {
+                back.push(bytes.to_vec());
+                Sent::Yes
+            });
+            for parcel in back {
+                assert!(asks.handle(SERVES, &parcel, &here, |_| panic!("an answer")));
+            }
+            if let [done] = ended(&mut asks)[..] {
+                return done.result;
+            }
+        }
+    };
+    let mut notified = Vec::new();
+    let put = Op::put(local, remote, LONG as u64).notifying();
+    let result = carry(put, &mut |asked| {
+        if let Asked::Put(_, _, notify) = asked {
+            notified.push(notify);
+        }
+    });
+    assert_eq!((result, &notified[..]), (Ok(0), &[false, false, false, true][..]));
+    assert_eq!(carry(Op::get(remote.add(1), local, LONG as u64 - 1), &mut |_| {}), Ok(0));
+    assert_eq!(carry(Op::get(remote, local, 0), &mut |_| {}), Ok(0));
+    let beyond = carry(Op::put(local, remote.add(1), LONG as u64), &mut |_| {});
+    assert!(matches!(beyond, Err(AddrError::OutOfRange { .. })), "{beyond:?}");
+    assert!(theirs[..8] == [0; 8] && (0..LONG).all(|at| theirs[8 + at] == (at * 7) as u8));
+    assert!((1..LONG).all(|at| own[at - 1] == (at * 7) as u8));
+}

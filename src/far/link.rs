@@ -1,0 +1,220 @@
+//! One endpoint of the device, and the errands that go by it.
+//!
+//! ```text
+//!  post ── transfer? ─► device
+//!       └─ else ──────► errands ─► packets
+//!  poll ◄─ completions of both
+//!     └── arrivals: bells and errands done here, parcels handed over
+//! ```
+//!
+//! What arrives is first copied out of the device's packets: whoever handles
+//! it may send.
+
+use super::errand::{self, Asked, Errands, Sent};
+use super::parcel::{Parcel, ParcelError};
+use super::{Shared, parcel};
+use crate::{AddrError, Rank};
+use std::fmt;
+use tsumugi_backends::ofi::{Arrival, OfiEndpoint};
+use tsumugi_core::backend::{Completion, Endpoint, LoadStore, execute, store_bytes};
+use tsumugi_core::mem::{LocalAddr, Need, RemoteAddr};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::{Ordering, fence};
+
+/// See the module.
+pub(super) struct Link {
+    shared: &'static Shared,
+    endpoint: OfiEndpoint<'static>,
+    errands: Errands,
+    unsent: usize,
+    gone_seen: u32,
+    bells: Vec<LocalAddr>,
+    /// What has arrived: from whom, of which kind, and where its bytes end.
+    parcels: Vec<(Rank, Parcel, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl Link {
+    /// The next endpoint of the domain.
+    pub(super) fn new(shared: &'static Shared) -> Self {
+        Self {
+            shared,
+            endpoint: shared.domain.try_endpoint().expect("a link for each endpoint"),
+            errands: Errands::new(shared.member.rank()),
+            unsent: 0,
+            gone_seen: 0,
+            bells: Vec::with_capacity(ARRIVALS),
+            parcels: Vec::with_capacity(ARRIVALS),
+            bytes: Vec::with_capacity(ARRIVALS * parcel::PACKET_BYTES),
+        }
+    }
+
+    /// Whether the device carries that out by itself. A word that is to wake
+    /// somebody is one parcel as an errand, and two on the device.
+    fn is_transfer(&self, op: &Op) -> bool {
+        if !self.shared.domain.moves_memory() {
+            return false;
+        }
+        match (op.kind, op.width()) {
+            (Kind::PutWord | Kind::GetWord, Some(width)) => {
+                !op.notify && self.shared.domain.moves_words(width as u64)
+            }
+            (_, width) => width.is_none(),
+        }
+    }
+
+    fn receive(&mut self) {
+        let Self { shared, endpoint, bells, parcels, bytes, .. } = self;
+        endpoint.receive(&mut |arrival| match arrival {
+            Arrival::Bell(word) => bells.push(word),
+            Arrival::Packet { from, bytes: packet } => match Parcel::of(packet) {
+                Some((kind, rest)) => {
+                    bytes.extend_from_slice(rest);
+                    parcels.push((from, kind, bytes.len()));
+                }
+                None => {
+                    shared.strays.fetch_add(1, Ordering::Relaxed);
+                }
+            },
+        });
+        let count = bells.len() + parcels.len();
+        if count == 0 {
+            return;
+        }
+        shared.arrivals.fetch_add(count as u64, Ordering::Relaxed);
+        for word in bells.drain(..) {
+            let addr =
+                RemoteAddr { offset: word.offset, rank: shared.member.rank(), key: word.key };
+            if let Ok(at) = shared.direct.local(word, 1) {
+                shared.direct.notify(addr, at);
+                shared.rang(word);
+            }
+        }
+        let mut start = 0;
+        for (from, kind, end) in parcels.drain(..) {
+            let parcel = &bytes[start..end];
+            start = end;
+            match kind {
+                Parcel::Errand => {
+                    let serve = |asked: Asked<'_>| serve(shared, asked);
+                    if !self.errands.handle(from, parcel, &shared.direct, serve) {
+                        shared.strays.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                kind => shared.arrived(from, kind, parcel),
+            }
+        }
+        bytes.clear();
+    }
+
+    fn send(&mut self) {
+        let Self { shared, endpoint, errands, .. } = self;
+        let link = endpoint.index();
+        errands.send(&shared.direct, |to, bytes| {
+            match shared.try_send(link, to, Parcel::Errand, bytes) {
+                Ok(()) => Sent::Yes,
+                Err(ParcelError::Full) => Sent::Full,
+                Err(ParcelError::TooLong | ParcelError::Addr(_)) => Sent::Lost,
+            }
+        });
+        let unsent = errands.unsent();
+        if unsent != self.unsent {
+            // Wraps where it shrinks: it is a sum over the links.
+            shared.unsent.fetch_add(unsent.wrapping_sub(self.unsent) as u64, Ordering::Relaxed);
+            self.unsent = unsent;
+        }
+    }
+
+    fn see_losses(&mut self) {
+        let count = self.shared.member.gone_count();
+        if count != self.gone_seen {
+            self.gone_seen = count;
+            let member = &self.shared.member;
+            self.errands.lose(|rank| !member.is_alive(rank));
+        }
+    }
+}
+
+impl Endpoint for Link {
+    fn post(&mut self, ops: &[Op]) -> usize {
+        let mut taken = 0;
+        while let Some(next) = ops.get(taken) {
+            if self.is_transfer(next) {
+                let rest = &ops[taken..];
+                let count = rest.iter().take_while(|op| self.is_transfer(op)).count();
+                let posted = self.endpoint.post(&rest[..count]);
+                taken += posted;
+                if posted < count {
+                    break;
+                }
+            } else if self.errands.begin(next) {
+                taken += 1;
+            } else {
+                break;
+            }
+        }
+        self.send();
+        taken
+    }
+
+    fn poll(&mut self, completions: &mut [Completion]) -> usize {
+        self.see_losses();
+        let count = self.endpoint.poll(completions);
+        for completion in &completions[..count] {
+            if let Err(error) = completion.result {
+                self.shared.note(error);
+            }
+        }
+        self.receive();
+        self.send();
+        count + self.errands.poll(&mut completions[count..])
+    }
+
+    fn arm(&mut self) -> bool {
+        self.unsent == 0 && self.endpoint.arm()
+    }
+}
+
+/// Carries out what another node's rank asks of this one's memory.
+fn serve(shared: &Shared, asked: Asked<'_>) -> Result<u64, AddrError> {
+    // As a peer may, not as the owner.
+    let check = |at: RemoteAddr, bytes: u64, need| {
+        shared.member.control().regions().resolve(at, bytes, need)
+    };
+    let (old, rang) = match asked {
+        Asked::Word(op) => {
+            let need = if op.writes() { Need::Write } else { Need::Read };
+            check(op.remote, op.bytes(), need)?;
+            (execute(&shared.direct, &op)?, op.notify.then_some(op.remote))
+        }
+        Asked::Put(to, bytes, notify) => {
+            let at = check(to, bytes.len() as u64, Need::Write)?;
+            store_bytes(&shared.direct, to, bytes)?;
+            if notify {
+                // SeqCst: after the bytes, before the look at who waits.
+                fence(Ordering::SeqCst);
+                shared.direct.notify(to, at);
+            }
+            (0, notify.then_some(to))
+        }
+        Asked::Get(from, bytes) => (check(from, bytes, Need::Read).map(|_| 0)?, None),
+    };
+    if let Some(RemoteAddr { offset, key, .. }) = rang {
+        shared.rang(LocalAddr { offset, key });
+    }
+    Ok(old)
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Link({:?}, {} unsent)", self.endpoint, self.unsent)
+    }
+}
+
+/// Bytes of what a link keeps besides itself.
+pub(super) fn footprint() -> usize {
+    ARRIVALS * (parcel::PACKET_BYTES + size_of::<(Rank, Parcel, usize)>()) + errand::footprint()
+}
+
+/// As many as an endpoint has packets.
+pub(super) const ARRIVALS: usize = 64;

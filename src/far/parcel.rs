@@ -1,0 +1,79 @@
+//! What packets carry: one byte that says what it is, then that.
+
+use crate::{AddrError, Rank};
+use std::fmt;
+use tsumugi_backends::ofi::OfiDomain;
+
+/// What a parcel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Parcel {
+    /// An operation for the target's processor, or the answer.
+    Errand = 0,
+    /// Part of a message.
+    Message = 1,
+    /// Somebody is still there.
+    Beat = 2,
+}
+
+/// Called with who sent it and what is in it.
+pub(crate) type Handler = Box<dyn Fn(Rank, &[u8]) + Send + Sync>;
+
+/// Why a parcel was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParcelError {
+    /// Later.
+    Full,
+    /// It never fits.
+    TooLong,
+    /// The rank does not exist, or is lost.
+    Addr(AddrError),
+}
+
+impl Parcel {
+    pub(super) const KINDS: usize = 3;
+
+    /// The kind and the bytes of a packet; `None` for what is not known.
+    pub(super) fn of(packet: &[u8]) -> Option<(Self, &[u8])> {
+        let (kind, bytes) = packet.split_first()?;
+        let kind = match kind {
+            0 => Self::Errand,
+            1 => Self::Message,
+            2 => Self::Beat,
+            _ => return None,
+        };
+        Some((kind, bytes))
+    }
+}
+
+/// Bytes of the longest parcel.
+pub(super) fn bytes_max(domain: &OfiDomain) -> usize {
+    domain.packet_bytes_max().min(PACKET_BYTES) - 1
+}
+
+impl fmt::Display for ParcelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("the network takes no parcel now"),
+            Self::TooLong => f.write_str("the parcel is longer than any may be"),
+            Self::Addr(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Of a packet, its header not counted.
+pub(super) const PACKET_BYTES: usize = 4096 - 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_its_byte() {
+        for kind in [Parcel::Errand, Parcel::Message, Parcel::Beat] {
+            assert_eq!(Parcel::of(&[kind as u8, 7, 8]), Some((kind, &[7, 8][..])));
+        }
+        assert_eq!(Parcel::of(&[]), None);
+        assert!((Parcel::KINDS as u8..=u8::MAX).all(|kind| Parcel::of(&[kind]).is_none()));
+    }
+}

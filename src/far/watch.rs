@@ -1,0 +1,127 @@
+//! The thread that polls when nobody does: all ULTs compute or sleep, or are
+//! in a system call.
+//!
+//! ```text
+//!  others poll ──► nap of 200 us ──► do they still?
+//!      ▲               a worker that goes to sleep ends it
+//!      │ yes            │ no
+//!      └────────────────┴─► poll until nothing comes ─► asleep on the device's
+//!                             ▲                         descriptor, 100 ms at
+//!                             └─────────────────────────the most
+//! ```
+//!
+//! A device without a descriptor is looked at again after 50 us, and ever more
+//! rarely, down to each millisecond, while nothing comes. The beats are this
+//! thread's, too.
+
+use super::Far;
+use crate::Error;
+use std::io::{self, PipeWriter};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tsumugi_core::sync::Ordering;
+use tsumugi_core::wait::Futex;
+use tsumugi_ult::{StartError, SystemFutex};
+
+/// The thread; it ends when this is dropped.
+pub(crate) struct Watch {
+    far: Arc<Far>,
+    /// Closed, it ends the thread.
+    stop: Option<PipeWriter>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    pub(crate) fn start(far: &Arc<Far>) -> Result<Self, Error> {
+        let failed = |error| StartError::Thread(0, error);
+        let (stopped, stop) = io::pipe().map_err(failed)?;
+        let own = far.clone();
+        let builder = thread::Builder::new().name("tsumugi-far".into());
+        let thread = builder.spawn(move || watch(&own, stopped.as_raw_fd(), &stopped));
+        Ok(Self { far: far.clone(), stop: Some(stop), thread: Some(thread.map_err(failed)?) })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop = None;
+        self.far.wake_watch();
+        if let Some(thread) = self.thread.take() {
+            // It panics only if a callback did, and that was printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
+    crate::helper::sleep_exactly();
+    let shared = far.shared();
+    let links = 0..shared.domain.endpoints();
+    let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.domain.event(link)).collect();
+    let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), PAUSE);
+    loop {
+        let now = shared.polls.load(Ordering::Relaxed);
+        if std::mem::replace(&mut polls, now) != now {
+            nap(far);
+            pause = PAUSE;
+        } else {
+            // The beats wait meanwhile.
+            let turns = (0..TURNS).take_while(|_| far.turn()).count();
+            if turns > 0 {
+                pause = PAUSE;
+            }
+            let limit = shared.beats.until_next();
+            match &events {
+                _ if turns == TURNS => {}
+                Some(events) if links.clone().all(|link| shared.domain.arm(link)) => {
+                    // What came between the last look and the arming.
+                    if !far.turn() && !far.has_unsent() {
+                        sleep_on(events, stopped, limit);
+                    }
+                }
+                Some(_) => thread::yield_now(),
+                None => {
+                    sleep_on(&[], stopped, pause.min(limit));
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+        shared.beats.round(&shared.member, |to, bytes| far.beat(to, bytes));
+        if has_stopped(stopped) {
+            return;
+        }
+    }
+}
+
+/// Leaves the device to those who poll, for a while.
+fn nap(far: &Far) {
+    let word = far.nap_word();
+    // The lowest bit: somebody naps.
+    let before = word.fetch_or(1, Ordering::SeqCst) | 1;
+    SystemFutex.wait(word, before, Some(NAP));
+    word.fetch_and(!1, Ordering::SeqCst);
+}
+
+fn sleep_on(events: &[RawFd], stopped: RawFd, limit: Duration) {
+    let one = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut fds: Vec<libc::pollfd> = events.iter().copied().chain([stopped]).map(one).collect();
+    let limit = libc::timespec {
+        tv_sec: limit.as_secs() as libc::time_t,
+        tv_nsec: limit.subsec_nanos().into(),
+    };
+    // SAFETY: as many descriptors as there are; no signal mask.
+    unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &limit, std::ptr::null()) };
+}
+
+fn has_stopped(stopped: RawFd) -> bool {
+    let mut fd = libc::pollfd { fd: stopped, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor.
+    unsafe { libc::poll(&mut fd, 1, 0) > 0 }
+}
+
+const TURNS: usize = 64;
+const NAP: Duration = Duration::from_micros(200);
+const PAUSE: Duration = Duration::from_micros(50);
+const PAUSE_MAX: Duration = Duration::from_millis(1);

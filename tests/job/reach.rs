@@ -1,0 +1,365 @@
+//! Every one-sided operation on every other rank, wherever it is.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use tsumugi::{
+    AddrError, Buffer, Error, Outcome, Rank, Remote, Runtime, Signal, Status, Until,
+};
+
+/// All of it, with each rank in turn.
+pub fn play(rt: &Runtime) -> Result<(), Error> {
+    let own = rt.rank();
+    let words = rt.share::<u64>(WORDS)?;
+    let many = rt.share::<u32>(MANY)?;
+    let halves = rt.share::<u16>(64)?;
+    for step in 1..rt.size() {
+        let peer = Rank((own.0 + step) % rt.size());
+        let column = own.0 as usize * PLACES;
+        let at = |index: usize| words.at(peer, column + index);
+        atomics(rt, at(0))?;
+        small(rt, at(1), halves.at(peer, own.0 as usize))?;
+        rt.barrier()?;
+        long(rt, &|index| many.at(peer, index), peer)?;
+        rt.barrier()?;
+        owned(rt, &|index| many.at(peer, index), peer)?;
+        refused(rt, at(0), many.at(peer, 0), peer)?;
+        rt.barrier()?;
+    }
+    many_at_once(rt, &|rank| words.at(rank, TALLY))?;
+    signals(rt, &|rank, from: Rank| words.at(rank, SIGNALS + from.0 as usize))?;
+    gathered(rt)?;
+    exposed(rt)?;
+    starter(rt)?;
+    calls(rt)?;
+    messages(rt)
+}
+
+fn atomics(rt: &Runtime, word: Remote<u64>) -> Result<(), Error> {
+    rt.put(word, 0b1100)?;
+    assert_eq!(rt.fetch_add(word, 1)?, 0b1100);
+    assert_eq!(rt.fetch_and(word, 0b0111)?, 0b1101);
+    assert_eq!(rt.fetch_or(word, 0b1000)?, 0b0101);
+    assert_eq!(rt.fetch_xor(word, 0b1111)?, 0b1101);
+    assert_eq!(rt.swap(word, 7)?, 0b0010);
+    assert_eq!(rt.compare_swap(word, 6, 1)?, 7);
+    assert_eq!(rt.compare_swap(word, 7, u64::MAX)?, 7);
+    assert_eq!(rt.fetch_add(word, 2)?, u64::MAX);
+    assert_eq!(rt.get(word)?, 1);
+    // The halves of the word.
+    let low: Remote<u32> = Remote::new(word.addr());
+    assert_eq!(rt.fetch_add(low.add(1), 5)?, 0);
+    assert_eq!(rt.get(word)?, 5 << 32 | 1);
+    Ok(())
+}
+
+fn small(rt: &Runtime, word: Remote<u64>, half: Remote<u16>) -> Result<(), Error> {
+    rt.put(half, 0xabcd)?;
+    assert_eq!(rt.get(half)?, 0xabcd);
+    let byte: Remote<u8> = Remote::new(word.addr());
+    rt.put(word, 0)?;
+    rt.put(byte.add(2), 9)?;
+    assert_eq!((rt.get(word)?, rt.get(byte.add(2))?), (9 << 16, 9));
+    rt.put(word, 1 << 40)?;
+    assert_eq!(rt.get(word)?, 1 << 40);
+    Ok(())
+}
+
+/// Arrays, through borrowed memory: of the stack, and of the system's heap.
+fn long(rt: &Runtime, at: &dyn Fn(usize) -> Remote<u32>, peer: Rank) -> Result<(), Error> {
+    let salt = rt.rank().0 << 16 | peer.0;
+    for (start, count) in [(0, 0), (1, 1), (3, 100), (1000, 20_000), (100, MANY - 100)] {
+        let values: Vec<u32> =
+            (0..count as u32).map(|value| value.wrapping_mul(77) ^ salt).collect();
+        rt.put_slice(at(start), &values)?;
+        let mut back = vec![0; count];
+        rt.get_slice(at(start), &mut back)?;
+        assert!(values == back, "{count} values from {start} on, of {peer}");
+    }
+    Ok(())
+}
+
+/// Buffers that the operation owns: by a ticket, a future and a callback.
+fn owned(rt: &Runtime, at: &dyn Fn(usize) -> Remote<u32>, peer: Rank) -> Result<(), Error> {
+    let mut buf = rt.buffer::<u32>(5000)?;
+    buf.iter_mut().zip(0..).for_each(|(to, value)| *to = value ^ peer.0 << 20);
+    let sent = buf.to_vec();
+    let outcome = by_ticket(|buf| rt.try_put(at(7), buf), buf);
+    outcome.result?;
+    let mut buf = outcome.buf;
+    buf.fill(0);
+    let outcome = by_ticket(|buf| rt.try_get(at(7), buf), buf);
+    outcome.result?;
+    assert_eq!(outcome.buf[..], sent);
+    let mut buf = outcome.buf;
+    buf.fill(1);
+    let outcome = tsumugi::ult::block_on(async {
+        let put = rt.put_async(at(7), buf).await;
+        assert!(put.result.is_ok());
+        rt.get_async(at(8), put.buf).await
+    });
+    outcome.result?;
+    assert!(outcome.buf[..4999].iter().all(|value| *value == 1));
+    assert_eq!(outcome.buf[4999], rt.get(at(5007))?);
+    let (done, wait) = mpsc::channel();
+    let then = move |outcome: Outcome<Buffer<u32>>| {
+        let _ = done.send((outcome.result.map(drop), outcome.buf[3]));
+    };
+    assert!(rt.get_then(at(7), outcome.buf, then).is_ok());
+    let result = loop {
+        match wait.try_recv() {
+            Ok(result) => break result,
+            Err(_) => tsumugi::ult::yield_now(),
+        }
+    };
+    assert_eq!(result, (Ok(()), 1));
+    Ok(())
+}
+
+fn by_ticket<'a>(
+    mut begin: impl FnMut(Buffer<u32>) -> Result<Status<'a, Buffer<u32>>, tsumugi::Busy<Buffer<u32>>>,
+    mut buf: Buffer<u32>,
+) -> Outcome<Buffer<u32>> {
+    loop {
+        match begin(buf) {
+            Ok(Status::Done(outcome)) => return outcome,
+            Ok(Status::Pending(ticket)) => return ticket.wait(&tsumugi::ult::Here),
+            Err(busy) => buf = busy.buf,
+        }
+        tsumugi::ult::yield_now();
+    }
+}
+
+/// Wrong addresses are named as at home.
+fn refused(rt: &Runtime, word: Remote<u64>, value: Remote<u32>, peer: Rank) -> Result<(), Error> {
+    let beyond = word.add(1 << 20);
+    let is_range = |error| matches!(error, Some(AddrError::OutOfRange { region_bytes, .. }) if region_bytes == 8 * WORDS as u64);
+    assert!(is_range(rt.get(beyond).err()) && is_range(rt.put(beyond, 1).err()));
+    assert!(is_range(rt.fetch_add(beyond, 1).err()));
+    assert!(is_range(rt.put_slice(beyond, &[1; 9]).err()));
+    assert!(is_range(rt.get_slice(beyond, &mut [1; 9]).err()));
+    let crooked: Remote<u64> = Remote::new(value.addr().add(4));
+    let unaligned = AddrError::Unaligned { addr: crooked.addr(), align: 8 };
+    assert_eq!(rt.fetch_add(crooked, 1), Err(unaligned));
+    assert_eq!(rt.get(crooked), Err(unaligned));
+    let mut stale = word.addr();
+    stale.key = tsumugi_core::mem::RegionKey::new(4000, 3);
+    let error = AddrError::StaleKey { addr: stale };
+    assert_eq!(rt.fetch_add(Remote::<u64>::new(stale), 1), Err(error));
+    assert_eq!(rt.get(Remote::<u64>::new(stale)), Err(error));
+    assert_eq!(rt.put_slice(Remote::<u64>::new(stale), &[0; 3]), Err(error));
+    assert_eq!(rt.get_slice(Remote::<u64>::new(stale), &mut [0; 3]), Err(error), "{peer}");
+    Ok(())
+}
+
+/// Updates of many ULTs of all ranks on the same words: none is lost.
+fn many_at_once(rt: &Runtime, word: &dyn Fn(Rank) -> Remote<u64>) -> Result<(), Error> {
+    let words: Vec<Remote<u64>> = rt.ranks().map(word).collect();
+    rt.put(words[rt.rank().0 as usize], 0)?;
+    rt.barrier()?;
+    let ults: Vec<_> = (0..ULTS)
+        .map(|ult| {
+            let words = words.clone();
+            rt.spawn(move |rt| {
+                for round in 0..UPDATES {
+                    let word = words[(ult + round) % words.len()];
+                    rt.fetch_add(word, 1).unwrap();
+                }
+            })
+        })
+        .collect();
+    ults.into_iter().for_each(|ult| ult.join().unwrap());
+    rt.barrier()?;
+    let mut all = 0;
+    for word in &words {
+        all += rt.get(*word)?;
+    }
+    assert_eq!(all, (rt.size() as usize * ULTS * UPDATES) as u64);
+    rt.barrier()
+}
+
+/// Data and the word that tells of them.
+fn signals(rt: &Runtime, word: &dyn Fn(Rank, Rank) -> Remote<u64>) -> Result<(), Error> {
+    let data = rt.share::<u32>(rt.size() as usize * 100)?;
+    let own = rt.rank();
+    for round in 1..=10_u32 {
+        for peer in rt.ranks() {
+            let at = data.at(peer, own.0 as usize * 100);
+            rt.put_signal(at, &[round; 100], word(peer, own), Signal::Add(1))?;
+        }
+        for peer in rt.ranks() {
+            rt.wait_until(word(own, peer), Until::AtLeast(u64::from(round)))?;
+            let mut values = [0; 100];
+            rt.get_slice(data.at(own, peer.0 as usize * 100), &mut values)?;
+            assert_eq!(values, [round; 100], "of {peer}");
+        }
+        rt.barrier()?;
+    }
+    let never = Duration::from_millis(5);
+    assert_eq!(rt.wait_until_within(word(own, own), Until::Equal(3), never)?, None);
+    Ok(())
+}
+
+fn gathered(rt: &Runtime) -> Result<(), Error> {
+    let sum: u64 = rt.ranks().map(|rank| u64::from(rank.0)).sum();
+    for round in 0..5 {
+        assert_eq!(rt.sum(u64::from(rt.rank().0) + round)?, sum + round * u64::from(rt.size()));
+        let all = rt.gather(u64::from(rt.rank().0) * 3 + round)?;
+        assert!(all.into_iter().eq(rt.ranks().map(|rank| u64::from(rank.0) * 3 + round)));
+    }
+    Ok(())
+}
+
+/// Arrays of one rank, of different keys, and gone at the end.
+fn exposed(rt: &Runtime) -> Result<(), Error> {
+    // Keys differ from here on.
+    let _some: Vec<_> = (0..rt.rank().0).map(|_| rt.expose::<u8>(100)).collect::<Result<_, _>>()?;
+    let words = rt.share::<u64>(8)?;
+    let next = Rank((rt.rank().0 + 1) % rt.size());
+    rt.put(words.at(next, 3), u64::from(rt.rank().0))?;
+    rt.barrier()?;
+    let before = (rt.rank().0 + rt.size() - 1) % rt.size();
+    assert_eq!(rt.get(words.at(rt.rank(), 3))?, u64::from(before));
+    let gone = words.at(next, 3);
+    drop(words);
+    rt.barrier()?;
+    rt.barrier()?;
+    assert_eq!(rt.get(gone), Err(AddrError::StaleKey { addr: gone.addr() }));
+    assert!(rt.share::<u64>(rt.rank().0 as usize + 1).is_err() || rt.size() == 1);
+    Ok(())
+}
+
+fn starter(rt: &Runtime) -> Result<(), Error> {
+    for rank in rt.ranks() {
+        rt.fetch_add(rt.starter(rank).add(5), 1)?;
+    }
+    rt.barrier()?;
+    assert_eq!(rt.get(rt.starter(rt.rank()).add(5))?, u64::from(rt.size()));
+    Ok(())
+}
+
+/// Active messages, short and long, answered at once and by ULTs that block.
+fn calls(rt: &Runtime) -> Result<(), Error> {
+    let own = rt.rank();
+    rt.handler(1, |message| message.bytes.iter().rev().copied().collect::<Vec<u8>>());
+    let words = rt.share::<u64>(1)?;
+    let word = {
+        let all: Vec<_> = rt.ranks().map(|rank| words.at(rank, 0)).collect();
+        move |rank: Rank| all[rank.0 as usize]
+    };
+    rt.service(2, move |rt, from, bytes| {
+        // Blocks, on the caller's own memory.
+        rt.fetch_add(word(from), bytes.len() as u64).expect("it lives").to_le_bytes()
+    });
+    rt.barrier()?;
+    let long: Vec<u8> = (0..100_000_u32).map(|index| (index * 7) as u8).collect();
+    for peer in rt.ranks() {
+        assert_eq!(rt.call(peer, 1, b"silk")?, b"klis", "of {peer}");
+        let ults: Vec<_> = (0..ULTS)
+            .map(|ult| {
+                let long = long.clone();
+                rt.spawn(move |rt| {
+                    let bytes = &long[..ult * 500];
+                    rt.call(peer, 2, bytes).map(|_| bytes.len() as u64)
+                })
+            })
+            .collect();
+        for ult in ults {
+            ult.join().expect("no panic")?;
+        }
+    }
+    let all = (0..ULTS as u64).map(|ult| ult * 500).sum::<u64>() * u64::from(rt.size());
+    assert_eq!(rt.get(words.at(own, 0))?, all);
+    rt.barrier()
+}
+
+/// Messages of every length class round the ranks.
+fn messages(rt: &Runtime) -> Result<(), Error> {
+    let (comm, size) = (rt.comm(), rt.size());
+    let (next, before) = (Rank((rt.rank().0 + 1) % size), Rank((rt.rank().0 + size - 1) % size));
+    for (tag, len) in (0..).zip([0, 1, 30, 1000, 10_000, 300_000]) {
+        let sent: Vec<u32> = (0..len).map(|index| index * 3 + tag).collect();
+        let sending = comm.isend(next, tag, sent.clone())?;
+        let mut received = vec![0_u32; len as usize];
+        let found = comm.recv(before, tag, &mut received)?;
+        assert_eq!((found.source, received), (before, sent.clone()), "{len} words");
+        sending.wait()?;
+    }
+    rt.barrier()
+}
+
+/// All ways of needing another node, until it does not answer any more: each
+/// ends, and says who is lost.
+pub fn until_lost(rt: &Runtime) -> Result<(), Error> {
+    let (words, many) = (rt.share::<u64>(8)?, rt.share::<u32>(MANY)?);
+    let near: Vec<Rank> = rt.neighbours().collect();
+    let far = rt.ranks().find(|rank| !near.contains(rank)).expect("several nodes");
+    let (word, start) = (words.at(far, 1), many.at(far, 0));
+    let never = words.at(rt.rank(), 2);
+    rt.barrier()?;
+    crate::roles::say("working");
+    type Way = Box<dyn Fn(&Runtime) -> Result<(), AddrError> + Send>;
+    let ways: [Way; 5] = [
+        Box::new(move |rt| rt.fetch_add(word, 1).map(drop)),
+        Box::new(move |rt| rt.get(word).map(drop)),
+        Box::new(move |rt| rt.put_slice(start, &[7; 1000])),
+        Box::new(move |rt| rt.get_slice(start, &mut vec![7; MANY])),
+        Box::new(move |rt| rt.wait_until(never, Until::Equal(1)).map(drop)),
+    ];
+    let lost = ways.map(|way| {
+        rt.spawn(move |rt| {
+            loop {
+                if let Err(error) = way(rt) {
+                    return error;
+                }
+            }
+        })
+    });
+    for lost in lost {
+        let error = lost.join().expect("no way panics");
+        let AddrError::PeerLost { rank } = error else { return Err(error.into()) };
+        assert!(!near.contains(&rank), "{rank}");
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    crate::roles::say(&format!("lost in 5 ways: at {}", now.as_millis()));
+    Err(Error::program("nothing is left to do"))
+}
+
+/// Ranks that compute, and then sleep in the kernel, and are reached all the
+/// same.
+pub fn deaf(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(1)?;
+    rt.barrier()?;
+    let far = rt.ranks().find(|rank| rt.neighbours().all(|near| near != *rank)).unwrap();
+    // The first half of the job calls, the second is deaf.
+    if rt.rank().0 >= rt.size() / 2 {
+        let ults: Vec<_> = (0..rt.workers()).map(|_| rt.spawn(|_| be_deaf())).collect();
+        ults.into_iter().for_each(|ult| ult.join().unwrap());
+        return Ok(());
+    }
+    let (start, mut count) = (Instant::now(), 0);
+    while start.elapsed() < DEAF / 2 {
+        rt.fetch_add(words.at(far, 0), 1)?;
+        rt.put(words.at(far, 0), 3)?;
+        count += 1;
+    }
+    crate::roles::say(&format!("{} was answered {count} times", rt.rank()));
+    assert!(count >= 50, "{count} answers of ranks that compute and sleep");
+    Ok(())
+}
+
+fn be_deaf() {
+    let start = Instant::now();
+    while start.elapsed() < DEAF / 4 {
+        std::hint::spin_loop();
+    }
+    std::thread::sleep(DEAF * 3 / 4);
+}
+
+const DEAF: Duration = Duration::from_secs(2);
+const PLACES: usize = 2;
+const TALLY: usize = 200;
+const SIGNALS: usize = 201;
+const WORDS: usize = 300;
+const MANY: usize = 60_000;
+const ULTS: usize = 40;
+const UPDATES: usize = 10;
