@@ -24,6 +24,7 @@ for name in tsumugi-a tsumugi-b; do
     ip link set "tsu$index" up
     ip -n $name addr add 10.93.$index.2/24 dev eth0
     ip -n $name link set eth0 up
+    ip -n $name link set lo up
     index=$((index + 1))
 done
 # From one to the other, through this machine.

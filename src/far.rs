@@ -16,7 +16,7 @@
 //! | `errand` | what the target's processor does for others |
 //! | `parcel` | what packets carry |
 //! | `link` | one endpoint of the device, and the errands of it |
-//! | `bounce` | memory that a get may write to after its caller has gone |
+//! | `bounce` | memory that an operation may use after its caller has gone |
 //! | `beat` | who is still there |
 //! | `watch` | the thread that polls when nobody does |
 //!
@@ -56,7 +56,7 @@ use tsumugi_core::backend::Domain;
 use tsumugi_core::completion::{Callback, CompletionTable};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, Work};
 use tsumugi_core::mem::{LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
-use tsumugi_core::op::Op;
+use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::ring::Mpsc;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::wait::Futex;
@@ -246,6 +246,28 @@ impl Far {
         to: *mut u8,
         bytes: usize,
     ) -> Result<(), AddrError> {
+        // SAFETY: the caller's.
+        unsafe { self.move_pieces(Kind::Get, from, to, bytes) }
+    }
+
+    /// Writes memory that nobody has registered. Blocking.
+    pub(crate) fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
+        // SAFETY: a put only reads.
+        unsafe { self.move_pieces(Kind::Put, to, from.as_ptr().cast_mut(), from.len()) }
+    }
+
+    /// Puts or gets by way of the bounce chunks.
+    ///
+    /// # Safety
+    ///
+    /// `local` is valid for reads of `bytes` bytes, or, for a get, for writes.
+    unsafe fn move_pieces(
+        &self,
+        kind: Kind,
+        remote: RemoteAddr,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<(), AddrError> {
         let mut pieces = (0..bytes.div_ceil(bounce::CHUNK_BYTES).max(1)).map(|piece| {
             let start = piece * bounce::CHUNK_BYTES;
             (start, (bytes - start).min(bounce::CHUNK_BYTES))
@@ -258,7 +280,14 @@ impl Far {
                 && result.is_ok()
                 && let Some(chunk) = self.bounce.try_take()
             {
-                let op = Op::get(from.add(start as u64), chunk.local(), piece as u64);
+                let (place, count) = (remote.add(start as u64), piece as u64);
+                let op = if kind == Kind::Put {
+                    // SAFETY: the caller's.
+                    unsafe { chunk.fill(local.wrapping_add(start), piece) };
+                    Op::put(chunk.local(), place, count)
+                } else {
+                    Op::get(place, chunk.local(), count)
+                };
                 match self.engine.post(hint(), op, ()) {
                     Ok(ticket) => {
                         let pushed = under_way.push_back((ticket, chunk, start, piece));
@@ -275,7 +304,7 @@ impl Far {
             let Some((ticket, chunk, start, piece)) = under_way.pop_front() else {
                 match next {
                     Some(_) if result.is_ok() && self.bounce.is_used_up() => {
-                        return Err(AddrError::Unsupported { addr: from });
+                        return Err(AddrError::Unsupported { addr: remote });
                     }
                     Some(_) if result.is_ok() => self.engine.retry(Retry::Yield, &Here),
                     _ => return result,
@@ -283,8 +312,9 @@ impl Far {
                 continue;
             };
             let outcome = ticket.wait(&Here).result;
-            // SAFETY: the caller's; it is the outcome of that chunk's get.
-            let finished = unsafe { chunk.finish(outcome, to.wrapping_add(start), piece) };
+            let into = (kind == Kind::Get).then_some(local.wrapping_add(start));
+            // SAFETY: the caller's; it is the outcome of that chunk's operation.
+            let finished = unsafe { chunk.finish(outcome, into, piece) };
             result = result.and(finished);
         }
     }
@@ -475,6 +505,11 @@ impl Shared {
 
 impl Drop for Far {
     fn drop(&mut self) {
+        if self.shared().member.gone_count() > 0 {
+            // The device may have operations to the lost, and is not closed
+            // under them: the process ends.
+            return;
+        }
         // What is still under way has a second to end, in the endpoints' drop.
         self.engine.flush();
         // SAFETY: leaked in `new`; the engine, whose references are the last,

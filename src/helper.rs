@@ -15,6 +15,7 @@
 //! something outside the workers, so that the rank is not called quiet.
 
 use crate::Error;
+use crate::affinity;
 use crate::am::Outside;
 use crate::node::Node;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ impl Drop for Helper {
 }
 
 fn help(node: &Node, has_ended: &AtomicBool) {
-    sleep_exactly();
+    affinity::sleep_exactly();
     let word = node.bells().helper();
     while !has_ended.load(Ordering::SeqCst) {
         let ticket = word.prepare();
@@ -79,13 +80,6 @@ fn watch(node: &Node, has_ended: &AtomicBool) {
         let was_left = node.is_neglected() && node.help();
         rounds_left = if was_left { QUIET_ROUNDS } else { rounds_left - 1 };
     }
-}
-
-/// Asks that this thread's sleeps are not stretched by the 50 us that are
-/// usual.
-pub(crate) fn sleep_exactly() {
-    // SAFETY: a plain call on the calling thread.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
 const FIRST_ROUND: Duration = Duration::from_micros(50);

@@ -267,23 +267,6 @@ impl Runtime {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn store_far(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
-        let Some(far) = &self.far else { return Err(AddrError::OtherNode { rank: to.rank }) };
-        // SAFETY: a put only reads its local end, and is over on return; one
-        // to a rank that was lost may still send these bytes to nobody.
-        unsafe {
-            self.lend(from.as_ptr().cast_mut(), from.len(), |region| {
-                far.register(region).map_err(|_| AddrError::Unsupported { addr: to })?;
-                let local = LocalAddr { key: region.key, offset: 0 };
-                let result = far.run(&Op::put(local, to, from.len() as u64));
-                far.unregister(region.key);
-                result
-            })
-        }
-    }
-
     #[inline]
     fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
         let result = match &self.queue {
@@ -296,9 +279,9 @@ impl Runtime {
                 })
             },
         };
-        match result {
-            Err(AddrError::OtherNode { .. }) => self.store_far(to, from),
-            result => result,
+        match (result, &self.far) {
+            (Err(AddrError::OtherNode { .. }), Some(far)) => far.store(to, from),
+            (result, _) => result,
         }
     }
 

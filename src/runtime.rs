@@ -123,11 +123,14 @@ impl Runtime {
 
     /// The word that every rank brings, if it is the same for all. Collective.
     pub(crate) fn agree(&self, word: u64) -> Result<Option<u64>, Error> {
+        let dropped = self.node.exhume();
         let elsewhere = |op: &_| self.run_far(op);
         let part = self.part(&elsewhere);
         let team = self.node.team();
         let least = team.reduce(&part, word, u64::min)?;
         let most = team.reduce(&part, word, u64::max)?;
+        // Everybody has come this far: as after a barrier.
+        drop(dropped);
         Ok((least == most).then_some(least))
     }
 

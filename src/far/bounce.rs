@@ -1,10 +1,11 @@
-//! Memory that a get may write to after its caller has gone.
+//! Memory that a put or get may use after its caller has gone.
 //!
-//! A get into memory that is only borrowed must not return before the device
-//! has given that memory up, and if the other node does not answer any more
-//! that may take minutes. So it goes to a chunk of this pool first; when its
+//! An operation on memory that is only borrowed must not return before the
+//! device has given that memory up, and if the other node does not answer any
+//! more that may take minutes. So it goes by a chunk of this pool; when its
 //! peer is lost the caller is told at once, and the chunk is never used again.
-//! Chunks cost memory once they were used.
+//! Nor has the device to be told of each borrow. Chunks cost memory once they
+//! were used.
 
 use crate::{AddrError, Error};
 use std::alloc::Layout;
@@ -71,33 +72,43 @@ impl Chunk<'_> {
         LocalAddr { key: self.bounce.region.key, offset }
     }
 
+    /// Copies bytes into it, for a put.
+    ///
+    /// # Safety
+    ///
+    /// `from` is valid for reads of `bytes` bytes, at most a chunk's.
+    pub(super) unsafe fn fill(&self, from: *const u8, bytes: usize) {
+        // SAFETY: the chunk is ours alone; the rest is the caller's.
+        unsafe { std::ptr::copy_nonoverlapping(from, self.start(), bytes) };
+    }
+
     /// Takes the bytes of a get that has ended, and gives the chunk back.
     ///
     /// # Safety
     ///
-    /// `to` is valid for writes of `bytes` bytes, and the result is that of
-    /// the get into this chunk.
+    /// `into` is valid for writes of `bytes` bytes, at most a chunk's, and the
+    /// result is that of the operation on this chunk.
     pub(super) unsafe fn finish(
         self,
         result: Result<u64, AddrError>,
-        to: *mut u8,
+        into: Option<*mut u8>,
         bytes: usize,
     ) -> Result<(), AddrError> {
         if let Err(error @ AddrError::PeerLost { .. }) = result {
             self.bounce.parked.fetch_add(1, Ordering::Relaxed);
             return Err(error);
         }
-        if result.is_ok() {
-            let from = self.bounce.region.base;
-            // SAFETY: inside the pool, which the device is done with here; the
-            // rest is the caller's.
-            unsafe {
-                let from = from.as_ptr().add(self.index * CHUNK_BYTES);
-                std::ptr::copy_nonoverlapping(from, to, bytes);
-            }
+        if let (Ok(_), Some(into)) = (result, into) {
+            // SAFETY: the device is done with the chunk; the rest is the
+            // caller's.
+            unsafe { std::ptr::copy_nonoverlapping(self.start(), into, bytes) };
         }
         self.give_back();
         result.map(drop)
+    }
+
+    fn start(&self) -> *mut u8 {
+        self.bounce.region.base.as_ptr().wrapping_add(self.index * CHUNK_BYTES)
     }
 
     /// Nothing was done with it.

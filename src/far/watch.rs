@@ -15,7 +15,7 @@
 //! thread's, too.
 
 use super::Far;
-use crate::Error;
+use crate::{Error, affinity};
 use std::io::{self, PipeWriter};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Drop for Watch {
 }
 
 fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
-    crate::helper::sleep_exactly();
+    affinity::sleep_exactly();
     let shared = far.shared();
     let links = 0..shared.domain.endpoints();
     let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.domain.event(link)).collect();
