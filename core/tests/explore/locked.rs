@@ -201,11 +201,12 @@ impl<'p> Locked<'p> {
 
     fn post(&self, state: &mut State, rank: Rank, from: Option<Rank>, tag: Option<Tag>) {
         let node = &mut state.nodes[usize::from(rank)];
-        if self.is("unexpected_looked_at_outside_the_lock") && !node.looked {
-            if waiting(&node.unexpected, from, tag).is_none() {
-                node.looked = true;
-                return;
-            }
+        if self.is("unexpected_looked_at_outside_the_lock")
+            && !node.looked
+            && waiting(&node.unexpected, from, tag).is_none()
+        {
+            node.looked = true;
+            return;
         }
         let found = waiting(&node.unexpected, from, tag);
         let found = found.filter(|_| !self.is("unexpected_not_searched") && !node.looked);
