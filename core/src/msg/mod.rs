@@ -72,7 +72,8 @@
 //!    [`advance_from`](Machine::advance_from) where one peer is waited for.
 //! 3. [`poll_job`](Machine::poll_job) until `None`: long copies, made by
 //!    whoever has time; then [`job_done`](Machine::job_done).
-//! 4. [`poll_ended`](Machine::poll_ended) until `None`: whom to wake;
+//! 4. [`watch`](Machine::watch): whose end is to be told of;
+//!    [`poll_ended`](Machine::poll_ended) until `None`: whom to wake;
 //!    [`take`](Machine::take): what came of it.
 //! 5. Before nobody looks for a while: [`rest`](Machine::rest).
 //!
