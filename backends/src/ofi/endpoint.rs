@@ -213,6 +213,8 @@ impl Rail {
                     self.later.push_back(at as u32);
                     self.look_up(shared, at);
                 }
+                // There is room, and it is its turn later.
+                Step::Again if self.limits.one_by_one => self.later.push_back(at as u32),
                 Step::Again => {
                     self.release(at);
                     return taken;
