@@ -229,6 +229,8 @@ impl<W: Wire> Rail<W> {
                     self.look_up(shared, at);
                 }
                 Step::Kept => self.later.push_back(at as u32),
+                // There is room, and it is its turn later.
+                Step::Again if self.limits.one_by_one => self.later.push_back(at as u32),
                 Step::Again => {
                     self.release(at);
                     return taken;
