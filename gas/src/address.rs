@@ -1,0 +1,1 @@
+//! Global addresses: 64 bits that name a byte of any rank.
