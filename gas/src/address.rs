@@ -8,7 +8,7 @@
 //!  │ rank + 1 │ colour │ region │ life │          offset          │
 //!  └──────────┴────────┴────────┴──────┴──────────────────────────┘
 //!      21         1        8       0               34    Split::DEFAULT
-//!      11         1        8       8               36    1,000 ranks
+//!      10         1        8       8               37    1,000 ranks
 //! ```
 //!
 //! How many bits each field has is a [`Split`], the same on every rank and
@@ -182,7 +182,8 @@ impl Split {
     /// [`SplitError::Widths`].
     pub const fn new(rank: u8, color: u8, life: u8, offset: u8) -> Result<Self, SplitError> {
         let sum = rank as u32 + color as u32 + REGION_BITS + life as u32 + offset as u32;
-        let fits = rank >= 2 && rank <= 32 && color <= 8 && life <= LIFE_BITS_MAX && offset > 0;
+        let fits =
+            rank >= 2 && color <= 8 && rank + color <= 32 && life <= LIFE_BITS_MAX && offset > 0;
         if sum != 64 || !fits {
             return Err(SplitError::Widths { rank, color, life, offset });
         }
@@ -209,7 +210,7 @@ impl Split {
         let color = bits_for(colors as u64);
         let least = bits_for(region_bytes);
         let least = if least < OFFSET_BITS_LEAST { OFFSET_BITS_LEAST } else { least };
-        if ranks == 0 || colors == 0 || rank > 32 || color > 8 {
+        if ranks == 0 || colors == 0 || color > 8 || rank + color > 32 {
             return Err(error);
         }
         let needed = rank + color + REGION_BITS + least;
@@ -296,6 +297,38 @@ impl Split {
             0 => None,
             rank => Some(Rank((rank - 1) as u32)),
         }
+    }
+
+    /// The name of its region.
+    #[inline(always)]
+    pub(crate) const fn region(self, addr: GlobalAddr) -> u8 {
+        (addr.0 >> self.region_shift) as u8
+    }
+
+    /// Which holder of that name.
+    #[inline(always)]
+    pub(crate) const fn life(self, addr: GlobalAddr) -> u8 {
+        field(addr.0, self.life_shift, self.region_shift) as u8
+    }
+
+    /// What the tables of a rank and colour are known by: all above the region's
+    /// field. 0 is no rank's.
+    #[inline(always)]
+    pub(crate) const fn table(self, addr: GlobalAddr) -> u32 {
+        (addr.0 >> self.color_shift) as u32
+    }
+
+    /// The table of that name is that rank's, of that colour.
+    pub(crate) const fn owner(self, table: u32) -> Option<(Rank, u8)> {
+        match self.place(GlobalAddr((table as u64) << self.color_shift)) {
+            Some(place) => Some((place.rank, place.color)),
+            None => None,
+        }
+    }
+
+    /// The table of that rank and colour.
+    pub(crate) const fn table_of(self, rank: Rank, color: u8) -> u32 {
+        ((rank.0 as u64 + 1) << (self.rank_shift - self.color_shift) | color as u64) as u32
     }
 
     /// The address `bytes` further on, or back, in the same region.

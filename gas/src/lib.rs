@@ -6,6 +6,16 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`address`] | 64 bits that name a byte of any rank |
+//! | [`error`] | why an access was refused |
+//! | [`control`] | the memory that a rank gives for everybody's protocols |
+//! | [`table`] | what a rank has registered |
+//! | [`cache`] | copies of other ranks' tables |
+//! | [`order`] | what comes after what |
 #![no_std]
 
 pub mod address;
+pub mod error;
+pub mod control;
+pub mod table;
+pub mod cache;
+pub mod order;
