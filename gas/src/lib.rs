@@ -11,6 +11,9 @@
 //! | [`table`] | what a rank has registered |
 //! | [`cache`] | copies of other ranks' tables |
 //! | [`order`] | what comes after what |
+//! | [`request`] | copies, atomics, fences |
+//! | `command` | a copy that another rank is asked to do |
+//! | [`machine`] | one rank's part in the global memory |
 #![no_std]
 
 pub mod address;
@@ -19,3 +22,6 @@ pub mod control;
 pub mod table;
 pub mod cache;
 pub mod order;
+pub mod request;
+mod command;
+pub mod machine;

@@ -30,7 +30,7 @@
 mod fetch;
 
 pub use fetch::Fetch;
-pub(crate) use fetch::{Fetched, Fetcher, Step, Wanted};
+pub(crate) use fetch::{Fetcher, Step, Wanted};
 
 use crate::address::{GlobalAddr, STARTER, Split};
 use crate::control::{TABLE_BYTES, WAYS};
