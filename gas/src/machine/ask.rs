@@ -26,7 +26,6 @@ impl Machine<'_> {
         let note = Note { from: own, index: at as u16, stamp: stamp as u16 };
         let mixed = (own.0 ^ stamp << 16).wrapping_add(probe).wrapping_mul(0x9e37_79b9);
         let word = (mixed >> 8) & (self.setup.shape.notes - 1);
-        let word = if mutant("gas_one_note") { 0 } else { word };
         let op = Op::compare_swap(self.control.note(to, word), 0u64, note.encode()).notifying();
         let addr = source_of(&job.request);
         Some(self.post(index, op, Agent::Cpu, None, Hold::Nothing, addr))

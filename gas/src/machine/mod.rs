@@ -360,8 +360,8 @@ impl<'m> Machine<'m> {
             let op = Op::atomic(tsumugi_core::op::Kind::FetchOr, word, bit).notifying();
             return Some(self.fly(op, Agent::Cpu, What::Ask(rank)));
         }
-        if let Some((op, step)) = self.fetcher.poll_op() {
-            return Some(self.fly(op, Agent::Cpu, What::Cache(step)));
+        if let Some(out) = self.poll_tables() {
+            return Some(out);
         }
         self.take_notes();
         while let Some(slot) = self.order.poll_ready() {
@@ -372,7 +372,8 @@ impl<'m> Machine<'m> {
                 return Some(out);
             }
         }
-        None
+        // Jobs may have missed tables just now.
+        self.poll_tables()
     }
 
     /// The next thing for the driver.
@@ -415,6 +416,11 @@ impl<'m> Machine<'m> {
     /// Tables of others that gave way to others, and reads of tables.
     pub const fn table_counts(&self) -> (u64, u64) {
         self.fetcher.counts()
+    }
+
+    fn poll_tables(&mut self) -> Option<Outgoing> {
+        let (op, step) = self.fetcher.poll_op()?;
+        Some(self.fly(op, Agent::Cpu, What::Cache(step)))
     }
 
     fn accept(&mut self, handle: Handle, request: Request) -> Handle {

@@ -250,7 +250,11 @@ fn run(seed: u64, plan: Plan) {
     let mut draw = Seeded(seed);
     let ranks = 1 + draw.below(6) as u32;
     let ranks = if plan.kill || plan.crowded { ranks.max(3) } else { ranks };
-    let net = Net::new(config(ranks, seed));
+    let mut config = config(ranks, seed);
+    if plan.kill {
+        config.detect_ns = [1_000, 1_000_000][draw.below(2) as usize];
+    }
+    let net = Net::new(config);
     let mut sizes = Sizes::new(ranks);
     sizes.shape.copies = 4 << draw.below(2);
     sizes.shape.commands = 1 + draw.below(4) as u32;
@@ -356,6 +360,7 @@ fn content_of(net: &Net, world: &World, own: u32, place: Place) -> Vec<u8> {
 }
 
 const PLAIN: Plan = Plan { kill: false, operations: 40, crowded: false };
+const KILL: Plan = Plan { kill: true, ..PLAIN };
 const CROWDED: Plan = Plan { crowded: true, ..PLAIN };
 
 #[test]
@@ -370,7 +375,7 @@ fn few_places_stop_nobody() {
 
 #[test]
 fn a_death_ends_what_it_must_and_nothing_else() {
-    check(SEEDS, |seed| run(seed, Plan { kill: true, ..PLAIN }));
+    check(SEEDS, |seed| run(seed, KILL));
 }
 
 #[test]
@@ -381,6 +386,7 @@ fn planted_defects_are_caught() {
         |seed| run(seed, PLAIN),
     );
     assert_caught(&["gas_guests_wait_for_hosts"], |seed| run(seed, CROWDED));
+    assert_caught(&["gas_end_of_any_life"], |seed| run(seed, KILL));
 }
 
 /// Whoever tries again and again is stopped.
