@@ -235,6 +235,7 @@ impl<'m> Fetcher<'m> {
         // Release: pairs with the fence in `Cache::translate`. Whoever reads
         // what comes now sees that the slot has changed.
         fence(Ordering::Release);
+        edge("gas_look_unordered");
         let is_first = !self.is_told(table) && !mutant("gas_interest_after_read");
         let step = if is_first { Progress::Announce } else { Progress::Read };
         let slot = slot as u32;

@@ -154,8 +154,10 @@ impl<'m> Cache<'m> {
         }
         let (slot, word) = self.find(addr).ok_or(Miss::NoTable)?;
         let entry = self.read(slot, addr);
-        // Acquire: pairs with the Release fence of `Fetcher::fill`.
+        // Acquire: pairs with the Release fence in `Fetcher::begin`.
         fence(Ordering::Acquire);
+        // loom does not know the copies, which devices write.
+        edge("gas_look_unordered");
         let after = Word(self.slots[slot].word.load(Ordering::Relaxed));
         if after != word && !mutant("gas_no_second_look") {
             return Err(Miss::NoTable);

@@ -359,7 +359,7 @@ fn content_of(net: &Net, world: &World, own: u32, place: Place) -> Vec<u8> {
         .collect()
 }
 
-const PLAIN: Plan = Plan { kill: false, operations: 40, crowded: false };
+const PLAIN: Plan = Plan { kill: false, operations: 25, crowded: false };
 const KILL: Plan = Plan { kill: true, ..PLAIN };
 const CROWDED: Plan = Plan { crowded: true, ..PLAIN };
 

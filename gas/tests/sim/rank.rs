@@ -44,7 +44,6 @@ pub struct Party<'n> {
     pub node: Node<'n>,
     pub machine: Machine<'n>,
     pub control: RegionKey,
-    pub starter: Region,
     /// Refused by a full queue.
     held: Option<Op>,
     /// What the driver was told and has not looked at.
@@ -122,7 +121,7 @@ impl<'n> Party<'n> {
         let machine = Machine::new(setup, tables);
         let control = control.key;
         let (outs, lost) = (VecDeque::new(), Vec::new());
-        Self { node, machine, control, starter, held: None, outs, lost, woken: 0 }
+        Self { node, machine, control, held: None, outs, lost, woken: 0 }
     }
 
     /// A region that is registered with the device and named.
