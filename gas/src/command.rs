@@ -122,7 +122,8 @@ impl Note {
 
 /// Multiply, add and rotate over the words; not against an adversary.
 fn check(words: &[u64; WORDS]) -> u64 {
-    let mixed = words[1..].iter().fold(ODD, |sum, word| (sum ^ word).wrapping_mul(ODD).rotate_left(29));
+    let mixed =
+        words[1..].iter().fold(ODD, |sum, word| (sum ^ word).wrapping_mul(ODD).rotate_left(29));
     // Never what fresh memory holds.
     (mixed ^ mixed >> 32) | 1 << 63
 }

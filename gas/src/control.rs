@@ -37,6 +37,12 @@ pub struct Shape {
     pub own_jobs: u32,
     /// Copies that it does for others at a time.
     pub guest_jobs: u32,
+    /// Conditions of order that can wait at a time.
+    pub conditions: u32,
+    /// Operations of all of these that can be in flight.
+    pub flights: u32,
+    /// Tables of others that can be on their way here.
+    pub fetches: u32,
 }
 
 /// Where the parts are, from the start of the region.
@@ -91,6 +97,9 @@ impl Shape {
             commands: 64,
             own_jobs: 256,
             guest_jobs: 64,
+            conditions: 512,
+            flights: 64,
+            fetches: 8,
         }
     }
 
@@ -159,14 +168,15 @@ impl Shape {
     }
 
     const fn copies_at(self) -> u64 {
-        (self.landings_at() + self.jobs() as u64 * LANDING_BYTES as u64)
-            .next_multiple_of(TABLE_BYTES as u64)
+        self.landings_at() + self.jobs() as u64 * LANDING_BYTES as u64
     }
 
     /// What is wrong with it, in the words of a panic.
     pub(crate) const fn fault(self) -> Option<&'static str> {
         if self.ranks == 0 || self.colors == 0 || self.own_jobs == 0 || self.guest_jobs == 0 {
-            Some("a job without ranks, colours or jobs")
+            Some("a job without ranks, colours or operations")
+        } else if self.flights == 0 || self.flights >= 1 << 24 || self.fetches == 0 {
+            Some("without an operation in flight nothing moves")
         } else if !self.copies.is_power_of_two() || self.copies < WAYS {
             Some("tables of others come in sets of four, and the sets in powers of two")
         } else if !self.notes.is_power_of_two() || self.commands == 0 || self.commands > 1 << 16 {

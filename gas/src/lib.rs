@@ -14,6 +14,7 @@
 //! | [`request`] | copies, atomics, fences |
 //! | `command` | a copy that another rank is asked to do |
 //! | [`machine`] | one rank's part in the global memory |
+//! | [`ledger`] | what all of it takes, at any number of ranks |
 #![no_std]
 
 pub mod address;
@@ -25,3 +26,4 @@ pub mod order;
 pub mod request;
 mod command;
 pub mod machine;
+pub mod ledger;

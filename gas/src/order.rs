@@ -218,10 +218,7 @@ impl<'m> Order<'m> {
     /// # Errors
     ///
     /// [`Full`]; nothing was issued.
-    pub fn try_issue_each(
-        &mut self,
-        is_awaited: impl Fn(Handle) -> bool,
-    ) -> Result<Handle, Full> {
+    pub fn try_issue_each(&mut self, is_awaited: impl Fn(Handle) -> bool) -> Result<Handle, Full> {
         let awaited = self.live().filter(|&handle| is_awaited(handle)).count();
         let attach = |this: &mut Self, waiter: u32| {
             let mut at = this.oldest;
@@ -282,9 +279,10 @@ impl<'m> Order<'m> {
     pub fn has_ended(&self, handle: Handle) -> bool {
         match handle {
             Handle::ALL | Handle::CONT => self.live == 0,
-            _ => self.issued.get(handle.index()).is_none_or(|slot| {
-                !slot.is_live || slot.handle != handle.0
-            }),
+            _ => self
+                .issued
+                .get(handle.index())
+                .is_none_or(|slot| !slot.is_live || slot.handle != handle.0),
         }
     }
 
@@ -341,11 +339,7 @@ impl<'m> Order<'m> {
         at
     }
 
-    fn issue(
-        &mut self,
-        attach: impl FnOnce(&mut Self, u32),
-        edges: usize,
-    ) -> Result<Handle, Full> {
+    fn issue(&mut self, attach: impl FnOnce(&mut Self, u32), edges: usize) -> Result<Handle, Full> {
         if self.free == NONE {
             return Err(Full::Operations);
         }

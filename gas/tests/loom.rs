@@ -91,6 +91,9 @@ fn rank(ranks: u32) -> (&'static [AtomicU64], Machine<'static>) {
         commands: 1,
         own_jobs: 1,
         guest_jobs: 1,
+        conditions: 1,
+        flights: 1,
+        fetches: 1,
     };
     let words: &[AtomicU64] = leak((0..shape.words()).map(|_| AtomicU64::new(0)).collect());
     let tables = Tables {
@@ -142,13 +145,8 @@ fn land(words: &[AtomicU64], op: &Op, rank: u32) {
     }
     assert_eq!(op.bytes(), TABLE_BYTES as u64);
     let first = op.local().offset as usize / 8;
-    let entry = Entry {
-        key: key(rank),
-        bytes: 64,
-        life: 0,
-        access: Access::ReadWrite,
-        agent: Agent::Cpu,
-    };
+    let entry =
+        Entry { key: key(rank), bytes: 64, life: 0, access: Access::ReadWrite, agent: Agent::Cpu };
     for (word, value) in entry.encode().into_iter().enumerate() {
         words[first + word].store(value, Mapped::Relaxed);
     }

@@ -57,7 +57,13 @@ fn expose(here: Here<'_>, words: usize) -> Region {
 const STARTER_WORDS: usize = 64;
 
 fn party(here: &'static Here<'static>, split: Split) -> Party<'static> {
-    let shape = Shape { own_jobs: 16, guest_jobs: 2, commands: 4, ..Shape::of(RANKS as u32, 1) };
+    let shape = Shape {
+        own_jobs: 16,
+        guest_jobs: 2,
+        commands: 4,
+        flights: 8,
+        ..Shape::of(RANKS as u32, 1)
+    };
     let control = expose(*here, shape.words());
     let starter = expose(*here, STARTER_WORDS);
     let base = control.base.cast::<AtomicU64>();
@@ -68,12 +74,12 @@ fn party(here: &'static Here<'static>, split: Split) -> Party<'static> {
         records: leak(vec![Record::FREE; REGIONS]),
         awaited: zeroes(shape.bitmap_words()),
         told: zeroes(shape.bitmap_words()),
-        fetches: leak(vec![Fetch::FREE; 2]),
+        fetches: leak(vec![Fetch::FREE; shape.fetches as usize]),
         issued: leak(vec![Issued::FREE; shape.own_jobs as usize]),
-        edges: leak(vec![Edge::FREE; 32]),
+        edges: leak(vec![Edge::FREE; shape.conditions as usize]),
         jobs: leak(vec![Job::FREE; shape.jobs()]),
         commands: leak(vec![Asked::FREE; shape.commands as usize]),
-        flights: leak(vec![Flight::FREE; 8]),
+        flights: leak(vec![Flight::FREE; shape.flights as usize]),
     };
     let setup = Setup {
         rank: here.rank(),
@@ -307,10 +313,7 @@ fn a_wrong_access_is_an_error_with_its_address() {
         (Copy::new(last, own, 2), AccessError::OutOfRange { addr: last, bytes: 2 }),
         (Copy::new(own, last, 2), AccessError::OutOfRange { addr: last, bytes: 2 }),
         // Rank 3 is asked for this one.
-        (
-            Copy::new(last, world.starter(3, 0), 2),
-            AccessError::OutOfRange { addr: last, bytes: 2 },
-        ),
+        (Copy::new(last, world.starter(3, 0), 2), AccessError::OutOfRange { addr: last, bytes: 2 }),
     ] {
         assert_eq!(world.call(1, copy), Err(error));
     }

@@ -421,9 +421,8 @@ impl<'m> Fetcher<'m> {
     fn ready(&self, table: u32) -> Option<(usize, Word)> {
         let first = self.cache.set(table);
         let word = |slot: usize| Word(self.slot(slot).word.load(Ordering::Relaxed));
-        let is_ready = |slot: &usize| {
-            word(*slot).table() == table && word(*slot).state() == State::Ready
-        };
+        let is_ready =
+            |slot: &usize| word(*slot).table() == table && word(*slot).state() == State::Ready;
         (first..first + WAYS as usize).find(is_ready).map(|slot| (slot, word(slot)))
     }
 
@@ -466,7 +465,11 @@ impl<'m> Fetcher<'m> {
 impl fmt::Debug for Fetcher<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { evicted, reads, draining, .. } = self;
-        write!(f, "Fetcher({:?}, {reads} reads, {evicted} evicted, {draining} draining)", self.cache)
+        write!(
+            f,
+            "Fetcher({:?}, {reads} reads, {evicted} evicted, {draining} draining)",
+            self.cache
+        )
     }
 }
 

@@ -32,12 +32,7 @@ impl Machine<'_> {
     }
 
     /// A note was left, or its word was in use.
-    pub(super) fn note_left(
-        &mut self,
-        index: usize,
-        probe: u32,
-        result: Result<u64, AccessError>,
-    ) {
+    pub(super) fn note_left(&mut self, index: usize, probe: u32, result: Result<u64, AccessError>) {
         match result {
             Err(error) => self.fail(index, error),
             Ok(0) => self.jobs[index].phase = Phase::Asked,

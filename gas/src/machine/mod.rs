@@ -182,14 +182,17 @@ impl<'m> Machine<'m> {
         let lens = [words.len(), slots.len(), records.len(), awaited.len(), told.len()];
         let names = shape.colors as usize * crate::address::REGIONS;
         assert_eq!(lens, [shape.words(), shape.copies as usize, names, bits, bits]);
-        let lens = [issued.len(), jobs.len(), commands.len()];
-        assert_eq!(lens, [shape.own_jobs as usize, shape.jobs(), shape.commands as usize]);
-        assert!(!fetches.is_empty() && !flights.is_empty() && flights.len() < Tag::INDEX_MAX);
+        let lens = [jobs.len(), issued.len(), commands.len(), edges.len()];
+        let wanted = [shape.own_jobs, shape.commands, shape.conditions].map(|len| len as usize);
+        assert_eq!(lens, [shape.jobs(), wanted[0], wanted[1], wanted[2]]);
+        assert_eq!(
+            [fetches.len(), flights.len()],
+            [shape.fetches, shape.flights].map(|len| len as usize)
+        );
 
         let control = Control::new(setup.control, rank, shape);
         let cache = Cache::new(slots, &words[control.copy_words()..], split, setup.starter);
-        let registry =
-            Registry::new(split, control, shape, setup.starter, words, records, awaited);
+        let registry = Registry::new(split, control, shape, setup.starter, words, records, awaited);
         let fetcher = Fetcher::new(cache, control, shape.colors, words, told, fetches);
         let order = Order::new(issued, edges);
         jobs.fill(Job::FREE);
@@ -433,9 +436,7 @@ impl<'m> Machine<'m> {
     fn table_of(&self, addr: GlobalAddr) -> Result<u32, AccessError> {
         let Setup { split, shape, .. } = self.setup;
         match split.place(addr) {
-            Some(place)
-                if place.rank.0 < shape.ranks && u32::from(place.color) < shape.colors =>
-            {
+            Some(place) if place.rank.0 < shape.ranks && u32::from(place.color) < shape.colors => {
                 Ok(split.table(addr))
             }
             _ => Err(AccessError::Nowhere { addr }),

@@ -272,4 +272,3 @@ fn address_of(request: &Request) -> GlobalAddr {
         Request::Fence => GlobalAddr::NULL,
     }
 }
-

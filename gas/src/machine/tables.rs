@@ -98,8 +98,12 @@ pub(super) enum Phase {
     Confirm,
     Flag,
     /// The word that is probed next.
-    Asking { probe: u32 },
-    Backoff { until: Instant },
+    Asking {
+        probe: u32,
+    },
+    Backoff {
+        until: Instant,
+    },
     Asked,
     /// The end has come before the completion of the note.
     Told,
@@ -134,7 +138,12 @@ pub(super) enum What {
     /// Asks a rank to drop its copy of the own table.
     Ask(Rank),
     Cache(Step),
-    Job { job: u32, near: Option<u32>, far: Hold, addr: GlobalAddr },
+    Job {
+        job: u32,
+        near: Option<u32>,
+        far: Hold,
+        addr: GlobalAddr,
+    },
 }
 
 /// What keeps the far end of an operation in flight where it is.

@@ -7,7 +7,8 @@ use std::vec::Vec;
 
 macro_rules! order {
     ($order:ident, $operations:expr, $conditions:expr) => {
-        let (mut issued, mut edges) = (vec![Issued::FREE; $operations], vec![Edge::FREE; $conditions]);
+        let (mut issued, mut edges) =
+            (vec![Issued::FREE; $operations], vec![Edge::FREE; $conditions]);
         #[allow(unused_mut)]
         let mut $order = Order::new(&mut issued, &mut edges);
     };
@@ -176,7 +177,9 @@ fn random(seed: u64) {
             let (after, expected): (After<'_>, Vec<Handle>) = match draw(5) {
                 0 => (After::Nothing, vec![]),
                 1 => (After::One(named), live.iter().filter(|h| **h == named).copied().collect()),
-                2 => (After::Each(&set), live.iter().filter(|h| set.contains(h)).copied().collect()),
+                2 => {
+                    (After::Each(&set), live.iter().filter(|h| set.contains(h)).copied().collect())
+                }
                 3 => (After::UpTo(named), live.iter().filter(|h| **h <= named).copied().collect()),
                 _ => (After::All, live.clone()),
             };

@@ -165,11 +165,7 @@ impl Program<'_, '_> {
         let own = self.own();
         let dst = if dst == src { (dst.0, (dst.1 + 1) % SLICES) } else { dst };
         let (count, bytes) = (1 + self.draw.below(4), 1 + self.draw.below(24));
-        let copy = Copy::new(
-            slice_at(self.world, own, dst),
-            slice_at(self.world, own, src),
-            bytes,
-        );
+        let copy = Copy::new(slice_at(self.world, own, dst), slice_at(self.world, own, src), bytes);
         let copy = copy.strided(count as u32, 32, 64);
         let copied = (0..count as usize).map(|block| {
             (dst, block * 32, self.model[&src][block * 64..block * 64 + bytes as usize].to_vec())
@@ -209,8 +205,7 @@ impl Program<'_, '_> {
             let moved = self.model[&src][from as usize..(from + bytes) as usize].to_vec();
             copied.push((dst, to as usize, moved));
         }
-        let list =
-            List { entries: list, count: count as u32, from: Rank(src.0), to: Rank(dst.0) };
+        let list = List { entries: list, count: count as u32, from: Rank(src.0), to: Rank(dst.0) };
         (list.into(), vec![src, area], vec![dst], Some(copied), None)
     }
 
@@ -234,8 +229,7 @@ impl Program<'_, '_> {
 
 /// A request, what it reads and writes, what that does to the model, and what
 /// it adds to a counter.
-type Issue =
-    (Request, Vec<Place>, Vec<Place>, Option<Vec<(Place, usize, Vec<u8>)>>, Option<u64>);
+type Issue = (Request, Vec<Place>, Vec<Place>, Option<Vec<(Place, usize, Vec<u8>)>>, Option<u64>);
 
 impl Actor for Program<'_, '_> {
     fn on_event(&mut self, _: &Node<'_>, event: Told) {
@@ -260,8 +254,8 @@ fn run(seed: u64, plan: Plan) {
     sizes.shape.commands = 1 + draw.below(4) as u32;
     sizes.shape.notes = 1 << draw.below(4);
     sizes.shape.guest_jobs = 1 + draw.below(3) as u32;
-    sizes.flights = 1 + draw.below(16) as usize;
-    sizes.fetches = 1 + draw.below(3) as usize;
+    sizes.shape.flights = 1 + draw.below(16) as u32;
+    sizes.shape.fetches = 1 + draw.below(3) as u32;
     sizes.part_bytes_max = 1 + draw.below(300);
     let mut rooms: Vec<Room> = (0..ranks).map(|_| Room::new(&sizes)).collect();
     let mut parties: Vec<Party<'_>> = rooms
@@ -269,8 +263,7 @@ fn run(seed: u64, plan: Plan) {
         .enumerate()
         .map(|(rank, room)| Party::new(&net, rank as u32, &sizes, room))
         .collect();
-    let main =
-        parties.iter_mut().map(|party| party.open(bytes_of_region(ranks))).collect();
+    let main = parties.iter_mut().map(|party| party.open(bytes_of_region(ranks))).collect();
     let world = World { ranks, main };
     let mut programs: Vec<Program<'_, '_>> = parties
         .into_iter()
@@ -279,8 +272,11 @@ fn run(seed: u64, plan: Plan) {
             let mut model = HashMap::new();
             for rank in 0..ranks {
                 for slice in 0..SLICES {
-                    let content: Vec<u8> =
-                        (0..SLICE).map(|byte| (own as u64 * 7 + u64::from(rank) * 31 + slice * 57 + byte) as u8).collect();
+                    let content: Vec<u8> = (0..SLICE)
+                        .map(|byte| {
+                            (own as u64 * 7 + u64::from(rank) * 31 + slice * 57 + byte) as u8
+                        })
+                        .collect();
                     fill(&net, &world, own, (rank, slice), &content);
                     model.insert((rank, slice), content);
                 }
@@ -318,7 +314,12 @@ fn check_end(net: &Net, world: &World, programs: &[Program<'_, '_>], dead: Optio
     for program in programs.iter().filter(|program| lives(program.own())) {
         let own = program.own();
         assert_eq!(program.left, 0, "rank {own}: {:?}", program.live);
-        assert!(program.live.is_empty(), "rank {own}: {:?} {:?}", program.live, program.party.machine);
+        assert!(
+            program.live.is_empty(),
+            "rank {own}: {:?} {:?}",
+            program.live,
+            program.party.machine
+        );
         assert_eq!(program.ended, program.issued);
         for error in &program.errors {
             let named = matches!(error, AccessError::PeerLost { rank } if Some(rank.0) == dead);
@@ -328,7 +329,8 @@ fn check_end(net: &Net, world: &World, programs: &[Program<'_, '_>], dead: Optio
         if !program.errors.is_empty() {
             continue;
         }
-        for (&(rank, slice), content) in program.model.iter().filter(|((rank, _), _)| lives(*rank)) {
+        for (&(rank, slice), content) in program.model.iter().filter(|((rank, _), _)| lives(*rank))
+        {
             let found = content_of(net, world, own, (rank, slice));
             assert_eq!(found, *content, "rank {own}'s slice {slice} at rank {rank}");
         }

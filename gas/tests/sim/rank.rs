@@ -19,9 +19,6 @@ use tsumugi_gas::table::{Agent, Record, Starter};
 pub struct Sizes {
     pub shape: Shape,
     pub split: Split,
-    pub fetches: usize,
-    pub flights: usize,
-    pub edges: usize,
     pub part_bytes_max: u64,
 }
 
@@ -63,27 +60,30 @@ impl Sizes {
             own_jobs: 32,
             guest_jobs: 4,
             copies: 8,
+            fetches: 2,
+            flights: 16,
+            conditions: 64,
             ..Shape::of(ranks, 1)
         };
         let split = Split::fit(ranks, 1, 1 << 20).unwrap();
-        Self { shape, split, fetches: 2, flights: 16, edges: 64, part_bytes_max: 100 }
+        Self { shape, split, part_bytes_max: 100 }
     }
 }
 
 impl Room {
     pub fn new(sizes: &Sizes) -> Self {
-        let Sizes { shape, fetches, flights, edges, .. } = *sizes;
+        let Sizes { shape, .. } = *sizes;
         Self {
             slots: (0..shape.copies).map(|_| Slot::new()).collect(),
             records: vec![Record::FREE; shape.colors as usize * REGIONS],
             awaited: vec![0; shape.bitmap_words()],
             told: vec![0; shape.bitmap_words()],
-            fetches: vec![Fetch::FREE; fetches],
+            fetches: vec![Fetch::FREE; shape.fetches as usize],
             issued: vec![Issued::FREE; shape.own_jobs as usize],
-            edges: vec![Edge::FREE; edges],
+            edges: vec![Edge::FREE; shape.conditions as usize],
             jobs: vec![Job::FREE; shape.jobs()],
             commands: vec![Asked::FREE; shape.commands as usize],
-            flights: vec![Flight::FREE; flights],
+            flights: vec![Flight::FREE; shape.flights as usize],
         }
     }
 }

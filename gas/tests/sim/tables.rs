@@ -145,9 +145,7 @@ impl Program<'_, '_> {
         let shift = |addr: GlobalAddr, bytes: u64| GlobalAddr::from_bits(addr.to_bits() + bytes);
         let (request, what) = match kind {
             2..5 => (Word::atomic(Kind::GetWord, one, 0u64).into(), What::Read(one)),
-            5 | 6 => {
-                (Word::atomic(Kind::FetchAdd, shift(one, 8), 1u64).into(), What::Add(one))
-            }
+            5 | 6 => (Word::atomic(Kind::FetchAdd, shift(one, 8), 1u64).into(), What::Add(one)),
             _ => (Copy::new(shift(one, 32), shift(other, 16), 16).into(), What::Copy),
         };
         if let Ok(handle) = self.party.machine.try_issue(request, After::Nothing) {
@@ -160,9 +158,7 @@ impl Program<'_, '_> {
             match out {
                 Out::Ended { handle, result } => self.ended(handle, result),
                 Out::Retired(retired) => {
-                    let is_it = |chunk: &Chunk| {
-                        matches!(chunk, Chunk::Closing(_, addr, _) if *addr == retired.addr)
-                    };
+                    let is_it = |chunk: &Chunk| matches!(chunk, Chunk::Closing(_, addr, _) if *addr == retired.addr);
                     let at = self.chunks.iter().position(is_it).expect("was closing");
                     let Chunk::Closing(region, _, serial) = self.chunks[at] else { unreachable!() };
                     assert_eq!(region.key, retired.key);
@@ -241,8 +237,8 @@ fn run(seed: u64, plan: Plan) -> (u64, u64) {
     let net = Net::new(config);
     let mut sizes = Sizes::new(ranks);
     sizes.shape.copies = 4 << draw.below(2);
-    sizes.flights = 1 + draw.below(16) as usize;
-    sizes.fetches = 1 + draw.below(3) as usize;
+    sizes.shape.flights = 1 + draw.below(16) as u32;
+    sizes.shape.fetches = 1 + draw.below(3) as u32;
     if plan.no_lives {
         sizes.split = Split::DEFAULT;
     }
@@ -279,7 +275,12 @@ fn run(seed: u64, plan: Plan) -> (u64, u64) {
             continue;
         }
         program.take_outs();
-        assert_eq!((program.left, program.live.len()), (0, 0), "{rank}: {:?}", program.party.machine);
+        assert_eq!(
+            (program.left, program.live.len()),
+            (0, 0),
+            "{rank}: {:?}",
+            program.party.machine
+        );
         let open = program.chunks.iter().filter(|chunk| matches!(chunk, Chunk::Open(..))).count();
         let names = program.party.machine.names();
         assert_eq!(names, open, "{rank}: what was unregistered is free in the end");
@@ -346,7 +347,7 @@ fn planted_defects_are_caught() {
 fn alternate() -> (u64, u64) {
     let ranks = 64;
     let net = Net::new(Config::calm(ranks, 0));
-    let sizes = Sizes { flights: 4, ..Sizes::new(ranks) };
+    let sizes = Sizes::new(ranks);
     let mut rooms: Vec<Room> = (0..ranks).map(|_| Room::new(&sizes)).collect();
     let mut parties: Vec<Party<'_>> = rooms
         .iter_mut()
