@@ -311,6 +311,12 @@ impl Split {
         field(addr.0, self.life_shift, self.region_shift) as u8
     }
 
+    /// What is above it is the rank plus one.
+    #[inline(always)]
+    pub(crate) const fn rank_shift(self) -> u32 {
+        self.rank_shift as u32
+    }
+
     /// What the tables of a rank and colour are known by: all above the region's
     /// field. 0 is no rank's.
     #[inline(always)]

@@ -178,7 +178,6 @@ impl Entry {
     }
 
     /// From such words: `None` for one that says nothing or is half written.
-    #[inline(always)]
     pub fn decode([word, bytes]: [u64; 2]) -> Option<Self> {
         let low = word & LOW;
         let flags = low >> 40;
@@ -189,13 +188,29 @@ impl Entry {
             key: RegionKey::from_bits(low as u32),
             bytes,
             life: (low >> 32) as u8,
-            access: match flags >> 1 & 3 {
+            access: match Self::access_bits([word, bytes]) {
                 0 => Access::Local,
                 3 => Access::ReadWrite,
                 _ => Access::Read,
             },
-            agent: if flags >> 3 & 1 == 0 { Agent::Cpu } else { Agent::Device },
+            agent: Self::agent_of([word, bytes]),
         })
+    }
+
+    /// Whether such words, which were checked, are an entry of that life.
+    #[inline(always)]
+    pub(crate) const fn is_live([word, _]: [u64; 2], life: u8) -> bool {
+        (word >> 32) & 0x1ff == 0x100 | life as u64
+    }
+
+    #[inline(always)]
+    pub(crate) const fn access_bits([word, _]: [u64; 2]) -> u32 {
+        (word >> 41) as u32 & 3
+    }
+
+    #[inline(always)]
+    pub(crate) const fn agent_of([word, _]: [u64; 2]) -> Agent {
+        if word >> 43 & 1 == 0 { Agent::Cpu } else { Agent::Device }
     }
 
     /// Whether `bytes` bytes at `offset` may be used as `need` says.
@@ -203,7 +218,6 @@ impl Entry {
     /// # Errors
     ///
     /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
-    #[inline(always)]
     pub fn admit(
         &self,
         addr: GlobalAddr,
@@ -501,7 +515,6 @@ fn next_bit(words: &[u64], from: u32) -> Option<u32> {
 }
 
 /// 16 bits over an entry; not against an adversary.
-#[inline(always)]
 const fn check(low: u64, bytes: u64) -> u64 {
     let mixed = (low ^ bytes.wrapping_mul(ODD)).wrapping_mul(ODD);
     mixed >> 48
@@ -542,7 +555,12 @@ mod tests {
         ] {
             let entry =
                 Entry { key: RegionKey::new(9, 77), bytes: 1 << 33, life: 200, access, agent };
-            assert_eq!(Entry::decode(entry.encode()), Some(entry));
+            let words = entry.encode();
+            assert_eq!(Entry::decode(words), Some(entry));
+            assert!(Entry::is_live(words, 200) && !Entry::is_live(words, 201));
+            assert!(!Entry::is_live([0; 2], 0));
+            assert_eq!(Entry::access_bits(words), access as u32);
+            assert_eq!(Entry::agent_of(words), agent);
         }
         assert_eq!(Entry::decode([0, 0]), None);
     }

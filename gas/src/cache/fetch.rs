@@ -17,6 +17,7 @@
 
 use super::{Cache, Slot, State, TABLE_WORDS, VERSION, Word};
 use crate::control::{Control, TABLE_BYTES, WAYS};
+use crate::table::Entry;
 use core::fmt;
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::op::{Kind, Op};
@@ -209,7 +210,8 @@ impl<'m> Fetcher<'m> {
             }
             self.fetches[index].step = Progress::Read;
         } else if late && !self.is_told(table) {
-            self.publish(self.fetches[index].slot as usize, table);
+            let slot = self.fetches[index].slot as usize;
+            self.publish(slot, table);
             self.fetches[index].step = Progress::Announce;
         } else {
             self.end(index, Ok(()));
@@ -248,11 +250,24 @@ impl<'m> Fetcher<'m> {
         let slot = slot as usize;
         let fresh = !is_poisoned || mutant("gas_install_after_drop");
         if result.is_ok() && fresh {
+            self.sift(slot);
             self.publish(slot, table);
         } else {
             self.drain(slot, is_poisoned);
         }
         (self.fetches[index].step, self.fetches[index].result) = (Progress::Ended, result);
+    }
+
+    /// Takes out entries that were half written when they were read: lookups
+    /// do not check what they find.
+    fn sift(&self, slot: usize) {
+        let first = self.control.copy_words() + slot * TABLE_WORDS;
+        for entry in self.words[first..first + TABLE_WORDS].chunks(2) {
+            let words = [0, 1].map(|word: usize| entry[word].load(Ordering::Relaxed));
+            if words[0] != 0 && Entry::decode(words).is_none() {
+                entry[0].store(0, Ordering::Relaxed);
+            }
+        }
     }
 
     fn publish(&mut self, slot: usize, table: u32) {

@@ -37,7 +37,7 @@ use crate::control::{TABLE_BYTES, WAYS};
 use crate::error::AccessError;
 use crate::table::{Agent, Entry, Starter, entry_word};
 use core::fmt;
-use tsumugi_core::mem::{Need, RemoteAddr};
+use tsumugi_core::mem::{Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped;
 use tsumugi_core::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, edge, fence, mutant};
 
@@ -58,8 +58,10 @@ pub struct Cache<'m> {
     slots: &'m [Slot],
     copies: &'m [mapped::AtomicU64],
     split: Split,
-    starter: Starter,
+    /// As an entry's words.
+    starter: [u64; 2],
     sets_mask: u32,
+    offset_mask: u64,
 }
 
 /// Where an address leads.
@@ -133,7 +135,9 @@ impl<'m> Cache<'m> {
         assert!(slots.len().is_power_of_two() && slots.len() >= WAYS as usize);
         assert_eq!(copies.len(), slots.len() * TABLE_WORDS);
         let sets_mask = slots.len() as u32 / WAYS - 1;
-        Self { slots, copies, split, starter, sets_mask }
+        let offset_mask = split.region_bytes_max() - 1;
+        let starter = starter.entry().encode();
+        Self { slots, copies, split, starter, sets_mask, offset_mask }
     }
 
     /// How addresses are split.
@@ -149,10 +153,10 @@ impl<'m> Cache<'m> {
     /// [`Miss`].
     #[inline(always)]
     pub fn translate(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Target, Miss> {
-        if self.is_starter(addr) {
-            return self.target(addr, bytes, need, &self.starter.entry());
+        if self.split.region(addr) == STARTER {
+            return self.target(addr, bytes, need, self.starter, Word(0));
         }
-        let (slot, word) = self.find(addr).ok_or(Miss::NoTable)?;
+        let Some((slot, word)) = self.find(addr) else { return Err(self.miss(addr)) };
         let entry = self.read(slot, addr);
         // Acquire: pairs with the Release fence in `Fetcher::begin`.
         fence(Ordering::Acquire);
@@ -162,8 +166,7 @@ impl<'m> Cache<'m> {
         if after != word && !mutant("gas_no_second_look") {
             return Err(Miss::NoTable);
         }
-        let entry = entry.ok_or(Miss::NotListed { version: word.version() })?;
-        self.target(addr, bytes, need, &entry)
+        self.target(addr, bytes, need, entry, word)
     }
 
     /// The same for an operation that will be in flight: its slot stays until
@@ -173,11 +176,11 @@ impl<'m> Cache<'m> {
     ///
     /// [`Miss`].
     pub fn pin(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Pinned, Miss> {
-        if self.is_starter(addr) {
-            let target = self.target(addr, bytes, need, &self.starter.entry())?;
+        if self.split.region(addr) == STARTER {
+            let target = self.target(addr, bytes, need, self.starter, Word(0))?;
             return Ok(Pinned { target, slot: None });
         }
-        let (index, word) = self.find(addr).ok_or(Miss::NoTable)?;
+        let Some((index, word)) = self.find(addr) else { return Err(self.miss(addr)) };
         let slot = &self.slots[index];
         slot.pins.fetch_add(1, Ordering::SeqCst);
         edge("gas_pin_unordered");
@@ -187,10 +190,7 @@ impl<'m> Cache<'m> {
         let found = if after != word && !mutant("gas_pin_unchecked") {
             Err(Miss::NoTable)
         } else {
-            match self.read(index, addr) {
-                Some(entry) => self.target(addr, bytes, need, &entry),
-                None => Err(Miss::NotListed { version: word.version() }),
-            }
+            self.target(addr, bytes, need, self.read(index, addr), word)
         };
         match found {
             Ok(target) => Ok(Pinned { target, slot: Some(index as u32) }),
@@ -212,33 +212,31 @@ impl<'m> Cache<'m> {
         before == 1 && Word(slot.word.load(Ordering::SeqCst)).state() == State::Draining
     }
 
-    /// Whether the rank's table is here.
-    pub fn holds(&self, addr: GlobalAddr) -> bool {
-        self.is_starter(addr) || self.find(addr).is_some()
-    }
-
-    #[inline(always)]
-    fn is_starter(&self, addr: GlobalAddr) -> bool {
-        self.split.region(addr) == STARTER
-    }
-
+    /// The slot that has the table of an address. All ways are looked at, and
+    /// none is a branch: which one it is no processor could guess.
     #[inline(always)]
     fn find(&self, addr: GlobalAddr) -> Option<(usize, Word)> {
         let table = self.split.table(addr);
         let first = self.set(table);
-        for way in 0..WAYS as usize {
-            let slot = &self.slots[first + way];
+        let set = self.slots.get(first..first + WAYS as usize)?;
+        let wanted = Word::new(table, 0, State::Ready);
+        let (mut found, mut at) = (Word(0), 0);
+        for (way, slot) in set.iter().enumerate() {
             // Acquire: pairs with the Release in `Fetcher::publish`.
             let word = Word(slot.word.load(Ordering::Acquire));
-            if word.table() == table && word.state() == State::Ready {
-                // Relaxed: a hint. A store where it is set would cost a line.
-                if slot.used.load(Ordering::Relaxed) == 0 {
-                    slot.used.store(1, Ordering::Relaxed);
-                }
-                return Some((first + way, word));
-            }
+            let is_it = word.without_version() == wanted;
+            found = if is_it { word } else { found };
+            at = if is_it { way } else { at };
         }
-        None
+        if found.0 == 0 {
+            return None;
+        }
+        let slot = &set[at];
+        // Relaxed: a hint. A store where it is set would cost a line.
+        if slot.used.load(Ordering::Relaxed) == 0 {
+            slot.used.store(1, Ordering::Relaxed);
+        }
+        Some((first + at, found))
     }
 
     /// The first slot of the table's set.
@@ -248,35 +246,90 @@ impl<'m> Cache<'m> {
         ((hash & self.sets_mask) * WAYS) as usize
     }
 
+    /// The words of the entry of an address, in a slot.
     #[inline(always)]
-    fn read(&self, slot: usize, addr: GlobalAddr) -> Option<Entry> {
+    fn read(&self, slot: usize, addr: GlobalAddr) -> [u64; 2] {
         let at = slot * TABLE_WORDS + entry_word(0, self.split.region(addr) as usize);
-        let words = self.copies.get(at..at + 2)?;
         // Relaxed: fenced by the callers.
-        let entry = Entry::decode([0, 1].map(|word| words[word].load(Ordering::Relaxed)))?;
-        (entry.life == self.split.life(addr)).then_some(entry)
+        [0, 1].map(|word| self.copies[at + word].load(Ordering::Relaxed))
     }
 
+    /// Where an address leads by such an entry, which was checked when its
+    /// table came.
     #[inline(always)]
     fn target(
         &self,
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-        entry: &Entry,
+        entry: [u64; 2],
+        word: Word,
     ) -> Result<Target, Miss> {
-        let Some(rank) = self.split.rank(addr) else {
-            return Err(Miss::Refused(AccessError::Nowhere { addr }));
-        };
-        let offset = addr.to_bits() & (self.split.region_bytes_max() - 1);
-        entry.admit(addr, offset, bytes, need).map_err(Miss::Refused)?;
-        Ok(Target { remote: RemoteAddr { offset, rank, key: entry.key }, agent: entry.agent })
+        let offset = addr.to_bits() & self.offset_mask;
+        // Starter memory has no lives.
+        let life = if word.0 == 0 { 0 } else { self.split.life(addr) };
+        let rank = addr.to_bits() >> self.split.rank_shift();
+        let access = Entry::access_bits(entry);
+        let is_right = rank != 0
+            && Entry::is_live(entry, life)
+            && bytes <= entry[1]
+            && offset <= entry[1] - bytes
+            && access & need as u32 == need as u32;
+        if !is_right {
+            // Made here from one number, so that nothing of the likely case
+            // goes through memory.
+            return Err(match why(rank, life, need, entry) {
+                Why::Nowhere => Miss::Refused(AccessError::Nowhere { addr }),
+                Why::NotListed => Miss::NotListed { version: word.version() },
+                Why::Stale => Miss::Refused(AccessError::Stale { addr }),
+                Why::ReadOnly => Miss::Refused(AccessError::ReadOnly { addr }),
+                Why::OutOfRange => Miss::Refused(AccessError::OutOfRange { addr, bytes }),
+            });
+        }
+        let rank = Rank(rank as u32 - 1);
+        let key = RegionKey::from_bits(entry[0] as u32);
+        Ok(Target { remote: RemoteAddr { offset, rank, key }, agent: Entry::agent_of(entry) })
+    }
+
+    #[inline(always)]
+    fn miss(&self, addr: GlobalAddr) -> Miss {
+        match self.split.rank(addr) {
+            None => Miss::Refused(AccessError::Nowhere { addr }),
+            Some(_) => Miss::NoTable,
+        }
+    }
+}
+
+/// What is wrong with an access.
+#[derive(Clone, Copy)]
+enum Why {
+    Nowhere,
+    NotListed,
+    Stale,
+    ReadOnly,
+    OutOfRange,
+}
+
+#[cold]
+#[inline(never)]
+fn why(rank: u64, life: u8, need: Need, entry: [u64; 2]) -> Why {
+    match Entry::access_bits(entry) {
+        _ if rank == 0 => Why::Nowhere,
+        _ if !Entry::is_live(entry, life) => Why::NotListed,
+        0 => Why::Stale,
+        access if access & need as u32 != need as u32 => Why::ReadOnly,
+        _ => Why::OutOfRange,
     }
 }
 
 impl Word {
     const fn new(table: u32, version: u32, state: State) -> Self {
         Self((table as u64) << 32 | ((version & VERSION) as u64) << 2 | state as u64)
+    }
+
+    #[inline(always)]
+    const fn without_version(self) -> Self {
+        Self(self.0 & !((VERSION as u64) << 2))
     }
 
     #[inline(always)]
