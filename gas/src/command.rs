@@ -6,11 +6,17 @@
 //! ```text
 //!   caller C                     source S                  destination D
 //!   command ─┐ write
-//!            │   ── note: C, index ──►  a free word of a few (one CAS)
-//!            └───◄── get 64 bytes ────
+//!            ├─── the command ───────►  a cell: C's, and others'
+//!            │ ── note: C, index ────►  a free word of a few (one CAS)
+//!            └─◄─ get 64 bytes ───────  only if the cell is not it
 //!                                       ──────── put ────────►
 //!   end word ◄── stamp, outcome ──────
 //! ```
+//!
+//! So a copy takes one trip to the source, one put, and one trip back. The
+//! cell is a hint: what lies there may be old, half there, or of another caller
+//! who has the same cell, and then the command is fetched from where it is.
+//!
 //!
 //! - What waits for room waits in the caller's memory, with nothing of the
 //!   source's in hand: a caller that dies or stalls blocks nobody (A7). The
@@ -18,13 +24,14 @@
 //!   of anybody but memory from then on: no two wait for each other.
 //! - The command does not change between the note and the end, so that no get
 //!   finds half of one (A6); one that was given up, and written over, has
-//!   another stamp, and the check fails where it is half of each.
+//!   another stamp, and the check fails where it is half of each. The check is
+//!   of the caller, too, so that no cell's content passes for another's.
 //! - An end that comes late, for an earlier command of the same place, has
 //!   another stamp.
 //!
 //! ```text
 //!  word 0  check
-//!       1  kind (8) | count (32)
+//!       1  kind (8) | count (32) | index (16)
 //!       2  stamp (32) | source rank (32)
 //!       3  destination, or the list
 //!       4  source, or the list's two ranks
@@ -45,7 +52,8 @@ use tsumugi_core::mem::Rank;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Command {
     pub(crate) request: Request,
-    /// Which life of its place.
+    /// Its place at the caller, and which life of it.
+    pub(crate) index: u16,
     pub(crate) stamp: u32,
     /// Who is asked.
     pub(crate) to: Rank,
@@ -62,7 +70,7 @@ pub(crate) struct Note {
 impl Command {
     /// As words; `None` for what cannot be asked of others. The flag of blocks
     /// at a stride is the caller's to change, when they have landed.
-    pub(crate) fn encode(&self) -> Option<[u64; WORDS]> {
+    pub(crate) fn encode(&self, from: Rank) -> Option<[u64; WORDS]> {
         let (kind, count, rest) = match self.request {
             Request::Copy(copy) if copy.is_one_block() => {
                 let Copy { dst, src, bytes, flag, add, .. } = copy;
@@ -79,16 +87,16 @@ impl Command {
             }
             Request::Word(_) | Request::Fence => return None,
         };
-        let head = kind | u64::from(count) << 8;
+        let head = kind | u64::from(count) << 8 | u64::from(self.index) << 40;
         let second = u64::from(self.stamp) | u64::from(self.to.0) << 32;
         let mut words = [0, head, second, rest[0], rest[1], rest[2], rest[3], rest[4]];
-        words[0] = check(&words);
+        words[0] = check(&words, from);
         Some(words)
     }
 
-    /// From words that somebody else wrote; `None` where they are no command.
-    pub(crate) fn decode(words: &[u64; WORDS]) -> Option<Self> {
-        if words[0] != check(words) {
+    /// From words that `from` wrote; `None` where they are no command of its.
+    pub(crate) fn decode(words: &[u64; WORDS], from: Rank) -> Option<Self> {
+        if words[0] != check(words, from) {
             return None;
         }
         let addr = |index: usize| GlobalAddr::from_bits(words[index]);
@@ -105,7 +113,8 @@ impl Command {
             }),
             _ => return None,
         };
-        Some(Self { request, stamp: words[2] as u32, to: Rank((words[2] >> 32) as u32) })
+        let (index, stamp) = ((words[1] >> 40) as u16, words[2] as u32);
+        Some(Self { request, index, stamp, to: Rank((words[2] >> 32) as u32) })
     }
 }
 
@@ -121,9 +130,10 @@ impl Note {
 }
 
 /// Multiply, add and rotate over the words; not against an adversary.
-fn check(words: &[u64; WORDS]) -> u64 {
-    let mixed =
-        words[1..].iter().fold(ODD, |sum, word| (sum ^ word).wrapping_mul(ODD).rotate_left(29));
+fn check(words: &[u64; WORDS], from: Rank) -> u64 {
+    let seed = (u64::from(from.0) + 1).wrapping_mul(ODD);
+    let mix = |sum: u64, word: &u64| (sum ^ word).wrapping_mul(ODD).rotate_left(29);
+    let mixed = words[1..].iter().fold(seed, mix);
     // Never what fresh memory holds.
     (mixed ^ mixed >> 32) | 1 << 63
 }
@@ -150,11 +160,13 @@ mod tests {
             Request::Copy(block.strided(9, -64, 128)),
             Request::List(List { entries: addr(1), count: 7, from: Rank(5), to: Rank(6) }),
         ] {
-            let command = Command { request, stamp: u32::MAX, to: Rank(1 << 20) };
-            let words = command.encode().unwrap();
-            assert_eq!(Command::decode(&words), Some(command));
+            let command = Command { request, index: 9, stamp: u32::MAX, to: Rank(1 << 20) };
+            let words = command.encode(Rank(4)).unwrap();
+            assert_eq!(Command::decode(&words, Rank(4)), Some(command));
+            assert_eq!(Command::decode(&words, Rank(5)), None, "another caller's");
         }
-        assert_eq!(Command { request: Request::Fence, stamp: 0, to: Rank(0) }.encode(), None);
+        let fence = Command { request: Request::Fence, index: 0, stamp: 0, to: Rank(0) };
+        assert_eq!(fence.encode(Rank(0)), None);
     }
 
     /// Any mixture of two commands, word by word, is none.
@@ -162,7 +174,7 @@ mod tests {
     fn a_torn_command_is_none() {
         let command = |stamp| {
             let copy = Copy::new(addr(u64::from(stamp) * 64), addr(7 + u64::from(stamp)), 8);
-            Command { request: copy.into(), stamp, to: Rank(3) }.encode().unwrap()
+            Command { request: copy.into(), index: 1, stamp, to: Rank(3) }.encode(Rank(2)).unwrap()
         };
         let (old, new) = (command(8), command(9));
         for mixture in 1..(1u32 << WORDS) - 1 {
@@ -170,10 +182,10 @@ mod tests {
                 if mixture >> index & 1 == 0 { old[index] } else { new[index] }
             });
             if words != old && words != new {
-                assert_eq!(Command::decode(&words), None, "mixture {mixture:#b}");
+                assert_eq!(Command::decode(&words, Rank(2)), None, "mixture {mixture:#b}");
             }
         }
-        assert_eq!(Command::decode(&[0; WORDS]), None);
+        assert_eq!(Command::decode(&[0; WORDS], Rank(0)), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //!  notes     words: a command lies at that rank, for this one   peers set
 //!  ends      a word a command: how it ended                     peers set
 //!  commands  64 bytes each, of this rank's                      peers read
+//!  cells     64 bytes each, for commands that come along        peers write
 //!  landings  256 bytes a copy under way                         own
 //!  copies    4 KiB each: tables of other ranks                  own
 //! ```
@@ -31,6 +32,8 @@ pub struct Shape {
     pub copies: u32,
     /// Words for notes: a power of two.
     pub notes: u32,
+    /// Places for commands that come with their notes: a power of two, or 0.
+    pub cells: u32,
     /// Copies that this rank can have asked others to do at a time.
     pub commands: u32,
     /// Operations of this rank that can be under way or wait for others.
@@ -94,6 +97,7 @@ impl Shape {
             colors: 1,
             copies,
             notes: 256,
+            cells: if ranks > 512 { 512 } else { ranks.next_power_of_two() },
             commands: 64,
             own_jobs: 256,
             guest_jobs: 64,
@@ -109,7 +113,7 @@ impl Shape {
     }
 
     /// The parts of the region, in their order.
-    pub const fn parts(self) -> [Part; 7] {
+    pub const fn parts(self) -> [Part; 8] {
         const fn part(name: &'static str, from: u64, to: u64) -> Part {
             Part { name, bytes: to - from, is_registered: true }
         }
@@ -119,7 +123,8 @@ impl Shape {
             part("holders, drops, acks", self.holders_at(), self.notes_at()),
             part("notes", self.notes_at(), self.ends_at()),
             part("ends of commands", self.ends_at(), self.commands_at()),
-            part("commands", self.commands_at(), self.landings_at()),
+            part("commands", self.commands_at(), self.cells_at()),
+            part("cells", self.cells_at(), self.landings_at()),
             part("landings", self.landings_at(), self.copies_at()),
             part("tables of others", self.copies_at(), end),
         ]
@@ -163,8 +168,12 @@ impl Shape {
         self.ends_at() + line(self.commands as u64 * 8)
     }
 
-    const fn landings_at(self) -> u64 {
+    const fn cells_at(self) -> u64 {
         self.commands_at() + self.commands as u64 * COMMAND_BYTES as u64
+    }
+
+    const fn landings_at(self) -> u64 {
+        self.cells_at() + self.cells as u64 * COMMAND_BYTES as u64
     }
 
     const fn copies_at(self) -> u64 {
@@ -179,6 +188,8 @@ impl Shape {
             Some("without an operation in flight nothing moves")
         } else if !self.copies.is_power_of_two() || self.copies < WAYS {
             Some("tables of others come in sets of four, and the sets in powers of two")
+        } else if self.cells != 0 && !self.cells.is_power_of_two() {
+            Some("cells come in powers of two")
         } else if !self.notes.is_power_of_two() || self.commands == 0 || self.commands > 1 << 16 {
             Some("notes come in powers of two, commands are 1 to 65,536")
         } else if self.own_jobs > 1 << 16 {
@@ -225,6 +236,28 @@ impl Control {
 
     pub(crate) const fn command(self, rank: Rank, index: u32) -> RemoteAddr {
         self.at(rank, self.shape.commands_at() + index as u64 * COMMAND_BYTES as u64)
+    }
+
+    /// Where commands of `from` come to at `rank`: a place that others use,
+    /// too.
+    pub(crate) const fn cell(self, rank: Rank, from: Rank) -> RemoteAddr {
+        let offset = self.shape.cells_at() + self.cell_of(from) as u64 * COMMAND_BYTES as u64;
+        self.at(rank, offset)
+    }
+
+    /// The same here, in words.
+    pub(crate) const fn cell_words(self, from: Rank) -> usize {
+        (self.shape.cells_at() as usize + self.cell_of(from) as usize * COMMAND_BYTES) / 8
+    }
+
+    const fn cell_of(self, from: Rank) -> u32 {
+        // Ranks next to each other have places of their own.
+        from.0 & (self.shape.cells - 1)
+    }
+
+    /// A command of this rank, here.
+    pub(crate) const fn own_command(self, index: u32) -> LocalAddr {
+        self.here(self.shape.commands_at() + index as u64 * COMMAND_BYTES as u64)
     }
 
     /// The landing of a job, here.

@@ -17,7 +17,7 @@ use crate::table::Record;
 /// The parts of one rank's global memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Ledger {
-    registered: [Part; 7],
+    registered: [Part; 8],
     private: [Part; 11],
 }
 

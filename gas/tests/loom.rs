@@ -88,6 +88,7 @@ fn rank(ranks: u32) -> (&'static [AtomicU64], Machine<'static>) {
         colors: 1,
         copies: 4,
         notes: 1,
+        cells: 0,
         commands: 1,
         own_jobs: 1,
         guest_jobs: 1,

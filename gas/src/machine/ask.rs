@@ -1,6 +1,6 @@
 //! Copies that others are asked to do, and those that they ask for.
 
-use super::tables::{Guest, Hold, Job, Phase};
+use super::tables::{Asked, Guest, Hold, Job, Phase, What};
 use super::{Agent, Machine, Outgoing};
 use crate::command::{Command, Note, WORDS};
 use crate::error::AccessError;
@@ -22,6 +22,13 @@ impl Machine<'_> {
             return None;
         };
         let own = self.setup.rank;
+        if self.setup.shape.cells > 0 && !self.commands[at].is_sent {
+            self.commands[at].is_sent = true;
+            self.run.push(self.jobs, index);
+            let from = self.control.own_command(at as u32);
+            let op = Op::put(from, self.control.cell(to, own), (WORDS * 8) as u64);
+            return Some(self.fly(op, Agent::Cpu, What::Hint));
+        }
         let stamp = self.commands[at].stamp;
         let note = Note { from: own, index: at as u16, stamp: stamp as u16 };
         let mixed = (own.0 ^ stamp << 16).wrapping_add(probe).wrapping_mul(0x9e37_79b9);
@@ -93,6 +100,13 @@ impl Machine<'_> {
             let stamp = u32::from(note.stamp);
             let guest = Some(Guest { rank: note.from, index: note.index, stamp });
             self.jobs[index] = Job { phase: Phase::Command, guest, ..Job::FREE };
+            if self.setup.shape.cells > 0 {
+                let command = self.command_at(self.control.cell_words(note.from), note.from);
+                if command.is_some_and(|command| self.accept_command(index, command)) {
+                    self.hints += 1;
+                    continue;
+                }
+            }
             self.run.push(self.jobs, index);
         }
     }
@@ -110,24 +124,40 @@ impl Machine<'_> {
     }
 
     pub(super) fn command_came(&mut self, index: usize, result: Result<u64, AccessError>) {
-        let first = self.control.landing_words(index);
-        let words: [u64; WORDS] =
-            core::array::from_fn(|word| self.words[first + word].load(Ordering::Relaxed));
-        let found = Command::decode(&words).filter(|_| result.is_ok());
-        let (Some(command), Some(guest)) = (found, self.jobs[index].guest) else {
-            return self.drop_guest(index);
-        };
-        if command.to != self.setup.rank || command.stamp as u16 != guest.stamp as u16 {
-            return self.drop_guest(index);
+        let Some(Guest { rank, .. }) = self.jobs[index].guest else { return };
+        let command = self.command_at(self.control.landing_words(index), rank);
+        let command = command.filter(|_| result.is_ok());
+        if !command.is_some_and(|command| self.accept_command(index, command)) {
+            self.drop_guest(index);
+        }
+    }
+
+    /// The command in the words from `first` on, if it is one of `from`'s.
+    fn command_at(&self, first: usize, from: Rank) -> Option<Command> {
+        let words = &self.words[first..first + WORDS];
+        let words = core::array::from_fn(|word| words[word].load(Ordering::Relaxed));
+        Command::decode(&words, from)
+    }
+
+    /// Begins what a note has announced, if this is it.
+    fn accept_command(&mut self, index: usize, command: Command) -> bool {
+        let Some(guest) = self.jobs[index].guest else { return false };
+        let is_it = command.to == self.setup.rank
+            && command.index == guest.index
+            && command.stamp as u16 == guest.stamp as u16;
+        if !is_it {
+            return false;
         }
         let job = &mut self.jobs[index];
         job.guest = Some(Guest { stamp: command.stamp, ..guest });
         (job.request, job.phase) = (command.request, Phase::Parts);
         let is_own = self.ranks_of(&command.request).0 == Some(self.setup.rank);
-        if !is_own {
-            return self.fail(index, AccessError::Elsewhere { addr: source_of(&command.request) });
+        if is_own {
+            self.run.push(self.jobs, index);
+        } else {
+            self.fail(index, AccessError::Elsewhere { addr: source_of(&command.request) });
         }
-        self.run.push(self.jobs, index);
+        true
     }
 
     /// Tells a guest how its copy has ended.
@@ -174,10 +204,11 @@ impl Machine<'_> {
         let place = &mut self.commands[at];
         // Never 0, which fresh memory holds.
         let stamp = place.stamp.checked_add(1).unwrap_or(1);
-        (place.job, place.stamp, place.backoffs) = (Some(index as u32), stamp, 0);
+        *place = Asked { job: Some(index as u32), stamp, backoffs: 0, is_sent: false };
         self.jobs[index].command = at as u32 + 1;
-        let command = Command { request: self.jobs[index].request, stamp, to };
-        let words = command.encode().expect("only copies are asked of others");
+        let request = self.jobs[index].request;
+        let command = Command { request, index: at as u16, stamp, to };
+        let words = command.encode(self.setup.rank).expect("only copies are asked of others");
         let first = self.control.command_words() + at * WORDS;
         for (word, value) in words.into_iter().enumerate() {
             // Relaxed: the note that follows is of the same thread, or was

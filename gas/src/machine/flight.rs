@@ -36,7 +36,8 @@ impl Machine<'_> {
         flight.link = free;
         self.free_flight = index as u32;
         match what {
-            What::Free => {}
+            // Nobody waits for a hint, or hears what became of it.
+            What::Free | What::Hint => {}
             What::Ask(rank) => {
                 if result.is_err() {
                     self.registry.forget(rank);

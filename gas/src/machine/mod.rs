@@ -161,6 +161,7 @@ pub struct Machine<'m> {
     now: Instant,
     earliest: Option<Instant>,
     dropped: u64,
+    hints: u64,
 }
 
 impl<'m> Machine<'m> {
@@ -220,6 +221,7 @@ impl<'m> Machine<'m> {
             now: Instant::ZERO,
             earliest: None,
             dropped: 0,
+            hints: 0,
         }
     }
 
@@ -414,6 +416,11 @@ impl<'m> Machine<'m> {
     /// Notes and commands that were none, or came for nobody.
     pub const fn dropped(&self) -> u64 {
         self.dropped
+    }
+
+    /// Commands of others that came with their notes.
+    pub const fn hints(&self) -> u64 {
+        self.hints
     }
 
     /// Tables of others that gave way to others, and reads of tables.

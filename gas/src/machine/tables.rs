@@ -122,6 +122,8 @@ pub struct Asked {
     pub(super) job: Option<u32>,
     pub(super) stamp: u32,
     pub(super) backoffs: u32,
+    /// It was sent ahead of its note.
+    pub(super) is_sent: bool,
 }
 
 /// An operation in flight.
@@ -135,6 +137,8 @@ pub struct Flight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Free,
+    /// A command that comes with its note.
+    Hint,
     /// Asks a rank to drop its copy of the own table.
     Ask(Rank),
     Cache(Step),
@@ -177,7 +181,7 @@ impl Job {
 
 impl Asked {
     /// Not in use.
-    pub const FREE: Self = Self { job: None, stamp: 0, backoffs: 0 };
+    pub const FREE: Self = Self { job: None, stamp: 0, backoffs: 0, is_sent: false };
 }
 
 impl Flight {

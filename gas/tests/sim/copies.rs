@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use tsumugi_core::mem::{Rank, Region};
 use tsumugi_core::op::Kind;
 use tsumugi_core::sim::{Actor, Event as Told, Net, Node, check};
-use tsumugi_core::time::Instant;
+use tsumugi_core::time::{Clock, Instant};
 use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::error::AccessError;
 use tsumugi_gas::machine::Out;
@@ -253,6 +253,7 @@ fn run(seed: u64, plan: Plan) {
     sizes.shape.copies = 4 << draw.below(2);
     sizes.shape.commands = 1 + draw.below(4) as u32;
     sizes.shape.notes = 1 << draw.below(4);
+    sizes.shape.cells = [0, 1, 4][draw.below(3) as usize];
     sizes.shape.guest_jobs = 1 + draw.below(3) as u32;
     sizes.shape.flights = 1 + draw.below(16) as u32;
     sizes.shape.fetches = 1 + draw.below(3) as u32;
@@ -378,6 +379,44 @@ fn few_places_stop_nobody() {
 #[test]
 fn a_death_ends_what_it_must_and_nothing_else() {
     check(SEEDS, |seed| run(seed, KILL));
+}
+
+/// How many times a message crosses the network, one after the other, until
+/// rank 0 knows that what it issued has ended.
+fn trips(party: &mut [Party<'_>], net: &Net, copy: Copy) -> u64 {
+    let start = net.now().as_ns();
+    party[0].machine.try_issue(copy.into(), After::Nothing).unwrap();
+    party[0].pump();
+    while party[0].outs.iter().all(|out| !matches!(out, Out::Ended { .. })) {
+        let (rank, event) = net.step().expect("it is under way");
+        party[rank.0 as usize].on_event(event);
+    }
+    party[0].outs.clear();
+    (net.now().as_ns() - start) / 1_000
+}
+
+/// The table of the destination is fetched once: one atomic, one read. A copy
+/// that a third rank is asked for then takes its command's trip, the put's two
+/// and the end's.
+#[test]
+fn a_copy_costs_the_trips_that_it_must() {
+    let net = Net::new(Config::calm(3, 0));
+    let sizes = Sizes { part_bytes_max: 1 << 20, ..Sizes::new(3) };
+    let mut rooms: Vec<Room> = (0..3).map(|_| Room::new(&sizes)).collect();
+    let mut parties: Vec<Party<'_>> = rooms
+        .iter_mut()
+        .enumerate()
+        .map(|(rank, room)| Party::new(&net, rank as u32, &sizes, room))
+        .collect();
+    let at: Vec<GlobalAddr> = parties.iter_mut().map(|party| party.open(1 << 16).1).collect();
+    for bytes in [8, 8192, 65_536] {
+        let first = if bytes == 8 { 4 } else { 0 };
+        let put = trips(&mut parties, &net, Copy::new(at[1], at[0], bytes));
+        let get = trips(&mut parties, &net, Copy::new(at[0], at[1], bytes));
+        let third = trips(&mut parties, &net, Copy::new(at[2], at[1], bytes));
+        assert_eq!((put, get, third), (2 + first, 2, 4 + first), "{bytes} bytes");
+    }
+    assert_eq!(parties[1].machine.hints(), 3, "no command was fetched");
 }
 
 #[test]
