@@ -25,7 +25,7 @@
 //!
 //! Progress: [`translate`](Cache::translate), [`pin`](Cache::pin) and
 //! [`unpin`](Cache::unpin) are wait-free and send nothing; a miss is answered
-//! at once, and what it needs is a round trip of [`Fetcher`]'s.
+//! at once, and what it needs is a round trip of the machine's.
 
 mod fetch;
 

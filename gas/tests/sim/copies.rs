@@ -39,6 +39,10 @@ struct World {
 /// A slice of this rank, of its list area, or of its counters.
 type Place = (u32, u64);
 
+/// An operation under way, what it reads and writes, and what it adds to a
+/// counter.
+type Live = (Handle, Vec<Place>, Vec<Place>, Option<u64>);
+
 struct Program<'n, 'w> {
     party: Party<'n>,
     world: &'w World,
@@ -47,7 +51,7 @@ struct Program<'n, 'w> {
     left: u64,
     model: HashMap<Place, Vec<u8>>,
     /// Under way: what they read and write.
-    live: Vec<(Handle, Vec<Place>, Vec<Place>, Option<u64>)>,
+    live: Vec<Live>,
     counter: u64,
     errors: Vec<AccessError>,
     ended: u64,
