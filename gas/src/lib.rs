@@ -12,6 +12,7 @@
 //! | [`cache`] | copies of other ranks' tables |
 //! | [`order`] | what comes after what |
 //! | [`request`] | copies, atomics, fences |
+//! | [`heap`] | remote malloc and free |
 //! | `command` | a copy that another rank is asked to do |
 //! | [`machine`] | one rank's part in the global memory |
 //! | [`ledger`] | what all of it takes, at any number of ranks |
@@ -24,6 +25,7 @@ pub mod table;
 pub mod cache;
 pub mod order;
 pub mod request;
+pub mod heap;
 mod command;
 pub mod machine;
 pub mod ledger;
