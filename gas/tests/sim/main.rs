@@ -3,6 +3,7 @@
 #![cfg(not(tsumugi_loom))]
 
 mod copies;
+mod heap;
 mod rank;
 mod tables;
 
