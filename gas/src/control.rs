@@ -5,6 +5,7 @@
 //!  holders   a bit a rank: it may hold a copy of the tables     peers set
 //!  drops     a bit a rank: it asks to drop copies of its own    peers set
 //!  acks      a bit a rank: it has dropped its copy              peers set
+//!  hints     a bit for each 64 of drops, and of acks            peers set
 //!  notes     words: a command lies at that rank, for this one   peers set
 //!  ends      a word a command: how it ended                     peers set
 //!  commands  64 bytes each, of this rank's                      peers read
@@ -18,8 +19,11 @@
 //! [`Agent::Cpu`](crate::table::Agent): the owner's processor changes them, too.
 //!
 //! The only parts that grow with the job are the three bitmaps: 3 bits a rank.
+//! Large ones are not looked through: who sets a bit there sets a second one
+//! afterwards, which says in which word.
 
 use tsumugi_core::mem::{LocalAddr, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 
 /// How large the parts are: the same on every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,9 @@ pub struct Shape {
     pub colors: u32,
     /// Tables of others that are kept: a power of two, at least [`WAYS`].
     pub copies: u32,
+    /// Words of a bitmap that are looked through one by one: a larger one has
+    /// hints.
+    pub flat_words: u32,
     /// Words for notes: a power of two.
     pub notes: u32,
     /// Places for commands that come with their notes: a power of two, or 0.
@@ -96,6 +103,7 @@ impl Shape {
             ranks,
             colors: 1,
             copies,
+            flat_words: 64,
             notes: 256,
             cells: if ranks > 512 { 512 } else { ranks.next_power_of_two() },
             commands: 64,
@@ -113,14 +121,15 @@ impl Shape {
     }
 
     /// The parts of the region, in their order.
-    pub const fn parts(self) -> [Part; 8] {
+    pub const fn parts(self) -> [Part; 9] {
         const fn part(name: &'static str, from: u64, to: u64) -> Part {
             Part { name, bytes: to - from, is_registered: true }
         }
         let end = self.words() as u64 * 8;
         [
             part("own tables", 0, self.holders_at()),
-            part("holders, drops, acks", self.holders_at(), self.notes_at()),
+            part("holders, drops, acks", self.holders_at(), self.drop_hints_at()),
+            part("hints", self.drop_hints_at(), self.notes_at()),
             part("notes", self.notes_at(), self.ends_at()),
             part("ends of commands", self.ends_at(), self.commands_at()),
             part("commands", self.commands_at(), self.cells_at()),
@@ -133,6 +142,12 @@ impl Shape {
     /// Words of a bitmap of all ranks.
     pub const fn bitmap_words(self) -> usize {
         self.ranks.div_ceil(64) as usize
+    }
+
+    /// Words of the hints of a bitmap; 0: it has none.
+    pub(crate) const fn hint_words(self) -> usize {
+        let words = self.bitmap_words();
+        if words > self.flat_words as usize { words.div_ceil(64) } else { 0 }
     }
 
     /// All jobs.
@@ -156,8 +171,16 @@ impl Shape {
         self.drops_at() + self.bitmap_bytes()
     }
 
-    const fn notes_at(self) -> u64 {
+    const fn drop_hints_at(self) -> u64 {
         self.acks_at() + self.bitmap_bytes()
+    }
+
+    const fn ack_hints_at(self) -> u64 {
+        self.drop_hints_at() + line(self.hint_words() as u64 * 8)
+    }
+
+    const fn notes_at(self) -> u64 {
+        self.ack_hints_at() + line(self.hint_words() as u64 * 8)
     }
 
     const fn ends_at(self) -> u64 {
@@ -200,6 +223,17 @@ impl Shape {
     }
 }
 
+/// Whether a notified word of the control region has changed since the machine
+/// was told, for a look that takes no lock: `words` is the region. Wait-free.
+#[inline]
+pub fn has_rung(words: &[AtomicU64], shape: Shape) -> bool {
+    let drops = if shape.hint_words() > 0 { shape.drop_hints_at() } else { shape.drops_at() };
+    // Up to the commands: acks or their hints, notes, ends.
+    let rung = &words[drops as usize / 8..shape.commands_at() as usize / 8];
+    // SeqCst: a sleeper looks here after it said that it would sleep.
+    rung.iter().any(|word| word.load(Ordering::SeqCst) != 0)
+}
+
 impl Control {
     pub(crate) const fn new(key: RegionKey, rank: Rank, shape: Shape) -> Self {
         Self { key, rank, shape }
@@ -224,6 +258,16 @@ impl Control {
     /// The same where `rank` is told that its tables were dropped here.
     pub(crate) const fn ack(self, rank: Rank) -> (RemoteAddr, u64) {
         self.bit(rank, self.shape.acks_at())
+    }
+
+    /// The hint for `drop`, where there are hints.
+    pub(crate) const fn drop_hint(self, rank: Rank) -> Option<(RemoteAddr, u64)> {
+        self.hint(rank, self.shape.drop_hints_at())
+    }
+
+    /// The same for `ack`.
+    pub(crate) const fn ack_hint(self, rank: Rank) -> Option<(RemoteAddr, u64)> {
+        self.hint(rank, self.shape.ack_hints_at())
     }
 
     pub(crate) const fn note(self, rank: Rank, index: u32) -> RemoteAddr {
@@ -284,6 +328,15 @@ impl Control {
         self.shape.acks_at() as usize / 8
     }
 
+    /// Where the hints of the drops start, and how many words they are.
+    pub(crate) const fn drop_hint_words(self) -> (usize, usize) {
+        (self.shape.drop_hints_at() as usize / 8, self.shape.hint_words())
+    }
+
+    pub(crate) const fn ack_hint_words(self) -> (usize, usize) {
+        (self.shape.ack_hints_at() as usize / 8, self.shape.hint_words())
+    }
+
     pub(crate) const fn note_words(self) -> usize {
         self.shape.notes_at() as usize / 8
     }
@@ -302,6 +355,14 @@ impl Control {
 
     pub(crate) const fn copy_words(self) -> usize {
         self.shape.copies_at() as usize / 8
+    }
+
+    const fn hint(self, rank: Rank, part: u64) -> Option<(RemoteAddr, u64)> {
+        if self.shape.hint_words() == 0 {
+            return None;
+        }
+        let word = self.rank.0 / 64;
+        Some((self.at(rank, part + word as u64 / 64 * 8), 1 << (word % 64)))
     }
 
     const fn bit(self, rank: Rank, part: u64) -> (RemoteAddr, u64) {

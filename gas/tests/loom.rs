@@ -87,6 +87,7 @@ fn rank(ranks: u32) -> (&'static [AtomicU64], Machine<'static>) {
         ranks,
         colors: 1,
         copies: 4,
+        flat_words: 64,
         notes: 1,
         cells: 0,
         commands: 1,

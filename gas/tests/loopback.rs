@@ -5,18 +5,17 @@
 use std::cell::Cell;
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::Mutex;
 use tsumugi_core::backend::{
     Completion, Delivery, Domain, Endpoint, LoadStore, Loopback, LoopbackEndpoint, LoopbackRank,
     execute,
 };
 use tsumugi_core::mem::{Access, Need, Rank, Region, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::sync::mapped::AtomicU64;
+use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, GlobalPtr, Place, REGIONS, STARTER, Split};
 use tsumugi_gas::cache::{Fetch, Miss, Slot};
-use tsumugi_gas::control::Shape;
+use tsumugi_gas::control::{Shape, has_rung};
 use tsumugi_gas::error::AccessError;
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Out, Setup, Tables};
 use tsumugi_gas::order::{After, Edge, Handle, Issued};
@@ -31,12 +30,9 @@ struct Party<'n> {
     here: Here<'n>,
     endpoint: LoopbackEndpoint<'n, RANKS, 16, 8>,
     machine: Machine<'n>,
+    words: &'n [AtomicU64],
+    shape: Shape,
     outs: Vec<Out>,
-}
-
-/// Which ranks' control regions have changed: a bit each.
-struct Bells {
-    rung: Mutex<u32>,
 }
 
 fn zeroes(words: usize) -> &'static mut [u64] {
@@ -67,9 +63,10 @@ fn party(here: &'static Here<'static>, split: Split) -> Party<'static> {
     let control = expose(*here, shape.words());
     let starter = expose(*here, STARTER_WORDS);
     let base = control.base.cast::<AtomicU64>();
+    // SAFETY: leaked; atomics here and the backend elsewhere.
+    let words = unsafe { slice::from_raw_parts(base.as_ptr(), shape.words()) };
     let tables = Tables {
-        // SAFETY: leaked; atomics here and the backend elsewhere.
-        words: unsafe { slice::from_raw_parts(base.as_ptr(), shape.words()) },
+        words,
         slots: leak((0..shape.copies).map(|_| Slot::new()).collect()),
         records: leak(vec![Record::FREE; REGIONS]),
         awaited: zeroes(shape.bitmap_words()),
@@ -91,40 +88,34 @@ fn party(here: &'static Here<'static>, split: Split) -> Party<'static> {
         part_bytes_max: 1 << 20,
     };
     let machine = Machine::new(setup, tables);
-    Party { here: *here, endpoint: here.endpoint(), machine, outs: Vec::new() }
+    Party { here: *here, endpoint: here.endpoint(), machine, words, shape, outs: Vec::new() }
 }
 
 struct World {
     parties: Vec<Party<'static>>,
-    bells: &'static Bells,
     split: Split,
     polls: Cell<u64>,
 }
 
 impl World {
     fn new(delivery: Delivery) -> Self {
-        let bells: &Bells = Box::leak(Box::new(Bells { rung: Mutex::new(0) }));
-        let notify = Box::leak(Box::new(|addr: RemoteAddr, _| {
-            *bells.rung.lock().unwrap() |= 1 << addr.rank.0;
-        }));
         let job = Job4::new(RANKS as u32).delivering(delivery);
-        let job: &'static Job4<'static> = Box::leak(Box::new(job.notifying(notify)));
+        let job: &'static Job4<'static> = Box::leak(Box::new(job));
         let split = Split::fit(RANKS as u32, 1, 1 << 30).unwrap();
         let parties = (0..RANKS as u32)
             .map(|rank| party(Box::leak(Box::new(job.rank(Rank(rank)))), split))
             .collect();
-        Self { parties, bells, split, polls: Cell::new(0) }
+        Self { parties, split, polls: Cell::new(0) }
     }
 
     /// Lets everything happen that is under way.
     fn settle(&mut self) {
         for quiet in 0.. {
             let mut is_idle = true;
-            let rung = std::mem::take(&mut *self.bells.rung.lock().unwrap());
             self.polls.set(self.polls.get() + 1);
             let now = Instant::from_ns(self.polls.get() * 1_000_000);
             for party in &mut self.parties {
-                if rung >> party.here.rank().0 & 1 != 0 {
+                if has_rung(party.words, party.shape) {
                     party.machine.handle(Event::Rang, now);
                     is_idle = false;
                 }
@@ -335,6 +326,55 @@ fn a_wrong_access_is_an_error_with_its_address() {
         Err(AccessError::Stale { addr }),
         "and not an error of the device for {region:?}"
     );
+}
+
+/// A source that was given up for dead answers after all, when the place of
+/// its command is another's: that one goes on. What ends the second is told.
+fn late_end() -> [Option<Out>; 3] {
+    let mut world = World::new(Delivery::default());
+    let addrs: Vec<GlobalAddr> = (0..4).map(|rank| world.open(rank, 8).1).collect();
+    let Party { machine, words, shape, .. } = &mut world.parties[0];
+    let before = |name| shape.parts().into_iter().take_while(move |part| part.name != name);
+    let end: u64 = before("ends of commands").map(|part| part.bytes).sum();
+    // The command and its note arrive, and nothing else happens.
+    let ask = |machine: &mut Machine<'_>, src: GlobalAddr| {
+        let copy = Copy::new(addrs[2], src, 8);
+        machine.try_issue(copy.into(), After::Nothing).unwrap();
+        while let Some(out) = machine.poll_op() {
+            machine.handle(Event::Completed { tag: out.op.tag, result: Ok(0) }, Instant::ZERO);
+        }
+    };
+    let answer = |machine: &mut Machine<'_>, stamp: u64| {
+        words[end as usize / 8].store(stamp << 32, Ordering::Relaxed);
+        machine.handle(Event::Rang, Instant::ZERO);
+        while machine.poll_op().is_some() {}
+        machine.poll()
+    };
+    ask(machine, addrs[1]);
+    machine.handle(Event::Lost(Rank(1)), Instant::ZERO);
+    while machine.poll_op().is_some() {}
+    let lost = machine.poll();
+    ask(machine, addrs[3]);
+    [lost, answer(machine, 1), answer(machine, 2)]
+}
+
+#[test]
+fn an_end_that_comes_late_is_nobodys() {
+    let [lost, late, right] = late_end();
+    let rank = Rank(1);
+    assert!(
+        matches!(lost, Some(Out::Ended { result: Err(AccessError::PeerLost { rank: lost }), .. })
+            if lost == rank)
+    );
+    assert_eq!(late, None);
+    assert!(matches!(right, Some(Out::Ended { result: Ok(0), .. })));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn an_end_of_any_life_is_caught() {
+    let [_, late, _] = tsumugi_core::sync::with_mutant("gas_end_of_any_life", late_end);
+    assert!(late.is_some());
 }
 
 /// All names of a colour can be in use; they are given away in turn.

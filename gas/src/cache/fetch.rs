@@ -17,7 +17,7 @@
 
 use super::{Cache, Slot, State, TABLE_WORDS, VERSION, Word};
 use crate::control::{Control, TABLE_BYTES, WAYS};
-use crate::table::Entry;
+use crate::table::{Entry, take};
 use core::fmt;
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::op::{Kind, Op};
@@ -50,7 +50,7 @@ enum Progress {
 pub(crate) enum Step {
     Announce { fetch: u32 },
     Read { fetch: u32 },
-    Ack,
+    Ack { rank: Rank },
 }
 
 /// What came of asking for a table.
@@ -84,6 +84,7 @@ pub(crate) struct Fetcher<'m> {
     draining: u32,
     /// Which word of the drops is looked at next, and what is left of the last.
     scan: Option<usize>,
+    hinted: (usize, u64),
     asked: (usize, u64),
     evicted: u64,
     reads: u64,
@@ -116,6 +117,7 @@ impl<'m> Fetcher<'m> {
             version: 0,
             draining: 0,
             scan: None,
+            hinted: (0, 0),
             asked: (0, 0),
             evicted: 0,
             reads: 0,
@@ -161,7 +163,9 @@ impl<'m> Fetcher<'m> {
     pub(crate) fn poll_op(&mut self) -> Option<(Op, Step)> {
         if let Some(rank) = self.poll_ack() {
             let (word, bit) = self.control.ack(rank);
-            return Some((Op::atomic(Kind::FetchOr, word, bit).notifying(), Step::Ack));
+            let op = Op::atomic(Kind::FetchOr, word, bit);
+            let is_last = self.control.ack_hint(rank).is_none();
+            return Some((if is_last { op.notifying() } else { op }, Step::Ack { rank }));
         }
         for index in 0..self.fetches.len() {
             let Fetch { table, slot, step, .. } = self.fetches[index];
@@ -192,7 +196,7 @@ impl<'m> Fetcher<'m> {
             Step::Announce { fetch } => (fetch as usize, false),
             Step::Read { fetch } => (fetch as usize, true),
             // A rank that died needs no answer.
-            Step::Ack => return,
+            Step::Ack { .. } => return,
         };
         let Fetch { table, is_poisoned, .. } = self.fetches[index];
         let late = mutant("gas_interest_after_read");
@@ -389,13 +393,36 @@ impl<'m> Fetcher<'m> {
                 self.asked.1 &= bits - 1;
                 return Some(Rank(index as u32 * 64 + bits.trailing_zeros()));
             }
-            let next = self.scan.filter(|&next| next < self.told.len());
-            self.scan = next.map(|next| next + 1);
-            let word = &self.words[self.control.drop_words() + next?];
-            if word.load(Ordering::Relaxed) != 0 {
-                // Acquire: the entries were cleared before this was asked.
-                self.asked = (next?, word.swap(0, Ordering::AcqRel));
+            let index = self.next_word()?;
+            // Acquire: the entries were cleared before this was asked.
+            self.asked = (index, take(&self.words[self.control.drop_words() + index]));
+        }
+    }
+
+    /// The next word of the drops that is to be looked at.
+    fn next_word(&mut self) -> Option<usize> {
+        let (hints, count) = self.control.drop_hint_words();
+        loop {
+            let (word, bits) = self.hinted;
+            if bits != 0 {
+                self.hinted.1 &= bits - 1;
+                let index = word * 64 + bits.trailing_zeros() as usize;
+                if index < self.told.len() {
+                    return Some(index);
+                }
+                continue;
             }
+            let next = self.scan?;
+            let is_flat = count == 0;
+            let end = if is_flat { self.told.len() } else { count };
+            self.scan = (next < end).then_some(next + 1);
+            if next == end {
+                return None;
+            }
+            if is_flat {
+                return Some(next);
+            }
+            self.hinted = (next, take(&self.words[hints + next]));
         }
     }
 

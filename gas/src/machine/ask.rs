@@ -5,6 +5,7 @@ use super::{Agent, Machine, Outgoing};
 use crate::command::{Command, Note, WORDS};
 use crate::error::AccessError;
 use crate::request::{Copy, Request};
+use crate::table::take;
 use core::time::Duration;
 use tsumugi_core::mem::{Rank, Width};
 use tsumugi_core::op::Op;
@@ -54,12 +55,17 @@ impl Machine<'_> {
     /// Ends may have come.
     pub(super) fn take_ends(&mut self) {
         for at in 0..self.commands.len() {
-            let Some(job) = self.commands[at].job else { continue };
             // Acquire: after all that the source did.
-            let word = self.words[self.control.end_words() + at].load(Ordering::Acquire);
-            let is_its = (word >> 32) as u32 == self.commands[at].stamp;
-            if is_its || (word != 0 && mutant("gas_end_of_any_life")) {
-                self.ended_elsewhere(job as usize, word as u32);
+            let word = take(&self.words[self.control.end_words() + at]);
+            if word == 0 {
+                continue;
+            }
+            let Asked { job, stamp, .. } = self.commands[at];
+            match job {
+                Some(job) if (word >> 32) as u32 == stamp || mutant("gas_end_of_any_life") => {
+                    self.ended_elsewhere(job as usize, word as u32);
+                }
+                _ => self.dropped += 1,
             }
         }
     }

@@ -2,9 +2,10 @@
 
 use super::tables::{Flight, Hold, NONE, What};
 use super::{Agent, Machine, Outgoing};
+use crate::cache::Step;
 use crate::error::AccessError;
 use tsumugi_core::mem::AddrError;
-use tsumugi_core::op::Op;
+use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mutant;
 use tsumugi_core::tag::Tag;
 
@@ -33,12 +34,20 @@ impl Machine<'_> {
         }
         let what = core::mem::replace(&mut flight.what, What::Free);
         flight.generation = (flight.generation + 1) & GENERATION;
+        if let Some(hint) = self.hint_after(what).filter(|_| result.is_ok()) {
+            // The flight is kept for it.
+            let flight = &mut self.flights[index];
+            (flight.what, flight.link) = (hint, self.hints_due);
+            self.hints_due = index as u32;
+            return;
+        }
+        let flight = &mut self.flights[index];
         flight.link = free;
         self.free_flight = index as u32;
         match what {
             // Nobody waits for a hint, or hears what became of it.
-            What::Free | What::Hint => {}
-            What::Ask(rank) => {
+            What::Free | What::Hint | What::AckHint(_) => {}
+            What::Ask(rank) | What::AskHint(rank) => {
                 if result.is_err() {
                     self.registry.forget(rank);
                 }
@@ -53,6 +62,31 @@ impl Machine<'_> {
                 self.advance_completed(job as usize, result);
             }
         }
+    }
+
+    /// The hint that tells a peer where to look, when a bit has been set there.
+    fn hint_after(&self, what: What) -> Option<What> {
+        match what {
+            What::Ask(rank) => self.control.drop_hint(rank).map(|_| What::AskHint(rank)),
+            What::Cache(Step::Ack { rank }) => {
+                self.control.ack_hint(rank).map(|_| What::AckHint(rank))
+            }
+            _ => None,
+        }
+    }
+
+    /// The next hint to be posted, on the flight of what it is for.
+    pub(super) fn poll_hint(&mut self) -> Option<Outgoing> {
+        let flight = self.flights.get(self.hints_due as usize)?;
+        let index = core::mem::replace(&mut self.hints_due, flight.link);
+        let (word, bit) = match flight.what {
+            What::AskHint(rank) => self.control.drop_hint(rank)?,
+            What::AckHint(rank) => self.control.ack_hint(rank)?,
+            _ => return None,
+        };
+        let op = Op::atomic(Kind::FetchOr, word, bit).notifying();
+        let tag = Tag::from_bits(flight.generation << INDEX_BITS | u64::from(index));
+        Some(Outgoing { op: op.tagged(tag), agent: Agent::Cpu })
     }
 
     fn let_go(&mut self, hold: Hold) {

@@ -60,7 +60,7 @@ use crate::table::{Agent, NameError, Registry, Retired, Starter};
 use core::fmt;
 use tables::{Phase, Queue, What};
 use tsumugi_core::mem::{AddrError, Rank, Region, RegionKey};
-use tsumugi_core::op::Op;
+use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::Instant;
@@ -147,6 +147,8 @@ pub struct Machine<'m> {
     commands: &'m mut [Asked],
     flights: &'m mut [Flight],
     free_flight: u32,
+    /// Flights whose hints are to be posted.
+    hints_due: u32,
     window: u32,
     /// Jobs with something to post, and those that wait for anything to be
     /// given back.
@@ -211,6 +213,7 @@ impl<'m> Machine<'m> {
             commands,
             free_flight: flight::chain(flights),
             flights,
+            hints_due: tables::NONE,
             window,
             run: Queue::EMPTY,
             later: Queue::EMPTY,
@@ -357,12 +360,17 @@ impl<'m> Machine<'m> {
     /// The next operation to be posted. Its completion goes to
     /// [`handle`](Self::handle).
     pub fn poll_op(&mut self) -> Option<Outgoing> {
+        if let Some(out) = self.poll_hint() {
+            return Some(out);
+        }
         if !self.has_flight() {
             return None;
         }
         if let Some(rank) = self.registry.poll_ask() {
             let (word, bit) = self.control.drop(rank);
-            let op = Op::atomic(tsumugi_core::op::Kind::FetchOr, word, bit).notifying();
+            let op = Op::atomic(Kind::FetchOr, word, bit);
+            let is_last = self.control.drop_hint(rank).is_none();
+            let op = if is_last { op.notifying() } else { op };
             return Some(self.fly(op, Agent::Cpu, What::Ask(rank)));
         }
         if let Some(out) = self.poll_tables() {

@@ -141,6 +141,9 @@ pub(super) enum What {
     Hint,
     /// Asks a rank to drop its copy of the own table.
     Ask(Rank),
+    /// The hint for that, to be posted and in flight; and for an answer.
+    AskHint(Rank),
+    AckHint(Rank),
     Cache(Step),
     Job {
         job: u32,

@@ -16,8 +16,8 @@
 
 mod registry;
 
-pub(crate) use registry::Registry;
 pub use registry::{NameError, Record, Retired};
+pub(crate) use registry::{Registry, take};
 
 use crate::address::{GlobalAddr, REGIONS};
 use crate::error::AccessError;

@@ -247,18 +247,28 @@ impl<'m> Registry<'m> {
 
     /// Acks may have come.
     pub(crate) fn take_acks(&mut self) {
-        if self.awaiting == 0 {
-            return;
+        let (hints, count) = self.control.ack_hint_words();
+        if count == 0 {
+            return (0..self.awaited.len()).for_each(|index| self.take_ack_word(index));
         }
-        let first = self.control.ack_words();
-        for index in 0..self.awaited.len() {
-            let word = &self.words[first + index];
-            if word.load(Ordering::Relaxed) != 0 {
-                // Acquire: after all that the peer did with the copy.
-                let bits = word.swap(0, Ordering::AcqRel);
-                self.strike(index, bits);
+        let words = self.words;
+        for (word, hint) in words[hints..hints + count].iter().enumerate() {
+            // Acquire: a hint comes after the bit.
+            let mut bits = take(hint);
+            while bits != 0 {
+                let index = word * 64 + bits.trailing_zeros() as usize;
+                if index < self.awaited.len() {
+                    self.take_ack_word(index);
+                }
+                bits &= bits - 1;
             }
         }
+    }
+
+    fn take_ack_word(&mut self, index: usize) {
+        // Acquire: after all that the peers did with their copies.
+        let bits = take(&self.words[self.control.ack_words() + index]);
+        self.strike(index, bits);
     }
 
     /// A rank has died, or could not be asked: it is not waited for.
@@ -365,6 +375,15 @@ impl<'m> Registry<'m> {
         let place = Place { rank, color, region: name as u8, life, offset: 0 };
         self.split.addr(place).expect("the split was fit for this rank and colour")
     }
+}
+
+/// The bits that others have set in a word.
+pub(crate) fn take(word: &AtomicU64) -> u64 {
+    if word.load(Ordering::Relaxed) == 0 {
+        return 0;
+    }
+    // Acquire: pairs with the operation that set them.
+    word.swap(0, Ordering::AcqRel)
 }
 
 /// The first bit set from `from` on.

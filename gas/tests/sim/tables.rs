@@ -237,6 +237,7 @@ fn run(seed: u64, plan: Plan) -> (u64, u64) {
     let net = Net::new(config);
     let mut sizes = Sizes::new(ranks);
     sizes.shape.copies = 4 << draw.below(2);
+    sizes.shape.flat_words = draw.below(2) as u32;
     sizes.shape.flights = 1 + draw.below(16) as u32;
     sizes.shape.fetches = 1 + draw.below(3) as u32;
     if plan.no_lives {
