@@ -17,14 +17,15 @@ use std::slice;
 use std::time::Instant as Clock;
 use tsumugi_core::backend::{Domain, Loopback, LoopbackRank, execute};
 use tsumugi_core::mem::{Access, Need, Rank, Region, RemoteAddr, Width};
-use tsumugi_core::op::Op;
+use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
 use tsumugi_gas::cache::{Cache, Fetch, Slot};
 use tsumugi_gas::control::Shape;
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Setup, Tables};
-use tsumugi_gas::order::{Edge, Issued};
+use tsumugi_gas::order::{After, Edge, Issued};
+use tsumugi_gas::request::Word;
 use tsumugi_gas::table::{Agent, Record, Starter};
 
 const RANKS: usize = 8;
@@ -79,7 +80,7 @@ fn main() {
         }
         return;
     }
-    let time = |run: &dyn Fn(usize)| {
+    let time = |run: &mut dyn FnMut(usize)| {
         let mut times: Vec<f64> = (0..500)
             .map(|_| {
                 let start = Clock::now();
@@ -92,9 +93,13 @@ fn main() {
     };
     println!("one read of 8 bytes, ns      least  middle");
     for (name, (least, middle)) in [
-        ("by the region's key", time(&|count| raw(here, &remote, count))),
-        ("by the global address", time(&|count| cached(here, cache, &global, count))),
-        ("and with a pin", time(&|count| pinned(here, cache, &global, count))),
+        ("by the region's key", time(&mut |count| raw(here, &remote, count))),
+        ("by the global address", time(&mut |count| cached(here, cache, &global, count))),
+        ("and with a pin", time(&mut |count| pinned(here, cache, &global, count))),
+        (
+            "as an operation of its own",
+            time(&mut |count| issued(&mut machines[0], here, &global, count)),
+        ),
     ] {
         println!("{name:<26} {least:>7.2} {middle:>7.2}");
     }
@@ -155,6 +160,20 @@ fn machine(net: &'static Net, rank: usize) -> Machine<'static> {
         part_bytes_max: 1 << 30,
     };
     Machine::new(setup, tables)
+}
+
+/// The same word by the machine, whose operation is carried out at once: what
+/// order, tags and the end of an operation cost.
+fn issued(machine: &mut Machine<'_>, here: Here<'_>, places: &[GlobalAddr], count: usize) {
+    for at in places.iter().cycle().take(count) {
+        let word = Word::atomic(Kind::GetWord, *at, 0u64);
+        machine.try_issue(word.into(), After::Nothing).expect("room for one");
+        while let Some(out) = machine.poll_op() {
+            let result = execute(&here, &out.op);
+            machine.handle(Event::Completed { tag: out.op.tag, result }, Instant::ZERO);
+        }
+        black_box(machine.poll()).expect("it has ended");
+    }
 }
 
 /// Carries out at once what brings a table here.

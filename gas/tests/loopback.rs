@@ -60,6 +60,10 @@ fn party(here: &'static Here<'static>, split: Split) -> Party<'static> {
         flights: 8,
         ..Shape::of(RANKS as u32, 1)
     };
+    party_of(here, split, shape)
+}
+
+fn party_of(here: &'static Here<'static>, split: Split, shape: Shape) -> Party<'static> {
     let control = expose(*here, shape.words());
     let starter = expose(*here, STARTER_WORDS);
     let base = control.base.cast::<AtomicU64>();
@@ -375,6 +379,50 @@ fn an_end_that_comes_late_is_nobodys() {
 fn an_end_of_any_life_is_caught() {
     let [_, late, _] = tsumugi_core::sync::with_mutant("gas_end_of_any_life", late_end);
     assert!(late.is_some());
+}
+
+/// Of a million ranks two hold the table: they are asked, each by its bit and
+/// the hint for it, and nobody else.
+#[test]
+fn two_holders_among_a_million_are_found() {
+    let job: &Job4<'static> = Box::leak(Box::new(Job4::new(1)));
+    let ranks = 1_000_000;
+    let shape = Shape { copies: 4, ..Shape::of(ranks, 1) };
+    let split = Split::fit(ranks, 1, 1 << 30).unwrap();
+    let here = Box::leak(Box::new(job.rank(Rank(0))));
+    let Party { mut machine, words, here, .. } = party_of(here, split, shape);
+    let region = expose(here, 1);
+    let addr = machine.register(0, &region, Agent::Cpu).unwrap();
+    let part = |name| {
+        let before = shape.parts().into_iter().take_while(|part| part.name != name);
+        before.map(|part| part.bytes as usize / 8).sum::<usize>()
+    };
+    let (bitmaps, hints) = (part("holders, drops, acks"), part("hints"));
+    let (bitmap, hint) = ((hints - bitmaps) / 3, (part("notes") - hints) / 2);
+    let holders = [70_001u32, 999_999];
+    let set = |first: usize, bit: u32| {
+        words[first + bit as usize / 64].fetch_or(1 << (bit % 64), Ordering::Relaxed);
+    };
+    holders.iter().for_each(|&rank| set(bitmaps, rank));
+    machine.unregister(addr).unwrap();
+    let mut asked = Vec::new();
+    while let Some(out) = machine.poll_op() {
+        let Op { remote, kind, notify, .. } = out.op;
+        assert_eq!(kind, Kind::FetchOr);
+        asked.push((remote.rank.0, notify));
+        machine.handle(Event::Completed { tag: out.op.tag, result: Ok(0) }, Instant::ZERO);
+    }
+    let [one, other] = holders;
+    assert_eq!(asked, [(one, false), (one, true), (other, false), (other, true)]);
+    for rank in holders {
+        assert_eq!(machine.poll(), None, "before {rank} has answered");
+        set(bitmaps + 2 * bitmap, rank);
+        set(hints + hint, rank / 64);
+        assert!(has_rung(words, shape));
+        machine.handle(Event::Rang, Instant::ZERO);
+        assert!(!has_rung(words, shape));
+    }
+    assert!(matches!(machine.poll(), Some(Out::Retired(retired)) if retired.addr == addr));
 }
 
 /// All names of a colour can be in use; they are given away in turn.
