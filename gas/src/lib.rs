@@ -15,6 +15,7 @@
 //! | [`heap`] | remote malloc and free |
 //! | `command` | a copy that another rank is asked to do |
 //! | [`machine`] | one rank's part in the global memory |
+//! | [`channel`] | messages of any length, in order |
 //! | [`ledger`] | what all of it takes, at any number of ranks |
 #![no_std]
 
@@ -28,4 +29,5 @@ pub mod request;
 pub mod heap;
 mod command;
 pub mod machine;
+pub mod channel;
 pub mod ledger;

@@ -2,6 +2,7 @@
 //! thousand seeds; and what was broken on purpose is found.
 #![cfg(not(tsumugi_loom))]
 
+mod channel;
 mod copies;
 mod heap;
 mod rank;
