@@ -40,3 +40,6 @@ if [[ -e ult/tests/loom.rs || -d ult/tests/loom ]]; then
     planted ult
     check tsumugi-ult 2
 fi
+limit=$((480 - (SECONDS - started)))
+planted gas
+check tsumugi-gas 3

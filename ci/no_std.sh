@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tsumugi-core needs neither std nor alloc, tsumugi-ult without its feature
-# `std` needs alloc alone: each builds where there is nothing else, and would
-# not if it used more. A program on libc's start then runs ULTs.
+# tsumugi-core and tsumugi-gas need neither std nor alloc, tsumugi-ult without
+# its feature `std` needs alloc alone: each builds where there is nothing else,
+# and would not if it used more. A program on libc's start then runs ULTs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -39,7 +39,7 @@ leaks_are_refused() {
     awk '/^\[/ { keep = /^\[workspace/ } keep' Cargo.toml |
         sed -E "s/^(default-)?members = .*/\1members = [$members]/" >"$copy/Cargo.toml"
     cp Cargo.lock "$copy/"
-    cp -r core ult "$copy/"
+    cp -r core ult gas "$copy/"
     cp -r tests/conformance "$copy/tests/"
     build "$name" --manifest-path "$copy/Cargo.toml" --package "$package" "$@"
     # The crate's own doors to std, if it has any, stay shut.
@@ -63,6 +63,9 @@ sysroot core core compiler_builtins rustc_std_workspace_core
 build core --package tsumugi-core
 echo "tsumugi-core builds with libcore alone"
 leaks_are_refused core tsumugi-core core '"core"'
+build core --package tsumugi-gas
+echo "tsumugi-gas builds with libcore alone"
+leaks_are_refused core tsumugi-gas gas '"core", "gas"'
 
 sysroot alloc core alloc compiler_builtins rustc_std_workspace_core rustc_std_workspace_alloc
 build alloc --package tsumugi-ult --no-default-features

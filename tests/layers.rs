@@ -5,8 +5,8 @@
 //!    │      │
 //!   tsumugi (facade)
 //!    │
-//!   ult   pvas   backends      siblings do not know each other
-//!    └──────┼───────┘
+//!   ult  pvas  backends  gas   siblings do not know each other
+//!    └─────┴──┬──┴───────┘
 //!         core                 crossbeam-utils and heapless, nothing else
 //! ```
 //!
@@ -18,12 +18,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crate folder, and which packages of the workspace it may stand on.
-const FLOORS: [(&str, &[&str]); 7] = [
+const FLOORS: [(&str, &[&str]); 8] = [
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
     ("pvas", &["tsumugi-core"]),
     ("backends", &["tsumugi-core"]),
-    (".", &["tsumugi-core", "tsumugi-ult", "tsumugi-pvas", "tsumugi-backends"]),
+    ("gas", &["tsumugi-core"]),
+    (".", &["tsumugi-core", "tsumugi-ult", "tsumugi-pvas", "tsumugi-backends", "tsumugi-gas"]),
     ("benches/ult", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
     ("cli", &["tsumugi-core", "tsumugi", "tsumugi-bench-ult"]),
 ];

@@ -1,0 +1,369 @@
+//! How many bits of an address each field has, and all arithmetic on them.
+
+use super::{GlobalAddr, GlobalPtr, Place, STARTER};
+use core::fmt;
+use tsumugi_core::mem::{Plain, Rank};
+
+/// How many bits of an address each field has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    rank_shift: u8,
+    color_shift: u8,
+    region_shift: u8,
+    life_shift: u8,
+}
+
+/// Why there is no such split, or no such address in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitError {
+    /// The fields do not add up to 64 bits, or one is too wide.
+    Widths {
+        /// Of the rank.
+        rank: u8,
+        /// Of the colour.
+        color: u8,
+        /// Of the life.
+        life: u8,
+        /// Of the offset.
+        offset: u8,
+    },
+    /// The job and its regions need more than 64 bits.
+    TooLarge {
+        /// Ranks of the job.
+        ranks: u32,
+        /// Colours of a rank.
+        colors: u32,
+        /// Bytes of the largest region.
+        region_bytes: u64,
+    },
+    /// A rank that the split has no room for.
+    Rank {
+        /// Which.
+        rank: Rank,
+        /// The last there is room for.
+        last: Rank,
+    },
+    /// A colour that the split has no room for.
+    Color {
+        /// Which.
+        color: u8,
+    },
+    /// A life that the split has no room for.
+    Life {
+        /// Which.
+        life: u8,
+    },
+    /// An offset that the split has no room for.
+    Offset {
+        /// What was asked for.
+        offset: u64,
+        /// What a region can have.
+        bytes_max: u64,
+    },
+}
+
+/// An address that was to leave the field of its offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeavesRegion {
+    /// From where.
+    pub addr: GlobalAddr,
+    /// By how much.
+    pub bytes: i64,
+}
+
+impl Split {
+    /// 2,097,151 ranks of 2 colours with regions of up to 16 GiB.
+    pub const DEFAULT: Self = match Self::new(21, 1, 0, 34) {
+        Ok(split) => split,
+        Err(_) => unreachable!(),
+    };
+
+    /// A split of these widths, which with the region's 8 bits make 64.
+    ///
+    /// # Errors
+    ///
+    /// [`SplitError::Widths`].
+    pub const fn new(rank: u8, color: u8, life: u8, offset: u8) -> Result<Self, SplitError> {
+        let sum = rank as u32 + color as u32 + REGION_BITS + life as u32 + offset as u32;
+        let fits =
+            rank >= 2 && color <= 8 && rank + color <= 32 && life <= LIFE_BITS_MAX && offset > 0;
+        if sum != 64 || !fits {
+            return Err(SplitError::Widths { rank, color, life, offset });
+        }
+        let region_shift = life + offset;
+        Ok(Self {
+            rank_shift: 64 - rank,
+            color_shift: region_shift + REGION_BITS as u8,
+            region_shift,
+            life_shift: offset,
+        })
+    }
+
+    /// The split for a job of `ranks` with `colors` devices a rank and regions
+    /// of up to `region_bytes` bytes. Bits that are left go to the life of
+    /// names, then to the offset. All ranks must ask for the same.
+    ///
+    /// # Errors
+    ///
+    /// [`SplitError::TooLarge`].
+    pub const fn fit(ranks: u32, colors: u32, region_bytes: u64) -> Result<Self, SplitError> {
+        let error = SplitError::TooLarge { ranks, colors, region_bytes };
+        let rank = bits_for(ranks as u64 + 1);
+        let rank = if rank < 2 { 2 } else { rank };
+        let color = bits_for(colors as u64);
+        let least = bits_for(region_bytes);
+        let least = if least < OFFSET_BITS_LEAST { OFFSET_BITS_LEAST } else { least };
+        if ranks == 0 || colors == 0 || color > 8 || rank + color > 32 {
+            return Err(error);
+        }
+        let needed = rank + color + REGION_BITS + least;
+        if needed > 64 {
+            return Err(error);
+        }
+        let spare = 64 - needed;
+        let life = if spare < LIFE_BITS_MAX as u32 { spare } else { LIFE_BITS_MAX as u32 };
+        let offset = least + spare - life;
+        Self::new(rank as u8, color as u8, life as u8, offset as u8)
+    }
+
+    /// The last rank there is room for.
+    pub const fn last_rank(self) -> Rank {
+        let values = 1u64 << (64 - self.rank_shift as u32);
+        Rank((values - 2) as u32)
+    }
+
+    /// Colours of a rank.
+    pub const fn colors(self) -> u32 {
+        1 << (self.rank_shift - self.color_shift)
+    }
+
+    /// Bytes that a region can have.
+    pub const fn region_bytes_max(self) -> u64 {
+        1 << self.life_shift
+    }
+
+    /// How many holders of a name are told apart.
+    pub const fn lives(self) -> u32 {
+        1 << (self.region_shift - self.life_shift)
+    }
+
+    /// The address of a place.
+    ///
+    /// # Errors
+    ///
+    /// [`SplitError`]: the field that is too narrow.
+    pub const fn addr(self, place: Place) -> Result<GlobalAddr, SplitError> {
+        let Place { rank, color, region, life, offset } = place;
+        let last = self.last_rank();
+        if rank.0 > last.0 {
+            return Err(SplitError::Rank { rank, last });
+        }
+        if color as u32 >= self.colors() {
+            return Err(SplitError::Color { color });
+        }
+        if life as u32 >= self.lives() {
+            return Err(SplitError::Life { life });
+        }
+        if offset >= self.region_bytes_max() {
+            return Err(SplitError::Offset { offset, bytes_max: self.region_bytes_max() });
+        }
+        Ok(GlobalAddr(
+            (rank.0 as u64 + 1) << self.rank_shift
+                | shl(color as u64, self.color_shift)
+                | (region as u64) << self.region_shift
+                | shl(life as u64, self.life_shift)
+                | offset,
+        ))
+    }
+
+    /// What an address is made of; `None` for null and for words that name no
+    /// rank. Wait-free.
+    #[inline(always)]
+    pub const fn place(self, addr: GlobalAddr) -> Option<Place> {
+        let rank = addr.0 >> self.rank_shift;
+        if rank == 0 {
+            return None;
+        }
+        Some(Place {
+            rank: Rank((rank - 1) as u32),
+            color: field(addr.0, self.color_shift, self.rank_shift) as u8,
+            region: (addr.0 >> self.region_shift) as u8,
+            life: field(addr.0, self.life_shift, self.region_shift) as u8,
+            offset: addr.0 & (self.region_bytes_max() - 1),
+        })
+    }
+
+    /// Whose memory; `None` for null.
+    #[inline(always)]
+    pub const fn rank(self, addr: GlobalAddr) -> Option<Rank> {
+        match addr.0 >> self.rank_shift {
+            0 => None,
+            rank => Some(Rank((rank - 1) as u32)),
+        }
+    }
+
+    /// The name of its region.
+    #[inline(always)]
+    pub(crate) const fn region(self, addr: GlobalAddr) -> u8 {
+        (addr.0 >> self.region_shift) as u8
+    }
+
+    /// Which holder of that name.
+    #[inline(always)]
+    pub(crate) const fn life(self, addr: GlobalAddr) -> u8 {
+        field(addr.0, self.life_shift, self.region_shift) as u8
+    }
+
+    /// What is above it is the rank plus one.
+    #[inline(always)]
+    pub(crate) const fn rank_shift(self) -> u32 {
+        self.rank_shift as u32
+    }
+
+    /// What the tables of a rank and colour are known by: all above the region's
+    /// field. 0 is no rank's.
+    #[inline(always)]
+    pub(crate) const fn table(self, addr: GlobalAddr) -> u32 {
+        (addr.0 >> self.color_shift) as u32
+    }
+
+    /// The table of that name is that rank's, of that colour.
+    pub(crate) const fn owner(self, table: u32) -> Option<(Rank, u8)> {
+        match self.place(GlobalAddr((table as u64) << self.color_shift)) {
+            Some(place) => Some((place.rank, place.color)),
+            None => None,
+        }
+    }
+
+    /// The table of that rank and colour.
+    pub(crate) const fn table_of(self, rank: Rank, color: u8) -> u32 {
+        ((rank.0 as u64 + 1) << (self.rank_shift - self.color_shift) | color as u64) as u32
+    }
+
+    /// The address `bytes` further on, or back, in the same region.
+    ///
+    /// # Errors
+    ///
+    /// [`LeavesRegion`] when the offset has no room for it, or `addr` is null.
+    #[inline]
+    pub const fn add(self, addr: GlobalAddr, bytes: i64) -> Result<GlobalAddr, LeavesRegion> {
+        let mask = self.region_bytes_max() - 1;
+        let offset = (addr.0 & mask).wrapping_add(bytes as u64);
+        // Wrapped round below zero, or past the end: both are above the mask.
+        if addr.is_null() || offset > mask || bytes.unsigned_abs() > mask {
+            return Err(LeavesRegion { addr, bytes });
+        }
+        Ok(GlobalAddr(addr.0 & !mask | offset))
+    }
+
+    /// How many bytes `to` is further on than `from`; `None` when they are not
+    /// of one region.
+    #[inline]
+    pub const fn distance(self, from: GlobalAddr, to: GlobalAddr) -> Option<i64> {
+        let mask = self.region_bytes_max() - 1;
+        if from.is_null() || (from.0 ^ to.0) & !mask != 0 {
+            return None;
+        }
+        Some((to.0 & mask) as i64 - (from.0 & mask) as i64)
+    }
+
+    /// The `T` that is `count` further on, or back.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub const fn index<T: Plain>(
+        self,
+        ptr: GlobalPtr<T>,
+        count: i64,
+    ) -> Result<GlobalPtr<T>, LeavesRegion> {
+        let Some(bytes) = count.checked_mul(size_of::<T>() as i64) else {
+            return Err(LeavesRegion { addr: ptr.addr, bytes: i64::MAX });
+        };
+        match self.add(ptr.addr, bytes) {
+            Ok(addr) => Ok(GlobalPtr::new(addr)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The address in words.
+    pub const fn show(self, addr: GlobalAddr) -> Shown {
+        Shown { split: self, addr }
+    }
+}
+
+/// An address that is printed field by field.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    split: Split,
+    addr: GlobalAddr,
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(place) = self.split.place(self.addr) else { return self.addr.fmt(f) };
+        let Place { rank, color, region, life, offset } = place;
+        write!(f, "{rank} colour {color} ")?;
+        match region {
+            STARTER => f.write_str("starter")?,
+            _ => write!(f, "region {region}")?,
+        }
+        if self.split.lives() > 1 {
+            write!(f, ".{life}")?;
+        }
+        write!(f, " offset {offset:#x}")
+    }
+}
+
+impl fmt::Display for SplitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Widths { rank, color, life, offset } => write!(
+                f,
+                "an address of {rank} + {color} + {REGION_BITS} + {life} + {offset} bits is none of 64"
+            ),
+            Self::TooLarge { ranks, colors, region_bytes } => write!(
+                f,
+                "64 bits are too few for {ranks} ranks of {colors} colours with regions of {region_bytes} bytes"
+            ),
+            Self::Rank { rank, last } => write!(f, "{rank}: an address has room up to {last}"),
+            Self::Color { color } => write!(f, "an address has no room for colour {color}"),
+            Self::Life { life } => write!(f, "an address has no room for life {life}"),
+            Self::Offset { offset, bytes_max } => {
+                write!(f, "offset {offset:#x}: an address has room for {bytes_max:#x} bytes")
+            }
+        }
+    }
+}
+
+impl core::error::Error for SplitError {}
+
+impl fmt::Display for LeavesRegion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:+} leaves the region", self.addr, self.bytes)
+    }
+}
+
+impl core::error::Error for LeavesRegion {}
+
+/// Bits that tell `values` values apart.
+const fn bits_for(values: u64) -> u32 {
+    if values <= 1 { 0 } else { 64 - (values - 1).leading_zeros() }
+}
+
+/// A field of no bits may stand at bit 64.
+const fn shl(value: u64, shift: u8) -> u64 {
+    if value == 0 { 0 } else { value << shift }
+}
+
+/// The bits of `word` from `low` up to `high`.
+#[inline(always)]
+const fn field(word: u64, low: u8, high: u8) -> u64 {
+    word >> low & ((1 << (high - low)) - 1)
+}
+
+const REGION_BITS: u32 = 8;
+/// A table's entry has as many.
+const LIFE_BITS_MAX: u8 = 8;
+/// As wide as the default's: a small job gains lives before it gains bytes.
+const OFFSET_BITS_LEAST: u32 = 34;

@@ -1,0 +1,518 @@
+//! Fills the cache, and empties it when the tables' owners ask.
+//!
+//! ```text
+//!   a fetch:   Announce ─► Announcing ─► Read ─► Reading ─► Ended
+//!                 set the bit at the owner         one get of 4 KiB
+//!              (left out while it is set from an earlier fetch)
+//! ```
+//!
+//! The bit comes first, then the read (hazard A1): an owner that clears an
+//! entry after the read finds the bit. A table that is evicted leaves the bit
+//! where it is, so that the next fetch is one read; an owner that asks a rank
+//! which holds nothing is answered at once.
+//!
+//! When an owner asks, its bit is gone there, so it is forgotten here; a copy
+//! is dropped, one that is being read is not installed, and the answer goes
+//! out when nothing is pinned.
+
+use super::{Cache, Slot, State, TABLE_WORDS, VERSION, Word};
+use crate::control::{Control, TABLE_BYTES, WAYS};
+use crate::table::{Entry, take};
+use core::fmt;
+use tsumugi_core::mem::{AddrError, Rank};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::mapped;
+use tsumugi_core::sync::{Ordering, edge, fence, mutant};
+
+/// One table on its way here.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetch {
+    table: u32,
+    slot: u32,
+    step: Progress,
+    /// Its owner has asked to drop it meanwhile.
+    is_poisoned: bool,
+    result: Result<(), AddrError>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Free,
+    Announce,
+    Announcing,
+    Read,
+    Reading,
+    Ended,
+}
+
+/// Whose operation has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Announce { fetch: u32 },
+    Read { fetch: u32 },
+    Ack { rank: Rank },
+}
+
+/// What came of asking for a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// It is here.
+    Here,
+    /// It is on its way.
+    Coming,
+    /// Everything is in use: ask again.
+    Later,
+}
+
+/// A fetch has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fetched {
+    pub(crate) table: u32,
+    pub(crate) result: Result<(), AddrError>,
+}
+
+pub(crate) struct Fetcher<'m> {
+    cache: Cache<'m>,
+    control: Control,
+    words: &'m [mapped::AtomicU64],
+    /// A bit a rank: its bit for this rank is set there.
+    told: &'m mut [u64],
+    fetches: &'m mut [Fetch],
+    colors: u32,
+    version: u32,
+    /// Slots that are draining, and that were so when they were last looked at.
+    draining: u32,
+    /// Which word of the drops is looked at next, and what is left of the last.
+    scan: Option<usize>,
+    hinted: (usize, u64),
+    asked: (usize, u64),
+    evicted: u64,
+    reads: u64,
+}
+
+impl Fetch {
+    /// None.
+    pub const FREE: Self =
+        Self { table: 0, slot: 0, step: Progress::Free, is_poisoned: false, result: Ok(()) };
+}
+
+impl<'m> Fetcher<'m> {
+    pub(crate) fn new(
+        cache: Cache<'m>,
+        control: Control,
+        colors: u32,
+        words: &'m [mapped::AtomicU64],
+        told: &'m mut [u64],
+        fetches: &'m mut [Fetch],
+    ) -> Self {
+        told.fill(0);
+        fetches.fill(Fetch::FREE);
+        Self {
+            cache,
+            control,
+            words,
+            told,
+            fetches,
+            colors,
+            version: 0,
+            draining: 0,
+            scan: None,
+            hinted: (0, 0),
+            asked: (0, 0),
+            evicted: 0,
+            reads: 0,
+        }
+    }
+
+    /// A table is wanted.
+    pub(crate) fn want(&mut self, table: u32) -> Wanted {
+        if self.ready(table).is_some() {
+            return Wanted::Here;
+        }
+        let is_under_way = |fetch: &Fetch| fetch.step != Progress::Free && fetch.table == table;
+        if self.fetches.iter().any(is_under_way) {
+            return Wanted::Coming;
+        }
+        let Some(index) = self.fetches.iter().position(|fetch| fetch.step == Progress::Free) else {
+            return Wanted::Later;
+        };
+        let Some(slot) = self.make_room(table) else { return Wanted::Later };
+        self.begin(index, table, slot);
+        Wanted::Coming
+    }
+
+    /// A table is wanted that is newer than the copy `version`.
+    pub(crate) fn refresh(&mut self, table: u32, version: u32) -> Wanted {
+        match self.ready(table) {
+            Some((slot, word)) if word.version() == version => {
+                let free = self.fetches.iter().position(|fetch| fetch.step == Progress::Free);
+                let Some(index) = free else { return Wanted::Later };
+                self.begin(index, table, slot);
+                Wanted::Coming
+            }
+            _ => self.want(table),
+        }
+    }
+
+    /// Owners may have asked.
+    pub(crate) fn rang(&mut self) {
+        self.scan = Some(0);
+    }
+
+    /// The next operation to be posted, and whose it is.
+    pub(crate) fn poll_op(&mut self) -> Option<(Op, Step)> {
+        if let Some(rank) = self.poll_ack() {
+            let (word, bit) = self.control.ack(rank);
+            let op = Op::atomic(Kind::FetchOr, word, bit);
+            let is_last = self.control.ack_hint(rank).is_none();
+            return Some((if is_last { op.notifying() } else { op }, Step::Ack { rank }));
+        }
+        for index in 0..self.fetches.len() {
+            let Fetch { table, slot, step, .. } = self.fetches[index];
+            let Some((rank, color)) = self.cache.split.owner(table) else { continue };
+            let fetch = index as u32;
+            match step {
+                Progress::Announce => {
+                    self.fetches[index].step = Progress::Announcing;
+                    let (word, bit) = self.control.holder(rank);
+                    return Some((Op::atomic(Kind::FetchOr, word, bit), Step::Announce { fetch }));
+                }
+                Progress::Read => {
+                    self.fetches[index].step = Progress::Reading;
+                    self.reads += 1;
+                    let (from, to) =
+                        (self.control.table(rank, color), self.control.copy(slot as usize));
+                    return Some((Op::get(from, to, TABLE_BYTES as u64), Step::Read { fetch }));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// An operation has ended.
+    pub(crate) fn handle(&mut self, step: Step, result: Result<u64, AddrError>) {
+        let (index, is_read) = match step {
+            Step::Announce { fetch } => (fetch as usize, false),
+            Step::Read { fetch } => (fetch as usize, true),
+            // A rank that died needs no answer.
+            Step::Ack { .. } => return,
+        };
+        let Fetch { table, is_poisoned, .. } = self.fetches[index];
+        let late = mutant("gas_interest_after_read");
+        if let Err(error) = result {
+            return self.end(index, Err(error));
+        }
+        if is_poisoned && !mutant("gas_install_after_drop") {
+            // What was read may be older than what the owner has cleared.
+            return self.end(index, Ok(()));
+        }
+        if !is_read {
+            self.tell(table);
+            if late {
+                return self.end(index, Ok(()));
+            }
+            self.fetches[index].step = Progress::Read;
+        } else if late && !self.is_told(table) {
+            let slot = self.fetches[index].slot as usize;
+            self.publish(slot, table);
+            self.fetches[index].step = Progress::Announce;
+        } else {
+            self.end(index, Ok(()));
+        }
+    }
+
+    /// The next fetch that has ended.
+    pub(crate) fn poll(&mut self) -> Option<Fetched> {
+        let ended = |fetch: &&mut Fetch| fetch.step == Progress::Ended;
+        let fetch = self.fetches.iter_mut().find(ended)?;
+        fetch.step = Progress::Free;
+        Some(Fetched { table: fetch.table, result: fetch.result })
+    }
+
+    /// Tables that gave way to others, and reads of tables.
+    pub(crate) const fn counts(&self) -> (u64, u64) {
+        (self.evicted, self.reads)
+    }
+
+    fn begin(&mut self, index: usize, table: u32, slot: usize) {
+        self.version = (self.version + 1) & VERSION;
+        self.store(slot, Word::new(table, self.version, State::Filling));
+        // Release: pairs with the fence in `Cache::translate`. Whoever reads
+        // what comes now sees that the slot has changed.
+        fence(Ordering::Release);
+        edge("gas_look_unordered");
+        let is_first = !self.is_told(table) && !mutant("gas_interest_after_read");
+        let step = if is_first { Progress::Announce } else { Progress::Read };
+        let slot = slot as u32;
+        self.fetches[index] = Fetch { table, slot, step, is_poisoned: false, result: Ok(()) };
+    }
+
+    /// Ends a fetch: its copy is there, or not.
+    fn end(&mut self, index: usize, result: Result<(), AddrError>) {
+        let Fetch { table, slot, is_poisoned, .. } = self.fetches[index];
+        let slot = slot as usize;
+        let fresh = !is_poisoned || mutant("gas_install_after_drop");
+        if result.is_ok() && fresh {
+            self.sift(slot);
+            self.publish(slot, table);
+        } else {
+            self.drain(slot, is_poisoned);
+        }
+        (self.fetches[index].step, self.fetches[index].result) = (Progress::Ended, result);
+    }
+
+    /// Takes out entries that were half written when they were read: lookups
+    /// do not check what they find.
+    fn sift(&self, slot: usize) {
+        let first = self.control.copy_words() + slot * TABLE_WORDS;
+        for entry in self.words[first..first + TABLE_WORDS].chunks(2) {
+            let words = [0, 1].map(|word: usize| entry[word].load(Ordering::Relaxed));
+            if words[0] != 0 && Entry::decode(words).is_none() {
+                entry[0].store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn publish(&mut self, slot: usize, table: u32) {
+        // Release: pairs with the Acquire in `Cache::find`.
+        let word = Word::new(table, self.version_of(slot), State::Ready);
+        self.slot(slot).word.store(word.0, Ordering::Release);
+        self.slot(slot).used.store(1, Ordering::Relaxed);
+    }
+
+    /// Nobody finds the slot from now on; who has found it, is waited for, and
+    /// then the owner is told, if it has asked.
+    fn drain(&mut self, slot: usize, is_asked: bool) {
+        self.slot(slot).asked.store(u8::from(is_asked), Ordering::Relaxed);
+        let word = Word(self.slot(slot).word.load(Ordering::Relaxed));
+        // SeqCst: before the pins are looked at; pairs with `Cache::pin`.
+        self.store(slot, Word::new(word.table(), word.version(), State::Draining));
+        edge("gas_drain_unordered");
+        self.draining += 1;
+    }
+
+    /// The next rank that is to be told that its table was dropped.
+    fn poll_ack(&mut self) -> Option<Rank> {
+        if let Some(rank) = self.settle() {
+            return Some(rank);
+        }
+        while let Some(rank) = self.next_asked() {
+            self.forget(rank);
+            let mut is_held = false;
+            for color in 0..self.colors {
+                let table = self.cache.split.table_of(rank, color as u8);
+                is_held |= self.drop_table(table);
+            }
+            if !is_held || mutant("gas_ack_before_drained") {
+                return Some(rank);
+            }
+            if let Some(rank) = self.settle() {
+                return Some(rank);
+            }
+        }
+        None
+    }
+
+    /// Drops a table; true if something is left that will drain.
+    fn drop_table(&mut self, table: u32) -> bool {
+        let mut is_held = false;
+        let first = self.cache.set(table);
+        for slot in first..first + WAYS as usize {
+            let word = Word(self.slot(slot).word.load(Ordering::Relaxed));
+            if word.table() != table {
+                continue;
+            }
+            match word.state() {
+                State::Ready => {
+                    self.drain(slot, true);
+                    is_held = true;
+                }
+                State::Draining => {
+                    self.slot(slot).asked.store(1, Ordering::Relaxed);
+                    is_held = true;
+                }
+                State::Empty | State::Filling => {}
+            }
+        }
+        for fetch in self.fetches.iter_mut().filter(|fetch| fetch.table == table) {
+            if !matches!(fetch.step, Progress::Free | Progress::Ended) {
+                fetch.is_poisoned = true;
+                is_held = true;
+            }
+        }
+        is_held
+    }
+
+    /// Empties a slot that nobody holds any more. Its rank, if that was the
+    /// last of its tables.
+    fn settle(&mut self) -> Option<Rank> {
+        if self.draining == 0 {
+            return None;
+        }
+        for slot in 0..self.cache.slots.len() {
+            let word = Word(self.slot(slot).word.load(Ordering::Relaxed));
+            if word.state() != State::Draining || self.pins(slot) > 0 {
+                continue;
+            }
+            self.store(slot, Word(0));
+            self.draining -= 1;
+            if self.slot(slot).asked.swap(0, Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let (rank, _) = self.cache.split.owner(word.table())?;
+            let mut tables =
+                (0..self.colors).map(|color| self.cache.split.table_of(rank, color as u8));
+            if !tables.any(|table| self.is_dropping(table)) {
+                return Some(rank);
+            }
+        }
+        None
+    }
+
+    fn is_dropping(&self, table: u32) -> bool {
+        let first = self.cache.set(table);
+        let drains = |slot: &Slot| {
+            let word = Word(slot.word.load(Ordering::Relaxed));
+            let is_asked = slot.asked.load(Ordering::Relaxed) != 0;
+            word.table() == table && word.state() == State::Draining && is_asked
+        };
+        let is_poisoned = |fetch: &Fetch| {
+            let is_under_way = !matches!(fetch.step, Progress::Free | Progress::Ended);
+            fetch.table == table && fetch.is_poisoned && is_under_way
+        };
+        self.cache.slots[first..first + WAYS as usize].iter().any(drains)
+            || self.fetches.iter().any(is_poisoned)
+    }
+
+    /// The next rank that asks for its table to be dropped.
+    fn next_asked(&mut self) -> Option<Rank> {
+        loop {
+            let (index, bits) = self.asked;
+            if bits != 0 {
+                self.asked.1 &= bits - 1;
+                return Some(Rank(index as u32 * 64 + bits.trailing_zeros()));
+            }
+            let index = self.next_word()?;
+            // Acquire: the entries were cleared before this was asked.
+            self.asked = (index, take(&self.words[self.control.drop_words() + index]));
+        }
+    }
+
+    /// The next word of the drops that is to be looked at.
+    fn next_word(&mut self) -> Option<usize> {
+        let (hints, count) = self.control.drop_hint_words();
+        loop {
+            let (word, bits) = self.hinted;
+            if bits != 0 {
+                self.hinted.1 &= bits - 1;
+                let index = word * 64 + bits.trailing_zeros() as usize;
+                if index < self.told.len() {
+                    return Some(index);
+                }
+                continue;
+            }
+            let next = self.scan?;
+            let is_flat = count == 0;
+            let end = if is_flat { self.told.len() } else { count };
+            self.scan = (next < end).then_some(next + 1);
+            if next == end {
+                return None;
+            }
+            if is_flat {
+                return Some(next);
+            }
+            self.hinted = (next, take(&self.words[hints + next]));
+        }
+    }
+
+    /// A slot for a table: an empty one, or one that was not used lately.
+    fn make_room(&mut self, table: u32) -> Option<usize> {
+        let ways = if mutant("gas_direct_mapped") { 1 } else { WAYS as usize };
+        let first = self.cache.set(table);
+        let slots = self.cache.slots;
+        let state = |slot: usize| Word(slots[slot].word.load(Ordering::Relaxed)).state();
+        let set = first..first + ways;
+        if let Some(slot) = set.clone().find(|&slot| state(slot) == State::Empty) {
+            return (self.pins(slot) == 0).then_some(slot);
+        }
+        // Twice round: the first takes the marks away.
+        for _ in 0..2 {
+            for slot in set.clone().filter(|&slot| state(slot) == State::Ready) {
+                if self.slot(slot).used.swap(0, Ordering::Relaxed) == 0 && self.evict(slot) {
+                    return Some(slot);
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes a slot from its table, if nobody has it pinned.
+    fn evict(&mut self, slot: usize) -> bool {
+        let word = Word(self.slot(slot).word.load(Ordering::Relaxed));
+        self.store(slot, Word::new(word.table(), word.version(), State::Draining));
+        edge("gas_drain_unordered");
+        if self.pins(slot) > 0 {
+            self.store(slot, word);
+            return false;
+        }
+        self.evicted += 1;
+        true
+    }
+
+    fn ready(&self, table: u32) -> Option<(usize, Word)> {
+        let first = self.cache.set(table);
+        let word = |slot: usize| Word(self.slot(slot).word.load(Ordering::Relaxed));
+        let is_ready =
+            |slot: &usize| word(*slot).table() == table && word(*slot).state() == State::Ready;
+        (first..first + WAYS as usize).find(is_ready).map(|slot| (slot, word(slot)))
+    }
+
+    fn slot(&self, slot: usize) -> &'m Slot {
+        &self.cache.slots[slot]
+    }
+
+    fn store(&self, slot: usize, word: Word) {
+        // SeqCst: see `drain`.
+        self.slot(slot).word.store(word.0, Ordering::SeqCst);
+    }
+
+    fn pins(&self, slot: usize) -> u32 {
+        // SeqCst: after the word was changed; pairs with `Cache::pin`.
+        self.slot(slot).pins.load(Ordering::SeqCst)
+    }
+
+    fn version_of(&self, slot: usize) -> u32 {
+        Word(self.slot(slot).word.load(Ordering::Relaxed)).version()
+    }
+
+    fn is_told(&self, table: u32) -> bool {
+        let Some((rank, _)) = self.cache.split.owner(table) else { return false };
+        self.told[rank.0 as usize / 64] >> (rank.0 % 64) & 1 != 0
+    }
+
+    fn tell(&mut self, table: u32) {
+        if let Some((rank, _)) = self.cache.split.owner(table) {
+            self.told[rank.0 as usize / 64] |= 1 << (rank.0 % 64);
+        }
+    }
+
+    fn forget(&mut self, rank: Rank) {
+        if let Some(word) = self.told.get_mut(rank.0 as usize / 64) {
+            *word &= !(1 << (rank.0 % 64));
+        }
+    }
+}
+
+impl fmt::Debug for Fetcher<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { evicted, reads, draining, .. } = self;
+        write!(
+            f,
+            "Fetcher({:?}, {reads} reads, {evicted} evicted, {draining} draining)",
+            self.cache
+        )
+    }
+}
+
+const _: () = assert!(TABLE_WORDS * 8 == TABLE_BYTES);

@@ -1,0 +1,254 @@
+//! Channels: messages of any length from one rank to one other, in order.
+//!
+//! The receiver has a ring in global memory, the sender a word in which the
+//! receiver counts what it has taken:
+//!
+//! ```text
+//!   sender                                 receiver
+//!   message ── copies, as room is ──────►  ring:  tail │ 8 bytes length, bytes ...
+//!              then add to tail, in turn          ▲ woken
+//!   head  ◄─── add, at half a ring ──────  takes what lies before the tail
+//!   ▲ woken
+//! ```
+//!
+//! Pieces of a message are on their way side by side; what the tail says is
+//! raised for each when it has landed and the tail says all before it. So the
+//! receiver never sees a hole, and a message may be longer than the ring.
+//! Nobody waits: [`Sender::advance`] issues what there is room for, and
+//! [`Receiver::try_receive`] takes what is there. Both counts are added to, so
+//! that no order of two reports matters. Room is reported when half a ring was
+//! taken, so that a sender that waits need not say so. When the receiver dies,
+//! the operations under way end with an error of the machine's.
+//!
+//! Progress: wait-free; a receive takes as long as its bytes do.
+
+use crate::address::{GlobalAddr, Split};
+use crate::machine::Machine;
+use crate::order::{After, Full, Handle};
+use crate::request::{Copy, Word};
+use core::fmt;
+use tsumugi_core::op::Kind;
+use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
+use tsumugi_core::sync::mutant;
+
+/// Where the two ends of a channel are: the same at both.
+#[derive(Clone, Copy, Debug)]
+pub struct Channel {
+    split: Split,
+    /// At the receiver: the tail, and a line further on the bytes.
+    ring: GlobalAddr,
+    /// At the sender.
+    head: GlobalAddr,
+    /// Of the ring; a power of two.
+    bytes: u64,
+}
+
+/// The end that sends.
+#[derive(Debug)]
+pub struct Sender {
+    channel: Channel,
+    /// Bytes of the ring that were ever used.
+    sent: u64,
+    message: Option<Message>,
+    /// What the tail is yet to be raised by, when this has landed.
+    owed: Option<(Handle, u64)>,
+    /// When the tail says all that it will.
+    raised: Handle,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    src: GlobalAddr,
+    bytes: u64,
+    done: u64,
+    has_length: bool,
+}
+
+/// The end that receives.
+#[derive(Debug)]
+pub struct Receiver<'m> {
+    channel: Channel,
+    words: &'m [AtomicU64],
+    taken: u64,
+    reported: u64,
+    /// Of the message that is being taken: its length, and how much was.
+    message: Option<(u64, u64)>,
+}
+
+/// Something was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// This much of a message that goes on.
+    Part(usize),
+    /// This much, which is the end of it.
+    End(usize),
+}
+
+impl Channel {
+    /// Bytes of global memory at the receiver, zero at the start, for a ring of
+    /// so many.
+    pub const fn ring_size(bytes: u64) -> u64 {
+        bytes + TAIL_BYTES
+    }
+
+    /// A channel to the ring at `ring` from whom has 8 zero bytes at `head`.
+    ///
+    /// # Panics
+    ///
+    /// If `bytes` is no power of two of at least 64.
+    pub fn new(split: Split, ring: GlobalAddr, head: GlobalAddr, bytes: u64) -> Self {
+        assert!(bytes.is_power_of_two() && bytes >= 64, "a ring of {bytes} bytes");
+        Self { split, ring, head, bytes }
+    }
+
+    /// Its sending end. There is one.
+    pub const fn sender(self) -> Sender {
+        Sender { channel: self, sent: 0, message: None, owed: None, raised: Handle::NULL }
+    }
+
+    /// Its receiving end. There is one. `words` is the ring's memory, of
+    /// [`ring_size`](Self::ring_size).
+    ///
+    /// # Panics
+    ///
+    /// If it is not.
+    pub fn receiver(self, words: &[AtomicU64]) -> Receiver<'_> {
+        assert_eq!(words.len() as u64 * 8, Self::ring_size(self.bytes));
+        Receiver { channel: self, words, taken: 0, reported: 0, message: None }
+    }
+}
+
+impl Sender {
+    /// Begins to send the `bytes` bytes at `src`, memory of this rank, which
+    /// must not change until [`has_sent`](Self::has_sent). False: the message
+    /// before has not been issued.
+    pub fn try_send(&mut self, src: GlobalAddr, bytes: u64) -> bool {
+        if self.message.is_some() {
+            return false;
+        }
+        self.message = Some(Message { src, bytes, done: 0, has_length: false });
+        true
+    }
+
+    /// Issues what there is room for, when the receiver has counted `head`
+    /// bytes. True: all of the message.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`]: the machine has no room. Go on when an operation has ended.
+    pub fn advance(&mut self, machine: &mut Machine<'_>, head: u64) -> Result<bool, Full> {
+        loop {
+            if let Some((landed, bytes)) = self.owed {
+                let add = Word::atomic(Kind::FetchAdd, self.channel.ring, bytes).notifying();
+                let both = [landed, self.raised];
+                let after = if mutant("gas_channel_unordered") {
+                    After::One(landed)
+                } else {
+                    After::Each(&both)
+                };
+                self.raised = machine.try_issue(add.into(), after)?;
+                self.owed = None;
+            }
+            let Some(mut message) = self.message else { return Ok(true) };
+            let room = self.channel.bytes - self.sent.wrapping_sub(head);
+            if room == 0 {
+                return Ok(false);
+            }
+            let at = self.sent & (self.channel.bytes - 1);
+            let to = self.place(self.channel.ring, TAIL_BYTES + at);
+            let (landed, bytes) = if message.has_length {
+                let left = message.bytes - message.done;
+                let piece = left.min(room).min(self.channel.bytes - at);
+                let from = self.place(message.src, message.done);
+                let copy = Copy::new(to, from, piece);
+                message.done += piece;
+                (machine.try_issue(copy.into(), After::Nothing)?, piece.next_multiple_of(8))
+            } else {
+                message.has_length = true;
+                let length = Word::atomic(Kind::PutWord, to, message.bytes);
+                (machine.try_issue(length.into(), After::Nothing)?, 8)
+            };
+            self.sent = self.sent.wrapping_add(bytes);
+            self.owed = Some((landed, bytes));
+            self.message = (message.done < message.bytes).then_some(message);
+        }
+    }
+
+    /// Whether all that was to be sent lies in the ring.
+    pub fn has_sent(&self, machine: &Machine<'_>) -> bool {
+        self.message.is_none() && self.owed.is_none() && machine.has_ended(self.raised)
+    }
+
+    /// The address `bytes` after `addr`; an access to null says so where there
+    /// is none.
+    fn place(&self, addr: GlobalAddr, bytes: u64) -> GlobalAddr {
+        let split = self.channel.split;
+        split.add(addr, bytes as i64).unwrap_or(GlobalAddr::NULL)
+    }
+}
+
+impl Receiver<'_> {
+    /// Takes what is there of a message, as far as `into` has room. `None`:
+    /// nothing is.
+    pub fn try_receive(&mut self, into: &mut [u8]) -> Option<Received> {
+        // Acquire: after the bytes that the tail tells of.
+        let mut there = self.words[0].load(Ordering::Acquire).wrapping_sub(self.taken);
+        if self.message.is_none() {
+            if there == 0 {
+                return None;
+            }
+            self.message = Some((self.word(self.taken), 0));
+            self.taken = self.taken.wrapping_add(8);
+            there -= 8;
+        }
+        let (bytes, done) = self.message?;
+        let count = (bytes - done).min(there).min(into.len() as u64);
+        if count == 0 && done < bytes {
+            return None;
+        }
+        // A message starts at a word; so does every part but for what `into`
+        // has cut.
+        let start = self.taken;
+        for (index, byte) in into[..count as usize].iter_mut().enumerate() {
+            let at = start.wrapping_add(index as u64);
+            *byte = self.word(at & !7).to_le_bytes()[(at & 7) as usize];
+        }
+        self.taken = self.taken.wrapping_add(count);
+        if done + count < bytes {
+            self.message = Some((bytes, done + count));
+            return Some(Received::Part(count as usize));
+        }
+        self.taken = self.taken.next_multiple_of(8);
+        self.message = None;
+        Some(Received::End(count as usize))
+    }
+
+    /// What tells the sender of its room, to be issued now, if it is time.
+    pub fn poll_report(&mut self) -> Option<Word> {
+        // Only whole words are free.
+        let free = (self.taken & !7).wrapping_sub(self.reported);
+        if free < self.channel.bytes / 2 {
+            return None;
+        }
+        self.reported = self.reported.wrapping_add(free);
+        Some(Word::atomic(Kind::FetchAdd, self.channel.head, free).notifying())
+    }
+
+    /// The word of the ring at `at` of all bytes ever.
+    fn word(&self, at: u64) -> u64 {
+        let at = TAIL_BYTES + (at & (self.channel.bytes - 1));
+        self.words[at as usize / 8].load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Display for Received {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Part(bytes) => write!(f, "{bytes} bytes, and more to come"),
+            Self::End(bytes) => write!(f, "the last {bytes} bytes"),
+        }
+    }
+}
+
+/// The tail has a line of its own.
+const TAIL_BYTES: u64 = 64;

@@ -1,0 +1,198 @@
+//! A copy that another rank is asked to do, in 64 bytes, and how it is told.
+//!
+//! The source of a copy does it. One that is neither source nor destination
+//! leaves a command in its own memory and a note with the source:
+//!
+//! ```text
+//!   caller C                     source S                  destination D
+//!   command ─┐ write
+//!            ├─── the command ───────►  a cell: C's, and others'
+//!            │ ── note: C, index ────►  a free word of a few (one CAS)
+//!            └─◄─ get 64 bytes ───────  only if the cell is not it
+//!                                       ──────── put ────────►
+//!   end word ◄── stamp, outcome ──────
+//! ```
+//!
+//! So a copy takes one trip to the source, one put, and one trip back. The
+//! cell is a hint: what lies there may be old, half there, or of another caller
+//! who has the same cell, and then the command is fetched from where it is.
+//!
+//!
+//! - What waits for room waits in the caller's memory, with nothing of the
+//!   source's in hand: a caller that dies or stalls blocks nobody (A7). The
+//!   source takes a note when it has a place to do the copy, and needs nothing
+//!   of anybody but memory from then on: no two wait for each other.
+//! - The command does not change between the note and the end, so that no get
+//!   finds half of one (A6); one that was given up, and written over, has
+//!   another stamp, and the check fails where it is half of each. The check is
+//!   of the caller, too, so that no cell's content passes for another's.
+//! - An end that comes late, for an earlier command of the same place, has
+//!   another stamp.
+//!
+//! ```text
+//!  word 0  check
+//!       1  kind (8) | count (32) | index (16)
+//!       2  stamp (32) | source rank (32)
+//!       3  destination, or the list
+//!       4  source, or the list's two ranks
+//!       5  bytes of a block
+//!       6  stride of the destination, or the flag
+//!       7  stride of the source, or what is added to it
+//! ```
+//!
+//! A note is the caller's rank plus one (32), the command's index (16) and half
+//! of its stamp (16).
+
+use crate::address::GlobalAddr;
+use crate::control::COMMAND_BYTES;
+use crate::request::{Copy, List, Request};
+use tsumugi_core::mem::Rank;
+
+/// One command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Command {
+    pub(crate) request: Request,
+    /// Its place at the caller, and which life of it.
+    pub(crate) index: u16,
+    pub(crate) stamp: u32,
+    /// Who is asked.
+    pub(crate) to: Rank,
+}
+
+/// Where a command lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) from: Rank,
+    pub(crate) index: u16,
+    pub(crate) stamp: u16,
+}
+
+impl Command {
+    /// As words; `None` for what cannot be asked of others. The flag of blocks
+    /// at a stride is the caller's to change, when they have landed.
+    pub(crate) fn encode(&self, from: Rank) -> Option<[u64; WORDS]> {
+        let (kind, count, rest) = match self.request {
+            Request::Copy(copy) if copy.is_one_block() => {
+                let Copy { dst, src, bytes, flag, add, .. } = copy;
+                (BLOCK, 1, [dst.to_bits(), src.to_bits(), bytes, flag.to_bits(), add])
+            }
+            Request::Copy(copy) => {
+                let Copy { dst, src, bytes, count, dst_stride, src_stride, .. } = copy;
+                let strides = [dst_stride as u64, src_stride as u64];
+                (STRIDED, count, [dst.to_bits(), src.to_bits(), bytes, strides[0], strides[1]])
+            }
+            Request::List(List { entries, count, from, to }) => {
+                let ranks = u64::from(from.0) << 32 | u64::from(to.0);
+                (LIST, count, [entries.to_bits(), ranks, 0, 0, 0])
+            }
+            Request::Word(_) | Request::Fence => return None,
+        };
+        let head = kind | u64::from(count) << 8 | u64::from(self.index) << 40;
+        let second = u64::from(self.stamp) | u64::from(self.to.0) << 32;
+        let mut words = [0, head, second, rest[0], rest[1], rest[2], rest[3], rest[4]];
+        words[0] = check(&words, from);
+        Some(words)
+    }
+
+    /// From words that `from` wrote; `None` where they are no command of its.
+    pub(crate) fn decode(words: &[u64; WORDS], from: Rank) -> Option<Self> {
+        if words[0] != check(words, from) {
+            return None;
+        }
+        let addr = |index: usize| GlobalAddr::from_bits(words[index]);
+        let count = (words[1] >> 8) as u32;
+        let copy = Copy::new(addr(3), addr(4), words[5]);
+        let request = match words[1] & 0xff {
+            BLOCK => Request::Copy(copy.then_add(addr(6), words[7])),
+            STRIDED => Request::Copy(copy.strided(count, words[6] as i64, words[7] as i64)),
+            LIST => Request::List(List {
+                entries: addr(3),
+                count,
+                from: Rank((words[4] >> 32) as u32),
+                to: Rank(words[4] as u32),
+            }),
+            _ => return None,
+        };
+        let (index, stamp) = ((words[1] >> 40) as u16, words[2] as u32);
+        Some(Self { request, index, stamp, to: Rank((words[2] >> 32) as u32) })
+    }
+}
+
+impl Note {
+    pub(crate) fn encode(self) -> u64 {
+        u64::from(self.from.0 + 1) << 32 | u64::from(self.index) << 16 | u64::from(self.stamp)
+    }
+
+    pub(crate) fn decode(word: u64) -> Option<Self> {
+        let from = Rank(((word >> 32) as u32).checked_sub(1)?);
+        Some(Self { from, index: (word >> 16) as u16, stamp: word as u16 })
+    }
+}
+
+/// Multiply, add and rotate over the words; not against an adversary.
+fn check(words: &[u64; WORDS], from: Rank) -> u64 {
+    let seed = (u64::from(from.0) + 1).wrapping_mul(ODD);
+    let mix = |sum: u64, word: &u64| (sum ^ word).wrapping_mul(ODD).rotate_left(29);
+    let mixed = words[1..].iter().fold(seed, mix);
+    // Never what fresh memory holds.
+    (mixed ^ mixed >> 32) | 1 << 63
+}
+
+pub(crate) const WORDS: usize = COMMAND_BYTES / 8;
+const BLOCK: u64 = 1;
+const STRIDED: u64 = 2;
+const LIST: u64 = 3;
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addr(bits: u64) -> GlobalAddr {
+        GlobalAddr::from_bits(bits)
+    }
+
+    #[test]
+    fn a_command_is_64_bytes_and_comes_back() {
+        let block = Copy::new(addr(11), addr(12), 13);
+        for request in [
+            Request::Copy(block.then_add(addr(14), 15)),
+            Request::Copy(block.strided(9, -64, 128)),
+            Request::List(List { entries: addr(1), count: 7, from: Rank(5), to: Rank(6) }),
+        ] {
+            let command = Command { request, index: 9, stamp: u32::MAX, to: Rank(1 << 20) };
+            let words = command.encode(Rank(4)).unwrap();
+            assert_eq!(Command::decode(&words, Rank(4)), Some(command));
+            assert_eq!(Command::decode(&words, Rank(5)), None, "another caller's");
+        }
+        let fence = Command { request: Request::Fence, index: 0, stamp: 0, to: Rank(0) };
+        assert_eq!(fence.encode(Rank(0)), None);
+    }
+
+    /// Any mixture of two commands, word by word, is none.
+    #[test]
+    fn a_torn_command_is_none() {
+        let command = |stamp| {
+            let copy = Copy::new(addr(u64::from(stamp) * 64), addr(7 + u64::from(stamp)), 8);
+            Command { request: copy.into(), index: 1, stamp, to: Rank(3) }.encode(Rank(2)).unwrap()
+        };
+        let (old, new) = (command(8), command(9));
+        for mixture in 1..(1u32 << WORDS) - 1 {
+            let words: [u64; WORDS] = core::array::from_fn(|index| {
+                if mixture >> index & 1 == 0 { old[index] } else { new[index] }
+            });
+            if words != old && words != new {
+                assert_eq!(Command::decode(&words, Rank(2)), None, "mixture {mixture:#b}");
+            }
+        }
+        assert_eq!(Command::decode(&[0; WORDS], Rank(0)), None);
+    }
+
+    #[test]
+    fn a_note_is_never_zero() {
+        let note = Note { from: Rank(0), index: 0, stamp: 0 };
+        assert_ne!(note.encode(), 0);
+        assert_eq!(Note::decode(note.encode()), Some(note));
+        assert_eq!(Note::decode(0), None);
+    }
+}

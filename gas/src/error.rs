@@ -1,0 +1,149 @@
+//! Why an access to global memory was refused: always with the address.
+
+use crate::address::GlobalAddr;
+use core::fmt;
+use tsumugi_core::mem::{AddrError, Rank};
+
+/// Why an access was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessError {
+    /// The null address, or a word that names no rank of the job.
+    Nowhere {
+        /// What was asked for.
+        addr: GlobalAddr,
+    },
+    /// Its rank has registered no region under that name, or has unregistered
+    /// the one that the address is of.
+    Stale {
+        /// What was asked for.
+        addr: GlobalAddr,
+    },
+    /// Some of the bytes lie outside the region.
+    OutOfRange {
+        /// What was asked for.
+        addr: GlobalAddr,
+        /// How much of it.
+        bytes: u64,
+    },
+    /// An atomic off its natural alignment.
+    Unaligned {
+        /// What was asked for.
+        addr: GlobalAddr,
+    },
+    /// A write to a region that is registered for reading only.
+    ReadOnly {
+        /// What was asked for.
+        addr: GlobalAddr,
+    },
+    /// The rank has died.
+    PeerLost {
+        /// Which.
+        rank: Rank,
+    },
+    /// An entry of a list that is not between the two ranks of the list.
+    Elsewhere {
+        /// Its address.
+        addr: GlobalAddr,
+    },
+    /// The device that leads there has no such operation.
+    Unsupported {
+        /// What was asked for.
+        addr: GlobalAddr,
+    },
+}
+
+impl AccessError {
+    /// What a backend's refusal of an operation on `addr` means.
+    pub const fn of(error: AddrError, addr: GlobalAddr) -> Self {
+        match error {
+            AddrError::PeerLost { rank } => Self::PeerLost { rank },
+            AddrError::StaleKey { .. } => Self::Stale { addr },
+            AddrError::OutOfRange { bytes, .. } => Self::OutOfRange { addr, bytes },
+            AddrError::Unaligned { .. } => Self::Unaligned { addr },
+            AddrError::ReadOnly { .. } => Self::ReadOnly { addr },
+            AddrError::NoSuchRank { .. } => Self::Nowhere { addr },
+            AddrError::NotOwn { .. }
+            | AddrError::Unsupported { .. }
+            | AddrError::OtherNode { .. } => Self::Unsupported { addr },
+        }
+    }
+
+    /// As a word of 32 bits that another rank may be told: what happened, and
+    /// for a death to whom. The address it knows itself.
+    pub(crate) const fn to_code(self) -> u32 {
+        match self {
+            Self::Nowhere { .. } => 1,
+            Self::Stale { .. } => 2,
+            Self::OutOfRange { .. } => 3,
+            Self::Unaligned { .. } => 4,
+            Self::ReadOnly { .. } => 5,
+            Self::Elsewhere { .. } => 6,
+            Self::Unsupported { .. } => 7,
+            Self::PeerLost { rank } => LOST | rank.0,
+        }
+    }
+
+    /// From such a word; `None` where nothing went wrong.
+    pub(crate) const fn from_code(code: u32, addr: GlobalAddr, bytes: u64) -> Option<Self> {
+        Some(match code {
+            0 => return None,
+            1 => Self::Nowhere { addr },
+            2 => Self::Stale { addr },
+            3 => Self::OutOfRange { addr, bytes },
+            4 => Self::Unaligned { addr },
+            5 => Self::ReadOnly { addr },
+            6 => Self::Elsewhere { addr },
+            lost if lost & LOST != 0 => Self::PeerLost { rank: Rank(lost & !LOST) },
+            _ => Self::Unsupported { addr },
+        })
+    }
+}
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nowhere { addr } => write!(f, "{addr} is no byte of any rank"),
+            Self::Stale { addr } => write!(f, "{addr}: no region is registered under this name"),
+            Self::OutOfRange { addr, bytes } => {
+                write!(f, "{addr}: {bytes} bytes do not fit in its region")
+            }
+            Self::Unaligned { addr } => write!(f, "{addr}: not aligned to the word's size"),
+            Self::ReadOnly { addr } => write!(f, "{addr}: the region is registered read-only"),
+            Self::PeerLost { rank } => write!(f, "{rank} has died"),
+            Self::Elsewhere { addr } => {
+                write!(f, "{addr}: an entry of a list that is not between the list's two ranks")
+            }
+            Self::Unsupported { addr } => {
+                write!(f, "{addr}: the device that leads there has no such operation")
+            }
+        }
+    }
+}
+
+impl core::error::Error for AccessError {}
+
+/// Set in the code of a death.
+const LOST: u32 = 1 << 31;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_the_error_again() {
+        let addr = GlobalAddr::from_bits(77);
+        for error in [
+            AccessError::Nowhere { addr },
+            AccessError::Stale { addr },
+            AccessError::OutOfRange { addr, bytes: 8 },
+            AccessError::Unaligned { addr },
+            AccessError::ReadOnly { addr },
+            AccessError::Elsewhere { addr },
+            AccessError::Unsupported { addr },
+            AccessError::PeerLost { rank: Rank(1 << 20) },
+        ] {
+            assert_eq!(AccessError::from_code(error.to_code(), addr, 8), Some(error));
+        }
+        assert_eq!(AccessError::from_code(0, addr, 8), None);
+    }
+}

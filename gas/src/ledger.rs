@@ -1,0 +1,111 @@
+//! What the global memory of one rank takes, and which of it grows with the
+//! job: taken from the types themselves, at any number of ranks.
+//!
+//! What grows is five bits for each rank of the job, and a 32nd part of one:
+//! who holds this rank's
+//! tables, who asks, who has answered (in registered memory), who is to answer
+//! and whose table may be here (private). All else is the same for two ranks
+//! and for a million. The starter memory comes on top, as large as the program
+//! wants it.
+
+use crate::address::REGIONS;
+use crate::cache::{Fetch, Slot};
+use crate::control::{Part, Shape};
+use crate::machine::{Asked, Flight, Job, Machine};
+use crate::order::{Edge, Issued};
+use crate::table::Record;
+
+/// The parts of one rank's global memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Ledger {
+    registered: [Part; 9],
+    private: [Part; 11],
+}
+
+impl Ledger {
+    /// With tables of that shape.
+    pub const fn new(shape: Shape) -> Self {
+        let Shape { colors, copies, commands, own_jobs, conditions, flights, fetches, .. } = shape;
+        let bitmap = shape.bitmap_words();
+        let private = [
+            part::<Slot>("slots of the tables of others", copies as usize),
+            part::<Record>("own names", colors as usize * REGIONS),
+            part::<u64>("who is to answer", bitmap),
+            part::<u64>("whose table may be here", bitmap),
+            part::<Fetch>("tables on their way", fetches as usize),
+            part::<Issued>("order of operations", own_jobs as usize),
+            part::<Edge>("conditions of order", conditions as usize),
+            part::<Job>("operations, own and guests'", shape.jobs()),
+            part::<Asked>("commands to others", commands as usize),
+            part::<Flight>("operations in flight", flights as usize),
+            part::<Machine<'_>>("the machine", 1),
+        ];
+        Self { registered: shape.parts(), private }
+    }
+
+    /// Each part.
+    pub fn parts(&self) -> impl Iterator<Item = Part> {
+        self.registered.into_iter().chain(self.private)
+    }
+
+    /// All of them together.
+    pub fn bytes(&self) -> u64 {
+        self.parts().map(|part| part.bytes).sum()
+    }
+}
+
+const fn part<T>(name: &'static str, count: usize) -> Part {
+    Part { name, bytes: (size_of::<T>() * count) as u64, is_registered: false }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::println;
+
+    const COUNTS: [u32; 3] = [2, 1000, 1_000_000];
+
+    fn ledger(ranks: u32) -> Ledger {
+        // As many tables of others whatever the job, to see what grows.
+        Ledger::new(Shape { copies: 1024, ..Shape::of(ranks, 2) })
+    }
+
+    #[test]
+    fn what_grows_is_five_bits_a_rank() {
+        // Whole cache lines of bits: 512 ranks each.
+        let ranks = 512 * 64 * 64;
+        let (few, many) = (ledger(ranks), ledger(2 * ranks));
+        for (few, many) in few.parts().zip(many.parts()) {
+            let slope = (many.bytes - few.bytes) * 8;
+            let bits = match few.name {
+                "holders, drops, acks" => 3 * 64,
+                "hints" => 2,
+                "who is to answer" | "whose table may be here" => 64,
+                _ => 0,
+            };
+            assert_eq!(slope, bits * u64::from(ranks) / 64, "{}", few.name);
+        }
+    }
+
+    /// Before any traffic and with 1,024 tables of others, which is more.
+    #[test]
+    fn a_million_ranks_fit_in_their_share() {
+        for ranks in COUNTS {
+            let ledger = Ledger::new(Shape::of(ranks, 2));
+            println!("{ranks} ranks");
+            for Part { name, bytes, is_registered } in ledger.parts() {
+                println!("{bytes:>9}  {name}{}", if is_registered { ", registered" } else { "" });
+            }
+            println!("{:>9}  in all", ledger.bytes());
+        }
+        let bytes = ledger(1_000_000).bytes();
+        assert!(bytes <= 5_200_000, "{bytes} bytes of the 8 MB that a rank may take");
+    }
+
+    #[test]
+    fn small_jobs_take_little() {
+        let bytes = Ledger::new(Shape::of(2, 1)).bytes();
+        assert!(bytes <= 200_000, "{bytes} bytes for two ranks");
+    }
+}

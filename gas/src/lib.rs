@@ -1,0 +1,33 @@
+//! One global memory over any way of communication: the part of tsumugi that
+//! a PGAS runtime embeds. `no_std`; nothing on a data path allocates.
+//!
+//! Bottom-up; a module uses only modules above it in this list:
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`address`] | 64 bits that name a byte of any rank |
+//! | [`error`] | why an access was refused |
+//! | [`control`] | the memory that a rank gives for everybody's protocols |
+//! | [`table`] | what a rank has registered |
+//! | [`cache`] | copies of other ranks' tables |
+//! | [`order`] | what comes after what |
+//! | [`request`] | copies, atomics, fences |
+//! | [`heap`] | remote malloc and free |
+//! | `command` | a copy that another rank is asked to do |
+//! | [`machine`] | one rank's part in the global memory |
+//! | [`channel`] | messages of any length, in order |
+//! | [`ledger`] | what all of it takes, at any number of ranks |
+#![no_std]
+
+pub mod address;
+pub mod error;
+pub mod control;
+pub mod table;
+pub mod cache;
+pub mod order;
+pub mod request;
+pub mod heap;
+mod command;
+pub mod machine;
+pub mod channel;
+pub mod ledger;

@@ -1,0 +1,289 @@
+//! Copies that others are asked to do, and those that they ask for.
+
+use super::tables::{Asked, Guest, Hold, Job, Phase, What};
+use super::{Agent, Machine, Outgoing};
+use crate::command::{Command, Note, WORDS};
+use crate::error::AccessError;
+use crate::request::{Copy, Request};
+use crate::table::take;
+use core::time::Duration;
+use tsumugi_core::mem::{Rank, Width};
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::mapped::Ordering;
+use tsumugi_core::sync::mutant;
+use tsumugi_core::time::Instant;
+
+impl Machine<'_> {
+    /// Leaves a note at the source.
+    pub(super) fn ask(&mut self, index: usize, probe: u32) -> Option<Outgoing> {
+        let job = self.jobs[index];
+        let (Some(to), _) = self.ranks_of(&job.request) else { return None };
+        let Some(at) = self.command_of(index, to) else {
+            self.later.push(self.jobs, index);
+            return None;
+        };
+        let own = self.setup.rank;
+        if self.setup.shape.cells > 0 && !self.commands[at].is_sent {
+            self.commands[at].is_sent = true;
+            self.run.push(self.jobs, index);
+            let from = self.control.own_command(at as u32);
+            let op = Op::put(from, self.control.cell(to, own), (WORDS * 8) as u64);
+            return Some(self.fly(op, Agent::Cpu, What::Hint));
+        }
+        let stamp = self.commands[at].stamp;
+        let note = Note { from: own, index: at as u16, stamp: stamp as u16 };
+        let mixed = (own.0 ^ stamp << 16).wrapping_add(probe).wrapping_mul(0x9e37_79b9);
+        let word = (mixed >> 8) & (self.setup.shape.notes - 1);
+        let op = Op::compare_swap(self.control.note(to, word), 0u64, note.encode()).notifying();
+        let addr = source_of(&job.request);
+        Some(self.post(index, op, Agent::Cpu, None, Hold::Nothing, addr))
+    }
+
+    /// A note was left, or its word was in use.
+    pub(super) fn note_left(&mut self, index: usize, probe: u32, result: Result<u64, AccessError>) {
+        match result {
+            Err(error) => self.fail(index, error),
+            Ok(0) => self.jobs[index].phase = Phase::Asked,
+            Ok(_) if probe + 1 < PROBES => {
+                self.jobs[index].phase = Phase::Asking { probe: probe + 1 };
+                self.run.push(self.jobs, index);
+            }
+            Ok(_) => self.back_off(index),
+        }
+    }
+
+    /// Ends may have come.
+    pub(super) fn take_ends(&mut self) {
+        for at in 0..self.commands.len() {
+            // Acquire: after all that the source did.
+            let word = take(&self.words[self.control.end_words() + at]);
+            if word == 0 {
+                continue;
+            }
+            let Asked { job, stamp, .. } = self.commands[at];
+            match job {
+                Some(job) if (word >> 32) as u32 == stamp || mutant("gas_end_of_any_life") => {
+                    self.ended_elsewhere(job as usize, word as u32);
+                }
+                _ => self.dropped += 1,
+            }
+        }
+    }
+
+    /// Notes may have come: as many as there is a place for are taken.
+    pub(super) fn take_notes(&mut self) {
+        let own = self.setup.shape.own_jobs as usize;
+        let first = self.control.note_words();
+        let words = &self.words[first..first + self.setup.shape.notes as usize];
+        while self.has_notes {
+            let is_free = |job: &Job| job.phase == Phase::Free && !job.is_queued;
+            let places = if mutant("gas_guests_wait_for_hosts") && !self.order.is_empty() {
+                own..own
+            } else {
+                own..self.jobs.len()
+            };
+            let Some(index) = places.into_iter().find(|&job| is_free(&self.jobs[job])) else {
+                return;
+            };
+            // The next after the one taken last, so that each has its turn.
+            let found = (0..words.len())
+                .map(|step| (self.note_cursor + step) % words.len())
+                .find(|&word| words[word].load(Ordering::Relaxed) != 0);
+            let Some(word) = found else {
+                self.has_notes = false;
+                return;
+            };
+            self.note_cursor = word + 1;
+            // Acquire: after the command was written. Nobody else changes a
+            // word that is not zero.
+            let note = words[word].load(Ordering::Acquire);
+            words[word].store(0, Ordering::Release);
+            let ranks = self.setup.shape.ranks;
+            let Some(note) = Note::decode(note).filter(|note| note.from.0 < ranks) else {
+                self.dropped += 1;
+                continue;
+            };
+            let stamp = u32::from(note.stamp);
+            let guest = Some(Guest { rank: note.from, index: note.index, stamp });
+            self.jobs[index] = Job { phase: Phase::Command, guest, ..Job::FREE };
+            if self.setup.shape.cells > 0 {
+                let command = self.command_at(self.control.cell_words(note.from), note.from);
+                if command.is_some_and(|command| self.accept_command(index, command)) {
+                    self.hints += 1;
+                    continue;
+                }
+            }
+            self.run.push(self.jobs, index);
+        }
+    }
+
+    pub(super) fn fetch_command(&mut self, index: usize) -> Option<Outgoing> {
+        let Guest { rank, index: at, .. } = self.jobs[index].guest?;
+        if u32::from(at) >= self.setup.shape.commands {
+            self.drop_guest(index);
+            return None;
+        }
+        let from = self.control.command(rank, u32::from(at));
+        let op = Op::get(from, self.control.landing(index), (WORDS * 8) as u64);
+        let addr = crate::address::GlobalAddr::NULL;
+        Some(self.post(index, op, Agent::Cpu, None, Hold::Nothing, addr))
+    }
+
+    pub(super) fn command_came(&mut self, index: usize, result: Result<u64, AccessError>) {
+        let Some(Guest { rank, .. }) = self.jobs[index].guest else { return };
+        let command = self.command_at(self.control.landing_words(index), rank);
+        let command = command.filter(|_| result.is_ok());
+        if !command.is_some_and(|command| self.accept_command(index, command)) {
+            self.drop_guest(index);
+        }
+    }
+
+    /// The command in the words from `first` on, if it is one of `from`'s.
+    fn command_at(&self, first: usize, from: Rank) -> Option<Command> {
+        let words = &self.words[first..first + WORDS];
+        let words = core::array::from_fn(|word| words[word].load(Ordering::Relaxed));
+        Command::decode(&words, from)
+    }
+
+    /// Begins what a note has announced, if this is it.
+    fn accept_command(&mut self, index: usize, command: Command) -> bool {
+        let Some(guest) = self.jobs[index].guest else { return false };
+        let is_it = command.to == self.setup.rank
+            && command.index == guest.index
+            && command.stamp as u16 == guest.stamp as u16;
+        if !is_it {
+            return false;
+        }
+        let job = &mut self.jobs[index];
+        job.guest = Some(Guest { stamp: command.stamp, ..guest });
+        (job.request, job.phase) = (command.request, Phase::Parts);
+        let is_own = self.ranks_of(&command.request).0 == Some(self.setup.rank);
+        if is_own {
+            self.run.push(self.jobs, index);
+        } else {
+            self.fail(index, AccessError::Elsewhere { addr: source_of(&command.request) });
+        }
+        true
+    }
+
+    /// Tells a guest how its copy has ended.
+    pub(super) fn answer(&mut self, index: usize) -> Option<Outgoing> {
+        let Job { guest, error, .. } = self.jobs[index];
+        let Guest { rank, index: at, stamp } = guest?;
+        let code = error.map_or(0, AccessError::to_code);
+        let word = u64::from(stamp) << 32 | u64::from(code);
+        let op = Op::put_word(self.control.end(rank, u32::from(at)), Width::W8, word).notifying();
+        let addr = crate::address::GlobalAddr::NULL;
+        Some(self.post(index, op, Agent::Cpu, None, Hold::Nothing, addr))
+    }
+
+    /// Those that have waited long enough try again.
+    pub(super) fn wake_backoffs(&mut self) {
+        self.earliest = None;
+        for index in 0..self.setup.shape.own_jobs as usize {
+            let Phase::Backoff { until } = self.jobs[index].phase else { continue };
+            if until <= self.now {
+                self.jobs[index].phase = Phase::Asking { probe: 0 };
+                self.run.push(self.jobs, index);
+            } else {
+                self.expect(until);
+            }
+        }
+    }
+
+    /// The place of a job's command is another's.
+    pub(super) fn release_command(&mut self, index: usize) {
+        let at = core::mem::take(&mut self.jobs[index].command);
+        if at != 0 {
+            self.commands[at as usize - 1].job = None;
+            self.wake_later();
+        }
+    }
+
+    /// The place of a job's command, which is written there first if it has
+    /// none.
+    fn command_of(&mut self, index: usize, to: Rank) -> Option<usize> {
+        if let Some(at) = self.jobs[index].command.checked_sub(1) {
+            return Some(at as usize);
+        }
+        let at = self.commands.iter().position(|command| command.job.is_none())?;
+        let place = &mut self.commands[at];
+        // Never 0, which fresh memory holds.
+        let stamp = place.stamp.checked_add(1).unwrap_or(1);
+        *place = Asked { job: Some(index as u32), stamp, backoffs: 0, is_sent: false };
+        self.jobs[index].command = at as u32 + 1;
+        let request = self.jobs[index].request;
+        let command = Command { request, index: at as u16, stamp, to };
+        let words = command.encode(self.setup.rank).expect("only copies are asked of others");
+        let first = self.control.command_words() + at * WORDS;
+        for (word, value) in words.into_iter().enumerate() {
+            // Relaxed: the note that follows is of the same thread, or was
+            // handed to another through a lock.
+            self.words[first + word].store(value, Ordering::Relaxed);
+        }
+        Some(at)
+    }
+
+    fn back_off(&mut self, index: usize) {
+        let at = self.jobs[index].command as usize - 1;
+        let round = self.commands[at].backoffs;
+        self.commands[at].backoffs = round.saturating_add(1);
+        let spread = u64::from(self.setup.rank.0.wrapping_mul(0x9e37_79b9) >> 22);
+        let ns = (BACKOFF_NS << round.min(6)) + spread;
+        let until = self.now + Duration::from_nanos(ns);
+        self.jobs[index].phase = Phase::Backoff { until };
+        self.expect(until);
+    }
+
+    fn expect(&mut self, at: Instant) {
+        self.earliest = Some(self.earliest.map_or(at, |earliest| earliest.min(at)));
+    }
+
+    fn ended_elsewhere(&mut self, index: usize, code: u32) {
+        let job = &mut self.jobs[index];
+        let (bytes, addr) = match job.request {
+            Request::Copy(Copy { dst, bytes, .. }) => (bytes, dst),
+            _ => (0, source_of(&job.request)),
+        };
+        job.error = job.error.or(AccessError::from_code(code, addr, bytes));
+        self.release_command(index);
+        if self.jobs[index].flights > 0 {
+            // Its note's own completion is still on its way.
+            self.jobs[index].phase = Phase::Told;
+        } else {
+            self.was_told(index);
+        }
+    }
+
+    /// A copy has ended elsewhere, and its note is not in flight any more.
+    pub(super) fn was_told(&mut self, index: usize) {
+        // Blocks at a stride leave the flag to the caller.
+        let job = &mut self.jobs[index];
+        let is_left = matches!(job.request, Request::Copy(copy)
+            if !copy.is_one_block() && !copy.flag.is_null());
+        if is_left && job.error.is_none() {
+            job.phase = Phase::Flag;
+            return self.run.push(self.jobs, index);
+        }
+        self.finish(index);
+    }
+
+    fn drop_guest(&mut self, index: usize) {
+        self.dropped += 1;
+        self.jobs[index] = Job::FREE;
+    }
+}
+
+fn source_of(request: &Request) -> crate::address::GlobalAddr {
+    match request {
+        Request::Copy(copy) => copy.src,
+        Request::List(list) => list.entries,
+        Request::Word(word) => word.target,
+        Request::Fence => crate::address::GlobalAddr::NULL,
+    }
+}
+
+/// Words for a note that are tried before waiting.
+const PROBES: u32 = 4;
+/// How long is waited then, at first.
+const BACKOFF_NS: u64 = 1_000;

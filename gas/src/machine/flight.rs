@@ -1,0 +1,115 @@
+//! Operations in flight: whose they are, and what they keep in place.
+
+use super::tables::{Flight, Hold, NONE, What};
+use super::{Agent, Machine, Outgoing};
+use crate::cache::Step;
+use crate::error::AccessError;
+use tsumugi_core::mem::AddrError;
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::mutant;
+use tsumugi_core::tag::Tag;
+
+impl Machine<'_> {
+    pub(super) const fn has_flight(&self) -> bool {
+        self.free_flight != NONE
+    }
+
+    /// Tags an operation; the caller has looked whether there is a flight.
+    pub(super) fn fly(&mut self, op: Op, agent: Agent, what: What) -> Outgoing {
+        let index = self.free_flight as usize;
+        let flight = &mut self.flights[index];
+        self.free_flight = flight.link;
+        flight.what = what;
+        let tag = Tag::from_bits(flight.generation << INDEX_BITS | index as u64);
+        Outgoing { op: op.tagged(tag), agent }
+    }
+
+    /// An operation has completed; late and doubled completions are dropped.
+    pub(super) fn complete(&mut self, tag: Tag, result: Result<u64, AddrError>) {
+        let (index, free) = (tag.index(), self.free_flight);
+        let Some(flight) = self.flights.get_mut(index) else { return };
+        let is_current = flight.generation == tag.generation() || mutant("gas_late_completions");
+        if !is_current || flight.what == What::Free {
+            return;
+        }
+        let what = core::mem::replace(&mut flight.what, What::Free);
+        flight.generation = (flight.generation + 1) & GENERATION;
+        if let Some(hint) = self.hint_after(what).filter(|_| result.is_ok()) {
+            // The flight is kept for it.
+            let flight = &mut self.flights[index];
+            (flight.what, flight.link) = (hint, self.hints_due);
+            self.hints_due = index as u32;
+            return;
+        }
+        let flight = &mut self.flights[index];
+        flight.link = free;
+        self.free_flight = index as u32;
+        match what {
+            // Nobody waits for a hint, or hears what became of it.
+            What::Free | What::Hint | What::AckHint(_) => {}
+            What::Ask(rank) | What::AskHint(rank) => {
+                if result.is_err() {
+                    self.registry.forget(rank);
+                }
+            }
+            What::Cache(step) => self.fetcher.handle(step, result),
+            What::Job { job, near, far, addr } => {
+                if let Some(record) = near {
+                    self.registry.unpin(record as usize);
+                }
+                self.let_go(far);
+                let result = result.map_err(|error| AccessError::of(error, addr));
+                self.advance_completed(job as usize, result);
+            }
+        }
+    }
+
+    /// The hint that tells a peer where to look, when a bit has been set there.
+    fn hint_after(&self, what: What) -> Option<What> {
+        match what {
+            What::Ask(rank) => self.control.drop_hint(rank).map(|_| What::AskHint(rank)),
+            What::Cache(Step::Ack { rank }) => {
+                self.control.ack_hint(rank).map(|_| What::AckHint(rank))
+            }
+            _ => None,
+        }
+    }
+
+    /// The next hint to be posted, on the flight of what it is for.
+    pub(super) fn poll_hint(&mut self) -> Option<Outgoing> {
+        let flight = self.flights.get(self.hints_due as usize)?;
+        let index = core::mem::replace(&mut self.hints_due, flight.link);
+        let (word, bit) = match flight.what {
+            What::AskHint(rank) => self.control.drop_hint(rank)?,
+            What::AckHint(rank) => self.control.ack_hint(rank)?,
+            _ => return None,
+        };
+        let op = Op::atomic(Kind::FetchOr, word, bit).notifying();
+        let tag = Tag::from_bits(flight.generation << INDEX_BITS | u64::from(index));
+        Some(Outgoing { op: op.tagged(tag), agent: Agent::Cpu })
+    }
+
+    fn let_go(&mut self, hold: Hold) {
+        match hold {
+            Hold::Nothing => {}
+            Hold::Record(record) => self.registry.unpin(record as usize),
+            // What waits for it is polled after each event.
+            Hold::Slot(slot) => {
+                self.cache.unpin(slot);
+            }
+        }
+    }
+}
+
+/// All flights free, linked; the first.
+pub(super) fn chain(flights: &mut [Flight]) -> u32 {
+    let count = flights.len();
+    for (index, flight) in flights.iter_mut().enumerate() {
+        let link = if index + 1 < count { index as u32 + 1 } else { NONE };
+        *flight = Flight { link, ..Flight::FREE };
+    }
+    0
+}
+
+const INDEX_BITS: u32 = 24;
+const GENERATION: u64 = (1 << 40) - 1;

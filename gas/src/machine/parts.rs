@@ -1,0 +1,251 @@
+//! The puts, gets and atomics of a job: block by block, in parts that one
+//! operation can carry.
+
+use super::run::Reach;
+use super::tables::Phase;
+use super::{Machine, Outgoing};
+use crate::address::{GlobalAddr, Split};
+use crate::error::AccessError;
+use crate::request::{Copy, ENTRY_BYTES, List, Request, Word};
+use tsumugi_core::mem::Need;
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::mapped::Ordering;
+use tsumugi_core::sync::mutant;
+
+/// What one operation carries.
+struct Part {
+    dst: GlobalAddr,
+    src: GlobalAddr,
+    bytes: u64,
+    /// Whether it is the last of its block.
+    is_last: bool,
+}
+
+impl Machine<'_> {
+    /// Posts the next part, if there is one and it may go; and when none is
+    /// left or in flight, what comes after.
+    pub(super) fn next_part(&mut self, index: usize) -> Option<Outgoing> {
+        let job = self.jobs[index];
+        if let (Request::Word(word), None) = (job.request, job.error) {
+            if job.block == 0 {
+                return self.post_word(index, word);
+            }
+        } else if job.error.is_none() {
+            match self.part_of(index) {
+                Ok(Some(_)) if job.flights >= self.window => return None,
+                Ok(Some(part)) => {
+                    let posted = self.post_part(index, &part);
+                    if posted.is_some() || self.jobs[index].error.is_none() {
+                        return posted;
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => self.jobs[index].error = Some(error),
+            }
+        }
+        if self.jobs[index].flights == 0 {
+            after_parts(self, index);
+        }
+        None
+    }
+
+    /// The next entries of a list.
+    pub(super) fn fetch_entries(&mut self, index: usize) -> Option<Outgoing> {
+        let job = self.jobs[index];
+        let Request::List(List { entries, count, .. }) = job.request else { return None };
+        let batch = (count - job.block).min(ENTRIES);
+        let at = self.setup.split.add(entries, i64::from(job.block) * ENTRY_BYTES as i64);
+        let bytes = u64::from(batch) * ENTRY_BYTES;
+        let Ok(addr) = at else {
+            self.fail(index, AccessError::OutOfRange { addr: entries, bytes });
+            return None;
+        };
+        match self.reach(index, addr, bytes, Need::Read) {
+            Reach::At(target, hold) => {
+                self.jobs[index].landed = (batch, 0);
+                let op = Op::get(target.remote, self.control.landing(index), bytes);
+                Some(self.post(index, op, target.agent, None, hold, addr))
+            }
+            Reach::Waits => None,
+            Reach::Refused(error) => {
+                self.fail(index, error);
+                None
+            }
+        }
+    }
+
+    pub(super) fn entries_came(&mut self, index: usize) {
+        self.jobs[index].phase = Phase::Parts;
+        self.run.push(self.jobs, index);
+    }
+
+    fn post_word(&mut self, index: usize, word: Word) -> Option<Outgoing> {
+        let need = if word.kind == Kind::GetWord { Need::Read } else { Need::Write };
+        match self.reach(index, word.target, word.width() as u64, need) {
+            Reach::At(target, hold) => {
+                self.jobs[index].block = 1;
+                if word.kind == Kind::PutWord {
+                    self.jobs[index].last = word.target;
+                }
+                let op = operation(&word, target.remote);
+                Some(self.post(index, op, target.agent, None, hold, word.target))
+            }
+            Reach::Waits => None,
+            Reach::Refused(error) => {
+                self.fail(index, error);
+                None
+            }
+        }
+    }
+
+    fn post_part(&mut self, index: usize, part: &Part) -> Option<Outgoing> {
+        let Part { dst, src, bytes, is_last } = *part;
+        let is_push = self.setup.split.rank(src) == Some(self.setup.rank);
+        let (near, far) = if is_push { (src, dst) } else { (dst, src) };
+        let (local, record) = match self.registry.local(near, bytes) {
+            Ok(found) => found,
+            Err(error) => {
+                self.jobs[index].error = Some(error);
+                return None;
+            }
+        };
+        let need = if is_push { Need::Write } else { Need::Read };
+        let (target, hold) = match self.reach(index, far, bytes, need) {
+            Reach::At(target, hold) => (target, hold),
+            Reach::Waits => return None,
+            Reach::Refused(error) => {
+                self.jobs[index].error = Some(error);
+                return None;
+            }
+        };
+        let op = if is_push {
+            Op::put(local, target.remote, bytes)
+        } else {
+            Op::get(target.remote, local, bytes)
+        };
+        let job = &mut self.jobs[index];
+        job.at += bytes;
+        if is_last {
+            (job.at, job.block, job.landed.1) = (0, job.block + 1, job.landed.1 + 1);
+        }
+        if is_push {
+            job.last = GlobalAddr::from_bits(dst.to_bits() + bytes - 1);
+        }
+        self.run.push(self.jobs, index);
+        Some(self.post(index, op, target.agent, record, hold, far))
+    }
+
+    /// The next part of a job that has one now.
+    fn part_of(&mut self, index: usize) -> Result<Option<Part>, AccessError> {
+        match self.jobs[index].request {
+            Request::Copy(copy) => self.part_of_copy(index, &copy),
+            Request::List(list) => self.part_of_list(index, &list),
+            Request::Word(_) | Request::Fence => Ok(None),
+        }
+    }
+
+    fn part_of_copy(&self, index: usize, copy: &Copy) -> Result<Option<Part>, AccessError> {
+        let (job, split) = (&self.jobs[index], self.setup.split);
+        if job.block == copy.count || copy.bytes == 0 {
+            return Ok(None);
+        }
+        let dst = block_of(split, copy.dst, copy.dst_stride, job.block, copy.bytes)?;
+        let src = block_of(split, copy.src, copy.src_stride, job.block, copy.bytes)?;
+        self.part_at(dst, src, copy.bytes, job.at).map(Some)
+    }
+
+    fn part_of_list(&mut self, index: usize, list: &List) -> Result<Option<Part>, AccessError> {
+        let split = self.setup.split;
+        loop {
+            let job = &self.jobs[index];
+            if job.landed.1 == job.landed.0 {
+                return Ok(None);
+            }
+            let first = self.control.landing_words(index) + 3 * job.landed.1 as usize;
+            let [dst, src, bytes] =
+                [0, 1, 2].map(|word| self.words[first + word].load(Ordering::Relaxed));
+            let (dst, src) = (GlobalAddr::from_bits(dst), GlobalAddr::from_bits(src));
+            if split.rank(dst) != Some(list.to) {
+                return Err(AccessError::Elsewhere { addr: dst });
+            }
+            if split.rank(src) != Some(list.from) {
+                return Err(AccessError::Elsewhere { addr: src });
+            }
+            if bytes > 0 {
+                return self.part_at(dst, src, bytes, job.at).map(Some);
+            }
+            let job = &mut self.jobs[index];
+            (job.block, job.landed.1) = (job.block + 1, job.landed.1 + 1);
+        }
+    }
+
+    /// What goes next of a block of which `at` bytes have gone.
+    fn part_at(
+        &self,
+        dst: GlobalAddr,
+        src: GlobalAddr,
+        bytes: u64,
+        at: u64,
+    ) -> Result<Part, AccessError> {
+        let split = self.setup.split;
+        // The whole block is within an address's reach before any of it goes.
+        let place = |addr: GlobalAddr| {
+            let last = i64::try_from(bytes - 1).ok().and_then(|last| split.add(addr, last).ok());
+            last.and_then(|_| split.add(addr, at as i64).ok())
+                .ok_or(AccessError::OutOfRange { addr, bytes })
+        };
+        let part = (bytes - at).min(self.setup.part_bytes_max);
+        Ok(Part { dst: place(dst)?, src: place(src)?, bytes: part, is_last: at + part == bytes })
+    }
+}
+
+/// All parts of a job have completed.
+pub(super) fn after_parts(machine: &mut Machine<'_>, index: usize) {
+    let job = &machine.jobs[index];
+    let phase = match job.request {
+        _ if job.error.is_some() => Phase::Ended,
+        Request::List(List { count, .. }) if job.block < count => Phase::Entries,
+        _ if !machine.setup.remote_completion
+            && !job.last.is_null()
+            && !mutant("gas_local_completion") =>
+        {
+            Phase::Confirm
+        }
+        Request::Copy(copy) if !copy.flag.is_null() => Phase::Flag,
+        _ => Phase::Ended,
+    };
+    if phase == Phase::Ended {
+        return machine.finish(index);
+    }
+    machine.jobs[index].phase = phase;
+    machine.run.push(machine.jobs, index);
+}
+
+fn operation(word: &Word, remote: tsumugi_core::mem::RemoteAddr) -> Op {
+    let Word { kind, operand, compare, is_wide, notify, .. } = *word;
+    let op = match (kind, is_wide) {
+        (Kind::GetWord, _) => Op::get_word(remote, word.width()),
+        (Kind::PutWord, _) => Op::put_word(remote, word.width(), operand),
+        (Kind::CompareSwap, true) => Op::compare_swap(remote, compare, operand),
+        (Kind::CompareSwap, false) => Op::compare_swap(remote, compare as u32, operand as u32),
+        (_, true) => Op::atomic(kind, remote, operand),
+        (_, false) => Op::atomic(kind, remote, operand as u32),
+    };
+    if notify { op.notifying() } else { op }
+}
+
+/// Where block `block` starts.
+fn block_of(
+    split: Split,
+    first: GlobalAddr,
+    stride: i64,
+    block: u32,
+    bytes: u64,
+) -> Result<GlobalAddr, AccessError> {
+    let error = AccessError::OutOfRange { addr: first, bytes };
+    let by = stride.checked_mul(i64::from(block)).ok_or(error)?;
+    split.add(first, by).map_err(|_| error)
+}
+
+/// Entries of a list that a landing has room for.
+const ENTRIES: u32 = (crate::control::LANDING_BYTES as u64 / ENTRY_BYTES) as u32;

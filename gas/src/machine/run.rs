@@ -1,0 +1,274 @@
+//! The way of a job: what it does next, and when it has ended.
+
+use super::parts::after_parts;
+use super::tables::{Hold, Job, Phase, What};
+use super::{Agent, Machine, Outgoing};
+use crate::address::GlobalAddr;
+use crate::cache::{Miss, Target, Wanted};
+use crate::error::AccessError;
+use crate::request::{Copy, Request, Word};
+use tsumugi_core::mem::{AddrError, Need, Rank, Width};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::mutant;
+
+/// Where the far end of an operation is.
+pub(super) enum Reach {
+    At(Target, Hold),
+    /// The job was put where it is woken.
+    Waits,
+    Refused(AccessError),
+}
+
+impl Machine<'_> {
+    /// A job whose order has come.
+    pub(super) fn start(&mut self, index: usize) {
+        let request = self.jobs[index].request;
+        let (from, to) = self.ranks_of(&request);
+        let own = Some(self.setup.rank);
+        let nowhere = |addr| Some(AccessError::Nowhere { addr });
+        let (phase, error) = match request {
+            Request::Fence => (Phase::Ended, None),
+            Request::Word(_) => (Phase::Parts, None),
+            Request::Copy(copy) if from.is_none() => (Phase::Ended, nowhere(copy.src)),
+            Request::Copy(copy) if to.is_none() => (Phase::Ended, nowhere(copy.dst)),
+            Request::Copy(_) | Request::List(_) if from == own || to == own => (Phase::Parts, None),
+            Request::Copy(_) | Request::List(_) => (Phase::Asking { probe: 0 }, None),
+        };
+        let job = &mut self.jobs[index];
+        (job.phase, job.error) = (phase, error);
+        self.run.push(self.jobs, index);
+    }
+
+    /// Does what a job does next, if that can be done now.
+    pub(super) fn advance(&mut self, index: usize) -> Option<Outgoing> {
+        let job = &self.jobs[index];
+        if job.table != 0 {
+            return None;
+        }
+        match job.phase {
+            Phase::Ended => {
+                self.ended.push(self.jobs, index);
+                None
+            }
+            Phase::Parts => self.next_part(index),
+            // One operation each.
+            _ if job.flights > 0 => None,
+            Phase::Entries => self.fetch_entries(index),
+            Phase::Confirm => self.confirm(index),
+            Phase::Flag => self.raise_flag(index),
+            Phase::Asking { probe } => self.ask(index, probe),
+            Phase::Command => self.fetch_command(index),
+            Phase::Answer => self.answer(index),
+            Phase::Free | Phase::Ordered | Phase::Backoff { .. } | Phase::Asked | Phase::Told => {
+                None
+            }
+        }
+    }
+
+    /// An operation of a job has completed.
+    pub(super) fn advance_completed(&mut self, index: usize, result: Result<u64, AccessError>) {
+        let job = &mut self.jobs[index];
+        job.flights -= 1;
+        match job.phase {
+            Phase::Asking { probe } => return self.note_left(index, probe, result),
+            Phase::Told => return self.was_told(index),
+            Phase::Command => return self.command_came(index, result),
+            Phase::Answer => {
+                *job = Job { is_queued: job.is_queued, link: job.link, ..Job::FREE };
+                return;
+            }
+            _ => {}
+        }
+        match result {
+            Ok(value) => job.value = value,
+            Err(error) => job.error = job.error.or(Some(error)),
+        }
+        match job.phase {
+            Phase::Parts => self.run.push(self.jobs, index),
+            _ if job.error.is_some() => self.finish(index),
+            Phase::Entries => self.entries_came(index),
+            Phase::Confirm => self.confirmed(index),
+            _ => self.finish(index),
+        }
+    }
+
+    /// Nothing of a job is in flight, and nothing more will be: but that a
+    /// guest is told.
+    pub(super) fn finish(&mut self, index: usize) {
+        self.release_command(index);
+        let job = &mut self.jobs[index];
+        job.table = 0;
+        if !matches!(job.request, Request::Word(_)) {
+            job.value = 0;
+        }
+        job.phase = if job.guest.is_some() { Phase::Answer } else { Phase::Ended };
+        self.run.push(self.jobs, index);
+    }
+
+    /// Ends a job with an error, when what is in flight has completed.
+    pub(super) fn fail(&mut self, index: usize, error: AccessError) {
+        let job = &mut self.jobs[index];
+        job.error = job.error.or(Some(error));
+        if job.flights == 0 {
+            self.finish(index);
+        }
+    }
+
+    /// Where `bytes` bytes of any rank are, and they stay there.
+    pub(super) fn reach(
+        &mut self,
+        index: usize,
+        addr: GlobalAddr,
+        bytes: u64,
+        need: Need,
+    ) -> Reach {
+        let split = self.setup.split;
+        let (Ok(table), Some(rank)) = (self.table_of(addr), split.rank(addr)) else {
+            return Reach::Refused(AccessError::Nowhere { addr });
+        };
+        if rank == self.setup.rank {
+            return match self.registry.resolve(addr, bytes, need) {
+                Ok((entry, record)) => {
+                    let offset = addr.to_bits() & (split.region_bytes_max() - 1);
+                    let remote = tsumugi_core::mem::RemoteAddr { offset, rank, key: entry.key };
+                    let hold = record.map_or(Hold::Nothing, |record| {
+                        self.registry.pin(record);
+                        Hold::Record(record as u32)
+                    });
+                    Reach::At(Target { remote, agent: entry.agent }, hold)
+                }
+                Err(error) => Reach::Refused(error),
+            };
+        }
+        let wanted = match self.cache.pin(addr, bytes, need) {
+            Ok(pinned) => return Reach::At(pinned.target, Hold::Slot(pinned.slot)),
+            Err(Miss::Refused(error)) => return Reach::Refused(error),
+            Err(Miss::NoTable) => self.fetcher.want(table),
+            Err(Miss::NotListed { version }) => {
+                let known = self.jobs[index].unlisted.replace(version);
+                if known.is_some_and(|known| known != version) || mutant("gas_never_refresh") {
+                    // The copy was read after the operation was issued.
+                    return Reach::Refused(AccessError::Stale { addr });
+                }
+                self.fetcher.refresh(table, version)
+            }
+        };
+        match wanted {
+            Wanted::Coming => self.jobs[index].table = table,
+            Wanted::Here => self.run.push(self.jobs, index),
+            Wanted::Later => self.later.push(self.jobs, index),
+        }
+        Reach::Waits
+    }
+
+    /// Posts one operation of a job.
+    pub(super) fn post(
+        &mut self,
+        index: usize,
+        op: Op,
+        agent: Agent,
+        near: Option<usize>,
+        far: Hold,
+        addr: GlobalAddr,
+    ) -> Outgoing {
+        self.jobs[index].flights += 1;
+        if let Some(record) = near {
+            self.registry.pin(record);
+        }
+        let near = near.map(|record| record as u32);
+        self.fly(op, agent, What::Job { job: index as u32, near, far, addr })
+    }
+
+    /// A table has come, or will not: who waits for it goes on.
+    pub(super) fn table_came(&mut self, table: u32, result: Result<(), AddrError>) {
+        for index in 0..self.jobs.len() {
+            let job = &mut self.jobs[index];
+            if job.table != table {
+                continue;
+            }
+            job.table = 0;
+            if let Err(error) = result {
+                let addr = address_of(&job.request);
+                job.error = job.error.or(Some(AccessError::of(error, addr)));
+                if job.phase != Phase::Parts && job.flights == 0 {
+                    self.finish(index);
+                    continue;
+                }
+            }
+            self.run.push(self.jobs, index);
+        }
+        self.wake_later();
+    }
+
+    /// A rank has died: what it was asked for, it does not do.
+    pub(super) fn lose(&mut self, rank: Rank) {
+        self.registry.forget(rank);
+        for index in 0..self.setup.shape.own_jobs as usize {
+            let job = &self.jobs[index];
+            let is_asked = matches!(job.phase, Phase::Asked | Phase::Asking { .. });
+            if !is_asked || job.command == 0 || self.ranks_of(&job.request).0 != Some(rank) {
+                continue;
+            }
+            let job = &mut self.jobs[index];
+            job.error = Some(AccessError::PeerLost { rank });
+            if job.flights > 0 {
+                job.phase = Phase::Told;
+            } else {
+                self.finish(index);
+            }
+        }
+    }
+
+    pub(super) fn wake_later(&mut self) {
+        while let Some(job) = self.later.pop(self.jobs) {
+            self.run.push(self.jobs, job);
+        }
+    }
+
+    /// Reads back the last byte that was put, behind all that were.
+    fn confirm(&mut self, index: usize) -> Option<Outgoing> {
+        let addr = self.jobs[index].last;
+        match self.reach(index, addr, 1, Need::Read) {
+            Reach::At(target, hold) => {
+                let op = Op::get_word(target.remote, Width::W1);
+                Some(self.post(index, op, target.agent, None, hold, addr))
+            }
+            Reach::Waits => None,
+            Reach::Refused(error) => {
+                self.fail(index, error);
+                None
+            }
+        }
+    }
+
+    fn confirmed(&mut self, index: usize) {
+        self.jobs[index].last = GlobalAddr::NULL;
+        after_parts(self, index);
+    }
+
+    /// The word that says that a copy has landed.
+    fn raise_flag(&mut self, index: usize) -> Option<Outgoing> {
+        let Request::Copy(Copy { flag, add, .. }) = self.jobs[index].request else { return None };
+        match self.reach(index, flag, 8, Need::Write) {
+            Reach::At(target, hold) => {
+                let op = Op::atomic(Kind::FetchAdd, target.remote, add).notifying();
+                Some(self.post(index, op, target.agent, None, hold, flag))
+            }
+            Reach::Waits => None,
+            Reach::Refused(error) => {
+                self.fail(index, error);
+                None
+            }
+        }
+    }
+}
+
+/// What an error that has no address of its own is reported with.
+fn address_of(request: &Request) -> GlobalAddr {
+    match request {
+        Request::Copy(copy) => copy.dst,
+        Request::List(list) => list.entries,
+        Request::Word(Word { target, .. }) => *target,
+        Request::Fence => GlobalAddr::NULL,
+    }
+}

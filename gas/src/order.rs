@@ -1,0 +1,446 @@
+//! What comes after what: operations that begin when others have ended.
+//!
+//! An operation is issued with a condition ([`After`]): at once, after one
+//! other, after a set of others, after another *and all before it*, after all
+//! so far. What is not ordered is not held up: an operation waits for those
+//! that its condition names and for no other.
+//!
+//! ```text
+//!   issued order:  3 ─ 5 ─ 6 ─ 9        (those that have ended are taken out)
+//!                      │   └ upto: [9]      9 waits for 3, 5 and 6
+//!                      └ exact: [6]         6 waits for 5 alone
+//!
+//!   6 ends first:  3 ─ 5 ─ 9            what waited for "6 and all before it"
+//!                      └ upto: [9]      now waits for "5 and all before it"
+//!   5 ends:        3 ─ 9
+//!                  └ upto: [9]
+//!   3 ends:        9 begins
+//! ```
+//!
+//! "Has ended" is remote completion: who begins afterwards finds the effects,
+//! on whatever rank they are. The machine above ends an operation only then.
+//!
+//! Handles are numbers in the order of issue, from 1 on, and never 0; the two
+//! largest are ACP's ALL and CONT. They are compared as unsigned numbers
+//! (hazard A9).
+//!
+//! Progress: wait-free, on one thread. Issuing after a handle and all before
+//! it looks at the operations that were issued after it and have not ended.
+
+use core::fmt;
+use tsumugi_core::sync::mutant;
+
+/// An operation that was issued.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Handle(u64);
+
+/// When an operation begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum After<'h> {
+    /// At once.
+    #[default]
+    Nothing,
+    /// When this one has ended.
+    One(Handle),
+    /// When each of these has.
+    Each(&'h [Handle]),
+    /// When this one and all that were issued before it have. What ACP calls
+    /// the order of a handle.
+    UpTo(Handle),
+    /// When all that were issued so far have. ACP's `ALL`.
+    All,
+    /// When the one issued just before has, if it was between the same two
+    /// ranks; otherwise as [`All`](Self::All). ACP's `CONT`.
+    Cont,
+}
+
+/// Nothing was issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// As many operations as there is room for are under way or wait.
+    Operations,
+    /// As many conditions wait as there is room for.
+    Conditions,
+}
+
+/// Memory for one operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Issued {
+    handle: u64,
+    is_live: bool,
+    /// Conditions that do not hold yet.
+    pending: u32,
+    /// What waits for this one.
+    exact: u32,
+    /// What waits for this one and all before it: first and last.
+    upto: (u32, u32),
+    previous: u32,
+    next: u32,
+    link: u32,
+}
+
+/// Memory for one condition: who waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Edge {
+    waiter: u32,
+    next: u32,
+}
+
+/// Operations under way and what waits for them.
+pub struct Order<'m> {
+    issued: &'m mut [Issued],
+    edges: &'m mut [Edge],
+    free: u32,
+    free_edges: u32,
+    edges_left: usize,
+    oldest: u32,
+    youngest: u32,
+    /// Those that may begin, first and last.
+    ready: (u32, u32),
+    sequence: u64,
+    /// The one issued last.
+    last: Handle,
+    live: usize,
+}
+
+impl Handle {
+    /// No operation; it has always ended.
+    pub const NULL: Self = Self(0);
+    /// All so far, where a handle says what to wait for.
+    pub const ALL: Self = Self(u64::MAX);
+    /// The one before, where a handle says what to wait for.
+    pub const CONT: Self = Self(u64::MAX - 1);
+
+    /// As a word.
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// From such a word. One that was never issued has ended.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// What ACP means by this handle as an order.
+    pub const fn as_order(self) -> After<'static> {
+        match self {
+            Self::NULL => After::Nothing,
+            Self::ALL => After::All,
+            Self::CONT => After::Cont,
+            handle => After::UpTo(handle),
+        }
+    }
+
+    const fn index(self) -> usize {
+        (self.0 & INDEX_MASK) as usize
+    }
+}
+
+impl Issued {
+    /// Nothing issued.
+    pub const FREE: Self = Self {
+        handle: 0,
+        is_live: false,
+        pending: 0,
+        exact: NONE,
+        upto: (NONE, NONE),
+        previous: NONE,
+        next: NONE,
+        link: NONE,
+    };
+}
+
+impl Edge {
+    /// No condition.
+    pub const FREE: Self = Self { waiter: NONE, next: NONE };
+}
+
+impl<'m> Order<'m> {
+    /// Nothing issued.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room for an operation, or for more than 65,536.
+    pub fn new(issued: &'m mut [Issued], edges: &'m mut [Edge]) -> Self {
+        assert!((1..=1 << INDEX_BITS).contains(&issued.len()), "{} operations", issued.len());
+        for (index, slot) in issued.iter_mut().enumerate() {
+            *slot = Issued { link: index as u32 + 1, ..Issued::FREE };
+        }
+        for (index, edge) in edges.iter_mut().enumerate() {
+            *edge = Edge { next: index as u32 + 1, ..Edge::FREE };
+        }
+        let edges_left = edges.len();
+        if let Some(last) = edges.last_mut() {
+            last.next = NONE;
+        }
+        issued[issued.len() - 1].link = NONE;
+        let free_edges = if edges_left == 0 { NONE } else { 0 };
+        Self {
+            issued,
+            edges,
+            free: 0,
+            free_edges,
+            edges_left,
+            oldest: NONE,
+            youngest: NONE,
+            ready: (NONE, NONE),
+            sequence: 0,
+            last: Handle::NULL,
+            live: 0,
+        }
+    }
+
+    /// Issues an operation. `is_same` says whether the one issued just before
+    /// is between the same ranks: for [`After::Cont`].
+    ///
+    /// # Errors
+    ///
+    /// [`Full`]; nothing was issued.
+    pub fn try_issue(&mut self, after: After<'_>, is_same: bool) -> Result<Handle, Full> {
+        match after {
+            After::Nothing => self.issue(|_, _| {}, 0),
+            After::One(handle) => self.try_issue_each(|live| live == handle),
+            After::Each(handles) => self.try_issue_each(|live| handles.contains(&live)),
+            After::UpTo(handle) => self.issue_upto(self.youngest_until(handle)),
+            // If the one before has ended, what it waited for has, too.
+            After::Cont if is_same => {
+                let last = self.last;
+                self.try_issue_each(|live| live == last)
+            }
+            After::All | After::Cont => self.issue_upto(self.youngest),
+        }
+    }
+
+    /// Issues one that begins when all those have ended of which `is_awaited`
+    /// is true.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`]; nothing was issued.
+    pub fn try_issue_each(&mut self, is_awaited: impl Fn(Handle) -> bool) -> Result<Handle, Full> {
+        let awaited = self.live().filter(|&handle| is_awaited(handle)).count();
+        let attach = |this: &mut Self, waiter: u32| {
+            let mut at = this.oldest;
+            while at != NONE {
+                let Issued { handle, next, .. } = this.issued[at as usize];
+                if is_awaited(Handle(handle)) {
+                    let head = this.issued[at as usize].exact;
+                    this.issued[at as usize].exact = this.take_edge(waiter, head);
+                    this.issued[waiter as usize].pending += 1;
+                }
+                at = next;
+            }
+        };
+        self.issue(attach, awaited)
+    }
+
+    /// The next operation that may begin: its slot.
+    pub fn poll_ready(&mut self) -> Option<usize> {
+        let (first, last) = self.ready;
+        if first == NONE {
+            return None;
+        }
+        let next = self.issued[first as usize].link;
+        self.ready = if first == last { (NONE, NONE) } else { (next, last) };
+        Some(first as usize)
+    }
+
+    /// An operation has ended, at all ranks: what waited for it may begin.
+    pub fn end(&mut self, slot: usize) {
+        let Issued { exact, upto, previous, next, .. } = self.issued[slot];
+        debug_assert!(self.issued[slot].is_live, "slot {slot} has ended before");
+        match previous {
+            NONE => self.oldest = next,
+            at => self.issued[at as usize].next = next,
+        }
+        match next {
+            NONE => self.youngest = previous,
+            at => self.issued[at as usize].previous = previous,
+        }
+        self.issued[slot] = Issued { handle: self.issued[slot].handle, ..Issued::FREE };
+        self.live -= 1;
+        self.release(exact);
+        if previous == NONE || mutant("gas_order_one_for_all") {
+            self.release(upto.0);
+        } else if upto.0 != NONE {
+            // Others that were issued before it have not ended.
+            let at = previous as usize;
+            let (head, tail) = self.issued[at].upto;
+            self.edges[upto.1 as usize].next = head;
+            let tail = if tail == NONE { upto.1 } else { tail };
+            self.issued[at].upto = (upto.0, tail);
+        }
+        self.issued[slot].link = self.free;
+        self.free = slot as u32;
+    }
+
+    /// Whether this one has ended: ACP's `inquire`, of that operation alone.
+    pub fn has_ended(&self, handle: Handle) -> bool {
+        match handle {
+            Handle::ALL | Handle::CONT => self.live == 0,
+            _ => self
+                .issued
+                .get(handle.index())
+                .is_none_or(|slot| !slot.is_live || slot.handle != handle.0),
+        }
+    }
+
+    /// Whether this one and all before it have: what ACP's `complete` waits
+    /// for.
+    pub fn has_ended_up_to(&self, handle: Handle) -> bool {
+        self.oldest == NONE || self.issued[self.oldest as usize].handle > handle.0
+    }
+
+    /// The handle of the operation in a slot.
+    pub fn handle(&self, slot: usize) -> Handle {
+        Handle(self.issued[slot].handle)
+    }
+
+    /// Operations that have not ended.
+    pub const fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Whether all have ended.
+    pub const fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    fn live(&self) -> impl Iterator<Item = Handle> {
+        let mut at = self.oldest;
+        core::iter::from_fn(move || {
+            let slot = self.issued.get(at as usize)?;
+            at = slot.next;
+            Some(Handle(slot.handle))
+        })
+    }
+
+    fn issue_upto(&mut self, until: u32) -> Result<Handle, Full> {
+        if until == NONE {
+            return self.issue(|_, _| {}, 0);
+        }
+        let attach = |this: &mut Self, waiter: u32| {
+            let (head, tail) = this.issued[until as usize].upto;
+            let edge = this.take_edge(waiter, head);
+            let tail = if tail == NONE { edge } else { tail };
+            this.issued[until as usize].upto = (edge, tail);
+            this.issued[waiter as usize].pending += 1;
+        };
+        self.issue(attach, 1)
+    }
+
+    /// The youngest that was issued no later than `handle` and has not ended.
+    fn youngest_until(&self, handle: Handle) -> u32 {
+        let mut at = self.youngest;
+        while at != NONE && self.issued[at as usize].handle > handle.0 {
+            at = self.issued[at as usize].previous;
+        }
+        at
+    }
+
+    fn issue(&mut self, attach: impl FnOnce(&mut Self, u32), edges: usize) -> Result<Handle, Full> {
+        if self.free == NONE {
+            return Err(Full::Operations);
+        }
+        if edges > self.edges_left {
+            return Err(Full::Conditions);
+        }
+        let slot = self.free;
+        self.free = self.issued[slot as usize].link;
+        attach(self, slot);
+        self.sequence += 1;
+        let handle = self.sequence << INDEX_BITS | u64::from(slot);
+        self.last = Handle(handle);
+        let previous = self.youngest;
+        let issued = &mut self.issued[slot as usize];
+        (issued.handle, issued.is_live, issued.previous) = (handle, true, previous);
+        let is_ready = issued.pending == 0;
+        match previous {
+            NONE => self.oldest = slot,
+            at => self.issued[at as usize].next = slot,
+        }
+        self.youngest = slot;
+        self.live += 1;
+        if is_ready {
+            self.push_ready(slot);
+        }
+        Ok(Handle(handle))
+    }
+
+    fn take_edge(&mut self, waiter: u32, next: u32) -> u32 {
+        let edge = self.free_edges;
+        self.free_edges = self.edges[edge as usize].next;
+        self.edges_left -= 1;
+        self.edges[edge as usize] = Edge { waiter, next };
+        edge
+    }
+
+    /// One condition less for each of these.
+    fn release(&mut self, mut edge: u32) {
+        while edge != NONE {
+            let Edge { waiter, next } = self.edges[edge as usize];
+            self.edges[edge as usize] = Edge { waiter: NONE, next: self.free_edges };
+            self.free_edges = edge;
+            self.edges_left += 1;
+            let issued = &mut self.issued[waiter as usize];
+            issued.pending -= 1;
+            if issued.pending == 0 {
+                self.push_ready(waiter);
+            }
+            edge = next;
+        }
+    }
+
+    fn push_ready(&mut self, slot: u32) {
+        self.issued[slot as usize].link = NONE;
+        match self.ready {
+            (NONE, _) => self.ready = (slot, slot),
+            (first, last) => {
+                self.issued[last as usize].link = slot;
+                self.ready = (first, slot);
+            }
+        }
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NULL => f.write_str("no operation"),
+            Self::ALL => f.write_str("all operations"),
+            Self::CONT => f.write_str("the operation before"),
+            Self(bits) => write!(f, "operation {}", bits >> INDEX_BITS),
+        }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handle({self})")
+    }
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Operations => "all operations are under way",
+            Self::Conditions => "all conditions are waited for",
+        })
+    }
+}
+
+impl core::error::Error for Full {}
+
+impl fmt::Debug for Order<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Order({} of {} operations)", self.live, self.issued.len())
+    }
+}
+
+const NONE: u32 = u32::MAX;
+const INDEX_BITS: u32 = 16;
+const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
+
+#[cfg(test)]
+mod tests;

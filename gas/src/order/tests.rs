@@ -1,0 +1,219 @@
+//! Traces of a few operations, then random ones against what the words say.
+
+extern crate std;
+use super::*;
+use std::vec;
+use std::vec::Vec;
+
+macro_rules! order {
+    ($order:ident, $operations:expr, $conditions:expr) => {
+        let (mut issued, mut edges) =
+            (vec![Issued::FREE; $operations], vec![Edge::FREE; $conditions]);
+        #[allow(unused_mut)]
+        let mut $order = Order::new(&mut issued, &mut edges);
+    };
+}
+
+fn issue(order: &mut Order<'_>, after: After<'_>) -> Handle {
+    order.try_issue(after, false).unwrap()
+}
+
+/// All that may begin now.
+fn ready(order: &mut Order<'_>) -> Vec<Handle> {
+    let mut found = Vec::new();
+    while let Some(slot) = order.poll_ready() {
+        found.push(order.handle(slot));
+    }
+    found
+}
+
+fn end(order: &mut Order<'_>, handle: Handle) {
+    order.end(handle.index());
+}
+
+#[test]
+fn what_is_not_ordered_is_not_held_up() {
+    order!(order, 8, 8);
+    let slow = issue(&mut order, After::Nothing);
+    let after = issue(&mut order, After::One(slow));
+    let other = issue(&mut order, After::Nothing);
+    let next = issue(&mut order, After::One(other));
+    assert_eq!(ready(&mut order), [slow, other]);
+    end(&mut order, other);
+    assert_eq!(ready(&mut order), [next], "not behind the slow one");
+    assert!(order.has_ended(other) && !order.has_ended_up_to(other));
+    end(&mut order, slow);
+    assert_eq!(ready(&mut order), [after]);
+    assert!(order.has_ended_up_to(slow) && !order.has_ended_up_to(after));
+}
+
+#[test]
+fn up_to_waits_for_all_before_it_too() {
+    order!(order, 8, 8);
+    let [a, b, c] = [(); 3].map(|()| issue(&mut order, After::Nothing));
+    let one = issue(&mut order, After::One(c));
+    let upto = issue(&mut order, After::UpTo(c));
+    assert_eq!(ready(&mut order), [a, b, c]);
+    end(&mut order, c);
+    assert_eq!(ready(&mut order), [one]);
+    end(&mut order, a);
+    assert_eq!(ready(&mut order), []);
+    // Of one that has ended, all before it are still waited for.
+    let late = issue(&mut order, After::UpTo(c));
+    assert_eq!(ready(&mut order), []);
+    end(&mut order, b);
+    assert_eq!(ready(&mut order).len(), 2);
+    assert!(!order.has_ended(upto) && !order.has_ended(late));
+}
+
+#[test]
+fn all_is_all_so_far() {
+    order!(order, 8, 8);
+    let a = issue(&mut order, After::Nothing);
+    let all = issue(&mut order, After::All);
+    let b = issue(&mut order, After::Nothing);
+    assert_eq!(ready(&mut order), [a, b]);
+    end(&mut order, a);
+    assert_eq!(ready(&mut order), [all], "b came later");
+    assert!(!order.has_ended(Handle::ALL));
+    end(&mut order, b);
+    end(&mut order, all);
+    assert!(order.has_ended(Handle::ALL) && order.has_ended(Handle::NULL));
+    let free = issue(&mut order, After::All);
+    assert_eq!(ready(&mut order), [free]);
+}
+
+#[test]
+fn a_set_is_waited_for_to_the_last() {
+    order!(order, 8, 8);
+    let [a, b, c] = [(); 3].map(|()| issue(&mut order, After::Nothing));
+    ready(&mut order);
+    end(&mut order, b);
+    let set = issue(&mut order, After::Each(&[a, b, c, a]));
+    end(&mut order, c);
+    assert_eq!(ready(&mut order), []);
+    end(&mut order, a);
+    assert_eq!(ready(&mut order), [set]);
+}
+
+#[test]
+fn the_continuation_waits_for_one_between_the_same_ranks_and_else_for_all() {
+    order!(order, 8, 8);
+    let a = issue(&mut order, After::Nothing);
+    let b = issue(&mut order, After::Nothing);
+    let same = order.try_issue(After::Cont, true).unwrap();
+    ready(&mut order);
+    end(&mut order, b);
+    assert_eq!(ready(&mut order), [same], "not for {a}");
+    let other = order.try_issue(After::Cont, false).unwrap();
+    end(&mut order, same);
+    assert_eq!(ready(&mut order), []);
+    end(&mut order, a);
+    assert_eq!(ready(&mut order), [other]);
+    // What the one before waited for has ended with it.
+    end(&mut order, other);
+    let free = order.try_issue(After::Cont, true).unwrap();
+    assert_eq!(ready(&mut order), [free]);
+}
+
+#[test]
+fn a_full_table_is_an_answer() {
+    order!(order, 2, 1);
+    let a = issue(&mut order, After::Nothing);
+    let b = issue(&mut order, After::One(a));
+    assert_eq!(order.try_issue(After::Nothing, false), Err(Full::Operations));
+    end(&mut order, a);
+    ready(&mut order);
+    let c = issue(&mut order, After::One(b));
+    end(&mut order, b);
+    assert_eq!(order.try_issue(After::Each(&[c]), false).map(|_| ()), Ok(()));
+    assert_ne!(a.index(), usize::MAX);
+}
+
+#[test]
+fn no_condition_is_left_out_when_there_is_room_for_few() {
+    order!(order, 4, 1);
+    let [a, b] = [(); 2].map(|()| issue(&mut order, After::Nothing));
+    assert_eq!(order.try_issue(After::Each(&[a, b]), false), Err(Full::Conditions));
+    let one = issue(&mut order, After::One(a));
+    assert_eq!(order.try_issue(After::One(b), false), Err(Full::Conditions));
+    ready(&mut order);
+    end(&mut order, a);
+    assert_eq!(ready(&mut order), [one]);
+}
+
+#[test]
+fn handles_are_acps() {
+    assert_eq!(Handle::NULL.as_order(), After::Nothing);
+    assert_eq!(Handle::from_bits(u64::MAX).as_order(), After::All);
+    assert_eq!(Handle::from_bits(u64::MAX - 1).as_order(), After::Cont);
+    order!(order, 2, 2);
+    let first = issue(&mut order, After::Nothing);
+    assert!(first > Handle::NULL && first < Handle::CONT);
+    assert_eq!(first.as_order(), After::UpTo(first));
+}
+
+/// Random operations, beside a list that is searched through.
+fn random(seed: u64) {
+    order!(order, 16, 24);
+    let mut state = seed.wrapping_mul(2).wrapping_add(1);
+    let mut draw = |bound: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % bound
+    };
+    // Issued, with what each still waits for; and those that run.
+    let mut waits: Vec<(Handle, Vec<Handle>)> = Vec::new();
+    let (mut runs, mut all): (Vec<Handle>, Vec<Handle>) = (Vec::new(), Vec::new());
+    for _ in 0..200 {
+        if draw(2) == 0 {
+            let live: Vec<Handle> =
+                waits.iter().map(|(handle, _)| *handle).chain(runs.iter().copied()).collect();
+            let pick = |at: u64| all.get((all.len() as u64).saturating_sub(1 + at) as usize);
+            let named = pick(draw(6)).copied().unwrap_or(Handle::NULL);
+            let other = pick(draw(6)).copied().unwrap_or(Handle::NULL);
+            let set = [named, other];
+            let (after, expected): (After<'_>, Vec<Handle>) = match draw(5) {
+                0 => (After::Nothing, vec![]),
+                1 => (After::One(named), live.iter().filter(|h| **h == named).copied().collect()),
+                2 => {
+                    (After::Each(&set), live.iter().filter(|h| set.contains(h)).copied().collect())
+                }
+                3 => (After::UpTo(named), live.iter().filter(|h| **h <= named).copied().collect()),
+                _ => (After::All, live.clone()),
+            };
+            if let Ok(handle) = order.try_issue(after, false) {
+                all.push(handle);
+                waits.push((handle, expected));
+            }
+        } else if !runs.is_empty() {
+            let ended = runs.swap_remove(draw(runs.len() as u64) as usize);
+            end(&mut order, ended);
+            assert!(order.has_ended(ended));
+            waits.iter_mut().for_each(|(_, waits)| waits.retain(|handle| *handle != ended));
+        }
+        let began = ready(&mut order);
+        for handle in &began {
+            let at = waits.iter().position(|(other, _)| other == handle).expect("issued, once");
+            let (_, left) = waits.swap_remove(at);
+            assert!(left.is_empty(), "{handle} began before {left:?} had ended");
+            runs.push(*handle);
+        }
+        assert!(waits.iter().all(|(_, left)| !left.is_empty()), "{waits:?}: may begin");
+    }
+}
+
+#[test]
+fn random_orders_hold() {
+    (1..500).for_each(random);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn an_order_that_forgets_those_before_is_caught() {
+    let caught = tsumugi_core::sync::with_mutant("gas_order_one_for_all", || {
+        (1..50).any(|seed| std::panic::catch_unwind(|| random(seed)).is_err())
+    });
+    assert!(caught, "the mutant was not caught");
+}

@@ -1,0 +1,142 @@
+//! What is asked of the global memory: copies, atomics, fences.
+//!
+//! ```text
+//!  Copy    dst ◄── src    one block, or `count` blocks at two strides
+//!  List    dst ◄── src    as many blocks as a list in global memory has
+//!  Word    4 or 8 bytes   an atomic; its old value is the result
+//!  Fence   nothing        ends when what it was issued after has ended
+//! ```
+//!
+//! A copy can say what becomes of a word when it has landed: that is a put
+//! with notification, whose waiters the word's rank wakes.
+
+use crate::address::GlobalAddr;
+use tsumugi_core::mem::{Rank, Width, Word as Integer};
+use tsumugi_core::op::Kind;
+
+/// Something to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Copies blocks.
+    Copy(Copy),
+    /// Copies the blocks of a list.
+    List(List),
+    /// Changes or reads a word.
+    Word(Word),
+    /// Only ends.
+    Fence,
+}
+
+/// Blocks between any two ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    pub(crate) dst: GlobalAddr,
+    pub(crate) src: GlobalAddr,
+    pub(crate) bytes: u64,
+    pub(crate) count: u32,
+    pub(crate) dst_stride: i64,
+    pub(crate) src_stride: i64,
+    pub(crate) flag: GlobalAddr,
+    pub(crate) add: u64,
+}
+
+/// Blocks of a list, all of them from one rank to one other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct List {
+    /// Where the entries lie: [`ENTRY_BYTES`] bytes each, destination, source
+    /// and length as words.
+    pub entries: GlobalAddr,
+    /// How many.
+    pub count: u32,
+    /// Whose memory all sources are in.
+    pub from: Rank,
+    /// Whose memory all destinations are in.
+    pub to: Rank,
+}
+
+/// One word of any rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    pub(crate) target: GlobalAddr,
+    pub(crate) kind: Kind,
+    pub(crate) is_wide: bool,
+    pub(crate) operand: u64,
+    pub(crate) compare: u64,
+    pub(crate) notify: bool,
+}
+
+/// Bytes of an entry of a list.
+pub const ENTRY_BYTES: u64 = 24;
+
+impl Copy {
+    /// `bytes` bytes from `src` to `dst`.
+    pub const fn new(dst: GlobalAddr, src: GlobalAddr, bytes: u64) -> Self {
+        let (flag, add) = (GlobalAddr::NULL, 0);
+        Self { dst, src, bytes, count: 1, dst_stride: 0, src_stride: 0, flag, add }
+    }
+
+    /// `count` such blocks, each so many bytes after the one before.
+    #[must_use]
+    pub const fn strided(self, count: u32, dst_stride: i64, src_stride: i64) -> Self {
+        Self { count, dst_stride, src_stride, ..self }
+    }
+
+    /// And then, when all of it has landed, adds to the word of 8 bytes at
+    /// `flag` and wakes who waits for it.
+    #[must_use]
+    pub const fn then_add(self, flag: GlobalAddr, add: u64) -> Self {
+        Self { flag, add, ..self }
+    }
+
+    pub(crate) const fn is_one_block(&self) -> bool {
+        self.count == 1
+    }
+}
+
+impl Word {
+    /// An atomic of `kind` on the `T` at `target`.
+    pub fn atomic<T: Integer>(kind: Kind, target: GlobalAddr, operand: T) -> Self {
+        Self {
+            target,
+            kind,
+            is_wide: T::WIDTH as u64 == 8,
+            operand: operand.to_bits(),
+            compare: 0,
+            notify: false,
+        }
+    }
+
+    /// Stores `new` in the `T` at `target` if it is `expected`.
+    pub fn compare_swap<T: Integer>(target: GlobalAddr, expected: T, new: T) -> Self {
+        let word = Self::atomic(Kind::CompareSwap, target, new);
+        Self { compare: expected.to_bits(), ..word }
+    }
+
+    /// The same, and whoever waits for the word is woken.
+    #[must_use]
+    pub const fn notifying(self) -> Self {
+        Self { notify: true, ..self }
+    }
+
+    pub(crate) const fn width(&self) -> Width {
+        if self.is_wide { Width::W8 } else { Width::W4 }
+    }
+}
+
+impl From<Copy> for Request {
+    fn from(copy: Copy) -> Self {
+        Self::Copy(copy)
+    }
+}
+
+impl From<List> for Request {
+    fn from(list: List) -> Self {
+        Self::List(list)
+    }
+}
+
+impl From<Word> for Request {
+    fn from(word: Word) -> Self {
+        Self::Word(word)
+    }
+}

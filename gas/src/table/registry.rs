@@ -1,0 +1,432 @@
+//! What this rank has registered, and when its names are given away again.
+//!
+//! Peers keep copies of the table, and have operations in flight whose keys
+//! came from it. So unregistering takes a round trip to those who may:
+//!
+//! ```text
+//!   Free ──register──► Live ──unregister──► Marked ─── a round begins ───┐
+//!    ▲ life + 1        the entry is cleared: no copy read from now on    │
+//!    │                 has it                                            ▼
+//!    └──── Ended ◄── every one of those ranks has dropped its copy ── Revoking
+//!        the region      and nothing of theirs is in flight
+//!        is taken from
+//!        the device
+//! ```
+//!
+//! A round takes the holders' bits (each is taken and cleared by one atomic:
+//! hazard A2), asks those ranks (hazard A3: those, and nobody who comes
+//! later), and waits for as many acks. One round runs at a time; what is
+//! unregistered meanwhile waits for the next. The device forgets the region
+//! only at the end (hazard A4), and the memory is the caller's again from then
+//! on. A rank that has died is not waited for: core's generation keeps what it
+//! still had under way from anybody else's memory.
+//!
+//! Progress: wait-free, on one thread; a round looks at a word for each 64
+//! ranks.
+
+use super::{Agent, Entry, Starter, entry_word};
+use crate::address::{GlobalAddr, Place, REGIONS, STARTER, Split};
+use crate::control::{Control, Shape};
+use crate::error::AccessError;
+use core::fmt;
+use tsumugi_core::mem::{LocalAddr, Need, Rank, Region, RegionKey};
+use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
+use tsumugi_core::sync::mutant;
+
+/// Memory for one name of one colour.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    entry: Option<Entry>,
+    state: State,
+    life: u8,
+    /// Own operations in flight that use it.
+    pins: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Live,
+    Marked,
+    Revoking,
+    Ended,
+}
+
+/// Why a registration was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameError {
+    /// All names of that colour are in use, or not free again yet.
+    Full {
+        /// Which colour.
+        color: u8,
+    },
+    /// No such colour.
+    NoSuchColor {
+        /// Which.
+        color: u8,
+        /// How many there are.
+        colors: u32,
+    },
+    /// An address has no room for all of its bytes.
+    TooLong {
+        /// How many it has.
+        bytes: u64,
+        /// How many there is room for.
+        bytes_max: u64,
+    },
+}
+
+/// A region that nobody can reach any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retired {
+    /// What it was called.
+    pub addr: GlobalAddr,
+    /// What the backend is to forget now.
+    pub key: RegionKey,
+}
+
+/// What this rank has registered.
+pub(crate) struct Registry<'m> {
+    split: Split,
+    control: Control,
+    colors: u32,
+    starter: Starter,
+    words: &'m [AtomicU64],
+    records: &'m mut [Record],
+    awaited: &'m mut [u64],
+    awaiting: u32,
+    round: Round,
+    /// Where the search for a free name begins: the one free for the longest.
+    cursor: usize,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Round {
+    None,
+    /// Those below this rank were asked.
+    Asking(u32),
+    Waiting,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    marked: u32,
+    revoking: u32,
+    ended: u32,
+}
+
+impl Record {
+    /// A name that was never given away.
+    pub const FREE: Self = Self { entry: None, state: State::Free, life: 0, pins: 0 };
+}
+
+impl<'m> Registry<'m> {
+    pub(crate) fn new(
+        split: Split,
+        control: Control,
+        shape: Shape,
+        starter: Starter,
+        words: &'m [AtomicU64],
+        records: &'m mut [Record],
+        awaited: &'m mut [u64],
+    ) -> Self {
+        records.fill(Record::FREE);
+        awaited.fill(0);
+        Self {
+            split,
+            control,
+            colors: shape.colors,
+            starter,
+            words,
+            records,
+            awaited,
+            awaiting: 0,
+            round: Round::None,
+            cursor: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Gives a region a name.
+    pub(crate) fn register(
+        &mut self,
+        color: u8,
+        region: &Region,
+        agent: Agent,
+    ) -> Result<GlobalAddr, NameError> {
+        if u32::from(color) >= self.colors {
+            return Err(NameError::NoSuchColor { color, colors: self.colors });
+        }
+        let (bytes, bytes_max) = (region.bytes, self.split.region_bytes_max());
+        if bytes > bytes_max {
+            return Err(NameError::TooLong { bytes, bytes_max });
+        }
+        let first = usize::from(color) * REGIONS;
+        let start = self.cursor;
+        let name = (0..REGIONS)
+            .map(|step| (start + step) % REGIONS)
+            .find(|&name| self.records[first + name].state == State::Free)
+            .ok_or(NameError::Full { color })?;
+        self.cursor = name + 1;
+        let record = &mut self.records[first + name];
+        let (life, access) = (record.life, region.access);
+        let entry = Entry { key: region.key, bytes, life, access, agent };
+        (record.entry, record.state) = (Some(entry), State::Live);
+        let at = entry_word(color, name);
+        let [word, bytes] = entry.encode();
+        self.words[at + 1].store(bytes, Ordering::Relaxed);
+        // Release: whoever reads the entry on this node finds the region that
+        // it tells of registered.
+        self.words[at].store(word, Ordering::Release);
+        Ok(self.addr(color, name))
+    }
+
+    /// Takes a region's name away. It is [retired](Self::poll_retired) later.
+    pub(crate) fn unregister(&mut self, addr: GlobalAddr) -> Result<(), AccessError> {
+        let index = self.find(addr)?.ok_or(AccessError::Stale { addr })?;
+        self.records[index].state = State::Marked;
+        self.counts.marked += 1;
+        // SeqCst: before the holders' bits are taken, see `begin`.
+        self.words[entry_word((index / REGIONS) as u8, index % REGIONS)].store(0, Ordering::SeqCst);
+        if mutant("gas_retire_at_once") {
+            self.records[index].state = State::Ended;
+            self.counts.marked -= 1;
+            self.counts.ended += 1;
+        }
+        Ok(())
+    }
+
+    /// What is registered where `addr` is, which is one of this rank's; the
+    /// record to be pinned, but for the starter memory.
+    pub(crate) fn resolve(
+        &self,
+        addr: GlobalAddr,
+        bytes: u64,
+        need: Need,
+    ) -> Result<(Entry, Option<usize>), AccessError> {
+        let found = self.find(addr)?;
+        let entry = match found {
+            Some(index) => self.records[index].entry.ok_or(AccessError::Stale { addr })?,
+            None => self.starter.entry(),
+        };
+        let offset = addr.to_bits() & (self.split.region_bytes_max() - 1);
+        entry.admit(addr, offset, bytes, need)?;
+        Ok((entry, found))
+    }
+
+    /// The same for the near end of an operation.
+    pub(crate) fn local(
+        &self,
+        addr: GlobalAddr,
+        bytes: u64,
+    ) -> Result<(LocalAddr, Option<usize>), AccessError> {
+        let (entry, record) = self.resolve(addr, bytes, Need::Local)?;
+        let offset = addr.to_bits() & (self.split.region_bytes_max() - 1);
+        Ok((LocalAddr { offset, key: entry.key }, record))
+    }
+
+    pub(crate) fn pin(&mut self, record: usize) {
+        self.records[record].pins += 1;
+    }
+
+    pub(crate) fn unpin(&mut self, record: usize) {
+        self.records[record].pins -= 1;
+    }
+
+    /// The next rank to be asked to drop its copy.
+    pub(crate) fn poll_ask(&mut self) -> Option<Rank> {
+        if self.round == Round::None && self.counts.marked > 0 {
+            self.begin();
+        }
+        let Round::Asking(from) = self.round else { return None };
+        let found = next_bit(self.awaited, from);
+        self.round = found.map_or(Round::Waiting, |rank| Round::Asking(rank + 1));
+        found.map(Rank)
+    }
+
+    /// Acks may have come.
+    pub(crate) fn take_acks(&mut self) {
+        let (hints, count) = self.control.ack_hint_words();
+        if count == 0 {
+            return (0..self.awaited.len()).for_each(|index| self.take_ack_word(index));
+        }
+        let words = self.words;
+        for (word, hint) in words[hints..hints + count].iter().enumerate() {
+            // Acquire: a hint comes after the bit.
+            let mut bits = take(hint);
+            while bits != 0 {
+                let index = word * 64 + bits.trailing_zeros() as usize;
+                if index < self.awaited.len() {
+                    self.take_ack_word(index);
+                }
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    fn take_ack_word(&mut self, index: usize) {
+        // Acquire: after all that the peers did with their copies.
+        let bits = take(&self.words[self.control.ack_words() + index]);
+        self.strike(index, bits);
+    }
+
+    /// A rank has died, or could not be asked: it is not waited for.
+    pub(crate) fn forget(&mut self, rank: Rank) {
+        if (rank.0 as usize) < self.awaited.len() * 64 {
+            self.strike(rank.0 as usize / 64, 1 << (rank.0 % 64));
+        }
+    }
+
+    /// The next region that nobody can reach any more.
+    pub(crate) fn poll_retired(&mut self) -> Option<Retired> {
+        self.settle();
+        if self.counts.ended == 0 {
+            return None;
+        }
+        let index = self.records.iter().position(|record| record.state == State::Ended)?;
+        self.counts.ended -= 1;
+        let addr = self.addr((index / REGIONS) as u8, index % REGIONS);
+        let lives = self.split.lives();
+        let record = &mut self.records[index];
+        record.state = State::Free;
+        record.life = ((u32::from(record.life) + 1) % lives) as u8;
+        record.entry.take().map(|entry| Retired { addr, key: entry.key })
+    }
+
+    /// Names that are not free.
+    pub(crate) fn len(&self) -> usize {
+        self.records.iter().filter(|record| record.state != State::Free).count()
+    }
+
+    /// Begins a round: whoever set its bit before this has read, or may read,
+    /// a table in which the marked entries were; whoever sets it later reads
+    /// one in which they are not.
+    fn begin(&mut self) {
+        for record in self.records.iter_mut().filter(|record| record.state == State::Marked) {
+            record.state = State::Revoking;
+        }
+        self.counts.revoking = core::mem::take(&mut self.counts.marked);
+        let first = self.control.holder_words();
+        self.awaiting = 0;
+        for (index, awaited) in self.awaited.iter_mut().enumerate() {
+            let word = &self.words[first + index];
+            *awaited = if mutant("gas_holders_cleared_late") {
+                word.load(Ordering::SeqCst)
+            } else {
+                // SeqCst: after the entries were cleared. A holder's bit is
+                // set by an atomic before its read.
+                word.swap(0, Ordering::SeqCst)
+            };
+            self.awaiting += awaited.count_ones();
+        }
+        self.round = Round::Asking(0);
+    }
+
+    fn settle(&mut self) {
+        let done = self.round == Round::Waiting && self.awaiting == 0;
+        let is_held = |record: &Record| record.state == State::Revoking && record.pins > 0;
+        if !done || self.records.iter().any(is_held) {
+            return;
+        }
+        let first = self.control.holder_words();
+        let holders = || &self.words[first..first + self.awaited.len()];
+        if mutant("gas_wait_for_newcomers")
+            && holders().iter().any(|word| word.load(Ordering::Relaxed) != 0)
+        {
+            return;
+        }
+        if mutant("gas_holders_cleared_late") {
+            holders().iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        }
+        self.round = Round::None;
+        for record in self.records.iter_mut().filter(|record| record.state == State::Revoking) {
+            record.state = State::Ended;
+        }
+        self.counts.ended += core::mem::take(&mut self.counts.revoking);
+    }
+
+    fn strike(&mut self, index: usize, bits: u64) {
+        let gone = self.awaited[index] & bits;
+        self.awaited[index] &= !gone;
+        self.awaiting -= gone.count_ones();
+    }
+
+    /// The record of an address of this rank; `None` for the starter memory.
+    fn find(&self, addr: GlobalAddr) -> Result<Option<usize>, AccessError> {
+        let place = self.split.place(addr).ok_or(AccessError::Nowhere { addr })?;
+        if place.rank != self.control.rank || u32::from(place.color) >= self.colors {
+            return Err(AccessError::Nowhere { addr });
+        }
+        if place.region == STARTER {
+            return Ok(None);
+        }
+        let index = usize::from(place.color) * REGIONS + usize::from(place.region);
+        let record = &self.records[index];
+        if record.state != State::Live || record.life != place.life {
+            return Err(AccessError::Stale { addr });
+        }
+        Ok(Some(index))
+    }
+
+    fn addr(&self, color: u8, name: usize) -> GlobalAddr {
+        let life = self.records[usize::from(color) * REGIONS + name].life;
+        let rank = self.control.rank;
+        let place = Place { rank, color, region: name as u8, life, offset: 0 };
+        self.split.addr(place).expect("the split was fit for this rank and colour")
+    }
+}
+
+/// The bits that others have set in a word.
+pub(crate) fn take(word: &AtomicU64) -> u64 {
+    if word.load(Ordering::Relaxed) == 0 {
+        return 0;
+    }
+    // Acquire: pairs with the operation that set them.
+    word.swap(0, Ordering::AcqRel)
+}
+
+/// The first bit set from `from` on.
+fn next_bit(words: &[u64], from: u32) -> Option<u32> {
+    let mut index = from as usize / 64;
+    let mut mask = u64::MAX << (from % 64);
+    while let Some(&word) = words.get(index) {
+        if word & mask != 0 {
+            return Some(index as u32 * 64 + (word & mask).trailing_zeros());
+        }
+        (index, mask) = (index + 1, u64::MAX);
+    }
+    None
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { color } => {
+                write!(f, "all {REGIONS} names of colour {color} are in use")
+            }
+            Self::NoSuchColor { color, colors } => {
+                write!(f, "colour {color} does not exist: a rank has {colors}")
+            }
+            Self::TooLong { bytes, bytes_max } => {
+                write!(f, "{bytes} bytes: an address has room for {bytes_max}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for NameError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_found_in_their_order() {
+        let words = [1 << 63, 0, 5];
+        assert_eq!(next_bit(&words, 0), Some(63));
+        assert_eq!(next_bit(&words, 64), Some(128));
+        assert_eq!(next_bit(&words, 129), Some(130));
+        assert_eq!(next_bit(&words, 131), None);
+    }
+}

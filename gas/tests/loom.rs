@@ -1,0 +1,211 @@
+//! Model checks of the cache that workers look into while the machine changes
+//! it. As it is, each model must pass in every execution that loom finds
+//! within its preemption bound; with a defect planted it must fail.
+//!
+//! Built only with `--cfg tsumugi_loom`: see `ci/loom.sh`.
+#![cfg(all(tsumugi_loom, not(tsumugi_shuttle)))]
+
+use loom::thread;
+use std::env;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use tsumugi_core::mem::{Access, Need, Rank, RegionKey};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::mapped::{AtomicU64, Ordering as Mapped};
+use tsumugi_core::sync::{AtomicU32, Ordering, with_mutant};
+use tsumugi_core::time::Instant;
+use tsumugi_gas::address::{GlobalAddr, Place, REGIONS, Split};
+use tsumugi_gas::cache::{Cache, Fetch, Miss, Slot};
+use tsumugi_gas::control::{Shape, TABLE_BYTES};
+use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Setup, Tables};
+use tsumugi_gas::order::{Edge, Issued};
+use tsumugi_gas::table::{Agent, Entry, Record, Starter};
+
+/// A rank that holds an operation in flight on a table, and the table's owner
+/// that asks for it to be dropped: the answer comes after the operation.
+#[test]
+fn a_table_is_given_up_when_nothing_is_in_flight_on_it() {
+    let mutants =
+        ["gas_pin_unchecked", "gas_pin_unordered", "gas_drain_unordered", "gas_ack_before_drained"];
+    check(&mutants, || {
+        let (words, mut machine) = rank(2);
+        fetch(words, &mut machine, 1);
+        let cache = machine.cache();
+        let answered = Arc::new(AtomicU32::new(0));
+        let worker = {
+            let answered = answered.clone();
+            thread::spawn(move || {
+                let Ok(pinned) = cache.pin(addr(1), 8, Need::Read) else { return };
+                // The operation is in flight here.
+                assert_eq!(answered.load(Ordering::Relaxed), 0, "given up meanwhile");
+                assert_eq!(pinned.target.remote.key, key(1));
+                cache.unpin(pinned.slot);
+            })
+        };
+        set_drop(words, 1);
+        machine.handle(Event::Rang, Instant::ZERO);
+        if let Some(out) = machine.poll_op() {
+            assert_eq!((out.op.kind, out.op.remote.rank), (Kind::FetchOr, Rank(1)));
+            answered.store(1, Ordering::Relaxed);
+        }
+        worker.join().unwrap();
+        machine.handle(Event::Tick, Instant::ZERO);
+        let out = machine.poll_op();
+        let answers = u32::from(out.is_some()) + answered.load(Ordering::Relaxed);
+        assert_eq!(answers, 1, "one answer");
+    });
+}
+
+/// A lookup while its slot goes to another rank's table: it finds the entry of
+/// its own rank, or nothing.
+#[test]
+fn a_lookup_never_mixes_two_tables() {
+    check(&["gas_no_second_look", "gas_look_unordered"], || {
+        let (words, mut machine) = rank(6);
+        (1..5).for_each(|rank| fetch(words, &mut machine, rank));
+        let cache = machine.cache();
+        let worker = thread::spawn(move || look(cache));
+        fetch(words, &mut machine, 5);
+        worker.join().unwrap();
+    });
+}
+
+fn look(cache: Cache<'_>) {
+    for rank in 1..3 {
+        match cache.translate(addr(rank), 8, Need::Read) {
+            Ok(target) => assert_eq!(target.remote.key, key(rank), "another rank's"),
+            Err(miss) => assert_eq!(miss, Miss::NoTable),
+        }
+    }
+}
+
+/// Rank 0 of `ranks`, with room for four tables. It lives as long as the
+/// program: loom has no scopes.
+fn rank(ranks: u32) -> (&'static [AtomicU64], Machine<'static>) {
+    let shape = Shape {
+        ranks,
+        colors: 1,
+        copies: 4,
+        flat_words: 64,
+        notes: 1,
+        cells: 0,
+        commands: 1,
+        own_jobs: 1,
+        guest_jobs: 1,
+        conditions: 1,
+        flights: 1,
+        fetches: 1,
+    };
+    let words: &[AtomicU64] = leak((0..shape.words()).map(|_| AtomicU64::new(0)).collect());
+    let tables = Tables {
+        words,
+        slots: leak((0..shape.copies).map(|_| Slot::new()).collect()),
+        records: leak(vec![Record::FREE; REGIONS]),
+        awaited: leak(vec![0; 1]),
+        told: leak(vec![0; 1]),
+        fetches: leak(vec![Fetch::FREE; 1]),
+        issued: leak(vec![Issued::FREE; 1]),
+        edges: leak(vec![Edge::FREE; 1]),
+        jobs: leak(vec![Job::FREE; 2]),
+        commands: leak(vec![Asked::FREE; 1]),
+        flights: leak(vec![Flight::FREE; 1]),
+    };
+    let starter = Starter { key: RegionKey::new(1, 1), bytes: 8, agent: Agent::Cpu };
+    let control = RegionKey::new(0, 1);
+    let (split, remote_completion, part_bytes_max) = (Split::DEFAULT, true, 64);
+    let rank = Rank(0);
+    let setup = Setup { rank, split, shape, control, starter, remote_completion, part_bytes_max };
+    (words, Machine::new(setup, tables))
+}
+
+fn leak<T>(vec: Vec<T>) -> &'static mut [T] {
+    Box::leak(vec.into_boxed_slice())
+}
+
+/// Carries out what the machine does to get a rank's table, which has one
+/// region.
+fn fetch(words: &[AtomicU64], machine: &mut Machine<'_>, rank: u32) {
+    while !machine.want(addr(rank)).unwrap() {
+        let Some(out) = machine.poll_op() else {
+            while machine.poll().is_some() {}
+            // Its slot is looked at by somebody: another time.
+            if machine.poll_op().is_none() {
+                return;
+            }
+            unreachable!("everything is posted as it comes");
+        };
+        land(words, &out.op, rank);
+        machine.handle(Event::Completed { tag: out.op.tag, result: Ok(0) }, Instant::ZERO);
+        while machine.poll().is_some() {}
+    }
+}
+
+fn land(words: &[AtomicU64], op: &Op, rank: u32) {
+    if op.kind != Kind::Get {
+        return;
+    }
+    assert_eq!(op.bytes(), TABLE_BYTES as u64);
+    let first = op.local().offset as usize / 8;
+    let entry =
+        Entry { key: key(rank), bytes: 64, life: 0, access: Access::ReadWrite, agent: Agent::Cpu };
+    for (word, value) in entry.encode().into_iter().enumerate() {
+        words[first + word].store(value, Mapped::Relaxed);
+    }
+}
+
+fn set_drop(words: &[AtomicU64], rank: u32) {
+    // The bitmaps come after the table, a line each: holders, drops, acks.
+    words[TABLE_BYTES / 8 + 8].store(1 << rank, Mapped::Relaxed);
+}
+
+fn addr(rank: u32) -> GlobalAddr {
+    let place = Place { rank: Rank(rank), color: 0, region: 0, life: 0, offset: 0 };
+    Split::DEFAULT.addr(place).unwrap()
+}
+
+fn key(rank: u32) -> RegionKey {
+    RegionKey::new(rank as usize, 7)
+}
+
+/// Explores `body`, which must pass, and then fail with each of `mutants`: in
+/// a process of its own, since a model that has failed aborts.
+fn check(mutants: &[&'static str], body: impl Fn() + Send + Sync + 'static) {
+    if let Ok(planted) = env::var(PLANTED) {
+        let mutant = mutants.iter().find(|mutant| ***mutant == *planted);
+        with_mutant(mutant.expect("a mutant of this model"), || explore(body));
+        return;
+    }
+    let executions = explore(body);
+    assert!(executions > 5, "{executions} executions: the model explores nothing");
+    let test = std::thread::current().name().expect("libtest names its threads").to_owned();
+    println!("{test}: {executions} executions");
+    for mutant in mutants {
+        let run = Command::new(env::current_exe().unwrap())
+            .args(["--exact", &test, "--nocapture"])
+            .env(PLANTED, mutant)
+            .env("RUST_BACKTRACE", "0")
+            .output()
+            .unwrap();
+        let text = [run.stdout, run.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert!(text.contains("running 1 test"), "{test} was not found:\n{text}");
+        assert!(!run.status.success(), "the mutant {mutant} was not caught");
+        assert!(!text.contains("maximum number of branches"), "{mutant}:\n{text}");
+    }
+}
+
+fn explore(body: impl Fn() + Send + Sync + 'static) -> usize {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = model.preemption_bound.or(Some(3));
+    let executions = Arc::new(AtomicUsize::new(0));
+    let count = executions.clone();
+    model.check(move || {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        body();
+    });
+    executions.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// Names the mutant to the process that is to fail by it.
+const PLANTED: &str = "TSUMUGI_LOOM_MUTANT";

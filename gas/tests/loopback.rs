@@ -1,0 +1,483 @@
+//! The global memory over the loopback backend: what a program does from its
+//! start on, with addresses that it exchanges through the starter memory.
+#![cfg(not(tsumugi_loom))]
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::slice;
+use tsumugi_core::backend::{
+    Completion, Delivery, Domain, Endpoint, LoadStore, Loopback, LoopbackEndpoint, LoopbackRank,
+    execute,
+};
+use tsumugi_core::mem::{Access, Need, Rank, Region, RemoteAddr, Width};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
+use tsumugi_core::time::Instant;
+use tsumugi_gas::address::{GlobalAddr, GlobalPtr, Place, REGIONS, STARTER, Split};
+use tsumugi_gas::cache::{Fetch, Miss, Slot};
+use tsumugi_gas::control::{Shape, has_rung};
+use tsumugi_gas::error::AccessError;
+use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Out, Setup, Tables};
+use tsumugi_gas::order::{After, Edge, Handle, Issued};
+use tsumugi_gas::request::{Copy, Request, Word};
+use tsumugi_gas::table::{Agent, NameError, Record, Starter};
+
+const RANKS: usize = 4;
+type Job4<'n> = Loopback<'n, RANKS, 16, 8>;
+type Here<'n> = LoopbackRank<'n, RANKS, 16, 8>;
+
+struct Party<'n> {
+    here: Here<'n>,
+    endpoint: LoopbackEndpoint<'n, RANKS, 16, 8>,
+    machine: Machine<'n>,
+    words: &'n [AtomicU64],
+    shape: Shape,
+    outs: Vec<Out>,
+}
+
+fn zeroes(words: usize) -> &'static mut [u64] {
+    Box::leak(vec![0; words].into_boxed_slice())
+}
+
+fn leak<T>(vec: Vec<T>) -> &'static mut [T] {
+    Box::leak(vec.into_boxed_slice())
+}
+
+/// Registers words of `here` that nobody else has.
+fn expose(here: Here<'_>, words: usize) -> Region {
+    let memory = NonNull::new(zeroes(words).as_mut_ptr()).unwrap().cast();
+    // SAFETY: leaked, and only ever touched through the backend and atomics.
+    unsafe { here.register(memory, 8 * words as u64, Access::ReadWrite) }.unwrap()
+}
+
+const STARTER_WORDS: usize = 64;
+
+fn party(here: &'static Here<'static>, split: Split) -> Party<'static> {
+    let shape = Shape {
+        own_jobs: 16,
+        guest_jobs: 2,
+        commands: 4,
+        flights: 8,
+        ..Shape::of(RANKS as u32, 1)
+    };
+    party_of(here, split, shape)
+}
+
+fn party_of(here: &'static Here<'static>, split: Split, shape: Shape) -> Party<'static> {
+    let control = expose(*here, shape.words());
+    let starter = expose(*here, STARTER_WORDS);
+    let base = control.base.cast::<AtomicU64>();
+    // SAFETY: leaked; atomics here and the backend elsewhere.
+    let words = unsafe { slice::from_raw_parts(base.as_ptr(), shape.words()) };
+    let tables = Tables {
+        words,
+        slots: leak((0..shape.copies).map(|_| Slot::new()).collect()),
+        records: leak(vec![Record::FREE; REGIONS]),
+        awaited: zeroes(shape.bitmap_words()),
+        told: zeroes(shape.bitmap_words()),
+        fetches: leak(vec![Fetch::FREE; shape.fetches as usize]),
+        issued: leak(vec![Issued::FREE; shape.own_jobs as usize]),
+        edges: leak(vec![Edge::FREE; shape.conditions as usize]),
+        jobs: leak(vec![Job::FREE; shape.jobs()]),
+        commands: leak(vec![Asked::FREE; shape.commands as usize]),
+        flights: leak(vec![Flight::FREE; shape.flights as usize]),
+    };
+    let setup = Setup {
+        rank: here.rank(),
+        split,
+        shape,
+        control: control.key,
+        starter: Starter { key: starter.key, bytes: starter.bytes, agent: Agent::Cpu },
+        remote_completion: here.capabilities().remote_completion,
+        part_bytes_max: 1 << 20,
+    };
+    let machine = Machine::new(setup, tables);
+    Party { here: *here, endpoint: here.endpoint(), machine, words, shape, outs: Vec::new() }
+}
+
+struct World {
+    parties: Vec<Party<'static>>,
+    split: Split,
+    polls: Cell<u64>,
+}
+
+impl World {
+    fn new(delivery: Delivery) -> Self {
+        let job = Job4::new(RANKS as u32).delivering(delivery);
+        let job: &'static Job4<'static> = Box::leak(Box::new(job));
+        let split = Split::fit(RANKS as u32, 1, 1 << 30).unwrap();
+        let parties = (0..RANKS as u32)
+            .map(|rank| party(Box::leak(Box::new(job.rank(Rank(rank)))), split))
+            .collect();
+        Self { parties, split, polls: Cell::new(0) }
+    }
+
+    /// Lets everything happen that is under way.
+    fn settle(&mut self) {
+        for quiet in 0.. {
+            let mut is_idle = true;
+            self.polls.set(self.polls.get() + 1);
+            let now = Instant::from_ns(self.polls.get() * 1_000_000);
+            for party in &mut self.parties {
+                if has_rung(party.words, party.shape) {
+                    party.machine.handle(Event::Rang, now);
+                    is_idle = false;
+                }
+                let mut done = [Completion::EMPTY; 8];
+                let count = party.endpoint.poll(&mut done);
+                for Completion { tag, result } in &done[..count] {
+                    let event = Event::Completed { tag: *tag, result: *result };
+                    party.machine.handle(event, now);
+                }
+                party.machine.handle(Event::Tick, now);
+                is_idle &= party.pump() && count == 0 && party.endpoint.in_flight() == 0;
+            }
+            if is_idle {
+                return;
+            }
+            assert!(quiet < 10_000, "it never ends");
+        }
+    }
+
+    fn issue(&mut self, rank: usize, request: impl Into<Request>, after: After<'_>) -> Handle {
+        self.parties[rank].machine.try_issue(request.into(), after).unwrap()
+    }
+
+    /// Issues and waits.
+    fn call(&mut self, rank: usize, request: impl Into<Request>) -> Result<u64, AccessError> {
+        let handle = self.issue(rank, request, After::Nothing);
+        self.settle();
+        self.outcome(rank, handle)
+    }
+
+    fn outcome(&mut self, rank: usize, handle: Handle) -> Result<u64, AccessError> {
+        let is_its =
+            |out: &Out| matches!(out, Out::Ended { handle: ended, .. } if *ended == handle);
+        let outs = &mut self.parties[rank].outs;
+        let at = outs.iter().position(is_its).expect("it has ended");
+        let Out::Ended { result, .. } = outs.remove(at) else { unreachable!() };
+        assert!(self.parties[rank].machine.has_ended(handle));
+        result
+    }
+
+    fn open(&mut self, rank: usize, words: usize) -> (Region, GlobalAddr) {
+        let region = expose(self.parties[rank].here, words);
+        (region, self.parties[rank].machine.register(0, &region, Agent::Cpu).unwrap())
+    }
+
+    fn starter(&self, rank: u32, offset: u64) -> GlobalAddr {
+        let place = Place { rank: Rank(rank), color: 0, region: STARTER, life: 0, offset };
+        self.split.addr(place).unwrap()
+    }
+}
+
+impl Party<'_> {
+    /// True: there was nothing to do.
+    fn pump(&mut self) -> bool {
+        let mut is_idle = true;
+        loop {
+            let mut is_done = true;
+            // The endpoint holds as many as the machine has in flight.
+            while let Some(out) = self.machine.poll_op() {
+                assert_eq!(self.endpoint.post(&[out.op]), 1);
+                is_done = false;
+            }
+            while let Some(out) = self.machine.poll() {
+                if let Out::Retired(retired) = out {
+                    assert!(self.here.unregister(retired.key));
+                }
+                self.outs.push(out);
+                is_done = false;
+            }
+            is_idle &= is_done;
+            if is_done {
+                return is_idle;
+            }
+        }
+    }
+}
+
+fn peek(here: impl LoadStore, rank: u32, region: &Region, word: u64) -> u64 {
+    let remote = RemoteAddr { rank: Rank(rank), key: region.key, offset: word * 8 };
+    execute(&here, &Op::get_word(remote, Width::W8)).unwrap()
+}
+
+fn each_delivery(test: impl Fn(&mut World)) {
+    let late = Delivery { late_polls: 3, shuffle: None };
+    for delivery in [
+        Delivery::default(),
+        late,
+        Delivery { shuffle: Some(7), ..late },
+        Delivery { shuffle: Some(8), ..Delivery::default() },
+    ] {
+        test(&mut World::new(delivery));
+    }
+}
+
+/// Ranks tell each other where their memory is, in starter memory, and then
+/// one moves bytes between two others and raises a flag at a fourth.
+#[test]
+fn addresses_go_through_starter_memory_and_bytes_between_any_two() {
+    each_delivery(|world| {
+        let opened: Vec<(Region, GlobalAddr)> = (0..4).map(|rank| world.open(rank, 32)).collect();
+        for (rank, (_, addr)) in opened.iter().enumerate() {
+            let at = world.starter(0, 8 * rank as u64);
+            let told = Word::atomic(Kind::PutWord, at, addr.to_bits());
+            assert_eq!(world.call(rank, told), Ok(0));
+        }
+        let found: Vec<GlobalAddr> = (0..4)
+            .map(|rank| {
+                let word = Word::atomic(Kind::GetWord, world.starter(0, 8 * rank), 0u64);
+                GlobalAddr::from_bits(world.call(3, word).unwrap())
+            })
+            .collect();
+        assert_eq!(found, opened.iter().map(|(_, addr)| *addr).collect::<Vec<_>>());
+
+        let split = world.split;
+        let word = |rank: usize, index| {
+            split.index(GlobalPtr::<u64>::new(found[rank]), index).unwrap().addr()
+        };
+        for index in 0..8 {
+            let put = Word::atomic(Kind::PutWord, word(1, index), 100 + index as u64);
+            assert_eq!(world.call(3, put), Ok(0));
+        }
+        // Rank 3 has every second word of rank 1 copied to rank 2, from the
+        // end, and then the flag at rank 0 raised.
+        let copy = Copy::new(word(2, 7), word(1, 0), 8).strided(4, -16, 16);
+        assert_eq!(world.call(3, copy.then_add(word(0, 5), 9)), Ok(0));
+        let here = world.parties[0].here;
+        let copied: Vec<u64> = (0..8).map(|index| peek(here, 2, &opened[2].0, index)).collect();
+        assert_eq!(copied, [0, 106, 0, 104, 0, 102, 0, 100]);
+        assert_eq!(peek(here, 0, &opened[0].0, 5), 9);
+    });
+}
+
+/// What is asked of others waits for what it is to come after, and a flush
+/// for all.
+#[test]
+fn a_chain_through_three_ranks_keeps_its_order() {
+    each_delivery(|world| {
+        let addrs: Vec<GlobalAddr> = (0..4).map(|rank| world.open(rank, 8).1).collect();
+        let put = Word::atomic(Kind::PutWord, addrs[1], 42u64);
+        let mut last = world.issue(0, put, After::Nothing);
+        for (dst, src) in [(2, 1), (3, 2), (0, 3)] {
+            last = world.issue(0, Copy::new(addrs[dst], addrs[src], 8), After::One(last));
+        }
+        let flush = world.parties[0].machine.try_flush_all().unwrap();
+        let of_rank = world.parties[0].machine.try_flush(Rank(2)).unwrap();
+        assert!(!world.parties[0].machine.has_ended(flush));
+        world.settle();
+        for handle in [last, flush, of_rank] {
+            assert_eq!(world.outcome(0, handle), Ok(0));
+        }
+        assert!(world.parties[0].machine.has_ended_up_to(Handle::ALL));
+        assert_eq!(world.call(0, Word::atomic(Kind::GetWord, addrs[0], 0u64)), Ok(42));
+    });
+}
+
+#[test]
+fn atomics_are_those_of_the_word() {
+    let mut world = World::new(Delivery::default());
+    let (_, wide) = world.open(2, 2);
+    let narrow = world.split.add(wide, 12).unwrap();
+    let mut on = |kind, operand: u64| world.call(1, Word::atomic(kind, wide, operand)).unwrap();
+    assert_eq!(on(Kind::FetchAdd, 5), 0);
+    assert_eq!(on(Kind::FetchXor, 6), 5);
+    assert_eq!(on(Kind::FetchOr, 8), 3);
+    assert_eq!(on(Kind::FetchAnd, 9), 11);
+    assert_eq!(on(Kind::Swap, u64::MAX), 9);
+    let swap = Word::compare_swap(wide, u64::MAX, 1u64);
+    assert_eq!((world.call(1, swap), world.call(1, swap)), (Ok(u64::MAX), Ok(1)));
+    let add = Word::atomic(Kind::FetchAdd, narrow, -1i32);
+    assert_eq!((world.call(1, add), world.call(1, add)), (Ok(0), Ok(0xffff_ffff)));
+    let swap = Word::compare_swap(narrow, -2i32, 7i32).notifying();
+    assert_eq!(world.call(1, swap), Ok(0xffff_fffe));
+    let odd = world.split.add(wide, 2).unwrap();
+    let odd_add = Word::atomic(Kind::FetchAdd, odd, 1u32);
+    assert_eq!(world.call(1, odd_add), Err(AccessError::Unaligned { addr: odd }));
+}
+
+#[test]
+fn a_wrong_access_is_an_error_with_its_address() {
+    let mut world = World::new(Delivery::default());
+    let (region, addr) = world.open(2, 2);
+    let last = world.split.add(addr, 15).unwrap();
+    let own = world.starter(1, 0);
+    for (copy, error) in [
+        (Copy::new(GlobalAddr::NULL, own, 8), AccessError::Nowhere { addr: GlobalAddr::NULL }),
+        (Copy::new(last, own, 2), AccessError::OutOfRange { addr: last, bytes: 2 }),
+        (Copy::new(own, last, 2), AccessError::OutOfRange { addr: last, bytes: 2 }),
+        // Rank 3 is asked for this one.
+        (Copy::new(last, world.starter(3, 0), 2), AccessError::OutOfRange { addr: last, bytes: 2 }),
+    ] {
+        assert_eq!(world.call(1, copy), Err(error));
+    }
+    let other = world.split.place(addr).unwrap();
+    let unknown = world.split.addr(Place { region: 200, ..other }).unwrap();
+    let read = Word::atomic(Kind::GetWord, unknown, 0u64);
+    assert_eq!(world.call(1, read), Err(AccessError::Stale { addr: unknown }));
+    let far = world.split.addr(Place { rank: Rank(5), ..other }).unwrap();
+    let read = Word::atomic(Kind::GetWord, far, 0u64);
+    assert_eq!(world.call(1, read), Err(AccessError::Nowhere { addr: far }));
+
+    assert_eq!(world.call(1, Copy::new(addr, own, 16)), Ok(0));
+    world.parties[2].machine.unregister(addr).unwrap();
+    world.settle();
+    let retired = world.parties[2].outs.iter().any(|out| matches!(out, Out::Retired(_)));
+    assert!(retired && world.parties[2].machine.names() == 0);
+    assert_eq!(
+        world.call(1, Copy::new(addr, own, 16)),
+        Err(AccessError::Stale { addr }),
+        "and not an error of the device for {region:?}"
+    );
+}
+
+/// A source that was given up for dead answers after all, when the place of
+/// its command is another's: that one goes on. What ends the second is told.
+fn late_end() -> [Option<Out>; 3] {
+    let mut world = World::new(Delivery::default());
+    let addrs: Vec<GlobalAddr> = (0..4).map(|rank| world.open(rank, 8).1).collect();
+    let Party { machine, words, shape, .. } = &mut world.parties[0];
+    let before = |name| shape.parts().into_iter().take_while(move |part| part.name != name);
+    let end: u64 = before("ends of commands").map(|part| part.bytes).sum();
+    // The command and its note arrive, and nothing else happens.
+    let ask = |machine: &mut Machine<'_>, src: GlobalAddr| {
+        let copy = Copy::new(addrs[2], src, 8);
+        machine.try_issue(copy.into(), After::Nothing).unwrap();
+        while let Some(out) = machine.poll_op() {
+            machine.handle(Event::Completed { tag: out.op.tag, result: Ok(0) }, Instant::ZERO);
+        }
+    };
+    let answer = |machine: &mut Machine<'_>, stamp: u64| {
+        words[end as usize / 8].store(stamp << 32, Ordering::Relaxed);
+        machine.handle(Event::Rang, Instant::ZERO);
+        while machine.poll_op().is_some() {}
+        machine.poll()
+    };
+    ask(machine, addrs[1]);
+    machine.handle(Event::Lost(Rank(1)), Instant::ZERO);
+    while machine.poll_op().is_some() {}
+    let lost = machine.poll();
+    ask(machine, addrs[3]);
+    [lost, answer(machine, 1), answer(machine, 2)]
+}
+
+#[test]
+fn an_end_that_comes_late_is_nobodys() {
+    let [lost, late, right] = late_end();
+    let rank = Rank(1);
+    assert!(
+        matches!(lost, Some(Out::Ended { result: Err(AccessError::PeerLost { rank: lost }), .. })
+            if lost == rank)
+    );
+    assert_eq!(late, None);
+    assert!(matches!(right, Some(Out::Ended { result: Ok(0), .. })));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn an_end_of_any_life_is_caught() {
+    let [_, late, _] = tsumugi_core::sync::with_mutant("gas_end_of_any_life", late_end);
+    assert!(late.is_some());
+}
+
+/// Of a million ranks two hold the table: they are asked, each by its bit and
+/// the hint for it, and nobody else.
+#[test]
+fn two_holders_among_a_million_are_found() {
+    let job: &Job4<'static> = Box::leak(Box::new(Job4::new(1)));
+    let ranks = 1_000_000;
+    let shape = Shape { copies: 4, ..Shape::of(ranks, 1) };
+    let split = Split::fit(ranks, 1, 1 << 30).unwrap();
+    let here = Box::leak(Box::new(job.rank(Rank(0))));
+    let Party { mut machine, words, here, .. } = party_of(here, split, shape);
+    let region = expose(here, 1);
+    let addr = machine.register(0, &region, Agent::Cpu).unwrap();
+    let part = |name| {
+        let before = shape.parts().into_iter().take_while(|part| part.name != name);
+        before.map(|part| part.bytes as usize / 8).sum::<usize>()
+    };
+    let (bitmaps, hints) = (part("holders, drops, acks"), part("hints"));
+    let (bitmap, hint) = ((hints - bitmaps) / 3, (part("notes") - hints) / 2);
+    let holders = [70_001u32, 999_999];
+    let set = |first: usize, bit: u32| {
+        words[first + bit as usize / 64].fetch_or(1 << (bit % 64), Ordering::Relaxed);
+    };
+    holders.iter().for_each(|&rank| set(bitmaps, rank));
+    machine.unregister(addr).unwrap();
+    let mut asked = Vec::new();
+    while let Some(out) = machine.poll_op() {
+        let Op { remote, kind, notify, .. } = out.op;
+        assert_eq!(kind, Kind::FetchOr);
+        asked.push((remote.rank.0, notify));
+        machine.handle(Event::Completed { tag: out.op.tag, result: Ok(0) }, Instant::ZERO);
+    }
+    let [one, other] = holders;
+    assert_eq!(asked, [(one, false), (one, true), (other, false), (other, true)]);
+    for rank in holders {
+        assert_eq!(machine.poll(), None, "before {rank} has answered");
+        set(bitmaps + 2 * bitmap, rank);
+        set(hints + hint, rank / 64);
+        assert!(has_rung(words, shape));
+        machine.handle(Event::Rang, Instant::ZERO);
+        assert!(!has_rung(words, shape));
+    }
+    assert!(matches!(machine.poll(), Some(Out::Retired(retired)) if retired.addr == addr));
+}
+
+/// All names of a colour can be in use; they are given away in turn.
+#[test]
+fn names_run_out_and_come_back() {
+    let mut world = World::new(Delivery::default());
+    let region = expose(world.parties[0].here, 1);
+    let machine = &mut world.parties[0].machine;
+    let addrs: Vec<GlobalAddr> =
+        (0..REGIONS).map(|_| machine.register(0, &region, Agent::Cpu).unwrap()).collect();
+    assert_eq!(machine.register(0, &region, Agent::Cpu), Err(NameError::Full { color: 0 }));
+    assert_eq!(
+        machine.register(1, &region, Agent::Cpu),
+        Err(NameError::NoSuchColor { color: 1, colors: 1 })
+    );
+    machine.unregister(addrs[7]).unwrap();
+    while machine.poll_op().is_some() {}
+    assert!(matches!(machine.poll(), Some(Out::Retired(retired)) if retired.addr == addrs[7]));
+    let again = machine.register(0, &region, Agent::Cpu).unwrap();
+    let (old, new) = (world.split.place(addrs[7]).unwrap(), world.split.place(again).unwrap());
+    assert_eq!((old.region, old.life + 1), (new.region, new.life));
+}
+
+/// A worker's own accesses go by the cache and the backend, and by the machine
+/// only when the table is not here.
+#[test]
+fn a_worker_needs_the_machine_for_a_miss_alone() {
+    let mut world = World::new(Delivery::default());
+    let (region, addr) = world.open(2, 2);
+    let cache = world.parties[1].machine.cache();
+    let here = world.parties[1].here;
+    assert_eq!(cache.translate(addr, 8, Need::Write), Err(Miss::NoTable));
+    assert_eq!(world.parties[1].machine.want(addr), Ok(false));
+    world.settle();
+    let came = Out::Table { rank: Rank(2), result: Ok(()) };
+    assert!(world.parties[1].outs.contains(&came));
+    let target = cache.translate(addr, 8, Need::Write).unwrap();
+    execute(&here, &Op::put_word(target.remote, Width::W8, 5)).unwrap();
+    assert_eq!(peek(here, 2, &region, 0), 5);
+    // A region that is younger than the copy of its table.
+    let (_, younger) = world.open(2, 1);
+    let Err(Miss::NotListed { version }) = cache.translate(younger, 8, Need::Read) else {
+        panic!("it was read before")
+    };
+    assert_eq!(world.parties[1].machine.want_newer(younger, version), Ok(false));
+    world.settle();
+    assert!(cache.translate(younger, 8, Need::Read).is_ok());
+    assert_eq!(world.parties[1].machine.table_counts(), (0, 2));
+    // An operation in flight keeps the region until it has ended.
+    let pinned = cache.pin(addr, 8, Need::Write).unwrap();
+    world.parties[2].machine.unregister(addr).unwrap();
+    world.settle();
+    assert_eq!(world.parties[2].machine.names(), 2, "one is in use");
+    assert_eq!(cache.translate(addr, 8, Need::Write), Err(Miss::NoTable));
+    assert!(cache.unpin(pinned.slot), "somebody waits for that");
+    world.settle();
+    assert_eq!(world.parties[2].machine.names(), 1);
+}

@@ -1,0 +1,37 @@
+//! The global memory on simulated networks that do their worst, with a
+//! thousand seeds; and what was broken on purpose is found.
+#![cfg(not(tsumugi_loom))]
+
+mod channel;
+mod copies;
+mod heap;
+mod rank;
+mod tables;
+
+use tsumugi_conformance::Seeded;
+use tsumugi_core::sim::Config;
+
+const SEEDS: std::ops::Range<u64> = 0..1000;
+
+/// A network drawn from the seed. Half of them complete puts before they have
+/// landed; then each queue keeps its order.
+fn config(ranks: u32, seed: u64) -> Config {
+    let mut config = Config::drawn(ranks, seed);
+    if Seeded(seed).below(2) == 0 {
+        (config.early, config.reorder) = (500, false);
+    }
+    config
+}
+
+/// Each of these defects makes some seed fail.
+#[cfg(debug_assertions)]
+fn assert_caught(mutants: &[&'static str], run: impl Fn(u64) + std::panic::RefUnwindSafe) {
+    use std::panic::catch_unwind;
+    for &mutant in mutants {
+        let caught = tsumugi_core::sync::with_mutant(mutant, || {
+            SEEDS.into_iter().find(|&seed| catch_unwind(|| run(seed)).is_err())
+        });
+        let seed = caught.unwrap_or_else(|| panic!("the mutant {mutant} was not caught"));
+        println!("{mutant}: seed {seed} catches it");
+    }
+}

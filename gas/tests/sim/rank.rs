@@ -1,0 +1,197 @@
+//! One rank of a simulated job: the machine, its memory and its driver.
+
+use std::collections::VecDeque;
+use std::slice;
+use tsumugi_core::backend::{Completion, Domain};
+use tsumugi_core::mem::{Access, AddrError, Rank, Region, RegionKey};
+use tsumugi_core::op::Op;
+use tsumugi_core::sim::{Event as Told, Net, Node};
+use tsumugi_core::sync::mapped::AtomicU64;
+use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
+use tsumugi_gas::cache::{Fetch, Slot};
+use tsumugi_gas::control::Shape;
+use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Out, Setup, Tables};
+use tsumugi_gas::order::{Edge, Issued};
+use tsumugi_gas::table::{Agent, Record, Starter};
+
+/// How large everything is.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    pub shape: Shape,
+    pub split: Split,
+    pub part_bytes_max: u64,
+}
+
+/// A rank's tables; the machine borrows them.
+pub struct Room {
+    slots: Vec<Slot>,
+    records: Vec<Record>,
+    awaited: Vec<u64>,
+    told: Vec<u64>,
+    fetches: Vec<Fetch>,
+    issued: Vec<Issued>,
+    edges: Vec<Edge>,
+    jobs: Vec<Job>,
+    commands: Vec<Asked>,
+    flights: Vec<Flight>,
+}
+
+/// A machine on a node, and what it has posted.
+pub struct Party<'n> {
+    pub node: Node<'n>,
+    pub machine: Machine<'n>,
+    pub control: RegionKey,
+    /// Refused by a full queue.
+    held: Option<Op>,
+    /// What the driver was told and has not looked at.
+    pub outs: VecDeque<Out>,
+    /// Ranks that have died.
+    pub lost: Vec<Rank>,
+    woken: u64,
+}
+
+pub const STARTER_BYTES: u64 = 4096;
+
+impl Sizes {
+    pub fn new(ranks: u32) -> Self {
+        let shape = Shape {
+            notes: 16,
+            commands: 8,
+            own_jobs: 32,
+            guest_jobs: 4,
+            copies: 8,
+            fetches: 2,
+            flights: 16,
+            conditions: 64,
+            ..Shape::of(ranks, 1)
+        };
+        let split = Split::fit(ranks, 1, 1 << 20).unwrap();
+        Self { shape, split, part_bytes_max: 100 }
+    }
+}
+
+impl Room {
+    pub fn new(sizes: &Sizes) -> Self {
+        let Sizes { shape, .. } = *sizes;
+        Self {
+            slots: (0..shape.copies).map(|_| Slot::new()).collect(),
+            records: vec![Record::FREE; shape.colors as usize * REGIONS],
+            awaited: vec![0; shape.bitmap_words()],
+            told: vec![0; shape.bitmap_words()],
+            fetches: vec![Fetch::FREE; shape.fetches as usize],
+            issued: vec![Issued::FREE; shape.own_jobs as usize],
+            edges: vec![Edge::FREE; shape.conditions as usize],
+            jobs: vec![Job::FREE; shape.jobs()],
+            commands: vec![Asked::FREE; shape.commands as usize],
+            flights: vec![Flight::FREE; shape.flights as usize],
+        }
+    }
+}
+
+impl<'n> Party<'n> {
+    pub fn new(net: &'n Net, rank: u32, sizes: &Sizes, room: &'n mut Room) -> Self {
+        let node = net.node(Rank(rank));
+        let words = sizes.shape.words();
+        let control = node.allocate(8 * words as u64, Access::ReadWrite).unwrap();
+        let starter = node.allocate(STARTER_BYTES, Access::ReadWrite).unwrap();
+        let base = control.base.cast::<AtomicU64>();
+        let tables = Tables {
+            // SAFETY: the network's, as long as it; only ever atomics and bytes.
+            words: unsafe { slice::from_raw_parts(base.as_ptr(), words) },
+            slots: &room.slots,
+            records: &mut room.records,
+            awaited: &mut room.awaited,
+            told: &mut room.told,
+            fetches: &mut room.fetches,
+            issued: &mut room.issued,
+            edges: &mut room.edges,
+            jobs: &mut room.jobs,
+            commands: &mut room.commands,
+            flights: &mut room.flights,
+        };
+        let setup = Setup {
+            rank: Rank(rank),
+            split: sizes.split,
+            shape: sizes.shape,
+            control: control.key,
+            starter: Starter { key: starter.key, bytes: STARTER_BYTES, agent: Agent::Cpu },
+            remote_completion: node.capabilities().remote_completion,
+            part_bytes_max: sizes.part_bytes_max,
+        };
+        let machine = Machine::new(setup, tables);
+        let control = control.key;
+        let (outs, lost) = (VecDeque::new(), Vec::new());
+        Self { node, machine, control, held: None, outs, lost, woken: 0 }
+    }
+
+    /// A region that is registered with the device and named.
+    pub fn open(&mut self, bytes: u64) -> (Region, GlobalAddr) {
+        let region = self.node.allocate(bytes, Access::ReadWrite).unwrap();
+        (region, self.machine.register(0, &region, Agent::Cpu).unwrap())
+    }
+
+    /// Feeds an event to the machine, and carries out what it wants.
+    pub fn on_event(&mut self, event: Told) {
+        let now = self.node.now();
+        let event = match event {
+            Told::Completed(Completion { tag, result }) => {
+                self.check_device(result);
+                Event::Completed { tag, result }
+            }
+            Told::Bell(addr) if addr.key == self.control => Event::Rang,
+            Told::Timer(_) => Event::Tick,
+            Told::PeerLost(rank) => {
+                self.lost.push(rank);
+                Event::Lost(rank)
+            }
+            _ => return,
+        };
+        self.machine.handle(event, now);
+        self.pump();
+    }
+
+    /// Posts what the machine has, until it has nothing.
+    pub fn pump(&mut self) {
+        if let Some(op) = self.held.take()
+            && !self.node.try_post(&op)
+        {
+            self.held = Some(op);
+            return;
+        }
+        loop {
+            let mut is_idle = true;
+            while let Some(out) = self.machine.poll_op() {
+                is_idle = false;
+                if !self.node.try_post(&out.op) {
+                    self.held = Some(out.op);
+                    break;
+                }
+            }
+            while let Some(out) = self.machine.poll() {
+                is_idle = false;
+                if let Out::Retired(retired) = out {
+                    assert!(self.node.unregister(retired.key), "{retired:?}");
+                }
+                self.outs.push_back(out);
+            }
+            if is_idle || self.held.is_some() {
+                break;
+            }
+        }
+        if let Some(at) = self.machine.next_deadline()
+            && at.as_ns() != self.woken
+        {
+            self.woken = at.as_ns();
+            self.node.wake_at(at, 0);
+        }
+    }
+
+    /// A key that is stale when it reaches a device breaks the connection on
+    /// some: with all ranks alive none does.
+    fn check_device(&self, result: Result<u64, AddrError>) {
+        if let Err(error) = result {
+            let is_death = matches!(error, AddrError::PeerLost { .. });
+            assert!(is_death || !self.lost.is_empty(), "a device was asked for {error}");
+        }
+    }
+}
