@@ -6,6 +6,8 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`address`] | 64 bits that name a byte of any rank |
+//! | [`lock`] | locks over remote atomics |
 #![no_std]
 
 pub mod address;
+pub mod lock;

@@ -1,0 +1,110 @@
+//! Locks over remote atomics: a lock is words in some rank's memory, and
+//! whoever wants it asks them. The rank that they are in takes no part, and a
+//! claim that has to wait sleeps until a word of its own memory is written.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`node`] | queue nodes: where a claim waits |
+//! | [`claim`] | one claim to one lock: mutex, or shared and exclusive |
+//!
+//! ```text
+//!  words of a lock             words of a queue node, at each claimant
+//!    count   readers, flags      state   what it may do
+//!    tail    last writer  ───►   next    who is behind it
+//!    head    first writer
+//!    readers, other readers: lists of those that wait
+//! ```
+//!
+//! Which claims wait for which is the lock's [`Kind`]. The protocols do no IO:
+//! [`Claim::poll_op`] gives operations, completions and changes of the own
+//! word go in. Whoever drives them posts the operations where that word's
+//! atomics are carried out (all of them, and those to the own rank too, by
+//! one agent), with remote completion, and waits with `core::signal`.
+//!
+//! What is done under a lock must have completed at the remote end before the
+//! lock is given back: flush first.
+//!
+//! # When a rank dies
+//!
+//! It may have held the lock, or be in a queue. Every claim that waits then
+//! ends with [`AddrError::PeerLost`], which names it; so do operations on its
+//! memory. Those who hold the lock keep it and give it back. The lock itself
+//! is of no use any more, until all who live have ended their claims and agree
+//! on the next [epoch](Lock::epoch): other words, zero as at the start, as if
+//! nobody had ever held it.
+//!
+//! Progress: blocking. Not contended, a fixed number of operations; the number
+//! that a claim carries out for others is bounded by the number of those that
+//! have given up waiting before it.
+//!
+//! # References
+//!
+//! J. M. Mellor-Crummey and M. L. Scott: Scalable reader-writer synchronization
+//! for shared-memory multiprocessors. PPoPP 1991. B. B. Brandenburg and J. H.
+//! Anderson: Spin-based reader-writer synchronization for multiprocessor
+//! real-time systems. Real-Time Systems 46 (2010): phases. M. Hatanaka, A. Hori
+//! and Y. Ishikawa, on locks over the atomics of FX100.
+
+pub mod claim;
+mod count;
+pub mod node;
+
+pub use claim::{Claim, Ended, Mode, Standing, StepId};
+pub use node::{NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable};
+
+#[cfg(doc)]
+use tsumugi_core::mem::AddrError;
+use tsumugi_core::mem::RemoteAddr;
+
+/// A lock, as everybody sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lock {
+    /// Its words: [`LOCK_BYTES`], zero at first.
+    pub home: RemoteAddr,
+    /// Where claims wait.
+    pub nodes: NodeTable,
+    /// Who waits for whom.
+    pub kind: Kind,
+}
+
+/// Who waits for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Everybody for everybody, first come, first served.
+    Mutex,
+    /// Readers for writers that are inside; writers for all readers. Writers
+    /// may starve.
+    Readers,
+    /// Phases: a reader waits for one writer at most, a writer for the readers
+    /// that were there before it and for the writers before it.
+    Neutral,
+    /// A writer that waits behind another has the lock before any reader.
+    /// Readers may starve.
+    Writers,
+}
+
+#[derive(Clone, Copy)]
+enum Word {
+    Count = 0,
+    Tail = 1,
+    Head = 2,
+    Readers = 3,
+    OtherReaders = 4,
+}
+
+impl Lock {
+    /// The same lock after `epoch` deaths: it lives in other words of its
+    /// home, of which there are [`LOCK_BYTES`] for each epoch.
+    #[must_use]
+    pub const fn epoch(self, epoch: u64) -> Self {
+        let offset = self.home.offset + epoch * LOCK_BYTES;
+        Self { home: RemoteAddr { offset, ..self.home }, ..self }
+    }
+
+    const fn word(&self, word: Word) -> RemoteAddr {
+        RemoteAddr { offset: self.home.offset + word as u64 * 8, ..self.home }
+    }
+}
+
+/// Bytes of registered memory that a lock takes, for each epoch: a line.
+pub const LOCK_BYTES: u64 = 64;
