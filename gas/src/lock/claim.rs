@@ -16,9 +16,13 @@
 //! | | not contended, atomics | |
 //! |---|---|---|
 //! | shared | 1 to lock, 1 to unlock | fetch-add |
-//! | exclusive, [`Kind::Readers`] | 1, 1 | compare-swap, fetch-add |
+//! | exclusive, [`Kind::Readers`] | 1, 1 | compare-swap, twice |
 //! | exclusive, phases | 2, 2 | and two stores to the own node |
 //! | mutex | 1, 1 | swap, compare-swap, and two such stores |
+//!
+//! A writer that goes while readers wait, with [`Kind::Readers`], becomes a
+//! reader first, wakes the others and then leaves as one: another writer that
+//! came in before it has taken the readers' list would find new readers woken.
 //!
 //! # Leaving
 //!
@@ -58,6 +62,8 @@ pub struct Claim {
     chain: NodeId,
     /// Whose place in the writers' queue is to be passed on.
     pass: NodeId,
+    /// A writer that goes as a reader: it is counted still.
+    is_counted: bool,
     /// What comes when there is nothing left to do for others.
     then: At,
 }
@@ -150,6 +156,7 @@ enum At {
     WakeGiven(NodeId, NodeId),
     LookBits,
     Drop,
+    Downgrade,
     TakeReaders(u64),
     WakeReader(NodeId),
     LeftNext(NodeId),
@@ -175,6 +182,7 @@ impl Claim {
             behind: NodeId::NONE,
             chain: NodeId::NONE,
             pass: NodeId::NONE,
+            is_counted: false,
             then: At::Held,
         }
     }
@@ -376,10 +384,12 @@ impl Claim {
             At::WakeHead(node) => wake(node, State::Head, State::In),
             At::LookNext(node) => look(nodes.next_of(node)),
             At::WakeGiven(_, node) => wake(node, State::Queued, State::In),
-            At::Drop => add(match self.found {
-                Some(found) if count::has_phases(kind) => count::leave(found),
-                _ => count::INSIDE.wrapping_neg(),
-            }),
+            At::Drop if count::has_phases(kind) => {
+                add(count::leave(self.found.expect("it has looked")))
+            }
+            At::Drop if mutant("lock_sweep_unguarded") => add(count::INSIDE.wrapping_neg()),
+            At::Drop => cas(count::INSIDE, 0),
+            At::Downgrade => add(count::arrive(kind).wrapping_sub(count::INSIDE)),
             At::TakeReaders(found) => swap(self.readers(found), 0),
             At::WakeReader(node) => wake(node, State::Queued, State::In),
             At::LeftNext(node) => look(nodes.next_of(node)),
@@ -546,15 +556,19 @@ impl Claim {
                 self.found = Some(old);
                 At::Drop
             }
-            At::Drop if count::has_readers(kind, old) => {
-                if mutant("lock_readers_not_woken") {
-                    self.finishes()
-                } else {
+            At::Drop if !count::has_phases(kind) && !mutant("lock_sweep_unguarded") => {
+                if old == count::INSIDE { self.finishes() } else { At::Downgrade }
+            }
+            At::Drop | At::Downgrade => {
+                self.is_counted = self.at == At::Downgrade;
+                if count::has_readers(kind, old) && !mutant("lock_readers_not_woken") {
                     At::TakeReaders(old)
+                } else if old & count::INTERESTED != 0 && mutant("lock_sweep_unguarded") {
+                    At::HandOver
+                } else {
+                    self.finishes()
                 }
             }
-            At::Drop if !count::has_phases(kind) && old & count::INTERESTED != 0 => At::HandOver,
-            At::Drop => self.finishes(),
             At::TakeReaders(_) => match NodeId::from_bits(old) {
                 NodeId::NONE => self.finishes(),
                 node => At::WakeReader(node),
@@ -667,6 +681,9 @@ impl Claim {
 
     /// Nothing is left to do here: the queue is passed on, if that is due.
     fn finishes(&mut self) -> At {
+        if core::mem::take(&mut self.is_counted) {
+            return At::Depart;
+        }
         match self.then {
             At::Resting(_) if !self.pass.is_none() => At::PassTail(core::mem::take(&mut self.pass)),
             then => then,
@@ -676,10 +693,9 @@ impl Claim {
 
 impl Claim {
     fn future(&self) -> impl Eq + Hash + use<> {
-        let Self {
-            lock, own, at, is_posted, mode, is_try, found, behind, chain, pass, then, ..
-        } = *self;
-        ((lock, own, at, is_posted, mode, is_try), (found, behind, chain, pass, then))
+        let Self { lock, own, at, is_posted, mode, is_try, found, .. } = *self;
+        let Self { behind, chain, pass, is_counted, then, .. } = *self;
+        ((lock, own, at, is_posted, mode, is_try, found), (behind, chain, pass, is_counted, then))
     }
 }
 

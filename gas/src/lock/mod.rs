@@ -6,6 +6,9 @@
 //! |---|---|
 //! | [`node`] | queue nodes: where a claim waits |
 //! | [`claim`] | one claim to one lock: mutex, or shared and exclusive |
+//! | [`tree`] | the tree of a group lock |
+//! | [`vertex`] | a vertex of it, run by one rank |
+//! | [`entry`] | one rank that goes in and out |
 //!
 //! ```text
 //!  words of a lock             words of a queue node, at each claimant
@@ -47,10 +50,17 @@
 
 pub mod claim;
 mod count;
+pub mod entry;
 pub mod node;
+pub mod tree;
+pub mod vertex;
 
 pub use claim::{Claim, Ended, Mode, Standing, StepId};
+pub use entry::{Entry, Place};
 pub use node::{NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable};
+
+pub use tree::{FAN_MAX, Tree, TreeError, VertexId};
+pub use vertex::{Vertex, VertexStep};
 
 #[cfg(doc)]
 use tsumugi_core::mem::AddrError;
@@ -83,6 +93,16 @@ pub enum Kind {
     Writers,
 }
 
+/// The two sides of a group lock. Those on one side are inside together, and
+/// never with one of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Those that hold all targets, shared.
+    All = 0,
+    /// Those that hold some target exclusively.
+    Exclusive = 1,
+}
+
 #[derive(Clone, Copy)]
 enum Word {
     Count = 0,
@@ -103,6 +123,30 @@ impl Lock {
 
     const fn word(&self, word: Word) -> RemoteAddr {
         RemoteAddr { offset: self.home.offset + word as u64 * 8, ..self.home }
+    }
+}
+
+impl Side {
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::All => Self::Exclusive,
+            Self::Exclusive => Self::All,
+        }
+    }
+
+    const fn from_bit(word: u64) -> Self {
+        if word & 1 == 0 { Self::All } else { Self::Exclusive }
+    }
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    /// This side, if it is among them.
+    fn of(self, wants: u8) -> Option<Self> {
+        (wants & self.bit() != 0).then_some(self)
     }
 }
 
