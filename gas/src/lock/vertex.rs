@@ -220,7 +220,7 @@ impl Vertex {
                     self.turn.other().of(wants).or(self.turn.of(wants))
                 } else if self.seen == self.released {
                     None
-                } else if self.is_fresh || !is_revoked {
+                } else if self.is_fresh && !mutant("group_revoked_unserved") || !is_revoked {
                     Some(Side::from_bit(down))
                 } else {
                     (self.released, self.said) = (self.seen, wants);

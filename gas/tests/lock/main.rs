@@ -7,6 +7,7 @@
 //! explores larger programs: minutes in a release build.
 
 mod claims;
+mod group;
 #[path = "../../../core/tests/explore/search.rs"]
 #[allow(dead_code)]
 mod search;
