@@ -9,6 +9,7 @@
 //! | [`tree`] | the tree of a group lock |
 //! | [`vertex`] | a vertex of it, run by one rank |
 //! | [`entry`] | one rank that goes in and out |
+//! | [`access`] | what a window asks for, by any of three designs |
 //!
 //! ```text
 //!  words of a lock             words of a queue node, at each claimant
@@ -48,6 +49,8 @@
 //! real-time systems. Real-Time Systems 46 (2010): phases. M. Hatanaka, A. Hori
 //! and Y. Ishikawa, on locks over the atomics of FX100.
 
+pub mod access;
+mod backoff;
 pub mod claim;
 mod count;
 pub mod entry;
@@ -55,6 +58,7 @@ pub mod node;
 pub mod tree;
 pub mod vertex;
 
+pub use access::{Access, Design, Door, OtherSide, Plan, Waiting, Want};
 pub use claim::{Claim, Ended, Mode, Standing, StepId};
 pub use entry::{Entry, Place};
 pub use node::{NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable};
