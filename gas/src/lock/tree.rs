@@ -11,14 +11,15 @@
 //!
 //!  words of a rank, 8 bytes each       words of a block
 //!    0          what it was granted      0         from the vertex above
-//!    1 ..       block 0                  1         leavers that were last
-//!    23 ..      block 1, if it has       2, 3      come, gone: all
-//!               more vertices            4, 5      come, gone: exclusive
-//!                                        6 .. 22   from those below
+//!    1 ..       a block for each         1         leavers that were last
+//!    23 ..      level, up to the         2, 3      come, gone: all
+//!               highest that it runs     4, 5      come, gone: exclusive
+//!               a vertex of              6 .. 22   from those below
 //! ```
 //!
-//! A vertex is run by one rank of the first leaf below it, and each level by
-//! another one as long as the leaf has ranks.
+//! A leaf is run by the first of its ranks, a vertex above it by the second
+//! rank of a leaf below it: of another one for each level, so that no machine
+//! is written to by all levels at once.
 
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
 
@@ -100,7 +101,7 @@ impl Tree {
 
     /// Bytes that `rank` gives.
     pub fn bytes_of(&self, rank: Rank) -> u64 {
-        let blocks = self.vertices_of(rank).map(|id| self.home(id).1 + 1).max();
+        let blocks = self.vertices_of(rank).map(|id| id.level + 1).max();
         8 + u64::from(blocks.unwrap_or(0)) * BLOCK_BYTES
     }
 
@@ -108,9 +109,8 @@ impl Tree {
     pub fn vertices_of(&self, rank: Rank) -> impl Iterator<Item = VertexId> + use<> {
         let (tree, leaf) = (*self, rank.0 / self.per_leaf);
         (0..self.levels)
-            .filter(move |&level| leaf.is_multiple_of(tree.span(level)))
             .map(move |level| VertexId { level, index: leaf / tree.span(level) })
-            .filter(move |&id| tree.home(id).0 == rank)
+            .filter(move |&id| tree.home(id) == rank)
     }
 
     /// How many vertices, or ranks, are below this one.
@@ -156,19 +156,23 @@ impl Tree {
     }
 
     pub(super) const fn word(&self, id: VertexId, word: BlockWord, index: u32) -> RemoteAddr {
-        let (rank, block) = self.home(id);
+        let (rank, block) = (self.home(id), id.level);
         let word = word as u64 + index as u64;
         let offset = self.offset + 8 + block as u64 * BLOCK_BYTES + word * 8;
         RemoteAddr { rank, key: self.key, offset }
     }
 
-    /// Who runs a vertex, and in which of its blocks.
-    const fn home(&self, id: VertexId) -> (Rank, u32) {
-        let first = id.index * self.span(id.level) * self.per_leaf;
-        let rest = self.ranks - first;
-        let ranks = if rest < self.per_leaf { rest } else { self.per_leaf };
-        let which = if id.level < ranks { id.level } else { ranks - 1 };
-        (Rank(first + which), id.level - which)
+    /// Who runs a vertex.
+    const fn home(&self, id: VertexId) -> Rank {
+        let last = (self.ranks - 1) / self.per_leaf;
+        // As many leaves from the left as there are levels below, so that no
+        // machine runs a vertex of two levels, as far as there are leaves.
+        let (first, span) = (id.index * self.span(id.level), self.span(id.level));
+        let from_left = if id.level < span { id.level } else { span - 1 };
+        let leaf = if last - first < from_left { last } else { first + from_left };
+        let rank = leaf * self.per_leaf;
+        let is_inner = id.level > 0 && self.per_leaf > 1 && rank + 1 < self.ranks;
+        Rank(if is_inner { rank + 1 } else { rank })
     }
 
     /// Leaves below a vertex of this level.
