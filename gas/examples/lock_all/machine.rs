@@ -7,8 +7,8 @@ use tsumugi_core::sim::{Config, Event, Machine, Net, Node};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::{Clock, Instant};
 use tsumugi_gas::lock::{
-    Access, Design, Door, Kind, LOCK_BYTES, Lock, NODE_BYTES, NodePool, NodeSlot, NodeTable, Plan,
-    StepId, Tree, Vertex, VertexStep, Waiting, Want,
+    Access, Design, Door, Kind, LOCK_BYTES, Lock, NODE_BYTES, NodeId, NodePool, NodeSlot,
+    NodeTable, Plan, StepId, Tree, Vertex, VertexStep, Waiting, Want,
 };
 
 /// What the ranks do, one after the other.
@@ -47,6 +47,8 @@ struct Ranks {
 
 struct Member {
     access: Access,
+    slots: [NodeSlot; 1],
+    node: NodeId,
     door: Door,
     vertices: Vec<Vertex>,
     key: RegionKey,
@@ -93,10 +95,10 @@ impl World {
             let bytes = LOCK_BYTES + NODE_BYTES + tree.bytes_of(rank);
             let region = net.node(rank).allocate(bytes, MemoryAccess::ReadWrite);
             assert_eq!(region.expect("a first region").key, key);
-            let mut slots = [NodeSlot::default()];
-            let node = NodePool::new(rank, &mut slots).try_take(|_| 0).expect("a free node");
             Member {
-                access: Access::new(plan, node),
+                access: Access::new(plan),
+                slots: [NodeSlot::default()],
+                node: NodeId::NONE,
                 door: Door::new(&plan, rank),
                 vertices: tree.vertices_of(rank).map(|id| Vertex::new(tree, id)).collect(),
                 key,
@@ -155,7 +157,7 @@ impl World {
         for ((rank, member), want) in (0..).map(Rank).zip(members.iter_mut()).zip(wants) {
             let Some(want) = *want else { continue };
             (member.want, member.rounds) = (Some(want), rounds - 1);
-            member.access.begin(&mut member.door, want).expect("nothing is held");
+            member.begin(rank, want);
             member.drive(&self.net.node(rank), tally);
         }
         while let Some((rank, event)) = self.net.step() {
@@ -171,6 +173,12 @@ impl World {
 }
 
 impl Member {
+    fn begin(&mut self, rank: Rank, want: Want) {
+        let mut pool = NodePool::new(rank, &mut self.slots);
+        self.node = pool.try_take(|_| 0).expect("it has given it back");
+        self.access.begin(&mut self.door, want, self.node).expect("nothing is held");
+    }
+
     fn handle(&mut self, node: &Node<'_>, event: Event, tally: &mut Tally) {
         match event {
             Event::Completed(done) => {
@@ -232,13 +240,14 @@ impl Member {
                     self.access.release(&mut self.door);
                 }
                 Some(Ok(())) => {
+                    NodePool::new(node.rank(), &mut self.slots).release(self.node, false);
                     self.done_at = node.busy_until();
                     if self.rounds == 0 {
                         self.want = None;
                         return;
                     }
                     self.rounds -= 1;
-                    self.access.begin(&mut self.door, want).expect("nothing is held");
+                    self.begin(node.rank(), want);
                 }
             }
         }

@@ -76,6 +76,8 @@ pub struct Access {
     stage: Stage,
     claim: Claim,
     backoff: Backoff,
+    /// Stages that it has been through: an operation is of one.
+    stages: u16,
 }
 
 /// What an access waits for.
@@ -87,12 +89,17 @@ pub enum Waiting {
     Pause(u64),
 }
 
-/// Why an access cannot begin: the rank is inside on the other side, and would
-/// wait for itself.
+/// Why an access cannot begin: its rank would wait for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OtherSide {
-    /// The side that it is on.
-    pub side: Side,
+pub enum Refused {
+    /// The rank is inside on the other side.
+    OtherSide {
+        /// The side that it is on.
+        side: Side,
+    },
+    /// With [`Design::Global`]: the rank holds the one lock, or shares it and
+    /// wants it alone.
+    OneLock,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,31 +126,38 @@ impl Door {
 }
 
 impl Access {
-    /// An access by `plan`, which waits, where it has to, in `node` (and each
-    /// rank at its door).
-    pub const fn new(plan: Plan, node: NodeId) -> Self {
+    /// An access by `plan`.
+    pub const fn new(plan: Plan) -> Self {
         let (stage, at) = (Stage::Rest, plan.lock.home);
         let backoff = Backoff::new(at, at, Want::All);
-        Self { plan, want: Want::All, stage, claim: Claim::new(plan.lock, node), backoff }
+        let claim = Claim::new(plan.lock, NodeId::NONE);
+        Self { plan, want: Want::All, stage, claim, backoff, stages: 0 }
     }
 
-    /// Asks for something.
+    /// Asks for something, and waits for it, where it has to, in `node`: a new
+    /// life of it each time.
     ///
     /// # Errors
     ///
-    /// [`OtherSide`].
+    /// [`Refused`].
     ///
     /// # Panics
     ///
     /// If the access does not rest.
-    pub fn begin(&mut self, door: &mut Door, want: Want) -> Result<(), OtherSide> {
+    pub fn begin(&mut self, door: &mut Door, want: Want, node: NodeId) -> Result<(), Refused> {
         assert!(self.stage == Stage::Rest, "{self:?} is under way");
-        let side = side_of(want);
+        let side = self.side_of(want);
+        if self.plan.design == Design::Global
+            && door.holds > 0
+            && (side, door.side) != (Some(Side::All), Side::All)
+        {
+            return Err(Refused::OneLock);
+        }
         if let Some(side) = side
             && door.holds > 0
             && door.side != side
         {
-            return Err(OtherSide { side: door.side });
+            return Err(Refused::OtherSide { side: door.side });
         }
         self.want = want;
         let is_counted = door.holds > 0;
@@ -151,11 +165,11 @@ impl Access {
             door.side = side;
             door.holds += 1;
         }
-        let (node, lock) = (self.claim.node(), self.lock());
+        let lock = self.lock();
         match self.plan.design {
             Design::Tree if side.is_some() => {
                 self.claim = Claim::new(lock, node);
-                self.stage = Stage::Entering;
+                self.goes_to(Stage::Entering);
                 self.go_on(door);
             }
             Design::Tree | Design::Global => {
@@ -168,7 +182,7 @@ impl Access {
                 let window = RemoteAddr { offset: window.offset + 40, ..window };
                 self.backoff = Backoff::new(window, lock.home, want);
                 self.backoff.begin(is_counted);
-                self.stage = Stage::Claiming;
+                self.goes_to(Stage::Claiming);
             }
         }
         Ok(())
@@ -182,16 +196,16 @@ impl Access {
     /// If nothing is held.
     pub fn release(&mut self, door: &mut Door) {
         assert!(self.stage == Stage::Held, "{self:?} holds nothing");
-        self.stage = Stage::Releasing;
+        self.goes_to(Stage::Releasing);
         if self.plan.design == Design::TwoLevel {
-            let held = u32::from(side_of(self.want).is_some());
+            let held = u32::from(self.side_of(self.want).is_some());
             door.holds -= held;
             return self.backoff.release(door.holds == 0);
         }
         if self.plan.design == Design::Tree && self.want == Want::All {
             return self.leaves(door);
         }
-        if side_of(self.want).is_some() && self.plan.design == Design::Global {
+        if self.plan.design == Design::Global {
             door.holds -= 1;
         }
         self.claim.release();
@@ -201,27 +215,37 @@ impl Access {
     /// cannot post it keeps it.
     pub fn poll_op(&mut self, door: &mut Door) -> Option<(StepId, Op)> {
         self.go_on(door);
-        match self.stage {
+        let (id, op) = match self.stage {
             Stage::Entering | Stage::Leaving => door.entry.poll_op(),
             Stage::Claiming | Stage::Releasing if self.plan.design == Design::TwoLevel => {
                 self.backoff.poll_op()
             }
             Stage::Claiming | Stage::Releasing => self.claim.poll_op(),
             _ => None,
-        }
+        }?;
+        Some((self.number(id), op))
     }
 
-    /// An operation has ended, which came from this access.
+    /// An operation has ended, which came from this access. One that ends a
+    /// second time is ignored.
     pub fn handle_completed(
         &mut self,
         door: &mut Door,
         id: StepId,
         result: Result<u64, AddrError>,
     ) {
+        let under_way = match self.stage {
+            Stage::Entering | Stage::Leaving => door.entry.under_way(),
+            _ if self.plan.design == Design::TwoLevel => self.backoff.under_way(),
+            _ => self.claim.under_way(),
+        };
+        let Some(step) = under_way.filter(|&step| self.number(step) == id) else { return };
         match self.stage {
-            Stage::Entering | Stage::Leaving => door.entry.handle_completed(id, result),
-            _ if self.plan.design == Design::TwoLevel => self.backoff.handle_completed(id, result),
-            _ => self.claim.handle_completed(id, result),
+            Stage::Entering | Stage::Leaving => door.entry.handle_completed(step, result),
+            _ if self.plan.design == Design::TwoLevel => {
+                self.backoff.handle_completed(step, result)
+            }
+            _ => self.claim.handle_completed(step, result),
         }
         self.go_on(door);
     }
@@ -270,6 +294,19 @@ impl Access {
         self.stage == Stage::Held
     }
 
+    const fn number(&self, step: StepId) -> StepId {
+        StepId::from_bits((self.stages as u32) << 16 | step.to_bits() & 0xffff)
+    }
+
+    /// Which side of the group an access is on.
+    const fn side_of(&self, want: Want) -> Option<Side> {
+        match (want, self.plan.design) {
+            (Want::All, _) | (Want::Shared(_), Design::Global) => Some(Side::All),
+            (Want::Exclusive(_), _) => Some(Side::Exclusive),
+            (Want::Shared(_), _) => None,
+        }
+    }
+
     /// The lock of what is wanted.
     fn lock(&self) -> Lock {
         let lock = self.plan.lock;
@@ -282,21 +319,26 @@ impl Access {
         }
     }
 
+    fn goes_to(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.stages = self.stages.wrapping_add(1);
+    }
+
     fn claims(&mut self) {
         let mode = match self.want {
             Want::Exclusive(_) => Mode::Exclusive,
             _ => Mode::Shared,
         };
-        self.stage = Stage::Claiming;
+        self.goes_to(Stage::Claiming);
         self.claim.begin(mode);
     }
 
     fn leaves(&mut self, door: &mut Door) {
         door.holds -= 1;
         if door.holds > 0 {
-            self.stage = Stage::Rest;
+            self.goes_to(Stage::Rest);
         } else {
-            self.stage = Stage::Leaving;
+            self.goes_to(Stage::Leaving);
             door.entry.leave();
         }
     }
@@ -305,11 +347,11 @@ impl Access {
     fn go_on(&mut self, door: &mut Door) {
         match (self.stage, door.entry.place()) {
             (Stage::Entering, Place::Out) => door.entry.enter(door.side),
-            (Stage::Entering, Place::In) if self.want == Want::All => self.stage = Stage::Held,
+            (Stage::Entering, Place::In) if self.want == Want::All => self.goes_to(Stage::Held),
             (Stage::Entering, Place::In) => self.claims(),
-            (Stage::Leaving, Place::Out) => self.stage = Stage::Rest,
+            (Stage::Leaving, Place::Out) => self.goes_to(Stage::Rest),
             (Stage::Entering | Stage::Leaving, Place::Failed(error)) => {
-                self.stage = Stage::Failed(error);
+                self.goes_to(Stage::Failed(error));
             }
             (Stage::Claiming | Stage::Releasing, _) => self.settle(door),
             _ => {}
@@ -320,44 +362,36 @@ impl Access {
         let is_asking = self.stage == Stage::Claiming;
         if self.plan.design == Design::TwoLevel {
             match self.backoff.poll_done() {
-                Some(Ok(())) if is_asking => self.stage = Stage::Held,
-                Some(Ok(())) => self.stage = Stage::Rest,
-                Some(Err(error)) => self.stage = Stage::Failed(error),
+                Some(Ok(())) if is_asking => self.goes_to(Stage::Held),
+                Some(Ok(())) => self.goes_to(Stage::Rest),
+                Some(Err(error)) => self.goes_to(Stage::Failed(error)),
                 None => {}
             }
             return;
         }
         match self.claim.standing() {
-            Standing::Held if is_asking => self.stage = Stage::Held,
+            Standing::Held if is_asking => self.goes_to(Stage::Held),
             Standing::Resting(Ended::Released) if !is_asking => {
-                if self.plan.design == Design::Tree && side_of(self.want).is_some() {
+                if self.plan.design == Design::Tree && self.side_of(self.want).is_some() {
                     self.leaves(door);
                 } else {
-                    self.stage = Stage::Rest;
+                    self.goes_to(Stage::Rest);
                 }
             }
-            Standing::Failed(error) => self.stage = Stage::Failed(error),
+            Standing::Failed(error) => self.goes_to(Stage::Failed(error)),
             _ => {}
         }
     }
 }
 
-/// Which side of the group an access is on.
-const fn side_of(want: Want) -> Option<Side> {
-    match want {
-        Want::All => Some(Side::All),
-        Want::Exclusive(_) => Some(Side::Exclusive),
-        Want::Shared(_) => None,
-    }
-}
-
-impl fmt::Display for OtherSide {
+impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.side {
-            Side::All => "this rank holds all targets, shared",
-            Side::Exclusive => "this rank holds a target exclusively",
+        f.write_str(match self {
+            Self::OtherSide { side: Side::All } => "this rank holds all targets, shared",
+            Self::OtherSide { side: Side::Exclusive } => "this rank holds a target exclusively",
+            Self::OneLock => "this rank holds the window's one lock",
         })
     }
 }
 
-impl core::error::Error for OtherSide {}
+impl core::error::Error for Refused {}

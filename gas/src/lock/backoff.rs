@@ -134,6 +134,10 @@ impl Backoff {
         };
     }
 
+    pub(super) fn under_way(&self) -> Option<StepId> {
+        self.is_posted.then_some(StepId::from_bits(self.step))
+    }
+
     /// For how long it does nothing, in nanoseconds.
     pub(super) fn pause_ns(&self) -> Option<u64> {
         matches!(self.at, At::Pause(_)).then(|| 500 << self.tries.min(6))

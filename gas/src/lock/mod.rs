@@ -58,7 +58,7 @@ pub mod node;
 pub mod tree;
 pub mod vertex;
 
-pub use access::{Access, Design, Door, OtherSide, Plan, Waiting, Want};
+pub use access::{Access, Design, Door, Plan, Refused, Waiting, Want};
 pub use claim::{Claim, Ended, Mode, Standing, StepId};
 pub use entry::{Entry, Place};
 pub use node::{NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable};

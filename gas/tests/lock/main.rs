@@ -6,8 +6,10 @@
 //! `--nocapture` to read the shortest trace of each mutant. `TSUMUGI_LARGE=1`
 //! explores larger programs: minutes in a release build.
 
+mod accesses;
 mod claims;
 mod group;
+mod random;
 #[path = "../../../core/tests/explore/search.rs"]
 #[allow(dead_code)]
 mod search;
