@@ -276,6 +276,7 @@ impl Access {
     /// names it.
     pub fn handle_lost(&mut self, door: &mut Door, rank: Rank) {
         self.claim.handle_lost(rank);
+        self.backoff.handle_lost(rank);
         door.handle_lost(rank);
         self.go_on(door);
     }

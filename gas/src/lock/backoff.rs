@@ -15,7 +15,7 @@
 
 use super::StepId;
 use super::access::Want;
-use tsumugi_core::mem::{AddrError, RemoteAddr, Width};
+use tsumugi_core::mem::{AddrError, Rank, RemoteAddr, Width};
 use tsumugi_core::op::{Kind as OpKind, Op};
 
 /// One claim by this design.
@@ -136,6 +136,13 @@ impl Backoff {
 
     pub(super) fn under_way(&self) -> Option<StepId> {
         self.is_posted.then_some(StepId::from_bits(self.step))
+    }
+
+    /// A rank has died: what it held, it holds for ever.
+    pub(super) fn handle_lost(&mut self, rank: Rank) {
+        if let At::Pause(_) = self.at {
+            self.at = At::Failed(AddrError::PeerLost { rank });
+        }
     }
 
     /// For how long it does nothing, in nanoseconds.

@@ -734,3 +734,6 @@ impl fmt::Display for Ended {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,8 +37,8 @@ pub struct Vertex {
     stage: Stage,
     /// The number of the grant from above that we have seen last, and of the
     /// last that we have given back.
-    seen: u32,
-    released: u32,
+    seen: u64,
+    released: u64,
     /// Not yet opened for what was granted last.
     is_fresh: bool,
     /// What was said above: what we want.
@@ -133,8 +133,8 @@ impl Vertex {
         }
         let down = if self.is_root() { 0 } else { load(self.word(BlockWord::Down, 0))? };
         let quiet = if self.id.level == 0 { load(self.word(BlockWord::Quiet, 0))? } else { 0 };
-        if (down >> NUMBER_SHIFT) as u32 != self.seen {
-            (self.seen, self.is_fresh) = ((down >> NUMBER_SHIFT) as u32, true);
+        if down >> NUMBER_SHIFT != self.seen {
+            (self.seen, self.is_fresh) = (down >> NUMBER_SHIFT, true);
         }
         while self.moves(down, quiet, &words) {}
         Ok(())
@@ -157,7 +157,7 @@ impl Vertex {
         let (at, value) = if target == ABOVE {
             let (above, index) = self.tree.above(self.id);
             let at = self.tree.word(above, BlockWord::Below, index);
-            (at, u64::from(self.released) << NUMBER_SHIFT | u64::from(self.said))
+            (at, self.released << NUMBER_SHIFT | u64::from(self.said))
         } else {
             let below = &mut self.below[target as usize];
             below.said = below.to_say;

@@ -290,7 +290,7 @@ fn a_death_ends_every_access() {
     check(SEEDS, |seed| {
         let mut draw = Seeded(seed);
         let ranks = 2 + draw.below(11) as u32;
-        let design = [Design::Global, Design::Tree][draw.below(2) as usize];
+        let design = DESIGNS[draw.below(3) as usize];
         let plan = plan(design, ranks, &mut draw);
         let net = Net::new(Config { in_flight_max: 64, ..Config::drawn(ranks, seed) });
         let mut members = members(&net, plan, seed);
