@@ -3,6 +3,7 @@
 use super::super::{NodePool, NodeSlot, NodeTable};
 use super::*;
 use tsumugi_core::mem::RegionKey;
+use tsumugi_core::op::Kind as OpKind;
 
 /// The kinds of the operations that a claim alone takes to lock and to unlock.
 fn alone(kind: Kind, mode: Mode) -> ([Option<OpKind>; 8], [Option<OpKind>; 8]) {
