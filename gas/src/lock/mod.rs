@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`node`] | queue nodes: where a claim waits |
 //! | [`claim`] | one claim to one lock: mutex, or shared and exclusive |
+//! | [`drive`] | claims that block, on memory that can be loaded and stored |
 //! | [`tree`] | the tree of a group lock |
 //! | [`vertex`] | a vertex of it, run by one rank |
 //! | [`entry`] | one rank that goes in and out |
@@ -53,6 +54,7 @@ pub mod access;
 mod backoff;
 pub mod claim;
 mod count;
+pub mod drive;
 pub mod entry;
 pub mod node;
 pub mod tree;

@@ -10,6 +10,7 @@ mod accesses;
 mod claims;
 mod group;
 mod random;
+mod threads;
 #[path = "../../../core/tests/explore/search.rs"]
 #[allow(dead_code)]
 mod search;
