@@ -14,7 +14,7 @@ use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::{Lot, Waiters};
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_gas::lock::{
-    Claim, Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable, drive,
+    Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable, drive,
 };
 
 /// Nobody waits here.
@@ -61,11 +61,11 @@ fn main() {
     for (kind, mode) in rows {
         let lock = Lock { home, nodes, kind };
         let taken = fastest(|| {
-            let node = pool.try_take(|_| 0).expect("it is given back each time");
-            let mut claim = Claim::new(lock, node);
-            drive::acquire(&part, &mut claim, mode).expect("nobody dies");
-            drive::release(&part, &mut claim).expect("nobody dies");
-            pool.release(node, false);
+            let node = || pool.try_take(|_| 0).expect("it is given back each time");
+            let held = drive::lock(&part, &lock, mode, node).expect("nobody dies");
+            if let Some(node) = held.unlock(&part).expect("nobody dies") {
+                pool.release(node, false);
+            }
         });
         let kind = format!("{kind:?}");
         let mode = format!("{mode:?}");

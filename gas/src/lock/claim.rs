@@ -113,6 +113,14 @@ pub enum Ended {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepId(u32);
 
+/// What a claim that holds its lock has to remember.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    own: NodeId,
+    pass: NodeId,
+    found: Option<u64>,
+}
+
 /// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum At {
@@ -207,6 +215,33 @@ impl Claim {
     /// If the claim does not rest.
     pub fn begin_try(&mut self, mode: Mode) {
         self.ask(mode, true);
+    }
+
+    /// The same as [`begin`](Self::begin), by whoever has carried out
+    /// [`Lock::first_op`] itself, and found `old`.
+    ///
+    /// # Panics
+    ///
+    /// If the claim does not rest, or there is no such operation.
+    pub fn begin_found(&mut self, mode: Mode, old: u64) {
+        self.ask(mode, false);
+        assert!(matches!(self.at, At::Arrive | At::Seize), "{self:?} begins otherwise");
+        self.advance(old);
+    }
+
+    /// Gives back what was had by [`Lock::first_op`] alone, by whoever has
+    /// carried out [`Lock::last_op`] itself, and found `old`. The claim needs
+    /// no node.
+    ///
+    /// # Panics
+    ///
+    /// If the claim does not rest, or there is no such operation.
+    pub fn release_found(&mut self, mode: Mode, old: u64) {
+        assert!(self.lock.last_op(mode).is_some(), "{self:?} ends otherwise");
+        self.ask(mode, false);
+        self.then = At::Resting(Ended::Released);
+        self.at = if mode == Mode::Shared { At::Depart } else { At::Drop };
+        self.advance(old);
     }
 
     /// Gives the lock back. What was done under it must have completed, at the
@@ -315,6 +350,18 @@ impl Claim {
     /// The lock.
     pub const fn lock(&self) -> Lock {
         self.lock
+    }
+
+    /// What a claim that holds its lock has to remember.
+    pub(super) fn keep(&self) -> Kept {
+        debug_assert_eq!(self.at, At::Held);
+        Kept { own: self.own, pass: self.pass, found: self.found }
+    }
+
+    /// The claim again.
+    pub(super) const fn kept(lock: Lock, mode: Mode, kept: Kept) -> Self {
+        let Kept { own, pass, found } = kept;
+        Self { at: At::Held, mode, pass, found, ..Self::new(lock, own) }
     }
 
     fn ask(&mut self, mode: Mode, is_try: bool) {

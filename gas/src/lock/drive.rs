@@ -6,7 +6,8 @@
 //! [`Claim::poll_op`] gives to one agent, with a notifying completion at the
 //! remote end, and hand in what ends.
 
-use super::{Claim, Ended, Mode, Standing};
+use super::claim::Kept;
+use super::{Claim, Ended, Lock, Mode, NodeId, Standing};
 use core::time::Duration;
 use tsumugi_core::backend::{LoadStore, execute};
 use tsumugi_core::coll::Part;
@@ -14,6 +15,101 @@ use tsumugi_core::mem::{AddrError, LocalAddr, RemoteAddr};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::AtomicU64;
 use tsumugi_core::wait::WaitFor;
+
+/// A lock that is held.
+#[derive(Debug)]
+#[must_use = "a lock that is not given back is held for ever"]
+pub struct Held<'l> {
+    lock: &'l Lock,
+    mode: Mode,
+    /// `None`: one operation was enough.
+    kept: Option<Kept>,
+}
+
+/// Waits until the caller has the lock. If nobody is in the way, that is one
+/// operation, where the lock's kind has one; only otherwise it asks for a
+/// `node`. Blocking.
+///
+/// # Errors
+///
+/// [`AddrError`]: a rank died, or the lock's words are gone. The node, if one
+/// was given, is of no use until the next epoch.
+#[inline]
+pub fn lock<'l, L: LoadStore + ?Sized>(
+    part: &Part<'_, L>,
+    lock: &'l Lock,
+    mode: Mode,
+    node: impl FnOnce() -> NodeId,
+) -> Result<Held<'l>, AddrError> {
+    let found = match lock.first_op(mode) {
+        Some(op) => Some(execute(part.memory, &op)?),
+        None => None,
+    };
+    if let Some(old) = found
+        && lock.has(mode, old)
+    {
+        return Ok(Held { lock, mode, kept: None });
+    }
+    let kept = claims(part, lock, mode, node(), found)?;
+    Ok(Held { lock, mode, kept: Some(kept) })
+}
+
+#[cold]
+fn claims<L: LoadStore + ?Sized>(
+    part: &Part<'_, L>,
+    lock: &Lock,
+    mode: Mode,
+    node: NodeId,
+    found: Option<u64>,
+) -> Result<Kept, AddrError> {
+    let mut claim = Claim::new(*lock, node);
+    match found {
+        Some(old) => claim.begin_found(mode, old),
+        None => claim.begin(mode),
+    }
+    run(part, &mut claim, None)?;
+    Ok(claim.keep())
+}
+
+impl Held<'_> {
+    /// Gives the lock back. What was done under it has completed. Returns the
+    /// node, if it had one, to be released. Lock-free, as long as nobody has
+    /// left a queue.
+    ///
+    /// # Errors
+    ///
+    /// As of [`lock`].
+    #[inline]
+    pub fn unlock<L: LoadStore + ?Sized>(
+        self,
+        part: &Part<'_, L>,
+    ) -> Result<Option<NodeId>, AddrError> {
+        let Self { lock, mode, kept } = self;
+        match (kept, lock.last_op(mode)) {
+            (None, Some(op)) => {
+                let old = execute(part.memory, &op)?;
+                if lock.is_given_back(mode, old) {
+                    return Ok(None);
+                }
+                let mut claim = Claim::new(*lock, NodeId::NONE);
+                claim.release_found(mode, old);
+                goes(part, claim).map(|_| None)
+            }
+            (Some(kept), _) => {
+                let mut claim = Claim::kept(*lock, mode, kept);
+                claim.release();
+                goes(part, claim).map(Some)
+            }
+            (None, None) => unreachable!("what was had by one operation is given back by one"),
+        }
+    }
+}
+
+#[cold]
+fn goes<L: LoadStore + ?Sized>(part: &Part<'_, L>, mut claim: Claim) -> Result<NodeId, AddrError> {
+    run(part, &mut claim, None)?;
+    Ok(claim.node())
+}
 
 /// Waits until the claim has the lock. Blocking.
 ///

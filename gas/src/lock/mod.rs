@@ -71,6 +71,7 @@ pub use vertex::{Vertex, VertexStep};
 #[cfg(doc)]
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::mem::RemoteAddr;
+use tsumugi_core::op::{Kind as OpKind, Op};
 
 /// A lock, as everybody sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,6 +126,55 @@ impl Lock {
     pub const fn epoch(self, epoch: u64) -> Self {
         let offset = self.home.offset + epoch * LOCK_BYTES;
         Self { home: RemoteAddr { offset, ..self.home }, ..self }
+    }
+
+    /// The operation by which a claim alone has the lock, where one is enough:
+    /// for whoever would spare itself the claim and its node until
+    /// [`has`](Self::has) says that it is not alone.
+    #[inline]
+    pub fn first_op(&self, mode: Mode) -> Option<Op> {
+        let count = self.word(Word::Count);
+        match (self.kind, mode) {
+            (Kind::Mutex, _) => None,
+            (kind, Mode::Shared) => Some(Op::atomic(OpKind::FetchAdd, count, count::arrive(kind))),
+            (Kind::Readers, _) => Some(Op::compare_swap(count, 0, count::INSIDE)),
+            _ => None,
+        }
+    }
+
+    /// Whether whoever found `old` by [`first_op`](Self::first_op) has the
+    /// lock. Otherwise it begins a claim with
+    /// [`Claim::begin_found`].
+    #[inline]
+    pub const fn has(&self, mode: Mode, old: u64) -> bool {
+        match mode {
+            Mode::Shared => !count::blocks(self.kind, old),
+            Mode::Exclusive => old == 0,
+        }
+    }
+
+    /// The operation that gives back what was had by
+    /// [`first_op`](Self::first_op).
+    #[inline]
+    pub fn last_op(&self, mode: Mode) -> Option<Op> {
+        let count = self.word(Word::Count);
+        match (self.kind, mode) {
+            (Kind::Mutex, _) => None,
+            (kind, Mode::Shared) => Some(Op::atomic(OpKind::FetchAdd, count, count::depart(kind))),
+            (Kind::Readers, _) => Some(Op::compare_swap(count, count::INSIDE, 0)),
+            _ => None,
+        }
+    }
+
+    /// Whether whoever found `old` by [`last_op`](Self::last_op) is done.
+    /// Otherwise others wait for what a claim does with
+    /// [`Claim::release_found`].
+    #[inline]
+    pub const fn is_given_back(&self, mode: Mode, old: u64) -> bool {
+        match mode {
+            Mode::Shared => !count::was_last(self.kind, old),
+            Mode::Exclusive => old == count::INSIDE,
+        }
     }
 
     const fn word(&self, word: Word) -> RemoteAddr {

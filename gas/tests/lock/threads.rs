@@ -11,7 +11,7 @@ use tsumugi_core::mem::{Access, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::signal::{Lot, Waiters};
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_gas::lock::{
-    Claim, Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable, drive,
+    Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable, drive,
 };
 
 /// Puts a thread to sleep.
@@ -104,18 +104,18 @@ fn all_writes_count(kind: Kind) {
                 let mut slots = [NodeSlot::default()];
                 let mut pool = NodePool::new(Rank(rank as u32), &mut slots);
                 for round in 0..ROUNDS {
-                    let node = pool.try_take(|_| 0).expect("it is given back each time");
-                    let mut claim = Claim::new(lock, node);
                     let writes = kind == Kind::Mutex || (round + rank).is_multiple_of(2);
                     let mode = if writes { Mode::Exclusive } else { Mode::Shared };
-                    drive::acquire(&part, &mut claim, mode).expect("nobody dies");
+                    let node = || pool.try_take(|_| 0).expect("it is given back each time");
+                    let held = drive::lock(&part, &lock, mode, node).expect("nobody dies");
                     if writes {
                         protected.write()
                     } else {
                         protected.read()
                     }
-                    drive::release(&part, &mut claim).expect("nobody dies");
-                    pool.release(node, false);
+                    if let Some(node) = held.unlock(&part).expect("nobody dies") {
+                        pool.release(node, false);
+                    }
                 }
             });
         }
