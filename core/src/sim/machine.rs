@@ -4,14 +4,14 @@
 //!  rank         its node        wire               target's node
 //!  overhead ──► injection ──► latency + hops ──► [ engine: one after the ] ──► back
 //!                                                [ other, engine_ns each ]
-//!  to a rank of the same node: [ its memory: one after the other, local_ns each ]
+//!  to a rank of the same node: [ a line of its memory: one after the other, local_ns each ]
 //! ```
 //!
 //! The server at the target is what a hot word costs: what 663,552 ranks ask
 //! of it takes 663,552 times as long, however many wires there are.
 
 use crate::mem::Rank;
-use crate::op::Kind;
+use crate::op::{Kind, Op};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -40,11 +40,12 @@ pub struct Machine {
     pub engine_ns: u64,
     /// What an atomic keeps from all engines of the node together.
     pub bus_ns: u64,
-    /// What a word of the own node takes for one operation.
+    /// What a line of the own node's memory takes for one operation.
     pub local_ns: u64,
 }
 
-/// When everything is free again.
+/// When everything is free again. Lines of memory that are this far apart
+/// count as one.
 pub(super) struct Load {
     machine: Machine,
     ranks: Vec<u64>,
@@ -94,7 +95,7 @@ impl Load {
         Self {
             machine,
             ranks: vec![0; ranks as usize],
-            memory: vec![0; ranks as usize],
+            memory: vec![0; ranks as usize * LINES],
             injection: vec![0; nodes],
             engines: vec![0; nodes * machine.engines as usize],
             bus: vec![0; nodes],
@@ -128,9 +129,11 @@ impl Load {
     }
 
     /// When an operation that reaches `to` at `now` is carried out.
-    pub(super) fn serve(&mut self, from: Rank, to: Rank, kind: Kind, now: u64) -> u64 {
+    pub(super) fn serve(&mut self, from: Rank, op: &Op, now: u64) -> u64 {
+        let (to, kind) = (op.remote.rank, op.kind);
         if self.is_local(from, to) {
-            let memory = &mut self.memory[to.0 as usize];
+            let line = (op.remote.offset / 64) as usize % LINES;
+            let memory = &mut self.memory[to.0 as usize * LINES + line];
             *memory = now.max(*memory) + self.machine.local_ns;
             // Its own processor has done it.
             let rank = &mut self.ranks[from.0 as usize];
@@ -161,9 +164,12 @@ impl Load {
     }
 }
 
+const LINES: usize = 16;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mem::{RegionKey, RemoteAddr};
 
     #[test]
     fn a_torus_goes_round() {
@@ -175,8 +181,11 @@ mod tests {
     #[test]
     fn a_hot_engine_takes_one_after_the_other() {
         let mut load = Load::new(Machine::FX100, 24);
-        let served = [8, 16].map(|from| load.serve(Rank(from), Rank(0), Kind::FetchAdd, 1_000));
+        let word = |offset| RemoteAddr { rank: Rank(0), key: RegionKey::new(0, 1), offset };
+        let op = |offset| Op::atomic(Kind::FetchAdd, word(offset), 1u64);
+        let served = [8, 16].map(|from| load.serve(Rank(from), &op(0), 1_000));
         assert_eq!(served, [1_254, 1_508]);
-        assert_eq!(load.serve(Rank(1), Rank(0), Kind::FetchAdd, 1_000), 1_030);
+        let local = [0, 8, 64].map(|offset| load.serve(Rank(1), &op(offset), 1_000));
+        assert_eq!(local, [1_030, 1_060, 1_030], "two of one line, and one of another");
     }
 }

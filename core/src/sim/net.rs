@@ -209,7 +209,7 @@ impl State {
             }
         }
         if let Some(load) = &mut self.load {
-            let at = load.serve(from, op.remote.rank, op.kind, now);
+            let at = load.serve(from, &op, now);
             self.calendar.add(at, Due::Serve, 0, slot);
             return (from, Event::Nothing);
         }

@@ -87,12 +87,12 @@ impl World {
         let net = Net::new(Config::big(ranks, machine));
         let key = RegionKey::new(0, 1);
         let nodes = NodeTable { key, offset: LOCK_BYTES };
-        let tree = Tree::new(ranks, machine.node_ranks, ARITY, key, LOCK_BYTES + NODE_BYTES);
+        let tree = Tree::new(ranks, machine.node_ranks, ARITY, key, TREE_OFFSET);
         let tree = tree.expect("a tree of these sizes");
         let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
         let plan = Plan { design, lock: Lock { home, nodes, kind: Kind::Readers }, tree };
         let members = (0..ranks).map(Rank).map(|rank| {
-            let bytes = LOCK_BYTES + NODE_BYTES + tree.bytes_of(rank);
+            let bytes = TREE_OFFSET + tree.bytes_of(rank);
             let region = net.node(rank).allocate(bytes, MemoryAccess::ReadWrite);
             assert_eq!(region.expect("a first region").key, key);
             Member {
@@ -266,3 +266,4 @@ impl Tally {
 }
 
 const ARITY: u32 = 16;
+const TREE_OFFSET: u64 = (LOCK_BYTES + NODE_BYTES).next_multiple_of(64);

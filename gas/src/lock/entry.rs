@@ -11,7 +11,7 @@
 //! machine to enter, one to leave.
 
 use super::Side;
-use super::tree::{BlockWord, Tree};
+use super::tree::{BlockWord, SIDE_WORDS, Tree};
 use super::vertex::{COME_SHIFT, OPEN};
 use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr, Width};
@@ -95,7 +95,7 @@ impl Entry {
         let (leaf, index) = self.tree.leaf_of(self.rank);
         let word = |word, index| self.tree.word(leaf, word, index);
         let add = |at, delta: u64| Op::atomic(OpKind::FetchAdd, at, delta);
-        let side = self.side as u32 * 2;
+        let side = self.side as u32 * SIDE_WORDS;
         let op = match self.at {
             At::Coming => add(word(BlockWord::Come, side), 1 << COME_SHIFT),
             At::Asking(ticket) => {

@@ -12,7 +12,7 @@
 //! Every life of a slot has a generation of its own, in each word and in each
 //! name. Whoever wakes a node does so by a compare-and-swap from the state of
 //! that life: one that comes late changes nothing, and one that finds
-//! [`State::Left`] learns that the waiter has gone and carries out in its
+//! `Left` learns that the waiter has gone and carries out in its
 //! place what it would have had to do. A generation comes again after
 //! 16,777,215 lives.
 

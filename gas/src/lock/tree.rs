@@ -11,11 +11,14 @@
 //!
 //!  words of a rank, 8 bytes each       words of a block
 //!    0          what it was granted      0         from the vertex above
-//!    1 ..       a block for each         1         leavers that were last
-//!    23 ..      level, up to the         2, 3      come, gone: all
-//!               highest that it runs     4, 5      come, gone: exclusive
-//!               a vertex of              6 .. 22   from those below
+//!    8 ..       a block for each         1         leavers that were last
+//!    64 ..      level, up to the         8, 16     come, gone: all
+//!               highest that it runs     24, 32    come, gone: exclusive
+//!               a vertex of              40 .. 56  from those below
 //! ```
+//!
+//! What ranks of a leaf count themselves in are lines of their own: those that
+//! come do not hold up those that go.
 //!
 //! A leaf is run by the first of its ranks, a vertex above it by the second
 //! rank of a leaf below it: of another one for each level, so that no machine
@@ -58,15 +61,16 @@ pub enum TreeError {
 pub(super) enum BlockWord {
     Down = 0,
     Quiet = 1,
-    Come = 2,
-    Gone = 3,
-    Below = 6,
+    Come = 8,
+    Gone = 16,
+    Below = 40,
 }
 
 impl Tree {
     /// A tree over `ranks` ranks, of which every `per_leaf` in a row share
     /// memory, with `arity` vertices below each other. Every rank gives
-    /// [`bytes_of`](Self::bytes_of) zero bytes under `key`, from `offset` on.
+    /// [`bytes_of`](Self::bytes_of) zero bytes under `key`, from `offset` on,
+    /// which is best a multiple of 64.
     ///
     /// # Errors
     ///
@@ -102,7 +106,7 @@ impl Tree {
     /// Bytes that `rank` gives.
     pub fn bytes_of(&self, rank: Rank) -> u64 {
         let blocks = self.vertices_of(rank).map(|id| id.level + 1).max();
-        8 + u64::from(blocks.unwrap_or(0)) * BLOCK_BYTES
+        LINE + u64::from(blocks.unwrap_or(0)) * BLOCK_BYTES
     }
 
     /// The vertices that `rank` runs.
@@ -158,7 +162,7 @@ impl Tree {
     pub(super) const fn word(&self, id: VertexId, word: BlockWord, index: u32) -> RemoteAddr {
         let (rank, block) = (self.home(id), id.level);
         let word = word as u64 + index as u64;
-        let offset = self.offset + 8 + block as u64 * BLOCK_BYTES + word * 8;
+        let offset = self.offset + LINE + block as u64 * BLOCK_BYTES + word * 8;
         RemoteAddr { rank, key: self.key, offset }
     }
 
@@ -193,9 +197,13 @@ impl core::fmt::Display for TreeError {
 
 impl core::error::Error for TreeError {}
 
+/// From what is counted on one side of a group to the same of the other.
+pub(super) const SIDE_WORDS: u32 = 16;
+
 /// Vertices or ranks below a vertex, at most.
 pub const FAN_MAX: u32 = 16;
 
+const LINE: u64 = 64;
 const BLOCK_BYTES: u64 = (BlockWord::Below as u64 + FAN_MAX as u64) * 8;
 
 #[cfg(test)]

@@ -22,7 +22,7 @@
 //! wake whoever runs the vertex or waits at the rank.
 
 use super::Side;
-use super::tree::{BlockWord, FAN_MAX, Tree, VertexId};
+use super::tree::{BlockWord, FAN_MAX, SIDE_WORDS, Tree, VertexId};
 use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, RemoteAddr, Width};
 use tsumugi_core::op::{Kind as OpKind, Op};
@@ -365,7 +365,7 @@ impl Vertex {
             return None;
         }
         let add = |word, side: Side, delta: u64| {
-            let at = self.word(word, side as u32 * 2);
+            let at = self.word(word, side as u32 * SIDE_WORDS);
             Some(Op::atomic(OpKind::FetchAdd, at, delta))
         };
         match self.stage {
