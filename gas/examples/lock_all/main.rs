@@ -59,7 +59,7 @@ fn main() {
 /// The figures that the paper measures on FX100, where each process goes
 /// through the engine.
 fn paper() {
-    println!("one lock for all, one round of everybody, against the paper's points");
+    println!("one lock for all: lock and unlock by everybody, mean of {ROUNDS} rounds");
     println!("{:>10} {:>12} {:>12} {:>14}", "processes", "us", "paper, us", "4 engines, us");
     let one = Machine { node_ranks: 1, ..Machine::FX100 };
     // Four engines are 40 % better, not four times: what they share is the bus.
