@@ -11,7 +11,7 @@ use tsumugi_core::mem::{Access, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::signal::{Lot, Waiters};
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_gas::lock::{
-    Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable, drive,
+    Claim, Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable, drive,
 };
 
 /// Puts a thread to sleep.
@@ -106,16 +106,31 @@ fn all_writes_count(kind: Kind) {
                 for round in 0..ROUNDS {
                     let writes = kind == Kind::Mutex || (round + rank).is_multiple_of(2);
                     let mode = if writes { Mode::Exclusive } else { Mode::Shared };
-                    let node = || pool.try_take(|_| 0).expect("it is given back each time");
-                    let held = drive::lock(&part, &lock, mode, node).expect("nobody dies");
-                    if writes {
-                        protected.write()
-                    } else {
-                        protected.read()
+                    let work = || if writes { protected.write() } else { protected.read() };
+                    let mut take = || pool.try_take(|_| 0).expect("each is given back");
+                    if round.is_multiple_of(3) {
+                        let held = drive::lock(&part, &lock, mode, take).expect("nobody dies");
+                        work();
+                        if let Some(node) = held.unlock(&part).expect("nobody dies") {
+                            pool.release(node, false);
+                        }
+                        continue;
                     }
-                    if let Some(node) = held.unlock(&part).expect("nobody dies") {
-                        pool.release(node, false);
+                    let mut claim = Claim::new(lock, take());
+                    // With phases a try may leave its node behind.
+                    let tries = round % 3 == 1 && matches!(kind, Kind::Mutex | Kind::Readers);
+                    let tried = tries && {
+                        let ended = drive::try_acquire(&part, &mut claim, mode);
+                        ended.expect("nobody dies").is_none()
+                    };
+                    if !tried {
+                        pool.release(claim.node(), false);
+                        claim = Claim::new(lock, pool.try_take(|_| 0).expect("each is given back"));
+                        drive::acquire(&part, &mut claim, mode).expect("nobody dies");
                     }
+                    work();
+                    drive::release(&part, &mut claim).expect("nobody dies");
+                    pool.release(claim.node(), false);
                 }
             });
         }
