@@ -16,6 +16,7 @@
 //! | `command` | a copy that another rank is asked to do |
 //! | [`machine`] | one rank's part in the global memory |
 //! | [`channel`] | messages of any length, in order |
+//! | [`lock`] | locks over remote atomics |
 //! | [`ledger`] | what all of it takes, at any number of ranks |
 #![no_std]
 
@@ -30,4 +31,5 @@ pub mod heap;
 mod command;
 pub mod machine;
 pub mod channel;
+pub mod lock;
 pub mod ledger;

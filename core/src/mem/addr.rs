@@ -147,7 +147,7 @@ impl<T> fmt::Debug for Remote<T> {
 }
 
 /// Why an address was refused at the call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddrError {
     /// No such rank in a job of `size`.
     NoSuchRank {

@@ -1,5 +1,6 @@
 //! What a simulated network is like.
 
+use super::Machine;
 use crate::backend::Draw;
 
 /// A network. Rates are per mille, times are in nanoseconds.
@@ -49,6 +50,8 @@ pub struct Config {
     pub detect_ns: u64,
     /// Operations that one queue holds in flight.
     pub in_flight_max: u32,
+    /// What operations cost, where it matters who does them and to whom.
+    pub machine: Option<Machine>,
 }
 
 impl Config {
@@ -71,7 +74,15 @@ impl Config {
             torn: 0,
             detect_ns: 1_000_000,
             in_flight_max: 64,
+            machine: None,
         }
+    }
+
+    /// A machine on which nothing but its costs takes time.
+    pub const fn big(nodes: u32, machine: Machine) -> Self {
+        let machine = Some(machine);
+        let calm = Self::calm(nodes, 1);
+        Self { latency_ns_min: 0, latency_ns_max: 0, reorder: true, machine, ..calm }
     }
 
     /// Latency, order, losses, duplicates and tearing drawn from the seed:

@@ -39,6 +39,8 @@ pub(super) enum Due {
     Local,
     /// A flight reaches its target.
     Arrive,
+    /// It has waited there for its turn.
+    Serve,
     /// What is left of a torn one does.
     Rest,
     /// The answer reaches the node that posted it.

@@ -49,6 +49,7 @@
 
 mod config;
 mod flight;
+mod machine;
 mod memory;
 mod net;
 mod node;
@@ -57,6 +58,7 @@ mod seed;
 mod solo;
 
 pub use config::Config;
+pub use machine::Machine;
 pub use node::{Node, NodeEndpoint};
 #[cfg(feature = "std")]
 pub use seed::check;

@@ -15,6 +15,7 @@
 mod link;
 
 use super::flight::{Calendar, Due, Flights};
+use super::machine::Load;
 use super::memory::{Chunk, Wire};
 use super::{Config, Event, REGIONS};
 use crate::backend::{Completion, Draw, LoadStore, Log, Record, Stage, execute, store_bytes};
@@ -39,6 +40,8 @@ pub(super) struct State {
     /// Where order is kept: by queue and target.
     links: BTreeMap<(u32, u32), Link>,
     is_cut: bool,
+    /// Where operations cost.
+    pub(super) load: Option<Load>,
 }
 
 struct Queue {
@@ -73,6 +76,7 @@ impl State {
             nodes: (0..config.nodes).map(|_| Node { dead_at: u64::MAX, side: false }).collect(),
             links: BTreeMap::new(),
             is_cut: false,
+            load: config.machine.map(|machine| Load::new(machine, config.nodes)),
         }
     }
 
@@ -131,7 +135,7 @@ impl State {
             Due::Death => (rank, Event::PeerLost(Rank(entry.data as u32))),
             Due::Local => self.complete_early(tables, slot),
             Due::Arrive => self.arrive(tables, slot),
-            Due::Rest => self.land(tables, slot),
+            Due::Rest | Due::Serve => self.land(tables, slot),
             Due::Return => self.come_back(tables, slot),
             Due::Fail => self.complete(slot, true),
             Due::Repeat => self.complete(slot, false),
@@ -204,6 +208,11 @@ impl State {
                 return self.tear(tables, slot);
             }
         }
+        if let Some(load) = &mut self.load {
+            let at = load.serve(from, &op, now);
+            self.calendar.add(at, Due::Serve, 0, slot);
+            return (from, Event::Nothing);
+        }
         self.land(tables, slot)
     }
 
@@ -258,7 +267,12 @@ impl State {
             }
         }
         match result {
-            Ok(_) if op.notify => (op.remote.rank, Event::Bell(op.remote)),
+            Ok(_) if op.notify => {
+                if let Some(load) = &mut self.load {
+                    load.wake(op.remote.rank, self.calendar.now_ns());
+                }
+                (op.remote.rank, Event::Bell(op.remote))
+            }
             _ => (op.remote.rank, Event::Nothing),
         }
     }

@@ -47,6 +47,16 @@ impl<'n> Node<'n> {
         self.net.now()
     }
 
+    /// Until when this node's processor has something to do: later than
+    /// [`now`](Self::now) on a [`Machine`](super::Machine) alone.
+    pub fn busy_until(&self) -> Instant {
+        let busy = self
+            .net
+            .state
+            .with(|state| state.load.as_ref().map_or(0, |load| load.busy_until(self.rank)));
+        self.now().max(Instant::from_ns(busy))
+    }
+
     /// Posts an operation, whose end is an [`Event`](super::Event) of this
     /// node. False: too many are in flight, or the node is dead.
     #[must_use = "an operation that was refused is to be posted again"]

@@ -26,7 +26,12 @@ impl State {
             self.flights.get(slot).turn = Some(link.sent);
             link.sent += 1;
         }
-        if let Some(at) = self.send(slot, bytes) {
+        if let Some(mut at) = self.send(slot, bytes) {
+            let from = self.queues[queue as usize].rank;
+            let now = self.calendar.now_ns();
+            if let Some(load) = &mut self.load {
+                at += load.send(from, op.remote.rank, now) - now;
+            }
             self.calendar.add(at, Due::Arrive, 0, slot);
         }
     }
@@ -43,6 +48,11 @@ impl State {
         }
         at += self.draw.between(self.config.latency_ns_min, self.config.latency_ns_max);
         at += self.hold_up();
+        if let Some(load) = &self.load {
+            let flight = self.flights.get(slot);
+            let from = self.queues[flight.queue as usize].rank;
+            at += load.wire_ns(from, flight.op.remote.rank);
+        }
         Some(at.saturating_add(bytes.saturating_mul(self.config.byte_ps) / 1_000))
     }
 

@@ -1,0 +1,191 @@
+//! What operations cost on a big machine.
+//!
+//! ```text
+//!  rank         its node        wire               target's node
+//!  overhead ──► injection ──► latency + hops ──► [ engine: one after the ] ──► back
+//!                                                [ other, engine_ns each ]
+//!  to a rank of the same node: [ a line of its memory: one after the other, local_ns each ]
+//! ```
+//!
+//! The server at the target is what a hot word costs: what 663,552 ranks ask
+//! of it takes 663,552 times as long, however many wires there are.
+
+use crate::mem::Rank;
+use crate::op::{Kind, Op};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Costs, in nanoseconds. With them, the latencies of
+/// [`Config`](super::Config) are jitter that is added to each message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Ranks of one node, in a row: they share its memory and its engines.
+    pub node_ranks: u32,
+    /// What a rank pays for each message that it sends.
+    pub overhead_ns: u64,
+    /// What a rank pays before it acts upon a word that was written to it.
+    pub wake_ns: u64,
+    /// Between two messages that a node sends, at least.
+    pub inject_ns: u64,
+    /// One way.
+    pub latency_ns: u64,
+    /// What each hop adds.
+    pub hop_ns: u64,
+    /// The nodes form a torus of these sizes, row by row; zeroes: all are
+    /// equally far.
+    pub torus: [u32; 3],
+    /// Receiving engines of a node; ranks are spread over them.
+    pub engines: u32,
+    /// What an engine takes for one operation.
+    pub engine_ns: u64,
+    /// What an atomic keeps from all engines of the node together.
+    pub bus_ns: u64,
+    /// What a line of the own node's memory takes for one operation.
+    pub local_ns: u64,
+}
+
+/// When everything is free again. Lines of memory that are this far apart
+/// count as one.
+pub(super) struct Load {
+    machine: Machine,
+    ranks: Vec<u64>,
+    memory: Vec<u64>,
+    injection: Vec<u64>,
+    engines: Vec<u64>,
+    bus: Vec<u64>,
+}
+
+impl Machine {
+    /// The FX100 that the paper measures a lock on, fitted to its figures: 254
+    /// ns for each atomic on one word.
+    pub const FX100: Self = Self {
+        node_ranks: 8,
+        overhead_ns: 150,
+        wake_ns: 150,
+        inject_ns: 0,
+        latency_ns: 350,
+        hop_ns: 0,
+        torus: [0; 3],
+        engines: 1,
+        engine_ns: 254,
+        bus_ns: 0,
+        local_ns: 30,
+    };
+
+    const fn node(&self, rank: Rank) -> usize {
+        (rank.0 / self.node_ranks) as usize
+    }
+
+    /// One way between two nodes.
+    fn wire_ns(&self, from: usize, to: usize) -> u64 {
+        let (mut from, mut to, mut hops) = (from as u32, to as u32, 0);
+        for size in self.torus.into_iter().filter(|&size| size > 0) {
+            let apart = (from % size).abs_diff(to % size);
+            hops += apart.min(size - apart);
+            (from, to) = (from / size, to / size);
+        }
+        self.latency_ns + u64::from(hops) * self.hop_ns
+    }
+}
+
+impl Load {
+    pub(super) fn new(machine: Machine, ranks: u32) -> Self {
+        assert!(machine.node_ranks > 0 && machine.engines > 0, "{machine:?}");
+        let nodes = ranks.div_ceil(machine.node_ranks) as usize;
+        Self {
+            machine,
+            ranks: vec![0; ranks as usize],
+            memory: vec![0; ranks as usize * LINES],
+            injection: vec![0; nodes],
+            engines: vec![0; nodes * machine.engines as usize],
+            bus: vec![0; nodes],
+        }
+    }
+
+    pub(super) fn is_local(&self, from: Rank, to: Rank) -> bool {
+        self.machine.node(from) == self.machine.node(to)
+    }
+
+    /// When a message that `from` sends at `now` leaves its node.
+    pub(super) fn send(&mut self, from: Rank, to: Rank, now: u64) -> u64 {
+        let rank = &mut self.ranks[from.0 as usize];
+        *rank = now.max(*rank);
+        if self.machine.node(from) == self.machine.node(to) {
+            return *rank;
+        }
+        *rank += self.machine.overhead_ns;
+        let gate = &mut self.injection[self.machine.node(from)];
+        let at = (*gate).max(*rank);
+        *gate = at + self.machine.inject_ns;
+        at
+    }
+
+    /// One way.
+    pub(super) fn wire_ns(&self, from: Rank, to: Rank) -> u64 {
+        if self.is_local(from, to) {
+            return 0;
+        }
+        self.machine.wire_ns(self.machine.node(from), self.machine.node(to))
+    }
+
+    /// When an operation that reaches `to` at `now` is carried out.
+    pub(super) fn serve(&mut self, from: Rank, op: &Op, now: u64) -> u64 {
+        let (to, kind) = (op.remote.rank, op.kind);
+        if self.is_local(from, to) {
+            let line = (op.remote.offset / 64) as usize % LINES;
+            let memory = &mut self.memory[to.0 as usize * LINES + line];
+            *memory = now.max(*memory) + self.machine.local_ns;
+            // Its own processor has done it.
+            let rank = &mut self.ranks[from.0 as usize];
+            *rank = (*rank).max(*memory);
+            return *memory;
+        }
+        let node = self.machine.node(to);
+        let which = node * self.machine.engines as usize
+            + (from.0 as usize + self.machine.node(from)) % self.machine.engines as usize;
+        let mut start = now.max(self.engines[which]);
+        if !matches!(kind, Kind::Put | Kind::Get | Kind::PutWord | Kind::GetWord) {
+            start = start.max(self.bus[node]);
+            self.bus[node] = start + self.machine.bus_ns;
+        }
+        self.engines[which] = start + self.machine.engine_ns;
+        self.engines[which]
+    }
+
+    /// A rank is woken at `now`.
+    pub(super) fn wake(&mut self, rank: Rank, now: u64) {
+        let rank = &mut self.ranks[rank.0 as usize];
+        *rank = now.max(*rank) + self.machine.wake_ns;
+    }
+
+    /// Until when a rank has something to do.
+    pub(super) fn busy_until(&self, rank: Rank) -> u64 {
+        self.ranks[rank.0 as usize]
+    }
+}
+
+const LINES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mem::{RegionKey, RemoteAddr};
+
+    #[test]
+    fn a_torus_goes_round() {
+        let machine = Machine { torus: [4, 3, 2], hop_ns: 100, ..Machine::FX100 };
+        assert_eq!(machine.wire_ns(0, 3), 450, "one hop, the other way round");
+        assert_eq!(machine.wire_ns(0, 2 + 4 * 2 + 12), 350 + 100 * (2 + 1 + 1));
+    }
+
+    #[test]
+    fn a_hot_engine_takes_one_after_the_other() {
+        let mut load = Load::new(Machine::FX100, 24);
+        let word = |offset| RemoteAddr { rank: Rank(0), key: RegionKey::new(0, 1), offset };
+        let op = |offset| Op::atomic(Kind::FetchAdd, word(offset), 1u64);
+        let served = [8, 16].map(|from| load.serve(Rank(from), &op(0), 1_000));
+        assert_eq!(served, [1_254, 1_508]);
+        let local = [0, 8, 64].map(|offset| load.serve(Rank(1), &op(offset), 1_000));
+        assert_eq!(local, [1_030, 1_060, 1_030], "two of one line, and one of another");
+    }
+}

@@ -1,0 +1,269 @@
+//! Ranks of a simulated machine, which lock and unlock.
+
+use std::collections::HashMap;
+use tsumugi_core::mem::{Access as MemoryAccess, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::op::Op;
+use tsumugi_core::sim::{Config, Event, Machine, Net, Node};
+use tsumugi_core::tag::Tag;
+use tsumugi_core::time::{Clock, Instant};
+use tsumugi_gas::lock::{
+    Access, Design, Door, Kind, LOCK_BYTES, Lock, NODE_BYTES, NodeId, NodePool, NodeSlot,
+    NodeTable, Plan, StepId, Tree, Vertex, VertexStep, Waiting, Want,
+};
+
+/// What the ranks do, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Cold,
+    Warm,
+    Exclusive,
+    Parallel,
+    ColdAgain,
+}
+
+/// What a phase cost.
+pub struct Cost {
+    /// Until the last had what it asked for.
+    pub held_ns: u64,
+    /// Until the last had given it back.
+    pub done_ns: u64,
+    /// Operations between nodes.
+    pub remote: u64,
+    /// Operations on the word that had most.
+    pub on_a_word: u32,
+}
+
+/// The machine.
+pub struct World {
+    net: Net,
+    ranks: Ranks,
+    events: u64,
+}
+
+struct Ranks {
+    members: Vec<Member>,
+    tally: Tally,
+}
+
+struct Member {
+    access: Access,
+    slots: [NodeSlot; 1],
+    node: NodeId,
+    door: Door,
+    vertices: Vec<Vertex>,
+    key: RegionKey,
+    is_pausing: bool,
+    want: Option<Want>,
+    rounds: u32,
+    held_at: Instant,
+    done_at: Instant,
+}
+
+#[derive(Default)]
+struct Tally {
+    node_ranks: u32,
+    counts: bool,
+    remote: u64,
+    words: HashMap<(u32, u64), u32>,
+}
+
+impl Phase {
+    pub const ALL: [Self; 5] =
+        [Self::Cold, Self::Warm, Self::Exclusive, Self::Parallel, Self::ColdAgain];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+            Self::Exclusive => "exclusive",
+            Self::Parallel => "parallel",
+            Self::ColdAgain => "cold again",
+        }
+    }
+}
+
+impl World {
+    pub fn new(design: Design, ranks: u32, machine: Machine, counts: bool) -> Self {
+        let net = Net::new(Config::big(ranks, machine));
+        let key = RegionKey::new(0, 1);
+        let nodes = NodeTable { key, offset: LOCK_BYTES };
+        let tree = Tree::new(ranks, machine.node_ranks, ARITY, key, TREE_OFFSET);
+        let tree = tree.expect("a tree of these sizes");
+        let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
+        let plan = Plan { design, lock: Lock { home, nodes, kind: Kind::Readers }, tree };
+        let members = (0..ranks).map(Rank).map(|rank| {
+            let bytes = TREE_OFFSET + tree.bytes_of(rank);
+            let region = net.node(rank).allocate(bytes, MemoryAccess::ReadWrite);
+            assert_eq!(region.expect("a first region").key, key);
+            Member {
+                access: Access::new(plan),
+                slots: [NodeSlot::default()],
+                node: NodeId::NONE,
+                door: Door::new(&plan, rank),
+                vertices: tree.vertices_of(rank).map(|id| Vertex::new(tree, id)).collect(),
+                key,
+                is_pausing: false,
+                want: None,
+                rounds: 0,
+                held_at: Instant::from_ns(0),
+                done_at: Instant::from_ns(0),
+            }
+        });
+        let members = members.collect();
+        let tally = Tally { node_ranks: machine.node_ranks, counts, ..Tally::default() };
+        Self { net, ranks: Ranks { members, tally }, events: 0 }
+    }
+
+    pub fn run(&mut self, phase: Phase) -> Cost {
+        let ranks = self.ranks.members.len() as u32;
+        let wants = |rank: u32| match phase {
+            Phase::Cold | Phase::Warm | Phase::ColdAgain => Some(Want::All),
+            Phase::Exclusive => (rank == ranks / 2).then_some(Want::Exclusive(Rank(ranks - 1))),
+            Phase::Parallel => (rank.is_multiple_of(self.ranks.tally.node_ranks))
+                .then_some(Want::Exclusive(Rank(rank))),
+        };
+        let wants: Vec<Option<Want>> = (0..ranks).map(wants).collect();
+        self.ranks.tally.words.clear();
+        self.ranks.tally.remote = 0;
+        let start = self.net.now();
+        self.go(&wants, 1);
+        let ended = self.ranks.members.iter().zip(&wants).filter(|(_, want)| want.is_some());
+        let since = |at: Instant| at.as_ns() - start.as_ns();
+        let times = ended.map(|(member, _)| (since(member.held_at), since(member.done_at)));
+        let (held_ns, done_ns) =
+            times.fold((0, 0), |most, times| (most.0.max(times.0), most.1.max(times.1)));
+        let Tally { remote, words, .. } = &self.ranks.tally;
+        Cost {
+            held_ns,
+            done_ns,
+            remote: *remote,
+            on_a_word: words.values().copied().max().unwrap_or(0),
+        }
+    }
+
+    /// All ranks lock and unlock all, so often; how long the slowest took.
+    pub fn run_rounds(&mut self, rounds: u32) -> u64 {
+        let wants = vec![Some(Want::All); self.ranks.members.len()];
+        self.go(&wants, rounds);
+        self.ranks.members.iter().map(|member| member.done_at.as_ns()).max().unwrap_or(0)
+    }
+
+    pub const fn events(&self) -> u64 {
+        self.events
+    }
+
+    fn go(&mut self, wants: &[Option<Want>], rounds: u32) {
+        let Ranks { members, tally } = &mut self.ranks;
+        for ((rank, member), want) in (0..).map(Rank).zip(members.iter_mut()).zip(wants) {
+            let Some(want) = *want else { continue };
+            (member.want, member.rounds) = (Some(want), rounds - 1);
+            member.begin(rank, want);
+            member.drive(&self.net.node(rank), tally);
+        }
+        while let Some((rank, event)) = self.net.step() {
+            self.events += 1;
+            if event != Event::Nothing {
+                members[rank.0 as usize].handle(&self.net.node(rank), event, tally);
+            }
+        }
+        for (member, want) in members.iter().zip(wants) {
+            assert!(member.want.is_none(), "{want:?} waits for ever: {:?}", member.access);
+        }
+    }
+}
+
+impl Member {
+    fn begin(&mut self, rank: Rank, want: Want) {
+        let mut pool = NodePool::new(rank, &mut self.slots);
+        self.node = pool.try_take(|_| 0).expect("it has given it back");
+        self.access.begin(&mut self.door, want, self.node).expect("nothing is held");
+    }
+
+    fn handle(&mut self, node: &Node<'_>, event: Event, tally: &mut Tally) {
+        match event {
+            Event::Completed(done) => {
+                let (who, id) = (done.tag.to_bits() >> 32, done.tag.to_bits() as u32);
+                match who {
+                    0 => {
+                        let id = StepId::from_bits(id);
+                        self.access.handle_completed(&mut self.door, id, done.result);
+                    }
+                    _ => {
+                        let vertex = &mut self.vertices[who as usize - 1];
+                        vertex.handle_completed(VertexStep::from_bits(id), done.result);
+                    }
+                }
+            }
+            Event::Timer(_) => {
+                self.is_pausing = false;
+                self.access.handle_wake(&mut self.door, 0);
+            }
+            _ => {}
+        }
+        self.drive(node, tally);
+    }
+
+    fn drive(&mut self, node: &Node<'_>, tally: &mut Tally) {
+        for (index, vertex) in self.vertices.iter_mut().enumerate() {
+            let load = |addr: RemoteAddr| node.load(addr.key, addr.offset);
+            vertex.handle_words(load).expect("the node's own words");
+            while let Some((step, op)) = vertex.poll_op() {
+                let tag = (index as u64 + 1) << 32 | u64::from(step.to_bits());
+                tally.post(node, &op.tagged(Tag::from_bits(tag)));
+            }
+        }
+        loop {
+            if let Some(waiting) = self.access.waits_for(&self.door) {
+                match waiting {
+                    Waiting::Word(word, until) => {
+                        let value = node.load(self.key, word.offset).expect("an own word");
+                        if until.holds(value) {
+                            self.access.handle_wake(&mut self.door, value);
+                        }
+                    }
+                    Waiting::Pause(ns) if !self.is_pausing => {
+                        self.is_pausing = true;
+                        node.wake_at(Instant::from_ns(node.now().as_ns() + ns), 0);
+                    }
+                    Waiting::Pause(_) => {}
+                }
+            }
+            if let Some((step, op)) = self.access.poll_op(&mut self.door) {
+                tally.post(node, &op.tagged(Tag::from_bits(step.to_bits().into())));
+            }
+            let Some(want) = self.want else { return };
+            match self.access.poll_done() {
+                None => return,
+                Some(Err(error)) => panic!("{want:?}: {error}"),
+                Some(Ok(())) if self.access.is_held() => {
+                    self.held_at = node.busy_until();
+                    self.access.release(&mut self.door);
+                }
+                Some(Ok(())) => {
+                    NodePool::new(node.rank(), &mut self.slots).release(self.node, false);
+                    self.done_at = node.busy_until();
+                    if self.rounds == 0 {
+                        self.want = None;
+                        return;
+                    }
+                    self.rounds -= 1;
+                    self.begin(node.rank(), want);
+                }
+            }
+        }
+    }
+}
+
+impl Tally {
+    fn post(&mut self, node: &Node<'_>, op: &Op) {
+        let Op { remote: RemoteAddr { rank, offset, .. }, .. } = *op;
+        self.remote += u64::from(rank.0 / self.node_ranks != node.rank().0 / self.node_ranks);
+        if self.counts {
+            *self.words.entry((rank.0, offset)).or_default() += 1;
+        }
+        node.post(op);
+    }
+}
+
+const ARITY: u32 = 16;
+const TREE_OFFSET: u64 = (LOCK_BYTES + NODE_BYTES).next_multiple_of(64);

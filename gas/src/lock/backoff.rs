@@ -1,0 +1,179 @@
+//! The two levels of foMPI: a word for the whole window and one for each
+//! target, and whoever finds them taken comes again after a while.
+//!
+//! ```text
+//!  whole window:  holders of all (32) | holders of something exclusive (32)
+//!  each target:   readers (63) | writer (1)
+//! ```
+//!
+//! It polls remote memory: here to be compared with.
+//!
+//! # References
+//!
+//! R. Gerstenberger, M. Besta and T. Hoefler: Enabling highly-scalable remote
+//! memory access programming with MPI-3 one sided. SC 2013.
+
+use super::StepId;
+use super::access::Want;
+use tsumugi_core::mem::{AddrError, Rank, RemoteAddr, Width};
+use tsumugi_core::op::{Kind as OpKind, Op};
+
+/// One claim by this design.
+#[derive(Clone, Debug)]
+pub(super) struct Backoff {
+    window: RemoteAddr,
+    target: RemoteAddr,
+    want: Want,
+    /// Somebody of this rank has counted itself in the window's word.
+    is_counted: bool,
+    at: At,
+    is_posted: bool,
+    step: u32,
+    tries: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Rest,
+    CountAll,
+    LookAll,
+    CountExclusive,
+    Uncount,
+    Seize,
+    Arrive,
+    LookReader,
+    /// And then again.
+    Pause(Next),
+    Held,
+    Depart,
+    Leave,
+    Failed(AddrError),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    LookAll,
+    CountExclusive,
+    Seize,
+    LookReader,
+}
+
+impl Backoff {
+    pub(super) const fn new(window: RemoteAddr, target: RemoteAddr, want: Want) -> Self {
+        let at = At::Rest;
+        Self { window, target, want, is_counted: false, at, is_posted: false, step: 0, tries: 0 }
+    }
+
+    /// `is_counted`: this rank holds another target exclusively.
+    pub(super) fn begin(&mut self, is_counted: bool) {
+        self.is_counted = is_counted;
+        self.at = match self.want {
+            Want::All => At::CountAll,
+            Want::Shared(_) => At::Arrive,
+            Want::Exclusive(_) if is_counted => At::Seize,
+            Want::Exclusive(_) => At::CountExclusive,
+        };
+    }
+
+    /// `is_last`: this rank holds no other target exclusively.
+    pub(super) fn release(&mut self, is_last: bool) {
+        self.is_counted = !is_last;
+        self.at = if self.want == Want::All { At::Leave } else { At::Depart };
+    }
+
+    pub(super) fn poll_op(&mut self) -> Option<(StepId, Op)> {
+        if self.is_posted {
+            return None;
+        }
+        let add = |at, delta: u64| Op::atomic(OpKind::FetchAdd, at, delta);
+        let op = match self.at {
+            At::Rest | At::Held | At::Pause(_) | At::Failed(_) => return None,
+            At::CountAll => add(self.window, ALL),
+            At::LookAll => Op::get_word(self.window, Width::W8),
+            At::CountExclusive => add(self.window, 1),
+            At::Uncount => add(self.window, u64::MAX),
+            At::Seize => Op::compare_swap(self.target, 0u64, 1),
+            At::Arrive => add(self.target, 2),
+            At::LookReader => Op::get_word(self.target, Width::W8),
+            At::Depart if matches!(self.want, Want::Shared(_)) => {
+                add(self.target, 2u64.wrapping_neg())
+            }
+            At::Depart => add(self.target, u64::MAX),
+            At::Leave if self.want == Want::All => add(self.window, ALL.wrapping_neg()),
+            At::Leave => add(self.window, u64::MAX),
+        };
+        self.is_posted = true;
+        Some((StepId::from_bits(self.step), op))
+    }
+
+    pub(super) fn handle_completed(&mut self, id: StepId, result: Result<u64, AddrError>) {
+        if !self.is_posted || id.to_bits() != self.step {
+            return;
+        }
+        (self.is_posted, self.step) = (false, self.step.wrapping_add(1));
+        let old = match result {
+            Ok(old) => old,
+            Err(error) => {
+                self.at = At::Failed(error);
+                return;
+            }
+        };
+        self.at = match self.at {
+            At::CountAll | At::LookAll if old % ALL == 0 => At::Held,
+            At::CountAll | At::LookAll => self.pause(Next::LookAll),
+            At::CountExclusive if old < ALL => At::Seize,
+            At::CountExclusive => At::Uncount,
+            At::Uncount => self.pause(Next::CountExclusive),
+            At::Seize if old == 0 => At::Held,
+            At::Seize => self.pause(Next::Seize),
+            At::Arrive | At::LookReader if old & 1 == 0 => At::Held,
+            At::Arrive | At::LookReader => self.pause(Next::LookReader),
+            At::Depart if matches!(self.want, Want::Exclusive(_)) && !self.is_counted => At::Leave,
+            At::Depart | At::Leave => At::Rest,
+            at => at,
+        };
+    }
+
+    pub(super) fn under_way(&self) -> Option<StepId> {
+        self.is_posted.then_some(StepId::from_bits(self.step))
+    }
+
+    /// A rank has died: what it held, it holds for ever.
+    pub(super) fn handle_lost(&mut self, rank: Rank) {
+        if let At::Pause(_) = self.at {
+            self.at = At::Failed(AddrError::PeerLost { rank });
+        }
+    }
+
+    /// For how long it does nothing, in nanoseconds.
+    pub(super) fn pause_ns(&self) -> Option<u64> {
+        matches!(self.at, At::Pause(_)).then(|| 500 << self.tries.min(6))
+    }
+
+    pub(super) fn handle_pause(&mut self) {
+        if let At::Pause(next) = self.at {
+            self.at = match next {
+                Next::LookAll => At::LookAll,
+                Next::CountExclusive => At::CountExclusive,
+                Next::Seize => At::Seize,
+                Next::LookReader => At::LookReader,
+            };
+        }
+    }
+
+    /// Whether it has come to the end of what it was asked to do.
+    pub(super) fn poll_done(&self) -> Option<Result<(), AddrError>> {
+        match self.at {
+            At::Held | At::Rest => Some(Ok(())),
+            At::Failed(error) => Some(Err(error)),
+            _ => None,
+        }
+    }
+
+    fn pause(&mut self, next: Next) -> At {
+        self.tries += 1;
+        At::Pause(next)
+    }
+}
+
+const ALL: u64 = 1 << 32;

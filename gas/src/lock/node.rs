@@ -1,0 +1,223 @@
+//! Queue nodes: where a claim waits, in its own rank's registered memory, and
+//! what others know it by.
+//!
+//! ```text
+//!  NodeId:  rank (24) | slot (16) | generation (24)      0: nobody
+//!
+//!  words of a node, 8 bytes each
+//!    state  generation << 8 | Queued, Head, In, Left or Free
+//!    next   a NodeId, or "nobody yet" / "passed on" of a generation
+//! ```
+//!
+//! Every life of a slot has a generation of its own, in each word and in each
+//! name. Whoever wakes a node does so by a compare-and-swap from the state of
+//! that life: one that comes late changes nothing, and one that finds
+//! `Left` learns that the waiter has gone and carries out in its
+//! place what it would have had to do. A generation comes again after
+//! 16,777,215 lives.
+
+use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
+
+/// One life of a queue node of some rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct NodeId(u64);
+
+/// Where every rank keeps its queue nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeTable {
+    /// Every rank's nodes are registered under this key,
+    pub key: RegionKey,
+    /// and begin so many bytes into the region: [`NODE_BYTES`] each, zero at
+    /// first.
+    pub offset: u64,
+}
+
+/// The nodes of one rank: which are free, and which life each is in. The
+/// memory of the slots is the caller's.
+#[derive(Debug)]
+pub struct NodePool<'a> {
+    rank: Rank,
+    slots: &'a mut [NodeSlot],
+}
+
+/// What a [`NodePool`] knows of a node. All zeroes is a free one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NodeSlot {
+    generation: u32,
+    use_: Use,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Use {
+    #[default]
+    Free,
+    Taken,
+    /// Its claim has left it in a queue: free when its state says so.
+    Left,
+}
+
+/// How a node stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(super) enum State {
+    /// Behind others.
+    Queued = 1,
+    /// First of the writers, waiting for readers.
+    Head = 2,
+    /// It has the lock.
+    In = 3,
+    /// Its claim has given up: who finds this acts in its place.
+    Left = 4,
+    /// Nobody will look at it any more.
+    Free = 5,
+}
+
+impl NodeId {
+    /// Nobody.
+    pub const NONE: Self = Self(0);
+
+    /// As a word.
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// From such a word.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Whose memory it is in.
+    pub const fn rank(self) -> Rank {
+        Rank((self.0 >> RANK_SHIFT) as u32)
+    }
+
+    /// Which of that rank's nodes.
+    pub const fn slot(self) -> usize {
+        (self.0 >> SLOT_SHIFT & 0xffff) as usize
+    }
+
+    /// Which life of it.
+    pub const fn generation(self) -> u32 {
+        (self.0 & GENERATION_MASK) as u32
+    }
+
+    const fn new(rank: Rank, slot: usize, generation: u32) -> Self {
+        Self((rank.0 as u64) << RANK_SHIFT | (slot as u64) << SLOT_SHIFT | generation as u64)
+    }
+
+    /// The word `next` of this life while nobody has come.
+    pub(super) const fn nobody_yet(self) -> u64 {
+        NO_RANK << RANK_SHIFT | self.0 & GENERATION_MASK
+    }
+
+    /// The word `next` once the queue was passed on.
+    pub(super) const fn passed_on(self) -> u64 {
+        self.nobody_yet() | 1 << SLOT_SHIFT
+    }
+
+    /// What the word `next` names, if it names anybody.
+    pub(super) const fn named_by(word: u64) -> Self {
+        if word >> RANK_SHIFT == NO_RANK { Self::NONE } else { Self(word) }
+    }
+
+    /// The word `state` of this life.
+    pub(super) const fn state(self, state: State) -> u64 {
+        (self.0 & GENERATION_MASK) << 8 | state as u64
+    }
+
+    pub(super) const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl NodeTable {
+    pub(super) const fn state_of(&self, node: NodeId) -> RemoteAddr {
+        let offset = self.offset + node.slot() as u64 * NODE_BYTES;
+        RemoteAddr { rank: node.rank(), key: self.key, offset }
+    }
+
+    pub(super) const fn next_of(&self, node: NodeId) -> RemoteAddr {
+        let state = self.state_of(node);
+        RemoteAddr { offset: state.offset + 8, ..state }
+    }
+}
+
+impl<'a> NodePool<'a> {
+    /// The nodes of `rank`, as many as there are slots, which are the default
+    /// at first.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than 65,536, or the rank does not fit 24 bits.
+    pub fn new(rank: Rank, slots: &'a mut [NodeSlot]) -> Self {
+        assert!(slots.len() <= 1 << 16, "{} queue nodes of {rank}", slots.len());
+        assert!(u64::from(rank.0) < NO_RANK, "{rank}");
+        Self { rank, slots }
+    }
+
+    /// A node in a new life. `None`: all are in use. `load` reads the first
+    /// word of a slot of the own table. O(slots).
+    pub fn try_take(&mut self, load: impl Fn(usize) -> u64) -> Option<NodeId> {
+        let rank = self.rank;
+        let is_free = |(index, slot): &(usize, &mut NodeSlot)| match slot.use_ {
+            Use::Free => true,
+            Use::Taken => false,
+            Use::Left => {
+                let life = NodeId::new(rank, *index, slot.generation);
+                load(*index) == life.state(State::Free)
+            }
+        };
+        let (index, slot) = self.slots.iter_mut().enumerate().find(is_free)?;
+        // Never 0: that would be nobody.
+        slot.generation = (slot.generation % GENERATION_MASK as u32) + 1;
+        slot.use_ = Use::Taken;
+        Some(NodeId::new(rank, index, slot.generation))
+    }
+
+    /// Gives a node back: its claim has ended, or `has_left` it in a queue.
+    pub fn release(&mut self, node: NodeId, has_left: bool) {
+        let slot = &mut self.slots[node.slot()];
+        assert!(slot.use_ == Use::Taken && slot.generation == node.generation(), "{node:?}");
+        slot.use_ = if has_left { Use::Left } else { Use::Free };
+    }
+}
+
+/// Bytes of registered memory that a queue node takes.
+pub const NODE_BYTES: u64 = 16;
+
+const RANK_SHIFT: u32 = 40;
+const SLOT_SHIFT: u32 = 24;
+const GENERATION_MASK: u64 = (1 << SLOT_SHIFT) - 1;
+const NO_RANK: u64 = (1 << 24) - 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_its_parts() {
+        let node = NodeId::new(Rank(663_551), 65_535, 0xff_ffff);
+        assert_eq!((node.rank(), node.slot()), (Rank(663_551), 65_535));
+        assert_eq!(node.generation(), 0xff_ffff);
+        assert_eq!(NodeId::named_by(node.to_bits()), node);
+        assert!(NodeId::named_by(node.nobody_yet()).is_none());
+        assert!(NodeId::named_by(node.passed_on()).is_none());
+        assert_ne!(node.nobody_yet(), node.passed_on());
+    }
+
+    #[test]
+    fn a_node_that_was_left_is_taken_when_it_is_free() {
+        let mut slots = [NodeSlot::default(); 2];
+        let mut pool = NodePool::new(Rank(3), &mut slots);
+        let first = pool.try_take(|_| 0).unwrap();
+        let second = pool.try_take(|_| 0).unwrap();
+        assert!(pool.try_take(|_| 0).is_none());
+        pool.release(second, true);
+        assert!(pool.try_take(|_| second.state(State::Left)).is_none());
+        let third = pool.try_take(|_| second.state(State::Free)).unwrap();
+        assert_eq!((third.slot(), third.generation()), (second.slot(), 2));
+        pool.release(first, false);
+        assert_eq!(pool.try_take(|_| 0).unwrap().slot(), first.slot());
+    }
+}

@@ -1,0 +1,243 @@
+//! The tree of a group lock: which vertices there are, and where their words
+//! lie.
+//!
+//! ```text
+//!  level 2                    (2, 0)                      the root
+//!                    ┌──────────┴──────────┐              `arity` below each
+//!  level 1         (1, 0)                (1, 1)
+//!              ┌─────┼─────┐           ┌───┴───┐
+//!  level 0   (0, 0) ...  (0, 15)    (0, 16)  (0, 17)      leaves
+//!            ranks 0..8                     ranks 136..   of one machine each
+//!
+//!  words of a rank, 8 bytes each       words of a block
+//!    0          what it was granted      0         from the vertex above
+//!    8 ..       a block for each         1         leavers that were last
+//!    64 ..      level, up to the         8, 16     come, gone: all
+//!               highest that it runs     24, 32    come, gone: exclusive
+//!               a vertex of              40 .. 56  from those below
+//! ```
+//!
+//! What ranks of a leaf count themselves in are lines of their own: those that
+//! come do not hold up those that go.
+//!
+//! A leaf is run by the first of its ranks, a vertex above it by the second
+//! rank of a leaf below it: of another one for each level, so that no machine
+//! is written to by all levels at once.
+
+use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
+
+/// The tree over all ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tree {
+    ranks: u32,
+    per_leaf: u32,
+    arity: u32,
+    levels: u32,
+    key: RegionKey,
+    offset: u64,
+}
+
+/// A vertex of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VertexId {
+    /// 0: a leaf.
+    pub level: u32,
+    /// From the left.
+    pub index: u32,
+}
+
+/// Why there is no such tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeError {
+    /// A job has 1 rank or more.
+    NoRanks,
+    /// A leaf has 1 to [`FAN_MAX`] ranks.
+    PerLeaf(u32),
+    /// A vertex has 2 to [`FAN_MAX`] below it.
+    Arity(u32),
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum BlockWord {
+    Down = 0,
+    Quiet = 1,
+    Come = 8,
+    Gone = 16,
+    Below = 40,
+}
+
+impl Tree {
+    /// A tree over `ranks` ranks, of which every `per_leaf` in a row share
+    /// memory, with `arity` vertices below each other. Every rank gives
+    /// [`bytes_of`](Self::bytes_of) zero bytes under `key`, from `offset` on,
+    /// which is best a multiple of 64.
+    ///
+    /// # Errors
+    ///
+    /// [`TreeError`], which names the value.
+    pub const fn new(
+        ranks: u32,
+        per_leaf: u32,
+        arity: u32,
+        key: RegionKey,
+        offset: u64,
+    ) -> Result<Self, TreeError> {
+        if ranks == 0 {
+            return Err(TreeError::NoRanks);
+        }
+        if per_leaf == 0 || per_leaf > FAN_MAX {
+            return Err(TreeError::PerLeaf(per_leaf));
+        }
+        if arity < 2 || arity > FAN_MAX {
+            return Err(TreeError::Arity(arity));
+        }
+        let (mut levels, mut count) = (1, ranks.div_ceil(per_leaf));
+        while count > 1 {
+            (levels, count) = (levels + 1, count.div_ceil(arity));
+        }
+        Ok(Self { ranks, per_leaf, arity, levels, key, offset })
+    }
+
+    /// How many levels it has.
+    pub const fn levels(&self) -> u32 {
+        self.levels
+    }
+
+    /// Bytes that `rank` gives.
+    pub fn bytes_of(&self, rank: Rank) -> u64 {
+        let blocks = self.vertices_of(rank).map(|id| id.level + 1).max();
+        LINE + u64::from(blocks.unwrap_or(0)) * BLOCK_BYTES
+    }
+
+    /// The vertices that `rank` runs.
+    pub fn vertices_of(&self, rank: Rank) -> impl Iterator<Item = VertexId> + use<> {
+        let (tree, leaf) = (*self, rank.0 / self.per_leaf);
+        (0..self.levels)
+            .map(move |level| VertexId { level, index: leaf / tree.span(level) })
+            .filter(move |&id| tree.home(id) == rank)
+    }
+
+    /// How many vertices, or ranks, are below this one.
+    pub const fn below(&self, id: VertexId) -> u32 {
+        let (mut count, mut of, mut level) = (self.ranks, self.per_leaf, 0);
+        while level < id.level {
+            count = count.div_ceil(of);
+            of = self.arity;
+            level += 1;
+        }
+        let rest = count - id.index * of;
+        if rest < of { rest } else { of }
+    }
+
+    pub(super) const fn is_root(&self, id: VertexId) -> bool {
+        id.level + 1 == self.levels
+    }
+
+    /// The vertex above, and which of those below it this one is.
+    pub(super) const fn above(&self, id: VertexId) -> (VertexId, u32) {
+        let above = VertexId { level: id.level + 1, index: id.index / self.arity };
+        (above, id.index % self.arity)
+    }
+
+    /// One of the vertices below.
+    pub(super) const fn child(&self, id: VertexId, child: u32) -> VertexId {
+        VertexId { level: id.level - 1, index: id.index * self.arity + child }
+    }
+
+    /// The leaf that `rank` belongs to, and which of its ranks it is.
+    pub(super) const fn leaf_of(&self, rank: Rank) -> (VertexId, u32) {
+        (VertexId { level: 0, index: rank.0 / self.per_leaf }, rank.0 % self.per_leaf)
+    }
+
+    /// One of the ranks of a leaf.
+    pub(super) const fn rank_of(&self, leaf: VertexId, index: u32) -> Rank {
+        Rank(leaf.index * self.per_leaf + index)
+    }
+
+    /// What tells `rank` that it was let in.
+    pub(super) const fn granted(&self, rank: Rank) -> RemoteAddr {
+        RemoteAddr { rank, key: self.key, offset: self.offset }
+    }
+
+    pub(super) const fn word(&self, id: VertexId, word: BlockWord, index: u32) -> RemoteAddr {
+        let (rank, block) = (self.home(id), id.level);
+        let word = word as u64 + index as u64;
+        let offset = self.offset + LINE + block as u64 * BLOCK_BYTES + word * 8;
+        RemoteAddr { rank, key: self.key, offset }
+    }
+
+    /// Who runs a vertex.
+    const fn home(&self, id: VertexId) -> Rank {
+        let last = (self.ranks - 1) / self.per_leaf;
+        // As many leaves from the left as there are levels below, so that no
+        // machine runs a vertex of two levels, as far as there are leaves.
+        let (first, span) = (id.index * self.span(id.level), self.span(id.level));
+        let from_left = if id.level < span { id.level } else { span - 1 };
+        let leaf = if last - first < from_left { last } else { first + from_left };
+        let rank = leaf * self.per_leaf;
+        let is_inner = id.level > 0 && self.per_leaf > 1 && rank + 1 < self.ranks;
+        Rank(if is_inner { rank + 1 } else { rank })
+    }
+
+    /// Leaves below a vertex of this level.
+    const fn span(&self, level: u32) -> u32 {
+        self.arity.saturating_pow(level)
+    }
+}
+
+impl core::fmt::Display for TreeError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NoRanks => f.write_str("a tree over no ranks"),
+            Self::PerLeaf(ranks) => write!(f, "a leaf of {ranks} ranks: it has 1 to {FAN_MAX}"),
+            Self::Arity(arity) => write!(f, "an arity of {arity}: it is 2 to {FAN_MAX}"),
+        }
+    }
+}
+
+impl core::error::Error for TreeError {}
+
+/// From what is counted on one side of a group to the same of the other.
+pub(super) const SIDE_WORDS: u32 = 16;
+
+/// Vertices or ranks below a vertex, at most.
+pub const FAN_MAX: u32 = 16;
+
+const LINE: u64 = 64;
+const BLOCK_BYTES: u64 = (BlockWord::Below as u64 + FAN_MAX as u64) * 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::collections::HashSet;
+
+    /// Every vertex has one home, words of its own, and one place above.
+    #[test]
+    fn every_vertex_is_somebodys() {
+        let key = RegionKey::new(0, 1);
+        for (ranks, per_leaf, arity) in
+            [(1, 8, 16), (9, 8, 16), (17, 1, 2), (1000, 3, 4), (137, 8, 16), (40, 2, 3)]
+        {
+            let tree = Tree::new(ranks, per_leaf, arity, key, 0).unwrap();
+            let (mut words, mut below, mut roots) = (HashSet::new(), 0, 0);
+            for rank in (0..ranks).map(Rank) {
+                for id in tree.vertices_of(rank) {
+                    let at = tree.word(id, BlockWord::Down, 0);
+                    assert_eq!(at.rank, rank);
+                    let last = tree.word(id, BlockWord::Below, FAN_MAX - 1);
+                    assert!(last.offset + 8 <= tree.bytes_of(rank));
+                    assert!(words.insert((rank, at.offset)), "{id:?} has no words of its own");
+                    below += tree.below(id);
+                    roots += u32::from(tree.is_root(id));
+                    if id.level > 0 {
+                        let child = tree.child(id, tree.below(id) - 1);
+                        assert_eq!(tree.above(child), (id, tree.below(id) - 1));
+                    }
+                }
+            }
+            // All ranks, and all vertices but the root, are below one.
+            assert_eq!((roots, below as usize), (1, ranks as usize + words.len() - 1));
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! A vertex of a group lock's tree, run by one rank: words of that rank's own
+//! memory and completions in, operations out.
+//!
+//! ```text
+//!   from above ─► Down: number, side, revoked?        to above: released, wants
+//!
+//!            granted                 revoked, or (root) the other side is
+//!   Shut ──► Opening ──► Open(side) ── wanted ──► Closing ──► Draining ──► Shut
+//!            leaf: +OPEN    │ lets in all that    leaf: -OPEN  │ nobody is
+//!                           ▼ want this side                   ▼ inside
+//!   to below: Down of a vertex, or the word of a rank     released, upwards
+//! ```
+//!
+//! A grant stays until it is revoked, however often those below come and go;
+//! so a side that is in use costs nothing above the leaf. Whoever is granted a
+//! side lets in all that wait for it before it obeys a revocation, and the
+//! root takes sides in turn while both are wanted: nobody waits for more than
+//! one turn of either.
+//!
+//! Each word has one writer and says how things stand, not what has happened;
+//! a word is written again only when the last write has ended. All writes
+//! wake whoever runs the vertex or waits at the rank.
+
+use super::Side;
+use super::tree::{BlockWord, FAN_MAX, SIDE_WORDS, Tree, VertexId};
+use core::hash::{Hash, Hasher};
+use tsumugi_core::mem::{AddrError, RemoteAddr, Width};
+use tsumugi_core::op::{Kind as OpKind, Op};
+use tsumugi_core::sync::mutant;
+
+/// A vertex, as the rank that runs it sees it. Two are equal if they will do
+/// the same.
+#[derive(Clone, Debug)]
+pub struct Vertex {
+    tree: Tree,
+    id: VertexId,
+    stage: Stage,
+    /// The number of the grant from above that we have seen last, and of the
+    /// last that we have given back.
+    seen: u64,
+    released: u64,
+    /// Not yet opened for what was granted last.
+    is_fresh: bool,
+    /// What was said above: what we want.
+    said: u8,
+    /// Who was told last that the own turn is over, or will be.
+    below: [Below; FAN_MAX as usize],
+    /// Leaves: how many had come when a side was shut last.
+    shut_at: [u64; 2],
+    /// Leaves: leavers that were last.
+    quiet: u64,
+    /// Root: whose turn it was.
+    turn: Side,
+    /// Who is being written to, or is to be: those below, and [`ABOVE`].
+    dirty: u32,
+    posted: u32,
+    is_own_posted: bool,
+    step: u16,
+    steps: [u16; TARGETS],
+    failed: Option<AddrError>,
+}
+
+/// What a vertex knows of one below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Below {
+    /// Vertices: the word that it was given last. Ranks: the one that was
+    /// answered last.
+    said: u64,
+    /// Vertices: the word to say next.
+    to_say: u64,
+}
+
+/// An operation of a vertex, until it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VertexStep(u32);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Stage {
+    Shut,
+    /// Leaves: the side is being opened.
+    Opening(Side),
+    Open(Side),
+    /// Leaves: it is being shut.
+    Closing(Side),
+    /// Leaves: those inside are being counted.
+    Counting(Side, u64),
+    /// Until nobody is inside.
+    Draining(Side),
+}
+
+impl Vertex {
+    /// A vertex that nobody has used.
+    pub fn new(tree: Tree, id: VertexId) -> Self {
+        Self {
+            tree,
+            id,
+            stage: Stage::Shut,
+            seen: 0,
+            released: 0,
+            is_fresh: false,
+            said: 0,
+            below: [Below::default(); FAN_MAX as usize],
+            shut_at: [0; 2],
+            quiet: 0,
+            turn: Side::Exclusive,
+            dirty: 0,
+            posted: 0,
+            is_own_posted: false,
+            step: 0,
+            steps: [0; TARGETS],
+            failed: None,
+        }
+    }
+
+    /// Which it is.
+    pub const fn id(&self) -> VertexId {
+        self.id
+    }
+
+    /// Looks at the vertex's own words, through `load`: at the start and
+    /// whenever one may have changed.
+    ///
+    /// # Errors
+    ///
+    /// Those of `load`.
+    pub fn handle_words<E>(
+        &mut self,
+        load: impl Fn(RemoteAddr) -> Result<u64, E>,
+    ) -> Result<(), E> {
+        let mut words = [0; FAN_MAX as usize];
+        for (index, word) in (0..self.tree.below(self.id)).zip(&mut words) {
+            *word = load(self.word(BlockWord::Below, index))?;
+        }
+        let down = if self.is_root() { 0 } else { load(self.word(BlockWord::Down, 0))? };
+        let quiet = if self.id.level == 0 { load(self.word(BlockWord::Quiet, 0))? } else { 0 };
+        if down >> NUMBER_SHIFT != self.seen {
+            (self.seen, self.is_fresh) = (down >> NUMBER_SHIFT, true);
+        }
+        while self.moves(down, quiet, &words) {}
+        Ok(())
+    }
+
+    /// The next operation to post, whose completion must be remote. Whoever
+    /// cannot post it keeps it.
+    pub fn poll_op(&mut self) -> Option<(VertexStep, Op)> {
+        if let Some(op) = self.own_op() {
+            self.is_own_posted = true;
+            return Some((self.number(OWN), op));
+        }
+        let ready = self.dirty & !self.posted;
+        if ready == 0 {
+            return None;
+        }
+        let target = ready.trailing_zeros();
+        self.dirty &= !(1 << target);
+        self.posted |= 1 << target;
+        let (at, value) = if target == ABOVE {
+            let (above, index) = self.tree.above(self.id);
+            let at = self.tree.word(above, BlockWord::Below, index);
+            (at, self.released << NUMBER_SHIFT | u64::from(self.said))
+        } else {
+            let below = &mut self.below[target as usize];
+            below.said = below.to_say;
+            let at = if self.id.level == 0 {
+                self.tree.granted(self.tree.rank_of(self.id, target))
+            } else {
+                self.tree.word(self.tree.child(self.id, target), BlockWord::Down, 0)
+            };
+            (at, below.to_say)
+        };
+        Some((self.number(target as usize), Op::put_word(at, Width::W8, value).notifying()))
+    }
+
+    /// An operation has ended; the words are to be looked at again. One that
+    /// ends a second time is ignored.
+    pub fn handle_completed(&mut self, id: VertexStep, result: Result<u64, AddrError>) {
+        let target = (id.0 >> 16) as usize;
+        if self.steps.get(target) != Some(&(id.0 as u16)) {
+            return;
+        }
+        let old = match result {
+            Ok(old) => old,
+            Err(error) => {
+                self.failed = Some(error);
+                return;
+            }
+        };
+        if target != OWN {
+            self.posted &= !(1 << target);
+        } else if self.is_own_posted {
+            self.is_own_posted = false;
+            self.stage = match self.stage {
+                Stage::Opening(side) => Stage::Open(side),
+                Stage::Closing(side) => {
+                    let come = old >> COME_SHIFT;
+                    let before = core::mem::replace(&mut self.shut_at[side as usize], come);
+                    Stage::Counting(side, come - before)
+                }
+                Stage::Counting(_, come) if old == come => Stage::Shut,
+                Stage::Counting(side, _) => Stage::Draining(side),
+                stage => stage,
+            };
+        }
+        // Not the same again.
+        self.steps[target] = 0;
+    }
+
+    /// Why it does nothing any more: an operation failed.
+    pub const fn failed(&self) -> Option<AddrError> {
+        self.failed
+    }
+
+    /// One move, if there is one.
+    fn moves(&mut self, down: u64, quiet: u64, words: &[u64; FAN_MAX as usize]) -> bool {
+        let wants = self.wants(words);
+        let is_revoked = down & REVOKED != 0;
+        match self.stage {
+            Stage::Shut => {
+                let side = if self.is_root() {
+                    self.turn.other().of(wants).or(self.turn.of(wants))
+                } else if self.seen == self.released {
+                    None
+                } else if self.is_fresh && !mutant("group_revoked_unserved") || !is_revoked {
+                    Some(Side::from_bit(down))
+                } else {
+                    (self.released, self.said) = (self.seen, wants);
+                    self.dirty |= 1 << ABOVE;
+                    return true;
+                };
+                let Some(side) = side else {
+                    self.says(wants);
+                    return false;
+                };
+                self.is_fresh = false;
+                self.turn = side;
+                self.stage =
+                    if self.id.level == 0 { Stage::Opening(side) } else { Stage::Open(side) };
+                self.id.level > 0
+            }
+            Stage::Open(side) => {
+                self.lets_in(side, words);
+                let wants = self.wants(words);
+                self.says(wants);
+                let other = side.other().of(wants).is_some();
+                if if self.is_root() { other } else { is_revoked } {
+                    self.stage = if self.id.level == 0 {
+                        Stage::Closing(side)
+                    } else {
+                        Stage::Draining(side)
+                    };
+                    return self.id.level > 0;
+                }
+                false
+            }
+            Stage::Draining(_) if self.id.level == 0 => {
+                self.answers(words);
+                if quiet == self.quiet {
+                    return false;
+                }
+                self.quiet = quiet;
+                self.stage = Stage::Shut;
+                true
+            }
+            Stage::Draining(_) => {
+                let mut is_empty = true;
+                for index in 0..self.tree.below(self.id) {
+                    if self.holds(index, words) {
+                        is_empty = mutant("group_grant_undrained");
+                        let said = self.below[index as usize].to_say;
+                        self.tells(index, said | REVOKED);
+                    }
+                }
+                if is_empty {
+                    self.stage = Stage::Shut;
+                }
+                is_empty
+            }
+            Stage::Opening(_) | Stage::Closing(_) | Stage::Counting(..) => {
+                self.answers(words);
+                false
+            }
+        }
+    }
+
+    /// What those below wait for, and will not get from what is open here.
+    fn wants(&self, words: &[u64; FAN_MAX as usize]) -> u8 {
+        let mut wants = 0;
+        for index in 0..self.tree.below(self.id) {
+            let word = words[index as usize];
+            if self.id.level == 0 {
+                if word != self.below[index as usize].to_say && !self.is_in(word) {
+                    wants |= Side::from_bit(word).bit();
+                }
+            } else if self.holds(index, words) {
+                let side = Side::from_bit(self.below[index as usize].to_say);
+                wants |= word as u8 & WANTS & !side.bit();
+            } else {
+                wants |= word as u8 & WANTS;
+            }
+        }
+        wants
+    }
+
+    /// Vertices: whether one below has a grant that it has not given back.
+    fn holds(&self, index: u32, words: &[u64; FAN_MAX as usize]) -> bool {
+        let granted = self.below[index as usize].to_say >> NUMBER_SHIFT;
+        granted != words[index as usize] >> NUMBER_SHIFT
+    }
+
+    /// Leaves: whether a rank with this word is inside, though it may not know.
+    fn is_in(&self, word: u64) -> bool {
+        let side = Side::from_bit(word);
+        self.stage == Stage::Open(side)
+            || (word >> COME_SHIFT) <= self.shut_at[side as usize]
+                && !mutant("group_late_forgotten")
+    }
+
+    /// Leaves: tells those that are inside.
+    fn answers(&mut self, words: &[u64; FAN_MAX as usize]) {
+        for index in 0..self.tree.below(self.id) {
+            let word = words[index as usize];
+            if word != self.below[index as usize].to_say && self.is_in(word) {
+                self.tells(index, word);
+            }
+        }
+    }
+
+    fn lets_in(&mut self, side: Side, words: &[u64; FAN_MAX as usize]) {
+        if self.id.level == 0 {
+            return self.answers(words);
+        }
+        for index in 0..self.tree.below(self.id) {
+            let wants = side.of(words[index as usize] as u8).is_some();
+            if wants && !self.holds(index, words) {
+                let number = (self.below[index as usize].to_say >> NUMBER_SHIFT) + 1;
+                self.tells(index, number << NUMBER_SHIFT | side as u64);
+            }
+        }
+    }
+
+    fn tells(&mut self, index: u32, word: u64) {
+        let below = &mut self.below[index as usize];
+        if below.to_say != word {
+            below.to_say = word;
+            self.dirty |= 1 << index;
+        }
+    }
+
+    /// Says above what is wanted, unless it was said.
+    fn says(&mut self, wants: u8) {
+        let held = match self.stage {
+            Stage::Open(side) => side.bit(),
+            _ => 0,
+        };
+        let news = wants & !(self.said & !held) & !held;
+        if news != 0 && !self.is_root() && !mutant("group_want_unsaid") {
+            self.said = self.said & !held | wants;
+            self.dirty |= 1 << ABOVE;
+        }
+    }
+
+    /// Leaves: the operation on the own words that the stage is about.
+    fn own_op(&self) -> Option<Op> {
+        if self.is_own_posted {
+            return None;
+        }
+        let add = |word, side: Side, delta: u64| {
+            let at = self.word(word, side as u32 * SIDE_WORDS);
+            Some(Op::atomic(OpKind::FetchAdd, at, delta))
+        };
+        match self.stage {
+            Stage::Opening(side) => add(BlockWord::Come, side, OPEN),
+            Stage::Closing(side) => add(BlockWord::Come, side, OPEN.wrapping_neg()),
+            Stage::Counting(side, come) => add(BlockWord::Gone, side, come.wrapping_neg()),
+            _ => None,
+        }
+    }
+
+    fn number(&mut self, target: usize) -> VertexStep {
+        // Never 0: that is none.
+        self.step = self.step.checked_add(1).unwrap_or(1);
+        self.steps[target] = self.step;
+        VertexStep((target as u32) << 16 | u32::from(self.step))
+    }
+
+    const fn is_root(&self) -> bool {
+        self.tree.is_root(self.id)
+    }
+
+    const fn word(&self, word: BlockWord, index: u32) -> RemoteAddr {
+        self.tree.word(self.id, word, index)
+    }
+
+    fn future(&self) -> impl Eq + Hash + use<> {
+        let Self { tree, id, stage, seen, released, is_fresh, said, .. } = *self;
+        let Self { below, shut_at, quiet, turn, dirty, posted, is_own_posted, .. } = *self;
+        let turn = if self.is_root() { turn } else { Side::All };
+        (
+            (tree, id, stage, seen, released, is_fresh, said),
+            (below, shut_at, quiet, turn, dirty, posted, is_own_posted),
+        )
+    }
+}
+
+impl PartialEq for Vertex {
+    fn eq(&self, other: &Self) -> bool {
+        self.future() == other.future()
+    }
+}
+
+impl Eq for Vertex {}
+
+impl Hash for Vertex {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.future().hash(state);
+    }
+}
+
+impl VertexStep {
+    /// As a word that a tag may carry.
+    pub const fn to_bits(self) -> u32 {
+        self.0
+    }
+
+    /// From such a word.
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+}
+
+/// A side is open at a leaf.
+pub(super) const OPEN: u64 = 1;
+/// Leaves: above it, how many have come.
+pub(super) const COME_SHIFT: u32 = 1;
+
+const REVOKED: u64 = 2;
+const NUMBER_SHIFT: u32 = 8;
+const WANTS: u8 = 3;
+const ABOVE: u32 = FAN_MAX;
+const OWN: usize = FAN_MAX as usize + 1;
+const TARGETS: usize = OWN + 1;

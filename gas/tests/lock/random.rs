@@ -1,0 +1,271 @@
+//! Random programs on a network that does its worst: claims of every kind,
+//! with those that give up, and ranks that die.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use tsumugi_conformance::Seeded;
+use tsumugi_core::mem::{Access, AddrError, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::sim::{Actor, Config, Event, Net, Node, check};
+#[cfg(debug_assertions)]
+use tsumugi_core::sync::with_mutant;
+use tsumugi_core::tag::Tag;
+use tsumugi_core::time::Instant;
+use tsumugi_gas::lock::{
+    Claim, Ended, Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable,
+    Standing, StepId,
+};
+
+/// Who is inside, as an observer sees it.
+#[derive(Default)]
+struct Inside {
+    readers: u32,
+    writers: u32,
+    entries: u32,
+}
+
+/// A rank that claims a lock again and again.
+struct Claimant {
+    lock: Lock,
+    inside: Rc<RefCell<Inside>>,
+    claim: Claim,
+    slots: [NodeSlot; SLOTS],
+    draw: Seeded,
+    left: u32,
+    /// Which claim this is, so that completions of others are known.
+    number: u64,
+    mode: Mode,
+    is_inside: bool,
+    may_leave: bool,
+    lost: Option<Rank>,
+    ended: Result<(), AddrError>,
+}
+
+impl Claimant {
+    fn new(lock: Lock, rank: Rank, seed: u64, inside: &Rc<RefCell<Inside>>) -> Self {
+        Self {
+            lock,
+            inside: Rc::clone(inside),
+            claim: Claim::new(lock, NodeId::NONE),
+            slots: Default::default(),
+            draw: Seeded(seed ^ u64::from(rank.0) << 32),
+            left: ACTS,
+            number: 0,
+            mode: Mode::Shared,
+            is_inside: false,
+            may_leave: false,
+            lost: None,
+            ended: Ok(()),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.ended.is_ok() && self.left == 0 && !self.is_inside
+    }
+
+    fn begin(&mut self, node: &Node<'_>) {
+        self.left -= 1;
+        self.number += 1;
+        let (key, offset) = (self.lock.nodes.key, self.lock.nodes.offset);
+        let load = |slot: usize| node.load(key, offset + slot as u64 * NODE_BYTES).unwrap();
+        let mut pool = NodePool::new(node.rank(), &mut self.slots);
+        // Those that were left may be in queues for long: then not this time.
+        let Some(own) = pool.try_take(load) else { return };
+        self.claim = Claim::new(self.lock, own);
+        let writes = self.draw.below(1_000) < 400 || self.lock.kind == Kind::Mutex;
+        self.mode = if writes { Mode::Exclusive } else { Mode::Shared };
+        if self.draw.below(1_000) < 200 {
+            self.claim.begin_try(self.mode);
+        } else {
+            self.claim.begin(self.mode);
+            self.may_leave = self.draw.below(1_000) < 300;
+        }
+    }
+
+    fn enter(&mut self, node: &Node<'_>) {
+        let mut inside = self.inside.borrow_mut();
+        let alone = self.mode == Mode::Exclusive;
+        assert!(inside.writers == 0, "{} goes in to a writer", node.rank());
+        assert!(!alone || inside.readers == 0, "the writer {} goes in to readers", node.rank());
+        if alone {
+            inside.writers += 1;
+        } else {
+            inside.readers += 1;
+        }
+        inside.entries += 1;
+        self.is_inside = true;
+        let stay = self.draw.below(3_000);
+        node.wake_at(Instant::from_ns(node.now().as_ns() + stay), self.number << 1);
+    }
+
+    fn exit(&mut self) {
+        let mut inside = self.inside.borrow_mut();
+        if self.mode == Mode::Exclusive {
+            inside.writers -= 1;
+        } else {
+            inside.readers -= 1;
+        }
+        self.is_inside = false;
+    }
+
+    fn drive(&mut self, node: &Node<'_>) {
+        loop {
+            if let Some(rank) = self.lost {
+                self.claim.handle_lost(rank);
+            }
+            if let Some((word, until)) = self.claim.waits_for() {
+                let value = node.load(word.key, word.offset).unwrap();
+                if until.holds(value) {
+                    self.claim.handle_word(value);
+                } else if core::mem::take(&mut self.may_leave) {
+                    let patience = self.draw.below(20_000);
+                    let at = Instant::from_ns(node.now().as_ns() + patience);
+                    node.wake_at(at, self.number << 1 | 1);
+                }
+            }
+            if let Some((id, op)) = self.claim.poll_op() {
+                let tag = Tag::from_bits(self.number << 32 | u64::from(id.to_bits()));
+                node.post(&op.tagged(tag));
+            }
+            match self.claim.standing() {
+                Standing::Held if !self.is_inside => return self.enter(node),
+                Standing::Held | Standing::Asking | Standing::Going => return,
+                Standing::Failed(error) => {
+                    self.ended = Err(error);
+                    return;
+                }
+                Standing::Resting(ended) => {
+                    if self.claim.node() != NodeId::NONE {
+                        let left = ended == Ended::Left { in_queue: true };
+                        let own = self.claim.node();
+                        NodePool::new(node.rank(), &mut self.slots).release(own, left);
+                        self.claim = Claim::new(self.lock, NodeId::NONE);
+                    }
+                    if self.left == 0 {
+                        return;
+                    }
+                    self.begin(node);
+                }
+            }
+        }
+    }
+}
+
+impl Actor for Claimant {
+    fn on_event(&mut self, node: &Node<'_>, event: Event) {
+        match event {
+            Event::Completed(done) if done.tag.to_bits() >> 32 == self.number => {
+                let id = StepId::from_bits(done.tag.to_bits() as u32);
+                self.claim.handle_completed(id, done.result);
+            }
+            Event::Timer(token) if token == self.number << 1 && self.is_inside => {
+                self.exit();
+                self.claim.release();
+            }
+            Event::Timer(token) if token == self.number << 1 | 1 => {
+                self.claim.leave();
+            }
+            Event::PeerLost(rank) => self.lost = Some(rank),
+            _ => {}
+        }
+        self.drive(node);
+    }
+}
+
+fn claimants(net: &Net, kind: Kind, seed: u64) -> (Lock, Vec<Claimant>, Rc<RefCell<Inside>>) {
+    let inside = Rc::default();
+    let key = RegionKey::new(0, 1);
+    let nodes = NodeTable { key, offset: EPOCHS * LOCK_BYTES };
+    let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
+    let lock = Lock { home, nodes, kind };
+    let claimants = (0..net.config().nodes).map(Rank).map(|rank| {
+        let bytes = EPOCHS * LOCK_BYTES + SLOTS as u64 * NODE_BYTES;
+        let region = net.node(rank).allocate(bytes, Access::ReadWrite).unwrap();
+        assert_eq!(region.key, key);
+        Claimant::new(lock, rank, seed, &inside)
+    });
+    let claimants = claimants.collect();
+    (lock, claimants, inside)
+}
+
+fn all_end(seed: u64) {
+    let mut draw = Seeded(seed);
+    let nodes = 2 + draw.below(7) as u32;
+    let kind = KINDS[draw.below(4) as usize];
+    let net = Net::new(Config::drawn(nodes, seed));
+    let (_, mut claimants, inside) = claimants(&net, kind, seed);
+    net.run(&mut claimants);
+    for (rank, claimant) in claimants.iter().enumerate() {
+        assert!(claimant.is_done(), "{kind:?}: {rank} waits for ever: {:?}", claimant.claim);
+    }
+    assert!(inside.borrow().entries > 0, "nobody was inside");
+}
+
+#[test]
+fn claims_exclude_each_other_on_any_network() {
+    check(SEEDS, all_end);
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn on_a_network_too_broken_claims_are_caught() {
+    use std::panic::catch_unwind;
+    let caught = |seed: &u64| catch_unwind(|| all_end(*seed)).is_err();
+    for mutant in ["lock_hand_over_unchecked", "lock_left_unnoticed", "lock_recheck_skipped"] {
+        let found = with_mutant(mutant, || SEEDS.into_iter().find(caught));
+        let seed = found.unwrap_or_else(|| panic!("{mutant} was not caught"));
+        println!("seed {seed} catches {mutant}");
+    }
+}
+
+/// A rank dies, anywhere and at any time, but the lock's home. All others end,
+/// or get an error that names it; and when they have, the lock of the next
+/// epoch is free.
+#[test]
+fn a_death_ends_every_claim_and_the_next_epoch_is_free() {
+    let mut failed = 0;
+    check(SEEDS, |seed| {
+        let mut draw = Seeded(seed);
+        let nodes = 3 + draw.below(5) as u32;
+        let kind = KINDS[draw.below(4) as usize];
+        let net = Net::new(Config::drawn(nodes, seed));
+        let (lock, mut ranks, inside) = claimants(&net, kind, seed);
+        let dead = Rank(1 + draw.below(u64::from(nodes) - 1) as u32);
+        net.start(&mut ranks);
+        net.run_until(Instant::from_ns(draw.below(200_000)), &mut ranks);
+        net.kill(dead);
+        if ranks[dead.0 as usize].is_inside {
+            ranks[dead.0 as usize].exit();
+        }
+        net.run_until(Instant::from_ns(u64::MAX), &mut ranks);
+        let living = || (0..nodes).map(Rank).filter(|&rank| rank != dead);
+        for rank in living() {
+            let claimant = &ranks[rank.0 as usize];
+            let names_it = claimant.ended == Err(AddrError::PeerLost { rank: dead });
+            failed += u32::from(names_it);
+            let ended = names_it || claimant.is_done();
+            assert!(ended, "{kind:?}: {rank} hangs: {:?}", claimant.claim);
+        }
+        // They agree, and go on.
+        *inside.borrow_mut() = Inside::default();
+        for rank in living() {
+            let claimant = &mut ranks[rank.0 as usize];
+            let (number, slots) = (claimant.number + 1, claimant.slots);
+            *claimant = Claimant::new(lock.epoch(1), rank, seed, &inside);
+            (claimant.number, claimant.slots) = (number, slots);
+            claimant.drive(&net.node(rank));
+        }
+        net.run_until(Instant::from_ns(u64::MAX), &mut ranks);
+        for rank in living() {
+            let claimant = &ranks[rank.0 as usize];
+            assert!(claimant.is_done(), "{kind:?}: {rank}, second epoch: {:?}", claimant.claim);
+        }
+    });
+    println!("{failed} ranks were told of a death");
+    assert!(failed > 0 || std::env::var_os("TSUMUGI_SEED").is_some());
+}
+
+const KINDS: [Kind; 4] = [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers];
+const SEEDS: std::ops::Range<u64> = 0..1_000;
+const ACTS: u32 = 6;
+const SLOTS: usize = 8;
+const EPOCHS: u64 = 2;
