@@ -2,9 +2,7 @@
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use tsumugi::{
-    AddrError, Buffer, Error, Outcome, Rank, Remote, Runtime, Signal, Status, Until,
-};
+use tsumugi::{AddrError, Buffer, Error, Outcome, Rank, Remote, Runtime, Signal, Status, Until};
 
 /// All of it, with each rank in turn.
 pub fn play(rt: &Runtime) -> Result<(), Error> {

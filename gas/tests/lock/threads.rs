@@ -100,7 +100,7 @@ fn all_writes_count(kind: Kind) {
             let (lot, waiters) = (&lots[rank], &waiters[rank]);
             scope.spawn(move || {
                 let memory = job.rank(Rank(rank as u32));
-                let part = Part { memory: &memory, lot, waiters, wait: &Threads };
+                let part = Part { memory: &memory, lot, waiters, wait: &Threads, elsewhere: None };
                 let mut slots = [NodeSlot::default()];
                 let mut pool = NodePool::new(Rank(rank as u32), &mut slots);
                 for round in 0..ROUNDS {
