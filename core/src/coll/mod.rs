@@ -60,6 +60,22 @@ pub struct Part<'a, L: LoadStore + ?Sized> {
 /// Carries an operation on a rank of another node out.
 pub type Elsewhere<'a> = dyn Fn(&Op) -> Result<u64, AddrError> + 'a;
 
+impl<L: LoadStore + ?Sized> Part<'_, L> {
+    /// Carries an operation out, on whatever rank. Blocking if that is of
+    /// another node.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline]
+    pub fn carry(&self, op: &Op) -> Result<u64, AddrError> {
+        match execute(self.memory, op) {
+            Err(AddrError::OtherNode { .. }) => (self.elsewhere)(op),
+            result => result,
+        }
+    }
+}
+
 /// Why a collective failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollError {
@@ -124,11 +140,7 @@ impl Team {
         loop {
             climb.handle_words(|word| self.load_own(part, word), &combine)?;
             while let Some((step, op)) = climb.poll_op() {
-                let result = match execute(part.memory, &op) {
-                    Err(AddrError::OtherNode { .. }) => (part.elsewhere)(&op),
-                    result => result,
-                };
-                climb.handle_completed(step, result);
+                climb.handle_completed(step, part.carry(&op));
             }
             if let Some(result) = climb.poll_done() {
                 if result.is_ok() {

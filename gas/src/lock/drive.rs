@@ -9,7 +9,7 @@
 use super::claim::Kept;
 use super::{Claim, Ended, Lock, Mode, NodeId, Standing};
 use core::time::Duration;
-use tsumugi_core::backend::{LoadStore, execute};
+use tsumugi_core::backend::LoadStore;
 use tsumugi_core::coll::Part;
 use tsumugi_core::mem::{AddrError, LocalAddr, RemoteAddr};
 use tsumugi_core::signal::Until;
@@ -42,7 +42,7 @@ pub fn lock<'l, L: LoadStore + ?Sized>(
     node: impl FnOnce() -> NodeId,
 ) -> Result<Held<'l>, AddrError> {
     let found = match lock.first_op(mode) {
-        Some(op) => Some(execute(part.memory, &op)?),
+        Some(op) => Some(part.carry(&op)?),
         None => None,
     };
     if let Some(old) = found
@@ -87,7 +87,7 @@ impl Held<'_> {
         let Self { lock, mode, kept } = self;
         match (kept, lock.last_op(mode)) {
             (None, Some(op)) => {
-                let old = execute(part.memory, &op)?;
+                let old = part.carry(&op)?;
                 if lock.is_given_back(mode, old) {
                     return Ok(None);
                 }
@@ -194,7 +194,7 @@ fn run<L: LoadStore + ?Sized>(
 ) -> Result<Option<Ended>, AddrError> {
     loop {
         while let Some((id, op)) = claim.poll_op() {
-            claim.handle_completed(id, execute(part.memory, &op));
+            claim.handle_completed(id, part.carry(&op));
         }
         match claim.standing() {
             Standing::Held => return Ok(None),

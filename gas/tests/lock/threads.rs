@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Thread};
 use tsumugi_core::backend::{Domain, Loopback};
 use tsumugi_core::coll::Part;
-use tsumugi_core::mem::{Access, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{Access, AddrError, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::op::Op;
 use tsumugi_core::signal::{Lot, Waiters};
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_gas::lock::{
@@ -100,7 +101,9 @@ fn all_writes_count(kind: Kind) {
             let (lot, waiters) = (&lots[rank], &waiters[rank]);
             scope.spawn(move || {
                 let memory = job.rank(Rank(rank as u32));
-                let part = Part { memory: &memory, lot, waiters, wait: &Threads, elsewhere: None };
+                let elsewhere = |op: &Op| Err(AddrError::OtherNode { rank: op.remote.rank });
+                let (wait, elsewhere) = (&Threads, &elsewhere);
+                let part = Part { memory: &memory, lot, waiters, wait, elsewhere };
                 let mut slots = [NodeSlot::default()];
                 let mut pool = NodePool::new(Rank(rank as u32), &mut slots);
                 for round in 0..ROUNDS {
