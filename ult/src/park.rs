@@ -25,6 +25,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::mem::transmute;
 use core::ptr::{self, NonNull};
+use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 use tsumugi_core::wait::{Futex, Race, Reason, Wait, Waker};
 
@@ -70,6 +71,13 @@ unsafe impl Wait for Here {
             // SAFETY: we run on this ULT's stack.
             Some(slot) => unsafe { slot.as_ref().suspend(Left::YIELD) },
             None => yield_elsewhere(),
+        }
+    }
+
+    fn count(&self, counter: Counter) {
+        if let Some(worker) = current::worker() {
+            // SAFETY: this thread's worker, not kept across a suspension.
+            unsafe { worker.as_ref() }.count(counter);
         }
     }
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tsumugi_core::stats::Counter;
-use tsumugi_core::wait::Spawn;
+use tsumugi_core::wait::{Spawn, Wait};
 use tsumugi_ult::{
-    Builder, Cancelled, NoProgress, Scheduler, StackError, StartError, State, id, park, sleep,
-    spawn, unparker, yield_now,
+    Builder, Cancelled, Here, NoProgress, Scheduler, StackError, StartError, State, id, park,
+    sleep, spawn, unparker, yield_now,
 };
 
 fn fib(n: u64) -> u64 {
@@ -278,6 +278,17 @@ fn waits_and_wakes_from_afar_are_counted() {
         }
         let idle = spawner.counts() - before;
         assert!(idle[Counter::Polls] > 0 && idle[Counter::Wakes] > 0, "{idle:?}");
+    });
+}
+
+#[test]
+fn what_others_count_is_the_workers() {
+    let scheduler = scheduler(1, 16);
+    let spawner = scheduler.spawner();
+    Here.count(Counter::Busy);
+    scheduler.run(move || {
+        Here.count(Counter::Busy);
+        assert_eq!(spawner.counts()[Counter::Busy], 1, "of a ULT, not of a thread");
     });
 }
 

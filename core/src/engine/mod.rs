@@ -40,6 +40,7 @@ use crate::backend::Endpoint;
 use crate::completion::{Busy, Callback, Completions, Outcome, Status, Ticket, Why};
 use crate::mem::AddrError;
 use crate::op::Op;
+use crate::stats::Counter;
 use crate::tag::Tag;
 use crate::wait::{Futex, Wait};
 use core::fmt;
@@ -188,6 +189,7 @@ impl<'t, E: Endpoint> Engine<'t, E> {
 
     /// What `retry` says, after a [`Busy`].
     pub fn retry(&self, retry: Retry, wait: &dyn Wait) {
+        wait.count(Counter::Busy);
         match retry {
             Retry::AtOnce => {
                 self.poll();

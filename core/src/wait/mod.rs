@@ -36,6 +36,7 @@ pub use event::{EventWord, Ticket};
 pub use foreign::{Foreign, Foreigner, Task};
 pub use race::Race;
 
+use crate::stats::Counter;
 use crate::sync::AtomicU32;
 use core::fmt;
 use core::time::Duration;
@@ -119,6 +120,12 @@ pub unsafe trait Wait: Sync {
 
     /// Lets other threads run.
     fn yield_now(&self);
+
+    /// Counts something that happened to the caller, where somebody keeps
+    /// such counts.
+    fn count(&self, counter: Counter) {
+        let _ = counter;
+    }
 }
 
 /// Why a sleep ended without its event.

@@ -20,7 +20,7 @@ impl Worker {
 
     /// Counts one; in the model, where it would only cost time, nothing.
     #[inline(always)]
-    pub(super) fn count(&self, counter: Counter) {
+    pub(crate) fn count(&self, counter: Counter) {
         if cfg!(not(tsumugi_loom)) {
             self.seat().counters.bump(counter);
         }
