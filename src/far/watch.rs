@@ -7,8 +7,13 @@
 //!      │ yes            │ no
 //!      └────────────────┴─► poll until nothing comes ─► asleep on the device's
 //!                             ▲                         descriptor, 100 ms at
-//!                             └─────────────────────────the most
+//!                             └──── linger ◄── called ──the most
 //! ```
+//!
+//! Called by the device, the watch lingers: it polls on until nothing has
+//! called for 100 us, because what comes next mostly comes soon, and a thread
+//! that sleeps takes longer to wake than the network to carry it. Only if a
+//! worker sleeps whose core it may have, and only where ranks spin at all.
 //!
 //! A device without a descriptor is looked at again after 50 us, and ever more
 //! rarely, down to each millisecond, while nothing comes. The beats are this
@@ -20,7 +25,7 @@ use std::io::{self, PipeWriter};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Futex;
 use tsumugi_ult::{StartError, SystemFutex};
@@ -77,8 +82,8 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                 _ if turns == TURNS => {}
                 Some(events) if links.clone().all(|link| shared.domain.arm(link)) => {
                     // What came between the last look and the arming.
-                    if !far.turn() && !far.has_unsent() {
-                        sleep_on(events, stopped, limit);
+                    if !far.turn() && !far.has_unsent() && sleep_on(events, stopped, limit) {
+                        linger(far, events, limit);
                     }
                 }
                 Some(_) => thread::yield_now(),
@@ -104,7 +109,30 @@ fn nap(far: &Far) {
     word.fetch_and(!1, Ordering::SeqCst);
 }
 
-fn sleep_on(events: &[RawFd], stopped: RawFd, limit: Duration) {
+/// Polls until the device has been quiet for a while, or others poll, or the
+/// beats are due. Puts and gets of others are seen by the descriptor alone.
+fn linger(far: &Far, events: &[RawFd], limit: Duration) {
+    let shared = far.shared();
+    let polls = shared.polls.load(Ordering::Relaxed);
+    let start = Instant::now();
+    let (mut now, mut called) = (start, start);
+    while shared.spins
+        && shared.asleep.load(Ordering::Relaxed) > 0
+        && shared.polls.load(Ordering::Relaxed) == polls
+        && now - called < LINGER
+        && now - start < limit
+    {
+        let calls = sleep_on(events, -1, Duration::ZERO);
+        let came = far.turn();
+        now = Instant::now();
+        if calls || came {
+            called = now;
+        }
+    }
+}
+
+/// Whether one of the first ended the sleep.
+fn sleep_on(events: &[RawFd], stopped: RawFd, limit: Duration) -> bool {
     let one = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut fds: Vec<libc::pollfd> = events.iter().copied().chain([stopped]).map(one).collect();
     let limit = libc::timespec {
@@ -113,6 +141,7 @@ fn sleep_on(events: &[RawFd], stopped: RawFd, limit: Duration) {
     };
     // SAFETY: as many descriptors as there are; no signal mask.
     unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &limit, std::ptr::null()) };
+    fds[..events.len()].iter().any(|fd| fd.revents != 0)
 }
 
 fn has_stopped(stopped: RawFd) -> bool {
@@ -123,5 +152,6 @@ fn has_stopped(stopped: RawFd) -> bool {
 
 const TURNS: usize = 64;
 const NAP: Duration = Duration::from_micros(200);
+const LINGER: Duration = Duration::from_micros(100);
 const PAUSE: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
