@@ -10,10 +10,12 @@
 //!                             └──── linger ◄── called ──the most
 //! ```
 //!
-//! Called by the device, the watch lingers: it polls on until nothing has
-//! called for 100 us, because what comes next mostly comes soon, and a thread
-//! that sleeps takes longer to wake than the network to carry it. Only if a
-//! worker sleeps whose core it may have, and only where ranks spin at all.
+//! Called by the device, the watch lingers: it polls on for 100 us, because
+//! what comes next mostly comes soon, and a thread that sleeps takes longer to
+//! wake than the network to carry it. Puts and gets of others cannot be seen,
+//! so if the device calls again soon after that, the watch lingers twice as
+//! long, up to 4 ms. Only if a worker sleeps whose core it may have, and only
+//! where ranks spin at all.
 //!
 //! A device without a descriptor is looked at again after 50 us, and ever more
 //! rarely, down to each millisecond, while nothing comes. The beats are this
@@ -66,6 +68,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     let links = 0..shared.domain.endpoints();
     let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.domain.event(link)).collect();
     let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), PAUSE);
+    let mut patience = LINGER;
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
         if std::mem::replace(&mut polls, now) != now {
@@ -82,8 +85,14 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                 _ if turns == TURNS => {}
                 Some(events) if links.clone().all(|link| shared.domain.arm(link)) => {
                     // What came between the last look and the arming.
-                    if !far.turn() && !far.has_unsent() && sleep_on(events, stopped, limit) {
-                        linger(far, events, limit);
+                    if !far.turn() && !far.has_unsent() {
+                        let start = Instant::now();
+                        if sleep_on(events, stopped, limit) && shared.spins {
+                            let soon = start.elapsed() < patience;
+                            patience = if soon { patience * 2 } else { LINGER };
+                            patience = patience.min(LINGER_MAX);
+                            linger(far, patience);
+                        }
                     }
                 }
                 Some(_) => thread::yield_now(),
@@ -109,24 +118,22 @@ fn nap(far: &Far) {
     word.fetch_and(!1, Ordering::SeqCst);
 }
 
-/// Polls until the device has been quiet for a while, or others poll, or the
-/// beats are due. Puts and gets of others are seen by the descriptor alone.
-fn linger(far: &Far, events: &[RawFd], limit: Duration) {
+/// Polls for a while, or until others poll, or the beats are due.
+fn linger(far: &Far, patience: Duration) {
     let shared = far.shared();
     let polls = shared.polls.load(Ordering::Relaxed);
-    let start = Instant::now();
-    let (mut now, mut called) = (start, start);
-    while shared.spins
-        && shared.asleep.load(Ordering::Relaxed) > 0
+    let mut called = Instant::now();
+    let end = called + shared.beats.until_next();
+    while shared.asleep.load(Ordering::Relaxed) > 0
         && shared.polls.load(Ordering::Relaxed) == polls
-        && now - called < LINGER
-        && now - start < limit
     {
-        let calls = sleep_on(events, -1, Duration::ZERO);
         let came = far.turn();
-        now = Instant::now();
-        if calls || came {
+        let now = Instant::now();
+        if came {
             called = now;
+        }
+        if now - called >= patience || now >= end {
+            return;
         }
     }
 }
@@ -153,5 +160,6 @@ fn has_stopped(stopped: RawFd) -> bool {
 const TURNS: usize = 64;
 const NAP: Duration = Duration::from_micros(200);
 const LINGER: Duration = Duration::from_micros(100);
+const LINGER_MAX: Duration = Duration::from_millis(4);
 const PAUSE: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
