@@ -19,6 +19,7 @@
 //! | `bounce` | memory that an operation may use after its caller has gone |
 //! | `beat` | who is still there |
 //! | `watch` | the thread that polls when nobody does |
+//! | `hostile` | what fuzzing and tests feed errands and beats with |
 //!
 //! Puts and gets are the provider's. Atomics are errands: a parcel to the
 //! target, where whoever polls carries the operation out with the processor's
@@ -31,6 +32,9 @@
 mod beat;
 mod bounce;
 mod errand;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod hostile;
 mod link;
 mod network;
 mod parcel;

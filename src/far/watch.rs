@@ -124,8 +124,7 @@ fn linger(far: &Far, patience: Duration) {
     let polls = shared.polls.load(Ordering::Relaxed);
     let mut called = Instant::now();
     let end = called + shared.beats.until_next();
-    while shared.asleep.load(Ordering::Relaxed) > 0
-        && shared.polls.load(Ordering::Relaxed) == polls
+    while shared.asleep.load(Ordering::Relaxed) > 0 && shared.polls.load(Ordering::Relaxed) == polls
     {
         let came = far.turn();
         let now = Instant::now();
