@@ -154,6 +154,21 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 2 "$job" --role deaf
     pull_the_cable
 done
+# A slow, lossy, reordering link, where the kernel has one.
+bad='delay 300us 200us loss 0.5% reorder 20% 50%'
+# shellcheck disable=SC2086
+if tc qdisc add dev "$name-2v" root netem $bad 2>/dev/null &&
+    ip netns exec "$name-1" tc qdisc add dev eth0 root netem $bad; then
+    for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
+        export TSUMUGI_PROVIDER=$provider
+        run 2 "$job" --role meet
+        run 2 "$job" --role mixture
+    done
+    tc qdisc del dev "$name-2v" root
+    ip netns exec "$name-1" tc qdisc del dev eth0 root
+else
+    echo "netns: bad links: skipped: this kernel has no netem"
+fi
 export TSUMUGI_PROVIDER='tcp;ofi_rxm'
 run 2 "$target/tsumugi" demo --ults 100
 if pgrep -f "$job --role"; then
