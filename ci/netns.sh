@@ -48,7 +48,7 @@ job=$(cargo test --quiet --package tsumugi --test job --no-run --message-format=
     sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
 target=$PWD/target/debug
 port=20000
-export RUST_BACKTRACE=0 TSUMUGI_SPIN=0 TSUMUGI_VERBOSE=1 FI_MR_CACHE_MONITOR=disabled
+export RUST_BACKTRACE=0 TSUMUGI_SPIN=${TSUMUGI_SPIN:-0} TSUMUGI_VERBOSE=1 FI_MR_CACHE_MONITOR=disabled
 export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
 export TSUMUGI_SECRET='a word that these ranks share'
 
