@@ -32,6 +32,8 @@ for space in "$a" "$b"; do
     ip -n "$space" link set lo up
     ip -n "$space" link set veth0 up
 done
+# A link that has just come up refuses who is too early.
+sleep 2
 provider=${TSUMUGI_PROVIDER:-tcp;ofi_rxm}
 export TSUMUGI_PROVIDER=$provider TSUMUGI_SECRET='a word that these two share' TSUMUGI_WORKERS=1
 export FI_MR_CACHE_MONITOR=${FI_MR_CACHE_MONITOR:-disabled}
