@@ -1,7 +1,8 @@
 /* A put, a get and a fetch-add of 8 bytes straight over libfabric, one after
  * another: what the backend's latency is compared with. Same arguments, same
  * completion level (delivery complete), same hints as the example
- * backends/examples/ofi_latency.rs. */
+ * backends/examples/ofi_latency.rs. With a sixth argument the rates of 64 at
+ * once, too. */
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
@@ -17,6 +18,8 @@
 #include <unistd.h>
 
 #define BYTES (1 << 21)
+/* Operations under way at once, where rates are asked for. */
+#define WINDOW 64
 
 struct card {
     uint64_t key, addr;
@@ -70,13 +73,14 @@ static void find(const char *folder, int rank, struct card *card)
     fclose(file);
 }
 
-static void wait_for(void)
+static void *wait_for(void)
 {
     struct fi_cq_msg_entry entry;
     ssize_t answer;
     while ((answer = fi_cq_read(cq, &entry, 1)) == -FI_EAGAIN)
         ;
     check(answer, "fi_cq_read");
+    return entry.op_context;
 }
 
 #define MEASURE(what, call)                                                       \
@@ -94,6 +98,25 @@ static void wait_for(void)
         qsort(times, ops, sizeof *times, ascending);                              \
         printf("libfabric %s min %.2f p10 %.2f p50 %.2f\n", what, times[0],       \
                times[ops / 10], times[ops / 2]);                                  \
+        if (!rates)                                                               \
+            break;                                                                \
+        double start = now();                                                     \
+        int posted = 0, done = 0;                                                 \
+        while (done < ops) {                                                      \
+            ssize_t answer = -FI_EAGAIN;                                          \
+            if (posted < ops && posted < WINDOW)                                  \
+                context = &contexts[posted];                                      \
+            else                                                                  \
+                done++, context = wait_for();                                     \
+            if (posted == ops)                                                    \
+                continue;                                                         \
+            while ((answer = (call)) == -FI_EAGAIN)                               \
+                fi_cq_read(cq, NULL, 0);                                          \
+            check(answer, what);                                                  \
+            posted++;                                                             \
+        }                                                                         \
+        printf("libfabric %s-of-%d each %.3f\n", what, WINDOW, (now() - start) / ops); \
+        context = contexts;                                                       \
     } while (0)
 
 int main(int argc, char **argv)
@@ -101,6 +124,7 @@ int main(int argc, char **argv)
     if (argc < 5)
         return 2;
     int target = !strcmp(argv[1], "target"), ops = argc > 5 ? atoi(argv[5]) : 2000;
+    int rates = argc > 6;
     struct fi_info *hints = fi_allocinfo(), *info;
     hints->caps = FI_RMA | FI_MSG | FI_ATOMIC;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
@@ -151,14 +175,14 @@ int main(int argc, char **argv)
                 fi_cq_read(cq, &entry, 1);
         return 0;
     }
-    static struct fi_context2 context;
+    static struct fi_context2 contexts[WINDOW], *context = contexts;
     void *desc = fi_mr_desc(mr);
     double *times = malloc(ops * sizeof *times);
     uint64_t *one = (uint64_t *)(memory + 64), *old = (uint64_t *)(memory + 128);
     *one = 1;
-    MEASURE("put", fi_write(ep, memory, 8, desc, to, peer.addr, peer.key, &context));
-    MEASURE("get", fi_read(ep, memory, 8, desc, to, peer.addr, peer.key, &context));
+    MEASURE("put", fi_write(ep, memory, 8, desc, to, peer.addr, peer.key, context));
+    MEASURE("get", fi_read(ep, memory, 8, desc, to, peer.addr, peer.key, context));
     MEASURE("fetch-add", fi_fetch_atomic(ep, one, 1, desc, old, desc, to, peer.addr + 8000,
-                                         peer.key, FI_UINT64, FI_SUM, &context));
+                                         peer.key, FI_UINT64, FI_SUM, context));
     return !fopen(done, "w");
 }

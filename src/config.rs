@@ -95,6 +95,13 @@ pub struct Config {
 }
 
 /// The network of a job on several nodes.
+///
+/// Atomics between nodes are done by the target's processor, whatever the
+/// provider: they mix with those of its own node, and a region cannot be given
+/// to the device's atomics instead. A put has ended when it is in the target's
+/// memory if the provider promises that; if it does not, the put may end
+/// earlier, no fence makes up for it, and [`Config::probe_network`] lists it
+/// among what is lacking.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkConfig {
     /// None is used: a job of several nodes does not start.

@@ -19,6 +19,7 @@
 //! | `bounce` | memory that an operation may use after its caller has gone |
 //! | `beat` | who is still there |
 //! | `watch` | the thread that polls when nobody does |
+//! | `hostile` | what fuzzing and tests feed errands and beats with |
 //!
 //! Puts and gets are the provider's. Atomics are errands: a parcel to the
 //! target, where whoever polls carries the operation out with the processor's
@@ -31,6 +32,9 @@
 mod beat;
 mod bounce;
 mod errand;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod hostile;
 mod link;
 mod network;
 mod parcel;
@@ -95,6 +99,8 @@ struct Shared {
     gone_count: AtomicU32,
     /// Polls of workers so far.
     polls: AtomicU64,
+    /// Workers that sleep.
+    asleep: AtomicU64,
     /// Where the watch naps; odd: it does.
     nap: AtomicU32,
     /// Parcels and bells so far.
@@ -137,6 +143,7 @@ impl Far {
                 gone_seen: Mutex::new(0),
                 gone_count: AtomicU32::new(0),
                 polls: AtomicU64::new(0),
+                asleep: AtomicU64::new(0),
                 nap: AtomicU32::new(0),
                 arrivals: AtomicU64::new(0),
                 strays: AtomicU64::new(0),
@@ -391,8 +398,20 @@ impl Far {
         self.shared().unsent.load(Ordering::Relaxed) > 0 || self.engine.has_gathered()
     }
 
-    /// A worker goes to sleep: the watch is to look after the device at once.
-    pub(crate) fn wake_watch(&self) {
+    /// A worker goes to sleep.
+    pub(crate) fn worker_sleeps(&self) {
+        // Relaxed: the watch only lingers by it.
+        self.shared().asleep.fetch_add(1, Ordering::Relaxed);
+        self.wake_watch();
+    }
+
+    /// It is awake again.
+    pub(crate) fn worker_wakes(&self) {
+        self.shared().asleep.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The watch is to look after the device at once.
+    fn wake_watch(&self) {
         let word = self.nap_word();
         if word.load(Ordering::SeqCst) & 1 != 0 {
             word.fetch_add(2, Ordering::SeqCst);

@@ -64,6 +64,9 @@ pub mod capi;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, Path};
 pub use error::{Error, MessageError};
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use far::hostile;
 pub use far::{NetworkFacts, NoNetwork};
 pub use job::is_rank;
 pub use knob::Knob;

@@ -281,7 +281,7 @@ impl Progress for Node {
     fn on_sleep(&self, _worker: usize) {
         self.bells().leave();
         if let Some(far) = &self.far {
-            far.wake_watch();
+            far.worker_sleeps();
         }
         if self.member.control().sleeps_fenced() {
             fence::heavy();
@@ -289,6 +289,9 @@ impl Progress for Node {
     }
 
     fn on_wake(&self, _worker: usize) {
+        if let Some(far) = &self.far {
+            far.worker_wakes();
+        }
         self.bells().attend();
         self.member.control().activity().fetch_add(1, Ordering::SeqCst);
     }

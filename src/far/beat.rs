@@ -12,7 +12,7 @@
 use crate::Rank;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tsumugi_pvas::Member;
+use tsumugi_pvas::{Member, Nodes};
 
 /// What a rank knows of the other nodes. Only the first rank of a node beats.
 pub(super) struct Beats {
@@ -64,15 +64,11 @@ impl Beats {
 
     /// A beat has come. False: it makes no sense.
     pub(super) fn heard(&self, member: &Member, from: Rank, bytes: &[u8]) -> bool {
-        let (words, []) = bytes.as_chunks::<4>() else { return false };
-        let Some(place) = member.nodes().place(from) else { return false };
-        let dead = words.iter().map(|word| Rank(u32::from_le_bytes(*word)));
-        let is_of = |rank| member.nodes().place(rank).is_some_and(|dead| dead.node == place.node);
-        if place.node == member.node() || words.len() > DEAD_MAX || !dead.clone().all(is_of) {
+        let Some((node, dead)) = parse(member.nodes(), member.node(), from, bytes) else {
             return false;
-        }
+        };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.heard[place.node as usize] = Instant::now();
+        state.heard[node as usize] = Instant::now();
         drop(state);
         let news: Vec<Rank> = dead.filter(|rank| member.declare_lost(*rank)).collect();
         self.say(member, &news);
@@ -134,6 +130,22 @@ impl Beats {
     }
 }
 
+/// Which node a beat is of, and who has died there; `None`: it makes no sense
+/// on node `own`.
+pub(super) fn parse<'b>(
+    nodes: &Nodes,
+    own: u32,
+    from: Rank,
+    bytes: &'b [u8],
+) -> Option<(u32, impl Iterator<Item = Rank> + use<'b>)> {
+    let (words, []) = bytes.as_chunks::<4>() else { return None };
+    let node = nodes.place(from)?.node;
+    let dead = words.iter().map(|word| Rank(u32::from_le_bytes(*word)));
+    let is_of = |rank| nodes.place(rank).is_some_and(|place| place.node == node);
+    let makes_sense = node != own && words.len() <= DEAD_MAX && dead.clone().all(is_of);
+    makes_sense.then_some((node, dead))
+}
+
 const BEAT: Duration = Duration::from_millis(500);
 /// Three beats and half of one.
 const MISSED: Duration = Duration::from_millis(1750);
@@ -148,7 +160,7 @@ const NAMES_MAX: usize = 8;
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use tsumugi_pvas::{Config, Nodes};
+    use tsumugi_pvas::Config;
 
     /// The ranks of the first of two nodes, of two each.
     fn members() -> Vec<Member> {

@@ -84,6 +84,10 @@ impl Config {
         let domain = open(&self.network, Rank(0), 1)?;
         let rows = domain.probed().rows.iter();
         let lacks = rows.filter(|row| row.verdict != Verdict::Works).map(ToString::to_string);
+        let mut lacks: Vec<String> = lacks.collect();
+        if !domain.facts().delivery {
+            lacks.push("completion at the target: not promised, a put may end before".into());
+        }
         let mut errands = vec!["atomics", "signals"];
         if !domain.moves_memory() {
             errands.push("puts and gets");
@@ -97,7 +101,7 @@ impl Config {
         Ok(NetworkFacts {
             provider: facts.provider.clone(),
             device: facts.device.clone(),
-            lacks: lacks.collect(),
+            lacks,
             errands,
         })
     }

@@ -7,8 +7,15 @@
 //!      │ yes            │ no
 //!      └────────────────┴─► poll until nothing comes ─► asleep on the device's
 //!                             ▲                         descriptor, 100 ms at
-//!                             └─────────────────────────the most
+//!                             └──── linger ◄── called ──the most
 //! ```
+//!
+//! Called by the device, the watch lingers: it polls on for 100 us, because
+//! what comes next mostly comes soon, and a thread that sleeps takes longer to
+//! wake than the network to carry it. Puts and gets of others cannot be seen,
+//! so if the device calls again soon after that, the watch lingers twice as
+//! long, up to 4 ms. Only if a worker sleeps whose core it may have, and only
+//! where ranks spin at all.
 //!
 //! A device without a descriptor is looked at again after 50 us, and ever more
 //! rarely, down to each millisecond, while nothing comes. The beats are this
@@ -20,7 +27,7 @@ use std::io::{self, PipeWriter};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Futex;
 use tsumugi_ult::{StartError, SystemFutex};
@@ -61,6 +68,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     let links = 0..shared.domain.endpoints();
     let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.domain.event(link)).collect();
     let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), PAUSE);
+    let mut patience = LINGER;
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
         if std::mem::replace(&mut polls, now) != now {
@@ -78,7 +86,13 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                 Some(events) if links.clone().all(|link| shared.domain.arm(link)) => {
                     // What came between the last look and the arming.
                     if !far.turn() && !far.has_unsent() {
-                        sleep_on(events, stopped, limit);
+                        let start = Instant::now();
+                        if sleep_on(events, stopped, limit) && shared.spins {
+                            let soon = start.elapsed() < patience;
+                            patience = if soon { patience * 2 } else { LINGER };
+                            patience = patience.min(LINGER_MAX);
+                            linger(far, patience);
+                        }
                     }
                 }
                 Some(_) => thread::yield_now(),
@@ -104,7 +118,27 @@ fn nap(far: &Far) {
     word.fetch_and(!1, Ordering::SeqCst);
 }
 
-fn sleep_on(events: &[RawFd], stopped: RawFd, limit: Duration) {
+/// Polls for a while, or until others poll, or the beats are due.
+fn linger(far: &Far, patience: Duration) {
+    let shared = far.shared();
+    let polls = shared.polls.load(Ordering::Relaxed);
+    let mut called = Instant::now();
+    let end = called + shared.beats.until_next();
+    while shared.asleep.load(Ordering::Relaxed) > 0 && shared.polls.load(Ordering::Relaxed) == polls
+    {
+        let came = far.turn();
+        let now = Instant::now();
+        if came {
+            called = now;
+        }
+        if now - called >= patience || now >= end {
+            return;
+        }
+    }
+}
+
+/// Whether one of the first ended the sleep.
+fn sleep_on(events: &[RawFd], stopped: RawFd, limit: Duration) -> bool {
     let one = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut fds: Vec<libc::pollfd> = events.iter().copied().chain([stopped]).map(one).collect();
     let limit = libc::timespec {
@@ -113,6 +147,7 @@ fn sleep_on(events: &[RawFd], stopped: RawFd, limit: Duration) {
     };
     // SAFETY: as many descriptors as there are; no signal mask.
     unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &limit, std::ptr::null()) };
+    fds[..events.len()].iter().any(|fd| fd.revents != 0)
 }
 
 fn has_stopped(stopped: RawFd) -> bool {
@@ -123,5 +158,7 @@ fn has_stopped(stopped: RawFd) -> bool {
 
 const TURNS: usize = 64;
 const NAP: Duration = Duration::from_micros(200);
+const LINGER: Duration = Duration::from_micros(100);
+const LINGER_MAX: Duration = Duration::from_millis(4);
 const PAUSE: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
