@@ -62,7 +62,7 @@ mod start;
 pub mod capi;
 
 pub use comm::Comm;
-pub use config::{Bind, Chosen, Config, NetworkConfig, Path};
+pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, Path};
 pub use error::{Error, MessageError};
 pub use far::{NetworkFacts, NoNetwork};
 pub use job::is_rank;
