@@ -126,6 +126,7 @@ jobs() {
     job /put_get
     job /job --role reach
     job /job --role mixture-short
+    job /tsumugi demo --ults 50 --graph /graph
     killed
     on_the_wire
 }
