@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The verbs backend on real libibverbs: boots Debian's kernel, which has
 # Soft-RoCE, in QEMU without a hardware accelerator, and runs the conformance
-# suite and the backend's own tests there: one device; two devices on a wire;
-# a wire that loses packets. `ci/verbs.sh [name of a test]...`. Installs Debian's
-# packages if they are missing; what the guest needs is kept in target/verbs.
+# suite and the backend's own tests there: one device; two devices on a wire,
+# and jobs on two nodes over it; a wire that loses packets. `ci/verbs.sh [name of
+# a test | jobs]...`. Installs Debian's packages if they are missing; what the
+# guest needs is kept in target/verbs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -63,6 +64,9 @@ grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
 program=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |
     sed -n 's/.*"name":"verbs".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
 cargo build --quiet --release --package tsumugi-backends --example verbs_latency
+cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+job=$(cargo test --quiet --no-run --package tsumugi --test job --message-format json |
+    sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
 
 # Everything that the guest has: a few programs, their libraries, modules in
 # the order in which they need each other, the tests.
@@ -93,13 +97,25 @@ for name in ip rdma tc; do
     cp "$(find "$work/user" -path "*bin/$name" | head -1)" "$root/net/"
 done
 strip -o "$root/verbs" "$program"
-strip -o "$root/verbs_latency" "${CARGO_TARGET_DIR:-target}/release/examples/verbs_latency"
+strip -o "$root/job" "$job"
+built=${CARGO_TARGET_DIR:-target}
+strip -o "$root/verbs_latency" "$built/release/examples/verbs_latency"
+for name in tsumugi examples/hello examples/put_get; do
+    strip -o "$root/$(basename "$name")" "$built/debug/$name"
+done
+# A ring with chords, for the demo: its own graph takes an emulated machine long.
+awk 'BEGIN {
+    n = 300
+    print "%%MatrixMarket matrix coordinate pattern symmetric"
+    print n, n, 2 * n - 3
+    for (i = 2; i <= n; i++) { print i, i - 1; if (i > 2) print i, 1 + i * i % (i - 2) }
+}' >"$root/graph"
 mkdir -p "$root$(dirname "/usr/lib/x86_64-linux-gnu/libibverbs/x")"
 cp "$library"/libibverbs/librxe-*.so "$root/usr/lib/x86_64-linux-gnu/libibverbs/"
 cp -L "$library/libibverbs.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
-    ldd "$root"/net/* "$root"/verbs* "$root/lib/libibverbs.so.1" \
+    ldd "$root"/net/* "$root"/{verbs,verbs_latency,job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
     "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
     awk '/=> \// { print $3 }' | sort -u | while read -r file; do
     cp -L "$file" "$root/lib/"
@@ -121,7 +137,7 @@ timeout -k 5 "${LIMIT:-600}" qemu-system-x86_64 -machine pc -accel tcg,thread=mu
     -smp 2 -m 512 -nodefaults -no-user-config -display none -no-reboot -serial "file:$log" \
     -device isa-debug-exit,iobase=0xf4,iosize=0x04 -kernel "$work/vmlinux" \
     -initrd "$work/initrd" -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
-random.trust_cpu=on tsc=reliable tsc_early_khz=$khz no_timer_check LIMIT=300 \
+random.trust_cpu=on tsc=reliable tsc_early_khz=$khz no_timer_check LIMIT=300 JOB_LIMIT=90 \
 LOSSY=$(words transfers_arrive every_post neighbours few_pairs packets adds) ONLY=$(words "$@")" || answer=$?
 cat "$log"
 case $answer in

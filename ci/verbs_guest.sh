@@ -18,6 +18,10 @@ finish() {
 # Not the one of busybox, which knows less.
 ip() { /net/ip "$@"; }
 fail() { finish 11 "FAILED: $*"; }
+# The tests of these names, or all, on these devices.
+suite() {
+    [ "$ONLY" = jobs ] || VERBS_DEVICES=$1 timeout "$LIMIT" /verbs $(words $2)
+}
 
 while read -r module; do
     insmod "/lib/modules/$module.ko" || fail "module $module"
@@ -31,8 +35,8 @@ ip addr add 10.0.0.1/24 dev eth0
 ip link set eth0 mtu 4200 up
 /net/rdma link add rxe0 type rxe netdev eth0 || fail "rxe0"
 say "one device"
-VERBS_DEVICES=rxe0 timeout "$LIMIT" /verbs $(words $ONLY) || fail "one device"
-timeout 60 taskset 1 /verbs_latency rxe0 || fail "verbs_latency"
+suite rxe0 "$ONLY" || fail "one device"
+[ "$ONLY" = jobs ] || timeout 60 taskset 1 /verbs_latency rxe0 || fail "verbs_latency"
 
 # Two, at the ends of a wire, in one name space (Soft-RoCE does not leave the
 # first): rules send what is for the other end out, though it is local.
@@ -59,16 +63,79 @@ ip rule del pref 0
 /net/rdma link add rxe_a type rxe netdev va || fail "rxe_a"
 /net/rdma link add rxe_b type rxe netdev vb || fail "rxe_b"
 sent() { cat /sys/class/net/$1/statistics/tx_packets; }
+on_the_wire() {
+    local count=$(($(sent va) - before))
+    say "packets on the wire: $count of one end"
+    [ $count -gt 0 ] || fail "nothing went over the wire"
+}
 say "two devices"
 before=$(sent va)
-VERBS_DEVICES=rxe_a,rxe_b timeout "$LIMIT" /verbs $(words $ONLY) || fail "two devices"
-say "packets on the wire: $(($(sent va) - before)) of one end"
-[ $(($(sent va) - before)) -gt 0 ] || fail "nothing went over the wire"
+suite rxe_a,rxe_b "$ONLY" || fail "two devices"
+[ "$ONLY" = jobs ] || on_the_wire
+
+# Jobs whose two ranks take the ends of the wire for two nodes.
+export TSUMUGI_NETWORK=verbs TSUMUGI_SIZE=2 TSUMUGI_VERBOSE=1 TSUMUGI_SPIN=0 TSUMUGI_WORKERS=1
+export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
+export TSUMUGI_SECRET='a word that these ranks share'
+port=20000
+start() {
+    port=$((port + 1))
+    TSUMUGI_MASTER=127.0.0.1:$port
+    export TSUMUGI_MASTER
+    TSUMUGI_RANK=0 TSUMUGI_NODE=a TSUMUGI_DEVICE=rxe_a "$@" >/tmp/rank0 2>&1 &
+    first=$!
+    TSUMUGI_RANK=1 TSUMUGI_NODE=b TSUMUGI_DEVICE=rxe_b "$@" >/tmp/rank1 2>&1 &
+    second=$!
+    (sleep "$JOB_LIMIT"; kill -9 $first $second; say "too slow") 2>/dev/null &
+    limit=$!
+}
+# Whether both ended well.
+both() {
+    wait $first; answers=$?
+    wait $second; answers="$answers $?"
+    kill $limit
+    [ "$answers" = "0 0" ]
+}
+what_they_said() { head -c 4000 /tmp/rank0 /tmp/rank1; }
+job() {
+    start "$@"
+    both && grep -q "ranks: 2, on 2 nodes" /tmp/rank0 || { what_they_said; fail "$*: $answers"; }
+    say "$*"
+}
+# One rank is killed in the middle: the other one hears of it in all it does.
+killed() {
+    start /job --role until-lost
+    for _ in $(seq 300); do
+        [ "$(cat /tmp/rank0 /tmp/rank1 | grep -c working)" = 2 ] && break
+        sleep 0.1
+    done
+    sleep 2
+    kill -9 $second
+    local since
+    since=$(cut -d' ' -f1 /proc/uptime)
+    both
+    grep -q "^lost in 5 ways" /tmp/rank0 && grep -q "rank 1 .*no answer, lost" /tmp/rank0 &&
+        [ "$answers" = "7 137" ] || { what_they_said; fail "one was killed: $answers"; }
+    say "one was killed at $since: the other knew, and has ended"
+}
+jobs() {
+    say "jobs on two nodes"
+    before=$(sent va)
+    /tsumugi info | grep -A4 "network to other nodes"
+    job /hello
+    job /put_get
+    job /job --role reach
+    job /job --role mixture-short
+    job /tsumugi demo --ults 50 --graph /graph
+    killed
+    on_the_wire
+}
+case ,$ONLY, in ,, | *,jobs,*) jobs ;; esac
 
 # The same wire, of whose packets one in a hundred is lost.
 for device in va vb; do
     /net/tc qdisc add dev $device root netem loss 1% || fail "netem"
 done
 say "two devices, 1 % loss"
-VERBS_DEVICES=rxe_a,rxe_b timeout "$LIMIT" /verbs $(words ${ONLY:-$LOSSY}) || fail "1 % loss"
+suite rxe_a,rxe_b "${ONLY:-$LOSSY}" || fail "1 % loss"
 finish 10 "PASSED"

@@ -9,10 +9,10 @@
 //! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
 //! | `TSUMUGI_VERBOSE` | `1`: rank 0 says how the ranks found each other | `0` |
-//! | `TSUMUGI_NETWORK` | what connects nodes: `ofi` (libfabric), `off` | `ofi` |
+//! | `TSUMUGI_NETWORK` | what connects nodes: `ofi` (libfabric), `verbs` (libibverbs), `off` | `ofi` |
 //! | `TSUMUGI_PROVIDER` | libfabric's provider, such as `tcp;ofi_rxm` | libfabric's first that reaches other nodes |
-//! | `TSUMUGI_INTERFACE` | the own address or interface to use there | the provider's choice |
-//! | `TSUMUGI_DEVICE` | the device, as libfabric names it | the first |
+//! | `TSUMUGI_INTERFACE` | libfabric: the own address or interface to use | the provider's choice |
+//! | `TSUMUGI_DEVICE` | the device, as its library names it; libibverbs: `mlx5_0`, `mlx5_0:2` with a port | the first |
 //! | `TSUMUGI_ENDPOINTS` | queues to the device, 1 to 16 | 1 |
 //! | `TSUMUGI_MESSAGES` | whether a message may go straight into a receive: `mirror`, `locked`, `two_copy` | `mirror` |
 //! | `TSUMUGI_CALIBRATE` | whether a job measures how messages go best: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
@@ -104,16 +104,28 @@ pub struct Config {
 /// among what is lacking.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkConfig {
-    /// None is used: a job of several nodes does not start.
-    pub is_off: bool,
+    /// By which library.
+    pub kind: NetworkKind,
     /// libfabric's provider.
     pub provider: Option<String>,
-    /// The own address or interface.
+    /// libfabric's own address or interface.
     pub source: Option<String>,
-    /// The device.
+    /// The device; libibverbs': its port may stand after a colon.
     pub device: Option<String>,
     /// Queues to it.
     pub endpoints: Option<usize>,
+}
+
+/// What a job on several nodes goes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NetworkKind {
+    /// libfabric.
+    #[default]
+    Ofi,
+    /// libibverbs.
+    Verbs,
+    /// Nothing: a job on several nodes does not start.
+    Off,
 }
 
 /// A [`Config`] with nothing left open.
@@ -166,7 +178,7 @@ impl Config {
             thresholds: thresholds()?,
             space: SpaceConfig::from_env()?,
             network: NetworkConfig {
-                is_off: choice(NETWORK, &[("ofi", false), ("off", true)])?.unwrap_or(false),
+                kind: choice(NETWORK, &NETWORKS)?.unwrap_or_default(),
                 provider: std::env::var(PROVIDER).ok(),
                 source: std::env::var(INTERFACE).ok(),
                 device: std::env::var(DEVICE).ok(),
@@ -261,7 +273,7 @@ pub const BIND: &str = "TSUMUGI_BIND";
 pub const PATH: &str = "TSUMUGI_PATH";
 /// The variable of [`Config::verbose`].
 pub const VERBOSE: &str = "TSUMUGI_VERBOSE";
-/// The variable of [`NetworkConfig::is_off`].
+/// The variable of [`NetworkConfig::kind`].
 pub const NETWORK: &str = "TSUMUGI_NETWORK";
 /// The variable of [`NetworkConfig::provider`].
 pub const PROVIDER: &str = "TSUMUGI_PROVIDER";
@@ -293,6 +305,9 @@ pub const CHUNK: &str = "TSUMUGI_CHUNK_BYTES";
 /// What [`MESSAGES`] may hold.
 pub(crate) const DESIGNS: [(&str, Design); 3] =
     [("mirror", Design::Mirror), ("locked", Design::Locked), ("two_copy", Design::TwoCopy)];
+/// What [`NETWORK`] may hold.
+pub(crate) const NETWORKS: [(&str, NetworkKind); 3] =
+    [("ofi", NetworkKind::Ofi), ("verbs", NetworkKind::Verbs), ("off", NetworkKind::Off)];
 const WORKERS_MAX: usize = Bells::WORKERS_MAX;
 pub(crate) const STACK_BYTES: usize = 64 << 10;
 const STACK_BYTES_MIN: usize = 16 << 10;

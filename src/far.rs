@@ -12,6 +12,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
+//! | `device` | the two networks that there are |
 //! | `network` | what is opened before the others are known |
 //! | `errand` | what the target's processor does for others |
 //! | `parcel` | what packets carry |
@@ -31,6 +32,7 @@
 
 mod beat;
 mod bounce;
+mod device;
 mod errand;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -40,6 +42,7 @@ mod network;
 mod parcel;
 mod watch;
 
+pub(crate) use device::Device;
 pub(crate) use network::{Network, open};
 pub use network::{NetworkFacts, NoNetwork};
 pub(crate) use parcel::{Parcel, ParcelError};
@@ -55,8 +58,7 @@ use parcel::Handler;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use tsumugi_backends::ofi::{self, OfiDomain, SendError};
-use tsumugi_core::backend::Domain;
+use tsumugi_backends::ofi::SendError;
 use tsumugi_core::completion::{Callback, CompletionTable};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, Work};
 use tsumugi_core::mem::{LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
@@ -87,7 +89,7 @@ struct Parts {
 
 /// What links, watch and callers have in common.
 struct Shared {
-    domain: OfiDomain,
+    device: Device,
     member: Member,
     direct: Direct,
     handlers: [OnceLock<Handler>; Parcel::KINDS],
@@ -126,16 +128,16 @@ impl Far {
     ///
     /// [`Error::Register`], [`Error::OutOfMemory`].
     pub(crate) fn new(network: Network, member: &Member, chosen: &Chosen) -> Result<Self, Error> {
-        let Network { domain, hosts } = network;
-        let links = domain.endpoints();
-        let spins = chosen.spin > 0 || domain.event(0).is_none();
+        let Network { device, hosts } = network;
+        let links = device.endpoints();
+        let spins = chosen.spin > 0 || device.event(0).is_none();
         let parts = Box::leak(Box::new(Parts {
             executors: Vec::with_capacity(links),
             counts: (0..links).map(|_| PortCounts::new()).collect(),
             rings: (0..links).map(|_| Mpsc::new()).collect(),
             table: CompletionTable::new(),
             shared: Shared {
-                domain,
+                device,
                 member: member.clone(),
                 direct: member.direct(),
                 handlers: std::array::from_fn(|_| OnceLock::new()),
@@ -165,7 +167,7 @@ impl Far {
         far.register(&member.starter())?;
         far.register(&member.collective())?;
         far.register(far.bounce.region())?;
-        far.shared().domain.keep(far.bounce.region().key);
+        far.shared().device.keep(far.bounce.region().key);
         Ok(far)
     }
 
@@ -333,15 +335,14 @@ impl Far {
     ///
     /// [`RegisterError`].
     pub(crate) fn register(&self, region: &Region) -> Result<(), RegisterError> {
-        let Region { key, base, bytes, access } = *region;
         // SAFETY: it was registered with the partition's table by somebody who
         // promised the same, and is unregistered here first.
-        unsafe { self.shared().domain.register_as(key, base, bytes, access).map(drop) }
+        unsafe { self.shared().device.register(region) }
     }
 
     /// Ends that, before the key may become somebody else's.
     pub(crate) fn unregister(&self, key: RegionKey) {
-        self.shared().domain.unregister(key);
+        self.shared().device.unregister(key);
     }
 
     /// Sends a parcel: it is copied, and arrives once and whole, or never if
@@ -356,7 +357,7 @@ impl Far {
 
     /// Bytes of the longest parcel.
     pub(crate) fn parcel_bytes_max(&self) -> usize {
-        parcel::bytes_max(&self.shared().domain)
+        parcel::bytes_max(&self.shared().device)
     }
 
     /// Sets what is called for each parcel of a kind, by whoever polls; it
@@ -451,7 +452,7 @@ impl Shared {
         }
         packet[0] = kind as u8;
         packet[1..length].copy_from_slice(bytes);
-        match self.domain.try_send(link, to, &packet[..length]) {
+        match self.device.try_send(link, to, &packet[..length]) {
             Ok(()) => Ok(()),
             Err(SendError::Full) => Err(ParcelError::Full),
             Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
@@ -512,9 +513,9 @@ impl Shared {
         for gone in self.member.gone().skip(*seen) {
             *seen += 1;
             match gone {
-                Gone::Rank(rank) => self.domain.strike(rank),
+                Gone::Rank(rank) => self.device.strike(rank),
                 Gone::Node(node) => {
-                    self.member.nodes().ranks_of(node).for_each(|rank| self.domain.strike(rank));
+                    self.member.nodes().ranks_of(node).for_each(|rank| self.device.strike(rank));
                 }
             }
         }
@@ -539,7 +540,7 @@ impl Drop for Far {
 
 impl fmt::Debug for Far {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Far({:?}, {:?})", self.shared().domain, self.engine)
+        write!(f, "Far({:?}, {:?})", self.shared().device, self.engine)
     }
 }
 
@@ -557,7 +558,7 @@ impl From<ParcelError> for Error {
 /// once they were used.
 pub(crate) fn footprint() -> usize {
     let links = size_of::<Link>() + link::footprint();
-    size_of::<Parts>() + size_of::<Far>() + links + ofi::footprint(link::ARRIVALS)
+    size_of::<Parts>() + size_of::<Far>() + links + device::footprint()
 }
 
 /// Of one get, under way at once.

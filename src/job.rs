@@ -8,7 +8,7 @@
 //! ```
 
 use crate::config::Config;
-use crate::far::{self, Network};
+use crate::far::{self, Device, Network};
 use crate::{Error, NoNetwork};
 use std::fs;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use std::thread;
 use std::time::Duration;
 use tsumugi_backends::boot::choose::is_rank as is_told;
 use tsumugi_backends::boot::{self, Boot, Card, Way, random_u64};
-use tsumugi_backends::ofi::OfiDomain;
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::partition::State;
@@ -217,7 +216,7 @@ fn meet(boot: &mut dyn Bootstrap, address: &[u8]) -> Result<(Nodes, Vec<Card>), 
 
 /// What connects the nodes.
 fn connect(
-    device: Result<OfiDomain, NoNetwork>,
+    device: Result<Device, NoNetwork>,
     nodes: &Nodes,
     cards: &[Card],
 ) -> Result<Network, Error> {

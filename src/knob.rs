@@ -2,8 +2,8 @@
 
 use crate::config::{
     BIND, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM, DIRECT_MAX, EAGER_MAX, ENDPOINTS,
-    INLINE_MAX, INTERFACE, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, PATH, PROVIDER,
-    PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
+    INLINE_MAX, INTERFACE, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORKS, PATH,
+    PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
 };
 use tsumugi_backends::boot::env as boot;
 use tsumugi_pvas::config as space;
@@ -44,7 +44,7 @@ impl Config {
         };
         let told = |name, meaning| Knob { name, meaning, default: None, chosen: env(name) };
         let named = |name, meaning, given: &Option<String>| {
-            let first = "libfabric's choice";
+            let first = "its library's choice";
             set(name, meaning, first.into(), given.clone().unwrap_or_else(|| first.into()))
         };
         let hand = chosen.thresholds;
@@ -86,13 +86,16 @@ impl Config {
             ),
             set(
                 NETWORK,
-                "what connects nodes: ofi, off",
+                "what connects nodes: ofi, verbs, off",
                 "ofi".into(),
-                if self.network.is_off { "off" } else { "ofi" }.into(),
+                NETWORKS.iter().find(|(_, kind)| *kind == self.network.kind).map_or_else(
+                    || format!("{:?}", self.network.kind),
+                    |(word, _)| (*word).to_owned(),
+                ),
             ),
             named(PROVIDER, "libfabric's provider", &self.network.provider),
-            named(INTERFACE, "the own address or interface there", &self.network.source),
-            named(DEVICE, "the device, as libfabric names it", &self.network.device),
+            named(INTERFACE, "libfabric: the own address or interface", &self.network.source),
+            named(DEVICE, "the device, as its library names it", &self.network.device),
             set(
                 ENDPOINTS,
                 "queues to the device, 1 to 16",

@@ -10,12 +10,13 @@
 //! What arrives is first copied out of the device's packets: whoever handles
 //! it may send.
 
+use super::device::{Moves, Queue};
 use super::errand::{self, Asked, Errands, Sent};
 use super::parcel::{Parcel, ParcelError};
 use super::{Shared, parcel};
 use crate::{AddrError, Rank};
 use std::fmt;
-use tsumugi_backends::ofi::{Arrival, OfiEndpoint};
+use tsumugi_backends::ofi::Arrival;
 use tsumugi_core::backend::{Completion, Endpoint, LoadStore, execute, store_bytes};
 use tsumugi_core::mem::{LocalAddr, Need, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
@@ -24,7 +25,8 @@ use tsumugi_core::sync::{Ordering, fence};
 /// See the module.
 pub(super) struct Link {
     shared: &'static Shared,
-    endpoint: OfiEndpoint<'static>,
+    endpoint: Queue<'static>,
+    moves: Moves,
     errands: Errands,
     unsent: usize,
     gone_seen: u32,
@@ -39,7 +41,8 @@ impl Link {
     pub(super) fn new(shared: &'static Shared) -> Self {
         Self {
             shared,
-            endpoint: shared.domain.try_endpoint().expect("a link for each endpoint"),
+            endpoint: shared.device.try_endpoint().expect("a link for each endpoint"),
+            moves: shared.device.moves(),
             errands: Errands::new(shared.member.rank()),
             unsent: 0,
             gone_seen: 0,
@@ -52,12 +55,12 @@ impl Link {
     /// Whether the device carries that out by itself. A word that is to wake
     /// somebody is one parcel as an errand, and two on the device.
     fn is_transfer(&self, op: &Op) -> bool {
-        if !self.shared.domain.moves_memory() {
+        if !self.moves.memory {
             return false;
         }
         match (op.kind, op.width()) {
             (Kind::PutWord | Kind::GetWord, Some(width)) => {
-                !op.notify && self.shared.domain.moves_words(width as u64)
+                !op.notify && self.moves.word(width as u8)
             }
             (_, width) => width.is_none(),
         }

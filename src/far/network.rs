@@ -1,15 +1,16 @@
 //! What is opened before the others are known: a rank's card says where it
 //! is.
 
+use super::device::Device;
 use crate::config::{Config, NetworkConfig};
 use std::fmt;
 use tsumugi_backends::boot::card::NETWORK_BYTES_MAX;
-use tsumugi_backends::ofi::{self, OfiDomain, OpenError, Verdict};
+use tsumugi_backends::{ofi, verbs};
 use tsumugi_core::mem::Rank;
 
 /// A device, and who is where.
 pub(crate) struct Network {
-    pub(super) domain: OfiDomain,
+    pub(super) device: Device,
     /// The host of each node.
     pub(super) hosts: Vec<String>,
 }
@@ -19,8 +20,15 @@ pub(crate) struct Network {
 pub enum NoNetwork {
     /// It is switched off.
     Off,
-    /// It could not be opened.
-    Open(OpenError),
+    /// libfabric could not be opened.
+    Ofi(ofi::OpenError),
+    /// libibverbs could not be opened.
+    Verbs {
+        /// The device that was asked for; `None`: whichever.
+        device: Option<String>,
+        /// What came of it.
+        why: verbs::OpenError,
+    },
     /// The address is longer than a card may hold.
     Address {
         /// Its bytes.
@@ -38,32 +46,19 @@ pub enum NoNetwork {
 /// # Errors
 ///
 /// [`NoNetwork`].
-pub(crate) fn open(config: &NetworkConfig, rank: Rank, size: u32) -> Result<OfiDomain, NoNetwork> {
-    if config.is_off {
-        return Err(NoNetwork::Off);
-    }
-    let defaults = ofi::Config::default();
-    let config = ofi::Config {
-        provider: config.provider.clone(),
-        source: config.source.clone(),
-        device: config.device.clone(),
-        endpoints: config.endpoints.unwrap_or(defaults.endpoints),
-        packets: super::link::ARRIVALS,
-        packet_bytes_max: super::parcel::PACKET_BYTES + 16,
-        event: true,
-        ..defaults
-    };
-    let domain = OfiDomain::open(&config, rank, size).map_err(NoNetwork::Open)?;
-    match domain.card().len() {
+pub(crate) fn open(config: &NetworkConfig, rank: Rank, size: u32) -> Result<Device, NoNetwork> {
+    let device = Device::open(config, rank, size)?;
+    match device.card().len() {
         bytes if bytes > NETWORK_BYTES_MAX => Err(NoNetwork::Address { bytes }),
-        _ => Ok(domain),
+        _ => Ok(device),
     }
 }
 
 /// What connects nodes here, as a job on several of them would find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkFacts {
-    /// libfabric's provider, with its layers.
+    /// The library, and libfabric's provider with its layers, or what kind of
+    /// network it is.
     pub provider: String,
     /// The device.
     pub device: String,
@@ -81,29 +76,7 @@ impl Config {
     ///
     /// [`NoNetwork`].
     pub fn probe_network(&self) -> Result<NetworkFacts, NoNetwork> {
-        let domain = open(&self.network, Rank(0), 1)?;
-        let rows = domain.probed().rows.iter();
-        let lacks = rows.filter(|row| row.verdict != Verdict::Works).map(ToString::to_string);
-        let mut lacks: Vec<String> = lacks.collect();
-        if !domain.facts().delivery {
-            lacks.push("completion at the target: not promised, a put may end before".into());
-        }
-        let mut errands = vec!["atomics", "signals"];
-        if !domain.moves_memory() {
-            errands.push("puts and gets");
-        } else if !domain.moves_words(2) {
-            errands.push("words of 2 bytes");
-        }
-        if domain.moves_memory() && !domain.moves_words(8) {
-            errands.push("words of 4 and 8 bytes");
-        }
-        let facts = domain.facts();
-        Ok(NetworkFacts {
-            provider: facts.provider.clone(),
-            device: facts.device.clone(),
-            lacks,
-            errands,
-        })
+        open(&self.network, Rank(0), 1).map(|device| device.facts())
     }
 }
 
@@ -115,7 +88,7 @@ impl Network {
     ///
     /// [`NoNetwork::Peer`].
     pub(crate) fn join(
-        domain: OfiDomain,
+        device: Device,
         job: u64,
         addresses: Vec<Vec<u8>>,
         hosts: Vec<String>,
@@ -124,13 +97,13 @@ impl Network {
         if let Some((rank, _)) = missing {
             return Err(NoNetwork::Peer { rank: Rank(rank) });
         }
-        domain.join(job);
-        domain.find(move |rank, into| {
+        device.join(job);
+        device.find(move |rank, into| {
             let address = addresses.get(rank.0 as usize)?;
             into[..address.len()].copy_from_slice(address);
             Some(address.len())
         });
-        Ok(Self { domain, hosts })
+        Ok(Self { device, hosts })
     }
 }
 
@@ -138,7 +111,9 @@ impl fmt::Display for NoNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => write!(f, "{} is off", crate::config::NETWORK),
-            Self::Open(error) => error.fmt(f),
+            Self::Ofi(error) => error.fmt(f),
+            Self::Verbs { device: Some(device), why } => write!(f, "{device}: {why}"),
+            Self::Verbs { device: None, why } => why.fmt(f),
             Self::Address { bytes } => {
                 write!(f, "an address of {bytes} bytes: {NETWORK_BYTES_MAX} fit in a card")
             }
@@ -149,6 +124,6 @@ impl fmt::Display for NoNetwork {
 
 impl fmt::Debug for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Network({:?})", self.domain)
+        write!(f, "Network({:?})", self.device)
     }
 }

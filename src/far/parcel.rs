@@ -1,8 +1,8 @@
 //! What packets carry: one byte that says what it is, then that.
 
+use super::device::Device;
 use crate::{AddrError, Rank};
 use std::fmt;
-use tsumugi_backends::ofi::OfiDomain;
 
 /// What a parcel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +47,8 @@ impl Parcel {
 }
 
 /// Bytes of the longest parcel.
-pub(super) fn bytes_max(domain: &OfiDomain) -> usize {
-    domain.packet_bytes_max().min(PACKET_BYTES) - 1
+pub(super) fn bytes_max(device: &Device) -> usize {
+    device.packet_bytes_max().min(PACKET_BYTES) - 1
 }
 
 impl fmt::Display for ParcelError {

@@ -65,8 +65,8 @@ impl Drop for Watch {
 fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     affinity::sleep_exactly();
     let shared = far.shared();
-    let links = 0..shared.domain.endpoints();
-    let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.domain.event(link)).collect();
+    let links = 0..shared.device.endpoints();
+    let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.device.event(link)).collect();
     let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), PAUSE);
     let mut patience = LINGER;
     loop {
@@ -83,7 +83,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
             let limit = shared.beats.until_next();
             match &events {
                 _ if turns == TURNS => {}
-                Some(events) if links.clone().all(|link| shared.domain.arm(link)) => {
+                Some(events) if links.clone().all(|link| shared.device.arm(link)) => {
                     // What came between the last look and the arming.
                     if !far.turn() && !far.has_unsent() {
                         let start = Instant::now();

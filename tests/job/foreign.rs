@@ -77,6 +77,19 @@ pub fn ranks_of_several_nodes_say_so() {
     assert!(codes.iter().all(|code| *code == Some(7)), "{codes:?} {text}");
     assert_eq!(text.matches("2 ranks of this job lie on 2 nodes").count(), 2, "{text}");
     assert_eq!(text.matches("TSUMUGI_NETWORK is off").count(), 2, "{text}");
+    // Nor does a device that is not here connect them.
+    let mut script = Script::new(2);
+    let verbs = ("TSUMUGI_NETWORK", "verbs".to_owned());
+    let device = ("TSUMUGI_DEVICE", "none-of-that-name".to_owned());
+    for rank in 0..2 {
+        let node = ("TSUMUGI_NODE", format!("node {rank}"));
+        let of_rank = [node, verbs.clone(), device.clone()];
+        script.add(rank, "meet", &[&script.tcp[..], &of_rank].concat());
+    }
+    let (codes, text) = script.finish();
+    assert!(codes.iter().all(|code| *code == Some(7)), "{codes:?} {text}");
+    assert_eq!(text.matches("none-of-that-name: ").count(), 2, "{text}");
+    assert!(text.contains("libibverbs"), "{text}");
 }
 
 /// With libfabric they are one job; without, they say what is missing.

@@ -42,6 +42,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "unanswered" => unanswered(rt),
             "exchangers" => exchangers(rt),
             "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),
+            "mixture-short" => mixture::play(rt, 1, 20),
             "mixture-long" => mixture::play(rt, 1 << 20, 5000),
             "reach" => reach::play(rt),
             "until-lost" => reach::until_lost(rt),

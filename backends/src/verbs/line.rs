@@ -537,6 +537,12 @@ impl Drop for Line {
     }
 }
 
+/// Bytes of what a line keeps for as many contexts.
+pub(super) fn footprint(contexts: usize) -> usize {
+    let each = size_of::<Request>() + 2 * size_of::<u32>() + size_of::<Entry>();
+    contexts * each + ENTRIES_MAX * size_of::<ibv_wc>()
+}
+
 /// A completion that has not come.
 fn nothing() -> ibv_wc {
     // SAFETY: numbers.

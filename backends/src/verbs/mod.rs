@@ -61,7 +61,7 @@ pub use config::{Config, OpenError};
 pub use device::{Atomics, Facts};
 pub use line::Line;
 
-use crate::net::{Limits, NetDomain, NetEndpoint, Rail, Sizes, Traits, contexts_of};
+use crate::net::{Limits, NetDomain, NetEndpoint, Rail, Sizes, Traits, contexts_of, footprint_of};
 use core::fmt;
 use tsumugi_core::mem::Rank;
 
@@ -147,6 +147,15 @@ impl fmt::Display for About {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.facts.device, self.facts.port)
     }
+}
+
+/// Bytes of the tables of a rank with one endpoint of the default size and so
+/// many packets each way; libibverbs' own, and pairs, not counted.
+pub fn footprint(packets: usize) -> usize {
+    let config = Config::default();
+    let (depth, packet_bytes) = (config.in_flight_max, config.packet_bytes_max);
+    let contexts = contexts_of(depth, packets);
+    footprint_of(Sizes { depth, packets, packet_bytes }) + line::footprint(contexts)
 }
 
 fn open_rail(config: &Config, rank: Rank, index: usize) -> Result<Rail<Line>, OpenError> {

@@ -4,7 +4,7 @@ use super::spread::Spread;
 use crate::shuffle::Shuffle;
 use crate::summary::Summary;
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tsumugi::{AddrError, Rank, Runtime};
 
 /// Nanoseconds of a blocking get of the level of a random vertex of another
@@ -20,7 +20,8 @@ pub fn get_ns(rt: &Runtime, spread: &Spread) -> Result<Option<Summary>, AddrErro
             return place;
         }
     };
-    for _ in 0..BATCHES {
+    let start = Instant::now();
+    while samples.is_empty() || (samples.len() < BATCHES && start.elapsed() < LIMIT) {
         let places: [_; BATCH_GETS] = std::array::from_fn(|_| place());
         let begin = Instant::now();
         for place in places {
@@ -32,6 +33,8 @@ pub fn get_ns(rt: &Runtime, spread: &Spread) -> Result<Option<Summary>, AddrErro
 }
 
 const BATCHES: usize = 2000;
+/// A slow network is given fewer.
+const LIMIT: Duration = Duration::from_secs(2);
 /// The clock has steps of 10 ns.
 const BATCH_GETS: usize = 64;
 const SEED: u64 = 64;

@@ -1,0 +1,298 @@
+//! The device of a rank, of whichever network: one match for each batch, and
+//! nothing else between.
+//!
+//! ```text
+//!  Device ─┬─ Ofi(OfiDomain)          Queue ─┬─ Ofi(OfiEndpoint)
+//!          └─ Verbs(VerbsDomain)             └─ Verbs(VerbsEndpoint)
+//! ```
+
+use super::network::{NetworkFacts, NoNetwork};
+use crate::Rank;
+use crate::config::{NetworkConfig, NetworkKind};
+use std::fmt;
+use std::os::fd::RawFd;
+use tsumugi_backends::ofi::{self, Arrival, OfiDomain, OfiEndpoint, Probed, SendError, Verdict};
+use tsumugi_backends::verbs::{self, VerbsDomain, VerbsEndpoint};
+use tsumugi_core::backend::{Completion, Domain, Endpoint};
+use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::mem::{Region, RegionKey, RegisterError};
+use tsumugi_core::op::Op;
+
+/// See the module.
+pub(crate) enum Device {
+    Ofi(OfiDomain),
+    Verbs(VerbsDomain),
+}
+
+/// One endpoint of it.
+pub(super) enum Queue<'d> {
+    Ofi(OfiEndpoint<'d>),
+    Verbs(VerbsEndpoint<'d>),
+}
+
+/// What a device carries out by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moves {
+    /// Puts and gets.
+    pub memory: bool,
+    /// Words that never tear: the sum of their widths.
+    words: u8,
+}
+
+/// The same of both variants.
+macro_rules! of_each {
+    ($this:expr, $it:ident => $do:expr) => {
+        match $this {
+            Self::Ofi($it) => $do,
+            Self::Verbs($it) => $do,
+        }
+    };
+}
+
+impl Device {
+    /// Opens what the configuration asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`NoNetwork`].
+    pub(super) fn open(config: &NetworkConfig, rank: Rank, size: u32) -> Result<Self, NoNetwork> {
+        match config.kind {
+            NetworkKind::Off => Err(NoNetwork::Off),
+            NetworkKind::Ofi => {
+                let domain = OfiDomain::open(&of_ofi(config), rank, size);
+                domain.map(Self::Ofi).map_err(NoNetwork::Ofi)
+            }
+            NetworkKind::Verbs => {
+                let domain = VerbsDomain::open(&of_verbs(config), rank, size);
+                let device = || config.device.clone();
+                domain.map(Self::Verbs).map_err(|why| NoNetwork::Verbs { device: device(), why })
+            }
+        }
+    }
+
+    pub(crate) fn card(&self) -> &[u8] {
+        of_each!(self, domain => domain.card())
+    }
+
+    pub(super) fn join(&self, job: u64) {
+        of_each!(self, domain => domain.join(job));
+    }
+
+    pub(super) fn find(
+        &self,
+        cards: impl Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync + 'static,
+    ) {
+        of_each!(self, domain => domain.find(cards));
+    }
+
+    pub(super) fn endpoints(&self) -> usize {
+        of_each!(self, domain => domain.endpoints())
+    }
+
+    /// The next endpoint, if one is left.
+    pub(super) fn try_endpoint(&self) -> Option<Queue<'_>> {
+        match self {
+            Self::Ofi(domain) => domain.try_endpoint().map(Queue::Ofi),
+            Self::Verbs(domain) => domain.try_endpoint().map(Queue::Verbs),
+        }
+    }
+
+    pub(super) fn moves(&self) -> Moves {
+        let memory = of_each!(self, domain => domain.moves_memory());
+        let whole = |width: &u8| of_each!(self, domain => domain.moves_words((*width).into()));
+        Moves { memory, words: if memory { WIDTHS.into_iter().filter(whole).sum() } else { 0 } }
+    }
+
+    pub(super) fn packet_bytes_max(&self) -> usize {
+        of_each!(self, domain => domain.packet_bytes_max())
+    }
+
+    pub(super) fn try_send(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
+        of_each!(self, domain => domain.try_send(index, to, bytes))
+    }
+
+    pub(super) fn arm(&self, index: usize) -> bool {
+        of_each!(self, domain => domain.arm(index))
+    }
+
+    pub(super) fn event(&self, index: usize) -> Option<RawFd> {
+        of_each!(self, domain => domain.event(index))
+    }
+
+    pub(super) fn keep(&self, region: RegionKey) {
+        of_each!(self, domain => domain.keep(region));
+    }
+
+    pub(super) fn strike(&self, rank: Rank) {
+        of_each!(self, domain => domain.strike(rank));
+    }
+
+    /// Shows a region to the peers under the key that it has.
+    ///
+    /// # Safety
+    ///
+    /// That of [`Domain::register`].
+    pub(super) unsafe fn register(&self, region: &Region) -> Result<(), RegisterError> {
+        let Region { key, base, bytes, access } = *region;
+        // SAFETY: the caller's.
+        of_each!(self, domain => unsafe { domain.register_as(key, base, bytes, access) }).map(drop)
+    }
+
+    pub(super) fn unregister(&self, key: RegionKey) {
+        of_each!(self, domain => domain.unregister(key));
+    }
+
+    /// What it is, and what it does.
+    pub(super) fn facts(&self) -> NetworkFacts {
+        let (provider, device) = match self {
+            Self::Ofi(domain) => {
+                let facts = domain.facts();
+                (format!("libfabric: {}", facts.provider), facts.device.clone())
+            }
+            Self::Verbs(domain) => {
+                let facts = domain.facts();
+                let kind = match (facts.software, facts.ethernet) {
+                    (true, _) => "Soft-RoCE",
+                    (false, true) => "RoCE",
+                    (false, false) => "InfiniBand",
+                };
+                let port = format!("{}, port {}", facts.device, facts.port);
+                (format!("libibverbs: {kind}"), port)
+            }
+        };
+        let Probed { rows } = of_each!(self, domain => domain.probed());
+        let lacks = rows.iter().filter(|row| row.verdict != Verdict::Works);
+        let mut lacks: Vec<String> = lacks.map(ToString::to_string).collect();
+        if matches!(self, Self::Ofi(domain) if !domain.facts().delivery) {
+            lacks.push("completion at the target: not promised, a put may end before".into());
+        }
+        let moves = self.moves();
+        let mut errands = vec!["atomics", "signals"];
+        if !moves.memory {
+            errands.push("puts and gets");
+        } else if !moves.word(2) {
+            errands.push("words of 2 bytes");
+        }
+        if moves.memory && !moves.word(8) {
+            errands.push("words of 4 and 8 bytes");
+        }
+        NetworkFacts { provider, device, lacks, errands }
+    }
+}
+
+impl Queue<'_> {
+    pub(super) fn index(&self) -> usize {
+        of_each!(self, endpoint => endpoint.index())
+    }
+
+    pub(super) fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) {
+        of_each!(self, endpoint => endpoint.receive(handle));
+    }
+}
+
+impl Endpoint for Queue<'_> {
+    #[inline]
+    fn post(&mut self, ops: &[Op]) -> usize {
+        of_each!(self, endpoint => endpoint.post(ops))
+    }
+
+    #[inline]
+    fn poll(&mut self, completions: &mut [Completion]) -> usize {
+        of_each!(self, endpoint => endpoint.poll(completions))
+    }
+
+    fn arm(&mut self) -> bool {
+        of_each!(self, endpoint => endpoint.arm())
+    }
+}
+
+impl Moves {
+    /// Whether a put or get of a word of so many bytes is the device's.
+    #[inline]
+    pub(super) fn word(self, bytes: u8) -> bool {
+        self.words & bytes != 0
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        of_each!(self, domain => domain.fmt(f))
+    }
+}
+
+impl fmt::Debug for Queue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        of_each!(self, endpoint => endpoint.fmt(f))
+    }
+}
+
+/// Bytes of the tables of one endpoint, on the network where they are more.
+pub(super) fn footprint() -> usize {
+    let packets = super::link::ARRIVALS;
+    ofi::footprint(packets).max(verbs::footprint(packets))
+}
+
+fn of_ofi(config: &NetworkConfig) -> ofi::Config {
+    let defaults = ofi::Config::default();
+    ofi::Config {
+        provider: config.provider.clone(),
+        source: config.source.clone(),
+        device: config.device.clone(),
+        endpoints: config.endpoints.unwrap_or(defaults.endpoints),
+        packets: super::link::ARRIVALS,
+        packet_bytes_max: PACKET_BYTES,
+        event: true,
+        ..defaults
+    }
+}
+
+fn of_verbs(config: &NetworkConfig) -> verbs::Config {
+    let defaults = verbs::Config::default();
+    let (device, port) = match config.device.as_deref().map(with_port) {
+        Some((device, port)) => (Some(device.to_owned()), port),
+        None => (None, None),
+    };
+    verbs::Config {
+        device,
+        port: port.unwrap_or(defaults.port),
+        endpoints: config.endpoints.unwrap_or(defaults.endpoints),
+        packets: super::link::ARRIVALS,
+        packet_bytes_max: PACKET_BYTES,
+        event: true,
+        ..defaults
+    }
+}
+
+/// A device, and a port after a colon.
+fn with_port(name: &str) -> (&str, Option<u8>) {
+    let split = name.rsplit_once(':').and_then(|(name, port)| Some((name, port.parse().ok()?)));
+    split.map_or((name, None), |(name, port)| (name, Some(port)))
+}
+
+const WIDTHS: [u8; 4] = [1, 2, 4, 8];
+
+/// With its header.
+const PACKET_BYTES: usize = super::parcel::PACKET_BYTES + 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_stands_after_a_colon() {
+        assert_eq!(with_port("mlx5_0"), ("mlx5_0", None));
+        assert_eq!(with_port("mlx5_0:2"), ("mlx5_0", Some(2)));
+        assert_eq!(with_port("mlx5_0:two"), ("mlx5_0:two", None));
+    }
+
+    #[test]
+    fn a_device_that_is_not_here_is_named() {
+        let device = Some("no such device".to_owned());
+        let kind = NetworkKind::Verbs;
+        let config = NetworkConfig { kind, device, ..NetworkConfig::default() };
+        let error = Device::open(&config, Rank(0), 1).map(drop).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("no such device: "), "{text}");
+        assert_eq!(text.matches("libibverbs").count(), 1, "{text}");
+    }
+}
