@@ -12,6 +12,7 @@
 //! A promise that a new backend needs is added here, so that all keep it.
 
 pub mod cases;
+pub mod corpus;
 pub mod endpoint;
 pub mod load_store;
 pub mod once;
