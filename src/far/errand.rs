@@ -40,6 +40,8 @@ pub(super) struct Errands {
     answers: VecDeque<Answer>,
     /// Of those, how many for each rank.
     owed: HashMap<u32, u32>,
+    /// Where a parcel is written before it goes.
+    room: Box<Parcel>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +104,7 @@ impl Errands {
             ended: VecDeque::with_capacity(SLOTS),
             answers: VecDeque::with_capacity(SLOTS),
             owed: HashMap::new(),
+            room: Box::new([0; REQUEST_BYTES + PIECE_BYTES]),
         }
     }
 
@@ -122,11 +125,10 @@ impl Errands {
         memory: &impl LoadStore,
         mut send: impl FnMut(Rank, &[u8]) -> Sent,
     ) {
-        let mut parcel = [0; REQUEST_BYTES + PIECE_BYTES];
         while let Some(answer) = self.answers.front() {
             let to = answer.to;
             // Whoever is lost needs none.
-            if send(to, answer.write(memory, &mut parcel)) == Sent::Full {
+            if send(to, answer.write(memory, &mut self.room)) == Sent::Full {
                 return;
             }
             self.answers.pop_front();
@@ -141,7 +143,7 @@ impl Errands {
                 self.unsent.push_back(at);
                 continue;
             }
-            let request = match request(&op, id(at, life), moved, memory, &mut parcel) {
+            let request = match request(&op, id(at, life), moved, memory, &mut self.room) {
                 Ok(request) => request,
                 Err(error) => {
                     self.end(at, Err(error));
@@ -260,7 +262,7 @@ type Parcel = [u8; REQUEST_BYTES + PIECE_BYTES];
 /// Bytes of the tables of a link.
 pub(super) fn footprint() -> usize {
     let slot = size_of::<Slot>() + 2 * size_of::<u16>() + size_of::<Completion>();
-    SLOTS * (slot + size_of::<Answer>())
+    SLOTS * (slot + size_of::<Answer>()) + size_of::<Parcel>()
 }
 
 fn take_one(counts: &mut HashMap<u32, u32>, rank: Rank) {
