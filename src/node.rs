@@ -229,7 +229,7 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
 impl Progress for Node {
     fn poll(&self) -> bool {
         // First: what has come may be for all others.
-        let arrived = self.far.as_ref().is_some_and(|far| far.poll());
+        let arrived = self.messages.poll_far();
         let helped = self.help() | self.messages.poll();
         let control = self.member.control();
         if let Some(number) = control.wanted_report() {

@@ -181,10 +181,10 @@ impl Messages {
         counts
     }
 
-    /// Takes what has come and moves on what can be. Whether there was
-    /// anything. At once, if another thread is at it.
+    /// Moves on what can be, with what has come. Whether there was anything.
+    /// At once, if another thread is at it.
     pub(crate) fn poll(&self) -> bool {
-        self.poll_far() | self.state.try_lock().is_some_and(|state| self.work_on(state, false))
+        self.state.try_lock().is_some_and(|state| self.work_on(state, false))
     }
 
     /// The same, once more, of a thread that is about to sleep.
@@ -205,15 +205,15 @@ impl Messages {
     /// Takes what has come from other nodes into the bag. Not under the lock:
     /// what takes parcels must not wait for it.
     #[inline]
-    pub(super) fn poll_far(&self) -> bool {
+    pub(crate) fn poll_far(&self) -> bool {
         self.far.as_ref().is_some_and(|(parcels, _)| parcels.poll())
     }
 
-    /// What the helper does then.
+    /// What is done for one that is neglected.
     pub(crate) fn help(&self) -> bool {
         self.free_board();
         let has_come = self.far.as_ref().is_some_and(|(_, bag)| bag.is_full());
-        self.member.control().take_neglected() | has_come && self.work()
+        self.member.control().take_neglected() | has_come && self.work_on(self.lock(), false)
     }
 
     /// Opens the board for those who wait for a rank that died with its lock:
