@@ -64,8 +64,9 @@ use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, 
 use tsumugi_core::mem::{LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::ring::Mpsc;
+use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
-use tsumugi_core::wait::Futex;
+use tsumugi_core::wait::{Futex, Reason, Wait, Waker};
 use tsumugi_pvas::partition::Gone;
 use tsumugi_pvas::{Direct, Member};
 use tsumugi_ult::{Here, SystemFutex, enter_callback};
@@ -115,6 +116,9 @@ struct Shared {
     spins: bool,
     beats: Beats,
 }
+
+/// Sleeps as [`Here`], when what was begun has gone out.
+struct Hurried<'f>(&'f Far);
 
 // SAFETY: the parts are what the engine points to, which may be shared.
 unsafe impl Send for Far {}
@@ -191,19 +195,7 @@ impl Far {
     /// Carries an operation on a rank of another node out; the caller sleeps.
     /// Blocking.
     pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
-        loop {
-            match self.engine.submit(hint(), *op, ()) {
-                Ok(Status::Done(outcome)) => return outcome.result,
-                Ok(Status::Pending(ticket)) => {
-                    self.hurry();
-                    return ticket.wait(&Here).result;
-                }
-                Err(_) => {
-                    self.hurry();
-                    self.engine.retry(Retry::Room, &Here);
-                }
-            }
-        }
+        self.engine.run(hint(), *op, Retry::Room, &Hurried(self))
     }
 
     /// Begins one. Never waits.
@@ -520,6 +512,22 @@ impl Shared {
             }
         }
         self.gone_count.store(count, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: it sleeps as `Here` does.
+unsafe impl Wait for Hurried<'_> {
+    fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        self.0.hurry();
+        Here.sleep(reason, commit);
+    }
+
+    fn yield_now(&self) {
+        Here.yield_now();
+    }
+
+    fn count(&self, counter: Counter) {
+        Here.count(counter);
     }
 }
 
