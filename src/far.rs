@@ -437,14 +437,12 @@ impl Shared {
         kind: Parcel,
         bytes: &[u8],
     ) -> Result<(), ParcelError> {
-        let mut packet = [0; parcel::PACKET_BYTES];
-        let length = 1 + bytes.len();
-        if length > packet.len() {
+        let mut packet = heapless::Vec::<u8, { parcel::PACKET_BYTES }>::new();
+        let pushed = packet.push(kind as u8).is_ok() && packet.extend_from_slice(bytes).is_ok();
+        if !pushed {
             return Err(ParcelError::TooLong);
         }
-        packet[0] = kind as u8;
-        packet[1..length].copy_from_slice(bytes);
-        match self.device.try_send(link, to, &packet[..length]) {
+        match self.device.try_send(link, to, &packet) {
             Ok(()) => Ok(()),
             Err(SendError::Full) => Err(ParcelError::Full),
             Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
