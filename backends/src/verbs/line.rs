@@ -506,7 +506,7 @@ impl net::Wire for Line {
 
     fn shut(&mut self, mrs: impl Iterator<Item = Mr>) {
         self.end_pairs();
-        if let Some(mut door) = self.door.take() {
+        if let Some(door) = self.door.take() {
             door.shut(&self.device);
         }
         for mr in mrs {
@@ -517,10 +517,7 @@ impl net::Wire for Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        self.end_pairs();
-        if let Some(mut door) = self.door.take() {
-            door.shut(&self.device);
-        }
+        net::Wire::shut(self, core::iter::empty());
         let library = self.device.library;
         // SAFETY: ours or null, each ended once, what is used by others last.
         unsafe {
