@@ -13,7 +13,8 @@
 //! | `device` | a device and the address of its port |
 //! | `pair` | queue pairs, from state to state |
 //! | `door` | calls between ranks about their pairs |
-//! | `link` | who reaches whom: made on first use, bounded, remade |
+//! | `link` | whom this rank reaches: made on first use, bounded, remade |
+//! | `guest` | who reaches this rank |
 //! | `line` | requests down, completions up |
 //! | `probe` | what the device really does |
 //!
@@ -48,6 +49,7 @@
 mod config;
 mod device;
 mod door;
+mod guest;
 mod line;
 mod link;
 mod pair;
