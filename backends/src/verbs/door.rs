@@ -9,7 +9,8 @@
 //! All numbers are little-endian. A call comes from the network: its parser
 //! takes any bytes.
 
-use super::device::{ADDRESS_BYTES, Address, Device};
+use super::address::{ADDRESS_BYTES, Address};
+use super::device::Device;
 use super::pair::{QKEY, Terms, number_of};
 use super::sys::*;
 use crate::net::{Area, Mr};

@@ -21,8 +21,9 @@ mod queues;
 mod requests;
 
 use self::requests::{NOBODY, Request, rdma};
+use super::address::Address;
 use super::config::{Config, OpenError};
-use super::device::{Address, Device, Facts};
+use super::device::{Device, Facts};
 use super::door::{self, Door};
 use super::guest::Guest;
 use super::link::Link;

@@ -1,4 +1,4 @@
-//! Who reaches whom: a pair for each direction, made on first use.
+//! Whom this rank reaches: a pair for each direction, made on first use.
 //!
 //! Errors end a pair with all that is under way on it. With a pair for each
 //! direction they are the asker's own: what it had asked after the request
@@ -18,7 +18,8 @@
 //! counts attempts, so that late ones are known. A bye that was lost leaves a
 //! guest until its rank says hello again or is asked to leave.
 
-use super::device::{Address, errno};
+use super::address::Address;
+use super::device::errno;
 use super::door::{Call, Word};
 use super::guest::Guest;
 use super::line::Line;

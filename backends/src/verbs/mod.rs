@@ -10,7 +10,8 @@
 //! |---|---|
 //! | `config` | what a job asks, why it may not get it |
 //! | `sys` | libibverbs' functions and structures |
-//! | `device` | a device and the address of its port |
+//! | `address` | where a rank is, as it crosses the network |
+//! | `device` | a device, opened |
 //! | `pair` | queue pairs, from state to state |
 //! | `door` | calls between ranks about their pairs |
 //! | `link` | whom this rank reaches: made on first use, bounded, remade |
@@ -46,6 +47,7 @@
 //! - A registration that ends makes requests fail that peers have under way on
 //!   it, and with each the link that it was on, which is made again.
 
+mod address;
 mod config;
 mod device;
 mod door;

@@ -5,7 +5,8 @@
 //!                          reached by a peer    reaches it    everything flushed
 //! ```
 
-use super::device::{Address, Device, errno};
+use super::address::Address;
+use super::device::{Device, errno};
 use super::sys::*;
 use core::ffi::c_int;
 
