@@ -124,7 +124,7 @@ impl VerbsDomain {
             kind: u64::from(facts.ethernet) + 1,
             device_atomics: false,
             is_device: !facts.software,
-            remote_completion: probed.works(probe::LANDED),
+            remote_completion: probed.works(Probed::LANDED),
         };
         Ok(Self::assemble(rails, About { facts, probed }, traits)?)
     }
