@@ -5,8 +5,8 @@ use super::card::{Card, Place};
 use super::endpoint::NetEndpoint;
 use super::packet::SendError;
 use super::rail::{Failure, Limits, Rail, Shared};
+use super::unfit::Unfit;
 use super::wire::Wire;
-use core::ffi::c_int;
 use core::fmt;
 use core::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -45,15 +45,6 @@ pub(crate) struct Traits {
     /// Whether aligned words are written and read whole.
     pub is_device: bool,
     pub remote_completion: bool,
-}
-
-/// Why rails make no domain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
-    /// A wire does not say where it is.
-    Address(c_int),
-    /// The addresses do not fit in a card.
-    CardTooLong { bytes: usize },
 }
 
 impl<W: Wire> NetDomain<W> {

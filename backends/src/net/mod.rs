@@ -19,6 +19,7 @@
 //! | `endpoint` | operations down |
 //! | `poll` | completions up |
 //! | `probed` | what a library was seen to do |
+//! | `unfit` | why there is no domain |
 //!
 //! A rail has one owner at a time, so that nothing below needs a lock.
 //! Endpoint k of a rank talks to endpoint k of its peers. Registering takes
@@ -34,6 +35,7 @@ mod poll;
 mod probed;
 mod rail;
 mod scratch;
+mod unfit;
 mod wire;
 
 pub use card::CardError;
@@ -44,9 +46,10 @@ pub use probed::{Probed, Row, Verdict};
 pub use rail::{Cards, Failure, Failures};
 pub use wire::Wire;
 
-pub(crate) use domain::{Traits, Unfit};
+pub(crate) use domain::Traits;
 pub(crate) use rail::{Limits, Rail, Sizes, footprint_of};
 pub(crate) use scratch::{Area, contexts_of};
+pub(crate) use unfit::Unfit;
 pub(crate) use wire::{
     ADDRESS_BYTES_MAX, Answer, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears,
 };

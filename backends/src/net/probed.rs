@@ -41,6 +41,13 @@ impl Probed {
     }
 }
 
+/// Trials of all libraries.
+impl Probed {
+    pub(crate) const LANDED: &str = "a put that completes has landed";
+    pub(crate) const SLEEPER: &str = "a target that sleeps is served";
+    pub(crate) const STALE: &str = "a stale key is refused";
+}
+
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.width {

@@ -144,6 +144,7 @@ impl From<LoadError> for OpenError {
 impl From<Unfit> for OpenError {
     fn from(unfit: Unfit) -> Self {
         match unfit {
+            Unfit::Number { name, value, min, max } => Self::Number { name, value, min, max },
             Unfit::Address(code) => Self::Call { name: "fi_getname", code },
             Unfit::CardTooLong { bytes } => Self::CardTooLong { bytes },
         }
@@ -152,15 +153,11 @@ impl From<Unfit> for OpenError {
 
 impl Config {
     /// Checks the numbers.
-    pub(super) fn check(&self) -> Result<(), OpenError> {
-        let range = |name, value: usize, min, max| {
-            let fits = (min..=max).contains(&value);
-            if fits { Ok(()) } else { Err(OpenError::Number { name, value, min, max }) }
-        };
-        range("endpoints", self.endpoints, 1, ENDPOINTS_MAX)?;
-        range("in_flight_max", self.in_flight_max, 1, 1 << 16)?;
-        range("packets", self.packets, 1, 1 << 12)?;
-        range("packet_bytes_max", self.packet_bytes_max, 64, 1 << 20)?;
-        range("piece_bytes_max", self.piece_bytes_max.min(1 << 40) as usize, 8, 1 << 40)
+    pub(super) fn check(&self) -> Result<(), Unfit> {
+        Unfit::check("endpoints", self.endpoints, 1, ENDPOINTS_MAX)?;
+        Unfit::check("in_flight_max", self.in_flight_max, 1, 1 << 16)?;
+        Unfit::check("packets", self.packets, 1, 1 << 12)?;
+        Unfit::check("packet_bytes_max", self.packet_bytes_max, 64, 1 << 20)?;
+        Unfit::check("piece_bytes_max", self.piece_bytes_max.min(1 << 40) as usize, 8, 1 << 40)
     }
 }

@@ -105,7 +105,7 @@ impl OfiDomain {
             kind: kind_of(&facts),
             device_atomics: probe::all_atomics(&probed),
             is_device: is_device(&facts),
-            remote_completion: probed.works(probe::LANDED),
+            remote_completion: probed.works(Probed::LANDED),
         };
         Ok(Self::assemble(rails, About { facts, probed }, traits)?)
     }
@@ -134,7 +134,7 @@ fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
     Limits {
         inject_bytes: if probed.works(probe::INJECT) { facts.inject_bytes as u64 } else { 0 },
         piece_bytes_max: config.piece_bytes_max.min(facts.message_bytes_max),
-        more: probed.works(probe::MORE) && !facts.provider.contains(RXD),
+        more: probed.works(probe::BATCH) && !facts.provider.contains(RXD),
         one_by_one: facts.provider.contains(RXD),
         word_atomics: !is_device(facts)
             && probed.works(probe::WORD_GET)

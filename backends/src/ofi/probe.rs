@@ -52,7 +52,7 @@ pub(super) fn probe(fabric: &Arc<Fabric>, choice: &Choice) -> Result<Probed, Ope
             return Err(OpenError::Probe { name });
         }
     }
-    row(LANDED, 0, bench.landed());
+    row(Probed::LANDED, 0, bench.landed());
     row(INJECT, 0, bench.put(FI_INJECT, LIMIT));
     row(BATCH, 0, bench.batch());
     for width in [4, 8] {
@@ -65,8 +65,8 @@ pub(super) fn probe(fabric: &Arc<Fabric>, choice: &Choice) -> Result<Probed, Ope
     }
     row(PACKET, 0, bench.packet(false));
     row(WAKES, 0, bench.packet(true));
-    row(SLEEPER, 0, bench.sleeper());
-    row(STALE, 0, bench.stale());
+    row(Probed::SLEEPER, 0, bench.sleeper());
+    row(Probed::STALE, 0, bench.stale());
     Ok(Probed { rows })
 }
 
@@ -480,19 +480,14 @@ const COMPARE_SWAP: &str = "compare-swap";
 const ADD: &str = "add";
 const PUT: &str = "put";
 const GET: &str = "get";
-const BATCH: &str = "two puts with one doorbell";
+const WAKES: &str = "a packet wakes a sleeper";
 const PACKET: &str = "packet";
 
 /// Names that others ask for.
-pub(super) const LANDED: &str = "a put that completes has landed";
 pub(super) const INJECT: &str = "a put that is given away";
 pub(super) const WORD_GET: &str = "atomic get";
 pub(super) const WORD_PUT: &str = "atomic put";
-pub(super) const MORE: &str = BATCH;
-pub(super) const WAKES: &str = "a packet wakes a sleeper";
-pub(super) const SLEEPER: &str = "a target that sleeps is served";
-
-pub(super) const STALE: &str = "a stale key is refused";
+pub(super) const BATCH: &str = "two puts with one doorbell";
 
 const FAR: u64 = FI_REMOTE_READ | FI_REMOTE_WRITE;
 const BYTES: usize = 4096;

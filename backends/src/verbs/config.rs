@@ -140,6 +140,7 @@ impl From<LoadError> for OpenError {
 impl From<Unfit> for OpenError {
     fn from(unfit: Unfit) -> Self {
         match unfit {
+            Unfit::Number { name, value, min, max } => Self::Number { name, value, min, max },
             Unfit::Address(code) => Self::Call { name: "ibv_query_gid", code },
             Unfit::CardTooLong { bytes } => Self::CardTooLong { bytes },
         }
@@ -148,20 +149,16 @@ impl From<Unfit> for OpenError {
 
 impl Config {
     /// Checks the numbers.
-    pub(super) fn check(&self) -> Result<(), OpenError> {
-        let range = |name, value: usize, min, max| {
-            let fits = (min..=max).contains(&value);
-            if fits { Ok(()) } else { Err(OpenError::Number { name, value, min, max }) }
-        };
-        range("port", self.port.into(), 1, 255)?;
-        range("endpoints", self.endpoints, 1, ENDPOINTS_MAX)?;
-        range("in_flight_max", self.in_flight_max, 1, 1 << 14)?;
-        range("packets", self.packets, 1, 1 << 12)?;
-        range("packet_bytes_max", self.packet_bytes_max, 64, 1 << 20)?;
-        range("pairs_max", self.pairs_max, 1, 1 << 16)?;
-        range("inline_bytes_max", self.inline_bytes_max, 0, 1 << 12)?;
-        range("timeout", self.timeout.into(), 1, 31)?;
-        range("patience_ms", self.patience_ms as usize, 1, 1 << 24)?;
-        range("piece_bytes_max", self.piece_bytes_max.min(1 << 30) as usize, 8, 1 << 30)
+    pub(super) fn check(&self) -> Result<(), Unfit> {
+        Unfit::check("port", self.port.into(), 1, 255)?;
+        Unfit::check("endpoints", self.endpoints, 1, ENDPOINTS_MAX)?;
+        Unfit::check("in_flight_max", self.in_flight_max, 1, 1 << 14)?;
+        Unfit::check("packets", self.packets, 1, 1 << 12)?;
+        Unfit::check("packet_bytes_max", self.packet_bytes_max, 64, 1 << 20)?;
+        Unfit::check("pairs_max", self.pairs_max, 1, 1 << 16)?;
+        Unfit::check("inline_bytes_max", self.inline_bytes_max, 0, 1 << 12)?;
+        Unfit::check("timeout", self.timeout.into(), 1, 31)?;
+        Unfit::check("patience_ms", self.patience_ms as usize, 1, 1 << 24)?;
+        Unfit::check("piece_bytes_max", self.piece_bytes_max.min(1 << 30) as usize, 8, 1 << 30)
     }
 }

@@ -1,6 +1,6 @@
-//! A device, opened: its context, a protection domain, and the address of its
-//! port.
+//! A device, opened: its context and a protection domain.
 
+use super::address::{Address, READS_MAX};
 use super::config::{Config, OpenError};
 use super::sys::*;
 use crate::foreign::owned;
@@ -63,18 +63,6 @@ pub enum Atomics {
     Device,
     /// With the processor's too.
     Everybody,
-}
-
-/// Where the endpoint of a rank is, as it crosses the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Address {
-    pub gid: ibv_gid,
-    /// The pair that hears calls.
-    pub door: u32,
-    pub lid: u16,
-    /// libibverbs' number for the bytes of a packet.
-    pub mtu: u8,
-    pub reads_max: u8,
 }
 
 // SAFETY: libibverbs' objects belong to no thread.
@@ -314,35 +302,6 @@ impl Drop for Device {
     }
 }
 
-impl Address {
-    pub(super) fn to_bytes(self) -> [u8; ADDRESS_BYTES] {
-        let mut bytes = [0; ADDRESS_BYTES];
-        bytes[..16].copy_from_slice(&self.gid.raw);
-        bytes[16..20].copy_from_slice(&self.door.to_le_bytes());
-        bytes[20..22].copy_from_slice(&self.lid.to_le_bytes());
-        (bytes[22], bytes[23]) = (self.mtu, self.reads_max);
-        bytes
-    }
-
-    /// An address that came from the network, if it can be one.
-    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; ADDRESS_BYTES] = bytes.try_into().ok()?;
-        let mut raw = [0; 16];
-        raw.copy_from_slice(&bytes[..16]);
-        let address = Self {
-            gid: ibv_gid { raw },
-            door: u32::from_le_bytes(bytes[16..20].try_into().expect("4 bytes")),
-            lid: u16::from_le_bytes(bytes[20..22].try_into().expect("2 bytes")),
-            mtu: bytes[22],
-            reads_max: bytes[23],
-        };
-        let is_sound = (IBV_MTU_256..=IBV_MTU_4096).contains(&u32::from(address.mtu))
-            && (1..=READS_MAX as u8).contains(&address.reads_max)
-            && address.door < 1 << 24;
-        is_sound.then_some(address)
-    }
-}
-
 /// What the last call that answered nothing left behind.
 pub(super) fn errno() -> c_int {
     std::io::Error::last_os_error().raw_os_error().filter(|&code| code != 0).unwrap_or(libc::EIO)
@@ -353,47 +312,7 @@ fn library() -> Result<&'static Library, OpenError> {
     LIBRARY.get_or_init(Library::load).as_ref().map_err(|&error| error.into())
 }
 
-/// Bytes of an address.
-pub(super) const ADDRESS_BYTES: usize = 24;
-
-/// Gets and atomics under way, at the most.
-const READS_MAX: c_int = 16;
-
 /// The vendor of what nobody sells.
 const NO_VENDOR: u32 = 0xff_ffff;
 
 const V4_MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tsumugi_conformance::Seeded;
-
-    fn address() -> Address {
-        Address { gid: ibv_gid { raw: [7; 16] }, door: 5, lid: 9, mtu: 5, reads_max: 16 }
-    }
-
-    #[test]
-    fn an_address_is_read_as_it_was_written() {
-        assert_eq!(Address::parse(&address().to_bytes()), Some(address()));
-    }
-
-    #[test]
-    fn what_can_be_no_address_is_refused() {
-        let bytes = address().to_bytes();
-        assert_eq!(Address::parse(&bytes[1..]), None);
-        for (at, value) in [(19, 1), (22, 0), (22, 6), (23, 0), (23, 17)] {
-            let mut bytes = bytes;
-            bytes[at] = value;
-            assert_eq!(Address::parse(&bytes), None, "{at}");
-        }
-        let mut seeded = Seeded(3);
-        for _ in 0..10_000 {
-            let mut bytes = bytes;
-            bytes[16 + seeded.below(8) as usize] = seeded.next() as u8;
-            if let Some(address) = Address::parse(&bytes) {
-                assert!((1..=5).contains(&address.mtu) && address.door < 1 << 24);
-            }
-        }
-    }
-}

@@ -9,7 +9,8 @@
 //! All numbers are little-endian. A call comes from the network: its parser
 //! takes any bytes.
 
-use super::device::{ADDRESS_BYTES, Address, Device};
+use super::address::{ADDRESS_BYTES, Address};
+use super::device::Device;
 use super::pair::{QKEY, Terms, number_of};
 use super::sys::*;
 use crate::net::{Area, Mr};
@@ -47,7 +48,7 @@ pub(super) struct Call {
 
 /// The pair that hears calls, and its buffers.
 pub(super) struct Door {
-    pub qp: *mut ibv_qp,
+    qp: *mut ibv_qp,
     area: Area,
     mr: Mr,
     /// Buffers that no call is in.
@@ -64,7 +65,7 @@ impl Door {
         let mr = unsafe {
             device.register(area.base.as_ptr(), (COUNT * SLOT_BYTES) as u64, Access::Local)?
         };
-        let made = device.make_door(terms, SENDS as u32, RECEIVES as u32, 0);
+        let made = device.make_door(terms, SENDS as u32, RECEIVES as u32);
         let qp = made.inspect_err(|_| device.close_mr(&mr))?;
         let free = (RECEIVES as u32..COUNT as u32).collect();
         Ok(Self { qp, area, mr, free, first })
@@ -93,14 +94,14 @@ impl Door {
         Call::parse(bytes.get(GRH_BYTES..)?)
     }
 
-    /// Says something, if a buffer is free: the answer is its slot.
+    /// Says something, if a buffer is free.
     pub(super) fn say(
         &mut self,
         call: &Call,
         (ah, door): (*mut ibv_ah, u32),
         wr_id: impl FnOnce(usize) -> u64,
-    ) -> Option<usize> {
-        let slot = self.free.pop()? as usize;
+    ) {
+        let Some(slot) = self.free.pop().map(|slot| slot as usize) else { return };
         // SAFETY: a free slot's own bytes.
         unsafe { self.at(slot).cast::<[u8; CALL_BYTES]>().write(call.to_bytes()) };
         let mut sge = self.sge(slot, CALL_BYTES);
@@ -120,9 +121,7 @@ impl Door {
         // SAFETY: the slot is the call's until it has completed.
         if unsafe { ibv_post_send(self.qp, &mut request, &mut null_mut()) } != 0 {
             self.free.push(slot as u32);
-            return None;
         }
-        Some(slot)
     }
 
     /// A call is on its way.
@@ -130,12 +129,9 @@ impl Door {
         self.free.push(slot as u32);
     }
 
-    pub(super) fn shut(&mut self, device: &Device) {
-        if !self.qp.is_null() {
-            device.end_pair(self.qp);
-            device.close_mr(&self.mr);
-            self.qp = null_mut();
-        }
+    pub(super) fn shut(self, device: &Device) {
+        device.end_pair(self.qp);
+        device.close_mr(&self.mr);
     }
 
     fn at(&self, slot: usize) -> *mut u8 {

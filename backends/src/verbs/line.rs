@@ -10,15 +10,27 @@
 //!
 //! A request has the number of its context, of which there is one under way at
 //! a time; its generation tells a completion of another time from it.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | here | what a rail asks |
+//! | `requests` | what is written down, sent, and completed |
+//! | `queues` | libibverbs' objects, opened and ended |
 
+mod queues;
+mod requests;
+
+use self::requests::{NOBODY, Request, rdma};
+use super::address::Address;
 use super::config::{Config, OpenError};
-use super::device::{Address, Device, Facts, errno};
+use super::device::{Device, Facts};
 use super::door::{self, Door};
-use super::link::{Guest, Link, State};
+use super::guest::Guest;
+use super::link::Link;
 use super::pair::Terms;
 use super::sys::*;
 use super::{About, Counts};
-use crate::net::{self, Answer, Area, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears};
+use crate::net::{self, Answer, Area, ENTRIES_MAX, Entry, Far, Key, Mr, Near, Nears};
 use core::ffi::c_int;
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -51,10 +63,10 @@ pub struct Line {
     /// Links that have requests to be sent.
     touched: Vec<u32>,
     /// What has ended without reaching the device.
-    pub(super) unsent: VecDeque<Entry>,
+    unsent: VecDeque<Entry>,
     completions: Box<[ibv_wc; ENTRIES_MAX]>,
     pub(super) turn: u64,
-    pub(super) clock: u64,
+    clock: u64,
     /// Pairs to reach peers by, and those of them that nobody has answered.
     pub(super) alive: usize,
     pub(super) opening: usize,
@@ -75,13 +87,6 @@ impl fmt::Debug for Line {
         let Facts { device, port, .. } = &self.device.facts;
         write!(f, "Line({device}:{port}, {} pairs)", self.alive)
     }
-}
-
-/// A request and the buffer that it is about.
-#[repr(C)]
-struct Request {
-    wr: ibv_send_wr,
-    sge: ibv_sge,
 }
 
 impl Line {
@@ -136,186 +141,6 @@ impl Line {
         }
         line.door = Some(door);
         Ok(line)
-    }
-
-    fn open_queues(
-        &mut self,
-        event: bool,
-        contexts: usize,
-        receives: usize,
-    ) -> Result<(), OpenError> {
-        let failed = |name| OpenError::Call { name, code: errno() };
-        let Device { library, context, pd, .. } = self.device;
-        if event {
-            // SAFETY: an open context.
-            self.channel = unsafe { (library.ibv_create_comp_channel)(context) };
-            if self.channel.is_null() {
-                return Err(failed("ibv_create_comp_channel"));
-            }
-            // SAFETY: the channel's descriptor, which is ours alone.
-            unsafe { libc::fcntl((*self.channel).fd, libc::F_SETFL, libc::O_NONBLOCK) };
-        }
-        let entries = (contexts + door::COUNT + SPARE) as c_int;
-        // SAFETY: an open context and a channel of it, or none.
-        self.terms.cq =
-            unsafe { (library.ibv_create_cq)(context, entries, null_mut(), self.channel, 0) };
-        if self.terms.cq.is_null() {
-            return Err(failed("ibv_create_cq"));
-        }
-        let mut attr = ibv_srq_init_attr {
-            srq_context: null_mut(),
-            attr: ibv_srq_attr { max_wr: receives as u32, max_sge: 1, srq_limit: 0 },
-        };
-        // SAFETY: an open domain.
-        self.terms.srq = unsafe { (library.ibv_create_srq)(pd, &mut attr) };
-        if self.terms.srq.is_null() {
-            return Err(failed("ibv_create_srq"));
-        }
-        Ok(())
-    }
-
-    /// Finds out how many bytes the device takes into a request.
-    fn try_inline(&mut self) -> Result<(), OpenError> {
-        loop {
-            match self.device.make_pair(&self.terms, true) {
-                Ok(qp) => {
-                    self.device.end_pair(qp);
-                    return Ok(());
-                }
-                Err(_) if self.terms.inline_bytes > 0 => self.terms.inline_bytes /= 2,
-                Err(code) => return Err(OpenError::Call { name: "ibv_create_qp", code }),
-            }
-        }
-    }
-
-    /// A new request's name.
-    pub(super) fn wr_id(&mut self, number: usize) -> u64 {
-        let generation = &mut self.generations[number];
-        *generation = generation.wrapping_add(1);
-        number as u64 | u64::from(*generation) << 32
-    }
-
-    /// Whether a request may be written down for this link now.
-    #[inline]
-    fn enter(&mut self, peer: u64) -> Result<(), c_int> {
-        if self.links[peer as usize].state == State::Open { Ok(()) } else { self.try_open(peer) }
-    }
-
-    /// Writes a request down.
-    #[inline]
-    fn write(
-        &mut self,
-        context: usize,
-        peer: u64,
-        (opcode, mut flags): (u32, u32),
-        near: Near,
-        bytes: usize,
-        wr: ibv_wr,
-    ) {
-        let wr_id = self.wr_id(context);
-        let is_short = bytes <= self.terms.inline_bytes as usize;
-        if is_short && matches!(opcode, IBV_WR_RDMA_WRITE | IBV_WR_SEND) {
-            flags |= IBV_SEND_INLINE;
-        }
-        let lkey = near.desc.addr() as u32;
-        // Wrapping is out of the question: there are as many.
-        let place = self.requests.base.as_ptr().cast::<Request>().wrapping_add(context);
-        // SAFETY: the context's own request, which is not with the device: its
-        // last one has completed.
-        let request = unsafe {
-            (*place).sge = ibv_sge { addr: near.at as u64, length: bytes as u32, lkey };
-            let request = &raw mut (*place).wr;
-            (*request).wr_id = wr_id;
-            (*request).next = null_mut();
-            ((*request).sg_list, (*request).num_sge) = (&raw mut (*place).sge, 1);
-            (*request).opcode = opcode;
-            (*request).send_flags = flags | IBV_SEND_SIGNALED;
-            (*request).wr = wr;
-            request
-        };
-        let link = &mut self.links[peer as usize];
-        if link.last.is_null() {
-            link.first = request;
-            self.touched.push(peer as u32);
-        } else {
-            // SAFETY: one of `requests`, which has not been sent yet.
-            unsafe { (*link.last).next = request };
-        }
-        link.last = request;
-        link.in_flight += 1;
-        self.owners[context] = peer as u32;
-    }
-
-    /// Sends what was written down for a link.
-    fn send_all(&mut self, at: u32) {
-        let link = &mut self.links[at as usize];
-        let (first, mut bad) = (link.first, null_mut());
-        (link.first, link.last) = (null_mut(), null_mut());
-        self.clock += 1;
-        link.used = self.clock;
-        self.counts.doorbells += 1;
-        // SAFETY: an open pair (only those are written for, and none is closed
-        // that has something in flight), and requests of our own.
-        let code = unsafe { ibv_post_send(link.qp, first, &mut bad) };
-        if code != 0 {
-            self.take_back(at, bad, code);
-        }
-    }
-
-    #[cold]
-    fn take_back(&mut self, at: u32, mut bad: *mut ibv_send_wr, code: c_int) {
-        // The first was refused; the others were not looked at.
-        let mut end = End::Refused { code, provider_code: 0 };
-        while !bad.is_null() {
-            // SAFETY: of our own list.
-            let (wr_id, next) = unsafe { ((*bad).wr_id, (*bad).next) };
-            self.unsent.push_back(Entry { context: wr_id as u32 as usize, end });
-            (bad, end) = (next, End::Again);
-            self.links[at as usize].in_flight -= 1;
-        }
-        self.settle(at);
-    }
-
-    /// What a completion means to the rail, if anything.
-    fn completed(&mut self, at: usize) -> Option<Entry> {
-        let ibv_wc { wr_id, status, byte_len, vendor_err, .. } = self.completions[at];
-        let (number, generation) = (wr_id as u32 as usize, (wr_id >> 32) as u32);
-        if self.generations.get(number) != Some(&generation) {
-            self.counts.strays += 1;
-            return None;
-        }
-        if let Some(slot) = number.checked_sub(self.contexts) {
-            self.heard(slot, status == IBV_WC_SUCCESS, byte_len as usize);
-            return None;
-        }
-        let owner = core::mem::replace(&mut self.owners[number], NOBODY);
-        if owner == NOBODY {
-            // A packet that came: its buffer goes back if it came badly.
-            let came = status == IBV_WC_SUCCESS;
-            let end = if came { End::Done(byte_len as usize) } else { End::Again };
-            return Some(Entry { context: number, end });
-        }
-        self.links[owner as usize].in_flight -= 1;
-        let end = match status {
-            IBV_WC_SUCCESS => End::Done(0),
-            _ => self.broken(owner, status, vendor_err),
-        };
-        self.settle(owner);
-        Some(Entry { context: number, end })
-    }
-
-    fn heard(&mut self, slot: usize, is_well: bool, bytes: usize) {
-        let number = self.contexts + slot;
-        if slot >= door::RECEIVES {
-            self.door.as_mut().expect("open").said(slot);
-            return;
-        }
-        let call = self.door.as_ref().expect("open").heard(slot, bytes);
-        if let Some(call) = call.filter(|_| is_well) {
-            self.hear(&call);
-        }
-        let wr_id = self.wr_id(number);
-        self.door.as_mut().expect("open").listen(slot, wr_id);
     }
 }
 
@@ -506,33 +331,11 @@ impl net::Wire for Line {
 
     fn shut(&mut self, mrs: impl Iterator<Item = Mr>) {
         self.end_pairs();
-        if let Some(mut door) = self.door.take() {
+        if let Some(door) = self.door.take() {
             door.shut(&self.device);
         }
         for mr in mrs {
             self.device.close_mr(&mr);
-        }
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.end_pairs();
-        if let Some(mut door) = self.door.take() {
-            door.shut(&self.device);
-        }
-        let library = self.device.library;
-        // SAFETY: ours or null, each ended once, what is used by others last.
-        unsafe {
-            if !self.terms.srq.is_null() {
-                (library.ibv_destroy_srq)(self.terms.srq);
-            }
-            if !self.terms.cq.is_null() {
-                (library.ibv_destroy_cq)(self.terms.cq);
-            }
-            if !self.channel.is_null() {
-                (library.ibv_destroy_comp_channel)(self.channel);
-            }
         }
     }
 }
@@ -548,14 +351,3 @@ fn nothing() -> ibv_wc {
     // SAFETY: numbers.
     unsafe { core::mem::zeroed() }
 }
-
-fn rdma(far: Far) -> ibv_wr {
-    let rdma = ibv_wr_rdma { remote_addr: far.addr, rkey: far.key as u32 };
-    ibv_wr { rdma: ManuallyDrop::new(rdma) }
-}
-
-/// The owner of a request that is no link's.
-const NOBODY: u32 = u32::MAX;
-
-/// Completions that a queue has room for beyond those that can come.
-const SPARE: usize = 64;

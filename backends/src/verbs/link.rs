@@ -1,4 +1,4 @@
-//! Who reaches whom: a pair for each direction, made on first use.
+//! Whom this rank reaches: a pair for each direction, made on first use.
 //!
 //! Errors end a pair with all that is under way on it. With a pair for each
 //! direction they are the asker's own: what it had asked after the request
@@ -12,15 +12,16 @@
 //!                            │                  │ refused, nobody answers
 //!                            │                  └─► Broken ─ flushed ─► Idle, and bye
 //!                            └─ patience ends ─► Silent ─ a while ─► Idle
-//!  guest  hello ─► welcome ─► bye, a newer hello, the rank is struck
 //! ```
 //!
 //! Calls may be lost. A hello is said again until it is welcomed, and a turn
 //! counts attempts, so that late ones are known. A bye that was lost leaves a
 //! guest until its rank says hello again or is asked to leave.
 
-use super::device::{Address, errno};
+use super::address::Address;
+use super::device::errno;
 use super::door::{Call, Word};
+use super::guest::Guest;
 use super::line::Line;
 use super::pair::{Far, number_of};
 use super::sys::*;
@@ -33,7 +34,7 @@ use tsumugi_core::mem::Rank;
 
 /// The way to a peer.
 pub(super) struct Link {
-    rank: Rank,
+    pub rank: Rank,
     address: Address,
     ah: *mut ibv_ah,
     pub state: State,
@@ -65,15 +66,6 @@ pub(super) enum State {
     },
     /// The rank was struck.
     Struck,
-}
-
-/// A peer that reaches this rank.
-pub(super) struct Guest {
-    rank: Rank,
-    turn: u64,
-    qp: *mut ibv_qp,
-    ah: *mut ibv_ah,
-    door: u32,
 }
 
 impl Link {
@@ -309,63 +301,6 @@ impl Line {
         }
     }
 
-    fn admit(&mut self, call: &Call) {
-        let struck = |link: &Link| link.rank == call.from && link.state == State::Struck;
-        if self.links.iter().any(struck) {
-            return;
-        }
-        if let Some(at) = self.guests.iter().position(|guest| guest.rank == call.from) {
-            let guest = &self.guests[at];
-            if guest.turn == call.turn {
-                return self.welcome(at);
-            }
-            if guest.turn > call.turn {
-                return;
-            }
-            self.dismiss(at);
-        }
-        if self.guests.len() >= self.pairs_max {
-            self.ask_to_leave();
-            if self.guests.len() >= 2 * self.pairs_max {
-                // It will say hello again.
-                return;
-            }
-        }
-        let Ok(ah) = self.device.make_way(&call.address) else { return };
-        let Ok(qp) = self.device.make_pair(&self.terms, false) else {
-            return self.device.end_way(ah);
-        };
-        let far = Far { pair: call.pair, psn: call.psn, address: call.address };
-        if self.device.answer(qp, &far).is_err() {
-            self.device.end_pair(qp);
-            return self.device.end_way(ah);
-        }
-        let (rank, turn, door) = (call.from, call.turn, call.address.door);
-        self.guests.push_back(Guest { rank, turn, qp, ah, door });
-        self.welcome(self.guests.len() - 1);
-    }
-
-    fn welcome(&mut self, at: usize) {
-        let Guest { rank, turn, qp, ah, door } = self.guests[at];
-        // SAFETY: open as long as the guest.
-        let pair = unsafe { number_of(qp) };
-        self.say_of(Word::Welcome, rank, turn, (pair, psn_of(turn)), (ah, door));
-    }
-
-    /// Asks the guest that has been there longest, and puts it last.
-    fn ask_to_leave(&mut self) {
-        let Some(guest) = self.guests.pop_front() else { return };
-        let Guest { rank, turn, ah, door, .. } = guest;
-        self.guests.push_back(guest);
-        self.say_of(Word::Leave, rank, turn, (0, 0), (ah, door));
-    }
-
-    fn dismiss(&mut self, at: usize) {
-        let Some(guest) = self.guests.remove(at) else { return };
-        self.device.end_pair(guest.qp);
-        self.device.end_way(guest.ah);
-    }
-
     /// Says something about a link of ours.
     fn say(&mut self, word: Word, at: u32) {
         let Link { rank, turn, qp, ah, address, .. } = self.links[at as usize];
@@ -375,7 +310,7 @@ impl Line {
     }
 
     /// If it is lost, it was not said.
-    fn say_of(
+    pub(super) fn say_of(
         &mut self,
         word: Word,
         to: Rank,
@@ -408,13 +343,13 @@ impl Line {
 
 impl super::device::Device {
     /// A way for datagrams.
-    fn make_way(&self, to: &Address) -> Result<*mut ibv_ah, c_int> {
+    pub(super) fn make_way(&self, to: &Address) -> Result<*mut ibv_ah, c_int> {
         // SAFETY: an open domain.
         let ah = unsafe { (self.library.ibv_create_ah)(self.pd, &mut self.way(to)) };
         if ah.is_null() { Err(errno()) } else { Ok(ah) }
     }
 
-    fn end_way(&self, ah: *mut ibv_ah) {
+    pub(super) fn end_way(&self, ah: *mut ibv_ah) {
         if !ah.is_null() {
             // SAFETY: ours, and forgotten by whoever calls.
             unsafe { (self.library.ibv_destroy_ah)(ah) };
@@ -423,7 +358,7 @@ impl super::device::Device {
 }
 
 /// Where a pair's numbers start: elsewhere than its predecessor's.
-fn psn_of(turn: u64) -> u32 {
+pub(super) fn psn_of(turn: u64) -> u32 {
     (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32
 }
 

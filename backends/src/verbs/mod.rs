@@ -10,10 +10,12 @@
 //! |---|---|
 //! | `config` | what a job asks, why it may not get it |
 //! | `sys` | libibverbs' functions and structures |
-//! | `device` | a device and the address of its port |
+//! | `address` | where a rank is, as it crosses the network |
+//! | `device` | a device, opened |
 //! | `pair` | queue pairs, from state to state |
 //! | `door` | calls between ranks about their pairs |
-//! | `link` | who reaches whom: made on first use, bounded, remade |
+//! | `link` | whom this rank reaches: made on first use, bounded, remade |
+//! | `guest` | who reaches this rank |
 //! | `line` | requests down, completions up |
 //! | `probe` | what the device really does |
 //!
@@ -45,9 +47,11 @@
 //! - A registration that ends makes requests fail that peers have under way on
 //!   it, and with each the link that it was on, which is made again.
 
+mod address;
 mod config;
 mod device;
 mod door;
+mod guest;
 mod line;
 mod link;
 mod pair;
@@ -120,7 +124,7 @@ impl VerbsDomain {
             kind: u64::from(facts.ethernet) + 1,
             device_atomics: false,
             is_device: !facts.software,
-            remote_completion: probed.works(probe::LANDED),
+            remote_completion: probed.works(Probed::LANDED),
         };
         Ok(Self::assemble(rails, About { facts, probed }, traits)?)
     }

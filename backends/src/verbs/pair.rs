@@ -5,7 +5,8 @@
 //!                          reached by a peer    reaches it    everything flushed
 //! ```
 
-use super::device::{Address, Device, errno};
+use super::address::Address;
+use super::device::{Device, errno};
 use super::sys::*;
 use core::ffi::c_int;
 
@@ -57,7 +58,6 @@ impl Device {
         terms: &Terms,
         sends: u32,
         receives: u32,
-        psn: u32,
     ) -> Result<*mut ibv_qp, c_int> {
         let qp = self.create(terms, IBV_QPT_UD, core::ptr::null_mut(), sends, receives)?;
         // SAFETY: numbers, of which the mask names those that count.
@@ -70,7 +70,7 @@ impl Device {
             self.modify(qp, &mut attr, mask)?;
             attr.qp_state = IBV_QPS_RTR;
             self.modify(qp, &mut attr, IBV_QP_STATE)?;
-            (attr.qp_state, attr.sq_psn) = (IBV_QPS_RTS, psn);
+            attr.qp_state = IBV_QPS_RTS;
             self.modify(qp, &mut attr, IBV_QP_STATE | IBV_QP_SQ_PSN)
         };
         steps().inspect_err(|_| self.end_pair(qp))?;

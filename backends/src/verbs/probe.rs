@@ -39,11 +39,11 @@ pub(super) fn probe(config: &Config) -> Result<Probed, OpenError> {
         }
     }
     let mut row = |name, width, verdict| rows.push(Row { name, width, verdict });
-    row(LANDED, 0, bench.landed());
-    row(SLEEPER, 0, bench.put(LIMIT, false));
+    row(Probed::LANDED, 0, bench.landed());
+    row(Probed::SLEEPER, 0, bench.put(LIMIT, false));
     row(FETCH_ADD, 8, bench.word(Kind::FetchAdd, 5, 0, 45));
     row(COMPARE_SWAP, 8, bench.word(Kind::CompareSwap, 41, 40, 41));
-    row(STALE, 0, bench.stale());
+    row(Probed::STALE, 0, bench.stale());
     Ok(Probed { rows })
 }
 
@@ -216,11 +216,6 @@ const PUT: &str = "put";
 const GET: &str = "get";
 const FETCH_ADD: &str = "fetch-add";
 const COMPARE_SWAP: &str = "compare-swap";
-
-/// Names that others ask for.
-pub(super) const LANDED: &str = "a put that completes has landed";
-const SLEEPER: &str = "a target that sleeps is served";
-const STALE: &str = "a stale key is refused";
 
 const BYTES: usize = 4096;
 const TRIALS_MAX: usize = 64;

@@ -1,0 +1,27 @@
+//! Why there is no domain, whatever the library.
+
+use core::ffi::c_int;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// A number of the configuration is out of its range.
+    Number { name: &'static str, value: usize, min: usize, max: usize },
+    /// A wire does not say where it is.
+    Address(c_int),
+    /// The addresses do not fit in a card.
+    CardTooLong { bytes: usize },
+}
+
+impl Unfit {
+    /// Checks a number of a configuration.
+    pub(crate) fn check(
+        name: &'static str,
+        value: usize,
+        min: usize,
+        max: usize,
+    ) -> Result<(), Self> {
+        let fits = (min..=max).contains(&value);
+        if fits { Ok(()) } else { Err(Self::Number { name, value, min, max }) }
+    }
+}

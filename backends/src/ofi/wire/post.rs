@@ -1,0 +1,250 @@
+//! What is posted to a wire: puts and gets, words, packets.
+//!
+//! The endpoint's tables were checked when it was opened.
+
+use super::super::probe::Atomic;
+use super::super::sys::*;
+use super::Wire;
+use crate::net::{Answer, Far, Near};
+use core::ffi::{c_int, c_void};
+
+impl Wire {
+    /// # Safety
+    ///
+    /// `near` is good for `bytes` bytes, and both it and `context` stay until
+    /// the completion.
+    #[inline]
+    pub(in crate::ofi) unsafe fn write(
+        &mut self,
+        near: Near,
+        bytes: usize,
+        far: Far,
+        context: *mut c_void,
+        flags: u64,
+    ) -> Answer {
+        // SAFETY: the table was checked; the rest is the caller's.
+        unsafe {
+            let rma = &*(*self.ep).rma;
+            if flags == 0 {
+                let Some(write) = rma.write else { return -ENOSYS as Answer };
+                let at = near.at.cast_const().cast();
+                return write(self.ep, at, bytes, near.desc, far.peer, far.addr, far.key, context);
+            }
+            let flags = flags | FI_COMPLETION | self.delivery;
+            self.message(rma.writemsg, near, bytes, far, context, flags)
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The same.
+    #[inline]
+    pub(in crate::ofi) unsafe fn read(
+        &mut self,
+        near: Near,
+        bytes: usize,
+        far: Far,
+        context: *mut c_void,
+        flags: u64,
+    ) -> Answer {
+        // SAFETY: the same.
+        unsafe {
+            let rma = &*(*self.ep).rma;
+            if flags == 0 {
+                let Some(read) = rma.read else { return -ENOSYS as Answer };
+                let at = near.at.cast();
+                return read(self.ep, at, bytes, near.desc, far.peer, far.addr, far.key, context);
+            }
+            self.message(rma.readmsg, near, bytes, far, context, flags | FI_COMPLETION)
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The same.
+    unsafe fn message(
+        &mut self,
+        slot: Option<unsafe extern "C" fn(*mut fid_ep, *const fi_msg_rma, u64) -> Answer>,
+        near: Near,
+        bytes: usize,
+        far: Far,
+        context: *mut c_void,
+        flags: u64,
+    ) -> Answer {
+        let Some(slot) = slot else { return -ENOSYS as Answer };
+        let mut desc = near.desc;
+        let local = libc::iovec { iov_base: near.at.cast(), iov_len: bytes };
+        let remote = fi_rma_iov { addr: far.addr, len: bytes, key: far.key };
+        let message = fi_msg_rma {
+            msg_iov: &local,
+            desc: &mut desc,
+            iov_count: 1,
+            addr: far.peer,
+            rma_iov: &remote,
+            rma_iov_count: 1,
+            context,
+            data: 0,
+        };
+        // SAFETY: the caller's; the vectors are read inside the call.
+        unsafe { slot(self.ep, &message, flags) }
+    }
+
+    /// A word: stored, or changed without looking at what was there.
+    ///
+    /// # Safety
+    ///
+    /// `operand` is a word of that type, and it and `context` stay until the
+    /// completion.
+    #[inline]
+    pub(in crate::ofi) unsafe fn atomic(
+        &mut self,
+        (datatype, op): (c_int, c_int),
+        operand: Near,
+        far: Far,
+        context: *mut c_void,
+    ) -> Answer {
+        // SAFETY: the table was checked; the rest is the caller's.
+        unsafe {
+            let Some(slot) = self.atomics().and_then(|table| table.write) else {
+                return -ENOSYS as Answer;
+            };
+            let at = operand.at.cast_const().cast();
+            let (peer, addr, key) = (far.peer, far.addr, far.key);
+            slot(self.ep, at, 1, operand.desc, peer, addr, key, datatype, op, context)
+        }
+    }
+
+    /// A word, whose old value goes to `result`.
+    ///
+    /// # Safety
+    ///
+    /// The same, for `result` too.
+    #[inline]
+    pub(in crate::ofi) unsafe fn fetch(
+        &mut self,
+        (datatype, op): (c_int, c_int),
+        operand: Near,
+        result: Near,
+        far: Far,
+        context: *mut c_void,
+    ) -> Answer {
+        // SAFETY: the same.
+        unsafe {
+            let Some(slot) = self.atomics().and_then(|table| table.readwrite) else {
+                return -ENOSYS as Answer;
+            };
+            let (at, into) = (operand.at.cast_const().cast(), result.at.cast());
+            let (peer, addr, key) = (far.peer, far.addr, far.key);
+            slot(
+                self.ep,
+                at,
+                1,
+                operand.desc,
+                into,
+                result.desc,
+                peer,
+                addr,
+                key,
+                datatype,
+                op,
+                context,
+            )
+        }
+    }
+
+    /// A word that is replaced if it is what `compare` is.
+    ///
+    /// # Safety
+    ///
+    /// The same, for `compare` too.
+    #[inline]
+    pub(in crate::ofi) unsafe fn compare(
+        &mut self,
+        datatype: c_int,
+        operand: Near,
+        compare: Near,
+        result: Near,
+        far: Far,
+        context: *mut c_void,
+    ) -> Answer {
+        // SAFETY: the same.
+        unsafe {
+            let Some(slot) = self.atomics().and_then(|table| table.compwrite) else {
+                return -ENOSYS as Answer;
+            };
+            let (at, with) = (operand.at.cast_const().cast(), compare.at.cast_const().cast());
+            let into = result.at.cast();
+            let (peer, addr, key) = (far.peer, far.addr, far.key);
+            slot(
+                self.ep,
+                at,
+                1,
+                operand.desc,
+                with,
+                compare.desc,
+                into,
+                result.desc,
+                peer,
+                addr,
+                key,
+                datatype,
+                FI_CSWAP,
+                context,
+            )
+        }
+    }
+
+    /// Whether the provider says that it does this.
+    pub(in crate::ofi) fn is_valid(&self, of: Atomic, datatype: c_int, op: c_int) -> bool {
+        let Some(table) = self.atomics() else { return false };
+        let slot = match of {
+            Atomic::Store => table.writevalid,
+            Atomic::Fetch => table.readwritevalid,
+            Atomic::Compare => table.compwritevalid,
+        };
+        let mut count = 0;
+        // SAFETY: the table was checked.
+        slot.is_some_and(
+            |slot| unsafe { slot(self.ep, datatype, op, &mut count) } == 0 && count > 0,
+        )
+    }
+
+    fn atomics(&self) -> Option<&fi_ops_atomic> {
+        // SAFETY: null, or the endpoint's own table.
+        unsafe { (*self.ep).atomic.as_ref() }
+    }
+
+    /// # Safety
+    ///
+    /// `near` is good for `bytes` bytes, and both it and `context` stay until
+    /// the completion.
+    pub(in crate::ofi) unsafe fn send(
+        &mut self,
+        near: Near,
+        bytes: usize,
+        peer: fi_addr_t,
+        context: *mut c_void,
+    ) -> Answer {
+        // SAFETY: the table was checked; the rest is the caller's.
+        unsafe {
+            let Some(slot) = (*(*self.ep).msg).send else { return -ENOSYS as Answer };
+            slot(self.ep, near.at.cast_const().cast(), bytes, near.desc, peer, context)
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The same.
+    pub(in crate::ofi) unsafe fn receive(
+        &mut self,
+        near: Near,
+        bytes: usize,
+        context: *mut c_void,
+    ) -> Answer {
+        // SAFETY: the same.
+        unsafe {
+            let Some(slot) = (*(*self.ep).msg).recv else { return -ENOSYS as Answer };
+            slot(self.ep, near.at.cast(), bytes, near.desc, FI_ADDR_UNSPEC, context)
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The queues of a line: opened, tried, ended.
+
+use super::super::config::OpenError;
+use super::super::device::{Device, errno};
+use super::super::door;
+use super::super::sys::*;
+use super::Line;
+use crate::net::Wire;
+use core::ffi::c_int;
+use core::ptr::null_mut;
+
+impl Line {
+    pub(super) fn open_queues(
+        &mut self,
+        event: bool,
+        contexts: usize,
+        receives: usize,
+    ) -> Result<(), OpenError> {
+        let failed = |name| OpenError::Call { name, code: errno() };
+        let Device { library, context, pd, .. } = self.device;
+        if event {
+            // SAFETY: an open context.
+            self.channel = unsafe { (library.ibv_create_comp_channel)(context) };
+            if self.channel.is_null() {
+                return Err(failed("ibv_create_comp_channel"));
+            }
+            // SAFETY: the channel's descriptor, which is ours alone.
+            unsafe { libc::fcntl((*self.channel).fd, libc::F_SETFL, libc::O_NONBLOCK) };
+        }
+        let entries = (contexts + door::COUNT + SPARE) as c_int;
+        // SAFETY: an open context and a channel of it, or none.
+        self.terms.cq =
+            unsafe { (library.ibv_create_cq)(context, entries, null_mut(), self.channel, 0) };
+        if self.terms.cq.is_null() {
+            return Err(failed("ibv_create_cq"));
+        }
+        let mut attr = ibv_srq_init_attr {
+            srq_context: null_mut(),
+            attr: ibv_srq_attr { max_wr: receives as u32, max_sge: 1, srq_limit: 0 },
+        };
+        // SAFETY: an open domain.
+        self.terms.srq = unsafe { (library.ibv_create_srq)(pd, &mut attr) };
+        if self.terms.srq.is_null() {
+            return Err(failed("ibv_create_srq"));
+        }
+        Ok(())
+    }
+
+    /// Finds out how many bytes the device takes into a request.
+    pub(super) fn try_inline(&mut self) -> Result<(), OpenError> {
+        loop {
+            match self.device.make_pair(&self.terms, true) {
+                Ok(qp) => {
+                    self.device.end_pair(qp);
+                    return Ok(());
+                }
+                Err(_) if self.terms.inline_bytes > 0 => self.terms.inline_bytes /= 2,
+                Err(code) => return Err(OpenError::Call { name: "ibv_create_qp", code }),
+            }
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        Wire::shut(self, core::iter::empty());
+        let library = self.device.library;
+        // SAFETY: ours or null, each ended once, what is used by others last.
+        unsafe {
+            if !self.terms.srq.is_null() {
+                (library.ibv_destroy_srq)(self.terms.srq);
+            }
+            if !self.terms.cq.is_null() {
+                (library.ibv_destroy_cq)(self.terms.cq);
+            }
+            if !self.channel.is_null() {
+                (library.ibv_destroy_comp_channel)(self.channel);
+            }
+        }
+    }
+}
+
+/// Completions that a queue has room for beyond those that can come.
+const SPARE: usize = 64;

@@ -1,0 +1,157 @@
+//! Requests: written down, sent with one doorbell for each peer, completed.
+
+use super::super::door;
+use super::super::link::State;
+use super::super::sys::*;
+use super::Line;
+use crate::net::{End, Entry, Far, Near};
+use core::ffi::c_int;
+use core::mem::ManuallyDrop;
+use core::ptr::null_mut;
+
+/// A request and the buffer that it is about.
+#[repr(C)]
+pub(super) struct Request {
+    wr: ibv_send_wr,
+    sge: ibv_sge,
+}
+
+impl Line {
+    /// A new request's name.
+    pub(in crate::verbs) fn wr_id(&mut self, number: usize) -> u64 {
+        let generation = &mut self.generations[number];
+        *generation = generation.wrapping_add(1);
+        number as u64 | u64::from(*generation) << 32
+    }
+
+    /// Whether a request may be written down for this link now.
+    #[inline]
+    pub(super) fn enter(&mut self, peer: u64) -> Result<(), c_int> {
+        if self.links[peer as usize].state == State::Open { Ok(()) } else { self.try_open(peer) }
+    }
+
+    /// Writes a request down.
+    #[inline]
+    pub(super) fn write(
+        &mut self,
+        context: usize,
+        peer: u64,
+        (opcode, mut flags): (u32, u32),
+        near: Near,
+        bytes: usize,
+        wr: ibv_wr,
+    ) {
+        let wr_id = self.wr_id(context);
+        let is_short = bytes <= self.terms.inline_bytes as usize;
+        if is_short && matches!(opcode, IBV_WR_RDMA_WRITE | IBV_WR_SEND) {
+            flags |= IBV_SEND_INLINE;
+        }
+        let lkey = near.desc.addr() as u32;
+        // Wrapping is out of the question: there are as many.
+        let place = self.requests.base.as_ptr().cast::<Request>().wrapping_add(context);
+        // SAFETY: the context's own request, which is not with the device: its
+        // last one has completed.
+        let request = unsafe {
+            (*place).sge = ibv_sge { addr: near.at as u64, length: bytes as u32, lkey };
+            let request = &raw mut (*place).wr;
+            (*request).wr_id = wr_id;
+            (*request).next = null_mut();
+            ((*request).sg_list, (*request).num_sge) = (&raw mut (*place).sge, 1);
+            (*request).opcode = opcode;
+            (*request).send_flags = flags | IBV_SEND_SIGNALED;
+            (*request).wr = wr;
+            request
+        };
+        let link = &mut self.links[peer as usize];
+        if link.last.is_null() {
+            link.first = request;
+            self.touched.push(peer as u32);
+        } else {
+            // SAFETY: one of `requests`, which has not been sent yet.
+            unsafe { (*link.last).next = request };
+        }
+        link.last = request;
+        link.in_flight += 1;
+        self.owners[context] = peer as u32;
+    }
+
+    /// Sends what was written down for a link.
+    pub(super) fn send_all(&mut self, at: u32) {
+        let link = &mut self.links[at as usize];
+        let (first, mut bad) = (link.first, null_mut());
+        (link.first, link.last) = (null_mut(), null_mut());
+        self.clock += 1;
+        link.used = self.clock;
+        self.counts.doorbells += 1;
+        // SAFETY: an open pair (only those are written for, and none is closed
+        // that has something in flight), and requests of our own.
+        let code = unsafe { ibv_post_send(link.qp, first, &mut bad) };
+        if code != 0 {
+            self.take_back(at, bad, code);
+        }
+    }
+
+    #[cold]
+    fn take_back(&mut self, at: u32, mut bad: *mut ibv_send_wr, code: c_int) {
+        // The first was refused; the others were not looked at.
+        let mut end = End::Refused { code, provider_code: 0 };
+        while !bad.is_null() {
+            // SAFETY: of our own list.
+            let (wr_id, next) = unsafe { ((*bad).wr_id, (*bad).next) };
+            self.unsent.push_back(Entry { context: wr_id as u32 as usize, end });
+            (bad, end) = (next, End::Again);
+            self.links[at as usize].in_flight -= 1;
+        }
+        self.settle(at);
+    }
+
+    /// What a completion means to the rail, if anything.
+    pub(super) fn completed(&mut self, at: usize) -> Option<Entry> {
+        let ibv_wc { wr_id, status, byte_len, vendor_err, .. } = self.completions[at];
+        let (number, generation) = (wr_id as u32 as usize, (wr_id >> 32) as u32);
+        if self.generations.get(number) != Some(&generation) {
+            self.counts.strays += 1;
+            return None;
+        }
+        if let Some(slot) = number.checked_sub(self.contexts) {
+            self.heard(slot, status == IBV_WC_SUCCESS, byte_len as usize);
+            return None;
+        }
+        let owner = core::mem::replace(&mut self.owners[number], NOBODY);
+        if owner == NOBODY {
+            // A packet that came: its buffer goes back if it came badly.
+            let came = status == IBV_WC_SUCCESS;
+            let end = if came { End::Done(byte_len as usize) } else { End::Again };
+            return Some(Entry { context: number, end });
+        }
+        self.links[owner as usize].in_flight -= 1;
+        let end = match status {
+            IBV_WC_SUCCESS => End::Done(0),
+            _ => self.broken(owner, status, vendor_err),
+        };
+        self.settle(owner);
+        Some(Entry { context: number, end })
+    }
+
+    fn heard(&mut self, slot: usize, is_well: bool, bytes: usize) {
+        let number = self.contexts + slot;
+        if slot >= door::RECEIVES {
+            self.door.as_mut().expect("open").said(slot);
+            return;
+        }
+        let call = self.door.as_ref().expect("open").heard(slot, bytes);
+        if let Some(call) = call.filter(|_| is_well) {
+            self.hear(&call);
+        }
+        let wr_id = self.wr_id(number);
+        self.door.as_mut().expect("open").listen(slot, wr_id);
+    }
+}
+
+pub(super) fn rdma(far: Far) -> ibv_wr {
+    let rdma = ibv_wr_rdma { remote_addr: far.addr, rkey: far.key as u32 };
+    ibv_wr { rdma: ManuallyDrop::new(rdma) }
+}
+
+/// The owner of a request that is no link's.
+pub(super) const NOBODY: u32 = u32::MAX;
