@@ -56,7 +56,8 @@ pub struct Peer {
     /// Receives posted for it alone, and messages that none has taken.
     pub(super) posted: List<0>,
     pub(super) unexpected: List<0>,
-    /// Posted receives that are not offered, and those that are or will be.
+    /// Posted receives that are not offered, and those that are or will be; on
+    /// a board none counts.
     pub(super) unoffered: u32,
     pub(super) offered: u32,
     /// Of those that are not: receives that would be if nothing were in the
