@@ -174,8 +174,6 @@ pub struct Unexpected {
     pub(super) context: u16,
     pub(super) kind: Kind,
     pub(super) in_reach: bool,
-    pub(super) taken: bool,
-    pub(super) generation: u32,
     pub(super) id: u32,
     pub(super) len: u64,
     /// Slots or an address.
@@ -299,8 +297,6 @@ impl Unexpected {
         context: 0,
         kind: Kind::Inline,
         in_reach: false,
-        taken: false,
-        generation: 0,
         id: 0,
         len: 0,
         b: 0,

@@ -70,7 +70,6 @@ struct Open {
 struct Player<'m> {
     machine: Machine<'m>,
     open: Vec<Open>,
-    claimed: Vec<(Message, Received, usize)>,
     jobs: Vec<Job>,
     is_asleep: bool,
     is_dead: bool,
@@ -183,7 +182,6 @@ impl<'m> Game<'m> {
             machine: Machine::new(Rank(rank as u32), shape, plan.design, thresholds, room.tables())
                 .unwrap(),
             open: Vec::new(),
-            claimed: Vec::new(),
             jobs: Vec::new(),
             is_asleep: false,
             is_dead: false,
@@ -387,42 +385,18 @@ impl<'m> Game<'m> {
         self.players[by].open.push(Open { request, what, is_watched });
     }
 
-    /// Looks whether something is there, and takes it out or not.
+    /// Looks whether something is there; then it is the next that is received.
     fn probe(&mut self, by: usize) {
         let pattern = self.pattern(by);
-        let takes_out = self.draw(2) == 0;
+        let receives = self.draw(2) == 0;
         let (machine, _) = self.machine(by);
-        let seen = machine.probe(&pattern);
-        if !takes_out {
+        let Some(seen) = machine.probe(&pattern) else { return };
+        if !receives || !self.receive(by, pattern, seen.len, true) {
             return;
         }
-        let claimed = machine.claim_message(&pattern);
-        assert_eq!(seen, claimed.as_ref().map(|(_, received)| *received));
-        if let Some((message, received)) = claimed {
-            let number = self.post(by, pattern, Bytes { at: 0, len: 0, in_reach: false });
-            self.players[by].claimed.push((message, received, number));
-        }
-    }
-
-    fn receive_claimed(&mut self, by: usize) -> bool {
-        let Some((message, received, number)) = self.players[by].claimed.pop() else {
-            return false;
-        };
-        let (len, in_reach) =
-            (received.len.max(1) - self.draw(2).min(received.len), self.draw(2) == 0);
-        let at = self.allocate(by, in_reach, len);
-        let into = Bytes { at, len, in_reach };
-        let (machine, mut wire) = self.machine(by);
-        match machine.receive_message(&mut wire, message, into) {
-            Ok(begun) => {
-                self.posted[number].into = into;
-                self.begun(by, number, begun);
-                true
-            }
-            Err((_, message)) => {
-                self.players[by].claimed.push((message, received, number));
-                false
-            }
+        if let Some(Ok(message)) = self.posted.last().expect("it was posted").outcome {
+            let Sent { from, len, .. } = self.sent[message];
+            assert_eq!((Rank(from as u32), len), (seen.source, seen.len), "another was seen");
         }
     }
 
@@ -453,7 +427,7 @@ impl<'m> Game<'m> {
             return false;
         }
         let mut has_moved = match self.draw(if self.plan.far { 7 } else { 6 }) {
-            0 => self.run_job(rank) | self.receive_claimed(rank),
+            0 => self.run_job(rank),
             1 => {
                 let from = Rank(self.draw(self.players.len() as u64) as u32);
                 let (machine, mut wire) = self.machine(rank);
@@ -472,8 +446,7 @@ impl<'m> Game<'m> {
                 // What is not watched is to be asked for.
                 let has_moved = machine.rest(&mut wire) | self.collect(rank);
                 let waits = self.net.carry(rank);
-                let is_idle = !has_moved && !waits && self.players[rank].claimed.is_empty();
-                if is_idle && !self.net.has_mail(rank) {
+                if !has_moved && !waits && !self.net.has_mail(rank) {
                     self.players[rank].is_asleep = true;
                     return true;
                 }
