@@ -25,7 +25,8 @@
 //! (hazard A9).
 //!
 //! Progress: wait-free, on one thread. Issuing after a handle and all before
-//! it looks at the operations that were issued after it and have not ended.
+//! it looks at the operations that were issued after it and have not ended;
+//! issuing after a set looks at all that have not.
 
 use core::fmt;
 use tsumugi_core::sync::mutant;
@@ -67,8 +68,8 @@ pub enum Full {
 /// Memory for one operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Issued {
+    /// 0: none.
     handle: u64,
-    is_live: bool,
     /// Conditions that do not hold yet.
     pending: u32,
     /// What waits for this one.
@@ -132,7 +133,8 @@ impl Handle {
         }
     }
 
-    const fn index(self) -> usize {
+    /// The slot of the operation.
+    pub(crate) const fn index(self) -> usize {
         (self.0 & INDEX_MASK) as usize
     }
 }
@@ -141,7 +143,6 @@ impl Issued {
     /// Nothing issued.
     pub const FREE: Self = Self {
         handle: 0,
-        is_live: false,
         pending: 0,
         exact: NONE,
         upto: (NONE, NONE),
@@ -200,14 +201,11 @@ impl<'m> Order<'m> {
     pub fn try_issue(&mut self, after: After<'_>, is_same: bool) -> Result<Handle, Full> {
         match after {
             After::Nothing => self.issue(|_, _| {}, 0),
-            After::One(handle) => self.try_issue_each(|live| live == handle),
+            After::One(handle) => self.issue_after(self.find(handle)),
             After::Each(handles) => self.try_issue_each(|live| handles.contains(&live)),
             After::UpTo(handle) => self.issue_upto(self.youngest_until(handle)),
             // If the one before has ended, what it waited for has, too.
-            After::Cont if is_same => {
-                let last = self.last;
-                self.try_issue_each(|live| live == last)
-            }
+            After::Cont if is_same => self.issue_after(self.find(self.last)),
             After::All | After::Cont => self.issue_upto(self.youngest),
         }
     }
@@ -225,9 +223,7 @@ impl<'m> Order<'m> {
             while at != NONE {
                 let Issued { handle, next, .. } = this.issued[at as usize];
                 if is_awaited(Handle(handle)) {
-                    let head = this.issued[at as usize].exact;
-                    this.issued[at as usize].exact = this.take_edge(waiter, head);
-                    this.issued[waiter as usize].pending += 1;
+                    this.attach(waiter, at as usize);
                 }
                 at = next;
             }
@@ -249,7 +245,7 @@ impl<'m> Order<'m> {
     /// An operation has ended, at all ranks: what waited for it may begin.
     pub fn end(&mut self, slot: usize) {
         let Issued { exact, upto, previous, next, .. } = self.issued[slot];
-        debug_assert!(self.issued[slot].is_live, "slot {slot} has ended before");
+        debug_assert!(self.issued[slot].handle != 0, "slot {slot} has ended before");
         match previous {
             NONE => self.oldest = next,
             at => self.issued[at as usize].next = next,
@@ -258,7 +254,8 @@ impl<'m> Order<'m> {
             NONE => self.youngest = previous,
             at => self.issued[at as usize].previous = previous,
         }
-        self.issued[slot] = Issued { handle: self.issued[slot].handle, ..Issued::FREE };
+        self.issued[slot] = Issued { link: self.free, ..Issued::FREE };
+        self.free = slot as u32;
         self.live -= 1;
         self.release(exact);
         if previous == NONE || mutant("gas_order_one_for_all") {
@@ -271,18 +268,13 @@ impl<'m> Order<'m> {
             let tail = if tail == NONE { upto.1 } else { tail };
             self.issued[at].upto = (upto.0, tail);
         }
-        self.issued[slot].link = self.free;
-        self.free = slot as u32;
     }
 
     /// Whether this one has ended: ACP's `inquire`, of that operation alone.
     pub fn has_ended(&self, handle: Handle) -> bool {
         match handle {
             Handle::ALL | Handle::CONT => self.live == 0,
-            _ => self
-                .issued
-                .get(handle.index())
-                .is_none_or(|slot| !slot.is_live || slot.handle != handle.0),
+            _ => self.find(handle).is_none(),
         }
     }
 
@@ -314,6 +306,25 @@ impl<'m> Order<'m> {
             at = slot.next;
             Some(Handle(slot.handle))
         })
+    }
+
+    /// The slot of an operation that has not ended.
+    fn find(&self, handle: Handle) -> Option<usize> {
+        let is_it = |slot: &Issued| slot.handle == handle.0 && handle != Handle::NULL;
+        self.issued.get(handle.index()).is_some_and(is_it).then_some(handle.index())
+    }
+
+    fn issue_after(&mut self, awaited: Option<usize>) -> Result<Handle, Full> {
+        match awaited {
+            Some(slot) => self.issue(|this, waiter| this.attach(waiter, slot), 1),
+            None => self.issue(|_, _| {}, 0),
+        }
+    }
+
+    /// One condition more: the end of that one alone.
+    fn attach(&mut self, waiter: u32, awaited: usize) {
+        self.issued[awaited].exact = self.take_edge(waiter, self.issued[awaited].exact);
+        self.issued[waiter as usize].pending += 1;
     }
 
     fn issue_upto(&mut self, until: u32) -> Result<Handle, Full> {
@@ -354,7 +365,7 @@ impl<'m> Order<'m> {
         self.last = Handle(handle);
         let previous = self.youngest;
         let issued = &mut self.issued[slot as usize];
-        (issued.handle, issued.is_live, issued.previous) = (handle, true, previous);
+        (issued.handle, issued.previous) = (handle, previous);
         let is_ready = issued.pending == 0;
         match previous {
             NONE => self.oldest = slot,

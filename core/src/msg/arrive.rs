@@ -7,6 +7,7 @@
 use super::machine::Machine;
 use super::outcome::Label;
 use super::packet::{INLINE_BYTES_MAX, Kind, Packet};
+use super::setup::Design;
 use super::tables::{Offered, State, Unexpected};
 use super::wire::Wire;
 use crate::mem::Rank;
@@ -98,7 +99,7 @@ impl Machine<'_> {
             self.tell(wire, from);
         }
         let peer = &mut self.tables.peers[from];
-        if peer.unoffered > 0 {
+        if peer.unoffered > 0 && self.design == Design::Mirror {
             peer.revisit = true;
             self.rouse(from);
         }
@@ -214,7 +215,7 @@ impl Machine<'_> {
         entry.source = from as u32;
         entry.found_tag = label.tag;
         entry.size = len;
-        peer.unoffered = peer.unoffered.saturating_sub(1);
+        peer.unoffered -= 1;
         peer.here.matched = peer.here.matched.wrapping_add(1);
         peer.posted.pop(self.tables.requests);
         self.end(post, None);

@@ -32,9 +32,8 @@ impl Machine<'_> {
             }
         }
         let peer = &mut self.tables.peers[from];
-        peer.held = 0;
+        debug_assert_eq!((peer.unoffered, peer.offered, peer.held), (0, 0, 0));
         peer.dues = List::EMPTY;
-        peer.ripe = List::EMPTY;
         peer.mirror_len = 0;
         peer.acks = 0;
         peer.revisit = false;
@@ -51,23 +50,16 @@ impl Machine<'_> {
     /// has ended by that.
     fn abandon(&mut self, index: usize, from: usize) -> bool {
         let entry = &mut self.tables.requests[index];
-        let peer = &mut self.tables.peers[from];
         match entry.state {
             State::Free | State::Ended => return false,
             // A job ends by itself.
             State::Pushing | State::Claiming | State::Fetching => return false,
-            State::Waiting => peer.waiting.remove(self.tables.requests, index),
+            State::Waiting => {
+                self.tables.peers[from].waiting.remove(self.tables.requests, index);
+            }
             State::Posted => {
-                peer.posted.remove(self.tables.requests, index);
-                let entry = &mut self.tables.requests[index];
-                match entry.offered {
-                    // They are counted where a mirror is kept.
-                    Offered::No | Offered::Held => {
-                        peer.unoffered = peer.unoffered.saturating_sub(1)
-                    }
-                    _ => peer.offered = peer.offered.saturating_sub(1),
-                }
-                entry.offered = Offered::No;
+                self.unpost(index);
+                self.tables.requests[index].offered = Offered::No;
             }
             State::Told | State::Streaming | State::Coming => {}
             // Its own bytes are here, or were sent.

@@ -77,10 +77,13 @@ impl Machine<'_> {
             return self.put_up_post(post);
         }
         let source = self.tables.requests[post].peer;
-        if source == ANY || self.design != Design::Mirror {
+        if source == ANY {
             return;
         }
         self.tables.peers[source as usize].unoffered += 1;
+        if self.design != Design::Mirror {
+            return;
+        }
         let is_starved = wire.is_starved(Rank(source));
         if self.wants_offer(post, is_starved) {
             self.publish_if_free(source as usize, post);
@@ -112,9 +115,6 @@ impl Machine<'_> {
             self.take_down(post);
             return;
         }
-        if self.design != Design::Mirror {
-            return;
-        }
         let entry = &self.tables.requests[post];
         let source = entry.peer as usize;
         if entry.peer != ANY && entry.offered == Offered::No {
@@ -124,7 +124,7 @@ impl Machine<'_> {
                 peer.revisit = true;
                 self.rouse(source);
             }
-        } else {
+        } else if self.design == Design::Mirror {
             self.unoffer_wanted(post);
         }
     }

@@ -165,7 +165,6 @@ pub use machine::{Job, Machine};
 pub use mail::{Buffers, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, ParcelError};
 pub use outcome::{Begun, Bytes, CallError, Cancel, Ended, Label, Pattern, Received, Request};
 pub use packet::{INLINE_BYTES_MAX, INLINE_WORDS, Kind, Load, Offer, Packet};
-pub use receive::Message;
 pub use send::COPY_BYTES_MAX;
 pub use setup::{Design, SetupError, Shape};
 pub use tables::{Entry, Logged, Mirrored, Peer, Tables, Unexpected};

@@ -16,13 +16,6 @@ use crate::completion::Why;
 use crate::mem::{AddrError, Rank};
 use crate::sync::mutant;
 
-/// A message that was taken out, for one receive alone.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Message {
-    index: u32,
-    generation: u32,
-}
-
 impl Machine<'_> {
     /// Receives a message into a buffer.
     ///
@@ -128,37 +121,6 @@ impl Machine<'_> {
         found.map(|index| self.described(index))
     }
 
-    /// The same, but it is taken out: no other receive finds it.
-    pub fn claim_message(&mut self, pattern: &Pattern) -> Option<(Message, Received)> {
-        let index = self.find_message(pattern)?;
-        let received = self.described(index);
-        self.unlink(index);
-        self.tables.unexpected[index].taken = true;
-        let generation = self.tables.unexpected[index].generation;
-        Some((Message { index: index as u32, generation }, received))
-    }
-
-    /// Receives such a message.
-    ///
-    /// # Errors
-    ///
-    /// The message, and why nothing has happened.
-    ///
-    /// # Panics
-    ///
-    /// If it is of another machine.
-    pub fn receive_message<W: Wire>(
-        &mut self,
-        wire: &mut W,
-        message: Message,
-        into: Bytes,
-    ) -> Result<Begun<Received>, (CallError, Message)> {
-        let index = message.index as usize;
-        let found = &self.tables.unexpected[index];
-        assert!(found.taken && found.generation == message.generation, "{message:?} is not here");
-        self.receive_found(wire, index, into).map_err(|error| (error, message))
-    }
-
     /// The posted receive that a message takes.
     #[inline(always)]
     pub(super) fn find_post(&self, from: usize, label: Label) -> Option<usize> {
@@ -198,7 +160,6 @@ impl Machine<'_> {
         entry.context = context;
         entry.kind = kind;
         entry.in_reach = in_reach;
-        entry.taken = false;
         entry.id = id;
         entry.len = len;
         entry.b = b;
@@ -275,12 +236,7 @@ impl Machine<'_> {
             }
             _ => {}
         }
-        if !self.tables.unexpected[index].taken {
-            self.unlink(index);
-        }
-        let entry = &mut self.tables.unexpected[index];
-        entry.generation = entry.generation.wrapping_add(1);
-        entry.taken = false;
+        self.unlink(index);
         self.room.push(self.tables.unexpected, index);
         self.count_matched(source as usize, true);
         let begun = if kind == Kind::Rts {

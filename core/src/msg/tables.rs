@@ -56,7 +56,8 @@ pub struct Peer {
     /// Receives posted for it alone, and messages that none has taken.
     pub(super) posted: List<0>,
     pub(super) unexpected: List<0>,
-    /// Posted receives that are not offered, and those that are or will be.
+    /// Posted receives that are not offered, and those that are or will be; on
+    /// a board none counts.
     pub(super) unoffered: u32,
     pub(super) offered: u32,
     /// Of those that are not: receives that would be if nothing were in the
@@ -173,8 +174,6 @@ pub struct Unexpected {
     pub(super) context: u16,
     pub(super) kind: Kind,
     pub(super) in_reach: bool,
-    pub(super) taken: bool,
-    pub(super) generation: u32,
     pub(super) id: u32,
     pub(super) len: u64,
     /// Slots or an address.
@@ -298,8 +297,6 @@ impl Unexpected {
         context: 0,
         kind: Kind::Inline,
         in_reach: false,
-        taken: false,
-        generation: 0,
         id: 0,
         len: 0,
         b: 0,

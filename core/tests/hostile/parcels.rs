@@ -59,9 +59,9 @@ pub fn parcels(bytes: &[u8]) -> usize {
         }
     }
     let pattern = Pattern { context: 0, source: None, tag: None };
-    while let Some((message, _)) = machine.claim_message(&pattern) {
+    while machine.probe(&pattern).is_some() {
         let into = Bytes { at: 3200, len: 300, in_reach };
-        if machine.receive_message(&mut wire, message, into).is_err() {
+        if machine.receive(&mut wire, pattern, into).is_err() {
             break;
         }
     }

@@ -286,7 +286,7 @@ impl<'m> Machine<'m> {
     pub fn try_flush(&mut self, rank: Rank) -> Result<Handle, Full> {
         let (split, jobs) = (self.setup.split, &self.jobs[..]);
         let handle = self.order.try_issue_each(|handle| {
-            let job = &jobs[(handle.to_bits() as u16) as usize];
+            let job = &jobs[handle.index()];
             touches(split, &job.request, rank)
         })?;
         self.last_ranks = (None, None);
@@ -309,10 +309,7 @@ impl<'m> Machine<'m> {
 
     /// Whether this one and all that were issued before it have.
     pub fn has_ended_up_to(&self, handle: Handle) -> bool {
-        match handle {
-            Handle::ALL | Handle::CONT => self.order.is_empty(),
-            handle => self.order.has_ended_up_to(handle),
-        }
+        self.order.has_ended_up_to(handle)
     }
 
     /// The table of an address's rank is wanted: a lookup has missed it. True
@@ -442,8 +439,7 @@ impl<'m> Machine<'m> {
     }
 
     fn accept(&mut self, handle: Handle, request: Request) -> Handle {
-        let index = (handle.to_bits() as u16) as usize;
-        self.jobs[index] = Job { phase: Phase::Ordered, request, ..Job::FREE };
+        self.jobs[handle.index()] = Job { phase: Phase::Ordered, request, ..Job::FREE };
         handle
     }
 

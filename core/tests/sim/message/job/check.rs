@@ -23,10 +23,7 @@ impl Game<'_> {
                     has_moved = true;
                 }
                 has_moved |= self.progress(rank);
-                let is_left = !self.players[rank].jobs.is_empty()
-                    || !self.players[rank].claimed.is_empty()
-                    || self.net.bells[rank];
-                has_moved |= is_left;
+                has_moved |= !self.players[rank].jobs.is_empty() || self.net.bells[rank];
             }
             quiet = if has_moved { 0 } else { quiet + 1 };
         }
