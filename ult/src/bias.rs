@@ -110,9 +110,12 @@ impl Bias {
     /// Goes inside, if it is this thread's.
     #[inline(always)]
     pub fn enter(&self, me: usize) -> bool {
-        if !self.is_of(me) {
-            return false;
-        }
+        self.is_of(me) && self.go_in(me)
+    }
+
+    /// Goes inside what was this thread's a moment ago, if it still is.
+    #[inline(always)]
+    pub fn go_in(&self, me: usize) -> bool {
         self.inside.store(true, Ordering::Relaxed);
         if self.is_still_of(me) {
             return true;

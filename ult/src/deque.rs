@@ -128,7 +128,7 @@ impl<T> Deque<T> {
     /// # Safety
     ///
     /// One thread at a time is the owner; only the owner calls.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn push(&self, item: *mut T) {
         let bottom = self.owner.bottom.load(Ordering::Relaxed);
         // SAFETY: the current buffer lives as long as the deque.

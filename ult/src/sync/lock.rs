@@ -64,7 +64,7 @@ impl<T> BiasedLock<T> {
     /// another of its thread would wait for ever.
     #[inline(always)]
     pub fn lock(&self) -> BiasedGuard<'_, T> {
-        let me = self.name();
+        let me = bias_name();
         let way = if self.enter(me) { Way::Alone } else { self.acquire(me) };
         BiasedGuard::new(self, way)
     }
@@ -72,7 +72,7 @@ impl<T> BiasedLock<T> {
     /// Takes the lock if nobody has it and it is not biased to another thread.
     #[inline(always)]
     pub fn try_lock(&self) -> Option<BiasedGuard<'_, T>> {
-        let me = self.name();
+        let me = bias_name();
         if self.enter(me) {
             return Some(BiasedGuard::new(self, Way::Alone));
         }
@@ -81,15 +81,10 @@ impl<T> BiasedLock<T> {
         Some(BiasedGuard::new(self, self.noted(me)))
     }
 
-    #[inline(always)]
-    fn name(&self) -> usize {
-        if self.bias.is_shared() { 0 } else { bias_name() }
-    }
-
     /// Takes the lock that is biased to this thread, if it does not have it.
     #[inline(always)]
     fn enter(&self, me: usize) -> bool {
-        !self.bias.is_inside() && self.bias.enter(me)
+        self.bias.is_of(me) && !self.bias.is_inside() && self.bias.go_in(me)
     }
 
     #[inline]

@@ -174,15 +174,12 @@ impl RawMutex {
     /// another thread's.
     #[inline(always)]
     fn lock_fast(&self) -> bool {
-        if self.bias.is_shared() {
-            return self.lock_word();
-        }
         let me = bias_name();
         if self.bias.is_of(me) {
             // Another ULT of this thread may have it.
-            return !self.bias.is_inside() && (self.bias.enter(me) || self.lock_disturbed());
+            return !self.bias.is_inside() && (self.bias.go_in(me) || self.lock_disturbed());
         }
-        self.lock_and_note(me)
+        if self.bias.is_shared() { self.lock_word() } else { self.lock_and_note(me) }
     }
 
     #[inline(always)]
@@ -212,19 +209,16 @@ impl RawMutex {
 
     #[inline(always)]
     pub(super) fn unlock(&self) {
-        if self.bias.is_shared() {
-            return self.unlock_word();
-        }
         let me = bias_name();
         if self.bias.is_of(me) {
             self.bias.leave();
             if !self.bias.is_still_of(me) {
                 self.settle();
             }
-        } else if self.bias.is_taken() {
-            self.unlock_for_another();
-        } else {
+        } else if self.bias.is_shared() || !self.bias.is_taken() {
             self.unlock_word();
+        } else {
+            self.unlock_for_another();
         }
     }
 

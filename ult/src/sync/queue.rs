@@ -87,7 +87,8 @@ impl Queue {
         unsafe {
             (*node).next = ptr::null_mut();
             (*node).prev = self.last;
-            (*node).wake = Some(wake);
+            // In no queue it has no waker that were to be dropped.
+            (&raw mut (*node).wake).write(Some(wake));
             (*node).epoch = self.epoch;
             (*node).queued = true;
             if self.last.is_null() {
