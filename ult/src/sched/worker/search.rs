@@ -197,6 +197,8 @@ impl Worker {
         let shared = &*self.shared;
         shared.idle.searching.fetch_add(1, Ordering::SeqCst);
         self.seat().mail.open();
+        // Each search is patient anew.
+        self.looks.set(0);
         shared.progress.on_idle(self.index);
         let (mut rounds, mut idle_since) = (0, None);
         loop {
