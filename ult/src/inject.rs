@@ -58,6 +58,10 @@ impl<T: Linked> Inject<T> {
 
     /// Takes everything and gives it to `each`, oldest first.
     pub fn take_all(&self, mut each: impl FnMut(*mut T)) {
+        // A swap in vain would take the line from all who look.
+        if self.is_empty() {
+            return;
+        }
         // Acquire: pairs with the Release in `push`.
         let mut item = if mutant("inject_load_then_store") {
             let seen = self.head.load(Ordering::Acquire);

@@ -67,7 +67,7 @@ pub(crate) struct Worker {
     lonely: Box<[[Cell<Seen>; 2]]>,
     /// As of the last fair turn or sleep: reading the clock costs a switch.
     now: Cell<Instant>,
-    /// How often in a row others had something that could be stolen.
+    /// Rounds of the present search without a look at what others have.
     looks: Cell<u32>,
     /// Pushes until it looks again for those who may want something.
     until_give: Cell<u32>,

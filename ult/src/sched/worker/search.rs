@@ -13,9 +13,9 @@
 //! A theft takes a barrier on all processors, see `deque`, and on a virtual
 //! machine that stops its victim for microseconds. So whoever searches is seen
 //! by those who push: they send it the oldest of several ULTs by mail, with a
-//! compare-and-swap. Who searches steals only what it has seen for a while
-//! ([`PATIENCE`]): from workers that do not push, and mail from those that do
-//! not come for it, having lost their processors perhaps.
+//! compare-and-swap. Who searches looks at its own mail alone for a while
+//! ([`PATIENCE`]), and then steals: from workers that do not push, and mail from
+//! those that do not come for it, having lost their processors perhaps.
 //!
 //! # Sleeping
 //!
@@ -337,17 +337,19 @@ impl Worker {
         if seats.len() == 1 {
             return None;
         }
+        // Until its patience is over it looks at nothing of others': a look takes
+        // the line from a worker that pushes, who is to give.
+        let looks = self.looks.get();
+        if looks < self.shared.spin.min(PATIENCE) {
+            self.looks.set(looks + 1);
+            return None;
+        }
         let start = self.random() as usize;
-        let looks = self.looks.replace(0);
         for offset in 0..seats.len() {
             let victim = start.wrapping_add(offset) % seats.len();
             let seat = &seats[victim];
             let nothing = seat.ready.is_empty() && seat.yielded.is_empty() && !seat.mail.is_full();
             if victim == self.index || nothing {
-                continue;
-            }
-            self.looks.set(looks + 1);
-            if looks < self.shared.spin.min(PATIENCE) {
                 continue;
             }
             if let Some(slot) = self.intercept(&seat.mail) {
@@ -420,8 +422,8 @@ pub(super) const FAIR_TURN: u32 = 61 * SWITCH;
 const AGED_TURN: u32 = 16;
 pub(super) const SWITCH: u32 = 4;
 pub(super) const CALL: u32 = 1;
-/// Looks at what others have before it is stolen: a barrier on all processors
-/// takes microseconds, and most of them come to give in less.
+/// Rounds of a search before anything is stolen: a barrier on all processors
+/// takes microseconds, and most come to give in less.
 const PATIENCE: u32 = if cfg!(tsumugi_loom) { 0 } else { 16 };
 /// Rounds of a search between two looks at the clock.
 const CLOCK_ROUNDS: u32 = 8;
