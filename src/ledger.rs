@@ -115,6 +115,7 @@ impl Ledger {
             ),
             unit("a shared array whose keys are the same everywhere", 0, 0),
             unit("a shared array whose keys differ", 0, PEER_KEY_BYTES),
+            unit("the global memory, where its keys differ", 0, PEER_KEY_BYTES),
             unit("gather and share, while they run", 0, size_of::<u64>() + PEER_KEY_BYTES),
         ];
         Self { tables, units }
@@ -207,8 +208,11 @@ mod tests {
         assert_eq!(growing, [&[("numbers of the memory files", 8)], &bits[..]].concat());
         let growing = ledger.units.iter().filter(|unit| unit.slope() > 0);
         let growing: Vec<(&str, u64)> = growing.map(|unit| (unit.name, unit.slope())).collect();
-        let expected =
-            [("a shared array whose keys differ", 4), ("gather and share, while they run", 12)];
+        let expected = [
+            ("a shared array whose keys differ", 4),
+            ("the global memory, where its keys differ", 4),
+            ("gather and share, while they run", 12),
+        ];
         assert_eq!(growing, expected);
     }
 

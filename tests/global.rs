@@ -253,3 +253,34 @@ fn it_opens_whatever_was_registered_before() {
         rt.barrier()
     });
 }
+
+/// Whatever needs the memory of a rank that is gone ends with its name, and
+/// all else goes on.
+#[test]
+fn a_lost_rank_ends_what_needs_it() {
+    let lost = AccessError::PeerLost { rank: Rank(2) };
+    let error = Config::default().run_ranks(3, |rt| {
+        let global = rt.global()?;
+        let words = global.expose::<u64>(4)?;
+        let all = tell(rt, words.at(0))?;
+        if rt.rank() == Rank(2) {
+            return Err(Error::program("the last rank gives up"));
+        }
+        while global.get(all[2]).is_ok() {
+            tsumugi::ult::yield_now();
+        }
+        let (own, peer) = (rt.rank().0 as usize, 1 - rt.rank().0 as usize);
+        assert_eq!(global.get(all[2]), Err(lost));
+        assert_eq!(global.fetch_add(all[2], 1), Err(lost));
+        assert_eq!(global.begin(Copy::new(all[own].addr(), all[2].addr(), 8)).wait(), Err(lost));
+        assert_eq!(global.begin(Copy::new(all[2].addr(), all[own].addr(), 8)).wait(), Err(lost));
+        // The dead is asked to do it.
+        assert_eq!(global.begin(Copy::new(all[peer].addr(), all[2].addr(), 8)).wait(), Err(lost));
+        assert_eq!(global.flush(Rank(2)).wait(), Ok(0));
+        global.put(all[own], 1)?;
+        // What is asked of the dead is not waited for, either.
+        drop(words);
+        Ok::<_, Error>(())
+    });
+    assert_eq!(error.unwrap_err().to_string(), "the last rank gives up");
+}
