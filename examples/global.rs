@@ -1,4 +1,4 @@
-//! A list whose nodes lie on all ranks: each rank puts a node of its own in
+//! A list whose nodes lie on all ranks. Each rank puts a node of its own in
 //! front, by a compare-and-swap of one global address, and then everybody reads
 //! the whole list.
 //!
