@@ -330,7 +330,7 @@ impl Far {
 
     /// Whether a put that has completed has landed.
     pub(crate) fn remote_completion(&self) -> bool {
-        self.shared().domain.capabilities().remote_completion
+        self.shared().device.remote_completion()
     }
 
     /// Shows a region of this rank to the other nodes, under the key that it
