@@ -43,7 +43,7 @@ use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{Wait, Waker};
 use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
-use tsumugi_gas::cache::{Cache, Fetch, Slot};
+use tsumugi_gas::cache::{Cache, Fetch, Seat, Slot};
 use tsumugi_gas::control::Shape;
 use tsumugi_gas::ledger::Ledger;
 use tsumugi_gas::machine::{
@@ -53,6 +53,7 @@ use tsumugi_gas::order::{Edge, Issued};
 use tsumugi_gas::table::{Agent, NameError, Record, Starter};
 use tsumugi_pvas::partition::STARTER_KEY;
 use tsumugi_pvas::{Direct, Member};
+use tsumugi_ult::fences::Fences;
 use tsumugi_ult::{Here, SystemFutex};
 
 /// The global memory of one rank.
@@ -88,7 +89,7 @@ pub(crate) type Memory = Box<dyn Send>;
 /// The machine's tables, freed with the state.
 type Tables = (
     (Lent<Slot>, Lent<Record>, Lent<u64>, Lent<u64>, Lent<Fetch>, Lent<Issued>),
-    (Lent<Edge>, Lent<Job>, Lent<Asked>, Lent<Flight>),
+    (Lent<Edge>, Lent<Job>, Lent<Asked>, Lent<Flight>, Lent<Seat>),
 );
 
 /// What is to be done without the lock.
@@ -109,6 +110,9 @@ const fn shape_of(ranks: u32) -> Shape {
     Shape::of(ranks, 1)
 }
 
+/// What it takes of each worker.
+pub(crate) const SEAT_BYTES: usize = size_of::<Seat>();
+
 /// What it takes of each rank of a job that opens it: names and bytes.
 pub(crate) fn footprint(ranks: u32) -> impl Iterator<Item = (&'static str, u64)> {
     let shape = shape_of(ranks);
@@ -121,14 +125,18 @@ pub(crate) fn footprint(ranks: u32) -> impl Iterator<Item = (&'static str, u64)>
 impl Driver {
     /// The part of a rank that has named nothing. Its control region is
     /// registered; the others' are not known.
-    pub(crate) fn new(member: &Member, far: Option<&Arc<Far>>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        member: &Member,
+        far: Option<&Arc<Far>>,
+        workers: usize,
+    ) -> Result<Self, Error> {
         let shape = shape_of(member.size());
         // All regions that there is room for have names of their own, and
         // several lives each.
         let split = Split::fit(shape.ranks, 1, REGION_BYTES).map_err(Error::program)?;
         let control = Control::new(member, far, shape)?;
         let remote_completion = far.is_none_or(|far| far.remote_completion());
-        let (machine, tables) = machine(member, shape, split, &control, remote_completion);
+        let (machine, tables) = machine(member, shape, split, &control, remote_completion, workers);
         let carried = far.map(|far| Carried::new(far.clone(), member, shape.flights as usize));
         Ok(Self {
             member: member.clone(),
@@ -420,8 +428,10 @@ fn machine(
     split: Split,
     control: &Control,
     remote_completion: bool,
+    workers: usize,
 ) -> (Machine<'static>, Tables) {
     let (slots, slots_lent) = lend((0..shape.copies).map(|_| Slot::new()).collect());
+    let (seats, seats_lent) = lend((0..workers).map(|_| Seat::new()).collect());
     let (records, records_lent) = lend(vec![Record::FREE; REGIONS]);
     let (awaited, awaited_lent) = lend(vec![0; shape.bitmap_words()]);
     let (told, told_lent) = lend(vec![0; shape.bitmap_words()]);
@@ -434,6 +444,7 @@ fn machine(
     let given = Given {
         words: control.words(),
         slots,
+        seats,
         records,
         awaited,
         told,
@@ -453,12 +464,18 @@ fn machine(
         starter,
         remote_completion,
         part_bytes_max: PART_BYTES,
+        barrier: (Fences::of_system() == Fences::Asymmetric).then_some(barrier as fn()),
     };
     let lent = (
         (slots_lent, records_lent, awaited_lent, told_lent, fetches_lent, issued_lent),
-        (edges_lent, jobs_lent, commands_lent, flights_lent),
+        (edges_lent, jobs_lent, commands_lent, flights_lent, seats_lent),
     );
     (Machine::new(setup, given), lent)
+}
+
+/// What all threads of this process pass.
+fn barrier() {
+    Fences::Asymmetric.heavy();
 }
 
 impl fmt::Debug for Driver {

@@ -52,7 +52,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use tsumugi_core::backend::{LoadStore, load_bytes};
 use tsumugi_core::mem::{Access, Need, RegionKey};
-use tsumugi_gas::cache::{Cache, Target};
+use tsumugi_gas::cache::{Cache, Pinned, Target};
 
 /// The global memory, as one rank sees it. A handle: cheap to clone and to
 /// send to other threads of the rank.
@@ -94,7 +94,7 @@ impl Runtime {
     }
 
     fn open_global(&self) -> Result<&Arc<Driver>, Error> {
-        let mut driver = Driver::new(self.node().member(), self.far.as_ref())?;
+        let mut driver = Driver::new(self.node().member(), self.far.as_ref(), self.workers())?;
         let own = u64::from(driver.key().to_bits());
         // Nobody comes further before everybody's region is registered.
         if self.agree(own)?.is_none() {
@@ -286,8 +286,18 @@ impl Global {
         if !(self.is_near(dst.addr()) && self.is_near(src.addr())) {
             return self.begin(Copy::new(dst.addr(), src.addr(), bytes)).wait().map(drop);
         }
-        let from = self.translate(src.addr(), bytes, Need::Read)?.remote;
-        let to = self.translate(dst.addr(), bytes, Need::Write)?.remote;
+        let (mut known, mut known_dst) = (None, None);
+        let (from, to, _held) = loop {
+            let (from, held) = self.pin_anew(src.addr(), bytes, Need::Read, &mut known)?;
+            // Nobody waits for a table while it keeps others from giving way.
+            match self.cache.pin(dst.addr(), bytes, Need::Write) {
+                Ok(to) => break (from, to.target.remote, [held, self.held(to)]),
+                Err(miss) => {
+                    drop(held);
+                    self.driver.bring(dst.addr(), miss, &mut known_dst)?;
+                }
+            }
+        };
         let direct = &self.runtime.direct;
         let refused = |error| AccessError::of(error, dst.addr());
         let to = direct.resolve(to, bytes, Need::Write).map_err(refused)?;
@@ -311,31 +321,50 @@ impl Global {
         let result = if self.flies && self.may_fly(addr) {
             self.with_pin(addr, bytes, need, |at| call(Remote::new(at)))?
         } else {
-            call(Remote::new(self.translate(addr, bytes, need)?.remote))
+            self.with_seat(addr, bytes, need, |at| call(Remote::new(at)))?
         };
         result.map_err(|error| AccessError::of(error, addr))
     }
 
+    /// Calls with the place of an address while this thread does nothing else:
+    /// the region stays where it is meanwhile.
     #[inline(always)]
-    fn translate(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Target, AccessError> {
-        match self.cache.translate(addr, bytes, need) {
-            Ok(target) => Ok(target),
-            Err(_) => self.translate_anew(addr, bytes, need),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn translate_anew(
+    fn with_seat<R>(
         &self,
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-    ) -> Result<Target, AccessError> {
+        call: impl FnOnce(RemoteAddr) -> R,
+    ) -> Result<R, AccessError> {
+        let Some(seat) = self.runtime.ults().worker() else {
+            return self.with_pin(addr, bytes, need, call);
+        };
+        let (seat, target) = match self.cache.hold(seat, addr, bytes, need) {
+            Ok(target) => (seat, target),
+            Err(_) => match self.hold_anew(addr, bytes, need)? {
+                Some(held) => held,
+                None => return self.with_pin(addr, bytes, need, call),
+            },
+        };
+        let _held = Held { global: self, by: By::Seat(seat) };
+        Ok(call(target.remote))
+    }
+
+    /// The same when the table is not here: then it is brought, and the caller
+    /// may be on another worker.
+    #[cold]
+    #[inline(never)]
+    fn hold_anew(
+        &self,
+        addr: GlobalAddr,
+        bytes: u64,
+        need: Need,
+    ) -> Result<Option<(usize, Target)>, AccessError> {
         let mut known = None;
         loop {
-            match self.cache.translate(addr, bytes, need) {
-                Ok(target) => return Ok(target),
+            let Some(seat) = self.runtime.ults().worker() else { return Ok(None) };
+            match self.cache.hold(seat, addr, bytes, need) {
+                Ok(target) => return Ok(Some((seat, target))),
                 Err(miss) => self.driver.bring(addr, miss, &mut known)?,
             }
         }
@@ -350,18 +379,27 @@ impl Global {
         need: Need,
         call: impl FnOnce(RemoteAddr) -> R,
     ) -> Result<R, AccessError> {
-        let mut known = None;
-        let pinned = loop {
+        let (at, _held) = self.pin_anew(addr, bytes, need, &mut None)?;
+        Ok(call(at))
+    }
+
+    fn pin_anew(
+        &self,
+        addr: GlobalAddr,
+        bytes: u64,
+        need: Need,
+        known: &mut Option<u32>,
+    ) -> Result<(RemoteAddr, Held<'_>), AccessError> {
+        loop {
             match self.cache.pin(addr, bytes, need) {
-                Ok(pinned) => break pinned,
-                Err(miss) => self.driver.bring(addr, miss, &mut known)?,
+                Ok(pinned) => return Ok((pinned.target.remote, self.held(pinned))),
+                Err(miss) => self.driver.bring(addr, miss, known)?,
             }
-        };
-        let result = call(pinned.target.remote);
-        self.cache.unpin(pinned.slot);
-        // Somebody may wait for the slot, whoever has its table.
-        self.driver.tick();
-        Ok(result)
+        }
+    }
+
+    fn held(&self, pinned: Pinned) -> Held<'_> {
+        Held { global: self, by: By::Pin(pinned.slot) }
     }
 
     /// Whether an access may be in flight when it has begun.
@@ -406,6 +444,31 @@ impl<T> Drop for GlobalArray<T> {
         if let Some(block) = self.block.take() {
             self.global.driver.retire(self.first, Box::new(block));
         }
+    }
+}
+
+/// A table that stays where it is.
+struct Held<'a> {
+    global: &'a Global,
+    by: By,
+}
+
+enum By {
+    Seat(usize),
+    Pin(Option<u32>),
+}
+
+impl Drop for Held<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let Global { cache, driver, .. } = self.global;
+        match self.by {
+            By::Seat(seat) if !cache.release(seat) => return,
+            By::Seat(_) => {}
+            // Somebody may wait for the slot, whoever has its table.
+            By::Pin(slot) => _ = cache.unpin(slot),
+        }
+        driver.tick();
     }
 }
 

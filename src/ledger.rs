@@ -94,6 +94,7 @@ impl Ledger {
                 growth: Growth::Numbers,
             },
         ]);
+        tables.push(table(GLOBAL, "seats of the workers", chosen.workers * gas::SEAT_BYTES));
         let global = gas::footprint(1).enumerate();
         tables.extend(global.map(|(index, (name, _))| Table {
             part: GLOBAL,

@@ -13,7 +13,7 @@
 //!    regions that nobody reaches any more. Then 2 again.
 //!
 //! What is carried out inside a call (a load, a store or an atomic on a rank
-//! of the same node) needs none of this: [`Cache::translate`] and the backend.
+//! of the same node) needs none of this: [`Cache::hold`] and the backend.
 //! The machine is for what takes time or is ordered, and for the misses of
 //! those calls: [`want`](Machine::want).
 //!
@@ -51,7 +51,7 @@ mod tables;
 pub use tables::{Asked, Flight, Job, Tables};
 
 use crate::address::{GlobalAddr, Split};
-use crate::cache::{Cache, Fetcher, Wanted};
+use crate::cache::{Cache, Fetcher, Seats, Wanted};
 use crate::control::{Control, Shape};
 use crate::error::AccessError;
 use crate::order::{After, Full, Handle, Order};
@@ -83,6 +83,9 @@ pub struct Setup {
     pub remote_completion: bool,
     /// Longest single put or get.
     pub part_bytes_max: u64,
+    /// Has every processor that runs a worker of this rank pass a barrier;
+    /// without it each lookup has a fence.
+    pub barrier: Option<fn()>,
 }
 
 /// Something happened.
@@ -179,7 +182,7 @@ impl<'m> Machine<'m> {
         assert!(rank.0 < shape.ranks && shape.ranks - 1 <= split.last_rank().0);
         assert!(shape.colors <= split.colors(), "{} colours", shape.colors);
         assert!(setup.part_bytes_max > 0);
-        let Tables { words, slots, records, awaited, told, fetches, .. } = tables;
+        let Tables { words, slots, seats, records, awaited, told, fetches, .. } = tables;
         let Tables { issued, edges, jobs, commands, flights, .. } = tables;
         let bits = shape.bitmap_words();
         let lens = [words.len(), slots.len(), records.len(), awaited.len(), told.len()];
@@ -194,7 +197,9 @@ impl<'m> Machine<'m> {
         );
 
         let control = Control::new(setup.control, rank, shape);
-        let cache = Cache::new(slots, &words[control.copy_words()..], split, setup.starter);
+        let seats = Seats::new(seats, setup.barrier);
+        let copies = &words[control.copy_words()..];
+        let cache = Cache::new(slots, copies, seats, split, setup.starter);
         let registry = Registry::new(split, control, shape, setup.starter, words, records, awaited);
         let fetcher = Fetcher::new(cache, control, shape.colors, words, told, fetches);
         let order = Order::new(issued, edges);

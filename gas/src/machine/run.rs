@@ -179,7 +179,8 @@ impl Machine<'_> {
         self.fly(op, agent, What::Job { job: index as u32, near, far, addr })
     }
 
-    /// A table has come, or will not: who waits for it goes on.
+    /// A table has come, or will not: who waits for it goes on, before anybody
+    /// for whose table it would have to go.
     pub(super) fn table_came(&mut self, table: u32, result: Result<(), AddrError>) {
         for index in 0..self.jobs.len() {
             let job = &mut self.jobs[index];
@@ -195,7 +196,11 @@ impl Machine<'_> {
                     continue;
                 }
             }
-            self.run.push(self.jobs, index);
+            if mutant("gas_tables_chase_each_other") {
+                self.run.push(self.jobs, index);
+            } else {
+                self.run.push_front(self.jobs, index);
+            }
         }
         self.wake_later();
     }

@@ -8,7 +8,7 @@ use tsumugi_core::op::Op;
 use tsumugi_core::sim::{Event as Told, Net, Node};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
-use tsumugi_gas::cache::{Fetch, Slot};
+use tsumugi_gas::cache::{Fetch, Seat, Slot};
 use tsumugi_gas::control::Shape;
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Out, Setup, Tables};
 use tsumugi_gas::order::{Edge, Issued};
@@ -25,6 +25,7 @@ pub struct Sizes {
 /// A rank's tables; the machine borrows them.
 pub struct Room {
     slots: Vec<Slot>,
+    seats: [Seat; 1],
     records: Vec<Record>,
     awaited: Vec<u64>,
     told: Vec<u64>,
@@ -75,6 +76,7 @@ impl Room {
         let Sizes { shape, .. } = *sizes;
         Self {
             slots: (0..shape.copies).map(|_| Slot::new()).collect(),
+            seats: [Seat::new()],
             records: vec![Record::FREE; shape.colors as usize * REGIONS],
             awaited: vec![0; shape.bitmap_words()],
             told: vec![0; shape.bitmap_words()],
@@ -99,6 +101,7 @@ impl<'n> Party<'n> {
             // SAFETY: the network's, as long as it; only ever atomics and bytes.
             words: unsafe { slice::from_raw_parts(base.as_ptr(), words) },
             slots: &room.slots,
+            seats: &room.seats,
             records: &mut room.records,
             awaited: &mut room.awaited,
             told: &mut room.told,
@@ -117,6 +120,7 @@ impl<'n> Party<'n> {
             starter: Starter { key: starter.key, bytes: STARTER_BYTES, agent: Agent::Cpu },
             remote_completion: node.capabilities().remote_completion,
             part_bytes_max: sizes.part_bytes_max,
+            barrier: None,
         };
         let machine = Machine::new(setup, tables);
         let control = control.key;
