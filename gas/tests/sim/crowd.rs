@@ -36,14 +36,14 @@ fn one_slot_for_all() {
         }
     };
     let cache = parties[0].machine.cache();
-    for rank in 1..4 {
-        assert!(parties[0].machine.want(words[rank]).is_ok());
+    for (rank, &word) in words.iter().enumerate().take(4).skip(1) {
+        assert!(parties[0].machine.want(word).is_ok());
         parties[0].pump();
         settle(&mut parties);
         // Two by operations in flight, one by a worker.
         match rank {
-            3 => assert!(cache.hold(0, words[rank], 8, Need::Read).is_ok()),
-            _ => assert!(cache.pin(words[rank], 8, Need::Read).is_ok()),
+            3 => assert!(cache.hold(0, word, 8, Need::Read).is_ok()),
+            _ => assert!(cache.pin(word, 8, Need::Read).is_ok()),
         }
     }
     for _ in 0..3 {
