@@ -36,8 +36,8 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tsumugi_core::backend::execute;
-use tsumugi_core::mem::{Region, RegionKey};
+use tsumugi_core::backend::{LoadStore, execute, load_bytes};
+use tsumugi_core::mem::{Need, Region, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
@@ -89,7 +89,7 @@ pub(crate) type Memory = Box<dyn Send>;
 /// The machine's tables, freed with the state.
 type Tables = (
     (Lent<Slot>, Lent<Record>, Lent<u64>, Lent<u64>, Lent<Fetch>, Lent<Issued>),
-    (Lent<Edge>, Lent<Job>, Lent<Asked>, Lent<Flight>, Lent<Seat>),
+    (Lent<Edge>, Lent<Job>, Lent<Asked>, Lent<Flight>, Lent<Seat>, Lent<Rank>),
 );
 
 /// What is to be done without the lock.
@@ -316,12 +316,15 @@ impl Driver {
 
     /// Carries an operation out, or begins it: then there is no event yet.
     fn post(&self, out: &Outgoing) -> Option<Event> {
-        let Outgoing { op, agent } = out;
+        let Outgoing { op, source, agent } = out;
         let tag = op.tag;
         if *agent == Agent::Device {
             // No region is registered so: processors do all atomics.
             let result = Err(AddrError::Unsupported { addr: op.remote });
             return Some(Event::Completed { tag, result });
+        }
+        if let Some(source) = source {
+            return Some(Event::Completed { tag, result: self.carry_over(*source, op) });
         }
         let is_control = self.control.is_in(op.remote.key);
         let op = self.control.real(op);
@@ -332,6 +335,15 @@ impl Driver {
             }
             _ => Some(Event::Completed { tag, result: self.carry_out(&op, is_control) }),
         }
+    }
+
+    /// Copies between two ranks of this node.
+    fn carry_over(&self, source: RemoteAddr, op: &Op) -> Result<u64, AddrError> {
+        let bytes = op.bytes();
+        let to = self.direct.resolve(op.remote, bytes, Need::Write)?;
+        // SAFETY: as many bytes were resolved; region memory is only ever
+        // accessed as plain bytes and atomics.
+        unsafe { load_bytes(&self.direct, source, to.as_ptr(), bytes as usize) }.map(|()| 0)
     }
 
     fn carry_out(&self, op: &Op, is_control: bool) -> Result<u64, AddrError> {
@@ -456,8 +468,11 @@ fn machine(
         flights,
     };
     let starter = Starter { key: STARTER_KEY, bytes: member.starter().bytes, agent: Agent::Cpu };
+    let (near, near_lent) = lend(member.neighbours().collect::<Vec<_>>());
+    near.sort_unstable();
     let setup = Setup {
         rank: member.rank(),
+        near,
         split,
         shape,
         control: control::KEY,
@@ -468,7 +483,7 @@ fn machine(
     };
     let lent = (
         (slots_lent, records_lent, awaited_lent, told_lent, fetches_lent, issued_lent),
-        (edges_lent, jobs_lent, commands_lent, flights_lent, seats_lent),
+        (edges_lent, jobs_lent, commands_lent, flights_lent, seats_lent, near_lent),
     );
     (Machine::new(setup, given), lent)
 }

@@ -154,6 +154,7 @@ fn machine(net: &'static Net, rank: usize) -> Machine<'static> {
     };
     let setup = Setup {
         rank: here.rank(),
+        near: &[],
         split: Split::DEFAULT,
         shape,
         control: control.key,

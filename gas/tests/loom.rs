@@ -149,8 +149,17 @@ fn rank(ranks: u32) -> (&'static [AtomicU64], Machine<'static>) {
     let (split, remote_completion, part_bytes_max) = (Split::DEFAULT, true, 64);
     let rank = Rank(0);
     let barrier = None;
-    let setup =
-        Setup { rank, split, shape, control, starter, remote_completion, part_bytes_max, barrier };
+    let setup = Setup {
+        rank,
+        near: &[],
+        split,
+        shape,
+        control,
+        starter,
+        remote_completion,
+        part_bytes_max,
+        barrier,
+    };
     (words, Machine::new(setup, tables))
 }
 

@@ -85,6 +85,7 @@ fn party_of(here: &'static Here<'static>, split: Split, shape: Shape) -> Party<'
     };
     let setup = Setup {
         rank: here.rank(),
+        near: &[],
         split,
         shape,
         control: control.key,

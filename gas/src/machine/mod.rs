@@ -20,7 +20,8 @@
 //! # Who does a copy
 //!
 //! The source puts; if the caller is the destination, it gets; if it is
-//! neither, it asks the source (see `command.rs`). Each operation under way
+//! neither, it does it all the same where it reaches the memory of both, else
+//! it asks the source (see `command.rs`). Each operation under way
 //! has a place of its own, and so has each that is done for others, so that no
 //! rank's own requests keep it from serving (hazard A7). Places are served in
 //! turn, one operation each time, and each may have a quarter of what can be in
@@ -59,7 +60,7 @@ use crate::request::{Request, Word};
 use crate::table::{Agent, NameError, Registry, Retired, Starter};
 use core::fmt;
 use tables::{Phase, Queue, What};
-use tsumugi_core::mem::{AddrError, Rank, Region, RegionKey};
+use tsumugi_core::mem::{AddrError, Rank, Region, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::tag::Tag;
@@ -68,9 +69,12 @@ use tsumugi_core::time::Instant;
 /// What a machine is told at the start: the same on every rank, but for the
 /// rank.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
+pub struct Setup<'m> {
     /// This rank.
     pub rank: Rank,
+    /// Ranks whose memory the driver loads and stores, in ascending order:
+    /// copies between two of them it does itself.
+    pub near: &'m [Rank],
     /// How addresses are split.
     pub split: Split,
     /// How large the control region is.
@@ -111,6 +115,9 @@ pub enum Event {
 pub struct Outgoing {
     /// What.
     pub op: Op,
+    /// Where a put takes its bytes from, if not from the own memory: from that
+    /// of a near rank.
+    pub source: Option<RemoteAddr>,
     /// Who is to do it, if it is an atomic.
     pub agent: Agent,
 }
@@ -139,7 +146,7 @@ pub enum Out {
 
 /// One rank's part in the global memory.
 pub struct Machine<'m> {
-    setup: Setup,
+    setup: Setup<'m>,
     control: Control,
     cache: Cache<'m>,
     registry: Registry<'m>,
@@ -176,7 +183,7 @@ impl<'m> Machine<'m> {
     ///
     /// If the tables are not those of the shape, or the split has no room for
     /// the job.
-    pub fn new(setup: Setup, tables: Tables<'m>) -> Self {
+    pub fn new(setup: Setup<'m>, tables: Tables<'m>) -> Self {
         let Setup { rank, split, shape, .. } = setup;
         assert_eq!(shape.fault(), None);
         assert!(rank.0 < shape.ranks && shape.ranks - 1 <= split.last_rank().0);
@@ -456,6 +463,15 @@ impl<'m> Machine<'m> {
             }
             _ => Err(AccessError::Nowhere { addr }),
         }
+    }
+
+    /// Whether the driver copies between these two, neither of which is this
+    /// rank.
+    fn is_between_near(&self, (from, to): (Option<Rank>, Option<Rank>)) -> bool {
+        let is_near = |rank: Option<Rank>| {
+            rank.is_some_and(|rank| self.setup.near.binary_search(&rank).is_ok())
+        };
+        is_near(from) && is_near(to)
     }
 
     /// From whose memory to whose a request goes.

@@ -62,8 +62,8 @@ pub struct Job {
     pub(super) value: u64,
     /// The table that it waits for; 0: none.
     pub(super) table: u32,
-    /// The copy of the table that did not list its region.
-    pub(super) unlisted: Option<u32>,
+    /// The table that did not list a region of its, and which copy.
+    pub(super) unlisted: Option<(u32, u32)>,
     /// The last byte that was put.
     pub(super) last: GlobalAddr,
     pub(super) is_queued: bool,
@@ -149,13 +149,13 @@ pub(super) enum What {
     Cache(Step),
     Job {
         job: u32,
-        near: Option<u32>,
+        near: Hold,
         far: Hold,
         addr: GlobalAddr,
     },
 }
 
-/// What keeps the far end of an operation in flight where it is.
+/// What keeps an end of an operation in flight where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
     Nothing,
