@@ -25,6 +25,7 @@
 //! | [`Global::expose`] | memory with a global address |
 //! | [`Global::get`] and its neighbours | accesses that are over when they return |
 //! | [`Global::copy`] | between any two ranks |
+//! | [`Global::signal`], [`Global::wait_until`] | words that ULTs wait for |
 //! | [`Global::begin`], [`Operation`] | copies and atomics with an order |
 //!
 //! The first access to a rank reads its table of regions, later ones find it in
@@ -36,6 +37,7 @@
 //! table is here; all else is blocking.
 
 mod operation;
+mod signal;
 
 pub use operation::Operation;
 pub use tsumugi_gas::address::{GlobalAddr, GlobalPtr, LeavesRegion, Place, STARTER, Split};
