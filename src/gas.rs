@@ -31,6 +31,7 @@ use crate::far::Far;
 use crate::lend::{Lent, lend};
 use crate::{AddrError, Error, Rank};
 use control::Control;
+pub(crate) use open::Search;
 use open::{Missing, Open};
 use std::fmt;
 use std::ptr::NonNull;
@@ -274,10 +275,11 @@ impl Driver {
     }
 
     /// Carries out or begins what the machine wants, and tells those who wait;
-    /// how much that was.
+    /// how much that was. Not without end: what holds the tables that others
+    /// want may be a ULT of this worker's.
     fn drive(&self) -> usize {
         let (mut done, mut ended, mut due) = (0, [None; BATCH], Due::default());
-        loop {
+        for turn in 0.. {
             let mut state = self.lock();
             for event in ended.iter_mut().filter_map(Option::take) {
                 state.machine.handle(event, self.now());
@@ -289,7 +291,8 @@ impl Driver {
                 });
             }
             let mut outgoing = [None; BATCH];
-            for out in &mut outgoing {
+            let is_last = turn == TURNS;
+            for out in outgoing.iter_mut().filter(|_| !is_last) {
                 *out = state.machine.poll_op();
                 if out.is_none() {
                     break;
@@ -308,10 +311,15 @@ impl Driver {
             }
             due.settle();
             done += told;
-            if outgoing[0].is_none() && told == 0 {
-                return done;
+            if is_last {
+                // There may be more.
+                self.rang();
+            }
+            if is_last || (outgoing[0].is_none() && told == 0) {
+                break;
             }
         }
+        done
     }
 
     /// Carries an operation out, or begins it: then there is no event yet.
@@ -503,5 +511,7 @@ impl fmt::Debug for Driver {
 const REGION_BYTES: u64 = 1 << 34;
 /// Longest single put or get: what one worker copies at a time.
 const PART_BYTES: u64 = 1 << 20;
+/// Turns with the lock before somebody else is let run.
+const TURNS: u32 = 100;
 /// Operations carried out between two turns with the lock.
 const BATCH: usize = 8;

@@ -46,7 +46,7 @@ pub use tsumugi_gas::order::{After, Full, Handle};
 pub use tsumugi_gas::request::{Copy, ENTRY_BYTES, List, Request, Word as Change};
 pub use tsumugi_gas::table::NameError;
 
-use crate::gas::Driver;
+use crate::gas::{Driver, Search};
 use crate::memory::Block;
 use crate::{AddrError, Error, Plain, Rank, Remote, RemoteAddr, Runtime, Word};
 use std::fmt;
@@ -288,15 +288,15 @@ impl Global {
         if !(self.is_near(dst.addr()) && self.is_near(src.addr())) {
             return self.begin(Copy::new(dst.addr(), src.addr(), bytes)).wait().map(drop);
         }
-        let (mut known, mut known_dst) = (None, None);
+        let (mut search, mut search_dst) = (Search::default(), Search::default());
         let (from, to, _held) = loop {
-            let (from, held) = self.pin_anew(src.addr(), bytes, Need::Read, &mut known)?;
+            let (from, held) = self.pin_anew(src.addr(), bytes, Need::Read, &mut search)?;
             // Nobody waits for a table while it keeps others from giving way.
             match self.cache.pin(dst.addr(), bytes, Need::Write) {
                 Ok(to) => break (from, to.target.remote, [held, self.held(to)]),
                 Err(miss) => {
                     drop(held);
-                    self.driver.bring(dst.addr(), miss, &mut known_dst)?;
+                    self.driver.bring(dst.addr(), miss, &mut search_dst)?;
                 }
             }
         };
@@ -362,12 +362,12 @@ impl Global {
         bytes: u64,
         need: Need,
     ) -> Result<Option<(usize, Target)>, AccessError> {
-        let mut known = None;
+        let mut search = Search::default();
         loop {
             let Some(seat) = self.runtime.ults().worker() else { return Ok(None) };
             match self.cache.hold(seat, addr, bytes, need) {
                 Ok(target) => return Ok(Some((seat, target))),
-                Err(miss) => self.driver.bring(addr, miss, &mut known)?,
+                Err(miss) => self.driver.bring(addr, miss, &mut search)?,
             }
         }
     }
@@ -381,7 +381,7 @@ impl Global {
         need: Need,
         call: impl FnOnce(RemoteAddr) -> R,
     ) -> Result<R, AccessError> {
-        let (at, _held) = self.pin_anew(addr, bytes, need, &mut None)?;
+        let (at, _held) = self.pin_anew(addr, bytes, need, &mut Search::default())?;
         Ok(call(at))
     }
 
@@ -390,12 +390,12 @@ impl Global {
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-        known: &mut Option<u32>,
+        search: &mut Search,
     ) -> Result<(RemoteAddr, Held<'_>), AccessError> {
         loop {
             match self.cache.pin(addr, bytes, need) {
                 Ok(pinned) => return Ok((pinned.target.remote, self.held(pinned))),
-                Err(miss) => self.driver.bring(addr, miss, known)?,
+                Err(miss) => self.driver.bring(addr, miss, search)?,
             }
         }
     }

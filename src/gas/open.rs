@@ -44,6 +44,14 @@ pub(super) struct Missing {
     pub(super) waker: Option<Waker>,
 }
 
+/// How a caller's lookups of an address have gone.
+#[derive(Default)]
+pub(crate) struct Search {
+    /// The copy of the table that did not list the region.
+    known: Option<u32>,
+    is_again: bool,
+}
+
 impl Open {
     /// For so many operations under way, and three times as many that have
     /// ended.
@@ -154,20 +162,24 @@ impl Driver {
         }
     }
 
-    /// A lookup has missed: waits until it is worth looking again. `known` is
-    /// the copy of the table that did not list the region.
+    /// A lookup has missed: waits until it is worth looking again.
     pub(crate) fn bring(
         &self,
         addr: GlobalAddr,
         miss: Miss,
-        known: &mut Option<u32>,
+        search: &mut Search,
     ) -> Result<(), AccessError> {
+        if core::mem::replace(&mut search.is_again, true) {
+            // It has come and gone: whoever holds the slots of others may be a
+            // ULT of this worker's.
+            Here.yield_now();
+        }
         let mut state = self.lock();
         let wanted = match miss {
             Miss::Refused(error) => return Err(error),
             Miss::NoTable => state.machine.want(addr)?,
             Miss::NotListed { version } => {
-                if known.replace(version).is_some_and(|known| known != version) {
+                if search.known.replace(version).is_some_and(|known| known != version) {
                     // The copy was read after the access began.
                     return Err(AccessError::Stale { addr });
                 }

@@ -44,6 +44,7 @@ pub const ALL: &[Case] = cases![
     global_memory_spans_nodes,
     everybody_reaches_everybody,
     global_memory_is_one,
+    arrays_come_and_go_while_all_use_them,
     a_start_that_fails_says_why,
 ];
 
@@ -70,6 +71,18 @@ fn global_memory_is_one() {
     }
     let done = run_with(2, "global", &[("TSUMUGI_PATH", "delegate")]);
     assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+fn arrays_come_and_go_while_all_use_them() {
+    for ranks in [2, 4] {
+        let done = run(ranks, "churn");
+        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        assert!(done.text.contains("arrays found"), "{}", done.text);
+    }
+    for path in ["delegate", "offload"] {
+        let done = run_with(3, "churn-short", &[("TSUMUGI_PATH", path)]);
+        assert_eq!(done.code, Some(0), "{path}: {}", done.text);
+    }
 }
 
 /// Also the launcher's policy, not the environment, is what ranks get.

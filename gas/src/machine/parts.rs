@@ -121,11 +121,19 @@ impl Machine<'_> {
         if let Hold::Record(record) = near {
             self.registry.pin(record as usize);
         }
+        self.let_go_of(index);
         let need = if far == dst { Need::Write } else { Need::Read };
         let (target, hold) = match self.reach(index, far, bytes, need) {
             Reach::At(target, hold) => (target, hold),
             end => {
-                self.let_go(near);
+                // It stays for the other: else two tables with one slot for
+                // both would chase each other. While there is no room for the
+                // other it does not, so that it keeps nobody's from giving way.
+                if self.jobs[index].table != 0 {
+                    self.jobs[index].held = near;
+                } else {
+                    self.let_go(near);
+                }
                 let Reach::Refused(error) = end else { return None };
                 return self.refuse(index, error);
             }
@@ -146,6 +154,12 @@ impl Machine<'_> {
         self.run.push(self.jobs, index);
         let out = self.post(index, op, target.agent, near, hold, far);
         Some(Outgoing { source, ..out })
+    }
+
+    /// Lets go of what a job has kept.
+    pub(super) fn let_go_of(&mut self, index: usize) {
+        let held = core::mem::replace(&mut self.jobs[index].held, Hold::Nothing);
+        self.let_go(held);
     }
 
     fn refuse(&mut self, index: usize, error: AccessError) -> Option<Outgoing> {

@@ -100,6 +100,7 @@ impl Machine<'_> {
     /// guest is told.
     pub(super) fn finish(&mut self, index: usize) {
         self.release_command(index);
+        self.let_go_of(index);
         let job = &mut self.jobs[index];
         job.table = 0;
         if !matches!(job.request, Request::Word(_)) {

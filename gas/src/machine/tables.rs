@@ -64,6 +64,8 @@ pub struct Job {
     pub(super) table: u32,
     /// The table that did not list a region of its, and which copy.
     pub(super) unlisted: Option<(u32, u32)>,
+    /// One end of a part, while the table of the other is on its way.
+    pub(super) held: Hold,
     /// The last byte that was put.
     pub(super) last: GlobalAddr,
     pub(super) is_queued: bool,
@@ -178,6 +180,7 @@ impl Job {
         value: 0,
         table: 0,
         unlisted: None,
+        held: Hold::Nothing,
         last: GlobalAddr::NULL,
         is_queued: false,
         link: NONE,
