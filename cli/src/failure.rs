@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
+use tsumugi::global::AccessError;
 use tsumugi::{AddrError, CollError, Error, MessageError};
 use tsumugi_core::boot::BootError;
 
@@ -52,6 +53,7 @@ impl From<Error> for Failure {
             Error::Addr(AddrError::PeerLost { .. })
             | Error::Coll(CollError::Addr(AddrError::PeerLost { .. }))
             | Error::Boot(BootError::PeerLost { .. })
+            | Error::Access(AccessError::PeerLost { .. })
             | Error::Message(MessageError::PeerLost { .. }) => Self::Said(1),
             error => Self::Failed(error.to_string()),
         }

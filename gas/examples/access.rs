@@ -21,7 +21,7 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
-use tsumugi_gas::cache::{Cache, Fetch, Slot};
+use tsumugi_gas::cache::{Cache, Fetch, Seat, Slot, Wanted};
 use tsumugi_gas::control::Shape;
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Setup, Tables};
 use tsumugi_gas::order::{After, Edge, Issued};
@@ -115,8 +115,9 @@ fn raw(here: Here<'_>, places: &[RemoteAddr], count: usize) {
 #[inline(never)]
 fn cached(here: Here<'_>, cache: Cache<'_>, places: &[GlobalAddr], count: usize) {
     for at in places.iter().cycle().take(count) {
-        let target = cache.translate(*at, 8, Need::Read).expect("in the cache");
+        let target = cache.hold(0, *at, 8, Need::Read).expect("in the cache");
         black_box(execute(&here, &Op::get_word(target.remote, Width::W8))).expect("registered");
+        assert!(!cache.release(0));
     }
 }
 
@@ -140,6 +141,7 @@ fn machine(net: &'static Net, rank: usize) -> Machine<'static> {
         // SAFETY: leaked; atomics here and the backend elsewhere.
         words: unsafe { slice::from_raw_parts(base.as_ptr(), shape.words()) },
         slots: leak((0..shape.copies).map(|_| Slot::new()).collect()),
+        seats: leak((0..1).map(|_| Seat::new()).collect()),
         records: leak(vec![Record::FREE; REGIONS]),
         awaited: leak(vec![0; shape.bitmap_words()]),
         told: leak(vec![0; shape.bitmap_words()]),
@@ -152,12 +154,15 @@ fn machine(net: &'static Net, rank: usize) -> Machine<'static> {
     };
     let setup = Setup {
         rank: here.rank(),
+        near: &[],
         split: Split::DEFAULT,
         shape,
         control: control.key,
         starter: Starter { key: starter.key, bytes: starter.bytes, agent: Agent::Cpu },
         remote_completion: true,
         part_bytes_max: 1 << 30,
+        // One thread.
+        barrier: Some(|| ()),
     };
     Machine::new(setup, tables)
 }
@@ -178,7 +183,7 @@ fn issued(machine: &mut Machine<'_>, here: Here<'_>, places: &[GlobalAddr], coun
 
 /// Carries out at once what brings a table here.
 fn fill(machine: &mut Machine<'_>, here: Here<'_>, addr: GlobalAddr) {
-    while !machine.want(addr).expect("an address of this job") {
+    while machine.want(addr).expect("an address of this job") != Wanted::Here {
         while let Some(out) = machine.poll_op() {
             let result = execute(&here, &out.op);
             machine.handle(Event::Completed { tag: out.op.tag, result }, Instant::ZERO);

@@ -95,8 +95,8 @@ impl Shape {
         let by_bytes = bytes / TABLE_BYTES as u64;
         let copies = if (copies as u64) < by_bytes { copies as u64 } else { by_bytes };
         // No more than there are others, but room for as many, whatever sets
-        // they fall into.
-        let wanted = ranks as u64 * 2;
+        // they fall into, and for those that are being dropped.
+        let wanted = (ranks as u64 * 2).next_power_of_two();
         let copies = if copies < wanted { copies } else { wanted };
         let copies = if copies < WAYS as u64 { WAYS } else { 1 << copies.ilog2() };
         Self {

@@ -40,7 +40,8 @@ pub enum AccessError {
         /// Which.
         rank: Rank,
     },
-    /// An entry of a list that is not between the two ranks of the list.
+    /// An entry of a list that is not between the two ranks of the list, or a
+    /// word to wait for that is another rank's.
     Elsewhere {
         /// Its address.
         addr: GlobalAddr,
@@ -111,7 +112,7 @@ impl fmt::Display for AccessError {
             Self::ReadOnly { addr } => write!(f, "{addr}: the region is registered read-only"),
             Self::PeerLost { rank } => write!(f, "{rank} has died"),
             Self::Elsewhere { addr } => {
-                write!(f, "{addr}: an entry of a list that is not between the list's two ranks")
+                write!(f, "{addr}: not of the rank that it must be of here")
             }
             Self::Unsupported { addr } => {
                 write!(f, "{addr}: the device that leads there has no such operation")

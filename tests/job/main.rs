@@ -9,6 +9,8 @@
 
 mod cases;
 mod foreign;
+mod churn;
+mod global;
 mod mixture;
 mod reach;
 mod roles;

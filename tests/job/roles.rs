@@ -1,6 +1,7 @@
 //! What the ranks of the cases do.
 
-use crate::{mixture, reach};
+use crate::churn::{self, Plan};
+use crate::{global, mixture, reach};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -45,6 +46,12 @@ pub fn run(role: &str) -> Result<(), Error> {
             "mixture-short" => mixture::play(rt, 1, 20),
             "mixture-long" => mixture::play(rt, 1 << 20, 5000),
             "reach" => reach::play(rt),
+            "global" => global::play(rt),
+            "churn" => churn::play(rt, Plan { ults: 1000, steps: 20, seed: 1 }),
+            "churn-short" => churn::play(rt, Plan { ults: 50, steps: 20, seed: 1 }),
+            "churn-long" => {
+                (0..60).try_for_each(|seed| churn::play(rt, Plan { ults: 1000, steps: 300, seed }))
+            }
             "until-lost" => reach::until_lost(rt),
             "deaf" => reach::deaf(rt),
             "readers" => readers(rt),

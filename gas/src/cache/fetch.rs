@@ -55,7 +55,7 @@ pub(crate) enum Step {
 
 /// What came of asking for a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub enum Wanted {
     /// It is here.
     Here,
     /// It is on its way.
@@ -80,8 +80,10 @@ pub(crate) struct Fetcher<'m> {
     fetches: &'m mut [Fetch],
     colors: u32,
     version: u32,
-    /// Slots that are draining, and that were so when they were last looked at.
+    /// Slots that are draining.
     draining: u32,
+    /// Whether the seats were fenced since the last of them began to.
+    is_fenced: bool,
     /// Which word of the drops is looked at next, and what is left of the last.
     scan: Option<usize>,
     hinted: (usize, u64),
@@ -116,6 +118,7 @@ impl<'m> Fetcher<'m> {
             colors,
             version: 0,
             draining: 0,
+            is_fenced: true,
             scan: None,
             hinted: (0, 0),
             asked: (0, 0),
@@ -238,10 +241,9 @@ impl<'m> Fetcher<'m> {
     fn begin(&mut self, index: usize, table: u32, slot: usize) {
         self.version = (self.version + 1) & VERSION;
         self.store(slot, Word::new(table, self.version, State::Filling));
-        // Release: pairs with the fence in `Cache::translate`. Whoever reads
+        // Release: pairs with the fence in `Cache::hold`. Whoever reads
         // what comes now sees that the slot has changed.
         fence(Ordering::Release);
-        edge("gas_look_unordered");
         let is_first = !self.is_told(table) && !mutant("gas_interest_after_read");
         let step = if is_first { Progress::Announce } else { Progress::Read };
         let slot = slot as u32;
@@ -286,10 +288,9 @@ impl<'m> Fetcher<'m> {
     fn drain(&mut self, slot: usize, is_asked: bool) {
         self.slot(slot).asked.store(u8::from(is_asked), Ordering::Relaxed);
         let word = Word(self.slot(slot).word.load(Ordering::Relaxed));
-        // SeqCst: before the pins are looked at; pairs with `Cache::pin`.
         self.store(slot, Word::new(word.table(), word.version(), State::Draining));
-        edge("gas_drain_unordered");
         self.draining += 1;
+        self.is_fenced = false;
     }
 
     /// The next rank that is to be told that its table was dropped.
@@ -350,9 +351,13 @@ impl<'m> Fetcher<'m> {
         if self.draining == 0 {
             return None;
         }
+        if !core::mem::replace(&mut self.is_fenced, true) {
+            // Before pins and seats are looked at; pairs with `Cache::pin`.
+            self.cache.seats.heavy();
+        }
         for slot in 0..self.cache.slots.len() {
             let word = Word(self.slot(slot).word.load(Ordering::Relaxed));
-            if word.state() != State::Draining || self.pins(slot) > 0 {
+            if word.state() != State::Draining || self.is_held(slot) {
                 continue;
             }
             self.store(slot, Word(0));
@@ -434,12 +439,13 @@ impl<'m> Fetcher<'m> {
         let state = |slot: usize| Word(slots[slot].word.load(Ordering::Relaxed)).state();
         let set = first..first + ways;
         if let Some(slot) = set.clone().find(|&slot| state(slot) == State::Empty) {
-            return (self.pins(slot) == 0).then_some(slot);
+            return (!self.is_pinned(slot)).then_some(slot);
         }
         // Twice round: the first takes the marks away.
         for _ in 0..2 {
             for slot in set.clone().filter(|&slot| state(slot) == State::Ready) {
-                if self.slot(slot).used.swap(0, Ordering::Relaxed) == 0 && self.evict(slot) {
+                let was_used = self.slot(slot).used.swap(0, Ordering::Relaxed) != 0;
+                if !was_used && !self.is_news(slot) && self.evict(slot) {
                     return Some(slot);
                 }
             }
@@ -447,17 +453,31 @@ impl<'m> Fetcher<'m> {
         None
     }
 
-    /// Takes a slot from its table, if nobody has it pinned.
+    /// Whether those who wait for its table have not been told. If it went
+    /// now, two tables with one slot for both would chase each other for ever.
+    fn is_news(&self, slot: usize) -> bool {
+        let is_it = |fetch: &Fetch| fetch.step == Progress::Ended && fetch.slot as usize == slot;
+        self.fetches.iter().any(is_it) && !mutant("gas_tables_chase_each_other")
+    }
+
+    /// Takes a slot from its table, if nobody holds it. A worker that does so
+    /// from its seat only is soon done: then it drains.
     fn evict(&mut self, slot: usize) -> bool {
         let word = Word(self.slot(slot).word.load(Ordering::Relaxed));
         self.store(slot, Word::new(word.table(), word.version(), State::Draining));
         edge("gas_drain_unordered");
-        if self.pins(slot) > 0 {
+        if self.is_pinned(slot) {
+            // The end of an operation in flight is told the machine anyway.
             self.store(slot, word);
             return false;
         }
         self.evicted += 1;
-        true
+        self.cache.seats.heavy();
+        let is_free = !self.cache.seats.has(slot);
+        if !is_free {
+            self.draining += 1;
+        }
+        is_free
     }
 
     fn ready(&self, table: u32) -> Option<(usize, Word)> {
@@ -473,13 +493,19 @@ impl<'m> Fetcher<'m> {
     }
 
     fn store(&self, slot: usize, word: Word) {
-        // SeqCst: see `drain`.
+        // SeqCst: see `settle`.
         self.slot(slot).word.store(word.0, Ordering::SeqCst);
     }
 
-    fn pins(&self, slot: usize) -> u32 {
+    /// Whether an access is under way that found its key there. The seats were
+    /// fenced after the word was changed.
+    fn is_held(&self, slot: usize) -> bool {
+        self.is_pinned(slot) || self.cache.seats.has(slot)
+    }
+
+    fn is_pinned(&self, slot: usize) -> bool {
         // SeqCst: after the word was changed; pairs with `Cache::pin`.
-        self.slot(slot).pins.load(Ordering::SeqCst)
+        self.slot(slot).pins.load(Ordering::SeqCst) > 0
     }
 
     fn version_of(&self, slot: usize) -> u32 {

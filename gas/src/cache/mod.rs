@@ -15,22 +15,23 @@
 //!     └───────────────────── no pins, and the rank was told ◄───────────┘
 //! ```
 //!
-//! A lookup for an operation that is carried out inside the call takes no pin:
-//! it compares the slot's word before and after it reads the entry, and the
-//! backend compares the key's generation. One for an operation that will be in
-//! flight [pins](Cache::pin) the slot: a rank tells another that its table was
-//! dropped only when no operation is in flight whose key came from it
-//! (hazards A1, A4; O1's check-then-flag: the count is raised first, then the
-//! word is looked at again).
+//! A rank tells another that its table was dropped only when no access is under
+//! way whose key came from it (hazards A1, A4). An operation that will be in
+//! flight [pins](Cache::pin) the slot; one that is carried out inside the call,
+//! on a worker, [holds](Cache::hold) it from the worker's [`Seat`]. Both say so
+//! first and then look at the slot's word again (O1's check-then-flag).
 //!
-//! Progress: [`translate`](Cache::translate), [`pin`](Cache::pin) and
-//! [`unpin`](Cache::unpin) are wait-free and send nothing; a miss is answered
-//! at once, and what it needs is a round trip of the machine's.
+//! Progress: [`hold`](Cache::hold), [`pin`](Cache::pin) and their ends are
+//! wait-free and send nothing; a miss is answered at once, and what it needs
+//! is a round trip of the machine's.
 
 mod fetch;
+mod seat;
 
-pub use fetch::Fetch;
-pub(crate) use fetch::{Fetcher, Step, Wanted};
+pub use fetch::{Fetch, Wanted};
+pub(crate) use fetch::{Fetcher, Step};
+pub use seat::Seat;
+pub(crate) use seat::Seats;
 
 use crate::address::{GlobalAddr, STARTER, Split};
 use crate::control::{TABLE_BYTES, WAYS};
@@ -57,6 +58,7 @@ pub struct Slot {
 pub struct Cache<'m> {
     slots: &'m [Slot],
     copies: &'m [mapped::AtomicU64],
+    seats: Seats<'m>,
     split: Split,
     /// As an entry's words.
     starter: [u64; 2],
@@ -129,6 +131,7 @@ impl<'m> Cache<'m> {
     pub(crate) fn new(
         slots: &'m [Slot],
         copies: &'m [mapped::AtomicU64],
+        seats: Seats<'m>,
         split: Split,
         starter: Starter,
     ) -> Self {
@@ -137,7 +140,7 @@ impl<'m> Cache<'m> {
         let sets_mask = slots.len() as u32 / WAYS - 1;
         let offset_mask = split.region_bytes_max() - 1;
         let starter = starter.entry().encode();
-        Self { slots, copies, split, starter, sets_mask, offset_mask }
+        Self { slots, copies, seats, split, starter, sets_mask, offset_mask }
     }
 
     /// How addresses are split.
@@ -145,31 +148,57 @@ impl<'m> Cache<'m> {
         self.split
     }
 
-    /// Where `bytes` bytes at `addr` are, for an operation that is carried out
-    /// inside the call. Wait-free.
+    /// Where `bytes` bytes at `addr` are, for an operation that the worker of
+    /// this seat carries out at once: its slot stays until
+    /// [`release`](Self::release), before which the worker looks nowhere else.
+    /// Wait-free.
     ///
     /// # Errors
     ///
-    /// [`Miss`].
+    /// [`Miss`]; nothing is held.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such seat.
     #[inline(always)]
-    pub fn translate(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Target, Miss> {
+    pub fn hold(
+        &self,
+        seat: usize,
+        addr: GlobalAddr,
+        bytes: u64,
+        need: Need,
+    ) -> Result<Target, Miss> {
         if self.split.region(addr) == STARTER {
             return self.target(addr, bytes, need, self.starter, Word(0));
         }
         let Some((slot, word)) = self.find(addr) else { return Err(self.miss(addr)) };
+        self.seats.take(seat, slot);
         let entry = self.read(slot, addr);
         // Acquire: pairs with the Release fence in `Fetcher::begin`.
         fence(Ordering::Acquire);
-        // loom does not know the copies, which devices write.
-        edge("gas_look_unordered");
         let after = Word(self.slots[slot].word.load(Ordering::Relaxed));
-        if after != word && !mutant("gas_no_second_look") {
-            return Err(Miss::NoTable);
+        let found = if after != word && !mutant("gas_no_second_look") {
+            Err(Miss::NoTable)
+        } else {
+            self.target(addr, bytes, need, entry, word)
+        };
+        if found.is_err() {
+            self.seats.leave(seat);
         }
-        self.target(addr, bytes, need, entry, word)
+        found
     }
 
-    /// The same for an operation that will be in flight: its slot stays until
+    /// The operation has ended. True: somebody waits for that, let the machine
+    /// poll. Wait-free.
+    #[inline(always)]
+    pub fn release(&self, seat: usize) -> bool {
+        // Starter memory needs no seat.
+        let Some(slot) = self.seats.leave(seat) else { return false };
+        Word(self.slots[slot].word.load(Ordering::Relaxed)).state() == State::Draining
+    }
+
+    /// The same for an operation that will be in flight, or of a thread that has
+    /// no seat: its slot stays until
     /// [`unpin`](Self::unpin). Wait-free.
     ///
     /// # Errors
@@ -209,6 +238,7 @@ impl<'m> Cache<'m> {
         // Release: the operation before whoever sees no pins; SeqCst, since
         // the machine may have looked at the count and gone to sleep.
         let before = slot.pins.fetch_sub(1, Ordering::SeqCst);
+        edge("gas_unpin_unordered");
         before == 1 && Word(slot.word.load(Ordering::SeqCst)).state() == State::Draining
     }
 

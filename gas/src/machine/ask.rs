@@ -36,7 +36,7 @@ impl Machine<'_> {
         let word = (mixed >> 8) & (self.setup.shape.notes - 1);
         let op = Op::compare_swap(self.control.note(to, word), 0u64, note.encode()).notifying();
         let addr = source_of(&job.request);
-        Some(self.post(index, op, Agent::Cpu, None, Hold::Nothing, addr))
+        Some(self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr))
     }
 
     /// A note was left, or its word was in use.
@@ -126,7 +126,7 @@ impl Machine<'_> {
         let from = self.control.command(rank, u32::from(at));
         let op = Op::get(from, self.control.landing(index), (WORDS * 8) as u64);
         let addr = crate::address::GlobalAddr::NULL;
-        Some(self.post(index, op, Agent::Cpu, None, Hold::Nothing, addr))
+        Some(self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr))
     }
 
     pub(super) fn command_came(&mut self, index: usize, result: Result<u64, AccessError>) {
@@ -174,7 +174,7 @@ impl Machine<'_> {
         let word = u64::from(stamp) << 32 | u64::from(code);
         let op = Op::put_word(self.control.end(rank, u32::from(at)), Width::W8, word).notifying();
         let addr = crate::address::GlobalAddr::NULL;
-        Some(self.post(index, op, Agent::Cpu, None, Hold::Nothing, addr))
+        Some(self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr))
     }
 
     /// Those that have waited long enough try again.

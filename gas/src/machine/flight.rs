@@ -21,7 +21,7 @@ impl Machine<'_> {
         self.free_flight = flight.link;
         flight.what = what;
         let tag = Tag::from_bits(flight.generation << INDEX_BITS | index as u64);
-        Outgoing { op: op.tagged(tag), agent }
+        Outgoing { op: op.tagged(tag), source: None, agent }
     }
 
     /// An operation has completed; late and doubled completions are dropped.
@@ -54,9 +54,7 @@ impl Machine<'_> {
             }
             What::Cache(step) => self.fetcher.handle(step, result),
             What::Job { job, near, far, addr } => {
-                if let Some(record) = near {
-                    self.registry.unpin(record as usize);
-                }
+                self.let_go(near);
                 self.let_go(far);
                 let result = result.map_err(|error| AccessError::of(error, addr));
                 self.advance_completed(job as usize, result);
@@ -86,10 +84,10 @@ impl Machine<'_> {
         };
         let op = Op::atomic(Kind::FetchOr, word, bit).notifying();
         let tag = Tag::from_bits(flight.generation << INDEX_BITS | u64::from(index));
-        Some(Outgoing { op: op.tagged(tag), agent: Agent::Cpu })
+        Some(Outgoing { op: op.tagged(tag), source: None, agent: Agent::Cpu })
     }
 
-    fn let_go(&mut self, hold: Hold) {
+    pub(super) fn let_go(&mut self, hold: Hold) {
         match hold {
             Hold::Nothing => {}
             Hold::Record(record) => self.registry.unpin(record as usize),

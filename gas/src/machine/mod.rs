@@ -13,14 +13,15 @@
 //!    regions that nobody reaches any more. Then 2 again.
 //!
 //! What is carried out inside a call (a load, a store or an atomic on a rank
-//! of the same node) needs none of this: [`Cache::translate`] and the backend.
+//! of the same node) needs none of this: [`Cache::hold`] and the backend.
 //! The machine is for what takes time or is ordered, and for the misses of
 //! those calls: [`want`](Machine::want).
 //!
 //! # Who does a copy
 //!
 //! The source puts; if the caller is the destination, it gets; if it is
-//! neither, it asks the source (see `command.rs`). Each operation under way
+//! neither, it does it all the same where it reaches the memory of both, else
+//! it asks the source (see `command.rs`). Each operation under way
 //! has a place of its own, and so has each that is done for others, so that no
 //! rank's own requests keep it from serving (hazard A7). Places are served in
 //! turn, one operation each time, and each may have a quarter of what can be in
@@ -51,7 +52,7 @@ mod tables;
 pub use tables::{Asked, Flight, Job, Tables};
 
 use crate::address::{GlobalAddr, Split};
-use crate::cache::{Cache, Fetcher, Wanted};
+use crate::cache::{Cache, Fetcher, Seats, Wanted};
 use crate::control::{Control, Shape};
 use crate::error::AccessError;
 use crate::order::{After, Full, Handle, Order};
@@ -59,7 +60,7 @@ use crate::request::{Request, Word};
 use crate::table::{Agent, NameError, Registry, Retired, Starter};
 use core::fmt;
 use tables::{Phase, Queue, What};
-use tsumugi_core::mem::{AddrError, Rank, Region, RegionKey};
+use tsumugi_core::mem::{AddrError, Rank, Region, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::tag::Tag;
@@ -68,9 +69,12 @@ use tsumugi_core::time::Instant;
 /// What a machine is told at the start: the same on every rank, but for the
 /// rank.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
+pub struct Setup<'m> {
     /// This rank.
     pub rank: Rank,
+    /// Ranks whose memory the driver loads and stores, in ascending order:
+    /// copies between two of them it does itself.
+    pub near: &'m [Rank],
     /// How addresses are split.
     pub split: Split,
     /// How large the control region is.
@@ -83,6 +87,9 @@ pub struct Setup {
     pub remote_completion: bool,
     /// Longest single put or get.
     pub part_bytes_max: u64,
+    /// Has every processor that runs a worker of this rank pass a barrier;
+    /// without it each lookup has a fence.
+    pub barrier: Option<fn()>,
 }
 
 /// Something happened.
@@ -108,6 +115,9 @@ pub enum Event {
 pub struct Outgoing {
     /// What.
     pub op: Op,
+    /// Where a put takes its bytes from, if not from the own memory: from that
+    /// of a near rank.
+    pub source: Option<RemoteAddr>,
     /// Who is to do it, if it is an atomic.
     pub agent: Agent,
 }
@@ -136,7 +146,7 @@ pub enum Out {
 
 /// One rank's part in the global memory.
 pub struct Machine<'m> {
-    setup: Setup,
+    setup: Setup<'m>,
     control: Control,
     cache: Cache<'m>,
     registry: Registry<'m>,
@@ -173,13 +183,13 @@ impl<'m> Machine<'m> {
     ///
     /// If the tables are not those of the shape, or the split has no room for
     /// the job.
-    pub fn new(setup: Setup, tables: Tables<'m>) -> Self {
+    pub fn new(setup: Setup<'m>, tables: Tables<'m>) -> Self {
         let Setup { rank, split, shape, .. } = setup;
         assert_eq!(shape.fault(), None);
         assert!(rank.0 < shape.ranks && shape.ranks - 1 <= split.last_rank().0);
         assert!(shape.colors <= split.colors(), "{} colours", shape.colors);
         assert!(setup.part_bytes_max > 0);
-        let Tables { words, slots, records, awaited, told, fetches, .. } = tables;
+        let Tables { words, slots, seats, records, awaited, told, fetches, .. } = tables;
         let Tables { issued, edges, jobs, commands, flights, .. } = tables;
         let bits = shape.bitmap_words();
         let lens = [words.len(), slots.len(), records.len(), awaited.len(), told.len()];
@@ -194,7 +204,9 @@ impl<'m> Machine<'m> {
         );
 
         let control = Control::new(setup.control, rank, shape);
-        let cache = Cache::new(slots, &words[control.copy_words()..], split, setup.starter);
+        let seats = Seats::new(seats, setup.barrier);
+        let copies = &words[control.copy_words()..];
+        let cache = Cache::new(slots, copies, seats, split, setup.starter);
         let registry = Registry::new(split, control, shape, setup.starter, words, records, awaited);
         let fetcher = Fetcher::new(cache, control, shape.colors, words, told, fetches);
         let order = Order::new(issued, edges);
@@ -312,16 +324,15 @@ impl<'m> Machine<'m> {
         self.order.has_ended_up_to(handle)
     }
 
-    /// The table of an address's rank is wanted: a lookup has missed it. True
-    /// when it is here; otherwise [`Out::Table`] says when to look again, or,
-    /// where everything is in use, ask again.
+    /// The table of an address's rank is wanted: a lookup has missed it. When
+    /// it is coming, [`Out::Table`] says when to look again.
     ///
     /// # Errors
     ///
     /// [`AccessError::Nowhere`].
-    pub fn want(&mut self, addr: GlobalAddr) -> Result<bool, AccessError> {
+    pub fn want(&mut self, addr: GlobalAddr) -> Result<Wanted, AccessError> {
         let table = self.table_of(addr)?;
-        Ok(self.fetcher.want(table) == Wanted::Here)
+        Ok(self.fetcher.want(table))
     }
 
     /// The same after a lookup whose copy did not list the region.
@@ -329,9 +340,9 @@ impl<'m> Machine<'m> {
     /// # Errors
     ///
     /// [`AccessError::Nowhere`].
-    pub fn want_newer(&mut self, addr: GlobalAddr, version: u32) -> Result<bool, AccessError> {
+    pub fn want_newer(&mut self, addr: GlobalAddr, version: u32) -> Result<Wanted, AccessError> {
         let table = self.table_of(addr)?;
-        Ok(self.fetcher.refresh(table, version) == Wanted::Here)
+        Ok(self.fetcher.refresh(table, version))
     }
 
     /// Something has happened, at `now`.
@@ -452,6 +463,15 @@ impl<'m> Machine<'m> {
             }
             _ => Err(AccessError::Nowhere { addr }),
         }
+    }
+
+    /// Whether the driver copies between these two, neither of which is this
+    /// rank.
+    fn is_between_near(&self, (from, to): (Option<Rank>, Option<Rank>)) -> bool {
+        let is_near = |rank: Option<Rank>| {
+            rank.is_some_and(|rank| self.setup.near.binary_search(&rank).is_ok())
+        };
+        is_near(from) && is_near(to)
     }
 
     /// From whose memory to whose a request goes.

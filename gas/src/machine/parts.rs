@@ -2,12 +2,12 @@
 //! operation can carry.
 
 use super::run::Reach;
-use super::tables::Phase;
+use super::tables::{Hold, Phase};
 use super::{Machine, Outgoing};
 use crate::address::{GlobalAddr, Split};
 use crate::error::AccessError;
 use crate::request::{Copy, ENTRY_BYTES, List, Request, Word};
-use tsumugi_core::mem::Need;
+use tsumugi_core::mem::{LocalAddr, Need, RegionKey};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::Ordering;
 use tsumugi_core::sync::mutant;
@@ -64,7 +64,7 @@ impl Machine<'_> {
             Reach::At(target, hold) => {
                 self.jobs[index].landed = (batch, 0);
                 let op = Op::get(target.remote, self.control.landing(index), bytes);
-                Some(self.post(index, op, target.agent, None, hold, addr))
+                Some(self.post(index, op, target.agent, Hold::Nothing, hold, addr))
             }
             Reach::Waits => None,
             Reach::Refused(error) => {
@@ -88,7 +88,7 @@ impl Machine<'_> {
                     self.jobs[index].last = word.target;
                 }
                 let op = operation(&word, target.remote);
-                Some(self.post(index, op, target.agent, None, hold, word.target))
+                Some(self.post(index, op, target.agent, Hold::Nothing, hold, word.target))
             }
             Reach::Waits => None,
             Reach::Refused(error) => {
@@ -100,25 +100,45 @@ impl Machine<'_> {
 
     fn post_part(&mut self, index: usize, part: &Part) -> Option<Outgoing> {
         let Part { dst, src, bytes, is_last } = *part;
-        let is_push = self.setup.split.rank(src) == Some(self.setup.rank);
-        let (near, far) = if is_push { (src, dst) } else { (dst, src) };
-        let (local, record) = match self.registry.local(near, bytes) {
-            Ok(found) => found,
-            Err(error) => {
-                self.jobs[index].error = Some(error);
-                return None;
+        let rank = |addr| self.setup.split.rank(addr) == Some(self.setup.rank);
+        let (is_push, is_pull) = (rank(src), rank(dst));
+        let (near, far) = if is_pull && !is_push { (dst, src) } else { (src, dst) };
+        let (local, source, near) = if is_push || is_pull {
+            match self.registry.local(near, bytes) {
+                Ok((local, record)) => {
+                    let hold = record.map_or(Hold::Nothing, |record| Hold::Record(record as u32));
+                    (local, None, hold)
+                }
+                Err(error) => return self.refuse(index, error),
+            }
+        } else {
+            match self.reach(index, near, bytes, Need::Read) {
+                Reach::At(target, hold) => (UNUSED, Some(target.remote), hold),
+                Reach::Waits => return None,
+                Reach::Refused(error) => return self.refuse(index, error),
             }
         };
-        let need = if is_push { Need::Write } else { Need::Read };
+        if let Hold::Record(record) = near {
+            self.registry.pin(record as usize);
+        }
+        self.let_go_of(index);
+        let need = if far == dst { Need::Write } else { Need::Read };
         let (target, hold) = match self.reach(index, far, bytes, need) {
             Reach::At(target, hold) => (target, hold),
-            Reach::Waits => return None,
-            Reach::Refused(error) => {
-                self.jobs[index].error = Some(error);
-                return None;
+            end => {
+                // It stays for the other: else two tables with one slot for
+                // both would chase each other. While there is no room for the
+                // other it does not, so that it keeps nobody's from giving way.
+                if self.jobs[index].table != 0 {
+                    self.jobs[index].held = near;
+                } else {
+                    self.let_go(near);
+                }
+                let Reach::Refused(error) = end else { return None };
+                return self.refuse(index, error);
             }
         };
-        let op = if is_push {
+        let op = if far == dst {
             Op::put(local, target.remote, bytes)
         } else {
             Op::get(target.remote, local, bytes)
@@ -132,7 +152,19 @@ impl Machine<'_> {
             job.last = GlobalAddr::from_bits(dst.to_bits() + bytes - 1);
         }
         self.run.push(self.jobs, index);
-        Some(self.post(index, op, target.agent, record, hold, far))
+        let out = self.post(index, op, target.agent, near, hold, far);
+        Some(Outgoing { source, ..out })
+    }
+
+    /// Lets go of what a job has kept.
+    pub(super) fn let_go_of(&mut self, index: usize) {
+        let held = core::mem::replace(&mut self.jobs[index].held, Hold::Nothing);
+        self.let_go(held);
+    }
+
+    fn refuse(&mut self, index: usize, error: AccessError) -> Option<Outgoing> {
+        self.jobs[index].error = Some(error);
+        None
     }
 
     /// The next part of a job that has one now.
@@ -247,5 +279,7 @@ fn block_of(
     split.add(first, by).map_err(|_| error)
 }
 
+/// The local end of a put that has another source.
+const UNUSED: LocalAddr = LocalAddr { key: RegionKey::from_bits(0), offset: 0 };
 /// Entries of a list that a landing has room for.
 const ENTRIES: u32 = (crate::control::LANDING_BYTES as u64 / ENTRY_BYTES) as u32;

@@ -31,7 +31,11 @@ impl Machine<'_> {
             Request::Word(_) => (Phase::Parts, None),
             Request::Copy(copy) if from.is_none() => (Phase::Ended, nowhere(copy.src)),
             Request::Copy(copy) if to.is_none() => (Phase::Ended, nowhere(copy.dst)),
-            Request::Copy(_) | Request::List(_) if from == own || to == own => (Phase::Parts, None),
+            Request::Copy(_) | Request::List(_)
+                if from == own || to == own || self.is_between_near((from, to)) =>
+            {
+                (Phase::Parts, None)
+            }
             Request::Copy(_) | Request::List(_) => (Phase::Asking { probe: 0 }, None),
         };
         let job = &mut self.jobs[index];
@@ -96,6 +100,7 @@ impl Machine<'_> {
     /// guest is told.
     pub(super) fn finish(&mut self, index: usize) {
         self.release_command(index);
+        self.let_go_of(index);
         let job = &mut self.jobs[index];
         job.table = 0;
         if !matches!(job.request, Request::Word(_)) {
@@ -145,8 +150,9 @@ impl Machine<'_> {
             Err(Miss::Refused(error)) => return Reach::Refused(error),
             Err(Miss::NoTable) => self.fetcher.want(table),
             Err(Miss::NotListed { version }) => {
-                let known = self.jobs[index].unlisted.replace(version);
-                if known.is_some_and(|known| known != version) || mutant("gas_never_refresh") {
+                let known = self.jobs[index].unlisted.replace((table, version));
+                let was_newer = |(of, known)| of == table && known != version;
+                if known.is_some_and(was_newer) || mutant("gas_never_refresh") {
                     // The copy was read after the operation was issued.
                     return Reach::Refused(AccessError::Stale { addr });
                 }
@@ -167,19 +173,16 @@ impl Machine<'_> {
         index: usize,
         op: Op,
         agent: Agent,
-        near: Option<usize>,
+        near: Hold,
         far: Hold,
         addr: GlobalAddr,
     ) -> Outgoing {
         self.jobs[index].flights += 1;
-        if let Some(record) = near {
-            self.registry.pin(record);
-        }
-        let near = near.map(|record| record as u32);
         self.fly(op, agent, What::Job { job: index as u32, near, far, addr })
     }
 
-    /// A table has come, or will not: who waits for it goes on.
+    /// A table has come, or will not: who waits for it goes on, before anybody
+    /// for whose table it would have to go.
     pub(super) fn table_came(&mut self, table: u32, result: Result<(), AddrError>) {
         for index in 0..self.jobs.len() {
             let job = &mut self.jobs[index];
@@ -195,7 +198,11 @@ impl Machine<'_> {
                     continue;
                 }
             }
-            self.run.push(self.jobs, index);
+            if mutant("gas_tables_chase_each_other") {
+                self.run.push(self.jobs, index);
+            } else {
+                self.run.push_front(self.jobs, index);
+            }
         }
         self.wake_later();
     }
@@ -231,7 +238,7 @@ impl Machine<'_> {
         match self.reach(index, addr, 1, Need::Read) {
             Reach::At(target, hold) => {
                 let op = Op::get_word(target.remote, Width::W1);
-                Some(self.post(index, op, target.agent, None, hold, addr))
+                Some(self.post(index, op, target.agent, Hold::Nothing, hold, addr))
             }
             Reach::Waits => None,
             Reach::Refused(error) => {
@@ -252,7 +259,7 @@ impl Machine<'_> {
         match self.reach(index, flag, 8, Need::Write) {
             Reach::At(target, hold) => {
                 let op = Op::atomic(Kind::FetchAdd, target.remote, add).notifying();
-                Some(self.post(index, op, target.agent, None, hold, flag))
+                Some(self.post(index, op, target.agent, Hold::Nothing, hold, flag))
             }
             Reach::Waits => None,
             Reach::Refused(error) => {

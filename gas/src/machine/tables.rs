@@ -1,7 +1,7 @@
 //! The machine's own tables: what is under way. The caller gives the memory.
 
 use crate::address::GlobalAddr;
-use crate::cache::{Fetch, Slot, Step};
+use crate::cache::{Fetch, Seat, Slot, Step};
 use crate::error::AccessError;
 use crate::order::{Edge, Issued};
 use crate::request::Request;
@@ -10,8 +10,8 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 
-/// Memory for a rank's part in the global memory; any content but for `words`
-/// and `slots`.
+/// Memory for a rank's part in the global memory; any content but for `words`,
+/// `slots` and `seats`.
 #[derive(Debug)]
 pub struct Tables<'m> {
     /// [`Shape::words`](crate::control::Shape::words) of them, zero at the
@@ -20,6 +20,8 @@ pub struct Tables<'m> {
     pub words: &'m [AtomicU64],
     /// Empty; one for each table of others.
     pub slots: &'m [Slot],
+    /// Empty; one for each worker that may hold a table.
+    pub seats: &'m [Seat],
     /// 255 for each colour.
     pub records: &'m mut [Record],
     /// [`Shape::bitmap_words`](crate::control::Shape::bitmap_words) of them:
@@ -60,8 +62,10 @@ pub struct Job {
     pub(super) value: u64,
     /// The table that it waits for; 0: none.
     pub(super) table: u32,
-    /// The copy of the table that did not list its region.
-    pub(super) unlisted: Option<u32>,
+    /// The table that did not list a region of its, and which copy.
+    pub(super) unlisted: Option<(u32, u32)>,
+    /// One end of a part, while the table of the other is on its way.
+    pub(super) held: Hold,
     /// The last byte that was put.
     pub(super) last: GlobalAddr,
     pub(super) is_queued: bool,
@@ -147,13 +151,13 @@ pub(super) enum What {
     Cache(Step),
     Job {
         job: u32,
-        near: Option<u32>,
+        near: Hold,
         far: Hold,
         addr: GlobalAddr,
     },
 }
 
-/// What keeps the far end of an operation in flight where it is.
+/// What keeps an end of an operation in flight where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
     Nothing,
@@ -176,6 +180,7 @@ impl Job {
         value: 0,
         table: 0,
         unlisted: None,
+        held: Hold::Nothing,
         last: GlobalAddr::NULL,
         is_queued: false,
         link: NONE,
@@ -214,6 +219,15 @@ impl Queue {
             last => jobs[last as usize].link = index as u32,
         }
         self.last = index as u32;
+    }
+
+    /// Puts a job before all others, unless it is in a queue.
+    pub(super) fn push_front(&mut self, jobs: &mut [Job], index: usize) {
+        if self.first == NONE || jobs[index].is_queued {
+            return self.push(jobs, index);
+        }
+        (jobs[index].is_queued, jobs[index].link) = (true, self.first);
+        self.first = index as u32;
     }
 
     pub(super) fn pop(&mut self, jobs: &mut [Job]) -> Option<usize> {

@@ -28,6 +28,8 @@ struct Plan {
     operations: u64,
     /// Few places for guests and commands, and nothing but copies of others.
     crowded: bool,
+    /// Each rank reaches the memory of all.
+    near: bool,
 }
 
 /// What every rank knows of every other.
@@ -267,6 +269,7 @@ fn run(seed: u64, plan: Plan) {
     sizes.shape.flights = 1 + draw.below(16) as u32;
     sizes.shape.fetches = 1 + draw.below(3) as u32;
     sizes.part_bytes_max = 1 + draw.below(300);
+    sizes.near = plan.near;
     let mut rooms: Vec<Room> = (0..ranks).map(|_| Room::new(&sizes)).collect();
     let mut parties: Vec<Party<'_>> = rooms
         .iter_mut()
@@ -371,14 +374,20 @@ fn content_of(net: &Net, world: &World, own: u32, place: Place) -> Vec<u8> {
         .collect()
 }
 
-const PLAIN: Plan = Plan { kill: false, operations: 25, crowded: false };
+const PLAIN: Plan = Plan { kill: false, operations: 25, crowded: false, near: false };
 const KILL: Plan = Plan { kill: true, ..PLAIN };
 const LATE: Plan = Plan { crowded: true, ..KILL };
+const NEAR: Plan = Plan { near: true, ..PLAIN };
 const CROWDED: Plan = Plan { crowded: true, ..PLAIN };
 
 #[test]
 fn every_byte_is_what_the_order_says() {
     check(SEEDS, |seed| run(seed, PLAIN));
+}
+
+#[test]
+fn a_rank_that_reaches_both_copies_itself() {
+    check(SEEDS.take(300), |seed| run(seed, NEAR));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod channel;
 mod copies;
+mod crowd;
 mod heap;
 mod rank;
 mod tables;

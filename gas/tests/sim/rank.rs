@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 use std::slice;
-use tsumugi_core::backend::{Completion, Domain};
-use tsumugi_core::mem::{Access, AddrError, Rank, Region, RegionKey};
+use tsumugi_core::backend::{Completion, Domain, LoadStore, load_bytes};
+use tsumugi_core::mem::{Access, AddrError, Need, Rank, Region, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::sim::{Event as Told, Net, Node};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
-use tsumugi_gas::cache::{Fetch, Slot};
+use tsumugi_gas::cache::{Fetch, Seat, Slot};
 use tsumugi_gas::control::Shape;
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Out, Setup, Tables};
 use tsumugi_gas::order::{Edge, Issued};
@@ -20,11 +20,15 @@ pub struct Sizes {
     pub shape: Shape,
     pub split: Split,
     pub part_bytes_max: u64,
+    /// Whether each rank loads and stores the memory of all.
+    pub near: bool,
 }
 
 /// A rank's tables; the machine borrows them.
 pub struct Room {
+    near: Vec<Rank>,
     slots: Vec<Slot>,
+    seats: [Seat; 1],
     records: Vec<Record>,
     awaited: Vec<u64>,
     told: Vec<u64>,
@@ -38,6 +42,7 @@ pub struct Room {
 
 /// A machine on a node, and what it has posted.
 pub struct Party<'n> {
+    net: &'n Net,
     pub node: Node<'n>,
     pub machine: Machine<'n>,
     pub control: RegionKey,
@@ -66,7 +71,7 @@ impl Sizes {
             ..Shape::of(ranks, 1)
         };
         let split = Split::fit(ranks, 1, 1 << 20).unwrap();
-        Self { shape, split, part_bytes_max: 100 }
+        Self { shape, split, part_bytes_max: 100, near: false }
     }
 }
 
@@ -74,7 +79,9 @@ impl Room {
     pub fn new(sizes: &Sizes) -> Self {
         let Sizes { shape, .. } = *sizes;
         Self {
+            near: (0..if sizes.near { shape.ranks } else { 0 }).map(Rank).collect(),
             slots: (0..shape.copies).map(|_| Slot::new()).collect(),
+            seats: [Seat::new()],
             records: vec![Record::FREE; shape.colors as usize * REGIONS],
             awaited: vec![0; shape.bitmap_words()],
             told: vec![0; shape.bitmap_words()],
@@ -99,6 +106,7 @@ impl<'n> Party<'n> {
             // SAFETY: the network's, as long as it; only ever atomics and bytes.
             words: unsafe { slice::from_raw_parts(base.as_ptr(), words) },
             slots: &room.slots,
+            seats: &room.seats,
             records: &mut room.records,
             awaited: &mut room.awaited,
             told: &mut room.told,
@@ -111,17 +119,19 @@ impl<'n> Party<'n> {
         };
         let setup = Setup {
             rank: Rank(rank),
+            near: &room.near,
             split: sizes.split,
             shape: sizes.shape,
             control: control.key,
             starter: Starter { key: starter.key, bytes: STARTER_BYTES, agent: Agent::Cpu },
             remote_completion: node.capabilities().remote_completion,
             part_bytes_max: sizes.part_bytes_max,
+            barrier: None,
         };
         let machine = Machine::new(setup, tables);
         let control = control.key;
         let (outs, lost) = (VecDeque::new(), Vec::new());
-        Self { node, machine, control, held: None, outs, lost, woken: 0 }
+        Self { net, node, machine, control, held: None, outs, lost, woken: 0 }
     }
 
     /// A region that is registered with the device and named.
@@ -162,7 +172,10 @@ impl<'n> Party<'n> {
             let mut is_idle = true;
             while let Some(out) = self.machine.poll_op() {
                 is_idle = false;
-                if !self.node.try_post(&out.op) {
+                if let Some(source) = out.source {
+                    let (tag, result) = (out.op.tag, self.carry(source, &out.op));
+                    self.machine.handle(Event::Completed { tag, result }, self.node.now());
+                } else if !self.node.try_post(&out.op) {
                     self.held = Some(out.op);
                     break;
                 }
@@ -184,6 +197,14 @@ impl<'n> Party<'n> {
             self.woken = at.as_ns();
             self.node.wake_at(at, 0);
         }
+    }
+
+    /// A put that has another rank's memory as its source.
+    fn carry(&self, source: RemoteAddr, op: &Op) -> Result<u64, AddrError> {
+        let [from, to] = [source.rank, op.remote.rank].map(|rank| self.net.node(rank));
+        let at = to.resolve(op.remote, op.bytes(), Need::Write)?;
+        // SAFETY: as many bytes of the network's memory, and one thread.
+        unsafe { load_bytes(&from, source, at.as_ptr(), op.bytes() as usize) }.map(|()| 0)
     }
 
     /// A key that is stale when it reaches a device breaks the connection on

@@ -263,6 +263,15 @@ impl Spawner {
         self.shared.timers()
     }
 
+    /// Which of this scheduler's workers the calling thread is; `None` if it is
+    /// none. A ULT may be on another one after each call that suspends it.
+    #[inline]
+    pub fn worker(&self) -> Option<usize> {
+        // SAFETY: this thread's worker, not kept.
+        let worker = unsafe { current::worker()?.as_ref() };
+        self.shared.has(worker).then(|| worker.index())
+    }
+
     /// Wakes a sleeping worker so that it polls progress.
     pub fn ring(&self) {
         self.shared.notify_sleepers();

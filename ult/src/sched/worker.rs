@@ -148,6 +148,11 @@ impl Worker {
         &self.shared
     }
 
+    #[inline(always)]
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
     /// What it is called as the owner of a `Bias`.
     #[inline(always)]
     pub(crate) fn name(&self) -> usize {

@@ -3,6 +3,7 @@
 //! | group | what is measured |
 //! |---|---|
 //! | `direct` | blocking calls beside bare loops on the same memory |
+//! | `global` | the same words by global addresses, copies between others |
 //! | `delegate` | the same words under a try-lock, alone and contended |
 //! | `offload` | a communication thread: cost of a submit, latency |
 //! | `requesters` | operations a second through it, by requesters |
@@ -20,6 +21,7 @@ mod crew;
 mod delegate;
 mod direct;
 mod figures;
+mod global;
 mod listing;
 mod offload;
 mod paper;
@@ -48,6 +50,7 @@ pub const RANKS: u32 = 3;
 /// What there is to measure.
 pub const CATALOGUE: &[Group] = &[
     direct::GROUP,
+    global::GROUP,
     delegate::GROUP,
     offload::GROUP,
     wake::GROUP,
@@ -85,9 +88,11 @@ pub fn rank(
     let regions: Vec<Shared<u64>> = regions.collect::<Result<_, Error>>()?;
     let wants_long = figures::GROUP.rows.iter().any(|row| names.contains(row));
     let long = wants_long.then(|| rt.share::<u8>(figures::BYTES_MAX)).transpose()?;
+    let wants_global = global::GROUP.rows.iter().any(|row| names.contains(row));
+    let arrays = wants_global.then(|| global::Arrays::new(rt)).transpose()?;
     rt.barrier()?;
     let measured = match rt.rank() {
-        Rank(0) => measure_all(rt, &regions, long.as_ref(), names, measure)?,
+        Rank(0) => measure_all(rt, &regions, (long.as_ref(), arrays.as_ref()), names, measure)?,
         _ => Vec::new(),
     };
     rt.barrier()?;
@@ -97,7 +102,7 @@ pub fn rank(
 fn measure_all(
     rt: &Runtime,
     regions: &[Shared<u64>],
-    long: Option<&Shared<u8>>,
+    (long, arrays): (Option<&Shared<u8>>, Option<&global::Arrays>),
     names: &[&'static str],
     measure: &Measure,
 ) -> Result<Vec<Measured>, Failure> {
@@ -118,6 +123,9 @@ fn measure_all(
     let progress = Progress::new();
     let bench = Bench { rt, places: &places, params, long, names, measure, progress, cpus };
     let mut measured = direct::measure(&bench)?;
+    if let Some(arrays) = arrays {
+        measured.extend(global::measure(&bench, arrays)?);
+    }
     let mut bed = Bed::new(rt.load_store());
     for group in [
         delegate::measure,
