@@ -146,9 +146,11 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     export TSUMUGI_PROVIDER=$provider
     run 2 "$target/examples/hello"
     run 2 "$target/examples/put_get"
+    run 2 "$target/examples/global"
     run 2 "$job" --role meet
     run 2 "$job" --role reach
     run 3 "$job" --role reach
+    run 3 "$job" --role global
     run 2 "$job" --role mixture
     run 3 "$job" --role mixture
     run 2 "$job" --role deaf

@@ -29,12 +29,11 @@ mod carrier;
 mod pump;
 mod send;
 
-pub(crate) use carrier::Carrier;
+pub(crate) use carrier::{Carrier, Far};
 
 use crate::card::Card;
 use crate::lend::{Lent, lend, zeroes};
 use crate::{Error, Rank};
-use carrier::Far;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -221,7 +220,9 @@ impl Am {
     /// Sends what is for ranks of other nodes by `carrier`, from now on: before
     /// there is anything for them. Once.
     pub(crate) fn carry_by(&self, carrier: Arc<dyn Carrier>) {
-        let far = Far::new(carrier, &self.member, self.shape.peers);
+        let ranks = (0..self.shape.peers).map(Rank);
+        let far = ranks.filter(|rank| !carrier.is_near(*rank)).count();
+        let far = Far::new(carrier, &self.member, STAGING_CELLS + LANDINGS + far);
         assert!(self.far.set(far).is_ok(), "one carrier takes all that leaves the node");
     }
 

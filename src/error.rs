@@ -11,6 +11,9 @@ use tsumugi_core::am::{CallError, SendError};
 use tsumugi_core::boot::BootError;
 use tsumugi_core::coll::CollError;
 use tsumugi_core::mem::RegisterError;
+use tsumugi_gas::error::AccessError;
+use tsumugi_gas::order::Full;
+use tsumugi_gas::table::NameError;
 use tsumugi_pvas::config::ConfigError;
 use tsumugi_pvas::{AttachError, SpaceError};
 use tsumugi_ult::StartError;
@@ -48,6 +51,12 @@ pub enum Error {
         /// What that was.
         other: u64,
     },
+    /// An access to global memory was refused.
+    Access(AccessError),
+    /// Memory has no global address.
+    Name(NameError),
+    /// No operation on global memory could be begun now.
+    Full(Full),
     /// A variable of the environment.
     Config(ConfigError),
     /// The launcher's job could not be joined.
@@ -104,6 +113,9 @@ impl fmt::Display for Error {
             Self::LengthsDiffer { own, rank, other } => {
                 write!(f, "this rank asked for an array of {own}, {rank} for one of {other}")
             }
+            Self::Access(error) => error.fmt(f),
+            Self::Name(error) => error.fmt(f),
+            Self::Full(error) => error.fmt(f),
             Self::Config(error) => error.fmt(f),
             Self::Attach(error) => error.fmt(f),
             Self::Space(error) => error.fmt(f),
@@ -146,6 +158,9 @@ from!(
     Send(SendError),
     Message(MessageError),
     Register(RegisterError),
+    Access(AccessError),
+    Name(NameError),
+    Full(Full),
     Config(ConfigError),
     Attach(AttachError),
     Space(SpaceError),

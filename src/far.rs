@@ -320,6 +320,11 @@ impl Far {
         }
     }
 
+    /// Whether a put that has completed has landed.
+    pub(crate) fn remote_completion(&self) -> bool {
+        self.shared().device.remote_completion()
+    }
+
     /// Shows a region of this rank to the other nodes, under the key that it
     /// has.
     ///

@@ -61,7 +61,7 @@ fn help(node: &Node, has_ended: &AtomicBool) {
     while !has_ended.load(Ordering::SeqCst) {
         let ticket = word.prepare();
         if !node.is_neglected() && !has_ended.load(Ordering::SeqCst) {
-            SystemFutex.wait(word.word(), ticket.expected(), node.am().until_deadline());
+            SystemFutex.wait(word.word(), ticket.expected(), node.until_deadline());
         }
         word.cancel();
         if node.is_neglected() {

@@ -6,6 +6,7 @@
 
 use crate::am;
 use crate::far;
+use crate::gas;
 use crate::memory::PEER_KEY_BYTES;
 use crate::msg;
 use crate::node::Node;
@@ -18,13 +19,14 @@ use tsumugi_ult::footprint;
 /// The tables of one rank.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    /// Those that a rank has from the start.
+    /// Those that a rank has from the start, and those of the global memory,
+    /// which it has once that is open.
     pub tables: Vec<Table>,
     /// What comes with each thread or array that a program makes.
     pub units: Vec<Unit>,
 }
 
-/// Bytes that a rank has from the start.
+/// Bytes that a rank has from the start, or once the global memory is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
     /// What it is part of.
@@ -32,8 +34,17 @@ pub struct Table {
     /// What it is.
     pub name: &'static str,
     fixed_bytes: u64,
-    /// Whether it has a number for each rank, in text.
-    numbers: bool,
+    growth: Growth,
+}
+
+/// How a table grows with the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    None,
+    /// It has a number for each rank, in text.
+    Numbers,
+    /// It is this part of the global memory.
+    Global(usize),
 }
 
 /// Bytes that come with something that a program makes.
@@ -56,7 +67,7 @@ impl Ledger {
             part,
             name,
             fixed_bytes: bytes as u64,
-            numbers: false,
+            growth: Growth::None,
         };
         let unit = |name, bytes: usize, rank_bytes: usize| Unit {
             name,
@@ -80,9 +91,16 @@ impl Ledger {
                 part: "environment",
                 name: "numbers of the memory files",
                 fixed_bytes: 0,
-                numbers: true,
+                growth: Growth::Numbers,
             },
         ]);
+        let global = gas::footprint(1).enumerate();
+        tables.extend(global.map(|(index, (name, _))| Table {
+            part: GLOBAL,
+            name,
+            fixed_bytes: 0,
+            growth: Growth::Global(index),
+        }));
         let units = vec![
             unit("a ULT's descriptor", threads.ult_bytes, 0),
             unit("a ULT's stack (virtual; touched pages cost)", chosen.stack_bytes, 0),
@@ -97,6 +115,7 @@ impl Ledger {
             ),
             unit("a shared array whose keys are the same everywhere", 0, 0),
             unit("a shared array whose keys differ", 0, PEER_KEY_BYTES),
+            unit("the global memory, where its keys differ", 0, PEER_KEY_BYTES),
             unit("gather and share, while they run", 0, size_of::<u64>() + PEER_KEY_BYTES),
         ];
         Self { tables, units }
@@ -116,7 +135,15 @@ impl Ledger {
 impl Table {
     /// Bytes in a job of `ranks`.
     pub fn bytes(&self, ranks: u64) -> u64 {
-        self.fixed_bytes + if self.numbers { numbers_bytes(ranks) } else { 0 }
+        self.fixed_bytes
+            + match self.growth {
+                Growth::None => 0,
+                Growth::Numbers => numbers_bytes(ranks),
+                Growth::Global(index) => {
+                    let ranks = ranks.min(u64::from(u32::MAX)) as u32;
+                    gas::footprint(ranks).nth(index).map_or(0, |(_, bytes)| bytes)
+                }
+            }
     }
 
     /// Bytes that one rank more costs, in a job of about `ranks`.
@@ -150,6 +177,8 @@ fn numbers_bytes(ranks: u64) -> u64 {
     bytes
 }
 
+/// A rank has none of it before the ranks open the global memory.
+const GLOBAL: &str = "global memory (once opened)";
 /// What messages need for each other rank of the same node.
 const NODE_RANK: &str = "a rank more on this node, for calls and messages";
 
@@ -174,11 +203,16 @@ mod tests {
         let growing = ledger.tables.iter().filter(|table| table.slope(1_000_000) > 0);
         let growing: Vec<(&str, u64)> =
             growing.map(|table| (table.name, table.slope(1_000_000))).collect();
-        assert_eq!(growing, [("numbers of the memory files", 8)]);
+        // The others of the global memory grow by a cache line each 512 ranks.
+        let bits = [("who is to answer", 8), ("whose table may be here", 8)];
+        assert_eq!(growing, [&[("numbers of the memory files", 8)], &bits[..]].concat());
         let growing = ledger.units.iter().filter(|unit| unit.slope() > 0);
         let growing: Vec<(&str, u64)> = growing.map(|unit| (unit.name, unit.slope())).collect();
-        let expected =
-            [("a shared array whose keys differ", 4), ("gather and share, while they run", 12)];
+        let expected = [
+            ("a shared array whose keys differ", 4),
+            ("the global memory, where its keys differ", 4),
+            ("gather and share, while they run", 12),
+        ];
         assert_eq!(growing, expected);
     }
 

@@ -28,6 +28,7 @@
 //! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
 //! | [`Runtime::comm`], [`comm`] | messages: send and receive |
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
+//! | [`Runtime::global`], [`global`] | addresses that name a byte of any rank, and copies between any two |
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank says so |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
 //! | [`GlobalHeap`] | all that a program allocates, where peers can read it |
@@ -47,6 +48,7 @@ mod card;
 mod far;
 mod am;
 mod msg;
+mod gas;
 mod node;
 mod helper;
 mod runtime;
@@ -55,6 +57,7 @@ pub mod comm;
 mod ledger;
 mod ops;
 mod flight;
+pub mod global;
 mod call;
 mod job;
 mod start;
@@ -68,6 +71,7 @@ pub use error::{Error, MessageError};
 #[doc(hidden)]
 pub use far::hostile;
 pub use far::{NetworkFacts, NoNetwork};
+pub use global::{Global, GlobalAddr, GlobalArray, GlobalPtr};
 pub use job::is_rank;
 pub use knob::Knob;
 pub use ledger::{Ledger, Table, Unit};

@@ -212,7 +212,16 @@ impl<T: Plain> DerefMut for Buffer<T> {
 }
 
 impl Block {
-    fn new<T: Plain>(runtime: &Runtime, len: usize, access: Access) -> Result<Self, Error> {
+    /// Where it is registered.
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
+
+    pub(crate) fn new<T: Plain>(
+        runtime: &Runtime,
+        len: usize,
+        access: Access,
+    ) -> Result<Self, Error> {
         let layout = Layout::array::<T>(len).and_then(|array| array.align_to(LINE));
         let block = layout
             .ok()

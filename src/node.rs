@@ -5,10 +5,12 @@ use crate::affinity;
 use crate::am::Am;
 use crate::config::Chosen;
 use crate::far::Far;
+use crate::gas::Driver;
 use crate::msg::Messages;
 use crate::queue::Queue;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use tsumugi_core::coll::Team;
 use tsumugi_core::signal::{Lot, Waiters};
 use tsumugi_core::sync::Ordering;
@@ -25,6 +27,8 @@ pub(crate) struct Node {
     team: Team,
     am: Am,
     messages: Arc<Messages>,
+    /// The global memory, once the ranks have opened it.
+    global: OnceLock<Arc<Driver>>,
     /// While the scheduler runs: it is asked who waits for what.
     spawner: Mutex<Option<Spawner>>,
     /// Shared arrays that were dropped since the last barrier.
@@ -56,6 +60,7 @@ impl Node {
             team,
             am,
             messages: Arc::new(messages),
+            global: OnceLock::new(),
             spawner: Mutex::new(None),
             dropped: Mutex::default(),
             queue,
@@ -106,6 +111,31 @@ impl Node {
         &self.messages
     }
 
+    /// The global memory, once it was opened.
+    #[inline]
+    pub(crate) fn global(&self) -> Option<&Arc<Driver>> {
+        self.global.get()
+    }
+
+    /// It is open from here on; the one that was so first.
+    pub(crate) fn open_global(&self, driver: Driver) -> &Arc<Driver> {
+        self.global.get_or_init(|| Arc::new(driver))
+    }
+
+    /// Waits until what was sent has arrived, or cannot any more.
+    pub(crate) fn settle(&self) {
+        if let Some(global) = self.global() {
+            global.settle();
+        }
+        self.am.settle();
+    }
+
+    /// How long until something is to be done at the latest.
+    pub(crate) fn until_deadline(&self) -> Option<Duration> {
+        let global = self.global().and_then(|global| global.until_deadline());
+        self.am.until_deadline().into_iter().chain(global).min()
+    }
+
     pub(crate) fn waiters(&self) -> &Waiters {
         &self.waiters
     }
@@ -147,12 +177,18 @@ impl Node {
         self.member.control().workers().store(0, Ordering::SeqCst);
         *self.spawner.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.am.close();
+        if let Some(global) = self.global() {
+            global.close();
+        }
         drop(self.exhume());
     }
 
     /// Whether the helper would find something that no worker has taken.
     pub(crate) fn is_neglected(&self) -> bool {
-        self.am.wants_pump() || self.lot().has_fired() || self.messages.is_neglected()
+        self.am.wants_pump()
+            || self.lot().has_fired()
+            || self.messages.is_neglected()
+            || self.global().is_some_and(|global| global.wants_pump())
     }
 
     /// Takes what no worker has taken: signals and messages. Whether there was
@@ -160,7 +196,8 @@ impl Node {
     pub(crate) fn help(&self) -> bool {
         let woken = self.waiters.drain(self.lot());
         let served = self.am.wants_pump() && self.am.pump();
-        woken > 0 || self.messages.help() || served
+        let moved = self.global().is_some_and(|global| global.pump());
+        woken > 0 || self.messages.help() || served || moved
     }
 
     /// Who waits for what, a line each.
@@ -243,6 +280,7 @@ impl Progress for Node {
         self.lot().has_fired()
             || self.am.has_work()
             || self.messages.rest()
+            || self.global().is_some_and(|global| global.has_work())
             || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
             || self.far.as_ref().is_some_and(|far| far.needs_poll())
             || self.member.control().wanted_report().is_some()
@@ -275,6 +313,9 @@ impl Progress for Node {
         // that comes now.
         if self.am.has_work() {
             self.am.pump();
+        }
+        if let Some(global) = self.global() {
+            global.pump();
         }
     }
 

@@ -174,6 +174,10 @@ impl Runtime {
         self.node.bury(memory);
     }
 
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
     pub(crate) fn am(&self) -> &Am {
         self.node.am()
     }

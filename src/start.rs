@@ -302,7 +302,7 @@ fn be<T: Send, E: From<Error> + Send>(
     let helper = Helper::start(&node, chosen.workers)?;
     let result = scheduler.run(|| {
         let value = main(&runtime)?;
-        node.am().settle();
+        node.settle();
         runtime.barrier()?;
         Ok(value)
     });
@@ -324,10 +324,13 @@ fn be<T: Send, E: From<Error> + Send>(
 fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
     let node = Arc::downgrade(node);
     Box::new(move |word| {
-        if let Some(node) = node.upgrade()
-            && word.key == node.am().key()
-        {
+        let Some(node) = node.upgrade() else { return };
+        if word.key == node.am().key() {
             node.am().rang();
+        } else if let Some(global) = node.global()
+            && word.key == global.key()
+        {
+            global.rang();
         }
     })
 }

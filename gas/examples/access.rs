@@ -21,7 +21,7 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
-use tsumugi_gas::cache::{Cache, Fetch, Slot};
+use tsumugi_gas::cache::{Cache, Fetch, Slot, Wanted};
 use tsumugi_gas::control::Shape;
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Setup, Tables};
 use tsumugi_gas::order::{After, Edge, Issued};
@@ -178,7 +178,7 @@ fn issued(machine: &mut Machine<'_>, here: Here<'_>, places: &[GlobalAddr], coun
 
 /// Carries out at once what brings a table here.
 fn fill(machine: &mut Machine<'_>, here: Here<'_>, addr: GlobalAddr) {
-    while !machine.want(addr).expect("an address of this job") {
+    while machine.want(addr).expect("an address of this job") != Wanted::Here {
         while let Some(out) = machine.poll_op() {
             let result = execute(&here, &out.op);
             machine.handle(Event::Completed { tag: out.op.tag, result }, Instant::ZERO);

@@ -16,7 +16,7 @@ use tsumugi_core::sync::mapped::{AtomicU64, Ordering as Mapped};
 use tsumugi_core::sync::{AtomicU32, Ordering, with_mutant};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, Place, REGIONS, Split};
-use tsumugi_gas::cache::{Cache, Fetch, Miss, Slot};
+use tsumugi_gas::cache::{Cache, Fetch, Miss, Slot, Wanted};
 use tsumugi_gas::control::{Shape, TABLE_BYTES};
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Setup, Tables};
 use tsumugi_gas::order::{Edge, Issued};
@@ -126,7 +126,7 @@ fn leak<T>(vec: Vec<T>) -> &'static mut [T] {
 /// Carries out what the machine does to get a rank's table, which has one
 /// region.
 fn fetch(words: &[AtomicU64], machine: &mut Machine<'_>, rank: u32) {
-    while !machine.want(addr(rank)).unwrap() {
+    while machine.want(addr(rank)).unwrap() != Wanted::Here {
         let Some(out) = machine.poll_op() else {
             while machine.poll().is_some() {}
             // Its slot is looked at by somebody: another time.

@@ -14,7 +14,7 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, GlobalPtr, Place, REGIONS, STARTER, Split};
-use tsumugi_gas::cache::{Fetch, Miss, Slot};
+use tsumugi_gas::cache::{Fetch, Miss, Slot, Wanted};
 use tsumugi_gas::control::{Shape, has_rung};
 use tsumugi_gas::error::AccessError;
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Out, Setup, Tables};
@@ -455,7 +455,7 @@ fn a_worker_needs_the_machine_for_a_miss_alone() {
     let cache = world.parties[1].machine.cache();
     let here = world.parties[1].here;
     assert_eq!(cache.translate(addr, 8, Need::Write), Err(Miss::NoTable));
-    assert_eq!(world.parties[1].machine.want(addr), Ok(false));
+    assert_eq!(world.parties[1].machine.want(addr), Ok(Wanted::Coming));
     world.settle();
     let came = Out::Table { rank: Rank(2), result: Ok(()) };
     assert!(world.parties[1].outs.contains(&came));
@@ -467,7 +467,7 @@ fn a_worker_needs_the_machine_for_a_miss_alone() {
     let Err(Miss::NotListed { version }) = cache.translate(younger, 8, Need::Read) else {
         panic!("it was read before")
     };
-    assert_eq!(world.parties[1].machine.want_newer(younger, version), Ok(false));
+    assert_eq!(world.parties[1].machine.want_newer(younger, version), Ok(Wanted::Coming));
     world.settle();
     assert!(cache.translate(younger, 8, Need::Read).is_ok());
     assert_eq!(world.parties[1].machine.table_counts(), (0, 2));

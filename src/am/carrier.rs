@@ -8,9 +8,9 @@
 //!                 └──── refused ◄──── at each look ───────────┘
 //! ```
 //!
-//! There is a place for each operation that the machine can have under way: one
-//! a staging cell, one a landing buffer, and one for each far rank, whose
-//! credits are returned. So nothing is allocated, and what is refused has its
+//! There is a place for each operation that the machine can have under way: for
+//! messages one a staging cell, one a landing buffer, and one for each far rank,
+//! whose credits are returned. So nothing is allocated, and what is refused has its
 //! place until it is taken. The end of an operation goes through a list of its
 //! own: whoever calls back never waits for the machine.
 //!
@@ -24,13 +24,11 @@ use crate::{AddrError, Busy, Rank, RemoteAddr, far};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tsumugi_core::am::{Event, Machine};
 use tsumugi_core::completion::Callback;
 use tsumugi_core::mem::{RegionKey, Width};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicBool, AtomicUsize, Ordering};
 use tsumugi_core::tag::Tag;
-use tsumugi_core::time::Instant;
 use tsumugi_pvas::Member;
 use tsumugi_ult::SystemFutex;
 
@@ -70,7 +68,7 @@ impl Carrier for far::Far {
 }
 
 /// A carrier, and what it was given.
-pub(super) struct Far {
+pub(crate) struct Far {
     carrier: Arc<dyn Carrier>,
     table: Arc<Outbound>,
 }
@@ -116,23 +114,23 @@ struct Book {
 type Ended = (Tag, Result<u64, AddrError>);
 
 impl Far {
-    pub(super) fn new(carrier: Arc<dyn Carrier>, member: &Member, ranks: u32) -> Self {
-        let far = (0..ranks).filter(|rank| !carrier.is_near(Rank(*rank))).count();
-        Self { carrier, table: Arc::new(Outbound::new(member, STAGING_CELLS + LANDINGS + far)) }
+    /// For at most `places` operations at a time.
+    pub(crate) fn new(carrier: Arc<dyn Carrier>, member: &Member, places: usize) -> Self {
+        Self { carrier, table: Arc::new(Outbound::new(member, places)) }
     }
 
     #[inline]
-    pub(super) fn is_near(&self, rank: Rank) -> bool {
+    pub(crate) fn is_near(&self, rank: Rank) -> bool {
         self.carrier.is_near(rank)
     }
 
-    pub(super) fn is_alive(&self, rank: Rank) -> bool {
+    pub(crate) fn is_alive(&self, rank: Rank) -> bool {
         self.carrier.is_alive(rank)
     }
 
     /// Begins an operation, or keeps it until there is room; whether it has
     /// begun.
-    pub(super) fn begin(&self, op: &Op) -> bool {
+    pub(crate) fn begin(&self, op: &Op) -> bool {
         let table = &*self.table;
         let index = table.lock().free.pop().expect("a place for each operation");
         table.places[index as usize].lock().op = *op;
@@ -148,7 +146,7 @@ impl Far {
 
     /// Offers again what was refused, what has waited longest first, as long as
     /// it is taken; how much was.
-    pub(super) fn offer_again(&self) -> usize {
+    pub(crate) fn offer_again(&self) -> usize {
         let table = &*self.table;
         // Relaxed: what this thread does not know of, another look finds.
         let refused = table.refused.load(Ordering::Relaxed);
@@ -167,8 +165,8 @@ impl Far {
         (0..refused).take_while(again).count()
     }
 
-    /// Tells the machine what has ended; how much that was.
-    pub(super) fn take_ended(&self, machine: &mut Machine<'_>) -> usize {
+    /// Tells a machine what has ended; how much that was.
+    pub(crate) fn take_ended(&self, mut tell: impl FnMut(Tag, Result<u64, AddrError>)) -> usize {
         let table = &*self.table;
         if !table.has_news.load(Ordering::Relaxed) {
             return 0;
@@ -179,7 +177,7 @@ impl Far {
         let mut book = table.lock();
         let count = book.ended.len();
         for (tag, result) in book.ended.drain(..) {
-            machine.handle(Event::Completed { tag, result }, Instant::ZERO);
+            tell(tag, result);
         }
         count
     }
@@ -187,7 +185,7 @@ impl Far {
     /// Whether the machine has something to be told, or something waits for
     /// room.
     #[inline]
-    pub(super) fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         let table = &*self.table;
         // SeqCst: a sleeper looks here after it said that it would sleep.
         table.has_news.load(Ordering::SeqCst) || table.refused.load(Ordering::SeqCst) > 0

@@ -179,7 +179,9 @@ impl Am {
             for event in ended.iter_mut().filter_map(Option::take) {
                 state.machine.handle(event, Instant::ZERO);
             }
-            let count = far.take_ended(&mut state.machine);
+            let count = far.take_ended(|tag, result| {
+                state.machine.handle(Event::Completed { tag, result }, Instant::ZERO);
+            });
             posted += count;
             has_ended |= count > 0;
             state.has_room |= count > 0;

@@ -142,6 +142,11 @@ impl Device {
         of_each!(self, domain => domain.unregister(key));
     }
 
+    /// Whether a put that has ended has landed.
+    pub(super) fn remote_completion(&self) -> bool {
+        of_each!(self, domain => domain.capabilities().remote_completion)
+    }
+
     /// What it is, and what it does.
     pub(super) fn facts(&self) -> NetworkFacts {
         let (provider, device) = match self {

@@ -94,12 +94,21 @@ pub fn ranks_of_several_nodes_say_so() {
 
 /// With libfabric they are one job; without, they say what is missing.
 pub fn ranks_of_several_nodes_are_one_job() {
+    on_two_nodes("reach");
+}
+
+/// And their memory is one.
+pub fn global_memory_spans_nodes() {
+    on_two_nodes("global");
+}
+
+fn on_two_nodes(role: &str) {
     let mut script = Script::new(3);
     for rank in 0..3 {
         let node = ("TSUMUGI_NODE", format!("node {}", rank / 2));
         let here = ("TSUMUGI_INTERFACE", "127.0.0.1".to_owned());
         let tcp = ("TSUMUGI_PROVIDER", "tcp;ofi_rxm".to_owned());
-        script.add(rank, "reach", &[&script.tcp[..], &[node, here, tcp]].concat());
+        script.add(rank, role, &[&script.tcp[..], &[node, here, tcp]].concat());
     }
     let (codes, text) = script.finish();
     if text.contains("this machine has no") {

@@ -9,6 +9,7 @@
 
 mod cases;
 mod foreign;
+mod global;
 mod mixture;
 mod reach;
 mod roles;

@@ -1,6 +1,6 @@
 //! What the ranks of the cases do.
 
-use crate::{mixture, reach};
+use crate::{global, mixture, reach};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -45,6 +45,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "mixture-short" => mixture::play(rt, 1, 20),
             "mixture-long" => mixture::play(rt, 1 << 20, 5000),
             "reach" => reach::play(rt),
+            "global" => global::play(rt),
             "until-lost" => reach::until_lost(rt),
             "deaf" => reach::deaf(rt),
             "readers" => readers(rt),

@@ -55,7 +55,7 @@ pub(crate) enum Step {
 
 /// What came of asking for a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub enum Wanted {
     /// It is here.
     Here,
     /// It is on its way.

@@ -29,8 +29,8 @@
 
 mod fetch;
 
-pub use fetch::Fetch;
-pub(crate) use fetch::{Fetcher, Step, Wanted};
+pub use fetch::{Fetch, Wanted};
+pub(crate) use fetch::{Fetcher, Step};
 
 use crate::address::{GlobalAddr, STARTER, Split};
 use crate::control::{TABLE_BYTES, WAYS};

@@ -312,16 +312,15 @@ impl<'m> Machine<'m> {
         self.order.has_ended_up_to(handle)
     }
 
-    /// The table of an address's rank is wanted: a lookup has missed it. True
-    /// when it is here; otherwise [`Out::Table`] says when to look again, or,
-    /// where everything is in use, ask again.
+    /// The table of an address's rank is wanted: a lookup has missed it. When
+    /// it is coming, [`Out::Table`] says when to look again.
     ///
     /// # Errors
     ///
     /// [`AccessError::Nowhere`].
-    pub fn want(&mut self, addr: GlobalAddr) -> Result<bool, AccessError> {
+    pub fn want(&mut self, addr: GlobalAddr) -> Result<Wanted, AccessError> {
         let table = self.table_of(addr)?;
-        Ok(self.fetcher.want(table) == Wanted::Here)
+        Ok(self.fetcher.want(table))
     }
 
     /// The same after a lookup whose copy did not list the region.
@@ -329,9 +328,9 @@ impl<'m> Machine<'m> {
     /// # Errors
     ///
     /// [`AccessError::Nowhere`].
-    pub fn want_newer(&mut self, addr: GlobalAddr, version: u32) -> Result<bool, AccessError> {
+    pub fn want_newer(&mut self, addr: GlobalAddr, version: u32) -> Result<Wanted, AccessError> {
         let table = self.table_of(addr)?;
-        Ok(self.fetcher.refresh(table, version) == Wanted::Here)
+        Ok(self.fetcher.refresh(table, version))
     }
 
     /// Something has happened, at `now`.

@@ -1,0 +1,38 @@
+//! A list whose nodes lie on all ranks. Each rank puts a node of its own in
+//! front, by a compare-and-swap of one global address, and then everybody reads
+//! the whole list.
+//!
+//! `cargo run --release -- run -n 4 target/release/examples/global`
+
+use tsumugi::{Error, GlobalAddr, GlobalPtr, Rank};
+
+fn main() -> Result<(), Error> {
+    tsumugi::run(|rt| {
+        let global = rt.global()?;
+        // The head of the list: memory that every rank can name from the start.
+        let head = global.starter(Rank(0))?;
+        // A node: what it says, and the address of the next one.
+        let node = global.expose::<u64>(2)?;
+        global.put(node.at(0), u64::from(rt.rank().0) * 100)?;
+        let mut next = global.get(head)?;
+        loop {
+            global.put(node.at(1), next)?;
+            // An address is a word, so one atomic makes the node the first.
+            match global.compare_swap(head, next, node.at(0).addr().to_bits())? {
+                before if before == next => break,
+                before => next = before,
+            }
+        }
+        rt.barrier()?;
+
+        let (mut at, mut said) = (global.pointer::<u64>(global.get(head)?), Vec::new());
+        while !at.is_null() {
+            said.push(global.get(at)?);
+            at = GlobalPtr::new(GlobalAddr::from_bits(global.get(global.index(at, 1)?)?));
+        }
+        said.sort_unstable();
+        println!("{} reads {said:?}", rt.rank());
+        // Nobody's node goes before all have read it.
+        rt.barrier()
+    })
+}

@@ -1,0 +1,475 @@
+//! The driver of a rank's part in the global memory: drives the machine of
+//! [`tsumugi_gas`] over the partitions of its node, and by a
+//! [`Carrier`](crate::am::Carrier) over what lies between nodes.
+//!
+//! ```text
+//!  begin, bring ─► lock: machine ─► operations: on this node, carried out by
+//!                     ▲  │          whoever drives; on others, begun, and
+//!                     │  ▼          their ends ring the rank
+//!        workers: pump ─► drive ─► callers woken · tables here · memory freed
+//! ```
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `control` | where the others' control regions are |
+//! | `open` | operations that were begun and whose caller has not heard yet |
+//!
+//! There is no driver until the ranks open the global memory together
+//! ([`Runtime::global`](crate::Runtime::global)): a job that does not has
+//! neither its tables nor anything to poll.
+//!
+//! The lock round the machine is never held while an operation is carried out
+//! or somebody is woken. Whoever changes a notified word of a control region
+//! then sets the word behind it, its *bell*: a worker about to sleep looks at
+//! one word. A death is a bell, too: the dead may have come no further.
+
+mod control;
+mod open;
+
+use crate::am::Far as Carried;
+use crate::far::Far;
+use crate::lend::{Lent, lend};
+use crate::{AddrError, Error, Rank};
+use control::Control;
+use open::{Missing, Open};
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tsumugi_core::backend::execute;
+use tsumugi_core::mem::{Region, RegionKey};
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
+use tsumugi_core::time::Instant;
+use tsumugi_core::wait::{Wait, Waker};
+use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
+use tsumugi_gas::cache::{Cache, Fetch, Slot};
+use tsumugi_gas::control::Shape;
+use tsumugi_gas::ledger::Ledger;
+use tsumugi_gas::machine::{
+    Asked, Event, Flight, Job, Machine, Out, Outgoing, Setup, Tables as Given,
+};
+use tsumugi_gas::order::{Edge, Issued};
+use tsumugi_gas::table::{Agent, NameError, Record, Starter};
+use tsumugi_pvas::partition::STARTER_KEY;
+use tsumugi_pvas::{Direct, Member};
+use tsumugi_ult::{Here, SystemFutex};
+
+/// The global memory of one rank.
+pub(crate) struct Driver {
+    member: Member,
+    direct: Direct,
+    far: Option<Carried>,
+    control: Control,
+    cache: Cache<'static>,
+    state: Mutex<State>,
+    /// The next time limit, in nanoseconds; none: the highest number.
+    deadline: AtomicU64,
+    /// The last death that the machine was told of.
+    lost: AtomicU32,
+    epoch: std::time::Instant,
+}
+
+/// Under the lock.
+struct State {
+    machine: Machine<'static>,
+    open: Open,
+    /// Who waits for the table of a rank.
+    missing: Vec<NonNull<Missing>>,
+    /// Memory whose address was taken away, until nobody reaches it.
+    retiring: Vec<(GlobalAddr, Memory)>,
+    is_closed: bool,
+    _tables: Tables,
+}
+
+/// Registered memory, which is given back when it is dropped.
+pub(crate) type Memory = Box<dyn Send>;
+
+/// The machine's tables, freed with the state.
+type Tables = (
+    (Lent<Slot>, Lent<Record>, Lent<u64>, Lent<u64>, Lent<Fetch>, Lent<Issued>),
+    (Lent<Edge>, Lent<Job>, Lent<Asked>, Lent<Flight>),
+);
+
+/// What is to be done without the lock.
+#[derive(Default)]
+struct Due {
+    wakers: Vec<Waker>,
+    retired: Vec<Memory>,
+}
+
+// SAFETY: the pointers to those who wait are used under the lock, as said
+// there; all else may be sent.
+unsafe impl Send for Driver {}
+// SAFETY: the same; all that changes is atomic or under the lock.
+unsafe impl Sync for Driver {}
+
+/// How large the tables of a job of `ranks` are.
+const fn shape_of(ranks: u32) -> Shape {
+    Shape::of(ranks, 1)
+}
+
+/// What it takes of each rank of a job that opens it: names and bytes.
+pub(crate) fn footprint(ranks: u32) -> impl Iterator<Item = (&'static str, u64)> {
+    let shape = shape_of(ranks);
+    let callers = open::footprint(shape.own_jobs as usize) + size_of::<Driver>();
+    let parts = Ledger::new(shape);
+    let parts = parts.parts().map(|part| (part.name, part.bytes)).collect::<Vec<_>>();
+    parts.into_iter().chain([("callers and their operations", callers as u64)])
+}
+
+impl Driver {
+    /// The part of a rank that has named nothing. Its control region is
+    /// registered; the others' are not known.
+    pub(crate) fn new(member: &Member, far: Option<&Arc<Far>>) -> Result<Self, Error> {
+        let shape = shape_of(member.size());
+        // All regions that there is room for have names of their own, and
+        // several lives each.
+        let split = Split::fit(shape.ranks, 1, REGION_BYTES).map_err(Error::program)?;
+        let control = Control::new(member, far, shape)?;
+        let remote_completion = far.is_none_or(|far| far.remote_completion());
+        let (machine, tables) = machine(member, shape, split, &control, remote_completion);
+        let carried = far.map(|far| Carried::new(far.clone(), member, shape.flights as usize));
+        Ok(Self {
+            member: member.clone(),
+            direct: member.direct(),
+            far: carried,
+            control,
+            cache: machine.cache(),
+            state: Mutex::new(State {
+                machine,
+                open: Open::new(shape.own_jobs as usize),
+                missing: Vec::new(),
+                retiring: Vec::new(),
+                is_closed: false,
+                _tables: tables,
+            }),
+            deadline: AtomicU64::new(u64::MAX),
+            lost: AtomicU32::new(0),
+            epoch: std::time::Instant::now(),
+        })
+    }
+
+    /// The key of the control region.
+    pub(crate) fn key(&self) -> RegionKey {
+        self.control.key()
+    }
+
+    /// Learns the keys of the others' control regions, where they are not all
+    /// the same.
+    pub(crate) fn connect(&mut self, keys: Option<Box<[RegionKey]>>) {
+        self.control.connect(keys);
+    }
+
+    /// What lookups see.
+    #[inline(always)]
+    pub(crate) fn cache(&self) -> Cache<'static> {
+        self.cache
+    }
+
+    /// Gives a region its global address.
+    pub(crate) fn name(&self, region: &Region) -> Result<GlobalAddr, NameError> {
+        self.lock().machine.register(0, region, Agent::Cpu)
+    }
+
+    /// Takes it away, and keeps the memory until nobody reaches it any more.
+    pub(crate) fn retire(&self, addr: GlobalAddr, memory: Memory) {
+        let mut state = self.lock();
+        if !state.is_closed && state.machine.unregister(addr).is_ok() {
+            state.retiring.push((addr, memory));
+            drop(state);
+            self.drive();
+        } else {
+            drop(state);
+            drop(memory);
+        }
+    }
+
+    /// An operation that held a pin has ended.
+    pub(crate) fn tick(&self) {
+        self.lock().machine.handle(Event::Tick, self.now());
+        self.drive();
+    }
+
+    /// Takes what has come, and does what there is to do. Whether there was
+    /// anything. At once, if another thread is at it.
+    pub(crate) fn pump(&self) -> bool {
+        if !self.wants_pump() {
+            return false;
+        }
+        let Ok(mut state) = self.state.try_lock() else { return false };
+        // SeqCst: before the words are looked at, so that what comes after is
+        // rung for.
+        let has_rung = self.control.bell().swap(0, Ordering::SeqCst) != 0;
+        let death = self.death();
+        if let Some(seen) = death {
+            self.lost.store(seen, Ordering::Relaxed);
+            for rank in (0..self.member.size()).map(Rank) {
+                if !self.is_alive(rank) {
+                    state.machine.handle(Event::Lost(rank), self.now());
+                }
+            }
+        }
+        let event = if has_rung || death.is_some() { Event::Rang } else { Event::Tick };
+        state.machine.handle(event, self.now());
+        drop(state);
+        let begun = self.far.as_ref().map_or(0, Carried::offer_again);
+        self.drive() + begun > 0
+    }
+
+    /// Whether there is something to be done; for a thread about to sleep.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        self.control.bell().load(Ordering::SeqCst) != 0
+            || self.death().is_some()
+            || self.far.as_ref().is_some_and(Carried::has_work)
+    }
+
+    /// The same, time limits included.
+    #[inline]
+    pub(crate) fn wants_pump(&self) -> bool {
+        self.has_work() || self.until_deadline().is_some_and(|left| left.is_zero())
+    }
+
+    /// How long until the next time limit.
+    pub(crate) fn until_deadline(&self) -> Option<Duration> {
+        match self.deadline.load(Ordering::SeqCst) {
+            u64::MAX => None,
+            deadline => Some(Instant::from_ns(deadline).since(self.now())),
+        }
+    }
+
+    /// A notified word of this rank's control region has changed.
+    pub(crate) fn rang(&self) {
+        // SeqCst: after the word, before the look at who sleeps.
+        self.control.bell().store(1, Ordering::SeqCst);
+        self.ring(self.member.rank());
+    }
+
+    /// Waits until all that was begun has ended.
+    pub(crate) fn settle(&self) {
+        while !self.lock().machine.is_empty() {
+            self.pump();
+            Here.yield_now();
+        }
+    }
+
+    /// From here on peers are answered that this rank is gone, and nothing of
+    /// the program's is kept.
+    pub(crate) fn close(&self) {
+        self.direct.unregister(self.key());
+        let mut state = self.lock();
+        state.is_closed = true;
+        let retiring = std::mem::take(&mut state.retiring);
+        drop(state);
+        drop(retiring);
+    }
+
+    /// Carries out or begins what the machine wants, and tells those who wait;
+    /// how much that was.
+    fn drive(&self) -> usize {
+        let (mut done, mut ended, mut due) = (0, [None; BATCH], Due::default());
+        loop {
+            let mut state = self.lock();
+            for event in ended.iter_mut().filter_map(Option::take) {
+                state.machine.handle(event, self.now());
+            }
+            if let Some(far) = &self.far {
+                let now = self.now();
+                done += far.take_ended(|tag, result| {
+                    state.machine.handle(Event::Completed { tag, result }, now);
+                });
+            }
+            let mut outgoing = [None; BATCH];
+            for out in &mut outgoing {
+                *out = state.machine.poll_op();
+                if out.is_none() {
+                    break;
+                }
+            }
+            let mut told = 0;
+            while let Some(out) = state.machine.poll() {
+                told += 1;
+                state.tell(out, &mut due);
+            }
+            self.note_deadline(&state);
+            drop(state);
+            for (out, event) in outgoing.iter().flatten().zip(&mut ended) {
+                *event = self.post(out);
+                done += 1;
+            }
+            due.settle();
+            done += told;
+            if outgoing[0].is_none() && told == 0 {
+                return done;
+            }
+        }
+    }
+
+    /// Carries an operation out, or begins it: then there is no event yet.
+    fn post(&self, out: &Outgoing) -> Option<Event> {
+        let Outgoing { op, agent } = out;
+        let tag = op.tag;
+        if *agent == Agent::Device {
+            // No region is registered so: processors do all atomics.
+            let result = Err(AddrError::Unsupported { addr: op.remote });
+            return Some(Event::Completed { tag, result });
+        }
+        let is_control = self.control.is_in(op.remote.key);
+        let op = self.control.real(op);
+        match &self.far {
+            Some(far) if !far.is_near(op.remote.rank) => {
+                far.begin(&op);
+                None
+            }
+            _ => Some(Event::Completed { tag, result: self.carry_out(&op, is_control) }),
+        }
+    }
+
+    fn carry_out(&self, op: &Op, is_control: bool) -> Result<u64, AddrError> {
+        if !(is_control && op.notify) {
+            return execute(&self.direct, op);
+        }
+        let mut quietly = *op;
+        quietly.notify = false;
+        let result = execute(&self.direct, &quietly)?;
+        // After the word; and before the look at who sleeps.
+        execute(&self.direct, &self.control.bell_of(op.remote))?;
+        self.ring(op.remote.rank);
+        Ok(result)
+    }
+
+    /// Wakes a worker of `rank`, which is near, or its helper if all compute.
+    fn ring(&self, rank: Rank) {
+        self.member.control_of(rank).bells().ring_helped(&SystemFutex, || {});
+    }
+
+    fn is_alive(&self, rank: Rank) -> bool {
+        match &self.far {
+            Some(far) if !far.is_near(rank) => far.is_alive(rank),
+            _ => self.member.control_of(rank).is_alive(),
+        }
+    }
+
+    /// A death that the machine was not told of.
+    fn death(&self) -> Option<u32> {
+        let lost = self.member.control().lot().lost()?.0 + 1;
+        (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
+    }
+
+    fn note_deadline(&self, state: &State) {
+        let next = state.machine.next_deadline().map_or(u64::MAX, Instant::as_ns);
+        // Relaxed: it is written under the lock only.
+        let before = self.deadline.load(Ordering::Relaxed);
+        if next != before {
+            // SeqCst: before the helper's word; the helper looks after it.
+            self.deadline.store(next, Ordering::SeqCst);
+        }
+        if next < before {
+            // It may sleep for longer than that.
+            self.member.control().bells().ring_helper(&SystemFutex);
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_ns(self.epoch.elapsed().as_nanos() as u64)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Something has come of what was asked.
+    fn tell(&mut self, out: Out, due: &mut Due) {
+        match out {
+            Out::Ended { handle, result } => self.open.end(handle, result, &mut due.wakers),
+            Out::Retired(retired) => {
+                let at = self.retiring.iter().position(|(addr, _)| *addr == retired.addr);
+                due.retired.extend(at.map(|at| self.retiring.swap_remove(at).1));
+            }
+            Out::Table { rank, result } => {
+                self.missing.retain(|missing| {
+                    // SAFETY: who waits is on this list, under the lock that we
+                    // hold, until it has been told.
+                    let missing = unsafe { &mut *missing.as_ptr() };
+                    let is_told = missing.rank == rank;
+                    if is_told {
+                        missing.result = Some(result);
+                        due.wakers.extend(missing.waker.take());
+                    }
+                    !is_told
+                });
+            }
+        }
+    }
+}
+
+impl Due {
+    fn settle(&mut self) {
+        self.retired.clear();
+        self.wakers.drain(..).for_each(Waker::wake);
+    }
+}
+
+/// A machine and its tables.
+fn machine(
+    member: &Member,
+    shape: Shape,
+    split: Split,
+    control: &Control,
+    remote_completion: bool,
+) -> (Machine<'static>, Tables) {
+    let (slots, slots_lent) = lend((0..shape.copies).map(|_| Slot::new()).collect());
+    let (records, records_lent) = lend(vec![Record::FREE; REGIONS]);
+    let (awaited, awaited_lent) = lend(vec![0; shape.bitmap_words()]);
+    let (told, told_lent) = lend(vec![0; shape.bitmap_words()]);
+    let (fetches, fetches_lent) = lend(vec![Fetch::FREE; shape.fetches as usize]);
+    let (issued, issued_lent) = lend(vec![Issued::FREE; shape.own_jobs as usize]);
+    let (edges, edges_lent) = lend(vec![Edge::FREE; shape.conditions as usize]);
+    let (jobs, jobs_lent) = lend(vec![Job::FREE; shape.jobs()]);
+    let (commands, commands_lent) = lend(vec![Asked::FREE; shape.commands as usize]);
+    let (flights, flights_lent) = lend(vec![Flight::FREE; shape.flights as usize]);
+    let given = Given {
+        words: control.words(),
+        slots,
+        records,
+        awaited,
+        told,
+        fetches,
+        issued,
+        edges,
+        jobs,
+        commands,
+        flights,
+    };
+    let starter = Starter { key: STARTER_KEY, bytes: member.starter().bytes, agent: Agent::Cpu };
+    let setup = Setup {
+        rank: member.rank(),
+        split,
+        shape,
+        control: control::KEY,
+        starter,
+        remote_completion,
+        part_bytes_max: PART_BYTES,
+    };
+    let lent = (
+        (slots_lent, records_lent, awaited_lent, told_lent, fetches_lent, issued_lent),
+        (edges_lent, jobs_lent, commands_lent, flights_lent),
+    );
+    (Machine::new(setup, given), lent)
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Driver({:?})", self.lock().machine)
+    }
+}
+
+/// Longest region that every job has addresses for.
+const REGION_BYTES: u64 = 1 << 34;
+/// Longest single put or get: what one worker copies at a time.
+const PART_BYTES: u64 = 1 << 20;
+/// Operations carried out between two turns with the lock.
+const BATCH: usize = 8;

@@ -1,0 +1,287 @@
+//! The global memory as a program sees it, on ranks that are threads.
+
+use std::sync::Arc;
+use tsumugi::global::{AccessError, After, Change, Copy, Place};
+use tsumugi::{Config, Error, GlobalAddr, GlobalPtr, Path, Rank, Runtime, Until};
+use tsumugi_core::op::Kind;
+
+/// Runs `main` with operations going every way that there is.
+fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
+    for path in [Path::Delegate, Path::Offload] {
+        Config::default().path(path).run_ranks(size, &main).unwrap();
+    }
+    Config::default().run_ranks(size, &main).unwrap();
+}
+
+/// The addresses that all ranks bring, in their order.
+fn tell<T: tsumugi::Plain>(rt: &Runtime, own: GlobalPtr<T>) -> Result<Vec<GlobalPtr<T>>, Error> {
+    let bits = rt.gather(own.addr().to_bits())?.into_iter();
+    Ok(bits.map(|bits| GlobalPtr::new(GlobalAddr::from_bits(bits))).collect())
+}
+
+#[test]
+fn every_access_reaches_every_rank() {
+    run_ranks(3, |rt| {
+        let global = rt.global()?;
+        let words = global.expose::<u64>(8)?;
+        let halves = global.expose::<u32>(2)?;
+        let (all, all_halves) = (tell(rt, words.at(0))?, tell(rt, halves.at(1))?);
+        let next = (rt.rank().0 as usize + 1) % 3;
+        let (at, half) = (all[next], all_halves[next]);
+        global.put(at, 5)?;
+        assert_eq!(global.get(at)?, 5);
+        assert_eq!(global.fetch_add(at, 2)?, 5);
+        assert_eq!(global.fetch_and(at, 6)?, 7);
+        assert_eq!(global.fetch_or(at, 8)?, 6);
+        assert_eq!(global.fetch_xor(at, 1)?, 14);
+        assert_eq!(global.swap(at, 9)?, 15);
+        assert_eq!(global.compare_swap(at, 8, 1)?, 9);
+        assert_eq!(global.compare_swap(at, 9, 1)?, 9);
+        assert_eq!(global.fetch_add(half, u32::MAX)?, 0);
+        assert_eq!(global.get(half)?, u32::MAX);
+        global.put_slice(global.index(at, 1)?, &[1, 2, 3])?;
+        let mut back = [0; 4];
+        global.get_slice(at, &mut back)?;
+        assert_eq!(back, [1, 1, 2, 3]);
+        // And of its own.
+        rt.barrier()?;
+        assert_eq!(global.get(words.at(3))?, 3);
+        // Starter memory needs no registration.
+        let starter = global.starter(Rank(next as u32))?;
+        global.put(starter, 77)?;
+        rt.barrier()?;
+        assert_eq!(global.get(global.starter(rt.rank())?)?, 77);
+        rt.barrier()
+    });
+}
+
+#[test]
+fn bytes_go_between_any_two_ranks() {
+    run_ranks(3, |rt| {
+        let global = rt.global()?;
+        let words = global.expose::<u64>(300_000)?;
+        let all = tell(rt, words.at(0))?;
+        let index = |rank: usize, at: i64| global.index(all[rank], at);
+        let own = u64::from(rt.rank().0);
+        let lines: Vec<u64> = (0..300_000).map(|word| own << 32 | word).collect();
+        global.put_slice(words.at(0), &lines)?;
+        rt.barrier()?;
+        if own == 0 {
+            // By the caller, and by the source.
+            global.copy(index(2, 0)?, index(1, 10)?, 100)?;
+            let (dst, src) = (index(2, 1000)?, index(1, 1000)?);
+            let copy = Copy::new(dst.addr(), src.addr(), 8 * 200_000);
+            global.begin(copy.then_add(index(2, 299_999)?.addr(), 1)).wait()?;
+        }
+        rt.barrier()?;
+        if own == 2 {
+            assert_eq!(global.get(words.at(99))?, 1 << 32 | 109);
+            assert_eq!(global.get(words.at(100))?, 2 << 32 | 100);
+            for at in [1000, 100_000, 200_999] {
+                assert_eq!(global.get(words.at(at))?, 1 << 32 | at as u64);
+            }
+            assert_eq!(global.get(words.at(201_000))?, 2 << 32 | 201_000);
+            assert_eq!(global.get(words.at(299_999))?, (2 << 32 | 299_999) + 1);
+        }
+        rt.barrier()
+    });
+}
+
+/// A chain through all ranks keeps its order; a flush ends behind it.
+#[test]
+fn what_comes_after_begins_after() {
+    run_ranks(4, |rt| {
+        let global = rt.global()?;
+        let words = global.expose::<u64>(4)?;
+        let all = tell(rt, words.at(0))?;
+        if rt.rank() == Rank(0) {
+            for round in 1..=20u64 {
+                let put = Change::atomic(Kind::Swap, all[1].addr(), round);
+                let mut chain = vec![global.begin(put)];
+                for (dst, src) in [(2, 1), (3, 2), (0, 3)] {
+                    let copy = Copy::new(all[dst].addr(), all[src].addr(), 8);
+                    let last = chain[chain.len() - 1].handle();
+                    chain.push(global.begin_after(copy, After::One(last)));
+                }
+                let flush = [global.flush_all(), global.flush(Rank(3))];
+                for flush in flush {
+                    assert_eq!(flush.wait(), Ok(0));
+                }
+                assert!(chain.iter().all(|operation| operation.has_ended()));
+                let ends: Vec<_> = chain.into_iter().map(|operation| operation.wait()).collect();
+                assert_eq!(ends, [Ok(round - 1), Ok(0), Ok(0), Ok(0)]);
+                assert_eq!(global.get(words.at(0))?, round);
+            }
+        }
+        rt.barrier()
+    });
+}
+
+/// A word that a copy changes when it has landed wakes who waits for it.
+#[test]
+fn a_copy_that_has_landed_wakes_who_waits() {
+    run_ranks(3, |rt| {
+        let global = rt.global()?;
+        let words = global.expose::<u64>(2)?;
+        let all = tell(rt, words.at(0))?;
+        let starter = global.starter(Rank(2))?;
+        match rt.rank().0 {
+            0 => {
+                let copy = Copy::new(all[2].addr(), all[1].addr(), 16);
+                global.begin(copy.then_add(starter.addr(), 1)).wait()?;
+            }
+            1 => global.put_slice(words.at(0), &[0, 0])?,
+            _ => {
+                rt.wait_until(rt.starter(rt.rank()), Until::Equal(1))?;
+            }
+        }
+        rt.barrier()
+    });
+}
+
+#[test]
+fn a_wrong_access_is_an_error_with_its_address() {
+    run_ranks(2, |rt| {
+        let global = rt.global()?;
+        let words = global.expose::<u64>(2)?;
+        let all = tell(rt, words.at(0))?;
+        let peer = all[1 - rt.rank().0 as usize];
+        let null = GlobalPtr::<u64>::NULL;
+        assert_eq!(global.get(null), Err(AccessError::Nowhere { addr: null.addr() }));
+        let beyond = global.index(peer, 2)?;
+        let error = AccessError::OutOfRange { addr: beyond.addr(), bytes: 8 };
+        assert_eq!(global.get(beyond), Err(error));
+        assert_eq!(global.copy(words.at(0), beyond, 1), Err(error));
+        let place = global.split().place(peer.addr()).unwrap();
+        let of = |place| GlobalPtr::<u64>::new(global.split().addr(place).unwrap());
+        let unknown = of(Place { region: 200, ..place });
+        assert_eq!(global.put(unknown, 1), Err(AccessError::Stale { addr: unknown.addr() }));
+        let nobody = of(Place { rank: Rank(2), ..place });
+        assert_eq!(global.get(nobody), Err(AccessError::Nowhere { addr: nobody.addr() }));
+        assert!(global.starter(Rank(2)).is_err());
+        let odd = of(Place { offset: 2, ..place }).cast::<u32>();
+        let unaligned = Err(AccessError::Unaligned { addr: odd.addr() });
+        assert_eq!(global.fetch_add(odd, 1), unaligned);
+        rt.barrier()
+    });
+}
+
+/// What is gone is soon stale for all, and whoever gets its name or its bytes
+/// next is not touched.
+#[test]
+fn an_address_that_outlives_its_memory_is_stale() {
+    run_ranks(2, |rt| {
+        let global = rt.global()?;
+        let mut before = Vec::new();
+        for round in 0..300u64 {
+            let words = global.expose::<u64>(4)?;
+            let all = tell(rt, words.at(1))?;
+            let peer = all[1 - rt.rank().0 as usize];
+            assert_eq!(global.fetch_add(peer, round)?, 0);
+            rt.barrier()?;
+            assert_eq!(global.get(words.at(1))?, round);
+            drop(words);
+            rt.barrier()?;
+            before.push(peer);
+            for &gone in before.iter().rev().take(3) {
+                // Until this rank has been told, the memory is still there.
+                let put = loop {
+                    match global.put(gone, 1) {
+                        Ok(()) => tsumugi::ult::yield_now(),
+                        Err(error) => break error,
+                    }
+                };
+                assert_eq!(put, AccessError::Stale { addr: gone.addr() }, "round {round}");
+            }
+        }
+        rt.barrier()
+    });
+}
+
+/// Many ULTs of all ranks: each word holds what was added to it.
+#[test]
+fn updates_of_many_ults_are_all_there() {
+    const ULTS: u64 = 60;
+    run_ranks(3, |rt| {
+        let global = rt.global()?;
+        let words = global.expose::<u64>(16)?;
+        let all = Arc::new(tell(rt, words.at(0))?);
+        let ults: Vec<_> = (0..ULTS)
+            .map(|ult| {
+                let (global, all) = (global.clone(), all.clone());
+                rt.spawn(move |_| {
+                    for step in 0..40 {
+                        let rank = ((ult + step) % 3) as usize;
+                        let at = global.index(all[rank], (step % 16) as i64).unwrap();
+                        if step % 4 == 0 {
+                            let add = Change::atomic(Kind::FetchAdd, at.addr(), 1u64);
+                            global.begin(add).wait().unwrap();
+                        } else {
+                            global.fetch_add(at, 1).unwrap();
+                        }
+                        if step % 10 == 0 {
+                            // Addresses come and go meanwhile.
+                            drop(global.expose::<u8>(100).unwrap());
+                            tsumugi::ult::yield_now();
+                        }
+                    }
+                })
+            })
+            .collect();
+        ults.into_iter().for_each(|ult| ult.join().unwrap());
+        rt.barrier()?;
+        let mut own = [0; 16];
+        global.get_slice(words.at(0), &mut own)?;
+        assert_eq!(rt.sum(own.iter().sum::<u64>())?, ULTS * 40 * 3);
+        rt.barrier()
+    });
+}
+
+/// Ranks whose keys differ, since one has registered something before.
+#[test]
+fn it_opens_whatever_was_registered_before() {
+    run_ranks(3, |rt| {
+        let _own = if rt.rank() == Rank(1) { Some(rt.expose::<u64>(1)?) } else { None };
+        let global = rt.global()?;
+        let words = global.expose::<u64>(1)?;
+        let all = tell(rt, words.at(0))?;
+        let (own, next) = (rt.rank().0 as usize, (rt.rank().0 as usize + 1) % 3);
+        if own == 0 {
+            global.begin(Copy::new(all[2].addr(), all[1].addr(), 8)).wait()?;
+        }
+        global.fetch_add(all[next], 1)?;
+        rt.barrier()
+    });
+}
+
+/// Whatever needs the memory of a rank that is gone ends with its name, and
+/// all else goes on.
+#[test]
+fn a_lost_rank_ends_what_needs_it() {
+    let lost = AccessError::PeerLost { rank: Rank(2) };
+    let error = Config::default().run_ranks(3, |rt| {
+        let global = rt.global()?;
+        let words = global.expose::<u64>(4)?;
+        let all = tell(rt, words.at(0))?;
+        if rt.rank() == Rank(2) {
+            return Err(Error::program("the last rank gives up"));
+        }
+        // Its array goes before it does.
+        while global.get(all[2]) != Err(lost) {
+            tsumugi::ult::yield_now();
+        }
+        let (own, peer) = (rt.rank().0 as usize, 1 - rt.rank().0 as usize);
+        assert_eq!(global.get(all[2]), Err(lost));
+        assert_eq!(global.fetch_add(all[2], 1), Err(lost));
+        assert_eq!(global.begin(Copy::new(all[own].addr(), all[2].addr(), 8)).wait(), Err(lost));
+        assert_eq!(global.begin(Copy::new(all[2].addr(), all[own].addr(), 8)).wait(), Err(lost));
+        // The dead is asked to do it.
+        assert_eq!(global.begin(Copy::new(all[peer].addr(), all[2].addr(), 8)).wait(), Err(lost));
+        assert_eq!(global.flush(Rank(2)).wait(), Ok(0));
+        global.put(all[own], 1)?;
+        // What is asked of the dead is not waited for, either.
+        drop(words);
+        Ok::<_, Error>(())
+    });
+    assert_eq!(error.unwrap_err().to_string(), "the last rank gives up");
+}
