@@ -1,7 +1,7 @@
 //! The global memory as a program sees it, on ranks that are threads.
 
 use std::sync::Arc;
-use tsumugi::global::{AccessError, After, Change, Copy, Place};
+use tsumugi::global::{AccessError, After, Change, Copy, Place, SegmentSink, SegmentSource};
 use tsumugi::{Config, Error, GlobalAddr, GlobalPtr, Path, Rank, Runtime, Until};
 use tsumugi_core::op::Kind;
 
@@ -284,4 +284,70 @@ fn a_lost_rank_ends_what_needs_it() {
         Ok::<_, Error>(())
     });
     assert_eq!(error.unwrap_err().to_string(), "the last rank gives up");
+}
+
+/// A ring of segments goes round several times, and nothing is written over.
+#[test]
+fn segments_come_in_turn_and_whole() {
+    run_ranks(3, |rt| {
+        let global = rt.global()?;
+        let buffer = global.expose::<u64>(4 * 16)?;
+        let (comm, own, shape) = (rt.comm(), buffer.at(0).addr(), (128, 4));
+        match rt.rank().0 {
+            0 => {
+                let mut source = SegmentSource::connect(&global, (&comm, Rank(2), 5), own, shape)?;
+                for round in 0..50u64 {
+                    while source.sent() + 4 <= round {
+                        tsumugi::ult::yield_now();
+                    }
+                    let at = buffer.at((round % 4) as usize * 16);
+                    global.put_slice(at, &[round; 16])?;
+                    source.send()?;
+                    assert!(source.tail() - source.head()? <= 4);
+                }
+                source.flush()?;
+                assert_eq!((source.tail(), source.sent()), (50, 50));
+                source.close()?;
+            }
+            2 => {
+                let mut sink = SegmentSink::connect(&global, (&comm, Rank(0), 5), own, shape)?;
+                for round in 0..50 {
+                    let at = sink.wait()? as usize * 16;
+                    let mut segment = [0; 16];
+                    global.get_slice(buffer.at(at), &mut segment)?;
+                    assert_eq!(segment, [round; 16]);
+                    assert!(sink.take()?);
+                }
+                assert_eq!((sink.head(), sink.tail()?, sink.take()?), (50, 50, false));
+                sink.close()?;
+            }
+            _ => {}
+        }
+        rt.barrier()
+    });
+}
+
+#[test]
+fn a_workspace_is_one_row_of_bytes() {
+    run_ranks(3, |rt| {
+        let global = rt.global()?;
+        let space = global.workspace(5000, Rank(2), 900)?;
+        let own = global.expose::<u8>(5000)?;
+        let at = own.at(0).addr();
+        if rt.rank() == Rank(0) {
+            let bytes: Vec<u8> = (0..5000).map(|byte| byte as u8).collect();
+            global.put_slice(own.at(0), &bytes)?;
+            space.write(at, 5000, 0)?;
+            assert!(space.write(at, 2, 4999).is_err());
+        }
+        rt.barrier()?;
+        for (bytes, offset) in [(5000, 0), (1, 899), (2000, 777), (0, 5000), (1100, 900)] {
+            space.read(at, bytes, offset)?;
+            let mut found = vec![0; bytes as usize];
+            global.get_slice(own.at(0), &mut found)?;
+            let wanted: Vec<u8> = (offset..offset + bytes).map(|byte| byte as u8).collect();
+            assert_eq!(found, wanted, "{bytes} at {offset}");
+        }
+        rt.barrier()
+    });
 }

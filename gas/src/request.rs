@@ -123,6 +123,11 @@ impl Word {
         self.target
     }
 
+    /// Whether it may change.
+    pub const fn writes(&self) -> bool {
+        !matches!(self.kind, Kind::GetWord)
+    }
+
     /// As an operation on the place that its address stands for.
     pub fn at(&self, remote: RemoteAddr) -> Op {
         let op = match self.kind {
@@ -145,7 +150,8 @@ impl Word {
         Some(Self { target, kind: op.kind, is_wide, operand, compare, notify: op.notify })
     }
 
-    pub(crate) const fn width(&self) -> Width {
+    /// How wide it is.
+    pub const fn width(&self) -> Width {
         if self.is_wide { Width::W8 } else { Width::W4 }
     }
 }

@@ -1,6 +1,6 @@
 //! What the ranks of the cases do.
 
-use crate::{global, mixture, reach};
+use crate::{containers, global, mixture, reach};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -46,6 +46,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "mixture-long" => mixture::play(rt, 1 << 20, 5000),
             "reach" => reach::play(rt),
             "global" => global::play(rt),
+            "containers" => containers::play(rt),
             "until-lost" => reach::until_lost(rt),
             "deaf" => reach::deaf(rt),
             "readers" => readers(rt),

@@ -27,6 +27,16 @@ fn keys(store: &View<'_>, table: Table, reach: Reach) -> BTreeSet<Vec<u8>> {
         at = table.next(store, at, reach).unwrap();
     }
     assert_eq!(table.size(store, reach), Ok(found.len() as u64));
+    if reach == Reach::Local {
+        let (mut at, end) = table.local_range(store).unwrap();
+        let mut count = 0;
+        while at != end {
+            assert_eq!(store.split().rank(at.addr), Some(store.rank()));
+            at = table.next(store, at, Reach::All).unwrap();
+            count += 1;
+        }
+        assert_eq!(count, found.len());
+    }
     assert_eq!(table.is_empty(store, reach), Ok(found.is_empty()));
     found
 }

@@ -36,6 +36,27 @@ impl Table {
         Ok(self.begin(store, reach)? == self.end())
     }
 
+    /// The first element of this rank's slots, and the first behind them: what
+    /// lies between, in the order of all, is this rank's.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn local_range<S: Store + ?Sized>(
+        self,
+        store: &S,
+    ) -> Result<(Entry, Entry), ContainerError> {
+        let mut own = None;
+        for rank in 0..self.ranks {
+            if store.split().rank(self.slots_of(store, rank)?) == Some(store.rank()) {
+                own = Some((own.map_or(rank, |(first, _)| first), rank));
+            }
+        }
+        let Some((first, last)) = own else { return Ok((self.end(), self.end())) };
+        let from = |rank| self.first_from(store, Reach::All, (rank, 0));
+        Ok((from(first)?, from(last + 1)?))
+    }
+
     /// Takes all out.
     ///
     /// # Errors
