@@ -25,7 +25,7 @@ fn rows(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
     let list = List::at_addr(made(rt, pool, || List::create(pool, last).map(|list| list.addr()))?);
     on_ults(rt, pool, move |pool, ult| {
         for step in 0..STEPS {
-            let record = (u64::from(pool.rank().0) << 32 | ult << 16 | step).to_le_bytes();
+            let record = record(pool.rank(), ult, step).to_le_bytes();
             let data = Data::Here(&record);
             vector.push_back(pool, data).unwrap();
             if step % 2 == 0 {
@@ -42,7 +42,7 @@ fn rows(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
     let wanted: BTreeSet<u64> = rt
         .ranks()
         .flat_map(|rank| (0..ULTS * STEPS).map(move |at| (rank, at)))
-        .map(|(rank, at)| u64::from(rank.0) << 32 | at / STEPS << 16 | at % STEPS)
+        .map(|(rank, at)| record(rank, at / STEPS, at % STEPS))
         .collect();
     for sequence in [*vector, *deque] {
         let mut bytes = vec![0; sequence.size(pool).unwrap() as usize];
@@ -150,6 +150,11 @@ fn keyed<K: Keyed>(rt: &Runtime, pool: &Pool, own: GlobalAddr) -> Result<K, Erro
         K::at_addr(pool, own).map_err(Error::program)?.destroy(pool).map_err(Error::program)?;
     }
     K::at_addr(pool, first).map_err(Error::program)
+}
+
+/// A number of its own for each step of each ULT.
+fn record(rank: Rank, ult: u64, step: u64) -> u64 {
+    (u64::from(rank.0) << 32) | (ult << 16) | step
 }
 
 /// Calls on many ULTs, and adds up what they answer.
