@@ -27,6 +27,7 @@
 //! | [`Global::copy`] | between any two ranks |
 //! | [`Global::begin`], [`Operation`] | copies and atomics with an order |
 //! | [`Global::workspace`] | bytes in parts on several ranks |
+//! | [`Global::channel_to`], [`Global::channel_from`] | messages of any length, in order |
 //! | [`SegmentSource`], [`SegmentSink`] | rings of segments from one rank to one other |
 //! | [`Global::pool`], [`container`] | remote malloc and free; vectors, lists, maps of all ranks |
 //!
@@ -39,6 +40,7 @@
 //! table is here; all else is blocking.
 
 mod bases;
+mod channel;
 mod operation;
 mod pool;
 #[cfg(feature = "capi")]
@@ -47,10 +49,12 @@ mod segment;
 mod word;
 mod workspace;
 
+pub use channel::{ChannelReceiver, ChannelSender};
 pub use operation::Operation;
 pub use pool::Pool;
 pub use segment::{SegmentSink, SegmentSource};
 pub use tsumugi_gas::address::{GlobalAddr, GlobalPtr, LeavesRegion, Place, STARTER, Split};
+pub use tsumugi_gas::channel::Received;
 pub use tsumugi_gas::container;
 pub use tsumugi_gas::error::AccessError;
 pub use tsumugi_gas::heap::HeapError;
@@ -415,7 +419,6 @@ impl<T: Plain> GlobalArray<T> {
     }
 
     /// Where it is in this process, and how many bytes it has.
-    #[cfg(feature = "capi")]
     pub(crate) fn memory(&self) -> Option<(std::ptr::NonNull<u8>, u64)> {
         let region = self.block.as_ref()?.region();
         Some((region.base, (self.len * size_of::<T>()) as u64))

@@ -1,7 +1,9 @@
 //! The global memory as a program sees it, on ranks that are threads.
 
 use std::sync::Arc;
-use tsumugi::global::{AccessError, After, Change, Copy, Place, SegmentSink, SegmentSource};
+use tsumugi::global::{
+    AccessError, After, Change, Copy, Place, Received, SegmentSink, SegmentSource,
+};
 use tsumugi::{Config, Error, GlobalAddr, GlobalPtr, Path, Rank, Runtime, Until};
 use tsumugi_core::op::Kind;
 
@@ -349,5 +351,48 @@ fn a_workspace_is_one_row_of_bytes() {
             assert_eq!(found, wanted, "{bytes} at {offset}");
         }
         rt.barrier()
+    });
+}
+
+/// Messages of any length come in order, through a ring that is shorter than
+/// some.
+#[test]
+fn a_channel_keeps_its_order() {
+    run_ranks(2, |rt| {
+        let global = rt.global()?;
+        let (comm, peer) = (rt.comm(), Rank(1 - rt.rank().0));
+        let lengths = [0, 1, 8, 100, 255, 256, 257, 900, 7, 3000, 0, 3];
+        let byte_of = |message: usize, at: usize| (message * 31 + at) as u8;
+        if rt.rank() == Rank(0) {
+            let buffer = global.expose::<u8>(3000)?;
+            let mut sender = global.channel_to((&comm, peer, 9), 256)?;
+            for round in 0..3 {
+                for (message, &bytes) in lengths.iter().enumerate() {
+                    let values: Vec<u8> =
+                        (0..bytes).map(|at| byte_of(message + round, at)).collect();
+                    global.put_slice(buffer.at(0), &values)?;
+                    sender.send(buffer.at(0).addr(), bytes as u64)?;
+                }
+            }
+            rt.barrier()
+        } else {
+            let mut receiver = global.channel_from((&comm, peer, 9), 256)?;
+            for round in 0..3 {
+                for (message, &bytes) in lengths.iter().enumerate() {
+                    let (mut found, mut room) = (Vec::<u8>::new(), [0; 333]);
+                    loop {
+                        match receiver.recv(&mut room)? {
+                            Received::Part(count) => found.extend(&room[..count]),
+                            Received::End(count) => break found.extend(&room[..count]),
+                        }
+                    }
+                    let wanted: Vec<u8> =
+                        (0..bytes).map(|at| byte_of(message + round, at)).collect();
+                    assert_eq!(found, wanted, "message {message} of round {round}");
+                }
+            }
+            assert_eq!(receiver.try_recv(&mut [0; 8])?, None);
+            rt.barrier()
+        }
     });
 }
