@@ -27,6 +27,10 @@
 //! | [`Global::copy`] | between any two ranks |
 //! | [`Global::signal`], [`Global::wait_until`] | words that ULTs wait for |
 //! | [`Global::begin`], [`Operation`] | copies and atomics with an order |
+//! | [`Global::workspace`] | bytes in parts on several ranks |
+//! | [`Global::channel_to`], [`Global::channel_from`] | messages of any length, in order |
+//! | [`SegmentSource`], [`SegmentSink`] | rings of segments from one rank to one other |
+//! | [`Global::pool`], [`container`] | remote malloc and free; vectors, lists, maps of all ranks |
 //!
 //! The first access to a rank reads its table of regions, later ones find it in
 //! this rank's cache, whose bound is the same in every job. An address whose
@@ -36,15 +40,32 @@
 //! Progress: an access to a rank of the same node is wait-free once that rank's
 //! table is here; all else is blocking.
 
+mod bases;
+mod channel;
 mod operation;
+mod pool;
+#[cfg(feature = "capi")]
+mod region;
+mod segment;
 mod signal;
+mod word;
+mod workspace;
 
+pub use channel::{ChannelReceiver, ChannelSender};
 pub use operation::Operation;
+pub use pool::Pool;
+pub use segment::{SegmentSink, SegmentSource};
 pub use tsumugi_gas::address::{GlobalAddr, GlobalPtr, LeavesRegion, Place, STARTER, Split};
+pub use tsumugi_gas::channel::Received;
+pub use tsumugi_gas::container;
 pub use tsumugi_gas::error::AccessError;
+pub use tsumugi_gas::heap::HeapError;
 pub use tsumugi_gas::order::{After, Full, Handle};
 pub use tsumugi_gas::request::{Copy, ENTRY_BYTES, List, Request, Word as Change};
 pub use tsumugi_gas::table::NameError;
+pub use workspace::Workspace;
+#[cfg(feature = "capi")]
+pub(crate) use {bases::Bases, region::GlobalRegion};
 
 use crate::gas::{Driver, Search};
 use crate::memory::Block;
@@ -309,6 +330,13 @@ impl Global {
             .map_err(|error| AccessError::of(error, src.addr()))
     }
 
+    /// Whether a copy between two addresses is the caller's own, and over when
+    /// it returns.
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_by_caller(&self, dst: GlobalAddr, src: GlobalAddr) -> bool {
+        self.is_near(dst) && self.is_near(src)
+    }
+
     /// Calls with the place that an address has in its backend.
     #[inline(always)]
     fn with<T: Plain, R>(
@@ -428,6 +456,12 @@ impl<T: Plain> GlobalArray<T> {
             .ok()
             .and_then(|index| split.index(GlobalPtr::new(self.first), index).ok());
         at.unwrap_or(GlobalPtr::NULL)
+    }
+
+    /// Where it is in this process, and how many bytes it has.
+    pub(crate) fn memory(&self) -> Option<(std::ptr::NonNull<u8>, u64)> {
+        let region = self.block.as_ref()?.region();
+        Some((region.base, (self.len * size_of::<T>()) as u64))
     }
 
     /// Values in the array.

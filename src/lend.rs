@@ -16,6 +16,11 @@ pub(crate) fn lend<T>(values: Vec<T>) -> (&'static mut [T], Lent<T>) {
     (unsafe { &mut *slice }, Lent(slice))
 }
 
+// SAFETY: a box, and only its drop touches it.
+unsafe impl<T: Send> Send for Lent<T> {}
+// SAFETY: nothing of it is reached by reference.
+unsafe impl<T: Send> Sync for Lent<T> {}
+
 impl<T> Drop for Lent<T> {
     fn drop(&mut self) {
         // SAFETY: of a box, and the borrower is gone, see `lend`.

@@ -246,7 +246,7 @@ impl Runtime {
 
     /// Every word operation.
     #[inline(always)]
-    fn carry(&self, op: &Op) -> Result<u64, AddrError> {
+    pub(crate) fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         let result = match &self.queue {
             None => execute(&self.direct, op),
             Some(queue) => queue.run(op),

@@ -1,7 +1,9 @@
 //! The global memory as a program sees it, on ranks that are threads.
 
 use std::sync::Arc;
-use tsumugi::global::{AccessError, After, Change, Copy, Place};
+use tsumugi::global::{
+    AccessError, After, Change, Copy, Place, Received, SegmentSink, SegmentSource,
+};
 use tsumugi::{Config, Error, GlobalAddr, GlobalPtr, Path, Rank, Runtime, Until};
 use tsumugi_core::op::Kind;
 
@@ -284,4 +286,113 @@ fn a_lost_rank_ends_what_needs_it() {
         Ok::<_, Error>(())
     });
     assert_eq!(error.unwrap_err().to_string(), "the last rank gives up");
+}
+
+/// A ring of segments goes round several times, and nothing is written over.
+#[test]
+fn segments_come_in_turn_and_whole() {
+    run_ranks(3, |rt| {
+        let global = rt.global()?;
+        let buffer = global.expose::<u64>(4 * 16)?;
+        let (comm, own, shape) = (rt.comm(), buffer.at(0).addr(), (128, 4));
+        match rt.rank().0 {
+            0 => {
+                let mut source = SegmentSource::connect(&global, (&comm, Rank(2), 5), own, shape)?;
+                for round in 0..50u64 {
+                    while source.sent() + 4 <= round {
+                        tsumugi::ult::yield_now();
+                    }
+                    let at = buffer.at((round % 4) as usize * 16);
+                    global.put_slice(at, &[round; 16])?;
+                    source.send()?;
+                    assert!(source.tail() - source.head()? <= 4);
+                }
+                source.flush()?;
+                assert_eq!((source.tail(), source.sent()), (50, 50));
+                source.close()?;
+            }
+            2 => {
+                let mut sink = SegmentSink::connect(&global, (&comm, Rank(0), 5), own, shape)?;
+                for round in 0..50 {
+                    let at = sink.wait()? as usize * 16;
+                    let mut segment = [0; 16];
+                    global.get_slice(buffer.at(at), &mut segment)?;
+                    assert_eq!(segment, [round; 16]);
+                    assert!(sink.take()?);
+                }
+                assert_eq!((sink.head(), sink.tail()?, sink.take()?), (50, 50, false));
+                sink.close()?;
+            }
+            _ => {}
+        }
+        rt.barrier()
+    });
+}
+
+#[test]
+fn a_workspace_is_one_row_of_bytes() {
+    run_ranks(3, |rt| {
+        let global = rt.global()?;
+        let space = global.workspace(5000, Rank(2), 900)?;
+        let own = global.expose::<u8>(5000)?;
+        let at = own.at(0).addr();
+        if rt.rank() == Rank(0) {
+            let bytes: Vec<u8> = (0..5000).map(|byte| byte as u8).collect();
+            global.put_slice(own.at(0), &bytes)?;
+            space.write(at, 5000, 0)?;
+            assert!(space.write(at, 2, 4999).is_err());
+        }
+        rt.barrier()?;
+        for (bytes, offset) in [(5000, 0), (1, 899), (2000, 777), (0, 5000), (1100, 900)] {
+            space.read(at, bytes, offset)?;
+            let mut found = vec![0; bytes as usize];
+            global.get_slice(own.at(0), &mut found)?;
+            let wanted: Vec<u8> = (offset..offset + bytes).map(|byte| byte as u8).collect();
+            assert_eq!(found, wanted, "{bytes} at {offset}");
+        }
+        rt.barrier()
+    });
+}
+
+/// Messages of any length come in order, through a ring that is shorter than
+/// some.
+#[test]
+fn a_channel_keeps_its_order() {
+    run_ranks(2, |rt| {
+        let global = rt.global()?;
+        let (comm, peer) = (rt.comm(), Rank(1 - rt.rank().0));
+        let lengths = [0, 1, 8, 100, 255, 256, 257, 900, 7, 3000, 0, 3];
+        let byte_of = |message: usize, at: usize| (message * 31 + at) as u8;
+        if rt.rank() == Rank(0) {
+            let buffer = global.expose::<u8>(3000)?;
+            let mut sender = global.channel_to((&comm, peer, 9), 256)?;
+            for round in 0..3 {
+                for (message, &bytes) in lengths.iter().enumerate() {
+                    let values: Vec<u8> =
+                        (0..bytes).map(|at| byte_of(message + round, at)).collect();
+                    global.put_slice(buffer.at(0), &values)?;
+                    sender.send(buffer.at(0).addr(), bytes as u64)?;
+                }
+            }
+            rt.barrier()
+        } else {
+            let mut receiver = global.channel_from((&comm, peer, 9), 256)?;
+            for round in 0..3 {
+                for (message, &bytes) in lengths.iter().enumerate() {
+                    let (mut found, mut room) = (Vec::<u8>::new(), [0; 333]);
+                    loop {
+                        match receiver.recv(&mut room)? {
+                            Received::Part(count) => found.extend(&room[..count]),
+                            Received::End(count) => break found.extend(&room[..count]),
+                        }
+                    }
+                    let wanted: Vec<u8> =
+                        (0..bytes).map(|at| byte_of(message + round, at)).collect();
+                    assert_eq!(found, wanted, "message {message} of round {round}");
+                }
+            }
+            assert_eq!(receiver.try_recv(&mut [0; 8])?, None);
+            rt.barrier()
+        }
+    });
 }

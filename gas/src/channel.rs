@@ -25,7 +25,7 @@
 use crate::address::{GlobalAddr, Split};
 use crate::machine::Machine;
 use crate::order::{After, Full, Handle};
-use crate::request::{Copy, Word};
+use crate::request::{Copy, Request, Word};
 use core::fmt;
 use tsumugi_core::op::Kind;
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
@@ -75,6 +75,16 @@ pub struct Receiver<'m> {
     message: Option<(u64, u64)>,
 }
 
+/// Whoever issues operations for a [`Sender`].
+pub trait Issue {
+    /// Issues a request.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`]; nothing was issued.
+    fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full>;
+}
+
 /// Something was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
@@ -118,6 +128,12 @@ impl Channel {
     }
 }
 
+impl Issue for Machine<'_> {
+    fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full> {
+        Machine::try_issue(self, request, after)
+    }
+}
+
 impl Sender {
     /// Begins to send the `bytes` bytes at `src`, memory of this rank, which
     /// must not change until [`has_sent`](Self::has_sent). False: the message
@@ -135,8 +151,8 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// [`Full`]: the machine has no room. Go on when an operation has ended.
-    pub fn advance(&mut self, machine: &mut Machine<'_>, head: u64) -> Result<bool, Full> {
+    /// [`Full`]: there is no room for operations. Go on when an operation has ended.
+    pub fn advance<I: Issue + ?Sized>(&mut self, issue: &mut I, head: u64) -> Result<bool, Full> {
         loop {
             if let Some((landed, bytes)) = self.owed {
                 let add = Word::atomic(Kind::FetchAdd, self.channel.ring, bytes).notifying();
@@ -146,7 +162,7 @@ impl Sender {
                 } else {
                     After::Each(&both)
                 };
-                self.raised = machine.try_issue(add.into(), after)?;
+                self.raised = issue.try_issue(add.into(), after)?;
                 self.owed = None;
             }
             let Some(mut message) = self.message else { return Ok(true) };
@@ -162,16 +178,21 @@ impl Sender {
                 let from = self.place(message.src, message.done);
                 let copy = Copy::new(to, from, piece);
                 message.done += piece;
-                (machine.try_issue(copy.into(), After::Nothing)?, piece.next_multiple_of(8))
+                (issue.try_issue(copy.into(), After::Nothing)?, piece.next_multiple_of(8))
             } else {
                 message.has_length = true;
                 let length = Word::atomic(Kind::PutWord, to, message.bytes);
-                (machine.try_issue(length.into(), After::Nothing)?, 8)
+                (issue.try_issue(length.into(), After::Nothing)?, 8)
             };
             self.sent = self.sent.wrapping_add(bytes);
             self.owed = Some((landed, bytes));
             self.message = (message.done < message.bytes).then_some(message);
         }
+    }
+
+    /// The last of what was issued: when it has ended, so has all before.
+    pub const fn last(&self) -> Handle {
+        self.raised
     }
 
     /// Whether all that was to be sent lies in the ring.

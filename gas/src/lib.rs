@@ -17,6 +17,7 @@
 //! | [`machine`] | one rank's part in the global memory |
 //! | [`channel`] | messages of any length, in order |
 //! | [`lock`] | locks over remote atomics |
+//! | [`container`] | vectors, deques, lists, sets, maps in the memory of many ranks |
 //! | [`ledger`] | what all of it takes, at any number of ranks |
 #![no_std]
 
@@ -32,4 +33,5 @@ mod command;
 pub mod machine;
 pub mod channel;
 pub mod lock;
+pub mod container;
 pub mod ledger;

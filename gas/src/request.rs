@@ -11,8 +11,8 @@
 //! with notification, whose waiters the word's rank wakes.
 
 use crate::address::GlobalAddr;
-use tsumugi_core::mem::{Rank, Width, Word as Integer};
-use tsumugi_core::op::Kind;
+use tsumugi_core::mem::{Rank, RemoteAddr, Width, Word as Integer};
+use tsumugi_core::op::{Kind, Op};
 
 /// Something to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,40 @@ impl Word {
         Self { notify: true, ..self }
     }
 
-    pub(crate) const fn width(&self) -> Width {
+    /// Where it is.
+    pub const fn target(&self) -> GlobalAddr {
+        self.target
+    }
+
+    /// Whether it may change.
+    pub const fn writes(&self) -> bool {
+        !matches!(self.kind, Kind::GetWord)
+    }
+
+    /// As an operation on the place that its address stands for.
+    pub fn at(&self, remote: RemoteAddr) -> Op {
+        let op = match self.kind {
+            Kind::CompareSwap if self.is_wide => {
+                Op::compare_swap(remote, self.compare, self.operand)
+            }
+            Kind::CompareSwap => Op::compare_swap(remote, self.compare as u32, self.operand as u32),
+            Kind::GetWord => Op::get_word(remote, self.width()),
+            Kind::PutWord => Op::put_word(remote, self.width(), self.operand),
+            kind if self.is_wide => Op::atomic(kind, remote, self.operand),
+            kind => Op::atomic(kind, remote, self.operand as u32),
+        };
+        if self.notify { op.notifying() } else { op }
+    }
+
+    /// The same of an operation on a word. `None`: it moves bytes.
+    pub(crate) fn of(op: &Op, target: GlobalAddr) -> Option<Self> {
+        let is_wide = op.width()? == Width::W8;
+        let (operand, compare) = (op.operand(), op.compare());
+        Some(Self { target, kind: op.kind, is_wide, operand, compare, notify: op.notify })
+    }
+
+    /// How wide it is.
+    pub const fn width(&self) -> Width {
         if self.is_wide { Width::W8 } else { Width::W4 }
     }
 }

@@ -8,6 +8,8 @@
 //! makes `libtsumugi.so` and `libtsumugi.a` in `target/release`. The header is
 //! made of these files, and a test compares it; see `include/README.md`.
 //!
+//! [`acp`] is a second interface, under ACP's names: `include/acp.h`.
+//!
 //! Rules:
 //! - A function that can fail answers `TSUMUGI_OK` or a negative code, whose
 //!   text `tsumugi_error_text` has; what it makes goes to an out-parameter,
@@ -27,6 +29,7 @@ mod park;
 mod lock;
 mod key;
 mod wait;
+pub mod acp;
 
 pub use code::*;
 pub use key::*;

@@ -1,9 +1,9 @@
 //! The cases: each starts a launcher of its own and looks at what is left.
 
 use crate::foreign::{
-    a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why, global_memory_spans_nodes,
-    ranks_meet_by_name, ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp,
-    ranks_of_several_nodes_are_one_job, ranks_of_several_nodes_say_so,
+    a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why, containers_span_nodes,
+    global_memory_spans_nodes, ranks_meet_by_name, ranks_meet_by_the_variables_of_others,
+    ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job, ranks_of_several_nodes_say_so,
 };
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -42,9 +42,11 @@ pub const ALL: &[Case] = cases![
     ranks_of_several_nodes_say_so,
     ranks_of_several_nodes_are_one_job,
     global_memory_spans_nodes,
+    containers_span_nodes,
     everybody_reaches_everybody,
     global_memory_is_one,
     arrays_come_and_go_while_all_use_them,
+    containers_are_everybodys,
     a_start_that_fails_says_why,
 ];
 
@@ -62,6 +64,13 @@ fn everybody_reaches_everybody() {
     }
     let done = run_with(2, "reach", &[("TSUMUGI_PATH", "delegate")]);
     assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+fn containers_are_everybodys() {
+    for ranks in [2, 4] {
+        let done = run(ranks, "containers");
+        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+    }
 }
 
 fn global_memory_is_one() {

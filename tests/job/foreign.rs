@@ -98,6 +98,11 @@ pub fn ranks_of_several_nodes_are_one_job() {
 }
 
 /// And their memory is one.
+pub fn containers_span_nodes() {
+    on_two_nodes("containers");
+}
+
+/// The same of addresses.
 pub fn global_memory_spans_nodes() {
     on_two_nodes("global");
 }

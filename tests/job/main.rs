@@ -8,6 +8,7 @@
 //! ```
 
 mod cases;
+mod containers;
 mod foreign;
 mod churn;
 mod global;

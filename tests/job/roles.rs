@@ -1,7 +1,7 @@
 //! What the ranks of the cases do.
 
 use crate::churn::{self, Plan};
-use crate::{global, mixture, reach};
+use crate::{containers, global, mixture, reach};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -52,6 +52,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "churn-long" => {
                 (0..60).try_for_each(|seed| churn::play(rt, Plan { ults: 1000, steps: 300, seed }))
             }
+            "containers" => containers::play(rt),
             "until-lost" => reach::until_lost(rt),
             "deaf" => reach::deaf(rt),
             "readers" => readers(rt),

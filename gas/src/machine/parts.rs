@@ -87,7 +87,7 @@ impl Machine<'_> {
                 if word.kind == Kind::PutWord {
                     self.jobs[index].last = word.target;
                 }
-                let op = operation(&word, target.remote);
+                let op = word.at(target.remote);
                 Some(self.post(index, op, target.agent, Hold::Nothing, hold, word.target))
             }
             Reach::Waits => None,
@@ -251,19 +251,6 @@ pub(super) fn after_parts(machine: &mut Machine<'_>, index: usize) {
     }
     machine.jobs[index].phase = phase;
     machine.run.push(machine.jobs, index);
-}
-
-fn operation(word: &Word, remote: tsumugi_core::mem::RemoteAddr) -> Op {
-    let Word { kind, operand, compare, is_wide, notify, .. } = *word;
-    let op = match (kind, is_wide) {
-        (Kind::GetWord, _) => Op::get_word(remote, word.width()),
-        (Kind::PutWord, _) => Op::put_word(remote, word.width(), operand),
-        (Kind::CompareSwap, true) => Op::compare_swap(remote, compare, operand),
-        (Kind::CompareSwap, false) => Op::compare_swap(remote, compare as u32, operand as u32),
-        (_, true) => Op::atomic(kind, remote, operand),
-        (_, false) => Op::atomic(kind, remote, operand as u32),
-    };
-    if notify { op.notifying() } else { op }
 }
 
 /// Where block `block` starts.

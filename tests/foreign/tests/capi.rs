@@ -1,10 +1,11 @@
 //! The C interface: its header is that of its sources, and C programs run on
 //! the libraries that the documented command makes.
 
+mod library;
+
+use library::{build, compile, header};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
 
 const SIGABRT: i32 = 6;
 
@@ -13,27 +14,7 @@ const SOURCES: [&str; 7] = ["code", "scheduler", "thread", "park", "lock", "key"
 
 #[test]
 fn the_header_is_that_of_the_sources() {
-    let config = cbindgen::Config::from_file(root().join("include/cbindgen.toml")).unwrap();
-    let builder =
-        SOURCES.iter().fold(cbindgen::Builder::new().with_config(config), |builder, name| {
-            builder.with_src(root().join(format!("src/capi/{name}.rs")))
-        });
-    let mut made = Vec::new();
-    builder.generate().unwrap().write(&mut made);
-    let made = String::from_utf8(made).unwrap();
-    let committed = root().join("include/tsumugi.h");
-    if fs::read_to_string(&committed).unwrap_or_default() != made {
-        let fresh = scratch().join("tsumugi.h");
-        fs::write(&fresh, &made).unwrap();
-        panic!("include/tsumugi.h is stale: cp {} {}", fresh.display(), committed.display());
-    }
-    for name in SOURCES {
-        for exported in
-            exports(&fs::read_to_string(root().join(format!("src/capi/{name}.rs"))).unwrap())
-        {
-            assert!(made.contains(&format!("{exported}(")), "{exported} is not in the header");
-        }
-    }
+    header("tsumugi", &SOURCES);
 }
 
 #[test]
@@ -54,62 +35,4 @@ fn c_programs_run_on_the_library() {
     let complained = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.signal(), Some(SIGABRT), "{complained}");
     assert!(complained.contains("cannot end on a ULT of its own"), "{complained}");
-}
-
-/// Compiles a C program of this folder, and answers where it is.
-fn compile(library: &Path, program: &str, link: &str) -> PathBuf {
-    let compiled = scratch().join(format!("{program}-{link}"));
-    let said = Command::new(env::var_os("CC").unwrap_or("cc".into()))
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-g", "-pthread"])
-        .arg("-D_GNU_SOURCE")
-        .arg("-I")
-        .arg(root().join("include"))
-        .arg(root().join(format!("tests/foreign/{program}.c")))
-        .arg(library.join(link))
-        .arg(format!("-Wl,-rpath,{}", library.display()))
-        .args(["-lm", "-ldl", "-o"])
-        .arg(&compiled)
-        .output()
-        .expect("there is a C compiler");
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    compiled
-}
-
-/// Runs the documented command, in a target folder of its own, and answers
-/// where the libraries are.
-fn build() -> PathBuf {
-    let target = scratch().join("target");
-    let built = Command::new(env!("CARGO"))
-        .current_dir(root())
-        .args(["rustc", "--lib", "--features", "capi", "--crate-type", "cdylib,staticlib"])
-        .args(["--package", "tsumugi", "--offline", "--target-dir"])
-        .arg(&target)
-        // What the tests were built with is not meant for it.
-        .env_remove("RUSTFLAGS")
-        .output()
-        .unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    target.join("debug")
-}
-
-/// The functions that a source exports.
-fn exports(source: &str) -> Vec<String> {
-    source
-        .split("#[unsafe(no_mangle)]")
-        .skip(1)
-        .map(|rest| {
-            let name = rest.split("fn ").nth(1).expect("a function is exported");
-            name.split('(').next().unwrap().to_owned()
-        })
-        .collect()
-}
-
-fn scratch() -> PathBuf {
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("capi");
-    fs::create_dir_all(&scratch).unwrap();
-    scratch
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }

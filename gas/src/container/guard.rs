@@ -1,0 +1,156 @@
+//! The lock of a container, or of a part of one: claims of [`crate::lock`] on
+//! global addresses.
+//!
+//! ```text
+//!  lock, 64 bytes: five words of a claim's │ three for its owner
+//! ```
+//!
+//! A lock that is free for what is wanted takes one operation where it lies, or
+//! two; who has to wait sleeps for a word of its own memory. Phases: a reader
+//! waits for one writer at most, a writer for those that came before it.
+
+use super::ContainerError;
+use super::store::{Store, after};
+use crate::address::GlobalAddr;
+use crate::error::AccessError;
+use crate::lock::{Claim, Kind, Lock, Mode, NODE_BYTES, NodeId, NodeTable, Standing};
+use crate::request::Word;
+use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::op::Op;
+
+/// A lock that is held until this is dropped.
+pub(super) struct Guard<'s, S: Store + ?Sized> {
+    store: &'s S,
+    lock: Lock,
+    mode: Mode,
+    /// `None`: one operation was enough.
+    claim: Option<Claim>,
+}
+
+/// Waits for the lock at `at`.
+pub(super) fn lock<S: Store + ?Sized>(
+    store: &S,
+    at: GlobalAddr,
+    mode: Mode,
+) -> Result<Guard<'_, S>, ContainerError> {
+    let home = RemoteAddr { rank: NOBODY, key: WORDS, offset: at.to_bits() };
+    let lock = Lock { home, nodes: NodeTable { key: NODES, offset: 0 }, kind: Kind::Neutral };
+    let found = match lock.first_op(mode) {
+        Some(op) => Some(carry(store, &op)?),
+        None => None,
+    };
+    if found.is_some_and(|old| lock.has(mode, old)) {
+        return Ok(Guard { store, lock, mode, claim: None });
+    }
+    let mut claim = Claim::new(lock, store.take_node());
+    match found {
+        Some(old) => claim.begin_found(mode, old),
+        None => claim.begin(mode),
+    }
+    // A node whose claim fails is of no use any more.
+    run(store, &mut claim)?;
+    Ok(Guard { store, lock, mode, claim: Some(claim) })
+}
+
+/// Waits for two locks, in an order that all have.
+pub(super) fn lock_two<S: Store + ?Sized>(
+    store: &S,
+    one: (GlobalAddr, Mode),
+    other: (GlobalAddr, Mode),
+) -> Result<(Guard<'_, S>, Option<Guard<'_, S>>), ContainerError> {
+    if one.0 == other.0 {
+        let is_shared = one.1 == Mode::Shared && other.1 == Mode::Shared;
+        let mode = if is_shared { Mode::Shared } else { Mode::Exclusive };
+        return Ok((lock(store, one.0, mode)?, None));
+    }
+    let (first, second) = if one.0 < other.0 { (one, other) } else { (other, one) };
+    let first = lock(store, first.0, first.1)?;
+    Ok((first, Some(lock(store, second.0, second.1)?)))
+}
+
+impl<S: Store + ?Sized> Drop for Guard<'_, S> {
+    fn drop(&mut self) {
+        let store = self.store;
+        let claim = match (self.claim.take(), self.lock.last_op(self.mode)) {
+            (Some(mut claim), _) => {
+                claim.release();
+                Some(claim)
+            }
+            (None, Some(op)) => match carry(store, &op) {
+                Ok(old) if !self.lock.is_given_back(self.mode, old) => {
+                    let mut claim = Claim::new(self.lock, NodeId::NONE);
+                    claim.release_found(self.mode, old);
+                    Some(claim)
+                }
+                _ => None,
+            },
+            (None, None) => None,
+        };
+        let Some(mut claim) = claim else { return };
+        // Whose lock is out of reach cannot give it back; nor can another ask
+        // for it.
+        if run(store, &mut claim).is_ok() && claim.node() != NodeId::NONE {
+            store.release_node(claim.node(), false);
+        }
+    }
+}
+
+/// Runs a claim until it holds the lock or has given it back.
+fn run<S: Store + ?Sized>(store: &S, claim: &mut Claim) -> Result<(), ContainerError> {
+    loop {
+        while let Some((id, op)) = claim.poll_op() {
+            let result = carry(store, &op);
+            claim.handle_completed(id, result.map_err(|error| as_addr_error(error, op.remote)));
+            if let Err(error) = result {
+                return Err(error.into());
+            }
+        }
+        match claim.standing() {
+            Standing::Held | Standing::Resting(_) => return Ok(()),
+            Standing::Failed(AddrError::PeerLost { rank }) => {
+                return Err(AccessError::PeerLost { rank }.into());
+            }
+            Standing::Failed(_) => {
+                return Err(AccessError::Nowhere { addr: GlobalAddr::NULL }.into());
+            }
+            Standing::Asking | Standing::Going => {}
+        }
+        let Some((at, until)) = claim.waits_for() else { continue };
+        match store.wait(place(store, at)?, until) {
+            Ok(value) => claim.handle_word(value),
+            Err(AccessError::PeerLost { rank }) => claim.handle_lost(rank),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn carry<S: Store + ?Sized>(store: &S, op: &Op) -> Result<u64, AccessError> {
+    let addr = place(store, op.remote)?;
+    let word = Word::of(op, addr).ok_or(AccessError::Unsupported { addr })?;
+    store.word(word)
+}
+
+/// What a claim's address means.
+fn place<S: Store + ?Sized>(store: &S, at: RemoteAddr) -> Result<GlobalAddr, AccessError> {
+    match at.key {
+        WORDS => Ok(GlobalAddr::from_bits(at.offset)),
+        _ => Ok(after(store, store.nodes(at.rank)?, at.offset)),
+    }
+}
+
+fn as_addr_error(error: AccessError, addr: RemoteAddr) -> AddrError {
+    match error {
+        AccessError::PeerLost { rank } => AddrError::PeerLost { rank },
+        _ => AddrError::Unsupported { addr },
+    }
+}
+
+/// Bytes of a rank's nodes, of which there may be so many.
+pub const fn nodes_bytes(nodes: u32) -> u64 {
+    nodes as u64 * NODE_BYTES
+}
+
+/// A lock's words are named by their global address, nodes by their rank.
+const WORDS: RegionKey = RegionKey::from_bits(0);
+const NODES: RegionKey = RegionKey::from_bits(1);
+const NOBODY: Rank = Rank(0);

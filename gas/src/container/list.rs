@@ -1,0 +1,391 @@
+//! Lists: elements in a chain, each on a rank of its own.
+//!
+//! ```text
+//!  header   lock │ first, last, count
+//!                  ▲
+//!  element  next, before, bytes │ the bytes
+//! ```
+//!
+//! The chain is a ring through the header's first two words, so that no end of
+//! it is special. A [`Cursor`] is a word: the address of an element, or of
+//! those two words, which is the end. It is good until its element is taken
+//! out.
+
+use super::data::{Data, Element};
+use super::guard::{lock, lock_two};
+use super::store::{self, Store, after, set_words, words};
+use super::{ContainerError, Mode};
+use crate::address::GlobalAddr;
+use crate::lock::LOCK_BYTES;
+use core::cmp::Ordering;
+use tsumugi_core::mem::Rank;
+
+mod arrange;
+
+/// A list, by the address of its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct List {
+    addr: GlobalAddr,
+}
+
+/// An element of a list, or its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cursor(GlobalAddr);
+
+impl Cursor {
+    /// The one at `addr`.
+    pub const fn at_addr(addr: GlobalAddr) -> Self {
+        Self(addr)
+    }
+
+    /// Where it is.
+    pub const fn addr(self) -> GlobalAddr {
+        self.0
+    }
+}
+
+impl List {
+    /// Makes an empty one, whose header is on `rank`.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn create<S: Store + ?Sized>(store: &S, rank: Rank) -> Result<Self, ContainerError> {
+        let addr = store.allocate(rank, LOCK_BYTES + 24)?;
+        set_words(store, addr, [0; LOCK_BYTES as usize / 8])?;
+        let this = Self { addr };
+        let end = this.end(store).0.to_bits();
+        set_words(store, this.end(store).0, [end, end, 0])?;
+        Ok(this)
+    }
+
+    /// The one whose header is at `addr`.
+    pub const fn at_addr(addr: GlobalAddr) -> Self {
+        Self { addr }
+    }
+
+    /// Where its header is.
+    pub const fn addr(self) -> GlobalAddr {
+        self.addr
+    }
+
+    /// Gives all of its memory back. Nobody uses it any more.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn destroy<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
+        self.clear(store)?;
+        Ok(store.free(self.addr)?)
+    }
+
+    /// Elements in it. One load.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn size<S: Store + ?Sized>(self, store: &S) -> Result<u64, ContainerError> {
+        store::word(store, self.count_at(store))
+    }
+
+    /// Whether it has none.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn is_empty<S: Store + ?Sized>(self, store: &S) -> Result<bool, ContainerError> {
+        Ok(self.size(store)? == 0)
+    }
+
+    /// The first element, or the end.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn begin<S: Store + ?Sized>(self, store: &S) -> Result<Cursor, ContainerError> {
+        self.next(store, self.end(store))
+    }
+
+    /// Behind the last element.
+    pub fn end<S: Store + ?Sized>(self, store: &S) -> Cursor {
+        Cursor(after(store, self.addr, LOCK_BYTES))
+    }
+
+    /// What follows: after the end comes the first.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn next<S: Store + ?Sized>(self, store: &S, at: Cursor) -> Result<Cursor, ContainerError> {
+        let _shared = lock(store, self.addr, Mode::Shared)?;
+        Ok(Cursor(links(store, at.0)?[0]))
+    }
+
+    /// What comes before: before the first is the end.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn before<S: Store + ?Sized>(
+        self,
+        store: &S,
+        at: Cursor,
+    ) -> Result<Cursor, ContainerError> {
+        let _shared = lock(store, self.addr, Mode::Shared)?;
+        Ok(Cursor(links(store, at.0)?[1]))
+    }
+
+    /// What is `count` elements on, or back; the end is not passed.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn advance<S: Store + ?Sized>(
+        self,
+        store: &S,
+        at: Cursor,
+        count: i64,
+    ) -> Result<Cursor, ContainerError> {
+        let _shared = lock(store, self.addr, Mode::Shared)?;
+        let (end, mut at) = (self.end(store).0, at.0);
+        for _ in 0..count.unsigned_abs() {
+            let [next, before] = links(store, at)?;
+            match (count > 0, at == end) {
+                (true, true) => break,
+                (true, false) => at = next,
+                (false, _) if before == end => break,
+                (false, _) => at = before,
+            }
+        }
+        Ok(Cursor(at))
+    }
+
+    /// How many steps from `first` to `last`; `None` if that never comes.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn distance<S: Store + ?Sized>(
+        self,
+        store: &S,
+        first: Cursor,
+        last: Cursor,
+    ) -> Result<Option<u64>, ContainerError> {
+        let _shared = lock(store, self.addr, Mode::Shared)?;
+        let (end, mut at, mut count) = (self.end(store), first, 0);
+        while at != last {
+            if at == end {
+                return Ok(None);
+            }
+            at = Cursor(links(store, at.0)?[0]);
+            count += 1;
+        }
+        Ok(Some(count))
+    }
+
+    /// The bytes of an element; none at the end.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn element<S: Store + ?Sized>(
+        self,
+        store: &S,
+        at: Cursor,
+    ) -> Result<Element, ContainerError> {
+        if at == self.end(store) { Ok(Element::NONE) } else { element_of(store, at.0) }
+    }
+
+    /// Puts `data` in before `at`, in `rank`'s memory.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn insert<S: Store + ?Sized>(
+        self,
+        store: &S,
+        at: Cursor,
+        data: Data<'_>,
+        rank: Rank,
+    ) -> Result<Cursor, ContainerError> {
+        let element = make(store, data, rank)?;
+        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        link(store, at.0, element)?;
+        self.count(store, 1)?;
+        Ok(Cursor(element))
+    }
+
+    /// Puts `data` in behind the last.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn push_back<S: Store + ?Sized>(
+        self,
+        store: &S,
+        data: Data<'_>,
+        rank: Rank,
+    ) -> Result<Cursor, ContainerError> {
+        self.insert(store, self.end(store), data, rank)
+    }
+
+    /// Puts `data` in before the first.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn push_front<S: Store + ?Sized>(
+        self,
+        store: &S,
+        data: Data<'_>,
+        rank: Rank,
+    ) -> Result<Cursor, ContainerError> {
+        let element = make(store, data, rank)?;
+        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        link(store, links(store, self.end(store).0)?[0], element)?;
+        self.count(store, 1)?;
+        Ok(Cursor(element))
+    }
+
+    /// Takes an element out; what followed it.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn erase<S: Store + ?Sized>(self, store: &S, at: Cursor) -> Result<Cursor, ContainerError> {
+        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        self.take_out(store, at.0).map(Cursor)
+    }
+
+    /// Takes all from `first` on out, up to `last`, which it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn erase_range<S: Store + ?Sized>(
+        self,
+        store: &S,
+        first: Cursor,
+        last: Cursor,
+    ) -> Result<Cursor, ContainerError> {
+        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let (end, mut at) = (self.end(store).0, first.0);
+        while at != last.0 && at != end {
+            at = self.take_out(store, at)?;
+        }
+        Ok(Cursor(at))
+    }
+
+    /// Takes the first out, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn pop_front<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
+        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let [first, _] = links(store, self.end(store).0)?;
+        self.take_out(store, first).map(drop)
+    }
+
+    /// Takes the last out, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn pop_back<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
+        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let [_, last] = links(store, self.end(store).0)?;
+        self.take_out(store, last).map(drop)
+    }
+
+    /// Takes all out.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn clear<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
+        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        self.empty(store)
+    }
+
+    fn count_at<S: Store + ?Sized>(self, store: &S) -> GlobalAddr {
+        after(store, self.addr, LOCK_BYTES + 16)
+    }
+
+    /// More elements, or fewer.
+    fn count<S: Store + ?Sized>(self, store: &S, more: i64) -> Result<(), ContainerError> {
+        let [count] = words(store, self.count_at(store))?;
+        set_words(store, self.count_at(store), [count.wrapping_add_signed(more)])
+    }
+
+    /// Takes an element out, if it is one; what followed it.
+    fn take_out<S: Store + ?Sized>(
+        self,
+        store: &S,
+        at: GlobalAddr,
+    ) -> Result<GlobalAddr, ContainerError> {
+        if at == self.end(store).0 {
+            return Ok(at);
+        }
+        let next = unlink(store, at)?;
+        self.count(store, -1)?;
+        store.free(at)?;
+        Ok(next)
+    }
+
+    fn empty<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
+        let end = self.end(store).0;
+        let [mut at, _] = links(store, end)?;
+        set_words(store, end, [end.to_bits(), end.to_bits(), 0])?;
+        while at != end {
+            let [next, _] = links(store, at)?;
+            store.free(at)?;
+            at = next;
+        }
+        Ok(())
+    }
+}
+
+/// An element that is in no list yet.
+fn make<S: Store + ?Sized>(
+    store: &S,
+    data: Data<'_>,
+    rank: Rank,
+) -> Result<GlobalAddr, ContainerError> {
+    let at = store.allocate(rank, HEAD_BYTES + data.bytes())?;
+    set_words(store, after(store, at, 16), [data.bytes()])?;
+    data.write(store, after(store, at, HEAD_BYTES))?;
+    Ok(at)
+}
+
+fn element_of<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<Element, ContainerError> {
+    let [bytes] = words(store, after(store, at, 16))?;
+    Ok(Element { addr: after(store, at, HEAD_BYTES), bytes })
+}
+
+/// What follows and what comes before.
+fn links<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<[GlobalAddr; 2], ContainerError> {
+    Ok(words(store, at)?.map(GlobalAddr::from_bits))
+}
+
+/// Puts an element in before `at`.
+fn link<S: Store + ?Sized>(
+    store: &S,
+    at: GlobalAddr,
+    element: GlobalAddr,
+) -> Result<(), ContainerError> {
+    let [_, before] = links(store, at)?;
+    set_words(store, element, [at.to_bits(), before.to_bits()])?;
+    set_words(store, before, [element.to_bits()])?;
+    set_words(store, after(store, at, 8), [element.to_bits()])
+}
+
+/// Takes an element out; what followed it.
+fn unlink<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<GlobalAddr, ContainerError> {
+    let [next, before] = links(store, at)?;
+    set_words(store, before, [next.to_bits()])?;
+    set_words(store, after(store, next, 8), [before.to_bits()])?;
+    Ok(next)
+}
+
+const HEAD_BYTES: u64 = 24;

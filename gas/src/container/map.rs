@@ -1,0 +1,128 @@
+//! Maps: keys with a value each.
+
+use super::ContainerError;
+use super::data::{Data, Element};
+use super::keyed::Keyed;
+use super::store::Store;
+use super::table::{Entry, Found, Removed, Table};
+use core::ops::Deref;
+
+/// A map, by its table. What else it can do stands
+/// at [`Table`] and [`Keyed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Map(Table);
+
+impl Map {
+    /// Puts a key in with its value, if it is not there; whether it was not.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn insert<S: Store + ?Sized>(
+        self,
+        store: &S,
+        key: Data<'_>,
+        value: Data<'_>,
+    ) -> Result<bool, ContainerError> {
+        self.0.insert(store, key, value, Found::Keep)
+    }
+
+    /// Takes a key and its value out; whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn remove<S: Store + ?Sized>(
+        self,
+        store: &S,
+        key: Data<'_>,
+    ) -> Result<bool, ContainerError> {
+        self.0.remove(store, key, Removed::All)
+    }
+
+    /// Copies the value of a key to `into`, as far as that has room; how long
+    /// it is, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn get<S: Store + ?Sized>(
+        self,
+        store: &S,
+        key: Data<'_>,
+        into: &mut [u8],
+    ) -> Result<Option<u64>, ContainerError> {
+        self.with_value(store, key, |value| {
+            let bytes = into.len().min(value.bytes as usize);
+            if bytes > 0 {
+                store.read(value.addr, &mut into[..bytes])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The same to memory of any rank.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn copy_value<S: Store + ?Sized>(
+        self,
+        store: &S,
+        key: Data<'_>,
+        into: Element,
+    ) -> Result<Option<u64>, ContainerError> {
+        self.with_value(store, key, |value| {
+            let bytes = into.bytes.min(value.bytes);
+            if bytes > 0 {
+                store.copy(into.addr, value.addr, bytes)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The value of an element; none at the end.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn value<S: Store + ?Sized>(
+        self,
+        store: &S,
+        entry: Entry,
+    ) -> Result<Element, ContainerError> {
+        self.0.value(store, entry)
+    }
+
+    fn with_value<S: Store + ?Sized>(
+        self,
+        store: &S,
+        key: Data<'_>,
+        mut with: impl FnMut(Element) -> Result<(), ContainerError>,
+    ) -> Result<Option<u64>, ContainerError> {
+        let mut bytes = 0;
+        let times = self.0.retrieve(store, key, |value| {
+            bytes = value.bytes;
+            with(value)
+        })?;
+        Ok((times > 0).then_some(bytes))
+    }
+}
+
+impl From<Table> for Map {
+    fn from(table: Table) -> Self {
+        Self(table)
+    }
+}
+
+impl Keyed for Map {
+    const ADDS: bool = false;
+}
+
+impl Deref for Map {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        &self.0
+    }
+}

@@ -1,0 +1,231 @@
+//! Sets, multisets and maps against std's.
+
+use crate::Random;
+use crate::plain::{Plain, View};
+use std::collections::{BTreeMap, BTreeSet};
+use tsumugi_core::mem::Rank;
+use tsumugi_gas::container::{Data, Element, Keyed, Map, Multiset, Reach, Set, Store, Table};
+
+fn bytes_of(store: &View<'_>, element: Element) -> Vec<u8> {
+    let mut bytes = vec![0; element.bytes as usize];
+    if element.bytes > 0 {
+        store.read(element.addr, &mut bytes).unwrap();
+    }
+    bytes
+}
+
+/// The keys, each once.
+fn keys(store: &View<'_>, table: Table, reach: Reach) -> BTreeSet<Vec<u8>> {
+    let (mut found, mut at) = (BTreeSet::new(), table.begin(store, reach).unwrap());
+    while at != table.end() {
+        if reach == Reach::Local {
+            assert_eq!(store.split().rank(at.addr), Some(store.rank()));
+        }
+        let key = bytes_of(store, table.key(store, at).unwrap());
+        assert_eq!(table.find(store, Data::Here(&key)), Ok(at));
+        assert!(found.insert(key), "a key twice");
+        at = table.next(store, at, reach).unwrap();
+    }
+    assert_eq!(table.size(store, reach), Ok(found.len() as u64));
+    if reach == Reach::Local {
+        let (mut at, end) = table.local_range(store).unwrap();
+        let mut count = 0;
+        while at != end {
+            assert_eq!(store.split().rank(at.addr), Some(store.rank()));
+            at = table.next(store, at, Reach::All).unwrap();
+            count += 1;
+        }
+        assert_eq!(count, found.len());
+    }
+    assert_eq!(table.is_empty(store, reach), Ok(found.is_empty()));
+    found
+}
+
+/// All keys, which are what the ranks say of their own.
+fn everywhere(plain: &Plain, table: Table) -> BTreeSet<Vec<u8>> {
+    let all = keys(&plain.view(0), table, Reach::All);
+    let each = (0..3).flat_map(|rank| keys(&plain.view(rank), table, Reach::Local));
+    assert_eq!(each.collect::<BTreeSet<_>>(), all);
+    all
+}
+
+/// Two, of the same shape or not.
+fn two<K: Keyed>(store: &View<'_>, seed: u64) -> [K; 2] {
+    let one = K::create(store, &[Rank(0), Rank(2)], 3, Rank(1)).unwrap();
+    let ranks: &[Rank] = if seed.is_multiple_of(2) { &[Rank(0), Rank(2)] } else { &[Rank(1)] };
+    let other = K::create(store, ranks, 3, Rank(0)).unwrap();
+    let again = K::at_addr(store, one.addr).unwrap();
+    [again, other]
+}
+
+#[test]
+fn sets_do_what_a_tree_does() {
+    for seed in 0..4 {
+        let plain = Plain::new(3);
+        let (store, mut random) = (plain.view(seed as u32 % 3), Random(seed));
+        let sets: [Set; 2] = two(&store, seed);
+        let mut models = [BTreeSet::new(), BTreeSet::new()];
+        for _ in 0..120 {
+            let at = random.below(2) as usize;
+            let (set, other) = (sets[at], sets[1 - at]);
+            let theirs = models[1 - at].clone();
+            let model = &mut models[at];
+            let key = random.bytes(2).iter().map(|byte| byte % 5).collect::<Vec<u8>>();
+            let data = Data::Here(&key);
+            match random.below(20) {
+                0..10 => assert_eq!(set.insert(&store, data), Ok(model.insert(key))),
+                10..14 => assert_eq!(set.remove(&store, data), Ok(model.remove(&key))),
+                14 => {
+                    let found = set.find(&store, data).unwrap();
+                    assert_eq!(found != set.end(), model.contains(&key));
+                }
+                15 => {
+                    Keyed::merge(set, &store, other, Reach::All).unwrap();
+                    model.extend(theirs);
+                }
+                16 => {
+                    Keyed::take_all(set, &store, other, Reach::All).unwrap();
+                    model.extend(theirs);
+                    models[1 - at].clear();
+                }
+                17 => {
+                    Keyed::assign(set, &store, other, Reach::All).unwrap();
+                    *model = theirs;
+                }
+                18 => {
+                    set.swap(&store, *other).unwrap();
+                    models.swap(0, 1);
+                }
+                _ => {
+                    set.clear(&store, Reach::Local).unwrap();
+                    *model = everywhere(&plain, *set);
+                    assert!(keys(&store, *set, Reach::Local).is_empty());
+                }
+            }
+            for (set, model) in sets.iter().zip(&models) {
+                assert_eq!(&everywhere(&plain, **set), model, "seed {seed}");
+            }
+        }
+        sets.into_iter().for_each(|set| set.destroy(&store).unwrap());
+        assert_eq!(plain.live(), 0);
+    }
+}
+
+#[test]
+fn multisets_count() {
+    for seed in 0..4 {
+        let plain = Plain::new(3);
+        let (store, mut random) = (plain.view(0), Random(seed));
+        let sets: [Multiset; 2] = two(&store, seed);
+        let mut models: [BTreeMap<Vec<u8>, u64>; 2] = Default::default();
+        for _ in 0..120 {
+            let at = random.below(2) as usize;
+            let (set, other) = (sets[at], sets[1 - at]);
+            let theirs = models[1 - at].clone();
+            let model = &mut models[at];
+            let key = random.bytes(2).iter().map(|byte| byte % 3).collect::<Vec<u8>>();
+            let data = Data::Here(&key);
+            let times = model.get(&key).copied().unwrap_or(0);
+            match random.below(12) {
+                0..6 => {
+                    assert_eq!(set.insert(&store, data), Ok(times == 0));
+                    model.insert(key, times + 1);
+                }
+                6..8 => {
+                    assert_eq!(set.remove(&store, data), Ok(times > 0));
+                    model.insert(key, times.saturating_sub(1));
+                }
+                8 => {
+                    assert_eq!(set.remove_all(&store, data), Ok(times > 0));
+                    model.remove(&key);
+                }
+                9 => {
+                    Keyed::merge(set, &store, other, Reach::All).unwrap();
+                    theirs.into_iter().for_each(|(key, n)| *model.entry(key).or_default() += n);
+                }
+                10 => {
+                    Keyed::take_all(set, &store, other, Reach::All).unwrap();
+                    theirs.into_iter().for_each(|(key, n)| *model.entry(key).or_default() += n);
+                    models[1 - at].clear();
+                }
+                _ => {
+                    set.swap(&store, *other).unwrap();
+                    models.swap(0, 1);
+                }
+            }
+            for (set, model) in sets.iter().zip(&mut models) {
+                model.retain(|_, times| *times > 0);
+                assert_eq!(everywhere(&plain, **set), model.keys().cloned().collect());
+                for (key, times) in model {
+                    assert_eq!(set.times(&store, Data::Here(key)), Ok(*times), "seed {seed}");
+                }
+            }
+        }
+        sets.into_iter().for_each(|set| set.destroy(&store).unwrap());
+        assert_eq!(plain.live(), 0);
+    }
+}
+
+#[test]
+fn maps_have_values_of_any_length() {
+    for seed in 0..4 {
+        let plain = Plain::new(3);
+        let (store, mut random) = (plain.view(1), Random(seed));
+        let maps: [Map; 2] = two(&store, seed);
+        let mut models: [BTreeMap<Vec<u8>, Vec<u8>>; 2] = Default::default();
+        for _ in 0..120 {
+            let at = random.below(2) as usize;
+            let (map, other) = (maps[at], maps[1 - at]);
+            let theirs = models[1 - at].clone();
+            let model = &mut models[at];
+            // Some keys are longer than what is compared in one go.
+            let mut key = random.bytes(2).iter().map(|byte| byte % 4).collect::<Vec<u8>>();
+            key.resize(key.len() + random.below(2) as usize * 600, 7);
+            let (data, value) = (Data::Here(&key), random.bytes(50));
+            match random.below(12) {
+                0..6 => {
+                    let is_new = !model.contains_key(&key);
+                    assert_eq!(map.insert(&store, data, Data::Here(&value)), Ok(is_new));
+                    model.entry(key).or_insert(value);
+                }
+                6..8 => assert_eq!(map.remove(&store, data), Ok(model.remove(&key).is_some())),
+                8 => {
+                    Keyed::merge(map, &store, other, Reach::All).unwrap();
+                    theirs.into_iter().for_each(|(key, value)| {
+                        model.entry(key).or_insert(value);
+                    });
+                }
+                9 => {
+                    Keyed::take_all(map, &store, other, Reach::All).unwrap();
+                    theirs.into_iter().for_each(|(key, value)| {
+                        model.entry(key).or_insert(value);
+                    });
+                    models[1 - at].clear();
+                }
+                10 => {
+                    Keyed::assign(map, &store, other, Reach::All).unwrap();
+                    *model = theirs;
+                }
+                _ => {
+                    map.swap(&store, *other).unwrap();
+                    models.swap(0, 1);
+                }
+            }
+            for (map, model) in maps.iter().zip(&models) {
+                assert_eq!(everywhere(&plain, **map), model.keys().cloned().collect());
+                for (key, value) in model {
+                    let entry = map.find(&store, Data::Here(key)).unwrap();
+                    let element = map.value(&store, entry).unwrap();
+                    assert_eq!(&bytes_of(&store, element), value, "seed {seed}");
+                    let (mut some, bytes) = ([0; 20], value.len().min(20));
+                    let length = map.get(&store, Data::Here(key), &mut some).unwrap();
+                    assert_eq!(length, Some(value.len() as u64));
+                    assert_eq!(some[..bytes], value[..bytes]);
+                }
+                assert_eq!(map.get(&store, Data::Here(b"nobody"), &mut []), Ok(None));
+            }
+        }
+        maps.into_iter().for_each(|map| map.destroy(&store).unwrap());
+        assert_eq!(plain.live(), 0);
+    }
+}

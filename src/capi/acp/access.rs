@@ -1,0 +1,327 @@
+//! Global memory access: copies and atomics, and their handles.
+//!
+//! A handle is the number of a call: what was called before it has a lower one.
+//! Only copies that have to leave the node are under way when the call returns.
+
+use super::acp_ga_t;
+use super::job::{Life, Reason, with};
+use crate::global::{After, Change, Copy, GlobalAddr, GlobalPtr, Operation};
+use std::collections::VecDeque;
+use std::ffi::c_int;
+use tsumugi_core::op::Kind;
+use tsumugi_ult::sync::{Mutex, MutexGuard};
+
+/// A copy or an atomic that was begun; 0 is none.
+pub type acp_handle_t = i64;
+
+/// None.
+pub const ACP_HANDLE_NULL: acp_handle_t = 0;
+/// All that were begun so far.
+pub const ACP_HANDLE_ALL: acp_handle_t = -1;
+/// The one begun just before, if it was between the same two ranks; otherwise
+/// all.
+pub const ACP_HANDLE_CONT: acp_handle_t = -2;
+
+/// Copies `size` bytes from `src` to `dst`, memory of any two ranks, when
+/// `order` and all before it are complete.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_copy(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    size: usize,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    with(ACP_HANDLE_NULL, |life| life.handles.copy(life, (dst, src, size as u64), order))
+}
+
+/// Stores `newval` in the 4 bytes at `src` if `oldval` is there; what was there
+/// goes to `dst`, memory of the caller's.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_cas4(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    oldval: u32,
+    newval: u32,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    atomic4(dst, Change::compare_swap(GlobalAddr::from_bits(src), oldval, newval), order)
+}
+
+/// The same on 8 bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_cas8(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    oldval: u64,
+    newval: u64,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    atomic8(dst, Change::compare_swap(GlobalAddr::from_bits(src), oldval, newval), order)
+}
+
+/// Stores `value` in the 4 bytes at `src`; what was there goes to
+/// `dst`, memory of the caller's.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_swap4(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    value: u32,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    atomic4(dst, Change::atomic(Kind::Swap, GlobalAddr::from_bits(src), value), order)
+}
+
+/// Stores `value` in the 8 bytes at `src`; what was there goes to
+/// `dst`, memory of the caller's.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_swap8(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    value: u64,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    atomic8(dst, Change::atomic(Kind::Swap, GlobalAddr::from_bits(src), value), order)
+}
+
+/// Adds `value` to the 4 bytes at `src`; what was there goes to
+/// `dst`, memory of the caller's.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_add4(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    value: u32,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    atomic4(dst, Change::atomic(Kind::FetchAdd, GlobalAddr::from_bits(src), value), order)
+}
+
+/// Adds `value` to the 8 bytes at `src`; what was there goes to
+/// `dst`, memory of the caller's.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_add8(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    value: u64,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    atomic8(dst, Change::atomic(Kind::FetchAdd, GlobalAddr::from_bits(src), value), order)
+}
+
+/// Flips the bits of `value` in the 4 bytes at `src`; what was there goes to
+/// `dst`, memory of the caller's.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_xor4(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    value: u32,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    atomic4(dst, Change::atomic(Kind::FetchXor, GlobalAddr::from_bits(src), value), order)
+}
+
+/// Flips the bits of `value` in the 8 bytes at `src`; what was there goes to
+/// `dst`, memory of the caller's.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_xor8(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    value: u64,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    atomic8(dst, Change::atomic(Kind::FetchXor, GlobalAddr::from_bits(src), value), order)
+}
+
+/// Sets the bits of `value` in the 4 bytes at `src`; what was there goes to
+/// `dst`, memory of the caller's.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_or4(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    value: u32,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    atomic4(dst, Change::atomic(Kind::FetchOr, GlobalAddr::from_bits(src), value), order)
+}
+
+/// Sets the bits of `value` in the 8 bytes at `src`; what was there goes to
+/// `dst`, memory of the caller's.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_or8(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    value: u64,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    atomic8(dst, Change::atomic(Kind::FetchOr, GlobalAddr::from_bits(src), value), order)
+}
+
+/// Keeps the bits of `value` in the 4 bytes at `src`; what was there goes to
+/// `dst`, memory of the caller's.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_and4(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    value: u32,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    atomic4(dst, Change::atomic(Kind::FetchAnd, GlobalAddr::from_bits(src), value), order)
+}
+
+/// Keeps the bits of `value` in the 8 bytes at `src`; what was there goes to
+/// `dst`, memory of the caller's.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_and8(
+    dst: acp_ga_t,
+    src: acp_ga_t,
+    value: u64,
+    order: acp_handle_t,
+) -> acp_handle_t {
+    atomic8(dst, Change::atomic(Kind::FetchAnd, GlobalAddr::from_bits(src), value), order)
+}
+
+/// Waits until a copy or atomic and all before it are complete; with
+/// `ACP_HANDLE_ALL` all that were begun.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_complete(handle: acp_handle_t) {
+    with((), |life| {
+        life.handles.complete(handle);
+        Ok(())
+    });
+}
+
+/// 1 if one of these is not complete yet, otherwise 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_inquire(handle: acp_handle_t) -> c_int {
+    with(0, |life| Ok(c_int::from(life.handles.is_open(handle))))
+}
+
+/// What was begun.
+#[derive(Default)]
+pub(super) struct Handles {
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    last: acp_handle_t,
+    /// Those that may not be complete.
+    open: VecDeque<(acp_handle_t, Operation)>,
+}
+
+impl Handles {
+    fn copy(
+        &self,
+        life: &Life,
+        (dst, src, bytes): (acp_ga_t, acp_ga_t, u64),
+        order: acp_handle_t,
+    ) -> Result<acp_handle_t, Reason> {
+        let mut table = self.lock();
+        table.reap(OPEN_MAX);
+        let (dst, src) = (GlobalAddr::from_bits(dst), GlobalAddr::from_bits(src));
+        let before = table.newest(order);
+        if bytes == 0 {
+            // Nothing but its order.
+        } else if before.is_none() && life.global.is_by_caller(dst, src) {
+            let (dst, src) = (GlobalPtr::<u8>::new(dst), GlobalPtr::new(src));
+            life.global.copy(dst, src, bytes as usize)?;
+        } else {
+            let after = match before {
+                None => After::Nothing,
+                Some(_) if order == ACP_HANDLE_CONT => After::Cont,
+                Some(operation) => After::UpTo(operation.handle()),
+            };
+            let operation = life.global.begin_after(Copy::new(dst, src, bytes), after);
+            table.last += 1;
+            let handle = table.last;
+            table.open.push_back((handle, operation));
+            return Ok(handle);
+        }
+        table.last += 1;
+        Ok(table.last)
+    }
+
+    /// An atomic, whose old value `keep` stores.
+    fn atomic(
+        &self,
+        life: &Life,
+        word: Change,
+        order: acp_handle_t,
+        keep: impl FnOnce(u64) -> Result<(), Reason>,
+    ) -> Result<acp_handle_t, Reason> {
+        let mut table = self.lock();
+        let count = table.open.iter().filter(|(open, _)| is_in(*open, order)).count();
+        table.finish(count);
+        keep(life.global.change(word)?)?;
+        table.last += 1;
+        Ok(table.last)
+    }
+
+    /// Waits for these.
+    pub(super) fn complete(&self, handle: acp_handle_t) {
+        let mut table = self.lock();
+        let count = table.open.iter().filter(|(open, _)| is_in(*open, handle)).count();
+        table.finish(count);
+    }
+
+    fn is_open(&self, handle: acp_handle_t) -> bool {
+        let mut table = self.lock();
+        table.reap(usize::MAX);
+        table.open.iter().any(|(open, operation)| is_in(*open, handle) && !operation.has_ended())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock()
+    }
+}
+
+impl Table {
+    /// The last of these that may not be complete.
+    fn newest(&self, handle: acp_handle_t) -> Option<&Operation> {
+        let newest = self.open.iter().rev().find(|(open, _)| is_in(*open, handle));
+        newest.map(|(_, operation)| operation)
+    }
+
+    /// Gives the places of those back that have ended, and waits for as many
+    /// as there are more than `most`.
+    fn reap(&mut self, most: usize) {
+        while self.open.front().is_some_and(|(_, operation)| operation.has_ended())
+            || self.open.len() > most
+        {
+            self.finish(1);
+        }
+    }
+
+    /// Waits for the first ones.
+    fn finish(&mut self, count: usize) {
+        for (handle, operation) in self.open.drain(..count) {
+            if let Err(error) = operation.wait() {
+                // Nobody is told otherwise.
+                eprintln!("acp: operation {handle}: {error}");
+                super::job::note((), error);
+            }
+        }
+    }
+}
+
+/// Whether a handle is the other, or was before it.
+const fn is_in(open: acp_handle_t, handle: acp_handle_t) -> bool {
+    // As unsigned numbers: ALL and CONT are higher than all handles.
+    open as u64 <= handle as u64
+}
+
+fn atomic4(dst: acp_ga_t, word: Change, order: acp_handle_t) -> acp_handle_t {
+    with(ACP_HANDLE_NULL, |life| {
+        let dst = GlobalPtr::<u32>::new(GlobalAddr::from_bits(dst));
+        life.handles.atomic(life, word, order, |old| Ok(life.global.put(dst, old as u32)?))
+    })
+}
+
+fn atomic8(dst: acp_ga_t, word: Change, order: acp_handle_t) -> acp_handle_t {
+    with(ACP_HANDLE_NULL, |life| {
+        let dst = GlobalPtr::<u64>::new(GlobalAddr::from_bits(dst));
+        life.handles.atomic(life, word, order, |old| Ok(life.global.put(dst, old)?))
+    })
+}
+
+/// Copies that may be under way.
+const OPEN_MAX: usize = 64;

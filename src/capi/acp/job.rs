@@ -1,0 +1,366 @@
+//! Being a rank: from `acp_init` to `acp_finalize`.
+
+use super::access::Handles;
+use super::memory::Regions;
+use crate::global::{Bases, Global, GlobalAddr, GlobalArray, Pool};
+use crate::{Comm, Error, Rank, Runtime};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::fmt::Display;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::{self, JoinHandle};
+use tsumugi_ult::sync::Latch;
+
+/// Prepares this process as a rank of its job; returns when all ranks have come
+/// so far. Arguments that begin with `--acp-` are taken out of `argv`:
+/// `--acp-size-smem N` (bytes of starter memory, 10,240 by default),
+/// `--acp-size-smem-dl N` (bytes of each rank's heap for `acp_malloc`, 64 MiB at
+/// least); all others of ACP's are accepted and change nothing. 0, or -1.
+///
+/// # Safety
+///
+/// `argc` and `argv` are main's, or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
+    // SAFETY: the caller's.
+    let options = unsafe { Options::take(argc, argv) };
+    let mut job = job();
+    if job.is_some() {
+        return note(-1, "acp_init was called before");
+    }
+    match start(options) {
+        Ok(started) => {
+            *job = Some(started);
+            0
+        }
+        Err(error) => note(-1, error),
+    }
+}
+
+/// Ends what `acp_init` began; returns when all ranks have come so far. What was
+/// not freed is. Meanwhile no other thread writes to memory that was registered.
+/// 0, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_finalize() -> c_int {
+    let Some(ended) = job().take() else { return note(-1, NOT_A_RANK) };
+    let life = life_slot().write().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(life) = life {
+        life.handles.complete(super::ACP_HANDLE_ALL);
+        // A rank that is lost is told of below.
+        let _ = life.runtime.barrier();
+    }
+    // SAFETY: nobody reaches it any more, and its threads leave it alone.
+    if let Err(error) = unsafe { super::memory::end_mirror() } {
+        return note(-1, error);
+    }
+    ended.end.count_down(1);
+    match ended.thread.join() {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => note(-1, error),
+        Err(_) => note(-1, "the rank has panicked"),
+    }
+}
+
+/// Begins anew with `rank` as this process's number: memory, channels and
+/// handles are gone, starter memory is zero. All ranks call it, each with
+/// another number. 0, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_reset(rank: c_int) -> c_int {
+    with(-1, |life| {
+        let (runtime, options) = (life.runtime.clone(), life.options.clone());
+        life.handles.complete(super::ACP_HANDLE_ALL);
+        runtime.barrier()?;
+        let next = Life::begin(&runtime, options, rank as u32)?;
+        let before = life_slot().write().unwrap_or_else(PoisonError::into_inner).replace(next);
+        runtime.barrier()?;
+        drop(before);
+        Ok(0)
+    })
+}
+
+/// Says `str` and the reason of the last call that failed, and aborts the
+/// process; the job ends.
+///
+/// # Safety
+///
+/// NULL or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn acp_abort(str: *const c_char) {
+    let said = match str.is_null() {
+        true => c"",
+        // SAFETY: the caller's.
+        false => unsafe { CStr::from_ptr(str) },
+    };
+    let reason = LAST.with_borrow(|last| last.to_string_lossy().into_owned());
+    eprintln!("acp: rank {}: {} {reason}", acp_rank(), said.to_string_lossy());
+    std::process::abort();
+}
+
+/// Waits until all ranks have called it. 0, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_sync() -> c_int {
+    with(-1, |life| {
+        life.runtime.barrier()?;
+        Ok(0)
+    })
+}
+
+/// This process's rank, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_rank() -> c_int {
+    with(-1, |life| Ok(life.rank as c_int))
+}
+
+/// How many ranks there are, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_procs() -> c_int {
+    with(-1, |life| Ok(life.runtime.size() as c_int))
+}
+
+/// Not ACP's: why the last call of this thread that failed did so. Good until
+/// the next one that fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn tsumugi_acp_error() -> *const c_char {
+    LAST.with_borrow(|last| last.as_ptr())
+}
+
+/// What there is between `acp_init` and `acp_reset`, or the end.
+pub(super) struct Life {
+    pub(super) runtime: Runtime,
+    pub(super) global: Global,
+    pub(super) pool: Pool,
+    /// For channels, and for ends of segmented buffers that look for each
+    /// other.
+    pub(super) comms: [Comm; 2],
+    pub(super) starter: GlobalArray<u64>,
+    pub(super) starters: Bases,
+    pub(super) handles: Handles,
+    pub(super) regions: Mutex<Regions>,
+    /// Channels made so far of each pair, and segmented buffers.
+    pub(super) made: [Mutex<HashMap<(u32, u32), u32>>; 2],
+    /// Where the next workspace begins, and its parts' length.
+    pub(super) workspaces: Mutex<(u64, u64)>,
+    options: Options,
+    rank: u32,
+    /// Of each number the rank that has it, if they were renumbered.
+    numbered: Option<Box<[u32]>>,
+}
+
+/// Why a call failed.
+pub(super) struct Reason(pub(super) String);
+
+impl<E: Display> From<E> for Reason {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Calls, if this is a rank; otherwise, and if it fails, answers `failed`.
+pub(super) fn with<T>(failed: T, call: impl FnOnce(&Life) -> Result<T, Reason>) -> T {
+    let life = life_slot().read().unwrap_or_else(PoisonError::into_inner).clone();
+    match life {
+        Some(life) => call(&life).unwrap_or_else(|reason| note(failed, reason.0)),
+        None => note(failed, NOT_A_RANK),
+    }
+}
+
+/// The same for what is kept until it is freed.
+pub(super) fn current() -> Option<Arc<Life>> {
+    life_slot().read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Remembers why a call failed.
+pub(super) fn note<T>(failed: T, reason: impl Display) -> T {
+    let reason = CString::new(reason.to_string()).unwrap_or_default();
+    LAST.with_borrow_mut(|last| *last = reason);
+    failed
+}
+
+impl Life {
+    /// Collective.
+    fn begin(runtime: &Runtime, options: Options, rank: u32) -> Result<Arc<Self>, Error> {
+        let global = runtime.global()?;
+        let starter = global.expose::<u64>(options.starter_bytes.div_ceil(8))?;
+        let starters = Bases::tell(&global, starter.at(0).addr())?;
+        let pool = global.pool(options.heap_bytes)?;
+        let comm = runtime.comm();
+        let comms = [comm.duplicate()?, comm.duplicate()?];
+        let numbered = match runtime.agree(u64::from(rank == runtime.rank().0))? {
+            Some(1) => None,
+            _ => Some(numbers(&runtime.gather(u64::from(rank))?)?),
+        };
+        Ok(Arc::new(Self {
+            runtime: runtime.clone(),
+            global,
+            pool,
+            comms,
+            starter,
+            starters,
+            handles: Handles::default(),
+            regions: Mutex::default(),
+            made: Default::default(),
+            workspaces: Mutex::new((0, WORKSPACE_BYTES)),
+            options,
+            rank,
+            numbered,
+        }))
+    }
+
+    /// The rank that has this number.
+    pub(super) fn rank_of(&self, number: c_int) -> Result<Rank, Reason> {
+        let number = u32::try_from(number).ok().filter(|number| *number < self.runtime.size());
+        let number = number.ok_or("there is no such rank")?;
+        Ok(Rank(self.numbered.as_ref().map_or(number, |ranks| ranks[number as usize])))
+    }
+
+    /// The number that this rank has.
+    pub(super) fn number_of(&self, rank: Rank) -> u32 {
+        match &self.numbered {
+            None => rank.0,
+            Some(ranks) => {
+                let number = ranks.iter().position(|known| *known == rank.0);
+                number.expect("each rank has a number") as u32
+            }
+        }
+    }
+
+    /// A number for what is made between two ranks: the same at both, if they
+    /// make the same in the same order.
+    pub(super) fn make(&self, what: usize, pair: (Rank, Rank)) -> u32 {
+        let mut made = self.made[what].lock().unwrap_or_else(PoisonError::into_inner);
+        let count = made.entry((pair.0.0, pair.1.0)).or_insert(0);
+        *count += 1;
+        *count
+    }
+}
+
+/// A rank that runs in the background.
+struct Started {
+    end: Arc<Latch>,
+    thread: JoinHandle<Result<(), Error>>,
+}
+
+#[derive(Clone)]
+struct Options {
+    starter_bytes: usize,
+    heap_bytes: u64,
+}
+
+impl Options {
+    /// Takes ACP's options out of main's arguments.
+    ///
+    /// # Safety
+    ///
+    /// As of `acp_init`.
+    unsafe fn take(argc: *mut c_int, argv: *mut *mut *mut c_char) -> Self {
+        let mut options = Self { starter_bytes: STARTER_BYTES, heap_bytes: HEAP_BYTES };
+        if argc.is_null() || argv.is_null() {
+            return options;
+        }
+        // SAFETY: the caller's: as many strings as it says, and NULL.
+        let (count, list) = unsafe { (*argc as usize, *argv) };
+        let (mut from, mut to) = (0, 0);
+        while from < count {
+            // SAFETY: below the count.
+            let (at, text) = unsafe {
+                let at = *list.add(from);
+                (at, CStr::from_ptr(at).to_string_lossy())
+            };
+            from += 1;
+            let Some(name) = text.strip_prefix("--acp-") else {
+                // SAFETY: at or below `from`.
+                unsafe { *list.add(to) = at };
+                to += 1;
+                continue;
+            };
+            let (name, value) = match name.split_once('=') {
+                Some((name, value)) => (name, value.to_owned()),
+                None if from < count => {
+                    // SAFETY: below the count.
+                    let value = unsafe { CStr::from_ptr(*list.add(from)) };
+                    from += 1;
+                    (name, value.to_string_lossy().into_owned())
+                }
+                None => (name, String::new()),
+            };
+            match (name, value.parse::<u64>()) {
+                ("size-smem", Ok(bytes)) => options.starter_bytes = bytes as usize,
+                ("size-smem-dl", Ok(bytes)) => options.heap_bytes = bytes.max(HEAP_BYTES),
+                _ => {}
+            }
+        }
+        // SAFETY: the caller's; there was room for it.
+        unsafe {
+            *argc = to as c_int;
+            if to < count {
+                *list.add(to) = std::ptr::null_mut();
+            }
+        }
+        options
+    }
+}
+
+/// Runs the rank on threads of its own. Its tables come from their allocator's
+/// arenas, not from the memory that the main thread's come from, which may be
+/// mirrored.
+fn start(options: Options) -> Result<Started, String> {
+    let end = Arc::new(Latch::new(1));
+    let (sender, receiver) = mpsc::channel();
+    let ended = end.clone();
+    let rank = move || {
+        let failed = sender.clone();
+        let result = crate::run(move |runtime| {
+            let life = Life::begin(runtime, options, runtime.rank().0)?;
+            *life_slot().write().unwrap_or_else(PoisonError::into_inner) = Some(life);
+            let _ = sender.send(Ok(()));
+            drop(sender);
+            ended.wait();
+            Ok::<_, Error>(())
+        });
+        if let Err(error) = &result {
+            let _ = failed.send(Err(error.to_string()));
+        }
+        result
+    };
+    let thread = thread::Builder::new().name("acp".into()).spawn(rank);
+    let thread = thread.map_err(|error| error.to_string())?;
+    receiver.recv().map_err(|_| "the rank has panicked".to_owned())??;
+    Ok(Started { end, thread })
+}
+
+/// Of each number the rank that asks for it.
+fn numbers(wanted: &[u64]) -> Result<Box<[u32]>, Error> {
+    let mut ranks = vec![None; wanted.len()];
+    for (rank, number) in wanted.iter().enumerate() {
+        match ranks.get_mut(*number as usize) {
+            Some(place @ None) => *place = Some(rank as u32),
+            _ => return Err(Error::program("each rank needs a number of its own")),
+        }
+    }
+    Ok(ranks.into_iter().flatten().collect())
+}
+
+fn job() -> std::sync::MutexGuard<'static, Option<Started>> {
+    JOB.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn life_slot() -> &'static RwLock<Option<Arc<Life>>> {
+    &LIFE
+}
+
+/// Where a rank's word begins that has not one.
+pub(super) const NULL: u64 = GlobalAddr::NULL.to_bits();
+
+// ACP's functions have no handle of their job.
+static JOB: Mutex<Option<Started>> = Mutex::new(None);
+static LIFE: RwLock<Option<Arc<Life>>> = RwLock::new(None);
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+const NOT_A_RANK: &str = "this process is no rank: acp_init comes first";
+const STARTER_BYTES: usize = 10_240;
+const HEAP_BYTES: u64 = 64 << 20;
+const WORKSPACE_BYTES: u64 = 1 << 20;

@@ -1,0 +1,299 @@
+//! Lists: see [`List`].
+
+use super::job::{NULL, with};
+use super::{acp_element_t, acp_ga_t};
+use crate::global::GlobalAddr;
+use crate::global::container::{Cursor, Element, List};
+use std::cmp::Ordering;
+use std::ffi::c_int;
+
+/// A list.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct acp_list_t {
+    /// Its header; `ACP_GA_NULL` is none.
+    pub ga: acp_ga_t,
+}
+
+/// An element of a list, or its end.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct acp_list_it_t {
+    /// Of which.
+    pub list: acp_list_t,
+    /// Which; `ACP_GA_NULL` after a failure.
+    pub elem: acp_ga_t,
+}
+
+/// Which of two elements comes first: a number below, of or above 0.
+pub type acp_list_comp_t =
+    Option<extern "C" fn(elem1: acp_element_t, elem2: acp_element_t) -> c_int>;
+
+impl acp_list_t {
+    fn of(self) -> List {
+        List::at_addr(GlobalAddr::from_bits(self.ga))
+    }
+
+    fn at(self, elem: acp_ga_t) -> acp_list_it_t {
+        acp_list_it_t { list: self, elem }
+    }
+
+    fn it(self, cursor: Cursor) -> acp_list_it_t {
+        self.at(cursor.addr().to_bits())
+    }
+}
+
+impl acp_list_it_t {
+    fn cursor(self) -> Cursor {
+        Cursor::at_addr(GlobalAddr::from_bits(self.elem))
+    }
+}
+
+/// `list1` becomes a copy of `list2`.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_assign_list(list1: acp_list_t, list2: acp_list_t) {
+    with((), |life| Ok(list1.of().assign(&life.pool, list2.of())?));
+}
+
+/// `list` becomes a copy of the elements from `start` up to `end`.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_assign_range_list(
+    list: acp_list_t,
+    start: acp_list_it_t,
+    end: acp_list_it_t,
+) {
+    with((), |life| {
+        let range = (start.cursor(), end.cursor());
+        Ok(list.of().assign_range(&life.pool, start.list.of(), range)?)
+    });
+}
+
+/// The first element, or the end.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_begin_list(list: acp_list_t) -> acp_list_it_t {
+    with(list.at(NULL), |life| Ok(list.it(list.of().begin(&life.pool)?)))
+}
+
+/// Takes all elements out.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_clear_list(list: acp_list_t) {
+    with((), |life| Ok(list.of().clear(&life.pool)?));
+}
+
+/// Makes an empty list, whose header is on `rank`; its address is
+/// `ACP_GA_NULL` if that could not be.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_create_list(rank: c_int) -> acp_list_t {
+    with(acp_list_t { ga: NULL }, |life| {
+        let made = List::create(&life.pool, life.rank_of(rank)?)?;
+        Ok(acp_list_t { ga: made.addr().to_bits() })
+    })
+}
+
+/// Gives all of its memory back. Nobody uses it any more.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_destroy_list(list: acp_list_t) {
+    with((), |life| Ok(list.of().destroy(&life.pool)?));
+}
+
+/// 1 if it has no elements, otherwise 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_empty_list(list: acp_list_t) -> c_int {
+    with(1, |life| Ok(c_int::from(list.of().is_empty(&life.pool)?)))
+}
+
+/// Behind the last element.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_end_list(list: acp_list_t) -> acp_list_it_t {
+    with(list.at(NULL), |life| Ok(list.it(list.of().end(&life.pool))))
+}
+
+/// Takes an element out; what followed it.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_erase_list(it: acp_list_it_t) -> acp_list_it_t {
+    with(it.list.at(NULL), |life| Ok(it.list.it(it.list.of().erase(&life.pool, it.cursor())?)))
+}
+
+/// Takes the elements from `start` up to `end` out; what followed them.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_erase_range_list(start: acp_list_it_t, end: acp_list_it_t) -> acp_list_it_t {
+    with(start.list.at(NULL), |life| {
+        let list = start.list;
+        Ok(list.it(list.of().erase_range(&life.pool, start.cursor(), end.cursor())?))
+    })
+}
+
+/// Puts a copy of `elem` in before `it`, in `rank`'s memory; its iterator.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_insert_list(
+    it: acp_list_it_t,
+    elem: acp_element_t,
+    rank: c_int,
+) -> acp_list_it_t {
+    with(it.list.at(NULL), |life| {
+        let rank = life.rank_of(rank)?;
+        Ok(it.list.it(it.list.of().insert(&life.pool, it.cursor(), elem.data(), rank)?))
+    })
+}
+
+/// Puts copies of the elements from `start` up to `end` in before `it`; the
+/// first of them.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_insert_range_list(
+    it: acp_list_it_t,
+    start: acp_list_it_t,
+    end: acp_list_it_t,
+) -> acp_list_it_t {
+    with(it.list.at(NULL), |life| {
+        let (other, range) = (start.list.of(), (start.cursor(), end.cursor()));
+        Ok(it.list.it(it.list.of().insert_range(&life.pool, it.cursor(), other, range)?))
+    })
+}
+
+/// Takes over all elements of `list2`; if both are in the order of `comp`, it is,
+/// too. `comp` answers a number below, of or above 0, and uses neither list.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_merge_list(list1: acp_list_t, list2: acp_list_t, comp: acp_list_comp_t) {
+    with((), |life| {
+        let comp = comp.ok_or("there is nothing to compare by")?;
+        Ok(list1.of().merge(&life.pool, list2.of(), order(comp))?)
+    });
+}
+
+/// Takes the last element out, if there is one.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_pop_back_list(list: acp_list_t) {
+    with((), |life| Ok(list.of().pop_back(&life.pool)?));
+}
+
+/// Takes the first element out, if there is one.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_pop_front_list(list: acp_list_t) {
+    with((), |life| Ok(list.of().pop_front(&life.pool)?));
+}
+
+/// Puts a copy of `elem` in behind the last, in `rank`'s memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_push_back_list(list: acp_list_t, elem: acp_element_t, rank: c_int) {
+    with((), |life| {
+        list.of().push_back(&life.pool, elem.data(), life.rank_of(rank)?)?;
+        Ok(())
+    });
+}
+
+/// Puts a copy of `elem` in before the first, in `rank`'s memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_push_front_list(list: acp_list_t, elem: acp_element_t, rank: c_int) {
+    with((), |life| {
+        list.of().push_front(&life.pool, elem.data(), life.rank_of(rank)?)?;
+        Ok(())
+    });
+}
+
+/// Takes out all elements that are the bytes of `elem`.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_remove_list(list: acp_list_t, elem: acp_element_t) {
+    with((), |life| {
+        list.of().remove(&life.pool, elem.data())?;
+        Ok(())
+    });
+}
+
+/// Turns the order round.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_reverse_list(list: acp_list_t) {
+    with((), |life| Ok(list.of().reverse(&life.pool)?));
+}
+
+/// How many elements it has.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_size_list(list: acp_list_t) -> usize {
+    with(0, |life| Ok(list.of().size(&life.pool)? as usize))
+}
+
+/// Puts the elements in the order of `comp`; those that are equal keep theirs.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_sort_list(list: acp_list_t, comp: acp_list_comp_t) {
+    with((), |life| {
+        let comp = comp.ok_or("there is nothing to compare by")?;
+        Ok(list.of().sort(&life.pool, order(comp))?)
+    });
+}
+
+/// Moves the element `it2` to before `it1`.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_splice_list(it1: acp_list_it_t, it2: acp_list_it_t) {
+    with((), |life| {
+        let (list, other) = (it1.list.of(), it2.list.of());
+        Ok(list.splice(&life.pool, it1.cursor(), other, it2.cursor())?)
+    });
+}
+
+/// Moves the elements from `start` up to `end` to before `it`.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_splice_range_list(
+    it: acp_list_it_t,
+    start: acp_list_it_t,
+    end: acp_list_it_t,
+) {
+    with((), |life| {
+        let (other, range) = (start.list.of(), (start.cursor(), end.cursor()));
+        Ok(it.list.of().splice_range(&life.pool, it.cursor(), other, range)?)
+    });
+}
+
+/// The two change places.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_swap_list(list1: acp_list_t, list2: acp_list_t) {
+    with((), |life| Ok(list1.of().swap(&life.pool, list2.of())?));
+}
+
+/// Takes out all elements that are the bytes of the one before.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_unique_list(list: acp_list_t) {
+    with((), |life| {
+        list.of().unique(&life.pool)?;
+        Ok(())
+    });
+}
+
+/// `n` elements on, or back; the end is not passed.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_advance_list_it(it: acp_list_it_t, n: c_int) -> acp_list_it_t {
+    with(it.list.at(NULL), |life| {
+        Ok(it.list.it(it.list.of().advance(&life.pool, it.cursor(), i64::from(n))?))
+    })
+}
+
+/// The element before.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_decrement_list_it(it: acp_list_it_t) -> acp_list_it_t {
+    with(it.list.at(NULL), |life| Ok(it.list.it(it.list.of().before(&life.pool, it.cursor())?)))
+}
+
+/// The bytes of an element; none at the end.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_dereference_list_it(it: acp_list_it_t) -> acp_element_t {
+    with(acp_element_t::NONE, |life| Ok(it.list.of().element(&life.pool, it.cursor())?.into()))
+}
+
+/// Steps from `first` to `last`, or -1 if that never comes.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_distance_list_it(first: acp_list_it_t, last: acp_list_it_t) -> c_int {
+    with(-1, |life| {
+        let steps = first.list.of().distance(&life.pool, first.cursor(), last.cursor())?;
+        Ok(steps.map_or(-1, |steps| steps as c_int))
+    })
+}
+
+/// The element behind.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_increment_list_it(it: acp_list_it_t) -> acp_list_it_t {
+    with(it.list.at(NULL), |life| Ok(it.list.it(it.list.of().next(&life.pool, it.cursor())?)))
+}
+
+fn order(
+    comp: extern "C" fn(acp_element_t, acp_element_t) -> c_int,
+) -> impl FnMut(Element, Element) -> Ordering {
+    move |one, other| comp(one.into(), other.into()).cmp(&0)
+}

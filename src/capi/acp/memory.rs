@@ -1,0 +1,187 @@
+//! Global memory management: registration, and questions to an address.
+
+use super::job::{Life, NULL, Reason, with};
+use super::mirror::Mirror;
+use crate::global::{GlobalAddr, GlobalRegion, Place};
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::ptr::{NonNull, null_mut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A byte of any rank's memory; 0 is none. Bytes of one region follow each
+/// other as numbers do.
+pub type acp_ga_t = u64;
+/// A region that this rank has registered; 0 is none.
+pub type acp_atkey_t = u64;
+
+/// No region.
+pub const ACP_ATKEY_NULL: acp_atkey_t = 0;
+/// No byte.
+pub const ACP_GA_NULL: acp_ga_t = 0;
+
+/// The first byte of `rank`'s starter memory, or `ACP_GA_NULL`.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_query_starter_ga(rank: c_int) -> acp_ga_t {
+    with(ACP_GA_NULL, |life| {
+        let rank = life.rank_of(rank)?;
+        let first = life.starters.of(&life.global, rank).ok_or("there is no such rank")?;
+        Ok(first.to_bits())
+    })
+}
+
+/// Lets all ranks reach the `size` bytes at `addr`, wherever in this process
+/// they lie. While it is called, no other thread writes to their pages, which
+/// are shared memory from then on. `ACP_ATKEY_NULL` if it cannot be.
+///
+/// # Safety
+///
+/// The memory is readable and writable, and stays so until it is unregistered.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn acp_register_memory(
+    addr: *mut c_void,
+    size: usize,
+    color: c_int,
+) -> acp_atkey_t {
+    with(ACP_ATKEY_NULL, |life| {
+        if color != 0 || addr.is_null() {
+            return Err("there is one colour, 0, and no memory at NULL".into());
+        }
+        // SAFETY: the caller's.
+        unsafe { life.register(addr as usize, size) }
+    })
+}
+
+/// Ends a registration. 0, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_unregister_memory(atkey: acp_atkey_t) -> c_int {
+    with(-1, |life| {
+        let region = life.regions().of.remove(&atkey);
+        region.map(|_| 0).ok_or_else(|| "no region of this rank has this key".into())
+    })
+}
+
+/// The global address of a byte of a region, or `ACP_GA_NULL`.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_query_ga(atkey: acp_atkey_t, addr: *mut c_void) -> acp_ga_t {
+    with(ACP_GA_NULL, |life| {
+        let regions = life.regions();
+        let region = regions.of.get(&atkey).ok_or("no region of this rank has this key")?;
+        let offset = (addr as usize).wrapping_sub(region.addr);
+        if offset > region.bytes {
+            return Err("the address is not in the region".into());
+        }
+        Ok(atkey + offset as u64)
+    })
+}
+
+/// Where a byte of this rank's memory is in this process, or NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_query_address(ga: acp_ga_t) -> *mut c_void {
+    with(null_mut(), |life| life.address(GlobalAddr::from_bits(ga)).map(|addr| addr as *mut c_void))
+}
+
+/// The rank whose memory it is, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_query_rank(ga: acp_ga_t) -> c_int {
+    with(-1, |life| Ok(life.number_of(life.place(ga)?.rank) as c_int))
+}
+
+/// The colour of an address, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_query_color(ga: acp_ga_t) -> c_int {
+    with(-1, |life| Ok(c_int::from(life.place(ga)?.color)))
+}
+
+/// How many colours there are, or -1.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_colors() -> c_int {
+    with(-1, |life| Ok(life.global.split().colors() as c_int))
+}
+
+/// What this rank has registered.
+#[derive(Debug, Default)]
+pub(super) struct Regions {
+    of: HashMap<acp_atkey_t, Region>,
+}
+
+#[derive(Debug)]
+struct Region {
+    addr: usize,
+    bytes: usize,
+    _registration: GlobalRegion,
+}
+
+impl Life {
+    /// Registers memory of the program's, and answers its key.
+    ///
+    /// # Safety
+    ///
+    /// As of `acp_register_memory`.
+    pub(super) unsafe fn register(&self, addr: usize, bytes: usize) -> Result<acp_atkey_t, Reason> {
+        let own = NonNull::new(addr as *mut u8).ok_or("no memory is at NULL")?;
+        let base = if self.runtime.exposed().contains(own) {
+            own
+        } else {
+            let mut mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner);
+            let mirror = mirror.get_or_insert_default();
+            // SAFETY: the caller's.
+            unsafe { mirror.reach(&self.runtime, addr, bytes)? }
+        };
+        // SAFETY: exposed memory: the pool's or the starter's, which are plain
+        // bytes, or a window of the mirror's, which is never given back.
+        let registration = unsafe { self.global.register(base, bytes as u64)? };
+        let key = registration.first().to_bits();
+        self.regions().of.insert(key, Region { addr, bytes, _registration: registration });
+        Ok(key)
+    }
+
+    /// Where a byte of this rank's memory is in this process.
+    fn address(&self, addr: GlobalAddr) -> Result<usize, Reason> {
+        let place = self.place(addr.to_bits())?;
+        if place.rank != self.runtime.rank() {
+            return Err("the address is another rank's".into());
+        }
+        let first = addr.to_bits() - place.offset;
+        let (start, bytes) = self.start_of(first).ok_or("the address is of no region")?;
+        if place.offset > bytes {
+            return Err("the address is beyond its region".into());
+        }
+        Ok(start + place.offset as usize)
+    }
+
+    /// The memory of a region of this rank's.
+    fn start_of(&self, first: u64) -> Option<(usize, u64)> {
+        if let Some(region) = self.regions().of.get(&first) {
+            return Some((region.addr, region.bytes as u64));
+        }
+        [&self.starter, self.pool.own()].into_iter().find_map(|array| {
+            let (base, bytes) = array.memory()?;
+            let is_it = array.at(0).addr().to_bits() == first;
+            is_it.then_some((base.as_ptr() as usize, bytes))
+        })
+    }
+
+    fn place(&self, ga: acp_ga_t) -> Result<Place, Reason> {
+        let place = self.global.split().place(GlobalAddr::from_bits(ga));
+        let place = place.filter(|_| ga != NULL);
+        Ok(place.ok_or("the address is of no rank")?)
+    }
+
+    fn regions(&self) -> MutexGuard<'_, Regions> {
+        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends what was mirrored, before the exposed memory goes.
+///
+/// # Safety
+///
+/// No other thread writes to registered memory meanwhile.
+pub(super) unsafe fn end_mirror() -> Result<(), &'static str> {
+    let mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner).take();
+    // SAFETY: the caller's.
+    mirror.map_or(Ok(()), |mut mirror| unsafe { mirror.end() })
+}
+
+// Of the process, whose memory it is.
+static MIRROR: Mutex<Option<Mirror>> = Mutex::new(None);

@@ -1,0 +1,214 @@
+//! Vectors of bytes: see [`Vector`].
+
+use super::acp_ga_t;
+use super::element::data;
+use super::job::{NULL, with};
+use crate::global::GlobalAddr;
+use crate::global::container::{Sequence, Vector};
+use std::ffi::c_int;
+
+/// A vector of bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct acp_vector_t {
+    /// Its header; `ACP_GA_NULL` is none.
+    pub ga: acp_ga_t,
+}
+
+/// A byte of a vector, or its end.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct acp_vector_it_t {
+    /// Of which.
+    pub vector: acp_vector_t,
+    /// Which byte.
+    pub index: c_int,
+}
+
+impl acp_vector_t {
+    fn of(self) -> Vector {
+        Vector::at_addr(GlobalAddr::from_bits(self.ga))
+    }
+}
+
+impl acp_vector_it_t {
+    fn at(self) -> u64 {
+        self.index.max(0) as u64
+    }
+}
+
+/// `vector1` becomes a copy of `vector2`.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_assign_vector(vector1: acp_vector_t, vector2: acp_vector_t) {
+    with((), |life| {
+        let all = (0, u64::MAX);
+        Ok(vector1.of().assign(&life.pool, *vector2.of(), all)?)
+    });
+}
+
+/// `vector` becomes a copy of the bytes from `start` up to `end`.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_assign_range_vector(
+    vector: acp_vector_t,
+    start: acp_vector_it_t,
+    end: acp_vector_it_t,
+) {
+    with((), |life| {
+        let range = (start.at(), end.at());
+        Ok(vector.of().assign(&life.pool, *start.vector.of(), range)?)
+    });
+}
+
+/// Where a byte is, or `ACP_GA_NULL` if there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_at_vector(vector: acp_vector_t, index: c_int) -> acp_ga_t {
+    with(NULL, |life| {
+        let index = u64::try_from(index)?;
+        Ok(vector.of().pieces(&life.pool, index, 1)?[0].addr.to_bits())
+    })
+}
+
+/// The first byte.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_begin_vector(vector: acp_vector_t) -> acp_vector_it_t {
+    acp_vector_it_t { vector, index: 0 }
+}
+
+/// How many bytes there is room for.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_capacity_vector(vector: acp_vector_t) -> usize {
+    with(0, |life| Ok(vector.of().capacity(&life.pool)? as usize))
+}
+
+/// Takes all bytes out.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_clear_vector(vector: acp_vector_t) {
+    with((), |life| Ok(vector.of().clear(&life.pool)?));
+}
+
+/// Makes one of `size` bytes, on `rank`; its address is `ACP_GA_NULL` if that
+/// could not be.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_create_vector(size: usize, rank: c_int) -> acp_vector_t {
+    with(acp_vector_t { ga: NULL }, |life| {
+        let made = Vector::create(&life.pool, size as u64, life.rank_of(rank)?)?;
+        Ok(acp_vector_t { ga: made.addr().to_bits() })
+    })
+}
+
+/// Gives its memory back. Nobody uses it any more.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_destroy_vector(vector: acp_vector_t) {
+    with((), |life| Ok(vector.of().destroy(&life.pool)?));
+}
+
+/// 1 if it has no bytes, otherwise 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_empty_vector(vector: acp_vector_t) -> c_int {
+    with(1, |life| Ok(c_int::from(vector.of().is_empty(&life.pool)?)))
+}
+
+/// Behind the last byte.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_end_vector(vector: acp_vector_t) -> acp_vector_it_t {
+    let index = with(0, |life| Ok(vector.of().size(&life.pool)?));
+    acp_vector_it_t { vector, index: index as c_int }
+}
+
+/// Takes `size` bytes out; what followed them.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_erase_vector(it: acp_vector_it_t, size: usize) -> acp_vector_it_t {
+    with(it, |life| {
+        it.vector.of().erase(&life.pool, it.at(), size as u64)?;
+        Ok(it)
+    })
+}
+
+/// Takes the bytes from `start` up to `end` out; what followed them.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_erase_range_vector(
+    start: acp_vector_it_t,
+    end: acp_vector_it_t,
+) -> acp_vector_it_t {
+    acp_erase_vector(start, end.at().saturating_sub(start.at()) as usize)
+}
+
+/// Puts the `size` bytes at `ga` in before `it`; the first of them.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_insert_vector(
+    it: acp_vector_it_t,
+    ga: acp_ga_t,
+    size: usize,
+) -> acp_vector_it_t {
+    with(it, |life| {
+        it.vector.of().insert(&life.pool, it.at(), data(ga, size))?;
+        Ok(it)
+    })
+}
+
+/// Puts copies of the bytes from `start` up to `end` in before `it`; the first
+/// of them.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_insert_range_vector(
+    it: acp_vector_it_t,
+    start: acp_vector_it_t,
+    end: acp_vector_it_t,
+) -> acp_vector_it_t {
+    with(it, |life| {
+        let range = (start.at(), end.at());
+        let other: Sequence = *start.vector.of();
+        it.vector.of().insert_range(&life.pool, it.at(), other, range)?;
+        Ok(it)
+    })
+}
+
+/// Takes the last `size` bytes out.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_pop_back_vector(vector: acp_vector_t, size: usize) {
+    with((), |life| Ok(vector.of().pop_back(&life.pool, size as u64)?));
+}
+
+/// Puts the `size` bytes at `ga` in behind the last.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_push_back_vector(vector: acp_vector_t, ga: acp_ga_t, size: usize) {
+    with((), |life| {
+        vector.of().push_back(&life.pool, data(ga, size))?;
+        Ok(())
+    });
+}
+
+/// Makes room for `size` bytes in all.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_reserve_vector(vector: acp_vector_t, size: usize) {
+    with((), |life| Ok(vector.of().reserve(&life.pool, size as u64)?));
+}
+
+/// How many bytes it has.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_size_vector(vector: acp_vector_t) -> usize {
+    with(0, |life| Ok(vector.of().size(&life.pool)? as usize))
+}
+
+/// The two change places.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_swap_vector(vector1: acp_vector_t, vector2: acp_vector_t) {
+    with((), |life| Ok(vector1.of().swap(&life.pool, *vector2.of())?));
+}
+
+/// `n` bytes on, or back.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_advance_vector_it(it: acp_vector_it_t, n: c_int) -> acp_vector_it_t {
+    acp_vector_it_t { index: it.index.saturating_add(n), ..it }
+}
+
+/// Where the byte is, or `ACP_GA_NULL` if there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_dereference_vector_it(it: acp_vector_it_t) -> acp_ga_t {
+    acp_at_vector(it.vector, it.index)
+}
+
+/// Bytes from `first` to `last`.
+#[unsafe(no_mangle)]
+pub extern "C" fn acp_distance_vector_it(first: acp_vector_it_t, last: acp_vector_it_t) -> c_int {
+    last.index.saturating_sub(first.index)
+}

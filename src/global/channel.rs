@@ -1,0 +1,200 @@
+//! Channels: messages of any length from one rank to one other, in order, by
+//! way of the global memory alone: see [`tsumugi_gas::channel`].
+//!
+//! What is sent lies in memory with a global address and is copied once, into
+//! the receiver's ring. Whoever waits, for room or for a message, sleeps for a
+//! word of its own memory.
+
+use super::{
+    AccessError, After, Full, Global, GlobalAddr, GlobalArray, Handle, Operation, Request,
+};
+use crate::{Comm, Error, Rank};
+use std::collections::VecDeque;
+use std::fmt;
+use tsumugi_core::signal::Until;
+use tsumugi_core::sync::mapped::AtomicU64;
+use tsumugi_gas::channel::{Channel, Issue, Received, Receiver, Sender};
+
+/// The end that sends.
+pub struct ChannelSender {
+    sender: Sender,
+    issuer: Issuer,
+    head: GlobalArray<u64>,
+}
+
+/// The end that receives.
+pub struct ChannelReceiver {
+    // Before the ring, which it borrows.
+    receiver: Receiver<'static>,
+    ring: GlobalArray<u64>,
+    global: Global,
+}
+
+/// Operations that nobody has heard of.
+struct Issuer {
+    global: Global,
+    under_way: VecDeque<Operation>,
+}
+
+impl Global {
+    /// The sending end of a channel to `to`, which calls
+    /// [`channel_from`](Self::channel_from) with the same `comm`, `tag` and
+    /// `bytes`: those of the ring, a power of two of at least 64. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Name`],
+    /// [`Error::Message`].
+    ///
+    /// # Panics
+    ///
+    /// If `bytes` is none of these.
+    pub fn channel_to(
+        &self,
+        (comm, to, tag): (&Comm, Rank, u32),
+        bytes: u64,
+    ) -> Result<ChannelSender, Error> {
+        let head = self.expose::<u64>(1)?;
+        let own = head.at(0).addr();
+        let ring = meet((comm, to, tag), own)?;
+        let sender = Channel::new(self.split(), ring, own, bytes).sender();
+        let issuer = Issuer { global: self.clone(), under_way: VecDeque::new() };
+        Ok(ChannelSender { sender, issuer, head })
+    }
+
+    /// The receiving end of a channel from `from`. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// As of [`channel_to`](Self::channel_to).
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    pub fn channel_from(
+        &self,
+        (comm, from, tag): (&Comm, Rank, u32),
+        bytes: u64,
+    ) -> Result<ChannelReceiver, Error> {
+        let words = Channel::ring_size(bytes) as usize / 8;
+        let ring = self.expose::<u64>(words)?;
+        let own = ring.at(0).addr();
+        let channel = Channel::new(self.split(), own, meet((comm, from, tag), own)?, bytes);
+        let (base, _) = ring.memory().expect("the array is alive");
+        // SAFETY: so many words of the array's, which are only ever accessed as
+        // atomics and by operations, and which outlive the receiver.
+        let words = unsafe { std::slice::from_raw_parts(base.as_ptr().cast::<AtomicU64>(), words) };
+        Ok(ChannelReceiver { receiver: channel.receiver(words), ring, global: self.clone() })
+    }
+}
+
+impl ChannelSender {
+    /// Sends the `bytes` bytes at `from`, memory of this rank; returns when all
+    /// of them are in the ring. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    pub fn send(&mut self, from: GlobalAddr, bytes: u64) -> Result<(), AccessError> {
+        let global = self.issuer.global.clone();
+        let begun = self.sender.try_send(from, bytes);
+        debug_assert!(begun, "the message before is in the ring");
+        loop {
+            self.issuer.hear(false)?;
+            let head = global.get(self.head.at(0))?;
+            match self.sender.advance(&mut self.issuer, head) {
+                Ok(true) => return self.issuer.hear(true),
+                Ok(false) => {
+                    // What takes room is in the ring first.
+                    self.issuer.hear(true)?;
+                    global.wait_until(self.head.at(0), Until::NotEqual(head))?;
+                }
+                Err(_) if self.issuer.under_way.is_empty() => global.driver.wait_for_room(),
+                Err(_) => self.issuer.hear(true)?,
+            }
+        }
+    }
+}
+
+impl ChannelReceiver {
+    /// Waits for a message, or for more of the one that is being taken, and
+    /// takes as much of it as `into` has room for. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    pub fn recv(&mut self, into: &mut [u8]) -> Result<Received, AccessError> {
+        loop {
+            // Before the look: what comes after it ends the wait.
+            let tail = self.global.get(self.ring.at(0))?;
+            let received = self.receiver.try_receive(into);
+            if let Some(report) = self.receiver.poll_report() {
+                self.global.change(report)?;
+            }
+            match received {
+                Some(received) => return Ok(received),
+                None => self.global.wait_until(self.ring.at(0), Until::NotEqual(tail))?,
+            };
+        }
+    }
+
+    /// What is there, if anything is. Never waits between ranks of a node.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<Received>, AccessError> {
+        let received = self.receiver.try_receive(into);
+        if let Some(report) = self.receiver.poll_report() {
+            self.global.change(report)?;
+        }
+        Ok(received)
+    }
+}
+
+impl Issuer {
+    /// Hears of what has ended, or waits for all of it.
+    fn hear(&mut self, all: bool) -> Result<(), AccessError> {
+        while all || self.under_way.front().is_some_and(Operation::has_ended) {
+            match self.under_way.pop_front() {
+                Some(operation) => operation.wait().map(drop)?,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Issue for Issuer {
+    fn try_issue(&mut self, request: Request, after: After<'_>) -> Result<Handle, Full> {
+        if self.under_way.len() >= UNDER_WAY_MAX {
+            return Err(Full::Operations);
+        }
+        let operation = self.global.try_begin_after(request, after)?;
+        let handle = operation.handle();
+        self.under_way.push_back(operation);
+        Ok(handle)
+    }
+}
+
+/// Tells the other end where the own memory is, and hears where its is.
+fn meet((comm, peer, tag): (&Comm, Rank, u32), own: GlobalAddr) -> Result<GlobalAddr, Error> {
+    let mut other = [0u64];
+    comm.send_recv(peer, tag, &[own.to_bits()], peer, tag, &mut other)?;
+    Ok(GlobalAddr::from_bits(other[0]))
+}
+
+impl fmt::Debug for ChannelSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ChannelSender({:?})", self.sender)
+    }
+}
+
+impl fmt::Debug for ChannelReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ChannelReceiver({:?})", self.receiver)
+    }
+}
+
+/// Operations of one channel that are under way; others need places, too.
+const UNDER_WAY_MAX: usize = 32;

@@ -1,0 +1,208 @@
+//! Memory of all ranks that any rank takes and gives back: remote malloc and
+//! free, and what containers are made of.
+//!
+//! ```text
+//!  of each rank:  queue nodes of its claims to locks │ its heap
+//! ```
+//!
+//! ```
+//! use tsumugi::global::container::{Data, Keyed, Set};
+//! use tsumugi::{Error, Rank};
+//!
+//! tsumugi::run_ranks(2, |rt| {
+//!     let pool = rt.global()?.pool(1 << 20)?;
+//!     let ranks: Vec<Rank> = rt.ranks().collect();
+//!     let made = match rt.rank() {
+//!         Rank(0) => Set::create(&pool, &ranks, 16, Rank(0)).map_err(Error::program)?.addr,
+//!         _ => Default::default(),
+//!     };
+//!     // An address is a word: it goes wherever words go.
+//!     let set = Set::at_addr(&pool, pool.global().tell(made)?[0]).map_err(Error::program)?;
+//!     let is_first = set.insert(&pool, Data::Here(b"key")).map_err(Error::program)?;
+//!     assert_eq!(rt.sum(u64::from(is_first))?, 1);
+//!     rt.barrier()
+//! })
+//! # .map(drop)
+//! # .unwrap();
+//! ```
+
+use super::bases::Bases;
+use super::{AccessError, Change, Global, GlobalAddr, GlobalArray, GlobalPtr, Split};
+use crate::lend::{Lent, lend};
+use crate::{Error, Rank};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tsumugi_core::signal::Until;
+use tsumugi_core::sync::{AtomicU32, Ordering};
+use tsumugi_gas::container::{Store, free, malloc, nodes_bytes};
+use tsumugi_gas::heap::{Heap, HeapError};
+use tsumugi_gas::lock::{NodeId, NodePool, NodeSlot};
+use tsumugi_ult::sync::Semaphore;
+
+/// Memory of all ranks to be taken and given back. A handle: cheap to clone,
+/// and to send to other threads of the rank. The memory lives as long as
+/// somebody on its rank has one.
+#[derive(Clone)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    global: Global,
+    /// Of this rank.
+    own: GlobalArray<u64>,
+    bases: Bases,
+    heap_bytes: u64,
+    nodes: Mutex<NodePool<'static>>,
+    /// As many as there are free nodes.
+    free_nodes: Semaphore,
+    /// Where callers begin to look for memory.
+    hint: AtomicU32,
+    _slots: Lent<NodeSlot>,
+}
+
+impl Global {
+    /// Every rank's `addr`, in the order of the ranks. Collective.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Coll`].
+    pub fn tell(&self, addr: GlobalAddr) -> Result<Vec<GlobalAddr>, Error> {
+        let bits = self.runtime.gather(addr.to_bits())?.into_iter();
+        Ok(bits.map(GlobalAddr::from_bits).collect())
+    }
+
+    /// Makes a heap of `bytes` bytes on every rank. Collective, with the same
+    /// `bytes` on all ranks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Name`],
+    /// [`Error::Coll`].
+    pub fn pool(&self, bytes: u64) -> Result<Pool, Error> {
+        let words = (nodes_bytes(NODES) + bytes).div_ceil(8) as usize;
+        let own = self.expose::<u64>(words)?;
+        let first = own.at(0).addr();
+        let bases = Bases::tell(self, first)?;
+        let (slots, _slots) = lend(vec![NodeSlot::default(); NODES as usize]);
+        let shared = Shared {
+            global: self.clone(),
+            own,
+            bases,
+            heap_bytes: bytes / 8 * 8,
+            nodes: Mutex::new(NodePool::new(self.runtime.rank(), slots)),
+            free_nodes: Semaphore::new(NODES as usize),
+            hint: AtomicU32::new(self.runtime.rank().0),
+            _slots,
+        };
+        // Nobody asks for memory before there is some.
+        self.runtime.barrier()?;
+        Ok(Pool { shared: Arc::new(shared) })
+    }
+}
+
+impl Pool {
+    /// The global memory that it is of.
+    pub fn global(&self) -> &Global {
+        &self.shared.global
+    }
+
+    /// Where a rank's part begins.
+    fn base(&self, rank: Rank) -> Result<GlobalAddr, AccessError> {
+        let base = self.shared.bases.of(&self.shared.global, rank);
+        base.ok_or(AccessError::Nowhere { addr: GlobalAddr::NULL })
+    }
+
+    /// This rank's part.
+    #[cfg(feature = "capi")]
+    pub(crate) fn own(&self) -> &GlobalArray<u64> {
+        &self.shared.own
+    }
+
+    fn heap(&self, rank: Rank) -> Result<Heap, AccessError> {
+        let split = self.shared.global.split();
+        let base = self.base(rank)?;
+        let heap = split.add(base, nodes_bytes(NODES) as i64);
+        let heap = heap.map_err(|_| AccessError::OutOfRange { addr: base, bytes: 0 })?;
+        Ok(Heap::new(split, heap, self.shared.heap_bytes))
+    }
+
+    fn own_nodes(&self) -> MutexGuard<'_, NodePool<'static>> {
+        self.shared.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for Pool {
+    fn split(&self) -> Split {
+        self.shared.global.split()
+    }
+
+    fn rank(&self) -> Rank {
+        self.shared.global.runtime.rank()
+    }
+
+    fn read(&self, from: GlobalAddr, into: &mut [u8]) -> Result<(), AccessError> {
+        self.shared.global.get_slice(GlobalPtr::new(from), into)
+    }
+
+    fn write(&self, to: GlobalAddr, bytes: &[u8]) -> Result<(), AccessError> {
+        self.shared.global.put_slice(GlobalPtr::new(to), bytes)
+    }
+
+    fn copy(&self, dst: GlobalAddr, src: GlobalAddr, bytes: u64) -> Result<(), AccessError> {
+        let (dst, src) = (GlobalPtr::<u8>::new(dst), GlobalPtr::new(src));
+        self.shared.global.copy(dst, src, bytes as usize)
+    }
+
+    fn word(&self, word: Change) -> Result<u64, AccessError> {
+        self.shared.global.change(word)
+    }
+
+    fn allocate(&self, rank: Rank, bytes: u64) -> Result<GlobalAddr, HeapError> {
+        let heap = self.heap(rank).map_err(HeapError::Access)?;
+        // Relaxed: any number will do.
+        let hint = self.shared.hint.fetch_add(1, Ordering::Relaxed);
+        malloc(&heap, bytes, hint, |word| self.word(word))
+    }
+
+    fn free(&self, addr: GlobalAddr) -> Result<(), HeapError> {
+        let nowhere = HeapError::Access(AccessError::Nowhere { addr });
+        let rank = self.split().rank(addr).ok_or(nowhere)?;
+        let heap = self.heap(rank).map_err(HeapError::Access)?;
+        free(&heap, addr, |word| self.word(word))
+    }
+
+    fn nodes(&self, rank: Rank) -> Result<GlobalAddr, AccessError> {
+        self.base(rank)
+    }
+
+    fn take_node(&self) -> NodeId {
+        let load = |slot: usize| {
+            // Its own memory; a word that is not read is not free.
+            self.shared.global.get(self.shared.own.at(slot * 2)).unwrap_or(0)
+        };
+        self.shared.free_nodes.acquire(1);
+        self.own_nodes().try_take(load).expect("who has a permit finds a node")
+    }
+
+    fn release_node(&self, node: NodeId, has_left: bool) {
+        self.own_nodes().release(node, has_left);
+        // One that was left is free later: it is not counted any more.
+        if !has_left {
+            self.shared.free_nodes.release(1);
+        }
+    }
+
+    fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AccessError> {
+        self.shared.global.wait_until(GlobalPtr::new(at), until)
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pool({} bytes a rank)", self.shared.heap_bytes)
+    }
+}
+
+/// Claims of a rank that wait at a time; others wait for their node.
+const NODES: u32 = 4096;

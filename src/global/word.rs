@@ -1,0 +1,20 @@
+//! Words of any rank as a whole.
+
+use super::{AccessError, Change, Global, GlobalPtr};
+use crate::Remote;
+use tsumugi_core::mem::{Need, Width};
+
+impl Global {
+    /// Carries out a change of a word; what was there. Blocking.
+    pub(crate) fn change(&self, word: Change) -> Result<u64, AccessError> {
+        let need = if word.writes() { Need::Write } else { Need::Read };
+        let carry = |at: Remote<u64>| self.runtime.carry(&word.at(at.addr()));
+        match word.width() {
+            Width::W4 => {
+                let at = GlobalPtr::<u32>::new(word.target());
+                self.with(at, 1, need, |at| carry(Remote::new(at.addr())))
+            }
+            _ => self.with(GlobalPtr::<u64>::new(word.target()), 1, need, carry),
+        }
+    }
+}

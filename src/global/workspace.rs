@@ -1,0 +1,110 @@
+//! Workspaces: bytes that lie in parts on several ranks and are read and
+//! written by offset, from anywhere.
+//!
+//! ```text
+//!  offset   0        part_bytes        2 part_bytes
+//!           ├── rank ──┼── rank + 1 ─────┼── ... ──┤  size
+//! ```
+//!
+//! A workspace has no locks: what is written by two at once is one's or the
+//! other's, byte by byte.
+
+use super::{AccessError, Copy, Global, GlobalAddr, GlobalArray, Operation};
+use crate::{Error, Rank};
+
+/// A workspace, and this rank's part of it.
+#[derive(Debug)]
+pub struct Workspace {
+    global: Global,
+    parts: Vec<GlobalAddr>,
+    part_bytes: u64,
+    size: u64,
+    _own: Vec<GlobalArray<u64>>,
+}
+
+impl Global {
+    /// Makes a workspace of `size` bytes, `part_bytes` on each rank from
+    /// `first` on, and then from rank 0 on again. Collective, the same on all
+    /// ranks; zero at first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Name`],
+    /// [`Error::Coll`].
+    ///
+    /// # Panics
+    ///
+    /// If a part has no bytes.
+    pub fn workspace(&self, size: u64, first: Rank, part_bytes: u64) -> Result<Workspace, Error> {
+        assert!(part_bytes > 0, "a workspace whose parts have no bytes");
+        let ranks = u64::from(self.runtime.size());
+        let (mut parts, mut _own) = (Vec::new(), Vec::new());
+        for part in 0..size.div_ceil(part_bytes) {
+            let owner = (u64::from(first.0) + part) % ranks;
+            let bytes = part_bytes.min(size - part * part_bytes);
+            let mut addr = GlobalAddr::NULL;
+            if owner == u64::from(self.runtime.rank().0) {
+                let array = self.expose::<u64>(bytes.div_ceil(8) as usize)?;
+                addr = array.at(0).addr();
+                _own.push(array);
+            }
+            parts.push(self.tell(addr)?[owner as usize]);
+        }
+        self.runtime.barrier()?;
+        Ok(Workspace { global: self.clone(), parts, part_bytes, size, _own })
+    }
+}
+
+impl Workspace {
+    /// How many bytes it has.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Copies `bytes` bytes from `offset` on to `into`, memory of any rank.
+    /// Blocking.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    pub fn read(&self, into: GlobalAddr, bytes: u64, offset: u64) -> Result<(), AccessError> {
+        self.each_part(into, bytes, offset, |own, other, bytes| Copy::new(other, own, bytes))
+    }
+
+    /// Copies `bytes` bytes from `from`, memory of any rank, to `offset`.
+    /// Blocking.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    pub fn write(&self, from: GlobalAddr, bytes: u64, offset: u64) -> Result<(), AccessError> {
+        self.each_part(from, bytes, offset, Copy::new)
+    }
+
+    /// Copies each part, all of them side by side.
+    fn each_part(
+        &self,
+        other: GlobalAddr,
+        bytes: u64,
+        offset: u64,
+        copy: impl Fn(GlobalAddr, GlobalAddr, u64) -> Copy,
+    ) -> Result<(), AccessError> {
+        let beyond = AccessError::OutOfRange { addr: other, bytes };
+        if bytes > self.size || offset > self.size - bytes {
+            return Err(beyond);
+        }
+        let split = self.global.split();
+        let (mut done, mut begun) = (0, Vec::new());
+        while done < bytes {
+            let at = (offset + done) % self.part_bytes;
+            let part = self.parts[((offset + done) / self.part_bytes) as usize];
+            let some = (self.part_bytes - at).min(bytes - done);
+            let own = split.add(part, at as i64).map_err(|_| beyond)?;
+            let other = split.add(other, done as i64).map_err(|_| beyond)?;
+            begun.push(self.global.begin(copy(own, other, some)));
+            done += some;
+        }
+        let ends: Vec<_> = begun.into_iter().map(Operation::wait).collect();
+        ends.into_iter().try_for_each(|end| end.map(drop))
+    }
+}

@@ -1,0 +1,37 @@
+/* What the test programs of ACP have in common. */
+#ifndef ACP_CHECK_H
+#define ACP_CHECK_H
+
+#include <acp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHECK(condition)                                                       \
+    do {                                                                       \
+        if (!(condition)) {                                                    \
+            fprintf(stderr, "%s:%d: rank %d: %s (%s)\n", __FILE__, __LINE__,   \
+                    acp_rank(), #condition, tsumugi_acp_error());              \
+            _exit(1);                                                          \
+        }                                                                      \
+    } while (0)
+
+/* All ranks' words, which each rank has put into its starter memory. */
+static inline void tell(uint64_t own, uint64_t *all, int at)
+{
+    int procs = acp_procs();
+    uint64_t *starter = acp_query_address(acp_query_starter_ga(acp_rank()));
+    starter[at] = own;
+    CHECK(acp_sync() == 0);
+    acp_ga_t into = acp_malloc(8, acp_rank());
+    for (int rank = 0; rank < procs; rank++) {
+        acp_complete(acp_copy(into, acp_query_starter_ga(rank) + 8 * (uint64_t)at, 8,
+                              ACP_HANDLE_NULL));
+        memcpy(&all[rank], acp_query_address(into), 8);
+    }
+    acp_free(into);
+    CHECK(acp_sync() == 0);
+}
+
+#endif

@@ -1,0 +1,62 @@
+//! The interface under ACP's names: its header is that of its sources, and C
+//! programs that call all of it run as jobs of several processes.
+
+mod library;
+
+use library::{build, compile, exports, header, root};
+use std::fs;
+use tsumugi::pvas::Launch;
+
+/// In the order of the header.
+const SOURCES: [&str; 14] = [
+    "acp/job",
+    "acp/memory",
+    "acp/access",
+    "acp/channel",
+    "acp/segment",
+    "acp/workspace",
+    "acp/heap",
+    "acp/element",
+    "acp/vector",
+    "acp/deque",
+    "acp/list",
+    "acp/set",
+    "acp/multiset",
+    "acp/map",
+];
+
+const PROGRAMS: [&str; 3] = ["acp_base", "acp_messages", "acp_data"];
+
+#[test]
+fn the_header_is_that_of_the_sources() {
+    header("acp", &SOURCES);
+}
+
+#[test]
+fn every_call_is_made_by_some_program() {
+    let programs: String = PROGRAMS
+        .map(|name| fs::read_to_string(root().join(format!("tests/foreign/{name}.c"))).unwrap())
+        .concat();
+    for source in SOURCES {
+        let source = fs::read_to_string(root().join(format!("src/capi/{source}.rs"))).unwrap();
+        for exported in exports(&source) {
+            assert!(programs.contains(&format!("{exported}(")), "nobody calls {exported}");
+        }
+    }
+}
+
+#[test]
+fn programs_of_acp_run_on_processes() {
+    let library = build();
+    for program in PROGRAMS {
+        let program = compile(&library, program, "libtsumugi.so");
+        for ranks in [2, 4] {
+            let job = Launch::new(ranks)
+                .program(program.clone(), ["--acp-size-smem", "20000", "--acp-multi", "1", "x"])
+                .start()
+                .expect("a job that starts");
+            let ended = job.wait().expect("a job that ends");
+            assert_eq!(ended.code(), 0, "{program:?} on {ranks} ranks");
+        }
+    }
+}

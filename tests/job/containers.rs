@@ -1,0 +1,176 @@
+//! Containers that the ULTs of all ranks use at once, wherever they lie.
+
+use std::collections::BTreeSet;
+use tsumugi::global::container::{
+    Data, Deque, Keyed, List, Map, Multiset, Reach, Set, Store, Vector,
+};
+use tsumugi::global::{GlobalAddr, Pool};
+use tsumugi::{Error, Rank, Runtime};
+
+/// All of it.
+pub fn play(rt: &Runtime) -> Result<(), Error> {
+    let pool = rt.global()?.pool(4 << 20)?;
+    rows(rt, &pool)?;
+    keys(rt, &pool)?;
+    memory(rt, &pool)
+}
+
+/// Vector, deque and list.
+fn rows(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
+    let last = Rank(rt.size() - 1);
+    let vector =
+        Vector::at_addr(made(rt, pool, || Vector::create(pool, 0, last).map(|v| v.addr()))?);
+    let deque =
+        Deque::at_addr(made(rt, pool, || Deque::create(pool, 0, Rank(0)).map(|d| d.addr()))?);
+    let list = List::at_addr(made(rt, pool, || List::create(pool, last).map(|list| list.addr()))?);
+    on_ults(rt, pool, move |pool, ult| {
+        for step in 0..STEPS {
+            let record = record(pool.rank(), ult, step).to_le_bytes();
+            let data = Data::Here(&record);
+            vector.push_back(pool, data).unwrap();
+            if step % 2 == 0 {
+                deque.push_back(pool, data).map(drop)
+            } else {
+                deque.push_front(pool, data)
+            }
+            .unwrap();
+            list.push_back(pool, data, pool.rank()).unwrap();
+        }
+        0
+    });
+    rt.barrier()?;
+    let wanted: BTreeSet<u64> = rt
+        .ranks()
+        .flat_map(|rank| (0..ULTS * STEPS).map(move |at| (rank, at)))
+        .map(|(rank, at)| record(rank, at / STEPS, at % STEPS))
+        .collect();
+    for sequence in [*vector, *deque] {
+        let mut bytes = vec![0; sequence.size(pool).unwrap() as usize];
+        sequence.read(pool, 0, &mut bytes).unwrap();
+        let words = bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+        assert_eq!(words.clone().count(), wanted.len());
+        assert_eq!(words.collect::<BTreeSet<_>>(), wanted);
+    }
+    assert_eq!(list.size(pool), Ok(wanted.len() as u64));
+    rt.barrier()?;
+    on_ults(rt, pool, move |pool, _| {
+        for step in 0..STEPS {
+            vector.pop_back(pool, 8).unwrap();
+            deque.pop_front(pool, 8).unwrap();
+            if step % 2 == 0 { list.pop_front(pool) } else { list.pop_back(pool) }.unwrap();
+        }
+        0
+    });
+    rt.barrier()?;
+    assert_eq!((vector.size(pool), deque.size(pool), list.size(pool)), (Ok(0), Ok(0), Ok(0)));
+    rt.barrier()?;
+    if rt.rank() == last {
+        vector.destroy(pool).unwrap();
+        deque.destroy(pool).unwrap();
+        list.destroy(pool).unwrap();
+    }
+    rt.barrier()
+}
+
+/// Set, multiset and map.
+fn keys(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
+    let ranks: Vec<Rank> = rt.ranks().collect();
+    let set = Set::create(pool, &ranks, 4, Rank(0)).map_err(Error::program)?;
+    let set = keyed::<Set>(rt, pool, set.addr)?;
+    let counts = Multiset::create(pool, &ranks, 4, Rank(0)).map_err(Error::program)?;
+    let counts = keyed::<Multiset>(rt, pool, counts.addr)?;
+    let map = Map::create(pool, &ranks, 4, Rank(0)).map_err(Error::program)?;
+    let map = keyed::<Map>(rt, pool, map.addr)?;
+    let firsts = on_ults(rt, pool, move |pool, ult| {
+        let mut firsts = 0;
+        for key in 0..STEPS {
+            firsts += u64::from(set.insert(pool, Data::Here(&key.to_le_bytes())).unwrap());
+            let some = ((ult + key) % 7).to_le_bytes();
+            counts.insert(pool, Data::Here(&some)).unwrap();
+            let value = [ult as u8; 100];
+            match (ult + key) % 3 {
+                0 => _ = map.insert(pool, Data::Here(&some), Data::Here(&value)).unwrap(),
+                1 => _ = map.remove(pool, Data::Here(&some)).unwrap(),
+                _ => {
+                    let mut found = [0; 100];
+                    if map.get(pool, Data::Here(&some), &mut found).unwrap().is_some() {
+                        assert!(found.iter().all(|&byte| byte == found[0]), "{found:?}");
+                    }
+                }
+            }
+        }
+        firsts
+    });
+    assert_eq!(rt.sum(firsts)?, STEPS, "each key is the first's who inserts it");
+    let times = |key: u64| counts.times(pool, Data::Here(&key.to_le_bytes())).unwrap();
+    let all = u64::from(rt.size()) * ULTS * STEPS;
+    assert_eq!((0..7).map(times).sum::<u64>(), all);
+    let own = set.size(pool, Reach::Local).unwrap();
+    assert_eq!(rt.sum(own)?, set.size(pool, Reach::All).unwrap());
+    rt.barrier()?;
+    if rt.rank() == Rank(0) {
+        set.destroy(pool).unwrap();
+        counts.destroy(pool).unwrap();
+        map.destroy(pool).unwrap();
+    }
+    rt.barrier()
+}
+
+/// Blocks of all ranks: whoever frees them, all come back.
+fn memory(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
+    let next = Rank((rt.rank().0 + 1) % rt.size());
+    for _ in 0..3 {
+        let mut blocks = Vec::new();
+        while let Ok(block) = pool.allocate(next, 64 << 10) {
+            pool.write(block, &[7; 100]).map_err(Error::program)?;
+            blocks.push(block);
+        }
+        assert!(blocks.len() >= 20, "{} blocks", blocks.len());
+        blocks.into_iter().for_each(|block| pool.free(block).unwrap());
+        assert!(pool.allocate(next, 1 << 30).is_err());
+        rt.barrier()?;
+    }
+    rt.barrier()
+}
+
+/// What rank 0 has made, told to all.
+fn made<E: std::fmt::Debug>(
+    rt: &Runtime,
+    pool: &Pool,
+    make: impl FnOnce() -> Result<GlobalAddr, E>,
+) -> Result<GlobalAddr, Error> {
+    let own = if rt.rank() == Rank(0) { make().unwrap() } else { GlobalAddr::NULL };
+    Ok(pool.global().tell(own)?[0])
+}
+
+/// Of those that all ranks have made, the first is kept.
+fn keyed<K: Keyed>(rt: &Runtime, pool: &Pool, own: GlobalAddr) -> Result<K, Error> {
+    let first = pool.global().tell(own)?[0];
+    if rt.rank() != Rank(0) {
+        K::at_addr(pool, own).map_err(Error::program)?.destroy(pool).map_err(Error::program)?;
+    }
+    K::at_addr(pool, first).map_err(Error::program)
+}
+
+/// A number of its own for each step of each ULT.
+fn record(rank: Rank, ult: u64, step: u64) -> u64 {
+    (u64::from(rank.0) << 32) | (ult << 16) | step
+}
+
+/// Calls on many ULTs, and adds up what they answer.
+fn on_ults(
+    rt: &Runtime,
+    pool: &Pool,
+    call: impl Fn(&Pool, u64) -> u64 + Copy + Send + 'static,
+) -> u64 {
+    let ults: Vec<_> = (0..ULTS)
+        .map(|ult| {
+            let pool = pool.clone();
+            rt.spawn(move |_| call(&pool, ult))
+        })
+        .collect();
+    ults.into_iter().map(|ult| ult.join().unwrap()).sum()
+}
+
+const ULTS: u64 = 30;
+const STEPS: u64 = 10;
