@@ -182,6 +182,9 @@ int main(void)
     F(fi_ops_msg, recvv);
     F(fi_ops_msg, recvmsg);
     F(fi_ops_msg, send);
+    F(fi_ops_msg, sendv);
+    F(fi_ops_msg, sendmsg);
+    F(fi_ops_msg, inject);
     S(fi_ops_rma);
     F(fi_ops_rma, size);
     F(fi_ops_rma, read);

@@ -115,6 +115,13 @@ pub trait Wire: Send + Sized {
     /// `near` is good for `bytes` bytes, and stays until the completion.
     unsafe fn send(&mut self, near: Near, bytes: usize, peer: u64, context: usize) -> Answer;
 
+    /// A packet that is read inside the call, and never completes. Of as many
+    /// bytes as the wire was said to take so.
+    fn give(&mut self, bytes: &[u8], peer: u64) -> Answer {
+        let _ = (bytes, peer);
+        -libc::EOPNOTSUPP as Answer
+    }
+
     /// A buffer for a packet.
     ///
     /// # Safety

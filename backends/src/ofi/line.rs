@@ -194,6 +194,11 @@ impl net::Wire for Line {
         unsafe { self.wire.send(near, bytes, peer, self.context(context)) }
     }
 
+    #[inline]
+    fn give(&mut self, bytes: &[u8], peer: u64) -> Answer {
+        self.wire.give(bytes, peer)
+    }
+
     unsafe fn receive(&mut self, near: Near, bytes: usize, context: usize) -> Answer {
         // SAFETY: the caller's.
         unsafe { self.wire.receive(near, bytes, self.context(context)) }

@@ -64,6 +64,7 @@ pub(super) fn probe(fabric: &Arc<Fabric>, choice: &Choice) -> Result<Probed, Ope
         row(WORD_PUT, width, bench.storing(choice, width, FI_ATOMIC_WRITE, |_, with| with));
     }
     row(PACKET, 0, bench.packet(false));
+    row(GIVEN, 0, bench.given());
     row(WAKES, 0, bench.packet(true));
     row(Probed::SLEEPER, 0, bench.sleeper());
     row(Probed::STALE, 0, bench.stale());
@@ -350,15 +351,8 @@ impl Bench {
         if woken && event.is_none() {
             return Verdict::Refused(EOPNOTSUPP);
         }
-        let into = Near {
-            at: self.there.wrapping_add(512),
-            desc: self.mrs[1].as_ref().map_or(core::ptr::null_mut(), |mr| mr.desc),
-        };
-        let awaited = self.context();
-        // SAFETY: the bench's own memory.
-        let answer = unsafe { self.b.receive(into, 64, awaited) };
-        if answer != 0 {
-            return Verdict::Refused(-answer as i32);
+        if let Err(verdict) = self.await_packet() {
+            return verdict;
         }
         let asleep = woken && self.b.try_wait();
         if woken && !asleep {
@@ -379,6 +373,44 @@ impl Bench {
             }
         }
         self.judge(Ok(()), |bench| bench.settles(512, 8, 0x5151))
+    }
+
+    /// A packet whose bytes are somebody else's as soon as it was sent.
+    fn given(&mut self) -> Verdict {
+        if let Err(verdict) = self.await_packet() {
+            return verdict;
+        }
+        let (peer, start) = (self.far.peer, Instant::now());
+        loop {
+            let mut bytes = 0x6262u64.to_ne_bytes();
+            let answer = self.a.give(&bytes, peer) as c_int;
+            bytes.fill(0);
+            core::hint::black_box(&bytes);
+            match answer {
+                0 => break,
+                code if code != -EAGAIN => return Verdict::Refused(-code),
+                _ if start.elapsed() > LIMIT => return Verdict::Silent,
+                _ => {}
+            }
+            if let Err(verdict) = self.turn(core::ptr::null_mut(), true) {
+                return verdict;
+            }
+        }
+        self.judge(Ok(()), |bench| bench.settles(512, 8, 0x6262))
+    }
+
+    /// Gives the target a buffer for a packet.
+    fn await_packet(&mut self) -> Result<(), Verdict> {
+        let into = Near {
+            at: self.there.wrapping_add(512),
+            desc: self.mrs[1].as_ref().map_or(core::ptr::null_mut(), |mr| mr.desc),
+        };
+        let awaited = self.context();
+        // SAFETY: the bench's own memory.
+        match unsafe { self.b.receive(into, 64, awaited) } {
+            0 => Ok(()),
+            answer => Err(Verdict::Refused(-answer as i32)),
+        }
     }
 
     /// A put to a target that does not poll.
@@ -485,6 +517,7 @@ const PACKET: &str = "packet";
 
 /// Names that others ask for.
 pub(super) const INJECT: &str = "a put that is given away";
+pub(super) const GIVEN: &str = "a packet that is given away";
 pub(super) const WORD_GET: &str = "atomic get";
 pub(super) const WORD_PUT: &str = "atomic put";
 pub(super) const BATCH: &str = "two puts with one doorbell";

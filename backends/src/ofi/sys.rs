@@ -133,6 +133,9 @@ structures! {
         recvv: Unused, recvmsg: Unused,
         send: Option<unsafe extern "C" fn(
             *mut fid_ep, *const c_void, usize, *mut c_void, fi_addr_t, *mut c_void) -> Answer>,
+        sendv: Unused, sendmsg: Unused,
+        inject: Option<unsafe extern "C" fn(
+            *mut fid_ep, *const c_void, usize, fi_addr_t) -> Answer>,
     }
     fi_ops_rma {
         size: usize,

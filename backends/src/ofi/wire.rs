@@ -170,7 +170,7 @@ impl Wire {
                 ("cq read", has_slot((*self.cq).ops, offset_of!(fi_ops_cq, readerr))),
                 ("av insert", has_slot((*self.av).ops, offset_of!(fi_ops_av, remove))),
                 ("getname", has_slot(ep.cm, offset_of!(fi_ops_cm, getname))),
-                ("fi_send", has_slot(ep.msg, offset_of!(fi_ops_msg, send))),
+                ("fi_send", has_slot(ep.msg, offset_of!(fi_ops_msg, inject))),
                 ("fi_write", has_slot(ep.rma, offset_of!(fi_ops_rma, writemsg))),
                 ("memory registration", has_slot((*self.domain).mr, offset_of!(fi_ops_mr, reg))),
                 (
