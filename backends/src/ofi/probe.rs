@@ -347,8 +347,7 @@ impl Bench {
     /// A packet from one to the other; or that its arrival makes the
     /// descriptor of the queue readable.
     fn packet(&mut self, woken: bool) -> Verdict {
-        let event = self.b.event();
-        if woken && event.is_none() {
+        if woken && !self.b.has_events() {
             return Verdict::Refused(EOPNOTSUPP);
         }
         if let Err(verdict) = self.await_packet() {
@@ -365,10 +364,12 @@ impl Bench {
         if let Err(verdict) = sent {
             return verdict;
         }
-        if let (true, Some(fd)) = (asleep, event) {
-            let mut fd = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-            // SAFETY: one descriptor, which the wire keeps open.
-            if unsafe { libc::poll(&mut fd, 1, LIMIT.as_millis() as c_int) } != 1 {
+        if asleep {
+            let mut fds = Vec::new();
+            self.b.events(&mut fds);
+            let (count, limit) = (fds.len() as libc::nfds_t, LIMIT.as_millis() as c_int);
+            // SAFETY: as many descriptors, which the wire keeps open.
+            if unsafe { libc::poll(fds.as_mut_ptr(), count, limit) } < 1 {
                 return Verdict::Silent;
             }
         }
