@@ -8,7 +8,7 @@
 
 use super::network::{NetworkFacts, NoNetwork};
 use crate::Rank;
-use crate::config::{NetworkConfig, NetworkKind};
+use crate::config::{NetworkConfig, NetworkKind, NetworkSleep};
 use std::fmt;
 use tsumugi_backends::ofi::{self, Arrival, OfiDomain, OfiEndpoint, Probed, SendError, Verdict};
 use tsumugi_backends::verbs::{self, VerbsDomain, VerbsEndpoint};
@@ -244,7 +244,7 @@ fn of_ofi(config: &NetworkConfig) -> ofi::Config {
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
         packets: super::link::ARRIVALS,
         packet_bytes_max: PACKET_BYTES,
-        event: true,
+        event: config.sleep == NetworkSleep::Called,
         ..defaults
     }
 }
@@ -261,7 +261,7 @@ fn of_verbs(config: &NetworkConfig) -> verbs::Config {
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
         packets: super::link::ARRIVALS,
         packet_bytes_max: PACKET_BYTES,
-        event: true,
+        event: config.sleep == NetworkSleep::Called,
         ..defaults
     }
 }

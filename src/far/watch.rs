@@ -18,8 +18,8 @@
 //! where ranks spin at all.
 //!
 //! A device without a descriptor is looked at again after 50 us, and ever more
-//! rarely, down to each millisecond, while nothing comes. The beats are this
-//! thread's, too.
+//! rarely, down to each millisecond, while nothing comes, and after a second of
+//! that to each fifth. The beats are this thread's, too.
 
 use super::Far;
 use crate::{Error, affinity};
@@ -69,17 +69,17 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     let has_events = links.clone().all(|link| shared.device.has_events(link));
     let mut sleep = Sleep::new(stopped);
     let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), PAUSE);
-    let mut patience = LINGER;
+    let (mut patience, mut came) = (LINGER, Instant::now());
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
         if std::mem::replace(&mut polls, now) != now {
             nap(far);
-            pause = PAUSE;
+            (pause, came) = (PAUSE, Instant::now());
         } else {
             // The beats wait meanwhile.
             let turns = (0..TURNS).take_while(|_| far.turn()).count();
             if turns > 0 {
-                pause = PAUSE;
+                (pause, came) = (PAUSE, Instant::now());
             }
             let limit = shared.beats.until_next();
             match has_events {
@@ -101,7 +101,8 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                 true => thread::yield_now(),
                 false => {
                     sleep.wait(pause.min(limit));
-                    pause = (pause * 2).min(PAUSE_MAX);
+                    let quiet = came.elapsed() > QUIET;
+                    pause = (pause * 2).min(if quiet { QUIET_PAUSE } else { PAUSE_MAX });
                 }
             }
         }
@@ -182,3 +183,6 @@ const LINGER: Duration = Duration::from_micros(100);
 const LINGER_MAX: Duration = Duration::from_millis(4);
 const PAUSE: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
+/// Without a poll of others, or anything that came.
+const QUIET: Duration = Duration::from_secs(1);
+const QUIET_PAUSE: Duration = Duration::from_millis(5);
