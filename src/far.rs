@@ -121,6 +121,16 @@ struct Shared {
     beats: Beats,
 }
 
+/// One caller looks for the end of an operation until this is dropped: also
+/// when a callback panics.
+struct Looking<'f>(&'f AtomicBool);
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 /// Sleeps as [`Here`], when what was begun has gone out.
 struct Hurried<'f>(&'f Far);
 
@@ -214,6 +224,7 @@ impl Far {
         if shared.rounds == 0 || shared.is_looked_for.swap(true, Ordering::Relaxed) {
             return;
         }
+        let _looking = Looking(&shared.is_looked_for);
         let is_ult = tsumugi_ult::id().is_some();
         for _ in 0..shared.rounds {
             if is_ult {
@@ -224,7 +235,6 @@ impl Far {
             }
             self.poll();
         }
-        shared.is_looked_for.store(false, Ordering::Relaxed);
     }
 
     /// Begins one. Never waits.

@@ -18,8 +18,8 @@
 //! where ranks spin at all.
 //!
 //! A device without a descriptor is looked at again after 50 us, and ever more
-//! rarely, down to each millisecond, while nothing comes, and after a second of
-//! that to each fifth. The beats are this thread's, too.
+//! rarely, down to each millisecond, while nothing comes, and after a tenth of a
+//! second of that to each fifth. The beats are this thread's, too.
 
 use super::Far;
 use crate::{Error, affinity};
@@ -184,5 +184,5 @@ const LINGER_MAX: Duration = Duration::from_millis(4);
 const PAUSE: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
 /// Without a poll of others, or anything that came.
-const QUIET: Duration = Duration::from_secs(1);
+const QUIET: Duration = Duration::from_millis(100);
 const QUIET_PAUSE: Duration = Duration::from_millis(5);
