@@ -140,6 +140,10 @@ int main(void)
     F(fi_cq_attr, signaling_vector);
     F(fi_cq_attr, wait_cond);
     F(fi_cq_attr, wait_set);
+    S(fi_wait_pollfd);
+    F(fi_wait_pollfd, change_index);
+    F(fi_wait_pollfd, nfds);
+    F(fi_wait_pollfd, fd);
     S(fid_cq);
     F(fid_cq, fid);
     F(fid_cq, ops);
@@ -182,6 +186,9 @@ int main(void)
     F(fi_ops_msg, recvv);
     F(fi_ops_msg, recvmsg);
     F(fi_ops_msg, send);
+    F(fi_ops_msg, sendv);
+    F(fi_ops_msg, sendmsg);
+    F(fi_ops_msg, inject);
     S(fi_ops_rma);
     F(fi_ops_rma, size);
     F(fi_ops_rma, read);
@@ -251,6 +258,7 @@ int main(void)
     C(FI_CQ_FORMAT_MSG);
     C(FI_WAIT_NONE);
     C(FI_WAIT_FD);
+    C(FI_WAIT_POLLFD);
     C(FI_GETWAIT);
     C(FI_ENABLE);
     C(FI_GET_RAW_MR);

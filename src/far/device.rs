@@ -8,9 +8,8 @@
 
 use super::network::{NetworkFacts, NoNetwork};
 use crate::Rank;
-use crate::config::{NetworkConfig, NetworkKind};
+use crate::config::{NetworkConfig, NetworkKind, NetworkSleep};
 use std::fmt;
-use std::os::fd::RawFd;
 use tsumugi_backends::ofi::{self, Arrival, OfiDomain, OfiEndpoint, Probed, SendError, Verdict};
 use tsumugi_backends::verbs::{self, VerbsDomain, VerbsEndpoint};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
@@ -115,8 +114,12 @@ impl Device {
         of_each!(self, domain => domain.arm(index))
     }
 
-    pub(super) fn event(&self, index: usize) -> Option<RawFd> {
-        of_each!(self, domain => domain.event(index))
+    pub(super) fn has_events(&self, index: usize) -> bool {
+        of_each!(self, domain => domain.has_events(index))
+    }
+
+    pub(super) fn events(&self, index: usize, all: &mut Vec<libc::pollfd>) {
+        of_each!(self, domain => domain.events(index, all));
     }
 
     pub(super) fn keep(&self, region: RegionKey) {
@@ -246,7 +249,7 @@ fn of_ofi(config: &NetworkConfig) -> ofi::Config {
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
         packets: super::link::ARRIVALS,
         packet_bytes_max: PACKET_BYTES,
-        event: true,
+        event: config.sleep == NetworkSleep::Called,
         ..defaults
     }
 }
@@ -263,7 +266,7 @@ fn of_verbs(config: &NetworkConfig) -> verbs::Config {
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
         packets: super::link::ARRIVALS,
         packet_bytes_max: PACKET_BYTES,
-        event: true,
+        event: config.sleep == NetworkSleep::Called,
         ..defaults
     }
 }

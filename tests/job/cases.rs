@@ -1,9 +1,10 @@
 //! The cases: each starts a launcher of its own and looks at what is left.
 
 use crate::foreign::{
-    a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why, containers_span_nodes,
-    global_memory_spans_nodes, ranks_meet_by_name, ranks_meet_by_the_variables_of_others,
-    ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job, ranks_of_several_nodes_say_so,
+    a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why,
+    an_idle_job_on_several_nodes_burns_no_core, containers_span_nodes, global_memory_spans_nodes,
+    ranks_meet_by_name, ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp,
+    ranks_of_several_nodes_are_one_job, ranks_of_several_nodes_say_so,
 };
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -43,6 +44,7 @@ pub const ALL: &[Case] = cases![
     ranks_of_several_nodes_are_one_job,
     global_memory_spans_nodes,
     containers_span_nodes,
+    an_idle_job_on_several_nodes_burns_no_core,
     everybody_reaches_everybody,
     global_memory_is_one,
     arrays_come_and_go_while_all_use_them,
@@ -349,7 +351,7 @@ fn is_running(pid: u32) -> bool {
 }
 
 /// The numbers that follow `word`, wherever it stands.
-fn numbers_after(text: &str, word: &str) -> Vec<u64> {
+pub fn numbers_after(text: &str, word: &str) -> Vec<u64> {
     text.match_indices(word)
         .map(|(at, _)| {
             let digits = &text[at + word.len()..];

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Buffers are fixed in number. With none free to send from, a packet is
-//! refused; with none free to receive into, the provider holds the sender
+//! refused; a short one is given away where the library takes that, and its
+//! buffer is free at once. With none free to receive into, the provider holds the sender
 //! back (resource management is asked for). What arrives is checked: packets
 //! of other jobs, of ranks that there are not, or of unknown kinds are counted
 //! and dropped.
@@ -188,12 +189,24 @@ impl<W: Wire> Rail<W> {
         place[8..12].copy_from_slice(&shared.rank.0.to_le_bytes());
         place[12..16].copy_from_slice(&kind.to_le_bytes());
         place[16..].copy_from_slice(bytes);
-        self.packets.addressed[packet as usize] = (to, place.len());
-        let answer = self.send_packet(packet as usize, peer.addr);
+        let (given, answer) = if place.len() <= self.limits.give_bytes && peer.given < GIVEN_MAX {
+            (peer.given + 1, self.wire.give(place, peer.addr) as c_int)
+        } else {
+            self.packets.addressed[packet as usize] = (to, place.len());
+            (0, self.send_packet(packet as usize, peer.addr))
+        };
+        // One that was given away, or refused, has no completion.
+        if given > 0 || answer != 0 {
+            self.packets.free.push(packet);
+        }
         if answer == 0 {
+            if given != peer.given
+                && let Some(peer) = self.peers.get_mut(&to.0)
+            {
+                peer.given = given;
+            }
             return Ok(());
         }
-        self.packets.free.push(packet);
         Err(match answer {
             code if code == -EAGAIN || code == -EINPROGRESS => SendError::Full,
             code => {
@@ -251,7 +264,8 @@ impl<W: Wire> Rail<W> {
             }
             self.packets.idle.push(packet);
         }
-        if !self.packets.idle.is_empty() {
+        // Whoever waits for what has come need not wait for this.
+        if handed == 0 || self.packets.idle.len() >= self.packets.count / 2 {
             self.open_receives();
         }
         handed
@@ -285,6 +299,11 @@ fn parse<'p>(bytes: &'p [u8], shared: &Shared) -> Option<Arrival<'p>> {
 
 const PACKET: u32 = 1;
 const BELL: u32 = 2;
+
+/// Packets to a peer that are given away in a row: the one after them takes a
+/// buffer until it has gone, so that what a library keeps for a peer that does
+/// not read has a limit.
+const GIVEN_MAX: u32 = 16;
 
 /// Bytes before what a packet carries.
 pub(super) const HEADER_BYTES: usize = 16;

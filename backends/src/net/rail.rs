@@ -73,6 +73,8 @@ pub(crate) struct Rail<W: Wire> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub inject_bytes: u64,
+    /// Packets of so many bytes are given away.
+    pub give_bytes: usize,
     pub piece_bytes_max: u64,
     pub more: bool,
     /// One thing in flight at a time, whatever it is.
@@ -104,6 +106,8 @@ pub(super) struct Peer {
     pub origin: u64,
     pub key: u64,
     pub lost: bool,
+    /// Packets that were given away since the last one that completes.
+    pub given: u32,
 }
 
 /// A directory slot that is being read.
@@ -299,7 +303,7 @@ impl<W: Wire> Rail<W> {
         let failed = |code| Failure { code, ..failure };
         let addr = self.wire.insert(rank, &place.address).map_err(failed)?;
         let key = self.wire.map_key(&place.key, place.origin).map_err(failed)?;
-        let peer = Peer { addr, origin: place.origin, key, lost: false };
+        let peer = Peer { addr, origin: place.origin, key, lost: false, given: 0 };
         self.peers.insert(rank.0, peer);
         Ok(peer)
     }
@@ -317,7 +321,7 @@ impl<W: Wire> Rail<W> {
             new
         };
         for rank in lost {
-            let gone = Peer { addr: u64::MAX, origin: 0, key: 0, lost: true };
+            let gone = Peer { addr: u64::MAX, origin: 0, key: 0, lost: true, given: 0 };
             if let Some(peer) = self.peers.insert(rank.0, gone)
                 && !peer.lost
             {

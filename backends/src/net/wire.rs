@@ -9,7 +9,6 @@
 
 use core::ffi::{c_int, c_void};
 use core::fmt;
-use std::os::fd::RawFd;
 use tsumugi_core::mem::{Access, Rank};
 use tsumugi_core::op::Op;
 
@@ -26,10 +25,14 @@ pub trait Wire: Send + Sized {
     /// What it says of itself.
     type About: fmt::Debug + fmt::Display + Send + Sync;
 
-    /// The descriptor that becomes readable when something completes.
-    fn event(&self) -> Option<RawFd>;
+    /// Whether there are descriptors to sleep on.
+    fn has_events(&self) -> bool;
 
-    /// Whether it is all right to sleep on [`event`](Self::event) now.
+    /// Adds the descriptors of which one calls when something completes: of a
+    /// sleep that [`try_wait`](Self::try_wait) has allowed.
+    fn events(&self, all: &mut Vec<libc::pollfd>);
+
+    /// Whether it is all right to sleep on [`events`](Self::events) now.
     fn try_wait(&mut self) -> bool;
 
     /// Where peers find the endpoint; all of a job's have the same length.
@@ -114,6 +117,13 @@ pub trait Wire: Send + Sized {
     ///
     /// `near` is good for `bytes` bytes, and stays until the completion.
     unsafe fn send(&mut self, near: Near, bytes: usize, peer: u64, context: usize) -> Answer;
+
+    /// A packet that is read inside the call, and never completes. Of as many
+    /// bytes as the wire was said to take so.
+    fn give(&mut self, bytes: &[u8], peer: u64) -> Answer {
+        let _ = (bytes, peer);
+        -libc::EOPNOTSUPP as Answer
+    }
 
     /// A buffer for a packet.
     ///

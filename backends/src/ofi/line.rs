@@ -11,7 +11,6 @@ use crate::net::{self, Answer, Area, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near
 use core::ffi::{c_int, c_void};
 use core::fmt;
 use core::mem::MaybeUninit;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 use tsumugi_core::mem::{Access, Rank, Width};
 use tsumugi_core::op::{Kind, Op};
@@ -73,8 +72,12 @@ impl net::Wire for Line {
 
     type About = About;
 
-    fn event(&self) -> Option<RawFd> {
-        self.wire.event()
+    fn has_events(&self) -> bool {
+        self.wire.has_events()
+    }
+
+    fn events(&self, all: &mut Vec<libc::pollfd>) {
+        self.wire.events(all);
     }
 
     fn try_wait(&mut self) -> bool {
@@ -192,6 +195,11 @@ impl net::Wire for Line {
     unsafe fn send(&mut self, near: Near, bytes: usize, peer: u64, context: usize) -> Answer {
         // SAFETY: the caller's.
         unsafe { self.wire.send(near, bytes, peer, self.context(context)) }
+    }
+
+    #[inline]
+    fn give(&mut self, bytes: &[u8], peer: u64) -> Answer {
+        self.wire.give(bytes, peer)
     }
 
     unsafe fn receive(&mut self, near: Near, bytes: usize, context: usize) -> Answer {

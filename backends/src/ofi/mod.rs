@@ -133,6 +133,10 @@ fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
     let local_mr = facts.mr_mode & sys::FI_MR_LOCAL != 0;
     Limits {
         inject_bytes: if probed.works(probe::INJECT) { facts.inject_bytes as u64 } else { 0 },
+        give_bytes: match probed.works(probe::GIVEN) && !facts.provider.contains(RXD) {
+            true => facts.inject_bytes.min(GIVEN_BYTES_MAX),
+            false => 0,
+        },
         piece_bytes_max: config.piece_bytes_max.min(facts.message_bytes_max),
         more: probed.works(probe::BATCH) && !facts.provider.contains(RXD),
         one_by_one: facts.provider.contains(RXD),
@@ -161,6 +165,9 @@ fn kind_of(facts: &Facts) -> u64 {
 /// in flight from one endpoint at once: gets, atomics, puts beside packets. No
 /// trial survives that, so it goes by the name.
 const RXD: &str = "ofi_rxd";
+
+/// Longer packets are copied again where they are given away.
+const GIVEN_BYTES_MAX: usize = 256;
 
 /// Providers whose data path is a device's.
 const DEVICES: [&str; 6] = ["verbs", "efa", "cxi", "psm", "opx", "usnic"];

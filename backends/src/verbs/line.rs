@@ -36,7 +36,6 @@ use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
 use std::collections::VecDeque;
-use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::{Access, Rank, Width};
 use tsumugi_core::op::{Kind, Op};
@@ -149,9 +148,15 @@ impl net::Wire for Line {
 
     type About = About;
 
-    fn event(&self) -> Option<RawFd> {
+    fn has_events(&self) -> bool {
+        !self.channel.is_null()
+    }
+
+    fn events(&self, all: &mut Vec<libc::pollfd>) {
         // SAFETY: ours, open as long as the line.
-        unsafe { self.channel.as_ref().map(|channel| channel.fd) }
+        if let Some(channel) = unsafe { self.channel.as_ref() } {
+            all.push(libc::pollfd { fd: channel.fd, events: libc::POLLIN, revents: 0 });
+        }
     }
 
     fn try_wait(&mut self) -> bool {

@@ -172,6 +172,7 @@ fn open_rail(config: &Config, rank: Rank, index: usize) -> Result<Rail<Line>, Op
     let line = Line::open(config, rank, contexts, config.packets)?;
     let limits = Limits {
         inject_bytes: 0,
+        give_bytes: 0,
         piece_bytes_max: config.piece_bytes_max.min(line.device.facts.message_bytes_max),
         more: false,
         one_by_one: false,

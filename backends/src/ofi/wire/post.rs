@@ -232,6 +232,16 @@ impl Wire {
         }
     }
 
+    /// Sends what is read inside the call, and never completes.
+    #[inline]
+    pub(in crate::ofi) fn give(&mut self, bytes: &[u8], peer: fi_addr_t) -> Answer {
+        // SAFETY: the table was checked; the bytes are read inside the call.
+        unsafe {
+            let Some(slot) = (*(*self.ep).msg).inject else { return -ENOSYS as Answer };
+            slot(self.ep, bytes.as_ptr().cast(), bytes.len(), peer)
+        }
+    }
+
     /// # Safety
     ///
     /// The same.
