@@ -2,7 +2,9 @@
 # One job on two and on three nodes, over libfabric: network namespaces with a
 # veth each on one bridge, two ranks in each, over tcp and over udp. Then the
 # cable is pulled: everybody must hear of it within 5 s, and nobody crash.
-# `ci/netns.sh cable TIMES` only pulls the cable, over tcp, so many times.
+# `ci/netns.sh cable TIMES` only pulls the cable, over tcp, so many times;
+# `ci/netns.sh faults SEED` only runs with the faults of that seed;
+# `ci/netns.sh suite` only runs the suite of endpoints.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -46,6 +48,8 @@ done
 cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
 job=$(cargo test --quiet --package tsumugi --test job --no-run --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
+suite=$(cargo test --quiet --package tsumugi-backends --test ofi --no-run --message-format=json |
+    sed -n 's/.*"executable":"\([^"]*\/ofi-[^"]*\)".*/\1/p')
 target=$PWD/target/debug
 port=20000
 export RUST_BACKTRACE=0 TSUMUGI_SPIN=${TSUMUGI_SPIN:-0} TSUMUGI_VERBOSE=1 FI_MR_CACHE_MONITOR=disabled
@@ -88,7 +92,8 @@ run() {
     start "$@"
     if ! finish; then
         cat "$work/log"
-        echo "netns: $TSUMUGI_PROVIDER, $1 nodes: ${*:2} failed" >&2
+        echo "netns: $TSUMUGI_PROVIDER, $1 nodes, faults ${TSUMUGI_FAULTS:-none}:" \
+            "${*:2} failed" >&2
         exit 1
     fi
     if ! grep -q "on $1 nodes" "$work/log"; then
@@ -96,7 +101,7 @@ run() {
         exit 1
     fi
     printf '%-12s %d nodes, %2d s: %s\n' "$TSUMUGI_PROVIDER" "$1" $((SECONDS - begin)) \
-        "$(basename "$2") ${*:3}"
+        "$(basename "$2") ${*:3}${TSUMUGI_FAULTS:+, faults of seed $TSUMUGI_FAULTS}"
 }
 
 pull_the_cable() {
@@ -135,6 +140,41 @@ pull_the_cable() {
         "$TSUMUGI_PROVIDER" "$ms" "$ended"
 }
 
+# A network that is slow, loses and reorders, as our own faults make it.
+bad_network() {
+    local provider
+    export TSUMUGI_FAULTS=$1
+    for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
+        export TSUMUGI_PROVIDER=$provider
+        run 2 "$job" --role meet
+        run 2 "$job" --role reach
+        run 3 "$job" --role mixture-short
+        run 2 "$job" --role deaf
+    done
+    unset TSUMUGI_FAULTS
+}
+
+# What every endpoint promises, and ours beyond that, each rank on a node.
+conformance() {
+    local begin=$SECONDS place="$name-1=10.94.0.1 $name-2=10.94.0.2 $name-3=10.94.0.3"
+    if ! TSUMUGI_TEST_NODES=$place timeout 300 ip netns exec "$name-1" "$suite" \
+        >"$work/log" 2>&1 || ! grep -q '^test result: ok\. [1-9]' "$work/log"; then
+        cat "$work/log"
+        echo "netns: the suite of endpoints failed between nodes" >&2
+        exit 1
+    fi
+    printf 'tcp and udp  3 nodes, %2d s: the suite of endpoints: %d promises\n' \
+        $((SECONDS - begin)) "$(grep -c '^test .* ok ' "$work/log")"
+}
+
+if [[ ${1:-} == suite ]]; then
+    conformance
+    exit 0
+fi
+if [[ ${1:-} == faults ]]; then
+    bad_network "${2:-1}"
+    exit 0
+fi
 if [[ ${1:-} == cable ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     for ((time = 0; time < ${2:-1}; time++)); do
@@ -142,6 +182,7 @@ if [[ ${1:-} == cable ]]; then
     done
     exit 0
 fi
+conformance
 for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     export TSUMUGI_PROVIDER=$provider
     run 2 "$target/examples/hello"
@@ -154,7 +195,9 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 2 "$job" --role deaf
     pull_the_cable
 done
-# A slow, lossy, reordering link, where the kernel has one.
+# A slow, lossy, reordering network: as our own faults make it, and, where the
+# kernel has such links, as it does.
+bad_network "$RANDOM"
 bad='delay 300us 200us loss 0.5% reorder 20% 50%'
 # shellcheck disable=SC2086
 if tc qdisc add dev "$name-2v" root netem $bad 2>/dev/null &&

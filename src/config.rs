@@ -14,6 +14,7 @@
 //! | `TSUMUGI_INTERFACE` | libfabric: the own address or interface to use | the provider's choice |
 //! | `TSUMUGI_DEVICE` | the device, as its library names it; libibverbs: `mlx5_0`, `mlx5_0:2` with a port | the first |
 //! | `TSUMUGI_ENDPOINTS` | queues to the device, 1 to 16 | 1 |
+//! | `TSUMUGI_FAULTS` | makes the network bad on purpose, to try a program: the seed that draws what is delayed, reordered, refused, and lost and sent again | no faults |
 //! | `TSUMUGI_MESSAGES` | whether a message may go straight into a receive: `mirror`, `locked`, `two_copy` | `mirror` |
 //! | `TSUMUGI_CALIBRATE` | whether a job measures how messages go best: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
 //! | `TSUMUGI_INLINE_MAX_BYTES` | a message of so many travels in its packet | measured |
@@ -114,6 +115,10 @@ pub struct NetworkConfig {
     pub device: Option<String>,
     /// Queues to it.
     pub endpoints: Option<usize>,
+    /// Makes it bad on purpose: from this seed, operations, their ends and
+    /// parcels are delayed, reordered and refused, and some come as late as if
+    /// they had been lost and sent again.
+    pub faults: Option<u64>,
 }
 
 /// What a job on several nodes goes by.
@@ -183,6 +188,7 @@ impl Config {
                 source: std::env::var(INTERFACE).ok(),
                 device: std::env::var(DEVICE).ok(),
                 endpoints: number(ENDPOINTS, 1, 16)?,
+                faults: number(FAULTS, 0, usize::MAX)?.map(|seed| seed as u64),
             },
         })
     }
@@ -283,6 +289,8 @@ pub const INTERFACE: &str = "TSUMUGI_INTERFACE";
 pub const DEVICE: &str = "TSUMUGI_DEVICE";
 /// The variable of [`NetworkConfig::endpoints`].
 pub const ENDPOINTS: &str = "TSUMUGI_ENDPOINTS";
+/// The variable of [`NetworkConfig::faults`].
+pub const FAULTS: &str = "TSUMUGI_FAULTS";
 /// The variable of [`Config::messages`].
 pub const MESSAGES: &str = "TSUMUGI_MESSAGES";
 /// The variable of [`Config::calibrate`].

@@ -13,6 +13,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `device` | the two networks that there are |
+//! | `bad` | the same with faults, if they are asked for |
 //! | `network` | what is opened before the others are known |
 //! | `errand` | what the target's processor does for others |
 //! | `parcel` | what packets carry |
@@ -30,6 +31,7 @@
 //! Progress: blocking calls sleep; `post`, `try_send` and `poll` are lock-free
 //! but for a short lock of the device's.
 
+mod bad;
 mod beat;
 mod bounce;
 mod device;
@@ -42,6 +44,7 @@ mod network;
 mod parcel;
 mod watch;
 
+pub(crate) use bad::{Clock, Faults};
 pub(crate) use device::Device;
 pub(crate) use network::{Network, open};
 pub use network::{NetworkFacts, NoNetwork};
@@ -51,8 +54,10 @@ pub(crate) use watch::Watch;
 use crate::config::Chosen;
 use crate::queue::hint;
 use crate::{AddrError, Busy, Error, Outcome, Rank, Status};
+use bad::Bad;
 use beat::Beats;
 use bounce::Bounce;
+use device::Queue;
 use link::Link;
 use parcel::Handler;
 use std::fmt;
@@ -91,6 +96,8 @@ struct Parts {
 /// What links, watch and callers have in common.
 struct Shared {
     device: Device,
+    /// What makes the network bad on purpose.
+    bad: Option<Bad>,
     member: Member,
     direct: Direct,
     handlers: [OnceLock<Handler>; Parcel::KINDS],
@@ -132,7 +139,7 @@ impl Far {
     ///
     /// [`Error::Register`], [`Error::OutOfMemory`].
     pub(crate) fn new(network: Network, member: &Member, chosen: &Chosen) -> Result<Self, Error> {
-        let Network { device, hosts } = network;
+        let Network { device, hosts, faults } = network;
         let links = device.endpoints();
         let spins = chosen.spin > 0 || device.event(0).is_none();
         let parts = Box::leak(Box::new(Parts {
@@ -141,6 +148,7 @@ impl Far {
             rings: (0..links).map(|_| Mpsc::new()).collect(),
             table: CompletionTable::new(),
             shared: Shared {
+                bad: faults.map(|faults| Bad::new(faults, links)),
                 device,
                 member: member.clone(),
                 direct: member.direct(),
@@ -388,7 +396,10 @@ impl Far {
     }
 
     fn has_unsent(&self) -> bool {
-        self.shared().unsent.load(Ordering::Relaxed) > 0 || self.engine.has_gathered()
+        let shared = self.shared();
+        shared.unsent.load(Ordering::Relaxed) > 0
+            || self.engine.has_gathered()
+            || shared.bad.as_ref().is_some_and(Bad::holds_any)
     }
 
     /// A worker goes to sleep.
@@ -442,7 +453,11 @@ impl Shared {
         if !pushed {
             return Err(ParcelError::TooLong);
         }
-        match self.device.try_send(link, to, &packet) {
+        let sent = match &self.bad {
+            None => self.device.try_send(link, to, &packet),
+            Some(bad) => bad.try_send(&self.device, link, to, &packet),
+        };
+        match sent {
             Ok(()) => Ok(()),
             Err(SendError::Full) => Err(ParcelError::Full),
             Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
@@ -451,6 +466,19 @@ impl Shared {
                 Err(ParcelError::Addr(error))
             }
         }
+    }
+
+    /// The next endpoint.
+    fn try_endpoint(&'static self) -> Option<Queue<'static>> {
+        match &self.bad {
+            None => self.device.try_endpoint(),
+            Some(bad) => bad.try_endpoint(&self.device).map(|queue| Queue::Bad(Box::new(queue))),
+        }
+    }
+
+    /// Whether it is all right to sleep until the device calls.
+    fn arm(&self, link: usize) -> bool {
+        self.bad.as_ref().is_none_or(|bad| !bad.holds(link)) && self.device.arm(link)
     }
 
     /// A parcel has come.
@@ -571,3 +599,6 @@ pub(crate) fn footprint() -> usize {
 const PIECES: usize = 4;
 const SHARDS: usize = 16;
 const RING_SLOTS: usize = 1024;
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! What is opened before the others are known: a rank's card says where it
 //! is.
 
+use super::bad::Faults;
 use super::device::Device;
 use crate::config::{Config, NetworkConfig};
 use std::fmt;
@@ -13,6 +14,8 @@ pub(crate) struct Network {
     pub(super) device: Device,
     /// The host of each node.
     pub(super) hosts: Vec<String>,
+    /// What is to go wrong.
+    pub(super) faults: Option<Faults>,
 }
 
 /// Why there is none.
@@ -92,6 +95,7 @@ impl Network {
         job: u64,
         addresses: Vec<Vec<u8>>,
         hosts: Vec<String>,
+        faults: Option<Faults>,
     ) -> Result<Self, NoNetwork> {
         let missing = (0..).zip(&addresses).find(|(_, address)| address.is_empty());
         if let Some((rank, _)) = missing {
@@ -103,7 +107,7 @@ impl Network {
             into[..address.len()].copy_from_slice(address);
             Some(address.len())
         });
-        Ok(Self { device, hosts })
+        Ok(Self { device, hosts, faults })
     }
 }
 

@@ -83,7 +83,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
             let limit = shared.beats.until_next();
             match &events {
                 _ if turns == TURNS => {}
-                Some(events) if links.clone().all(|link| shared.device.arm(link)) => {
+                Some(events) if links.clone().all(|link| shared.arm(link)) => {
                     // What came between the last look and the arming.
                     if !far.turn() && !far.has_unsent() {
                         let start = Instant::now();

@@ -44,7 +44,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),
             "mixture-short" => mixture::play(rt, 1, 20),
             "mixture-long" => mixture::play(rt, 1 << 20, 5000),
-            "reach" => reach::play(rt),
+            "reach" => reach::play(rt, reach::Extent::FULL),
             "until-lost" => reach::until_lost(rt),
             "deaf" => reach::deaf(rt),
             "readers" => readers(rt),

@@ -34,8 +34,9 @@ pub struct Hub(Arc<Inner>);
 
 struct Inner {
     stations: Mutex<Vec<Arc<Station>>>,
-    plan: Plan,
-    seed: AtomicU64,
+    plan: Mutex<Plan>,
+    /// How often it has changed.
+    changes: AtomicU64,
 }
 
 /// A rank's device on it.
@@ -107,13 +108,19 @@ impl Default for Config {
 impl Hub {
     /// One that nobody is on.
     pub fn new(plan: Plan) -> Self {
-        let seed = AtomicU64::new(plan.seed);
-        Self(Arc::new(Inner { stations: Mutex::default(), plan, seed }))
+        let (plan, changes) = (Mutex::new(plan), AtomicU64::new(0));
+        Self(Arc::new(Inner { stations: Mutex::default(), plan, changes }))
     }
 
-    /// Goes on with what another seed draws.
-    pub fn reseed(&self, seed: u64) {
-        self.0.seed.store(seed, Ordering::Relaxed);
+    /// Goes on with the faults of another plan.
+    pub fn replan(&self, plan: Plan) {
+        *lock(&self.0.plan) = plan;
+        // Release: pairs with the Acquire of whoever polls.
+        self.0.changes.fetch_add(1, Ordering::Release);
+    }
+
+    fn plan(&self) -> Plan {
+        *lock(&self.0.plan)
     }
 
     fn stations(&self) -> MutexGuard<'_, Vec<Arc<Station>>> {
@@ -181,6 +188,6 @@ impl fmt::Display for About {
 
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Hub({} stations, {:?})", self.stations().len(), self.0.plan)
+        write!(f, "Hub({} stations, {:?})", self.stations().len(), self.plan())
     }
 }

@@ -1,6 +1,6 @@
 //! The wire of one endpoint on the hub.
 
-use super::{About, Hub, lock};
+use super::{About, Hub, Plan, lock};
 use crate::net::{Answer, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears, Wire};
 use core::ffi::c_int;
 use core::fmt;
@@ -22,8 +22,9 @@ pub struct Plug {
     under_way: Vec<Travel>,
     ended: VecDeque<Entry>,
     receives: VecDeque<(*mut u8, usize, usize)>,
+    plan: Plan,
     draw: Draw,
-    seed: u64,
+    changes: u64,
     polls: u64,
 }
 
@@ -101,7 +102,7 @@ impl Plug {
         let address = stations.len() as u64;
         stations.push(own.clone());
         drop(stations);
-        let seed = hub.0.seed.load(Ordering::Relaxed);
+        let plan = hub.plan();
         Self {
             hub: hub.clone(),
             own,
@@ -109,14 +110,15 @@ impl Plug {
             under_way: Vec::with_capacity(contexts),
             ended: VecDeque::with_capacity(contexts),
             receives: VecDeque::new(),
-            draw: Draw::new(seed.wrapping_add(address)),
-            seed,
+            plan,
+            draw: Draw::new(plan.seed.wrapping_add(address)),
+            changes: 0,
             polls: 0,
         }
     }
 
     fn begin(&mut self, what: Load, far: Far, context: usize) -> Answer {
-        let plan = self.hub.0.plan;
+        let plan = self.plan;
         if self.draw.chance(plan.refuse) {
             let code = if self.draw.chance(200) { EINPROGRESS } else { EAGAIN };
             return -(code as Answer);
@@ -318,9 +320,11 @@ impl Wire for Plug {
 
     fn completions(&mut self, entries: &mut [Entry; ENTRIES_MAX]) -> Result<usize, c_int> {
         self.polls += 1;
-        let seed = self.hub.0.seed.load(Ordering::Relaxed);
-        if std::mem::replace(&mut self.seed, seed) != seed {
-            self.draw = Draw::new(seed.wrapping_add(self.address));
+        // Acquire: pairs with the Release in `Hub::replan`.
+        let changes = self.hub.0.changes.load(Ordering::Acquire);
+        if std::mem::replace(&mut self.changes, changes) != changes {
+            self.plan = self.hub.plan();
+            self.draw = Draw::new(self.plan.seed.wrapping_add(self.address));
         }
         if self.own.has_rung.swap(false, Ordering::SeqCst) {
             let mut count = 0;
