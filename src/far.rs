@@ -19,6 +19,8 @@
 //! | `parcel` | what packets carry |
 //! | `link` | one endpoint of the device, and the errands of it |
 //! | `bounce` | memory that an operation may use after its caller has gone |
+//! | `window` | what of this rank's heap others may fetch messages from |
+//! | `fetch` | long messages, on their way from there |
 //! | `beat` | who is still there |
 //! | `watch` | the thread that polls when nobody does |
 //! | `hostile` | what fuzzing and tests feed errands and beats with |
@@ -36,6 +38,7 @@ mod beat;
 mod bounce;
 mod device;
 mod errand;
+mod fetch;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod hostile;
@@ -43,9 +46,11 @@ mod link;
 mod network;
 mod parcel;
 mod watch;
+mod window;
 
 pub(crate) use bad::{Clock, Faults};
 pub(crate) use device::Device;
+pub(crate) use fetch::Fetched;
 pub(crate) use network::{Network, open};
 pub use network::{NetworkFacts, NoNetwork};
 pub(crate) use parcel::{Parcel, ParcelError};
@@ -58,6 +63,7 @@ use bad::Bad;
 use beat::Beats;
 use bounce::Bounce;
 use device::Queue;
+use fetch::{Fetch, Fetches};
 use link::Link;
 use parcel::Handler;
 use std::fmt;
@@ -75,6 +81,7 @@ use tsumugi_core::wait::{Futex, Reason, Wait, Waker};
 use tsumugi_pvas::partition::Gone;
 use tsumugi_pvas::{Direct, Member};
 use tsumugi_ult::{Here, SystemFutex, enter_callback};
+use window::Windows;
 
 /// The way to the other nodes.
 pub(crate) struct Far {
@@ -91,6 +98,7 @@ struct Parts {
     rings: Vec<Mpsc<Work, RING_SLOTS>>,
     table: CompletionTable<SHARDS>,
     shared: Shared,
+    fetches: Fetches,
 }
 
 /// What links, watch and callers have in common.
@@ -122,6 +130,8 @@ struct Shared {
     /// Whether whoever waits for an operation looks for its end all the time.
     spins: bool,
     beats: Beats,
+    /// If puts and gets are the device's.
+    windows: Option<Windows>,
 }
 
 /// Sleeps as [`Here`], when what was begun has gone out.
@@ -142,6 +152,7 @@ impl Far {
         let Network { device, hosts, faults } = network;
         let links = device.endpoints();
         let spins = chosen.spin > 0 || device.event(0).is_none();
+        let windows = device.moves().memory.then(|| Windows::new(member, device.pins()));
         let parts = Box::leak(Box::new(Parts {
             executors: Vec::with_capacity(links),
             counts: (0..links).map(|_| PortCounts::new()).collect(),
@@ -164,10 +175,12 @@ impl Far {
                 unsent: AtomicU64::new(0),
                 spins,
                 beats: Beats::new(member, hosts),
+                windows,
             },
+            fetches: Fetches::new(),
         }));
         let whole = NonNull::from(&mut *parts);
-        let Parts { executors, counts, rings, table, shared } = parts;
+        let Parts { executors, counts, rings, table, shared, .. } = parts;
         let (shared, table) = (&*shared, table.view());
         for (ring, counts) in rings.iter_mut().zip(&*counts) {
             let port = Port::new(Link::new(shared), table, counts);
@@ -374,6 +387,49 @@ impl Far {
         assert!(self.shared().bell.set(handle).is_ok(), "bells have a handler");
     }
 
+    /// The word by which ranks of other nodes can [fetch](Self::fetch) these
+    /// bytes of this rank's, if they can.
+    pub(crate) fn place(&self, at: usize, bytes: usize) -> Option<u64> {
+        let shared = self.shared();
+        shared.windows.as_ref()?.place(shared, at, bytes)
+    }
+
+    /// Begins to fetch bytes from where a rank has said that they are, which
+    /// is not trusted. Whoever [was set](Self::on_fetched) is told of the end
+    /// by `id`. False: this device does not fetch.
+    ///
+    /// # Safety
+    ///
+    /// `to` is valid for writes of `bytes` bytes until then.
+    pub(crate) unsafe fn fetch(
+        &self,
+        from: Rank,
+        place: u64,
+        to: *mut u8,
+        bytes: u64,
+        id: u64,
+    ) -> bool {
+        let (key, offset) = window::parts(place);
+        let from = RemoteAddr { rank: from, key, offset };
+        let does = self.shared().windows.is_some();
+        if does {
+            self.fetches().begin(Fetch { id, from, to: to.expose_provenance(), bytes });
+            self.poll();
+        }
+        does
+    }
+
+    /// Sets who is told of fetches that have ended, by whoever polls; it must
+    /// be short and must not block. Once, before the start.
+    pub(crate) fn on_fetched(&self, handle: Fetched) {
+        self.fetches().on_fetched(handle);
+    }
+
+    fn fetches(&self) -> &'static Fetches {
+        // SAFETY: as in `shared`.
+        unsafe { &(*self.parts.as_ptr()).fetches }
+    }
+
     /// Posts, takes what has completed and what has arrived. Whether there was
     /// anything.
     pub(crate) fn poll(&self) -> bool {
@@ -387,7 +443,9 @@ impl Far {
         let shared = self.shared();
         shared.see_losses();
         let before = shared.arrivals.load(Ordering::Relaxed);
-        self.engine.poll() > 0 || shared.arrivals.load(Ordering::Relaxed) != before
+        let polled = self.engine.poll() > 0;
+        let fetched = self.fetches().drive(&self.engine, &self.bounce);
+        polled || fetched || shared.arrivals.load(Ordering::Relaxed) != before
     }
 
     /// Whether somebody should poll, rather than sleep until the device calls.
@@ -399,6 +457,7 @@ impl Far {
         let shared = self.shared();
         shared.unsent.load(Ordering::Relaxed) > 0
             || self.engine.has_gathered()
+            || self.fetches().is_due()
             || shared.bad.as_ref().is_some_and(Bad::holds_any)
     }
 

@@ -117,6 +117,11 @@ impl Device {
         Moves { memory, words: if memory { WIDTHS.into_iter().filter(whole).sum() } else { 0 } }
     }
 
+    /// Whether showing memory to peers ties it down.
+    pub(super) fn pins(&self) -> bool {
+        of_each!(self, domain => domain.pins())
+    }
+
     pub(super) fn packet_bytes_max(&self) -> usize {
         of_each!(self, domain => domain.packet_bytes_max())
     }

@@ -180,6 +180,12 @@ impl<W: Wire> NetDomain<W> {
         !self.limits.one_by_one
     }
 
+    /// Whether memory that is registered must stay where it is: a device's own
+    /// hands read it.
+    pub fn pins(&self) -> bool {
+        self.limits.local_mr
+    }
+
     /// Whether a put or get of this word, of so many bytes, never tears.
     pub fn moves_words(&self, bytes: u64) -> bool {
         bytes == 1 || self.is_device || (bytes >= 4 && self.limits.word_atomics)

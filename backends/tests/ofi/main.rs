@@ -105,7 +105,8 @@ fn the_probe_agrees_with_what_is_promised<P: Provider<Wire = Line>>() {
 }
 
 fn auto_progress_serves_who_sleeps<P: Provider>() {
-    let config = Config { progress: Progress::Auto, ..config(P::NAME, Rank(0), &Setting::default()) };
+    let config =
+        Config { progress: Progress::Auto, ..config(P::NAME, Rank(0), &Setting::default()) };
     match OfiDomain::open(&config, Rank(0), 1) {
         Ok(domain) => assert!(domain.probed().works("a target that sleeps is served")),
         Err(OpenError::NoProvider { .. }) => println!("{} has no threads of its own", P::NAME),
