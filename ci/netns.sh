@@ -4,7 +4,9 @@
 # cable is pulled: everybody must hear of it within 5 s, and nobody crash.
 # `ci/netns.sh cable TIMES` only pulls the cable, over tcp, so many times;
 # `ci/netns.sh faults SEED` only runs with the faults of that seed;
-# `ci/netns.sh suite` only runs the suite of endpoints.
+# `ci/netns.sh suite` only runs the suite of endpoints;
+# `ci/netns.sh links` only links that come late, and ranks on two networks;
+# `ci/netns.sh stream` only shows the bandwidth of long messages over tcp.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -167,8 +169,66 @@ conformance() {
         $((SECONDS - begin)) "$(grep -c '^test .* ok ' "$work/log")"
 }
 
+# Two nodes do not reach each other when the job begins: nobody is lost by it.
+late_link() {
+    local begin=$SECONDS
+    # Rank 0 is on the first node, so that all find each other.
+    ip -n "$name-2" route add unreachable 10.94.0.3/32
+    start 3 "$job" --role meet
+    for _ in $(seq 200); do
+        grep -q 'on 3 nodes' "$work/log" && break
+        sleep 0.1
+    done
+    sleep 1
+    ip -n "$name-2" route del unreachable 10.94.0.3/32
+    if ! finish; then
+        cat "$work/log"
+        echo "netns: $TSUMUGI_PROVIDER: a link that came late has ended a job" >&2
+        exit 1
+    fi
+    printf '%-12s 3 nodes, %2d s: meet, over a link that comes late\n' \
+        "$TSUMUGI_PROVIDER" $((SECONDS - begin))
+}
+
+# A rank on another network than the others ends all, by name.
+another_network() {
+    local rank
+    port=$((port + 1))
+    ranks=()
+    : >"$work/log"
+    for rank in 0 1; do
+        TSUMUGI_PROVIDER=$([[ $rank == 0 ]] && echo 'tcp;ofi_rxm' || echo 'udp;ofi_rxd') \
+            TSUMUGI_RANK=$rank TSUMUGI_SIZE=2 TSUMUGI_MASTER=10.94.0.1:$port \
+            TSUMUGI_NODE="node $rank" timeout -k 5 60 ip netns exec "$name-$((rank + 1))" \
+            "$job" --role meet >>"$work/log" 2>&1 &
+        ranks+=($!)
+    done
+    if finish || ! grep -q 'goes by ofi udp;ofi_rxd on .*, this rank by ofi tcp;ofi_rxm' "$work/log" ||
+        grep -q 'no answer' "$work/log"; then
+        cat "$work/log"
+        echo "netns: ranks on two networks: not said so" >&2
+        exit 1
+    fi
+    echo 'tcp and udp  2 nodes: ranks on two networks: said by name at start'
+}
+
 if [[ ${1:-} == suite ]]; then
     conformance
+    exit 0
+fi
+if [[ ${1:-} == links ]]; then
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+    another_network
+    late_link
+    TSUMUGI_PROVIDER='udp;ofi_rxd'
+    late_link
+    exit 0
+fi
+if [[ ${1:-} == stream ]]; then
+    cargo build --quiet --release --package tsumugi --example far_stream
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=200
+    run 2 "$PWD/target/release/examples/far_stream"
+    grep MB/s "$work/log"
     exit 0
 fi
 if [[ ${1:-} == faults ]]; then
@@ -193,8 +253,10 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 2 "$job" --role mixture
     run 3 "$job" --role mixture
     run 2 "$job" --role deaf
+    late_link
     pull_the_cable
 done
+another_network
 # A slow, lossy, reordering network: as our own faults make it, and, where the
 # kernel has such links, as it does.
 bad_network "$RANDOM"

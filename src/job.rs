@@ -231,7 +231,7 @@ fn connect(
     let mut named = hosts.clone();
     let faults = config.network.faults.map(|seed| Faults::drawn(seed, Clock::Micros));
     device
-        .and_then(|device| Network::join(device, cards[0].token, addresses, hosts, faults))
+        .and_then(|device| Network::join(device, cards[0].token, addresses, nodes, hosts, faults))
         .map_err(|why| {
             named.sort_unstable();
             named.dedup();

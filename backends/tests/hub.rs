@@ -4,6 +4,7 @@
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tsumugi_backends::hub::{Config, Hub, HubDomain, Plan};
 use tsumugi_conformance::endpoint::{self, Fixture};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
@@ -21,8 +22,11 @@ struct Ranks {
 
 impl Ranks {
     fn open(size: u32, plan: Plan, config: &Config) -> Self {
-        let hub = Hub::new(plan);
-        let open = |rank| HubDomain::open(&hub, config, Rank(rank), size);
+        Self::on(&Hub::new(plan), size, config)
+    }
+
+    fn on(hub: &Hub, size: u32, config: &Config) -> Self {
+        let open = |rank| HubDomain::open(hub, config, Rank(rank), size);
         let domains: Vec<HubDomain> = (0..size).map(open).collect();
         let cards: Arc<Vec<_>> =
             Arc::new(domains.iter().map(|domain| domain.card().to_vec()).collect());
@@ -209,6 +213,34 @@ fn the_struck_are_lost_and_nobody_else() {
             }
         }
     }
+}
+
+/// A link that comes up a little later than the ranks: nobody is lost by it.
+#[test]
+fn a_peer_that_is_not_reached_at_first_is_not_lost() {
+    let hub = Hub::new(Plan::default());
+    let ranks = Ranks::on(&hub, 2, &Config::default());
+    let region = ranks.memory(Rank(1), 64, Access::ReadWrite);
+    let mut endpoints: Vec<_> = ranks.domains.iter().map(Domain::endpoint).collect();
+    let remote = RemoteAddr { rank: Rank(1), key: region.key, offset: 0 };
+    let get = Op::get_word(remote, Width::W8).tagged(ranks.next_tag());
+    hub.cut(true);
+    let start = Instant::now();
+    let (mut is_posted, mut is_sent, mut ended, mut came) = (false, false, Vec::new(), 0);
+    while ended.is_empty() || came == 0 {
+        is_posted = is_posted || endpoints[0].post(&[get]) == 1;
+        is_sent = is_sent || endpoints[0].try_send(Rank(1), b"early") == Ok(());
+        let mut completions = [Completion::EMPTY; 4];
+        let count = endpoints[0].poll(&mut completions);
+        ended.extend_from_slice(&completions[..count]);
+        endpoints[1].poll(&mut completions);
+        came += endpoints[1].receive(&mut |_| ());
+        if start.elapsed() > Duration::from_millis(50) {
+            hub.cut(false);
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "{ended:?}, {came} packets");
+    }
+    assert_eq!((ended.len(), ended[0].result, came), (1, Ok(0), 1));
 }
 
 const SEEDS: u64 = 200;

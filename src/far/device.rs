@@ -14,7 +14,9 @@ use std::fmt;
 use std::os::fd::RawFd;
 #[cfg(test)]
 use tsumugi_backends::hub::{HubDomain, HubEndpoint};
-use tsumugi_backends::ofi::{self, Arrival, OfiDomain, OfiEndpoint, Probed, SendError, Verdict};
+use tsumugi_backends::ofi::{
+    self, Arrival, CardError, OfiDomain, OfiEndpoint, Probed, SendError, Verdict,
+};
 use tsumugi_backends::verbs::{self, VerbsDomain, VerbsEndpoint};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::boot::CARD_BYTES_MAX;
@@ -84,6 +86,11 @@ impl Device {
 
     pub(crate) fn card(&self) -> &[u8] {
         of_each!(self, domain => domain.card())
+    }
+
+    /// Whether a rank of that card can be spoken to.
+    pub(super) fn check(&self, card: &[u8]) -> Result<(), CardError> {
+        of_each!(self, domain => domain.check(card))
     }
 
     pub(super) fn join(&self, job: u64) {

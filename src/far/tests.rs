@@ -146,7 +146,8 @@ fn make_all(nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<Node>>) {
     let make_one = |(member, device): (Member, Device)| {
         let hosts = (0..shape.count()).map(|node| format!("host {node}")).collect();
         let faults = seed.map(|seed| Faults::drawn(seed, Clock::Polls));
-        let network = Network::join(device, 7, cards.clone(), hosts, faults).expect("all cards");
+        let network = Network::join(device, 7, cards.clone(), &shape, hosts, faults);
+        let network = network.expect("all cards");
         make(member, &chosen, &Place::ANYWHERE, Some(network), (None, None)).expect("a rank")
     };
     let nodes = thread::scope(|scope| {

@@ -26,7 +26,7 @@ use core::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tsumugi_core::backend::Draw;
 use tsumugi_core::mem::Rank;
-use tsumugi_core::sync::{AtomicU64, Ordering};
+use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// The network. A handle: cheap to clone.
 #[derive(Clone)]
@@ -37,6 +37,8 @@ struct Inner {
     plan: Mutex<Plan>,
     /// How often it has changed.
     changes: AtomicU64,
+    /// Nobody is reached.
+    is_cut: AtomicBool,
 }
 
 /// A rank's device on it.
@@ -109,7 +111,8 @@ impl Hub {
     /// One that nobody is on.
     pub fn new(plan: Plan) -> Self {
         let (plan, changes) = (Mutex::new(plan), AtomicU64::new(0));
-        Self(Arc::new(Inner { stations: Mutex::default(), plan, changes }))
+        let is_cut = AtomicBool::new(false);
+        Self(Arc::new(Inner { stations: Mutex::default(), plan, changes, is_cut }))
     }
 
     /// Goes on with the faults of another plan.
@@ -117,6 +120,12 @@ impl Hub {
         *lock(&self.0.plan) = plan;
         // Release: pairs with the Acquire of whoever polls.
         self.0.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// From here on no post reaches anybody, as on a link that is down, or
+    /// they do again.
+    pub fn cut(&self, is_cut: bool) {
+        self.0.is_cut.store(is_cut, Ordering::Relaxed);
     }
 
     fn plan(&self) -> Plan {

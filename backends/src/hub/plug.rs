@@ -5,7 +5,7 @@ use crate::net::{Answer, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears, Wir
 use core::ffi::c_int;
 use core::fmt;
 use core::ptr::NonNull;
-use libc::{EACCES, EAGAIN, EINPROGRESS, ENOTCONN};
+use libc::{EACCES, EAGAIN, EHOSTUNREACH, EINPROGRESS, ENOTCONN};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
@@ -118,6 +118,9 @@ impl Plug {
     }
 
     fn begin(&mut self, what: Load, far: Far, context: usize) -> Answer {
+        if self.hub.0.is_cut.load(Ordering::Relaxed) {
+            return -(EHOSTUNREACH as Answer);
+        }
         let plan = self.plan;
         if self.draw.chance(plan.refuse) {
             let code = if self.draw.chance(200) { EINPROGRESS } else { EAGAIN };
