@@ -151,7 +151,6 @@ bad_network() {
         run 2 "$job" --role meet
         run 2 "$job" --role reach
         run 3 "$job" --role mixture-short
-        run 2 "$job" --role deaf
     done
     unset TSUMUGI_FAULTS
 }
@@ -170,6 +169,7 @@ conformance() {
 }
 
 # Two nodes do not reach each other when the job begins: nobody is lost by it.
+# Not over udp, where one peer that does not answer holds all others up.
 late_link() {
     local begin=$SECONDS
     # Rank 0 is on the first node, so that all find each other.
@@ -220,8 +220,6 @@ if [[ ${1:-} == links ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     another_network
     late_link
-    TSUMUGI_PROVIDER='udp;ofi_rxd'
-    late_link
     exit 0
 fi
 if [[ ${1:-} == stream ]]; then
@@ -253,10 +251,11 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 2 "$job" --role mixture
     run 3 "$job" --role mixture
     run 2 "$job" --role deaf
-    late_link
     pull_the_cable
 done
 another_network
+TSUMUGI_PROVIDER='tcp;ofi_rxm'
+late_link
 # A slow, lossy, reordering network: as our own faults make it, and, where the
 # kernel has such links, as it does.
 bad_network "$RANDOM"
