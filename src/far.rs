@@ -18,6 +18,7 @@
 //! | `errand` | what the target's processor does for others |
 //! | `parcel` | what packets carry |
 //! | `link` | one endpoint of the device, and the errands of it |
+//! | `pieces` | puts and gets of memory that nobody has registered |
 //! | `bounce` | memory that an operation may use after its caller has gone |
 //! | `window` | what of this rank's heap others may fetch messages from |
 //! | `fetch` | long messages, on their way from there |
@@ -45,6 +46,7 @@ pub mod hostile;
 mod link;
 mod network;
 mod parcel;
+mod pieces;
 mod watch;
 mod window;
 
@@ -63,7 +65,7 @@ use bad::Bad;
 use beat::Beats;
 use bounce::Bounce;
 use device::Queue;
-use fetch::{Fetch, Fetches};
+use fetch::Fetches;
 use link::Link;
 use parcel::Handler;
 use std::fmt;
@@ -72,8 +74,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use tsumugi_backends::ofi::SendError;
 use tsumugi_core::completion::{Callback, CompletionTable};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, Work};
-use tsumugi_core::mem::{LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
-use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::mem::{LocalAddr, Region, RegionKey, RegisterError};
+use tsumugi_core::op::Op;
 use tsumugi_core::ring::Mpsc;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
@@ -257,90 +259,6 @@ impl Far {
         }
     }
 
-    /// Fills memory that nobody has registered. Blocking.
-    ///
-    /// # Safety
-    ///
-    /// `to` is valid for writes of `bytes` bytes.
-    pub(crate) unsafe fn load(
-        &self,
-        from: RemoteAddr,
-        to: *mut u8,
-        bytes: usize,
-    ) -> Result<(), AddrError> {
-        // SAFETY: the caller's.
-        unsafe { self.move_pieces(Kind::Get, from, to, bytes) }
-    }
-
-    /// Writes memory that nobody has registered. Blocking.
-    pub(crate) fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
-        // SAFETY: a put only reads.
-        unsafe { self.move_pieces(Kind::Put, to, from.as_ptr().cast_mut(), from.len()) }
-    }
-
-    /// Puts or gets by way of the bounce chunks.
-    ///
-    /// # Safety
-    ///
-    /// `local` is valid for reads of `bytes` bytes, or, for a get, for writes.
-    unsafe fn move_pieces(
-        &self,
-        kind: Kind,
-        remote: RemoteAddr,
-        local: *mut u8,
-        bytes: usize,
-    ) -> Result<(), AddrError> {
-        let mut pieces = (0..bytes.div_ceil(bounce::CHUNK_BYTES).max(1)).map(|piece| {
-            let start = piece * bounce::CHUNK_BYTES;
-            (start, (bytes - start).min(bounce::CHUNK_BYTES))
-        });
-        let (mut next, mut result) = (pieces.next(), Ok(()));
-        let mut under_way = heapless::Deque::<_, PIECES>::new();
-        loop {
-            while let Some((start, piece)) = next
-                && !under_way.is_full()
-                && result.is_ok()
-                && let Some(chunk) = self.bounce.try_take()
-            {
-                let (place, count) = (remote.add(start as u64), piece as u64);
-                let op = if kind == Kind::Put {
-                    // SAFETY: the caller's.
-                    unsafe { chunk.fill(local.wrapping_add(start), piece) };
-                    Op::put(chunk.local(), place, count)
-                } else {
-                    Op::get(place, chunk.local(), count)
-                };
-                match self.engine.post(hint(), op, ()) {
-                    Ok(ticket) => {
-                        let pushed = under_way.push_back((ticket, chunk, start, piece));
-                        debug_assert!(pushed.is_ok(), "there was room");
-                        next = pieces.next();
-                    }
-                    Err(_) => {
-                        chunk.give_back();
-                        break;
-                    }
-                }
-            }
-            self.hurry();
-            let Some((ticket, chunk, start, piece)) = under_way.pop_front() else {
-                match next {
-                    Some(_) if result.is_ok() && self.bounce.is_used_up() => {
-                        return Err(AddrError::Unsupported { addr: remote });
-                    }
-                    Some(_) if result.is_ok() => self.engine.retry(Retry::Yield, &Here),
-                    _ => return result,
-                }
-                continue;
-            };
-            let outcome = ticket.wait(&Here).result;
-            let into = (kind == Kind::Get).then_some(local.wrapping_add(start));
-            // SAFETY: the caller's; it is the outcome of that chunk's operation.
-            let finished = unsafe { chunk.finish(outcome, into, piece) };
-            result = result.and(finished);
-        }
-    }
-
     /// Shows a region of this rank to the other nodes, under the key that it
     /// has.
     ///
@@ -385,44 +303,6 @@ impl Far {
     /// before the start.
     pub(crate) fn on_bell(&self, handle: Box<dyn Fn(LocalAddr) + Send + Sync>) {
         assert!(self.shared().bell.set(handle).is_ok(), "bells have a handler");
-    }
-
-    /// The word by which ranks of other nodes can [fetch](Self::fetch) these
-    /// bytes of this rank's, if they can.
-    pub(crate) fn place(&self, at: usize, bytes: usize) -> Option<u64> {
-        let shared = self.shared();
-        shared.windows.as_ref()?.place(shared, at, bytes)
-    }
-
-    /// Begins to fetch bytes from where a rank has said that they are, which
-    /// is not trusted. Whoever [was set](Self::on_fetched) is told of the end
-    /// by `id`. False: this device does not fetch.
-    ///
-    /// # Safety
-    ///
-    /// `to` is valid for writes of `bytes` bytes until then.
-    pub(crate) unsafe fn fetch(
-        &self,
-        from: Rank,
-        place: u64,
-        to: *mut u8,
-        bytes: u64,
-        id: u64,
-    ) -> bool {
-        let (key, offset) = window::parts(place);
-        let from = RemoteAddr { rank: from, key, offset };
-        let does = self.shared().windows.is_some();
-        if does {
-            self.fetches().begin(Fetch { id, from, to: to.expose_provenance(), bytes });
-            self.poll();
-        }
-        does
-    }
-
-    /// Sets who is told of fetches that have ended, by whoever polls; it must
-    /// be short and must not block. Once, before the start.
-    pub(crate) fn on_fetched(&self, handle: Fetched) {
-        self.fetches().on_fetched(handle);
     }
 
     fn fetches(&self) -> &'static Fetches {
@@ -654,8 +534,6 @@ pub(crate) fn footprint() -> usize {
     size_of::<Parts>() + size_of::<Far>() + links + device::footprint()
 }
 
-/// Of one get, under way at once.
-const PIECES: usize = 4;
 const SHARDS: usize = 16;
 const RING_SLOTS: usize = 1024;
 

@@ -13,6 +13,7 @@
 
 use super::bounce::{Bounce, CHUNK_BYTES};
 use super::link::Link;
+use super::{Far, window};
 use crate::queue::hint;
 use crate::{AddrError, Rank};
 use std::collections::VecDeque;
@@ -74,6 +75,46 @@ struct Piece {
 struct End {
     result: Mutex<Option<Result<u64, AddrError>>>,
     is_due: Arc<AtomicBool>,
+}
+
+impl Far {
+    /// The word by which ranks of other nodes can [fetch](Self::fetch) these
+    /// bytes of this rank's, if they can.
+    pub(crate) fn place(&self, at: usize, bytes: usize) -> Option<u64> {
+        let shared = self.shared();
+        shared.windows.as_ref()?.place(shared, at, bytes)
+    }
+
+    /// Begins to fetch bytes from where a rank has said that they are, which
+    /// is not trusted. Whoever [was set](Self::on_fetched) is told of the end
+    /// by `id`. False: this device does not fetch.
+    ///
+    /// # Safety
+    ///
+    /// `to` is valid for writes of `bytes` bytes until then.
+    pub(crate) unsafe fn fetch(
+        &self,
+        from: Rank,
+        place: u64,
+        to: *mut u8,
+        bytes: u64,
+        id: u64,
+    ) -> bool {
+        let (key, offset) = window::parts(place);
+        let from = RemoteAddr { rank: from, key, offset };
+        let does = self.shared().windows.is_some();
+        if does {
+            self.fetches().begin(Fetch { id, from, to: to.expose_provenance(), bytes });
+            self.poll();
+        }
+        does
+    }
+
+    /// Sets who is told of fetches that have ended, by whoever polls; it must
+    /// be short and must not block. Once, before the start.
+    pub(crate) fn on_fetched(&self, handle: Fetched) {
+        self.fetches().on_fetched(handle);
+    }
 }
 
 impl Fetches {

@@ -14,7 +14,7 @@ use core::ffi::c_int;
 use core::ptr::NonNull;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tsumugi_core::backend::Completion;
 use tsumugi_core::boot::CARD_BYTES_MAX;
 use tsumugi_core::mem::{
@@ -50,7 +50,7 @@ pub(crate) struct Rail<W: Wire> {
     pub(super) cache: Cache,
     pub(super) peers: BTreeMap<u32, Peer>,
     /// Those that could not be reached yet, and when to try again.
-    early: Vec<(Rank, Instant)>,
+    pub(super) early: Vec<(Rank, Instant)>,
     pub(super) flights: Vec<Flight>,
     pub(super) free: Vec<u32>,
     /// Operations that are to be posted when there is room, or when more is
@@ -284,33 +284,6 @@ impl<W: Wire> Rail<W> {
         })
     }
 
-    /// A post was refused with this error. Whether that is because the peer
-    /// cannot be reached yet: a link that has just come up, a rank that has
-    /// just begun. Then it is to be posted again, and nothing was done.
-    #[cold]
-    pub(super) fn is_early(&mut self, rank: Rank, code: c_int) -> bool {
-        let is_new = |peer: &Peer| !peer.lost && peer.met.elapsed() < FIRST_CONTACT;
-        let is_early = UNREACHED.contains(&code) && self.peers.get(&rank.0).is_some_and(is_new);
-        if is_early {
-            self.early.retain(|(other, _)| *other != rank);
-            self.early.push((rank, Instant::now() + PAUSE));
-        }
-        is_early
-    }
-
-    /// Whether it is too soon to post to that rank again.
-    #[inline]
-    pub(super) fn must_pause(&mut self, rank: Rank) -> bool {
-        !self.early.is_empty() && self.is_paused(rank)
-    }
-
-    #[cold]
-    fn is_paused(&mut self, rank: Rank) -> bool {
-        let now = Instant::now();
-        self.early.retain(|(_, until)| *until > now);
-        self.early.iter().any(|(other, _)| *other == rank)
-    }
-
     fn meet(&mut self, shared: &Shared, rank: Rank) -> Result<Peer, Failure> {
         let failure = Failure::new(Some(rank), None, libc::ENODATA, 0);
         let own = shared.own.get().ok_or(failure)?;
@@ -409,23 +382,6 @@ impl core::fmt::Display for Failure {
         }
     }
 }
-
-/// What a peer that is not there, or not yet, is refused with.
-const UNREACHED: [c_int; 7] = [
-    libc::ECONNREFUSED,
-    libc::ECONNABORTED,
-    libc::EHOSTUNREACH,
-    libc::EHOSTDOWN,
-    libc::ENETUNREACH,
-    libc::ENOTCONN,
-    libc::ETIMEDOUT,
-];
-
-/// For so long that may be because it is early: deaths are known within 5 s.
-const FIRST_CONTACT: Duration = Duration::from_secs(3);
-
-/// Until it is tried again.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// The keys below this one are ours; regions have larger ones.
 const KEYS_OWN: u64 = 16;
