@@ -225,7 +225,7 @@ fi
 if [[ ${1:-} == stream ]]; then
     cargo build --quiet --release --package tsumugi --example far_stream
     export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=200
-    run 2 "$PWD/target/release/examples/far_stream"
+    run 2 "$PWD/target/release/examples/far_stream" 3
     grep MB/s "$work/log"
     exit 0
 fi

@@ -97,7 +97,7 @@ pub(super) fn parts(place: u64) -> (RegionKey, u64) {
 
 const REFUSED: u32 = u32::MAX;
 const STRIDE: usize = 1 << 30;
-const STRIDE_PINNED: usize = 16 << 20;
-/// Two gigabytes, if they do not overlap.
+const STRIDE_PINNED: usize = 2 << 20;
+/// A quarter of a gigabyte.
 const PINNED_MAX: usize = 64;
 const _: () = assert!(2 * STRIDE as u64 <= 1 << 32, "an offset has 32 bits");
