@@ -2,7 +2,11 @@
 # One job on two and on three nodes, over libfabric: network namespaces with a
 # veth each on one bridge, two ranks in each, over tcp and over udp. Then the
 # cable is pulled: everybody must hear of it within 5 s, and nobody crash.
-# `ci/netns.sh cable TIMES` only pulls the cable, over tcp, so many times.
+# `ci/netns.sh cable TIMES` only pulls the cable, over tcp, so many times;
+# `ci/netns.sh faults SEED` only runs with the faults of that seed;
+# `ci/netns.sh suite` only runs the suite of endpoints;
+# `ci/netns.sh links` only links that come late, and ranks on two networks;
+# `ci/netns.sh stream` only shows the bandwidth of long messages over tcp.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -46,6 +50,8 @@ done
 cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
 job=$(cargo test --quiet --package tsumugi --test job --no-run --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
+suite=$(cargo test --quiet --package tsumugi-backends --test ofi --no-run --message-format=json |
+    sed -n 's/.*"executable":"\([^"]*\/ofi-[^"]*\)".*/\1/p')
 target=$PWD/target/debug
 port=20000
 export RUST_BACKTRACE=0 TSUMUGI_SPIN=${TSUMUGI_SPIN:-0} TSUMUGI_VERBOSE=1 FI_MR_CACHE_MONITOR=disabled
@@ -88,7 +94,8 @@ run() {
     start "$@"
     if ! finish; then
         cat "$work/log"
-        echo "netns: $TSUMUGI_PROVIDER, $1 nodes: ${*:2} failed" >&2
+        echo "netns: $TSUMUGI_PROVIDER, $1 nodes, faults ${TSUMUGI_FAULTS:-none}:" \
+            "${*:2} failed" >&2
         exit 1
     fi
     if ! grep -q "on $1 nodes" "$work/log"; then
@@ -96,7 +103,7 @@ run() {
         exit 1
     fi
     printf '%-12s %d nodes, %2d s: %s\n' "$TSUMUGI_PROVIDER" "$1" $((SECONDS - begin)) \
-        "$(basename "$2") ${*:3}"
+        "$(basename "$2") ${*:3}${TSUMUGI_FAULTS:+, faults of seed $TSUMUGI_FAULTS}"
 }
 
 pull_the_cable() {
@@ -135,6 +142,97 @@ pull_the_cable() {
         "$TSUMUGI_PROVIDER" "$ms" "$ended"
 }
 
+# A network that is slow, loses and reorders, as our own faults make it.
+bad_network() {
+    local provider
+    export TSUMUGI_FAULTS=$1
+    for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
+        export TSUMUGI_PROVIDER=$provider
+        run 2 "$job" --role meet
+        run 2 "$job" --role reach
+        run 3 "$job" --role mixture-short
+    done
+    unset TSUMUGI_FAULTS
+}
+
+# What every endpoint promises, and ours beyond that, each rank on a node.
+conformance() {
+    local begin=$SECONDS place="$name-1=10.94.0.1 $name-2=10.94.0.2 $name-3=10.94.0.3"
+    if ! TSUMUGI_TEST_NODES=$place timeout 300 ip netns exec "$name-1" "$suite" \
+        >"$work/log" 2>&1 || ! grep -q '^test result: ok\. [1-9]' "$work/log"; then
+        cat "$work/log"
+        echo "netns: the suite of endpoints failed between nodes" >&2
+        exit 1
+    fi
+    printf 'tcp and udp  3 nodes, %2d s: the suite of endpoints: %d promises\n' \
+        $((SECONDS - begin)) "$(grep -c '^test .* ok ' "$work/log")"
+}
+
+# Two nodes do not reach each other when the job begins: nobody is lost by it.
+# Not over udp, where one peer that does not answer holds all others up.
+late_link() {
+    local begin=$SECONDS
+    # Rank 0 is on the first node, so that all find each other.
+    ip -n "$name-2" route add unreachable 10.94.0.3/32
+    start 3 "$job" --role meet
+    for _ in $(seq 200); do
+        grep -q 'on 3 nodes' "$work/log" && break
+        sleep 0.1
+    done
+    sleep 1
+    ip -n "$name-2" route del unreachable 10.94.0.3/32
+    if ! finish; then
+        cat "$work/log"
+        echo "netns: $TSUMUGI_PROVIDER: a link that came late has ended a job" >&2
+        exit 1
+    fi
+    printf '%-12s 3 nodes, %2d s: meet, over a link that comes late\n' \
+        "$TSUMUGI_PROVIDER" $((SECONDS - begin))
+}
+
+# A rank on another network than the others ends all, by name.
+another_network() {
+    local rank
+    port=$((port + 1))
+    ranks=()
+    : >"$work/log"
+    for rank in 0 1; do
+        TSUMUGI_PROVIDER=$([[ $rank == 0 ]] && echo 'tcp;ofi_rxm' || echo 'udp;ofi_rxd') \
+            TSUMUGI_RANK=$rank TSUMUGI_SIZE=2 TSUMUGI_MASTER=10.94.0.1:$port \
+            TSUMUGI_NODE="node $rank" timeout -k 5 60 ip netns exec "$name-$((rank + 1))" \
+            "$job" --role meet >>"$work/log" 2>&1 &
+        ranks+=($!)
+    done
+    if finish || ! grep -q 'goes by ofi udp;ofi_rxd on .*, this rank by ofi tcp;ofi_rxm' "$work/log" ||
+        grep -q 'no answer' "$work/log"; then
+        cat "$work/log"
+        echo "netns: ranks on two networks: not said so" >&2
+        exit 1
+    fi
+    echo 'tcp and udp  2 nodes: ranks on two networks: said by name at start'
+}
+
+if [[ ${1:-} == suite ]]; then
+    conformance
+    exit 0
+fi
+if [[ ${1:-} == links ]]; then
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+    another_network
+    late_link
+    exit 0
+fi
+if [[ ${1:-} == stream ]]; then
+    cargo build --quiet --release --package tsumugi --example far_stream
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=200
+    run 2 "$PWD/target/release/examples/far_stream" 3
+    grep MB/s "$work/log"
+    exit 0
+fi
+if [[ ${1:-} == faults ]]; then
+    bad_network "${2:-1}"
+    exit 0
+fi
 if [[ ${1:-} == cable ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     for ((time = 0; time < ${2:-1}; time++)); do
@@ -142,6 +240,7 @@ if [[ ${1:-} == cable ]]; then
     done
     exit 0
 fi
+conformance
 for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     export TSUMUGI_PROVIDER=$provider
     run 2 "$target/examples/hello"
@@ -156,7 +255,12 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 2 "$job" --role deaf
     pull_the_cable
 done
-# A slow, lossy, reordering link, where the kernel has one.
+another_network
+TSUMUGI_PROVIDER='tcp;ofi_rxm'
+late_link
+# A slow, lossy, reordering network: as our own faults make it, and, where the
+# kernel has such links, as it does.
+bad_network "$RANDOM"
 bad='delay 300us 200us loss 0.5% reorder 20% 50%'
 # shellcheck disable=SC2086
 if tc qdisc add dev "$name-2v" root netem $bad 2>/dev/null &&

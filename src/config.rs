@@ -15,6 +15,7 @@
 //! | `TSUMUGI_INTERFACE` | libfabric: the own address or interface to use | the provider's choice |
 //! | `TSUMUGI_DEVICE` | the device, as its library names it; libibverbs: `mlx5_0`, `mlx5_0:2` with a port | the first |
 //! | `TSUMUGI_ENDPOINTS` | queues to the device, 1 to 16 | 1 |
+//! | `TSUMUGI_FAULTS` | makes the network bad on purpose, to try a program: the seed that draws what is delayed, reordered, refused, and lost and sent again | no faults |
 //! | `TSUMUGI_MESSAGES` | whether a message may go straight into a receive: `mirror`, `locked`, `two_copy` | `mirror` |
 //! | `TSUMUGI_CALIBRATE` | whether a job measures how messages go best: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
 //! | `TSUMUGI_INLINE_MAX_BYTES` | a message of so many travels in its packet | measured |
@@ -117,6 +118,10 @@ pub struct NetworkConfig {
     pub endpoints: Option<usize>,
     /// How a rank that sleeps hears of it.
     pub sleep: NetworkSleep,
+    /// Makes it bad on purpose: from this seed, operations, their ends and
+    /// parcels are delayed, reordered and refused, and some come as late as if
+    /// they had been lost and sent again.
+    pub faults: Option<u64>,
 }
 
 /// How a rank whose threads all sleep or compute hears of the network.
@@ -200,6 +205,7 @@ impl Config {
                 device: std::env::var(DEVICE).ok(),
                 endpoints: number(ENDPOINTS, 1, 16)?,
                 sleep: choice(NETWORK_SLEEP, &NETWORK_SLEEPS)?.unwrap_or_default(),
+                faults: number(FAULTS, 0, usize::MAX)?.map(|seed| seed as u64),
             },
         })
     }
@@ -302,6 +308,8 @@ pub const INTERFACE: &str = "TSUMUGI_INTERFACE";
 pub const DEVICE: &str = "TSUMUGI_DEVICE";
 /// The variable of [`NetworkConfig::endpoints`].
 pub const ENDPOINTS: &str = "TSUMUGI_ENDPOINTS";
+/// The variable of [`NetworkConfig::faults`].
+pub const FAULTS: &str = "TSUMUGI_FAULTS";
 /// The variable of [`Config::messages`].
 pub const MESSAGES: &str = "TSUMUGI_MESSAGES";
 /// The variable of [`Config::calibrate`].

@@ -13,11 +13,15 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `device` | the two networks that there are |
+//! | `bad` | the same with faults, if they are asked for |
 //! | `network` | what is opened before the others are known |
 //! | `errand` | what the target's processor does for others |
 //! | `parcel` | what packets carry |
 //! | `link` | one endpoint of the device, and the errands of it |
+//! | `pieces` | puts and gets of memory that nobody has registered |
 //! | `bounce` | memory that an operation may use after its caller has gone |
+//! | `window` | what of this rank's heap others may fetch messages from |
+//! | `fetch` | long messages, on their way from there |
 //! | `beat` | who is still there |
 //! | `watch` | the thread that polls when nobody does |
 //! | `hostile` | what fuzzing and tests feed errands and beats with |
@@ -30,19 +34,25 @@
 //! Progress: blocking calls sleep; `post`, `try_send` and `poll` are lock-free
 //! but for a short lock of the device's.
 
+mod bad;
 mod beat;
 mod bounce;
 mod device;
 mod errand;
+mod fetch;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod hostile;
 mod link;
 mod network;
 mod parcel;
+mod pieces;
 mod watch;
+mod window;
 
+pub(crate) use bad::{Clock, Faults};
 pub(crate) use device::Device;
+pub(crate) use fetch::Fetched;
 pub(crate) use network::{Network, open};
 pub use network::{NetworkFacts, NoNetwork};
 pub(crate) use parcel::{Parcel, ParcelError};
@@ -51,8 +61,11 @@ pub(crate) use watch::Watch;
 use crate::config::Chosen;
 use crate::queue::hint;
 use crate::{AddrError, Busy, Error, Outcome, Rank, Status};
+use bad::Bad;
 use beat::Beats;
 use bounce::Bounce;
+use device::Queue;
+use fetch::Fetches;
 use link::Link;
 use parcel::Handler;
 use std::fmt;
@@ -61,8 +74,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use tsumugi_backends::ofi::SendError;
 use tsumugi_core::completion::{Callback, CompletionTable, Ticket};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, Work};
-use tsumugi_core::mem::{LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
-use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::mem::{LocalAddr, Region, RegionKey, RegisterError};
+use tsumugi_core::op::Op;
 use tsumugi_core::ring::Mpsc;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -70,6 +83,7 @@ use tsumugi_core::wait::{Futex, Reason, Wait, Waker};
 use tsumugi_pvas::partition::Gone;
 use tsumugi_pvas::{Direct, Member};
 use tsumugi_ult::{Here, SystemFutex, enter_callback};
+use window::Windows;
 
 /// The way to the other nodes.
 pub(crate) struct Far {
@@ -86,11 +100,14 @@ struct Parts {
     rings: Vec<Mpsc<Work, RING_SLOTS>>,
     table: CompletionTable<SHARDS>,
     shared: Shared,
+    fetches: Fetches,
 }
 
 /// What links, watch and callers have in common.
 struct Shared {
     device: Device,
+    /// What makes the network bad on purpose.
+    bad: Option<Bad>,
     member: Member,
     direct: Direct,
     handlers: [OnceLock<Handler>; Parcel::KINDS],
@@ -119,6 +136,8 @@ struct Shared {
     /// One does.
     is_looked_for: AtomicBool,
     beats: Beats,
+    /// If puts and gets are the device's.
+    windows: Option<Windows>,
 }
 
 /// One caller looks for the end of an operation until this is dropped: also
@@ -146,15 +165,17 @@ impl Far {
     ///
     /// [`Error::Register`], [`Error::OutOfMemory`].
     pub(crate) fn new(network: Network, member: &Member, chosen: &Chosen) -> Result<Self, Error> {
-        let Network { device, hosts } = network;
+        let Network { device, hosts, faults } = network;
         let links = device.endpoints();
         let spins = chosen.spin > 0 || !device.has_events(0);
+        let windows = device.moves().memory.then(|| Windows::new(member, device.pins()));
         let parts = Box::leak(Box::new(Parts {
             executors: Vec::with_capacity(links),
             counts: (0..links).map(|_| PortCounts::new()).collect(),
             rings: (0..links).map(|_| Mpsc::new()).collect(),
             table: CompletionTable::new(),
             shared: Shared {
+                bad: faults.map(|faults| Bad::new(faults, links)),
                 device,
                 member: member.clone(),
                 direct: member.direct(),
@@ -172,10 +193,12 @@ impl Far {
                 rounds: chosen.spin,
                 is_looked_for: AtomicBool::new(false),
                 beats: Beats::new(member, hosts),
+                windows,
             },
+            fetches: Fetches::new(),
         }));
         let whole = NonNull::from(&mut *parts);
-        let Parts { executors, counts, rings, table, shared } = parts;
+        let Parts { executors, counts, rings, table, shared, .. } = parts;
         let (shared, table) = (&*shared, table.view());
         for (ring, counts) in rings.iter_mut().zip(&*counts) {
             let port = Port::new(Link::new(shared), table, counts);
@@ -275,91 +298,6 @@ impl Far {
         }
     }
 
-    /// Fills memory that nobody has registered. Blocking.
-    ///
-    /// # Safety
-    ///
-    /// `to` is valid for writes of `bytes` bytes.
-    pub(crate) unsafe fn load(
-        &self,
-        from: RemoteAddr,
-        to: *mut u8,
-        bytes: usize,
-    ) -> Result<(), AddrError> {
-        // SAFETY: the caller's.
-        unsafe { self.move_pieces(Kind::Get, from, to, bytes) }
-    }
-
-    /// Writes memory that nobody has registered. Blocking.
-    pub(crate) fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
-        // SAFETY: a put only reads.
-        unsafe { self.move_pieces(Kind::Put, to, from.as_ptr().cast_mut(), from.len()) }
-    }
-
-    /// Puts or gets by way of the bounce chunks.
-    ///
-    /// # Safety
-    ///
-    /// `local` is valid for reads of `bytes` bytes, or, for a get, for writes.
-    unsafe fn move_pieces(
-        &self,
-        kind: Kind,
-        remote: RemoteAddr,
-        local: *mut u8,
-        bytes: usize,
-    ) -> Result<(), AddrError> {
-        let mut pieces = (0..bytes.div_ceil(bounce::CHUNK_BYTES).max(1)).map(|piece| {
-            let start = piece * bounce::CHUNK_BYTES;
-            (start, (bytes - start).min(bounce::CHUNK_BYTES))
-        });
-        let (mut next, mut result) = (pieces.next(), Ok(()));
-        let mut under_way = heapless::Deque::<_, PIECES>::new();
-        loop {
-            while let Some((start, piece)) = next
-                && !under_way.is_full()
-                && result.is_ok()
-                && let Some(chunk) = self.bounce.try_take()
-            {
-                let (place, count) = (remote.add(start as u64), piece as u64);
-                let op = if kind == Kind::Put {
-                    // SAFETY: the caller's.
-                    unsafe { chunk.fill(local.wrapping_add(start), piece) };
-                    Op::put(chunk.local(), place, count)
-                } else {
-                    Op::get(place, chunk.local(), count)
-                };
-                match self.engine.post(hint(), op, ()) {
-                    Ok(ticket) => {
-                        let pushed = under_way.push_back((ticket, chunk, start, piece));
-                        debug_assert!(pushed.is_ok(), "there was room");
-                        next = pieces.next();
-                    }
-                    Err(_) => {
-                        chunk.give_back();
-                        break;
-                    }
-                }
-            }
-            self.hurry();
-            let Some((ticket, chunk, start, piece)) = under_way.pop_front() else {
-                match next {
-                    Some(_) if result.is_ok() && self.bounce.is_used_up() => {
-                        return Err(AddrError::Unsupported { addr: remote });
-                    }
-                    Some(_) if result.is_ok() => self.engine.retry(Retry::Yield, &Here),
-                    _ => return result,
-                }
-                continue;
-            };
-            self.look_for(|| ticket.is_done());
-            let outcome = ticket.wait(&Here).result;
-            let into = (kind == Kind::Get).then_some(local.wrapping_add(start));
-            // SAFETY: the caller's; it is the outcome of that chunk's operation.
-            let finished = unsafe { chunk.finish(outcome, into, piece) };
-            result = result.and(finished);
-        }
-    }
-
     /// Whether a put that has completed has landed.
     pub(crate) fn remote_completion(&self) -> bool {
         self.shared().device.remote_completion()
@@ -411,6 +349,11 @@ impl Far {
         assert!(self.shared().bell.set(handle).is_ok(), "bells have a handler");
     }
 
+    fn fetches(&self) -> &'static Fetches {
+        // SAFETY: as in `shared`.
+        unsafe { &(*self.parts.as_ptr()).fetches }
+    }
+
     /// Posts, takes what has completed and what has arrived. Whether there was
     /// anything.
     pub(crate) fn poll(&self) -> bool {
@@ -424,7 +367,9 @@ impl Far {
         let shared = self.shared();
         shared.see_losses();
         let before = shared.arrivals.load(Ordering::Relaxed);
-        self.engine.poll() > 0 || shared.arrivals.load(Ordering::Relaxed) != before
+        let polled = self.engine.poll() > 0;
+        let fetched = self.fetches().drive(&self.engine, &self.bounce);
+        polled || fetched || shared.arrivals.load(Ordering::Relaxed) != before
     }
 
     /// Whether somebody should poll, rather than sleep until the device calls.
@@ -433,7 +378,11 @@ impl Far {
     }
 
     fn has_unsent(&self) -> bool {
-        self.shared().unsent.load(Ordering::Relaxed) > 0 || self.engine.has_gathered()
+        let shared = self.shared();
+        shared.unsent.load(Ordering::Relaxed) > 0
+            || self.engine.has_gathered()
+            || self.fetches().is_due()
+            || shared.bad.as_ref().is_some_and(Bad::holds_any)
     }
 
     /// A worker goes to sleep.
@@ -487,7 +436,11 @@ impl Shared {
         if !pushed {
             return Err(ParcelError::TooLong);
         }
-        match self.device.try_send(link, to, &packet) {
+        let sent = match &self.bad {
+            None => self.device.try_send(link, to, &packet),
+            Some(bad) => bad.try_send(&self.device, link, to, &packet),
+        };
+        match sent {
             Ok(()) => Ok(()),
             Err(SendError::Full) => Err(ParcelError::Full),
             Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
@@ -496,6 +449,19 @@ impl Shared {
                 Err(ParcelError::Addr(error))
             }
         }
+    }
+
+    /// The next endpoint.
+    fn try_endpoint(&'static self) -> Option<Queue<'static>> {
+        match &self.bad {
+            None => self.device.try_endpoint(),
+            Some(bad) => bad.try_endpoint(&self.device).map(|queue| Queue::Bad(Box::new(queue))),
+        }
+    }
+
+    /// Whether it is all right to sleep until the device calls.
+    fn arm(&self, link: usize) -> bool {
+        self.bad.as_ref().is_none_or(|bad| !bad.holds(link)) && self.device.arm(link)
     }
 
     /// A parcel has come.
@@ -612,7 +578,8 @@ pub(crate) fn footprint() -> usize {
     size_of::<Parts>() + size_of::<Far>() + links + device::footprint()
 }
 
-/// Of one get, under way at once.
-const PIECES: usize = 4;
 const SHARDS: usize = 16;
 const RING_SLOTS: usize = 1024;
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::config::Config;
-use crate::far::{self, Device, Network};
+use crate::far::{self, Clock, Device, Faults, Network};
 use crate::{Error, NoNetwork};
 use std::fs;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Job {
         let (nodes, cards) = meet(&mut *boot.bootstrap, address)?;
         let network = match nodes.count() {
             1 => None,
-            _ => Some(connect(device, &nodes, &cards)?),
+            _ => Some(connect(device, &nodes, &cards, config)?),
         };
         let (member, detector) = Self::place(boot, nodes, &cards, config)?;
         Ok((member, detector, network))
@@ -121,7 +121,10 @@ impl Job {
         if rank == Rank(0) && config.verbose {
             let on = match nodes.count() {
                 1 => "one node".to_owned(),
-                count => format!("{count} nodes"),
+                count => match config.network.faults {
+                    None => format!("{count} nodes"),
+                    Some(seed) => format!("{count} nodes with faults of seed {seed}"),
+                },
             };
             // One write, so that it does not mix with what ranks print.
             let line = format!("tsumugi: ranks: {}, on {on}, by {}\n", nodes.ranks(), boot.way);
@@ -219,21 +222,23 @@ fn connect(
     device: Result<Device, NoNetwork>,
     nodes: &Nodes,
     cards: &[Card],
+    config: &Config,
 ) -> Result<Network, Error> {
     let addresses = cards.iter().map(|card| card.network.clone()).collect();
     let first = |node| nodes.ranks_of(node).next().expect("a node has ranks");
     let host = |node| cards[first(node).0 as usize].host.clone();
     let hosts: Vec<String> = (0..nodes.count()).map(host).collect();
     let mut named = hosts.clone();
-    device.and_then(|device| Network::join(device, cards[0].token, addresses, hosts)).map_err(
-        |why| {
+    let faults = config.network.faults.map(|seed| Faults::drawn(seed, Clock::Micros));
+    device
+        .and_then(|device| Network::join(device, cards[0].token, addresses, nodes, hosts, faults))
+        .map_err(|why| {
             named.sort_unstable();
             named.dedup();
             named.truncate(HOSTS_NAMED);
             let hosts = named.join(", ");
             Error::SeveralNodes { ranks: nodes.ranks(), nodes: nodes.count(), hosts, why }
-        },
-    )
+        })
 }
 
 const NO_RANKS: Error = Error::Boot(BootError::NoSuchRank { rank: Rank(0), size: 0 });

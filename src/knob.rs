@@ -2,7 +2,7 @@
 
 use crate::config::{
     BIND, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM, DIRECT_MAX, EAGER_MAX, ENDPOINTS,
-    INLINE_MAX, INTERFACE, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORK_SLEEP,
+    FAULTS, INLINE_MAX, INTERFACE, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORK_SLEEP,
     NETWORK_SLEEPS, NETWORKS, PATH, PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES,
     STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
 };
@@ -111,6 +111,12 @@ impl Config {
                 "queues to the device, 1 to 16",
                 "1".into(),
                 self.network.endpoints.unwrap_or(1).to_string(),
+            ),
+            set(
+                FAULTS,
+                "makes the network bad on purpose: the seed of what goes wrong",
+                "no faults".into(),
+                self.network.faults.map_or("no faults".into(), |seed| seed.to_string()),
             ),
             set(
                 MESSAGES,

@@ -182,8 +182,7 @@ impl Config {
         let be_one = |(member, apart): (Member, Apart)| {
             let (rank, space) = (member.rank(), member.space().clone());
             let result = catch_unwind(AssertUnwindSafe(|| {
-                let place = Place { way: Way::Alone, cores: Vec::new(), measured: &[] };
-                be(member, chosen, place, None, apart, &main)
+                be(member, chosen, Place::ANYWHERE, None, apart, &main)
             }));
             if !matches!(result, Ok(Ok(_))) {
                 let _ = first_failure.set(rank.0 as usize);
@@ -212,7 +211,7 @@ impl Config {
 }
 
 /// Who is on this node, if not all are, and what carries messages to others.
-type Apart = (Option<Neighbours>, Option<Arc<dyn Parcels>>);
+pub(crate) type Apart = (Option<Neighbours>, Option<Arc<dyn Parcels>>);
 
 /// The cores of this rank's workers, if each is to have its own: the ranks of
 /// the node deal them out in their order.
@@ -232,12 +231,17 @@ fn cores_measured(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<us
 }
 
 /// How a rank came to be, and on which cores.
-struct Place<'a> {
+pub(crate) struct Place<'a> {
     way: Way,
     /// Those of its workers; empty: wherever the system likes.
     cores: Vec<usize>,
     /// Those that the node is to be measured by.
     measured: &'a [usize],
+}
+
+impl Place<'_> {
+    /// Of a thread of some process.
+    pub(crate) const ANYWHERE: Self = Place { way: Way::Alone, cores: Vec::new(), measured: &[] };
 }
 
 /// What a rank of a job on several nodes has besides.
@@ -249,49 +253,16 @@ struct Span<'a> {
 
 /// Is `member` from its first to its last breath.
 fn be<T: Send, E: From<Error> + Send>(
-    mut member: Member,
+    member: Member,
     chosen: Chosen,
     place: Place<'_>,
     span: Option<Span<'_>>,
-    (neighbours, parcels): Apart,
+    apart: Apart,
     main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
 ) -> Result<T, E> {
-    let am = Am::new(&member).map_err(E::from)?;
-    let neighbours = neighbours.unwrap_or_else(|| Neighbours::of(&member));
-    let lanes = Lanes::new(&member, neighbours, &chosen).map_err(E::from)?;
-    let card = Card { calls: am.key(), messages: lanes.key() };
-    card.publish(&mut member).map_err(E::from)?;
-    // Everybody's starter memory and collective words are registered now, and
-    // their lanes for messages.
-    member.barrier().map_err(Error::from)?;
-    let cards = card.all(&mut member).map_err(E::from)?;
-    am.connect(&cards);
-    if member.local() == Rank(0) {
-        // The others are asleep in the barrier meanwhile.
-        member.calibrate(place.measured, &chosen.thresholds);
-    }
-    member.barrier().map_err(Error::from)?;
-    let (far, mut meet) = match span {
-        None => (None, None),
-        Some(Span { network, meet }) => {
-            let far = Arc::new(Far::new(network, &member, &chosen)?);
-            for region in am.regions() {
-                far.register(region).map_err(Error::from)?;
-            }
-            am.carry_by(far.clone());
-            (Some(far), Some(meet))
-        }
-    };
-    let parcels = parcels.or_else(|| Some(far.clone()? as Arc<dyn Parcels>));
-    let messages = Messages::new(&member, &lanes, &cards, parcels, &chosen).map_err(E::from)?;
-    let node = Arc::new(Node::new(member, am, messages, far.clone(), &chosen, place.cores));
-    let watch = match &far {
-        None => None,
-        Some(far) => {
-            far.on_bell(bell_of(&node));
-            Some(Watch::start(far)?)
-        }
-    };
+    let (network, mut meet) = span.map(|Span { network, meet }| (network, meet)).unzip();
+    let node = make(member, &chosen, &place, network, apart)?;
+    let watch = node.far().map(|far| Watch::start(&far)).transpose()?;
     if let Some(meet) = &mut meet {
         // And over the network from here on.
         meet().map_err(Error::from)?;
@@ -318,6 +289,50 @@ fn be<T: Send, E: From<Error> + Send>(
     }
     drop(watch);
     result
+}
+
+/// The parts of a rank, when everybody of its node has told where theirs are.
+pub(crate) fn make(
+    mut member: Member,
+    chosen: &Chosen,
+    place: &Place<'_>,
+    network: Option<Network>,
+    (neighbours, parcels): Apart,
+) -> Result<Arc<Node>, Error> {
+    let am = Am::new(&member)?;
+    let neighbours = neighbours.unwrap_or_else(|| Neighbours::of(&member));
+    let lanes = Lanes::new(&member, neighbours, chosen)?;
+    let card = Card { calls: am.key(), messages: lanes.key() };
+    card.publish(&mut member)?;
+    // Everybody's starter memory and collective words are registered now, and
+    // their lanes for messages.
+    member.barrier()?;
+    let cards = card.all(&mut member)?;
+    am.connect(&cards);
+    if member.local() == Rank(0) {
+        // The others are asleep in the barrier meanwhile.
+        member.calibrate(place.measured, &chosen.thresholds);
+    }
+    member.barrier()?;
+    let far = match network {
+        None => None,
+        Some(network) => {
+            let far = Arc::new(Far::new(network, &member, chosen)?);
+            for region in am.regions() {
+                far.register(region)?;
+            }
+            am.carry_by(far.clone());
+            Some(far)
+        }
+    };
+    let parcels = parcels.or_else(|| Some(far.clone()? as Arc<dyn Parcels>));
+    let messages = Messages::new(&member, &lanes, &cards, parcels, chosen)?;
+    let cores = place.cores.clone();
+    let node = Arc::new(Node::new(member, am, messages, far.clone(), chosen, cores));
+    if let Some(far) = &far {
+        far.on_bell(bell_of(&node));
+    }
+    Ok(node)
 }
 
 /// What is done when a rank of another node has changed a word of ours.

@@ -10,12 +10,15 @@
 //! |---|---|
 //! | [`ofi`] | libfabric: tcp, udp, verbs, EFA, Slingshot, ... |
 //! | [`verbs`] | libibverbs: InfiniBand, RoCE |
+//! | [`hub`] | threads of this very process, for tests |
 //!
 //! [`boot`] is how ranks that some launcher started find each other.
 
 pub mod boot;
 mod foreign;
 mod net;
+
+pub mod hub;
 pub mod ofi;
 pub mod verbs;
 

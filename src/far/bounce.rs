@@ -60,6 +60,11 @@ impl Bounce {
         Some(Chunk { bounce: self, index })
     }
 
+    /// A chunk that was lent on.
+    pub(super) fn lent(&self, index: usize) -> Chunk<'_> {
+        Chunk { bounce: self, index }
+    }
+
     /// Whether there will never be one again: as many gets were lost.
     pub(super) fn is_used_up(&self) -> bool {
         self.parked.load(Ordering::Relaxed) >= CHUNKS
@@ -109,6 +114,11 @@ impl Chunk<'_> {
 
     fn start(&self) -> *mut u8 {
         self.bounce.region.base.as_ptr().wrapping_add(self.index * CHUNK_BYTES)
+    }
+
+    /// Lends it on: see [`Bounce::lent`].
+    pub(super) fn into_index(self) -> usize {
+        self.index
     }
 
     /// Nothing was done with it.

@@ -6,11 +6,16 @@
 //!          └─ Verbs(VerbsDomain)             └─ Verbs(VerbsEndpoint)
 //! ```
 
+use super::bad::BadQueue;
 use super::network::{NetworkFacts, NoNetwork};
 use crate::Rank;
 use crate::config::{NetworkConfig, NetworkKind, NetworkSleep};
 use std::fmt;
-use tsumugi_backends::ofi::{self, Arrival, OfiDomain, OfiEndpoint, Probed, SendError, Verdict};
+#[cfg(test)]
+use tsumugi_backends::hub::{HubDomain, HubEndpoint};
+use tsumugi_backends::ofi::{
+    self, Arrival, CardError, OfiDomain, OfiEndpoint, Probed, SendError, Verdict,
+};
 use tsumugi_backends::verbs::{self, VerbsDomain, VerbsEndpoint};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::boot::CARD_BYTES_MAX;
@@ -21,12 +26,18 @@ use tsumugi_core::op::Op;
 pub(crate) enum Device {
     Ofi(OfiDomain),
     Verbs(VerbsDomain),
+    #[cfg(test)]
+    Hub(HubDomain),
 }
 
 /// One endpoint of it.
 pub(super) enum Queue<'d> {
     Ofi(OfiEndpoint<'d>),
     Verbs(VerbsEndpoint<'d>),
+    #[cfg(test)]
+    Hub(HubEndpoint<'d>),
+    /// One of these over a bad link.
+    Bad(Box<BadQueue<'d>>),
 }
 
 /// What a device carries out by itself.
@@ -38,12 +49,15 @@ pub(super) struct Moves {
     words: u8,
 }
 
-/// The same of both variants.
+/// The same of all variants.
 macro_rules! of_each {
-    ($this:expr, $it:ident => $do:expr) => {
+    ($this:expr, $(+ $more:ident,)? $it:ident => $do:expr) => {
         match $this {
             Self::Ofi($it) => $do,
             Self::Verbs($it) => $do,
+            #[cfg(test)]
+            Self::Hub($it) => $do,
+            $(Self::$more($it) => $do,)?
         }
     };
 }
@@ -73,6 +87,11 @@ impl Device {
         of_each!(self, domain => domain.card())
     }
 
+    /// Whether a rank of that card can be spoken to.
+    pub(super) fn check(&self, card: &[u8]) -> Result<(), CardError> {
+        of_each!(self, domain => domain.check(card))
+    }
+
     pub(super) fn join(&self, job: u64) {
         of_each!(self, domain => domain.join(job));
     }
@@ -93,6 +112,8 @@ impl Device {
         match self {
             Self::Ofi(domain) => domain.try_endpoint().map(Queue::Ofi),
             Self::Verbs(domain) => domain.try_endpoint().map(Queue::Verbs),
+            #[cfg(test)]
+            Self::Hub(domain) => domain.try_endpoint().map(Queue::Hub),
         }
     }
 
@@ -100,6 +121,11 @@ impl Device {
         let memory = of_each!(self, domain => domain.moves_memory());
         let whole = |width: &u8| of_each!(self, domain => domain.moves_words((*width).into()));
         Moves { memory, words: if memory { WIDTHS.into_iter().filter(whole).sum() } else { 0 } }
+    }
+
+    /// Whether showing memory to peers ties it down.
+    pub(super) fn pins(&self) -> bool {
+        of_each!(self, domain => domain.pins())
     }
 
     pub(super) fn packet_bytes_max(&self) -> usize {
@@ -167,6 +193,8 @@ impl Device {
                 let port = format!("{}, port {}", facts.device, facts.port);
                 (format!("libibverbs: {kind}"), port)
             }
+            #[cfg(test)]
+            Self::Hub(_) => ("hub".into(), "this process".into()),
         };
         let Probed { rows } = of_each!(self, domain => domain.probed());
         let lacks = rows.iter().filter(|row| row.verdict != Verdict::Works);
@@ -190,27 +218,27 @@ impl Device {
 
 impl Queue<'_> {
     pub(super) fn index(&self) -> usize {
-        of_each!(self, endpoint => endpoint.index())
+        of_each!(self, + Bad, endpoint => endpoint.index())
     }
 
     pub(super) fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) {
-        of_each!(self, endpoint => endpoint.receive(handle));
+        of_each!(self, + Bad, endpoint => endpoint.receive(handle));
     }
 }
 
 impl Endpoint for Queue<'_> {
     #[inline]
     fn post(&mut self, ops: &[Op]) -> usize {
-        of_each!(self, endpoint => endpoint.post(ops))
+        of_each!(self, + Bad, endpoint => endpoint.post(ops))
     }
 
     #[inline]
     fn poll(&mut self, completions: &mut [Completion]) -> usize {
-        of_each!(self, endpoint => endpoint.poll(completions))
+        of_each!(self, + Bad, endpoint => endpoint.poll(completions))
     }
 
     fn arm(&mut self) -> bool {
-        of_each!(self, endpoint => endpoint.arm())
+        of_each!(self, + Bad, endpoint => endpoint.arm())
     }
 }
 
@@ -230,7 +258,7 @@ impl fmt::Debug for Device {
 
 impl fmt::Debug for Queue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        of_each!(self, endpoint => endpoint.fmt(f))
+        of_each!(self, + Bad, endpoint => endpoint.fmt(f))
     }
 }
 

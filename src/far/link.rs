@@ -41,7 +41,7 @@ impl Link {
     pub(super) fn new(shared: &'static Shared) -> Self {
         Self {
             shared,
-            endpoint: shared.device.try_endpoint().expect("a link for each endpoint"),
+            endpoint: shared.try_endpoint().expect("a link for each endpoint"),
             moves: shared.device.moves(),
             errands: Errands::new(shared.member.rank()),
             unsent: 0,

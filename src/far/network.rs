@@ -1,18 +1,22 @@
 //! What is opened before the others are known: a rank's card says where it
 //! is.
 
+use super::bad::Faults;
 use super::device::Device;
 use crate::config::{Config, NetworkConfig};
 use std::fmt;
 use tsumugi_backends::boot::card::NETWORK_BYTES_MAX;
 use tsumugi_backends::{ofi, verbs};
 use tsumugi_core::mem::Rank;
+use tsumugi_pvas::Nodes;
 
 /// A device, and who is where.
 pub(crate) struct Network {
     pub(super) device: Device,
     /// The host of each node.
     pub(super) hosts: Vec<String>,
+    /// What is to go wrong.
+    pub(super) faults: Option<Faults>,
 }
 
 /// Why there is none.
@@ -33,6 +37,15 @@ pub enum NoNetwork {
     Address {
         /// Its bytes.
         bytes: usize,
+    },
+    /// Another rank is not on the same network, or does not speak as this one.
+    Unlike {
+        /// Which.
+        rank: Rank,
+        /// Where that is.
+        host: Box<str>,
+        /// What each of the two goes by.
+        why: Box<ofi::CardError>,
     },
     /// Another rank has none.
     Peer {
@@ -86,16 +99,27 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// [`NoNetwork::Peer`].
+    /// [`NoNetwork::Peer`], [`NoNetwork::Unlike`].
     pub(crate) fn join(
         device: Device,
         job: u64,
         addresses: Vec<Vec<u8>>,
+        nodes: &Nodes,
         hosts: Vec<String>,
+        faults: Option<Faults>,
     ) -> Result<Self, NoNetwork> {
         let missing = (0..).zip(&addresses).find(|(_, address)| address.is_empty());
         if let Some((rank, _)) = missing {
             return Err(NoNetwork::Peer { rank: Rank(rank) });
+        }
+        let unlike = (0..)
+            .zip(&addresses)
+            .find_map(|(rank, address)| device.check(address).err().map(|why| (Rank(rank), why)));
+        if let Some((rank, why)) = unlike {
+            let node = nodes.place(rank).map_or(0, |place| place.node as usize);
+            let host = hosts.get(node).cloned().unwrap_or_default();
+            let (host, why) = (host.into_boxed_str(), Box::new(why));
+            return Err(NoNetwork::Unlike { rank, host, why });
         }
         device.join(job);
         device.find(move |rank, into| {
@@ -103,7 +127,7 @@ impl Network {
             into[..address.len()].copy_from_slice(address);
             Some(address.len())
         });
-        Ok(Self { device, hosts })
+        Ok(Self { device, hosts, faults })
     }
 }
 
@@ -117,6 +141,7 @@ impl fmt::Display for NoNetwork {
             Self::Address { bytes } => {
                 write!(f, "an address of {bytes} bytes: {NETWORK_BYTES_MAX} fit in a card")
             }
+            Self::Unlike { rank, host, why } => write!(f, "{rank} on {host}: {why}"),
             Self::Peer { rank } => write!(f, "{rank} has none"),
         }
     }
@@ -125,5 +150,32 @@ impl fmt::Display for NoNetwork {
 impl fmt::Debug for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Network({:?})", self.device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsumugi_backends::hub::{Config, Hub, HubDomain, Plan};
+
+    #[test]
+    fn a_rank_on_another_network_is_named_with_both() {
+        let hub = Hub::new(Plan::default());
+        let open = |rank| Device::Hub(HubDomain::open(&hub, &Config::default(), Rank(rank), 2));
+        let cards = [0, 1].map(|rank| open(rank).card().to_vec());
+        let join = |change: fn(&mut Vec<u8>)| {
+            let mut cards = cards.to_vec();
+            change(&mut cards[1]);
+            let hosts = vec!["here".into(), "there".into()];
+            Network::join(open(0), 1, cards, &Nodes::new([1, 2]), hosts, None).map(drop)
+        };
+        assert_eq!(join(|_| ()), Ok(()));
+        // The kind of its addresses, and the version of the protocol.
+        let kind = join(|card| card[16] ^= 1).unwrap_err().to_string();
+        let hub = "hub inside of this process";
+        assert_eq!(kind, format!("rank 1 on there: it goes by {hub}, this rank by {hub}"));
+        let version = join(|card| card[4] += 1).unwrap_err().to_string();
+        assert!(version.starts_with("rank 1 on there: it speaks version 3"), "{version}");
+        assert_eq!(join(Vec::clear).unwrap_err(), NoNetwork::Peer { rank: Rank(1) });
     }
 }

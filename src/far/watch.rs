@@ -84,7 +84,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
             let limit = shared.beats.until_next();
             match has_events {
                 _ if turns == TURNS => {}
-                true if links.clone().all(|link| shared.device.arm(link)) => {
+                true if links.clone().all(|link| shared.arm(link)) => {
                     sleep.forget();
                     links.clone().for_each(|link| shared.device.events(link, &mut sleep.fds));
                     // What came between the last look and the arming.

@@ -33,7 +33,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use tsumugi_core::msg::board::Board;
-use tsumugi_core::msg::{Counts, INLINE_BYTES_MAX, Request, Thresholds};
+use tsumugi_core::msg::{Copy, Counts, Ended, INLINE_BYTES_MAX, Job, Request, Thresholds};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
 use tsumugi_core::wait::Waker;
 use tsumugi_pvas::{Gauge, Member, distance};
@@ -228,9 +228,10 @@ impl Messages {
         }
     }
 
-    fn gauge(&self, rank: Rank) -> &Gauge {
-        let near = self.neighbours.local(rank).expect("only neighbours' bytes are copied");
-        &self.gauges[near.0 as usize]
+    /// `None`: of another node.
+    fn gauge(&self, rank: Rank) -> Option<&Gauge> {
+        let near = self.neighbours.local(rank)?;
+        Some(&self.gauges[near.0 as usize])
     }
 
     fn is_alive(&self, rank: Rank) -> bool {
@@ -272,19 +273,34 @@ impl Messages {
             has_moved = true;
             drop(state);
             woken.into_iter().for_each(Waker::wake);
-            if let Some(job) = &job {
-                // SAFETY: the machine's: both buffers are lent to the message.
-                unsafe { carry_out_long(&job.copy, self.gauge(job.copy.peer)) };
-            }
+            let done = job.and_then(|job| Some((job, self.carry_out(&job)?)));
             state = self.lock();
-            if let Some(job) = job {
-                if let Some(distance) = self.gauge(job.copy.peer).changed() {
+            if let Some((job, result)) = done {
+                if let Some(distance) = self.gauge(job.copy.peer).and_then(Gauge::changed) {
                     let thresholds = thresholds_of(&self.member.thresholds(distance));
                     state.use_thresholds(job.copy.peer, thresholds);
                 }
-                on_wire!(state, |machine, wire| machine.job_done(wire, job.request, Ok(())));
+                on_wire!(state, |machine, wire| machine.job_done(wire, job.request, result));
             }
         }
+    }
+
+    /// Moves the bytes of a long message: what came of it, or `None` if that
+    /// is told later.
+    fn carry_out(&self, job: &Job) -> Option<Result<(), Ended>> {
+        let Copy { peer, from, to, len, .. } = job.copy;
+        if let Some(gauge) = self.gauge(peer) {
+            // SAFETY: the machine's: both buffers are lent to the message.
+            unsafe { carry_out_long(&job.copy, gauge) };
+            return Some(Ok(()));
+        }
+        let to = std::ptr::with_exposed_provenance_mut(to as usize);
+        let begun = self.far.as_ref().is_some_and(|(parcels, _)| {
+            // SAFETY: the buffer is lent to the message until the machine is
+            // told.
+            unsafe { parcels.fetch(peer, from, to, len, job.request.to_bits()) }
+        });
+        if begun { None } else { Some(Err(Ended::Failed { rank: peer })) }
     }
 
     /// A death that the machine was not told of.

@@ -16,11 +16,14 @@
 
 use super::neighbours::Neighbours;
 use super::parcels::{Parcels, Unsent};
-use crate::Rank;
 use crate::lend::{Lent, lend};
+use crate::{AddrError, Rank};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use tsumugi_core::msg::{Buffers, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, Shape};
+use tsumugi_core::msg::{
+    Buffers, Ended, FarLane, Load, Mail, MailEnd, PARCEL_BYTES_MIN, Packet, Request, Shape,
+};
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// The far lanes of a rank, under the lock of its messages.
@@ -45,10 +48,15 @@ pub(crate) struct Bag {
     refused: AtomicU64,
     /// Each: from whom, how long, and so many bytes.
     bytes: Mutex<Vec<u8>>,
+    /// What was fetched, or could not be, and why.
+    fetched: Mutex<VecDeque<(Request, Result<(), Ended>)>>,
 }
 
 /// The memory of this process.
 pub(crate) struct Exposed;
+
+/// The same, of which others may be told.
+struct Outgoing<'p>(&'p dyn Parcels);
 
 impl Post {
     /// The lanes of a machine of this shape.
@@ -60,6 +68,8 @@ impl Post {
         let bag = Arc::new(Bag::default());
         let into = bag.clone();
         parcels.on_parcel(Box::new(move |from, bytes| into.put(from, bytes)));
+        let into = bag.clone();
+        parcels.on_fetched(Box::new(move |id, from, result| into.put_fetched(id, from, result)));
         let unpacked = Vec::with_capacity(BAG_BYTES);
         Self {
             neighbours,
@@ -100,6 +110,20 @@ impl Post {
             self.connect(rank);
         }
         self.mail()
+    }
+
+    /// Puts a packet into a lane.
+    pub(crate) fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
+        if self.bag.is_full() {
+            self.unpack();
+        }
+        let mut buffers = Outgoing(&*self.parcels);
+        self.mail.push(to, packet, load, &mut buffers);
+    }
+
+    /// The next request whose bytes were fetched, or could not be.
+    pub(crate) fn poll_fetched(&mut self) -> Option<(Request, Result<(), Ended>)> {
+        self.bag.fetched.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
     /// Sends what waits, as far as the network takes it.
@@ -190,6 +214,17 @@ impl Bag {
         self.is_full.store(true, Ordering::Release);
     }
 
+    fn put_fetched(&self, id: u64, from: Rank, result: Result<(), AddrError>) {
+        let result = result.map_err(|error| match error {
+            AddrError::PeerLost { .. } => Ended::PeerLost { rank: from },
+            _ => Ended::Failed { rank: from },
+        });
+        let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        fetched.push_back((Request::from_bits(id), result));
+        // Release: pairs with the Acquire in `is_full`.
+        self.is_full.store(true, Ordering::Release);
+    }
+
     fn empty_into(&self, into: &mut Vec<u8>) {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *bytes, into);
@@ -210,6 +245,20 @@ impl Buffers for Exposed {
         let to: *mut u8 = std::ptr::with_exposed_provenance_mut(at as usize);
         // SAFETY: the same.
         unsafe { to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+}
+
+impl Buffers for Outgoing<'_> {
+    fn read(&mut self, at: u64, into: &mut [u8]) {
+        Exposed.read(at, into);
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) {
+        Exposed.write(at, bytes);
+    }
+
+    fn place(&mut self, at: u64, len: u64) -> Option<u64> {
+        self.0.place(at, len)
     }
 }
 

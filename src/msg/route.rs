@@ -56,7 +56,7 @@ impl Wire for JobWire<'_> {
     fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
         match self.post.local(to) {
             Some(near) => self.near.push(near, packet, load),
-            None => self.post.mail().push(to, packet, load, &mut Exposed),
+            None => self.post.push(to, packet, load),
         }
     }
 

@@ -130,6 +130,11 @@ impl State {
         while let Some(rank) = self.post.as_mut().and_then(|post| post.mail().poll_arrived()) {
             has_moved |= on_wire!(self, |machine, wire| machine.look(wire, rank));
         }
+        while let Some((request, result)) = self.post.as_mut().and_then(|post| post.poll_fetched())
+        {
+            on_wire!(self, |machine, wire| machine.job_done(wire, request, result));
+            has_moved = true;
+        }
         has_moved
     }
 

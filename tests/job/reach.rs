@@ -1,14 +1,34 @@
 //! Every one-sided operation on every other rank, wherever it is.
 
+// The crate, under a name that its own tests can give it, too.
+use super::{api, roles};
+use api::{AddrError, Buffer, Error, Outcome, Rank, Remote, Runtime, Signal, Status, Until};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use tsumugi::{AddrError, Buffer, Error, Outcome, Rank, Remote, Runtime, Signal, Status, Until};
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Words of the long arrays.
+    many: usize,
+    /// Threads at once, and updates of each.
+    ults: usize,
+    updates: usize,
+    /// Words of the longest message.
+    longest: u32,
+}
+
+impl Extent {
+    pub const FULL: Self = Self { many: MANY, ults: 40, updates: 10, longest: 300_000 };
+    #[allow(dead_code)]
+    pub const SHORT: Self = Self { many: 500, ults: 2, updates: 2, longest: 15_000 };
+}
 
 /// All of it, with each rank in turn.
-pub fn play(rt: &Runtime) -> Result<(), Error> {
+pub fn play(rt: &Runtime, extent: Extent) -> Result<(), Error> {
     let own = rt.rank();
     let words = rt.share::<u64>(WORDS)?;
-    let many = rt.share::<u32>(MANY)?;
+    let many = rt.share::<u32>(extent.many)?;
     let halves = rt.share::<u16>(64)?;
     for step in 1..rt.size() {
         let peer = Rank((own.0 + step) % rt.size());
@@ -17,19 +37,19 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
         atomics(rt, at(0))?;
         small(rt, at(1), halves.at(peer, own.0 as usize))?;
         rt.barrier()?;
-        long(rt, &|index| many.at(peer, index), peer)?;
+        long(rt, &|index| many.at(peer, index), peer, extent.many)?;
         rt.barrier()?;
-        owned(rt, &|index| many.at(peer, index), peer)?;
+        owned(rt, &|index| many.at(peer, index), peer, extent.many / 2)?;
         refused(rt, at(0), many.at(peer, 0), peer)?;
         rt.barrier()?;
     }
-    many_at_once(rt, &|rank| words.at(rank, TALLY))?;
+    many_at_once(rt, &|rank| words.at(rank, TALLY), extent)?;
     signals(rt, &|rank, from: Rank| words.at(rank, SIGNALS + from.0 as usize))?;
     gathered(rt)?;
     exposed(rt)?;
     starter(rt)?;
-    calls(rt)?;
-    messages(rt)
+    calls(rt, extent.ults)?;
+    messages(rt, extent.longest)
 }
 
 fn atomics(rt: &Runtime, word: Remote<u64>) -> Result<(), Error> {
@@ -63,9 +83,14 @@ fn small(rt: &Runtime, word: Remote<u64>, half: Remote<u16>) -> Result<(), Error
 }
 
 /// Arrays, through borrowed memory: of the stack, and of the system's heap.
-fn long(rt: &Runtime, at: &dyn Fn(usize) -> Remote<u32>, peer: Rank) -> Result<(), Error> {
+fn long(
+    rt: &Runtime,
+    at: &dyn Fn(usize) -> Remote<u32>,
+    peer: Rank,
+    many: usize,
+) -> Result<(), Error> {
     let salt = rt.rank().0 << 16 | peer.0;
-    for (start, count) in [(0, 0), (1, 1), (3, 100), (1000, 20_000), (100, MANY - 100)] {
+    for (start, count) in [(0, 0), (1, 1), (3, 100), (many / 60, many / 3), (100, many - 100)] {
         let values: Vec<u32> =
             (0..count as u32).map(|value| value.wrapping_mul(77) ^ salt).collect();
         rt.put_slice(at(start), &values)?;
@@ -77,8 +102,13 @@ fn long(rt: &Runtime, at: &dyn Fn(usize) -> Remote<u32>, peer: Rank) -> Result<(
 }
 
 /// Buffers that the operation owns: by a ticket, a future and a callback.
-fn owned(rt: &Runtime, at: &dyn Fn(usize) -> Remote<u32>, peer: Rank) -> Result<(), Error> {
-    let mut buf = rt.buffer::<u32>(5000)?;
+fn owned(
+    rt: &Runtime,
+    at: &dyn Fn(usize) -> Remote<u32>,
+    peer: Rank,
+    count: usize,
+) -> Result<(), Error> {
+    let mut buf = rt.buffer::<u32>(count)?;
     buf.iter_mut().zip(0..).for_each(|(to, value)| *to = value ^ peer.0 << 20);
     let sent = buf.to_vec();
     let outcome = by_ticket(|buf| rt.try_put(at(7), buf), buf);
@@ -90,14 +120,14 @@ fn owned(rt: &Runtime, at: &dyn Fn(usize) -> Remote<u32>, peer: Rank) -> Result<
     assert_eq!(outcome.buf[..], sent);
     let mut buf = outcome.buf;
     buf.fill(1);
-    let outcome = tsumugi::ult::block_on(async {
+    let outcome = api::ult::block_on(async {
         let put = rt.put_async(at(7), buf).await;
         assert!(put.result.is_ok());
         rt.get_async(at(8), put.buf).await
     });
     outcome.result?;
-    assert!(outcome.buf[..4999].iter().all(|value| *value == 1));
-    assert_eq!(outcome.buf[4999], rt.get(at(5007))?);
+    assert!(outcome.buf[..count - 1].iter().all(|value| *value == 1));
+    assert_eq!(outcome.buf[count - 1], rt.get(at(count + 7))?);
     let (done, wait) = mpsc::channel();
     let then = move |outcome: Outcome<Buffer<u32>>| {
         let _ = done.send((outcome.result.map(drop), outcome.buf[3]));
@@ -106,7 +136,7 @@ fn owned(rt: &Runtime, at: &dyn Fn(usize) -> Remote<u32>, peer: Rank) -> Result<
     let result = loop {
         match wait.try_recv() {
             Ok(result) => break result,
-            Err(_) => tsumugi::ult::yield_now(),
+            Err(_) => api::ult::yield_now(),
         }
     };
     assert_eq!(result, (Ok(()), 1));
@@ -114,16 +144,16 @@ fn owned(rt: &Runtime, at: &dyn Fn(usize) -> Remote<u32>, peer: Rank) -> Result<
 }
 
 fn by_ticket<'a>(
-    mut begin: impl FnMut(Buffer<u32>) -> Result<Status<'a, Buffer<u32>>, tsumugi::Busy<Buffer<u32>>>,
+    mut begin: impl FnMut(Buffer<u32>) -> Result<Status<'a, Buffer<u32>>, api::Busy<Buffer<u32>>>,
     mut buf: Buffer<u32>,
 ) -> Outcome<Buffer<u32>> {
     loop {
         match begin(buf) {
             Ok(Status::Done(outcome)) => return outcome,
-            Ok(Status::Pending(ticket)) => return ticket.wait(&tsumugi::ult::Here),
+            Ok(Status::Pending(ticket)) => return ticket.wait(&api::ult::Here),
             Err(busy) => buf = busy.buf,
         }
-        tsumugi::ult::yield_now();
+        api::ult::yield_now();
     }
 }
 
@@ -150,15 +180,19 @@ fn refused(rt: &Runtime, word: Remote<u64>, value: Remote<u32>, peer: Rank) -> R
 }
 
 /// Updates of many ULTs of all ranks on the same words: none is lost.
-fn many_at_once(rt: &Runtime, word: &dyn Fn(Rank) -> Remote<u64>) -> Result<(), Error> {
+fn many_at_once(
+    rt: &Runtime,
+    word: &dyn Fn(Rank) -> Remote<u64>,
+    Extent { ults: count, updates, .. }: Extent,
+) -> Result<(), Error> {
     let words: Vec<Remote<u64>> = rt.ranks().map(word).collect();
     rt.put(words[rt.rank().0 as usize], 0)?;
     rt.barrier()?;
-    let ults: Vec<_> = (0..ULTS)
+    let ults: Vec<_> = (0..count)
         .map(|ult| {
             let words = words.clone();
             rt.spawn(move |rt| {
-                for round in 0..UPDATES {
+                for round in 0..updates {
                     let word = words[(ult + round) % words.len()];
                     rt.fetch_add(word, 1).unwrap();
                 }
@@ -171,7 +205,7 @@ fn many_at_once(rt: &Runtime, word: &dyn Fn(Rank) -> Remote<u64>) -> Result<(), 
     for word in &words {
         all += rt.get(*word)?;
     }
-    assert_eq!(all, (rt.size() as usize * ULTS * UPDATES) as u64);
+    assert_eq!(all, (rt.size() as usize * count * updates) as u64);
     rt.barrier()
 }
 
@@ -227,16 +261,18 @@ fn exposed(rt: &Runtime) -> Result<(), Error> {
 }
 
 fn starter(rt: &Runtime) -> Result<(), Error> {
+    let before = rt.get(rt.starter(rt.rank()).add(5))?;
+    rt.barrier()?;
     for rank in rt.ranks() {
         rt.fetch_add(rt.starter(rank).add(5), 1)?;
     }
     rt.barrier()?;
-    assert_eq!(rt.get(rt.starter(rt.rank()).add(5))?, u64::from(rt.size()));
+    assert_eq!(rt.get(rt.starter(rt.rank()).add(5))?, before + u64::from(rt.size()));
     Ok(())
 }
 
 /// Active messages, short and long, answered at once and by ULTs that block.
-fn calls(rt: &Runtime) -> Result<(), Error> {
+fn calls(rt: &Runtime, count: usize) -> Result<(), Error> {
     let own = rt.rank();
     rt.handler(1, |message| message.bytes.iter().rev().copied().collect::<Vec<u8>>());
     let words = rt.share::<u64>(1)?;
@@ -252,7 +288,7 @@ fn calls(rt: &Runtime) -> Result<(), Error> {
     let long: Vec<u8> = (0..100_000_u32).map(|index| (index * 7) as u8).collect();
     for peer in rt.ranks() {
         assert_eq!(rt.call(peer, 1, b"silk")?, b"klis", "of {peer}");
-        let ults: Vec<_> = (0..ULTS)
+        let ults: Vec<_> = (0..count)
             .map(|ult| {
                 let long = long.clone();
                 rt.spawn(move |rt| {
@@ -265,16 +301,16 @@ fn calls(rt: &Runtime) -> Result<(), Error> {
             ult.join().expect("no panic")?;
         }
     }
-    let all = (0..ULTS as u64).map(|ult| ult * 500).sum::<u64>() * u64::from(rt.size());
+    let all = (0..count as u64).map(|ult| ult * 500).sum::<u64>() * u64::from(rt.size());
     assert_eq!(rt.get(words.at(own, 0))?, all);
     rt.barrier()
 }
 
 /// Messages of every length class round the ranks.
-fn messages(rt: &Runtime) -> Result<(), Error> {
+fn messages(rt: &Runtime, longest: u32) -> Result<(), Error> {
     let (comm, size) = (rt.comm(), rt.size());
     let (next, before) = (Rank((rt.rank().0 + 1) % size), Rank((rt.rank().0 + size - 1) % size));
-    for (tag, len) in (0..).zip([0, 1, 30, 1000, 10_000, 300_000]) {
+    for (tag, len) in (0..).zip([0, 1, 30, 1000, longest / 30, longest]) {
         let sent: Vec<u32> = (0..len).map(|index| index * 3 + tag).collect();
         let sending = comm.isend(next, tag, sent.clone())?;
         let mut received = vec![0_u32; len as usize];
@@ -294,7 +330,7 @@ pub fn until_lost(rt: &Runtime) -> Result<(), Error> {
     let (word, start) = (words.at(far, 1), many.at(far, 0));
     let never = words.at(rt.rank(), 2);
     rt.barrier()?;
-    crate::roles::say("working");
+    roles::say("working");
     type Way = Box<dyn Fn(&Runtime) -> Result<(), AddrError> + Send>;
     let ways: [Way; 5] = [
         Box::new(move |rt| rt.fetch_add(word, 1).map(drop)),
@@ -318,7 +354,7 @@ pub fn until_lost(rt: &Runtime) -> Result<(), Error> {
         assert!(!near.contains(&rank), "{rank}");
     }
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    crate::roles::say(&format!("lost in 5 ways: at {}", now.as_millis()));
+    roles::say(&format!("lost in 5 ways: at {}", now.as_millis()));
     // A neighbour that is slower must not hear of our end first.
     std::thread::sleep(Duration::from_secs(1));
     Err(Error::program("nothing is left to do"))
@@ -342,7 +378,7 @@ pub fn deaf(rt: &Runtime) -> Result<(), Error> {
         rt.put(words.at(far, 0), 3)?;
         count += 1;
     }
-    crate::roles::say(&format!("{} was answered {count} times", rt.rank()));
+    roles::say(&format!("{} was answered {count} times", rt.rank()));
     assert!(count >= 50, "{count} answers of ranks that compute and sleep");
     Ok(())
 }
@@ -361,5 +397,3 @@ const TALLY: usize = 200;
 const SIGNALS: usize = 201;
 const WORDS: usize = 300;
 const MANY: usize = 60_000;
-const ULTS: usize = 40;
-const UPDATES: usize = 10;

@@ -45,7 +45,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),
             "mixture-short" => mixture::play(rt, 1, 20),
             "mixture-long" => mixture::play(rt, 1 << 20, 5000),
-            "reach" => reach::play(rt),
+            "reach" => reach::play(rt, reach::Extent::FULL),
             "global" => global::play(rt),
             "churn" => churn::play(rt, Plan { ults: 1000, steps: 20, seed: 1 }),
             "churn-short" => churn::play(rt, Plan { ults: 50, steps: 20, seed: 1 }),

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!  magic 4 | version 2 | endpoints 2 | job 8 | kind of address 8
+//!  name bytes 2 | name of the network
 //!  for each endpoint:
 //!    address bytes 2 | address | origin 8 | key bytes 2 | key
 //! ```
@@ -14,6 +15,7 @@ use super::ENDPOINTS_MAX;
 use super::wire::{ADDRESS_BYTES_MAX, KEY_WORDS, Key};
 use core::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::excerpt::Excerpt;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub(super) struct Card {
     pub job: u64,
     /// Of provider and address format: ranks must have the same.
     pub kind: u64,
+    /// What it is called, for whoever has another.
+    pub name: Excerpt,
     pub endpoints: Vec<Place>,
 }
 
@@ -51,8 +55,14 @@ pub enum CardError {
         /// Which.
         job: u64,
     },
-    /// The rank uses another provider or another form of addresses.
-    Kind,
+    /// The rank is on another network, by another provider, or uses another
+    /// form of addresses.
+    Kind {
+        /// What it goes by.
+        theirs: Excerpt,
+        /// What this rank goes by.
+        own: Excerpt,
+    },
     /// A number in it is out of its range.
     Number {
         /// Which.
@@ -64,11 +74,17 @@ pub enum CardError {
 
 impl fmt::Display for CardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        match *self {
             Self::Length { bytes } => write!(f, "a card of {bytes} bytes does not end there"),
-            Self::Form { start } => write!(f, "no card of this version: it starts {start:#x}"),
+            Self::Form { start } if start as u32 == START as u32 => {
+                let (theirs, own) = (start >> 32, START >> 32);
+                write!(f, "it speaks version {theirs} of the protocol, this rank version {own}")
+            }
+            Self::Form { start } => write!(f, "no card of a rank: it starts {start:#x}"),
             Self::Job { job } => write!(f, "a card of the job {job:#x}, which is another"),
-            Self::Kind => write!(f, "the rank uses another provider or form of addresses"),
+            Self::Kind { theirs, own } => {
+                write!(f, "it goes by {}, this rank by {}", theirs.as_str(), own.as_str())
+            }
             Self::Number { name, value } => write!(f, "a card whose {name} is {value}"),
         }
     }
@@ -83,6 +99,8 @@ impl Card {
         bytes.extend((self.endpoints.len() as u16).to_le_bytes());
         bytes.extend(self.job.to_le_bytes());
         bytes.extend(self.kind.to_le_bytes());
+        bytes.extend((self.name.as_str().len() as u16).to_le_bytes());
+        bytes.extend(self.name.as_str().as_bytes());
         for place in &self.endpoints {
             bytes.extend((place.address.len() as u16).to_le_bytes());
             bytes.extend(&place.address);
@@ -110,8 +128,10 @@ impl Card {
             return Err(CardError::Job { job });
         }
         let kind = reader.number(8)?;
+        let length = reader.count("length of its network's name", 0, NAME_BYTES_MAX)?;
+        let name = Excerpt::new(core::str::from_utf8(reader.take(length)?).unwrap_or("?"));
         if kind != own.kind {
-            return Err(CardError::Kind);
+            return Err(CardError::Kind { theirs: name, own: own.name });
         }
         // A provider reads as many bytes of an address as its own have.
         let wanted = own.endpoints.first().map_or(0, |place| place.address.len());
@@ -130,7 +150,7 @@ impl Card {
         if !reader.rest.is_empty() {
             return Err(CardError::Length { bytes: bytes.len() });
         }
-        Ok(Self { job, kind, endpoints })
+        Ok(Self { job, kind, name, endpoints })
     }
 }
 
@@ -165,7 +185,10 @@ impl<'b> Reader<'b> {
 }
 
 /// "TsOf" and the version.
-const START: u64 = u32::from_le_bytes(*b"TsOf") as u64 | 1 << 32;
+const START: u64 = u32::from_le_bytes(*b"TsOf") as u64 | 2 << 32;
+
+/// As long as an excerpt.
+const NAME_BYTES_MAX: usize = 31;
 
 #[cfg(test)]
 mod tests {
@@ -177,7 +200,8 @@ mod tests {
     }
 
     fn card(endpoints: u8) -> Card {
-        Card { job: 9, kind: 3, endpoints: (0..endpoints).map(place).collect() }
+        let name = Excerpt::new("a network");
+        Card { job: 9, kind: 3, name, endpoints: (0..endpoints).map(place).collect() }
     }
 
     #[test]
@@ -194,13 +218,19 @@ mod tests {
         let own = card(1);
         let parse = |card: Card| Card::parse(&card.to_bytes(), &own);
         assert_eq!(parse(Card { job: 8, ..card(1) }), Err(CardError::Job { job: 8 }));
-        assert_eq!(parse(Card { kind: 4, ..card(1) }), Err(CardError::Kind));
+        let theirs = Excerpt::new("another network");
+        let other = parse(Card { kind: 4, name: theirs, ..card(1) }).unwrap_err();
+        assert_eq!(other, CardError::Kind { theirs, own: own.name });
+        assert_eq!(other.to_string(), "it goes by another network, this rank by a network");
         let mut short = card(1);
         short.endpoints[0].address.pop();
         let length = CardError::Number { name: "address length", value: 15 };
         assert_eq!(parse(short), Err(length));
         let mut bytes = own.to_bytes();
-        bytes[4] = 2;
+        bytes[4] = 9;
+        let older = Card::parse(&bytes, &own).unwrap_err().to_string();
+        assert_eq!(older, "it speaks version 9 of the protocol, this rank version 2");
+        bytes[0] = b'?';
         assert!(matches!(Card::parse(&bytes, &own), Err(CardError::Form { .. })));
         let none = CardError::Number { name: "number of endpoints", value: 0 };
         assert_eq!(parse(card(0)), Err(none));

@@ -1,7 +1,7 @@
 //! The rails of a rank, opened.
 
 use super::ENDPOINTS_MAX;
-use super::card::{Card, Place};
+use super::card::{Card, CardError, Place};
 use super::endpoint::NetEndpoint;
 use super::packet::SendError;
 use super::rail::{Failure, Limits, Rail, Shared};
@@ -12,6 +12,7 @@ use core::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tsumugi_core::backend::{Capabilities, Domain};
 use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::mem::{
     Access, Need, Rank, Region, RegionKey, RegionTable, RegisterError, RemoteAddr,
 };
@@ -56,7 +57,8 @@ impl<W: Wire> NetDomain<W> {
         debug_assert!((1..=ENDPOINTS_MAX).contains(&rails.len()));
         let Traits { rank, size, job, kind, device_atomics, is_device, remote_completion } = traits;
         let places = rails.iter().map(place).collect::<Result<_, Unfit>>()?;
-        let card = Card { job, kind, endpoints: places };
+        let name = Excerpt::new(&format!("{} {about}", W::NAME));
+        let card = Card { job, kind, name, endpoints: places };
         let bytes = card.to_bytes();
         if bytes.len() > CARD_BYTES_MAX {
             return Err(Unfit::CardTooLong { bytes: bytes.len() });
@@ -103,6 +105,17 @@ impl<W: Wire> NetDomain<W> {
         cards: impl Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync + 'static,
     ) {
         let _ = self.shared.cards.set(Box::new(cards));
+    }
+
+    /// Whether a rank of this card is on the same network, as far as its card
+    /// says.
+    ///
+    /// # Errors
+    ///
+    /// [`CardError`]: the ranks could not speak to each other.
+    pub fn check(&self, card: &[u8]) -> Result<(), CardError> {
+        let own = self.shared.own.get().expect("it was opened with one");
+        Card::parse(card, own).map(drop)
     }
 
     /// Says the number that packets of the job bear, where it was not known
@@ -184,6 +197,12 @@ impl<W: Wire> NetDomain<W> {
     /// is better off with packets alone.
     pub fn moves_memory(&self) -> bool {
         !self.limits.one_by_one
+    }
+
+    /// Whether memory that is registered must stay where it is: a device's own
+    /// hands read it.
+    pub fn pins(&self) -> bool {
+        self.limits.local_mr
     }
 
     /// Whether a put or get of this word, of so many bytes, never tears.

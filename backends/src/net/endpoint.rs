@@ -268,10 +268,10 @@ impl<W: Wire> Rail<W> {
             Ok(far) => far,
             Err(error) => return Step::Ended(Err(error)),
         };
-        if self.must_wait() {
+        let is_open = known.is_open();
+        if self.must_wait() || self.must_pause(op.remote.rank) {
             return Step::Again;
         }
-        let is_open = known.is_open();
         let (answer, piece) = if op.width().is_none() {
             let near = match self.near(shared, op.local(), op.bytes()) {
                 Ok(near) => near,
@@ -297,6 +297,7 @@ impl<W: Wire> Rail<W> {
             }
             code if code == -EAGAIN => Step::Again,
             code if code == -EINPROGRESS => Step::Kept,
+            code if self.is_early(op.remote.rank, -code) => Step::Again,
             code => {
                 let rank = op.remote.rank;
                 self.failures.add(Failure::new(Some(rank), Some(op.kind), -code, 0));
@@ -380,7 +381,7 @@ impl<W: Wire> Rail<W> {
     /// Posts a read of a directory slot, or gives it up.
     pub(super) fn read_slot(&mut self, shared: &Shared, read: usize) {
         let Some(SlotRead { rank, slot, .. }) = self.reads[read] else { return };
-        if self.must_wait() {
+        if self.must_wait() || self.must_pause(rank) {
             self.reads[read] = None;
             return;
         }
@@ -402,7 +403,7 @@ impl<W: Wire> Rail<W> {
         }
         if answer != 0 {
             let given_up = self.reads[read].take();
-            if answer != -EAGAIN && answer != -EINPROGRESS {
+            if answer != -EAGAIN && answer != -EINPROGRESS && !self.is_early(rank, -answer) {
                 self.failures.add(Failure::new(Some(rank), None, -answer, 0));
                 self.judge(given_up.expect("just now"), None);
             }

@@ -16,6 +16,7 @@
 //! | `memory` | what peers reach, and what is known of theirs |
 //! | `packet` | bells and messages |
 //! | `rail`, `scratch` | what one endpoint has |
+//! | `early` | peers that cannot be reached yet |
 //! | `endpoint` | operations down |
 //! | `poll` | completions up |
 //! | `probed` | what a library was seen to do |
@@ -28,6 +29,7 @@
 
 mod card;
 mod domain;
+mod early;
 mod endpoint;
 mod memory;
 mod packet;

@@ -178,7 +178,7 @@ impl<W: Wire> Rail<W> {
             return Err(SendError::Addr(error));
         }
         let peer = self.peer(shared, to).map_err(SendError::Addr)?;
-        if self.must_wait() {
+        if self.must_wait() || self.must_pause(to) {
             return Err(SendError::Full);
         }
         let Some(packet) = self.packets.free.pop() else { return Err(SendError::Full) };
@@ -209,6 +209,7 @@ impl<W: Wire> Rail<W> {
         }
         Err(match answer {
             code if code == -EAGAIN || code == -EINPROGRESS => SendError::Full,
+            code if self.is_early(to, -code) => SendError::Full,
             code => {
                 self.failures.add(Failure::new(Some(to), None, -code, 0));
                 SendError::Addr(AddrError::PeerLost { rank: to })
@@ -230,12 +231,14 @@ impl<W: Wire> Rail<W> {
             let Some(packet) = self.packets.returned.pop_front() else { return };
             let (to, _) = self.packets.addressed[packet as usize];
             let answer = match self.peer(shared, to) {
+                Ok(_) if self.must_pause(to) => -EAGAIN,
                 Ok(peer) => self.send_packet(packet as usize, peer.addr),
                 Err(_) => -libc::EHOSTUNREACH,
             };
             match -answer {
                 0 => {}
                 EAGAIN | EINPROGRESS => self.packets.returned.push_back(packet),
+                code if self.is_early(to, code) => self.packets.returned.push_back(packet),
                 code => {
                     self.failures.add(Failure::new(Some(to), None, code, 0));
                     self.packets.sent(packet as usize);

@@ -14,6 +14,7 @@ use core::ffi::c_int;
 use core::ptr::NonNull;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
 use tsumugi_core::backend::Completion;
 use tsumugi_core::boot::CARD_BYTES_MAX;
 use tsumugi_core::mem::{
@@ -48,6 +49,8 @@ pub(crate) struct Rail<W: Wire> {
     directory_mr: Option<Mr>,
     pub(super) cache: Cache,
     pub(super) peers: BTreeMap<u32, Peer>,
+    /// Those that could not be reached yet, and when to try again.
+    pub(super) early: Vec<(Rank, Instant)>,
     pub(super) flights: Vec<Flight>,
     pub(super) free: Vec<u32>,
     /// Operations that are to be posted when there is room, or when more is
@@ -108,6 +111,8 @@ pub(super) struct Peer {
     pub lost: bool,
     /// Packets that were given away since the last one that completes.
     pub given: u32,
+    /// Since when it is known.
+    pub met: Instant,
 }
 
 /// A directory slot that is being read.
@@ -175,6 +180,7 @@ impl<W: Wire> Rail<W> {
             directory_mr: Some(directory_mr),
             cache: Cache::new(),
             peers: BTreeMap::new(),
+            early: Vec::new(),
             flights: (0..depth).map(|_| Flight::NONE).collect(),
             free: (0..depth as u32).rev().collect(),
             later: VecDeque::with_capacity(depth),
@@ -303,7 +309,8 @@ impl<W: Wire> Rail<W> {
         let failed = |code| Failure { code, ..failure };
         let addr = self.wire.insert(rank, &place.address).map_err(failed)?;
         let key = self.wire.map_key(&place.key, place.origin).map_err(failed)?;
-        let peer = Peer { addr, origin: place.origin, key, lost: false, given: 0 };
+        let met = Instant::now();
+        let peer = Peer { addr, origin: place.origin, key, lost: false, given: 0, met };
         self.peers.insert(rank.0, peer);
         Ok(peer)
     }
@@ -321,7 +328,8 @@ impl<W: Wire> Rail<W> {
             new
         };
         for rank in lost {
-            let gone = Peer { addr: u64::MAX, origin: 0, key: 0, lost: true, given: 0 };
+            let met = Instant::now();
+            let gone = Peer { addr: u64::MAX, origin: 0, key: 0, lost: true, given: 0, met };
             if let Some(peer) = self.peers.insert(rank.0, gone)
                 && !peer.lost
             {

@@ -8,6 +8,9 @@
 //!    │ ◄──── answers ────────────┤
 //!    └───── puts, gets, ... ════►│      the network
 //! ```
+//!
+//! With [`NODES`] in the environment the ranks are dealt out to as many network
+//! namespaces: `ci/netns.sh` runs them so, with rank 0 in the first.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
@@ -149,7 +152,16 @@ impl Peer {
     fn start(provider: &str, rank: u32, ranks: u32, setting: &Setting) -> Self {
         let Setting { endpoints, in_flight_max, pairs_max, .. } = *setting;
         let numbers = [rank as usize, ranks as usize, endpoints, in_flight_max, pairs_max];
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let own = std::env::current_exe().unwrap();
+        let mut command = match node_of(Rank(rank)) {
+            None => Command::new(own),
+            Some((namespace, _)) => {
+                let mut enter = Command::new("ip");
+                enter.args(["netns", "exec", &namespace]).arg(own);
+                enter
+            }
+        };
+        let mut child = command
             .arg(PEER)
             .arg(provider)
             .args(numbers.map(|number| number.to_string()))
@@ -184,6 +196,15 @@ impl Drop for Peer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The namespace and the address of a rank, if there are several.
+pub fn node_of(rank: Rank) -> Option<(String, String)> {
+    let nodes = std::env::var(NODES).ok()?;
+    let nodes: Vec<(&str, &str)> =
+        nodes.split(' ').map(|node| node.split_once('=').expect("namespace=address")).collect();
+    let (namespace, address) = nodes[rank.0 as usize % nodes.len()];
+    Some((namespace.to_owned(), address.to_owned()))
 }
 
 /// Registers zeroed lines that live as long as the process.
@@ -325,5 +346,8 @@ fn from_hex(text: &str) -> Vec<u8> {
 }
 
 pub const PEER: &str = "peer";
+
+/// The variable that says where ranks run: `namespace=address ...`.
+const NODES: &str = "TSUMUGI_TEST_NODES";
 
 const LIMIT: Duration = Duration::from_secs(10);

@@ -33,7 +33,7 @@ impl Provider for Tcp {
     type Wire = Line;
 
     fn open(setting: &Setting, rank: Rank, size: u32) -> OfiDomain {
-        OfiDomain::open(&config(Self::NAME, setting), rank, size).unwrap()
+        OfiDomain::open(&config(Self::NAME, rank, setting), rank, size).unwrap()
     }
 
     fn probed(domain: &OfiDomain) -> &Probed {
@@ -47,7 +47,7 @@ impl Provider for Udp {
     const POLLS_COST: bool = true;
 
     fn open(setting: &Setting, rank: Rank, size: u32) -> OfiDomain {
-        OfiDomain::open(&config(Self::NAME, setting), rank, size).unwrap()
+        OfiDomain::open(&config(Self::NAME, rank, setting), rank, size).unwrap()
     }
 
     fn probed(domain: &OfiDomain) -> &Probed {
@@ -55,10 +55,11 @@ impl Provider for Udp {
     }
 }
 
-fn config(provider: &str, setting: &Setting) -> Config {
+fn config(provider: &str, rank: Rank, setting: &Setting) -> Config {
+    let address = job::node_of(rank).map(|(_, address)| address);
     Config {
         provider: Some(provider.to_owned()),
-        source: Some("127.0.0.1".to_owned()),
+        source: Some(address.unwrap_or_else(|| "127.0.0.1".to_owned())),
         endpoints: setting.endpoints,
         in_flight_max: setting.in_flight_max,
         packets: PACKETS,
@@ -104,7 +105,8 @@ fn the_probe_agrees_with_what_is_promised<P: Provider<Wire = Line>>() {
 }
 
 fn auto_progress_serves_who_sleeps<P: Provider>() {
-    let config = Config { progress: Progress::Auto, ..config(P::NAME, &Setting::default()) };
+    let config =
+        Config { progress: Progress::Auto, ..config(P::NAME, Rank(0), &Setting::default()) };
     match OfiDomain::open(&config, Rank(0), 1) {
         Ok(domain) => assert!(domain.probed().works("a target that sleeps is served")),
         Err(OpenError::NoProvider { .. }) => println!("{} has no threads of its own", P::NAME),

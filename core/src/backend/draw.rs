@@ -7,14 +7,17 @@
 
 /// A generator. Any seed is as good as any other.
 #[derive(Clone, Debug)]
-pub(crate) struct Draw(u64);
+pub struct Draw(u64);
 
 impl Draw {
-    pub(crate) const fn new(seed: u64) -> Self {
+    /// What this seed draws.
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(crate) const fn next(&mut self) -> u64 {
+    /// The next number.
+    #[allow(clippy::should_implement_trait)]
+    pub const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -24,17 +27,17 @@ impl Draw {
 
     /// One of `0 .. bound`; 0 if there is none. The bias is below 2^-32 for
     /// the bounds in use.
-    pub(crate) const fn below(&mut self, bound: u64) -> u64 {
+    pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next() as u128 * bound as u128) >> 64) as u64
     }
 
     /// One of `least ..= most`.
-    pub(crate) const fn between(&mut self, least: u64, most: u64) -> u64 {
+    pub const fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most.saturating_sub(least).saturating_add(1))
     }
 
     /// True `per_mille` times in a thousand. A rate of 0 draws nothing.
-    pub(crate) const fn chance(&mut self, per_mille: u16) -> bool {
+    pub const fn chance(&mut self, per_mille: u16) -> bool {
         per_mille > 0 && self.below(1000) < per_mille as u64
     }
 }

@@ -125,6 +125,16 @@ impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
         self.faults
     }
 
+    /// Goes on with the faults of another plan.
+    pub fn replan(&mut self, plan: Plan) {
+        (self.plan, self.draw) = (plan, Draw::new(plan.seed));
+    }
+
+    /// Whether completions are held back: only polls bring them out.
+    pub fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// The wrapped endpoint.
     pub const fn inner(&mut self) -> &mut E {
         &mut self.inner

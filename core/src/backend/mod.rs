@@ -21,8 +21,7 @@ mod queued;
 mod trace;
 
 pub use access::{execute, load_bytes, store_bytes};
-#[cfg(feature = "alloc")]
-pub(crate) use draw::Draw;
+pub use draw::Draw;
 pub use fault::{Fault, FaultDomain, Faults, Plan};
 pub use loopback::{Delivery, Loopback, LoopbackEndpoint, LoopbackRank};
 pub use queued::Queued;

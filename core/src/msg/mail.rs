@@ -14,9 +14,10 @@
 //!                  on parcels of the other way, or alone
 //! ```
 //!
-//! Packets that wait share parcels. Nobody's buffer is in reach of a far rank:
-//! addresses stay here, and long messages go through slots, as many at once
-//! as there are. `outbox` says what goes when, `inbox` how order is restored,
+//! Packets that wait share parcels. Addresses stay here. A long message whose
+//! bytes have a [`place`](Buffers::place) in the network is fetched by its
+//! receiver, all others go through slots, as many at once as there are.
+//! `outbox` says what goes when, `inbox` how order is restored,
 //! `parcel` what the bytes are.
 //!
 //! # How to drive it
@@ -58,6 +59,13 @@ pub trait Buffers {
 
     /// Copies bytes to it.
     fn write(&mut self, at: u64, bytes: &[u8]);
+
+    /// The word by which far ranks can fetch so many bytes from this address
+    /// on, if they can: what a [`Job`](super::Job) of theirs says.
+    fn place(&mut self, at: u64, len: u64) -> Option<u64> {
+        let _ = (at, len);
+        None
+    }
 }
 
 /// The lanes between this rank and all far ones.

@@ -3,6 +3,9 @@
 //! ```text
 //!   sender                        receiver
 //!   Told    ──Rts, address──►     Fetching: copies         ──Fin──►  Ended
+//!   Told    ──Rts, place──►       Fetching: from another node ──Fin──►  Ended
+//!     │                             │ it failed
+//!     └──────◄──Cts────────────── Coming
 //!   Told    ──Rts──►              Coming ◄─ buffer in reach
 //!   Pushing: copies   ◄──Cts, address──
 //!           ──Copied──►           Ended
@@ -13,7 +16,9 @@
 //!           ──Copied──►           Ended
 //! ```
 //!
-//! Copies of some length are jobs, done outside the machine.
+//! Copies of some length are jobs, done outside the machine, and so is all
+//! that is fetched from another node: if that fails the bytes come through
+//! slots.
 
 use super::list::List;
 use super::machine::{Job, Machine};
@@ -35,6 +40,14 @@ impl Machine<'_> {
         let is_job = is_fetched || is_claimed || entry.state == State::Pushing;
         if entry.generation != job.generation || !is_job {
             return;
+        }
+        let source = entry.source as usize;
+        if is_fetched
+            && matches!(result, Err(Ended::Failed { .. }))
+            && self.tables.peers[source].far
+            && !mutant("msg_fetch_given_up")
+        {
+            return self.ask_for(wire, index, source);
         }
         entry.error = result.err();
         if is_claimed {
@@ -67,12 +80,21 @@ impl Machine<'_> {
         if entry.fitting() == 0 {
             self.close(wire, index, Due::Fin);
         } else if entry.far.is_none() {
-            entry.state = State::Coming;
-            self.owe(index, source, Due::Cts);
-            self.push_dues(wire, source);
+            self.ask_for(wire, index, source);
         } else {
             self.copy_or_queue(wire, index, Due::Fin);
         }
+    }
+
+    /// The sender is to send the bytes.
+    fn ask_for<W: Wire>(&mut self, wire: &mut W, index: usize, source: usize) {
+        if self.tables.peers[source].lost {
+            let rank = Rank(source as u32);
+            return self.end(index, Some(Ended::PeerLost { rank }));
+        }
+        self.tables.requests[index].state = State::Coming;
+        self.owe(index, source, Due::Cts);
+        self.push_dues(wire, source);
     }
 
     /// Packets of requests that found no room.
@@ -218,8 +240,16 @@ impl Machine<'_> {
     }
 
     fn copy_or_queue<W: Wire>(&mut self, wire: &mut W, index: usize, due: Due) {
-        if self.tables.requests[index].fitting() > COPY_BYTES_MAX {
-            return self.jobs.push(self.tables.requests, index);
+        let entry = &self.tables.requests[index];
+        // Only what is fetched comes from another node: nobody is told of a
+        // buffer there.
+        let is_far = due == Due::Fin && self.tables.peers[entry.source as usize].far;
+        if entry.fitting() > COPY_BYTES_MAX || is_far {
+            self.jobs.push(self.tables.requests, index);
+            if is_far && mutant("msg_fetch_ends_early") {
+                self.close(wire, index, due);
+            }
+            return;
         }
         let job = self.job(index);
         wire.copy(&job.copy);

@@ -92,7 +92,9 @@ pub struct Returned {
 pub struct Copy {
     /// The rank that has the other buffer.
     pub peer: Rank,
-    /// From this address.
+    /// From this address; of a rank of another node it is the
+    /// [place](super::Buffers::place) that it has told, which is not to be
+    /// trusted.
     pub from: u64,
     /// To this one.
     pub to: u64,

@@ -26,7 +26,7 @@ use super::parcel::{
     payload, record_bytes, write_alone, write_bytes_head, write_packet,
 };
 use super::ring::{self, LINE_BYTES};
-use crate::msg::packet::{Load, Offer, Packet};
+use crate::msg::packet::{Kind, Load, Offer, Packet};
 use crate::msg::setup::Shape;
 use crate::msg::wire::Returned;
 use crate::sync::mutant;
@@ -106,7 +106,11 @@ impl<'t> Outbox<'t> {
 
     pub(super) fn push(&mut self, packet: &Packet, load: Load, buffers: &mut impl Buffers) {
         let mut packet = *packet;
-        conceal(&mut packet);
+        let is_told = packet.kind == Kind::Rts && packet.has(Packet::IN_REACH);
+        match if is_told { buffers.place(packet.b, packet.a) } else { None } {
+            Some(place) => packet.b = place,
+            None => conceal(&mut packet),
+        }
         let offer = match load {
             Load::Offer(offer) => Some(Offer { at: None, ..offer }),
             Load::Empty | Load::Inline(_) => None,

@@ -244,7 +244,9 @@ pub(super) fn packet_of(bytes: &[u8]) -> Option<Packet> {
         a,
         b,
     };
-    conceal(&mut packet);
+    if kind != Kind::Rts {
+        conceal(&mut packet);
+    }
     Some(packet)
 }
 
@@ -254,7 +256,8 @@ pub(super) fn offer_of(bytes: &[u8]) -> Offer {
     Offer { at: None, ..Offer::from_words(words) }
 }
 
-/// No address means anything on another node.
+/// No address means anything on another node. (The word of an Rts may: see
+/// [`Buffers::place`](super::Buffers::place).)
 pub(super) fn conceal(packet: &mut Packet) {
     if matches!(packet.kind, Kind::Rts | Kind::Cts) {
         packet.count &= !Packet::IN_REACH;

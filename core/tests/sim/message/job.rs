@@ -35,6 +35,8 @@ pub struct Plan {
     pub wildcards: bool,
     /// Some ranks are on other nodes.
     pub far: bool,
+    /// Long messages between those are fetched, in most jobs.
+    pub fetches: bool,
     /// Few lines, slots and requests, and many messages.
     pub tight: bool,
 }

@@ -19,9 +19,11 @@ const PLAIN: Plan = Plan {
     cancels: true,
     wildcards: true,
     far: false,
+    fetches: false,
     tight: false,
 };
 const FAR: Plan = Plan { far: true, ..PLAIN };
+const FETCHED: Plan = Plan { fetches: true, ..FAR };
 
 fn run(seed: u64, plan: Plan) {
     let mut seeded = Seeded(seed);
@@ -46,7 +48,7 @@ fn run(seed: u64, plan: Plan) {
     let mut bags: Vec<Bag> = if plan.far { Bag::of_all(&shape) } else { Vec::new() };
     let mut lanes = lanes_of(&mut bags, &shape);
     let mut ends = ends_of(&mut lanes, &shape);
-    let post = Post::new(&mut ends, shape, plan.far, &mut seeded);
+    let post = Post::new(&mut ends, shape, plan, &mut seeded);
     Game::new(plan, shape, &mut rooms, &boards, post, seeded).play(steps);
 }
 
@@ -92,6 +94,15 @@ fn between_nodes() {
 }
 
 #[test]
+fn between_nodes_with_long_messages_fetched() {
+    check(SEEDS.take(600), |seed| {
+        let design = [Design::Mirror, Design::TwoCopy, Design::Locked][seed as usize % 3];
+        let (deaths, tight) = (seed % 4 == 0, seed % 2 == 0);
+        run(seed, Plan { design, deaths, tight, ..FETCHED });
+    });
+}
+
+#[test]
 fn between_nodes_with_room_for_little() {
     check(SEEDS.take(600), |seed| {
         let design = [Design::Mirror, Design::TwoCopy, Design::Locked][seed as usize % 3];
@@ -128,7 +139,8 @@ fn soak() {
         };
         let (deaths, cancels, wildcards) = (bit(5) && bit(6), bit(0), bit(1));
         let (far, tight) = (bit(7), bit(2));
-        run(seed, Plan { design, deaths, cancels, wildcards, far, tight });
+        let fetches = far && bit(8);
+        run(seed, Plan { design, deaths, cancels, wildcards, far, fetches, tight });
     });
 }
 
@@ -161,6 +173,8 @@ fn planted_defects_are_caught() {
 fn planted_defects_between_nodes_are_caught() {
     let tight = Plan { tight: true, ..FAR };
     all_are_caught(&[
+        ("msg_fetch_ends_early", FETCHED),
+        ("msg_fetch_given_up", FETCHED),
         ("mail_gap_ignored", FAR),
         ("mail_bytes_forgotten", FAR),
         ("mail_refused_forgotten", FAR),

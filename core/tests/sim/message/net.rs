@@ -7,7 +7,7 @@
 //! the return line overtake each other in every way that memory allows.
 //! Ranks of different nodes have parcels instead: see `post`.
 
-use super::post::{Own, Post};
+use super::post::{Own, PLACE, Post};
 use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::Rank;
@@ -106,7 +106,11 @@ impl<'m> Net<'m> {
 
     /// Carries out a copy, of a rank, between its buffer and one in reach.
     pub fn copy(&mut self, me: usize, copy: &Copy) {
-        assert!(!self.post.is_far(me, copy.peer), "{copy:?} by {me} is out of the node");
+        let mut copy = *copy;
+        if self.post.is_far(me, copy.peer) {
+            copy.from ^= PLACE;
+            assert_eq!((copy.to >> 32) as usize, me, "{copy:?} by {me} is out of the node");
+        }
         for at in [copy.from, copy.to] {
             let owner = (at >> 32) as usize;
             assert!(owner == me || owner == copy.peer.0 as usize, "{copy:?} by {me}");
@@ -134,7 +138,8 @@ impl<'m> At<'_, 'm> {
     /// The lanes to other nodes, and this rank's memory.
     fn mail_and_own(&mut self) -> (&mut Mail<'m>, Own<'_>) {
         let Net { post, memory, .. } = &mut *self.net;
-        (post.mail(self.me), Own { memory: &mut memory[self.me], me: self.me })
+        let fetches = post.fetches();
+        (post.mail(self.me), Own { memory: &mut memory[self.me], me: self.me, fetches })
     }
 
     /// What `from` has written for this rank, after another look at it.

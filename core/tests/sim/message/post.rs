@@ -1,6 +1,7 @@
 //! Parcels between nodes: each arrives once or never, in any order, and now
 //! and then none is taken.
 
+use super::job::Plan;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::msg::{Buffers, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, Shape};
@@ -12,6 +13,9 @@ pub struct Post<'m> {
     nodes: Vec<u64>,
     flying: Vec<Parcel>,
     bytes_max: usize,
+    /// Whether bytes can be fetched from other nodes, and of 8 how many fail.
+    fetches: bool,
+    pub fails: u64,
     /// Of 8 parcels, how many find no room.
     refused: u64,
     /// Of 8 looks, at how many nothing comes.
@@ -32,6 +36,7 @@ pub struct Bag(Vec<Vec<u8>>);
 pub struct Own<'n> {
     pub memory: &'n mut Vec<u8>,
     pub me: usize,
+    pub fetches: bool,
 }
 
 impl Bag {
@@ -60,7 +65,7 @@ pub fn ends_of<'m>(lanes: &'m mut [Vec<FarLane<'m>>], shape: &Shape) -> Vec<Ends
 type Ends<'m> = (Vec<MailEnd<'m>>, Vec<&'m mut FarLane<'m>>);
 
 impl<'m> Post<'m> {
-    pub fn new(ends: &'m mut [Ends<'m>], shape: Shape, far: bool, seeded: &mut Seeded) -> Self {
+    pub fn new(ends: &'m mut [Ends<'m>], shape: Shape, plan: Plan, seeded: &mut Seeded) -> Self {
         let mut mails = Vec::new();
         for (ends, lanes) in ends {
             let mut mail = Mail::new(shape, ends).unwrap();
@@ -71,18 +76,28 @@ impl<'m> Post<'m> {
         }
         let mut nodes = vec![0; shape.peers as usize];
         let (mut bytes_max, mut refused, mut idle) = (0, 0, 0);
-        if far {
+        let (mut fetches, mut fails) = (false, 0);
+        if plan.far {
             nodes[1] = 1;
             nodes[2..].fill_with(|| seeded.below(3));
             bytes_max = [PARCEL_BYTES_MIN, 300, 700, 4096][seeded.below(4) as usize];
             refused = [0, 2, 6][seeded.below(3) as usize];
             idle = [0, 4, 7][seeded.below(3) as usize];
         }
-        Self { mails, flying: Vec::new(), bytes_max, refused, idle, nodes, dead: None }
+        if plan.fetches {
+            fetches = seeded.below(4) > 0;
+            fails = [0, 0, 3][seeded.below(3) as usize];
+        }
+        let flying = Vec::new();
+        Self { mails, flying, bytes_max, fetches, fails, refused, idle, nodes, dead: None }
     }
 
     pub fn is_far(&self, me: usize, rank: Rank) -> bool {
         self.nodes[me] != self.nodes[rank.0 as usize]
+    }
+
+    pub fn fetches(&self) -> bool {
+        self.fetches
     }
 
     pub fn mail(&mut self, me: usize) -> &mut Mail<'m> {
@@ -175,7 +190,7 @@ impl<'m> Post<'m> {
 }
 
 impl Own<'_> {
-    fn place(&self, at: u64, len: usize) -> std::ops::Range<usize> {
+    fn span(&self, at: u64, len: usize) -> std::ops::Range<usize> {
         assert_eq!((at >> 32) as usize, self.me, "another rank's buffer");
         let start = (at & 0x7fff_ffff) as usize;
         start..start + len
@@ -184,12 +199,21 @@ impl Own<'_> {
 
 impl Buffers for Own<'_> {
     fn read(&mut self, at: u64, into: &mut [u8]) {
-        let place = self.place(at, into.len());
-        into.copy_from_slice(&self.memory[place]);
+        let span = self.span(at, into.len());
+        into.copy_from_slice(&self.memory[span]);
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) {
-        let place = self.place(at, bytes.len());
-        self.memory[place].copy_from_slice(bytes);
+        let span = self.span(at, bytes.len());
+        self.memory[span].copy_from_slice(bytes);
+    }
+
+    fn place(&mut self, at: u64, len: u64) -> Option<u64> {
+        self.span(at, len as usize);
+        // Not the address itself.
+        (self.fetches && at >> 31 & 1 == 1).then_some(at ^ PLACE)
     }
 }
+
+/// What makes a place of an address, and the other way round.
+pub const PLACE: u64 = 0x55 << 56;

@@ -1,0 +1,365 @@
+//! The wire of one endpoint on the hub.
+
+use super::{About, Hub, Plan, lock};
+use crate::net::{Answer, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears, Wire};
+use core::ffi::c_int;
+use core::fmt;
+use core::ptr::NonNull;
+use libc::{EACCES, EAGAIN, EHOSTUNREACH, EINPROGRESS, ENOTCONN};
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+use tsumugi_core::backend::{Draw, LoadStore, execute};
+use tsumugi_core::mem::{Access, AddrError, LocalAddr, Need, Rank, RemoteAddr};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::{AtomicBool, Ordering};
+
+/// The wire of one endpoint.
+pub struct Plug {
+    hub: Hub,
+    own: Arc<Station>,
+    address: u64,
+    under_way: Vec<Travel>,
+    ended: VecDeque<Entry>,
+    receives: VecDeque<(*mut u8, usize, usize)>,
+    plan: Plan,
+    draw: Draw,
+    changes: u64,
+    polls: u64,
+}
+
+/// Where one endpoint is reached.
+pub(super) struct Station {
+    /// Registered memory by its key.
+    regions: Mutex<BTreeMap<u64, Registered>>,
+    packets: Mutex<VecDeque<Vec<u8>>>,
+    event: OwnedFd,
+    is_armed: AtomicBool,
+    has_rung: AtomicBool,
+    is_shut: AtomicBool,
+}
+
+#[derive(Clone, Copy)]
+struct Registered {
+    base: u64,
+    bytes: u64,
+    access: Access,
+}
+
+struct Travel {
+    what: Load,
+    far: Far,
+    context: usize,
+    due: u64,
+}
+
+enum Load {
+    Put { from: *const u8, bytes: usize },
+    Get { into: *mut u8, bytes: usize },
+    Word { op: Op, result: *mut u8 },
+    Packet(Vec<u8>),
+}
+
+// SAFETY: the pointers are into memory that belongs to the operation until it
+// has ended, whichever thread polls.
+unsafe impl Send for Plug {}
+
+/// One place of a peer's memory.
+struct Place(usize);
+
+// SAFETY: whoever makes it has looked up as many bytes as it is used for.
+unsafe impl LoadStore for Place {
+    fn size(&self) -> u32 {
+        0
+    }
+
+    fn resolve(&self, _: RemoteAddr, _: u64, _: Need) -> Result<NonNull<u8>, AddrError> {
+        NonNull::new(self.0 as *mut u8).ok_or(AddrError::OtherNode { rank: Rank(0) })
+    }
+
+    fn local(&self, _: LocalAddr, _: u64) -> Result<NonNull<u8>, AddrError> {
+        unreachable!("only words are carried out by it")
+    }
+
+    fn notify(&self, _: RemoteAddr, _: NonNull<u8>) {}
+}
+
+impl Plug {
+    pub(super) fn new(hub: &Hub, contexts: usize) -> Self {
+        // SAFETY: a plain call; the descriptor is nobody else's.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        assert!(fd >= 0, "an eventfd: {}", std::io::Error::last_os_error());
+        let own = Arc::new(Station {
+            regions: Mutex::default(),
+            packets: Mutex::default(),
+            // SAFETY: the same.
+            event: unsafe { OwnedFd::from_raw_fd(fd) },
+            is_armed: AtomicBool::new(false),
+            has_rung: AtomicBool::new(false),
+            is_shut: AtomicBool::new(false),
+        });
+        let mut stations = hub.stations();
+        let address = stations.len() as u64;
+        stations.push(own.clone());
+        drop(stations);
+        let plan = hub.plan();
+        Self {
+            hub: hub.clone(),
+            own,
+            address,
+            under_way: Vec::with_capacity(contexts),
+            ended: VecDeque::with_capacity(contexts),
+            receives: VecDeque::new(),
+            plan,
+            draw: Draw::new(plan.seed.wrapping_add(address)),
+            changes: 0,
+            polls: 0,
+        }
+    }
+
+    fn begin(&mut self, what: Load, far: Far, context: usize) -> Answer {
+        if self.hub.0.is_cut.load(Ordering::Relaxed) {
+            return -(EHOSTUNREACH as Answer);
+        }
+        let plan = self.plan;
+        if self.draw.chance(plan.refuse) {
+            let code = if self.draw.chance(200) { EINPROGRESS } else { EAGAIN };
+            return -(code as Answer);
+        }
+        if self.draw.chance(plan.again) {
+            self.ended.push_back(Entry { context, end: End::Again });
+            return 0;
+        }
+        let is_late = self.draw.chance(plan.late);
+        let late = if is_late { self.draw.below(u64::from(plan.late_polls_max) + 1) } else { 0 };
+        self.under_way.push(Travel { what, far, context, due: self.polls + late });
+        0
+    }
+
+    /// Carries out what is due, from a place on that is drawn.
+    fn carry_out(&mut self) {
+        let count = self.under_way.len();
+        let start = self.draw.below(count as u64) as usize;
+        self.under_way.rotate_left(start);
+        let mut rest = Vec::with_capacity(count);
+        for travel in std::mem::take(&mut self.under_way) {
+            let end = if travel.due <= self.polls { self.arrive(&travel) } else { None };
+            match end {
+                Some(end) => self.ended.push_back(Entry { context: travel.context, end }),
+                None => rest.push(travel),
+            }
+        }
+        self.under_way = rest;
+    }
+
+    /// How it ended; `None`: not yet.
+    fn arrive(&self, travel: &Travel) -> Option<End> {
+        let Far { peer, addr, key } = travel.far;
+        let station = self.hub.stations().get(peer as usize).cloned();
+        let Some(station) = station.filter(|station| !station.is_shut.load(Ordering::Acquire))
+        else {
+            return Some(End::Gone { code: ENOTCONN, provider_code: 0 });
+        };
+        if let Load::Packet(bytes) = &travel.what {
+            return station.take(bytes).then_some(End::Done(0));
+        }
+        let (bytes, writes) = match &travel.what {
+            Load::Put { bytes, .. } => (*bytes as u64, true),
+            Load::Get { bytes, .. } => (*bytes as u64, false),
+            Load::Word { op, .. } => (op.bytes(), op.writes()),
+            Load::Packet(_) => unreachable!("it was taken"),
+        };
+        // Held meanwhile: nobody ends the registration.
+        let regions = lock(&station.regions);
+        let is_there = regions.get(&key).is_some_and(|region| {
+            let offset = addr.wrapping_sub(region.base);
+            let fits = offset <= region.bytes && bytes <= region.bytes - offset;
+            fits && (region.access == Access::ReadWrite || !writes)
+        });
+        let at = NonNull::new(addr as *mut u8).filter(|_| is_there);
+        let Some(at) = at else { return Some(End::Refused { code: EACCES, provider_code: 0 }) };
+        match travel.what {
+            // SAFETY: both ends are good for as many bytes: registered over
+            // there, the operation's own here. Others may look meanwhile, as
+            // they may at what a device does.
+            Load::Put { from, bytes } => unsafe { std::ptr::copy(from, at.as_ptr(), bytes) },
+            // SAFETY: the same.
+            Load::Get { into, bytes } => unsafe { std::ptr::copy(at.as_ptr(), into, bytes) },
+            Load::Word { op, result } => {
+                let Ok(old) = execute(&Place(addr as usize), &op) else {
+                    return Some(End::Refused { code: EACCES, provider_code: 0 });
+                };
+                // SAFETY: the word of this operation.
+                unsafe { result.cast::<u64>().write(old) };
+            }
+            Load::Packet(_) => unreachable!("it was taken"),
+        }
+        Some(End::Done(0))
+    }
+
+    /// Packets go into the buffers that there are for them.
+    fn unpack(&mut self) {
+        let mut packets = lock(&self.own.packets);
+        while !packets.is_empty()
+            && let Some((into, room, context)) = self.receives.pop_front()
+        {
+            let bytes = packets.pop_front().expect("there is one");
+            let count = bytes.len().min(room);
+            // SAFETY: a buffer of so much room, ours until its completion.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), into, count) };
+            self.ended.push_back(Entry { context, end: End::Done(count) });
+        }
+    }
+}
+
+impl Station {
+    /// Takes a packet, if there is room for one more.
+    fn take(&self, bytes: &[u8]) -> bool {
+        let mut packets = lock(&self.packets);
+        if packets.len() >= WAITING_MAX {
+            return false;
+        }
+        packets.push_back(bytes.to_vec());
+        drop(packets);
+        // SeqCst: after the packet, as `try_wait` looks after it has armed.
+        if self.is_armed.swap(false, Ordering::SeqCst) {
+            self.has_rung.store(true, Ordering::SeqCst);
+            // SAFETY: the station's own descriptor, and 8 bytes.
+            unsafe { libc::eventfd_write(self.event.as_raw_fd(), 1) };
+        }
+        true
+    }
+}
+
+impl Wire for Plug {
+    const NAME: &'static str = "hub";
+    type About = About;
+
+    fn has_events(&self) -> bool {
+        true
+    }
+
+    fn events(&self, all: &mut Vec<libc::pollfd>) {
+        all.push(libc::pollfd { fd: self.own.event.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    }
+
+    fn try_wait(&mut self) -> bool {
+        if !self.under_way.is_empty() || !self.ended.is_empty() {
+            return false;
+        }
+        self.own.is_armed.store(true, Ordering::SeqCst);
+        lock(&self.own.packets).is_empty()
+    }
+
+    fn address(&self) -> Result<Vec<u8>, c_int> {
+        Ok(self.address.to_le_bytes().to_vec())
+    }
+
+    fn insert(&mut self, _: Rank, address: &[u8]) -> Result<u64, c_int> {
+        address.try_into().map(u64::from_le_bytes).map_err(|_| libc::EINVAL)
+    }
+
+    fn remove(&mut self, _: u64) {}
+
+    unsafe fn register(
+        &mut self,
+        base: *mut u8,
+        bytes: u64,
+        access: Access,
+        key: u64,
+    ) -> Result<Mr, c_int> {
+        let origin = base as u64;
+        lock(&self.own.regions).insert(key, Registered { base: origin, bytes, access });
+        let (raw, desc) = (std::ptr::null_mut(), std::ptr::null_mut());
+        Ok(Mr { raw, desc, key: Key::of(key), origin })
+    }
+
+    fn close_mr(&mut self, mr: &Mr) {
+        lock(&self.own.regions).remove(&mr.key.words[0]);
+    }
+
+    fn map_key(&mut self, key: &Key, _: u64) -> Result<u64, c_int> {
+        Ok(key.words[0])
+    }
+
+    fn unmap_key(&mut self, _: u64) {}
+
+    unsafe fn put(
+        &mut self,
+        near: Near,
+        bytes: usize,
+        far: Far,
+        context: usize,
+        _: bool,
+        _: bool,
+    ) -> Answer {
+        self.begin(Load::Put { from: near.at, bytes }, far, context)
+    }
+
+    unsafe fn get(
+        &mut self,
+        near: Near,
+        bytes: usize,
+        far: Far,
+        context: usize,
+        _: bool,
+    ) -> Answer {
+        self.begin(Load::Get { into: near.at, bytes }, far, context)
+    }
+
+    unsafe fn word(&mut self, op: &Op, nears: Nears, far: Far, context: usize, _: bool) -> Answer {
+        debug_assert!(!matches!(op.kind, Kind::Put | Kind::Get), "{op:?} is no word");
+        let mut op = *op;
+        op.notify = false;
+        self.begin(Load::Word { op, result: nears.result.at }, far, context)
+    }
+
+    unsafe fn send(&mut self, near: Near, bytes: usize, peer: u64, context: usize) -> Answer {
+        // SAFETY: the caller's.
+        let bytes = unsafe { std::slice::from_raw_parts(near.at, bytes) }.to_vec();
+        self.begin(Load::Packet(bytes), Far { peer, addr: 0, key: 0 }, context)
+    }
+
+    unsafe fn receive(&mut self, near: Near, bytes: usize, context: usize) -> Answer {
+        self.receives.push_back((near.at, bytes, context));
+        0
+    }
+
+    fn completions(&mut self, entries: &mut [Entry; ENTRIES_MAX]) -> Result<usize, c_int> {
+        self.polls += 1;
+        // Acquire: pairs with the Release in `Hub::replan`.
+        let changes = self.hub.0.changes.load(Ordering::Acquire);
+        if std::mem::replace(&mut self.changes, changes) != changes {
+            self.plan = self.hub.plan();
+            self.draw = Draw::new(self.plan.seed.wrapping_add(self.address));
+        }
+        if self.own.has_rung.swap(false, Ordering::SeqCst) {
+            let mut count = 0;
+            // SAFETY: the station's own descriptor, and 8 bytes.
+            unsafe { libc::eventfd_read(self.own.event.as_raw_fd(), &mut count) };
+        }
+        if !self.under_way.is_empty() {
+            self.carry_out();
+        }
+        self.unpack();
+        let count = self.ended.len().min(ENTRIES_MAX);
+        entries.iter_mut().zip(self.ended.drain(..count)).for_each(|(to, entry)| *to = entry);
+        Ok(count)
+    }
+
+    fn shut(&mut self, mrs: impl Iterator<Item = Mr>) {
+        // Release: pairs with the Acquire in `arrive`.
+        self.own.is_shut.store(true, Ordering::Release);
+        mrs.for_each(|mr| self.close_mr(&mr));
+        self.under_way.clear();
+    }
+}
+
+impl fmt::Debug for Plug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Plug({}, {} under way)", self.address, self.under_way.len())
+    }
+}
+
+/// Packets that wait at a station for buffers.
+const WAITING_MAX: usize = 64;

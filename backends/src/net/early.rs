@@ -1,0 +1,63 @@
+//! Peers that cannot be reached yet: a link that has just come up, a rank that
+//! has just begun.
+//!
+//! ```text
+//!  met ─► refused ─► pause of 20 ms ─► posted again ─► reached
+//!            ▲                             │
+//!            └─────────────────────────────┤ for 3 s
+//!                                          └─► lost
+//! ```
+//!
+//! What a library refuses was not done, so it can be posted again.
+
+use super::rail::{Peer, Rail};
+use super::wire::Wire;
+use core::ffi::c_int;
+use std::time::{Duration, Instant};
+use tsumugi_core::mem::Rank;
+
+impl<W: Wire> Rail<W> {
+    /// A post was refused with this error. Whether that is because the peer
+    /// cannot be reached yet: a link that has just come up, a rank that has
+    /// just begun. Then it is to be posted again, and nothing was done.
+    #[cold]
+    pub(super) fn is_early(&mut self, rank: Rank, code: c_int) -> bool {
+        let is_new = |peer: &Peer| !peer.lost && peer.met.elapsed() < FIRST_CONTACT;
+        let is_early = UNREACHED.contains(&code) && self.peers.get(&rank.0).is_some_and(is_new);
+        if is_early {
+            self.early.retain(|(other, _)| *other != rank);
+            self.early.push((rank, Instant::now() + PAUSE));
+        }
+        is_early
+    }
+
+    /// Whether it is too soon to post to that rank again.
+    #[inline]
+    pub(super) fn must_pause(&mut self, rank: Rank) -> bool {
+        !self.early.is_empty() && self.is_paused(rank)
+    }
+
+    #[cold]
+    fn is_paused(&mut self, rank: Rank) -> bool {
+        let now = Instant::now();
+        self.early.retain(|(_, until)| *until > now);
+        self.early.iter().any(|(other, _)| *other == rank)
+    }
+}
+
+/// What a peer that is not there, or not yet, is refused with.
+const UNREACHED: [c_int; 7] = [
+    libc::ECONNREFUSED,
+    libc::ECONNABORTED,
+    libc::EHOSTUNREACH,
+    libc::EHOSTDOWN,
+    libc::ENETUNREACH,
+    libc::ENOTCONN,
+    libc::ETIMEDOUT,
+];
+
+/// For so long that may be because it is early: deaths are known within 5 s.
+const FIRST_CONTACT: Duration = Duration::from_secs(3);
+
+/// Until it is tried again.
+const PAUSE: Duration = Duration::from_millis(20);

@@ -1,0 +1,246 @@
+//! The suite of endpoints over the network inside of one process, which needs
+//! no library: once as it should be, and with faults, by many seeds.
+
+use std::alloc::{Layout, alloc_zeroed};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tsumugi_backends::hub::{Config, Hub, HubDomain, Plan};
+use tsumugi_conformance::endpoint::{self, Fixture};
+use tsumugi_core::backend::{Completion, Domain, Endpoint};
+use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RemoteAddr, Width};
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::{AtomicU64, Ordering};
+use tsumugi_core::tag::Tag;
+
+/// Ranks, all of which this thread is.
+struct Ranks {
+    domains: Vec<HubDomain>,
+    tags: AtomicU64,
+}
+
+impl Ranks {
+    fn open(size: u32, plan: Plan, config: &Config) -> Self {
+        Self::on(&Hub::new(plan), size, config)
+    }
+
+    fn on(hub: &Hub, size: u32, config: &Config) -> Self {
+        let open = |rank| HubDomain::open(hub, config, Rank(rank), size);
+        let domains: Vec<HubDomain> = (0..size).map(open).collect();
+        let cards: Arc<Vec<_>> =
+            Arc::new(domains.iter().map(|domain| domain.card().to_vec()).collect());
+        for domain in &domains {
+            let cards = cards.clone();
+            domain.find(move |rank: Rank, into: &mut [u8; CARD_BYTES_MAX]| {
+                let card = cards.get(rank.0 as usize)?;
+                into[..card.len()].copy_from_slice(card);
+                Some(card.len())
+            });
+        }
+        Self { domains, tags: AtomicU64::new(1) }
+    }
+
+    fn memory(&self, rank: Rank, bytes: u64, access: Access) -> Region {
+        let layout = Layout::from_size_align(bytes.max(1) as usize, 64).unwrap();
+        // SAFETY: not empty; it is never given back.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
+        // SAFETY: nobody looks at it but through the domain and the tests.
+        unsafe { self.domains[rank.0 as usize].register(base, bytes, access) }.unwrap()
+    }
+
+    fn next_tag(&self) -> Tag {
+        Tag::from_bits(self.tags.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// One without faults, and one with those of the seed that is set.
+struct Sound(Ranks);
+struct Faulty(Ranks);
+
+/// The seeds that the next fixtures are made from: the suite makes its own.
+static SEED: AtomicU64 = AtomicU64::new(0);
+
+macro_rules! fixture {
+    ($name:ident, $rounds:expr, $plan:expr) => {
+        impl Fixture for $name {
+            type Domain = HubDomain;
+            const ROUNDS: usize = $rounds;
+
+            fn new(ranks: u32) -> Self {
+                Self(Ranks::open(ranks, $plan, &Config::default()))
+            }
+
+            fn domain(&self) -> &HubDomain {
+                &self.0.domains[0]
+            }
+
+            fn register(&self, rank: Rank, bytes: u64, access: Access) -> Region {
+                self.0.memory(rank, bytes, access)
+            }
+
+            fn tag(&self) -> Tag {
+                self.0.next_tag()
+            }
+        }
+    };
+}
+
+fixture!(Sound, 50, Plan::default());
+fixture!(Faulty, 2, Plan::drawn(SEED.load(Ordering::Relaxed)));
+
+tsumugi_conformance::endpoint!(Sound);
+
+#[test]
+fn promises_are_kept_whatever_goes_wrong() {
+    let suite: [(&str, fn()); 4] = [
+        ("every_post_completes_once", endpoint::every_post_completes_once::<Faulty>),
+        ("a_full_queue_takes_fewer", endpoint::a_full_queue_takes_fewer::<Faulty>),
+        ("errors_are_completions", endpoint::errors_are_completions::<Faulty>),
+        ("transfers_arrive", endpoint::transfers_arrive::<Faulty>),
+    ];
+    for seed in 0..SEEDS {
+        SEED.store(seed, Ordering::Relaxed);
+        for (name, promise) in suite {
+            let kept = std::panic::catch_unwind(promise);
+            assert!(kept.is_ok(), "{name}, seed {seed}: {:?}", Plan::drawn(seed));
+        }
+    }
+}
+
+/// Packets of everybody to everybody, beside puts in pieces: each comes once,
+/// whole, and the puts land.
+#[test]
+fn packets_come_once_and_whole_beside_puts() {
+    for seed in 0..SEEDS {
+        let moves_memory = seed % 4 != 3;
+        let config = Config { piece_bytes_max: 100, moves_memory, ..Config::default() };
+        let ranks = Ranks::open(3, Plan::drawn(seed), &config);
+        let mut endpoints: Vec<_> = ranks.domains.iter().map(Domain::endpoint).collect();
+        let region = ranks.memory(Rank(1), 4096, Access::ReadWrite);
+        let own = ranks.memory(Rank(0), 4096, Access::Local);
+        // SAFETY: the fixture's memory, with nothing in flight.
+        unsafe { own.base.write_bytes(0xa5, 1000) };
+        let remote = RemoteAddr { rank: Rank(1), key: region.key, offset: 8 };
+        let put = Op::put(LocalAddr { key: own.key, offset: 0 }, remote, 1000);
+        let mut put = Some(put.tagged(ranks.next_tag()));
+        let mut to_send: Vec<(usize, u32, u8)> = Vec::new();
+        for number in 0..20 {
+            let pairs = (0..3).flat_map(|from| (0..3).map(move |to| (from, to)));
+            to_send.extend(
+                pairs
+                    .filter(|(from, to)| *from != *to as usize)
+                    .map(|(from, to)| (from, to, number)),
+            );
+        }
+        let came = Mutex::new(vec![[0; 20]; 9]);
+        let (mut ended, mut count) = (0, 0);
+        for _ in 0..1_000_000 {
+            to_send.retain(|(from, to, number)| {
+                let bytes = [*from as u8, *number].repeat(1 + usize::from(*number) * 7);
+                endpoints[*from].try_send(Rank(*to), &bytes).is_err()
+            });
+            if let Some(op) = put
+                && endpoints[0].post(&[op]) == 1
+            {
+                put = None;
+            }
+            for (at, endpoint) in endpoints.iter_mut().enumerate() {
+                let mut completions = [Completion::EMPTY; 4];
+                let polled = endpoint.poll(&mut completions);
+                assert!(completions[..polled].iter().all(|one| one.result == Ok(0)), "seed {seed}");
+                ended += polled;
+                endpoint.receive(&mut |arrival| {
+                    let tsumugi_backends::ofi::Arrival::Packet { from, bytes } = arrival else {
+                        panic!("nobody rings")
+                    };
+                    let number = bytes[1];
+                    let whole = [from.0 as u8, number].repeat(1 + usize::from(number) * 7);
+                    assert_eq!(bytes, whole, "seed {seed}");
+                    came.lock().unwrap()[from.0 as usize * 3 + at][usize::from(number)] += 1;
+                    count += 1;
+                });
+            }
+            if count == 120 && ended == 1 {
+                break;
+            }
+        }
+        let came = came.into_inner().unwrap();
+        let is_own = |pair: usize| pair / 3 == pair % 3;
+        let once = |pair: usize| came[pair].iter().all(|times| *times == i32::from(!is_own(pair)));
+        assert!((0..9).all(once) && ended == 1, "seed {seed}: {came:?}, {ended} puts");
+        // SAFETY: the fixture's memory, with nothing in flight.
+        let landed = unsafe { std::slice::from_raw_parts(region.base.as_ptr().add(8), 1001) };
+        assert!(
+            landed[..1000].iter().all(|byte| *byte == 0xa5) && landed[1000] == 0,
+            "seed {seed}"
+        );
+    }
+}
+
+/// A rank that was struck ends what is for it, and nothing else.
+#[test]
+fn the_struck_are_lost_and_nobody_else() {
+    for seed in 0..SEEDS {
+        let ranks = Ranks::open(3, Plan::drawn(seed), &Config::default());
+        let regions = [1, 2].map(|rank| ranks.memory(Rank(rank), 64, Access::ReadWrite));
+        let mut endpoint = ranks.domains[0].endpoint();
+        let word = |rank: u32| {
+            let key = regions[rank as usize - 1].key;
+            Op::get_word(RemoteAddr { rank: Rank(rank), key, offset: 0 }, Width::W8)
+        };
+        let ops: Vec<Op> = (0..40).map(|at| word(1 + at % 2).tagged(ranks.next_tag())).collect();
+        let (mut posted, mut done) = (0, Vec::new());
+        for turn in 0..100_000 {
+            if turn == seed % 50 {
+                ranks.domains[0].strike(Rank(2));
+            }
+            posted += endpoint.post(&ops[posted..]);
+            let mut completions = [Completion::EMPTY; 5];
+            let count = endpoint.poll(&mut completions);
+            done.extend_from_slice(&completions[..count]);
+            if done.len() == ops.len() {
+                break;
+            }
+        }
+        assert_eq!(done.len(), ops.len(), "seed {seed}");
+        for one in done {
+            let rank = ops.iter().find(|op| op.tag == one.tag).expect("its own").remote.rank;
+            match one.result {
+                Ok(0) => {}
+                Err(AddrError::PeerLost { rank: Rank(2) }) if rank == Rank(2) => {}
+                other => panic!("seed {seed}, {rank}: {other:?}"),
+            }
+        }
+    }
+}
+
+/// A link that comes up a little later than the ranks: nobody is lost by it.
+#[test]
+fn a_peer_that_is_not_reached_at_first_is_not_lost() {
+    let hub = Hub::new(Plan::default());
+    let ranks = Ranks::on(&hub, 2, &Config::default());
+    let region = ranks.memory(Rank(1), 64, Access::ReadWrite);
+    let mut endpoints: Vec<_> = ranks.domains.iter().map(Domain::endpoint).collect();
+    let remote = RemoteAddr { rank: Rank(1), key: region.key, offset: 0 };
+    let get = Op::get_word(remote, Width::W8).tagged(ranks.next_tag());
+    hub.cut(true);
+    let start = Instant::now();
+    let (mut is_posted, mut is_sent, mut ended, mut came) = (false, false, Vec::new(), 0);
+    while ended.is_empty() || came == 0 {
+        is_posted = is_posted || endpoints[0].post(&[get]) == 1;
+        is_sent = is_sent || endpoints[0].try_send(Rank(1), b"early") == Ok(());
+        let mut completions = [Completion::EMPTY; 4];
+        let count = endpoints[0].poll(&mut completions);
+        ended.extend_from_slice(&completions[..count]);
+        endpoints[1].poll(&mut completions);
+        came += endpoints[1].receive(&mut |_| ());
+        if start.elapsed() > Duration::from_millis(50) {
+            hub.cut(false);
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "{ended:?}, {came} packets");
+    }
+    assert_eq!((ended.len(), ended[0].result, came), (1, Ok(0), 1));
+}
+
+const SEEDS: u64 = 200;

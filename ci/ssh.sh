@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# `tsumugi run --hosts` over a real sshd on this machine: a server of its own,
+# with its own keys, on a port that anybody may have. Output and exit code come
+# back, a rank that is killed ends the job, and nothing is left.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+sshd=$(command -v sshd || echo /usr/sbin/sshd)
+if [[ ! -x $sshd ]] || ! command -v ssh >/dev/null; then
+    # Only where packages may be installed, as on a machine of ci.
+    if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null ||
+        ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends \
+            openssh-server openssh-client; } >/dev/null 2>&1; then
+        echo "ssh: skipped: there is no sshd, and none can be installed"
+        exit 0
+    fi
+fi
+folder=$(mktemp -d)
+server=
+clean() {
+    [[ -z $server ]] || kill "$server" 2>/dev/null || true
+    rm -r "$folder"
+}
+trap clean EXIT
+# As root it wants a place that nobody else may write to.
+[[ $(id -u) != 0 ]] || mkdir -p /run/sshd
+chmod 700 "$folder"
+for key in host user; do
+    ssh-keygen -q -t ed25519 -N '' -f "$folder/$key"
+done
+cp "$folder/user.pub" "$folder/authorized"
+port=$((20000 + $$ % 10000))
+cat >"$folder/server" <<END
+Port $port
+ListenAddress 127.0.0.1
+HostKey $folder/host
+AuthorizedKeysFile $folder/authorized
+PidFile none
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+StrictModes no
+PermitRootLogin prohibit-password
+END
+cat >"$folder/client" <<END
+Host one two
+  HostName 127.0.0.1
+  Port $port
+  IdentityFile $folder/user
+  IdentitiesOnly yes
+  StrictHostKeyChecking accept-new
+  UserKnownHostsFile $folder/known
+  LogLevel ERROR
+END
+"$sshd" -D -e -f "$folder/server" 2>"$folder/server.log" &
+server=$!
+export TSUMUGI_RSH="ssh -T -o BatchMode=yes -F $folder/client"
+for _ in $(seq 50); do
+    $TSUMUGI_RSH one true 2>"$folder/log" && break
+    sleep 0.1
+done
+if ! $TSUMUGI_RSH one true; then
+    # Such as an account that may not log in.
+    cat "$folder/server.log"
+    echo "ssh: skipped: this sshd lets nobody in"
+    exit 0
+fi
+
+cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+target=$PWD/target/debug
+run() { timeout 60 "$target/tsumugi" run --hosts one,two "$@"; }
+run -n 4 "$target/examples/hello" | tee "$folder/log"
+[[ $(grep -c 'of 4 drew number' "$folder/log") == 4 ]]
+code=0
+run -n 2 sh -c 'exit 7' >"$folder/log" 2>&1 || code=$?
+[[ $code == 7 ]] || { cat "$folder/log"; echo "ssh: code $code for 7" >&2; exit 1; }
+# A rank that is killed ends the other.
+(run -n 2 sh -c 'echo here $$; exec sleep 50' || echo "code $?") >"$folder/log" 2>&1 &
+job=$!
+for _ in $(seq 200); do
+    [[ $(grep -c '^here' "$folder/log") == 2 ]] && break
+    sleep 0.1
+done
+kill -9 "$(sed -n 's/^here //p' "$folder/log" | head -1)"
+wait "$job"
+grep -q '^code 137$' "$folder/log" || { cat "$folder/log"; echo "ssh: no code" >&2; exit 1; }
+if pgrep -f "$target/tsumugi agent" >/dev/null; then
+    echo "ssh: an agent is left" >&2
+    exit 1
+fi
+echo "ssh: output, codes and a death came back from two hosts over $($sshd -V 2>&1 | head -1)"

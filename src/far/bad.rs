@@ -1,0 +1,342 @@
+//! A bad network on purpose: what a slow, lossy link does to all that goes by
+//! it, drawn from a seed.
+//!
+//! ```text
+//!  post ───────► refused? late? ─► device ─► completions: late, shuffled, twice
+//!  try_send ───► full? late? ────► device
+//!  receive ◄──── late? in any order ◄──────── device
+//! ```
+//!
+//! Nothing is lost for good: below here is a device that sends again what was
+//! lost, so a loss is a wait that is many times longer than others. Completions
+//! come twice, which the generations of their tags find out; packets do not, as
+//! no device hands one over twice.
+//!
+//! While something is held here nobody sleeps on the device.
+
+use super::device::{Device, Queue};
+use crate::Rank;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tsumugi_backends::ofi::{Arrival, SendError};
+use tsumugi_core::backend::{Completion, Draw, Endpoint, Fault, Plan};
+use tsumugi_core::mem::LocalAddr;
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering};
+
+/// How often what goes wrong. Rates are per mille.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Faults {
+    pub seed: u64,
+    /// Packets for which there is no room.
+    refuse: u16,
+    /// Operations, packets and arrivals that wait, and how long at most.
+    late: u16,
+    late_max: u64,
+    /// Those that wait until they are sent again.
+    lost: u16,
+    again_after: u64,
+    /// What they wait by.
+    clock: Clock,
+    /// Of the device's queue.
+    queue: Plan,
+}
+
+/// What waits are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// Time.
+    Micros,
+    /// Polls: the same in every run of a single thread.
+    #[cfg_attr(not(test), allow(dead_code))]
+    Polls,
+}
+
+/// What all of a device's endpoints have.
+pub(super) struct Bad {
+    /// The seed, which tests change on the way.
+    seed: AtomicU64,
+    clock: Clock,
+    ways: Vec<Way>,
+    start: Instant,
+}
+
+/// What is held of one endpoint.
+struct Way {
+    packets: Mutex<Packets>,
+    /// Of those, and by the queue.
+    packets_held: AtomicUsize,
+    held: AtomicUsize,
+    polls: AtomicU64,
+}
+
+/// On their way out.
+struct Packets {
+    faults: Faults,
+    draw: Draw,
+    held: Vec<Held<(Rank, Vec<u8>)>>,
+}
+
+/// An endpoint whose link is bad.
+pub(super) struct BadQueue<'d> {
+    bad: &'d Bad,
+    faults: Faults,
+    device: &'d Device,
+    queue: Fault<Queue<'d>>,
+    index: usize,
+    draw: Draw,
+    ops: Vec<Held<Op>>,
+    arrivals: Vec<Held<Kept>>,
+}
+
+struct Held<T> {
+    due: u64,
+    what: T,
+}
+
+enum Kept {
+    Bell(LocalAddr),
+    Packet(Rank, Vec<u8>),
+}
+
+impl Faults {
+    /// A mix drawn from the seed: each exaggerates something else.
+    pub(crate) fn drawn(seed: u64, clock: Clock) -> Self {
+        let mut draw = Draw::new(seed);
+        let most = if clock == Clock::Micros { 300 } else { 30 };
+        Self {
+            seed,
+            refuse: draw.below(300) as u16,
+            late: draw.below(600) as u16,
+            late_max: 1 + draw.below(most),
+            lost: draw.below(10) as u16,
+            again_after: 2 * most + draw.below(8 * most),
+            clock,
+            queue: Plan::drawn(draw.next()),
+        }
+    }
+
+    /// How long something waits, if it does.
+    fn wait(&self, draw: &mut Draw) -> Option<u64> {
+        if draw.chance(self.lost) {
+            return Some(self.again_after);
+        }
+        let is_late = draw.chance(self.late);
+        is_late.then(|| draw.between(1, self.late_max))
+    }
+}
+
+impl Bad {
+    pub(super) fn new(faults: Faults, endpoints: usize) -> Self {
+        let way = |index: usize| Way {
+            packets: Mutex::new(Packets { faults, draw: faults.draw(index, 1), held: Vec::new() }),
+            packets_held: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
+            polls: AtomicU64::new(0),
+        };
+        let ways = (0..endpoints).map(way).collect();
+        let Faults { seed, clock, .. } = faults;
+        Self { seed: AtomicU64::new(seed), clock, ways, start: Instant::now() }
+    }
+
+    /// Goes on with what another seed draws.
+    #[cfg(test)]
+    pub(super) fn reseed(&self, seed: u64) {
+        self.seed.store(seed, Ordering::Relaxed);
+        let faults = self.faults();
+        for (index, way) in self.ways.iter().enumerate() {
+            let mut packets = way.lock();
+            (packets.faults, packets.draw) = (faults, faults.draw(index, 1));
+        }
+    }
+
+    /// The next endpoint of the device, over a bad link.
+    pub(super) fn try_endpoint<'d>(&'d self, device: &'d Device) -> Option<BadQueue<'d>> {
+        let queue = device.try_endpoint()?;
+        let index = queue.index();
+        let faults = self.faults();
+        let queue = Fault::new(queue, faults.plan(index));
+        let draw = faults.draw(index, 3);
+        let (ops, arrivals) = (Vec::new(), Vec::new());
+        Some(BadQueue { bad: self, faults, device, queue, index, draw, ops, arrivals })
+    }
+
+    /// As [`Device::try_send`].
+    pub(super) fn try_send(
+        &self,
+        device: &Device,
+        index: usize,
+        to: Rank,
+        bytes: &[u8],
+    ) -> Result<(), SendError> {
+        let mut packets = self.ways[index].lock();
+        let faults = packets.faults;
+        if packets.draw.chance(faults.refuse) {
+            return Err(SendError::Full);
+        }
+        let fits = bytes.len() <= device.packet_bytes_max() && packets.held.len() < HELD_MAX;
+        match faults.wait(&mut packets.draw).filter(|_| fits) {
+            None => device.try_send(index, to, bytes),
+            Some(wait) => {
+                let what = (to, bytes.to_vec());
+                packets.held.push(Held { due: self.now(index) + wait, what });
+                self.ways[index].packets_held.store(packets.held.len(), Ordering::Relaxed);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether something waits here.
+    pub(super) fn holds(&self, index: usize) -> bool {
+        let Way { packets_held, held, .. } = &self.ways[index];
+        packets_held.load(Ordering::Relaxed) + held.load(Ordering::Relaxed) > 0
+    }
+
+    /// The same, of any endpoint.
+    pub(super) fn holds_any(&self) -> bool {
+        (0..self.ways.len()).any(|index| self.holds(index))
+    }
+
+    fn faults(&self) -> Faults {
+        Faults::drawn(self.seed.load(Ordering::Relaxed), self.clock)
+    }
+
+    fn now(&self, index: usize) -> u64 {
+        match self.clock {
+            Clock::Micros => self.start.elapsed().as_micros() as u64,
+            Clock::Polls => self.ways[index].polls.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Sends the packets whose time has come.
+    fn flush(&self, device: &Device, index: usize) {
+        let way = &self.ways[index];
+        if way.packets_held.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let (mut packets, now) = (way.lock(), self.now(index));
+        packets.held.retain(|Held { due, what: (to, bytes) }| {
+            // What is for the lost is dropped.
+            *due > now || device.try_send(index, *to, bytes) == Err(SendError::Full)
+        });
+        way.packets_held.store(packets.held.len(), Ordering::Relaxed);
+    }
+}
+
+impl BadQueue<'_> {
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// As of the wrapped one. How many there were.
+    pub(super) fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
+        let Self { bad, faults, queue, draw, arrivals, index, .. } = self;
+        let mut now = None;
+        queue.inner().receive(&mut |arrival| {
+            let now = *now.get_or_insert_with(|| bad.now(*index));
+            let what = match arrival {
+                Arrival::Bell(word) => Kept::Bell(word),
+                Arrival::Packet { from, bytes } => Kept::Packet(from, bytes.to_vec()),
+            };
+            let wait = faults.wait(draw).filter(|_| arrivals.len() < HELD_MAX);
+            arrivals.push(Held { due: now + wait.unwrap_or_default(), what });
+        });
+        let mut handed = 0;
+        if !self.arrivals.is_empty() {
+            let now = self.bad.now(self.index);
+            let late = self.arrivals.extract_if(.., |held| held.due <= now);
+            let mut due: Vec<Kept> = late.map(|held| held.what).collect();
+            handed = due.len();
+            while !due.is_empty() {
+                match due.swap_remove(self.draw.below(due.len() as u64) as usize) {
+                    Kept::Bell(word) => handle(Arrival::Bell(word)),
+                    Kept::Packet(from, bytes) => handle(Arrival::Packet { from, bytes: &bytes }),
+                }
+            }
+        }
+        self.count();
+        handed
+    }
+
+    /// Posts what has waited for long enough.
+    fn post_late(&mut self) {
+        if self.ops.is_empty() {
+            return;
+        }
+        let (queue, now) = (&mut self.queue, self.bad.now(self.index));
+        self.ops.retain(|held| held.due > now || queue.post(&[held.what]) == 0);
+    }
+
+    #[cold]
+    fn replan(&mut self) {
+        self.faults = self.bad.faults();
+        self.draw = self.faults.draw(self.index, 3);
+        self.queue.replan(self.faults.plan(self.index));
+    }
+
+    fn count(&self) {
+        let held = self.ops.len() + self.arrivals.len() + usize::from(self.queue.is_holding());
+        self.bad.ways[self.index].held.store(held, Ordering::Relaxed);
+    }
+}
+
+impl Endpoint for BadQueue<'_> {
+    fn post(&mut self, ops: &[Op]) -> usize {
+        let mut taken = 0;
+        for op in ops {
+            let wait = self.faults.wait(&mut self.draw);
+            if let Some(wait) = wait.filter(|_| self.ops.len() < HELD_MAX) {
+                self.ops.push(Held { due: self.bad.now(self.index) + wait, what: *op });
+            } else if self.queue.post(&[*op]) == 0 {
+                break;
+            }
+            taken += 1;
+        }
+        self.count();
+        taken
+    }
+
+    fn poll(&mut self, completions: &mut [Completion]) -> usize {
+        self.bad.ways[self.index].polls.fetch_add(1, Ordering::Relaxed);
+        if self.bad.seed.load(Ordering::Relaxed) != self.faults.seed {
+            self.replan();
+        }
+        self.post_late();
+        self.bad.flush(self.device, self.index);
+        let count = self.queue.poll(completions);
+        self.count();
+        count
+    }
+
+    fn arm(&mut self) -> bool {
+        !self.bad.holds(self.index) && self.queue.arm()
+    }
+}
+
+impl Way {
+    fn lock(&self) -> MutexGuard<'_, Packets> {
+        self.packets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Faults {
+    /// What goes wrong in the device's queue.
+    fn plan(&self, index: usize) -> Plan {
+        Plan { seed: self.draw(index, 2).next(), ..self.queue }
+    }
+
+    /// What one part of one endpoint draws.
+    fn draw(&self, index: usize, part: u64) -> Draw {
+        Draw::new(self.seed ^ (index as u64) << 8 ^ part << 16)
+    }
+}
+
+impl fmt::Debug for BadQueue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BadQueue({:?}, {:?})", self.faults, self.queue)
+    }
+}
+
+/// Packets, operations or arrivals that wait at once.
+const HELD_MAX: usize = 128;

@@ -1,0 +1,199 @@
+//! All of a job on several nodes, on one thread: every operation over a
+//! network that is as bad as its seed says, the same in every run.
+//!
+//! ```text
+//!  one worker ─┬─ ULT of rank 0 ─ far, am, messages ─┐
+//!              ├─ ULT of rank 1 ─ ...                ├─ bad ─ hub
+//!              └─ polls all of them between ULTs ────┘
+//! ```
+
+use super::bad::{Clock, Faults};
+use super::device::Device;
+use super::network::Network;
+use crate as api;
+use crate::node::Node;
+use crate::start::{Place, make};
+use crate::{Config, Error, Rank, Runtime};
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread;
+use tsumugi_backends::boot::Way;
+use tsumugi_backends::hub::{self, Hub, HubDomain};
+use tsumugi_pvas::{Member, Nodes};
+use tsumugi_ult::{Progress, Scheduler, StackArea};
+
+#[allow(clippy::duplicate_mod)]
+#[path = "../../tests/job/mixture.rs"]
+mod mixture;
+#[allow(dead_code)]
+#[path = "../../tests/job/reach.rs"]
+mod reach;
+
+/// What the programs of jobs say.
+mod roles {
+    pub(super) fn say(line: &str) {
+        println!("{line}");
+    }
+}
+
+/// All ranks, polled in turn.
+struct All(Vec<Arc<Node>>);
+
+impl Progress for All {
+    fn poll(&self) -> bool {
+        self.0.iter().fold(false, |any, node| node.poll() | any)
+    }
+
+    /// Nobody rings: the worker is to look all the time.
+    fn has_work(&self) -> bool {
+        true
+    }
+}
+
+/// What the network is like, which all ranks change together.
+struct Weather {
+    hub: Hub,
+    nodes: Vec<Arc<Node>>,
+}
+
+impl Weather {
+    fn change(&self, rt: &Runtime, seed: u64) -> Result<(), Error> {
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            println!("faults of seed {seed}");
+            self.hub.replan(hub::Plan::drawn(seed));
+            for far in self.nodes.iter().filter_map(|node| node.far()) {
+                far.shared().bad.as_ref().expect("it was bad before").reseed(seed);
+            }
+        }
+        rt.barrier()
+    }
+}
+
+/// Runs `main` on ranks of which each has its node's number, over a network
+/// that is drawn from the seed; `None`: a sound one.
+fn run(
+    nodes: &[u64],
+    seed: Option<u64>,
+    main: impl Fn(&Runtime, &Weather) -> Result<(), Error> + Send + Sync + 'static,
+) {
+    println!("nodes {nodes:?}, faults of seed {seed:?}");
+    let (hub, nodes) = make_all(nodes, seed);
+    let weather = Arc::new(Weather { hub, nodes: nodes.clone() });
+    let config = Config::default().workers(1).choose(nodes.len() as u32);
+    let stacks = StackArea::map(256 << 20).expect("address space");
+    let scheduler = Scheduler::new(tsumugi_ult::Config {
+        workers: 1,
+        stack_bytes: config.stack_bytes.max(128 << 10),
+        main_stack_bytes: config.main_stack_bytes,
+        progress: Arc::new(All(nodes.clone())),
+        inline_bytes: usize::MAX,
+        spin: u32::MAX,
+        ..tsumugi_ult::Config::new(stacks)
+    });
+    let scheduler = scheduler.expect("one worker");
+    let (main, spawner) = (Arc::new(main), scheduler.spawner());
+    scheduler.run(|| {
+        let ranks: Vec<_> = nodes
+            .iter()
+            .map(|node| {
+                let (node, main, weather) = (node.clone(), main.clone(), weather.clone());
+                let runtime = Runtime::new(node.clone(), Way::Alone, spawner.clone(), 1);
+                spawner.spawn(move || {
+                    main(&runtime, &weather)?;
+                    node.am().settle();
+                    runtime.barrier()
+                })
+            })
+            .collect();
+        for (rank, ended) in (0..).map(Rank).zip(ranks) {
+            match ended.join() {
+                Ok(result) => {
+                    result.unwrap_or_else(|error| panic!("seed {seed:?}, {rank}: {error}"))
+                }
+                Err(_) => panic!("seed {seed:?}, {rank} panicked"),
+            }
+        }
+    });
+}
+
+/// The parts of all ranks: those of a node wait for each other.
+fn make_all(nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<Node>>) {
+    let config = Config::default().workers(1);
+    let size = nodes.len() as u32;
+    let chosen = config.choose(size);
+    let hub = Hub::new(seed.map_or(hub::Plan::default(), hub::Plan::drawn));
+    let of = hub::Config {
+        endpoints: 1 + usize::from(seed.is_some_and(|seed| seed / ROUNDS % 3 == 2)),
+        packets: super::link::ARRIVALS,
+        packet_bytes_max: super::parcel::PACKET_BYTES + 16,
+        // Every fourth network has packets alone.
+        moves_memory: seed.is_none_or(|seed| seed / ROUNDS % 4 != 3),
+        ..hub::Config::default()
+    };
+    let devices: Vec<Device> =
+        (0..size).map(|rank| Device::Hub(HubDomain::open(&hub, &of, Rank(rank), size))).collect();
+    let cards: Vec<Vec<u8>> = devices.iter().map(|device| device.card().to_vec()).collect();
+    let shape = Arc::new(Nodes::new(nodes.iter().copied()));
+    let mut members = Vec::new();
+    for node in 0..shape.count() {
+        let ranks: Vec<Rank> = shape.ranks_of(node).collect();
+        let of_node = Member::threads(ranks.len() as u32, &config.space).expect("a space");
+        let named = of_node.into_iter().zip(ranks);
+        members.extend(named.map(|(member, rank)| member.among(shape.clone(), rank)));
+    }
+    members.sort_by_key(|member| member.rank().0);
+    let make_one = |(member, device): (Member, Device)| {
+        let hosts = (0..shape.count()).map(|node| format!("host {node}")).collect();
+        let faults = seed.map(|seed| Faults::drawn(seed, Clock::Polls));
+        let network = Network::join(device, 7, cards.clone(), &shape, hosts, faults);
+        let network = network.expect("all cards");
+        make(member, &chosen, &Place::ANYWHERE, Some(network), (None, None)).expect("a rank")
+    };
+    let nodes = thread::scope(|scope| {
+        let make_one = &make_one;
+        let ranks: Vec<_> = members
+            .into_iter()
+            .zip(devices)
+            .map(|parts| scope.spawn(move || make_one(parts)))
+            .collect();
+        ranks.into_iter().map(|rank| rank.join().expect("a rank")).collect()
+    });
+    (hub, nodes)
+}
+
+#[test]
+fn everything_works_over_a_sound_network() {
+    run(&[1, 1, 2, 2], None, |rt, _| reach::play(rt, reach::Extent::SHORT));
+}
+
+/// Jobs of which each round has other faults.
+fn everything(seeds: Range<u64>, shape: impl Fn(u64) -> &'static [u64]) {
+    for first in seeds.step_by(ROUNDS as usize) {
+        run(shape(first), Some(first), move |rt, weather| {
+            for seed in first..first + ROUNDS {
+                weather.change(rt, seed)?;
+                mixture::play(rt, seed, 1)?;
+                if seed % 4 == 0 {
+                    reach::play(rt, reach::Extent::SHORT)?;
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn everything_works_over_bad_networks() {
+    everything(0..120, |_| &[1, 2]);
+}
+
+#[test]
+fn everything_works_over_bad_networks_beside_neighbours() {
+    everything(1000..1120, |seed| match seed / ROUNDS % 2 {
+        0 => &[1, 1, 2],
+        _ => &[1, 2, 3, 2],
+    });
+}
+
+const ROUNDS: u64 = 12;
