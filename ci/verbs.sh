@@ -65,8 +65,13 @@ program=$(cargo test --no-run --package tsumugi-backends --test verbs --message-
     sed -n 's/.*"name":"verbs".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
 cargo build --quiet --release --package tsumugi-backends --example verbs_latency
 cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
-job=$(cargo test --quiet --no-run --package tsumugi --test job --message-format json |
-    sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
+job_of() {
+    cargo test --quiet --no-run --package tsumugi --test job --message-format json "$@" |
+        sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p'
+}
+job=$(job_of)
+# What does a million of something is not emulated without optimization.
+quick_job=$(job_of --release)
 
 # Everything that the guest has: a few programs, their libraries, modules in
 # the order in which they need each other, the tests.
@@ -98,6 +103,7 @@ for name in ip rdma tc; do
 done
 strip -o "$root/verbs" "$program"
 strip -o "$root/job" "$job"
+strip -o "$root/quick_job" "$quick_job"
 built=${CARGO_TARGET_DIR:-target}
 strip -o "$root/verbs_latency" "$built/release/examples/verbs_latency"
 for name in tsumugi examples/hello examples/put_get; do
@@ -115,7 +121,7 @@ cp "$library"/libibverbs/librxe-*.so "$root/usr/lib/x86_64-linux-gnu/libibverbs/
 cp -L "$library/libibverbs.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
-    ldd "$root"/net/* "$root"/{verbs,verbs_latency,job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
+    ldd "$root"/net/* "$root"/{verbs,verbs_latency,job,quick_job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
     "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
     awk '/=> \// { print $3 }' | sort -u | while read -r file; do
     cp -L "$file" "$root/lib/"
@@ -137,7 +143,7 @@ timeout -k 5 "${LIMIT:-600}" qemu-system-x86_64 -machine pc -accel tcg,thread=mu
     -smp 2 -m 512 -nodefaults -no-user-config -display none -no-reboot -serial "file:$log" \
     -device isa-debug-exit,iobase=0xf4,iosize=0x04 -kernel "$work/vmlinux" \
     -initrd "$work/initrd" -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
-random.trust_cpu=on tsc=reliable tsc_early_khz=$khz no_timer_check LIMIT=300 JOB_LIMIT=90 \
+random.trust_cpu=on tsc=reliable tsc_early_khz=$khz no_timer_check LIMIT=300 JOB_LIMIT=${JOB_LIMIT:-90} ${EXTRA:-} \
 LOSSY=$(words transfers_arrive every_post neighbours few_pairs packets adds) ONLY=$(words "$@")" || answer=$?
 cat "$log"
 case $answer in

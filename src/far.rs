@@ -20,12 +20,14 @@
 //! | `bounce` | memory that an operation may use after its caller has gone |
 //! | `beat` | who is still there |
 //! | `watch` | the thread that polls when nobody does |
+//! | `word` | what the device's atomics lack |
 //! | `hostile` | what fuzzing and tests feed errands and beats with |
 //!
 //! Puts and gets are the provider's. Atomics are errands: a parcel to the
 //! target, where whoever polls carries the operation out with the processor's
 //! own instructions, which mix with those of its node; so are the words that
-//! this provider cannot move whole.
+//! this provider cannot move whole. Of a region whose agent is the device all
+//! is the device's.
 //!
 //! Progress: blocking calls sleep; `post`, `try_send` and `poll` are lock-free
 //! but for a short lock of the device's.
@@ -41,6 +43,7 @@ mod link;
 mod network;
 mod parcel;
 mod watch;
+mod word;
 
 pub(crate) use device::Device;
 pub(crate) use network::{Network, open};
@@ -61,7 +64,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use tsumugi_backends::ofi::SendError;
 use tsumugi_core::completion::{Callback, CompletionTable};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, Work};
-use tsumugi_core::mem::{LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
+use tsumugi_core::mem::{Agent, LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::ring::Mpsc;
 use tsumugi_core::stats::Counter;
@@ -187,6 +190,16 @@ impl Far {
         rank.0 < member.size() && !member.is_near(rank)
     }
 
+    /// Whether that is the device's to reach: on another node, or as its own.
+    pub(crate) fn has(&self, addr: &RemoteAddr) -> bool {
+        addr.key.agent() == Agent::Device || self.leads_to(addr.rank)
+    }
+
+    /// Whether the device can be the agent of words.
+    pub(crate) fn has_atomics(&self) -> bool {
+        self.shared().device.has_atomics()
+    }
+
     /// Whose way it is.
     pub(crate) fn member(&self) -> &Member {
         &self.shared().member
@@ -195,7 +208,13 @@ impl Far {
     /// Carries an operation on a rank of another node out; the caller sleeps.
     /// Blocking.
     pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
-        self.engine.run(hint(), *op, Retry::Room, &Hurried(self))
+        let run = |op: &Op| self.engine.run(hint(), *op, Retry::Room, &Hurried(self));
+        match run(op) {
+            Err(AddrError::Unsupported { .. }) if op.remote.key.agent() == Agent::Device => {
+                word::by_compare_swap(op, run)
+            }
+            result => result,
+        }
     }
 
     /// Begins one. Never waits.

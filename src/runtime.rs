@@ -12,7 +12,7 @@ use std::time::Duration;
 use tsumugi_backends::boot::Way;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::coll::{Addend, Elsewhere, Part};
-use tsumugi_core::mem::{Remote, RemoteAddr};
+use tsumugi_core::mem::{Agent, Need, Remote, RemoteAddr};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::AtomicU64;
 use tsumugi_core::wait::Wait;
@@ -196,7 +196,9 @@ impl Runtime {
     pub(crate) fn own_word(&self, word: Remote<u64>) -> Result<&AtomicU64, AddrError> {
         let addr = word.addr();
         // The checks of a get, so that a wrong address is named as there.
-        let at = self.direct.resolve(addr, 8, tsumugi_core::mem::Need::Read)?;
+        let is_ours = addr.rank == self.rank() && addr.key.agent() == Agent::Device;
+        let need = if is_ours { Need::Local } else { Need::Read };
+        let at = self.direct.resolve(addr, 8, need)?;
         if addr.rank != self.rank() {
             return Err(AddrError::NotOwn { addr });
         }

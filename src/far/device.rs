@@ -97,6 +97,14 @@ impl Device {
         }
     }
 
+    /// Whether it adds to words and compares them by itself.
+    pub(super) fn has_atomics(&self) -> bool {
+        match self {
+            Self::Ofi(_) => false,
+            Self::Verbs(domain) => domain.facts().atomics != verbs::Atomics::None,
+        }
+    }
+
     pub(super) fn moves(&self) -> Moves {
         let memory = of_each!(self, domain => domain.moves_memory());
         let whole = |width: &u8| of_each!(self, domain => domain.moves_words((*width).into()));

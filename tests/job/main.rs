@@ -12,6 +12,7 @@ mod foreign;
 mod mixture;
 mod reach;
 mod roles;
+mod tally;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! What the ranks of the cases do.
 
-use crate::{mixture, reach};
+use crate::{mixture, reach, tally};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -45,6 +45,8 @@ pub fn run(role: &str) -> Result<(), Error> {
             "mixture-short" => mixture::play(rt, 1, 20),
             "mixture-long" => mixture::play(rt, 1 << 20, 5000),
             "reach" => reach::play(rt),
+            "tally" => tally::play(rt, 1_000_000),
+            "tally-short" => tally::play(rt, 20_000),
             "until-lost" => reach::until_lost(rt),
             "deaf" => reach::deaf(rt),
             "readers" => readers(rt),
