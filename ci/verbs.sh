@@ -64,6 +64,7 @@ grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
 program=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |
     sed -n 's/.*"name":"verbs".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
 cargo build --quiet --release --package tsumugi-backends --example verbs_latency
+cargo build --quiet --release --package tsumugi --example device
 cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
 job_of() {
     cargo test --quiet --no-run --package tsumugi --test job --message-format json "$@" |
@@ -105,7 +106,9 @@ strip -o "$root/verbs" "$program"
 strip -o "$root/job" "$job"
 strip -o "$root/quick_job" "$quick_job"
 built=${CARGO_TARGET_DIR:-target}
-strip -o "$root/verbs_latency" "$built/release/examples/verbs_latency"
+for name in verbs_latency device; do
+    strip -o "$root/$name" "$built/release/examples/$name"
+done
 for name in tsumugi examples/hello examples/put_get; do
     strip -o "$root/$(basename "$name")" "$built/debug/$name"
 done
@@ -121,7 +124,7 @@ cp "$library"/libibverbs/librxe-*.so "$root/usr/lib/x86_64-linux-gnu/libibverbs/
 cp -L "$library/libibverbs.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
-    ldd "$root"/net/* "$root"/{verbs,verbs_latency,job,quick_job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
+    ldd "$root"/net/* "$root"/{verbs,verbs_latency,device,job,quick_job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
     "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
     awk '/=> \// { print $3 }' | sort -u | while read -r file; do
     cp -L "$file" "$root/lib/"

@@ -19,7 +19,7 @@ finish() {
 ip() { /net/ip "$@"; }
 fail() { finish 11 "FAILED: $*"; }
 # Whether jobs are all that is asked for.
-is_of_jobs() { case $ONLY in jobs | updates) ;; *) false ;; esac; }
+is_of_jobs() { case $ONLY in jobs | updates | latency) ;; *) false ;; esac; }
 # The tests of these names, or all, on these devices.
 suite() {
     is_of_jobs || VERBS_DEVICES=$1 timeout "$LIMIT" /verbs $(words $2)
@@ -91,7 +91,8 @@ start() {
     pids=
     for node in $nodes; do
         rank=$(words "$pids" | wc -w)
-        TSUMUGI_RANK=$rank TSUMUGI_NODE=$node TSUMUGI_DEVICE=rxe_$node "$@" >/tmp/rank$rank 2>&1 &
+        TSUMUGI_RANK=$rank TSUMUGI_NODE=$node TSUMUGI_DEVICE=rxe_$node \
+            ${PIN:+taskset $((1 << rank))} "$@" >/tmp/rank$rank 2>&1 &
         pids="$pids $!"
     done
     (sleep "$JOB_LIMIT"; kill -9 $pids; say "too slow") 2>/dev/null &
@@ -138,6 +139,14 @@ updates() {
     grep -q " updates by Device" /tmp/rank0 && grep -q " updates by Cpu" /tmp/rank0 || fail "the agents"
     nodes="a b"
 }
+# A ULT's blocking calls beside the same requests by hand, each rank on a core.
+latency() {
+    say "latency"
+    timeout 60 taskset 1 /verbs_latency rxe_a,rxe_b || fail "verbs_latency"
+    PIN=1 TSUMUGI_SPIN=${SPIN:-200} job /device
+    grep -v ranks /tmp/rank0
+    timeout 60 taskset 1 /verbs_latency rxe_a,rxe_b || fail "verbs_latency"
+}
 jobs() {
     say "jobs on two nodes"
     before=$(sent va)
@@ -154,6 +163,7 @@ jobs() {
 case ,$ONLY, in
 ,, | *,jobs,*) jobs ;;
 *,updates,*) updates ;;
+*,latency,*) latency ;;
 esac
 
 # The same wire, of whose packets one in a hundred is lost.

@@ -47,7 +47,7 @@ mod word;
 
 pub(crate) use device::Device;
 pub(crate) use network::{Network, open};
-pub use network::{NetworkFacts, NoNetwork};
+pub use network::{NetworkCounts, NetworkFacts, NoNetwork};
 pub(crate) use parcel::{Parcel, ParcelError};
 pub(crate) use watch::Watch;
 
@@ -193,6 +193,16 @@ impl Far {
     /// Whether that is the device's to reach: on another node, or as its own.
     pub(crate) fn has(&self, addr: &RemoteAddr) -> bool {
         addr.key.agent() == Agent::Device || self.leads_to(addr.rank)
+    }
+
+    /// What the links have done so far.
+    pub(crate) fn counts(&self) -> NetworkCounts {
+        // SAFETY: the parts live until `drop`.
+        let counts = unsafe { &self.parts.as_ref().counts };
+        let sum = |of: fn(&PortCounts) -> &AtomicU64| {
+            counts.iter().map(|counts| of(counts).load(Ordering::Relaxed)).sum()
+        };
+        NetworkCounts { operations: sum(|of| &of.posted), doorbells: sum(|of| &of.doorbells) }
     }
 
     /// Whether the device can be the agent of words.

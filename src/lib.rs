@@ -67,7 +67,7 @@ pub use error::{Error, MessageError};
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub use far::hostile;
-pub use far::{NetworkFacts, NoNetwork};
+pub use far::{NetworkCounts, NetworkFacts, NoNetwork};
 pub use job::is_rank;
 pub use knob::Knob;
 pub use ledger::{Ledger, Table, Unit};

@@ -1,7 +1,7 @@
 //! What a rank holds: its place in the job, its threads, its way to the others.
 
 use crate::am::Am;
-use crate::far::Far;
+use crate::far::{Far, NetworkCounts};
 use crate::msg::Messages;
 use crate::node::{Buried, Node};
 use crate::queue::Queue;
@@ -167,6 +167,12 @@ impl Runtime {
     /// of the program's own.
     pub fn load_store(&self) -> &Direct {
         &self.direct
+    }
+
+    /// What this rank has done by its network so far; `None` in a job of one
+    /// node.
+    pub fn network_counts(&self) -> Option<NetworkCounts> {
+        self.far.as_ref().map(|far| far.counts())
     }
 
     /// Keeps memory that peers may still use until the next barrier.
