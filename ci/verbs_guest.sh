@@ -30,6 +30,11 @@ while read -r module; do
 done </etc/modules
 ulimit -l unlimited
 ip link set lo up
+export TSUMUGI_NETWORK=verbs TSUMUGI_VERBOSE=1 TSUMUGI_SPIN=0 TSUMUGI_WORKERS=1
+export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
+export TSUMUGI_SECRET='a word that these ranks share'
+port=20000
+[ -z "$PAIR" ] || . /pair
 
 # One device that is its own peer.
 ip link add eth0 type dummy
@@ -76,10 +81,6 @@ suite rxe_a,rxe_b "$ONLY" || fail "two devices"
 is_of_jobs || on_the_wire
 
 # Jobs whose ranks take the ends of the wire for two nodes.
-export TSUMUGI_NETWORK=verbs TSUMUGI_VERBOSE=1 TSUMUGI_SPIN=0 TSUMUGI_WORKERS=1
-export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
-export TSUMUGI_SECRET='a word that these ranks share'
-port=20000
 # A rank for each of these nodes, its output in /tmp/rank*.
 nodes="a b"
 start() {
@@ -134,6 +135,7 @@ killed() {
 # the processors.
 updates() {
     nodes="a a b"
+    [ -z "$LOUD" ] || (sleep 2; tail -f /tmp/rank*) &
     JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_job --role "${TALLY:-tally}"
     grep " updates by " /tmp/rank0
     grep -q " updates by Device" /tmp/rank0 && grep -q " updates by Cpu" /tmp/rank0 || fail "the agents"
@@ -161,7 +163,8 @@ jobs() {
     on_the_wire
 }
 case ,$ONLY, in
-,, | *,jobs,*) jobs ;;
+,,) jobs; latency ;;
+*,jobs,*) jobs ;;
 *,updates,*) updates ;;
 *,latency,*) latency ;;
 esac

@@ -46,10 +46,13 @@ fn update(
     [burst, bursts]: [u64; 2],
 ) -> Result<u64, Error> {
     let ults: Vec<_> = (0..ULTS)
-        .map(|_| {
+        .map(|ult| {
             rt.spawn(move |rt| {
                 let mut found = 0u64;
                 for round in 0..rounds {
+                    if ult == 0 && rounds > LONG && round % LONG == 0 {
+                        crate::roles::say(&format!("{}: round {round} of {rounds}", rt.rank()));
+                    }
                     if round % CHUNK == 0 {
                         keep_pace(rt, word, round.saturating_sub(2 * CHUNK) * ULTS * bursts)?;
                     }
@@ -125,5 +128,7 @@ fn words_of_others(rt: &Runtime, agent: Agent) -> Result<(), Error> {
 const ULTS: u64 = 32;
 /// Rounds of a ULT between two looks at how far the others are.
 const CHUNK: u64 = 20;
+/// Rounds after which there is news.
+const LONG: u64 = 1000;
 /// Updates of a round where each is an instruction.
 const BURST: u64 = 15;
