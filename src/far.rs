@@ -61,7 +61,7 @@ use parcel::Handler;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use tsumugi_backends::ofi::SendError;
+use tsumugi_backends::ofi::{Failure, SendError};
 use tsumugi_core::completion::{Callback, CompletionTable};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, Work};
 use tsumugi_core::mem::{Agent, LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
@@ -476,7 +476,7 @@ impl Shared {
             Err(SendError::Full) => Err(ParcelError::Full),
             Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
             Err(SendError::Addr(error)) => {
-                self.note(error);
+                self.note(error, None);
                 Err(ParcelError::Addr(error))
             }
         }
@@ -508,12 +508,12 @@ impl Shared {
 
     /// An operation has failed: if its peer is lost, all are told.
     #[cold]
-    fn note(&self, error: AddrError) {
+    fn note(&self, error: AddrError, failure: Option<Failure>) {
         if let AddrError::PeerLost { rank } = error
             && !self.member.is_near(rank)
             && self.member.declare_lost(rank)
         {
-            self.beats.say(&self.member, &[rank]);
+            self.beats.say(&self.member, &[rank], failure);
         }
     }
 

@@ -11,7 +11,9 @@ use crate::Rank;
 use crate::config::{NetworkConfig, NetworkKind};
 use std::fmt;
 use std::os::fd::RawFd;
-use tsumugi_backends::ofi::{self, Arrival, OfiDomain, OfiEndpoint, Probed, SendError, Verdict};
+use tsumugi_backends::ofi::{
+    self, Arrival, Failure, OfiDomain, OfiEndpoint, Probed, SendError, Verdict,
+};
 use tsumugi_backends::verbs::{self, VerbsDomain, VerbsEndpoint};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::boot::CARD_BYTES_MAX;
@@ -193,6 +195,11 @@ impl Queue<'_> {
         of_each!(self, endpoint => endpoint.index())
     }
 
+    /// What the device has refused last, if it has.
+    pub(super) fn last_failure(&self) -> Option<Failure> {
+        of_each!(self, endpoint => endpoint.failures().last)
+    }
+
     pub(super) fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) {
         of_each!(self, endpoint => endpoint.receive(handle));
     }
@@ -266,6 +273,7 @@ fn of_verbs(config: &NetworkConfig) -> verbs::Config {
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
         packets: super::link::ARRIVALS,
         packet_bytes_max: PACKET_BYTES,
+        timeout: TIMEOUT,
         event: true,
         ..defaults
     }
@@ -278,6 +286,11 @@ fn with_port(name: &str) -> (&str, Option<u8>) {
 }
 
 const WIDTHS: [u8; 4] = [1, 2, 4, 8];
+
+/// Half a second until a request is sent again: who is dead, the beats say
+/// sooner than the device gives up, and one that its machine keeps waiting is
+/// not. What it gives up is lost for good, since it may have been done.
+const TIMEOUT: u8 = 17;
 
 /// With its header.
 const PACKET_BYTES: usize = super::parcel::PACKET_BYTES + 16;

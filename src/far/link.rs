@@ -168,7 +168,7 @@ impl Endpoint for Link {
         let count = self.endpoint.poll(completions);
         for completion in &completions[..count] {
             if let Err(error) = completion.result {
-                self.shared.note(error);
+                self.shared.note(error, self.endpoint.last_failure());
             }
         }
         self.receive();
