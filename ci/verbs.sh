@@ -2,9 +2,10 @@
 # The verbs backend on real libibverbs: boots Debian's kernel, which has
 # Soft-RoCE, in QEMU without a hardware accelerator, and runs the conformance
 # suite and the backend's own tests there: one device; two devices on a wire,
-# and jobs on two nodes over it; a wire that loses packets. `ci/verbs.sh [name of
-# a test | jobs]...`. Installs Debian's packages if they are missing; what the
-# guest needs is kept in target/verbs.
+# jobs on two nodes over it, and what a call takes; a wire that loses packets;
+# jobs of two guests, of which one is killed. `ci/verbs.sh [name of a test | jobs
+# | updates | latency | pair]...`. Installs Debian's packages if they are missing;
+# what the guests need is kept in target/verbs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -64,9 +65,15 @@ grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
 program=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |
     sed -n 's/.*"name":"verbs".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
 cargo build --quiet --release --package tsumugi-backends --example verbs_latency
+cargo build --quiet --release --package tsumugi --example device
 cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
-job=$(cargo test --quiet --no-run --package tsumugi --test job --message-format json |
-    sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
+job_of() {
+    cargo test --quiet --no-run --package tsumugi --test job --message-format json "$@" |
+        sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p'
+}
+job=$(job_of)
+# A million updates would take an emulated machine long, unoptimized.
+quick_job=$(job_of --release)
 
 # Everything that the guest has: a few programs, their libraries, modules in
 # the order in which they need each other, the tests.
@@ -88,7 +95,7 @@ add_module() {
     echo "$1" >>"$root/etc/modules"
 }
 # Soft-RoCE asks for crc32 by another name, which nobody resolves there.
-for module in crc32_generic dummy veth sch_netem rdma_rxe; do
+for module in crc32_generic dummy veth sch_netem rdma_rxe virtio_pci virtio_net; do
     add_module "$module"
 done
 library=$work/user/usr/lib/x86_64-linux-gnu
@@ -98,8 +105,11 @@ for name in ip rdma tc; do
 done
 strip -o "$root/verbs" "$program"
 strip -o "$root/job" "$job"
+strip -o "$root/quick_job" "$quick_job"
 built=${CARGO_TARGET_DIR:-target}
-strip -o "$root/verbs_latency" "$built/release/examples/verbs_latency"
+for name in verbs_latency device; do
+    strip -o "$root/$name" "$built/release/examples/$name"
+done
 for name in tsumugi examples/hello examples/put_get; do
     strip -o "$root/$(basename "$name")" "$built/debug/$name"
 done
@@ -115,13 +125,14 @@ cp "$library"/libibverbs/librxe-*.so "$root/usr/lib/x86_64-linux-gnu/libibverbs/
 cp -L "$library/libibverbs.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
-    ldd "$root"/net/* "$root"/{verbs,verbs_latency,job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
+    ldd "$root"/net/* "$root"/{verbs,verbs_latency,device,job,quick_job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
     "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
     awk '/=> \// { print $3 }' | sort -u | while read -r file; do
     cp -L "$file" "$root/lib/"
 done
 cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
 install -m755 ci/verbs_guest.sh "$root/init"
+install ci/verbs_pair.sh "$root/pair"
 (cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$work/initrd"
 
 # The guest is told how fast its clock is: measuring it goes wrong on a machine
@@ -131,18 +142,71 @@ words() {
     echo "$*"
 }
 khz=$(awk '/cpu MHz/ { printf "%d", $4 * 1000; exit }' /proc/cpuinfo)
-log=$work/guest.log
+machine=(qemu-system-x86_64 -machine pc -accel "tcg,thread=multi" -cpu max
+    -nodefaults -no-user-config -display none -no-reboot
+    -device "isa-debug-exit,iobase=0xf4,iosize=0x04"
+    -kernel "$work/vmlinux" -initrd "$work/initrd")
+kernel="console=ttyS0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on tsc=reliable \
+tsc_early_khz=$khz no_timer_check JOB_LIMIT=${JOB_LIMIT:-90} ${EXTRA:-}"
+judge() {
+    case $1 in
+    33) ;;
+    35) exit 1 ;;
+    124 | 137) echo "the guest has not come to an end" >&2; exit 1 ;;
+    *) echo "the guest has died (qemu: $1)" >&2; exit 1 ;;
+    esac
+}
+
+if [[ $* != pair ]]; then
+    answer=0
+    timeout -k 5 "${LIMIT:-600}" "${machine[@]}" -smp 2 -m 512 -serial "file:$work/guest.log" \
+        -append "$kernel LIMIT=300 ONLY=$(words "$@") \
+LOSSY=$(words transfers_arrive every_post neighbours few_pairs packets adds)" || answer=$?
+    cat "$work/guest.log"
+    judge $answer
+fi
+[[ $# == 0 || $* == *pair* ]] || exit 0
+
+# Two guests on a wire between their QEMUs. The second one is killed in the
+# middle of a job; what the first one says of it stands in its log.
+socket=$(mktemp -u "${TMPDIR:-/tmp}/verbs.XXXXXX")
+guests=()
+for rank in 0 1; do
+    : >"$work/guest$rank.log"
+    side=server=on
+    [[ $rank == 0 ]] || side=server=off
+    timeout -k 5 "${LIMIT:-600}" "${machine[@]}" -smp 1 -m 384 \
+        -serial "file:$work/guest$rank.log" -append "$kernel PAIR=$rank" \
+        -netdev "stream,id=wire,addr.type=unix,addr.path=$socket,$side" \
+        -device "virtio-net-pci,netdev=wire,romfile=,mac=52:54:00:00:00:0$rank" \
+        -pidfile "$work/guest$rank.pid" &
+    guests+=($!)
+    until [[ -S $socket ]]; do sleep 0.1; done
+done
+# Its death is no news.
+disown "${guests[1]}"
+clean() { kill "${guests[@]}" 2>/dev/null || true; rm -f "$socket"; }
+trap clean EXIT
+# Until that guest has said this, or has ended; after so many tenths of a second.
+until_said() {
+    local _
+    for _ in $(seq "$3"); do
+        grep -q "$2" "$work/guest$1.log" && return
+        kill -0 "${guests[$1]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    cat "$work"/guest[01].log
+    echo "guest $1 has not said: $2" >&2
+    exit 1
+}
+until_said 0 "in the middle" "$((${LIMIT:-600} * 10))"
+until_said 1 "in the middle" 100
+kill -9 "$(cat "$work/guest1.pid")"
+killed=$(date +%s%N)
+until_said 0 "the other guest is lost" 50
+printf -v took '%d ms' $((($(date +%s%N) - killed) / 1000000))
 answer=0
-timeout -k 5 "${LIMIT:-600}" qemu-system-x86_64 -machine pc -accel tcg,thread=multi -cpu max \
-    -smp 2 -m 512 -nodefaults -no-user-config -display none -no-reboot -serial "file:$log" \
-    -device isa-debug-exit,iobase=0xf4,iosize=0x04 -kernel "$work/vmlinux" \
-    -initrd "$work/initrd" -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
-random.trust_cpu=on tsc=reliable tsc_early_khz=$khz no_timer_check LIMIT=300 JOB_LIMIT=90 \
-LOSSY=$(words transfers_arrive every_post neighbours few_pairs packets adds) ONLY=$(words "$@")" || answer=$?
-cat "$log"
-case $answer in
-33) ;;
-35) exit 1 ;;
-124 | 137) echo "the guest has not come to an end" >&2; exit 1 ;;
-*) echo "the guest has died (qemu: $answer)" >&2; exit 1 ;;
-esac
+wait "${guests[0]}" || answer=$?
+cat "$work/guest0.log"
+echo "a guest was killed: the other one knew after $took"
+judge $answer

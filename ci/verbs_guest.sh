@@ -18,9 +18,11 @@ finish() {
 # Not the one of busybox, which knows less.
 ip() { /net/ip "$@"; }
 fail() { finish 11 "FAILED: $*"; }
+# Whether jobs are all that is asked for.
+is_of_jobs() { case $ONLY in jobs | updates | latency) ;; *) false ;; esac; }
 # The tests of these names, or all, on these devices.
 suite() {
-    [ "$ONLY" = jobs ] || VERBS_DEVICES=$1 timeout "$LIMIT" /verbs $(words $2)
+    is_of_jobs || VERBS_DEVICES=$1 timeout "$LIMIT" /verbs $(words $2)
 }
 
 while read -r module; do
@@ -28,6 +30,11 @@ while read -r module; do
 done </etc/modules
 ulimit -l unlimited
 ip link set lo up
+export TSUMUGI_NETWORK=verbs TSUMUGI_VERBOSE=1 TSUMUGI_SPIN=0 TSUMUGI_WORKERS=1
+export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
+export TSUMUGI_SECRET='a word that these ranks share'
+port=20000
+[ -z "$PAIR" ] || . /pair
 
 # One device that is its own peer.
 ip link add eth0 type dummy
@@ -36,7 +43,7 @@ ip link set eth0 mtu 4200 up
 /net/rdma link add rxe0 type rxe netdev eth0 || fail "rxe0"
 say "one device"
 suite rxe0 "$ONLY" || fail "one device"
-[ "$ONLY" = jobs ] || timeout 60 taskset 1 /verbs_latency rxe0 || fail "verbs_latency"
+is_of_jobs || timeout 60 taskset 1 /verbs_latency rxe0 || fail "verbs_latency"
 
 # Two, at the ends of a wire, in one name space (Soft-RoCE does not leave the
 # first): rules send what is for the other end out, though it is local.
@@ -71,35 +78,41 @@ on_the_wire() {
 say "two devices"
 before=$(sent va)
 suite rxe_a,rxe_b "$ONLY" || fail "two devices"
-[ "$ONLY" = jobs ] || on_the_wire
+is_of_jobs || on_the_wire
 
-# Jobs whose two ranks take the ends of the wire for two nodes.
-export TSUMUGI_NETWORK=verbs TSUMUGI_SIZE=2 TSUMUGI_VERBOSE=1 TSUMUGI_SPIN=0 TSUMUGI_WORKERS=1
-export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
-export TSUMUGI_SECRET='a word that these ranks share'
-port=20000
+# Jobs whose ranks take the ends of the wire for two nodes.
+# A rank for each of these nodes, its output in /tmp/rank*.
+nodes="a b"
 start() {
     port=$((port + 1))
-    TSUMUGI_MASTER=127.0.0.1:$port
-    export TSUMUGI_MASTER
-    TSUMUGI_RANK=0 TSUMUGI_NODE=a TSUMUGI_DEVICE=rxe_a "$@" >/tmp/rank0 2>&1 &
-    first=$!
-    TSUMUGI_RANK=1 TSUMUGI_NODE=b TSUMUGI_DEVICE=rxe_b "$@" >/tmp/rank1 2>&1 &
-    second=$!
-    (sleep "$JOB_LIMIT"; kill -9 $first $second; say "too slow") 2>/dev/null &
+    rm -f /tmp/rank*
+    set_size() { TSUMUGI_SIZE=$#; }
+    set_size $nodes
+    export TSUMUGI_SIZE TSUMUGI_MASTER=127.0.0.1:$port
+    pids=
+    for node in $nodes; do
+        rank=$(words "$pids" | wc -w)
+        TSUMUGI_RANK=$rank TSUMUGI_NODE=$node TSUMUGI_DEVICE=rxe_$node \
+            ${PIN:+taskset $((1 << rank))} "$@" >/tmp/rank$rank 2>&1 &
+        pids="$pids $!"
+    done
+    (sleep "$JOB_LIMIT"; kill -9 $pids; say "too slow") 2>/dev/null &
     limit=$!
 }
-# Whether both ended well.
-both() {
-    wait $first; answers=$?
-    wait $second; answers="$answers $?"
+# Whether all ended well.
+all() {
+    answers=
+    for pid in $pids; do
+        wait "$pid"
+        answers="$answers $?"
+    done
     kill $limit
-    [ "$answers" = "0 0" ]
+    [ -z "$(words "$answers" | tr -d ' 0')" ]
 }
-what_they_said() { head -c 4000 /tmp/rank0 /tmp/rank1; }
+what_they_said() { head -c 4000 /tmp/rank*; }
 job() {
     start "$@"
-    both && grep -q "ranks: 2, on 2 nodes" /tmp/rank0 || { what_they_said; fail "$*: $answers"; }
+    all && grep -q "ranks: $TSUMUGI_SIZE, on 2 nodes" /tmp/rank0 || { what_they_said; fail "$*: $answers"; }
     say "$*"
 }
 # One rank is killed in the middle: the other one hears of it in all it does.
@@ -110,13 +123,31 @@ killed() {
         sleep 0.1
     done
     sleep 2
-    kill -9 $second
+    kill -9 ${pids##* }
     local since
     since=$(cut -d' ' -f1 /proc/uptime)
-    both
+    all
     grep -q "^lost in 5 ways" /tmp/rank0 && grep -q "rank 1 .*no answer, lost" /tmp/rank0 &&
-        [ "$answers" = "7 137" ] || { what_they_said; fail "one was killed: $answers"; }
+        [ "$answers" = " 7 137" ] || { what_they_said; fail "one was killed: $answers"; }
     say "one was killed at $since: the other knew, and has ended"
+}
+# Of three ranks, two of them on one node, on one word, by the device and by
+# the processors.
+updates() {
+    nodes="a a b"
+    [ -z "$LOUD" ] || (sleep 2; tail -f /tmp/rank*) &
+    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_job --role "${TALLY:-tally}"
+    grep " updates by " /tmp/rank0
+    grep -q " updates by Device" /tmp/rank0 && grep -q " updates by Cpu" /tmp/rank0 || fail "the agents"
+    nodes="a b"
+}
+# A ULT's blocking calls beside the same requests by hand, each rank on a core.
+latency() {
+    say "latency"
+    timeout 60 taskset 1 /verbs_latency rxe_a,rxe_b || fail "verbs_latency"
+    PIN=1 TSUMUGI_SPIN=${SPIN:-200} job /device
+    grep -v ranks /tmp/rank0
+    timeout 60 taskset 1 /verbs_latency rxe_a,rxe_b || fail "verbs_latency"
 }
 jobs() {
     say "jobs on two nodes"
@@ -126,11 +157,17 @@ jobs() {
     job /put_get
     job /job --role reach
     job /job --role mixture-short
+    updates
     job /tsumugi demo --ults 50 --graph /graph
     killed
     on_the_wire
 }
-case ,$ONLY, in ,, | *,jobs,*) jobs ;; esac
+case ,$ONLY, in
+,,) jobs; latency ;;
+*,jobs,*) jobs ;;
+*,updates,*) updates ;;
+*,latency,*) latency ;;
+esac
 
 # The same wire, of whose packets one in a hundred is lost.
 for device in va vb; do

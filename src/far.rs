@@ -24,12 +24,14 @@
 //! | `fetch` | long messages, on their way from there |
 //! | `beat` | who is still there |
 //! | `watch` | the thread that polls when nobody does |
+//! | `word` | what the device's atomics lack |
 //! | `hostile` | what fuzzing and tests feed errands and beats with |
 //!
 //! Puts and gets are the provider's. Atomics are errands: a parcel to the
 //! target, where whoever polls carries the operation out with the processor's
 //! own instructions, which mix with those of its node; so are the words that
-//! this provider cannot move whole.
+//! this provider cannot move whole. Of a region whose agent is the device all
+//! is the device's.
 //!
 //! Progress: blocking calls sleep; `post`, `try_send` and `poll` are lock-free
 //! but for a short lock of the device's.
@@ -49,12 +51,13 @@ mod parcel;
 mod pieces;
 mod watch;
 mod window;
+mod word;
 
 pub(crate) use bad::{Clock, Faults};
 pub(crate) use device::Device;
 pub(crate) use fetch::Fetched;
 pub(crate) use network::{Network, open};
-pub use network::{NetworkFacts, NoNetwork};
+pub use network::{NetworkCounts, NetworkFacts, NoNetwork};
 pub(crate) use parcel::{Parcel, ParcelError};
 pub(crate) use watch::Watch;
 
@@ -71,10 +74,10 @@ use parcel::Handler;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use tsumugi_backends::ofi::SendError;
+use tsumugi_backends::ofi::{Failure, SendError};
 use tsumugi_core::completion::{Callback, CompletionTable, Ticket};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, Work};
-use tsumugi_core::mem::{LocalAddr, Region, RegionKey, RegisterError};
+use tsumugi_core::mem::{Agent, LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::ring::Mpsc;
 use tsumugi_core::stats::Counter;
@@ -226,6 +229,26 @@ impl Far {
         rank.0 < member.size() && !member.is_near(rank)
     }
 
+    /// Whether that is the device's to reach: on another node, or as its own.
+    pub(crate) fn has(&self, addr: &RemoteAddr) -> bool {
+        addr.key.agent() == Agent::Device || self.leads_to(addr.rank)
+    }
+
+    /// What the links have done so far.
+    pub(crate) fn counts(&self) -> NetworkCounts {
+        // SAFETY: the parts live until `drop`.
+        let counts = unsafe { &self.parts.as_ref().counts };
+        let sum = |of: fn(&PortCounts) -> &AtomicU64| {
+            counts.iter().map(|counts| of(counts).load(Ordering::Relaxed)).sum()
+        };
+        NetworkCounts { operations: sum(|of| &of.posted), doorbells: sum(|of| &of.doorbells) }
+    }
+
+    /// Whether the device can be the agent of words.
+    pub(crate) fn has_atomics(&self) -> bool {
+        self.shared().device.has_atomics()
+    }
+
     /// Whose way it is.
     pub(crate) fn member(&self) -> &Member {
         &self.shared().member
@@ -234,8 +257,16 @@ impl Far {
     /// Carries an operation on a rank of another node out; the caller looks
     /// for its end for a while, and then sleeps. Blocking.
     pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
-        let watch = |ticket: &Ticket<'_>| self.look_for(|| ticket.is_done());
-        self.engine.run_watched(hint(), *op, Retry::Room, &Hurried(self), watch)
+        let run = |op: &Op| {
+            let watch = |ticket: &Ticket<'_>| self.look_for(|| ticket.is_done());
+            self.engine.run_watched(hint(), *op, Retry::Room, &Hurried(self), watch)
+        };
+        match run(op) {
+            Err(AddrError::Unsupported { .. }) if op.remote.key.agent() == Agent::Device => {
+                word::by_compare_swap(op, run)
+            }
+            result => result,
+        }
     }
 
     /// Polls until that is so, or for as many rounds as an idle worker does;
@@ -445,7 +476,7 @@ impl Shared {
             Err(SendError::Full) => Err(ParcelError::Full),
             Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
             Err(SendError::Addr(error)) => {
-                self.note(error);
+                self.note(error, None);
                 Err(ParcelError::Addr(error))
             }
         }
@@ -490,12 +521,12 @@ impl Shared {
 
     /// An operation has failed: if its peer is lost, all are told.
     #[cold]
-    fn note(&self, error: AddrError) {
+    fn note(&self, error: AddrError, failure: Option<Failure>) {
         if let AddrError::PeerLost { rank } = error
             && !self.member.is_near(rank)
             && self.member.declare_lost(rank)
         {
-            self.beats.say(&self.member, &[rank]);
+            self.beats.say(&self.member, &[rank], failure);
         }
     }
 

@@ -137,7 +137,7 @@ impl Runtime {
     /// Which way an operation goes.
     fn path(&self, op: &Op) -> Path<'_> {
         match (&self.far, &self.queue) {
-            (Some(far), _) if far.leads_to(op.remote.rank) => Path::Far(far),
+            (Some(far), _) if far.has(&op.remote) => Path::Far(far),
             (_, Some(queue)) => Path::Queue(queue),
             (_, None) => Path::Here,
         }

@@ -74,7 +74,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use tsumugi_core::backend::{LoadStore, load_bytes};
-use tsumugi_core::mem::{Access, Need, RegionKey};
+use tsumugi_core::mem::{Access, Agent, Need, RegionKey};
 use tsumugi_gas::cache::{Cache, Pinned, Target};
 
 /// The global memory, as one rank sees it. A handle: cheap to clone and to
@@ -139,7 +139,7 @@ impl Global {
     ///
     /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Name`].
     pub fn expose<T: Plain>(&self, len: usize) -> Result<GlobalArray<T>, Error> {
-        let block = Block::new::<T>(&self.runtime, len, Access::ReadWrite)?;
+        let block = Block::new::<T>(&self.runtime, len, Access::ReadWrite, Agent::Cpu)?;
         let first = self.driver.name(block.region())?;
         Ok(GlobalArray { global: self.clone(), block: Some(block), first, len, of: PhantomData })
     }

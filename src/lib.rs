@@ -70,7 +70,7 @@ pub use error::{Error, MessageError};
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub use far::hostile;
-pub use far::{NetworkFacts, NoNetwork};
+pub use far::{NetworkCounts, NetworkFacts, NoNetwork};
 pub use global::{Global, GlobalAddr, GlobalArray, GlobalPtr};
 pub use job::is_rank;
 pub use knob::Knob;
@@ -86,7 +86,7 @@ pub use tsumugi_backends::boot;
 pub use tsumugi_core::am::{CallError, Message, SendError};
 pub use tsumugi_core::coll::CollError;
 pub use tsumugi_core::completion::{Busy, Outcome, Status, Ticket, Why};
-pub use tsumugi_core::mem::{AddrError, Plain, Rank, Remote, RemoteAddr, Word};
+pub use tsumugi_core::mem::{AddrError, Agent, Plain, Rank, Remote, RemoteAddr, Word};
 pub use tsumugi_core::signal::Until;
 pub use tsumugi_pvas as pvas;
 pub use tsumugi_pvas::GlobalHeap;

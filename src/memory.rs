@@ -29,7 +29,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::mem::{Access, LocalAddr, Memory, Need, Region, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{Access, Agent, LocalAddr, Memory, Need, Region, RegionKey, RemoteAddr};
 use tsumugi_pvas::config::{EXPOSED, HEAP};
 
 /// One array of `T` on every rank, all of the same length.
@@ -81,7 +81,27 @@ impl Runtime {
     /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::LengthsDiffer`],
     /// [`Error::Coll`].
     pub fn share<T: Plain>(&self, len: usize) -> Result<Shared<T>, Error> {
-        let own = self.expose::<T>(len)?;
+        self.share_for(Agent::Cpu, len)
+    }
+
+    /// The same with words whose atomics are the agent's.
+    ///
+    /// [`Agent::Device`]: every operation on the array goes by the device, of
+    /// ranks of the same node and of the array's own, too, so that atomics of
+    /// ranks of other nodes need none of its processors. What the device has
+    /// not (all but [`fetch_add`](Self::fetch_add) and
+    /// [`compare_swap`](Self::compare_swap) of 8 bytes) is done by its
+    /// compare-and-swap. A put is a write of the device: among atomics on the
+    /// same word it may be lost, a [`swap`](Self::swap) is not.
+    ///
+    /// Where no device can be it, in a job of one node, or over one without
+    /// atomics, processors are the agent: [`Shared::agent`] says so.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`share`](Self::share).
+    pub fn share_for<T: Plain>(&self, agent: Agent, len: usize) -> Result<Shared<T>, Error> {
+        let own = self.expose_for::<T>(agent, len)?;
         let mine = own.block.region.key;
         if self.agree(len as u64)?.is_none() {
             for (rank, other) in self.ranks().zip(self.gather(len as u64)?) {
@@ -121,7 +141,19 @@ impl Runtime {
     ///
     /// [`Error::OutOfMemory`], [`Error::Register`].
     pub fn expose<T: Plain>(&self, len: usize) -> Result<Exposed<T>, Error> {
-        let block = Block::new::<T>(self, len, Access::ReadWrite)?;
+        self.expose_for(Agent::Cpu, len)
+    }
+
+    /// The same with words whose atomics are the agent's, as
+    /// [`share_for`](Self::share_for) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`expose`](Self::expose).
+    pub fn expose_for<T: Plain>(&self, agent: Agent, len: usize) -> Result<Exposed<T>, Error> {
+        let has_device = self.far.as_ref().is_some_and(|far| far.has_atomics());
+        let agent = if has_device { agent } else { Agent::Cpu };
+        let block = Block::new::<T>(self, len, Access::ReadWrite, agent)?;
         Ok(Exposed { block, len: len as u64, of: PhantomData })
     }
 
@@ -131,7 +163,7 @@ impl Runtime {
     ///
     /// [`Error::OutOfMemory`], [`Error::Register`].
     pub fn buffer<T: Plain>(&self, len: usize) -> Result<Buffer<T>, Error> {
-        let block = Box::new(Block::new::<T>(self, len, Access::Local)?);
+        let block = Box::new(Block::new::<T>(self, len, Access::Local, Agent::Cpu)?);
         Ok(Buffer { block, len, of: PhantomData })
     }
 }
@@ -162,6 +194,11 @@ impl<T: Plain> Shared<T> {
         self.own.is_empty()
     }
 
+    /// Who carries out the atomics on it.
+    pub fn agent(&self) -> Agent {
+        self.own.agent()
+    }
+
     /// This rank's own array.
     pub fn own(&self) -> &Exposed<T> {
         &self.own
@@ -174,6 +211,11 @@ impl<T: Plain> Exposed<T> {
     pub fn at(&self, index: usize) -> Remote<T> {
         let (rank, key) = (self.block.runtime.rank(), self.block.region.key);
         Remote::new(RemoteAddr { rank, key, offset: 0 }).add(index as u64)
+    }
+
+    /// Who carries out the atomics on it.
+    pub fn agent(&self) -> Agent {
+        self.block.region.key.agent()
     }
 
     /// Values in the array.
@@ -221,8 +263,14 @@ impl Block {
         runtime: &Runtime,
         len: usize,
         access: Access,
+        agent: Agent,
     ) -> Result<Self, Error> {
         let layout = Layout::array::<T>(len).and_then(|array| array.align_to(LINE));
+        // The device's words are of 8 bytes.
+        let layout = match agent {
+            Agent::Cpu => layout,
+            Agent::Device => layout.map(|layout| layout.pad_to_align()),
+        };
         let block = layout
             .ok()
             .and_then(|layout| allocate_zeroed(runtime, access, layout).map(|base| (layout, base)));
@@ -234,8 +282,16 @@ impl Block {
         // plain bytes until `drop`, which unregisters first. After that those
         // of the exposed area hold the plain bytes of other such blocks, and
         // on those of the heap no operation is under way: it would own them.
-        match unsafe { runtime.direct.register(base, layout.size() as u64, access) } {
+        let registered = unsafe {
+            let bytes = layout.size() as u64;
+            match agent {
+                Agent::Cpu => runtime.direct.register(base, bytes, access),
+                Agent::Device => runtime.direct.register_for_device(base, bytes),
+            }
+        };
+        match registered {
             Ok(region) => {
+                let region = Region { access, ..region };
                 let block = Self { runtime: runtime.clone(), region, layout };
                 if let Some(far) = &runtime.far {
                     far.register(&region)?;

@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
-use tsumugi_core::mem::{Access, LocalAddr, Need, Region, RemoteAddr, Width};
+use tsumugi_core::mem::{Access, Agent, LocalAddr, Need, Region, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::Until;
 
@@ -252,12 +252,12 @@ impl Runtime {
             Some(queue) => queue.run(op),
         };
         match result {
-            Err(AddrError::OtherNode { .. }) => self.run_far(op),
+            Err(error) if is_elsewhere(error) => self.run_far(op),
             result => result,
         }
     }
 
-    /// What is not in reach of this node.
+    /// What is not in reach of this node's processors.
     #[cold]
     #[inline(never)]
     pub(crate) fn run_far(&self, op: &Op) -> Result<u64, AddrError> {
@@ -280,7 +280,7 @@ impl Runtime {
             },
         };
         match (result, &self.far) {
-            (Err(AddrError::OtherNode { .. }), Some(far)) => far.store(to, from),
+            (Err(error), Some(far)) if is_elsewhere(error) => far.store(to, from),
             (result, _) => result,
         }
     }
@@ -303,7 +303,7 @@ impl Runtime {
         };
         match (result, &self.far) {
             // SAFETY: the caller's.
-            (Err(AddrError::OtherNode { .. }), Some(far)) => unsafe { far.load(from, to, bytes) },
+            (Err(error), Some(far)) if is_elsewhere(error) => unsafe { far.load(from, to, bytes) },
             (result, _) => result,
         }
     }
@@ -338,6 +338,16 @@ impl Runtime {
     #[inline(always)]
     fn atomic<T: Word>(&self, kind: Kind, at: Remote<T>, value: T) -> Result<T, AddrError> {
         self.carry(&Op::atomic(kind, at.addr(), value)).map(T::from_bits)
+    }
+}
+
+/// Whether the device may have what this node's processors may not touch.
+#[inline]
+fn is_elsewhere(error: AddrError) -> bool {
+    match error {
+        AddrError::OtherNode { .. } => true,
+        AddrError::StaleKey { addr } => addr.key.agent() == Agent::Device,
+        _ => false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a rank holds: its place in the job, its threads, its way to the others.
 
 use crate::am::Am;
-use crate::far::Far;
+use crate::far::{Far, NetworkCounts};
 use crate::msg::Messages;
 use crate::node::{Buried, Node};
 use crate::queue::Queue;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tsumugi_backends::boot::Way;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::coll::{Addend, Elsewhere, Part};
-use tsumugi_core::mem::{Remote, RemoteAddr};
+use tsumugi_core::mem::{Agent, Need, Remote, RemoteAddr};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::AtomicU64;
 use tsumugi_core::wait::Wait;
@@ -169,6 +169,12 @@ impl Runtime {
         &self.direct
     }
 
+    /// What this rank has done by its network so far; `None` in a job of one
+    /// node.
+    pub fn network_counts(&self) -> Option<NetworkCounts> {
+        self.far.as_ref().map(|far| far.counts())
+    }
+
     /// Keeps memory that peers may still use until the next barrier.
     pub(crate) fn bury(&self, memory: Buried) {
         self.node.bury(memory);
@@ -200,7 +206,9 @@ impl Runtime {
     pub(crate) fn own_word(&self, word: Remote<u64>) -> Result<&AtomicU64, AddrError> {
         let addr = word.addr();
         // The checks of a get, so that a wrong address is named as there.
-        let at = self.direct.resolve(addr, 8, tsumugi_core::mem::Need::Read)?;
+        let is_ours = addr.rank == self.rank() && addr.key.agent() == Agent::Device;
+        let need = if is_ours { Need::Local } else { Need::Read };
+        let at = self.direct.resolve(addr, 8, need)?;
         if addr.rank != self.rank() {
             return Err(AddrError::NotOwn { addr });
         }

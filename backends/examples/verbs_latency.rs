@@ -1,9 +1,10 @@
 //! How long a put, a get and a fetch-add of 8 bytes take over libibverbs, one
 //! after another, beside the same requests posted and polled for by hand:
-//! `verbs_latency [DEVICE [ROUNDS [OPS]]]`.
+//! `verbs_latency [DEVICE[,DEVICE] [ROUNDS [OPS]]]`.
 //!
-//! Both reach this very process by a pair of the same device, so that nobody
-//! else is waited for. Rounds alternate; what counts is the smallest.
+//! Both reach this very process by a pair of the same device, or by one of each
+//! of two, so that nobody else is waited for. Rounds alternate; what counts is
+//! the smallest.
 
 use std::mem::{ManuallyDrop, zeroed};
 use std::ptr::{NonNull, null_mut};
@@ -18,41 +19,70 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize, or| args.get(at).map_or(or, |text| text.parse().expect("a number"));
     let (rounds, ops) = (number(1, 10), number(2, 1000));
-    let config = Config { device: args.first().cloned(), ..Config::default() };
-    let domain = VerbsDomain::open(&config, Rank(0), 1).unwrap_or_else(|error| {
-        eprintln!("{error}");
-        std::process::exit(1);
+    let devices: Vec<_> = args.first().into_iter().flat_map(|names| names.split(',')).collect();
+    let open = |device: Option<&&str>, rank, size| {
+        let config = Config { device: device.map(|name| name.to_string()), ..Config::default() };
+        VerbsDomain::open(&config, rank, size).unwrap_or_else(|error| {
+            eprintln!("{error}");
+            std::process::exit(1);
+        })
+    };
+    // The peer is this very rank if there is one device.
+    let size = devices.len().max(1) as u32;
+    let domain = open(devices.first(), Rank(0), size);
+    let other = (size > 1).then(|| open(devices.last(), Rank(1), size));
+    let peer = other.as_ref().unwrap_or(&domain);
+    let card = peer.card().to_vec();
+    domain.find(move |_, into| {
+        into[..card.len()].copy_from_slice(&card);
+        Some(card.len())
     });
     let memory = vec![0u64; 1024].leak();
     let base = NonNull::from(&mut *memory).cast();
-    // SAFETY: leaked, and used as nothing but bytes.
-    let region = unsafe { domain.register(base, 8192, Access::ReadWrite) }.expect("a region");
+    let show = |domain: &VerbsDomain| {
+        // SAFETY: leaked, and used as nothing but bytes.
+        unsafe { domain.register(base, 8192, Access::ReadWrite) }.expect("a region")
+    };
+    let region = show(&domain);
+    if let Some(other) = &other {
+        assert_eq!(show(other).key, region.key);
+    }
     let mut endpoint = domain.endpoint();
-    let bare = Bare::open(domain.facts(), memory.as_mut_ptr());
+    let op = |at| op_of(&region, size, at);
+    assert_eq!(endpoint.post(&[op(0)]), 1);
+    // Its peer has to be there to be met.
+    let mut welcoming = other.as_ref().map(|other| other.endpoint());
+    while endpoint.poll(&mut [Completion::EMPTY]) == 0 {
+        if let Some(welcoming) = &mut welcoming {
+            welcoming.poll(&mut []);
+        }
+    }
+    let bare = Bare::open([domain.facts(), peer.facts()], memory.as_mut_ptr());
     let mut rows = Rows::default();
     for _ in 0..rounds {
         for (at, name) in ["put", "get", "fetch-add"].into_iter().enumerate() {
             let opcode = [IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD][at];
             rows.add(name, "by hand", times(ops, || bare.once(opcode)));
-            rows.add(name, "ours", times(ops, || once(&mut endpoint, op(&region, at))));
+            rows.add(name, "ours", times(ops, || once(&mut endpoint, op(at))));
         }
     }
     rows.print();
     for (at, name) in ["put", "get", "fetch-add"].into_iter().enumerate() {
         let opcode = [IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD][at];
-        let ours = packets(domain.facts(), || once(&mut endpoint, op(&region, at)));
+        let ours = packets(domain.facts(), || once(&mut endpoint, op(at)));
         let by_hand = packets(domain.facts(), || bare.once(opcode));
         if let (Some(ours), Some(by_hand)) = (ours, by_hand) {
             println!("{name:<9} {ours:.2} of {by_hand:.2} packets");
         }
     }
     for batch in [1u64, 16, 64] {
-        batches(&mut endpoint, &region, batch);
+        batches(&mut endpoint, op(0), batch);
     }
 }
 
-fn op(region: &Region, at: usize) -> Op {
-    let remote = |offset| RemoteAddr { rank: Rank(0), key: region.key, offset };
+/// Of the last of so many ranks.
+fn op_of(region: &Region, size: u32, at: usize) -> Op {
+    let remote = |offset| RemoteAddr { rank: Rank(size - 1), key: region.key, offset };
     let local = LocalAddr { key: region.key, offset: 0 };
     match at {
         0 => Op::put(local, remote(4096), 8),
@@ -86,8 +116,8 @@ fn packets(facts: &Facts, mut once: impl FnMut()) -> Option<f64> {
 }
 
 /// Doorbells and time for operations that are under way at once.
-fn batches(endpoint: &mut VerbsEndpoint<'_>, region: &Region, batch: u64) {
-    let ops = vec![op(region, 0); batch as usize];
+fn batches(endpoint: &mut VerbsEndpoint<'_>, put: Op, batch: u64) {
+    let ops = vec![put; batch as usize];
     let (before, start, rounds) = (endpoint.counts().doorbells, Instant::now(), 2000 / batch);
     for _ in 0..rounds {
         assert_eq!(endpoint.post(&ops), ops.len());
@@ -144,7 +174,7 @@ impl Rows {
     }
 }
 
-/// Two pairs of one device, each other's peers.
+/// Two pairs, each other's peers.
 struct Bare {
     qp: *mut ibv_qp,
     cq: *mut ibv_cq,
@@ -155,7 +185,7 @@ struct Bare {
 
 impl Bare {
     /// `memory` is 8 KiB that stay.
-    fn open(facts: &Facts, memory: *mut u64) -> Self {
+    fn open(facts: [&Facts; 2], memory: *mut u64) -> Self {
         let library = Library::load().expect("the library");
         // SAFETY: calls as libibverbs documents them, each answer looked at;
         // nothing is ever closed.
@@ -165,20 +195,20 @@ impl Bare {
             let name = |device| {
                 std::ffi::CStr::from_ptr((library.ibv_get_device_name)(device)).to_string_lossy()
             };
-            let device = (0..count as usize)
-                .map(|at| *list.add(at))
-                .find(|&device| name(device) == facts.device)
-                .expect("the device");
-            let context = (library.ibv_open_device)(device);
-            let pd = (library.ibv_alloc_pd)(context);
             let access = IBV_ACCESS_LOCAL_WRITE
                 | IBV_ACCESS_REMOTE_READ
                 | IBV_ACCESS_REMOTE_WRITE
                 | IBV_ACCESS_REMOTE_ATOMIC;
-            let mr = (library.ibv_reg_mr)(pd, memory.cast(), 8192, access as i32);
-            let cq = (library.ibv_create_cq)(context, 64, null_mut(), null_mut(), 0);
-            assert!(!mr.is_null() && !cq.is_null());
-            let pair = || {
+            let pair = |facts: &Facts| {
+                let device = (0..count as usize)
+                    .map(|at| *list.add(at))
+                    .find(|&device| name(device) == facts.device)
+                    .expect("the device");
+                let context = (library.ibv_open_device)(device);
+                let pd = (library.ibv_alloc_pd)(context);
+                let mr = (library.ibv_reg_mr)(pd, memory.cast(), 8192, access as i32);
+                let cq = (library.ibv_create_cq)(context, 64, null_mut(), null_mut(), 0);
+                assert!(!mr.is_null() && !cq.is_null());
                 let mut attr: ibv_qp_init_attr = zeroed();
                 (attr.send_cq, attr.recv_cq, attr.qp_type) = (cq, cq, IBV_QPT_RC);
                 attr.cap = ibv_qp_cap {
@@ -190,10 +220,11 @@ impl Bare {
                 };
                 let qp = (library.ibv_create_qp)(pd, &mut attr);
                 assert!(!qp.is_null());
-                qp
+                (qp, cq, mr)
             };
-            let (qp, other) = (pair(), pair());
-            for (qp, peer) in [(qp, other), (other, qp)] {
+            let [(qp, cq, mr), (other, _, far_mr)] = facts.map(pair);
+            let [near, far] = facts;
+            for (qp, facts, peer, peer_facts) in [(qp, near, other, far), (other, far, qp, near)] {
                 let mut attr: ibv_qp_attr = zeroed();
                 (attr.qp_state, attr.port_num) = (IBV_QPS_INIT, facts.port);
                 attr.qp_access_flags = access;
@@ -203,10 +234,10 @@ impl Bare {
                 attr.path_mtu = (facts.mtu_bytes / 128).ilog2();
                 (attr.dest_qp_num, attr.max_dest_rd_atomic) = ((*peer).qp_num, facts.reads_max);
                 attr.min_rnr_timer = 12;
-                attr.ah_attr.grh.dgid.raw = facts.gid;
+                attr.ah_attr.grh.dgid.raw = peer_facts.gid;
                 attr.ah_attr.grh.sgid_index = facts.gid_index;
                 attr.ah_attr.grh.hop_limit = 64;
-                (attr.ah_attr.dlid, attr.ah_attr.port_num) = (facts.lid, facts.port);
+                (attr.ah_attr.dlid, attr.ah_attr.port_num) = (peer_facts.lid, facts.port);
                 attr.ah_attr.is_global = facts.ethernet.into();
                 let rtr = IBV_QP_STATE
                     | IBV_QP_AV
@@ -227,7 +258,7 @@ impl Bare {
                     | IBV_QP_MAX_QP_RD_ATOMIC;
                 assert_eq!((library.ibv_modify_qp)(qp, &mut attr, rts), 0);
             }
-            Self { qp, cq, near: memory as u64, lkey: (*mr).lkey, rkey: (*mr).rkey }
+            Self { qp, cq, near: memory as u64, lkey: (*mr).lkey, rkey: (*far_mr).rkey }
         }
     }
 

@@ -19,7 +19,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{
-    Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
+    Access, AddrError, Agent, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
 };
 
 /// One rank's way to the memory of all ranks of its node. A rank of another
@@ -101,6 +101,31 @@ impl Direct {
         };
         // SAFETY: the caller's.
         unsafe { self.control(self.rank).regions().register(base, bytes, access) }
+    }
+
+    /// Names exposed memory of this rank whose words are the device's: here
+    /// nobody reaches it but this rank, as the local end of an operation; all
+    /// else is [`AddrError::StaleKey`], and has to go by the device. Lock-free.
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError`].
+    ///
+    /// # Safety
+    ///
+    /// That of [`register`](Self::register).
+    pub unsafe fn register_for_device(
+        &self,
+        base: NonNull<u8>,
+        bytes: u64,
+    ) -> Result<Region, RegisterError> {
+        if !self.space.is_exposed(self.local_rank(), base, bytes) {
+            let base = base.as_ptr() as usize;
+            return Err(RegisterError::OutOfReach { base, bytes });
+        }
+        let table = self.control(self.rank).regions();
+        // SAFETY: the caller's.
+        unsafe { table.register_for(Agent::Device, base, bytes, Access::Local) }
     }
 
     /// Ends a registration; false if it had ended before. Lock-free.

@@ -19,7 +19,7 @@ use crate::Rank;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tsumugi_backends::ofi::{Arrival, SendError};
+use tsumugi_backends::ofi::{Arrival, Failure, SendError};
 use tsumugi_core::backend::{Completion, Draw, Endpoint, Fault, Plan};
 use tsumugi_core::mem::LocalAddr;
 use tsumugi_core::op::Op;
@@ -227,6 +227,10 @@ impl Bad {
 impl BadQueue<'_> {
     pub(super) fn index(&self) -> usize {
         self.index
+    }
+
+    pub(super) fn last_failure(&mut self) -> Option<Failure> {
+        self.queue.inner().last_failure()
     }
 
     /// As of the wrapped one. How many there were.

@@ -12,6 +12,7 @@
 use crate::Rank;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tsumugi_backends::ofi::Failure;
 use tsumugi_pvas::{Member, Nodes};
 
 /// What a rank knows of the other nodes. Only the first rank of a node beats.
@@ -71,7 +72,7 @@ impl Beats {
         state.heard[node as usize] = Instant::now();
         drop(state);
         let news: Vec<Rank> = dead.filter(|rank| member.declare_lost(*rank)).collect();
-        self.say(member, &news);
+        self.say(member, &news, None);
         true
     }
 
@@ -112,20 +113,21 @@ impl Beats {
             let ranks: Vec<Rank> =
                 member.nodes().ranks_of(node).filter(|rank| member.is_alive(*rank)).collect();
             if member.declare_node_lost(node) {
-                self.say(member, &ranks);
+                self.say(member, &ranks, None);
             }
         }
     }
 
     /// Names ranks of another node that are lost.
-    pub(super) fn say(&self, member: &Member, ranks: &[Rank]) {
+    pub(super) fn say(&self, member: &Member, ranks: &[Rank], failure: Option<Failure>) {
         let Some(first) = ranks.first() else { return };
         let node = member.nodes().place(*first).map_or(0, |place| place.node as usize);
         let names: Vec<String> = ranks.iter().take(NAMES_MAX).map(Rank::to_string).collect();
         let more = if ranks.len() > NAMES_MAX { ", ..." } else { "" };
         let host = self.nodes.get(node).map_or("?", |node| &node.host);
         // One write, so that it does not mix with what ranks print.
-        let line = format!("tsumugi: {}{more} on {host}: no answer, lost\n", names.join(", "));
+        let why = failure.map_or(String::new(), |failure| format!(" ({failure})"));
+        let line = format!("tsumugi: {}{more} on {host}: no answer, lost{why}\n", names.join(", "));
         eprint!("{line}");
     }
 }

@@ -14,7 +14,7 @@ use std::fmt;
 #[cfg(test)]
 use tsumugi_backends::hub::{HubDomain, HubEndpoint};
 use tsumugi_backends::ofi::{
-    self, Arrival, CardError, OfiDomain, OfiEndpoint, Probed, SendError, Verdict,
+    self, Arrival, CardError, Failure, OfiDomain, OfiEndpoint, Probed, SendError, Verdict,
 };
 use tsumugi_backends::verbs::{self, VerbsDomain, VerbsEndpoint};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
@@ -114,6 +114,16 @@ impl Device {
             Self::Verbs(domain) => domain.try_endpoint().map(Queue::Verbs),
             #[cfg(test)]
             Self::Hub(domain) => domain.try_endpoint().map(Queue::Hub),
+        }
+    }
+
+    /// Whether it adds to words and compares them by itself.
+    pub(super) fn has_atomics(&self) -> bool {
+        match self {
+            Self::Ofi(_) => false,
+            Self::Verbs(domain) => domain.facts().atomics != verbs::Atomics::None,
+            #[cfg(test)]
+            Self::Hub(_) => false,
         }
     }
 
@@ -221,6 +231,17 @@ impl Queue<'_> {
         of_each!(self, + Bad, endpoint => endpoint.index())
     }
 
+    /// What the device has refused last, if it has.
+    pub(super) fn last_failure(&mut self) -> Option<Failure> {
+        match self {
+            Self::Bad(queue) => queue.last_failure(),
+            Self::Ofi(endpoint) => endpoint.failures().last,
+            Self::Verbs(endpoint) => endpoint.failures().last,
+            #[cfg(test)]
+            Self::Hub(endpoint) => endpoint.failures().last,
+        }
+    }
+
     pub(super) fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) {
         of_each!(self, + Bad, endpoint => endpoint.receive(handle));
     }
@@ -294,6 +315,7 @@ fn of_verbs(config: &NetworkConfig) -> verbs::Config {
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
         packets: super::link::ARRIVALS,
         packet_bytes_max: PACKET_BYTES,
+        timeout: TIMEOUT,
         event: config.sleep == NetworkSleep::Called,
         ..defaults
     }
@@ -306,6 +328,11 @@ fn with_port(name: &str) -> (&str, Option<u8>) {
 }
 
 const WIDTHS: [u8; 4] = [1, 2, 4, 8];
+
+/// Half a second until a request is sent again: who is dead, the beats say
+/// sooner than the device gives up, and one that its machine keeps waiting is
+/// not. What it gives up is lost for good, since it may have been done.
+const TIMEOUT: u8 = 17;
 
 /// With its header.
 const PACKET_BYTES: usize = super::parcel::PACKET_BYTES + 16;

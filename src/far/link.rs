@@ -18,7 +18,7 @@ use crate::{AddrError, Rank};
 use std::fmt;
 use tsumugi_backends::ofi::Arrival;
 use tsumugi_core::backend::{Completion, Endpoint, LoadStore, execute, store_bytes};
-use tsumugi_core::mem::{LocalAddr, Need, RemoteAddr};
+use tsumugi_core::mem::{Agent, LocalAddr, Need, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::{Ordering, fence};
 
@@ -55,6 +55,9 @@ impl Link {
     /// Whether the device carries that out by itself. A word that is to wake
     /// somebody is one parcel as an errand, and two on the device.
     fn is_transfer(&self, op: &Op) -> bool {
+        if op.remote.key.agent() == Agent::Device {
+            return true;
+        }
         if !self.moves.memory {
             return false;
         }
@@ -165,7 +168,7 @@ impl Endpoint for Link {
         let count = self.endpoint.poll(completions);
         for completion in &completions[..count] {
             if let Err(error) = completion.result {
-                self.shared.note(error);
+                self.shared.note(error, self.endpoint.last_failure());
             }
         }
         self.receive();

@@ -81,6 +81,16 @@ pub struct NetworkFacts {
     pub errands: Vec<&'static str>,
 }
 
+/// What a rank's network has done so far, as
+/// [`Runtime::network_counts`](crate::Runtime::network_counts) tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetworkCounts {
+    /// Operations that were given to it: puts, gets, atomics.
+    pub operations: u64,
+    /// Times that it was given some: one for each batch.
+    pub doorbells: u64,
+}
+
 impl Config {
     /// Opens the network of a rank that is alone, tries what it does, and
     /// closes it. Takes a second or two.

@@ -20,6 +20,7 @@ pub const ALL: &[Case] = cases![
     ranks_meet,
     more_ranks_than_cores,
     updates_are_all_there,
+    words_have_one_agent,
     a_killed_rank_ends_the_job_and_is_named,
     a_panic_ends_the_job,
     a_panic_of_a_ult_is_its_joiners,
@@ -111,6 +112,13 @@ fn more_ranks_than_cores() {
 fn updates_are_all_there() {
     let done = run(3, "updates");
     assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+/// Also where there is no device that could be the agent of words.
+fn words_have_one_agent() {
+    let done = run(3, "tally-short");
+    assert_eq!(done.code, Some(0), "{}", done.text);
+    assert_eq!(done.text.matches("updates by Cpu: all there").count(), 6, "{}", done.text);
 }
 
 fn messages_keep_their_order() {

@@ -15,6 +15,7 @@ mod global;
 mod mixture;
 mod reach;
 mod roles;
+mod tally;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::ExitCode;

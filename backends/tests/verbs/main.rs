@@ -6,6 +6,7 @@
 //! without a device, there is nothing to test, and these tests say so and pass;
 //! `ci/verbs.sh` has a machine with devices.
 
+mod executors;
 #[path = "../net/job.rs"]
 mod job;
 mod own;
@@ -64,6 +65,7 @@ macro_rules! suite {
             $((stringify!($promise), endpoint::$promise::<Job<Verbs>>),)*
             $((stringify!($particular), particulars::$particular::<Verbs>),)*
             $((stringify!($own), own::$own),)*
+            ("every_executor_rings_seldom", executors::every_executor_rings_seldom),
         ];
     };
 }

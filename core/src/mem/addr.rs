@@ -15,8 +15,24 @@ impl fmt::Display for Rank {
     }
 }
 
-/// Names one registered region of one rank: a slot of its table and the
-/// generation that the slot had at registration.
+/// Who carries out the atomics on a region's words. One for each region:
+/// updates of one word by both would be lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Agent {
+    /// Processors: ranks of other nodes ask one of the owner's.
+    #[default]
+    Cpu = 0,
+    /// The device: ranks of the same node go through it, too.
+    Device = 1,
+}
+
+/// Names one registered region of one rank: a slot of its table, the
+/// generation that the slot had at registration, and whose its words are.
+///
+/// ```text
+///  agent 1 | generation 19 | index 12
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct RegionKey(u32);
@@ -25,8 +41,9 @@ impl RegionKey {
     /// Slots of a table that a key can name.
     pub const INDEX_MAX: usize = 1 << Self::INDEX_BITS;
     /// Lives of a slot; one that has had them all is not used again.
-    pub const GENERATION_MAX: u32 = (1 << (32 - Self::INDEX_BITS)) - 1;
+    pub const GENERATION_MAX: u32 = (1 << (Self::AGENT_BIT - Self::INDEX_BITS)) - 1;
     const INDEX_BITS: u32 = 12;
+    const AGENT_BIT: u32 = 31;
 
     /// The key of slot `index` in its life `generation` (1 or more).
     ///
@@ -39,6 +56,18 @@ impl RegionKey {
         Self(generation << Self::INDEX_BITS | index as u32)
     }
 
+    /// The same, of a region whose words are this agent's.
+    #[must_use]
+    pub const fn of(self, agent: Agent) -> Self {
+        Self(self.0 & !(1 << Self::AGENT_BIT) | (agent as u32) << Self::AGENT_BIT)
+    }
+
+    /// Whose the region's words are.
+    #[inline(always)]
+    pub const fn agent(self) -> Agent {
+        if self.0 >> Self::AGENT_BIT == 0 { Agent::Cpu } else { Agent::Device }
+    }
+
     /// The slot.
     #[inline(always)]
     pub const fn index(self) -> usize {
@@ -48,6 +77,13 @@ impl RegionKey {
     /// The life of the slot; 0 only in a key that names nothing.
     #[inline(always)]
     pub const fn generation(self) -> u32 {
+        self.life() & Self::GENERATION_MAX
+    }
+
+    /// All that two keys of a slot differ in: 0 only in a key that names
+    /// nothing.
+    #[inline(always)]
+    pub(super) const fn life(self) -> u32 {
         self.0 >> Self::INDEX_BITS
     }
 

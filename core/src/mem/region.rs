@@ -16,7 +16,7 @@
 //!
 //! Progress: `resolve` is wait-free, `register` and `unregister` are lock-free.
 
-use super::{AddrError, Rank, RegionKey, RemoteAddr};
+use super::{AddrError, Agent, Rank, RegionKey, RemoteAddr};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, mutant};
 use core::fmt;
 use core::ptr::NonNull;
@@ -166,6 +166,26 @@ impl<const N: usize> RegionTable<N> {
         bytes: u64,
         access: Access,
     ) -> Result<Region, RegisterError> {
+        // SAFETY: the caller's.
+        unsafe { self.register_for(Agent::Cpu, base, bytes, access) }
+    }
+
+    /// The same for a region whose words are this agent's.
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError::TableFull`].
+    ///
+    /// # Safety
+    ///
+    /// As of [`register`](Self::register).
+    pub unsafe fn register_for(
+        &self,
+        agent: Agent,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
         let () = Self::SIZE_IS_VALID;
         // Relaxed: where to start looking is a hint. Going round spreads the
         // wear of the generations over all slots.
@@ -183,7 +203,7 @@ impl<const N: usize> RegionTable<N> {
             if generation > RegionKey::GENERATION_MAX {
                 continue; // worn out: stays claimed, so that no old key fits again
             }
-            let key = RegionKey::new(index, generation);
+            let key = RegionKey::new(index, generation).of(agent);
             slot.publish(key, base, bytes, access);
             return Ok(Region { key, base, bytes, access });
         }
@@ -223,8 +243,7 @@ impl<const N: usize> RegionTable<N> {
     pub fn unregister(&self, key: RegionKey) -> bool {
         let Some(slot) = self.slots.get(key.index()) else { return false };
         // Relaxed on failure: nothing was learnt but that the key is stale.
-        let ended =
-            slot.live.compare_exchange(key.generation(), 0, Ordering::AcqRel, Ordering::Relaxed);
+        let ended = slot.live.compare_exchange(key.life(), 0, Ordering::AcqRel, Ordering::Relaxed);
         if ended.is_err() || key.generation() == 0 {
             return false;
         }
@@ -279,15 +298,15 @@ impl<const N: usize> RegionTable<N> {
         } else {
             slot.live.load(Ordering::Relaxed)
         };
-        let generation = addr.key.generation();
-        if before != generation
-            || after != generation
-            || generation == 0
+        let life = addr.key.life();
+        if before != life
+            || after != life
+            || life == 0
             || bytes > region_bytes
             || addr.offset > region_bytes - bytes
             || access & need as u32 != need as u32
         {
-            return Err(self.refuse(addr, bytes, generation == before && generation == after));
+            return Err(self.refuse(addr, bytes, life == before && life == after));
         }
         // SAFETY: `register` stored the address of a NonNull, and an offset
         // within the region does not wrap.
@@ -356,7 +375,7 @@ impl Slot {
             // Release: pairs with the first Acquire in `resolve`.
             Ordering::Release
         };
-        self.live.store(key.generation(), publish);
+        self.live.store(key.life(), publish);
     }
 
     #[cfg(not(tsumugi_loom))]

@@ -18,22 +18,11 @@ mod registry;
 
 pub use registry::{NameError, Record, Retired};
 pub(crate) use registry::{Registry, take};
+pub use tsumugi_core::mem::Agent;
 
 use crate::address::{GlobalAddr, REGIONS};
 use crate::error::AccessError;
 use tsumugi_core::mem::{Access, Need, RegionKey};
-
-/// Who carries out the atomics on a region's words. One for each region:
-/// updates of one word by both would be lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Agent {
-    /// Processors: ranks of other nodes ask the owner's helper.
-    #[default]
-    Cpu = 0,
-    /// The device: ranks of the same node go through it, too.
-    Device = 1,
-}
 
 /// What an entry of a table says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -103,3 +103,22 @@ fn a_table_follows_the_keys_of_another() {
     let refused = unsafe { follows.register_as(beyond, memory, 8, Access::Read) };
     assert!(refused.is_err());
 }
+
+#[test]
+fn a_key_of_another_agent_is_another_key() {
+    let (table, mut memory) = (RegionTable::<2>::new(), [0; 64]);
+    let base = NonNull::from(&mut memory).cast();
+    // SAFETY: as above.
+    let region = unsafe { table.register_for(Agent::Device, base, 64, Access::Read) }.unwrap();
+    let key = region.key;
+    assert_eq!((key.agent(), key.generation(), key.index()), (Agent::Device, 1, 0));
+    assert!(table.resolve(addr(key, 0), 8, Need::Read).is_ok());
+    let other = key.of(Agent::Cpu);
+    let stale = Err(AddrError::StaleKey { addr: addr(other, 0) });
+    assert_eq!(table.resolve(addr(other, 0), 8, Need::Read), stale);
+    assert!(!table.unregister(other) && table.unregister(key));
+    let nothing = RegionKey::from_bits(0).of(Agent::Device);
+    let stale = Err(AddrError::StaleKey { addr: addr(nothing, 0) });
+    assert_eq!(table.resolve(addr(nothing, 0), 8, Need::Read), stale);
+    assert!(!table.unregister(nothing));
+}

@@ -1,0 +1,47 @@
+# One of the two guests that ci/verbs.sh boots for it, joined by a wire between
+# two QEMUs: a job over both, of which each runs a rank, and the second one is
+# killed in the middle by whoever booted it. Sourced by ci/verbs_guest.sh, which
+# was told PAIR, the rank.
+
+other=$((1 - PAIR))
+ip addr add 10.0.2.$((PAIR + 1))/24 dev eth0
+ip link set eth0 up
+/net/rdma link add rxe0 type rxe netdev eth0 || fail "rxe0"
+# The other one is there, and both know where.
+for _ in $(seq 300); do
+    ping -c 1 -W 1 10.0.2.$((other + 1)) >/dev/null 2>&1 && break
+done
+hostname guest$PAIR
+export TSUMUGI_RANK=$PAIR TSUMUGI_SIZE=2
+
+# The rank of this guest; the other one starts its own as soon as it is there.
+begin() {
+    port=$((port + 1))
+    export TSUMUGI_MASTER=10.0.2.1:$port
+    timeout -s KILL "$JOB_LIMIT" "$@" >/tmp/rank 2>&1 &
+    rank=$!
+}
+half() {
+    begin "$@"
+    wait $rank || fail "$*: $? $(head -c 4000 /tmp/rank)"
+    say "$*"
+}
+say "two guests: rank $PAIR"
+half /hello
+half /put_get
+half /job --role reach
+half /job --role mixture-short
+begin /job --role until-lost
+until grep -q working /tmp/rank; do
+    sleep 0.1
+    [ -d /proc/$rank ] || fail "until-lost: $(head -c 4000 /tmp/rank)"
+done
+sleep 2
+say "in the middle"
+while [ -d /proc/$rank ] && ! grep -q "^lost in 5 ways" /tmp/rank; do
+    sleep 0.1
+done
+say "the other guest is lost"
+wait $rank
+[ $? = 7 ] && grep -q "rank $other .*no answer, lost" /tmp/rank || fail "$(head -c 4000 /tmp/rank)"
+finish 10 "PASSED"

@@ -1,0 +1,90 @@
+//! Words whose atomics are the device's: how long a put, a get and a fetch-add
+//! of one take, of one ULT after another and of many at once, and how many
+//! doorbells the device is rung for them.
+//!
+//! Rank 0 works on the last rank of the job, which waits. `ci/verbs.sh` runs it
+//! beside the same requests posted by hand: `device [OPERATIONS]`.
+
+use std::time::Instant;
+use tsumugi::{AddrError, Agent, Error, Rank, Runtime};
+
+fn main() -> Result<(), Error> {
+    tsumugi::run(|rt| {
+        let operations = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1000);
+        let words = rt.share_for::<u64>(Agent::Device, ULTS_MAX)?;
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            println!("the words are {:?}'s", words.agent());
+            let first = words.at(Rank(rt.size() - 1), 0);
+            let at = move |ult: usize| first.add(ult as u64);
+            measure(rt, "put", operations, move |rt, ult| rt.put(at(ult), 7))?;
+            measure(rt, "get", operations, move |rt, ult| rt.get(at(ult)).map(drop))?;
+            measure(rt, "fetch-add", operations, move |rt, ult| {
+                rt.fetch_add(at(ult), 1).map(drop)
+            })?;
+        }
+        rt.barrier()
+    })
+}
+
+fn measure(
+    rt: &Runtime,
+    name: &str,
+    operations: usize,
+    once: impl Fn(&Runtime, usize) -> Result<(), AddrError> + Copy + Send + 'static,
+) -> Result<(), Error> {
+    for _ in 0..WARM_UP {
+        once(rt, 0)?;
+    }
+    let mut times = Vec::with_capacity(operations);
+    for _ in 0..operations {
+        let start = Instant::now();
+        once(rt, 0)?;
+        times.push(start.elapsed().as_nanos());
+    }
+    times.sort_unstable();
+    let at = |part: usize| times[operations * part / 100] as f64 / 1e3;
+    println!("{name:<9} min {:.2} p10 {:.2} p50 {:.2} us", at(0), at(10), at(50));
+    if let Some(packets) = packets(|| once(rt, 0))? {
+        println!("{name:<9} {packets:.2} packets");
+    }
+    for ults in [1, 16, ULTS_MAX] {
+        let (each, start) = (operations.div_ceil(ults), Instant::now());
+        let before = rt.network_counts().unwrap_or_default();
+        let repeat = |ult| rt.spawn(move |rt| (0..each).try_for_each(|_| once(rt, ult)));
+        let all: Vec<_> = (0..ults).map(repeat).collect();
+        for ult in all {
+            ult.join().expect("no operation panics")?;
+        }
+        let count = (each * ults) as f64;
+        let doorbells = rt.network_counts().unwrap_or_default().doorbells - before.doorbells;
+        let micros = start.elapsed().as_nanos() as f64 / 1e3 / count;
+        let rung = doorbells as f64 / count;
+        println!("{name:<9} of {ults:>2} at once: {micros:.2} us, {rung:.3} doorbells each");
+    }
+    Ok(())
+}
+
+/// Packets of the device for each of a hundred, where Soft-RoCE counts them;
+/// those of others are not in the least of some tries.
+fn packets(once: impl Fn() -> Result<(), AddrError>) -> Result<Option<f64>, Error> {
+    let device = std::env::var("TSUMUGI_DEVICE").unwrap_or_default();
+    let path = format!("/sys/class/infiniband/{device}/ports/1/hw_counters/sent_pkts");
+    let count = || {
+        // The kernel looks at its counters every 10 ms.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::fs::read_to_string(&path).ok()?.trim().parse::<u64>().ok()
+    };
+    let mut least = None;
+    for _ in 0..3 {
+        let Some(before) = count() else { return Ok(None) };
+        (0..100).try_for_each(|_| once())?;
+        let sent = count().map(|after| (after - before) as f64 / 100.0);
+        least = if least.is_none() || sent < least { sent } else { least };
+    }
+    Ok(least)
+}
+
+const WARM_UP: usize = 50;
+/// Which are under way at once.
+const ULTS_MAX: usize = 64;

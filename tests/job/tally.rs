@@ -1,0 +1,134 @@
+//! Updates of all ranks on one word, by whichever agent: none is lost.
+//!
+//! ```text
+//!  ULTs of rank 0 ─┐
+//!  ULTs of rank 1 ─┼─ fetch-add ─► a word of rank 0 = all of them
+//!  ULTs of rank 2 ─┘  compare-swap ─► another one
+//! ```
+//!
+//! What each update has found is summed up, too: every number once.
+
+use std::time::{Duration, Instant};
+use tsumugi::{Agent, Error, Rank, Remote, Runtime};
+
+/// So many updates, the device's and the processors'.
+pub fn play(rt: &Runtime, updates: u64) -> Result<(), Error> {
+    for agent in [Agent::Device, Agent::Cpu] {
+        let words = rt.share_for::<u64>(agent, 2)?;
+        let (word, swapped) = (words.at(Rank(0), 0), words.at(Rank(0), 1));
+        // A processor's are done at once: it makes more of them meanwhile.
+        let is_near = rt.neighbours().any(|rank| rank == Rank(0)) || rt.rank() == Rank(0);
+        let burst = if is_near && words.agent() == Agent::Cpu { BURST } else { 1 };
+        let bursts = rt.sum(burst)?;
+        let rounds = updates.div_ceil(bursts * ULTS);
+        rt.barrier()?;
+        let start = Instant::now();
+        let swaps = rt.spawn(move |rt| add_by_swap(rt, swapped, rounds));
+        let found = update(rt, word, rounds, [burst, bursts])?;
+        swaps.join().expect("no panic")?;
+        rt.barrier()?;
+        let (by, took) = (words.agent(), start.elapsed());
+        let all = rounds * bursts * ULTS;
+        assert_eq!(rt.get(word)?, all, "{agent:?}");
+        assert_eq!(rt.get(swapped)?, rounds * u64::from(rt.size()), "{agent:?}");
+        assert_eq!(rt.sum(found)?, (0..all).fold(0, u64::wrapping_add), "{agent:?}");
+        crate::roles::say(&format!("{all} updates by {by:?}: all there after {took:?}"));
+        words_of_others(rt, agent)?;
+    }
+    Ok(())
+}
+
+/// The sum of what the updates have found.
+fn update(
+    rt: &Runtime,
+    word: Remote<u64>,
+    rounds: u64,
+    [burst, bursts]: [u64; 2],
+) -> Result<u64, Error> {
+    let ults: Vec<_> = (0..ULTS)
+        .map(|ult| {
+            rt.spawn(move |rt| {
+                let mut found = 0u64;
+                for round in 0..rounds {
+                    if ult == 0 && rounds > LONG && round % LONG == 0 {
+                        crate::roles::say(&format!("{}: round {round} of {rounds}", rt.rank()));
+                    }
+                    if round % CHUNK == 0 {
+                        keep_pace(rt, word, round.saturating_sub(2 * CHUNK) * ULTS * bursts)?;
+                    }
+                    for _ in 0..burst {
+                        found = found.wrapping_add(rt.fetch_add(word, 1)?);
+                    }
+                }
+                Ok::<u64, Error>(found)
+            })
+        })
+        .collect();
+    ults.into_iter().try_fold(0u64, |sum, ult| Ok(sum.wrapping_add(ult.join().expect("no panic")?)))
+}
+
+/// Nobody is long done when others begin: they are to meet.
+fn keep_pace(rt: &Runtime, word: Remote<u64>, all: u64) -> Result<(), Error> {
+    while rt.get(word)? < all {
+        tsumugi::ult::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Adds 1 so many times to what ranks compete for.
+fn add_by_swap(rt: &Runtime, word: Remote<u64>, times: u64) -> Result<(), Error> {
+    let mut old = rt.get(word)?;
+    for _ in 0..times {
+        loop {
+            let found = rt.compare_swap(word, old, old + 1)?;
+            if found == old {
+                break;
+            }
+            old = found;
+        }
+        old += 1;
+    }
+    Ok(())
+}
+
+/// Every operation that there is, of everybody on a word of the next.
+fn words_of_others(rt: &Runtime, agent: Agent) -> Result<(), Error> {
+    let words = rt.share_for::<u64>(agent, 4)?;
+    let many = rt.share_for::<u32>(agent, 5)?;
+    let next = Rank((rt.rank().0 + 1) % rt.size());
+    for rank in [next, rt.rank()] {
+        let word = words.at(rank, 0);
+        rt.put(word, 0b1100)?;
+        assert_eq!(rt.swap(word, 0b0101)?, 0b1100);
+        assert_eq!(rt.fetch_or(word, 0b1000)?, 0b0101);
+        assert_eq!(rt.fetch_xor(word, 0b1111)?, 0b1101);
+        assert_eq!(rt.fetch_and(word, 0b0110)?, 0b0010);
+        assert_eq!(rt.compare_swap(word, 2, 9)?, 2);
+        assert_eq!(rt.get(word)?, 9);
+        let half = many.at(rank, 4);
+        rt.put_slice(many.at(rank, 2), &[3, 4, 5])?;
+        assert_eq!(rt.fetch_add(half, 2)?, 5);
+        assert_eq!(rt.compare_swap(half, 7, 1)?, 7);
+        let mut back = [0; 3];
+        rt.get_slice(many.at(rank, 2), &mut back)?;
+        assert_eq!(back, [3, 4, 1]);
+        rt.barrier()?;
+    }
+    // Who waits for a word is woken, whoever has changed it.
+    for rank in rt.ranks() {
+        rt.signal(words.at(rank, 1), tsumugi::Signal::Add(1))?;
+    }
+    let all = tsumugi::Until::AtLeast(u64::from(rt.size()));
+    rt.wait_until(words.at(rt.rank(), 1), all)?;
+    let stale = rt.get(words.at(next, 0).add(1 << 20));
+    assert!(matches!(stale, Err(tsumugi::AddrError::OutOfRange { .. })), "{stale:?}");
+    rt.barrier()
+}
+
+const ULTS: u64 = 32;
+/// Rounds of a ULT between two looks at how far the others are.
+const CHUNK: u64 = 20;
+/// Rounds after which there is news.
+const LONG: u64 = 1000;
+/// Updates of a round where each is an instruction.
+const BURST: u64 = 15;
