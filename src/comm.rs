@@ -168,6 +168,7 @@ impl Comm {
     /// # Errors
     ///
     /// As [`send`](Self::send).
+    #[inline(always)]
     pub fn isend<B: Owned>(
         &self,
         to: Rank,
@@ -186,6 +187,7 @@ impl Comm {
     /// # Errors
     ///
     /// As [`recv`](Self::recv).
+    #[inline(always)]
     pub fn irecv<B: Owned>(
         &self,
         source: impl Into<Source>,

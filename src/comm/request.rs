@@ -73,6 +73,7 @@ impl<B: Keep> Drop for UnderWay<'_, B> {
 }
 
 impl<'a, B: Keep> Sending<'a, B> {
+    #[inline(always)]
     pub(super) fn new(messages: &'a Messages, under: Under, buf: B) -> Self {
         Self { under: UnderWay { messages, under, buf: MaybeUninit::new(buf) } }
     }
@@ -82,6 +83,7 @@ impl<'a, B: Keep> Sending<'a, B> {
     /// # Errors
     ///
     /// [`MessageError::PeerLost`].
+    #[inline(always)]
     pub fn wait(self) -> Result<B, MessageError> {
         let (result, buf) = self.under.finish();
         result.map(|_| buf)
@@ -89,6 +91,7 @@ impl<'a, B: Keep> Sending<'a, B> {
 }
 
 impl<'a, B: Keep> Receiving<'a, B> {
+    #[inline(always)]
     pub(super) fn new(messages: &'a Messages, under: Under, buf: B) -> Self {
         Self { under: UnderWay { messages, under, buf: MaybeUninit::new(buf) } }
     }
@@ -98,6 +101,7 @@ impl<'a, B: Keep> Receiving<'a, B> {
     /// # Errors
     ///
     /// [`MessageError`].
+    #[inline(always)]
     pub fn wait(self) -> Result<(Received, B), MessageError> {
         let (result, buf) = self.under.finish();
         result.map(|received| (received, buf))

@@ -1,7 +1,7 @@
 //! Sends and receives begin.
 
 use super::Received;
-use super::drive::{Messages, Under};
+use super::drive::{Guard, Messages, Under};
 use super::route::on_wire;
 use super::state::{REQUESTS_MAX, State};
 use super::wait::received_of;
@@ -9,7 +9,7 @@ use crate::{MessageError, Rank};
 use std::ptr::NonNull;
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::AddrError;
-use tsumugi_core::msg::{self, Begun, Bytes, CallError, INLINE_BYTES_MAX, Label, Pattern};
+use tsumugi_core::msg::{self, Begun, Bytes, CallError, INLINE_BYTES_MAX, Label, Pattern, Request};
 use tsumugi_core::wait::Wait;
 use tsumugi_ult::Here;
 
@@ -27,8 +27,11 @@ impl Messages {
         at: *const u8,
         bytes: usize,
     ) -> Result<(), MessageError> {
+        if self.send_short(to, label, at, bytes) {
+            return Ok(());
+        }
         // SAFETY: the caller's.
-        match unsafe { self.launch(to, label, at, bytes) }? {
+        match unsafe { self.send_any(to, label, at, bytes) }? {
             Begun::Done(()) => Ok(()),
             Begun::Pending(request) => self.end_of(request, usize::MAX).map(|_| ()),
         }
@@ -52,7 +55,7 @@ impl Messages {
             return received_of(received, room);
         }
         // SAFETY: the caller's.
-        match unsafe { self.post(pattern, at, room) }? {
+        match unsafe { self.post_any(pattern, at, room) }? {
             Begun::Done(received) => received_of(received, room),
             Begun::Pending(request) => self.end_of(request, room),
         }
@@ -63,7 +66,7 @@ impl Messages {
     /// # Safety
     ///
     /// The bytes are readable, and stay as they are until it was finished.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn begin_send(
         &self,
         to: Rank,
@@ -71,8 +74,26 @@ impl Messages {
         at: *const u8,
         bytes: usize,
     ) -> Result<Under, MessageError> {
+        if self.send_short(to, label, at, bytes) {
+            return Ok(Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })));
+        }
         // SAFETY: the caller's.
-        Ok(match unsafe { self.launch(to, label, at, bytes) }? {
+        unsafe { self.begin_any_send(to, label, at, bytes) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`begin_send`](Self::begin_send).
+    #[inline(never)]
+    unsafe fn begin_any_send(
+        &self,
+        to: Rank,
+        label: Label,
+        at: *const u8,
+        bytes: usize,
+    ) -> Result<Under, MessageError> {
+        // SAFETY: the caller's.
+        Ok(match unsafe { self.send_any(to, label, at, bytes) }? {
             Begun::Done(()) => Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })),
             Begun::Pending(request) => Under::Way(request, usize::MAX),
         })
@@ -83,25 +104,66 @@ impl Messages {
     /// # Safety
     ///
     /// The room is writable, and nobody else uses it until it was finished.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn begin_receive(
         &self,
         pattern: Pattern,
         at: *mut u8,
         room: usize,
     ) -> Result<Under, MessageError> {
+        if let Some(source) = pattern.source {
+            let label = Label { context: pattern.context, tag: pattern.tag.unwrap_or(0) };
+            match self.post_short(source, label, pattern.tag.is_none(), at, room) {
+                Short::Posted(request) => return Ok(Under::Way(request, room)),
+                Short::Received { tag, bytes } => {
+                    let (len, truncated) = (u64::from(bytes), bytes as usize > room);
+                    let received = msg::Received { source, tag, len, truncated };
+                    return Ok(Under::Ended(received_of(received, room)));
+                }
+                Short::Other => {}
+            }
+        }
         // SAFETY: the caller's.
-        Ok(match unsafe { self.post(pattern, at, room) }? {
+        unsafe { self.begin_any_receive(pattern, at, room) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`begin_receive`](Self::begin_receive).
+    #[inline(never)]
+    unsafe fn begin_any_receive(
+        &self,
+        pattern: Pattern,
+        at: *mut u8,
+        room: usize,
+    ) -> Result<Under, MessageError> {
+        // SAFETY: the caller's.
+        Ok(match unsafe { self.post_any(pattern, at, room) }? {
             Begun::Done(received) => Under::Ended(received_of(received, room)),
             Begun::Pending(request) => Under::Way(request, room),
         })
     }
 
+    /// Sends what goes in its packet, if there is room and nothing waits, in a
+    /// job of one node. It answers in a register: a caller that copied an
+    /// answer in memory would wait for all stores before it, and with them for
+    /// the line of the lane to come over.
+    #[inline(never)]
+    fn send_short(&self, to: Rank, label: Label, at: *const u8, bytes: usize) -> bool {
+        // Where such a buffer lies is not asked.
+        let from = Bytes { at: at as u64, len: bytes as u64, in_reach: false };
+        if bytes > INLINE_BYTES_MAX {
+            return false;
+        }
+        let mut state = self.lock();
+        let State { machine, near, post: None, .. } = &mut *state else { return false };
+        machine.send_short(near, to, label, from)
+    }
+
     /// # Safety
     ///
     /// As for [`begin_send`](Self::begin_send).
-    #[inline]
-    unsafe fn launch(
+    unsafe fn send_any(
         &self,
         to: Rank,
         label: Label,
@@ -109,11 +171,6 @@ impl Messages {
         bytes: usize,
     ) -> Result<Begun<()>, MessageError> {
         let from = self.outgoing(at, bytes);
-        let mut state = self.lock();
-        if on_wire!(state, |machine, wire| machine.send_short(wire, to, label, from)) {
-            return Ok(Begun::Done(()));
-        }
-        drop(state);
         self.begin(|state| {
             on_wire!(state, |machine, wire| {
                 if bytes > INLINE_BYTES_MAX {
@@ -125,11 +182,40 @@ impl Messages {
         })
     }
 
+    /// Receives what is next, or posts a receive of which nobody is told, in a
+    /// job of one node.
+    #[inline(never)]
+    fn post_short(
+        &self,
+        source: Rank,
+        label: Label,
+        is_any_tag: bool,
+        at: *mut u8,
+        room: usize,
+    ) -> Short {
+        let tag = (!is_any_tag).then_some(label.tag);
+        let pattern = Pattern { context: label.context, source: Some(source), tag };
+        let into = small(at, room);
+        let mut state = self.lock();
+        if room >= state.offered_from as usize {
+            return Short::Other;
+        }
+        let State { machine, near, post: None, .. } = &mut *state else { return Short::Other };
+        let short = match machine.receive_next(near, &pattern, into) {
+            Some(msg::Received { tag, len, .. }) => Short::Received { tag, bytes: len as u32 },
+            None => {
+                let post = machine.post_short(near, &pattern, into);
+                post.map_or(Short::Other, Short::Posted)
+            }
+        };
+        self.begun(state);
+        short
+    }
+
     /// # Safety
     ///
     /// As for [`begin_receive`](Self::begin_receive).
-    #[inline]
-    unsafe fn post(
+    unsafe fn post_any(
         &self,
         pattern: Pattern,
         at: *mut u8,
@@ -193,17 +279,22 @@ impl Messages {
         loop {
             let mut state = self.lock();
             let begun = begin(&mut state);
-            if state.machine.has_news() || !state.probers.is_empty() {
-                // What came may be what a prober waits for.
-                state.has_moved = true;
-                self.work_on(state, false);
-            } else {
-                drop(state);
-            }
+            self.begun(state);
             match begun {
                 Ok(begun) => return Ok(begun),
                 Err(error) => self.refused(error)?,
             }
+        }
+    }
+
+    /// Something was begun: gives the lock back, and tells those who wait for
+    /// what came with it.
+    #[inline(always)]
+    fn begun(&self, mut state: Guard<'_>) {
+        if state.machine.has_news() || !state.probers.is_empty() {
+            // What came may be what a prober waits for.
+            state.has_moved = true;
+            self.work_on(state, false);
         }
     }
 
@@ -246,6 +337,18 @@ impl Messages {
         let in_reach = place.is_some_and(|place| space.is_offered(place, len));
         Bytes { at: at as u64, len, in_reach }
     }
+}
+
+/// What came of a receive for a short message from one source, in two words.
+enum Short {
+    Posted(Request),
+    /// A message so long; what fits is there.
+    Received {
+        tag: u32,
+        bytes: u32,
+    },
+    /// Nothing: it is not that simple.
+    Other,
 }
 
 /// A buffer that they need not.

@@ -79,7 +79,7 @@ impl Under {
     }
 }
 
-type Guard<'a> = BiasedGuard<'a, State>;
+pub(super) type Guard<'a> = BiasedGuard<'a, State>;
 
 // SAFETY: what is not atomic is under the lock; the pointers in it are used as
 // said there.

@@ -192,6 +192,7 @@ impl State {
         }
     }
 
+    #[inline(always)]
     pub(super) fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
         self.machine.take(request)
     }

@@ -5,6 +5,7 @@ use super::drive::{Messages, Under};
 use super::route::on_wire;
 use super::state::{State, Waiting, index};
 use crate::{MessageError, Rank};
+use std::num::NonZero;
 use std::ptr::NonNull;
 use tsumugi_core::msg::{self, Bytes, Ended, Pattern, Request};
 use tsumugi_core::sync::{Ordering, UnsafeCell, spin_loop};
@@ -13,7 +14,7 @@ use tsumugi_ult::Here;
 
 impl Messages {
     /// Waits for the end.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(&self, under: Under) -> Result<Received, MessageError> {
         match under {
             Under::Ended(result) => result,
@@ -30,8 +31,25 @@ impl Messages {
     }
 
     /// Waits for the end of a request that has so much room.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_of(&self, request: Request, room: usize) -> Result<Received, MessageError> {
+        match self.take_whole(request) {
+            Some(Whole { source, tag, more }) => {
+                Ok(Received { source, tag, bytes: more.get() - 1 })
+            }
+            None => self.end_of_any(request, room),
+        }
+    }
+
+    /// What has ended, if all went well; in registers, see `begin`.
+    #[inline(never)]
+    fn take_whole(&self, request: Request) -> Option<Whole> {
+        let msg::Received { source, tag, len, .. } = self.lock().machine.take_whole(request)?;
+        Some(Whole { source, tag, more: NonZero::new(len as usize + 1)? })
+    }
+
+    #[inline(never)]
+    fn end_of_any(&self, request: Request, room: usize) -> Result<Received, MessageError> {
         let ended = self.lock().take(request);
         received_of_ended(ended.unwrap_or_else(|| self.wait_for_end(request)), room)
     }
@@ -237,6 +255,15 @@ impl Messages {
     }
 }
 
+/// A message, whole, in two words.
+struct Whole {
+    source: Rank,
+    tag: u32,
+    /// One more than its bytes.
+    more: NonZero<usize>,
+}
+
+#[inline(always)]
 pub(super) fn received_of(received: msg::Received, room: usize) -> Result<Received, MessageError> {
     let msg::Received { source, tag, len, truncated } = received;
     let bytes = len as usize;

@@ -4,9 +4,10 @@
 //! A length, an address or a name that a packet gives is believed only as far
 //! as the tables here go: what makes no sense is counted and dropped.
 
+use super::list::List;
 use super::machine::Machine;
 use super::outcome::Label;
-use super::packet::{INLINE_BYTES_MAX, Kind, Packet};
+use super::packet::{Kind, Packet};
 use super::setup::Design;
 use super::tables::{Offered, State, Unexpected};
 use super::wire::Wire;
@@ -21,25 +22,26 @@ impl Machine<'_> {
         let Some(peer) = self.tables.peers.get(from) else { return false };
         let taken_there = peer.taken_there;
         let rank = Rank(from as u32);
-        let Some(first) = wire.peek(rank) else {
+        if wire.peek(rank).is_none() {
             self.drop_log(from, taken_there);
             self.feed(wire, from);
             return false;
-        };
+        }
         if self.tables.peers[from].lost {
             return false;
         }
-        self.take_packet(wire, from, &first);
-        wire.pop(rank);
-        let mut left = self.shape.lines;
+        let mut left = self.shape.lines + 1;
         while left > 0 {
+            left -= self.take_run(wire, from, left);
             let Some(packet) = wire.peek(rank) else {
                 self.drop_log(from, taken_there);
                 break;
             };
-            self.take_packet(wire, from, &packet);
-            wire.pop(rank);
-            left -= 1;
+            if left > 0 {
+                self.take_packet(wire, from, &packet);
+                wire.pop(rank);
+                left -= 1;
+            }
         }
         if self.recent[0] != from as u32 {
             self.remember(from as u32);
@@ -136,6 +138,53 @@ impl Machine<'_> {
         }
     }
 
+    /// The common case, in one go: takes messages that travel in their packets
+    /// as long as each is for the first receive of its source, of which only
+    /// this rank knows. How many; at most so many.
+    pub(super) fn take_run<W: Wire>(&mut self, wire: &mut W, from: usize, most: u32) -> u32 {
+        let rank = Rank(from as u32);
+        let requests = &mut *self.tables.requests;
+        let peer = &mut self.tables.peers[from];
+        let mut next = peer.posted.first();
+        if peer.held > 0 || !self.any_posted.is_empty() || !self.boards.is_empty() {
+            next = None;
+        }
+        let mut taken = 0;
+        while taken < most
+            && let Some(post) = next
+            && let Some(packet) = wire.peek(rank)
+        {
+            let entry = &mut requests[post];
+            let label = Label { context: packet.context, tag: packet.tag };
+            let is_it = packet.kind == Kind::Inline && entry.takes(label);
+            if !is_it || entry.offered != Offered::No {
+                break;
+            }
+            let len = packet.inline_len();
+            wire.deliver(rank, entry.at, len.min(entry.len));
+            wire.pop(rank);
+            entry.source = rank.0;
+            entry.found_tag = label.tag;
+            entry.size = len;
+            entry.state = State::Ended;
+            entry.listed = entry.watched;
+            let is_watched = entry.watched;
+            next = List::<0>::after(requests, post);
+            if is_watched {
+                self.ended.push(requests, post);
+            }
+            taken += 1;
+        }
+        if taken > 0 {
+            peer.posted.cut(requests, next);
+            peer.unoffered -= taken;
+            peer.here.taken = peer.here.taken.wrapping_add(taken);
+            peer.here.matched = peer.here.matched.wrapping_add(taken);
+            self.under_way -= taken;
+        }
+        taken
+    }
+
     #[inline(always)]
     fn take_packet<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         let rank = Rank(from as u32);
@@ -177,9 +226,8 @@ impl Machine<'_> {
     #[inline(always)]
     fn take_inline<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         let label = Label { context: packet.context, tag: packet.tag };
-        let len = u64::from(packet.count).min(INLINE_BYTES_MAX as u64);
-        if self.take_expected(wire, from, label, len) {
-        } else if let Some(post) = self.find_post(from, label) {
+        let len = packet.inline_len();
+        if let Some(post) = self.find_post(from, label) {
             let entry = &self.tables.requests[post];
             wire.deliver(Rank(from as u32), entry.at, len.min(entry.len));
             self.meet(post, from, packet.tag, len);
@@ -187,39 +235,6 @@ impl Machine<'_> {
         } else if let Some(index) = self.unexpected(from, packet, len) {
             wire.keep(Rank(from as u32), &mut self.tables.unexpected[index].bytes);
         }
-    }
-
-    /// The common case of what follows a match, in one go: the message is for
-    /// the first receive of its source, of which only this rank knows. Whether
-    /// it is one.
-    #[inline(always)]
-    fn take_expected<W: Wire>(
-        &mut self,
-        wire: &mut W,
-        from: usize,
-        label: Label,
-        len: u64,
-    ) -> bool {
-        let peer = &mut self.tables.peers[from];
-        let Some(post) = peer.posted.first() else { return false };
-        let entry = &mut self.tables.requests[post];
-        let is_it = entry.takes(label)
-            && entry.offered == Offered::No
-            && peer.held == 0
-            && self.any_posted.is_empty()
-            && self.boards.is_empty();
-        if !is_it {
-            return false;
-        }
-        wire.deliver(Rank(from as u32), entry.at, len.min(entry.len));
-        entry.source = from as u32;
-        entry.found_tag = label.tag;
-        entry.size = len;
-        peer.unoffered -= 1;
-        peer.here.matched = peer.here.matched.wrapping_add(1);
-        peer.posted.pop(self.tables.requests);
-        self.end(post, None);
-        true
     }
 
     fn take_other<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {

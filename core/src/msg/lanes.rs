@@ -138,7 +138,7 @@ impl<'t> Lanes<'t> {
 
     #[inline(always)]
     fn to(&mut self, rank: Rank) -> &mut Outgoing {
-        self.ends[rank.0 as usize].to.as_mut().expect("there was room in this lane")
+        self.ends[rank.0 as usize].to.as_mut().expect(CONNECTED)
     }
 
     /// Each of the slots of a set, with how many bytes of `len` lie in it and
@@ -169,8 +169,9 @@ impl Wire for Lanes<'_> {
             Load::Inline(at) => (at, usize::from(packet.count)),
             Load::Empty | Load::Offer(_) => (0, 0),
         };
-        let heard = self.from(to).lane.taken();
-        let outgoing = self.to(to);
+        let LaneEnd { from, to } = &mut self.ends[to.0 as usize];
+        let heard = from.as_ref().map_or(0, |incoming| incoming.lane.taken());
+        let outgoing = to.as_mut().expect(CONNECTED);
         outgoing.lane.push(packet, load, |word| {
             let bytes: *const u8 = ptr::with_exposed_provenance(at as usize);
             let left = len - word * 8;
@@ -315,6 +316,9 @@ unsafe fn lane_at(shape: Shape, memory: NonNull<u8>, index: usize) -> (Lane<'sta
         (lane, start.add(shape.slots_at()))
     }
 }
+
+/// Else it has no room.
+const CONNECTED: &str = "there was room in this lane";
 
 /// The next up to 8 of `left` bytes.
 #[inline(always)]

@@ -24,50 +24,19 @@
 //!
 //! Progress: everything is wait-free.
 
+mod memory;
+
+pub use memory::{Lane, Line, NeedLine, ReturnLine};
+
 use super::packet::{FIRST_WORDS, INLINE_WORDS, LINE_WORDS, Load, Offer, Packet};
 use super::wire::Returned;
-use crate::sync::{AtomicU64, Ordering, UnsafeCell, fence, mutant};
+use crate::sync::{Ordering, fence, mutant};
 use core::fmt;
-
-/// One line of a lane. Zero bytes are a line that was never used.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct Line {
-    head: AtomicU64,
-    words: UnsafeCell<[u64; LINE_WORDS]>,
-}
-
-/// What the receiver of a lane writes for its sender. Zero at first.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct ReturnLine {
-    /// Lines taken (32) | messages taken (32).
-    taken: AtomicU64,
-    /// Messages matched (32) | slots (32).
-    matched: AtomicU64,
-}
-
-/// What the sender of a lane writes for its receiver. Zero at first.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct NeedLine {
-    asked: AtomicU64,
-}
-
-/// The memory of one lane but for its slots.
-#[derive(Clone, Copy, Debug)]
-pub struct Lane<'m> {
-    /// As many lines as the shape says: a power of two.
-    pub lines: &'m [Line],
-    /// Written by the receiver.
-    pub returned: &'m ReturnLine,
-    /// Written by the sender.
-    pub need: &'m NeedLine,
-}
 
 /// The sending end.
 pub struct LaneSender<'m> {
     lane: Lane<'m>,
+    lap_bits: u32,
     tail: u32,
     taken: u32,
     asked: u64,
@@ -76,6 +45,7 @@ pub struct LaneSender<'m> {
 /// The receiving end.
 pub struct LaneReceiver<'m> {
     lane: Lane<'m>,
+    lap_bits: u32,
     head: u32,
     told: u32,
     /// Of the packet that was seen last.
@@ -83,56 +53,18 @@ pub struct LaneReceiver<'m> {
     answered: u64,
 }
 
-impl Line {
-    /// A line that was never used.
-    #[cfg(not(tsumugi_loom))]
-    pub const fn new() -> Self {
-        Self { head: AtomicU64::new(0), words: UnsafeCell::new([0; LINE_WORDS]) }
-    }
-
-    /// A line that was never used.
-    #[cfg(tsumugi_loom)]
-    pub fn new() -> Self {
-        Self { head: AtomicU64::new(0), words: UnsafeCell::new([0; LINE_WORDS]) }
-    }
-}
-
-impl ReturnLine {
-    /// Nothing taken.
-    #[cfg(not(tsumugi_loom))]
-    pub const fn new() -> Self {
-        Self { taken: AtomicU64::new(0), matched: AtomicU64::new(0) }
-    }
-
-    /// Nothing taken.
-    #[cfg(tsumugi_loom)]
-    pub fn new() -> Self {
-        Self { taken: AtomicU64::new(0), matched: AtomicU64::new(0) }
-    }
-}
-
-impl NeedLine {
-    /// Nothing asked for.
-    #[cfg(not(tsumugi_loom))]
-    pub const fn new() -> Self {
-        Self { asked: AtomicU64::new(0) }
-    }
-
-    /// Nothing asked for.
-    #[cfg(tsumugi_loom)]
-    pub fn new() -> Self {
-        Self { asked: AtomicU64::new(0) }
-    }
-}
-
 impl<'m> LaneSender<'m> {
     /// The sending end of a lane that was never used.
+    ///
+    /// # Panics
+    ///
+    /// If its lines are no power of two.
     ///
     /// # Safety
     ///
     /// It is the only one of this lane, ever.
     pub const unsafe fn new(lane: Lane<'m>) -> Self {
-        Self { lane, tail: 0, taken: 0, asked: 0 }
+        Self { lane, lap_bits: lap_bits(lane.lines), tail: 0, taken: 0, asked: 0 }
     }
 
     /// Whether `lines` more lines are free.
@@ -161,6 +93,10 @@ impl<'m> LaneSender<'m> {
         if mutant("msg_head_first") {
             self.stamp(self.tail, packet.head(), Ordering::Release);
         }
+        if lines > 1 {
+            // All at once: stores would have them come over one by one.
+            (0..lines).for_each(|line| self.fetch(self.tail.wrapping_add(line)));
+        }
         for line in 1..lines {
             let start = FIRST_WORDS + (line as usize - 1) * LINE_WORDS;
             let end = (start + LINE_WORDS).min(words);
@@ -179,7 +115,10 @@ impl<'m> LaneSender<'m> {
             first[0] = u64::from(packet.tag) | u64::from(packet.id) << 32;
             match load {
                 Load::Inline(_) => {
-                    for word in 0..words.min(FIRST_WORDS) {
+                    for word in 0..FIRST_WORDS {
+                        if word >= words {
+                            break;
+                        }
                         first[3 + word] = inline(word);
                     }
                 }
@@ -201,7 +140,13 @@ impl<'m> LaneSender<'m> {
     /// writes several in a row. Its receiver does not look at it before those.
     #[inline(always)]
     pub fn fetch_ahead(&self) {
-        let ahead: *const Line = self.line(self.tail.wrapping_add(AHEAD));
+        self.fetch(self.tail.wrapping_add(AHEAD));
+    }
+
+    /// Has a line that is written soon come over.
+    #[inline(always)]
+    fn fetch(&self, position: u32) {
+        let ahead: *const Line = self.line(position);
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: a hint, of any address; processors without it do nothing.
         unsafe {
@@ -245,18 +190,23 @@ impl<'m> LaneSender<'m> {
 
     #[inline(always)]
     fn stamp(&self, position: u32, head: u64, order: Ordering) {
-        self.line(position).head.store(head | stamp(self.lane.lines, position), order);
+        self.line(position).head.store(head | stamp(self.lap_bits, position), order);
     }
 }
 
 impl<'m> LaneReceiver<'m> {
     /// The receiving end of a lane that was never used.
     ///
+    /// # Panics
+    ///
+    /// If its lines are no power of two.
+    ///
     /// # Safety
     ///
     /// It is the only one of this lane, ever.
     pub const unsafe fn new(lane: Lane<'m>) -> Self {
-        Self { lane, head: 0, told: 0, lines: 0, answered: 0 }
+        let lap_bits = lap_bits(lane.lines);
+        Self { lane, lap_bits, head: 0, told: 0, lines: 0, answered: 0 }
     }
 
     /// The next packet; it stays. What is no packet looks as if nothing came.
@@ -265,7 +215,7 @@ impl<'m> LaneReceiver<'m> {
         let line = self.line(0);
         // Acquire: pairs with the stamp in `push`.
         let head = line.head.load(Ordering::Acquire);
-        if head as u32 != stamp(self.lane.lines, self.head) as u32 {
+        if head as u32 != stamp(self.lap_bits, self.head) as u32 {
             return None;
         }
         let packet = line.words.with(|cell| {
@@ -284,10 +234,20 @@ impl<'m> LaneReceiver<'m> {
         self.line(0).words.with(|cell| {
             // SAFETY: as in `peek`.
             let first = unsafe { &*cell };
-            for word in 0..words.min(FIRST_WORDS) {
+            for word in 0..FIRST_WORDS {
+                if word >= words {
+                    break;
+                }
                 each(word, first[3 + word]);
             }
         });
+        if words > FIRST_WORDS {
+            self.inline_more(words, each);
+        }
+    }
+
+    /// Those of the further lines.
+    fn inline_more(&self, words: usize, mut each: impl FnMut(usize, u64)) {
         for line in 1.. {
             let start = FIRST_WORDS + (line - 1) * LINE_WORDS;
             if start >= words {
@@ -373,14 +333,21 @@ impl<'m> LaneReceiver<'m> {
 
 #[inline(always)]
 fn line(lines: &[Line], position: u32) -> &Line {
-    &lines[position as usize & (lines.len() - 1)]
+    // SAFETY: less than their number, which is a power of two.
+    unsafe { lines.get_unchecked(position as usize & (lines.len() - 1)) }
+}
+
+/// Bits of a position that say which line it is; the others say in which lap.
+const fn lap_bits(lines: &[Line]) -> u32 {
+    assert!(lines.len().is_power_of_two(), "a lane's lines are a power of two");
+    lines.len().trailing_zeros()
 }
 
 /// The lap, from 1 on: a position's stamp differs from that of one lap before
 /// even where positions wrap.
 #[inline(always)]
-fn stamp(lines: &[Line], position: u32) -> u64 {
-    u64::from(position >> (lines.len() as u32).trailing_zeros()) + 1
+fn stamp(lap_bits: u32, position: u32) -> u64 {
+    u64::from(position >> lap_bits) + 1
 }
 
 /// Release, but for a test.
@@ -391,28 +358,6 @@ fn order(defect: &'static str) -> Ordering {
 
 /// How far ahead of the next packet.
 const AHEAD: u32 = 3;
-
-// SAFETY: the words of a line are touched by one end at a time: by the sender
-// while it is free, by the receiver from its stamp until it is given back.
-unsafe impl Sync for Line {}
-
-impl Default for Line {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Default for ReturnLine {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Default for NeedLine {
-    fn default() -> Self {
-        Self::new()
-    }
-}
 
 impl fmt::Debug for LaneSender<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -425,8 +370,3 @@ impl fmt::Debug for LaneReceiver<'_> {
         write!(f, "LaneReceiver({} taken, {} told)", self.head, self.told)
     }
 }
-
-#[cfg(not(tsumugi_loom))]
-const _: () = assert!(
-    size_of::<Line>() == 64 && size_of::<ReturnLine>() == 64 && size_of::<NeedLine>() == 64
-);

@@ -104,6 +104,16 @@ impl<const L: usize> List<L> {
         Some(index)
     }
 
+    /// Takes out all before that one; all there are if there is none.
+    #[inline(always)]
+    pub(super) fn cut<T: Linked<L>>(&mut self, entries: &mut [T], first: Option<usize>) {
+        self.first = first.map_or(END, |first| first as u32);
+        match first {
+            Some(first) => entries[first].link().prev = END,
+            None => self.last = END,
+        }
+    }
+
     /// Takes one out that is in this list.
     #[inline]
     pub(super) fn remove<T: Linked<L>>(&mut self, entries: &mut [T], index: usize) {
@@ -168,6 +178,14 @@ mod tests {
         list.push(&mut entries, 2);
         assert_eq!(list.pop(&mut entries), Some(0));
         assert_eq!(order(list, &entries), [Some(1), Some(2), None, None]);
+        list.push(&mut entries, 0);
+        list.push(&mut entries, 3);
+        list.cut(&mut entries, Some(0));
+        assert_eq!(order(list, &entries), [Some(0), Some(3), None, None]);
+        list.cut(&mut entries, None);
+        assert!(list.is_empty() && list.pop(&mut entries).is_none());
+        list.push(&mut entries, 1);
+        list.push(&mut entries, 2);
         list.remove(&mut entries, 1);
         list.remove(&mut entries, 2);
         assert!(list.is_empty() && list.pop(&mut entries).is_none());

@@ -20,10 +20,10 @@
 use super::board::Board;
 use super::count::Counts;
 use super::list::{List, Stack};
-use super::outcome::{Cancel, Ended, Received, Request};
+use super::outcome::{Cancel, Ended, Job, Received, Request};
 use super::setup::{Design, Shape};
 use super::tables::{Due, Entry, Offered, State, Tables};
-use super::wire::{Copy, Wire};
+use super::wire::Wire;
 use crate::mem::Rank;
 use core::fmt;
 
@@ -67,15 +67,6 @@ pub struct Machine<'m> {
     pub(super) boards: &'m [Board<'m>],
     pub(super) boarded: List<1>,
     pub(super) holds_board: bool,
-}
-
-/// Bytes to be copied outside the machine, in chunks or by several threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Job {
-    /// What it is for.
-    pub request: Request,
-    /// What is to be done.
-    pub copy: Copy,
 }
 
 impl Machine<'_> {
@@ -190,6 +181,15 @@ impl Machine<'_> {
         Some(result)
     }
 
+    /// The same of a request that has ended with all that there was to come;
+    /// else nothing has happened. Wait-free.
+    #[inline(always)]
+    pub fn take_whole(&mut self, request: Request) -> Option<Received> {
+        let entry = self.tables.requests.get(request.index as usize)?;
+        let is_whole = entry.error.is_none() && entry.size <= entry.len;
+        if is_whole { self.take(request)?.ok() } else { None }
+    }
+
     /// Whether a request has ended and was not taken.
     #[inline]
     pub fn has_ended(&self, request: Request) -> bool {
@@ -292,6 +292,7 @@ impl Machine<'_> {
         }
     }
 
+    #[inline(always)]
     pub(super) fn request(&self, index: usize) -> Request {
         Request { index: index as u32, generation: self.tables.requests[index].generation }
     }

@@ -1,5 +1,6 @@
 //! What is asked of the machine, what it answers, and what can go wrong.
 
+use super::wire::Copy;
 use crate::completion::Why;
 use crate::mem::{AddrError, Rank};
 use core::fmt;
@@ -53,6 +54,15 @@ pub struct Received {
 pub struct Request {
     pub(super) index: u32,
     pub(super) generation: u32,
+}
+
+/// Bytes to be copied outside the machine, in chunks or by several threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// What it is for.
+    pub request: Request,
+    /// What is to be done.
+    pub copy: Copy,
 }
 
 /// How far a call got.

@@ -161,6 +161,12 @@ impl Packet {
         }
     }
 
+    /// How long an inline message is, whatever the packet says.
+    #[inline(always)]
+    pub(super) fn inline_len(&self) -> u64 {
+        u64::from(self.count).min(INLINE_BYTES_MAX as u64)
+    }
+
     /// Whether a flag is set; never in an inline message.
     #[inline(always)]
     pub fn has(&self, flag: u8) -> bool {

@@ -8,8 +8,8 @@
 
 use super::list::List;
 use super::machine::Machine;
-use super::outcome::{Begun, Bytes, CallError, Label, Pattern, Received};
-use super::packet::{INLINE_BYTES_MAX, Kind};
+use super::outcome::{Begun, Bytes, CallError, Label, Pattern, Received, Request};
+use super::packet::Kind;
 use super::tables::{ANY, Entry, State, Unexpected};
 use super::wire::Wire;
 use crate::completion::Why;
@@ -43,17 +43,7 @@ impl Machine<'_> {
         {
             return Err(CallError::Addr(AddrError::PeerLost { rank }));
         }
-        self.posts += 1;
-        let posted = Entry {
-            number: self.posts,
-            peer,
-            tag: pattern.tag.unwrap_or(0),
-            any_tag: pattern.tag.is_none(),
-            state: State::Posted,
-            source: peer,
-            ..of_receive(pattern.context, into)
-        };
-        let post = self.new_entry(posted).ok_or(CallError::Busy(Why::NoTag))?;
+        let post = self.new_post(&pattern, peer, into).ok_or(CallError::Busy(Why::NoTag))?;
         let list = match peer {
             ANY => &mut self.any_posted,
             source => &mut self.tables.peers[source as usize].posted,
@@ -83,7 +73,14 @@ impl Machine<'_> {
         if self.tables.peers.get(from)?.lost || self.has_board() {
             return None;
         }
-        let packet = wire.peek(rank)?;
+        let mut packet = wire.peek(rank)?;
+        // First what is for earlier receives.
+        if !self.tables.peers[from].posted.is_empty() {
+            if self.take_run(wire, from, self.shape.lines) > 0 {
+                self.settle(wire, from);
+            }
+            packet = wire.peek(rank)?;
+        }
         let label = Label { context: packet.context, tag: packet.tag };
         let is_it = packet.kind == Kind::Inline
             && pattern.takes(rank, label)
@@ -93,7 +90,7 @@ impl Machine<'_> {
             self.drain(wire, from);
             return None;
         }
-        let len = u64::from(packet.count).min(INLINE_BYTES_MAX as u64);
+        let len = packet.inline_len();
         wire.deliver(rank, into.at, len.min(into.len));
         let peer = &mut self.tables.peers[from];
         peer.here.taken = peer.here.taken.wrapping_add(1);
@@ -101,6 +98,48 @@ impl Machine<'_> {
         wire.pop(rank);
         self.settle(wire, from);
         Some(Received { source: rank, tag: packet.tag, len, truncated: len > into.len })
+    }
+
+    /// Posts a receive for one source that nothing in the tables could be for,
+    /// and of which nobody is told. `None`: it is another, or there is no
+    /// room, and nothing has happened; [`receive`](Self::receive) is to be
+    /// called. Wait-free.
+    #[inline(always)]
+    pub fn post_short<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        pattern: &Pattern,
+        into: Bytes,
+    ) -> Option<Request> {
+        let rank = pattern.source?;
+        let peer = self.tables.peers.get(rank.0 as usize)?;
+        let is_plain = peer.unexpected.is_empty()
+            && !peer.lost
+            && !into.in_reach
+            && !self.has_board()
+            && !wire.is_starved(rank);
+        if !is_plain {
+            return None;
+        }
+        let post = self.new_post(pattern, rank.0, into)?;
+        let peer = &mut self.tables.peers[rank.0 as usize];
+        peer.unoffered += 1;
+        peer.posted.push(self.tables.requests, post);
+        Some(self.request(post))
+    }
+
+    #[inline(always)]
+    fn new_post(&mut self, pattern: &Pattern, peer: u32, into: Bytes) -> Option<usize> {
+        self.posts += 1;
+        self.new_entry(Entry {
+            number: self.posts,
+            peer,
+            tag: pattern.tag.unwrap_or(0),
+            any_tag: pattern.tag.is_none(),
+            state: State::Posted,
+            source: peer,
+            ..of_receive(pattern.context, into)
+        })
     }
 
     /// Whether no message of that rank is here that waits for a receive, nor

@@ -21,8 +21,8 @@
 //! slots.
 
 use super::list::List;
-use super::machine::{Job, Machine};
-use super::outcome::{Ended, Request};
+use super::machine::Machine;
+use super::outcome::{Ended, Job, Request};
 use super::packet::{Kind, Load, Packet};
 use super::send::COPY_BYTES_MAX;
 use super::tables::{Due, State};

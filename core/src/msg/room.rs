@@ -18,6 +18,10 @@ impl Machine<'_> {
     pub(super) fn look_back<W: Wire>(&mut self, wire: &mut W, to: Rank) -> Option<bool> {
         for is_last in [false, true] {
             self.refresh(wire, to);
+            let taken = self.tables.peers[to.0 as usize].taken_there;
+            if wire.peek(to).is_none() {
+                self.drop_log(to.0 as usize, taken);
+            }
             let peer = &self.tables.peers[to.0 as usize];
             let is_full = peer.sent.wrapping_sub(peer.matched_there) >= self.shape.quota;
             let fits = peer.sent.wrapping_sub(peer.log_low) < self.shape.log_len();

@@ -46,8 +46,13 @@ impl Game<'_> {
         let phase = self.draw((NOISE - 20_000) as u64) as usize;
         let at = self.allocate(from, in_reach, len);
         self.net.bytes(at, len).copy_from_slice(&self.noise[phase..][..len as usize]);
+        let is_tried = self.draw(2) == 0;
         let (machine, mut wire) = self.machine(from);
-        let begun = machine.send(&mut wire, Rank(to as u32), label, Bytes { at, len, in_reach });
+        let (rank, bytes) = (Rank(to as u32), Bytes { at, len, in_reach });
+        let begun = match is_tried && machine.send_short(&mut wire, rank, label, bytes) {
+            true => Ok(Begun::Done(())),
+            false => machine.send(&mut wire, rank, label, bytes),
+        };
         let begun = match begun {
             Ok(begun) => begun,
             Err(CallError::Busy(_)) => return,
@@ -100,10 +105,12 @@ impl Game<'_> {
         let looks = self.draw(2) == 0;
         let (machine, mut wire) = self.machine(by);
         let next = looks.then(|| machine.receive_next(&mut wire, &pattern, into)).flatten();
-        let begun = match next.map_or_else(
-            || machine.receive(&mut wire, pattern, into),
-            |received| Ok(Begun::Done(received)),
-        ) {
+        let short = match next {
+            Some(received) => Some(Begun::Done(received)),
+            None if looks => machine.post_short(&mut wire, &pattern, into).map(Begun::Pending),
+            None => None,
+        };
+        let begun = match short.map_or_else(|| machine.receive(&mut wire, pattern, into), Ok) {
             Ok(begun) => begun,
             Err(CallError::Busy(_)) => return false,
             Err(CallError::Addr(error)) => {

@@ -1,0 +1,110 @@
+//! What a lane is made of: its lines, and a line in each direction for what
+//! its ends say of them. All of it may be zero at first.
+
+use crate::msg::packet::LINE_WORDS;
+use crate::sync::{AtomicU64, UnsafeCell};
+
+/// One line of a lane. Zero bytes are a line that was never used.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Line {
+    pub(super) head: AtomicU64,
+    pub(super) words: UnsafeCell<[u64; LINE_WORDS]>,
+}
+
+/// What the receiver of a lane writes for its sender. Zero at first.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct ReturnLine {
+    /// Lines taken (32) | messages taken (32).
+    pub(super) taken: AtomicU64,
+    /// Messages matched (32) | slots (32).
+    pub(super) matched: AtomicU64,
+}
+
+/// What the sender of a lane writes for its receiver. Zero at first.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct NeedLine {
+    pub(super) asked: AtomicU64,
+}
+
+/// The memory of one lane but for its slots.
+#[derive(Clone, Copy, Debug)]
+pub struct Lane<'m> {
+    /// As many lines as the shape says: a power of two.
+    pub lines: &'m [Line],
+    /// Written by the receiver.
+    pub returned: &'m ReturnLine,
+    /// Written by the sender.
+    pub need: &'m NeedLine,
+}
+
+impl Line {
+    /// A line that was never used.
+    #[cfg(not(tsumugi_loom))]
+    pub const fn new() -> Self {
+        Self { head: AtomicU64::new(0), words: UnsafeCell::new([0; LINE_WORDS]) }
+    }
+
+    /// A line that was never used.
+    #[cfg(tsumugi_loom)]
+    pub fn new() -> Self {
+        Self { head: AtomicU64::new(0), words: UnsafeCell::new([0; LINE_WORDS]) }
+    }
+}
+
+impl ReturnLine {
+    /// Nothing taken.
+    #[cfg(not(tsumugi_loom))]
+    pub const fn new() -> Self {
+        Self { taken: AtomicU64::new(0), matched: AtomicU64::new(0) }
+    }
+
+    /// Nothing taken.
+    #[cfg(tsumugi_loom)]
+    pub fn new() -> Self {
+        Self { taken: AtomicU64::new(0), matched: AtomicU64::new(0) }
+    }
+}
+
+impl NeedLine {
+    /// Nothing asked for.
+    #[cfg(not(tsumugi_loom))]
+    pub const fn new() -> Self {
+        Self { asked: AtomicU64::new(0) }
+    }
+
+    /// Nothing asked for.
+    #[cfg(tsumugi_loom)]
+    pub fn new() -> Self {
+        Self { asked: AtomicU64::new(0) }
+    }
+}
+
+// SAFETY: the words of a line are touched by one end at a time: by the sender
+// while it is free, by the receiver from its stamp until it is given back.
+unsafe impl Sync for Line {}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Default for ReturnLine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Default for NeedLine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(not(tsumugi_loom))]
+const _: () = assert!(
+    size_of::<Line>() == 64 && size_of::<ReturnLine>() == 64 && size_of::<NeedLine>() == 64
+);
