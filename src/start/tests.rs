@@ -7,18 +7,16 @@
 //!              └─ polls all of them between ULTs ────┘
 //! ```
 
-use super::bad::{Clock, Faults};
-use super::device::Device;
-use super::network::Network;
+use super::{Place, make};
 use crate as api;
+use crate::far::{Clock, Device, Faults, Network};
 use crate::node::Node;
-use crate::start::{Place, make};
 use crate::{Config, Error, Rank, Runtime};
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
 use tsumugi_backends::boot::Way;
-use tsumugi_backends::hub::{self, Hub, HubDomain};
+use tsumugi_backends::hub::{self, Hub};
 use tsumugi_pvas::{Member, Nodes};
 use tsumugi_ult::{Progress, Scheduler, StackArea};
 
@@ -63,7 +61,7 @@ impl Weather {
             println!("faults of seed {seed}");
             self.hub.replan(hub::Plan::drawn(seed));
             for far in self.nodes.iter().filter_map(|node| node.far()) {
-                far.shared().bad.as_ref().expect("it was bad before").reseed(seed);
+                far.reseed(seed);
             }
         }
         rt.barrier()
@@ -123,16 +121,15 @@ fn make_all(nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<Node>>) {
     let size = nodes.len() as u32;
     let chosen = config.choose(size);
     let hub = Hub::new(seed.map_or(hub::Plan::default(), hub::Plan::drawn));
+    let round = seed.unwrap_or(0) / ROUNDS;
     let of = hub::Config {
-        endpoints: 1 + usize::from(seed.is_some_and(|seed| seed / ROUNDS % 3 == 2)),
-        packets: super::link::ARRIVALS,
-        packet_bytes_max: super::parcel::PACKET_BYTES + 16,
+        endpoints: 1 + usize::from(round % 3 == 2),
         // Every fourth network has packets alone.
-        moves_memory: seed.is_none_or(|seed| seed / ROUNDS % 4 != 3),
+        moves_memory: round % 4 != 3,
         ..hub::Config::default()
     };
     let devices: Vec<Device> =
-        (0..size).map(|rank| Device::Hub(HubDomain::open(&hub, &of, Rank(rank), size))).collect();
+        (0..size).map(|rank| Device::on_hub(&hub, of, Rank(rank), size)).collect();
     let cards: Vec<Vec<u8>> = devices.iter().map(|device| device.card().to_vec()).collect();
     let shape = Arc::new(Nodes::new(nodes.iter().copied()));
     let mut members = Vec::new();
