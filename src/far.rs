@@ -305,6 +305,12 @@ impl Far {
         assert!(self.shared().bell.set(handle).is_ok(), "bells have a handler");
     }
 
+    /// Fetches that have ended well.
+    #[cfg(test)]
+    pub(crate) fn fetched(&self) -> usize {
+        self.fetches().come.load(Ordering::Relaxed)
+    }
+
     /// Goes on with the faults of another seed.
     #[cfg(test)]
     pub(crate) fn reseed(&self, seed: u64) {

@@ -164,6 +164,36 @@ fn everything_works_over_a_sound_network() {
     run(&[1, 1, 2, 2], None, |rt, _| reach::play(rt, reach::Extent::SHORT));
 }
 
+#[test]
+fn a_long_message_is_fetched_from_a_buffer_and_goes_in_pieces_from_elsewhere() {
+    // As it is, as bad as can be, and where there are packets alone.
+    for (seed, fetches) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
+        run(&[1, 2], seed, move |rt, weather| {
+            let (comm, far) = (rt.comm(), weather.nodes[1].far().expect("of two nodes"));
+            for (step, bytes) in (1..).zip([40_000, 200_000, 1 << 20]) {
+                let mut buffer = rt.buffer::<u8>(bytes)?;
+                let mut vector = vec![0; bytes];
+                if rt.rank() == Rank(0) {
+                    buffer.iter_mut().zip(0..).for_each(|(to, at)| *to = (at * 7 + step) as u8);
+                    vector.copy_from_slice(&buffer);
+                    comm.send(Rank(1), 1, &buffer[..])?;
+                    comm.send(Rank(1), 2, &vector)?;
+                } else {
+                    // Into memory of the other kind.
+                    comm.recv(Rank(0), 1, &mut vector)?;
+                    comm.recv(Rank(0), 2, &mut buffer)?;
+                    assert!(
+                        vector.iter().zip(0..).all(|(byte, at)| *byte == (at * 7 + step) as u8)
+                    );
+                    assert_eq!(vector[..], buffer[..]);
+                    assert_eq!(far.fetched(), if fetches { step } else { 0 }, "{seed:?}");
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
 /// Jobs of which each round has other faults.
 fn everything(seeds: Range<u64>, shape: impl Fn(u64) -> &'static [u64]) {
     for first in seeds.step_by(ROUNDS as usize) {
