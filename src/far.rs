@@ -380,6 +380,18 @@ impl Far {
         assert!(self.shared().bell.set(handle).is_ok(), "bells have a handler");
     }
 
+    /// Fetches that have ended well.
+    #[cfg(test)]
+    pub(crate) fn fetched(&self) -> usize {
+        self.fetches().come.load(Ordering::Relaxed)
+    }
+
+    /// Goes on with the faults of another seed.
+    #[cfg(test)]
+    pub(crate) fn reseed(&self, seed: u64) {
+        self.shared().bad.as_ref().expect("it was bad before").reseed(seed);
+    }
+
     fn fetches(&self) -> &'static Fetches {
         // SAFETY: as in `shared`.
         unsafe { &(*self.parts.as_ptr()).fetches }
@@ -611,6 +623,3 @@ pub(crate) fn footprint() -> usize {
 
 const SHARDS: usize = 16;
 const RING_SLOTS: usize = 1024;
-
-#[cfg(test)]
-mod tests;

@@ -211,7 +211,7 @@ impl Config {
 }
 
 /// Who is on this node, if not all are, and what carries messages to others.
-pub(crate) type Apart = (Option<Neighbours>, Option<Arc<dyn Parcels>>);
+type Apart = (Option<Neighbours>, Option<Arc<dyn Parcels>>);
 
 /// The cores of this rank's workers, if each is to have its own: the ranks of
 /// the node deal them out in their order.
@@ -231,7 +231,7 @@ fn cores_measured(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<us
 }
 
 /// How a rank came to be, and on which cores.
-pub(crate) struct Place<'a> {
+struct Place<'a> {
     way: Way,
     /// Those of its workers; empty: wherever the system likes.
     cores: Vec<usize>,
@@ -241,7 +241,7 @@ pub(crate) struct Place<'a> {
 
 impl Place<'_> {
     /// Of a thread of some process.
-    pub(crate) const ANYWHERE: Self = Place { way: Way::Alone, cores: Vec::new(), measured: &[] };
+    const ANYWHERE: Self = Place { way: Way::Alone, cores: Vec::new(), measured: &[] };
 }
 
 /// What a rank of a job on several nodes has besides.
@@ -292,7 +292,7 @@ fn be<T: Send, E: From<Error> + Send>(
 }
 
 /// The parts of a rank, when everybody of its node has told where theirs are.
-pub(crate) fn make(
+fn make(
     mut member: Member,
     chosen: &Chosen,
     place: &Place<'_>,
@@ -365,3 +365,6 @@ fn schedule(node: &Arc<Node>, chosen: Chosen) -> Result<Scheduler, Error> {
         ..tsumugi_ult::Config::new(stacks)
     })?)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use crate::Rank;
 use crate::config::{NetworkConfig, NetworkKind, NetworkSleep};
 use std::fmt;
 #[cfg(test)]
-use tsumugi_backends::hub::{HubDomain, HubEndpoint};
+use tsumugi_backends::hub::{self, Hub, HubDomain, HubEndpoint};
 use tsumugi_backends::ofi::{
     self, Arrival, CardError, Failure, OfiDomain, OfiEndpoint, Probed, SendError, Verdict,
 };
@@ -81,6 +81,14 @@ impl Device {
                 domain.map(Self::Verbs).map_err(|why| NoNetwork::Verbs { device: device(), why })
             }
         }
+    }
+
+    /// One of a network inside of this process, with packets as here.
+    #[cfg(test)]
+    pub(crate) fn on_hub(hub: &Hub, config: hub::Config, rank: Rank, size: u32) -> Self {
+        let packets = super::link::ARRIVALS;
+        let config = hub::Config { packets, packet_bytes_max: PACKET_BYTES, ..config };
+        Self::Hub(HubDomain::open(hub, &config, rank, size))
     }
 
     pub(crate) fn card(&self) -> &[u8] {

@@ -37,6 +37,9 @@ pub(super) struct Fetches {
     /// Somebody is to look at them.
     is_due: Arc<AtomicBool>,
     handle: OnceLock<Fetched>,
+    /// How many have come.
+    #[cfg(test)]
+    pub(super) come: AtomicUsize,
 }
 
 /// One.
@@ -130,6 +133,8 @@ impl Fetches {
             count: AtomicUsize::new(0),
             is_due,
             handle: OnceLock::new(),
+            #[cfg(test)]
+            come: AtomicUsize::new(0),
         }
     }
 
@@ -180,6 +185,8 @@ impl Fetches {
         self.count.fetch_sub(over.len(), Ordering::Relaxed);
         has_moved |= !over.is_empty();
         for (Fetch { id, from, .. }, error) in over {
+            #[cfg(test)]
+            self.come.fetch_add(usize::from(error.is_none()), Ordering::Relaxed);
             let handle = self.handle.get().expect("whoever begins one has set it");
             handle(id, from.rank, error.map_or(Ok(()), Err));
         }

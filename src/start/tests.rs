@@ -7,18 +7,16 @@
 //!              └─ polls all of them between ULTs ────┘
 //! ```
 
-use super::bad::{Clock, Faults};
-use super::device::Device;
-use super::network::Network;
+use super::{Place, make};
 use crate as api;
+use crate::far::{Clock, Device, Faults, Network};
 use crate::node::Node;
-use crate::start::{Place, make};
 use crate::{Config, Error, Rank, Runtime};
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
 use tsumugi_backends::boot::Way;
-use tsumugi_backends::hub::{self, Hub, HubDomain};
+use tsumugi_backends::hub::{self, Hub};
 use tsumugi_pvas::{Member, Nodes};
 use tsumugi_ult::{Progress, Scheduler, StackArea};
 
@@ -63,7 +61,7 @@ impl Weather {
             println!("faults of seed {seed}");
             self.hub.replan(hub::Plan::drawn(seed));
             for far in self.nodes.iter().filter_map(|node| node.far()) {
-                far.shared().bad.as_ref().expect("it was bad before").reseed(seed);
+                far.reseed(seed);
             }
         }
         rt.barrier()
@@ -123,16 +121,15 @@ fn make_all(nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<Node>>) {
     let size = nodes.len() as u32;
     let chosen = config.choose(size);
     let hub = Hub::new(seed.map_or(hub::Plan::default(), hub::Plan::drawn));
+    let round = seed.unwrap_or(0) / ROUNDS;
     let of = hub::Config {
-        endpoints: 1 + usize::from(seed.is_some_and(|seed| seed / ROUNDS % 3 == 2)),
-        packets: super::link::ARRIVALS,
-        packet_bytes_max: super::parcel::PACKET_BYTES + 16,
+        endpoints: 1 + usize::from(round % 3 == 2),
         // Every fourth network has packets alone.
-        moves_memory: seed.is_none_or(|seed| seed / ROUNDS % 4 != 3),
+        moves_memory: round % 4 != 3,
         ..hub::Config::default()
     };
     let devices: Vec<Device> =
-        (0..size).map(|rank| Device::Hub(HubDomain::open(&hub, &of, Rank(rank), size))).collect();
+        (0..size).map(|rank| Device::on_hub(&hub, of, Rank(rank), size)).collect();
     let cards: Vec<Vec<u8>> = devices.iter().map(|device| device.card().to_vec()).collect();
     let shape = Arc::new(Nodes::new(nodes.iter().copied()));
     let mut members = Vec::new();
@@ -167,6 +164,36 @@ fn everything_works_over_a_sound_network() {
     run(&[1, 1, 2, 2], None, |rt, _| reach::play(rt, reach::Extent::SHORT));
 }
 
+#[test]
+fn a_long_message_is_fetched_from_a_buffer_and_goes_in_pieces_from_elsewhere() {
+    // As it is, as bad as can be, and where there are packets alone.
+    for (seed, fetches) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
+        run(&[1, 2], seed, move |rt, weather| {
+            let (comm, far) = (rt.comm(), weather.nodes[1].far().expect("of two nodes"));
+            for (step, bytes) in (1..).zip([40_000, 200_000, 1 << 20]) {
+                let mut buffer = rt.buffer::<u8>(bytes)?;
+                let mut vector = vec![0; bytes];
+                if rt.rank() == Rank(0) {
+                    buffer.iter_mut().zip(0..).for_each(|(to, at)| *to = (at * 7 + step) as u8);
+                    vector.copy_from_slice(&buffer);
+                    comm.send(Rank(1), 1, &buffer[..])?;
+                    comm.send(Rank(1), 2, &vector)?;
+                } else {
+                    // Into memory of the other kind.
+                    comm.recv(Rank(0), 1, &mut vector)?;
+                    comm.recv(Rank(0), 2, &mut buffer)?;
+                    assert!(
+                        vector.iter().zip(0..).all(|(byte, at)| *byte == (at * 7 + step) as u8)
+                    );
+                    assert_eq!(vector[..], buffer[..]);
+                    assert_eq!(far.fetched(), if fetches { step } else { 0 }, "{seed:?}");
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
 /// Jobs of which each round has other faults.
 fn everything(seeds: Range<u64>, shape: impl Fn(u64) -> &'static [u64]) {
     for first in seeds.step_by(ROUNDS as usize) {
@@ -190,7 +217,7 @@ fn everything_works_over_bad_networks() {
 
 #[test]
 fn everything_works_over_bad_networks_beside_neighbours() {
-    everything(1000..1120, |seed| match seed / ROUNDS % 2 {
+    everything(1000..1084, |seed| match seed / ROUNDS % 2 {
         0 => &[1, 1, 2],
         _ => &[1, 2, 3, 2],
     });
