@@ -208,7 +208,10 @@ impl<'f> Player<'f> {
         let array = match global.expose::<u64>(ARRAY) {
             Ok(array) => array,
             // Those that are gone are still held.
-            Err(Error::Name(_)) => return Ok(api::ult::yield_now()),
+            Err(Error::Name(_)) => {
+                api::ult::yield_now();
+                return Ok(());
+            }
             Err(error) => return Err(error),
         };
         let (first, mut found) = (array.at(0), [0; ARRAY]);
