@@ -613,6 +613,11 @@ impl From<ParcelError> for Error {
     }
 }
 
+/// What a rank keeps of the address of each: a list, and a block of its own.
+pub(crate) const ADDRESS_BYTES: usize = size_of::<Vec<u8>>() + 32;
+/// What it keeps of the name of each host.
+pub(crate) const HOST_BYTES: usize = size_of::<String>() + 32;
+
 /// Bytes of the tables of a rank of a job on several nodes: of one endpoint,
 /// and of what the endpoints share. Chunks of gets, in its heap, cost memory
 /// once they were used.

@@ -4,6 +4,10 @@
 //! the stacks, are in [`Config`](crate::Config): a page of theirs costs memory
 //! from its first touch on.
 
+mod paper;
+
+pub use paper::Beside;
+
 use crate::am;
 use crate::far;
 use crate::gas;
@@ -11,9 +15,9 @@ use crate::memory::PEER_KEY_BYTES;
 use crate::msg;
 use crate::node::Node;
 use crate::{Chosen, Runtime};
-use tsumugi_pvas::Direct;
 use tsumugi_pvas::partition::{Control, Shape};
 use tsumugi_pvas::space::windows_bytes;
+use tsumugi_pvas::{Direct, Nodes};
 use tsumugi_ult::footprint;
 
 /// The tables of one rank.
@@ -45,6 +49,8 @@ enum Growth {
     Numbers,
     /// It is this part of the global memory.
     Global(usize),
+    /// It has so many bytes for each node, of [`NODE_RANKS`] ranks.
+    Nodes(u64),
 }
 
 /// Bytes that come with something that a program makes.
@@ -86,7 +92,19 @@ impl Ledger {
             table("runtime", "handle", size_of::<Runtime>()),
             table("calls", "calls, staging, landing buffers", calls_bytes),
             table("messages", "sends and receives, own lane", messages_bytes),
-            table("network (several nodes)", "regions, operations, packets", far::footprint()),
+            table(NETWORK, "regions, operations, packets", far::footprint()),
+            Table {
+                part: NETWORK,
+                name: ADDRESSES,
+                fixed_bytes: 0,
+                growth: Growth::Nodes(NODE_RANKS * far::ADDRESS_BYTES as u64),
+            },
+            Table {
+                part: NETWORK,
+                name: NODES,
+                fixed_bytes: 0,
+                growth: Growth::Nodes((Nodes::NODE_BYTES + far::HOST_BYTES) as u64),
+            },
             Table {
                 part: "environment",
                 name: "numbers of the memory files",
@@ -140,6 +158,7 @@ impl Table {
             + match self.growth {
                 Growth::None => 0,
                 Growth::Numbers => numbers_bytes(ranks),
+                Growth::Nodes(bytes) => bytes * ranks / NODE_RANKS,
                 Growth::Global(index) => {
                     let ranks = ranks.min(u64::from(u32::MAX)) as u32;
                     gas::footprint(ranks).nth(index).map_or(0, |(_, bytes)| bytes)
@@ -178,6 +197,11 @@ fn numbers_bytes(ranks: u64) -> u64 {
     bytes
 }
 
+const NETWORK: &str = "network (several nodes)";
+const ADDRESSES: &str = "addresses of all ranks";
+const NODES: &str = "which rank is on which node, and its host";
+/// Ranks of a node of a large job.
+const NODE_RANKS: u64 = 32;
 /// A rank has none of it before the ranks open the global memory.
 const GLOBAL: &str = "global memory (once opened)";
 /// What messages need for each other rank of the same node.
@@ -206,7 +230,9 @@ mod tests {
             growing.map(|table| (table.name, table.slope(1_000_000))).collect();
         // The others of the global memory grow by a cache line each 512 ranks.
         let bits = [("who is to answer", 8), ("whose table may be here", 8)];
-        assert_eq!(growing, [&[("numbers of the memory files", 8)], &bits[..]].concat());
+        let network = [(ADDRESSES, far::ADDRESS_BYTES as u64), (NODES, 2)];
+        let numbers = [("numbers of the memory files", 8)];
+        assert_eq!(growing, [&network[..], &numbers[..], &bits[..]].concat());
         let growing = ledger.units.iter().filter(|unit| unit.slope() > 0);
         let growing: Vec<(&str, u64)> = growing.map(|unit| (unit.name, unit.slope())).collect();
         let expected = [
@@ -215,6 +241,22 @@ mod tests {
             ("gather and share, while they run", 12),
         ];
         assert_eq!(growing, expected);
+    }
+
+    /// Before any traffic and with the tables of 1,024 others. What is still
+    /// too much is each rank's own copy of the addresses of all.
+    #[test]
+    fn a_million_ranks_fit_but_for_their_addresses() {
+        let ledger = ledger(4);
+        for ranks in [2, 1_000, 1_000_000] {
+            let lines = ledger.beside_paper(ranks);
+            let named = |name: &str| lines.iter().find(|line| line.name == name).unwrap().bytes;
+            let bytes = named("total") - named(ADDRESSES);
+            assert!(bytes <= 8_000_000, "{bytes} bytes at {ranks} ranks");
+            let parts: u64 = gas::footprint(ranks as u32).map(|(_, bytes)| bytes).sum();
+            let map = ledger.tables.iter().find(|table| table.name == NODES).unwrap();
+            assert_eq!(bytes, parts + map.bytes(ranks), "no part of it is left out");
+        }
     }
 
     #[test]

@@ -175,7 +175,7 @@ fn an_address_that_outlives_its_memory_is_stale() {
     run_ranks(2, |rt| {
         let global = rt.global()?;
         let mut before = Vec::new();
-        for round in 0..300u64 {
+        for round in 0..100u64 {
             let words = global.expose::<u64>(4)?;
             let all = tell(rt, words.at(1))?;
             let peer = all[1 - rt.rank().0 as usize];

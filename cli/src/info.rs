@@ -67,12 +67,20 @@ fn tables(ranks: u32) -> Result<String, Failure> {
     let units = ledger.units.iter().map(|unit| line(unit.name.to_owned(), &|n| unit.bytes(n)));
     let here = format!("{ranks} ranks");
     let header = |what| [what, here.as_str(), "1,000", "1,000,000", "a rank more"];
+    let beside = ledger.beside_paper(MANY).into_iter().map(|line| {
+        let paper = line.paper_bytes.map_or_else(|| "-".to_owned(), text::count);
+        vec![line.name.to_owned(), paper, text::count(line.bytes)]
+    });
     Ok(format!(
-        "bytes of a rank\n{}\nbytes more for each\n{}",
+        "bytes of a rank\n{}\nbytes more for each\n{}\n{}",
         text::table(&header("from the start"), tables.chain([total])),
-        text::table(&header("thing made"), units)
+        text::table(&header("thing made"), units),
+        text::table(&["global memory at 1,000,000 ranks, 32 on a node", "ACP", "here"], beside)
     ))
 }
+
+/// The ranks of the paper's table 3.
+const MANY: u64 = 1_000_000;
 
 fn no_job(error: ShapeError) -> Failure {
     Failure::Failed(error.to_string())

@@ -24,6 +24,9 @@ struct Run {
 }
 
 impl Nodes {
+    /// What a node costs whose ranks are next to each other.
+    pub const NODE_BYTES: usize = size_of::<Run>() + size_of::<u32>();
+
     /// From the node of each rank, in their order: any numbers that are equal
     /// for ranks of the same node.
     pub fn new(ids: impl IntoIterator<Item = u64>) -> Self {

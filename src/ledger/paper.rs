@@ -1,0 +1,77 @@
+//! The ledger of a large job beside table 3 of the paper on ACP's basic layer.
+//!
+//! What that layer had at a million ranks, and what has its place here: private
+//! bytes of one rank of a job on nodes of [`NODE_RANKS`], without what the
+//! network's own library keeps.
+
+use super::{Ledger, NODE_RANKS, Table};
+
+/// One line of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// What it is.
+    pub name: &'static str,
+    /// Bytes in the paper, at a million ranks; none: it has no such thing, or
+    /// does not count it.
+    pub paper_bytes: Option<u64>,
+    /// Bytes here.
+    pub bytes: u64,
+}
+
+impl Ledger {
+    /// What a rank of a job of `ranks` has of the global memory, before any
+    /// traffic but with room for 1,024 tables of others; the last line is the
+    /// sum.
+    pub fn beside_paper(&self, ranks: u64) -> Vec<Beside> {
+        let of = |names: &[&str]| {
+            let is_it = |table: &&Table| names.contains(&table.name);
+            self.tables.iter().filter(is_it).map(|table| table.bytes(ranks)).sum()
+        };
+        let mut lines: Vec<Beside> = LINES
+            .iter()
+            .map(|&(name, paper_bytes, names)| Beside { name, paper_bytes, bytes: of(names) })
+            .collect();
+        let paper_bytes = Some(lines.iter().filter_map(|line| line.paper_bytes).sum());
+        let bytes = lines.iter().map(|line| line.bytes).sum();
+        lines.push(Beside { name: "total", paper_bytes, bytes });
+        lines
+    }
+}
+
+/// Each line: what it is in the paper, and the tables here.
+const LINES: &[(&str, Option<u64>, &[&str])] = &[
+    (
+        "commands, operations and their order",
+        Some(480_000),
+        &[
+            "commands",
+            "ends of commands",
+            "order of operations",
+            "conditions of order",
+            "operations, own and guests'",
+            "commands to others",
+            "operations in flight",
+            "callers and their operations",
+            "the machine",
+        ],
+    ),
+    ("commands of others", Some(480_000), &["notes", "cells", "landings"]),
+    ("own table of regions", Some(10_000), &["own tables", "own names"]),
+    (
+        "tables of others, 1,024",
+        Some(10_000_000),
+        &["tables of others", "slots of the tables of others", "tables on their way"],
+    ),
+    (
+        "who has whose table",
+        Some(4_000_000),
+        &["holders, drops, acks", "hints", "who is to answer", "whose table may be here"],
+    ),
+    ("where the starter memories are", Some(12_000_000), &[]),
+    ("queue pairs; here the library's", Some(160_000_000), &[]),
+    ("completion queue, memory regions", Some(12_128), &[]),
+    ("addresses of all ranks", None, &[super::ADDRESSES]),
+    ("which rank is where", None, &[super::NODES]),
+];
+
+const _: () = assert!(NODE_RANKS == 32);
