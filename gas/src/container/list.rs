@@ -1,8 +1,7 @@
 //! Lists: elements in a chain, each on a rank of its own.
 //!
 //! ```text
-//!  header   lock │ first, last, count
-//!                  ▲
+//!  header   first, last, count │ lock
 //!  element  next, before, bytes │ the bytes
 //! ```
 //!
@@ -51,12 +50,10 @@ impl List {
     ///
     /// [`ContainerError`].
     pub fn create<S: Store + ?Sized>(store: &S, rank: Rank) -> Result<Self, ContainerError> {
-        let addr = store.allocate(rank, LOCK_BYTES + 24)?;
-        set_words(store, addr, [0; LOCK_BYTES as usize / 8])?;
-        let this = Self { addr };
-        let end = this.end(store).0.to_bits();
-        set_words(store, this.end(store).0, [end, end, 0])?;
-        Ok(this)
+        let addr = store.allocate(rank, LOCK_AT + LOCK_BYTES)?;
+        set_words(store, addr, [addr.to_bits(), addr.to_bits(), 0])?;
+        set_words(store, after(store, addr, LOCK_AT), [0; LOCK_BYTES as usize / 8])?;
+        Ok(Self { addr })
     }
 
     /// The one whose header is at `addr`.
@@ -107,8 +104,8 @@ impl List {
     }
 
     /// Behind the last element.
-    pub fn end<S: Store + ?Sized>(self, store: &S) -> Cursor {
-        Cursor(after(store, self.addr, LOCK_BYTES))
+    pub fn end<S: Store + ?Sized>(self, _: &S) -> Cursor {
+        Cursor(self.addr)
     }
 
     /// What follows: after the end comes the first.
@@ -117,7 +114,7 @@ impl List {
     ///
     /// [`ContainerError`].
     pub fn next<S: Store + ?Sized>(self, store: &S, at: Cursor) -> Result<Cursor, ContainerError> {
-        let _shared = lock(store, self.addr, Mode::Shared)?;
+        let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
         Ok(Cursor(links(store, at.0)?[0]))
     }
 
@@ -131,7 +128,7 @@ impl List {
         store: &S,
         at: Cursor,
     ) -> Result<Cursor, ContainerError> {
-        let _shared = lock(store, self.addr, Mode::Shared)?;
+        let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
         Ok(Cursor(links(store, at.0)?[1]))
     }
 
@@ -146,7 +143,7 @@ impl List {
         at: Cursor,
         count: i64,
     ) -> Result<Cursor, ContainerError> {
-        let _shared = lock(store, self.addr, Mode::Shared)?;
+        let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
         let (end, mut at) = (self.end(store).0, at.0);
         for _ in 0..count.unsigned_abs() {
             let [next, before] = links(store, at)?;
@@ -171,7 +168,7 @@ impl List {
         first: Cursor,
         last: Cursor,
     ) -> Result<Option<u64>, ContainerError> {
-        let _shared = lock(store, self.addr, Mode::Shared)?;
+        let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
         let (end, mut at, mut count) = (self.end(store), first, 0);
         while at != last {
             if at == end {
@@ -209,7 +206,7 @@ impl List {
         rank: Rank,
     ) -> Result<Cursor, ContainerError> {
         let element = make(store, data, rank)?;
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         link(store, at.0, element)?;
         self.count(store, 1)?;
         Ok(Cursor(element))
@@ -241,7 +238,7 @@ impl List {
         rank: Rank,
     ) -> Result<Cursor, ContainerError> {
         let element = make(store, data, rank)?;
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         link(store, links(store, self.end(store).0)?[0], element)?;
         self.count(store, 1)?;
         Ok(Cursor(element))
@@ -253,7 +250,7 @@ impl List {
     ///
     /// [`ContainerError`].
     pub fn erase<S: Store + ?Sized>(self, store: &S, at: Cursor) -> Result<Cursor, ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         self.take_out(store, at.0).map(Cursor)
     }
 
@@ -268,7 +265,7 @@ impl List {
         first: Cursor,
         last: Cursor,
     ) -> Result<Cursor, ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let (end, mut at) = (self.end(store).0, first.0);
         while at != last.0 && at != end {
             at = self.take_out(store, at)?;
@@ -282,7 +279,7 @@ impl List {
     ///
     /// [`ContainerError`].
     pub fn pop_front<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let [first, _] = links(store, self.end(store).0)?;
         self.take_out(store, first).map(drop)
     }
@@ -293,7 +290,7 @@ impl List {
     ///
     /// [`ContainerError`].
     pub fn pop_back<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let [_, last] = links(store, self.end(store).0)?;
         self.take_out(store, last).map(drop)
     }
@@ -304,12 +301,16 @@ impl List {
     ///
     /// [`ContainerError`].
     pub fn clear<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         self.empty(store)
     }
 
+    fn lock_at<S: Store + ?Sized>(self, store: &S) -> GlobalAddr {
+        after(store, self.addr, LOCK_AT)
+    }
+
     fn count_at<S: Store + ?Sized>(self, store: &S) -> GlobalAddr {
-        after(store, self.addr, LOCK_BYTES + 16)
+        after(store, self.addr, 16)
     }
 
     /// More elements, or fewer.
@@ -389,3 +390,5 @@ fn unlink<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<GlobalAddr, Co
 }
 
 const HEAD_BYTES: u64 = 24;
+/// In a header.
+const LOCK_AT: u64 = 24;

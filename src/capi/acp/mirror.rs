@@ -12,7 +12,8 @@
 //! then on both addresses lead to the same bytes, and so do all peers. The
 //! program's addresses stay as they are. Windows are as wide as the exposed
 //! memory can spare, and take memory where pages come; neighbours in a window
-//! stay neighbours, so that any part of it can be registered as one.
+//! stay neighbours, so that any part of it can be registered as one. Windows may
+//! overlap, but a page is in one of them.
 //!
 //! A page stays what it has become, until the program unmaps it or the job
 //! ends, when it becomes the program's own again: which pages are, the system's
@@ -63,21 +64,14 @@ impl Mirror {
         bytes: usize,
     ) -> Result<NonNull<u8>, &'static str> {
         let end = addr.checked_add(bytes.max(1)).ok_or("there is no so much memory")?;
-        let at = match self.windows.iter().position(|window| overlap(&window.addrs, &(addr..end))) {
+        let mappings = Mappings::read().ok_or(NO_LIST)?;
+        let at = match self.holder(&mappings, addr..end)? {
             Some(at) => at,
             None => self.open(runtime, addr..end).ok_or("the exposed memory is full")?,
         };
-        let window = &mut self.windows[at];
-        if addr < window.addrs.start || end > window.addrs.end {
-            return Err("it begins in one window of shared memory and ends in another");
-        }
+        let window = &self.windows[at];
         let offset = addr - window.addrs.start;
-        let mappings = Mappings::read().ok_or(NO_LIST)?;
-        let own = window.base.as_ptr() as usize;
-        let is_out = |page: &usize| {
-            let at = page * PAGE;
-            !mappings.are_same(window.addrs.start + at, own + at)
-        };
+        let is_out = |page: &usize| !window.holds(&mappings, window.addrs.start + page * PAGE);
         let (mut page, last) = (offset / PAGE, (end - window.addrs.start).div_ceil(PAGE));
         while let Some(first) = (page..last).find(is_out) {
             let count = (first..last).take_while(is_out).count();
@@ -104,13 +98,11 @@ impl Mirror {
     /// No other thread, and no other rank, writes to them meanwhile.
     pub(super) unsafe fn end(&mut self) -> Result<(), &'static str> {
         let mappings = Mappings::read().ok_or(NO_LIST)?;
-        for Window { addrs, base } in self.windows.drain(..) {
-            let is_in = |at: &usize| {
-                let own = base.as_ptr() as usize + (at - addrs.start);
-                mappings.are_same(*at, own)
-            };
+        for window in self.windows.drain(..) {
+            let addrs = &window.addrs;
+            let is_in = |at: &usize| window.holds(&mappings, *at);
             // Only what is mapped as one leads to the window.
-            for (mapped, ..) in mappings.0.iter().filter(|(mapped, ..)| overlap(mapped, &addrs)) {
+            for (mapped, ..) in mappings.0.iter().filter(|(mapped, ..)| overlap(mapped, addrs)) {
                 let at = mapped.start.max(addrs.start);
                 let pages = (at..mapped.end.min(addrs.end)).step_by(PAGE);
                 let bytes = pages.take_while(is_in).count() * PAGE;
@@ -123,20 +115,30 @@ impl Mirror {
         Ok(())
     }
 
-    /// A window round a range, as wide as it may be, that overlaps no other.
-    fn open(&mut self, runtime: &Runtime, range: Range<usize>) -> Option<usize> {
-        let (mut before, mut behind) = (0, usize::MAX / PAGE * PAGE);
-        for window in &self.windows {
-            if window.addrs.end <= range.start {
-                before = before.max(window.addrs.end);
-            } else {
-                behind = behind.min(window.addrs.start);
-            }
+    /// The window that a range can be in: that which holds pages of it, or any.
+    fn holder(
+        &self,
+        mappings: &Mappings,
+        range: Range<usize>,
+    ) -> Result<Option<usize>, &'static str> {
+        let pages = (range.start / PAGE * PAGE..range.end).step_by(PAGE);
+        let holds = |window: &Window| pages.clone().any(|page| window.holds(mappings, page));
+        let mut holders = self.windows.iter().enumerate().filter(|(_, window)| holds(window));
+        let contains =
+            |window: &Window| window.addrs.start <= range.start && range.end <= window.addrs.end;
+        match (holders.next(), holders.next()) {
+            (None, _) => Ok(self.windows.iter().position(contains)),
+            (Some((at, window)), None) if contains(window) => Ok(Some(at)),
+            _ => Err("its pages are in different windows of shared memory"),
         }
+    }
+
+    /// A window round a range, as wide as it may be.
+    fn open(&mut self, runtime: &Runtime, range: Range<usize>) -> Option<usize> {
         let mut margin = MARGIN;
         loop {
-            let start = range.start.saturating_sub(margin).max(before) / PAGE * PAGE;
-            let end = range.end.saturating_add(margin).min(behind).next_multiple_of(PAGE);
+            let start = range.start.saturating_sub(margin) / PAGE * PAGE;
+            let end = range.end.checked_add(margin)?.next_multiple_of(PAGE);
             let layout = Layout::from_size_align(end - start, PAGE).ok()?;
             if let Some(base) = runtime.exposed().allocate_zeroed(layout) {
                 self.windows.push(Window { addrs: start..end, base });
@@ -147,6 +149,14 @@ impl Mirror {
             }
             margin = if margin > PAGE { margin / 4 } else { 0 };
         }
+    }
+}
+
+impl Window {
+    /// Whether a page of the program's is one of its own.
+    fn holds(&self, mappings: &Mappings, page: usize) -> bool {
+        let own = || self.base.as_ptr() as usize + (page - self.addrs.start);
+        self.addrs.contains(&page) && mappings.are_same(page, own())
     }
 }
 
@@ -260,4 +270,4 @@ const NO_LIST: &str = "the system does not say what is mapped";
 /// then it refuses.
 const PAGE: usize = 4096;
 /// What a window has before and behind what it was opened for, if it can.
-const MARGIN: usize = 256 << 20;
+const MARGIN: usize = 1 << 30;

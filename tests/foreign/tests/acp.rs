@@ -5,6 +5,7 @@ mod library;
 
 use library::{build, compile, exports, header, root};
 use std::fs;
+use std::path::PathBuf;
 use tsumugi::pvas::Launch;
 
 /// In the order of the header.
@@ -49,14 +50,21 @@ fn every_call_is_made_by_some_program() {
 fn programs_of_acp_run_on_processes() {
     let library = build();
     for program in PROGRAMS {
-        let program = compile(&library, program, "libtsumugi.so");
-        for ranks in [2, 4] {
-            let job = Launch::new(ranks)
-                .program(program.clone(), ["--acp-size-smem", "20000", "--acp-multi", "1", "x"])
-                .start()
-                .expect("a job that starts");
-            let ended = job.wait().expect("a job that ends");
-            assert_eq!(ended.code(), 0, "{program:?} on {ranks} ranks");
+        for (link, ranks) in [("libtsumugi.so", 2), ("libtsumugi.so", 4), ("libtsumugi.a", 2)] {
+            let code = run(compile(&library, program, link), ranks, "x");
+            assert_eq!(code, 0, "{program} with {link} on {ranks} ranks");
         }
     }
+    // One that gives up takes the others with it.
+    let code = run(compile(&library, "acp_base", "libtsumugi.so"), 2, "abort");
+    assert_ne!(code, 0, "a rank aborted");
+}
+
+/// Runs a job to its end; its exit code.
+fn run(program: PathBuf, ranks: u32, word: &str) -> i32 {
+    let job = Launch::new(ranks)
+        .program(program, ["--acp-size-smem", "20000", "--acp-multi", "1", word])
+        .start()
+        .expect("a job that starts");
+    job.wait().expect("a job that ends").code()
 }

@@ -153,7 +153,7 @@ impl List {
     ///
     /// [`ContainerError`].
     pub fn reverse<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let end = self.end(store).0;
         let mut at = end;
         loop {
@@ -177,7 +177,7 @@ impl List {
         store: &S,
         mut compare: impl FnMut(Element, Element) -> Ordering,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let (end, count) = (self.end(store).0, store::word(store, self.count_at(store))?);
         // Runs that are in order, each twice as long as before.
         let mut run = 1;
@@ -259,7 +259,8 @@ impl List {
         other: Self,
         mode: Mode,
     ) -> Result<impl Sized + use<'_, S>, ContainerError> {
-        lock_two(store, (self.addr, Mode::Exclusive), (other.addr, mode))
+        let pair = ((self.lock_at(store), Mode::Exclusive), (other.lock_at(store), mode));
+        lock_two(store, pair.0, pair.1)
     }
 
     fn remove_if<S: Store + ?Sized>(
@@ -267,7 +268,7 @@ impl List {
         store: &S,
         mut is_out: impl FnMut(&S, Element, Option<Element>) -> Result<bool, ContainerError>,
     ) -> Result<u64, ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let end = self.end(store).0;
         let ([mut at, _], mut before, mut count) = (links(store, end)?, None, 0);
         while at != end {
