@@ -140,10 +140,6 @@ int main(void)
     F(fi_cq_attr, signaling_vector);
     F(fi_cq_attr, wait_cond);
     F(fi_cq_attr, wait_set);
-    S(fi_wait_pollfd);
-    F(fi_wait_pollfd, change_index);
-    F(fi_wait_pollfd, nfds);
-    F(fi_wait_pollfd, fd);
     S(fid_cq);
     F(fid_cq, fid);
     F(fid_cq, ops);
@@ -258,7 +254,6 @@ int main(void)
     C(FI_CQ_FORMAT_MSG);
     C(FI_WAIT_NONE);
     C(FI_WAIT_FD);
-    C(FI_WAIT_POLLFD);
     C(FI_GETWAIT);
     C(FI_ENABLE);
     C(FI_GET_RAW_MR);

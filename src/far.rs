@@ -170,7 +170,7 @@ impl Far {
     pub(crate) fn new(network: Network, member: &Member, chosen: &Chosen) -> Result<Self, Error> {
         let Network { device, hosts, faults } = network;
         let links = device.endpoints();
-        let spins = chosen.spin > 0 || !device.has_events(0);
+        let spins = chosen.spin > 0 || device.event(0).is_none();
         let windows = device.moves().memory.then(|| Windows::new(member, device.pins()));
         let parts = Box::leak(Box::new(Parts {
             executors: Vec::with_capacity(links),

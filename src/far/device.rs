@@ -11,6 +11,7 @@ use super::network::{NetworkFacts, NoNetwork};
 use crate::Rank;
 use crate::config::{NetworkConfig, NetworkKind, NetworkSleep};
 use std::fmt;
+use std::os::fd::RawFd;
 #[cfg(test)]
 use tsumugi_backends::hub::{self, Hub, HubDomain, HubEndpoint};
 use tsumugi_backends::ofi::{
@@ -158,12 +159,8 @@ impl Device {
         of_each!(self, domain => domain.arm(index))
     }
 
-    pub(super) fn has_events(&self, index: usize) -> bool {
-        of_each!(self, domain => domain.has_events(index))
-    }
-
-    pub(super) fn events(&self, index: usize, all: &mut Vec<libc::pollfd>) {
-        of_each!(self, domain => domain.events(index, all));
+    pub(super) fn event(&self, index: usize) -> Option<RawFd> {
+        of_each!(self, domain => domain.event(index))
     }
 
     pub(super) fn keep(&self, region: RegionKey) {

@@ -18,8 +18,8 @@
 //! where ranks spin at all.
 //!
 //! A device without a descriptor is looked at again after 50 us, and ever more
-//! rarely, down to each millisecond, while nothing comes, and after a tenth of a
-//! second of that to each fifth. The beats are this thread's, too.
+//! rarely, down to each millisecond, while nothing comes. The beats are this
+//! thread's, too.
 
 use super::Far;
 use crate::{Error, affinity};
@@ -66,31 +66,28 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     affinity::sleep_exactly();
     let shared = far.shared();
     let links = 0..shared.device.endpoints();
-    let has_events = links.clone().all(|link| shared.device.has_events(link));
-    let mut sleep = Sleep::new(stopped);
+    let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.device.event(link)).collect();
     let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), PAUSE);
-    let (mut patience, mut came) = (LINGER, Instant::now());
+    let mut patience = LINGER;
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
         if std::mem::replace(&mut polls, now) != now {
             nap(far);
-            (pause, came) = (PAUSE, Instant::now());
+            pause = PAUSE;
         } else {
             // The beats wait meanwhile.
             let turns = (0..TURNS).take_while(|_| far.turn()).count();
             if turns > 0 {
-                (pause, came) = (PAUSE, Instant::now());
+                pause = PAUSE;
             }
             let limit = shared.beats.until_next();
-            match has_events {
+            match &events {
                 _ if turns == TURNS => {}
-                true if links.clone().all(|link| shared.arm(link)) => {
-                    sleep.forget();
-                    links.clone().for_each(|link| shared.device.events(link, &mut sleep.fds));
+                Some(events) if links.clone().all(|link| shared.arm(link)) => {
                     // What came between the last look and the arming.
                     if !far.turn() && !far.has_unsent() {
                         let start = Instant::now();
-                        if sleep.wait(limit) && shared.spins {
+                        if sleep_on(events, stopped, limit) && shared.spins {
                             let soon = start.elapsed() < patience;
                             patience = if soon { patience * 2 } else { LINGER };
                             patience = patience.min(LINGER_MAX);
@@ -98,11 +95,10 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                         }
                     }
                 }
-                true => thread::yield_now(),
-                false => {
-                    sleep.wait(pause.min(limit));
-                    let quiet = came.elapsed() > QUIET;
-                    pause = (pause * 2).min(if quiet { QUIET_PAUSE } else { PAUSE_MAX });
+                Some(_) => thread::yield_now(),
+                None => {
+                    sleep_on(&[], stopped, pause.min(limit));
+                    pause = (pause * 2).min(PAUSE_MAX);
                 }
             }
         }
@@ -142,32 +138,17 @@ fn linger(far: &Far, patience: Duration) {
     }
 }
 
-/// The descriptors of a sleep: first the one that ends the thread.
-struct Sleep {
-    fds: Vec<libc::pollfd>,
-}
-
-impl Sleep {
-    fn new(stopped: RawFd) -> Self {
-        Self { fds: vec![libc::pollfd { fd: stopped, events: libc::POLLIN, revents: 0 }] }
-    }
-
-    /// The device's of the last sleep.
-    fn forget(&mut self) {
-        self.fds.truncate(1);
-    }
-
-    /// Whether the device has ended the sleep.
-    fn wait(&mut self, limit: Duration) -> bool {
-        let limit = libc::timespec {
-            tv_sec: limit.as_secs() as libc::time_t,
-            tv_nsec: limit.subsec_nanos().into(),
-        };
-        let (fds, count) = (self.fds.as_mut_ptr(), self.fds.len() as libc::nfds_t);
-        // SAFETY: as many descriptors as there are; no signal mask.
-        let called = unsafe { libc::ppoll(fds, count, &limit, std::ptr::null()) };
-        called > 0 && self.fds[1..].iter().any(|fd| fd.revents != 0)
-    }
+/// Whether one of the first ended the sleep.
+fn sleep_on(events: &[RawFd], stopped: RawFd, limit: Duration) -> bool {
+    let one = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut fds: Vec<libc::pollfd> = events.iter().copied().chain([stopped]).map(one).collect();
+    let limit = libc::timespec {
+        tv_sec: limit.as_secs() as libc::time_t,
+        tv_nsec: limit.subsec_nanos().into(),
+    };
+    // SAFETY: as many descriptors as there are; no signal mask.
+    unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &limit, std::ptr::null()) };
+    fds[..events.len()].iter().any(|fd| fd.revents != 0)
 }
 
 fn has_stopped(stopped: RawFd) -> bool {
@@ -183,6 +164,3 @@ const LINGER: Duration = Duration::from_micros(100);
 const LINGER_MAX: Duration = Duration::from_millis(4);
 const PAUSE: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
-/// Without a poll of others, or anything that came.
-const QUIET: Duration = Duration::from_millis(100);
-const QUIET_PAUSE: Duration = Duration::from_millis(5);

@@ -7,7 +7,7 @@ use core::fmt;
 use core::ptr::NonNull;
 use libc::{EACCES, EAGAIN, EHOSTUNREACH, EINPROGRESS, ENOTCONN};
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
 use tsumugi_core::backend::{Draw, LoadStore, execute};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Need, Rank, RemoteAddr};
@@ -235,12 +235,8 @@ impl Wire for Plug {
     const NAME: &'static str = "hub";
     type About = About;
 
-    fn has_events(&self) -> bool {
-        true
-    }
-
-    fn events(&self, all: &mut Vec<libc::pollfd>) {
-        all.push(libc::pollfd { fd: self.own.event.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    fn event(&self) -> Option<RawFd> {
+        Some(self.own.event.as_raw_fd())
     }
 
     fn try_wait(&mut self) -> bool {

@@ -165,22 +165,16 @@ impl<W: Wire> NetDomain<W> {
     }
 
     /// Prepares endpoint `index` for a sleep on its
-    /// [`events`](Self::events), as [`Endpoint::arm`] does.
+    /// [`event`](Self::event), as [`Endpoint::arm`] does.
     ///
     /// [`Endpoint::arm`]: tsumugi_core::backend::Endpoint::arm
     pub fn arm(&self, index: usize) -> bool {
         self.try_rail(index).is_some_and(|mut rail| rail.arm())
     }
 
-    /// Whether endpoint `index` has descriptors to sleep on.
-    pub fn has_events(&self, index: usize) -> bool {
-        self.rail(index).wire.has_events()
-    }
-
-    /// Adds those of endpoint `index`, which has just been armed; see
-    /// [`NetEndpoint::events`].
-    pub fn events(&self, index: usize, all: &mut Vec<libc::pollfd>) {
-        self.rail(index).wire.events(all);
+    /// The descriptor of endpoint `index`; see [`NetEndpoint::event`].
+    pub fn event(&self, index: usize) -> Option<std::os::fd::RawFd> {
+        self.rail(index).wire.event()
     }
 
     /// Bytes of the longest packet.

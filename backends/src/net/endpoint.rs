@@ -105,11 +105,11 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
         rail.receive(shared, handle)
     }
 
-    /// Adds the descriptors to sleep on after [`arm`](Endpoint::arm) has
-    /// answered true: others each time. None if the provider has none, or none
-    /// were asked for: then a sleep must have a limit.
-    pub fn events(&self, all: &mut Vec<libc::pollfd>) {
-        self.domain.events(self.index, all);
+    /// The descriptor to sleep on after [`arm`](Endpoint::arm) has answered
+    /// true; `None` if the provider has none, or none was asked for: then a
+    /// sleep must have a limit.
+    pub fn event(&self) -> Option<std::os::fd::RawFd> {
+        self.domain.rails[self.index].lock().ok()?.wire.event()
     }
 
     /// What has failed so far, and the last of it.

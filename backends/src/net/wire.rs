@@ -9,6 +9,7 @@
 
 use core::ffi::{c_int, c_void};
 use core::fmt;
+use std::os::fd::RawFd;
 use tsumugi_core::mem::{Access, Rank};
 use tsumugi_core::op::Op;
 
@@ -25,14 +26,10 @@ pub trait Wire: Send + Sized {
     /// What it says of itself.
     type About: fmt::Debug + fmt::Display + Send + Sync;
 
-    /// Whether there are descriptors to sleep on.
-    fn has_events(&self) -> bool;
+    /// The descriptor that becomes readable when something completes.
+    fn event(&self) -> Option<RawFd>;
 
-    /// Adds the descriptors of which one calls when something completes: of a
-    /// sleep that [`try_wait`](Self::try_wait) has allowed.
-    fn events(&self, all: &mut Vec<libc::pollfd>);
-
-    /// Whether it is all right to sleep on [`events`](Self::events) now.
+    /// Whether it is all right to sleep on [`event`](Self::event) now.
     fn try_wait(&mut self) -> bool;
 
     /// Where peers find the endpoint; all of a job's have the same length.

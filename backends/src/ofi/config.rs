@@ -28,10 +28,10 @@ pub struct Config {
     pub piece_bytes_max: u64,
     /// Who moves what peers ask of this rank.
     pub progress: Progress,
-    /// Whether the completion queue has descriptors to sleep on. Over
-    /// tcp;ofi_rxm each operation then takes 0.6 to 1 us longer
-    /// (`ci/far_latency.sh`: polling beside looking); over udp;ofi_rxd there
-    /// are none. Without them a sleep needs a limit.
+    /// Whether the completion queue has a descriptor to sleep on. Over
+    /// tcp;ofi_rxm each operation then takes 1.3 to 1.8 us longer
+    /// (`ci/far_latency.sh`: polling beside looking); over udp;ofi_rxd there is
+    /// none. Without it a sleep needs a limit.
     pub event: bool,
     /// A number that all ranks of the job have and no other job has.
     pub job: u64,

@@ -11,6 +11,7 @@ use crate::net::{self, Answer, Area, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near
 use core::ffi::{c_int, c_void};
 use core::fmt;
 use core::mem::MaybeUninit;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use tsumugi_core::mem::{Access, Rank, Width};
 use tsumugi_core::op::{Kind, Op};
@@ -72,12 +73,8 @@ impl net::Wire for Line {
 
     type About = About;
 
-    fn has_events(&self) -> bool {
-        self.wire.has_events()
-    }
-
-    fn events(&self, all: &mut Vec<libc::pollfd>) {
-        self.wire.events(all);
+    fn event(&self) -> Option<RawFd> {
+        self.wire.event()
     }
 
     fn try_wait(&mut self) -> bool {

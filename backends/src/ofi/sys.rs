@@ -106,7 +106,6 @@ structures! {
         size: usize, flags: u64, format: c_int, wait_obj: c_int, signaling_vector: c_int,
         wait_cond: c_int, wait_set: *mut c_void,
     }
-    fi_wait_pollfd { change_index: u64, nfds: usize, fd: *mut libc::pollfd }
     fid_cq { fid: fid, ops: *const fi_ops_cq }
     fi_ops_cq {
         size: usize,
@@ -193,7 +192,6 @@ constants! { c_int:
     FI_EP_RDM = 3, FI_THREAD_DOMAIN = 3, FI_RM_ENABLED = 2,
     FI_PROGRESS_AUTO = 1, FI_PROGRESS_MANUAL = 2,
     FI_AV_TABLE = 2, FI_CQ_FORMAT_MSG = 2, FI_WAIT_NONE = 0, FI_WAIT_FD = 3,
-    FI_WAIT_POLLFD = 6,
     FI_GETWAIT = 5, FI_ENABLE = 6, FI_GET_RAW_MR = 8, FI_MAP_RAW_MR = 9, FI_UNMAP_KEY = 10,
     FI_UINT32 = 5, FI_UINT64 = 7,
     FI_SUM = 2, FI_BOR = 6, FI_BAND = 7, FI_BXOR = 9, FI_ATOMIC_READ = 10,

@@ -26,6 +26,7 @@ use super::sys::*;
 use crate::net::{ADDRESS_BYTES_MAX, Mr};
 use core::ffi::c_int;
 use core::ptr::{null, null_mut};
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 /// See the module.
@@ -35,9 +36,7 @@ pub(super) struct Wire {
     av: *mut fid_av,
     cq: *mut fid_cq,
     ep: *mut fid_ep,
-    /// What its queue gives to sleep on: libfabric's number for that.
-    waits: c_int,
-    events: Vec<libc::pollfd>,
+    event: Option<RawFd>,
     mr_mode: c_int,
     delivery: u64,
 }
@@ -59,8 +58,7 @@ impl Wire {
             av: null_mut(),
             cq: null_mut(),
             ep: null_mut(),
-            waits: FI_WAIT_NONE,
-            events: Vec::new(),
+            event: None,
             mr_mode: choice.facts.mr_mode,
             delivery: if choice.facts.delivery { FI_DELIVERY_COMPLETE } else { 0 },
         };
@@ -104,19 +102,11 @@ impl Wire {
                 &mut wire.av,
                 null_mut()
             );
-            // Several descriptors to be polled rather than one that gathers
-            // them: that one is told of each byte that comes, also when nobody
-            // sleeps on it.
-            let ways: &[c_int] = match event {
-                true => &[FI_WAIT_POLLFD, FI_WAIT_FD, FI_WAIT_NONE],
-                false => &[FI_WAIT_NONE],
-            };
-            let mut code = 0;
-            if !ways.iter().any(|waits| {
-                code = wire.open_cq(completions, *waits);
-                code == 0
-            }) {
-                return Err(OpenError::Call { name: "cq_open", code: -code });
+            if !event || wire.open_cq(completions, FI_WAIT_FD) != 0 {
+                match wire.open_cq(completions, FI_WAIT_NONE) {
+                    0 => {}
+                    code => return Err(OpenError::Call { name: "cq_open", code: -code }),
+                }
             }
             call!((*domain).ops, fi_ops_domain, endpoint, domain, info, &mut wire.ep, null_mut());
             let ep = &raw mut (*wire.ep).fid;
@@ -153,18 +143,19 @@ impl Wire {
             if answer != 0 || wait_obj == FI_WAIT_NONE {
                 return answer;
             }
-            self.waits = wait_obj;
+            let mut fd: c_int = -1;
+            let cq = &raw mut (*self.cq).fid;
+            let asked = match (*(*cq).ops).control {
+                Some(control) => control(cq, FI_GETWAIT, (&raw mut fd).cast()),
+                None => -ENOSYS,
+            };
             let trywait = core::mem::offset_of!(fi_ops_fabric, trywait);
-            let has_trywait = has_slot((*self.fabric.raw).ops, trywait);
-            if !has_trywait
-                || self.find_events() != 0
-                || self.events.is_empty()
-                || self.events.iter().any(|event| event.fd < 0)
-            {
-                close(&raw mut (*self.cq).fid);
-                (self.cq, self.waits) = (null_mut(), FI_WAIT_NONE);
+            if asked != 0 || fd < 0 || !has_slot((*self.fabric.raw).ops, trywait) {
+                close(cq);
+                self.cq = null_mut();
                 return -ENOSYS;
             }
+            self.event = Some(fd);
             0
         }
     }

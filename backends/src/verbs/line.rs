@@ -36,6 +36,7 @@ use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
 use std::collections::VecDeque;
+use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::{Access, Rank, Width};
 use tsumugi_core::op::{Kind, Op};
@@ -148,15 +149,9 @@ impl net::Wire for Line {
 
     type About = About;
 
-    fn has_events(&self) -> bool {
-        !self.channel.is_null()
-    }
-
-    fn events(&self, all: &mut Vec<libc::pollfd>) {
+    fn event(&self) -> Option<RawFd> {
         // SAFETY: ours, open as long as the line.
-        if let Some(channel) = unsafe { self.channel.as_ref() } {
-            all.push(libc::pollfd { fd: channel.fd, events: libc::POLLIN, revents: 0 });
-        }
+        unsafe { self.channel.as_ref().map(|channel| channel.fd) }
     }
 
     fn try_wait(&mut self) -> bool {

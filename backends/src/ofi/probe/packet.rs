@@ -11,7 +11,8 @@ impl Bench {
     /// A packet from one to the other; or that its arrival makes the
     /// descriptor of the queue readable.
     pub(super) fn packet(&mut self, woken: bool) -> Verdict {
-        if woken && !self.b.has_events() {
+        let event = self.b.event();
+        if woken && event.is_none() {
             return Verdict::Refused(EOPNOTSUPP);
         }
         if let Err(verdict) = self.await_packet() {
@@ -28,12 +29,10 @@ impl Bench {
         if let Err(verdict) = sent {
             return verdict;
         }
-        if asleep {
-            let mut fds = Vec::new();
-            self.b.events(&mut fds);
-            let (count, limit) = (fds.len() as libc::nfds_t, LIMIT.as_millis() as c_int);
-            // SAFETY: as many descriptors, which the wire keeps open.
-            if unsafe { libc::poll(fds.as_mut_ptr(), count, limit) } < 1 {
+        if let (true, Some(fd)) = (asleep, event) {
+            let mut fd = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one descriptor, which the wire keeps open.
+            if unsafe { libc::poll(&mut fd, 1, LIMIT.as_millis() as c_int) } != 1 {
                 return Verdict::Silent;
             }
         }

@@ -65,7 +65,6 @@ fn constants_are_those_of_the_headers() {
         FI_CQ_FORMAT_MSG,
         FI_WAIT_NONE,
         FI_WAIT_FD,
-        FI_WAIT_POLLFD,
         FI_GETWAIT,
         FI_ENABLE,
         FI_GET_RAW_MR,

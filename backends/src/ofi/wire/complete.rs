@@ -4,6 +4,7 @@ use super::super::sys::*;
 use super::Wire;
 use crate::net::Answer;
 use core::ffi::c_int;
+use std::os::fd::RawFd;
 
 /// What a completion queue says of an operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,51 +15,22 @@ pub(in crate::ofi) struct CqError {
 }
 
 impl Wire {
-    /// Whether there are descriptors to sleep on.
-    pub(in crate::ofi) fn has_events(&self) -> bool {
-        self.waits != FI_WAIT_NONE
+    /// The descriptor that becomes readable when something completes.
+    pub(in crate::ofi) fn event(&self) -> Option<RawFd> {
+        self.event
     }
 
-    /// Adds those that [`try_wait`](Self::try_wait) has found.
-    pub(in crate::ofi) fn events(&self, all: &mut Vec<libc::pollfd>) {
-        all.extend_from_slice(&self.events);
-    }
-
-    /// Whether it is all right to sleep on [`events`](Self::events) now.
+    /// Whether it is all right to sleep on [`event`](Self::event) now.
     pub(in crate::ofi) fn try_wait(&mut self) -> bool {
-        if self.waits == FI_WAIT_NONE {
+        if self.event.is_none() {
             return false;
         }
-        // SAFETY: the slot was checked when the queue was opened.
-        let quiet = unsafe {
+        // SAFETY: the slot was checked when the event was made.
+        unsafe {
             let mut cq = &raw mut (*self.cq).fid;
             match (*(*self.fabric.raw).ops).trywait {
                 Some(trywait) => trywait(self.fabric.raw, &mut cq, 1) == 0,
                 None => false,
-            }
-        };
-        quiet && (self.waits == FI_WAIT_FD || self.find_events() == 0)
-    }
-
-    /// Asks the queue for its descriptors: there are others when peers come.
-    pub(super) fn find_events(&mut self) -> c_int {
-        let one = libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 };
-        // SAFETY: the queue is open, and writes to as many as there are.
-        unsafe {
-            let cq = &raw mut (*self.cq).fid;
-            let Some(control) = (*(*cq).ops).control else { return -ENOSYS };
-            if self.waits == FI_WAIT_FD {
-                self.events = vec![one];
-                return control(cq, FI_GETWAIT, (&raw mut self.events[0].fd).cast());
-            }
-            loop {
-                let (nfds, fd) = (self.events.len(), self.events.as_mut_ptr());
-                let mut all = fi_wait_pollfd { change_index: 0, nfds, fd };
-                let answer = control(cq, FI_GETWAIT, (&raw mut all).cast());
-                self.events.resize(all.nfds, one);
-                if answer == 0 || all.nfds <= nfds {
-                    return answer;
-                }
             }
         }
     }
