@@ -59,13 +59,13 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tsumugi_backends::ofi::SendError;
-use tsumugi_core::completion::{Callback, CompletionTable};
+use tsumugi_core::completion::{Callback, CompletionTable, Ticket};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, Work};
 use tsumugi_core::mem::{LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::ring::Mpsc;
 use tsumugi_core::stats::Counter;
-use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
+use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::wait::{Futex, Reason, Wait, Waker};
 use tsumugi_pvas::partition::Gone;
 use tsumugi_pvas::{Direct, Member};
@@ -114,7 +114,21 @@ struct Shared {
     unsent: AtomicU64,
     /// Whether whoever waits for an operation looks for its end all the time.
     spins: bool,
+    /// How often a caller looks for the end of its own before it sleeps.
+    rounds: u32,
+    /// One does.
+    is_looked_for: AtomicBool,
     beats: Beats,
+}
+
+/// One caller looks for the end of an operation until this is dropped: also
+/// when a callback panics.
+struct Looking<'f>(&'f AtomicBool);
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 /// Sleeps as [`Here`], when what was begun has gone out.
@@ -155,6 +169,8 @@ impl Far {
                 strays: AtomicU64::new(0),
                 unsent: AtomicU64::new(0),
                 spins,
+                rounds: chosen.spin,
+                is_looked_for: AtomicBool::new(false),
                 beats: Beats::new(member, hosts),
             },
         }));
@@ -192,10 +208,33 @@ impl Far {
         &self.shared().member
     }
 
-    /// Carries an operation on a rank of another node out; the caller sleeps.
-    /// Blocking.
+    /// Carries an operation on a rank of another node out; the caller looks
+    /// for its end for a while, and then sleeps. Blocking.
     pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
-        self.engine.run(hint(), *op, Retry::Room, &Hurried(self))
+        let watch = |ticket: &Ticket<'_>| self.look_for(|| ticket.is_done());
+        self.engine.run_watched(hint(), *op, Retry::Room, &Hurried(self), watch)
+    }
+
+    /// Polls until that is so, or for as many rounds as an idle worker does;
+    /// unless another caller does it already. Whoever is ready runs first, so
+    /// what many begin goes out together.
+    fn look_for(&self, has_ended: impl Fn() -> bool) {
+        let shared = self.shared();
+        // Relaxed: two that look do no harm.
+        if shared.rounds == 0 || shared.is_looked_for.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let _looking = Looking(&shared.is_looked_for);
+        let is_ult = tsumugi_ult::id().is_some();
+        for _ in 0..shared.rounds {
+            if is_ult {
+                Here.yield_now();
+            }
+            if has_ended() {
+                break;
+            }
+            self.poll();
+        }
     }
 
     /// Begins one. Never waits.
@@ -312,6 +351,7 @@ impl Far {
                 }
                 continue;
             };
+            self.look_for(|| ticket.is_done());
             let outcome = ticket.wait(&Here).result;
             let into = (kind == Kind::Get).then_some(local.wrapping_add(start));
             // SAFETY: the caller's; it is the outcome of that chunk's operation.

@@ -2,8 +2,9 @@
 
 use crate::config::{
     BIND, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM, DIRECT_MAX, EAGER_MAX, ENDPOINTS,
-    INLINE_MAX, INTERFACE, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORKS, PATH,
-    PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
+    INLINE_MAX, INTERFACE, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORK_SLEEP,
+    NETWORK_SLEEPS, NETWORKS, PATH, PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES,
+    STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
 };
 use tsumugi_backends::boot::env as boot;
 use tsumugi_pvas::config as space;
@@ -90,6 +91,15 @@ impl Config {
                 "ofi".into(),
                 NETWORKS.iter().find(|(_, kind)| *kind == self.network.kind).map_or_else(
                     || format!("{:?}", self.network.kind),
+                    |(word, _)| (*word).to_owned(),
+                ),
+            ),
+            set(
+                NETWORK_SLEEP,
+                "how a rank that sleeps hears of it: called, looks",
+                "called".into(),
+                NETWORK_SLEEPS.iter().find(|(_, sleep)| *sleep == self.network.sleep).map_or_else(
+                    || format!("{:?}", self.network.sleep),
                     |(word, _)| (*word).to_owned(),
                 ),
             ),

@@ -62,7 +62,7 @@ mod start;
 pub mod capi;
 
 pub use comm::Comm;
-pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, Path};
+pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
 pub use error::{Error, MessageError};
 #[cfg(fuzzing)]
 #[doc(hidden)]

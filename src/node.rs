@@ -239,6 +239,10 @@ impl Progress for Node {
         helped || completed || arrived
     }
 
+    fn is_long(&self) -> bool {
+        self.far.is_some()
+    }
+
     fn has_work(&self) -> bool {
         self.lot().has_fired()
             || self.am.has_work()

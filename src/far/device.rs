@@ -8,7 +8,7 @@
 
 use super::network::{NetworkFacts, NoNetwork};
 use crate::Rank;
-use crate::config::{NetworkConfig, NetworkKind};
+use crate::config::{NetworkConfig, NetworkKind, NetworkSleep};
 use std::fmt;
 use std::os::fd::RawFd;
 use tsumugi_backends::ofi::{self, Arrival, OfiDomain, OfiEndpoint, Probed, SendError, Verdict};
@@ -241,7 +241,7 @@ fn of_ofi(config: &NetworkConfig) -> ofi::Config {
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
         packets: super::link::ARRIVALS,
         packet_bytes_max: PACKET_BYTES,
-        event: true,
+        event: config.sleep == NetworkSleep::Called,
         ..defaults
     }
 }
@@ -258,7 +258,7 @@ fn of_verbs(config: &NetworkConfig) -> verbs::Config {
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
         packets: super::link::ARRIVALS,
         packet_bytes_max: PACKET_BYTES,
-        event: true,
+        event: config.sleep == NetworkSleep::Called,
         ..defaults
     }
 }

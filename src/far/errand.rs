@@ -21,7 +21,7 @@
 
 use super::parcel::PACKET_BYTES;
 use crate::{AddrError, Rank};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ptr::NonNull;
 use tsumugi_core::backend::{Completion, LoadStore, load_bytes};
 use tsumugi_core::mem::{LocalAddr, RegionKey, RemoteAddr, Width};
@@ -35,11 +35,11 @@ pub(super) struct Errands {
     free: Vec<u16>,
     unsent: VecDeque<u16>,
     /// Requests under way to each rank.
-    under_way: HashMap<u32, u32>,
+    under_way: BTreeMap<u32, u32>,
     ended: VecDeque<Completion>,
     answers: VecDeque<Answer>,
     /// Of those, how many for each rank.
-    owed: HashMap<u32, u32>,
+    owed: BTreeMap<u32, u32>,
     /// Where a parcel is written before it goes.
     room: Box<Parcel>,
 }
@@ -100,10 +100,10 @@ impl Errands {
             slots: vec![Slot { op, life: 0, state: State::Free, moved: 0 }; SLOTS],
             free: (0..SLOTS as u16).rev().collect(),
             unsent: VecDeque::with_capacity(SLOTS),
-            under_way: HashMap::new(),
+            under_way: BTreeMap::new(),
             ended: VecDeque::with_capacity(SLOTS),
             answers: VecDeque::with_capacity(SLOTS),
-            owed: HashMap::new(),
+            owed: BTreeMap::new(),
             room: Box::new([0; REQUEST_BYTES + PIECE_BYTES]),
         }
     }
@@ -265,7 +265,7 @@ pub(super) fn footprint() -> usize {
     SLOTS * (slot + size_of::<Answer>()) + size_of::<Parcel>()
 }
 
-fn take_one(counts: &mut HashMap<u32, u32>, rank: Rank) {
+fn take_one(counts: &mut BTreeMap<u32, u32>, rank: Rank) {
     if let Some(count) = counts.get_mut(&rank.0) {
         *count = count.saturating_sub(1);
     }

@@ -18,8 +18,8 @@
 //! where ranks spin at all.
 //!
 //! A device without a descriptor is looked at again after 50 us, and ever more
-//! rarely, down to each millisecond, while nothing comes. The beats are this
-//! thread's, too.
+//! rarely, down to each millisecond, while nothing comes, and after a tenth of a
+//! second of that to each fifth. The beats are this thread's, too.
 
 use super::Far;
 use crate::{Error, affinity};
@@ -68,17 +68,17 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     let links = 0..shared.device.endpoints();
     let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.device.event(link)).collect();
     let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), PAUSE);
-    let mut patience = LINGER;
+    let (mut patience, mut came) = (LINGER, Instant::now());
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
         if std::mem::replace(&mut polls, now) != now {
             nap(far);
-            pause = PAUSE;
+            (pause, came) = (PAUSE, Instant::now());
         } else {
             // The beats wait meanwhile.
             let turns = (0..TURNS).take_while(|_| far.turn()).count();
             if turns > 0 {
-                pause = PAUSE;
+                (pause, came) = (PAUSE, Instant::now());
             }
             let limit = shared.beats.until_next();
             match &events {
@@ -98,7 +98,8 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                 Some(_) => thread::yield_now(),
                 None => {
                     sleep_on(&[], stopped, pause.min(limit));
-                    pause = (pause * 2).min(PAUSE_MAX);
+                    let quiet = came.elapsed() > QUIET;
+                    pause = (pause * 2).min(if quiet { QUIET_PAUSE } else { PAUSE_MAX });
                 }
             }
         }
@@ -126,7 +127,8 @@ fn linger(far: &Far, patience: Duration) {
     let end = called + shared.beats.until_next();
     while shared.asleep.load(Ordering::Relaxed) > 0 && shared.polls.load(Ordering::Relaxed) == polls
     {
-        let came = far.turn();
+        // A clock takes as long as half a look.
+        let came = (0..LOOKS).filter(|_| far.turn()).count() > 0;
         let now = Instant::now();
         if came {
             called = now;
@@ -158,7 +160,11 @@ fn has_stopped(stopped: RawFd) -> bool {
 
 const TURNS: usize = 64;
 const NAP: Duration = Duration::from_micros(200);
+const LOOKS: u32 = 8;
 const LINGER: Duration = Duration::from_micros(100);
 const LINGER_MAX: Duration = Duration::from_millis(4);
 const PAUSE: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
+/// Without a poll of others, or anything that came.
+const QUIET: Duration = Duration::from_millis(100);
+const QUIET_PAUSE: Duration = Duration::from_millis(5);

@@ -1,7 +1,8 @@
 //! The cases: each starts a launcher of its own and looks at what is left.
 
 use crate::foreign::{
-    a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why, ranks_meet_by_name,
+    a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why,
+    an_idle_job_on_several_nodes_burns_no_core, ranks_meet_by_name,
     ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
     ranks_of_several_nodes_say_so,
 };
@@ -41,6 +42,7 @@ pub const ALL: &[Case] = cases![
     a_death_is_noticed_without_a_launcher,
     ranks_of_several_nodes_say_so,
     ranks_of_several_nodes_are_one_job,
+    an_idle_job_on_several_nodes_burns_no_core,
     everybody_reaches_everybody,
     a_start_that_fails_says_why,
 ];
@@ -316,7 +318,7 @@ fn is_running(pid: u32) -> bool {
 }
 
 /// The numbers that follow `word`, wherever it stands.
-fn numbers_after(text: &str, word: &str) -> Vec<u64> {
+pub fn numbers_after(text: &str, word: &str) -> Vec<u64> {
     text.match_indices(word)
         .map(|(at, _)| {
             let digits = &text[at + word.len()..];

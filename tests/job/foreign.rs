@@ -1,5 +1,6 @@
 //! Ranks that no launcher of ours has started: a script, so to speak.
 
+use crate::cases::numbers_after;
 use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
@@ -94,21 +95,40 @@ pub fn ranks_of_several_nodes_say_so() {
 
 /// With libfabric they are one job; without, they say what is missing.
 pub fn ranks_of_several_nodes_are_one_job() {
-    let mut script = Script::new(3);
-    for rank in 0..3 {
-        let node = ("TSUMUGI_NODE", format!("node {}", rank / 2));
+    for sleep in ["called", "looks"] {
+        let Some(text) = on_two_nodes(3, "reach", sleep) else { return };
+        assert!(text.contains("ranks: 3, on 2 nodes"), "{text}");
+    }
+}
+
+/// Called by the device, or looking at it.
+pub fn an_idle_job_on_several_nodes_burns_no_core() {
+    for sleep in ["called", "looks"] {
+        let Some(text) = on_two_nodes(2, "idle", sleep) else { return };
+        let used = numbers_after(&text, "idle ");
+        assert_eq!(used.len(), 2, "{text}");
+        assert!(used.iter().all(|us| *us < 20_000), "{sleep}: CPU time in 2 s: {used:?} us");
+    }
+}
+
+/// What the ranks of a job say that all end well: the last is of another node.
+fn on_two_nodes(size: u32, role: &str, sleep: &str) -> Option<String> {
+    let mut script = Script::new(size);
+    for rank in 0..size {
+        let node = ("TSUMUGI_NODE", format!("node {}", (rank + 1) / size));
         let here = ("TSUMUGI_INTERFACE", "127.0.0.1".to_owned());
         let tcp = ("TSUMUGI_PROVIDER", "tcp;ofi_rxm".to_owned());
-        script.add(rank, "reach", &[&script.tcp[..], &[node, here, tcp]].concat());
+        let sleep = ("TSUMUGI_NETWORK_SLEEP", sleep.to_owned());
+        script.add(rank, role, &[&script.tcp[..], &[node, here, tcp, sleep]].concat());
     }
     let (codes, text) = script.finish();
     if text.contains("this machine has no") {
         println!("skipped: this machine has no libfabric");
         assert!(codes.iter().all(|code| *code == Some(7)), "{codes:?} {text}");
-        return;
+        return None;
     }
     assert!(codes.iter().all(|code| *code == Some(0)), "{codes:?} {text}");
-    assert!(text.contains("ranks: 3, on 2 nodes"), "{text}");
+    Some(text)
 }
 
 /// A rank that does not come, and one that does not know the secret.

@@ -29,9 +29,9 @@ pub struct Config {
     /// Who moves what peers ask of this rank.
     pub progress: Progress,
     /// Whether the completion queue has a descriptor to sleep on. Over
-    /// tcp;ofi_rxm each operation then takes 1.1 to 1.4 us longer
-    /// (`ofi_latency` with and without `event`); over udp;ofi_rxd there is none.
-    /// Without it a sleep needs a limit.
+    /// tcp;ofi_rxm each operation then takes about 1 us longer
+    /// (`ci/far_latency.sh`: polling beside looking); over udp;ofi_rxd there is
+    /// none. Without it a sleep needs a limit.
     pub event: bool,
     /// A number that all ranks of the job have and no other job has.
     pub job: u64,

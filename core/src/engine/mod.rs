@@ -174,10 +174,28 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         retry: Retry,
         wait: &dyn Wait,
     ) -> Result<u64, AddrError> {
+        self.run_watched(hint, op, retry, wait, |_| {})
+    }
+
+    /// The same; before the caller sleeps `watch` is called once, which may
+    /// poll for a while.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    pub fn run_watched(
+        &self,
+        hint: usize,
+        op: Op,
+        retry: Retry,
+        wait: &dyn Wait,
+        watch: impl Fn(&Ticket<'t>),
+    ) -> Result<u64, AddrError> {
         loop {
             match self.submit(hint, op, ()) {
                 Ok(Status::Done(outcome)) => return outcome.result,
                 Ok(Status::Pending(ticket)) => {
+                    watch(&ticket);
                     let result = ticket.wait(wait).result;
                     self.room.made();
                     return result;

@@ -40,6 +40,12 @@ pub trait Progress: Send + Sync {
     /// Does what can be done now; whether that was anything.
     fn poll(&self) -> bool;
 
+    /// Whether a poll asks the system: an idle worker then does so again at
+    /// once, where it would rest for a moment.
+    fn is_long(&self) -> bool {
+        false
+    }
+
     /// Whether a worker must stay awake for it: something is there to be
     /// polled that nobody will ring a bell for.
     fn has_work(&self) -> bool;

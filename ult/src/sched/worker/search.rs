@@ -199,6 +199,7 @@ impl Worker {
         self.seat().mail.open();
         shared.progress.on_idle(self.index);
         let (mut rounds, mut idle_since) = (0, None);
+        let rests = !shared.progress.is_long();
         loop {
             if shared.is_stopped() {
                 self.seat().mail.close();
@@ -226,7 +227,9 @@ impl Worker {
             }
             rounds += 1;
             if rounds <= shared.spin {
-                self.pause();
+                if rests {
+                    self.pause();
+                }
             } else if rounds <= shared.spin + OS_YIELDS {
                 os_yield();
             } else {
