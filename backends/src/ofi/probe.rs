@@ -10,6 +10,9 @@
 //! "not implemented", and progress that never happens. Each trial has a limit
 //! of time; what answers nothing within it counts as silent.
 
+mod atomic;
+mod packet;
+
 use super::choice::{Choice, Fabric};
 use super::config::OpenError;
 use super::sys::*;
@@ -283,149 +286,6 @@ impl Bench {
             }
         }
         self.judge(Ok(()), |bench| bench.settles(192, 8, 0x77) && bench.settles(200, 8, 0x77))
-    }
-
-    fn fetching(&mut self, choice: &Choice, width: usize, op: c_int, of: Function) -> Verdict {
-        let datatype = datatype(width);
-        if !choice.facts.atomics || !self.a.is_valid(Atomic::Fetch, datatype, op) {
-            return Verdict::Refused(EOPNOTSUPP);
-        }
-        let (operand, result, far) = (self.here(0), self.here(64), self.far(256));
-        let (old, with) = (0b1100_0101, 0b1010_0110);
-        Self::set_word(operand.at, width, with);
-        Self::set_word(self.there.wrapping_add(256), width, old);
-        let done = self.run(LIMIT, true, |a, context| {
-            // SAFETY: all ends are the bench's own.
-            unsafe { a.fetch((datatype, op), operand, result, far, context) }
-        });
-        self.judge(done, |bench| {
-            bench.settles(256, width, of(old, with)) && Self::read(result.at, width) == old
-        })
-    }
-
-    fn storing(&mut self, choice: &Choice, width: usize, op: c_int, of: Function) -> Verdict {
-        let datatype = datatype(width);
-        if !choice.facts.atomics || !self.a.is_valid(Atomic::Store, datatype, op) {
-            return Verdict::Refused(EOPNOTSUPP);
-        }
-        let (operand, far) = (self.here(0), self.far(256));
-        Self::set_word(operand.at, width, 5);
-        Self::set_word(self.there.wrapping_add(256), width, 40);
-        let done = self.run(LIMIT, true, |a, context| {
-            // SAFETY: both ends are the bench's own.
-            unsafe { a.atomic((datatype, op), operand, far, context) }
-        });
-        self.judge(done, |bench| bench.settles(256, width, of(40, 5)))
-    }
-
-    fn compare_swap(&mut self, choice: &Choice, width: usize) -> Verdict {
-        let datatype = datatype(width);
-        if !choice.facts.atomics || !self.a.is_valid(Atomic::Compare, datatype, FI_CSWAP) {
-            return Verdict::Refused(EOPNOTSUPP);
-        }
-        let (operand, compare, result) = (self.here(0), self.here(32), self.here(64));
-        let far = self.far(256);
-        Self::set_word(self.there.wrapping_add(256), width, 40);
-        // Once with what is there, once with what is not.
-        for (with, expected, old, then) in [(41, 40, 40, 41), (42, 40, 41, 41)] {
-            Self::set_word(operand.at, width, with);
-            Self::set_word(compare.at, width, expected);
-            let done = self.run(LIMIT, true, |a, context| {
-                // SAFETY: all ends are the bench's own.
-                unsafe { a.compare(datatype, operand, compare, result, far, context) }
-            });
-            let verdict = self.judge(done, |bench| {
-                bench.settles(256, width, then) && Self::read(result.at, width) == old
-            });
-            if verdict != Verdict::Works {
-                return verdict;
-            }
-        }
-        Verdict::Works
-    }
-
-    /// A packet from one to the other; or that its arrival makes the
-    /// descriptor of the queue readable.
-    fn packet(&mut self, woken: bool) -> Verdict {
-        let event = self.b.event();
-        if woken && event.is_none() {
-            return Verdict::Refused(EOPNOTSUPP);
-        }
-        if let Err(verdict) = self.await_packet() {
-            return verdict;
-        }
-        let asleep = woken && self.b.try_wait();
-        if woken && !asleep {
-            return Verdict::Refused(EAGAIN);
-        }
-        let (near, peer) = (self.here(0), self.far.peer);
-        Self::set_word(near.at, 8, 0x5151);
-        // SAFETY: the same.
-        let sent = self.run(LIMIT, !woken, |a, context| unsafe { a.send(near, 8, peer, context) });
-        if let Err(verdict) = sent {
-            return verdict;
-        }
-        if let (true, Some(fd)) = (asleep, event) {
-            let mut fd = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-            // SAFETY: one descriptor, which the wire keeps open.
-            if unsafe { libc::poll(&mut fd, 1, LIMIT.as_millis() as c_int) } != 1 {
-                return Verdict::Silent;
-            }
-        }
-        self.judge(Ok(()), |bench| bench.settles(512, 8, 0x5151))
-    }
-
-    /// A packet whose bytes are somebody else's as soon as it was sent.
-    fn given(&mut self) -> Verdict {
-        if let Err(verdict) = self.await_packet() {
-            return verdict;
-        }
-        let (peer, start) = (self.far.peer, Instant::now());
-        loop {
-            let mut bytes = 0x6262u64.to_ne_bytes();
-            let answer = self.a.give(&bytes, peer) as c_int;
-            bytes.fill(0);
-            core::hint::black_box(&bytes);
-            match answer {
-                0 => break,
-                code if code != -EAGAIN => return Verdict::Refused(-code),
-                _ if start.elapsed() > LIMIT => return Verdict::Silent,
-                _ => {}
-            }
-            if let Err(verdict) = self.turn(core::ptr::null_mut(), true) {
-                return verdict;
-            }
-        }
-        self.judge(Ok(()), |bench| bench.settles(512, 8, 0x6262))
-    }
-
-    /// Gives the target a buffer for a packet.
-    fn await_packet(&mut self) -> Result<(), Verdict> {
-        let into = Near {
-            at: self.there.wrapping_add(512),
-            desc: self.mrs[1].as_ref().map_or(core::ptr::null_mut(), |mr| mr.desc),
-        };
-        let awaited = self.context();
-        // SAFETY: the bench's own memory.
-        match unsafe { self.b.receive(into, 64, awaited) } {
-            0 => Ok(()),
-            answer => Err(Verdict::Refused(-answer as i32)),
-        }
-    }
-
-    /// A put to a target that does not poll.
-    fn sleeper(&mut self) -> Verdict {
-        let (near, far) = (self.here(0), self.far(64));
-        Self::set_word(near.at, 8, 0xabcd);
-        let done = self.run(SLEEPER_LIMIT, false, |a, context| {
-            // SAFETY: both ends are the bench's own.
-            unsafe { a.write(near, 8, far, context, 0) }
-        });
-        match done {
-            Ok(()) if self.word(64, 8) == 0xabcd => Verdict::Works,
-            Ok(()) => Verdict::Wrong,
-            Err(verdict) => verdict,
-        }
     }
 
     /// A get under a key that names nothing.

@@ -1,0 +1,81 @@
+//! Trials of atomics: each is done, and its word and what came back are looked
+//! at.
+
+use super::super::choice::Choice;
+use super::super::sys::*;
+use super::{Atomic, Bench, Function, LIMIT, datatype};
+use crate::net::Verdict;
+use core::ffi::c_int;
+
+impl Bench {
+    pub(super) fn fetching(
+        &mut self,
+        choice: &Choice,
+        width: usize,
+        op: c_int,
+        of: Function,
+    ) -> Verdict {
+        let datatype = datatype(width);
+        if !choice.facts.atomics || !self.a.is_valid(Atomic::Fetch, datatype, op) {
+            return Verdict::Refused(EOPNOTSUPP);
+        }
+        let (operand, result, far) = (self.here(0), self.here(64), self.far(256));
+        let (old, with) = (0b1100_0101, 0b1010_0110);
+        Self::set_word(operand.at, width, with);
+        Self::set_word(self.there.wrapping_add(256), width, old);
+        let done = self.run(LIMIT, true, |a, context| {
+            // SAFETY: all ends are the bench's own.
+            unsafe { a.fetch((datatype, op), operand, result, far, context) }
+        });
+        self.judge(done, |bench| {
+            bench.settles(256, width, of(old, with)) && Self::read(result.at, width) == old
+        })
+    }
+
+    pub(super) fn storing(
+        &mut self,
+        choice: &Choice,
+        width: usize,
+        op: c_int,
+        of: Function,
+    ) -> Verdict {
+        let datatype = datatype(width);
+        if !choice.facts.atomics || !self.a.is_valid(Atomic::Store, datatype, op) {
+            return Verdict::Refused(EOPNOTSUPP);
+        }
+        let (operand, far) = (self.here(0), self.far(256));
+        Self::set_word(operand.at, width, 5);
+        Self::set_word(self.there.wrapping_add(256), width, 40);
+        let done = self.run(LIMIT, true, |a, context| {
+            // SAFETY: both ends are the bench's own.
+            unsafe { a.atomic((datatype, op), operand, far, context) }
+        });
+        self.judge(done, |bench| bench.settles(256, width, of(40, 5)))
+    }
+
+    pub(super) fn compare_swap(&mut self, choice: &Choice, width: usize) -> Verdict {
+        let datatype = datatype(width);
+        if !choice.facts.atomics || !self.a.is_valid(Atomic::Compare, datatype, FI_CSWAP) {
+            return Verdict::Refused(EOPNOTSUPP);
+        }
+        let (operand, compare, result) = (self.here(0), self.here(32), self.here(64));
+        let far = self.far(256);
+        Self::set_word(self.there.wrapping_add(256), width, 40);
+        // Once with what is there, once with what is not.
+        for (with, expected, old, then) in [(41, 40, 40, 41), (42, 40, 41, 41)] {
+            Self::set_word(operand.at, width, with);
+            Self::set_word(compare.at, width, expected);
+            let done = self.run(LIMIT, true, |a, context| {
+                // SAFETY: all ends are the bench's own.
+                unsafe { a.compare(datatype, operand, compare, result, far, context) }
+            });
+            let verdict = self.judge(done, |bench| {
+                bench.settles(256, width, then) && Self::read(result.at, width) == old
+            });
+            if verdict != Verdict::Works {
+                return verdict;
+            }
+        }
+        Verdict::Works
+    }
+}

@@ -1,0 +1,94 @@
+//! Trials of packets: sent, given away, and sent to who sleeps; and a put to
+//! who does.
+
+use super::super::sys::*;
+use super::{Bench, LIMIT, SLEEPER_LIMIT};
+use crate::net::{Near, Verdict};
+use core::ffi::c_int;
+use std::time::Instant;
+
+impl Bench {
+    /// A packet from one to the other; or that its arrival makes the
+    /// descriptor of the queue readable.
+    pub(super) fn packet(&mut self, woken: bool) -> Verdict {
+        let event = self.b.event();
+        if woken && event.is_none() {
+            return Verdict::Refused(EOPNOTSUPP);
+        }
+        if let Err(verdict) = self.await_packet() {
+            return verdict;
+        }
+        let asleep = woken && self.b.try_wait();
+        if woken && !asleep {
+            return Verdict::Refused(EAGAIN);
+        }
+        let (near, peer) = (self.here(0), self.far.peer);
+        Self::set_word(near.at, 8, 0x5151);
+        // SAFETY: the same.
+        let sent = self.run(LIMIT, !woken, |a, context| unsafe { a.send(near, 8, peer, context) });
+        if let Err(verdict) = sent {
+            return verdict;
+        }
+        if let (true, Some(fd)) = (asleep, event) {
+            let mut fd = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one descriptor, which the wire keeps open.
+            if unsafe { libc::poll(&mut fd, 1, LIMIT.as_millis() as c_int) } != 1 {
+                return Verdict::Silent;
+            }
+        }
+        self.judge(Ok(()), |bench| bench.settles(512, 8, 0x5151))
+    }
+
+    /// A packet whose bytes are somebody else's as soon as it was sent.
+    pub(super) fn given(&mut self) -> Verdict {
+        if let Err(verdict) = self.await_packet() {
+            return verdict;
+        }
+        let (peer, start) = (self.far.peer, Instant::now());
+        loop {
+            let mut bytes = 0x6262u64.to_ne_bytes();
+            let answer = self.a.give(&bytes, peer) as c_int;
+            bytes.fill(0);
+            core::hint::black_box(&bytes);
+            match answer {
+                0 => break,
+                code if code != -EAGAIN => return Verdict::Refused(-code),
+                _ if start.elapsed() > LIMIT => return Verdict::Silent,
+                _ => {}
+            }
+            if let Err(verdict) = self.turn(core::ptr::null_mut(), true) {
+                return verdict;
+            }
+        }
+        self.judge(Ok(()), |bench| bench.settles(512, 8, 0x6262))
+    }
+
+    /// Gives the target a buffer for a packet.
+    fn await_packet(&mut self) -> Result<(), Verdict> {
+        let into = Near {
+            at: self.there.wrapping_add(512),
+            desc: self.mrs[1].as_ref().map_or(core::ptr::null_mut(), |mr| mr.desc),
+        };
+        let awaited = self.context();
+        // SAFETY: the bench's own memory.
+        match unsafe { self.b.receive(into, 64, awaited) } {
+            0 => Ok(()),
+            answer => Err(Verdict::Refused(-answer as i32)),
+        }
+    }
+
+    /// A put to a target that does not poll.
+    pub(super) fn sleeper(&mut self) -> Verdict {
+        let (near, far) = (self.here(0), self.far(64));
+        Self::set_word(near.at, 8, 0xabcd);
+        let done = self.run(SLEEPER_LIMIT, false, |a, context| {
+            // SAFETY: both ends are the bench's own.
+            unsafe { a.write(near, 8, far, context, 0) }
+        });
+        match done {
+            Ok(()) if self.word(64, 8) == 0xabcd => Verdict::Works,
+            Ok(()) => Verdict::Wrong,
+            Err(verdict) => verdict,
+        }
+    }
+}
