@@ -2,7 +2,8 @@
  * another: what the backend's latency is compared with. Same arguments, same
  * completion level (delivery complete), same hints as the example
  * backends/examples/ofi_latency.rs. With a sixth argument the rates of 64 at
- * once, too. */
+ * once, too, and words that are never seen in parts: a put and a get of those
+ * are atomics. */
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
@@ -179,10 +180,17 @@ int main(int argc, char **argv)
     void *desc = fi_mr_desc(mr);
     double *times = malloc(ops * sizeof *times);
     uint64_t *one = (uint64_t *)(memory + 64), *old = (uint64_t *)(memory + 128);
+    uint64_t word = peer.addr + 8000;
     *one = 1;
     MEASURE("put", fi_write(ep, memory, 8, desc, to, peer.addr, peer.key, context));
     MEASURE("get", fi_read(ep, memory, 8, desc, to, peer.addr, peer.key, context));
-    MEASURE("fetch-add", fi_fetch_atomic(ep, one, 1, desc, old, desc, to, peer.addr + 8000,
-                                         peer.key, FI_UINT64, FI_SUM, context));
+    if (rates) {
+        MEASURE("word-put", fi_atomic(ep, one, 1, desc, to, word, peer.key, FI_UINT64,
+                                      FI_ATOMIC_WRITE, context));
+        MEASURE("word-get", fi_fetch_atomic(ep, one, 1, desc, old, desc, to, word, peer.key,
+                                            FI_UINT64, FI_ATOMIC_READ, context));
+    }
+    MEASURE("fetch-add", fi_fetch_atomic(ep, one, 1, desc, old, desc, to, word, peer.key,
+                                         FI_UINT64, FI_SUM, context));
     return !fopen(done, "w");
 }
