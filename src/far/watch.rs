@@ -18,8 +18,8 @@
 //! where ranks spin at all.
 //!
 //! A device without a descriptor is looked at again after 50 us, and ever more
-//! rarely, down to each millisecond, while nothing comes, and after a tenth of a
-//! second of that to each fifth. The beats are this thread's, too.
+//! rarely, down to each millisecond, while nothing comes. The beats are this
+//! thread's, too.
 
 use super::Far;
 use crate::{Error, affinity};
@@ -68,17 +68,17 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     let links = 0..shared.device.endpoints();
     let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.device.event(link)).collect();
     let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), PAUSE);
-    let (mut patience, mut came) = (LINGER, Instant::now());
+    let mut patience = LINGER;
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
         if std::mem::replace(&mut polls, now) != now {
             nap(far);
-            (pause, came) = (PAUSE, Instant::now());
+            pause = PAUSE;
         } else {
             // The beats wait meanwhile.
             let turns = (0..TURNS).take_while(|_| far.turn()).count();
             if turns > 0 {
-                (pause, came) = (PAUSE, Instant::now());
+                pause = PAUSE;
             }
             let limit = shared.beats.until_next();
             match &events {
@@ -98,8 +98,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                 Some(_) => thread::yield_now(),
                 None => {
                     sleep_on(&[], stopped, pause.min(limit));
-                    let quiet = came.elapsed() > QUIET;
-                    pause = (pause * 2).min(if quiet { QUIET_PAUSE } else { PAUSE_MAX });
+                    pause = (pause * 2).min(PAUSE_MAX);
                 }
             }
         }
@@ -165,6 +164,3 @@ const LINGER: Duration = Duration::from_micros(100);
 const LINGER_MAX: Duration = Duration::from_millis(4);
 const PAUSE: Duration = Duration::from_micros(50);
 const PAUSE_MAX: Duration = Duration::from_millis(1);
-/// Without a poll of others, or anything that came.
-const QUIET: Duration = Duration::from_millis(100);
-const QUIET_PAUSE: Duration = Duration::from_millis(5);
