@@ -357,7 +357,7 @@ fn order(defect: &'static str) -> Ordering {
 }
 
 /// How far ahead of the next packet.
-const AHEAD: u32 = 3;
+const AHEAD: u32 = 6;
 
 impl fmt::Debug for LaneSender<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,6 +8,8 @@
 //! | `rate8` | messages of 8 bytes, 64 under way |
 //! | `halo` | 8 ranks in a cube: compute, exchange with 26 neighbours, agree |
 //!
+//! Beside long messages stands what two cores do [`together`].
+//!
 //! Each system is a [team](team) of ranks that sleeps until it is its turn. A
 //! sample counts for the state of the machine, near or far, that was seen just
 //! before and just after; a state that does not show is waited for, and said
@@ -20,6 +22,7 @@ mod halo;
 mod serve;
 mod state;
 mod team;
+mod together;
 mod work;
 
 pub use figures::FIGURES;
@@ -174,10 +177,11 @@ impl<'a> Bench<'a> {
         self.progress.stage(cases[0].name, cases.len() as u64);
         for (index, case) in cases.iter().enumerate() {
             let before = trip_ns();
-            let answers: Vec<Vec<f64>> = teams
+            let mut answers: Vec<Vec<f64>> = teams
                 .iter_mut()
                 .map(|team| team.ask(&case.command, LIMIT).map(|answer| answer.ns))
                 .collect::<Result<_, _>>()?;
+            answers.push(together::measure(case));
             samples.add(index, case, answers, [before, trip_ns()]);
             self.progress.at(index as u64 + 1);
         }

@@ -14,6 +14,11 @@ use tsumugi::{Rank, Runtime};
 pub struct Command<'a>(&'a str);
 
 impl<'a> Command<'a> {
+    /// What such a line says.
+    pub fn of(line: &'a str) -> Self {
+        Self(line)
+    }
+
     /// What is to be done.
     pub fn name(&self) -> &'a str {
         self.0.split(' ').next().unwrap_or_default()
@@ -40,7 +45,7 @@ pub fn serve(rt: &Runtime, folder: &Path) -> Result<(), Failure> {
     let mut desk = work::Desk::new(rt);
     for line in commands.lines() {
         let line = line.map_err(|error| Failure::Failed(error.to_string()))?;
-        let command = Command(&line);
+        let command = Command::of(&line);
         let cpu = command.number(if rt.rank() == Rank(0) { "cpu0" } else { "cpu1" });
         // On a machine that does not allow it, the trips tell.
         let _ = affinity::keep_to(&cpu.map_or(everywhere.clone(), |cpu| vec![cpu as usize]));
@@ -66,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_command_is_a_name_and_numbers() {
-        let command = Command("latency bytes=8 cpu0=1");
+        let command = Command::of("latency bytes=8 cpu0=1");
         assert_eq!((command.name(), command.number("bytes")), ("latency", Some(8)));
         assert_eq!((command.number("cpu0"), command.number("cpu1")), (Some(1), None));
     }

@@ -2,6 +2,7 @@
 
 use super::case::Case;
 use super::team::Team;
+use super::together;
 use crate::bench::row::Row;
 use crate::summary::Summary;
 use std::fmt;
@@ -44,7 +45,8 @@ impl fmt::Display for State {
 /// Samples of all teams and cases.
 #[derive(Debug)]
 pub struct Samples {
-    /// By case, team and state.
+    teams: usize,
+    /// By case, team and state; after the teams, what two cores do together.
     cells: Vec<Vec<[Cell; 2]>>,
 }
 
@@ -58,7 +60,7 @@ struct Cell {
 impl Samples {
     /// None yet.
     pub fn new(teams: usize, cases: usize) -> Self {
-        Self { cells: vec![vec![Default::default(); teams]; cases] }
+        Self { teams, cells: vec![vec![Default::default(); teams + 1]; cases] }
     }
 
     /// Adds what the teams answered between two trips. Where the ranks share a
@@ -82,8 +84,9 @@ impl Samples {
 
     /// How many cases have samples of that state.
     pub fn seen(&self, state: State) -> usize {
-        let has =
-            |cells: &&Vec<[Cell; 2]>| cells.iter().all(|cell| !cell[state as usize].ns.is_empty());
+        let has = |cells: &&Vec<[Cell; 2]>| {
+            cells[..self.teams].iter().all(|cell| !cell[state as usize].ns.is_empty())
+        };
         self.cells.iter().filter(has).count()
     }
 
@@ -94,17 +97,19 @@ impl Samples {
 
     /// A row for each case, team and state.
     pub fn rows(self, teams: &[Team], cases: &[&Case]) -> Vec<Row> {
+        let names: Vec<&str> =
+            teams.iter().map(|team| &*team.name).chain([together::NAME]).collect();
         let mut rows = Vec::new();
         for (cells, case) in self.cells.into_iter().zip(cases) {
-            for (cells, team) in cells.into_iter().zip(teams) {
+            for (cells, name) in cells.into_iter().zip(&names) {
                 for (mut cell, state) in cells.into_iter().zip(State::ALL) {
                     let Some(summary) = Summary::of(&mut cell.ns) else { continue };
                     let state =
                         if case.crosses { format!(" state={state}") } else { String::new() };
                     let params = format!("{}{state}", case.params);
                     let [before, after] = [cell.before, cell.after].map(median);
-                    let name = case.name.to_owned();
-                    rows.push(row(&team.name, name, params, summary, [before, after]));
+                    let row_name = case.name.to_owned();
+                    rows.push(row(name, row_name, params, summary, [before, after]));
                 }
             }
         }

@@ -245,7 +245,8 @@ fn neighbours(rank: Rank) -> [(Rank, usize); NEIGHBOURS] {
     std::array::from_fn(|_| around.next().expect("26 of 27"))
 }
 
-fn dirty(bytes: &mut [u8], round: usize) {
+/// Writes a little into each line.
+pub fn dirty(bytes: &mut [u8], round: usize) {
     for line in bytes.chunks_mut(LINE) {
         let value = round.to_le_bytes();
         let len = line.len().min(value.len());
@@ -253,7 +254,8 @@ fn dirty(bytes: &mut [u8], round: usize) {
     }
 }
 
-fn look(bytes: &[u8]) {
+/// Reads a little of each line.
+pub fn look(bytes: &[u8]) {
     let sum: u64 = bytes.iter().step_by(LINE).map(|byte| u64::from(*byte)).sum();
     black_box(sum);
 }
