@@ -210,7 +210,7 @@ impl Machine<'_> {
     pub(super) fn push_offers<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
         let rank = Rank(to as u32);
-        while !self.tables.peers[to].ripe.is_empty() && self.has_line(wire, rank) {
+        while !self.tables.peers[to].ripe.is_empty() && self.has_lines(wire, rank, 1) {
             let offer = self.take_offer(rank);
             wire.push(rank, &Packet { count: Packet::OFFER, ..Packet::new(Kind::Post) }, offer);
             has_moved = true;
@@ -293,7 +293,7 @@ impl Machine<'_> {
     pub(super) fn push_acks<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
         let rank = Rank(to as u32);
-        while self.tables.peers[to].acks > 0 && self.has_line(wire, rank) {
+        while self.tables.peers[to].acks > 0 && self.has_lines(wire, rank, 1) {
             let peer = &mut self.tables.peers[to];
             let first = peer.acks_first;
             peer.acks -= 1;

@@ -103,7 +103,7 @@ impl Machine<'_> {
         let rank = Rank(to as u32);
         let mut at = self.tables.peers[to].dues.first();
         while let Some(index) = at
-            && self.has_line(wire, rank)
+            && self.has_lines(wire, rank, 1)
         {
             at = List::<1>::after(self.tables.requests, index);
             let entry = self.tables.requests[index];
@@ -216,7 +216,7 @@ impl Machine<'_> {
                 self.end(index, None);
                 return true;
             }
-            if !self.has_line(wire, rank) {
+            if !self.has_lines(wire, rank, 1) {
                 return has_moved;
             }
             let mut slots = self.take_slots(wire, rank, len, 0);

@@ -98,13 +98,16 @@ impl Machine<'_> {
         !(peer.slots ^ peer.slots_there) & self.shape.slot_mask()
     }
 
-    /// Whether there is room for a packet that is no message.
+    /// Whether there is room for so many lines; if not, more is asked for.
     #[inline]
-    pub(super) fn has_line<W: Wire>(&mut self, wire: &mut W, to: Rank) -> bool {
-        if wire.has_room(to, 1) {
+    pub(super) fn has_lines<W: Wire>(&mut self, wire: &mut W, to: Rank, lines: u32) -> bool {
+        if wire.has_room(to, lines) {
             return true;
         }
+        // An answer that has come was enough until now: the next one is to be
+        // asked for.
+        self.refresh(wire, to);
         self.starve(wire, to);
-        wire.has_room(to, 1)
+        wire.has_room(to, lines)
     }
 }

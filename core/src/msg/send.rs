@@ -224,11 +224,8 @@ impl Machine<'_> {
             }
         }
         let lines = if is_short { Packet::lines_of(bytes.len) } else { 1 };
-        if !wire.has_room(to, lines + self.shape.reserve()) {
-            self.starve(wire, to);
-            if !wire.has_room(to, lines + self.shape.reserve()) {
-                return Launched::NoLines;
-            }
+        if !self.has_lines(wire, to, lines + self.shape.reserve()) {
+            return Launched::NoLines;
         }
         if !is_short && entry.is_none() && self.free.is_empty() {
             return Launched::NoRequest;

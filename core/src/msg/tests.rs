@@ -21,8 +21,12 @@ const LABEL: Label = Label { context: 0, tag: 7 };
 
 impl Pair {
     fn new(design: Design) -> Self {
+        Self::with(design, SHAPE)
+    }
+
+    fn with(design: Design, shape: Shape) -> Self {
         let memory = [0, 1].map(|_| {
-            let lines = SHAPE.memory_size() / size_of::<Line>();
+            let lines = shape.memory_size() / size_of::<Line>();
             let lines: Vec<Line> = (0..lines).map(|_| Line::new()).collect();
             NonNull::from(Box::leak(lines.into_boxed_slice())).cast::<u8>()
         });
@@ -30,17 +34,17 @@ impl Pair {
             let tables = Tables {
                 peers: Vec::leak(vec![Peer::EMPTY; 2]),
                 requests: Vec::leak(vec![Entry::EMPTY; 32]),
-                unexpected: Vec::leak(vec![Unexpected::EMPTY; SHAPE.unexpected()]),
-                log: Vec::leak(vec![Logged::EMPTY; SHAPE.log()]),
-                mirror: Vec::leak(vec![Mirrored::EMPTY; SHAPE.mirrored()]),
+                unexpected: Vec::leak(vec![Unexpected::EMPTY; shape.unexpected()]),
+                log: Vec::leak(vec![Logged::EMPTY; shape.log()]),
+                mirror: Vec::leak(vec![Mirrored::EMPTY; shape.mirrored()]),
             };
-            Machine::new(Rank(rank), SHAPE, design, Thresholds::DEFAULT, tables).unwrap()
+            Machine::new(Rank(rank), shape, design, Thresholds::DEFAULT, tables).unwrap()
         });
         let lanes = [0, 1].map(|rank| {
             let ends = Box::leak(Box::new([LaneEnd::EMPTY, LaneEnd::EMPTY]));
             // SAFETY: zero lines that live for ever; buffers outlive the tests.
             unsafe {
-                let mut lanes = Lanes::new(Rank(rank), SHAPE, memory[rank as usize], ends).unwrap();
+                let mut lanes = Lanes::new(Rank(rank), shape, memory[rank as usize], ends).unwrap();
                 lanes.connect(Rank(0), memory[0]);
                 lanes.connect(Rank(1), memory[1]);
                 lanes
@@ -103,6 +107,33 @@ fn bytes_of(bytes: &[u8]) -> Bytes {
 
 fn received(source: u32, tag: u32, len: u64, truncated: bool) -> Received {
     Received { source: Rank(source), tag, len, truncated }
+}
+
+#[test]
+fn whoever_waits_for_a_line_asks_each_time() {
+    let mut pair = Pair::with(Design::Mirror, Shape { lines: 16, slots: 32, ..SHAPE });
+    let (out, into) = (text(100 * 256, 3), buffer(100 * 256));
+    let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
+    let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+    let advance = |pair: &mut Pair, rank: usize| {
+        while pair.machines[rank].advance(&mut pair.lanes[rank]) {}
+    };
+    pair.machines[1].receive(&mut pair.lanes[1], pattern, apart(into)).unwrap();
+    let sent = pair.machines[0].send(&mut pair.lanes[0], Rank(1), LABEL, apart(out)).unwrap();
+    let Begun::Pending(sent) = sent else { panic!("it is too long to go at once") };
+    advance(&mut pair, 1);
+    let mut asked = 0;
+    loop {
+        advance(&mut pair, 0);
+        if pair.machines[0].has_ended(sent) {
+            break;
+        }
+        assert!(pair.lanes[1].is_starved(Rank(0)), "it waits, and asked {asked} times before");
+        asked += 1;
+        advance(&mut pair, 1);
+    }
+    advance(&mut pair, 1);
+    assert!(asked > 2 && into == out);
 }
 
 #[test]
