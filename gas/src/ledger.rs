@@ -106,6 +106,6 @@ mod tests {
     #[test]
     fn small_jobs_take_little() {
         let bytes = Ledger::new(Shape::of(2, 1)).bytes();
-        assert!(bytes <= 200_000, "{bytes} bytes for two ranks");
+        assert!(bytes <= 210_000, "{bytes} bytes for two ranks");
     }
 }
