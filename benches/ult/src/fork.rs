@@ -108,10 +108,8 @@ pub const QUEENS: u32 = 10;
 pub const QUEENS_WAYS: u64 = 724;
 /// Boards on the way, the empty one left out: children.
 pub const QUEENS_CHILDREN: u64 = 35_538;
-/// The `n` of the row `fib`: long enough that its ULTs count and not how two
-/// workers begin and end together, which takes some 30 lines from one core to
-/// the other; and over in most cases before the core is taken away.
-pub const FIB: u64 = 26;
+/// The `n` of the row `fib`: a batch is over before the core is taken away.
+pub const FIB: u64 = 22;
 
 #[cfg(test)]
 mod tests {
