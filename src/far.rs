@@ -17,6 +17,7 @@
 //! | `network` | what is opened before the others are known |
 //! | `errand` | what the target's processor does for others |
 //! | `parcel` | what packets carry |
+//! | `shared` | the device, and what comes from it, for all of these |
 //! | `link` | one endpoint of the device, and the errands of it |
 //! | `pieces` | puts and gets of memory that nobody has registered |
 //! | `bounce` | memory that an operation may use after its caller has gone |
@@ -49,6 +50,7 @@ mod link;
 mod network;
 mod parcel;
 mod pieces;
+mod shared;
 mod watch;
 mod window;
 mod word;
@@ -67,14 +69,13 @@ use crate::{AddrError, Busy, Error, Outcome, Rank, Status};
 use bad::Bad;
 use beat::Beats;
 use bounce::Bounce;
-use device::Queue;
 use fetch::Fetches;
 use link::Link;
 use parcel::Handler;
+use shared::Shared;
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::{Mutex, OnceLock, PoisonError};
-use tsumugi_backends::ofi::{Failure, SendError};
+use std::sync::{Mutex, OnceLock};
 use tsumugi_core::completion::{Callback, CompletionTable, Ticket};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, Work};
 use tsumugi_core::mem::{Agent, LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
@@ -83,9 +84,8 @@ use tsumugi_core::ring::Mpsc;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::wait::{Futex, Reason, Wait, Waker};
-use tsumugi_pvas::partition::Gone;
-use tsumugi_pvas::{Direct, Member};
-use tsumugi_ult::{Here, SystemFutex, enter_callback};
+use tsumugi_pvas::Member;
+use tsumugi_ult::{Here, SystemFutex};
 use window::Windows;
 
 /// The way to the other nodes.
@@ -104,43 +104,6 @@ struct Parts {
     table: CompletionTable<SHARDS>,
     shared: Shared,
     fetches: Fetches,
-}
-
-/// What links, watch and callers have in common.
-struct Shared {
-    device: Device,
-    /// What makes the network bad on purpose.
-    bad: Option<Bad>,
-    member: Member,
-    direct: Direct,
-    handlers: [OnceLock<Handler>; Parcel::KINDS],
-    /// Called for each word of this rank that a notifying operation from
-    /// elsewhere has changed.
-    bell: OnceLock<Box<dyn Fn(LocalAddr) + Send + Sync>>,
-    /// Deaths that the device was told of.
-    gone_seen: Mutex<usize>,
-    gone_count: AtomicU32,
-    /// Polls of workers so far.
-    polls: AtomicU64,
-    /// Workers that sleep.
-    asleep: AtomicU64,
-    /// Where the watch naps; odd: it does.
-    nap: AtomicU32,
-    /// Parcels and bells so far.
-    arrivals: AtomicU64,
-    /// What has come and makes no sense.
-    strays: AtomicU64,
-    /// Errands and answers that wait for room, of all links.
-    unsent: AtomicU64,
-    /// Whether whoever waits for an operation looks for its end all the time.
-    spins: bool,
-    /// How often a caller looks for the end of its own before it sleeps.
-    rounds: u32,
-    /// One does.
-    is_looked_for: AtomicBool,
-    beats: Beats,
-    /// If puts and gets are the device's.
-    windows: Option<Windows>,
 }
 
 /// One caller looks for the end of an operation until this is dropped: also
@@ -463,107 +426,6 @@ impl Far {
         if tsumugi_ult::id().is_none() {
             self.engine.flush();
         }
-    }
-}
-
-impl Shared {
-    fn try_send(
-        &self,
-        link: usize,
-        to: Rank,
-        kind: Parcel,
-        bytes: &[u8],
-    ) -> Result<(), ParcelError> {
-        let mut packet = heapless::Vec::<u8, { parcel::PACKET_BYTES }>::new();
-        let pushed = packet.push(kind as u8).is_ok() && packet.extend_from_slice(bytes).is_ok();
-        if !pushed {
-            return Err(ParcelError::TooLong);
-        }
-        let sent = match &self.bad {
-            None => self.device.try_send(link, to, &packet),
-            Some(bad) => bad.try_send(&self.device, link, to, &packet),
-        };
-        match sent {
-            Ok(()) => Ok(()),
-            Err(SendError::Full) => Err(ParcelError::Full),
-            Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
-            Err(SendError::Addr(error)) => {
-                self.note(error, None);
-                Err(ParcelError::Addr(error))
-            }
-        }
-    }
-
-    /// The next endpoint.
-    fn try_endpoint(&'static self) -> Option<Queue<'static>> {
-        match &self.bad {
-            None => self.device.try_endpoint(),
-            Some(bad) => bad.try_endpoint(&self.device).map(|queue| Queue::Bad(Box::new(queue))),
-        }
-    }
-
-    /// Whether it is all right to sleep until the device calls.
-    fn arm(&self, link: usize) -> bool {
-        self.bad.as_ref().is_none_or(|bad| !bad.holds(link)) && self.device.arm(link)
-    }
-
-    /// A parcel has come.
-    fn arrived(&self, from: Rank, kind: Parcel, bytes: &[u8]) {
-        let is_known = match (&self.handlers[kind as usize].get(), kind) {
-            (Some(handle), _) => {
-                let _callback = enter_callback();
-                handle(from, bytes);
-                true
-            }
-            (None, Parcel::Beat) => self.beats.heard(&self.member, from, bytes),
-            (None, _) => false,
-        };
-        if !is_known {
-            self.strays.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// A word of this rank was changed from elsewhere by a notifying
-    /// operation.
-    fn rang(&self, word: LocalAddr) {
-        if let Some(handle) = self.bell.get() {
-            handle(word);
-        }
-    }
-
-    /// An operation has failed: if its peer is lost, all are told.
-    #[cold]
-    fn note(&self, error: AddrError, failure: Option<Failure>) {
-        if let AddrError::PeerLost { rank } = error
-            && !self.member.is_near(rank)
-            && self.member.declare_lost(rank)
-        {
-            self.beats.say(&self.member, &[rank], failure);
-        }
-    }
-
-    /// Tells the device of the dead that it does not know.
-    #[inline]
-    fn see_losses(&self) {
-        let count = self.member.gone_count();
-        if count != self.gone_count.load(Ordering::Relaxed) {
-            self.strike(count);
-        }
-    }
-
-    #[cold]
-    fn strike(&self, count: u32) {
-        let mut seen = self.gone_seen.lock().unwrap_or_else(PoisonError::into_inner);
-        for gone in self.member.gone().skip(*seen) {
-            *seen += 1;
-            match gone {
-                Gone::Rank(rank) => self.device.strike(rank),
-                Gone::Node(node) => {
-                    self.member.nodes().ranks_of(node).for_each(|rank| self.device.strike(rank));
-                }
-            }
-        }
-        self.gone_count.store(count, Ordering::Relaxed);
     }
 }
 
