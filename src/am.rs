@@ -32,6 +32,7 @@ mod send;
 pub(crate) use carrier::{Carrier, Far};
 
 use crate::card::Card;
+use crate::deadline::Deadline;
 use crate::lend::{Lent, lend, zeroes};
 use crate::{Error, Rank};
 use std::any::Any;
@@ -48,11 +49,10 @@ use tsumugi_core::am::{
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::{Access, LocalAddr, Region, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped::AtomicU64 as Word;
-use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use tsumugi_core::time::Instant;
+use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
 use tsumugi_core::wait::{Wait, Waker};
 use tsumugi_pvas::{Direct, Member};
-use tsumugi_ult::{Here, SystemFutex};
+use tsumugi_ult::Here;
 
 /// What a message calls.
 pub(crate) enum Function {
@@ -82,11 +82,9 @@ pub(crate) struct Am {
     is_pumped: AtomicBool,
     /// There is something to be pumped that no bell tells of.
     is_stirred: AtomicBool,
-    /// The next time limit, in nanoseconds; none: the highest number.
-    deadline: AtomicU64,
+    deadline: Deadline,
     /// The last death that the machine was told of.
     lost: AtomicU32,
-    epoch: std::time::Instant,
 }
 
 /// Under the lock.
@@ -193,9 +191,8 @@ impl Am {
             functions: RwLock::default(),
             is_pumped: AtomicBool::new(false),
             is_stirred: AtomicBool::new(false),
-            deadline: AtomicU64::new(u64::MAX),
+            deadline: Deadline::new(),
             lost: AtomicU32::new(0),
-            epoch: std::time::Instant::now(),
         })
     }
 
@@ -259,15 +256,12 @@ impl Am {
     /// The same, time limits included.
     #[inline]
     pub(crate) fn wants_pump(&self) -> bool {
-        self.has_work() || self.until_deadline().is_some_and(|left| left.is_zero())
+        self.has_work() || self.deadline.has_passed()
     }
 
     /// How long until the next time limit.
     pub(crate) fn until_deadline(&self) -> Option<Duration> {
-        match self.deadline.load(Ordering::SeqCst) {
-            u64::MAX => None,
-            deadline => Some(Instant::from_ns(deadline).since(self.now())),
-        }
+        self.deadline.left()
     }
 
     /// Whether a request may be sent to `to`.
@@ -290,24 +284,6 @@ impl Am {
     fn death(&self) -> Option<u32> {
         let lost = self.member.control().lot().lost()?.0 + 1;
         (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
-    }
-
-    fn note_deadline(&self, state: &State) {
-        let next = state.machine.next_deadline().map_or(u64::MAX, Instant::as_ns);
-        // Relaxed: it is written under the lock only.
-        let before = self.deadline.load(Ordering::Relaxed);
-        if next != before {
-            // SeqCst: before the helper's word; the helper looks after it.
-            self.deadline.store(next, Ordering::SeqCst);
-        }
-        if next < before {
-            // It may sleep for longer than that.
-            self.member.control().bells().ring_helper(&SystemFutex);
-        }
-    }
-
-    fn now(&self) -> Instant {
-        Instant::from_ns(self.epoch.elapsed().as_nanos() as u64)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

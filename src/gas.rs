@@ -27,6 +27,7 @@ mod control;
 mod open;
 
 use crate::am::Far as Carried;
+use crate::deadline::Deadline;
 use crate::far::Far;
 use crate::lend::{Lent, lend};
 use crate::{AddrError, Error, Rank};
@@ -40,8 +41,7 @@ use std::time::Duration;
 use tsumugi_core::backend::{LoadStore, execute, load_bytes};
 use tsumugi_core::mem::{Need, Region, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
-use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
-use tsumugi_core::time::Instant;
+use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_core::wait::{Wait, Waker};
 use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
 use tsumugi_gas::cache::{Cache, Fetch, Seat, Slot};
@@ -65,11 +65,9 @@ pub(crate) struct Driver {
     control: Control,
     cache: Cache<'static>,
     state: Mutex<State>,
-    /// The next time limit, in nanoseconds; none: the highest number.
-    deadline: AtomicU64,
+    deadline: Deadline,
     /// The last death that the machine was told of.
     lost: AtomicU32,
-    epoch: std::time::Instant,
 }
 
 /// Under the lock.
@@ -153,9 +151,8 @@ impl Driver {
                 is_closed: false,
                 _tables: tables,
             }),
-            deadline: AtomicU64::new(u64::MAX),
+            deadline: Deadline::new(),
             lost: AtomicU32::new(0),
-            epoch: std::time::Instant::now(),
         })
     }
 
@@ -196,7 +193,7 @@ impl Driver {
 
     /// An operation that held a pin has ended.
     pub(crate) fn tick(&self) {
-        self.lock().machine.handle(Event::Tick, self.now());
+        self.lock().machine.handle(Event::Tick, self.deadline.now());
         self.drive();
     }
 
@@ -214,13 +211,13 @@ impl Driver {
         if let Some(seen) = death {
             self.lost.store(seen, Ordering::Relaxed);
             for rank in (0..self.member.size()).map(Rank) {
-                if !self.is_alive(rank) {
-                    state.machine.handle(Event::Lost(rank), self.now());
+                if !self.member.is_alive(rank) {
+                    state.machine.handle(Event::Lost(rank), self.deadline.now());
                 }
             }
         }
         let event = if has_rung || death.is_some() { Event::Rang } else { Event::Tick };
-        state.machine.handle(event, self.now());
+        state.machine.handle(event, self.deadline.now());
         drop(state);
         let begun = self.far.as_ref().map_or(0, Carried::offer_again);
         self.drive() + begun > 0
@@ -237,15 +234,12 @@ impl Driver {
     /// The same, time limits included.
     #[inline]
     pub(crate) fn wants_pump(&self) -> bool {
-        self.has_work() || self.until_deadline().is_some_and(|left| left.is_zero())
+        self.has_work() || self.deadline.has_passed()
     }
 
     /// How long until the next time limit.
     pub(crate) fn until_deadline(&self) -> Option<Duration> {
-        match self.deadline.load(Ordering::SeqCst) {
-            u64::MAX => None,
-            deadline => Some(Instant::from_ns(deadline).since(self.now())),
-        }
+        self.deadline.left()
     }
 
     /// A notified word of this rank's control region has changed.
@@ -282,10 +276,10 @@ impl Driver {
         for turn in 0.. {
             let mut state = self.lock();
             for event in ended.iter_mut().filter_map(Option::take) {
-                state.machine.handle(event, self.now());
+                state.machine.handle(event, self.deadline.now());
             }
             if let Some(far) = &self.far {
-                let now = self.now();
+                let now = self.deadline.now();
                 done += far.take_ended(|tag, result| {
                     state.machine.handle(Event::Completed { tag, result }, now);
                 });
@@ -303,7 +297,7 @@ impl Driver {
                 told += 1;
                 state.tell(out, &mut due);
             }
-            self.note_deadline(&state);
+            self.deadline.note(state.machine.next_deadline(), &self.member);
             drop(state);
             for (out, event) in outgoing.iter().flatten().zip(&mut ended) {
                 *event = self.post(out);
@@ -372,35 +366,10 @@ impl Driver {
         self.member.control_of(rank).bells().ring_helped(&SystemFutex, || {});
     }
 
-    fn is_alive(&self, rank: Rank) -> bool {
-        match &self.far {
-            Some(far) if !far.is_near(rank) => far.is_alive(rank),
-            _ => self.member.control_of(rank).is_alive(),
-        }
-    }
-
     /// A death that the machine was not told of.
     fn death(&self) -> Option<u32> {
         let lost = self.member.control().lot().lost()?.0 + 1;
         (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
-    }
-
-    fn note_deadline(&self, state: &State) {
-        let next = state.machine.next_deadline().map_or(u64::MAX, Instant::as_ns);
-        // Relaxed: it is written under the lock only.
-        let before = self.deadline.load(Ordering::Relaxed);
-        if next != before {
-            // SeqCst: before the helper's word; the helper looks after it.
-            self.deadline.store(next, Ordering::SeqCst);
-        }
-        if next < before {
-            // It may sleep for longer than that.
-            self.member.control().bells().ring_helper(&SystemFutex);
-        }
-    }
-
-    fn now(&self) -> Instant {
-        Instant::from_ns(self.epoch.elapsed().as_nanos() as u64)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -41,6 +41,7 @@
 pub mod affinity;
 mod error;
 pub mod config;
+mod deadline;
 mod knob;
 mod queue;
 mod lend;

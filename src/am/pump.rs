@@ -33,8 +33,8 @@ impl Am {
                 }
             }
         }
-        state.machine.handle(Event::Rang, self.now());
-        self.note_deadline(&state);
+        state.machine.handle(Event::Rang, self.deadline.now());
+        self.deadline.note(state.machine.next_deadline(), &self.member);
         drop(state);
         if let Some(far) = self.far.get() {
             far.offer_again();

@@ -21,7 +21,7 @@ impl Am {
         kept: Option<Box<dyn Any + Send>>,
         limit: Option<Duration>,
     ) -> Result<Inline, Error> {
-        let deadline = limit.map(|limit| self.now() + limit);
+        let deadline = limit.map(|limit| self.deadline.now() + limit);
         // A time limit is something that may still wake somebody.
         let _timer = limit.map(|_| Outside::new(&self.member));
         let (mut kept, waiting) = (kept, UnsafeCell::new(Waiting::default()));
@@ -85,7 +85,7 @@ impl Am {
                     self.check_room(&state, to, wants_reply).and_then(|()| begin(&mut state))
                 }
             };
-            self.note_deadline(&state);
+            self.deadline.note(state.machine.next_deadline(), &self.member);
             drop(state);
             match begun {
                 Ok(()) => break,
