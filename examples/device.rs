@@ -5,7 +5,8 @@
 //! Rank 0 works on the last rank of the job, which waits. `ci/verbs.sh` runs it
 //! beside the same requests posted by hand: `device [OPERATIONS]`.
 
-use std::time::Instant;
+mod latency;
+
 use tsumugi::{AddrError, Agent, Error, Rank, Runtime};
 
 fn main() -> Result<(), Error> {
@@ -33,33 +34,16 @@ fn measure(
     operations: usize,
     once: impl Fn(&Runtime, usize) -> Result<(), AddrError> + Copy + Send + 'static,
 ) -> Result<(), Error> {
-    for _ in 0..WARM_UP {
-        once(rt, 0)?;
-    }
-    let mut times = Vec::with_capacity(operations);
-    for _ in 0..operations {
-        let start = Instant::now();
-        once(rt, 0)?;
-        times.push(start.elapsed().as_nanos());
-    }
-    times.sort_unstable();
-    let at = |part: usize| times[operations * part / 100] as f64 / 1e3;
-    println!("{name:<9} min {:.2} p10 {:.2} p50 {:.2} us", at(0), at(10), at(50));
+    let [min, p10, p50] = latency::one_after_another(rt, operations, once)?;
+    println!("{name:<9} min {min:.2} p10 {p10:.2} p50 {p50:.2} us");
     if let Some(packets) = packets(|| once(rt, 0))? {
         println!("{name:<9} {packets:.2} packets");
     }
     for ults in [1, 16, ULTS_MAX] {
-        let (each, start) = (operations.div_ceil(ults), Instant::now());
         let before = rt.network_counts().unwrap_or_default();
-        let repeat = |ult| rt.spawn(move |rt| (0..each).try_for_each(|_| once(rt, ult)));
-        let all: Vec<_> = (0..ults).map(repeat).collect();
-        for ult in all {
-            ult.join().expect("no operation panics")?;
-        }
-        let count = (each * ults) as f64;
+        let (micros, count) = latency::at_once(rt, ults, operations, once)?;
         let doorbells = rt.network_counts().unwrap_or_default().doorbells - before.doorbells;
-        let micros = start.elapsed().as_nanos() as f64 / 1e3 / count;
-        let rung = doorbells as f64 / count;
+        let rung = doorbells as f64 / count as f64;
         println!("{name:<9} of {ults:>2} at once: {micros:.2} us, {rung:.3} doorbells each");
     }
     Ok(())
@@ -85,6 +69,5 @@ fn packets(once: impl Fn() -> Result<(), AddrError>) -> Result<Option<f64>, Erro
     Ok(least)
 }
 
-const WARM_UP: usize = 50;
 /// Which are under way at once.
 const ULTS_MAX: usize = 64;

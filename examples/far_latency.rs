@@ -8,7 +8,9 @@
 //! runs it between network namespaces, beside the same work in C straight over
 //! libfabric: `far_latency [ROUNDS [OPERATIONS]]`.
 
-use std::time::{Duration, Instant};
+mod latency;
+
+use std::time::Duration;
 use tsumugi::{AddrError, Error, Rank, Runtime};
 
 fn main() -> Result<(), Error> {
@@ -44,48 +46,24 @@ fn measure(
     operations: usize,
     once: impl Fn(&Runtime, usize) -> Result<(), AddrError> + Copy + Send + 'static,
 ) -> Result<(), Error> {
-    one_after_another(rt, operations, name, once)?;
+    tell(name, latency::one_after_another(rt, operations, once)?);
     let thread = {
-        let (rt, name) = (rt.clone(), format!("{name}-of-a-thread"));
-        std::thread::spawn(move || one_after_another(&rt, operations, &name, once))
+        let rt = rt.clone();
+        std::thread::spawn(move || latency::one_after_another(&rt, operations, once))
     };
     while !thread.is_finished() {
         // Not `join`, which keeps the worker.
         tsumugi::ult::sleep(Duration::from_millis(1));
     }
-    thread.join().expect("no operation panics")?;
-    let (each, start) = (operations.div_ceil(ULTS), Instant::now());
-    let repeat = |ult| rt.spawn(move |rt| (0..each).try_for_each(|_| once(rt, ult)));
-    let ults: Vec<_> = (0..ULTS).map(repeat).collect();
-    for ult in ults {
-        ult.join().expect("no operation panics")?;
-    }
-    let micros = start.elapsed().as_nanos() as f64 / 1e3 / (each * ULTS) as f64;
+    tell(&format!("{name}-of-a-thread"), thread.join().expect("no operation panics")?);
+    let (micros, _) = latency::at_once(rt, ULTS, operations, once)?;
     println!("ours {name}-of-{ULTS} each {micros:.3}");
     Ok(())
 }
 
-fn one_after_another(
-    rt: &Runtime,
-    operations: usize,
-    name: &str,
-    once: impl Fn(&Runtime, usize) -> Result<(), AddrError>,
-) -> Result<(), AddrError> {
-    for _ in 0..WARM_UP {
-        once(rt, 0)?;
-    }
-    let mut times = Vec::with_capacity(operations);
-    for _ in 0..operations {
-        let start = Instant::now();
-        once(rt, 0)?;
-        times.push(start.elapsed().as_nanos());
-    }
-    times.sort_unstable();
-    let at = |part: usize| times[operations * part / 100] as f64 / 1e3;
-    println!("ours {name} min {:.2} p10 {:.2} p50 {:.2}", at(0), at(10), at(50));
-    Ok(())
+fn tell(name: &str, [min, p10, p50]: [f64; 3]) {
+    println!("ours {name} min {min:.2} p10 {p10:.2} p50 {p50:.2}");
 }
 
-const WARM_UP: usize = 50;
 /// Which are under way at once.
 const ULTS: usize = 64;
