@@ -2,25 +2,14 @@
  * on each other by our locks, while the streams go on with others. Says so where
  * there is no libabt.so. tests/capi.rs here compiles and runs it. */
 
-#include "tsumugi.h"
+#include "tasks.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#define CHECK(condition)                                                       \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
-
-#define OK(call) CHECK((call) == TSUMUGI_OK)
 #define ABT(call) CHECK((call) == ABT_SUCCESS)
 
-enum { TASKS = 64, ROUNDS = 20, STREAMS = 2 };
+enum { STREAMS = 2 };
 
 /* What is used of abt.h. */
 
@@ -123,34 +112,12 @@ static void unpark_task(void *context, void *name)
 
 /* What its ULTs do. */
 
-static struct tsumugi_scheduler *ults;
-static struct tsumugi_mutex *mutex;
-static struct tsumugi_condvar *changed;
-static unsigned long count, turn;
-
-static void *add_one(void *number)
-{
-    OK(tsumugi_mutex_lock(mutex));
-    unsigned long before = count;
-    tsumugi_yield();
-    count = before + 1;
-    OK(tsumugi_mutex_unlock(mutex));
-    return number;
-}
 
 static void live(void *arg)
 {
     struct task *task = arg;
     ABT(ABT_self_get_thread(&task->thread));
-    for (uintptr_t round = 0; round < ROUNDS; round++) {
-        struct tsumugi_ult *ult;
-        void *value;
-        OK(tsumugi_spawn(ults, NULL, add_one, (void *)round, &ult));
-        add_one(NULL);
-        OK(tsumugi_join(ult, &value));
-        CHECK((uintptr_t)value == round);
-    }
-    CHECK(tsumugi_sleep_within(100000, false) == TSUMUGI_ERROR_TIMED_OUT);
+    share_lock();
     /* One after the other. */
     OK(tsumugi_mutex_lock(mutex));
     while (turn != task->number) {
@@ -170,7 +137,6 @@ int main(void)
         .unpark = unpark_task,
         .yield_now = yield_task,
     };
-    struct tsumugi_config config = {.size = sizeof config, .workers = 1};
     struct tsumugi_registration *registration;
     handle pool, streams[STREAMS], threads[TASKS];
     if (!load()) {
@@ -178,11 +144,7 @@ int main(void)
         return 0;
     }
     ABT(ABT_init(0, NULL));
-    OK(tsumugi_wait_register(&wait, &registration));
-    OK(tsumugi_scheduler_create(&config, &ults));
-    OK(tsumugi_scheduler_start(ults));
-    OK(tsumugi_mutex_create(&mutex));
-    OK(tsumugi_condvar_create(&changed));
+    begin_sharing(&wait, &registration);
     ABT(ABT_pool_create_basic(ABT_POOL_FIFO, ABT_POOL_ACCESS_MPMC, 0, &pool));
     for (unsigned n = 0; n < TASKS; n++) {
         tasks[n].number = n;
@@ -198,11 +160,8 @@ int main(void)
         ABT(ABT_xstream_join(streams[n]));
         ABT(ABT_xstream_free(&streams[n]));
     }
-    CHECK(count == 2ul * TASKS * ROUNDS && turn == TASKS);
-    tsumugi_condvar_destroy(changed);
-    tsumugi_mutex_destroy(mutex);
-    tsumugi_scheduler_destroy(ults);
-    tsumugi_wait_unregister(registration);
+    CHECK(turn == TASKS);
+    end_sharing(registration);
     ABT(ABT_finalize());
     printf("%lu parks, after %lu of them on the other stream\n", parks, moves);
     CHECK(parks > 0);

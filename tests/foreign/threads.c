@@ -3,25 +3,13 @@
  * do. They block on ULTs of ours, each other's and ours, and the pthreads go on
  * with others meanwhile. tests/capi.rs here compiles and runs it. */
 
-#include "tsumugi.h"
+#include "tasks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <ucontext.h>
 
-#define CHECK(condition)                                                       \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
-
-#define OK(call) CHECK((call) == TSUMUGI_OK)
-
-enum { WORKERS = 2, TASKS = 64, ROUNDS = 20, STACK_BYTES = 256 << 10 };
+enum { WORKERS = 2, STACK_BYTES = 256 << 10 };
 
 /* The scheduler. */
 
@@ -186,34 +174,11 @@ static void unpark_task(void *context, void *name)
 
 /* What its tasks do. */
 
-static struct tsumugi_scheduler *ults;
-static struct tsumugi_mutex *mutex;
-static struct tsumugi_condvar *changed;
-static unsigned long count, turn;
 static struct tsumugi_unparker *unparkers[TASKS];
-
-static void *add_one(void *number)
-{
-    OK(tsumugi_mutex_lock(mutex));
-    unsigned long before = count;
-    tsumugi_yield();
-    count = before + 1;
-    OK(tsumugi_mutex_unlock(mutex));
-    return number;
-}
 
 static void live(struct task *task)
 {
-    for (uintptr_t round = 0; round < ROUNDS; round++) {
-        struct tsumugi_ult *ult;
-        void *value;
-        /* A ULT of ours and this task take the same lock. */
-        OK(tsumugi_spawn(ults, NULL, add_one, (void *)round, &ult));
-        add_one(NULL);
-        OK(tsumugi_join(ult, &value));
-        CHECK((uintptr_t)value == round);
-    }
-    CHECK(tsumugi_sleep_within(100000, false) == TSUMUGI_ERROR_TIMED_OUT);
+    share_lock();
     /* One after the other, the last first; each wakes the next by its token. */
     OK(tsumugi_mutex_lock(mutex));
     OK(tsumugi_unparker_create(&unparkers[task->number]));
@@ -240,24 +205,15 @@ int main(void)
         .unpark = unpark_task,
         .yield_now = yield_task,
     };
-    struct tsumugi_config config = {.size = sizeof config, .workers = 1};
     struct tsumugi_registration *registration;
     struct task *tasks = calloc(TASKS, sizeof *tasks);
     CHECK(tasks != NULL);
-    OK(tsumugi_wait_register(&wait, &registration));
-    OK(tsumugi_scheduler_create(&config, &ults));
-    OK(tsumugi_scheduler_start(ults));
-    OK(tsumugi_mutex_create(&mutex));
-    OK(tsumugi_condvar_create(&changed));
+    begin_sharing(&wait, &registration);
     run(tasks, TASKS, live);
-    CHECK(count == 2ul * TASKS * ROUNDS);
     for (unsigned n = 0; n < TASKS; n++) {
         tsumugi_unparker_destroy(unparkers[n]);
     }
-    tsumugi_condvar_destroy(changed);
-    tsumugi_mutex_destroy(mutex);
-    tsumugi_scheduler_destroy(ults);
-    tsumugi_wait_unregister(registration);
+    end_sharing(registration);
     printf("%lu switches, %lu of them to the other pthread\n", sched.switches, sched.moves);
     CHECK(sched.switches > TASKS);
     free(tasks);
