@@ -273,6 +273,7 @@ fn waits_and_wakes_from_afar_are_counted() {
             park();
             thread.join().unwrap();
         }
+        sleep(Duration::from_millis(1));
         while spawner.counts()[Counter::IdleNs] < before[Counter::IdleNs] + 1_000_000 {
             sleep(Duration::from_millis(1));
         }
