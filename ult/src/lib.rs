@@ -12,7 +12,7 @@
 //! | `thread`, `futex`, `lock`, `fences`, `bias`, `pool` | small things |
 //! | `area`, `stack` | where ULTs run |
 //! | `overflow` | naming a stack overflow |
-//! | `deque`, `inject`, `mail` | queues of ULTs |
+//! | `deque`, `inject`, `mail`, `offer` | queues of ULTs |
 //! | `timer`, `limit` | how long to wait |
 //! | `fp`, `local` | what a ULT has for itself |
 //! | `body`, `token`, `task`, `slab` | descriptors |
@@ -72,6 +72,8 @@ pub mod deque;
 pub mod inject;
 #[doc(hidden)]
 pub mod mail;
+#[doc(hidden)]
+pub mod offer;
 mod timer;
 mod limit;
 mod fp;

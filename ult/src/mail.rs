@@ -44,9 +44,7 @@ impl<T> Mail<T> {
     /// place is touched any more.
     #[inline]
     pub fn try_send(&self, letter: Letter<T>) -> bool {
-        const { assert!(align_of::<T>() > MORE, "an item's address has a bit to spare") };
-        let more = if letter.more { MORE } else { 0 };
-        let word = letter.first.as_ptr().map_addr(|address| address | more);
+        let word = letter.word();
         let order = if mutant("mail_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: pairs with the Acquire in `close`.
         self.0.compare_exchange(Self::OPEN, word, order, Ordering::Relaxed).is_ok()
@@ -105,10 +103,21 @@ impl<T> Mail<T> {
     }
 }
 
+impl<T> Letter<T> {
+    /// The word that stands for it.
+    #[inline]
+    pub(crate) fn word(self) -> *mut T {
+        const { assert!(align_of::<T>() > BITS, "an item's address has two bits to spare") };
+        let more = if self.more { MORE } else { 0 };
+        self.first.as_ptr().map_addr(|address| address | more)
+    }
+}
+
 /// What a word stands for, if that is a letter.
-fn letter_of<T>(word: *mut T) -> Option<Letter<T>> {
+#[inline]
+pub(crate) fn letter_of<T>(word: *mut T) -> Option<Letter<T>> {
     // Neither CLOSED nor OPEN has an address.
-    let first = NonNull::new(word.map_addr(|address| address & !MORE))?;
+    let first = NonNull::new(word.map_addr(|address| address & !BITS))?;
     Some(Letter { first, more: word.addr() & MORE != 0 })
 }
 
@@ -127,3 +136,5 @@ impl<T> From<NonNull<T>> for Letter<T> {
 }
 
 const MORE: usize = 1;
+/// What is no address: an `Offer` has one bit more.
+const BITS: usize = 3;

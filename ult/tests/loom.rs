@@ -18,6 +18,7 @@ use tsumugi_ult::deque::{Deque, Steal};
 use tsumugi_ult::fences::Fences;
 use tsumugi_ult::inject::{Inject, Linked};
 use tsumugi_ult::mail::{Letter, Mail};
+use tsumugi_ult::offer::Offer;
 use tsumugi_ult::sync::{Condvar, Flag, Latch, Mutex, RwLock, Semaphore, channel};
 use tsumugi_ult::{Limit, Scheduler, park, park_within, spawn, unparker, yield_now};
 
@@ -437,6 +438,65 @@ fn mail_is_intercepted() {
             Item::take(first.as_ptr());
         }
         other.join().unwrap();
+        Item::finish([item]);
+    });
+}
+
+/// What an owner lays out, it or another takes, once.
+#[test]
+fn an_offer_is_taken_once() {
+    check("an_offer_is_taken_once", &["offer_relaxed", "offer_load_then_store"], || {
+        let offer = Arc::new(Shared(Offer::new(true, Fences::of_system())));
+        let item = Item::new();
+        let take = |offer: &Offer<Item>| {
+            if let Some(Letter { first, .. }) = offer.take() {
+                Item::take(first.as_ptr());
+            }
+        };
+        let other = {
+            let offer = offer.clone();
+            loom::thread::spawn(move || take(&offer.0))
+        };
+        let letter = NonNull::new(Item::fill(item)).unwrap().into();
+        // SAFETY: the model's first thread is the owner, and it is empty.
+        unsafe { offer.0.lay_out(letter) };
+        take(&offer.0);
+        other.join().unwrap();
+        Item::finish([item]);
+    });
+}
+
+/// A push beside an item that lies there tells nobody, and the item is taken:
+/// who is about to sleep then sees the push.
+#[test]
+fn a_calm_push_is_seen_by_who_would_sleep() {
+    let mutants = ["notify_no_light", "offer_no_heavy"];
+    check("a_calm_push_is_seen_by_who_would_sleep", &mutants, || {
+        let fences = Fences::of_system();
+        let offer = Arc::new(Shared(Offer::<Item>::new(true, fences)));
+        let pushed = Arc::new(AtomicU32::new(0));
+        let item = Item::new();
+        // SAFETY: the model's first thread is the owner, and it is empty.
+        unsafe { offer.0.lay_out(NonNull::new(Item::fill(item)).unwrap().into()) };
+        let taker = {
+            let (offer, item) = (offer.clone(), Shared(item));
+            loom::thread::spawn(move || {
+                let item = item;
+                assert!(offer.0.take().is_some());
+                Item::take(item.0);
+            })
+        };
+        let sleeper = {
+            let (offer, pushed) = (offer.clone(), pushed.clone());
+            loom::thread::spawn(move || {
+                let none = Offer::none_of(std::iter::once(&offer.0), fences);
+                none && pushed.load(Ordering::Relaxed) == 0
+            })
+        };
+        pushed.store(1, Ordering::Relaxed);
+        let calm = offer.0.is_calm();
+        taker.join().unwrap();
+        assert!(!(sleeper.join().unwrap() && calm), "asleep, and nobody was told");
         Item::finish([item]);
     });
 }

@@ -25,6 +25,7 @@ use crate::host;
 use crate::inject::Inject;
 use crate::lock::Lock;
 use crate::mail::Mail;
+use crate::offer::Offer;
 use crate::slab::{Slab, Slot};
 use crate::stack::Stacks;
 use crate::task::{End, State, Task};
@@ -44,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) inject: CachePadded<Inject<Task>>,
     /// Urgent ULTs, for whichever worker looks first.
     pub(crate) urgent: CachePadded<Inject<Task>>,
-    pub(crate) idle: CachePadded<Idle>,
+    pub(crate) idle: Idle,
     pub(crate) fences: Fences,
     /// Whose the park words are: of a scheduler of one worker, that worker's.
     pub(super) parks: CachePadded<Bias>,
@@ -66,18 +67,21 @@ pub(crate) struct Shared {
     epoch: host::Instant,
 }
 
-/// Workers with nothing to run. Read at every push, and written seldom.
+/// Workers with nothing to run.
 pub(crate) struct Idle {
-    /// Those that look for work, and so need not be woken.
-    pub(crate) searching: AtomicUsize,
-    /// Those that sleep or are about to.
-    pub(crate) sleepers: AtomicUsize,
+    /// Those that look for work, and so need not be woken. Read by who would
+    /// wake one.
+    pub(crate) searching: CachePadded<AtomicUsize>,
+    /// Those that sleep or are about to. Read at every push, and written seldom.
+    pub(crate) sleepers: CachePadded<AtomicUsize>,
 }
 
 /// One worker's share: its owner pushes, thieves take.
 pub(crate) struct Seat {
     /// Where a spinning worker is handed a ULT that ran there last.
     pub(crate) mail: Mail<Task>,
+    /// The oldest of `ready`, for whoever has nothing.
+    pub(crate) offer: Offer<Task>,
     /// New and woken ULTs, the youngest first.
     pub(crate) ready: Deque<Task>,
     /// Those that let others run, and those from outside, the oldest first.
@@ -122,10 +126,10 @@ impl Shared {
             seats: (0..workers).map(|_| Seat::new(workers > 1, fences)).collect(),
             inject: CachePadded::new(Inject::new()),
             urgent: CachePadded::new(Inject::new()),
-            idle: CachePadded::new(Idle {
-                searching: AtomicUsize::new(0),
-                sleepers: AtomicUsize::new(0),
-            }),
+            idle: Idle {
+                searching: CachePadded::new(AtomicUsize::new(0)),
+                sleepers: CachePadded::new(AtomicUsize::new(0)),
+            },
             parks: CachePadded::new(Bias::new()),
             fences,
             inline_bytes,
@@ -164,7 +168,9 @@ impl Shared {
     pub(crate) fn has_ready(&self) -> bool {
         !self.inject.is_empty()
             || !self.urgent.is_empty()
-            || self.seats.iter().any(|seat| !seat.ready.is_empty() || !seat.yielded.is_empty())
+            || self.seats.iter().any(|seat| {
+                seat.offer.is_full() || !seat.ready.is_empty() || !seat.yielded.is_empty()
+            })
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -289,6 +295,7 @@ impl Seat {
     fn new(shared: bool, fences: Fences) -> Self {
         Self {
             mail: Mail::new(),
+            offer: Offer::new(shared, fences),
             ready: Deque::new(SLOTS, shared, fences),
             yielded: Deque::new(SLOTS, shared, fences),
             pinned: Inject::new(),

@@ -155,16 +155,15 @@ impl Shared {
         self.bells.ring_one(worker, &SystemFutex);
     }
 
-    /// How many workers sleep, and how many search. After a push by a worker,
-    /// who then must see to them.
+    /// How many workers sleep. After a push by a worker, who then must see to
+    /// them.
     #[inline(always)]
-    pub(crate) fn idle(&self) -> (usize, usize) {
+    pub(crate) fn sleepers(&self) -> usize {
         if !mutant("notify_no_light") {
             // Pairs with the heavy half before a worker's last look.
             self.fences.light();
         }
-        let idle = &*self.idle;
-        (idle.sleepers.load(Ordering::Relaxed), idle.searching.load(Ordering::Relaxed))
+        self.idle.sleepers.load(Ordering::Relaxed)
     }
 
     /// Wakes a worker if one sleeps and none is on its way. On any thread, after

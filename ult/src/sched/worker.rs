@@ -15,6 +15,7 @@ mod claim;
 mod note;
 mod queue;
 mod search;
+mod steal;
 mod supply;
 
 pub(crate) use claim::Claim;
@@ -69,9 +70,7 @@ pub(crate) struct Worker {
     now: Cell<Instant>,
     /// Rounds of the present search without a look at what others have.
     looks: Cell<u32>,
-    /// Pushes until it looks again for those who may want something.
-    until_give: Cell<u32>,
-    /// Who was looked at last, of those who may want something.
+    /// Whose offer was taken last.
     asked: Cell<usize>,
     random: Cell<u64>,
     stacks: UnsafeCell<Cache<Stack>>,
@@ -114,8 +113,7 @@ impl Worker {
             fair_turns: Cell::new(0),
             now: Cell::new(now),
             looks: Cell::new(0),
-            until_give: Cell::new(0),
-            asked: Cell::new(index),
+            asked: Cell::new(usize::from(index == 0)),
             random: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (index as u64 + 1)),
             stacks: UnsafeCell::new(Cache::new()),
             slots: UnsafeCell::new(Cache::new()),

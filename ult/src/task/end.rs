@@ -41,8 +41,10 @@ impl Task {
             DETACHED => End::Detached,
             joiner => {
                 let joiner = ptr::with_exposed_provenance::<Joiner>(joiner);
-                // SAFETY: a joiner waits on its stack until its waker is used.
-                let waker = unsafe { (*joiner).0.with_mut(|waker| (*waker).take()) };
+                // Read and not taken: a write would take the line, too.
+                // SAFETY: a joiner waits on its stack until its waker is used,
+                // and that is once, here; dropping a waker does nothing.
+                let waker = unsafe { (*joiner).0.with(|waker| waker.read()) };
                 End::Joined(waker.expect("a joiner has a waker"))
             }
         }

@@ -31,7 +31,8 @@ impl Worker {
     pub(crate) unsafe fn claim(&self, child: Slot) -> Option<Claim> {
         let joiner = self.current()?;
         // SAFETY: we are the seat's owner.
-        if unsafe { self.seat().ready.youngest() } != Some(child.as_ptr()) {
+        let youngest = unsafe { self.seat().ready.youngest() };
+        if youngest != Some(child.as_ptr()) && !self.queues_again(child) {
             return None;
         }
         // SAFETY: we have its handle; the joiner runs.

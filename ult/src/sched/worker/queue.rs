@@ -78,11 +78,8 @@ impl Worker {
 
     /// Takes what came by mail: queues what hangs on it.
     pub(super) fn open_letter(&self, letter: Letter<Task>) -> Slot {
-        let mut more = if letter.more { self.next_of(letter.first) } else { None };
-        while let Some(slot) = more {
-            more = self.next_of(slot);
-            // SAFETY: we are the seat's owner.
-            unsafe { self.seat().ready.push(slot.as_ptr()) };
+        if letter.more {
+            self.queue_all(self.next_of(letter.first));
         }
         // SAFETY: whoever sent it made it ours.
         if unsafe { letter.first.as_ref() }.set_awake() {
@@ -102,30 +99,24 @@ impl Worker {
         if unsafe { slot.as_ref() }.is_plain() { self.push(slot) } else { self.route(slot) }
     }
 
+    /// Queues a ULT and those that hang on it.
+    fn queue_all(&self, mut chain: Option<Slot>) {
+        while let Some(slot) = chain {
+            chain = self.next_of(slot);
+            // SAFETY: we are the seat's owner.
+            unsafe { self.seat().ready.push(slot.as_ptr()) };
+        }
+    }
+
     fn next_of(&self, slot: Slot) -> Option<Slot> {
-        // SAFETY: it came by mail, so it is ours.
+        // SAFETY: whoever takes a chain has all of it.
         NonNull::new(unsafe { slot.as_ref() }.link().load(Ordering::Relaxed))
     }
 
-    /// Gives a worker that has nothing some of the oldest ULTs, if there are
-    /// several: the owner need not make sure that nobody else takes them, and
-    /// so it is cheaper than a theft by far.
-    fn give(&self) {
-        let seats = &self.shared.seats;
-        let mut next = self.asked.get() + 1;
-        // One look per push: there may be many.
-        if next == self.index {
-            next += 1;
-        }
-        if next >= seats.len() {
-            next = usize::from(self.index == 0);
-        }
-        self.asked.set(next);
-        let (seat, mail) = (self.seat(), &seats[next].mail);
-        if !seat.ready.has_several() || !mail.is_open() {
-            // Those who search may have lost their processor.
-            return self.until_give.set(GIVE_REST);
-        }
+    /// Lays the oldest of several ULTs out, for whoever has nothing; there is
+    /// room.
+    fn lay_out(&self) {
+        let seat = self.seat();
         let (mut first, mut last, mut count) = (None, None, 0);
         // SAFETY: we are the seat's owner.
         unsafe {
@@ -142,16 +133,35 @@ impl Worker {
             });
         }
         let Some(first) = first else { return };
-        let letter = Letter { first, more: count > 1 };
-        if !mail.try_send(letter) {
-            // Somebody else was faster: back they go.
-            let mut back = Some(first);
-            while let Some(slot) = back {
-                back = self.next_of(slot);
-                // SAFETY: as above.
-                unsafe { seat.ready.push(slot.as_ptr()) };
-            }
+        // SAFETY: we are the seat's owner, and nobody else fills the place.
+        unsafe { seat.offer.lay_out(Letter { first, more: count > 1 }) };
+    }
+
+    /// Takes what this worker had laid out, of several the youngest.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_back(&self) -> Option<Slot> {
+        let letter = self.seat().offer.take()?;
+        if !letter.more {
+            return Some(letter.first);
         }
+        self.queue_all(Some(letter.first));
+        // SAFETY: we are the seat's owner.
+        NonNull::new(unsafe { self.seat().ready.pop() }?)
+    }
+
+    /// Queues a ULT again that was laid out, if it is the only one there and the
+    /// queue is empty. Whether it is the youngest now.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn queues_again(&self, wanted: Slot) -> bool {
+        let seat = self.seat();
+        if seat.offer.seen().map(|letter| letter.first) != Some(wanted) || !seat.ready.is_empty() {
+            return false;
+        }
+        let Some(letter) = seat.offer.take() else { return false };
+        self.queue_all(Some(letter.first));
+        !letter.more
     }
 
     /// Brings a ULT of the own queue to the front; false if it is not among
@@ -171,6 +181,13 @@ impl Worker {
         for task in others[..count].iter().rev() {
             // SAFETY: as above.
             unsafe { self.seat().ready.push(*task) };
+        }
+        if !found && self.seat().offer.seen().map(|letter| letter.first) == Some(wanted) {
+            let letter = self.seat().offer.take();
+            found = letter.is_some();
+            if let Some(Letter { more: true, .. }) = letter {
+                self.queue_all(self.next_of(wanted));
+            }
         }
         if found && let Some(before) = NonNull::new(self.next.replace(wanted.as_ptr())) {
             self.push(before);
@@ -196,6 +213,7 @@ impl Worker {
     #[inline(never)]
     fn is_alone_after_all(&self) -> bool {
         let alone = self.next.get().is_null()
+            && !self.seat().offer.is_full()
             && self.own_count.get() == 0
             && self.seat().pinned.is_empty()
             && self.shared.urgent.is_empty()
@@ -210,6 +228,7 @@ impl Worker {
     pub(crate) fn is_busy(&self) -> bool {
         let seat = self.seat();
         !seat.ready.is_empty()
+            || seat.offer.is_full()
             || !seat.yielded.is_empty()
             || !self.next.get().is_null()
             || self.own_count.get() > 0
@@ -248,32 +267,24 @@ impl Worker {
         self.notify();
     }
 
-    /// Tells other workers of a push; there may be none. What is seldom needed
-    /// is called last, so that the rest saves no registers.
+    /// Lets other workers have a part of what was pushed; there may be none.
+    /// What is seldom needed is called last, so that the rest saves no registers.
     #[inline(always)]
     pub(super) fn notify(&self) {
-        if self.shared.seats.len() == 1 {
-            return;
-        }
-        let (sleepers, searching) = self.shared.idle();
-        if sleepers | searching != 0 {
-            let rest = self.until_give.get();
-            if sleepers != 0 || rest == 0 {
-                return self.serve_idle();
-            }
-            self.until_give.set(rest - 1);
+        if !self.seat().offer.is_calm() {
+            self.serve_idle();
         }
     }
 
     #[cold]
     #[inline(never)]
     fn serve_idle(&self) {
-        let (sleepers, searching) = self.shared.idle();
-        if sleepers > 0 {
-            self.shared.notify_sleepers();
+        let seat = self.seat();
+        if !seat.offer.is_full() && seat.ready.has_several() {
+            self.lay_out();
         }
-        if searching > 0 {
-            self.give();
+        if self.shared.sleepers() > 0 {
+            self.shared.notify_sleepers();
         }
     }
 
@@ -308,5 +319,3 @@ impl Worker {
 
 /// How far `bring_forward` looks.
 const REACH: usize = 64;
-/// Pushes without a look after one that was in vain.
-const GIVE_REST: u32 = if cfg!(tsumugi_loom) { 0 } else { 8 };

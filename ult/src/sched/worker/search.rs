@@ -8,15 +8,6 @@
 //! stay, or of the outsiders, and now and then of the own queue, so nothing
 //! starves however busy the youngest are.
 //!
-//! # Giving and stealing
-//!
-//! A theft takes a barrier on all processors, see `deque`, and on a virtual
-//! machine that stops its victim for microseconds. So whoever searches is seen
-//! by those who push: they send it the oldest of several ULTs by mail, with a
-//! compare-and-swap. Who searches looks at its own mail alone for a while
-//! ([`PATIENCE`]), and then steals: from workers that do not push, and mail from
-//! those that do not come for it, having lost their processors perhaps.
-//!
 //! # Sleeping
 //!
 //! An idle worker searches, spins a bounded number of rounds, lets other OS
@@ -25,14 +16,12 @@
 //! itself out *before* its last look, and both sides have a fence between. A
 //! searcher that found something passes the search on if more is left.
 
-use super::{Seen, Worker};
-use crate::deque::{Deque, Steal};
+use super::Worker;
+use crate::deque::Deque;
 use crate::futex::{SystemFutex, os_yield};
-use crate::mail::Mail;
-use crate::sched::record::Kind;
+use crate::offer::Offer;
 use crate::slab::Slot;
 use crate::task::Task;
-use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 use tsumugi_core::stats::Counter;
@@ -57,6 +46,14 @@ impl Worker {
         if let Some(slot) = self.look_near() {
             return Some(slot);
         }
+        // The model need not look at everything twice.
+        if cfg!(not(tsumugi_loom))
+            && let Some(slot) = self.take_offered()
+        {
+            // Others may have missed those that hung on it.
+            self.notify();
+            return Some(slot);
+        }
         self.idle()
     }
 
@@ -72,7 +69,8 @@ impl Worker {
         }
         let seat = self.seat();
         // SAFETY: we are the seat's owner.
-        let near = unsafe { seat.ready.pop() };
+        let near = unsafe { seat.ready.pop() }.and_then(NonNull::new);
+        let near = if near.is_none() && seat.offer.is_full() { self.take_back() } else { near };
         // Those that stay here take turns with those that let others run.
         if near.is_none()
             && self.own_count.get() > 0
@@ -82,8 +80,8 @@ impl Worker {
             return Some(slot);
         }
         // SAFETY: as above.
-        match near.or_else(|| unsafe { seat.yielded.take_first() }) {
-            Some(task) => NonNull::new(task),
+        match near.or_else(|| unsafe { seat.yielded.take_first() }.and_then(NonNull::new)) {
+            Some(slot) => Some(slot),
             None => self.look_far(),
         }
     }
@@ -171,12 +169,15 @@ impl Worker {
         self.now.set(self.shared.now());
         self.count(Counter::Polls);
         let moved = self.shared.progress.poll() | self.shared.fire(self.now.get());
+        // Of a queue that nobody pushes to.
+        self.notify();
         let seat = self.seat();
         let turn = self.fair_turns.get().wrapping_add(1);
         self.fair_turns.set(turn);
         // SAFETY: we are the seat's owner.
         let take = |queue: &Deque<Task>| unsafe { queue.take_first() }.and_then(NonNull::new);
-        let aged = if turn.is_multiple_of(AGED_TURN) { take(&seat.ready) } else { None };
+        let aged = turn.is_multiple_of(AGED_TURN);
+        let aged = if aged { self.take_back().or_else(|| take(&seat.ready)) } else { None };
         let oldest = aged.or_else(|| {
             (0..3).find_map(|queue| match turn.wrapping_add(queue) % 3 {
                 0 => self.take_injected(),
@@ -195,19 +196,24 @@ impl Worker {
     #[cold]
     fn idle(&self) -> Option<Slot> {
         let shared = &*self.shared;
-        shared.idle.searching.fetch_add(1, Ordering::SeqCst);
         self.seat().mail.open();
         // Each search is patient anew.
         self.looks.set(0);
         shared.progress.on_idle(self.index);
-        let (mut rounds, mut idle_since) = (0, None);
+        let (mut rounds, mut idle_since, mut counted) = (0, None, false);
         let rests = !shared.progress.is_long();
         loop {
             if shared.is_stopped() {
                 self.seat().mail.close();
                 shared.progress.on_busy(self.index);
-                shared.idle.searching.fetch_sub(1, Ordering::SeqCst);
+                if counted {
+                    shared.idle.searching.fetch_sub(1, Ordering::SeqCst);
+                }
                 return None;
+            }
+            if !counted && rounds >= shared.spin.min(UNCOUNTED) {
+                counted = true;
+                shared.idle.searching.fetch_add(1, Ordering::SeqCst);
             }
             shared.halt.stand();
             if let Some(slot) = self.search() {
@@ -215,7 +221,12 @@ impl Worker {
                 if let Some(letter) = self.seat().mail.close() {
                     self.take_in(letter);
                 }
-                self.pass_search_on();
+                if counted {
+                    self.pass_search_on();
+                } else {
+                    // Others may have missed those that hung on it.
+                    self.notify();
+                }
                 shared.hand_clock_on();
                 return Some(slot);
             }
@@ -224,10 +235,10 @@ impl Worker {
                 rounds = 0;
                 continue;
             }
-            if rounds % CLOCK_ROUNDS == 0 {
+            rounds += 1;
+            if rounds % CLOCK_ROUNDS == 0 || rounds > shared.spin {
                 self.count_idle(&mut idle_since, shared.now());
             }
-            rounds += 1;
             if rounds <= shared.spin {
                 if rests {
                     self.pause();
@@ -259,13 +270,17 @@ impl Worker {
                 None => self.seat().mail.open(),
             }
         }
-        self.look_near().or_else(|| self.feed()).or_else(|| self.steal())
+        let near = self.look_near().or_else(|| self.take_offered());
+        near.or_else(|| self.feed()).or_else(|| self.steal())
     }
 
-    /// A short rest, in which the mail is looked at.
+    /// A short rest, in which the mail is looked at, and what one other worker
+    /// has laid out.
     fn pause(&self) {
+        let seats = &self.shared.seats;
         for _ in 0..PAUSES {
-            if self.seat().mail.has_come() {
+            let others = cfg!(not(tsumugi_loom)) && seats.len() > 1;
+            if self.seat().mail.has_come() || others && seats[self.asked.get()].offer.is_full() {
                 return;
             }
             spin_loop();
@@ -286,12 +301,15 @@ impl Worker {
         shared.idle.searching.fetch_sub(1, Ordering::SeqCst);
         shared.progress.on_sleep(self.index);
         // SeqCst: pairs with the fences in `notify_sleepers` and `Bells::ring`,
-        // and with the light half in `notify`.
+        // and with the light half in `sleepers`.
         shared.fences.heavy();
+        let offers = shared.seats.iter().map(|seat| &seat.offer);
+        let offered = shared.seats.len() > 1 && !Offer::none_of(offers, shared.fences);
         let keeps = shared.alarms.keep(self.index);
         let limit = keeps.map(|due| due.since(shared.now()));
         let stay = !mutant("sleep_no_last_look")
-            && (shared.has_ready()
+            && (offered
+                || shared.has_ready()
                 || !self.seat().pinned.is_empty()
                 || shared.is_stopped()
                 || shared.halt.is_called()
@@ -328,75 +346,13 @@ impl Worker {
         if self.shared.idle.searching.fetch_sub(1, Ordering::SeqCst) == 1
             && self.shared.seats.len() > 1
         {
+            // SeqCst: between the count and the look; pairs with the fence in
+            // `notify_sleepers`.
             fence(Ordering::SeqCst);
-            if self.shared.has_ready() {
+            // Without a sleeper, the queues of the others are left in peace.
+            if self.shared.idle.sleepers.load(Ordering::Relaxed) > 0 && self.shared.has_ready() {
                 self.shared.notify_sleepers();
             }
-        }
-    }
-
-    fn steal(&self) -> Option<Slot> {
-        let seats = &self.shared.seats;
-        if seats.len() == 1 {
-            return None;
-        }
-        // Until its patience is over it looks at nothing of others': a look takes
-        // the line from a worker that pushes, who is to give.
-        let looks = self.looks.get();
-        if looks < self.shared.spin.min(PATIENCE) {
-            self.looks.set(looks + 1);
-            return None;
-        }
-        let start = self.random() as usize;
-        for offset in 0..seats.len() {
-            let victim = start.wrapping_add(offset) % seats.len();
-            let seat = &seats[victim];
-            let nothing = seat.ready.is_empty() && seat.yielded.is_empty() && !seat.mail.is_full();
-            if victim == self.index || nothing {
-                continue;
-            }
-            if let Some(slot) = self.intercept(&seat.mail) {
-                return Some(slot);
-            }
-            let stolen = self
-                .steal_from(&self.lonely[victim][0], &seat.ready)
-                .or_else(|| self.steal_from(&self.lonely[victim][1], &seat.yielded));
-            if let Some(slot) = stolen {
-                self.count(Counter::Steals);
-                self.note(Kind::Steal, slot);
-                return stolen;
-            }
-        }
-        None
-    }
-
-    /// Takes what a worker was sent that did not come for it.
-    fn intercept(&self, mail: &Mail<Task>) -> Option<Slot> {
-        let slot = self.open_letter(mail.intercept()?);
-        // SAFETY: it is ours now.
-        if unsafe { slot.as_ref() }.is_plain() {
-            return Some(slot);
-        }
-        // Back to the worker that it stays on, or before all others.
-        self.route(slot);
-        None
-    }
-
-    /// Takes the oldest of a queue, and of a long one some more to keep. A lone
-    /// ULT is left to its worker until the second look at it: most such are
-    /// about to be joined.
-    fn steal_from(&self, lonely: &Cell<Seen>, queue: &Deque<Task>) -> Option<Slot> {
-        let wants = |task: *mut Task| {
-            // SAFETY: descriptors stay, whoever has this one by now.
-            let seen = (task.addr(), unsafe { &*task }.stamp());
-            // The model need not look at everything twice.
-            lonely.replace(seen) == seen || cfg!(tsumugi_loom)
-        };
-        // SAFETY: we are the owner of our own seat.
-        let keep = |task: *mut Task| unsafe { self.seat().ready.push(task) };
-        match queue.steal(wants, keep) {
-            Steal::Taken(task) => NonNull::new(task),
-            Steal::Empty | Steal::Lost => None,
         }
     }
 
@@ -404,16 +360,6 @@ impl Worker {
         // SAFETY: one that waits for a stack is alive.
         let can = |slot: Slot| self.has_spare_stack(unsafe { slot.as_ref() }.class());
         !self.shared.hungry.is_empty() && self.shared.hungry.is_first(can)
-    }
-
-    fn random(&self) -> u64 {
-        // Xorshift: enough to spread thieves.
-        let mut x = self.random.get();
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        self.random.set(x);
-        x
     }
 }
 
@@ -425,9 +371,9 @@ pub(super) const FAIR_TURN: u32 = 61 * SWITCH;
 const AGED_TURN: u32 = 16;
 pub(super) const SWITCH: u32 = 4;
 pub(super) const CALL: u32 = 1;
-/// Rounds of a search before anything is stolen: a barrier on all processors
-/// takes microseconds, and most come to give in less.
-const PATIENCE: u32 = if cfg!(tsumugi_loom) { 0 } else { 16 };
+/// Rounds of a search before it is counted as one, so that a short one leaves
+/// the line of the count alone.
+const UNCOUNTED: u32 = 8;
 /// Rounds of a search between two looks at the clock.
 const CLOCK_ROUNDS: u32 = 8;
 const OS_YIELDS: u32 = if cfg!(tsumugi_loom) { 0 } else { 4 };
