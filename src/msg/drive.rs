@@ -325,6 +325,7 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
         nt_from: word(measured.nt_from),
         pull_from: word(measured.pull_from),
         eager_max: word(measured.eager_max),
+        ask_from: word(measured.ask_from),
     }
 }
 

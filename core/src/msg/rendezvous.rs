@@ -6,7 +6,8 @@
 //!   Told    ──Rts, place──►       Fetching: from another node ──Fin──►  Ended
 //!     │                             │ it failed
 //!     └──────◄──Cts────────────── Coming
-//!   Told    ──Rts──►              Coming ◄─ buffer in reach
+//!   Told    ──Rts──►              Coming ◄─ buffer in reach, and the bytes
+//!                                           are not, or better pushed
 //!   Pushing: copies   ◄──Cts, address──
 //!           ──Copied──►           Ended
 //!   Told    ──Rts──►              Coming ◄─ no buffer in reach
@@ -77,9 +78,10 @@ impl Machine<'_> {
             let rank = Rank(source as u32);
             return self.end(index, Some(Ended::PeerLost { rank }));
         }
+        let ask_from = u64::from(self.tables.peers[source].thresholds.ask_from);
         if entry.fitting() == 0 {
             self.close(wire, index, Due::Fin);
-        } else if entry.far.is_none() {
+        } else if entry.far.is_none() || entry.in_reach && entry.fitting() >= ask_from {
             self.ask_for(wire, index, source);
         } else {
             self.copy_or_queue(wire, index, Due::Fin);

@@ -21,6 +21,7 @@ pub fn choose(measured: &Measured) -> Thresholds {
         direct_max,
         nt_from,
         pull_from,
+        ask_from: ask_from(measured).unwrap_or(unmeasured.ask_from),
         ..unmeasured
     }
 }
@@ -105,15 +106,33 @@ fn pushes(measured: &Measured) -> Option<(u64, u64, u64)> {
     };
     let splits = (0..=ENDS).flat_map(|stream| (0..=stream).map(move |pull| (pull, stream)));
     let (pull, stream) = splits.min_by(|a, b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1)))?;
-    // Between two sizes that were measured, the middle in proportion.
-    let bytes = |at: usize| match at {
+    let pull_from = if pull == stream { Thresholds::NEVER } else { between(pull) };
+    let direct_max = if pull == ENDS { Thresholds::NEVER } else { between(pull) - 1 };
+    Some((direct_max, pull_from, between(stream)))
+}
+
+/// Where sizes begin to be nearer to one that was measured than to that before
+/// it, in proportion.
+fn between(at: usize) -> u64 {
+    match at {
         0 => SIZES[0] as u64,
-        ENDS => Thresholds::NEVER,
+        at if at == SIZES.len() => Thresholds::NEVER,
         at => (SIZES[at - 1] as f64 * SIZES[at] as f64).sqrt() as u64,
-    };
-    let pull_from = if pull == stream { Thresholds::NEVER } else { bytes(pull) };
-    let direct_max = if pull == ENDS { Thresholds::NEVER } else { bytes(pull) - 1 };
-    Some((direct_max, pull_from, bytes(stream)))
+    }
+}
+
+/// From where on a push that is asked for loses less, over all sizes, than a
+/// pull. It costs a packet more, and needs the sender: it loses a draw.
+fn ask_from(measured: &Measured) -> Option<u64> {
+    let packet = measured.ns(Way::Inline, PAYLOADS[0])?;
+    let mut gains = [0.0; SIZES.len()];
+    for (bytes, gain) in SIZES.into_iter().zip(&mut gains) {
+        let push = measured.ns(Way::Push, bytes)?.min(measured.ns(Way::Stream, bytes)?);
+        *gain = measured.ns(Way::Pull, bytes)?.max(1.0).ln() - (push + packet).ln() - DRAW;
+    }
+    let gain_from = |at: &usize| gains[*at..].iter().sum::<f64>();
+    let from = (0..=SIZES.len()).max_by(|a, b| gain_from(a).total_cmp(&gain_from(b)))?;
+    Some(between(from))
 }
 
 const EAGER_MIN: u64 = 4 << 10;
@@ -150,9 +169,8 @@ mod tests {
     }
 
     /// The middle between two sizes.
-    fn between(bytes: u64) -> u64 {
-        let beyond = SIZES.into_iter().find(|size| *size as u64 > bytes).unwrap() as u64;
-        ((bytes * beyond) as f64).sqrt() as u64
+    fn after(bytes: usize) -> u64 {
+        between(SIZES.into_iter().position(|size| size > bytes).unwrap())
     }
 
     #[test]
@@ -160,18 +178,35 @@ mod tests {
         let never = Thresholds::NEVER;
         // Stream beats push from 3,600 bytes on.
         let far = measured(165.0, [(0.0, 2.0), (1500.0, 12.0), (300.0, 2.0)]);
-        let stream = between(2 << 10);
+        let stream = after(2 << 10);
         assert_eq!(bounds(&far), [stream - 1, never, stream]);
         // Pull beats push by a seventh from 13,000 bytes on, stream pull from
         // 72,000.
         let near = measured(31.0, [(0.0, 7.0), (3000.0, 16.0), (300.0, 10.0)]);
-        let (pull, stream) = (between(8 << 10), between(32 << 10));
+        let (pull, stream) = (after(8 << 10), after(32 << 10));
         assert_eq!(bounds(&near), [pull - 1, pull, stream]);
         // Pull beats push by a seventh from 1,300,000 bytes on, and stream never
         // wins.
         let near = measured(31.0, [(0.0, 30.0), (3000.0, 20.0), (3000.0, 38.0)]);
-        let pull = between(512 << 10);
+        let pull = after(512 << 10);
         assert_eq!(bounds(&near), [pull - 1, pull, never]);
+    }
+
+    #[test]
+    fn a_push_is_asked_for_where_it_wins_back_the_question() {
+        let asked = |stream: (f64, f64), pull: (f64, f64)| {
+            let mut far = measured(165.0, [(0.0, 2.0), stream, pull]);
+            let (way, bytes, ns) = (Way::Inline, PAYLOADS[0], 300.0);
+            far.timings.push(Timing { way, bytes, ns });
+            choose(&far).ask_from
+        };
+        // With a question of 300 ns streams win by a seventh from 4,400 bytes
+        // on.
+        assert_eq!(asked((500.0, 12.0), (0.0, 4.0)), after(4 << 10));
+        // Never by as much.
+        assert_eq!(asked((0.0, 4.2), (0.0, 4.0)), Thresholds::NEVER);
+        let unasked = choose(&measured(165.0, [(0.0, 2.0), (0.0, 12.0), (0.0, 2.0)]));
+        assert_eq!(unasked.ask_from, Thresholds::unmeasured(Distance::Far).ask_from);
     }
 
     #[test]

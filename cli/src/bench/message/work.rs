@@ -245,12 +245,17 @@ fn neighbours(rank: Rank) -> [(Rank, usize); NEIGHBOURS] {
     std::array::from_fn(|_| around.next().expect("26 of 27"))
 }
 
-/// Writes a little into each line.
+/// Writes a word into each line, by one store: what is measured is to be the
+/// message, not this.
 pub fn dirty(bytes: &mut [u8], round: usize) {
-    for line in bytes.chunks_mut(LINE) {
-        let value = round.to_le_bytes();
-        let len = line.len().min(value.len());
-        line[..len].copy_from_slice(&value[..len]);
+    let value = round.to_le_bytes();
+    let (lines, rest) = bytes.as_chunks_mut::<LINE>();
+    for line in lines {
+        line[..value.len()].copy_from_slice(&value);
+    }
+    match rest.first_chunk_mut() {
+        Some(first) => *first = value,
+        None => rest.copy_from_slice(&value[..rest.len()]),
     }
 }
 

@@ -122,6 +122,7 @@ impl<'m> Game<'m> {
             nt_from: draw(&[600, 11_000, u32::MAX]),
             pull_from: draw(&[200, 9_000, u32::MAX, u32::MAX]),
             eager_max: draw(&[0, 128, 600, u32::MAX]),
+            ask_from: draw(&[0, 700, 9_000, u32::MAX]),
         };
         let players = rooms.iter_mut().enumerate().map(|(rank, room)| Player {
             machine: Machine::new(Rank(rank as u32), shape, plan.design, thresholds, room.tables())
