@@ -326,6 +326,7 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
         pull_from: word(measured.pull_from),
         eager_max: word(measured.eager_max),
         ask_from: word(measured.ask_from),
+        ..Thresholds::DEFAULT
     }
 }
 

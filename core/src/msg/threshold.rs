@@ -34,6 +34,10 @@ pub struct Thresholds {
     pub pull_from: u32,
     /// Longest message that goes through slots.
     pub eager_max: u32,
+    /// Bytes that are copied by non-temporal stores before the receiver is
+    /// told, so that it can fetch them while the next ones are on their way;
+    /// not 0.
+    pub part: u32,
     /// Shortest message without a receive that its receiver does not fetch: it
     /// has the sender copy it.
     pub ask_from: u32,
@@ -48,6 +52,7 @@ impl Thresholds {
         nt_from: 128 << 10,
         pull_from: 16 << 10,
         eager_max: 8 << 10,
+        part: 32 << 10,
         ask_from: u32::MAX,
     };
 
@@ -73,6 +78,7 @@ impl Thresholds {
         nt_from: u32::MAX,
         pull_from: u32::MAX,
         eager_max: u32::MAX,
+        part: u32::MAX,
         ask_from: u32::MAX,
     };
 }

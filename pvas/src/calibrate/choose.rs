@@ -78,20 +78,15 @@ fn eager_max(measured: &Measured) -> Option<u64> {
 
 /// `direct_max`, `pull_from`, `nt_from`: the two sizes between pushes, pulls
 /// and streams that lose least against the best way of each size, in
-/// proportion. None unless all sizes were measured.
+/// proportion. None unless enough sizes were measured.
 fn pushes(measured: &Measured) -> Option<(u64, u64, u64)> {
     const ENDS: usize = SIZES.len();
-    let ways = [Way::Push, Way::Pull, Way::Stream];
-    let mut costs = [[0.0; 3]; ENDS];
-    for (bytes, costs) in SIZES.into_iter().zip(&mut costs) {
-        for (way, cost) in ways.into_iter().zip(&mut *costs) {
-            *cost = measured.ns(way, bytes)?.max(1.0).ln();
-        }
+    let costs = costs(measured)?.map(|of| {
         // A push leaves the receiver freer, and takes as long each time, where
         // the best of a few pulls may be a seventh better than most: it wins
         // a draw.
-        costs[1] += DRAW;
-    }
+        [of[0], of[1] + DRAW, of[2]]
+    });
     let cost = |pull: usize, stream: usize| -> f64 {
         let way = |at| {
             if at < pull {
@@ -111,6 +106,23 @@ fn pushes(measured: &Measured) -> Option<(u64, u64, u64)> {
     Some((direct_max, pull_from, between(stream)))
 }
 
+/// The logarithms of what a push, a pull and a stream of each size take. There
+/// may have been no time for the largest: they are as the last that was
+/// measured.
+fn costs(measured: &Measured) -> Option<[[f64; 3]; SIZES.len()]> {
+    let ln = |way, bytes| Some(measured.ns(way, bytes)?.max(1.0).ln());
+    let mut costs = [[0.0; 3]; SIZES.len()];
+    for (at, bytes) in SIZES.into_iter().enumerate() {
+        let of = [Way::Push, Way::Pull, Way::Stream].map(|way| ln(way, bytes));
+        costs[at] = match of {
+            [Some(push), Some(pull), Some(stream)] => [push, pull, stream],
+            _ if bytes > LARGE => costs[at - 1],
+            _ => return None,
+        };
+    }
+    Some(costs)
+}
+
 /// Where sizes begin to be nearer to one that was measured than to that before
 /// it, in proportion.
 fn between(at: usize) -> u64 {
@@ -125,11 +137,10 @@ fn between(at: usize) -> u64 {
 /// pull. It costs a packet more, and needs the sender: it loses a draw.
 fn ask_from(measured: &Measured) -> Option<u64> {
     let packet = measured.ns(Way::Inline, PAYLOADS[0])?;
-    let mut gains = [0.0; SIZES.len()];
-    for (bytes, gain) in SIZES.into_iter().zip(&mut gains) {
-        let push = measured.ns(Way::Push, bytes)?.min(measured.ns(Way::Stream, bytes)?);
-        *gain = measured.ns(Way::Pull, bytes)?.max(1.0).ln() - (push + packet).ln() - DRAW;
-    }
+    let gains = costs(measured)?.map(|[push, pull, stream]| {
+        let asked = (push.min(stream).exp() + packet).ln();
+        pull - asked - DRAW
+    });
     let gain_from = |at: &usize| gains[*at..].iter().sum::<f64>();
     let from = (0..=SIZES.len()).max_by(|a, b| gain_from(a).total_cmp(&gain_from(b)))?;
     Some(between(from))
@@ -138,6 +149,8 @@ fn ask_from(measured: &Measured) -> Option<u64> {
 const EAGER_MIN: u64 = 4 << 10;
 /// Half of the slots.
 const EAGER_MAX: u64 = 16 << 10;
+/// What is larger may go unmeasured.
+const LARGE: usize = 32 << 10;
 /// Of a way's logarithm.
 const DRAW: f64 = 0.15;
 
@@ -225,10 +238,20 @@ mod tests {
     #[test]
     fn what_lacks_a_size_is_not_trusted() {
         let mut one = measured(31.0, [(0.0, 9.0), (100.0, 8.0), (100.0, 8.0)]);
-        one.timings.pop();
+        one.timings.retain(|timing| timing.bytes != 16 << 10 || timing.way != Way::Pull);
         let Thresholds { direct_max, pull_from, nt_from, .. } =
             Thresholds::unmeasured(Distance::Near);
         assert_eq!(bounds(&one), [direct_max, pull_from, nt_from]);
+    }
+
+    #[test]
+    fn the_largest_are_as_the_last_that_there_was_time_for() {
+        let mut far = measured(165.0, [(0.0, 2.0), (1500.0, 12.0), (300.0, 2.0)]);
+        let all = bounds(&far);
+        while far.ns(Way::Pull, 128 << 10).is_some() {
+            far.timings.pop();
+            assert_eq!(bounds(&far), all);
+        }
     }
 
     #[test]
