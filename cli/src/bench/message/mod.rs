@@ -132,16 +132,22 @@ impl<'a> Bench<'a> {
         if cases.is_empty() {
             return Ok(Vec::new());
         }
+        let crosses = cases.iter().any(|case| case.crosses);
+        let only = self.message.state.filter(|_| crosses);
+        let begin = Instant::now();
+        let end = begin + self.wait();
+        // What jobs measure at their start is to be of that state, too.
+        while only.is_some_and(|only| State::of(trip_ns(), None) != Some(only))
+            && Instant::now() < end
+        {
+            std::thread::sleep(LOOK_AGAIN);
+        }
         // What is started inherits it.
         let pinned = cpu.map(Pinned::to);
         let mut teams = self.start(&self.systems(env)?, 2, cases[0])?;
         drop(pinned);
-        let crosses = cases.iter().any(|case| case.crosses);
-        let only = self.message.state.filter(|_| crosses);
         let enough = if only.is_some() { self.passes() } else { 1 };
         let mut samples = Samples::new(teams.len(), cases.len(), enough);
-        let end = Instant::now() + self.wait();
-        let begin = Instant::now();
         let mut passes = 0;
         while only.is_none() && passes < self.passes() {
             self.pass(&mut teams, &cases, &mut samples, None)?;
@@ -155,7 +161,7 @@ impl<'a> Bench<'a> {
                     Some(state) if wanted.contains(&state) && !samples.has(state) => {
                         self.pass(&mut teams, &cases, &mut samples, Some(state))?;
                     }
-                    _ => std::thread::sleep(Duration::from_millis(300)),
+                    _ => std::thread::sleep(LOOK_AGAIN),
                 }
             }
             for (state, seen) in wanted.iter().map(|state| (state, samples.seen(*state))) {
@@ -232,6 +238,8 @@ impl<'a> Bench<'a> {
 const PASSES: u32 = 12;
 /// What a state is given to show itself.
 const WAIT_SECONDS: u64 = 180;
+/// Whether it does.
+const LOOK_AGAIN: Duration = Duration::from_millis(300);
 /// For ranks to start and carry out a first command.
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// For whatever a command may take, on a machine that is busy.
