@@ -38,8 +38,6 @@ use crate::args;
 use crate::failure::Failure;
 use crate::job;
 use std::time::{Duration, Instant};
-use tsumugi::Config;
-use tsumugi::config::Bind;
 
 /// What there is to measure.
 pub const CATALOGUE: &[Group] = &[
@@ -61,9 +59,9 @@ pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
         if !job::is_rank() {
             return Err(Failure::Usage("--serve is for the ranks of a benchmark".to_owned()));
         }
-        // Unbound: each goes to the CPU that a command names.
-        let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
-        config.run(|rt| serve::serve(rt, folder))?;
+        // Where there are cores for all, the first two are those of ranks 0
+        // and 1, as commands have it: the job measures them at its start.
+        job::config(Some(1))?.run(|rt| serve::serve(rt, folder))?;
         return Ok(None);
     }
     let names = chosen(message.measure.only.as_deref(), CATALOGUE)?;
