@@ -257,6 +257,7 @@ fn thresholds() -> Result<ByHand, ConfigError> {
         direct_max: bytes(DIRECT_MAX)?,
         nt_from: bytes(STREAM_FROM)?,
         pull_from: bytes(PULL_FROM)?,
+        ask_from: bytes(ASK_FROM)?,
         chunk: number(CHUNK, 64, 1 << 30)?.map(|bytes| bytes as u64),
     })
 }
@@ -327,6 +328,8 @@ pub const DIRECT_MAX: &str = "TSUMUGI_DIRECT_MAX_BYTES";
 pub const STREAM_FROM: &str = "TSUMUGI_STREAM_FROM_BYTES";
 /// The variable of [`ByHand::pull_from`].
 pub const PULL_FROM: &str = "TSUMUGI_PULL_FROM_BYTES";
+/// The variable of [`ByHand::ask_from`].
+pub const ASK_FROM: &str = "TSUMUGI_ASK_FROM_BYTES";
 /// The variable of [`ByHand::chunk`].
 pub const CHUNK: &str = "TSUMUGI_CHUNK_BYTES";
 

@@ -4,6 +4,7 @@
 //! itself. Whether a package exists or a file is sound is found out later, by
 //! whoever reads the data.
 
+use crate::bench::State;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -133,9 +134,14 @@ pub struct Messages {
     /// A peer that is measured in the same run (see `ci/peers.sh`)
     #[arg(long, value_name = "NAME=COMMAND")]
     pub peer: Vec<String>,
+    /// Measure between two cores only while they are so far from each other,
+    /// which is waited for with --quick, too [default: both]
+    #[arg(long, value_name = "near|far")]
+    pub state: Option<State>,
     /// How long a distance between the cores is waited for that does not show
-    #[arg(long, value_name = "SECONDS", default_value = "180")]
-    pub wait: u64,
+    /// [default: 180; 0 with --quick, but for --state]
+    #[arg(long, value_name = "SECONDS")]
+    pub wait: Option<u64>,
     /// Be one of the ranks that are measured
     #[arg(long, hide = true, value_name = "FOLDER")]
     pub serve: Option<PathBuf>,
@@ -296,6 +302,7 @@ mod tests {
             ("tsumugi demo --workers 0", "'0'", "workers per rank must be at least 1"),
             ("tsumugi run -n 0 prog", "'0'", "ranks must be at least 1"),
             ("tsumugi run -n 2 --hosts a,-b prog", "'-b'", "no host's name"),
+            ("tsumugi bench message --state nearer", "'nearer'", "near or far"),
             ("tsumugi bench rma --ops 0", "'0'", "operations must be at least 1"),
             ("tsumugi bench rma --ops 99999999999999999999", "'99999999999999999999'", ""),
         ] {

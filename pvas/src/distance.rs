@@ -6,6 +6,7 @@
 //!  ├ inline_max ┬ direct_max ┬ nt_from ...       ├ inline_max ┬ eager_max ...
 //!  │ in packet  │ push       │ streaming push    │ in packet  │ slots     │ pull
 //!               └────────────┴ from pull_from on, below nt_from: pull
+//!                                               pull from ask_from on: a push, asked for
 //! ```
 //!
 //! The node's leader measures ([`calibrate`](crate::calibrate)) and publishes
@@ -44,6 +45,9 @@ pub struct Thresholds {
     pub pull_from: u64,
     /// and from here on the sender does it with streaming stores.
     pub nt_from: u64,
+    /// From here on the receiver of a message for which no receive was known
+    /// does not pull: it asks the sender to push.
+    pub ask_from: u64,
     /// Bytes that are copied at a time where copies follow each other.
     pub chunk: u64,
 }
@@ -63,6 +67,8 @@ pub struct ByHand {
     pub pull_from: Option<u64>,
     /// [`Thresholds::nt_from`].
     pub nt_from: Option<u64>,
+    /// [`Thresholds::ask_from`].
+    pub ask_from: Option<u64>,
     /// [`Thresholds::chunk`].
     pub chunk: Option<u64>,
 }
@@ -90,13 +96,17 @@ impl Thresholds {
             direct_max: Self::NEVER,
             nt_from: Self::NEVER,
             pull_from: Self::NEVER,
+            ask_from: Self::NEVER,
             chunk: CHUNK_BYTES,
         };
         match distance {
             // One cache: what was pushed is where it is read.
             Distance::SameCore => common,
             Distance::Near => Self { direct_max: (1 << 20) - 1, pull_from: 1 << 20, ..common },
-            Distance::Far => Self { direct_max: (4 << 10) - 1, nt_from: 4 << 10, ..common },
+            Distance::Far => {
+                let ask_from = 32 << 10;
+                Self { direct_max: (4 << 10) - 1, nt_from: 4 << 10, ask_from, ..common }
+            }
         }
     }
 
@@ -110,12 +120,13 @@ impl Thresholds {
             direct_max: hand.direct_max.unwrap_or(self.direct_max),
             pull_from: hand.pull_from.unwrap_or(self.pull_from),
             nt_from: hand.nt_from.unwrap_or(self.nt_from),
+            ask_from: hand.ask_from.unwrap_or(self.ask_from),
             chunk: hand.chunk.unwrap_or(self.chunk),
         }
     }
 
     /// Name and value of each.
-    pub fn named(&self) -> [(&'static str, u64); 7] {
+    pub fn named(&self) -> [(&'static str, u64); VALUES] {
         [
             ("inline_max", self.inline_max),
             ("eager_max", self.eager_max),
@@ -123,13 +134,15 @@ impl Thresholds {
             ("direct_max", self.direct_max),
             ("pull_from", self.pull_from),
             ("nt_from", self.nt_from),
+            ("ask_from", self.ask_from),
             ("chunk", self.chunk),
         ]
     }
 
     fn from_values(values: [u64; VALUES]) -> Self {
-        let [inline_max, eager_max, direct_from, direct_max, pull_from, nt_from, chunk] = values;
-        Self { inline_max, eager_max, direct_from, direct_max, pull_from, nt_from, chunk }
+        let [inline_max, eager_max, direct_from, direct_max, pull_from, nt_from, ask_from, chunk] =
+            values;
+        Self { inline_max, eager_max, direct_from, direct_max, pull_from, nt_from, ask_from, chunk }
     }
 }
 
@@ -208,7 +221,7 @@ impl Place {
     }
 }
 
-const VALUES: usize = 7;
+const VALUES: usize = 8;
 const PUBLISHED: u32 = 1 << 31;
 /// Between the 30 ns inside a shared cache and the 100 to 200 outside.
 const FAR_TRIP_NS: f64 = 75.0;

@@ -3,14 +3,16 @@
 //! the cores of a job about.
 //!
 //! ```text
-//!  every 16th copy:  ├─ 1 KiB, plainly, fence ─┤├─ the rest, as asked ───── ...
+//!  every 16th copy:  ├─ 128 bytes of 16 lines, fence ─┤├─ all, as asked ─── ...
 //!                    └─ how long? ─► line cost ─► near or far, if it is so twice
 //! ```
 //!
 //! The first kilobyte says what a line of the other's costs: tens of
 //! nanoseconds in all where the caches are shared, hundreds where they are
-//! not. Two readings of the clock in sixteen copies of 4 KiB or more are lost
-//! in them.
+//! not. It is written by single stores, more than a processor has under way at
+//! once: the C library copies by string instructions that fetch no line, and
+//! few stores have all their lines fetched together. Two readings of the clock
+//! in sixteen copies of 4 KiB or more are lost in them.
 
 use crate::copy::{Mode, copy};
 use crate::distance::Distance;
@@ -72,17 +74,16 @@ impl Gauge {
     #[cold]
     unsafe fn timed(&self, mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
         let begin = Instant::now();
-        // SAFETY: the first bytes of the caller's range.
-        unsafe { copy(Mode::Plain, from, to, SAMPLE_BYTES) };
+        for at in (0..SAMPLE_BYTES).step_by(SAMPLE_STEP) {
+            // SAFETY: the first bytes of the caller's range.
+            unsafe { to.add(at).write_volatile(from.add(at).read()) };
+        }
         // SeqCst: nothing is published here; the stores are to have left the
         // core before the clock is read, and no weaker fence waits for that.
         fence(Ordering::SeqCst);
         self.observe(begin.elapsed().as_nanos() as u64);
-        // SAFETY: the rest of it.
-        unsafe {
-            let (from, to) = (from.add(SAMPLE_BYTES), to.add(SAMPLE_BYTES));
-            copy(mode, from, to, bytes - SAMPLE_BYTES);
-        }
+        // SAFETY: the caller's.
+        unsafe { copy(mode, from, to, bytes) };
     }
 
     /// Whether this copy is one of those that are timed.
@@ -97,7 +98,12 @@ impl Gauge {
     /// Takes a reading: how long the sample took. Ranks that share a core
     /// stay so: what they measure is that core.
     fn observe(&self, sample_ns: u64) {
-        let seen = if sample_ns < FAR_SAMPLE_NS { Distance::Near } else { Distance::Far };
+        let seen = match sample_ns {
+            0..NEAR_SAMPLE_NS => Distance::Near,
+            FAR_SAMPLE_NS.. => Distance::Far,
+            // Lines that have left the other's cache.
+            _ => return,
+        };
         let state = self.state.load(Ordering::Relaxed);
         let (distance, differing) = (self.distance(), (state & !CHANGED) >> 2);
         if distance == Distance::SameCore || sample_ns > DISTURBED_NS {
@@ -118,7 +124,10 @@ const TIMED_MIN: usize = 4 << 10;
 const EVERY: u32 = 16;
 /// 16 lines, which the processor fetches several at a time.
 const SAMPLE_BYTES: usize = 1 << 10;
-/// Between the 100 ns of shared caches and the 400 of others.
+const SAMPLE_STEP: usize = 8;
+/// Between the 100 ns of shared caches and the 400 of others; memory is in the
+/// middle.
+const NEAR_SAMPLE_NS: u64 = 150;
 const FAR_SAMPLE_NS: u64 = 250;
 /// No distance takes so long: somebody else had the core.
 const DISTURBED_NS: u64 = 4000;
@@ -138,9 +147,11 @@ mod tests {
             (100, Distance::Near),
             (500, Distance::Near),
             (9000, Distance::Near),
+            (200, Distance::Near),
             (500, Distance::Far),
             (600, Distance::Far),
             (90, Distance::Far),
+            (200, Distance::Far),
             (90, Distance::Near),
         ] {
             let before = gauge.distance();

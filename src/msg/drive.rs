@@ -266,23 +266,32 @@ impl Messages {
                     let _ = woken.push(prober);
                 }
             }
-            let job = state.machine.poll_job();
+            let mut job = state.machine.poll_job();
             if woken.is_empty() && job.is_none() {
                 return has_moved;
             }
             has_moved = true;
             drop(state);
             woken.into_iter().for_each(Waker::wake);
-            let done = job.and_then(|job| Some((job, self.carry_out(&job)?)));
-            state = self.lock();
-            if let Some((job, result)) = done {
-                if let Some(distance) = self.gauge(job.copy.peer).and_then(Gauge::changed) {
-                    let thresholds = thresholds_of(&self.member.thresholds(distance));
-                    state.use_thresholds(job.copy.peer, thresholds);
+            // The parts of a message follow each other at once.
+            while let Some(one) = job.take() {
+                if let Some(result) = self.carry_out(&one) {
+                    job = self.job_done(&one, result);
                 }
-                on_wire!(state, |machine, wire| machine.job_done(wire, job.request, result));
             }
+            state = self.lock();
         }
+    }
+
+    /// Tells the machine; what is to be copied next.
+    fn job_done(&self, job: &Job, result: Result<(), Ended>) -> Option<Job> {
+        let mut state = self.lock();
+        if let Some(distance) = self.gauge(job.copy.peer).and_then(Gauge::changed) {
+            let thresholds = thresholds_of(&self.member.thresholds(distance));
+            state.use_thresholds(job.copy.peer, thresholds);
+        }
+        on_wire!(state, |machine, wire| machine.job_done(wire, job.request, result));
+        state.machine.poll_job()
     }
 
     /// Moves the bytes of a long message: what came of it, or `None` if that
@@ -325,6 +334,8 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
         nt_from: word(measured.nt_from),
         pull_from: word(measured.pull_from),
         eager_max: word(measured.eager_max),
+        ask_from: word(measured.ask_from),
+        ..Thresholds::DEFAULT
     }
 }
 

@@ -171,4 +171,8 @@ impl Wire for JobWire<'_> {
     fn copy(&mut self, copy: &Copy) {
         self.near.copy(copy);
     }
+
+    fn come(&mut self, at: u64, len: u64) {
+        self.near.come(at, len);
+    }
 }

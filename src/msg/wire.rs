@@ -194,6 +194,8 @@ impl Wire for NodeWire {
         self.lanes.push(to, packet, load);
         match packet.kind {
             Kind::Rts | Kind::Cts | Kind::Data => self.peer(to).ring_helped(),
+            // Nobody needs to wake for that.
+            Kind::Part => {}
             _ => self.peer(to).ring(),
         }
     }
@@ -273,6 +275,16 @@ impl Wire for NodeWire {
         // SAFETY: both buffers are lent to the message.
         unsafe { carry_out(copy) };
     }
+
+    fn come(&mut self, at: u64, len: u64) {
+        let at = at as *const u8;
+        // Loads, as the processor fetches farther ahead of them than of hints.
+        for line in (0..len as usize).step_by(LINE_BYTES) {
+            // SAFETY: a buffer that is lent to the message; its sender has
+            // written these bytes and told so.
+            unsafe { at.add(line).read_volatile() };
+        }
+    }
 }
 
 impl Peer {
@@ -327,6 +339,7 @@ fn between(copy: &Copy, by: impl FnOnce(Mode, NonNull<u8>, NonNull<u8>, usize)) 
     }
 }
 
+const LINE_BYTES: usize = 64;
 /// Unexpected messages of a rank in a job of many.
 const UNEXPECTED_MAX: u32 = 4096;
 

@@ -130,6 +130,8 @@ fn messages_keep_their_order() {
         let done = run_with(3, "mixture", &[("TSUMUGI_MESSAGES", design)]);
         assert_eq!(done.code, Some(0), "{design}: {}", done.text);
     }
+    let done = run_with(3, "mixture", PUSHED);
+    assert_eq!(done.code, Some(0), "pushed: {}", done.text);
 }
 
 fn a_killed_rank_ends_the_job_and_is_named() {
@@ -251,10 +253,14 @@ fn calls_to_a_killed_rank_end() {
     assert!(done.text.contains("lost 40 calls"), "{}", done.text);
 }
 
+/// What makes long messages go in parts, and late receivers ask for them.
+const PUSHED: &[(&str, &str)] =
+    &[("TSUMUGI_STREAM_FROM_BYTES", "20000"), ("TSUMUGI_ASK_FROM_BYTES", "1")];
+
 fn messages_with_a_killed_rank_end() {
     let mut seeded = Seeded(11);
-    for _ in 0..5 {
-        let mut job = start(3, "exchangers");
+    for round in 0..8 {
+        let mut job = start_with(3, "exchangers", if round % 2 == 0 { &[] } else { PUSHED });
         let pids = job.read_until("working", 3);
         std::thread::sleep(Duration::from_micros(seeded.below(40_000)));
         // SAFETY: a plain call.

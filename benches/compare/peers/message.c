@@ -69,8 +69,12 @@ static void pin(const char *command)
 
 static void dirty(char *from, size_t bytes, uint64_t value)
 {
-    for (size_t at = 0; at < bytes; at += LINE)
-        memcpy(from + at, &value, bytes - at < 8 ? bytes - at : 8);
+    size_t at = 0;
+    /* One store a line: what is measured is to be the message. */
+    for (; at + 8 <= bytes; at += LINE)
+        memcpy(from + at, &value, 8);
+    if (at < bytes)
+        memcpy(from + at, &value, bytes - at);
 }
 
 static void look(const char *at, size_t bytes)

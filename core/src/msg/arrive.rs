@@ -248,6 +248,7 @@ impl Machine<'_> {
             Kind::Data => self.take_data(wire, from, packet),
             Kind::Cancel => self.cancelled(wire, from, packet.id),
             Kind::CancelAck => self.cancel_answered(from, packet.id),
+            Kind::Part => self.take_part(wire, from, packet),
             Kind::Post | Kind::Inline => {}
         }
     }

@@ -87,6 +87,12 @@ impl Machine<'_> {
         let is_starved = wire.is_starved(Rank(source));
         if self.wants_offer(post, is_starved) {
             self.publish_if_free(source as usize, post);
+            let first = self.tables.peers[source as usize].ripe.first();
+            if first.is_some_and(|first| first != post) {
+                // A packet takes one along: more are there in time only if
+                // they go now.
+                self.push_offers(wire, source as usize);
+            }
         }
     }
 

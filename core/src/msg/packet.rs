@@ -49,6 +49,9 @@ pub enum Kind {
     Cancel = 10,
     /// It is; unused if [`DONE`](Packet::DONE) is set.
     CancelAck = 11,
+    /// The first `a` bytes of the receive `id` are in its buffer. A hint: it
+    /// may be left out.
+    Part = 12,
 }
 
 /// A packet without its inline bytes or its offer.
@@ -120,6 +123,7 @@ impl Kind {
             9 => Self::Post,
             10 => Self::Cancel,
             11 => Self::CancelAck,
+            12 => Self::Part,
             _ => return None,
         })
     }

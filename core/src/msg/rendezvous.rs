@@ -6,7 +6,8 @@
 //!   Told    ──Rts, place──►       Fetching: from another node ──Fin──►  Ended
 //!     │                             │ it failed
 //!     └──────◄──Cts────────────── Coming
-//!   Told    ──Rts──►              Coming ◄─ buffer in reach
+//!   Told    ──Rts──►              Coming ◄─ buffer in reach, and the bytes
+//!                                           are not, or better pushed
 //!   Pushing: copies   ◄──Cts, address──
 //!           ──Copied──►           Ended
 //!   Told    ──Rts──►              Coming ◄─ no buffer in reach
@@ -18,14 +19,15 @@
 //!
 //! Copies of some length are jobs, done outside the machine, and so is all
 //! that is fetched from another node: if that fails the bytes come through
-//! slots.
+//! slots. What goes past the cache is a job for each part: the receiver is
+//! told of it (`Part`), and fetches it while the next one is copied.
 
 use super::list::List;
 use super::machine::Machine;
 use super::outcome::{Ended, Job, Request};
 use super::packet::{Kind, Load, Packet};
 use super::send::COPY_BYTES_MAX;
-use super::tables::{Due, State};
+use super::tables::{Due, Entry, Offered, State};
 use super::wire::{Copy, Wire};
 use crate::mem::Rank;
 use crate::sync::mutant;
@@ -53,10 +55,17 @@ impl Machine<'_> {
         if is_claimed {
             return self.claim_done(wire, index);
         }
+        if !is_fetched && entry.error.is_none() && entry.moved < entry.fitting() {
+            let is_over = mutant("msg_part_is_all") || !self.part_done(wire, index);
+            if !is_over {
+                return;
+            }
+        }
         self.close(wire, index, if is_fetched { Due::Fin } else { Due::Copied });
     }
 
-    pub(super) fn job(&self, index: usize) -> Job {
+    /// All the bytes of a request.
+    fn whole(&self, index: usize) -> Job {
         let entry = &self.tables.requests[index];
         let far = entry.far.expect("a copy knows both ends");
         let is_fetched = entry.state == State::Fetching;
@@ -68,6 +77,51 @@ impl Machine<'_> {
         Job { request: self.request(index), copy: Copy { peer, from, to, len, streaming } }
     }
 
+    /// Those that are copied next.
+    pub(super) fn job(&mut self, index: usize) -> Job {
+        let mut job = self.whole(index);
+        let entry = &mut self.tables.requests[index];
+        if entry.state == State::Pushing {
+            let part = self.tables.peers[job.copy.peer.0 as usize].thresholds.part;
+            job.copy.from += entry.moved;
+            job.copy.to += entry.moved;
+            job.copy.len -= entry.moved;
+            // No last part that is not worth it.
+            if job.copy.streaming && job.copy.len / 2 >= u64::from(part) {
+                job.copy.len = part.into();
+            }
+            entry.moved += job.copy.len;
+        }
+        job
+    }
+
+    /// A part of what is pushed is there, and the next one is to follow.
+    /// Whether it does.
+    fn part_done<W: Wire>(&mut self, wire: &mut W, index: usize) -> bool {
+        let Entry { peer, remote, moved, .. } = self.tables.requests[index];
+        if self.tables.peers[peer as usize].lost {
+            return false;
+        }
+        let to = Rank(peer);
+        if wire.has_room(to, 1 + self.shape.reserve()) {
+            let packet = Packet { id: remote, a: moved, ..Packet::new(Kind::Part) };
+            wire.push(to, &packet, Load::Empty);
+        }
+        self.jobs.push(self.tables.requests, index);
+        true
+    }
+
+    pub(super) fn take_part<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+        let Some(index) = self.named(packet.id, from, State::Coming) else { return };
+        let entry = &mut self.tables.requests[index];
+        if self.tables.peers[from].far || !(entry.moved..=entry.fitting()).contains(&packet.a) {
+            self.counts.dropped += 1;
+            return;
+        }
+        wire.come(entry.at + entry.moved, packet.a - entry.moved);
+        entry.moved = packet.a;
+    }
+
     /// A receive has met a message that lies with its sender.
     pub(super) fn fetch<W: Wire>(&mut self, wire: &mut W, index: usize) {
         let entry = &mut self.tables.requests[index];
@@ -77,9 +131,11 @@ impl Machine<'_> {
             let rank = Rank(source as u32);
             return self.end(index, Some(Ended::PeerLost { rank }));
         }
+        let peer = &self.tables.peers[source];
+        let ask_from = if peer.far { u32::MAX } else { peer.thresholds.ask_from };
         if entry.fitting() == 0 {
             self.close(wire, index, Due::Fin);
-        } else if entry.far.is_none() {
+        } else if entry.far.is_none() || entry.in_reach && entry.fitting() >= ask_from.into() {
             self.ask_for(wire, index, source);
         } else {
             self.copy_or_queue(wire, index, Due::Fin);
@@ -110,13 +166,15 @@ impl Machine<'_> {
             let failed = if entry.error.is_some() { Packet::FAILED } else { 0 };
             let named = |kind| Packet { count: failed, id: entry.remote, ..Packet::new(kind) };
             let packet = match entry.due {
-                Due::Copied if mutant("msg_direct_late") && entry.moved == 0 => Packet {
-                    count: Packet::DONE,
-                    context: entry.context,
-                    tag: entry.tag,
-                    a: entry.len,
-                    ..named(Kind::Direct)
-                },
+                Due::Copied if mutant("msg_direct_late") && entry.offered == Offered::No => {
+                    Packet {
+                        count: Packet::DONE,
+                        context: entry.context,
+                        tag: entry.tag,
+                        a: entry.len,
+                        ..named(Kind::Direct)
+                    }
+                }
                 Due::Copied => named(Kind::Copied),
                 Due::Fin => named(Kind::Fin),
                 Due::Cts => Packet {
@@ -174,7 +232,7 @@ impl Machine<'_> {
         if packet.has(Packet::IN_REACH) {
             entry.far = Some(packet.b);
             entry.state = State::Pushing;
-            entry.moved = entry.size;
+            entry.offered = Offered::Yes;
             self.copy_or_queue(wire, index, Due::Copied);
         } else {
             entry.state = State::Streaming;
@@ -251,8 +309,7 @@ impl Machine<'_> {
             }
             return;
         }
-        let job = self.job(index);
-        wire.copy(&job.copy);
+        wire.copy(&self.whole(index).copy);
         self.close(wire, index, due);
     }
 

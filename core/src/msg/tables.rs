@@ -106,7 +106,8 @@ pub struct Entry {
     pub(super) remote: u32,
     /// The peer's address, if it can be reached.
     pub(super) far: Option<u64>,
-    /// How long the message is, and how much of it is here.
+    /// How long the message is, and how much of it is here; of one that is
+    /// pushed, how much of that has begun.
     pub(super) size: u64,
     pub(super) moved: u64,
     /// What was received, or why not.

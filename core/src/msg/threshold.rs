@@ -12,9 +12,11 @@ use super::packet::INLINE_BYTES_MAX;
 ///             direct_from .. max   into the buffer
 ///   else:     .. eager_max         through slots
 ///             beyond               fetched by the receiver
+///             ask_from ..          into the buffer, when the receiver has said
+///                                  where that is
 /// ```
 ///
-/// The first that holds is taken. *Offered*: the buffer of the receive that
+/// The first that holds is taken; of the last two, the last. *Offered*: the buffer of the receive that
 /// will take the message is known to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
@@ -32,6 +34,13 @@ pub struct Thresholds {
     pub pull_from: u32,
     /// Longest message that goes through slots.
     pub eager_max: u32,
+    /// Bytes that are copied by non-temporal stores before the receiver is
+    /// told, so that it can fetch them while the next ones are on their way;
+    /// not 0.
+    pub part: u32,
+    /// Shortest message without a receive that its receiver does not fetch: it
+    /// has the sender copy it.
+    pub ask_from: u32,
 }
 
 impl Thresholds {
@@ -43,6 +52,8 @@ impl Thresholds {
         nt_from: 128 << 10,
         pull_from: 16 << 10,
         eager_max: 8 << 10,
+        part: 32 << 10,
+        ask_from: u32::MAX,
     };
 
     /// The least room of a receive that is worth an offer.
@@ -67,6 +78,8 @@ impl Thresholds {
         nt_from: u32::MAX,
         pull_from: u32::MAX,
         eager_max: u32::MAX,
+        part: u32::MAX,
+        ask_from: u32::MAX,
     };
 }
 

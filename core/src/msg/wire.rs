@@ -72,6 +72,12 @@ pub trait Wire {
 
     /// Copies bytes between an own buffer and one of a peer's.
     fn copy(&mut self, copy: &Copy);
+
+    /// These bytes of an own buffer were put there by a peer's streaming
+    /// stores, and will be read soon. A hint.
+    fn come(&mut self, at: u64, len: u64) {
+        let _ = (at, len);
+    }
 }
 
 /// What a receiver returns to a sender. Counts wrap.

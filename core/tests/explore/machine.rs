@@ -25,7 +25,13 @@ pub struct Real<'p> {
     /// How long the messages are, by their number at the sender.
     pub sizes: [u64; 3],
     pub quota: u32,
+    /// Whether receivers have long messages pushed rather than fetch them.
+    pub asks: bool,
 }
+
+/// Lengths of the messages, how many of them may be without a receive, and
+/// who copies the long ones.
+pub type Sizes = ([u64; 3], u32, bool);
 
 /// Travels in its packet.
 pub const SHORT: u64 = 8;
@@ -114,8 +120,8 @@ struct World<'w, 'm> {
 }
 
 impl<'p> Real<'p> {
-    pub fn new(program: &'p Program, design: Design, sizes: [u64; 3], quota: u32) -> Self {
-        Self { judged: Judged::new(program), design, sizes, quota }
+    pub fn new(program: &'p Program, design: Design, (sizes, quota, asks): Sizes) -> Self {
+        Self { judged: Judged::new(program), design, sizes, quota, asks }
     }
 
     fn shape(&self) -> Shape {
@@ -243,6 +249,8 @@ impl<'m> Node<'m> {
             nt_from: 1 << 18,
             pull_from: 1 << 18,
             eager_max: 8 << 10,
+            part: u32::MAX,
+            ask_from: if real.asks { 0 } else { u32::MAX },
         };
         let machine = Machine::new(rank, real.shape(), real.design, thresholds, tables);
         Self {

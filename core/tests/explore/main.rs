@@ -15,7 +15,7 @@ mod search;
 mod wire;
 
 use locked::Locked;
-use machine::{LONG, MIDDLE, Real, SHORT};
+use machine::{LONG, MIDDLE, Real, SHORT, Sizes};
 use mirror::{Mirror, Place};
 use program::{Op, Program};
 use search::{Failure, Model, explore, replay};
@@ -105,8 +105,8 @@ fn the_machine_with_a_rule_broken_fails() {
         (Design::Locked, "board_withdraws_claimed", &cancelled),
     ];
     for (design, mutant, program) in broken {
-        let failure = SIZES.iter().find_map(|&(sizes, quota)| {
-            let real = Real::new(program, design, sizes, quota);
+        let failure = SIZES.iter().find_map(|&sizes| {
+            let real = Real::new(program, design, sizes);
             with_mutant(mutant, || replay(&real, 10_000)).err()
         });
         let failure = failure.unwrap_or_else(|| panic!("{mutant} was not caught"));
@@ -116,17 +116,20 @@ fn the_machine_with_a_rule_broken_fails() {
 
 const DESIGNS: [Design; 3] = [Design::TwoCopy, Design::Mirror, Design::Locked];
 
-/// Lengths of the messages, and how many of them may be without a receive.
-const SIZES: [([u64; 3], u32); 3] =
-    [([MIDDLE, MIDDLE, MIDDLE], 4), ([SHORT, LONG, LONG], 4), ([LONG, SHORT, MIDDLE], 1)];
+const SIZES: [Sizes; 4] = [
+    ([MIDDLE, MIDDLE, MIDDLE], 4, false),
+    ([SHORT, LONG, LONG], 4, false),
+    ([LONG, SHORT, MIDDLE], 1, false),
+    ([LONG, LONG, SHORT], 4, true),
+];
 
 /// All these programs, each with its first `most` states.
 fn machine(design: Design, programs: &[Program], most: usize) -> usize {
     let mut states = 0;
     for program in programs {
-        for (sizes, quota) in SIZES {
-            states += replay(&Real::new(program, design, sizes, quota), most)
-                .unwrap_or_else(|failure| panic!("{program:?}, {sizes:?}, {quota}: {failure:?}"));
+        for sizes in SIZES {
+            states += replay(&Real::new(program, design, sizes), most)
+                .unwrap_or_else(|failure| panic!("{program:?}, {sizes:?}: {failure:?}"));
         }
     }
     states

@@ -21,6 +21,7 @@ pub fn choose(measured: &Measured) -> Thresholds {
         direct_max,
         nt_from,
         pull_from,
+        ask_from: ask_from(measured).unwrap_or(unmeasured.ask_from),
         ..unmeasured
     }
 }
@@ -77,20 +78,15 @@ fn eager_max(measured: &Measured) -> Option<u64> {
 
 /// `direct_max`, `pull_from`, `nt_from`: the two sizes between pushes, pulls
 /// and streams that lose least against the best way of each size, in
-/// proportion. None unless all sizes were measured.
+/// proportion. None unless enough sizes were measured.
 fn pushes(measured: &Measured) -> Option<(u64, u64, u64)> {
     const ENDS: usize = SIZES.len();
-    let ways = [Way::Push, Way::Pull, Way::Stream];
-    let mut costs = [[0.0; 3]; ENDS];
-    for (bytes, costs) in SIZES.into_iter().zip(&mut costs) {
-        for (way, cost) in ways.into_iter().zip(&mut *costs) {
-            *cost = measured.ns(way, bytes)?.max(1.0).ln();
-        }
+    let costs = costs(measured)?.map(|of| {
         // A push leaves the receiver freer, and takes as long each time, where
         // the best of a few pulls may be a seventh better than most: it wins
         // a draw.
-        costs[1] += DRAW;
-    }
+        [of[0], of[1] + DRAW, of[2]]
+    });
     let cost = |pull: usize, stream: usize| -> f64 {
         let way = |at| {
             if at < pull {
@@ -105,20 +101,56 @@ fn pushes(measured: &Measured) -> Option<(u64, u64, u64)> {
     };
     let splits = (0..=ENDS).flat_map(|stream| (0..=stream).map(move |pull| (pull, stream)));
     let (pull, stream) = splits.min_by(|a, b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1)))?;
-    // Between two sizes that were measured, the middle in proportion.
-    let bytes = |at: usize| match at {
+    let pull_from = if pull == stream { Thresholds::NEVER } else { between(pull) };
+    let direct_max = if pull == ENDS { Thresholds::NEVER } else { between(pull) - 1 };
+    Some((direct_max, pull_from, between(stream)))
+}
+
+/// The logarithms of what a push, a pull and a stream of each size take. There
+/// may have been no time for the largest: they are as the last that was
+/// measured.
+fn costs(measured: &Measured) -> Option<[[f64; 3]; SIZES.len()]> {
+    let ln = |way, bytes| Some(measured.ns(way, bytes)?.max(1.0).ln());
+    let mut costs = [[0.0; 3]; SIZES.len()];
+    for (at, bytes) in SIZES.into_iter().enumerate() {
+        let of = [Way::Push, Way::Pull, Way::Stream].map(|way| ln(way, bytes));
+        costs[at] = match of {
+            [Some(push), Some(pull), Some(stream)] => [push, pull, stream],
+            _ if bytes > LARGE => costs[at - 1],
+            _ => return None,
+        };
+    }
+    Some(costs)
+}
+
+/// Where sizes begin to be nearer to one that was measured than to that before
+/// it, in proportion.
+fn between(at: usize) -> u64 {
+    match at {
         0 => SIZES[0] as u64,
-        ENDS => Thresholds::NEVER,
+        at if at == SIZES.len() => Thresholds::NEVER,
         at => (SIZES[at - 1] as f64 * SIZES[at] as f64).sqrt() as u64,
-    };
-    let pull_from = if pull == stream { Thresholds::NEVER } else { bytes(pull) };
-    let direct_max = if pull == ENDS { Thresholds::NEVER } else { bytes(pull) - 1 };
-    Some((direct_max, pull_from, bytes(stream)))
+    }
+}
+
+/// From where on a push that is asked for loses less, over all sizes, than a
+/// pull. It costs a packet more, and needs the sender: it loses a draw.
+fn ask_from(measured: &Measured) -> Option<u64> {
+    let packet = measured.ns(Way::Inline, PAYLOADS[0])?;
+    let gains = costs(measured)?.map(|[push, pull, stream]| {
+        let asked = (push.min(stream).exp() + packet).ln();
+        pull - asked - DRAW
+    });
+    let gain_from = |at: &usize| gains[*at..].iter().sum::<f64>();
+    let from = (0..=SIZES.len()).max_by(|a, b| gain_from(a).total_cmp(&gain_from(b)))?;
+    Some(between(from))
 }
 
 const EAGER_MIN: u64 = 4 << 10;
 /// Half of the slots.
 const EAGER_MAX: u64 = 16 << 10;
+/// What is larger may go unmeasured.
+const LARGE: usize = 32 << 10;
 /// Of a way's logarithm.
 const DRAW: f64 = 0.15;
 
@@ -150,9 +182,8 @@ mod tests {
     }
 
     /// The middle between two sizes.
-    fn between(bytes: u64) -> u64 {
-        let beyond = SIZES.into_iter().find(|size| *size as u64 > bytes).unwrap() as u64;
-        ((bytes * beyond) as f64).sqrt() as u64
+    fn after(bytes: usize) -> u64 {
+        between(SIZES.into_iter().position(|size| size > bytes).unwrap())
     }
 
     #[test]
@@ -160,18 +191,35 @@ mod tests {
         let never = Thresholds::NEVER;
         // Stream beats push from 3,600 bytes on.
         let far = measured(165.0, [(0.0, 2.0), (1500.0, 12.0), (300.0, 2.0)]);
-        let stream = between(2 << 10);
+        let stream = after(2 << 10);
         assert_eq!(bounds(&far), [stream - 1, never, stream]);
         // Pull beats push by a seventh from 13,000 bytes on, stream pull from
         // 72,000.
         let near = measured(31.0, [(0.0, 7.0), (3000.0, 16.0), (300.0, 10.0)]);
-        let (pull, stream) = (between(8 << 10), between(32 << 10));
+        let (pull, stream) = (after(8 << 10), after(32 << 10));
         assert_eq!(bounds(&near), [pull - 1, pull, stream]);
         // Pull beats push by a seventh from 1,300,000 bytes on, and stream never
         // wins.
         let near = measured(31.0, [(0.0, 30.0), (3000.0, 20.0), (3000.0, 38.0)]);
-        let pull = between(512 << 10);
+        let pull = after(512 << 10);
         assert_eq!(bounds(&near), [pull - 1, pull, never]);
+    }
+
+    #[test]
+    fn a_push_is_asked_for_where_it_wins_back_the_question() {
+        let asked = |stream: (f64, f64), pull: (f64, f64)| {
+            let mut far = measured(165.0, [(0.0, 2.0), stream, pull]);
+            let (way, bytes, ns) = (Way::Inline, PAYLOADS[0], 300.0);
+            far.timings.push(Timing { way, bytes, ns });
+            choose(&far).ask_from
+        };
+        // With a question of 300 ns streams win by a seventh from 4,400 bytes
+        // on.
+        assert_eq!(asked((500.0, 12.0), (0.0, 4.0)), after(4 << 10));
+        // Never by as much.
+        assert_eq!(asked((0.0, 4.2), (0.0, 4.0)), Thresholds::NEVER);
+        let unasked = choose(&measured(165.0, [(0.0, 2.0), (0.0, 12.0), (0.0, 2.0)]));
+        assert_eq!(unasked.ask_from, Thresholds::unmeasured(Distance::Far).ask_from);
     }
 
     #[test]
@@ -190,10 +238,20 @@ mod tests {
     #[test]
     fn what_lacks_a_size_is_not_trusted() {
         let mut one = measured(31.0, [(0.0, 9.0), (100.0, 8.0), (100.0, 8.0)]);
-        one.timings.pop();
+        one.timings.retain(|timing| timing.bytes != 16 << 10 || timing.way != Way::Pull);
         let Thresholds { direct_max, pull_from, nt_from, .. } =
             Thresholds::unmeasured(Distance::Near);
         assert_eq!(bounds(&one), [direct_max, pull_from, nt_from]);
+    }
+
+    #[test]
+    fn the_largest_are_as_the_last_that_there_was_time_for() {
+        let mut far = measured(165.0, [(0.0, 2.0), (1500.0, 12.0), (300.0, 2.0)]);
+        let all = bounds(&far);
+        while far.ns(Way::Pull, 128 << 10).is_some() {
+            far.timings.pop();
+            assert_eq!(bounds(&far), all);
+        }
     }
 
     #[test]

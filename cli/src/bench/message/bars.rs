@@ -2,6 +2,7 @@
 
 use super::case::{OURS, TWO_COPY};
 use super::state::State;
+use super::together;
 use crate::bench::row::Row;
 use crate::text;
 
@@ -65,6 +66,13 @@ const SPANS: &[Span] = &[
     Span { bytes: [8 << 10, 128 << 10], ahead: 1.0, of: &["openmpi", "mpich"], state: None },
     Span { bytes: [8 << 10, 128 << 10], ahead: 1.0 / 1.1, of: &["ucx"], state: Some(State::Near) },
     Span { bytes: [8 << 10, 128 << 10], ahead: 3.0, of: PEERS, state: Some(State::Far) },
+    // What two cores can do at all.
+    Span {
+        bytes: [8 << 10, 128 << 10],
+        ahead: 0.9,
+        of: &[together::NAME],
+        state: Some(State::Far),
+    },
     Span { bytes: [2 << 20, 2 << 20], ahead: 1.8, of: PEERS, state: None },
 ];
 

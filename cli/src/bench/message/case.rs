@@ -132,6 +132,6 @@ const SIZES: &[usize] = &[
     2 << 20,
     BYTES_MAX,
 ];
-const QUICK_SIZES: &[usize] = &[8, 128, 1 << 10, 4 << 10, 32 << 10, 128 << 10, 2 << 20];
+const QUICK_SIZES: &[usize] = &[8, 128, 1 << 10, 4 << 10, 8 << 10, 32 << 10, 128 << 10, 2 << 20];
 /// Of one batch, about.
 const ROUNDS_BYTES: usize = 256 << 10;

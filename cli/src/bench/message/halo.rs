@@ -69,14 +69,14 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<Halo, Failure> {
         }
     }
     if bench.names.contains(&LIMITS) {
-        halo.rows.extend(limits(bench, step_ns)?);
+        limits(bench, step_ns, &mut halo)?;
     }
     Ok(halo)
 }
 
 /// The paper's table 2: each eager limit is a job of its own.
-fn limits(bench: &mut Bench<'_>, step_ns: f64) -> Result<Vec<Row>, Failure> {
-    let mut rows = Vec::new();
+fn limits(bench: &mut Bench<'_>, step_ns: f64, halo: &mut Halo) -> Result<(), Failure> {
+    let mut shares = Vec::new();
     let rounds = bench.rounds().unwrap_or(ROUNDS);
     let limits: &[usize] = if bench.is_quick { &EAGER_LIMITS[3..4] } else { &EAGER_LIMITS };
     for (index, limit) in limits.iter().enumerate() {
@@ -103,12 +103,22 @@ fn limits(bench: &mut Bench<'_>, step_ns: f64) -> Result<Vec<Row>, Failure> {
             for (team, samples) in teams.iter().zip(&mut samples) {
                 let Some(summary) = Summary::of(samples) else { continue };
                 let params = format!("{} eager={bytes}", case.params);
-                rows.push(row(&team.name, LIMITS.to_owned(), params, summary, trips));
+                halo.rows.push(row(&team.name, LIMITS.to_owned(), params, summary, trips));
             }
+        }
+        for team in teams.iter_mut().filter(|team| team.name != case::TWO_COPY) {
+            let share = share(&team.ask("counts", LIMIT)?.counts);
+            shares.push(vec![
+                text::bytes(*limit as u64),
+                team.name.clone(),
+                format!("{share:.0} %"),
+            ]);
         }
         bench.progress.at(index as u64 + 1);
     }
-    Ok(rows)
+    let table = text::table(&["eager limit", "of", "by one copy"], shares);
+    halo.text += &format!("\nmessages too long for a packet in both halos\n{table}");
+    Ok(())
 }
 
 impl Mesh {
@@ -130,23 +140,27 @@ fn step_ns() -> f64 {
     (0..20).map(time).fold(f64::MAX, f64::min)
 }
 
-/// How the messages of rank 0 went, and how long they were.
+/// How the messages went, and how long they were.
 fn ways(counts: &[(String, u64)]) -> String {
     if counts.is_empty() {
         return String::new();
     }
+    let lines = counts.iter().map(|(name, n)| vec![name.replace('_', " "), text::count(*n)]);
+    let table = text::table(&["", "messages"], lines);
+    let share = share(counts);
+    format!(
+        "\nmessages of all ranks in the halos\n{table}  {share:.0} % of those too long for a packet \
+         went by one copy (the paper: 65 % or more could)\n"
+    )
+}
+
+/// How many of those that do not fit into a packet went by one copy, per cent.
+fn share(counts: &[(String, u64)]) -> f64 {
     let count = |wanted: &str| {
         counts.iter().find(|(name, _)| name == wanted).map_or(0, |(_, count)| *count)
     };
     let once = count("direct") + count("rendezvous");
-    let long = once + count("eager");
-    let share = 100.0 * once as f64 / long.max(1) as f64;
-    let lines = counts.iter().map(|(name, n)| vec![name.replace('_', " "), text::count(*n)]);
-    let table = text::table(&["", "messages"], lines);
-    format!(
-        "\nmessages of rank 0 in the halos\n{table}  {share:.0} % of those too long for a packet \
-         went by one copy (the paper: 65 % or more could)\n"
-    )
+    100.0 * once as f64 / (once + count("eager")).max(1) as f64
 }
 
 const RANKS: u32 = 8;

@@ -26,9 +26,10 @@ mod together;
 mod work;
 
 pub use figures::FIGURES;
+pub use state::State;
 
 use self::case::Case;
-use self::state::{Samples, State};
+use self::state::Samples;
 use self::team::{System, Team};
 use super::pinned::Pinned;
 use super::row::Row;
@@ -37,8 +38,6 @@ use crate::args;
 use crate::failure::Failure;
 use crate::job;
 use std::time::{Duration, Instant};
-use tsumugi::Config;
-use tsumugi::config::Bind;
 
 /// What there is to measure.
 pub const CATALOGUE: &[Group] = &[
@@ -60,9 +59,9 @@ pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
         if !job::is_rank() {
             return Err(Failure::Usage("--serve is for the ranks of a benchmark".to_owned()));
         }
-        // Unbound: each goes to the CPU that a command names.
-        let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
-        config.run(|rt| serve::serve(rt, folder))?;
+        // Where there are cores for all, the first two are those of ranks 0
+        // and 1, as commands have it: the job measures them at its start.
+        job::config(Some(1))?.run(|rt| serve::serve(rt, folder))?;
         return Ok(None);
     }
     let names = chosen(message.measure.only.as_deref(), CATALOGUE)?;
@@ -131,32 +130,33 @@ impl<'a> Bench<'a> {
         if cases.is_empty() {
             return Ok(Vec::new());
         }
+        let crosses = cases.iter().any(|case| case.crosses);
+        let only = self.message.state.filter(|_| crosses);
+        let begin = Instant::now();
+        let end = begin + self.wait();
         // What is started inherits it.
         let pinned = cpu.map(Pinned::to);
         let mut teams = self.start(&self.systems(env)?, 2, cases[0])?;
         drop(pinned);
-        let mut samples = Samples::new(teams.len(), cases.len());
-        let wait = match self.is_quick {
-            true => Duration::ZERO,
-            false => Duration::from_secs(self.message.wait),
-        };
-        let begin = Instant::now();
+        let enough = if only.is_some() { self.passes() } else { 1 };
+        let mut samples = Samples::new(teams.len(), cases.len(), enough);
         let mut passes = 0;
-        while passes < if self.is_quick { 1 } else { PASSES } {
-            self.pass(&mut teams, &cases, &mut samples)?;
+        while only.is_none() && passes < self.passes() {
+            self.pass(&mut teams, &cases, &mut samples, None)?;
             passes += 1;
         }
-        if cases.iter().any(|case| case.crosses) {
-            while begin.elapsed() < wait && !State::ALL.into_iter().all(|state| samples.has(state))
-            {
+        let wanted: Vec<State> =
+            State::ALL.into_iter().filter(|s| only.is_none_or(|o| o == *s)).collect();
+        if crosses {
+            while !wanted.iter().all(|state| samples.has(*state)) && Instant::now() < end {
                 match State::of(trip_ns(), None) {
-                    Some(state) if !samples.has(state) => {
-                        self.pass(&mut teams, &cases, &mut samples)?;
+                    Some(state) if wanted.contains(&state) && !samples.has(state) => {
+                        self.pass(&mut teams, &cases, &mut samples, Some(state))?;
                     }
-                    _ => std::thread::sleep(Duration::from_millis(300)),
+                    _ => std::thread::sleep(LOOK_AGAIN),
                 }
             }
-            for (state, seen) in State::ALL.map(|state| (state, samples.seen(state))) {
+            for (state, seen) in wanted.iter().map(|state| (state, samples.seen(*state))) {
                 if seen < cases.len() {
                     let (seconds, all) = (begin.elapsed().as_secs(), cases.len());
                     let what = format!("{state}: {} of {all} rows not seen", all - seen);
@@ -167,16 +167,34 @@ impl<'a> Bench<'a> {
         Ok(samples.rows(&teams, &cases))
     }
 
-    /// Every case once, the teams by turns.
+    fn passes(&self) -> u32 {
+        if self.is_quick { 1 } else { PASSES }
+    }
+
+    /// How long a state is waited for.
+    fn wait(&self) -> Duration {
+        let is_asked = !self.is_quick || self.message.state.is_some();
+        let seconds = self.message.wait.unwrap_or(if is_asked { WAIT_SECONDS } else { 0 });
+        Duration::from_secs(seconds)
+    }
+
+    /// Every case once, the teams by turns; of those that are still to be seen
+    /// in a state only while it lasts.
     fn pass(
         &self,
         teams: &mut [Team],
         cases: &[&Case],
         samples: &mut Samples,
+        only: Option<State>,
     ) -> Result<(), Failure> {
         self.progress.stage(cases[0].name, cases.len() as u64);
         for (index, case) in cases.iter().enumerate() {
             let before = trip_ns();
+            if let Some(only) = only
+                && (samples.has_case(index, only) || State::of(before, None) != Some(only))
+            {
+                continue;
+            }
             let mut answers: Vec<Vec<f64>> = teams
                 .iter_mut()
                 .map(|team| team.ask(&case.command, LIMIT).map(|answer| answer.ns))
@@ -192,7 +210,12 @@ impl<'a> Bench<'a> {
     /// left out, if it is not ours.
     fn start(&mut self, systems: &[System], ranks: u32, case: &Case) -> Result<Vec<Team>, Failure> {
         let mut teams = Vec::new();
+        let end = Instant::now() + self.wait();
         for system in systems {
+            // What a job measures at its start is to be of that state, too.
+            while ranks == 2 && self.message.state.is_some_and(is_other) && Instant::now() < end {
+                std::thread::sleep(LOOK_AGAIN);
+            }
             let tried = system.start(ranks).and_then(|mut team| {
                 team.ask(&case.command, START_LIMIT)?;
                 Ok(team)
@@ -209,7 +232,16 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// Whether the cores are in no such state.
+fn is_other(state: State) -> bool {
+    State::of(trip_ns(), None).is_some_and(|now| now != state)
+}
+
 const PASSES: u32 = 12;
+/// What a state is given to show itself.
+const WAIT_SECONDS: u64 = 180;
+/// Whether it does.
+const LOOK_AGAIN: Duration = Duration::from_millis(300);
 /// For ranks to start and carry out a first command.
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// For whatever a command may take, on a machine that is busy.

@@ -6,6 +6,7 @@ use super::together;
 use crate::bench::row::Row;
 use crate::summary::Summary;
 use std::fmt;
+use std::str::FromStr;
 use tsumugi::pvas::Distance;
 
 /// How far the cores were from each other.
@@ -33,6 +34,15 @@ impl State {
     }
 }
 
+impl FromStr for State {
+    type Err = &'static str;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let is_it = |state: &Self| state.to_string() == word;
+        Self::ALL.into_iter().find(is_it).ok_or("expected near or far")
+    }
+}
+
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -46,6 +56,8 @@ impl fmt::Display for State {
 #[derive(Debug)]
 pub struct Samples {
     teams: usize,
+    /// How often a case is to be measured in a state.
+    enough: usize,
     /// By case, team and state; after the teams, what two cores do together.
     cells: Vec<Vec<[Cell; 2]>>,
 }
@@ -59,8 +71,9 @@ struct Cell {
 
 impl Samples {
     /// None yet.
-    pub fn new(teams: usize, cases: usize) -> Self {
-        Self { teams, cells: vec![vec![Default::default(); teams + 1]; cases] }
+    pub fn new(teams: usize, cases: usize, enough: u32) -> Self {
+        let cells = vec![vec![Default::default(); teams + 1]; cases];
+        Self { teams, enough: enough as usize, cells }
     }
 
     /// Adds what the teams answered between two trips. Where the ranks share a
@@ -82,15 +95,18 @@ impl Samples {
         }
     }
 
-    /// How many cases have samples of that state.
+    /// How many cases have enough samples of that state.
     pub fn seen(&self, state: State) -> usize {
-        let has = |cells: &&Vec<[Cell; 2]>| {
-            cells[..self.teams].iter().all(|cell| !cell[state as usize].ns.is_empty())
-        };
-        self.cells.iter().filter(has).count()
+        (0..self.cells.len()).filter(|index| self.has_case(*index, state)).count()
     }
 
-    /// Whether every case has samples of that state.
+    /// Whether a case has.
+    pub fn has_case(&self, index: usize, state: State) -> bool {
+        let teams = &self.cells[index][..self.teams];
+        teams.iter().all(|cell| cell[state as usize].before.len() >= self.enough)
+    }
+
+    /// Whether every case has.
     pub fn has(&self, state: State) -> bool {
         self.seen(state) == self.cells.len()
     }
@@ -158,13 +174,24 @@ mod tests {
     }
 
     #[test]
+    fn a_state_is_what_it_is_called() {
+        for state in State::ALL {
+            assert_eq!(state.to_string().parse(), Ok(state));
+        }
+        assert!("Far".parse::<State>().is_err());
+    }
+
+    #[test]
     fn samples_count_for_their_state() {
         let case = Case::new("latency", "bytes=8".to_owned(), String::new(), true);
-        let mut samples = Samples::new(1, 1);
+        let mut samples = Samples::new(1, 1, 1);
         samples.add(0, &case, vec![vec![90.0]], [Some(31.0), Some(31.0)]);
         samples.add(0, &case, vec![vec![270.0]], [Some(31.0), Some(165.0)]);
         assert_eq!(State::ALL.map(|state| samples.seen(state)), [1, 0]);
+        assert_eq!(State::ALL.map(|state| samples.has_case(0, state)), [true, false]);
         samples.add(0, &case, vec![vec![270.0]], [Some(165.0), Some(165.0)]);
         assert!(State::ALL.into_iter().all(|state| samples.has(state)));
+        samples.enough = 2;
+        assert!(!samples.has(State::Far));
     }
 }

@@ -37,7 +37,7 @@ impl Desk {
                 "latency" if is_one_of_two => self.latency(rt, command)?,
                 "rate" if is_one_of_two => self.rate(rt, command)?,
                 "halo" if rt.size() == 8 => self.halo(rt, command)?,
-                "counts" => return Ok(self.counts()),
+                "counts" => return self.counts(rt),
                 _ => None,
             };
             answer.ns.extend(ns);
@@ -198,19 +198,19 @@ impl Desk {
         Ok((rt.rank() == Rank(0)).then_some(ns))
     }
 
-    /// How this rank's messages went, and how long they were.
-    fn counts(&self) -> Answer {
+    /// How the messages of all ranks went, and how long they were.
+    fn counts(&self, rt: &Runtime) -> Result<Answer, Failure> {
         let counts = self.comm.counts();
         let mut answer = Answer::default();
         for path in Path::ALL {
-            let messages = counts.messages(path).iter().sum();
+            let messages = rt.sum(counts.messages(path).iter().sum::<u64>())?;
             answer.counts.push((path.name().to_owned(), messages));
         }
         for (bin, max) in Counts::BINS.into_iter().enumerate() {
-            let messages = Path::ALL.iter().map(|path| counts.messages(*path)[bin]).sum();
-            answer.counts.push((format!("to_{max}"), messages));
+            let messages: u64 = Path::ALL.iter().map(|path| counts.messages(*path)[bin]).sum();
+            answer.counts.push((format!("to_{max}"), rt.sum(messages)?));
         }
-        answer
+        Ok(answer)
     }
 }
 
@@ -245,12 +245,17 @@ fn neighbours(rank: Rank) -> [(Rank, usize); NEIGHBOURS] {
     std::array::from_fn(|_| around.next().expect("26 of 27"))
 }
 
-/// Writes a little into each line.
+/// Writes a word into each line, by one store: what is measured is to be the
+/// message, not this.
 pub fn dirty(bytes: &mut [u8], round: usize) {
-    for line in bytes.chunks_mut(LINE) {
-        let value = round.to_le_bytes();
-        let len = line.len().min(value.len());
-        line[..len].copy_from_slice(&value[..len]);
+    let value = round.to_le_bytes();
+    let (lines, rest) = bytes.as_chunks_mut::<LINE>();
+    for line in lines {
+        line[..value.len()].copy_from_slice(&value);
+    }
+    match rest.first_chunk_mut() {
+        Some(first) => *first = value,
+        None => rest.copy_from_slice(&value[..rest.len()]),
     }
 }
 

@@ -114,6 +114,8 @@ impl<'m> Game<'m> {
         post: Post<'m>,
         mut seeded: Seeded,
     ) -> Self {
+        let mut apart = Seeded(!seeded.0);
+        let mut drawn = |of: &[u32]| of[apart.below(of.len() as u64) as usize];
         let mut draw = |of: &[u32]| of[seeded.below(of.len() as u64) as usize];
         let thresholds = Thresholds {
             inline_max: draw(&[0, 8, 40, 88, 200]),
@@ -122,6 +124,8 @@ impl<'m> Game<'m> {
             nt_from: draw(&[600, 11_000, u32::MAX]),
             pull_from: draw(&[200, 9_000, u32::MAX, u32::MAX]),
             eager_max: draw(&[0, 128, 600, u32::MAX]),
+            part: drawn(&[500, 5_000, u32::MAX]),
+            ask_from: drawn(&[0, 700, 9_000, u32::MAX]),
         };
         let players = rooms.iter_mut().enumerate().map(|(rank, room)| Player {
             machine: Machine::new(Rank(rank as u32), shape, plan.design, thresholds, room.tables())
