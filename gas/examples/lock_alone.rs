@@ -66,7 +66,7 @@ fn main() {
         let taken = fastest(|| {
             let node = || pool.try_take(|_| 0).expect("it is given back each time");
             let held = drive::lock(&part, &lock, mode, node).expect("nobody dies");
-            if let Some(node) = held.unlock(&part).expect("nobody dies") {
+            if let Some(node) = held.unlock(&part, &lock).expect("nobody dies") {
                 pool.release(node, false);
             }
         });

@@ -38,8 +38,7 @@ pub trait Means {
 /// A lock that is held.
 #[derive(Debug)]
 #[must_use = "a lock that is not given back is held for ever"]
-pub struct Held<'l> {
-    lock: &'l Lock,
+pub struct Held {
     mode: Mode,
     /// `None`: one operation was enough.
     kept: Option<Kept>,
@@ -63,12 +62,12 @@ pub struct Refused {
 /// [`AddrError`]: a rank died, or the lock's words are gone. The node, if one
 /// was given, is of no use until the next epoch.
 #[inline]
-pub fn lock<'l>(
+pub fn lock(
     means: &impl Means,
-    lock: &'l Lock,
+    lock: &Lock,
     mode: Mode,
     node: impl FnOnce() -> NodeId,
-) -> Result<Held<'l>, AddrError> {
+) -> Result<Held, AddrError> {
     let found = match lock.first_op(mode) {
         Some(op) => Some(means.carry(&op)?),
         None => None,
@@ -76,10 +75,10 @@ pub fn lock<'l>(
     if let Some(old) = found
         && lock.has(mode, old)
     {
-        return Ok(Held { lock, mode, kept: None });
+        return Ok(Held { mode, kept: None });
     }
     let kept = claims(means, lock, mode, node(), found)?;
-    Ok(Held { lock, mode, kept: Some(kept) })
+    Ok(Held { mode, kept: Some(kept) })
 }
 
 #[cold]
@@ -104,15 +103,15 @@ fn claims(
 /// # Errors
 ///
 /// As of [`lock`].
-pub fn try_lock<'l>(
+pub fn try_lock(
     means: &impl Means,
-    lock: &'l Lock,
+    lock: &Lock,
     mode: Mode,
     node: NodeId,
-) -> Result<Result<Held<'l>, Refused>, AddrError> {
+) -> Result<Result<Held, Refused>, AddrError> {
     let mut claim = Claim::new(*lock, node);
     claim.begin_try(mode);
-    asks(means, lock, mode, claim, None)
+    asks(means, mode, claim, None)
 }
 
 /// Waits for the lock for `limit` at most. Blocking.
@@ -120,27 +119,26 @@ pub fn try_lock<'l>(
 /// # Errors
 ///
 /// As of [`lock`].
-pub fn lock_within<'l>(
+pub fn lock_within(
     means: &impl Means,
-    lock: &'l Lock,
+    lock: &Lock,
     mode: Mode,
     limit: Duration,
     node: NodeId,
-) -> Result<Result<Held<'l>, Refused>, AddrError> {
+) -> Result<Result<Held, Refused>, AddrError> {
     let mut claim = Claim::new(*lock, node);
     claim.begin(mode);
-    asks(means, lock, mode, claim, Some(limit))
+    asks(means, mode, claim, Some(limit))
 }
 
-fn asks<'l>(
+fn asks(
     means: &impl Means,
-    lock: &'l Lock,
     mode: Mode,
     mut claim: Claim,
     limit: Option<Duration>,
-) -> Result<Result<Held<'l>, Refused>, AddrError> {
+) -> Result<Result<Held, Refused>, AddrError> {
     Ok(match run(means, &mut claim, limit)? {
-        None => Ok(Held { lock, mode, kept: Some(claim.keep()) }),
+        None => Ok(Held { mode, kept: Some(claim.keep()) }),
         Some(ended) => {
             let has_left = ended == Ended::Left { in_queue: true };
             Err(Refused { node: claim.node(), has_left })
@@ -148,17 +146,17 @@ fn asks<'l>(
     })
 }
 
-impl Held<'_> {
-    /// Gives the lock back. What was done under it has completed. Returns the
-    /// node, if it had one, to be released. Lock-free, as long as nobody has
-    /// left a queue.
+impl Held {
+    /// Gives back the lock, which is the one that was asked for. What was done
+    /// under it has completed. Returns the node, if it had one, to be released.
+    /// Lock-free, as long as nobody has left a queue.
     ///
     /// # Errors
     ///
     /// As of [`lock`].
     #[inline]
-    pub fn unlock(self, means: &impl Means) -> Result<Option<NodeId>, AddrError> {
-        let Self { lock, mode, kept } = self;
+    pub fn unlock(self, means: &impl Means, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
+        let Self { mode, kept } = self;
         match (kept, lock.last_op(mode)) {
             (None, Some(op)) => {
                 let old = means.carry(&op)?;

@@ -169,7 +169,7 @@ fn all_writes_count(kind: Kind) {
                     } else {
                         protected.read()
                     }
-                    if let Some(node) = held.unlock(&own).expect("nobody dies") {
+                    if let Some(node) = held.unlock(&own, &lock).expect("nobody dies") {
                         pool.release(node, false);
                     }
                 }
