@@ -1,78 +1,25 @@
 //! Locks as a program sees them, on ranks that are threads.
 
+#[path = "job/locks.rs"]
+#[allow(dead_code, reason = "windows are another test's")]
+mod locks;
+
 use std::time::Duration;
 use tsumugi::lock::{Kind, Mode};
-use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime, Shared};
+use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime};
 
 const KINDS: [Kind; 4] = [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers];
 
 fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
-    Config::default().run_ranks(size, &main).unwrap();
-    Config::default().path(Path::Delegate).run_ranks(size, &main).unwrap();
-}
-
-/// Two words that are equal unless somebody writes, and lose an increment if
-/// two do.
-fn write(rt: &Runtime, pair: &Shared<u64>) -> Result<(), Error> {
-    for index in 0..2 {
-        let value = rt.get(pair.at(Rank(0), index))?;
-        tsumugi::ult::yield_now();
-        rt.put(pair.at(Rank(0), index), value + 1)?;
+    for path in [Path::Delegate, Path::Offload] {
+        Config::default().path(path).run_ranks(size, &main).unwrap();
     }
-    Ok(())
-}
-
-fn read(rt: &Runtime, pair: &Shared<u64>) -> Result<(), Error> {
-    let first = rt.get(pair.at(Rank(0), 0))?;
-    tsumugi::ult::yield_now();
-    assert_eq!(rt.get(pair.at(Rank(0), 1))?, first, "a reader beside a writer");
-    Ok(())
+    Config::default().run_ranks(size, &main).unwrap();
 }
 
 #[test]
 fn what_a_lock_protects_is_whole() {
-    run_ranks(3, |rt| {
-        for kind in KINDS {
-            let lock = rt.share_lock(Rank(1), kind)?;
-            let pair = rt.share::<u64>(2)?;
-            let wrote: u64 = rt.ults().scope(|scope| {
-                let (lock, pair) = (&lock, &pair);
-                let ult = |ult| scope.spawn(move || churn(rt, lock, pair, ult + rt.rank().0));
-                let ults: Vec<_> = (0..ULTS).map(ult).collect();
-                ults.into_iter().map(|ult| ult.join().expect("no panic").unwrap()).sum()
-            });
-            assert_eq!(rt.sum(wrote)?, rt.get(pair.at(Rank(0), 0))?, "{kind:?}");
-            rt.barrier()?;
-        }
-        Ok(())
-    });
-}
-
-/// Asks in every way; how often it wrote.
-fn churn(
-    rt: &Runtime,
-    lock: &tsumugi::SharedLock,
-    pair: &Shared<u64>,
-    seed: u32,
-) -> Result<u64, Error> {
-    let mut wrote = 0;
-    for round in seed..seed + ROUNDS {
-        let mode = if round.is_multiple_of(2) { Mode::Exclusive } else { Mode::Shared };
-        let held = match round % 3 {
-            0 => Some(lock.lock(mode)?),
-            1 => lock.try_lock(mode)?,
-            _ => lock.lock_within(mode, Duration::from_micros(u64::from(round % 50)))?,
-        };
-        let Some(held) = held else { continue };
-        if mode == Mode::Exclusive {
-            write(rt, pair)?;
-            wrote += 1;
-        } else {
-            read(rt, pair)?;
-        }
-        held.release()?;
-    }
-    Ok(wrote)
+    run_ranks(3, |rt| locks::locks(rt, 60));
 }
 
 #[test]
@@ -141,6 +88,3 @@ fn who_waits_for_a_dead_holder_is_told_who_it_was() {
     });
     assert!(ended.unwrap_err().to_string().contains("gone with the lock"));
 }
-
-const ULTS: u32 = 20;
-const ROUNDS: u32 = 60;

@@ -1,88 +1,24 @@
 //! Windows as a program sees them, on ranks that are threads.
 
+#[path = "job/locks.rs"]
+#[allow(dead_code, reason = "locks are another test's")]
+mod locks;
+
+use locks::DESIGNS;
 use std::time::{Duration, Instant};
 use tsumugi::window::{Design, Refused, WindowError};
-use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime, Window};
-
-const DESIGNS: [Design; 4] = [Design::Each, Design::Tree, Design::Global, Design::TwoLevel];
+use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime};
 
 fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
-    Config::default().run_ranks(size, &main).unwrap();
-    Config::default().path(Path::Delegate).run_ranks(size, &main).unwrap();
-}
-
-/// Adds 1 to both of a pair, as one that is alone may.
-fn write(window: &Window<u64>, target: Rank) -> Result<(), Error> {
-    for index in 0..2 {
-        let value = window.get(target, index)?;
-        tsumugi::ult::yield_now();
-        window.put(target, index, &[value + 1])?;
+    for path in [Path::Delegate, Path::Offload] {
+        Config::default().path(path).run_ranks(size, &main).unwrap();
     }
-    Ok(())
-}
-
-fn read(window: &Window<u64>, target: Rank) -> Result<(), Error> {
-    let first = window.get(target, 0)?;
-    tsumugi::ult::yield_now();
-    assert_eq!(window.get(target, 1)?, first, "{target} was written beside a reader");
-    Ok(())
+    Config::default().run_ranks(size, &main).unwrap();
 }
 
 #[test]
 fn what_is_held_is_whole() {
-    run_ranks(3, |rt| {
-        for design in DESIGNS {
-            let window = rt.window_by::<u64>(design, 2)?;
-            let wrote: u64 = rt.ults().scope(|scope| {
-                let window = &window;
-                let ult = |ult| scope.spawn(move || churn(rt, window, ult + rt.rank().0));
-                let ults: Vec<_> = (0..ULTS).map(ult).collect();
-                ults.into_iter().map(|ult| ult.join().expect("no panic").unwrap()).sum()
-            });
-            let wrote = rt.sum(wrote)?;
-            let all = window.lock_all()?;
-            let there: Result<u64, AddrError> = rt.ranks().map(|rank| window.get(rank, 0)).sum();
-            assert_eq!(there?, wrote, "{design:?}");
-            all.release()?;
-            rt.barrier()?;
-        }
-        Ok(())
-    });
-}
-
-/// Holds this and that; how often it wrote.
-fn churn(rt: &Runtime, window: &Window<u64>, seed: u32) -> Result<u64, Error> {
-    let mut wrote = 0;
-    for round in seed..seed + ROUNDS {
-        let target = Rank(round / 3 % rt.size());
-        match round % 5 {
-            0 => {
-                let held = window.lock_all()?;
-                rt.ranks().try_for_each(|rank| read(window, rank))?;
-                held.release()?;
-            }
-            1 | 2 => {
-                let held = window.shared(target)?;
-                read(window, target)?;
-                held.release()?;
-            }
-            _ => {
-                let held = window.exclusive(target)?;
-                write(window, target)?;
-                wrote += 1;
-                // In the order of the ranks, one more.
-                if target.0 + 1 < rt.size() && window.design() != Design::Global {
-                    let next = Rank(target.0 + 1);
-                    let more = held.exclusive(next)?;
-                    write(window, next)?;
-                    wrote += 1;
-                    more.release()?;
-                }
-                held.release()?;
-            }
-        }
-    }
-    Ok(wrote)
+    run_ranks(3, |rt| locks::windows(rt, 40));
 }
 
 #[test]
@@ -221,6 +157,3 @@ fn windows_come_and_go() {
         Ok(())
     });
 }
-
-const ULTS: u32 = 12;
-const ROUNDS: u32 = 40;

@@ -23,8 +23,8 @@ impl Nodes {
         Self { pool, free: Semaphore::new(count as usize), _slots }
     }
 
-    /// A node in a new life; `load` reads the first word of a slot. Blocking,
-    /// while all are in use.
+    /// A node in a new life; `load` reads the first word of a slot, and never
+    /// waits. Blocking, while all are in use.
     pub(crate) fn take(&self, load: impl Fn(usize) -> u64) -> NodeId {
         loop {
             self.free.acquire(1);

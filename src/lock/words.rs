@@ -4,6 +4,7 @@ use crate::{AddrError, Agent, Error, Rank, Remote, RemoteAddr, Runtime, Shared, 
 use std::time::Duration;
 use tsumugi_core::mem::RegionKey;
 use tsumugi_core::op::Op;
+use tsumugi_core::sync::Ordering;
 use tsumugi_gas::lock::drive::Means;
 use tsumugi_gas::lock::{NODE_BYTES, NodeId, NodeTable};
 
@@ -50,8 +51,10 @@ impl Words {
     pub(crate) fn take_node(&self) -> NodeId {
         let state = |slot: usize| {
             let at = self.nodes_at + slot as u64 * NODE_BYTES;
-            // Its own memory; a word that is not read is not free.
-            self.runtime.get(self.at(self.runtime.rank(), at)).unwrap_or(0)
+            let word = self.runtime.own_word(self.at(self.runtime.rank(), at));
+            // Acquire: pairs with the write of whoever passed the node. A word
+            // that is not there is not free.
+            word.map_or(0, |word| word.load(Ordering::Acquire))
         };
         self.nodes.take(state)
     }
