@@ -52,6 +52,7 @@ mod far;
 mod am;
 mod msg;
 mod gas;
+mod duty;
 mod node;
 mod helper;
 mod runtime;

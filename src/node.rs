@@ -4,11 +4,11 @@ use crate::Rank;
 use crate::affinity;
 use crate::am::Am;
 use crate::config::Chosen;
+use crate::duty::Duties;
 use crate::far::Far;
 use crate::gas::Driver;
 use crate::msg::Messages;
 use crate::queue::Queue;
-use crate::window::Stewards;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -30,8 +30,7 @@ pub(crate) struct Node {
     messages: Arc<Messages>,
     /// The global memory, once the ranks have opened it.
     global: OnceLock<Arc<Driver>>,
-    /// Of the windows' locks.
-    stewards: Stewards,
+    duties: Duties,
     /// While the scheduler runs: it is asked who waits for what.
     spawner: Mutex<Option<Spawner>>,
     /// Shared arrays that were dropped since the last barrier.
@@ -64,7 +63,7 @@ impl Node {
             am,
             messages: Arc::new(messages),
             global: OnceLock::new(),
-            stewards: Stewards::default(),
+            duties: Duties::default(),
             spawner: Mutex::new(None),
             dropped: Mutex::default(),
             queue,
@@ -121,9 +120,9 @@ impl Node {
         self.global.get()
     }
 
-    /// Who run what there is to run of this rank's windows.
-    pub(crate) fn stewards(&self) -> &Stewards {
-        &self.stewards
+    /// What it does for others besides.
+    pub(crate) fn duties(&self) -> &Duties {
+        &self.duties
     }
 
     /// It is open from here on; the one that was so first.
@@ -136,7 +135,7 @@ impl Node {
         if let Some(global) = self.global() {
             global.settle();
         }
-        self.stewards.settle();
+        self.duties.settle();
         self.am.settle();
     }
 
@@ -190,7 +189,7 @@ impl Node {
         if let Some(global) = self.global() {
             global.close();
         }
-        self.stewards.close();
+        self.duties.close();
         drop(self.exhume());
     }
 
@@ -200,7 +199,7 @@ impl Node {
             || self.lot().has_fired()
             || self.messages.is_neglected()
             || self.global().is_some_and(|global| global.wants_pump())
-            || self.stewards.has_work()
+            || self.duties.has_work()
     }
 
     /// Takes what no worker has taken: signals and messages. Whether there was
@@ -208,7 +207,7 @@ impl Node {
     pub(crate) fn help(&self) -> bool {
         let woken = self.waiters.drain(self.lot());
         let served = self.am.wants_pump() && self.am.pump();
-        let moved = self.global().is_some_and(|global| global.pump()) | self.stewards.pump();
+        let moved = self.global().is_some_and(|global| global.pump()) | self.duties.pump();
         woken > 0 || self.messages.help() || served || moved
     }
 
@@ -297,7 +296,7 @@ impl Progress for Node {
             || self.am.has_work()
             || self.messages.rest()
             || self.global().is_some_and(|global| global.has_work())
-            || self.stewards.has_work()
+            || self.duties.has_work()
             || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
             || self.far.as_ref().is_some_and(|far| far.needs_poll())
             || self.member.control().wanted_report().is_some()
@@ -334,7 +333,7 @@ impl Progress for Node {
         if let Some(global) = self.global() {
             global.pump();
         }
-        self.stewards.pump();
+        self.duties.pump();
     }
 
     fn on_sleep(&self, _worker: usize) {

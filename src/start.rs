@@ -347,7 +347,7 @@ fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
         {
             global.rang();
         } else {
-            node.stewards().rang(word.key);
+            node.duties().rang(word.key);
         }
     })
 }

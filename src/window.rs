@@ -58,9 +58,9 @@ mod ways;
 
 pub use active::{Epoch, Exposure};
 pub use hold::Hold;
-pub(crate) use steward::Stewards;
 pub use tsumugi_gas::lock::Refused;
 
+use crate::duty::Duty;
 use crate::{AddrError, Error, Exposed, Plain, Rank, Remote, Runtime, Shared};
 use active::Counts;
 use gate::Gate;
@@ -117,7 +117,7 @@ struct Inner {
     ways: Arc<Ways>,
     puts: Arc<Puts>,
     counts: Mutex<Counts>,
-    steward: Option<Arc<Steward>>,
+    steward: Option<Arc<dyn Duty>>,
 }
 
 impl Runtime {
@@ -295,11 +295,13 @@ impl Inner {
         let lock = Lock { home, nodes: ways.node_table(), kind: Kind::Readers };
         let plan = Plan { design: design.plan(), lock, tree: tree(ways.key(), ways.tree())? };
         let steward = match design {
-            Design::Tree => Steward::new(&ways, plan.tree).map(Arc::new),
+            Design::Tree => {
+                Steward::new(&ways, plan.tree).map(|steward| -> Arc<dyn Duty> { Arc::new(steward) })
+            }
             Design::Each | Design::Global | Design::TwoLevel => None,
         };
         if let Some(steward) = &steward {
-            runtime.node().stewards().add(steward);
+            runtime.node().duties().add(steward.clone());
         }
         Ok(Self {
             runtime: runtime.clone(),
@@ -323,12 +325,12 @@ impl Inner {
 /// A steward goes when all ranks have dropped the window, as its words do.
 struct Retired {
     runtime: Runtime,
-    steward: Arc<Steward>,
+    steward: Arc<dyn Duty>,
 }
 
 impl Drop for Retired {
     fn drop(&mut self) {
-        self.runtime.node().stewards().remove(&self.steward);
+        self.runtime.node().duties().remove(&self.steward);
     }
 }
 

@@ -1,5 +1,4 @@
-//! The vertices of group locks that a rank runs, whoever of its threads comes
-//! by: its workers between two ULTs, its helper when they all compute.
+//! The vertices of a window's group lock that a rank runs: one of its duties.
 //!
 //! ```text
 //!  a peer: writes a vertex's word ─► sets the bell ─► rings the rank
@@ -9,26 +8,18 @@
 
 use super::ways::Ways;
 use crate::am::Far as Carried;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use crate::duty::Duty;
+use std::sync::{Arc, Mutex, TryLockError};
 use tsumugi_core::mem::RegionKey;
-use tsumugi_core::sync::{AtomicUsize, Ordering};
+use tsumugi_core::sync::Ordering;
 use tsumugi_core::tag::Tag;
-use tsumugi_core::wait::Wait;
 use tsumugi_gas::lock::{Tree, Vertex, VertexStep};
-use tsumugi_ult::Here;
 
 /// Those of one window.
 pub(crate) struct Steward {
     ways: Arc<Ways>,
     far: Option<Carried>,
     vertices: Mutex<Vec<Vertex>>,
-}
-
-/// Those of all windows of a rank.
-#[derive(Default)]
-pub(crate) struct Stewards {
-    count: AtomicUsize,
-    list: Mutex<Vec<Arc<Steward>>>,
 }
 
 impl Steward {
@@ -43,8 +34,33 @@ impl Steward {
         Some(Self { ways: ways.clone(), far, vertices: Mutex::new(vertices) })
     }
 
-    /// Lets the vertices do what there is to do; whether there was anything.
-    /// At once, if another thread is at it.
+    /// One look at all words, and what follows from it.
+    fn turn(&self, vertices: &mut [Vertex]) -> usize {
+        let mut moved = 0;
+        for (index, vertex) in (0u64..).zip(vertices) {
+            // Its own memory, which is registered as long as the steward is.
+            let _ = vertex.handle_words(|word| self.ways.load(word));
+            while let Some((step, op)) = vertex.poll_op() {
+                moved += 1;
+                match &self.far {
+                    Some(far) if !far.is_near(op.remote.rank) => {
+                        let tag = Tag::from_bits(index << 32 | u64::from(step.to_bits()));
+                        far.begin(&self.ways.real(&op).tagged(tag));
+                    }
+                    _ => vertex.handle_completed(step, self.ways.carry_near(&op)),
+                }
+            }
+        }
+        moved
+    }
+}
+
+impl Duty for Steward {
+    fn has_work(&self) -> bool {
+        let bell = self.ways.bell().load(Ordering::SeqCst) != 0;
+        bell || self.far.as_ref().is_some_and(Carried::has_work)
+    }
+
     fn pump(&self) -> bool {
         if !self.has_work() {
             return false;
@@ -77,92 +93,14 @@ impl Steward {
         true
     }
 
-    /// One look at all words, and what follows from it.
-    fn turn(&self, vertices: &mut [Vertex]) -> usize {
-        let mut moved = 0;
-        for (index, vertex) in (0u64..).zip(vertices) {
-            // Its own memory, which is registered as long as the steward is.
-            let _ = vertex.handle_words(|word| self.ways.load(word));
-            while let Some((step, op)) = vertex.poll_op() {
-                moved += 1;
-                match &self.far {
-                    Some(far) if !far.is_near(op.remote.rank) => {
-                        let tag = Tag::from_bits(index << 32 | u64::from(step.to_bits()));
-                        far.begin(&self.ways.real(&op).tagged(tag));
-                    }
-                    _ => vertex.handle_completed(step, self.ways.carry_near(&op)),
-                }
-            }
+    fn is_busy(&self) -> bool {
+        self.far.as_ref().is_some_and(|far| !far.is_empty())
+    }
+
+    fn rang(&self, key: RegionKey) {
+        if self.ways.key() == key {
+            self.ways.rang();
         }
-        moved
-    }
-
-    fn has_work(&self) -> bool {
-        let bell = self.ways.bell().load(Ordering::SeqCst) != 0;
-        bell || self.far.as_ref().is_some_and(Carried::has_work)
-    }
-}
-
-impl Stewards {
-    /// One more.
-    pub(super) fn add(&self, steward: &Arc<Steward>) {
-        let mut list = self.list();
-        list.push(steward.clone());
-        self.count.store(list.len(), Ordering::SeqCst);
-    }
-
-    /// Its window is gone on all ranks.
-    pub(super) fn remove(&self, steward: &Arc<Steward>) {
-        let mut list = self.list();
-        list.retain(|other| !Arc::ptr_eq(other, steward));
-        self.count.store(list.len(), Ordering::SeqCst);
-    }
-
-    /// The job is over.
-    pub(crate) fn close(&self) {
-        let list = std::mem::take(&mut *self.list());
-        self.count.store(0, Ordering::SeqCst);
-        drop(list);
-    }
-
-    /// Whether one has something to do.
-    #[inline]
-    pub(crate) fn has_work(&self) -> bool {
-        self.count.load(Ordering::SeqCst) > 0 && self.any(Steward::has_work)
-    }
-
-    /// Does it; whether there was anything.
-    #[inline]
-    pub(crate) fn pump(&self) -> bool {
-        // Relaxed: what this thread does not know of, another look finds.
-        self.count.load(Ordering::Relaxed) > 0 && self.any(Steward::pump)
-    }
-
-    /// A word under `key` was changed from another node.
-    pub(crate) fn rang(&self, key: RegionKey) {
-        for steward in &*self.list() {
-            if steward.ways.key() == key {
-                steward.ways.rang();
-            }
-        }
-    }
-
-    /// Waits until nothing of theirs is under way.
-    pub(crate) fn settle(&self) {
-        let is_busy = |steward: &Steward| steward.far.as_ref().is_some_and(|far| !far.is_empty());
-        while self.any(is_busy) {
-            self.pump();
-            Here.yield_now();
-        }
-    }
-
-    fn any(&self, of: impl Fn(&Steward) -> bool) -> bool {
-        // One after the other, also when the first has something.
-        self.list().iter().fold(false, |any, steward| of(steward) | any)
-    }
-
-    fn list(&self) -> MutexGuard<'_, Vec<Arc<Steward>>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
