@@ -383,4 +383,4 @@ impl<T: Plain> fmt::Debug for Window<T> {
 }
 
 /// Ranks that each take the locks of all, if nothing else is asked for.
-pub const EACH_MAX: u32 = 16;
+pub const EACH_MAX: u32 = 8;
