@@ -50,6 +50,7 @@ pub(crate) use words::Words;
 
 use crate::{AddrError, Agent, Error, Rank, Runtime};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::mem::RemoteAddr;
@@ -191,8 +192,9 @@ impl LockGuard<'_> {
     ///
     /// [`AddrError::PeerLost`]: its home has died, or one that was to be woken.
     #[inline]
-    pub fn release(mut self) -> Result<(), AddrError> {
-        self.give_back()
+    pub fn release(self) -> Result<(), AddrError> {
+        // It has given back then.
+        ManuallyDrop::new(self).give_back()
     }
 
     #[inline]

@@ -65,13 +65,14 @@ impl Words {
     }
 
     /// An address under the key that its rank's words have.
+    #[inline(always)]
     pub(crate) fn real(&self, at: RemoteAddr) -> RemoteAddr {
         RemoteAddr { key: self.at(at.rank, 0).addr().key, ..at }
     }
 }
 
 impl Means for Words {
-    #[inline]
+    #[inline(always)]
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         let remote = self.real(op.remote);
         if remote.key == op.remote.key {

@@ -4,6 +4,7 @@ use super::gate::{Entered, Gate};
 use super::{Design, Inner, Window, WindowError};
 use crate::{AddrError, Plain, Rank};
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_gas::lock::drive::{self, Held};
@@ -77,10 +78,13 @@ impl<'w, T: Plain> Hold<'w, T> {
     ///
     /// That of the first put that failed, or of giving back. It is given back
     /// all the same, if it can be.
-    pub fn release(mut self) -> Result<(), AddrError> {
-        self.give_back()
+    #[inline]
+    pub fn release(self) -> Result<(), AddrError> {
+        // It has given back then.
+        ManuallyDrop::new(self).give_back()
     }
 
+    #[inline]
     fn give_back(&mut self) -> Result<(), AddrError> {
         let Some(grip) = self.grip.take() else { return Ok(()) };
         let inner = &*self.window.inner;

@@ -6,7 +6,7 @@
 //! remote end, and hand in what ends.
 
 use super::claim::Kept;
-use super::{Claim, Ended, Lock, Mode, NodeId, Standing};
+use super::{Carries, Claim, Ended, Lock, Mode, NodeId, Standing};
 use core::time::Duration;
 use tsumugi_core::mem::{AddrError, RemoteAddr};
 use tsumugi_core::op::Op;
@@ -35,6 +35,17 @@ pub trait Means {
     ) -> Result<Option<u64>, AddrError>;
 }
 
+struct By<'m, M>(&'m M);
+
+impl<M: Means> Carries for By<'_, M> {
+    type Ended = Result<u64, AddrError>;
+
+    #[inline(always)]
+    fn carries(&self, op: &Op) -> Self::Ended {
+        self.0.carry(op)
+    }
+}
+
 /// A lock that is held.
 #[derive(Debug)]
 #[must_use = "a lock that is not given back is held for ever"]
@@ -61,17 +72,14 @@ pub struct Refused {
 ///
 /// [`AddrError`]: a rank died, or the lock's words are gone. The node, if one
 /// was given, is of no use until the next epoch.
-#[inline]
+#[inline(always)]
 pub fn lock(
     means: &impl Means,
     lock: &Lock,
     mode: Mode,
     node: impl FnOnce() -> NodeId,
 ) -> Result<Held, AddrError> {
-    let found = match lock.first_op(mode) {
-        Some(op) => Some(means.carry(&op)?),
-        None => None,
-    };
+    let found = lock.first(mode, &By(means)).transpose()?;
     if let Some(old) = found
         && lock.has(mode, old)
     {
@@ -154,26 +162,22 @@ impl Held {
     /// # Errors
     ///
     /// As of [`lock`].
-    #[inline]
+    #[inline(always)]
     pub fn unlock(self, means: &impl Means, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
         let Self { mode, kept } = self;
-        match (kept, lock.last_op(mode)) {
-            (None, Some(op)) => {
-                let old = means.carry(&op)?;
-                if lock.is_given_back(mode, old) {
-                    return Ok(None);
-                }
-                let mut claim = Claim::new(*lock, NodeId::NONE);
-                claim.release_found(mode, old);
-                goes(means, claim).map(|_| None)
+        let Some(kept) = kept else {
+            let old = lock.last(mode, &By(means));
+            let old = old.expect("what was had by one operation is given back by one")?;
+            if lock.is_given_back(mode, old) {
+                return Ok(None);
             }
-            (Some(kept), _) => {
-                let mut claim = Claim::kept(*lock, mode, kept);
-                claim.release();
-                goes(means, claim).map(Some)
-            }
-            (None, None) => unreachable!("what was had by one operation is given back by one"),
-        }
+            let mut claim = Claim::new(*lock, NodeId::NONE);
+            claim.release_found(mode, old);
+            return goes(means, claim).map(|_| None);
+        };
+        let mut claim = Claim::kept(*lock, mode, kept);
+        claim.release();
+        goes(means, claim).map(Some)
     }
 }
 
