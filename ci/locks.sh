@@ -13,8 +13,4 @@ for name in $(grep -rhoE 'mutant\("[a-z_]+"\)' gas/src/lock | cut -d'"' -f2 | so
 done
 TSUMUGI_LARGE=1 timeout 1200 \
     cargo test --release --package tsumugi-gas --test lock -- --nocapture
-cargo build --release --package tsumugi-gas --example lock_all
-timeout 60 target/release/examples/lock_all
-for local in 30 100; do
-    timeout 600 target/release/examples/lock_all --ranks 663552 --local "$local"
-done
+timeout 1200 cargo run --release -- bench lock --only simulated

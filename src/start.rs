@@ -346,6 +346,8 @@ fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
             && word.key == global.key()
         {
             global.rang();
+        } else {
+            node.duties().rang(word.key);
         }
     })
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   cli ── benches/ult         what the benchmark of threads runs
+//!    │     benches/lock        and that of locks: simulated ranks, on gas
 //!    │      │
 //!   tsumugi (facade)
 //!    │
@@ -18,7 +19,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crate folder, and which packages of the workspace it may stand on.
-const FLOORS: [(&str, &[&str]); 8] = [
+const FLOORS: [(&str, &[&str]); 9] = [
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
     ("pvas", &["tsumugi-core"]),
@@ -26,7 +27,8 @@ const FLOORS: [(&str, &[&str]); 8] = [
     ("gas", &["tsumugi-core"]),
     (".", &["tsumugi-core", "tsumugi-ult", "tsumugi-pvas", "tsumugi-backends", "tsumugi-gas"]),
     ("benches/ult", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
-    ("cli", &["tsumugi-core", "tsumugi", "tsumugi-bench-ult"]),
+    ("benches/lock", &["tsumugi-core", "tsumugi-gas"]),
+    ("cli", &["tsumugi-core", "tsumugi", "tsumugi-bench-ult", "tsumugi-bench-lock"]),
 ];
 
 /// All that the core may take from outside.

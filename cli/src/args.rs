@@ -123,6 +123,22 @@ pub enum Figure {
     /// Messages: latency, rate and a halo exchange, by each design of ours and
     /// by peers
     Message(Messages),
+    /// Locks: alone, by many processes on few cores, and on a simulated machine
+    Lock(Locks),
+}
+
+/// `tsumugi bench lock`
+#[derive(Args, Clone, Debug, Default)]
+pub struct Locks {
+    /// How to measure.
+    #[command(flatten)]
+    pub measure: Measure,
+    /// A peer that is measured in the same run (see `ci/peers.sh`)
+    #[arg(long, value_name = "NAME=COMMAND")]
+    pub peer: Vec<String>,
+    /// Be one of the ranks that are measured, and leave the rows there
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub serve: Option<PathBuf>,
 }
 
 /// `tsumugi bench message`

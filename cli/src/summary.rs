@@ -3,10 +3,10 @@
 //! No mean: on a machine that is shared, one sample in a thousand is a
 //! hundred times the others, and a mean is made of those.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Least, median with its interval, and 99th percentile of some samples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Samples.
     pub n: u64,

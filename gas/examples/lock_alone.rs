@@ -6,27 +6,31 @@
 //! ```
 
 use std::ptr::NonNull;
+use std::time::Duration;
 use std::time::Instant;
-use tsumugi_core::backend::{Domain, Loopback, execute};
-use tsumugi_core::coll::Part;
+use tsumugi_core::backend::{Domain, LoadStore, Loopback, execute};
 use tsumugi_core::mem::{Access, AddrError, Rank, RemoteAddr};
 use tsumugi_core::op::{Kind as OpKind, Op};
-use tsumugi_core::signal::{Lot, Waiters};
-use tsumugi_core::wait::{Reason, Wait, Waker};
-use tsumugi_gas::lock::{
-    Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable, drive,
-};
+use tsumugi_core::signal::Until;
+use tsumugi_gas::lock::drive::{self, Means};
+use tsumugi_gas::lock::{Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable};
 
 /// Nobody waits here.
-struct Never;
+struct Alone<'a, L>(&'a L);
 
-// SAFETY: it never returns.
-unsafe impl Wait for Never {
-    fn sleep(&self, reason: Reason, _: &mut dyn FnMut(Waker) -> bool) {
-        panic!("nobody else has the lock: {reason:?}");
+impl<L: LoadStore> Means for Alone<'_, L> {
+    fn carry(&self, op: &Op) -> Result<u64, AddrError> {
+        execute(self.0, op)
     }
 
-    fn yield_now(&self) {}
+    fn wait(
+        &self,
+        at: RemoteAddr,
+        until: Until,
+        _: Option<Duration>,
+    ) -> Result<Option<u64>, AddrError> {
+        panic!("nobody else has the lock, and {at} is awaited: {until:?}");
+    }
 }
 
 fn main() {
@@ -37,10 +41,7 @@ fn main() {
     // SAFETY: leaked, and nobody else's.
     let region = unsafe { memory.register(NonNull::from(words).cast(), bytes, Access::ReadWrite) };
     let key = region.expect("a first region").key;
-    let (lot, waiters) = (Lot::new(), Waiters::new());
-    let elsewhere = |op: &Op| Err(AddrError::OtherNode { rank: op.remote.rank });
-    let (lot, waiters, wait) = (&lot, &waiters, &Never);
-    let part = Part { memory: &memory, lot, waiters, wait, elsewhere: &elsewhere };
+    let part = Alone(&memory);
     let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
     let nodes = NodeTable { key, offset: LOCK_BYTES };
     let mut slots = [NodeSlot::default()];
@@ -65,7 +66,7 @@ fn main() {
         let taken = fastest(|| {
             let node = || pool.try_take(|_| 0).expect("it is given back each time");
             let held = drive::lock(&part, &lock, mode, node).expect("nobody dies");
-            if let Some(node) = held.unlock(&part).expect("nobody dies") {
+            if let Some(node) = held.unlock(&part, &lock).expect("nobody dies") {
                 pool.release(node, false);
             }
         });

@@ -191,6 +191,11 @@ impl Far {
         table.has_news.load(Ordering::SeqCst) || table.refused.load(Ordering::SeqCst) > 0
     }
 
+    /// Whether nothing is under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.lock().free.len() == self.table.places.len()
+    }
+
     /// Whether so much is under way that only what was asked for may follow:
     /// else a rank that stalls would take the room of those that do not.
     pub(super) fn is_full(&self) -> bool {

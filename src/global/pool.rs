@@ -28,16 +28,15 @@
 
 use super::bases::Bases;
 use super::{AccessError, Change, Global, GlobalAddr, GlobalArray, GlobalPtr, Split};
-use crate::lend::{Lent, lend};
+use crate::lock::Nodes;
 use crate::{Error, Rank};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_gas::container::{Store, free, malloc, nodes_bytes};
 use tsumugi_gas::heap::{Heap, HeapError};
-use tsumugi_gas::lock::{NodeId, NodePool, NodeSlot};
-use tsumugi_ult::sync::Semaphore;
+use tsumugi_gas::lock::NodeId;
 
 /// Memory of all ranks to be taken and given back. A handle: cheap to clone,
 /// and to send to other threads of the rank. The memory lives as long as
@@ -53,12 +52,9 @@ struct Shared {
     own: GlobalArray<u64>,
     bases: Bases,
     heap_bytes: u64,
-    nodes: Mutex<NodePool<'static>>,
-    /// As many as there are free nodes.
-    free_nodes: Semaphore,
+    nodes: Nodes,
     /// Where callers begin to look for memory.
     hint: AtomicU32,
-    _slots: Lent<NodeSlot>,
 }
 
 impl Global {
@@ -84,16 +80,13 @@ impl Global {
         let own = self.expose::<u64>(words)?;
         let first = own.at(0).addr();
         let bases = Bases::tell(self, first)?;
-        let (slots, _slots) = lend(vec![NodeSlot::default(); NODES as usize]);
         let shared = Shared {
             global: self.clone(),
             own,
             bases,
             heap_bytes: bytes / 8 * 8,
-            nodes: Mutex::new(NodePool::new(self.runtime.rank(), slots)),
-            free_nodes: Semaphore::new(NODES as usize),
+            nodes: Nodes::new(self.runtime.rank(), NODES),
             hint: AtomicU32::new(self.runtime.rank().0),
-            _slots,
         };
         // Nobody asks for memory before there is some.
         self.runtime.barrier()?;
@@ -125,10 +118,6 @@ impl Pool {
         let heap = split.add(base, nodes_bytes(NODES) as i64);
         let heap = heap.map_err(|_| AccessError::OutOfRange { addr: base, bytes: 0 })?;
         Ok(Heap::new(split, heap, self.shared.heap_bytes))
-    }
-
-    fn own_nodes(&self) -> MutexGuard<'_, NodePool<'static>> {
-        self.shared.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,16 +170,11 @@ impl Store for Pool {
             // Its own memory; a word that is not read is not free.
             self.shared.global.get(self.shared.own.at(slot * 2)).unwrap_or(0)
         };
-        self.shared.free_nodes.acquire(1);
-        self.own_nodes().try_take(load).expect("who has a permit finds a node")
+        self.shared.nodes.take(load)
     }
 
     fn release_node(&self, node: NodeId, has_left: bool) {
-        self.own_nodes().release(node, has_left);
-        // One that was left is free later: it is not counted any more.
-        if !has_left {
-            self.shared.free_nodes.release(1);
-        }
+        self.shared.nodes.release(node, has_left);
     }
 
     fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AccessError> {

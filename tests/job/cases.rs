@@ -3,8 +3,8 @@
 use crate::foreign::{
     a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why,
     an_idle_job_on_several_nodes_burns_no_core, containers_span_nodes, global_memory_spans_nodes,
-    ranks_meet_by_name, ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp,
-    ranks_of_several_nodes_are_one_job, ranks_of_several_nodes_say_so,
+    locks_span_nodes, ranks_meet_by_name, ranks_meet_by_the_variables_of_others,
+    ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job, ranks_of_several_nodes_say_so,
 };
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -45,11 +45,14 @@ pub const ALL: &[Case] = cases![
     ranks_of_several_nodes_are_one_job,
     global_memory_spans_nodes,
     containers_span_nodes,
+    locks_span_nodes,
     an_idle_job_on_several_nodes_burns_no_core,
     everybody_reaches_everybody,
     global_memory_is_one,
     arrays_come_and_go_while_all_use_them,
     containers_are_everybodys,
+    locks_are_everybodys,
+    a_killed_holder_is_named,
     a_start_that_fails_says_why,
 ];
 
@@ -74,6 +77,21 @@ fn containers_are_everybodys() {
         let done = run(ranks, "containers");
         assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
     }
+}
+
+fn locks_are_everybodys() {
+    for ranks in [2, 4] {
+        let done = run(ranks, "locks");
+        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+    }
+    let done = run_with(3, "locks-short", &[("TSUMUGI_PATH", "offload")]);
+    assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+fn a_killed_holder_is_named() {
+    let done = run(3, "holder");
+    assert_eq!(done.code, Some(128 + libc::SIGABRT), "{}", done.text);
+    assert!(done.text.contains("rank 2"), "{}", done.text);
 }
 
 fn global_memory_is_one() {

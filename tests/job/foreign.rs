@@ -106,6 +106,11 @@ pub fn containers_span_nodes() {
     on_two_nodes(3, "containers", "called");
 }
 
+/// So are locks, and what they protect.
+pub fn locks_span_nodes() {
+    on_two_nodes(3, "locks-short", "called");
+}
+
 /// The same of addresses.
 pub fn global_memory_spans_nodes() {
     on_two_nodes(3, "global", "called");

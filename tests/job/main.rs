@@ -12,6 +12,7 @@ mod containers;
 mod foreign;
 mod churn;
 mod global;
+mod locks;
 mod mixture;
 mod reach;
 mod roles;

@@ -1,7 +1,7 @@
 //! What the ranks of the cases do.
 
 use crate::churn::{self, Plan};
-use crate::{containers, global, mixture, reach, tally};
+use crate::{containers, global, locks, mixture, reach, tally};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -53,6 +53,9 @@ pub fn run(role: &str) -> Result<(), Error> {
                 (0..60).try_for_each(|seed| churn::play(rt, Plan { ults: 1000, steps: 300, seed }))
             }
             "containers" => containers::play(rt),
+            "locks" => locks::play(rt, 40),
+            "locks-short" => locks::play(rt, 10),
+            "holder" => locks::die(rt),
             "tally" => tally::play(rt, 1_000_000),
             "tally-short" => tally::play(rt, 20_000),
             "until-lost" => reach::until_lost(rt),

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `compare ult [--quick] [--only NAME] ...` | `tsumugi bench ult` | other systems of threads |
 //! | `compare message [--quick] [--only NAME] ...` | `tsumugi bench message` | MPICH, Open MPI, UCX |
+//! | `compare lock [--quick] [--only NAME] ...` | `tsumugi bench lock` | windows of MPICH and Open MPI |
 
 mod message;
 mod peers;
@@ -12,8 +13,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
-    if args.next().as_deref() == Some("message") {
-        return message::compare(args);
+    if let Some(figure @ ("message" | "lock")) = args.next().as_deref() {
+        return message::compare(figure, args);
     }
     tsumugi_cli::compare(&peers::ULT)
 }

@@ -1,15 +1,15 @@
-//! Messages: `tsumugi bench message` with the peers of `ci/peers.sh` among
-//! the systems, all by turns in one run.
+//! Messages and locks: `tsumugi bench message` and `tsumugi bench lock` with
+//! the peers of `ci/peers.sh` among the systems, all in one run.
 //!
 //! `compare message [--quick] [--only NAME] [--json FILE] ...`: the arguments
-//! are those of `tsumugi bench message`.
+//! are those of `tsumugi bench message`; the same of `lock`.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 /// Becomes the command that measures; the exit code if it cannot.
-pub fn compare(args: impl Iterator<Item = String>) -> ExitCode {
+pub fn compare(figure: &str, args: impl Iterator<Item = String>) -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let built = Command::new(env!("CARGO"))
         .args(["build", "--release", "--quiet", "--package", "tsumugi-cli"])
@@ -19,21 +19,21 @@ pub fn compare(args: impl Iterator<Item = String>) -> ExitCode {
         eprintln!("compare: the command tsumugi could not be built");
         return ExitCode::FAILURE;
     }
-    let peers = peers(&root);
+    let peers = peers(&root, figure);
     let missing = PEERS.iter().filter(|name| !peers.iter().any(|peer| peer.starts_with(**name)));
-    for name in missing {
+    for name in missing.filter(|_| figure == "message") {
         print!("{}", elsewhere(name));
     }
     let peers = peers.iter().flat_map(|peer| ["--peer", peer]);
     let error =
-        Command::new(command(&root)).args(["bench", "message"]).args(peers).args(args).exec();
+        Command::new(command(&root)).args(["bench", figure]).args(peers).args(args).exec();
     eprintln!("compare: {}: {error}", command(&root).display());
     ExitCode::FAILURE
 }
 
 /// `name=command` of each that can be had.
-fn peers(root: &Path) -> Vec<String> {
-    let told = Command::new(root.join("ci/peers.sh")).stderr(Stdio::inherit()).output();
+fn peers(root: &Path, figure: &str) -> Vec<String> {
+    let told = Command::new(root.join("ci/peers.sh")).arg(figure).stderr(Stdio::inherit()).output();
     let text = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned());
     let lines = text.unwrap_or_default();
     lines.lines().map(|line| line.replacen(' ', "=", 1)).collect()

@@ -9,6 +9,7 @@
 mod bar;
 mod bare;
 mod line;
+mod lock;
 mod message;
 mod pinned;
 mod plot;
@@ -67,6 +68,12 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     match &bench.figure {
         Figure::Rma(measure) => one_sided(measure),
         Figure::Ult(ults) => ult::measure(ults, &[]),
+        Figure::Lock(locks) => {
+            let Some(rows) = lock::measure(locks)? else { return Ok(String::new()) };
+            let plot = lock::plot(&rows).map(|plot| ("lock_all", plot));
+            keep_all(&locks.measure, &rows, plot.into_iter())?;
+            Ok(lock::text(&rows))
+        }
         Figure::Message(messages) => {
             let Some(outcome) = message::message(messages)? else { return Ok(String::new()) };
             let figures = message::FIGURES.iter();

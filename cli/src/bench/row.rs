@@ -1,10 +1,10 @@
 //! One measured number, as it is written to files that other programs read.
 
 use crate::summary::Summary;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One measured number: what, on what, how often, and how near the cores were.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Which figure it belongs to: `rma`.
     pub figure: String,
@@ -86,6 +86,11 @@ fn field(word: &str) -> String {
 /// The rows as a JSON array.
 pub fn json(rows: &[Row]) -> String {
     serde_json::to_string_pretty(rows).expect("a row has string keys") + "\n"
+}
+
+/// The rows of such an array.
+pub fn of_json(text: &str) -> Result<Vec<Row>, serde_json::Error> {
+    serde_json::from_str(text)
 }
 
 /// More than a noisy neighbour does, less than a move of a core.

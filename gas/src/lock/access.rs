@@ -119,6 +119,16 @@ impl Door {
         Self { entry: Entry::new(plan.tree, rank), holds: 0, side: Side::All }
     }
 
+    /// Accesses that are inside, or on their way.
+    pub const fn holds(&self) -> u32 {
+        self.holds
+    }
+
+    /// Whether the last access is on its way out: none may begin before it is.
+    pub fn is_leaving(&self) -> bool {
+        self.entry.place() == Place::Leaving
+    }
+
     /// A rank has died: see [`Access::handle_lost`].
     pub fn handle_lost(&mut self, rank: Rank) {
         self.entry.handle_lost(rank);

@@ -133,11 +133,19 @@ impl Lock {
     /// [`has`](Self::has) says that it is not alone.
     #[inline]
     pub fn first_op(&self, mode: Mode) -> Option<Op> {
+        self.first(mode, &Given)
+    }
+
+    /// What becomes of that operation, in code of its own for each kind.
+    #[inline(always)]
+    fn first<C: Carries>(&self, mode: Mode, by: &C) -> Option<C::Ended> {
         let count = self.word(Word::Count);
         match (self.kind, mode) {
             (Kind::Mutex, _) => None,
-            (kind, Mode::Shared) => Some(Op::atomic(OpKind::FetchAdd, count, count::arrive(kind))),
-            (Kind::Readers, _) => Some(Op::compare_swap(count, 0, count::INSIDE)),
+            (kind, Mode::Shared) => {
+                Some(by.carries(&Op::atomic(OpKind::FetchAdd, count, count::arrive(kind))))
+            }
+            (Kind::Readers, _) => Some(by.carries(&Op::compare_swap(count, 0, count::INSIDE))),
             _ => None,
         }
     }
@@ -157,11 +165,19 @@ impl Lock {
     /// [`first_op`](Self::first_op).
     #[inline]
     pub fn last_op(&self, mode: Mode) -> Option<Op> {
+        self.last(mode, &Given)
+    }
+
+    /// What becomes of it, as of [`first`](Self::first).
+    #[inline(always)]
+    fn last<C: Carries>(&self, mode: Mode, by: &C) -> Option<C::Ended> {
         let count = self.word(Word::Count);
         match (self.kind, mode) {
             (Kind::Mutex, _) => None,
-            (kind, Mode::Shared) => Some(Op::atomic(OpKind::FetchAdd, count, count::depart(kind))),
-            (Kind::Readers, _) => Some(Op::compare_swap(count, count::INSIDE, 0)),
+            (kind, Mode::Shared) => {
+                Some(by.carries(&Op::atomic(OpKind::FetchAdd, count, count::depart(kind))))
+            }
+            (Kind::Readers, _) => Some(by.carries(&Op::compare_swap(count, count::INSIDE, 0))),
             _ => None,
         }
     }
@@ -179,6 +195,24 @@ impl Lock {
 
     const fn word(&self, word: Word) -> RemoteAddr {
         RemoteAddr { offset: self.home.offset + word as u64 * 8, ..self.home }
+    }
+}
+
+/// Carries operations out, or gives them back.
+trait Carries {
+    type Ended;
+
+    fn carries(&self, op: &Op) -> Self::Ended;
+}
+
+struct Given;
+
+impl Carries for Given {
+    type Ended = Op;
+
+    #[inline(always)]
+    fn carries(&self, op: &Op) -> Op {
+        *op
     }
 }
 

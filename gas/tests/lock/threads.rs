@@ -5,14 +5,15 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Thread};
-use tsumugi_core::backend::{Domain, Loopback};
-use tsumugi_core::coll::Part;
-use tsumugi_core::mem::{Access, AddrError, Rank, RegionKey, RemoteAddr};
-use tsumugi_core::op::Op;
-use tsumugi_core::signal::{Lot, Waiters};
+use std::time::Duration;
+use tsumugi_core::backend::{Domain, LoadStore, Loopback, execute};
+use tsumugi_core::mem::{Access, AddrError, Need, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::op::{Kind as OpKind, Op};
+use tsumugi_core::signal::{Lot, Until, Waiters};
 use tsumugi_core::wait::{Reason, Wait, Waker};
+use tsumugi_gas::lock::drive::{self, Means, Refused};
 use tsumugi_gas::lock::{
-    Claim, Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodePool, NodeSlot, NodeTable, drive,
+    Kind, LOCK_BYTES, Lock, Mode, NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable,
 };
 
 /// Puts a thread to sleep.
@@ -53,6 +54,36 @@ unsafe fn wake(data: *const ()) {
     sleeper.thread.unpark();
 }
 
+/// A rank that is a thread.
+struct Own<'a, L> {
+    memory: &'a L,
+    lot: &'a Lot,
+    waiters: &'a Waiters,
+}
+
+impl<L: LoadStore> Means for Own<'_, L> {
+    fn carry(&self, op: &Op) -> Result<u64, AddrError> {
+        execute(self.memory, op)
+    }
+
+    fn wait(
+        &self,
+        at: RemoteAddr,
+        until: Until,
+        limit: Option<Duration>,
+    ) -> Result<Option<u64>, AddrError> {
+        if limit.is_some() {
+            // No patience at all.
+            let value = self.carry(&Op::atomic(OpKind::FetchAdd, at, 0u64))?;
+            return Ok(until.holds(value).then_some(value));
+        }
+        let word = self.memory.resolve(at, 8, Need::Read)?;
+        // SAFETY: resolved for 8 bytes of leaked words, only used as atomics.
+        let word = unsafe { word.cast::<tsumugi_core::sync::AtomicU64>().as_ref() };
+        self.waiters.wait(self.lot, word, until, &Threads).map(Some)
+    }
+}
+
 /// Two counters that are equal whenever nobody writes, and lose an increment
 /// if two do.
 #[derive(Default)]
@@ -83,7 +114,7 @@ fn all_writes_count(kind: Kind) {
         }
     };
     let job = Loopback::<RANKS>::new(RANKS as u32).notifying(&notify);
-    let bytes = LOCK_BYTES + NODE_BYTES;
+    let bytes = LOCK_BYTES + NODES as u64 * NODE_BYTES;
     let key = RegionKey::new(0, 1);
     for rank in (0..RANKS as u32).map(Rank) {
         let words: &'static mut [u64] = vec![0; bytes as usize / 8].leak();
@@ -101,39 +132,46 @@ fn all_writes_count(kind: Kind) {
             let (lot, waiters) = (&lots[rank], &waiters[rank]);
             scope.spawn(move || {
                 let memory = job.rank(Rank(rank as u32));
-                let elsewhere = |op: &Op| Err(AddrError::OtherNode { rank: op.remote.rank });
-                let (wait, elsewhere) = (&Threads, &elsewhere);
-                let part = Part { memory: &memory, lot, waiters, wait, elsewhere };
-                let mut slots = [NodeSlot::default()];
+                let own = Own { memory: &memory, lot, waiters };
+                let mut slots = [NodeSlot::default(); NODES];
                 let mut pool = NodePool::new(Rank(rank as u32), &mut slots);
                 for round in 0..ROUNDS {
                     let writes = kind == Kind::Mutex || (round + rank).is_multiple_of(2);
                     let mode = if writes { Mode::Exclusive } else { Mode::Shared };
-                    let work = || if writes { protected.write() } else { protected.read() };
-                    let mut take = || pool.try_take(|_| 0).expect("each is given back");
-                    if round.is_multiple_of(3) {
-                        let held = drive::lock(&part, &lock, mode, take).expect("nobody dies");
-                        work();
-                        if let Some(node) = held.unlock(&part).expect("nobody dies") {
-                            pool.release(node, false);
-                        }
-                        continue;
-                    }
-                    let mut claim = Claim::new(lock, take());
-                    // With phases a try may leave its node behind.
-                    let tries = round % 3 == 1 && matches!(kind, Kind::Mutex | Kind::Readers);
-                    let tried = tries && {
-                        let ended = drive::try_acquire(&part, &mut claim, mode);
-                        ended.expect("nobody dies").is_none()
+                    let state = |slot: usize| {
+                        let offset = LOCK_BYTES + slot as u64 * NODE_BYTES;
+                        let at = RemoteAddr { rank: Rank(rank as u32), key, offset };
+                        own.carry(&Op::atomic(OpKind::FetchAdd, at, 0u64)).expect("an own word")
                     };
-                    if !tried {
-                        pool.release(claim.node(), false);
-                        claim = Claim::new(lock, pool.try_take(|_| 0).expect("each is given back"));
-                        drive::acquire(&part, &mut claim, mode).expect("nobody dies");
+                    let asked = match round % 3 {
+                        0 => None,
+                        1 => {
+                            let node = take(&mut pool, state);
+                            Some(drive::try_lock(&own, &lock, mode, node))
+                        }
+                        _ => {
+                            let node = take(&mut pool, state);
+                            Some(drive::lock_within(&own, &lock, mode, Duration::ZERO, node))
+                        }
+                    };
+                    let held = match asked.transpose().expect("nobody dies") {
+                        Some(Ok(held)) => held,
+                        refused => {
+                            if let Some(Err(Refused { node, has_left })) = refused {
+                                pool.release(node, has_left);
+                            }
+                            let node = || take(&mut pool, state);
+                            drive::lock(&own, &lock, mode, node).expect("nobody dies")
+                        }
+                    };
+                    if writes {
+                        protected.write()
+                    } else {
+                        protected.read()
                     }
-                    work();
-                    drive::release(&part, &mut claim).expect("nobody dies");
-                    pool.release(claim.node(), false);
+                    if let Some(node) = held.unlock(&own, &lock).expect("nobody dies") {
+                        pool.release(node, false);
+                    }
                 }
             });
         }
@@ -141,6 +179,16 @@ fn all_writes_count(kind: Kind) {
     let each = if kind == Kind::Mutex { ROUNDS } else { ROUNDS / 2 };
     let [first, second] = protected.0.map(AtomicU64::into_inner);
     assert_eq!((first, second), ((each * RANKS) as u64, (each * RANKS) as u64), "{kind:?}");
+}
+
+/// A free node; those that were left are free soon.
+fn take(pool: &mut NodePool<'_>, state: impl Fn(usize) -> u64) -> NodeId {
+    loop {
+        match pool.try_take(&state) {
+            Some(node) => return node,
+            None => thread::yield_now(),
+        }
+    }
 }
 
 #[test]
@@ -151,4 +199,6 @@ fn claims_on_threads_protect_what_they_claim() {
 }
 
 const RANKS: usize = 3;
+/// Queue nodes of a rank: some were left in a queue.
+const NODES: usize = 8;
 const ROUNDS: usize = 500;

@@ -14,14 +14,20 @@ use tsumugi_gas::lock::{
 /// What the ranks do, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
+    /// Everybody locks and unlocks all, for the first time.
     Cold,
+    /// Once more.
     Warm,
+    /// One rank locks one target exclusively.
     Exclusive,
+    /// One rank of each node locks its own target, all at once.
     Parallel,
+    /// As at first.
     ColdAgain,
 }
 
 /// What a phase cost.
+#[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// Until the last had what it asked for.
     pub held_ns: u64,
@@ -68,9 +74,11 @@ struct Tally {
 }
 
 impl Phase {
+    /// All of them.
     pub const ALL: [Self; 5] =
         [Self::Cold, Self::Warm, Self::Exclusive, Self::Parallel, Self::ColdAgain];
 
+    /// What it is called.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",
@@ -83,6 +91,8 @@ impl Phase {
 }
 
 impl World {
+    /// Nobody has locked anything. `counts`: operations are counted by word,
+    /// which takes memory.
     pub fn new(design: Design, ranks: u32, machine: Machine, counts: bool) -> Self {
         let net = Net::new(Config::big(ranks, machine));
         let key = RegionKey::new(0, 1);
@@ -114,6 +124,7 @@ impl World {
         Self { net, ranks: Ranks { members, tally }, events: 0 }
     }
 
+    /// One phase, until the last rank is done.
     pub fn run(&mut self, phase: Phase) -> Cost {
         let ranks = self.ranks.members.len() as u32;
         let wants = |rank: u32| match phase {
@@ -148,6 +159,7 @@ impl World {
         self.ranks.members.iter().map(|member| member.done_at.as_ns()).max().unwrap_or(0)
     }
 
+    /// Events so far.
     pub const fn events(&self) -> u64 {
         self.events
     }
@@ -267,3 +279,9 @@ impl Tally {
 
 const ARITY: u32 = 16;
 const TREE_OFFSET: u64 = (LOCK_BYTES + NODE_BYTES).next_multiple_of(64);
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "World({} ranks)", self.ranks.members.len())
+    }
+}

@@ -1,0 +1,102 @@
+//! The locks' own code on a simulated machine, with fixed constants: an atomic
+//! at the hot engine 254 ns, latency 350 ns, overhead 150 ns, 8 ranks a node.
+
+use crate::args;
+use crate::bench::row::Row;
+use crate::progress::Progress;
+use crate::summary::Summary;
+use tsumugi_bench_lock::{Cost, Design, MEASURED, Machine, Phase, World, paper};
+
+/// Every point that is wanted.
+pub fn measure(measure: &args::Measure, names: &[&'static str]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if names.contains(&"paper") {
+        rows.extend(papers());
+    }
+    if !PHASES.iter().any(|(name, _)| names.contains(name)) {
+        return rows;
+    }
+    let progress = Progress::new();
+    let sizes = if measure.quick { &SIZES[..4] } else { SIZES };
+    progress.stage("simulated", sizes.len() as u64);
+    for (step, &ranks) in (1..).zip(sizes) {
+        for local in LOCAL_NS {
+            let machine = Machine { local_ns: local, ..Machine::FX100 };
+            for (design, name, ranks_max) in DESIGNS {
+                if ranks <= ranks_max {
+                    let params = format!("ranks={ranks} algorithm={name} local={local}");
+                    rows.extend(point(design, ranks, machine, &params));
+                }
+            }
+        }
+        progress.at(step);
+    }
+    rows.retain(|row| names.contains(&&*row.name));
+    rows
+}
+
+/// What each phase took, and cost.
+fn point(design: Design, ranks: u32, machine: Machine, params: &str) -> Vec<Row> {
+    let mut world = World::new(design, ranks, machine, true);
+    let mut rows = Vec::new();
+    for (name, phase) in PHASES {
+        let Cost { held_ns, done_ns, remote, on_a_word } = world.run(phase);
+        // An exclusive lock is there when it is held, lock and unlock of all
+        // when the last has given it back.
+        let ns = if phase == Phase::Exclusive { held_ns } else { done_ns };
+        rows.push(row("simulator", name, params, "ns", ns as f64));
+        if phase != Phase::Exclusive {
+            let each = remote as f64 / f64::from(ranks);
+            rows.push(row("simulator", name, params, "remote operations a rank", each));
+            let most = f64::from(on_a_word);
+            rows.push(row("simulator", name, params, "operations on a word", most));
+        }
+    }
+    rows
+}
+
+/// What the paper measured beside what the simulator says of the same.
+fn papers() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (ranks, us) in MEASURED {
+        let params = |engines| format!("ranks={ranks} engines={engines}");
+        rows.push(row("the paper", "paper", &params(1), "ns", us * 1e3));
+        for engines in [1, 4] {
+            let mut world = World::new(Design::Global, ranks, paper(engines), false);
+            let ns = world.run_rounds(ROUNDS) as f64 / f64::from(ROUNDS);
+            rows.push(row("simulator", "paper", &params(engines), "ns", ns));
+        }
+    }
+    rows
+}
+
+/// A number that is the same each time.
+fn row(system: &str, name: &str, params: &str, unit: &str, value: f64) -> Row {
+    Row {
+        figure: "lock".to_owned(),
+        system: system.to_owned(),
+        name: name.to_owned(),
+        params: params.to_owned(),
+        unit: unit.to_owned(),
+        summary: Summary::of(&mut [value]).expect("one sample"),
+        line_ns_before: None,
+        line_ns_after: None,
+    }
+}
+
+/// In the order in which they are run.
+const PHASES: [(&str, Phase); 3] = [
+    ("lock_all_cold", Phase::Cold),
+    ("lock_all_warm", Phase::Warm),
+    ("exclusive_after_all", Phase::Exclusive),
+];
+const DESIGNS: [(Design, &str, u32); 3] = [
+    (Design::Tree, "tree", u32::MAX),
+    (Design::Global, "global", 65_536),
+    (Design::TwoLevel, "two_level", 65_536),
+];
+/// The last is all of the K computer.
+const SIZES: &[u32] = &[4, 64, 256, 4_096, 65_536, 663_552];
+/// An atomic on memory of the own node.
+const LOCAL_NS: [u64; 2] = [30, 100];
+const ROUNDS: u32 = 20;

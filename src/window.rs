@@ -1,0 +1,386 @@
+//! Windows: one array on every rank, and the ways in which ranks agree on who
+//! may touch it when: fences, epochs, and locks of one target or of all.
+//!
+//! ```
+//! use tsumugi::{Error, Rank};
+//!
+//! tsumugi::run_ranks(3, |rt| {
+//!     let window = rt.window::<u64>(4)?;
+//!     let next = Rank((rt.rank().0 + 1) % 3);
+//!     window.put(next, 0, &[7])?;
+//!     window.fence()?;
+//!     let held = window.exclusive(Rank(0))?;
+//!     let value = window.get(Rank(0), 1)?;
+//!     window.put(Rank(0), 1, &[value + 1])?;
+//!     held.release()?;
+//!     rt.barrier()?;
+//!     let all = window.lock_all()?;
+//!     assert_eq!((window.get(Rank(0), 0)?, window.get(Rank(0), 1)?), (7, 3));
+//!     all.release()?;
+//!     rt.barrier()
+//! })
+//! # .map(drop)
+//! # .unwrap();
+//! ```
+//!
+//! | | |
+//! |---|---|
+//! | [`Window::fence`] | everybody's puts have landed |
+//! | [`Window::post`], [`Window::start`] | epochs between some ranks |
+//! | [`Window::shared`], [`Window::exclusive`], [`Window::lock_all`] | targets, held by this rank alone or beside others |
+//! | [`Window::flush`], [`Window::flush_all`] | own puts have landed |
+//!
+//! A [`put`](Window::put) may land later: flushes, fences and the end of an
+//! epoch or of a hold wait for it. Gets and atomics are over when they return.
+//! Memory is unified: what has landed is what its rank reads, without a call.
+//!
+//! # The locks
+//!
+//! | [`Design`] | all | one target, shared | exclusively | contended |
+//! |---|---|---|---|---|
+//! | `Each` | a lock per rank | 1 + 1 atomics | 1 + 1 | who waits, sleeps |
+//! | `Tree` | 1 + 1, on the own node | 1 + 1 | 2 + 2 | who waits, sleeps; holders of all meet at their leaf only |
+//! | `Global` | 1 + 1 | 1 + 1 | 1 + 1 | all in one queue |
+//! | `TwoLevel` | 1 + 1 | 1 + 1 | 2 + 2 | polls, more and more seldom |
+//!
+//! `Each` up to [`EACH_MAX`] ranks, `Tree` beyond, if nothing is said.
+//!
+//! When a rank has died, whoever waits is told so by
+//! [`AddrError::PeerLost`], which names it; so is whoever would have to wait
+//! later. Those who hold something keep it.
+
+mod active;
+mod gate;
+mod hold;
+mod puts;
+mod steward;
+mod ways;
+
+pub use active::{Epoch, Exposure};
+pub use hold::Hold;
+pub use tsumugi_gas::lock::Refused;
+
+use crate::duty::Duty;
+use crate::{AddrError, Error, Exposed, Plain, Rank, Remote, Runtime, Shared};
+use active::Counts;
+use gate::Gate;
+use hold::Grip;
+use puts::Puts;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use steward::Steward;
+use tsumugi_core::mem::{RegionKey, RemoteAddr};
+use tsumugi_gas::lock::{Design as Plans, FAN_MAX, Kind, Lock, Plan, Tree, Want};
+use ways::Ways;
+
+/// One array on every rank, and its locks. A handle: cheap to clone, and to
+/// send to other threads of the rank. Its memory goes as that of a [`Shared`].
+pub struct Window<T: Plain> {
+    inner: Arc<Inner>,
+    data: Arc<Shared<T>>,
+}
+
+/// How the locks of a window are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Design {
+    /// A lock for each target, and all of them for all.
+    Each,
+    /// A lock for each target, and a tree over the nodes for all.
+    Tree,
+    /// One lock for the window, as the paper has it.
+    Global,
+    /// A word for all and one for each target, as foMPI has it.
+    TwoLevel,
+}
+
+/// Why a target is not held, or an epoch not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowError {
+    /// An operation on the locks failed.
+    Addr(AddrError),
+    /// What is held already keeps it out.
+    Refused(Refused),
+    /// It is held already.
+    Held {
+        /// Which.
+        target: Rank,
+    },
+}
+
+struct Inner {
+    runtime: Runtime,
+    ranks: u32,
+    design: Design,
+    /// Of rank 0; each has one at the same place.
+    lock: Lock,
+    gate: Arc<Gate>,
+    ways: Arc<Ways>,
+    puts: Arc<Puts>,
+    counts: Mutex<Counts>,
+    steward: Option<Arc<dyn Duty>>,
+}
+
+impl Runtime {
+    /// Makes an array of `len` zero values on every rank, with locks.
+    /// Collective: every rank calls it with the same `len`, in the same order.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`share`](Self::share).
+    pub fn window<T: Plain>(&self, len: usize) -> Result<Window<T>, Error> {
+        let design = if self.size() <= EACH_MAX { Design::Each } else { Design::Tree };
+        self.window_by(design, len)
+    }
+
+    /// The same, with locks of the given design: that of rank 0, if they
+    /// differ.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`share`](Self::share).
+    pub fn window_by<T: Plain>(&self, design: Design, len: usize) -> Result<Window<T>, Error> {
+        let data = Arc::new(self.share::<T>(len)?);
+        let designs = self.gather(design as u64)?;
+        let design = Design::ALL[designs[0] as usize];
+        let inner = Arc::new(Inner::share(self, design)?);
+        // Nobody asks for a vertex before it is run.
+        self.barrier()?;
+        Ok(Window { inner, data })
+    }
+}
+
+impl<T: Plain> Window<T> {
+    /// The address of value `index` of `target`'s array.
+    #[inline]
+    pub fn at(&self, target: Rank, index: usize) -> Remote<T> {
+        self.data.at(target, index)
+    }
+
+    /// This rank's own array.
+    pub fn own(&self) -> &Exposed<T> {
+        self.data.own()
+    }
+
+    /// Values on each rank.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether the arrays have no values.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// How its locks are made.
+    pub fn design(&self) -> Design {
+        self.inner.design
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline]
+    pub fn get(&self, target: Rank, index: usize) -> Result<T, AddrError> {
+        self.inner.runtime.get(self.at(target, index))
+    }
+
+    /// Reads values from `index` on.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    pub fn get_slice(&self, target: Rank, index: usize, into: &mut [T]) -> Result<(), AddrError> {
+        self.inner.runtime.get_slice(self.at(target, index), into)
+    }
+
+    /// Writes values from `index` on. They have landed after the next flush,
+    /// fence, or end of the epoch or hold; on this node, when this returns.
+    /// `values` may change then.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`]; that of a put which fails later is the flush's.
+    pub fn put(&self, target: Rank, index: usize, values: &[T]) -> Result<(), AddrError> {
+        self.inner.puts.put(&self.inner.runtime, self.at(target, index), values)
+    }
+
+    /// Waits until all of this rank's puts to `target` have landed.
+    ///
+    /// # Errors
+    ///
+    /// That of the first that failed since the last flush.
+    pub fn flush(&self, target: Rank) -> Result<(), AddrError> {
+        self.inner.puts.flush(target)
+    }
+
+    /// The same for all targets.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`flush`](Self::flush).
+    pub fn flush_all(&self) -> Result<(), AddrError> {
+        self.inner.puts.flush_all()
+    }
+
+    /// Waits for `target`, beside others that share it.
+    ///
+    /// # Errors
+    ///
+    /// [`WindowError::Addr`]: there is no such rank, or one has died.
+    #[inline]
+    pub fn shared(&self, target: Rank) -> Result<Hold<'_, T>, WindowError> {
+        self.hold(Want::Shared(target))
+    }
+
+    /// Waits for `target`, alone.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`shared`](Self::shared).
+    #[inline]
+    pub fn exclusive(&self, target: Rank) -> Result<Hold<'_, T>, WindowError> {
+        self.hold(Want::Exclusive(target))
+    }
+
+    /// Waits for all targets, beside others that share them.
+    ///
+    /// # Errors
+    ///
+    /// [`WindowError::Addr`]: a rank has died.
+    #[inline]
+    pub fn lock_all(&self) -> Result<Hold<'_, T>, WindowError> {
+        self.hold(Want::All)
+    }
+
+    /// What a hold of all is, where the program knows that nobody is in the
+    /// way (MPI's NOCHECK): no operation, and puts are flushed at its end.
+    pub fn unchecked(&self) -> Hold<'_, T> {
+        Hold::new(self, Want::All, Grip::Unchecked)
+    }
+
+    #[inline]
+    fn hold(&self, want: Want) -> Result<Hold<'_, T>, WindowError> {
+        self.inner.grip(want, None).map(|grip| Hold::new(self, want, grip))
+    }
+}
+
+impl Design {
+    const ALL: [Self; 4] = [Self::Each, Self::Tree, Self::Global, Self::TwoLevel];
+
+    /// As an access goes by it, where it goes in by the gate.
+    const fn plan(self) -> Plans {
+        match self {
+            Self::Each | Self::Tree => Plans::Tree,
+            Self::Global => Plans::Global,
+            Self::TwoLevel => Plans::TwoLevel,
+        }
+    }
+}
+
+impl Inner {
+    fn share(runtime: &Runtime, design: Design) -> Result<Self, Error> {
+        let (ranks, nodes) = (runtime.size(), runtime.node().member().nodes().count());
+        let per_leaf = ranks.div_ceil(nodes).min(FAN_MAX);
+        let tree = |key, at| Tree::new(ranks, per_leaf, FAN_MAX, key, at).map_err(Error::program);
+        let draft = tree(RegionKey::new(0, 1), 0)?;
+        let bytes = match design {
+            Design::Tree => (0..ranks).map(|rank| draft.bytes_of(Rank(rank))).max().unwrap_or(0),
+            Design::Each | Design::Global | Design::TwoLevel => 0,
+        };
+        let ways = Arc::new(Ways::share(runtime, bytes)?);
+        let home = RemoteAddr { rank: Rank(0), key: ways.key(), offset: 0 };
+        // With readers' preference, an exclusive hold is one atomic, too.
+        let lock = Lock { home, nodes: ways.node_table(), kind: Kind::Readers };
+        let plan = Plan { design: design.plan(), lock, tree: tree(ways.key(), ways.tree())? };
+        let steward = match design {
+            Design::Tree => {
+                Steward::new(&ways, plan.tree).map(|steward| -> Arc<dyn Duty> { Arc::new(steward) })
+            }
+            Design::Each | Design::Global | Design::TwoLevel => None,
+        };
+        if let Some(steward) = &steward {
+            runtime.node().duties().add(steward.clone());
+        }
+        Ok(Self {
+            runtime: runtime.clone(),
+            ranks,
+            design,
+            lock,
+            gate: Gate::new(plan, &ways),
+            ways,
+            puts: Arc::new(Puts::new(runtime.far.is_some())),
+            counts: Mutex::default(),
+            steward,
+        })
+    }
+
+    fn check(&self, rank: Rank) -> Result<(), AddrError> {
+        let size = self.ranks;
+        if rank.0 < size { Ok(()) } else { Err(AddrError::NoSuchRank { rank, size }) }
+    }
+}
+
+/// A steward goes when all ranks have dropped the window, as its words do.
+struct Retired {
+    runtime: Runtime,
+    steward: Arc<dyn Duty>,
+}
+
+impl Drop for Retired {
+    fn drop(&mut self) {
+        self.runtime.node().duties().remove(&self.steward);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(steward) = self.steward.take() {
+            let runtime = self.runtime.clone();
+            self.runtime.bury(Box::new(Retired { runtime, steward }));
+        }
+    }
+}
+
+impl<T: Plain> Clone for Window<T> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), data: self.data.clone() }
+    }
+}
+
+impl From<AddrError> for WindowError {
+    fn from(error: AddrError) -> Self {
+        Self::Addr(error)
+    }
+}
+
+impl From<WindowError> for Error {
+    fn from(error: WindowError) -> Self {
+        match error {
+            WindowError::Addr(error) => error.into(),
+            error => Self::program(error),
+        }
+    }
+}
+
+impl fmt::Display for WindowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Addr(error) => error.fmt(f),
+            Self::Refused(error) => error.fmt(f),
+            Self::Held { target } => write!(f, "{target} is held already"),
+        }
+    }
+}
+
+impl std::error::Error for WindowError {}
+
+impl<T: Plain> fmt::Debug for Window<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Window({} values a rank, {:?})", self.len(), self.design())
+    }
+}
+
+/// Ranks that each take the locks of all, if nothing else is asked for.
+pub const EACH_MAX: u32 = 8;

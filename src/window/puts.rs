@@ -1,0 +1,113 @@
+//! Puts to ranks of other nodes that have not landed yet.
+
+use crate::{AddrError, Plain, Rank, Remote, Runtime};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tsumugi_ult::sync::Latch;
+
+/// Those of a window.
+pub(super) struct Puts {
+    /// Where no rank is on another node, all are done at once.
+    is_far: bool,
+    to: Mutex<HashMap<Rank, Open>>,
+}
+
+/// Those to one rank.
+#[derive(Default)]
+struct Open {
+    count: usize,
+    /// Who waits for them all to have landed.
+    waiting: Vec<Arc<Latch>>,
+    failed: Option<AddrError>,
+}
+
+impl Puts {
+    pub(super) fn new(is_far: bool) -> Self {
+        Self { is_far, to: Mutex::default() }
+    }
+
+    /// Writes `values` to `to`: they are there after the next flush. `values`
+    /// may change as soon as this returns.
+    pub(super) fn put<T: Plain>(
+        self: &Arc<Self>,
+        runtime: &Runtime,
+        to: Remote<T>,
+        values: &[T],
+    ) -> Result<(), AddrError> {
+        let target = to.addr().rank;
+        if !self.is_far || runtime.node().member().is_near(target) {
+            return runtime.put_slice(to, values);
+        }
+        let Ok(mut buf) = runtime.buffer::<T>(values.len()) else {
+            return runtime.put_slice(to, values);
+        };
+        buf.copy_from_slice(values);
+        self.lock().entry(target).or_default().count += 1;
+        let puts = self.clone();
+        let begun =
+            runtime.put_then(to, buf, move |outcome| puts.landed(target, outcome.result.map(drop)));
+        if begun.is_err() {
+            // No room to begin one: it is carried out before we go on.
+            let result = runtime.put_slice(to, values);
+            self.landed(target, Ok(()));
+            return result;
+        }
+        Ok(())
+    }
+
+    /// Waits until all puts to `target` have landed.
+    ///
+    /// # Errors
+    ///
+    /// That of the first that failed since the last flush.
+    #[inline]
+    pub(super) fn flush(&self, target: Rank) -> Result<(), AddrError> {
+        if self.is_far { self.lands(target) } else { Ok(()) }
+    }
+
+    fn lands(&self, target: Rank) -> Result<(), AddrError> {
+        let latch = {
+            let mut to = self.lock();
+            let Some(open) = to.get_mut(&target) else { return Ok(()) };
+            if open.count == 0 {
+                let failed = open.failed;
+                to.remove(&target);
+                return failed.map_or(Ok(()), Err);
+            }
+            let latch = Arc::new(Latch::new(1));
+            open.waiting.push(latch.clone());
+            latch
+        };
+        latch.wait();
+        let mut to = self.lock();
+        let failed = to.get_mut(&target).and_then(|open| open.failed.take());
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// The same for all targets.
+    pub(super) fn flush_all(&self) -> Result<(), AddrError> {
+        let targets: Vec<Rank> = self.lock().keys().copied().collect();
+        let mut ended = Ok(());
+        for target in targets {
+            ended = ended.and(self.flush(target));
+        }
+        ended
+    }
+
+    fn landed(&self, target: Rank, result: Result<(), AddrError>) {
+        let mut to = self.lock();
+        let open = to.entry(target).or_default();
+        open.count -= 1;
+        open.failed = open.failed.or(result.err());
+        let waiting = match open.count {
+            0 => std::mem::take(&mut open.waiting),
+            _ => Vec::new(),
+        };
+        drop(to);
+        waiting.iter().for_each(|latch| latch.count_down(1));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Rank, Open>> {
+        self.to.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

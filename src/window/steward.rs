@@ -1,0 +1,111 @@
+//! The vertices of a window's group lock that a rank runs: one of its duties.
+//!
+//! ```text
+//!  a peer: writes a vertex's word ─► sets the bell ─► rings the rank
+//!  here:   pump ─► the vertices look at their words ─► operations
+//!                   near: carried out at once; far: begun, their ends ring
+//! ```
+
+use super::ways::Ways;
+use crate::am::Far as Carried;
+use crate::duty::Duty;
+use std::sync::{Arc, Mutex, TryLockError};
+use tsumugi_core::mem::RegionKey;
+use tsumugi_core::sync::Ordering;
+use tsumugi_core::tag::Tag;
+use tsumugi_gas::lock::{Tree, Vertex, VertexStep};
+
+/// Those of one window.
+pub(crate) struct Steward {
+    ways: Arc<Ways>,
+    far: Option<Carried>,
+    vertices: Mutex<Vec<Vertex>>,
+}
+
+impl Steward {
+    /// The vertices of `tree` that the rank runs; `None`: it runs none.
+    pub(super) fn new(ways: &Arc<Ways>, tree: Tree) -> Option<Self> {
+        let ids = tree.vertices_of(ways.rank());
+        let vertices: Vec<Vertex> = ids.map(|id| Vertex::new(tree, id)).collect();
+        if vertices.is_empty() {
+            return None;
+        }
+        let far = ways.carried(vertices.len() * VERTEX_OPS);
+        Some(Self { ways: ways.clone(), far, vertices: Mutex::new(vertices) })
+    }
+
+    /// One look at all words, and what follows from it.
+    fn turn(&self, vertices: &mut [Vertex]) -> usize {
+        let mut moved = 0;
+        for (index, vertex) in (0u64..).zip(vertices) {
+            // Its own memory, which is registered as long as the steward is.
+            let _ = vertex.handle_words(|word| self.ways.load(word));
+            while let Some((step, op)) = vertex.poll_op() {
+                moved += 1;
+                match &self.far {
+                    Some(far) if !far.is_near(op.remote.rank) => {
+                        let tag = Tag::from_bits(index << 32 | u64::from(step.to_bits()));
+                        far.begin(&self.ways.real(&op).tagged(tag));
+                    }
+                    _ => vertex.handle_completed(step, self.ways.carry_near(&op)),
+                }
+            }
+        }
+        moved
+    }
+}
+
+impl Duty for Steward {
+    fn has_work(&self) -> bool {
+        let bell = self.ways.bell().load(Ordering::SeqCst) != 0;
+        bell || self.far.as_ref().is_some_and(Carried::has_work)
+    }
+
+    fn pump(&self) -> bool {
+        if !self.has_work() {
+            return false;
+        }
+        let mut vertices = match self.vertices.try_lock() {
+            Ok(vertices) => vertices,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        // SeqCst: before the words are looked at, so that what comes after is
+        // rung for.
+        self.ways.bell().swap(0, Ordering::SeqCst);
+        let mut moved = 0;
+        if let Some(far) = &self.far {
+            moved += far.offer_again();
+            moved += far.take_ended(|tag, result| {
+                let (index, step) = (tag.to_bits() >> 32, tag.to_bits() as u32);
+                vertices[index as usize].handle_completed(VertexStep::from_bits(step), result);
+            });
+        }
+        for _ in 0..TURNS {
+            let turn = self.turn(&mut vertices);
+            moved += turn;
+            if turn == 0 {
+                return moved > 0;
+            }
+        }
+        // There may be more; somebody else is let run first.
+        self.ways.rang();
+        true
+    }
+
+    fn is_busy(&self) -> bool {
+        self.far.as_ref().is_some_and(|far| !far.is_empty())
+    }
+
+    fn rang(&self, key: RegionKey) {
+        if self.ways.key() == key {
+            self.ways.rang();
+        }
+    }
+}
+
+/// Operations that a vertex has under way at most: one to each below it, one
+/// upwards, one on its own words.
+const VERTEX_OPS: usize = 18;
+/// Looks before somebody else is let run.
+const TURNS: u32 = 100;

@@ -1,0 +1,155 @@
+//! How a window's locks reach their words: as other locks do, and by ringing
+//! whoever runs the vertex that a word is of.
+//!
+//! ```text
+//!  words of a rank:  lock 8 │ bell, completed 8 │ posted, one a rank │ tree
+//! ```
+
+use crate::am::Far as Carried;
+use crate::lock::Words;
+use crate::{AddrError, Agent, Error, Rank, Remote, Runtime, Until};
+use std::time::Duration;
+use tsumugi_core::backend::execute;
+use tsumugi_core::mem::{RegionKey, RemoteAddr, Width};
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::{AtomicU64, Ordering};
+use tsumugi_gas::lock::drive::Means;
+use tsumugi_gas::lock::{LOCK_BYTES, NodeId, NodeTable};
+use tsumugi_ult::SystemFutex;
+
+/// The words of a window on all ranks.
+pub(crate) struct Ways {
+    words: Words,
+    runtime: Runtime,
+    /// Where the words of the tree begin.
+    tree: u64,
+}
+
+impl Ways {
+    /// With `tree` bytes for a tree on each rank. Collective.
+    pub(super) fn share(runtime: &Runtime, tree: u64) -> Result<Self, Error> {
+        let at = POSTED + u64::from(runtime.size()) * 8;
+        let at = at.next_multiple_of(LOCK_BYTES);
+        let words = Words::share(runtime, Agent::Cpu, at + tree)?;
+        Ok(Self { words, runtime: runtime.clone(), tree: at })
+    }
+
+    pub(super) fn rank(&self) -> Rank {
+        self.runtime.rank()
+    }
+
+    pub(super) fn key(&self) -> RegionKey {
+        self.words.key()
+    }
+
+    /// Where the tree's words begin.
+    pub(super) fn tree(&self) -> u64 {
+        self.tree
+    }
+
+    pub(super) fn node_table(&self) -> NodeTable {
+        self.words.node_table()
+    }
+
+    pub(super) fn take_node(&self) -> NodeId {
+        self.words.take_node()
+    }
+
+    pub(super) fn release_node(&self, node: NodeId) {
+        self.words.release_node(node, false);
+    }
+
+    /// How many have completed their epoch here.
+    pub(super) fn completed(&self, rank: Rank) -> Remote<u64> {
+        self.words.at(rank, COMPLETED)
+    }
+
+    /// How often `target` has opened itself for `origin`, at `origin`.
+    pub(super) fn posted(&self, origin: Rank, target: Rank) -> Remote<u64> {
+        self.words.at(origin, POSTED + u64::from(target.0) * 8)
+    }
+
+    /// A carrier of a steward's operations to other nodes.
+    pub(super) fn carried(&self, places: usize) -> Option<Carried> {
+        let far = self.runtime.far.clone()?;
+        Some(Carried::new(far, self.runtime.node().member(), places))
+    }
+
+    /// Set when a word of one of the own vertices has changed.
+    pub(super) fn bell(&self) -> &AtomicU64 {
+        let bell = self.words.at(self.rank(), BELL);
+        self.runtime.own_word(bell).expect("own words, as long as this lives")
+    }
+
+    /// A word of one of the own vertices has changed.
+    pub(super) fn rang(&self) {
+        // SeqCst: after the word, before the look at who sleeps.
+        self.bell().store(1, Ordering::SeqCst);
+        self.ring(self.rank());
+    }
+
+    /// An own word. Wait-free.
+    pub(super) fn load(&self, at: RemoteAddr) -> Result<u64, AddrError> {
+        execute(&self.runtime.direct, &Op::get_word(self.words.real(at), Width::W8))
+    }
+
+    /// The operation under the key that its rank's words have.
+    pub(super) fn real(&self, op: &Op) -> Op {
+        let mut real = *op;
+        real.remote = self.words.real(op.remote);
+        real
+    }
+
+    /// Carries out an operation on a rank of this node. Wait-free.
+    pub(super) fn carry_near(&self, op: &Op) -> Result<u64, AddrError> {
+        let real = self.real(op);
+        let result = execute(&self.runtime.direct, &real)?;
+        if self.is_of_vertex(op) {
+            // After the word; and before the look at who sleeps.
+            let bell = self.words.at(op.remote.rank, BELL).addr();
+            execute(&self.runtime.direct, &Op::put_word(bell, Width::W8, 1).notifying())?;
+            self.ring(op.remote.rank);
+        }
+        Ok(result)
+    }
+
+    /// A rank that has died, if one has.
+    pub(super) fn lost(&self) -> Option<Rank> {
+        self.runtime.node().lot().lost()
+    }
+
+    /// Whether an operation is to be heard by who runs a vertex.
+    #[inline(always)]
+    fn is_of_vertex(&self, op: &Op) -> bool {
+        op.notify && op.remote.key == self.key() && op.remote.offset >= self.tree
+    }
+
+    /// Wakes a worker of `rank`, which is near, or its helper if all compute.
+    fn ring(&self, rank: Rank) {
+        let control = self.runtime.node().member().control_of(rank);
+        control.bells().ring_helped(&SystemFutex, || {});
+    }
+}
+
+impl Means for Ways {
+    #[inline(always)]
+    fn carry(&self, op: &Op) -> Result<u64, AddrError> {
+        if self.is_of_vertex(op) && self.runtime.node().member().is_near(op.remote.rank) {
+            return self.carry_near(op);
+        }
+        self.words.carry(op)
+    }
+
+    fn wait(
+        &self,
+        at: RemoteAddr,
+        until: Until,
+        limit: Option<Duration>,
+    ) -> Result<Option<u64>, AddrError> {
+        self.words.wait(at, until, limit)
+    }
+}
+
+const BELL: u64 = LOCK_BYTES;
+const COMPLETED: u64 = BELL + 8;
+const POSTED: u64 = BELL + LOCK_BYTES;

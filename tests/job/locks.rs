@@ -1,0 +1,177 @@
+//! Locks and windows that the ULTs of all ranks ask for at once, wherever they
+//! lie. What they protect tells whether they do, not their own words.
+
+use std::time::Duration;
+use tsumugi::lock::{Kind, Mode};
+use tsumugi::window::Design;
+use tsumugi::{AddrError, Error, Rank, Runtime, Shared, SharedLock, Window};
+
+/// All of it, with so many rounds for each ULT.
+pub fn play(rt: &Runtime, rounds: u32) -> Result<(), Error> {
+    locks(rt, rounds)?;
+    windows(rt, rounds)
+}
+
+/// Locks of each kind.
+pub fn locks(rt: &Runtime, rounds: u32) -> Result<(), Error> {
+    for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
+        let lock = rt.share_lock(Rank(rt.size() - 1), kind)?;
+        let pair = Pair { rt, words: &rt.share::<u64>(2)? };
+        let lock = &lock;
+        let wrote = on_ults(rt, move |seed| ask(lock, pair, seed..seed + rounds))?;
+        assert_eq!(wrote, rt.get(pair.words.at(Rank(0), 0))?, "{kind:?}");
+        rt.barrier()?;
+    }
+    Ok(())
+}
+
+/// Windows of each design.
+pub fn windows(rt: &Runtime, rounds: u32) -> Result<(), Error> {
+    for design in DESIGNS {
+        let window = &rt.window_by::<u64>(design, 2)?;
+        let wrote = on_ults(rt, move |seed| hold(rt, window, seed..seed + rounds))?;
+        let all = window.lock_all()?;
+        let there: Result<u64, AddrError> = rt.ranks().map(|rank| window.get(rank, 0)).sum();
+        assert_eq!(there?, wrote, "{design:?}");
+        all.release()?;
+        rt.barrier()?;
+    }
+    Ok(())
+}
+
+/// The last rank dies with whatever there is to hold.
+pub fn die(rt: &Runtime) -> Result<(), Error> {
+    let lock = rt.share_lock(Rank(0), Kind::Neutral)?;
+    let window = rt.window::<u64>(1)?;
+    let dead = Rank(rt.size() - 1);
+    if rt.rank() == dead {
+        std::mem::forget((lock.write()?, window.exclusive(Rank(0))?));
+    }
+    rt.barrier()?;
+    if rt.rank() == dead {
+        tsumugi::ult::sleep(Duration::from_millis(50));
+        std::process::abort();
+    }
+    let lost = AddrError::PeerLost { rank: dead };
+    assert_eq!(lock.read().map(drop).unwrap_err(), lost);
+    assert_eq!(Error::from(window.lock_all().map(drop).unwrap_err()).to_string(), lost.to_string());
+    Err(Error::program(format!("told that {dead} has died with its locks")))
+}
+
+/// The sum of what so many ULTs of each rank have counted.
+fn on_ults(
+    rt: &Runtime,
+    work: impl Fn(u32) -> Result<u64, Error> + Copy + Send,
+) -> Result<u64, Error> {
+    let own: Result<u64, Error> = rt.ults().scope(|scope| {
+        let first = rt.rank().0 * 7;
+        let ults: Vec<_> =
+            (first..first + ULTS).map(|seed| scope.spawn(move || work(seed))).collect();
+        ults.into_iter().map(|ult| ult.join().expect("no panic")).sum()
+    });
+    rt.sum(own?)
+}
+
+/// Asks for a lock in every way; how often it wrote.
+fn ask(lock: &SharedLock, pair: Pair<'_>, rounds: std::ops::Range<u32>) -> Result<u64, Error> {
+    let mut wrote = 0;
+    for round in rounds {
+        let mode = if round.is_multiple_of(2) { Mode::Exclusive } else { Mode::Shared };
+        let held = match round % 3 {
+            0 => Some(lock.lock(mode)?),
+            1 => lock.try_lock(mode)?,
+            _ => lock.lock_within(mode, Duration::from_micros(u64::from(round % 50)))?,
+        };
+        let Some(held) = held else { continue };
+        if mode == Mode::Exclusive {
+            pair.write()?;
+            wrote += 1;
+        } else {
+            pair.read()?;
+        }
+        held.release()?;
+    }
+    Ok(wrote)
+}
+
+/// Holds this and that of a window; how often it wrote.
+fn hold(rt: &Runtime, window: &Window<u64>, rounds: std::ops::Range<u32>) -> Result<u64, Error> {
+    let mut wrote = 0;
+    for round in rounds {
+        let target = Rank(round / 3 % rt.size());
+        match round % 5 {
+            0 => {
+                let held = window.lock_all()?;
+                rt.ranks().try_for_each(|rank| read(window, rank))?;
+                held.release()?;
+            }
+            1 | 2 => {
+                let held = window.shared(target)?;
+                read(window, target)?;
+                held.release()?;
+            }
+            _ => {
+                let held = window.exclusive(target)?;
+                write(window, target)?;
+                wrote += 1;
+                // In the order of the ranks, one more.
+                if target.0 + 1 < rt.size() && window.design() != Design::Global {
+                    let next = Rank(target.0 + 1);
+                    let more = held.exclusive(next)?;
+                    write(window, next)?;
+                    wrote += 1;
+                    more.release()?;
+                }
+                held.release()?;
+            }
+        }
+    }
+    Ok(wrote)
+}
+
+/// Two words that are equal unless somebody writes, and lose an increment if
+/// two do.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    rt: &'a Runtime,
+    words: &'a Shared<u64>,
+}
+
+impl Pair<'_> {
+    fn write(self) -> Result<(), Error> {
+        for index in 0..2 {
+            let value = self.rt.get(self.words.at(Rank(0), index))?;
+            tsumugi::ult::yield_now();
+            self.rt.put(self.words.at(Rank(0), index), value + 1)?;
+        }
+        Ok(())
+    }
+
+    fn read(self) -> Result<(), Error> {
+        let first = self.rt.get(self.words.at(Rank(0), 0))?;
+        tsumugi::ult::yield_now();
+        assert_eq!(self.rt.get(self.words.at(Rank(0), 1))?, first, "a reader beside a writer");
+        Ok(())
+    }
+}
+
+/// The same of a target.
+fn write(window: &Window<u64>, target: Rank) -> Result<(), Error> {
+    for index in 0..2 {
+        let value = window.get(target, index)?;
+        tsumugi::ult::yield_now();
+        window.put(target, index, &[value + 1])?;
+        window.flush(target)?;
+    }
+    Ok(())
+}
+
+fn read(window: &Window<u64>, target: Rank) -> Result<(), Error> {
+    let first = window.get(target, 0)?;
+    tsumugi::ult::yield_now();
+    assert_eq!(window.get(target, 1)?, first, "{target} was written beside a reader");
+    Ok(())
+}
+
+pub const DESIGNS: [Design; 4] = [Design::Each, Design::Tree, Design::Global, Design::TwoLevel];
+const ULTS: u32 = 10;

@@ -1,0 +1,90 @@
+//! Locks as a program sees them, on ranks that are threads.
+
+#[path = "job/locks.rs"]
+#[allow(dead_code, reason = "windows are another test's")]
+mod locks;
+
+use std::time::Duration;
+use tsumugi::lock::{Kind, Mode};
+use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime};
+
+const KINDS: [Kind; 4] = [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers];
+
+fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
+    for path in [Path::Delegate, Path::Offload] {
+        Config::default().path(path).run_ranks(size, &main).unwrap();
+    }
+    Config::default().run_ranks(size, &main).unwrap();
+}
+
+#[test]
+fn what_a_lock_protects_is_whole() {
+    run_ranks(3, |rt| locks::locks(rt, 60));
+}
+
+#[test]
+fn who_gives_up_is_not_waited_for() {
+    run_ranks(2, |rt| {
+        for kind in KINDS {
+            let lock = rt.share_lock(Rank(0), kind)?;
+            if rt.rank() == Rank(0) {
+                let held = lock.write()?;
+                rt.barrier()?;
+                rt.barrier()?;
+                held.release()?;
+            } else {
+                rt.barrier()?;
+                assert!(lock.try_lock(Mode::Exclusive)?.is_none());
+                let limit = Duration::from_millis(2);
+                assert!(lock.lock_within(Mode::Exclusive, limit)?.is_none());
+                assert!(lock.lock_within(Mode::Shared, limit)?.is_none());
+                rt.barrier()?;
+            }
+            lock.write()?.release()?;
+            rt.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn readers_are_inside_together() {
+    run_ranks(3, |rt| {
+        for kind in [Kind::Readers, Kind::Neutral, Kind::Writers] {
+            let lock = rt.share_lock(Rank(2), kind)?;
+            let _held = lock.read()?;
+            // Nobody passes before all have it.
+            rt.barrier()?;
+            assert!(lock.try_lock(Mode::Exclusive)?.is_none());
+            rt.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_lock_of_no_rank_is_named() {
+    run_ranks(2, |rt| {
+        let error = rt.share_lock(Rank(2), Kind::Mutex).map(drop).unwrap_err();
+        let no_such = AddrError::NoSuchRank { rank: Rank(2), size: 2 };
+        assert!(matches!(error, Error::Addr(error) if error == no_such), "{error}");
+        Ok(())
+    });
+}
+
+#[test]
+fn who_waits_for_a_dead_holder_is_told_who_it_was() {
+    let ended = Config::default().run_ranks(2, |rt| {
+        let lock = rt.share_lock(Rank(0), Kind::Neutral)?;
+        if rt.rank() == Rank(1) {
+            std::mem::forget(lock.write()?);
+            rt.barrier()?;
+            return Err(Error::program("gone with the lock"));
+        }
+        rt.barrier()?;
+        let error = lock.read().map(drop).unwrap_err();
+        assert_eq!(error, AddrError::PeerLost { rank: Rank(1) });
+        Ok(())
+    });
+    assert!(ended.unwrap_err().to_string().contains("gone with the lock"));
+}

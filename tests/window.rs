@@ -1,0 +1,159 @@
+//! Windows as a program sees them, on ranks that are threads.
+
+#[path = "job/locks.rs"]
+#[allow(dead_code, reason = "locks are another test's")]
+mod locks;
+
+use locks::DESIGNS;
+use std::time::{Duration, Instant};
+use tsumugi::window::{Design, Refused, WindowError};
+use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime};
+
+fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
+    for path in [Path::Delegate, Path::Offload] {
+        Config::default().path(path).run_ranks(size, &main).unwrap();
+    }
+    Config::default().run_ranks(size, &main).unwrap();
+}
+
+#[test]
+fn what_is_held_is_whole() {
+    run_ranks(3, |rt| locks::windows(rt, 40));
+}
+
+#[test]
+fn all_hold_all_together() {
+    run_ranks(4, |rt| {
+        for design in DESIGNS {
+            let window = rt.window_by::<u64>(design, 1)?;
+            for _ in 0..20 {
+                let held = window.lock_all()?;
+                // Nobody passes before everybody is inside.
+                rt.barrier()?;
+                held.release()?;
+                let held = window.exclusive(rt.rank())?;
+                held.release()?;
+                rt.barrier()?;
+            }
+            rt.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn exclusive_holds_of_two_targets_do_not_meet() {
+    run_ranks(2, |rt| {
+        for design in [Design::Each, Design::Tree, Design::TwoLevel] {
+            let window = rt.window_by::<u64>(design, 1)?;
+            let held = window.exclusive(rt.rank())?;
+            rt.barrier()?;
+            held.release()?;
+            rt.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_would_wait_for_itself_is_refused() {
+    run_ranks(2, |rt| {
+        for design in DESIGNS {
+            let window = rt.window_by::<u64>(design, 1)?;
+            if rt.rank() == Rank(0) {
+                let held = window.exclusive(Rank(1))?;
+                let again = held.exclusive(Rank(1)).map(drop).unwrap_err();
+                assert_eq!(again, WindowError::Held { target: Rank(1) });
+                if design == Design::Global {
+                    let other = held.exclusive(Rank(0)).map(drop).unwrap_err();
+                    assert_eq!(other, WindowError::Refused(Refused::OneLock));
+                }
+                held.release()?;
+                let nobody = window.exclusive(Rank(2)).map(drop).unwrap_err();
+                let no_such = AddrError::NoSuchRank { rank: Rank(2), size: 2 };
+                assert_eq!(nobody, WindowError::Addr(no_such));
+            }
+            rt.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_rank_that_computes_keeps_nobody_waiting() {
+    run_ranks(3, |rt| {
+        let window = rt.window_by::<u64>(Design::Tree, 1)?;
+        rt.barrier()?;
+        // Rank 0 runs the leaf.
+        if rt.rank() == Rank(0) {
+            let start = Instant::now();
+            while rt.get(window.at(Rank(0), 0))? < 2 {
+                assert!(start.elapsed() < Duration::from_secs(20), "the others wait");
+                std::hint::spin_loop();
+            }
+        } else {
+            for _ in 0..5 {
+                window.lock_all()?.release()?;
+                window.exclusive(rt.rank())?.release()?;
+            }
+            rt.fetch_add(window.at(Rank(0), 0), 1)?;
+        }
+        rt.barrier()
+    });
+}
+
+#[test]
+fn epochs_bring_what_was_put() {
+    run_ranks(3, |rt| {
+        let window = rt.window::<u64>(3)?;
+        let (own, next) = (rt.rank().0, Rank((rt.rank().0 + 1) % 3));
+        let before = Rank((own + 2) % 3);
+        for round in 1..=50 {
+            let exposure = window.post(&[before])?;
+            let epoch = window.start(&[next])?;
+            window.put(next, 0, &[round * 10 + u64::from(own)])?;
+            epoch.complete()?;
+            exposure.wait()?;
+            assert_eq!(window.get(rt.rank(), 0)?, round * 10 + u64::from(before.0));
+            window.put(next, 1, &[round])?;
+            window.fence()?;
+            assert_eq!(window.get(rt.rank(), 1)?, round);
+            window.fence()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn who_waits_for_a_dead_holder_is_told_who_it_was() {
+    for design in DESIGNS {
+        let ended = Config::default().run_ranks(3, |rt| {
+            let window = rt.window_by::<u64>(design, 1)?;
+            if rt.rank() == Rank(1) {
+                std::mem::forget(window.exclusive(Rank(0))?);
+                rt.barrier()?;
+                return Err(Error::program("gone with the window"));
+            }
+            rt.barrier()?;
+            // That one, or one that has ended of it.
+            let lost = window.lock_all().map(drop).unwrap_err();
+            let is_lost = matches!(lost, WindowError::Addr(AddrError::PeerLost { .. }));
+            assert!(is_lost, "{design:?}: {lost}");
+            Ok(())
+        });
+        assert!(ended.unwrap_err().to_string().contains("gone with the window"));
+    }
+}
+
+#[test]
+fn windows_come_and_go() {
+    run_ranks(2, |rt| {
+        for round in 0..30 {
+            let window = rt.window_by::<u64>(Design::Tree, 1)?;
+            window.exclusive(Rank(round % 2))?.release()?;
+            drop(window);
+            rt.barrier()?;
+        }
+        Ok(())
+    });
+}
