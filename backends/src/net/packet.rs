@@ -40,7 +40,8 @@ pub enum Arrival<'p> {
 /// Why a packet was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// No buffer is free, or the provider takes nothing: later.
+    /// No buffer is free, the provider takes nothing, or the rank's card has
+    /// not come yet: later.
     Full,
     /// It does not fit in a packet.
     TooLong {
@@ -177,7 +178,7 @@ impl<W: Wire> Rail<W> {
             let error = AddrError::NoSuchRank { rank: to, size: shared.size };
             return Err(SendError::Addr(error));
         }
-        let peer = self.peer(shared, to).map_err(SendError::Addr)?;
+        let peer = self.peer(shared, to).map_err(SendError::Addr)?.ok_or(SendError::Full)?;
         if self.must_wait() || self.must_pause(to) {
             return Err(SendError::Full);
         }
@@ -231,8 +232,9 @@ impl<W: Wire> Rail<W> {
             let Some(packet) = self.packets.returned.pop_front() else { return };
             let (to, _) = self.packets.addressed[packet as usize];
             let answer = match self.peer(shared, to) {
+                Ok(None) => -EAGAIN,
                 Ok(_) if self.must_pause(to) => -EAGAIN,
-                Ok(peer) => self.send_packet(packet as usize, peer.addr),
+                Ok(Some(peer)) => self.send_packet(packet as usize, peer.addr),
                 Err(_) => -libc::EHOSTUNREACH,
             };
             match -answer {

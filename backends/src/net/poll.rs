@@ -253,7 +253,7 @@ impl<W: Wire> Rail<W> {
 
     fn learn(&mut self, shared: &Shared, read: SlotRead, listing: Option<Listing>) {
         if let Some(listing) = &listing
-            && let Ok(peer) = self.peer(shared, read.rank)
+            && let Ok(Some(peer)) = self.peer(shared, read.rank)
         {
             match self.wire.map_key(&listing.raw, listing.origin) {
                 Ok(key) => {

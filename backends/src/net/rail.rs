@@ -16,15 +16,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 use tsumugi_core::backend::Completion;
-use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::{
     Access, AddrError, LocalAddr, Need, Rank, RegionKey, RegionTable, RemoteAddr,
 };
 use tsumugi_core::op::Kind;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Copies a rank's card into the buffer and returns its length.
-pub type Cards = dyn Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync;
+/// Copies a rank's card into the buffer and returns its length; `None`: it has
+/// been asked for.
+pub type Cards =
+    dyn Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Result<Option<usize>, BootError> + Send + Sync;
 
 /// What the rails of a rank have in common.
 pub(super) struct Shared {
@@ -273,12 +275,13 @@ impl<W: Wire> Rail<W> {
         Ok(Near { at, desc })
     }
 
-    /// The peer, which is met now if it was not before.
-    pub(super) fn peer(&mut self, shared: &Shared, rank: Rank) -> Result<Peer, AddrError> {
+    /// The peer, which is met now if it was not before; `None`: its card has
+    /// not come yet.
+    pub(super) fn peer(&mut self, shared: &Shared, rank: Rank) -> Result<Option<Peer>, AddrError> {
         let lost = AddrError::PeerLost { rank };
         match self.peers.get(&rank.0) {
             Some(peer) if peer.lost => return Err(lost),
-            Some(peer) => return Ok(*peer),
+            Some(peer) => return Ok(Some(*peer)),
             None => {}
         }
         let met = self.meet(shared, rank);
@@ -288,7 +291,7 @@ impl<W: Wire> Rail<W> {
         })
     }
 
-    fn meet(&mut self, shared: &Shared, rank: Rank) -> Result<Peer, Failure> {
+    fn meet(&mut self, shared: &Shared, rank: Rank) -> Result<Option<Peer>, Failure> {
         let failure = Failure::new(Some(rank), None, libc::ENODATA, 0);
         let own = shared.own.get().ok_or(failure)?;
         let theirs;
@@ -297,7 +300,9 @@ impl<W: Wire> Rail<W> {
         } else {
             let cards = shared.cards.get().ok_or(failure)?;
             let mut bytes = [0; CARD_BYTES_MAX];
-            let count = cards(rank, &mut bytes).ok_or(failure)?.min(CARD_BYTES_MAX);
+            let untold = |why| Failure { card: Some(CardError::Untold { why }), ..failure };
+            let Some(count) = cards(rank, &mut bytes).map_err(untold)? else { return Ok(None) };
+            let count = count.min(CARD_BYTES_MAX);
             theirs = Card::parse(&bytes[..count], own).map_err(|card| Failure {
                 card: Some(card),
                 code: libc::EPROTO,
@@ -312,7 +317,7 @@ impl<W: Wire> Rail<W> {
         let met = Instant::now();
         let peer = Peer { addr, origin: place.origin, key, lost: false, given: 0, met };
         self.peers.insert(rank.0, peer);
-        Ok(peer)
+        Ok(Some(peer))
     }
 
     /// Ends what is under way to ranks that were found dead meanwhile.
