@@ -6,6 +6,7 @@
 # `ci/netns.sh faults SEED` only runs with the faults of that seed;
 # `ci/netns.sh suite` only runs the suite of endpoints;
 # `ci/netns.sh links` only links that come late, and ranks on two networks;
+# `ci/netns.sh ring` only counts the cards that neighbours ask for;
 # `ci/netns.sh stream` only shows the bandwidth of long messages over tcp.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -190,6 +191,24 @@ late_link() {
         "$TSUMUGI_PROVIDER" $((SECONDS - begin))
 }
 
+# Of a ring of neighbours each asks for the cards of whom it speaks to, and for
+# no others: one neighbour of each is on another node, and what all do together
+# goes by rank 0. The first of a node speaks to those of the others besides.
+ring() {
+    local rank together all
+    run 3 "$job" --role ring
+    [[ $(grep -c 'cards:' "$work/log") == 6 ]] || { cat "$work/log" && exit 1; }
+    while read -r _ rank _ together _ all _; do
+        together=${together%,}
+        if ((all > together + 1)) || ((rank % 2 == 1 && all > 2)) ||
+            ((rank != 0 && rank % 2 == 0 && all > 4)); then
+            cat "$work/log"
+            echo "netns: rank $rank has asked for $all cards" >&2
+            exit 1
+        fi
+    done < <(grep 'cards:' "$work/log")
+}
+
 # A rank on another network than the others ends all, by name.
 another_network() {
     local rank
@@ -214,6 +233,11 @@ another_network() {
 
 if [[ ${1:-} == suite ]]; then
     conformance
+    exit 0
+fi
+if [[ ${1:-} == ring ]]; then
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+    ring
     exit 0
 fi
 if [[ ${1:-} == links ]]; then
@@ -253,6 +277,7 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 2 "$job" --role mixture
     run 3 "$job" --role mixture
     run 2 "$job" --role deaf
+    ring
     pull_the_cable
 done
 another_network

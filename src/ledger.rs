@@ -95,15 +95,9 @@ impl Ledger {
             table(NETWORK, "regions, operations, packets", far::footprint()),
             Table {
                 part: NETWORK,
-                name: ADDRESSES,
-                fixed_bytes: 0,
-                growth: Growth::Nodes(NODE_RANKS * far::ADDRESS_BYTES as u64),
-            },
-            Table {
-                part: NETWORK,
                 name: NODES,
                 fixed_bytes: 0,
-                growth: Growth::Nodes((Nodes::NODE_BYTES + far::HOST_BYTES) as u64),
+                growth: Growth::Nodes(Nodes::NODE_BYTES as u64),
             },
             Table {
                 part: "environment",
@@ -198,7 +192,6 @@ fn numbers_bytes(ranks: u64) -> u64 {
 }
 
 const NETWORK: &str = "network (several nodes)";
-const ADDRESSES: &str = "addresses of all ranks";
 const NODES: &str = "which rank is on which node, and its host";
 /// Ranks of a node of a large job.
 const NODE_RANKS: u64 = 32;
@@ -230,7 +223,7 @@ mod tests {
             growing.map(|table| (table.name, table.slope(1_000_000))).collect();
         // The others of the global memory grow by a cache line each 512 ranks.
         let bits = [("who is to answer", 8), ("whose table may be here", 8)];
-        let network = [(ADDRESSES, far::ADDRESS_BYTES as u64), (NODES, 2)];
+        let network = [(NODES, 0)];
         let numbers = [("numbers of the memory files", 8)];
         assert_eq!(growing, [&network[..], &numbers[..], &bits[..]].concat());
         let growing = ledger.units.iter().filter(|unit| unit.slope() > 0);
@@ -251,7 +244,7 @@ mod tests {
         for ranks in [2, 1_000, 1_000_000] {
             let lines = ledger.beside_paper(ranks);
             let named = |name: &str| lines.iter().find(|line| line.name == name).unwrap().bytes;
-            let bytes = named("total") - named(ADDRESSES);
+            let bytes = named("total");
             assert!(bytes <= 8_000_000, "{bytes} bytes at {ranks} ranks");
             let parts: u64 = gas::footprint(ranks as u32).map(|(_, bytes)| bytes).sum();
             let map = ledger.tables.iter().find(|table| table.name == NODES).unwrap();

@@ -16,14 +16,14 @@ use crate::card::Card;
 use crate::config::{Bind, Chosen, Config};
 use crate::far::{Far, Network, Watch};
 use crate::helper::Helper;
-use crate::job::{Job, LIMIT};
+use crate::job::Job;
 use crate::msg::{Lanes, Messages, Neighbours, Parcels};
 use crate::node::Node;
 use crate::{Error, Rank, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use tsumugi_backends::boot::{Boot, Way};
+use tsumugi_backends::boot::Way;
 use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::LocalAddr;
 use tsumugi_pvas::Member;
@@ -122,7 +122,7 @@ impl Config {
         bootstrap: Box<dyn Bootstrap>,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        let job = Job::join_by(Boot { way: Way::Given, bootstrap, limit: LIMIT }, &self)?;
+        let job = Job::join_with(bootstrap, &self)?;
         self.run_job(job, main)
     }
 

@@ -70,7 +70,6 @@ const LINES: &[(&str, Option<u64>, &[&str])] = &[
     ("where the starter memories are", Some(12_000_000), &[]),
     ("queue pairs; here the library's", Some(160_000_000), &[]),
     ("completion queue, memory regions", Some(12_128), &[]),
-    ("addresses of all ranks", None, &[super::ADDRESSES]),
     ("which rank is where", None, &[super::NODES]),
 ];
 

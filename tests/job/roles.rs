@@ -57,6 +57,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "tally-short" => tally::play(rt, 20_000),
             "until-lost" => reach::until_lost(rt),
             "deaf" => reach::deaf(rt),
+            "ring" => ring(rt),
             "readers" => readers(rt),
             "computes" => computes(),
             _ => panic!("no role {role}"),
@@ -95,6 +96,27 @@ fn readers(rt: &Runtime) -> Result<(), Error> {
 }
 
 /// Everybody signals everybody, and sums and barriers come out right.
+/// Speaks to its neighbours of a ring and to nobody else, but for what all do
+/// together, and says how many cards it has asked for.
+fn ring(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(1)?;
+    let cards = || rt.network_counts().map_or(0, |counts| counts.cards);
+    rt.barrier()?;
+    let together = cards();
+    let next = Rank((rt.rank().0 + 1) % rt.size());
+    let before = Rank((rt.rank().0 + rt.size() - 1) % rt.size());
+    for round in 1..=100 {
+        rt.fetch_add(words.at(next, 0), 1)?;
+        rt.fetch_add(words.at(before, 0), 1)?;
+        assert!(rt.get(words.at(before, 0))? >= round);
+    }
+    let all = cards();
+    rt.barrier()?;
+    assert_eq!(rt.get(words.at(rt.rank(), 0))?, 200);
+    say(&format!("{} cards: {together} together, {all} in all", rt.rank()));
+    rt.barrier()
+}
+
 fn meet(rt: &Runtime) -> Result<(), Error> {
     let signals = rt.share::<u64>(rt.size() as usize)?;
     for round in 1..=20 {
