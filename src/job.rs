@@ -25,6 +25,7 @@ use tsumugi_backends::boot::choose::is_rank as is_told;
 use tsumugi_backends::boot::{self, Boot, Card, Way, random_u64};
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
+use tsumugi_pvas::config::NODE;
 use tsumugi_pvas::partition::State;
 use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Nodes, Rest, attach};
 
@@ -123,7 +124,9 @@ impl Job {
     ) -> Result<(Member, Option<Detector>, Option<Network>), Error> {
         let (rank, size) = exchange.with(|boot| (boot.rank(), boot.size()));
         // Before anybody knows whether it is needed: a card is told once.
-        let device = match boot::env::is_one_node(size, &|name| std::env::var(name).ok()) {
+        let said = |name: &str| std::env::var(name).ok();
+        let is_one_node = said(NODE).is_none() && boot::env::is_one_node(size, &said);
+        let device = match is_one_node {
             true => Err(NoNetwork::Off),
             false => far::open(&config.network, rank, size),
         };

@@ -58,6 +58,7 @@ pub fn run(role: &str) -> Result<(), Error> {
             "until-lost" => reach::until_lost(rt),
             "deaf" => reach::deaf(rt),
             "ring" => ring(rt),
+            "late" => late(rt),
             "readers" => readers(rt),
             "computes" => computes(),
             _ => panic!("no role {role}"),
@@ -115,6 +116,30 @@ fn ring(rt: &Runtime) -> Result<(), Error> {
     assert_eq!(rt.get(words.at(rt.rank(), 0))?, 200);
     say(&format!("{} cards: {together} together, {all} in all", rt.rank()));
     rt.barrier()
+}
+
+/// Rank 1 speaks to the last rank for the first time when the launcher has
+/// gone: that is lost, and nobody hangs.
+fn late(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(1)?;
+    rt.barrier()?;
+    say("working");
+    let launcher = std::os::unix::process::parent_id();
+    while std::os::unix::process::parent_id() == launcher {
+        thread::sleep(Duration::from_millis(20));
+    }
+    if rt.rank() == Rank(1) {
+        let last = Rank(rt.size() - 1);
+        let lost = rt.fetch_add(words.at(last, 0), 1).expect_err("its card is not to be had");
+        assert_eq!(lost, AddrError::PeerLost { rank: last });
+        say(&format!("without a launcher: {lost}"));
+        return Err(lost.into());
+    }
+    // Whoever is spoken to already is still there.
+    let known = Rank(if rt.rank().0 < 2 { 0 } else { rt.rank().0 });
+    rt.fetch_add(words.at(known, 0), 1)?;
+    thread::sleep(Duration::from_secs(1));
+    Err(Error::program("there is no launcher any more"))
 }
 
 fn meet(rt: &Runtime) -> Result<(), Error> {
