@@ -58,7 +58,7 @@ mod word;
 pub(crate) use bad::{Clock, Faults};
 pub(crate) use device::Device;
 pub(crate) use fetch::Fetched;
-pub(crate) use network::{Cards, Network, open};
+pub(crate) use network::{Cards, HOSTS_MAX, Network, open};
 pub use network::{NetworkCounts, NetworkFacts, NoNetwork};
 pub(crate) use parcel::{Parcel, ParcelError};
 pub(crate) use watch::Watch;
@@ -487,6 +487,15 @@ pub(crate) fn footprint() -> usize {
     let links = size_of::<Link>() + link::footprint();
     size_of::<Parts>() + size_of::<Far>() + links + device::footprint()
 }
+
+/// Bytes that a rank keeps of each rank of another node that it has spoken to,
+/// each on a node of its own, and of not more than [`HOSTS_MAX`]; beyond that
+/// their hosts are not kept.
+pub(crate) const PEER_BYTES: usize = tsumugi_backends::PEER_BYTES + network::HOST_BYTES;
+
+/// Bytes that the first rank of a node keeps of each other node: its beats, and
+/// whom they go to. The names of hosts come on top.
+pub(crate) const BEATS_BYTES: usize = Beats::NODE_BYTES + tsumugi_backends::PEER_BYTES;
 
 const SHARDS: usize = 16;
 const RING_SLOTS: usize = 1024;

@@ -41,6 +41,13 @@ pub(crate) trait Cards: Send + Sync + fmt::Debug {
     fn fetched(&self) -> u64;
 }
 
+/// Nodes whose hosts are known by name, of those that were spoken to.
+pub(crate) const HOSTS_MAX: usize = 1024;
+/// Bytes that each of them takes, in a tree that is at least half full.
+pub(super) const HOST_BYTES: usize = 2 * size_of::<(u32, Box<str>)>() + HOST_NAME_BYTES;
+/// As long as a card has room for.
+const HOST_NAME_BYTES: usize = 64;
+
 /// Why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoNetwork {

@@ -11,7 +11,7 @@
 //! meanwhile: somebody may need an answer from it to come as far, and it may
 //! never have spoken to that one before.
 
-use crate::far::Cards;
+use crate::far::{Cards, HOSTS_MAX};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -38,7 +38,7 @@ struct Desk {
     wanted: VecDeque<Rank>,
     /// `None`: wanted. A card is here until its rail has taken it.
     cards: BTreeMap<u32, Option<Came>>,
-    /// Of nodes that ranks were met of.
+    /// Of nodes that ranks were met of; not of more than [`HOSTS_MAX`].
     hosts: BTreeMap<u32, Box<str>>,
     fetched: u64,
     is_closed: bool,
@@ -103,6 +103,9 @@ impl Door {
                 let place = self.nodes.get().and_then(|nodes| nodes.place(rank));
                 let node = place.map_or(u32::MAX, |place| place.node);
                 desk.hosts.entry(node).or_insert_with(|| host.into_boxed_str());
+                if desk.hosts.len() > HOSTS_MAX {
+                    desk.hosts.pop_first();
+                }
                 network.into_boxed_slice()
             });
             desk.cards.insert(rank.0, Some(network));

@@ -45,7 +45,7 @@ pub use domain::NetDomain;
 pub use endpoint::NetEndpoint;
 pub use packet::{Arrival, SendError};
 pub use probed::{Probed, Row, Verdict};
-pub use rail::{Cards, Failure, Failures};
+pub use rail::{Cards, Failure, Failures, PEER_BYTES};
 pub use wire::Wire;
 
 pub(crate) use domain::Traits;

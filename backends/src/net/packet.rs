@@ -308,7 +308,7 @@ const BELL: u32 = 2;
 /// Packets to a peer that are given away in a row: the one after them takes a
 /// buffer until it has gone, so that what a library keeps for a peer that does
 /// not read has a limit.
-const GIVEN_MAX: u32 = 16;
+const GIVEN_MAX: u16 = 16;
 
 /// Bytes before what a packet carries.
 pub(super) const HEADER_BYTES: usize = 16;

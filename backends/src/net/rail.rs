@@ -51,6 +51,7 @@ pub(crate) struct Rail<W: Wire> {
     directory_mr: Option<Mr>,
     pub(super) cache: Cache,
     pub(super) peers: BTreeMap<u32, Peer>,
+    opened: Instant,
     /// Those that could not be reached yet, and when to try again.
     pub(super) early: Vec<(Rank, Instant)>,
     pub(super) flights: Vec<Flight>,
@@ -110,12 +111,16 @@ pub(super) struct Peer {
     pub addr: u64,
     pub origin: u64,
     pub key: u64,
-    pub lost: bool,
+    /// Since when it is known: milliseconds of the rail's life, which wrap.
+    pub met: u32,
     /// Packets that were given away since the last one that completes.
-    pub given: u32,
-    /// Since when it is known.
-    pub met: Instant,
+    pub given: u16,
+    pub lost: bool,
 }
+
+/// Bytes that a rank keeps of each peer that it has spoken to by one endpoint;
+/// the library's own not counted. A tree is at least half full.
+pub const PEER_BYTES: usize = 2 * (size_of::<u32>() + size_of::<Peer>());
 
 /// A directory slot that is being read.
 #[derive(Clone, Copy, Debug)]
@@ -182,6 +187,7 @@ impl<W: Wire> Rail<W> {
             directory_mr: Some(directory_mr),
             cache: Cache::new(),
             peers: BTreeMap::new(),
+            opened: Instant::now(),
             early: Vec::new(),
             flights: (0..depth).map(|_| Flight::NONE).collect(),
             free: (0..depth as u32).rev().collect(),
@@ -291,6 +297,11 @@ impl<W: Wire> Rail<W> {
         })
     }
 
+    /// Milliseconds of its life.
+    pub(super) fn age(&self) -> u32 {
+        self.opened.elapsed().as_millis() as u32
+    }
+
     fn meet(&mut self, shared: &Shared, rank: Rank) -> Result<Option<Peer>, Failure> {
         let failure = Failure::new(Some(rank), None, libc::ENODATA, 0);
         let own = shared.own.get().ok_or(failure)?;
@@ -314,7 +325,7 @@ impl<W: Wire> Rail<W> {
         let failed = |code| Failure { code, ..failure };
         let addr = self.wire.insert(rank, &place.address).map_err(failed)?;
         let key = self.wire.map_key(&place.key, place.origin).map_err(failed)?;
-        let met = Instant::now();
+        let met = self.age();
         let peer = Peer { addr, origin: place.origin, key, lost: false, given: 0, met };
         self.peers.insert(rank.0, peer);
         Ok(Some(peer))
@@ -333,7 +344,7 @@ impl<W: Wire> Rail<W> {
             new
         };
         for rank in lost {
-            let met = Instant::now();
+            let met = self.age();
             let gone = Peer { addr: u64::MAX, origin: 0, key: 0, lost: true, given: 0, met };
             if let Some(peer) = self.peers.insert(rank.0, gone)
                 && !peer.lost
