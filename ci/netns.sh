@@ -209,6 +209,17 @@ ring() {
     done < <(grep 'cards:' "$work/log")
 }
 
+# An allgather that the program gives tells all cards at once: a node keeps them
+# once.
+allgather() {
+    mkdir "$work/gather-$TSUMUGI_PROVIDER"
+    TSUMUGI_TEST_ALLGATHER=$work/gather-$TSUMUGI_PROVIDER run 3 "$job" --role ring
+    if [[ $(grep -c 'cards: 0 together, 0 in all' "$work/log") != 6 ]]; then
+        cat "$work/log"
+        exit 1
+    fi
+}
+
 # A rank on another network than the others ends all, by name.
 another_network() {
     local rank
@@ -238,6 +249,7 @@ fi
 if [[ ${1:-} == ring ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     ring
+    allgather
     exit 0
 fi
 if [[ ${1:-} == links ]]; then
@@ -278,6 +290,7 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 3 "$job" --role mixture
     run 2 "$job" --role deaf
     ring
+    allgather
     pull_the_cable
 done
 another_network

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::far::{self, Cards, Clock, Device, Faults, Network};
 use crate::{Error, NoNetwork};
 use door::Door;
-use kept::Kept;
+use kept::Packing;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -204,13 +204,13 @@ impl Exchange {
                 Ok(Arc::new(door.clone()))
             }
             Self::Closed(bootstrap) => {
-                let mut kept = Kept::default();
+                let mut packing = Packing::default();
                 for rank in (0..nodes.ranks()).map(Rank) {
                     let card = card_of(&mut **bootstrap, rank)?;
-                    kept.push(nodes, &card.network, &card.host);
+                    packing.push(nodes, &card.network, &card.host);
                 }
                 bootstrap.forget();
-                Ok(Arc::new(kept.pack()))
+                Ok(Arc::new(packing.pack()))
             }
         }
     }

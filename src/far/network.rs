@@ -39,6 +39,14 @@ pub(crate) trait Cards: Send + Sync + fmt::Debug {
 
     /// Cards that were asked for so far.
     fn fetched(&self) -> u64;
+
+    /// All of them, if they are here already.
+    fn packed(&self) -> Option<Arc<[u8]>> {
+        None
+    }
+
+    /// The node has these for all of its ranks: the own copy may go.
+    fn share(&self, _packed: &'static [u8]) {}
 }
 
 /// Nodes whose hosts are known by name, of those that were spoken to.
@@ -148,6 +156,18 @@ impl Network {
         let found = cards.clone();
         device.find(move |rank, into| found.look(rank, into));
         Self { device, cards, faults }
+    }
+}
+
+impl Network {
+    /// The others' cards, where all have come: what a node need have but once.
+    pub(crate) fn packed(&self) -> Option<Arc<[u8]>> {
+        self.cards.packed()
+    }
+
+    /// The node has them.
+    pub(crate) fn share(&self, packed: &'static [u8]) {
+        self.cards.share(packed);
     }
 }
 

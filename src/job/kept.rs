@@ -1,24 +1,37 @@
 //! The others' cards where they cannot be asked for later: all of them, packed.
 //!
 //! ```text
-//!  ends: u32 each   addresses, one behind the other   a name for each node
+//!  ranks: u32   nodes: u32   ends: u32 of each address, then of each host
+//!  addresses, one behind the other   a host's name for each node
 //! ```
+//!
+//! A node has them once: its first rank lays them out where all can read them,
+//! and each gives its own copy up.
 
 use crate::far::Cards;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::Nodes;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Kept {
+    own: Mutex<Option<Arc<[u8]>>>,
+    /// The node's.
+    common: OnceLock<&'static [u8]>,
+}
+
+/// What is being packed.
+#[derive(Debug, Default)]
+pub(super) struct Packing {
     ends: Vec<u32>,
     addresses: Vec<u8>,
     host_ends: Vec<u32>,
-    hosts: String,
+    hosts: Vec<u8>,
 }
 
-impl Kept {
+impl Packing {
     /// The next rank's.
     pub(super) fn push(&mut self, nodes: &Nodes, address: &[u8], host: &str) {
         let rank = Rank(self.ends.len() as u32);
@@ -26,18 +39,32 @@ impl Kept {
         self.ends.push(self.addresses.len() as u32);
         // Nodes are numbered in the order of their first ranks.
         if nodes.place(rank).is_some_and(|place| place.node as usize == self.host_ends.len()) {
-            self.hosts.push_str(host);
+            self.hosts.extend_from_slice(host.as_bytes());
             self.host_ends.push(self.hosts.len() as u32);
         }
     }
 
     /// All have been pushed.
-    pub(super) fn pack(mut self) -> Self {
-        self.ends.shrink_to_fit();
-        self.addresses.shrink_to_fit();
-        self.host_ends.shrink_to_fit();
-        self.hosts.shrink_to_fit();
-        self
+    pub(super) fn pack(self) -> Kept {
+        let counts = [self.ends.len() as u32, self.host_ends.len() as u32];
+        let words = counts.iter().chain(&self.ends).chain(&self.host_ends);
+        let bytes = words.flat_map(|word| word.to_le_bytes());
+        let packed = bytes.chain(self.addresses).chain(self.hosts).collect();
+        Kept { own: Mutex::new(Some(packed)), common: OnceLock::new() }
+    }
+}
+
+impl Kept {
+    fn with<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
+        match self.common.get() {
+            Some(packed) => read(packed),
+            None => {
+                let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                // Given up meanwhile: the node's is there by then.
+                let common = || self.common.get().copied().unwrap_or_default();
+                read(own.as_deref().unwrap_or_else(common))
+            }
+        }
     }
 }
 
@@ -47,10 +74,12 @@ impl Cards for Kept {
         rank: Rank,
         into: &mut [u8; CARD_BYTES_MAX],
     ) -> Result<Option<usize>, BootError> {
-        let range = range(&self.ends, rank.0).ok_or(BootError::NoCard { rank })?;
-        let address = &self.addresses[range];
-        into[..address.len()].copy_from_slice(address);
-        Ok(Some(address.len()))
+        let copied = self.with(|packed| {
+            let address = address(packed, rank.0)?;
+            into.get_mut(..address.len())?.copy_from_slice(address);
+            Some(address.len())
+        });
+        copied.map(Some).ok_or(BootError::NoCard { rank })
     }
 
     fn why(&self, _: Rank) -> Option<BootError> {
@@ -58,32 +87,66 @@ impl Cards for Kept {
     }
 
     fn host_of(&self, node: u32) -> Option<String> {
-        Some(self.hosts[range(&self.host_ends, node)?].to_owned())
+        self.with(|packed| Some(String::from_utf8_lossy(host(packed, node)?).into_owned()))
     }
 
     fn fetched(&self) -> u64 {
         0
     }
+
+    fn packed(&self) -> Option<Arc<[u8]>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn share(&self, packed: &'static [u8]) {
+        if self.common.set(packed).is_ok() {
+            *self.own.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+    }
 }
 
-fn range(ends: &[u32], index: u32) -> Option<std::ops::Range<usize>> {
-    let index = index as usize;
-    let end = *ends.get(index)? as usize;
-    Some(if index == 0 { 0 } else { ends[index - 1] as usize }..end)
+fn address(packed: &[u8], rank: u32) -> Option<&[u8]> {
+    let (ranks, nodes) = (word(packed, 0)?, word(packed, 1)?);
+    let base = 4 * (2 + ranks as usize + nodes as usize);
+    packed.get(base..)?.get(range(packed, 0, rank, ranks)?)
+}
+
+fn host(packed: &[u8], node: u32) -> Option<&[u8]> {
+    let (ranks, nodes) = (word(packed, 0)?, word(packed, 1)?);
+    let base = 4 * (2 + ranks as usize + nodes as usize);
+    let addresses = range(packed, 0, ranks.checked_sub(1)?, ranks)?.end;
+    packed.get(base + addresses..)?.get(range(packed, ranks as usize, node, nodes)?)
+}
+
+/// Where the one of that number lies, of `count` whose ends stand behind
+/// `before` others.
+fn range(packed: &[u8], before: usize, number: u32, count: u32) -> Option<std::ops::Range<usize>> {
+    if number >= count {
+        return None;
+    }
+    let at = 2 + before + number as usize;
+    let start = if number == 0 { 0 } else { word(packed, at - 1)? };
+    Some(start as usize..word(packed, at)? as usize)
+}
+
+fn word(packed: &[u8], at: usize) -> Option<u32> {
+    packed.get(4 * at..)?.first_chunk().map(|word| u32::from_le_bytes(*word))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_rank_has_its_own_and_every_node_one_name() {
+    fn kept() -> Kept {
         let nodes = Nodes::new([5, 9, 5, 7]);
-        let mut kept = Kept::default();
+        let mut packing = Packing::default();
         for (address, host) in [("a", "x"), ("", "y"), ("ccc", "z"), ("dd", "w")] {
-            kept.push(&nodes, address.as_bytes(), host);
+            packing.push(&nodes, address.as_bytes(), host);
         }
-        let kept = kept.pack();
+        packing.pack()
+    }
+
+    fn is_whole(kept: &Kept) {
         let mut bytes = [0; CARD_BYTES_MAX];
         let mut look = |rank| {
             let len = kept.look(Rank(rank), &mut bytes)?.expect("it is here");
@@ -95,5 +158,20 @@ mod tests {
         assert_eq!(look(4), Err(BootError::NoCard { rank: Rank(4) }));
         let hosts: Vec<_> = (0..4).map(|node| kept.host_of(node)).collect();
         assert_eq!(hosts, [Some("x".into()), Some("y".into()), Some("w".into()), None]);
+    }
+
+    #[test]
+    fn every_rank_has_its_own_and_every_node_one_name() {
+        is_whole(&kept());
+    }
+
+    #[test]
+    fn a_node_has_them_once() {
+        let kept = kept();
+        let packed = kept.packed().expect("they are here");
+        kept.share(Box::leak(packed.to_vec().into_boxed_slice()));
+        assert_eq!(kept.packed(), None, "the own copy is gone");
+        assert_eq!(Arc::strong_count(&packed), 1);
+        is_whole(&kept);
     }
 }

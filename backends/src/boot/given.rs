@@ -12,9 +12,8 @@ use tsumugi_core::mem::Rank;
 /// the end by the same.
 ///
 /// An allgather is for all ranks at once, so that a card cannot be asked for
-/// later: all come at start, and a rank of a job on several nodes keeps them,
-/// packed. Who starts a hundred thousand ranks is better off with a server or
-/// PMIx.
+/// later: all come at start, and each node of a job on several keeps them once,
+/// packed.
 pub struct Given<F> {
     rank: Rank,
     size: u32,
