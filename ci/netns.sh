@@ -315,6 +315,10 @@ else
 fi
 export TSUMUGI_PROVIDER='tcp;ofi_rxm'
 run 2 "$target/tsumugi" demo --ults 100
+run 2 "$target/tsumugi" bench far --ops 500
+for row in put_bytes get_word fetch_add many_fetch_add; do
+    grep -q "^ *tsumugi .*$row\|far.*$row" "$work/log" || { cat "$work/log" && exit 1; }
+done
 if pgrep -f "$job --role"; then
     echo "netns: a rank is left" >&2
     exit 1

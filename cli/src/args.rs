@@ -117,6 +117,8 @@ pub enum Figure {
     /// One-sided operations: directly, and through a queue with and without a
     /// communication thread
     Rma(Measure),
+    /// One-sided operations on another node, by the ranks of two
+    Far(Measure),
     /// User-level threads: what switching, starting, waiting and sleeping cost
     Ult(Ults),
     /// Messages: latency, rate and a halo exchange, by each design of ours and
