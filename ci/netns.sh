@@ -7,6 +7,7 @@
 # `ci/netns.sh suite` only runs the suite of endpoints;
 # `ci/netns.sh links` only links that come late, and ranks on two networks;
 # `ci/netns.sh ring` only counts the cards that neighbours ask for;
+# `ci/netns.sh far OPERATIONS` only measures so many of each, over tcp;
 # `ci/netns.sh stream` only shows the bandwidth of long messages over tcp.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -220,6 +221,15 @@ allgather() {
     fi
 }
 
+# The command that measures between nodes shows its rows.
+bench_far() {
+    run 2 "$target/tsumugi" bench far --ops "$1"
+    local row
+    for row in put_bytes get_word fetch_add many_fetch_add; do
+        grep -q "$row" "$work/log" || { cat "$work/log" && exit 1; }
+    done
+}
+
 # A rank on another network than the others ends all, by name.
 another_network() {
     local rank
@@ -250,6 +260,12 @@ if [[ ${1:-} == ring ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     ring
     allgather
+    exit 0
+fi
+if [[ ${1:-} == far ]]; then
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+    bench_far "${2:-5000}"
+    cat "$work/log"
     exit 0
 fi
 if [[ ${1:-} == links ]]; then
@@ -315,10 +331,7 @@ else
 fi
 export TSUMUGI_PROVIDER='tcp;ofi_rxm'
 run 2 "$target/tsumugi" demo --ults 100
-run 2 "$target/tsumugi" bench far --ops 500
-for row in put_bytes get_word fetch_add many_fetch_add; do
-    grep -q "^ *tsumugi .*$row\|far.*$row" "$work/log" || { cat "$work/log" && exit 1; }
-done
+bench_far 500
 if pgrep -f "$job --role"; then
     echo "netns: a rank is left" >&2
     exit 1

@@ -260,6 +260,8 @@ fn messages_are_measured_by_each_design() {
     }
     assert_refused(&["bench", "message", "--only", "halo9"], 2, &["'halo9'", "halo10"]);
     assert_refused(&["bench", "message", "--peer", "mpich"], 2, &["NAME=COMMAND"]);
+    assert_refused(&["bench", "far"], 2, &["tsumugi run --hosts a,b -n 2 tsumugi bench far"]);
+    assert_refused(&["bench", "far", "--only", "nothing"], 2, &["no such row", "put_word"]);
 }
 
 #[test]

@@ -111,7 +111,8 @@ fn between_nodes(measure: &args::Measure) -> Result<String, Failure> {
     if !job::is_rank() {
         return Err(Failure::Usage(far::USAGE.to_owned()));
     }
-    let measured = job::config(Some(1))?.run(|rt| far::rank(rt, &names, measure))?;
+    let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
+    let measured = config.run(|rt| far::rank(rt, &names, measure))?;
     let rows: Vec<Row> = measured.into_iter().flat_map(|measured| measured.rows).collect();
     if rows.is_empty() {
         return Ok(String::new());
