@@ -9,21 +9,22 @@
 //! ```
 
 mod door;
+mod exchange;
 mod kept;
 
 use crate::config::Config;
-use crate::far::{self, Cards, Clock, Device, Faults, Network};
+use crate::far::{self, Clock, Device, Faults, Network};
 use crate::{Error, NoNetwork};
 use door::Door;
-use kept::Packing;
+use exchange::{Exchange, card_of};
+use std::fs;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use std::{fmt, fs};
 use tsumugi_backends::boot::card::Head;
 use tsumugi_backends::boot::choose::is_rank as is_told;
 use tsumugi_backends::boot::{self, Boot, Card, Way, random_u64};
-use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::config::NODE;
 use tsumugi_pvas::partition::State;
@@ -48,14 +49,6 @@ pub(crate) struct Ties {
     peers: Option<Member>,
     boot: Option<(Way, Exchange)>,
     detector: Option<Detector>,
-}
-
-/// What brings the ranks together.
-enum Exchange {
-    /// It stays, and tells cards later, too.
-    Open(Arc<Door>),
-    /// It is for all ranks at once.
-    Closed(Box<dyn Bootstrap>),
 }
 
 /// What a rank knows of all others when they have met.
@@ -187,58 +180,6 @@ impl Job {
     }
 }
 
-impl Exchange {
-    /// Before the job runs, when nobody else uses it.
-    fn with<R>(&mut self, ask: impl FnOnce(&mut dyn Bootstrap) -> R) -> R {
-        match self {
-            Self::Open(door) => door.with(|bootstrap| ask(bootstrap)),
-            Self::Closed(bootstrap) => ask(&mut **bootstrap),
-        }
-    }
-
-    /// Where cards are to be had from now on.
-    fn cards(&mut self, nodes: &Arc<Nodes>) -> Result<Arc<dyn Cards>, Error> {
-        match self {
-            Self::Open(door) => {
-                door.open(nodes);
-                Ok(Arc::new(door.clone()))
-            }
-            Self::Closed(bootstrap) => {
-                let mut packing = Packing::default();
-                for rank in (0..nodes.ranks()).map(Rank) {
-                    let card = card_of(&mut **bootstrap, rank)?;
-                    packing.push(nodes, &card.network, &card.host);
-                }
-                bootstrap.forget();
-                Ok(Arc::new(packing.pack()))
-            }
-        }
-    }
-
-    fn meet(&mut self) -> Result<(), BootError> {
-        match self {
-            Self::Open(door) => door.meet(),
-            Self::Closed(bootstrap) => bootstrap.barrier(),
-        }
-    }
-
-    fn leave(&mut self) -> Result<(), BootError> {
-        match self {
-            Self::Open(door) => door.leave(),
-            Self::Closed(bootstrap) => bootstrap.leave(),
-        }
-    }
-}
-
-impl fmt::Debug for Exchange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Open(door) => door.fmt(f),
-            Self::Closed(_) => f.write_str("Closed"),
-        }
-    }
-}
-
 impl Ties {
     /// Waits for all ranks of the job, on whatever nodes.
     pub(crate) fn meet(&mut self) -> Result<(), BootError> {
@@ -322,12 +263,6 @@ fn meet(boot: &mut dyn Bootstrap, device: Option<&Device>) -> Result<Everybody, 
         Some(error) => Err(error),
         None => Ok(Everybody { nodes: Nodes::new(ids), token, own, unlike }),
     }
-}
-
-fn card_of(boot: &mut dyn Bootstrap, rank: Rank) -> Result<Card, Error> {
-    let mut bytes = [0; CARD_BYTES_MAX];
-    let len = boot.card(rank, &mut bytes)?;
-    Card::parse(&bytes[..len]).map_err(|error| Error::Card { rank, error })
 }
 
 /// The device, if all can be reached by it.

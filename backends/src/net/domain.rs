@@ -3,8 +3,9 @@
 use super::ENDPOINTS_MAX;
 use super::card::{Card, CardError, Place};
 use super::endpoint::NetEndpoint;
+use super::failure::Failure;
 use super::packet::SendError;
-use super::rail::{Failure, Limits, Rail, Shared};
+use super::rail::{Limits, Rail, Shared};
 use super::unfit::Unfit;
 use super::wire::Wire;
 use core::fmt;

@@ -19,9 +19,10 @@
 //! takes nothing and `poll` finds nothing.
 
 use super::domain::NetDomain;
+use super::failure::{Failure, Failures};
 use super::memory::SLOT_BYTES;
 use super::packet::{Arrival, SendError};
-use super::rail::{Failure, Failures, Rail, Shared, SlotRead};
+use super::rail::{Rail, Shared, SlotRead};
 use super::scratch::Context;
 use super::wire::{Answer, Far, Near, Nears, Wire};
 use core::ffi::c_int;

@@ -12,7 +12,8 @@
 //! of other jobs, of ranks that there are not, or of unknown kinds are counted
 //! and dropped.
 
-use super::rail::{Failure, Rail, Shared};
+use super::failure::Failure;
+use super::rail::{Rail, Shared};
 use super::scratch::Context;
 use super::wire::Wire;
 use core::ffi::c_int;

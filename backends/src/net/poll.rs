@@ -13,8 +13,9 @@
 //! Progress: one look at the completion queue for each poll; nothing waits.
 
 use super::endpoint::{Flight, State, Step};
+use super::failure::Failure;
 use super::memory::Listing;
-use super::rail::{Failure, Rail, Shared, SlotRead};
+use super::rail::{Rail, Shared, SlotRead};
 use super::scratch::Context;
 use super::wire::{End, Entry, Wire};
 use core::ffi::c_int;

@@ -6,6 +6,7 @@
 
 use super::card::{Card, CardError};
 use super::endpoint::Flight;
+use super::failure::{Failure, Failures};
 use super::memory::{Cache, Directory, Listing, REGIONS_MAX};
 use super::packet::Packets;
 use super::scratch::{Area, READS_MAX, Scratch};
@@ -20,7 +21,6 @@ use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::{
     Access, AddrError, LocalAddr, Need, Rank, RegionKey, RegionTable, RemoteAddr,
 };
-use tsumugi_core::op::Kind;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Copies a rank's card into the buffer and returns its length; `None`: it has
@@ -131,30 +131,6 @@ pub(super) struct SlotRead {
     pub tries: u32,
     /// Whether it is one of the rail's `posted`.
     pub counted: bool,
-}
-
-/// Why operations failed, for whoever wants to say so.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Failures {
-    /// How many did.
-    pub count: u64,
-    /// The last one.
-    pub last: Option<Failure>,
-}
-
-/// One thing that a device refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Whose memory it was about; `None` if that is not known.
-    pub peer: Option<Rank>,
-    /// What was to be done there; `None` for packets and the own tables.
-    pub kind: Option<Kind>,
-    /// The library's error.
-    pub code: i32,
-    /// The provider's own number for it.
-    pub provider_code: i32,
-    /// The card, if that was it.
-    pub card: Option<CardError>,
 }
 
 // SAFETY: the pointers are into memory of its own.
@@ -364,42 +340,6 @@ impl<W: Wire> Drop for Rail<W> {
         let mrs = self.directory.take_all();
         let own = self.directory_mr.take().into_iter().chain(self.scratch_mr.take());
         self.wire.shut(mrs.chain(own));
-    }
-}
-
-impl Failures {
-    #[cold]
-    pub(super) fn add(&mut self, failure: Failure) {
-        self.count += 1;
-        self.last = Some(failure);
-    }
-}
-
-impl Failure {
-    pub(super) const fn new(
-        peer: Option<Rank>,
-        kind: Option<Kind>,
-        code: i32,
-        provider_code: i32,
-    ) -> Self {
-        Self { peer, kind, code, provider_code, card: None }
-    }
-}
-
-impl core::fmt::Display for Failure {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self.kind {
-            Some(kind) => write!(f, "{kind:?}")?,
-            None => write!(f, "a packet or a table")?,
-        }
-        match self.peer {
-            Some(peer) => write!(f, " of {peer}")?,
-            None => write!(f, " of a rank that is not known")?,
-        }
-        match self.card {
-            Some(card) => write!(f, ": {card}"),
-            None => write!(f, ": the device's error {} ({})", self.code, self.provider_code),
-        }
     }
 }
 
