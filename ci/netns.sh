@@ -6,6 +6,8 @@
 # `ci/netns.sh faults SEED` only runs with the faults of that seed;
 # `ci/netns.sh suite` only runs the suite of endpoints;
 # `ci/netns.sh links` only links that come late, and ranks on two networks;
+# `ci/netns.sh ring` only counts the cards that neighbours ask for;
+# `ci/netns.sh far OPERATIONS` only measures so many of each, over tcp;
 # `ci/netns.sh stream` only shows the bandwidth of long messages over tcp.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -191,6 +193,44 @@ late_link() {
         "$TSUMUGI_PROVIDER" $((SECONDS - begin))
 }
 
+# Of a ring of neighbours each asks for the cards of whom it speaks to, and for
+# no others: one neighbour of each is on another node, and what all do together
+# goes by rank 0. The first of a node speaks to those of the others besides.
+ring() {
+    local rank together all
+    run 3 "$job" --role ring
+    [[ $(grep -c 'cards:' "$work/log") == 6 ]] || { cat "$work/log" && exit 1; }
+    while read -r _ rank _ together _ all _; do
+        together=${together%,}
+        if ((all > together + 1)) || ((rank % 2 == 1 && all > 2)) ||
+            ((rank != 0 && rank % 2 == 0 && all > 4)); then
+            cat "$work/log"
+            echo "netns: rank $rank has asked for $all cards" >&2
+            exit 1
+        fi
+    done < <(grep 'cards:' "$work/log")
+}
+
+# An allgather that the program gives tells all cards at once: a node keeps them
+# once.
+allgather() {
+    mkdir "$work/gather-$TSUMUGI_PROVIDER"
+    TSUMUGI_TEST_ALLGATHER=$work/gather-$TSUMUGI_PROVIDER run 3 "$job" --role ring
+    if [[ $(grep -c 'cards: 0 together, 0 in all' "$work/log") != 6 ]]; then
+        cat "$work/log"
+        exit 1
+    fi
+}
+
+# The command that measures between nodes shows its rows.
+bench_far() {
+    run 2 "$target/tsumugi" bench far --ops "$1"
+    local row
+    for row in put_bytes get_word fetch_add many_fetch_add; do
+        grep -q "$row" "$work/log" || { cat "$work/log" && exit 1; }
+    done
+}
+
 # A rank on another network than the others ends all, by name.
 another_network() {
     local rank
@@ -215,6 +255,18 @@ another_network() {
 
 if [[ ${1:-} == suite ]]; then
     conformance
+    exit 0
+fi
+if [[ ${1:-} == ring ]]; then
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+    ring
+    allgather
+    exit 0
+fi
+if [[ ${1:-} == far ]]; then
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+    bench_far "${2:-5000}"
+    cat "$work/log"
     exit 0
 fi
 if [[ ${1:-} == links ]]; then
@@ -254,6 +306,8 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 2 "$job" --role mixture
     run 3 "$job" --role mixture
     run 2 "$job" --role deaf
+    ring
+    allgather
     pull_the_cable
 done
 another_network
@@ -278,6 +332,7 @@ else
 fi
 export TSUMUGI_PROVIDER='tcp;ofi_rxm'
 run 2 "$target/tsumugi" demo --ults 100
+bench_far 500
 if pgrep -f "$job --role"; then
     echo "netns: a rank is left" >&2
     exit 1

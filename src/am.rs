@@ -124,15 +124,16 @@ unsafe impl Send for Am {}
 unsafe impl Sync for Am {}
 
 /// What messages cost a rank that is alone in its job, and what one rank more
-/// there adds, on whatever node.
-pub(crate) fn footprint() -> (usize, usize) {
+/// there adds, on whatever node: in tables, and of address space for its lanes,
+/// of which pages are touched when it is spoken to.
+pub(crate) fn footprint() -> (usize, usize, usize) {
     let lanes = |peers| Shape { peers, cells: Shape::CELLS }.memory_size();
-    let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>() + lanes(2) - lanes(1);
+    let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>();
     let calls = CALLS_MAX * (size_of::<am::Call>() + size_of::<Entry>());
     let staging = STAGING_CELLS * (size_of::<am::Slot>() + am::CELL_BYTES);
     let landings = LANDINGS * (size_of::<am::Landing>() + LANDING_BYTES);
     let (places, place) = carrier::footprint();
-    (lanes(1) + calls + staging + landings + places, peer + place)
+    (lanes(1) + calls + staging + landings + places, peer + place, lanes(2) - lanes(1))
 }
 
 impl Am {

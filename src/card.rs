@@ -1,6 +1,7 @@
-//! What each rank tells all others at start.
+//! What each rank tells the others of its node at start.
 
 use crate::{Error, Rank};
+use std::ptr::{self, NonNull};
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::RegionKey;
 use tsumugi_pvas::Member;
@@ -14,13 +15,41 @@ pub(crate) struct Card {
     pub(crate) messages: RegionKey,
 }
 
+/// Bytes of this rank's exposed memory that its node has for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Common {
+    pub(crate) at: usize,
+    pub(crate) bytes: usize,
+}
+
 impl Card {
     /// Tells the others. They have been told after the barrier that follows.
-    pub(crate) fn publish(self, member: &mut Member) -> Result<(), Error> {
+    pub(crate) fn publish(self, member: &mut Member, common: Common) -> Result<(), Error> {
         let mut bytes = [0; BYTES];
         bytes[..4].copy_from_slice(&self.calls.to_bits().to_le_bytes());
-        bytes[4..].copy_from_slice(&self.messages.to_bits().to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.messages.to_bits().to_le_bytes());
+        bytes[8..16].copy_from_slice(&(common.at as u64).to_le_bytes());
+        bytes[16..].copy_from_slice(&(common.bytes as u64).to_le_bytes());
         Ok(member.publish(&bytes)?)
+    }
+
+    /// What the first rank of this node has for all of them; it stays.
+    pub(crate) fn common(member: &mut Member) -> Result<Option<&'static [u8]>, Error> {
+        let mut bytes = [0; CARD_BYTES_MAX];
+        let len = member.card(Rank(0), &mut bytes)?;
+        let words = bytes[..len].get(8..BYTES).unwrap_or_default().as_chunks::<8>().0;
+        let &[at, bytes] = words else { return Ok(None) };
+        let (at, bytes) = (u64::from_le_bytes(at) as usize, u64::from_le_bytes(bytes));
+        let Some(base) = NonNull::new(ptr::with_exposed_provenance_mut::<u8>(at)) else {
+            return Ok(None);
+        };
+        if !member.space().is_exposed(Rank(0), base, bytes) {
+            return Ok(None);
+        }
+        // SAFETY: exposed memory of that rank, which a space that has a heap
+        // keeps mapped for good. The rank wrote it before it told of it, and
+        // nobody does afterwards.
+        Ok(Some(unsafe { std::slice::from_raw_parts(base.as_ptr(), bytes as usize) }))
     }
 
     /// Everybody's, in the order of the ranks. Those of other nodes have the
@@ -41,12 +70,13 @@ impl Card {
             let bits = u32::from_le_bytes(*word.first_chunk()?);
             Some(RegionKey::from_bits(bits))
         };
-        let (calls, messages) = bytes.split_at_checked(4)?;
+        let (calls, rest) = bytes.split_at_checked(4)?;
+        let (messages, _) = rest.split_at_checked(4)?;
         Some(Self { calls: key(calls)?, messages: key(messages)? })
     }
 }
 
-const BYTES: usize = 8;
+const BYTES: usize = 24;
 
 #[cfg(test)]
 mod tests {
@@ -54,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_short_card_is_none() {
-        for len in 0..BYTES {
+        for len in 0..8 {
             assert_eq!(Card::read(&[1; BYTES][..len]), None, "{len} bytes");
         }
         assert!(Card::read(&[1; BYTES]).is_some());

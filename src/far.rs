@@ -58,7 +58,7 @@ mod word;
 pub(crate) use bad::{Clock, Faults};
 pub(crate) use device::Device;
 pub(crate) use fetch::Fetched;
-pub(crate) use network::{Network, open};
+pub(crate) use network::{Cards, HOSTS_MAX, Network, open};
 pub use network::{NetworkCounts, NetworkFacts, NoNetwork};
 pub(crate) use parcel::{Parcel, ParcelError};
 pub(crate) use watch::Watch;
@@ -131,7 +131,7 @@ impl Far {
     ///
     /// [`Error::Register`], [`Error::OutOfMemory`].
     pub(crate) fn new(network: Network, member: &Member, chosen: &Chosen) -> Result<Self, Error> {
-        let Network { device, hosts, faults } = network;
+        let Network { device, cards, faults } = network;
         let links = device.endpoints();
         let spins = chosen.spin > 0 || device.event(0).is_none();
         let windows = device.moves().memory.then(|| Windows::new(member, device.pins()));
@@ -158,7 +158,8 @@ impl Far {
                 spins,
                 rounds: chosen.spin,
                 is_looked_for: AtomicBool::new(false),
-                beats: Beats::new(member, hosts),
+                beats: Beats::new(member),
+                cards,
                 windows,
             },
             fetches: Fetches::new(),
@@ -204,7 +205,11 @@ impl Far {
         let sum = |of: fn(&PortCounts) -> &AtomicU64| {
             counts.iter().map(|counts| of(counts).load(Ordering::Relaxed)).sum()
         };
-        NetworkCounts { operations: sum(|of| &of.posted), doorbells: sum(|of| &of.doorbells) }
+        NetworkCounts {
+            operations: sum(|of| &of.posted),
+            doorbells: sum(|of| &of.doorbells),
+            cards: self.shared().cards.fetched(),
+        }
     }
 
     /// Whether the device can be the agent of words.
@@ -475,11 +480,6 @@ impl From<ParcelError> for Error {
     }
 }
 
-/// What a rank keeps of the address of each: a list, and a block of its own.
-pub(crate) const ADDRESS_BYTES: usize = size_of::<Vec<u8>>() + 32;
-/// What it keeps of the name of each host.
-pub(crate) const HOST_BYTES: usize = size_of::<String>() + 32;
-
 /// Bytes of the tables of a rank of a job on several nodes: of one endpoint,
 /// and of what the endpoints share. Chunks of gets, in its heap, cost memory
 /// once they were used.
@@ -487,6 +487,15 @@ pub(crate) fn footprint() -> usize {
     let links = size_of::<Link>() + link::footprint();
     size_of::<Parts>() + size_of::<Far>() + links + device::footprint()
 }
+
+/// Bytes that a rank keeps of each rank of another node that it has spoken to,
+/// each on a node of its own, and of not more than [`HOSTS_MAX`]; beyond that
+/// their hosts are not kept.
+pub(crate) const PEER_BYTES: usize = tsumugi_backends::PEER_BYTES + network::HOST_BYTES;
+
+/// Bytes that the first rank of a node keeps of each other node: its beats, and
+/// whom they go to. The names of hosts come on top.
+pub(crate) const BEATS_BYTES: usize = Beats::NODE_BYTES + tsumugi_backends::PEER_BYTES;
 
 const SHARDS: usize = 16;
 const RING_SLOTS: usize = 1024;

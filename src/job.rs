@@ -2,22 +2,31 @@
 //!
 //! ```text
 //!  tsumugi run ──── descriptors in the environment ────────────────► Member
-//!  mpiexec, srun ── cards, one barrier ──► Nodes ── meet ─► Member, Detector
-//!                                            └───── several: Network
+//!  mpiexec, srun ── heads of cards, one barrier ──► Nodes ── meet ─► Member, Detector
+//!                                                     └── several: Network, and
+//!                                                         where cards are to be had
 //!  nobody ───────── alone ─────────────────────────────────────────► Member
 //! ```
+
+mod door;
+mod exchange;
+mod kept;
 
 use crate::config::Config;
 use crate::far::{self, Clock, Device, Faults, Network};
 use crate::{Error, NoNetwork};
+use door::Door;
+use exchange::{Exchange, card_of};
 use std::fs;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use tsumugi_backends::boot::card::Head;
 use tsumugi_backends::boot::choose::is_rank as is_told;
 use tsumugi_backends::boot::{self, Boot, Card, Way, random_u64};
-use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::Rank;
+use tsumugi_pvas::config::NODE;
 use tsumugi_pvas::partition::State;
 use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Nodes, Rest, attach};
 
@@ -38,8 +47,18 @@ pub(crate) struct Job {
 pub(crate) struct Ties {
     is_done: bool,
     peers: Option<Member>,
-    boot: Option<Boot>,
+    boot: Option<(Way, Exchange)>,
     detector: Option<Detector>,
+}
+
+/// What a rank knows of all others when they have met.
+struct Everybody {
+    nodes: Nodes,
+    /// The name of the job.
+    token: u64,
+    own: Head,
+    /// The first that goes by another network than this one, or by none.
+    unlike: Option<(Rank, Head)>,
 }
 
 /// Whether somebody started this process as a rank of a job: our launcher, or
@@ -56,7 +75,8 @@ impl Job {
         }
         // Addresses, PMI and the like come before a name alone.
         if let Some(boot) = boot::choose()? {
-            return Self::join_by(boot, config);
+            let Boot { way, bootstrap, limit } = boot;
+            return Self::join_by(way, Exchange::Open(Door::new(bootstrap)), limit, config);
         }
         let is_alone = std::env::var(boot::env::BOOT).is_ok_and(|way| way == "alone");
         if attach::is_rank() && !is_alone {
@@ -67,56 +87,74 @@ impl Job {
         Ok(Self { member, way: Way::Alone, is_shared: false, network: None, ties: Ties::default() })
     }
 
-    /// The job whose ranks `boot` brings together.
-    pub(crate) fn join_by(mut boot: Boot, config: &Config) -> Result<Self, Error> {
-        let joined = Self::join_all(&mut boot, config);
+    /// The job whose ranks `bootstrap` brings together.
+    pub(crate) fn join_with(bootstrap: Box<dyn Bootstrap>, config: &Config) -> Result<Self, Error> {
+        Self::join_by(Way::Given, Exchange::Closed(bootstrap), LIMIT, config)
+    }
+
+    fn join_by(
+        way: Way,
+        mut exchange: Exchange,
+        limit: Duration,
+        config: &Config,
+    ) -> Result<Self, Error> {
+        let joined = Self::join_all(way, &mut exchange, limit, config);
         if joined.is_err() {
             // The others may still need what this rank serves.
-            let _ = boot.bootstrap.leave();
+            let _ = exchange.leave();
         }
         let (member, detector, network) = joined?;
-        let way = boot.way;
-        let ties = Ties { is_done: false, peers: Some(member.clone()), boot: Some(boot), detector };
+        let boot = Some((way, exchange));
+        let ties = Ties { is_done: false, peers: Some(member.clone()), boot, detector };
         Ok(Self { member, way, is_shared: true, network, ties })
     }
 
     fn join_all(
-        boot: &mut Boot,
+        way: Way,
+        exchange: &mut Exchange,
+        limit: Duration,
         config: &Config,
     ) -> Result<(Member, Option<Detector>, Option<Network>), Error> {
-        let (rank, size) = (boot.bootstrap.rank(), boot.bootstrap.size());
+        let (rank, size) = exchange.with(|boot| (boot.rank(), boot.size()));
         // Before anybody knows whether it is needed: a card is told once.
-        let device = match boot::env::is_one_node(size, &|name| std::env::var(name).ok()) {
+        let said = |name: &str| std::env::var(name).ok();
+        let is_one_node = said(NODE).is_none() && boot::env::is_one_node(size, &said);
+        let device = match is_one_node {
             true => Err(NoNetwork::Off),
             false => far::open(&config.network, rank, size),
         };
-        let address = device.as_ref().map_or(&[][..], |device| device.card());
-        let (nodes, cards) = meet(&mut *boot.bootstrap, address)?;
-        let network = match nodes.count() {
+        let all = exchange.with(|boot| meet(boot, device.as_ref().ok()))?;
+        let device = match all.nodes.count() {
             1 => None,
-            _ => Some(connect(device, &nodes, &cards, config)?),
+            _ => Some(exchange.with(|boot| connect(boot, device, &all))?),
         };
-        let (member, detector) = Self::place(boot, nodes, &cards, config)?;
+        let Everybody { nodes, token, own, .. } = all;
+        let nodes = Arc::new(nodes);
+        let cards = device.as_ref().map(|_| exchange.cards(&nodes)).transpose()?;
+        let network = device.zip(cards).map(|(device, cards)| {
+            let faults = config.network.faults.map(|seed| Faults::drawn(seed, Clock::Micros));
+            Network::join(device, token, cards, faults)
+        });
+        let (member, detector) = Self::place(way, rank, nodes, token, own.node, limit, config)?;
         Ok((member, detector, network))
     }
 
     /// This rank's place on its node.
     fn place(
-        boot: &Boot,
-        nodes: Nodes,
-        cards: &[Card],
+        way: Way,
+        rank: Rank,
+        nodes: Arc<Nodes>,
+        token: u64,
+        node: u64,
+        limit: Duration,
         config: &Config,
     ) -> Result<(Member, Option<Detector>), Error> {
-        let rank = boot.bootstrap.rank();
         let place = nodes.place(rank).ok_or(NO_RANKS)?;
-        let job = format!("{:016x}", cards[0].token);
-        let node = NodeId(cards[rank.0 as usize].node);
-        let (local, limit) = (Rank(place.local), boot.limit);
-        let meeting = Meeting { job: &job, node, rank: local, size: place.size, limit };
-        let nodes = Arc::new(nodes);
+        let (job, node) = (format!("{token:016x}"), NodeId(node));
+        let meeting = Meeting { job: &job, node, rank: Rank(place.local), size: place.size, limit };
         let member = Member::meet(&meeting, &config.space)?.among(nodes.clone(), rank);
         // The agents of several hosts end the others.
-        let rest = if boot.way == Way::Server { Rest::Leave } else { Rest::End };
+        let rest = if way == Way::Server { Rest::Leave } else { Rest::End };
         let detector = detect(&member, rest)?;
         if rank == Rank(0) && config.verbose {
             let on = match nodes.count() {
@@ -127,7 +165,7 @@ impl Job {
                 },
             };
             // One write, so that it does not mix with what ranks print.
-            let line = format!("tsumugi: ranks: {}, on {on}, by {}\n", nodes.ranks(), boot.way);
+            let line = format!("tsumugi: ranks: {}, on {on}, by {way}\n", nodes.ranks());
             eprint!("{line}");
         }
         Ok((member, detector))
@@ -145,7 +183,7 @@ impl Job {
 impl Ties {
     /// Waits for all ranks of the job, on whatever nodes.
     pub(crate) fn meet(&mut self) -> Result<(), BootError> {
-        self.boot.as_mut().map_or(Ok(()), |boot| boot.bootstrap.barrier())
+        self.boot.as_mut().map_or(Ok(()), |(_, exchange)| exchange.meet())
     }
 
     /// This rank has ended well.
@@ -159,15 +197,15 @@ impl Drop for Ties {
         // Whoever ends because another one did lets the launcher see that one
         // first: its exit code is the job's.
         if !self.is_done && self.peers.as_ref().is_some_and(has_failed) {
-            let is_remote = self.boot.as_ref().is_some_and(|boot| boot.way == Way::Server);
+            let is_remote = matches!(self.boot, Some((Way::Server, _)));
             thread::sleep(if is_remote { AFTER_YOU_THERE } else { AFTER_YOU });
         }
         self.detector = None;
-        let Some(mut boot) = self.boot.take() else { return };
-        if self.is_done || boot.way == Way::Pmi {
+        let Some((way, mut boot)) = self.boot.take() else { return };
+        if self.is_done || way == Way::Pmi {
             // hydra does not look at the exit code of a rank that leaves
             // without a word. One that is gone by now changes nothing.
-            let _ = boot.bootstrap.leave();
+            let _ = boot.leave();
         } else {
             // The launcher is to see the connection close and the process end
             // at the same time: else it ends the job before it has the code.
@@ -193,52 +231,65 @@ fn detect(member: &Member, rest: Rest) -> Result<Option<Detector>, Error> {
     Ok(Some(Detector::start(member, rest).map_err(system)?))
 }
 
-/// Everybody's card, and which node each is on.
-fn meet(boot: &mut dyn Bootstrap, address: &[u8]) -> Result<(Nodes, Vec<Card>), Error> {
+/// Tells all where this rank is, and hears it of them.
+fn meet(boot: &mut dyn Bootstrap, device: Option<&Device>) -> Result<Everybody, Error> {
     let refused = |error: std::io::Error| BootError::System {
         what: "random numbers",
         errno: error.raw_os_error().unwrap_or(0),
     };
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let card = Card {
-        node: NodeId::here().0,
-        token: random_u64().map_err(refused)?,
-        host: host.trim().to_owned(),
-        network: address.to_vec(),
-    };
+    let token = if boot.rank() == Rank(0) { random_u64().map_err(refused)? } else { 0 };
+    let network = device.map_or(0, Device::mark);
+    let own = Head { node: NodeId::here().0, token, network };
+    let address = device.map_or(&[][..], Device::card).to_vec();
+    let card = Card { head: own, host: host.trim().to_owned(), network: address };
     boot.publish(&card.to_bytes())?;
     boot.barrier()?;
-    let mut bytes = [0; CARD_BYTES_MAX];
-    let cards = (0..boot.size()).map(Rank).map(|rank| {
-        let len = boot.card(rank, &mut bytes)?;
-        Card::parse(&bytes[..len]).map_err(|error| Error::Card { rank, error })
-    });
-    let cards = cards.collect::<Result<Vec<_>, Error>>()?;
-    Ok((Nodes::new(cards.iter().map(|card| card.node)), cards))
+    let (mut ids, mut token, mut unlike) = (Vec::new(), 0, None);
+    let mut bad = None;
+    boot.heads(&mut |rank, bytes| match Head::parse(bytes) {
+        Ok(head) => {
+            ids.push(head.node);
+            token = if rank == Rank(0) { head.token } else { token };
+            if head.network != network && unlike.is_none() {
+                unlike = Some((rank, head));
+            }
+        }
+        Err(error) => {
+            let _ = bad.get_or_insert(Error::Card { rank, error });
+        }
+    })?;
+    match bad {
+        Some(error) => Err(error),
+        None => Ok(Everybody { nodes: Nodes::new(ids), token, own, unlike }),
+    }
 }
 
-/// What connects the nodes.
+/// The device, if all can be reached by it.
 fn connect(
+    boot: &mut dyn Bootstrap,
     device: Result<Device, NoNetwork>,
-    nodes: &Nodes,
-    cards: &[Card],
-    config: &Config,
-) -> Result<Network, Error> {
-    let addresses = cards.iter().map(|card| card.network.clone()).collect();
+    all: &Everybody,
+) -> Result<Device, Error> {
+    let nodes = &all.nodes;
+    let why = match (device, all.unlike) {
+        (Ok(device), None) => return Ok(device),
+        (Err(why), _) => why,
+        (Ok(_), Some((rank, Head { network: 0, .. }))) => NoNetwork::Peer { rank },
+        (Ok(device), Some((rank, _))) => {
+            let Card { host, network, .. } = card_of(boot, rank)?;
+            device.unlike(rank, host, &network)
+        }
+    };
+    // A name each of some of them.
     let first = |node| nodes.ranks_of(node).next().expect("a node has ranks");
-    let host = |node| cards[first(node).0 as usize].host.clone();
-    let hosts: Vec<String> = (0..nodes.count()).map(host).collect();
-    let mut named = hosts.clone();
-    let faults = config.network.faults.map(|seed| Faults::drawn(seed, Clock::Micros));
-    device
-        .and_then(|device| Network::join(device, cards[0].token, addresses, nodes, hosts, faults))
-        .map_err(|why| {
-            named.sort_unstable();
-            named.dedup();
-            named.truncate(HOSTS_NAMED);
-            let hosts = named.join(", ");
-            Error::SeveralNodes { ranks: nodes.ranks(), nodes: nodes.count(), hosts, why }
-        })
+    let mut hosts: Vec<String> = (0..nodes.count().min(HOSTS_NAMED))
+        .filter_map(|node| Some(card_of(boot, first(node)).ok()?.host))
+        .collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let hosts = hosts.join(", ");
+    Err(Error::SeveralNodes { ranks: nodes.ranks(), nodes: nodes.count(), hosts, why })
 }
 
 const NO_RANKS: Error = Error::Boot(BootError::NoSuchRank { rank: Rank(0), size: 0 });
@@ -247,9 +298,9 @@ const AFTER_YOU: Duration = Duration::from_millis(200);
 /// An agent first ends its other ranks, in 300 ms.
 const AFTER_YOU_THERE: Duration = Duration::from_millis(700);
 /// In a message.
-const HOSTS_NAMED: usize = 8;
+const HOSTS_NAMED: u32 = 8;
 /// For a bootstrap that brings no limit of its own.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -260,7 +311,8 @@ mod tests {
     fn ranks_of_other_nodes_are_counted_and_named() {
         // A peer that says that it is elsewhere.
         let mut peers_turn = Vec::new();
-        let elsewhere = Card { node: 1, token: 2, host: "elsewhere".into(), network: vec![] };
+        let head = Head { node: 1, ..Head::default() };
+        let elsewhere = Card { head, host: "elsewhere".into(), network: vec![] };
         let elsewhere = elsewhere.to_bytes();
         let gather = move |own: &[u8], all: &mut [u8]| {
             let (mine, peer) = all.split_at_mut(own.len());
@@ -274,8 +326,7 @@ mod tests {
             true
         };
         let given = Given::new(Rank(0), 2, gather).unwrap();
-        let boot = Boot { way: Way::Given, bootstrap: Box::new(given), limit: LIMIT };
-        let error = Job::join_by(boot, &Config::default()).unwrap_err();
+        let error = Job::join_with(Box::new(given), &Config::default()).unwrap_err();
         let Error::SeveralNodes { ranks: 2, nodes: 2, hosts, .. } = &error else {
             panic!("{error}")
         };
@@ -292,8 +343,7 @@ mod tests {
             true
         };
         let given = Given::new(Rank(0), 2, gather).unwrap();
-        let boot = Boot { way: Way::Given, bootstrap: Box::new(given), limit: LIMIT };
-        let error = Job::join_by(boot, &Config::default()).unwrap_err();
+        let error = Job::join_with(Box::new(given), &Config::default()).unwrap_err();
         assert!(matches!(error, Error::Card { rank: Rank(1), .. }), "{error}");
     }
 }

@@ -1,12 +1,13 @@
 //! What the tables of one rank cost, and which of them grow with the job.
 //!
-//! Everything is taken from the types themselves. Virtual sizes, the heap and
-//! the stacks, are in [`Config`](crate::Config): a page of theirs costs memory
-//! from its first touch on.
+//! Everything is taken from the types themselves. A job that is as large as to
+//! have several nodes has [`NODE_RANKS`] ranks on each. Virtual sizes, the heap
+//! and the stacks, are in [`Config`](crate::Config): a page of theirs costs
+//! memory from its first touch on.
 
 mod paper;
 
-pub use paper::Beside;
+pub use paper::{Beside, InUse};
 
 use crate::am;
 use crate::far;
@@ -45,12 +46,18 @@ pub struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
     None,
-    /// It has a number for each rank, in text.
+    /// It has a number for each rank of the node, in text.
     Numbers,
     /// It is this part of the global memory.
     Global(usize),
-    /// It has so many bytes for each node, of [`NODE_RANKS`] ranks.
+    /// It has so many bytes for each node.
     Nodes(u64),
+    /// The same, but only the first rank of a node has it.
+    First(u64),
+    /// It has so many bytes for each rank.
+    Ranks(u64),
+    /// It is what messages keep of all ranks.
+    Messages,
 }
 
 /// Bytes that come with something that a program makes.
@@ -63,12 +70,15 @@ pub struct Unit {
 }
 
 impl Ledger {
+    /// Ranks of a node of a large job.
+    pub const NODE_RANKS: u64 = NODE_RANKS;
+
     /// The tables of a rank with that configuration and partition.
     pub fn new(chosen: &Chosen, shape: &Shape) -> Self {
         let threads = footprint();
-        let (calls_bytes, calls_peer_bytes) = am::footprint();
+        let (calls_bytes, calls_rank_bytes, calls_lane_bytes) = am::footprint();
         let (messages_bytes, messages_peer_bytes) = msg::footprint();
-        let node_peer_bytes = calls_peer_bytes + messages_peer_bytes;
+        let node_peer_bytes = calls_rank_bytes + calls_lane_bytes + messages_peer_bytes;
         let table = |part, name, bytes: usize| Table {
             part,
             name,
@@ -91,19 +101,27 @@ impl Ledger {
             table("runtime", "node, team and waiters", size_of::<Node>()),
             table("runtime", "handle", size_of::<Runtime>()),
             table("calls", "calls, staging, landing buffers", calls_bytes),
-            table("messages", "sends and receives, own lane", messages_bytes),
-            table(NETWORK, "regions, operations, packets", far::footprint()),
             Table {
-                part: NETWORK,
-                name: ADDRESSES,
+                part: "calls",
+                name: CALLS,
                 fixed_bytes: 0,
-                growth: Growth::Nodes(NODE_RANKS * far::ADDRESS_BYTES as u64),
+                growth: Growth::Ranks(calls_rank_bytes as u64),
             },
+            table("messages", "sends and receives, own lane", messages_bytes),
+            Table { part: "messages", name: MESSAGES, fixed_bytes: 0, growth: Growth::Messages },
+            table(NETWORK, "regions, operations, packets", far::footprint()),
             Table {
                 part: NETWORK,
                 name: NODES,
                 fixed_bytes: 0,
-                growth: Growth::Nodes((Nodes::NODE_BYTES + far::HOST_BYTES) as u64),
+                growth: Growth::Nodes(Nodes::NODE_BYTES as u64),
+            },
+            Table {
+                part: NETWORK,
+                name: BEATS,
+                fixed_bytes: (far::HOSTS_MAX * (far::PEER_BYTES - tsumugi_backends::PEER_BYTES))
+                    as u64,
+                growth: Growth::First(far::BEATS_BYTES as u64),
             },
             Table {
                 part: "environment",
@@ -125,6 +143,8 @@ impl Ledger {
             unit("a ULT's stack (virtual; touched pages cost)", chosen.stack_bytes, 0),
             unit("a stack's guard (virtual)", threads.guard_bytes, 0),
             unit(NODE_RANK, node_peer_bytes, 0),
+            unit("a rank of another node that was spoken to", far::PEER_BYTES, 0),
+            unit(LANES, calls_lane_bytes, 0),
             unit("a rank of another node, from the first message on", msg::far_footprint(), 0),
             unit("a handle of a rank's memory", size_of::<Direct>(), 0),
             unit(
@@ -152,18 +172,32 @@ impl Ledger {
 }
 
 impl Table {
-    /// Bytes in a job of `ranks`.
+    /// Bytes in a job of `ranks`, of the rank that has most of it.
     pub fn bytes(&self, ranks: u64) -> u64 {
-        self.fixed_bytes
-            + match self.growth {
-                Growth::None => 0,
-                Growth::Numbers => numbers_bytes(ranks),
-                Growth::Nodes(bytes) => bytes * ranks / NODE_RANKS,
-                Growth::Global(index) => {
-                    let ranks = ranks.min(u64::from(u32::MAX)) as u32;
-                    gas::footprint(ranks).nth(index).map_or(0, |(_, bytes)| bytes)
-                }
+        let few = ranks.min(u64::from(u32::MAX)) as u32;
+        match self.growth {
+            Growth::None => self.fixed_bytes,
+            Growth::Numbers => numbers_bytes(ranks.min(NODE_RANKS)),
+            Growth::Nodes(bytes) => bytes * ranks / NODE_RANKS,
+            // A host has a name of its own, up to a number of them.
+            Growth::First(bytes) => {
+                let others = ranks.saturating_sub(NODE_RANKS);
+                let named = others.min(far::HOSTS_MAX as u64 * NODE_RANKS);
+                let name = self.fixed_bytes / far::HOSTS_MAX as u64;
+                (bytes * others + name * named) / NODE_RANKS
             }
+            Growth::Ranks(bytes) => bytes * ranks,
+            Growth::Messages => msg::tables_bytes(few) as u64,
+            Growth::Global(index) => gas::footprint(few).nth(index).map_or(0, |(_, bytes)| bytes),
+        }
+    }
+
+    /// The same, shared out among the ranks of a node where one has it for all.
+    pub fn shared_bytes(&self, ranks: u64) -> u64 {
+        match self.growth {
+            Growth::First(_) => self.bytes(ranks) / ranks.clamp(1, NODE_RANKS),
+            _ => self.bytes(ranks),
+        }
     }
 
     /// Bytes that one rank more costs, in a job of about `ranks`.
@@ -198,8 +232,12 @@ fn numbers_bytes(ranks: u64) -> u64 {
 }
 
 const NETWORK: &str = "network (several nodes)";
-const ADDRESSES: &str = "addresses of all ranks";
-const NODES: &str = "which rank is on which node, and its host";
+const NODES: &str = "which rank is on which node";
+/// Only of a node's first rank.
+const BEATS: &str = "beats, and whom they go to: a node's first rank";
+const CALLS: &str = "what is known of each rank, who waits, operations";
+const MESSAGES: &str = "what is known of each rank, messages that wait";
+const LANES: &str = "a rank more of the job, lanes for calls (virtual; touched when called)";
 /// Ranks of a node of a large job.
 const NODE_RANKS: u64 = 32;
 /// A rank has none of it before the ranks open the global memory.
@@ -228,11 +266,13 @@ mod tests {
         let growing = ledger.tables.iter().filter(|table| table.slope(1_000_000) > 0);
         let growing: Vec<(&str, u64)> =
             growing.map(|table| (table.name, table.slope(1_000_000))).collect();
-        // The others of the global memory grow by a cache line each 512 ranks.
+        let messages = (msg::tables_bytes(1_000_001) - msg::tables_bytes(1_000_000)) as u64;
+        // The others of the global memory grow by a cache line each 512 ranks;
+        // that of nodes by half a byte for each rank.
         let bits = [("who is to answer", 8), ("whose table may be here", 8)];
-        let network = [(ADDRESSES, far::ADDRESS_BYTES as u64), (NODES, 2)];
-        let numbers = [("numbers of the memory files", 8)];
-        assert_eq!(growing, [&network[..], &numbers[..], &bits[..]].concat());
+        let calls = (CALLS, am::footprint().1 as u64);
+        let beats = (BEATS, far::BEATS_BYTES as u64 / NODE_RANKS);
+        assert_eq!(growing, [&[calls, (MESSAGES, messages), beats][..], &bits].concat());
         let growing = ledger.units.iter().filter(|unit| unit.slope() > 0);
         let growing: Vec<(&str, u64)> = growing.map(|unit| (unit.name, unit.slope())).collect();
         let expected = [
@@ -243,20 +283,28 @@ mod tests {
         assert_eq!(growing, expected);
     }
 
-    /// Before any traffic and with the tables of 1,024 others. What is still
-    /// too much is each rank's own copy of the addresses of all.
+    /// Before any traffic, with room for the tables of 1,024 others, and with
+    /// as many in use.
     #[test]
-    fn a_million_ranks_fit_but_for_their_addresses() {
+    fn a_million_ranks_fit() {
         let ledger = ledger(4);
         for ranks in [2, 1_000, 1_000_000] {
             let lines = ledger.beside_paper(ranks);
-            let named = |name: &str| lines.iter().find(|line| line.name == name).unwrap().bytes;
-            let bytes = named("total") - named(ADDRESSES);
-            assert!(bytes <= 8_000_000, "{bytes} bytes at {ranks} ranks");
+            let total = lines.iter().find(|line| line.name == "total").unwrap().bytes;
+            assert!(total <= 8_000_000, "{total} bytes at {ranks} ranks");
             let parts: u64 = gas::footprint(ranks as u32).map(|(_, bytes)| bytes).sum();
-            let map = ledger.tables.iter().find(|table| table.name == NODES).unwrap();
-            assert_eq!(bytes, parts + map.bytes(ranks), "no part of it is left out");
+            let network = |table: &&Table| [NODES, BEATS].contains(&table.name);
+            let network = ledger.tables.iter().filter(network);
+            let network: u64 = network.map(|table| table.shared_bytes(ranks)).sum();
+            assert_eq!(total, parts + network, "no part of it is left out");
+            let used = ledger.in_use(ranks, 1024);
+            assert_eq!(used[0].bytes, total + 1024.min(ranks - 1) * far::PEER_BYTES as u64);
+            assert!(used[0].bytes <= 16_000_000, "{} bytes at {ranks} ranks", used[0].bytes);
         }
+        // From a thousand ranks to a million: less than two bytes for each.
+        let total = |ranks| ledger.beside_paper(ranks).last().unwrap().bytes;
+        let slope = (total(1_000_000) - total(1_000)) * 1000 / 999_000;
+        assert!(slope < 2000, "{slope} thousandths of a byte for each rank");
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub use far::{NetworkCounts, NetworkFacts, NoNetwork};
 pub use global::{Global, GlobalAddr, GlobalArray, GlobalPtr};
 pub use job::is_rank;
 pub use knob::Knob;
-pub use ledger::{Beside, Ledger, Table, Unit};
+pub use ledger::{Beside, InUse, Ledger, Table, Unit};
 pub use lock::{LockGuard, SharedLock};
 pub use memory::{Buffer, Exposed, Shared};
 pub use msg::{Received, Source, Tags};

@@ -18,7 +18,7 @@ pub(crate) use label::pattern;
 pub use label::{Received, Source, Tags};
 pub(crate) use neighbours::Neighbours;
 pub(crate) use parcels::Parcels;
-pub(crate) use wire::{Lanes, far_footprint, footprint};
+pub(crate) use wire::{Lanes, far_footprint, footprint, tables_bytes};
 
 #[cfg(test)]
 mod tests;

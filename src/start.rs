@@ -12,18 +12,20 @@
 
 use crate::affinity;
 use crate::am::Am;
-use crate::card::Card;
+use crate::card::{Card, Common};
 use crate::config::{Bind, Chosen, Config};
 use crate::far::{Far, Network, Watch};
 use crate::helper::Helper;
-use crate::job::{Job, LIMIT};
+use crate::job::Job;
+use crate::lend::zeroes;
 use crate::msg::{Lanes, Messages, Neighbours, Parcels};
 use crate::node::Node;
 use crate::{Error, Rank, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use tsumugi_backends::boot::{Boot, Way};
+use tsumugi_backends::boot::Way;
 use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::LocalAddr;
 use tsumugi_pvas::Member;
@@ -122,7 +124,7 @@ impl Config {
         bootstrap: Box<dyn Bootstrap>,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        let job = Job::join_by(Boot { way: Way::Given, bootstrap, limit: LIMIT }, &self)?;
+        let job = Job::join_with(bootstrap, &self)?;
         self.run_job(job, main)
     }
 
@@ -303,11 +305,16 @@ fn make(
     let neighbours = neighbours.unwrap_or_else(|| Neighbours::of(&member));
     let lanes = Lanes::new(&member, neighbours, chosen)?;
     let card = Card { calls: am.key(), messages: lanes.key() };
-    card.publish(&mut member)?;
+    let packed = network.as_ref().and_then(Network::packed);
+    let common = packed.map_or(Common::default(), |packed| lay_out(&member, &packed));
+    card.publish(&mut member, common)?;
     // Everybody's starter memory and collective words are registered now, and
     // their lanes for messages.
     member.barrier()?;
     let cards = card.all(&mut member)?;
+    if let (Some(network), Some(common)) = (&network, Card::common(&mut member)?) {
+        network.share(common);
+    }
     am.connect(&cards);
     if member.local() == Rank(0) {
         // The others are asleep in the barrier meanwhile.
@@ -333,6 +340,18 @@ fn make(
         far.on_bell(bell_of(&node));
     }
     Ok(node)
+}
+
+/// What the first rank of a node has for all of them, in its exposed memory.
+/// Where that has no room, each has its own.
+fn lay_out(member: &Member, packed: &[u8]) -> Common {
+    let is_first = member.local() == Rank(0) && !packed.is_empty();
+    let Some(at) = is_first.then(|| zeroes(member, packed.len()).ok()).flatten() else {
+        return Common::default();
+    };
+    // SAFETY: a block of so many bytes, which nobody else knows yet.
+    unsafe { at.copy_from_nonoverlapping(NonNull::from(packed).cast(), packed.len()) };
+    Common { at: at.as_ptr().expose_provenance(), bytes: packed.len() }
 }
 
 /// What is done when a rank of another node has changed a word of ours.

@@ -5,13 +5,14 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tsumugi_backends::hub::{Config, Hub, HubDomain, Plan};
+use tsumugi_backends::hub::{Config, Hub, HubDomain, HubEndpoint, Plan};
+use tsumugi_backends::ofi::SendError;
 use tsumugi_conformance::endpoint::{self, Fixture};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
-use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RemoteAddr, Width};
 use tsumugi_core::op::Op;
-use tsumugi_core::sync::{AtomicU64, Ordering};
+use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 use tsumugi_core::tag::Tag;
 
 /// Ranks, all of which this thread is.
@@ -106,6 +107,67 @@ fn promises_are_kept_whatever_goes_wrong() {
             assert!(kept.is_ok(), "{name}, seed {seed}: {:?}", Plan::drawn(seed));
         }
     }
+}
+
+/// A card that takes a while keeps nobody waiting but those who need it, and
+/// one that does not come is its rank's end.
+#[test]
+fn cards_that_come_later_hold_up_nobody_else() {
+    let hub = Hub::new(Plan::default());
+    let domains: Vec<HubDomain> =
+        (0..4).map(|rank| HubDomain::open(&hub, &Config::default(), Rank(rank), 4)).collect();
+    let cards: Vec<_> = domains.iter().map(|domain| domain.card().to_vec()).collect();
+    let is_slow = Arc::new(AtomicBool::new(true));
+    let slow = is_slow.clone();
+    domains[0].find_later(move |rank, into| match rank.0 {
+        2 if slow.load(Ordering::Relaxed) => Ok(None),
+        3 if slow.load(Ordering::Relaxed) => Ok(None),
+        3 => Err(BootError::Disconnected),
+        at => {
+            let card = &cards[at as usize];
+            into[..card.len()].copy_from_slice(card);
+            Ok(Some(card.len()))
+        }
+    });
+    let ranks = Ranks { domains, tags: AtomicU64::new(1) };
+    let mut endpoint = ranks.domains[0].endpoint();
+    let ops: Vec<Op> = [2, 3, 1]
+        .map(|rank| {
+            let region = ranks.memory(Rank(rank), 64, Access::ReadWrite);
+            let word = RemoteAddr { rank: Rank(rank), key: region.key, offset: 0 };
+            Op::get_word(word, Width::W8).tagged(Tag::from_bits(rank.into()))
+        })
+        .to_vec();
+    assert_eq!(endpoint.post(&ops), 3);
+    assert_eq!(endpoint.try_send(Rank(2), b"one"), Err(SendError::Full));
+    let poll = |endpoint: &mut HubEndpoint<'_>, wanted: usize| {
+        let mut ended = Vec::new();
+        for _ in 0..100_000 {
+            let mut completions = [Completion::EMPTY; 4];
+            let count = endpoint.poll(&mut completions);
+            ended.extend(completions[..count].iter().map(|one| (one.tag.to_bits(), one.result)));
+            // Peers carry out what is asked of them when they poll.
+            for domain in &ranks.domains[1..] {
+                if let Some(mut peer) = domain.try_endpoint() {
+                    peer.poll(&mut completions);
+                }
+            }
+            if ended.len() >= wanted {
+                return ended;
+            }
+        }
+        panic!("{ended:?}");
+    };
+    assert_eq!(poll(&mut endpoint, 1), [(1, Ok(0))], "the other two wait");
+    assert!(!endpoint.arm(), "somebody must look again");
+    is_slow.store(false, Ordering::Relaxed);
+    let mut ended = poll(&mut endpoint, 2);
+    ended.sort_by_key(|(tag, _)| *tag);
+    assert_eq!(ended, [(2, Ok(0)), (3, Err(AddrError::PeerLost { rank: Rank(3) }))]);
+    let why = endpoint.failures().last.expect("it has failed").to_string();
+    assert!(why.contains("its card is not to be had: the launcher has gone away"), "{why}");
+    assert_eq!(endpoint.try_send(Rank(2), b"one"), Ok(()));
+    assert!(matches!(endpoint.try_send(Rank(3), b"one"), Err(SendError::Addr(_))));
 }
 
 /// Packets of everybody to everybody, beside puts in pieces: each comes once,

@@ -64,8 +64,8 @@ pub struct Run {
 /// `tsumugi info`
 #[derive(Args, Debug)]
 pub struct Info {
-    /// Ranks of the job that is described
-    #[arg(short = 'n', long, value_name = "N", default_value = "4", value_parser = ranks)]
+    /// Ranks of the job that is described: of one node, but with --memory of many
+    #[arg(short = 'n', long, value_name = "N", default_value = "4", value_parser = ranks_of_nodes)]
     pub ranks: u32,
     /// Bytes of each table, for this job and for a thousand and a million ranks
     #[arg(long)]
@@ -118,6 +118,8 @@ pub enum Figure {
     /// One-sided operations: directly, and through a queue with and without a
     /// communication thread
     Rma(Measure),
+    /// One-sided operations on another node, by the ranks of two
+    Far(Measure),
     /// User-level threads: what switching, starting, waiting and sleeping cost
     Ult(Ults),
     /// Messages: latency, rate and a halo exchange, by each design of ours and
@@ -224,6 +226,11 @@ pub struct Ults {
 
 fn ranks(word: &str) -> Result<u32, String> {
     within(word, "ranks", RANKS_MAX.into()).map(|n| n as u32)
+}
+
+/// As many as a global address can tell apart.
+fn ranks_of_nodes(word: &str) -> Result<u32, String> {
+    within(word, "ranks", 1 << 21).map(|n| n as u32)
 }
 
 fn ults(word: &str) -> Result<u32, String> {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tsumugi::affinity;
 use tsumugi::boot::{self, env};
 use tsumugi::pvas::calibrate::{self, Calibration, Measured, Way};
+use tsumugi::pvas::config::RANKS_MAX;
 use tsumugi::pvas::distance::{Distance, Thresholds};
 use tsumugi::pvas::partition::{Shape, ShapeError};
 use tsumugi::pvas::space::limits;
@@ -48,11 +49,13 @@ fn configuration(ranks: u32) -> Result<String, Failure> {
     ))
 }
 
-/// The bytes of each table of a rank.
+/// The bytes of each table of a rank. A job of more ranks than a node takes has
+/// several.
 fn tables(ranks: u32) -> Result<String, Failure> {
     let config = Config::from_env()?;
-    let shape = Shape::fit(ranks, &config.space, limits()).map_err(no_job)?;
-    let ledger = Ledger::new(&config.choose(ranks), &shape);
+    let of_node = if ranks > RANKS_MAX { Ledger::NODE_RANKS as u32 } else { ranks };
+    let shape = Shape::fit(of_node, &config.space, limits()).map_err(no_job)?;
+    let ledger = Ledger::new(&config.choose(of_node), &shape);
     let sizes = [ranks.into(), 1_000, 1_000_000];
     let line = |name: String, bytes: &dyn Fn(u64) -> u64| {
         let slope = bytes(1_000_001) - bytes(1_000_000);
@@ -65,22 +68,34 @@ fn tables(ranks: u32) -> Result<String, Failure> {
         .map(|table| line(format!("{}: {}", table.part, table.name), &|ranks| table.bytes(ranks)));
     let total = line("total".to_owned(), &|ranks| ledger.bytes(ranks));
     let units = ledger.units.iter().map(|unit| line(unit.name.to_owned(), &|n| unit.bytes(n)));
-    let here = format!("{ranks} ranks");
+    let here = format!("{} ranks", text::count(ranks.into()));
+    let many = if ranks > RANKS_MAX { ranks.into() } else { MANY };
     let header = |what| [what, here.as_str(), "1,000", "1,000,000", "a rank more"];
-    let beside = ledger.beside_paper(MANY).into_iter().map(|line| {
+    let beside = ledger.beside_paper(many).into_iter().map(|line| {
         let paper = line.paper_bytes.map_or_else(|| "-".to_owned(), text::count);
         vec![line.name.to_owned(), paper, text::count(line.bytes)]
     });
+    let used = ledger.in_use(many, PEERS).map(|used| {
+        vec![
+            format!("total, {} peers {}", text::count(PEERS), used.name),
+            String::new(),
+            text::count(used.bytes),
+        ]
+    });
+    let beside = beside.chain(used);
+    let title = format!("global memory at {} ranks, 32 on a node", text::count(many));
     Ok(format!(
         "bytes of a rank\n{}\nbytes more for each\n{}\n{}",
         text::table(&header("from the start"), tables.chain([total])),
         text::table(&header("thing made"), units),
-        text::table(&["global memory at 1,000,000 ranks, 32 on a node", "ACP", "here"], beside)
+        text::table(&[title.as_str(), "ACP", "here"], beside)
     ))
 }
 
 /// The ranks of the paper's table 3.
 const MANY: u64 = 1_000_000;
+/// Peers that are in use.
+const PEERS: u64 = 1024;
 
 fn no_job(error: ShapeError) -> Failure {
     Failure::Failed(error.to_string())

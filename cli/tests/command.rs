@@ -260,6 +260,8 @@ fn messages_are_measured_by_each_design() {
     }
     assert_refused(&["bench", "message", "--only", "halo9"], 2, &["'halo9'", "halo10"]);
     assert_refused(&["bench", "message", "--peer", "mpich"], 2, &["NAME=COMMAND"]);
+    assert_refused(&["bench", "far"], 2, &["tsumugi run --hosts a,b -n 2 tsumugi bench far"]);
+    assert_refused(&["bench", "far", "--only", "nothing"], 2, &["no such row", "put_word"]);
 }
 
 #[test]
@@ -278,4 +280,12 @@ fn the_machine_is_described() {
     for what in ["TSUMUGI_WORKERS", "TSUMUGI_PVAS_BASE", "7 ranks", "1,000,000", "total"] {
         assert!(shown(&output).contains(what), "{what} in {}", shown(&output));
     }
+    // A job of many nodes is described by its memory alone.
+    let output = tsumugi(&["info", "--memory", "--ranks", "1000000"]);
+    assert!(output.status.success(), "{}", said(&output));
+    for what in ["at 1,000,000 ranks, 32 on a node", "total, 1,024 peers in use by the global"] {
+        assert!(shown(&output).contains(what), "{what} in {}", shown(&output));
+    }
+    assert_refused(&["info", "--config", "-n", "1000000"], 1, &["1 to 4096 ranks", "1000000"]);
+    assert_refused(&["info", "--memory", "-n", "3000000"], 2, &["at most 2097152"]);
 }

@@ -2,14 +2,25 @@
 
 use crate::mem::Rank;
 use core::fmt;
+use core::time::Duration;
 
-/// Bytes that one rank may tell all others at start.
+/// Bytes that one rank may tell the others.
 pub const CARD_BYTES_MAX: usize = 1024;
+
+/// Bytes of the start of a card: what everybody is told of everybody.
+pub const HEAD_BYTES: usize = 24;
+
+/// The start of a card; zeros stand for what a shorter one has not.
+pub type Head = [u8; HEAD_BYTES];
 
 /// How ranks that do not know each other yet exchange one card each. A
 /// launcher of ours, a site's, a key-value server, or the embedding program.
 ///
-/// Every call is collective and blocks an OS thread; none is on a data path.
+/// A card has two parts. Its head, the first [`HEAD_BYTES`], is what everybody
+/// has to know at start; the rest is for those who speak to that rank.
+///
+/// Calls block an OS thread; none is on a data path. All but `card` and `heads`
+/// are collective.
 pub trait Bootstrap {
     /// Which rank this is.
     fn rank(&self) -> Rank;
@@ -32,6 +43,25 @@ pub trait Bootstrap {
     /// [`BootError`].
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError>;
 
+    /// Hands over the head of everybody's card, in the order of the ranks.
+    /// Valid like [`card`](Self::card), which each is asked for unless the way
+    /// has a shorter one.
+    ///
+    /// # Errors
+    ///
+    /// [`BootError`].
+    fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
+        let mut card = [0; CARD_BYTES_MAX];
+        for rank in (0..self.size()).map(Rank) {
+            let len = self.card(rank, &mut card)?;
+            each(rank, &head_of(&card[..len]));
+        }
+        Ok(())
+    }
+
+    /// Nobody will ask for a card any more: what is kept of them may go.
+    fn forget(&mut self) {}
+
     /// Waits for all ranks.
     ///
     /// # Errors
@@ -48,6 +78,35 @@ pub trait Bootstrap {
     fn leave(&mut self) -> Result<(), BootError> {
         Ok(())
     }
+}
+
+/// One that is there until [`leave`](Bootstrap::leave): its
+/// [`card`](Bootstrap::card) may be called at any time after the first barrier,
+/// by whatever thread, also while this rank waits for the others. Cards need
+/// then not be kept.
+pub trait OpenBootstrap: Bootstrap + Send {
+    /// Says that this rank has come to a [`barrier`](Bootstrap::barrier).
+    ///
+    /// # Errors
+    ///
+    /// [`BootError`].
+    fn arrive(&mut self) -> Result<(), BootError>;
+
+    /// Waits for the others to come, but not for longer than that. False: they
+    /// have not; the caller asks again.
+    ///
+    /// # Errors
+    ///
+    /// [`BootError`].
+    fn has_met(&mut self, within: Duration) -> Result<bool, BootError>;
+}
+
+/// The head of a card.
+pub fn head_of(card: &[u8]) -> Head {
+    let mut head = [0; HEAD_BYTES];
+    let bytes = card.len().min(HEAD_BYTES);
+    head[..bytes].copy_from_slice(&card[..bytes]);
+    head
 }
 
 /// Why ranks did not find each other.

@@ -75,6 +75,11 @@ impl Nodes {
         Some(Place { node: run.node, local: run.before + rank.0 - run.first, size })
     }
 
+    /// The first rank of each node, in the order of the nodes.
+    pub fn firsts(&self) -> impl Iterator<Item = Rank> + '_ {
+        self.runs.iter().filter(|run| run.before == 0).map(|run| Rank(run.first))
+    }
+
     /// The ranks of a node, in the order of their places there.
     pub fn ranks_of(&self, node: u32) -> impl Iterator<Item = Rank> + '_ {
         let own = move |at: &usize| self.runs[*at].node == node;
@@ -137,6 +142,7 @@ mod tests {
         let nodes = Nodes::new([3, 5, 3, 3, 5]);
         let ranks_of = |node| nodes.ranks_of(node).map(|rank| rank.0).collect::<Vec<_>>();
         assert_eq!((ranks_of(0), ranks_of(1), ranks_of(2)), (vec![0, 2, 3], vec![1, 4], vec![]));
+        assert_eq!(nodes.firsts().collect::<Vec<_>>(), [Rank(0), Rank(1)]);
         assert_eq!((nodes.neighbours(Rank(3)), nodes.neighbours(Rank(4))), (2..4, 4..5));
         assert_eq!(Nodes::one(3), Nodes::new([7, 7, 7]));
     }

@@ -12,45 +12,45 @@
 use crate::Rank;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tsumugi_backends::ofi::Failure;
 use tsumugi_pvas::{Member, Nodes};
 
-/// What a rank knows of the other nodes. Only the first rank of a node beats.
+/// What a rank knows of the other nodes. Only the first rank of a node beats,
+/// and has tables for it.
 pub(super) struct Beats {
     beats: bool,
-    nodes: Vec<Node>,
+    /// The first rank of each node.
+    firsts: Box<[Rank]>,
+    begun: Instant,
     state: Mutex<State>,
 }
 
-struct Node {
-    first: Rank,
-    host: String,
-}
-
 struct State {
-    /// When each node was heard last.
-    heard: Vec<Instant>,
+    /// When each node was heard last, or may be heard first: milliseconds since
+    /// the beginning.
+    heard: Box<[u32]>,
     /// Whom the beat that is due has been sent to.
-    sent: Vec<bool>,
+    sent: Box<[bool]>,
     next: Instant,
     looked: Instant,
 }
 
 impl Beats {
-    /// `hosts` names the host of each node.
-    pub(super) fn new(member: &Member, hosts: Vec<String>) -> Self {
-        let first = |node| member.nodes().ranks_of(node).next().expect("a node has ranks");
-        let nodes: Vec<Node> =
-            (0..).zip(hosts).map(|(node, host)| Node { first: first(node), host }).collect();
-        let now = Instant::now();
+    pub(super) fn new(member: &Member) -> Self {
+        let beats = member.local() == Rank(0);
+        let nodes = member.nodes();
+        let firsts: Box<[Rank]> = if beats { nodes.firsts().collect() } else { Box::default() };
+        let begun = Instant::now();
         let state = State {
-            heard: vec![now + START; nodes.len()],
-            sent: vec![false; nodes.len()],
-            next: now,
-            looked: now,
+            heard: vec![START.as_millis() as u32; firsts.len()].into(),
+            sent: vec![false; firsts.len()].into(),
+            next: begun,
+            looked: begun,
         };
-        Self { beats: member.local() == Rank(0), nodes, state: Mutex::new(state) }
+        Self { beats, firsts, begun, state: Mutex::new(state) }
     }
+
+    /// Bytes of it that the first rank of a node has for each node.
+    pub(super) const NODE_BYTES: usize = size_of::<Rank>() + size_of::<u32>() + size_of::<bool>();
 
     /// How long until there is something to do.
     pub(super) fn until_next(&self) -> Duration {
@@ -63,30 +63,36 @@ impl Beats {
         }
     }
 
-    /// A beat has come. False: it makes no sense.
-    pub(super) fn heard(&self, member: &Member, from: Rank, bytes: &[u8]) -> bool {
-        let Some((node, dead)) = parse(member.nodes(), member.node(), from, bytes) else {
-            return false;
-        };
+    /// A beat has come: who of that node is lost that was not known to be.
+    /// `None`: it makes no sense.
+    pub(super) fn heard(&self, member: &Member, from: Rank, bytes: &[u8]) -> Option<Vec<Rank>> {
+        let (node, dead) = parse(member.nodes(), member.node(), from, bytes)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.heard[node as usize] = Instant::now();
+        if let Some(heard) = state.heard.get_mut(node as usize) {
+            *heard = millis(self.begun.elapsed());
+        }
         drop(state);
-        let news: Vec<Rank> = dead.filter(|rank| member.declare_lost(*rank)).collect();
-        self.say(member, &news, None);
-        true
+        Some(dead.filter(|rank| member.declare_lost(*rank)).collect())
     }
 
-    /// Beats if it is time, and gives up nodes that were not heard. What has
-    /// arrived was taken before.
-    pub(super) fn round(&self, member: &Member, mut send: impl FnMut(Rank, &[u8]) -> bool) {
+    /// Beats if it is time, and gives up nodes that were not heard: the ranks
+    /// of each. What has arrived was taken before.
+    pub(super) fn round(
+        &self,
+        member: &Member,
+        mut send: impl FnMut(Rank, &[u8]) -> bool,
+    ) -> Vec<Vec<Rank>> {
         if !self.beats {
-            return;
+            return Vec::new();
         }
         let now = Instant::now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let late = now.duration_since(state.looked).saturating_sub(LOOK);
         state.looked = now;
-        state.heard.iter_mut().for_each(|heard| *heard += late);
+        let late = millis(late);
+        if late > 0 {
+            state.heard.iter_mut().for_each(|heard| *heard = heard.wrapping_add(late));
+        }
         if now >= state.next {
             state.next = now + BEAT;
             state.sent.fill(false);
@@ -96,40 +102,32 @@ impl Beats {
             dead.extend(rank.0.to_le_bytes());
         }
         let mut lost = Vec::new();
-        for (node, other) in (0..).zip(&self.nodes) {
+        let at_now = millis(now.duration_since(self.begun));
+        for (node, first) in (0..).zip(&self.firsts) {
             let at = node as usize;
-            if node == member.node() || !member.is_alive(other.first) {
+            if node == member.node() || !member.is_alive(*first) {
                 continue;
             }
             if !state.sent[at] {
-                state.sent[at] = send(other.first, &dead);
+                state.sent[at] = send(*first, &dead);
             }
-            if now.saturating_duration_since(state.heard[at]) > MISSED {
+            // The numbers wrap after some weeks; those to come are negative.
+            if at_now.wrapping_sub(state.heard[at]).cast_signed() >= MISSED.as_millis() as i32 {
                 lost.push(node);
             }
         }
         drop(state);
-        for node in lost {
+        let of_node = |node: u32| {
             let ranks: Vec<Rank> =
                 member.nodes().ranks_of(node).filter(|rank| member.is_alive(*rank)).collect();
-            if member.declare_node_lost(node) {
-                self.say(member, &ranks, None);
-            }
-        }
+            member.declare_node_lost(node).then_some(ranks)
+        };
+        lost.into_iter().filter_map(of_node).collect()
     }
+}
 
-    /// Names ranks of another node that are lost.
-    pub(super) fn say(&self, member: &Member, ranks: &[Rank], failure: Option<Failure>) {
-        let Some(first) = ranks.first() else { return };
-        let node = member.nodes().place(*first).map_or(0, |place| place.node as usize);
-        let names: Vec<String> = ranks.iter().take(NAMES_MAX).map(Rank::to_string).collect();
-        let more = if ranks.len() > NAMES_MAX { ", ..." } else { "" };
-        let host = self.nodes.get(node).map_or("?", |node| &node.host);
-        // One write, so that it does not mix with what ranks print.
-        let why = failure.map_or(String::new(), |failure| format!(" ({failure})"));
-        let line = format!("tsumugi: {}{more} on {host}: no answer, lost{why}\n", names.join(", "));
-        eprint!("{line}");
-    }
+fn millis(time: Duration) -> u32 {
+    time.as_millis() as u32
 }
 
 /// Which node a beat is of, and who has died there; `None`: it makes no sense
@@ -156,7 +154,6 @@ const START: Duration = Duration::from_secs(8);
 /// Whoever is there looks as often.
 const LOOK: Duration = Duration::from_millis(100);
 const DEAD_MAX: usize = 64;
-const NAMES_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -179,12 +176,13 @@ mod tests {
     }
 
     fn beats(member: &Member) -> Beats {
-        Beats::new(member, vec!["here".into(), "there".into()])
+        Beats::new(member)
     }
 
     /// As if so much time had gone by without a beat.
     fn age(beats: &Beats, by: Duration) {
-        beats.state.lock().unwrap().heard.iter_mut().for_each(|heard| *heard -= by);
+        let mut state = beats.state.lock().unwrap();
+        state.heard.iter_mut().for_each(|heard| *heard = heard.wrapping_sub(millis(by)));
     }
 
     #[test]
@@ -220,11 +218,12 @@ mod tests {
         age(&beats, START);
         beats.round(&members[0], |_, _| true);
         assert!(members[1].is_alive(Rank(3)), "it may only start now");
-        assert!(beats.heard(&members[0], Rank(2), &[]));
+        assert_eq!(beats.heard(&members[0], Rank(2), &[]), Some(vec![]));
         beats.round(&members[0], |_, _| true);
         assert!(members[1].is_alive(Rank(3)), "it was heard");
         age(&beats, MISSED);
-        beats.round(&members[0], |_, _| true);
+        let lost = beats.round(&members[0], |_, _| true);
+        assert_eq!(lost, [[Rank(2), Rank(3)]]);
         assert!(!members[1].is_alive(Rank(2)) && !members[1].is_alive(Rank(3)));
         assert!(members[1].is_alive(Rank(0)));
     }
@@ -240,11 +239,12 @@ mod tests {
         });
         assert_eq!(told, 1_u32.to_le_bytes());
         let beats = beats(&members[0]);
-        assert!(beats.heard(&members[0], Rank(2), &3_u32.to_le_bytes()));
+        let news = beats.heard(&members[0], Rank(2), &3_u32.to_le_bytes());
+        assert_eq!(news, Some(vec![Rank(3)]));
         assert!(!members[1].is_alive(Rank(3)) && members[1].is_alive(Rank(2)));
         for bad in [&[0, 0, 0][..], &0_u32.to_le_bytes(), &9_u32.to_le_bytes(), &[3; 4 * 65]] {
-            assert!(!beats.heard(&members[0], Rank(2), bad), "{bad:?}");
+            assert_eq!(beats.heard(&members[0], Rank(2), bad), None, "{bad:?}");
         }
-        assert!(!beats.heard(&members[0], Rank(1), &[]), "of this very node");
+        assert_eq!(beats.heard(&members[0], Rank(1), &[]), None, "of this very node");
     }
 }

@@ -19,7 +19,7 @@ use tsumugi_backends::ofi::{
 };
 use tsumugi_backends::verbs::{self, VerbsDomain, VerbsEndpoint};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
-use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::{Region, RegionKey, RegisterError};
 use tsumugi_core::op::Op;
 
@@ -96,6 +96,11 @@ impl Device {
         of_each!(self, domain => domain.card())
     }
 
+    /// What only ranks have alike that can speak to each other; never 0.
+    pub(crate) fn mark(&self) -> u32 {
+        of_each!(self, domain => domain.mark())
+    }
+
     /// Whether a rank of that card can be spoken to.
     pub(super) fn check(&self, card: &[u8]) -> Result<(), CardError> {
         of_each!(self, domain => domain.check(card))
@@ -107,9 +112,12 @@ impl Device {
 
     pub(super) fn find(
         &self,
-        cards: impl Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync + 'static,
+        cards: impl Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Result<Option<usize>, BootError>
+        + Send
+        + Sync
+        + 'static,
     ) {
-        of_each!(self, domain => domain.find(cards));
+        of_each!(self, domain => domain.find_later(cards));
     }
 
     pub(super) fn endpoints(&self) -> usize {

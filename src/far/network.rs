@@ -5,19 +5,56 @@ use super::bad::Faults;
 use super::device::Device;
 use crate::config::{Config, NetworkConfig};
 use std::fmt;
+use std::sync::Arc;
 use tsumugi_backends::boot::card::NETWORK_BYTES_MAX;
 use tsumugi_backends::{ofi, verbs};
+use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
-use tsumugi_pvas::Nodes;
 
-/// A device, and who is where.
+/// A device, and where the others' cards are.
 pub(crate) struct Network {
     pub(super) device: Device,
-    /// The host of each node.
-    pub(super) hosts: Vec<String>,
+    pub(super) cards: Arc<dyn Cards>,
     /// What is to go wrong.
     pub(super) faults: Option<Faults>,
 }
+
+/// What ranks of other nodes have told, for whoever needs it. Nothing here
+/// waits.
+pub(crate) trait Cards: Send + Sync + fmt::Debug {
+    /// Copies the network's card of a rank and returns its length; `None`: it
+    /// has been asked for, and is to be looked for again.
+    ///
+    /// # Errors
+    ///
+    /// [`BootError`]: it is not to be had.
+    fn look(&self, rank: Rank, into: &mut [u8; CARD_BYTES_MAX])
+    -> Result<Option<usize>, BootError>;
+
+    /// Why a rank's card was not to be had, if it was not.
+    fn why(&self, rank: Rank) -> Option<BootError>;
+
+    /// The host of a node, if one of its ranks was ever looked for.
+    fn host_of(&self, node: u32) -> Option<String>;
+
+    /// Cards that were asked for so far.
+    fn fetched(&self) -> u64;
+
+    /// All of them, if they are here already.
+    fn packed(&self) -> Option<Arc<[u8]>> {
+        None
+    }
+
+    /// The node has these for all of its ranks: the own copy may go.
+    fn share(&self, _packed: &'static [u8]) {}
+}
+
+/// Nodes whose hosts are known by name, of those that were spoken to.
+pub(crate) const HOSTS_MAX: usize = 1024;
+/// Bytes that each of them takes, in a tree that is at least half full.
+pub(super) const HOST_BYTES: usize = 2 * size_of::<(u32, Box<str>)>() + HOST_NAME_BYTES;
+/// As long as a card has room for.
+const HOST_NAME_BYTES: usize = 64;
 
 /// Why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +126,9 @@ pub struct NetworkCounts {
     pub operations: u64,
     /// Times that it was given some: one for each batch.
     pub doorbells: u64,
+    /// Cards of other ranks that were asked for: each when its rank was first
+    /// spoken to. 0 where all came at start.
+    pub cards: u64,
 }
 
 impl Config {
@@ -104,40 +144,41 @@ impl Config {
 }
 
 impl Network {
-    /// The device, when everybody's card has come: `addresses` are the ranks'
-    /// own, in order, `job` is a number that no other job has.
-    ///
-    /// # Errors
-    ///
-    /// [`NoNetwork::Peer`], [`NoNetwork::Unlike`].
+    /// The device, when all have been told of each other; `job` is a number
+    /// that no other job has.
     pub(crate) fn join(
         device: Device,
         job: u64,
-        addresses: Vec<Vec<u8>>,
-        nodes: &Nodes,
-        hosts: Vec<String>,
+        cards: Arc<dyn Cards>,
         faults: Option<Faults>,
-    ) -> Result<Self, NoNetwork> {
-        let missing = (0..).zip(&addresses).find(|(_, address)| address.is_empty());
-        if let Some((rank, _)) = missing {
-            return Err(NoNetwork::Peer { rank: Rank(rank) });
-        }
-        let unlike = (0..)
-            .zip(&addresses)
-            .find_map(|(rank, address)| device.check(address).err().map(|why| (Rank(rank), why)));
-        if let Some((rank, why)) = unlike {
-            let node = nodes.place(rank).map_or(0, |place| place.node as usize);
-            let host = hosts.get(node).cloned().unwrap_or_default();
-            let (host, why) = (host.into_boxed_str(), Box::new(why));
-            return Err(NoNetwork::Unlike { rank, host, why });
-        }
+    ) -> Self {
         device.join(job);
-        device.find(move |rank, into| {
-            let address = addresses.get(rank.0 as usize)?;
-            into[..address.len()].copy_from_slice(address);
-            Some(address.len())
-        });
-        Ok(Self { device, hosts, faults })
+        let found = cards.clone();
+        device.find(move |rank, into| found.look(rank, into));
+        Self { device, cards, faults }
+    }
+}
+
+impl Network {
+    /// The others' cards, where all have come: what a node need have but once.
+    pub(crate) fn packed(&self) -> Option<Arc<[u8]>> {
+        self.cards.packed()
+    }
+
+    /// The node has them.
+    pub(crate) fn share(&self, packed: &'static [u8]) {
+        self.cards.share(packed);
+    }
+}
+
+impl Device {
+    /// Why a rank that goes by another network cannot be spoken to.
+    pub(crate) fn unlike(&self, rank: Rank, host: String, card: &[u8]) -> NoNetwork {
+        match self.check(card) {
+            Err(why) => NoNetwork::Unlike { rank, host: host.into(), why: Box::new(why) },
+            // It says one thing of itself to all, and another to who asks.
+            Ok(()) => NoNetwork::Peer { rank },
+        }
     }
 }
 
@@ -172,20 +213,18 @@ mod tests {
     fn a_rank_on_another_network_is_named_with_both() {
         let hub = Hub::new(Plan::default());
         let open = |rank| Device::Hub(HubDomain::open(&hub, &Config::default(), Rank(rank), 2));
-        let cards = [0, 1].map(|rank| open(rank).card().to_vec());
-        let join = |change: fn(&mut Vec<u8>)| {
-            let mut cards = cards.to_vec();
-            change(&mut cards[1]);
-            let hosts = vec!["here".into(), "there".into()];
-            Network::join(open(0), 1, cards, &Nodes::new([1, 2]), hosts, None).map(drop)
+        let card = open(1).card().to_vec();
+        let unlike = |change: fn(&mut Vec<u8>)| {
+            let mut card = card.clone();
+            change(&mut card);
+            open(0).unlike(Rank(1), "there".into(), &card)
         };
-        assert_eq!(join(|_| ()), Ok(()));
         // The kind of its addresses, and the version of the protocol.
-        let kind = join(|card| card[16] ^= 1).unwrap_err().to_string();
+        let kind = unlike(|card| card[16] ^= 1).to_string();
         let hub = "hub inside of this process";
         assert_eq!(kind, format!("rank 1 on there: it goes by {hub}, this rank by {hub}"));
-        let version = join(|card| card[4] += 1).unwrap_err().to_string();
+        let version = unlike(|card| card[4] += 1).to_string();
         assert!(version.starts_with("rank 1 on there: it speaks version 3"), "{version}");
-        assert_eq!(join(Vec::clear).unwrap_err(), NoNetwork::Peer { rank: Rank(1) });
+        assert_eq!(unlike(|_| ()), NoNetwork::Peer { rank: Rank(1) });
     }
 }

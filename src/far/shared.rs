@@ -4,10 +4,11 @@
 use super::bad::Bad;
 use super::beat::Beats;
 use super::device::{Device, Queue};
+use super::network::Cards;
 use super::parcel::{self, Handler, Parcel, ParcelError};
 use super::window::Windows;
 use crate::{AddrError, Rank};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tsumugi_backends::ofi::{Failure, SendError};
 use tsumugi_core::mem::LocalAddr;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -48,6 +49,8 @@ pub(super) struct Shared {
     /// One does.
     pub(super) is_looked_for: AtomicBool,
     pub(super) beats: Beats,
+    /// Where the others' cards are.
+    pub(super) cards: Arc<dyn Cards>,
     /// If puts and gets are the device's.
     pub(super) windows: Option<Windows>,
 }
@@ -101,7 +104,13 @@ impl Shared {
                 handle(from, bytes);
                 true
             }
-            (None, Parcel::Beat) => self.beats.heard(&self.member, from, bytes),
+            (None, Parcel::Beat) => {
+                let news = self.beats.heard(&self.member, from, bytes);
+                if let Some(news) = &news {
+                    self.say(news, None);
+                }
+                news.is_some()
+            }
             (None, _) => false,
         };
         if !is_known {
@@ -124,8 +133,24 @@ impl Shared {
             && !self.member.is_near(rank)
             && self.member.declare_lost(rank)
         {
-            self.beats.say(&self.member, &[rank], failure);
+            let untold = || self.cards.why(rank).map(|why| why.to_string());
+            let why = failure.map(|failure| failure.to_string()).or_else(untold);
+            self.say(&[rank], why);
         }
+    }
+
+    /// Names ranks of another node that are lost.
+    pub(super) fn say(&self, ranks: &[Rank], why: Option<String>) {
+        let Some(first) = ranks.first() else { return };
+        let names: Vec<String> = ranks.iter().take(NAMES_MAX).map(Rank::to_string).collect();
+        let more = if ranks.len() > NAMES_MAX { ", ..." } else { "" };
+        let node = self.member.nodes().place(*first).map(|place| place.node);
+        let host = node.and_then(|node| self.cards.host_of(node));
+        let host = host.map_or(String::new(), |host| format!(" on {host}"));
+        let why = why.map_or(String::new(), |why| format!(" ({why})"));
+        // One write, so that it does not mix with what ranks print.
+        let line = format!("tsumugi: {}{more}{host}: no answer, lost{why}\n", names.join(", "));
+        eprint!("{line}");
     }
 
     /// Tells the device of the dead that it does not know.
@@ -152,3 +177,6 @@ impl Shared {
         self.gone_count.store(count, Ordering::Relaxed);
     }
 }
+
+/// Of ranks, in one line.
+const NAMES_MAX: usize = 8;

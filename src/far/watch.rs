@@ -102,7 +102,9 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                 }
             }
         }
-        shared.beats.round(&shared.member, |to, bytes| far.beat(to, bytes));
+        for lost in shared.beats.round(&shared.member, |to, bytes| far.beat(to, bytes)) {
+            shared.say(&lost, None);
+        }
         if has_stopped(stopped) {
             return;
         }

@@ -1,10 +1,11 @@
 //! The ledger of a large job beside table 3 of the paper on ACP's basic layer.
 //!
-//! What that layer had at a million ranks, and what has its place here: private
-//! bytes of one rank of a job on nodes of [`NODE_RANKS`], without what the
-//! network's own library keeps.
+//! What that layer had at a million ranks, and what has its place here: bytes of
+//! one rank of a job on nodes of [`NODE_RANKS`], without what the network's own
+//! library keeps. What one rank has for all of its node counts by a part.
 
 use super::{Ledger, NODE_RANKS, Table};
+use crate::{far, msg};
 
 /// One line of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl Ledger {
     pub fn beside_paper(&self, ranks: u64) -> Vec<Beside> {
         let of = |names: &[&str]| {
             let is_it = |table: &&Table| names.contains(&table.name);
-            self.tables.iter().filter(is_it).map(|table| table.bytes(ranks)).sum()
+            self.tables.iter().filter(is_it).map(|table| table.shared_bytes(ranks)).sum()
         };
         let mut lines: Vec<Beside> = LINES
             .iter()
@@ -35,6 +36,39 @@ impl Ledger {
         let bytes = lines.iter().map(|line| line.bytes).sum();
         lines.push(Beside { name: "total", paper_bytes, bytes });
         lines
+    }
+}
+
+/// What a rank has when it speaks to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InUse {
+    /// How it does.
+    pub name: &'static str,
+    /// Bytes, with those that it has before.
+    pub bytes: u64,
+}
+
+impl Ledger {
+    /// What a rank of a job of `ranks` has when it has spoken to so many others,
+    /// each on a node of its own: by the global memory, by calls besides, and by
+    /// messages besides. Tables that calls and messages have of all ranks of
+    /// the job, in use or not, are counted where they come in.
+    pub fn in_use(&self, ranks: u64, peers: u64) -> [InUse; 3] {
+        let peers = peers.min(ranks.saturating_sub(1));
+        let total = self.beside_paper(ranks).last().map_or(0, |line| line.bytes);
+        let table = |name| self.tables.iter().find(|table| table.name == name);
+        let known = |name| table(name).map_or(0, |table| table.bytes(ranks));
+        let lanes = self.units.iter().find(|unit| unit.name == super::LANES);
+        let global = total + peers * far::PEER_BYTES as u64;
+        let lanes = peers * lanes.map_or(0, |unit| unit.bytes(ranks));
+        let calls = global + known(super::CALLS) + lanes;
+        let messages = calls + known(super::MESSAGES) + peers * msg::far_footprint() as u64;
+        let one = |name, bytes| InUse { name, bytes };
+        [
+            one("in use by the global memory", global),
+            one("in use, also by calls", calls),
+            one("in use, also by messages", messages),
+        ]
     }
 }
 
@@ -70,8 +104,8 @@ const LINES: &[(&str, Option<u64>, &[&str])] = &[
     ("where the starter memories are", Some(12_000_000), &[]),
     ("queue pairs; here the library's", Some(160_000_000), &[]),
     ("completion queue, memory regions", Some(12_128), &[]),
-    ("addresses of all ranks", None, &[super::ADDRESSES]),
     ("which rank is where", None, &[super::NODES]),
+    ("beats, a part of 32 of a node's", None, &[super::BEATS]),
 ];
 
 const _: () = assert!(NODE_RANKS == 32);

@@ -208,16 +208,18 @@ impl State {
     }
 }
 
-/// Bytes of the tables of a rank that is alone on its node, and what one rank
-/// more there adds.
-pub(super) fn footprint(lane_bytes: usize, shape: Shape) -> (usize, usize) {
-    let request = size_of::<msg::Entry>() + size_of::<Entry>() + size_of::<AtomicBool>();
-    let peer = size_of::<msg::Peer>()
+/// Bytes of what is known of the ranks of a job.
+pub(super) fn tables_bytes(shape: Shape) -> usize {
+    shape.peers as usize * size_of::<msg::Peer>()
         + shape.unexpected() * size_of::<msg::Unexpected>()
         + shape.log() * size_of::<msg::Logged>()
         + shape.mirrored() * size_of::<msg::Mirrored>()
-        + lane_bytes;
-    (REQUESTS_MAX * request + peer, peer)
+}
+
+/// Bytes of a rank's sends and receives.
+pub(super) fn requests_bytes() -> usize {
+    let request = size_of::<msg::Entry>() + size_of::<Entry>() + size_of::<AtomicBool>();
+    REQUESTS_MAX * request
 }
 
 /// Which entry is that request's.

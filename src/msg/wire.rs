@@ -141,10 +141,16 @@ impl Lanes {
     }
 }
 
-/// What messages cost a rank that is alone on its node, and what one rank more
-/// there adds at most.
+/// What messages cost a rank that is alone on its node but for the tables of
+/// all ranks, and what one rank more there adds at most, with its tables.
 pub(crate) fn footprint() -> (usize, usize) {
-    super::state::footprint(shape(1).memory_size(), shape(1))
+    let lane = shape(1).memory_size();
+    (super::state::requests_bytes() + lane, super::state::tables_bytes(shape(1)) + lane)
+}
+
+/// Bytes of the tables that grow with the ranks of the job, wherever they are.
+pub(crate) fn tables_bytes(ranks: u32) -> usize {
+    super::state::tables_bytes(shape(ranks))
 }
 
 /// What messages cost for each rank of another node that sends or is sent any.

@@ -10,61 +10,100 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use tsumugi::{AddrError, CallError, Error, MessageError, Rank, Runtime, Signal, Until};
+use tsumugi::boot::Given;
+use tsumugi::{AddrError, CallError, Config, Error, MessageError, Rank, Runtime, Signal, Until};
+use tsumugi_core::boot::Bootstrap;
 
 /// Is a rank.
 pub fn run(role: &str) -> Result<(), Error> {
-    tsumugi::run(|rt| {
-        say(&format!("{} pid {}", rt.rank(), std::process::id()));
-        rt.barrier()?;
-        let last = rt.rank().0 + 1 == rt.size();
-        match role {
-            "meet" => meet(rt),
-            "updates" => updates(rt),
-            "waiters" => waiters(rt),
-            "panic" if last => panic!("the last rank has had enough"),
-            "ult-panic" if last => {
-                let panic = rt.spawn(|_| panic!("one ULT has had enough")).join();
-                assert!(panic.is_err());
-                Ok(())
-            }
-            "abort" if last => std::process::abort(),
-            "early" if last => std::process::exit(0),
-            "error" if last => Err(Error::program("the last rank gives up")),
-            "overflow" if last => overflow(rt),
-            "ult-panic" => Ok(()),
-            "panic" | "abort" | "early" | "error" | "overflow" => forever(rt),
-            "stall" => stall(rt),
-            "idle" => idle(rt),
-            "commands" => commands(rt),
-            "hold" => hold(rt),
-            "busy" => busy(rt),
-            "callers" => callers(rt),
-            "unanswered" => unanswered(rt),
-            "exchangers" => exchangers(rt),
-            "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),
-            "mixture-short" => mixture::play(rt, 1, 20),
-            "mixture-long" => mixture::play(rt, 1 << 20, 5000),
-            "reach" => reach::play(rt, reach::Extent::FULL),
-            "global" => global::play(rt),
-            "churn" => churn::play(rt, Plan { ults: 1000, steps: 20, seed: 1 }),
-            "churn-short" => churn::play(rt, Plan { ults: 50, steps: 20, seed: 1 }),
-            "churn-long" => {
-                (0..60).try_for_each(|seed| churn::play(rt, Plan { ults: 1000, steps: 300, seed }))
-            }
-            "containers" => containers::play(rt),
-            "locks" => locks::play(rt, 40),
-            "locks-short" => locks::play(rt, 10),
-            "holder" => locks::die(rt),
-            "tally" => tally::play(rt, 1_000_000),
-            "tally-short" => tally::play(rt, 20_000),
-            "until-lost" => reach::until_lost(rt),
-            "deaf" => reach::deaf(rt),
-            "readers" => readers(rt),
-            "computes" => computes(),
-            _ => panic!("no role {role}"),
+    if let Ok(folder) = std::env::var("TSUMUGI_TEST_ALLGATHER") {
+        return Config::from_env()?.run_with(Box::new(by_files(folder)?), |rt| play(rt, role));
+    }
+    tsumugi::run(|rt| play(rt, role))
+}
+
+/// An allgather by files of a folder, as an embedding program gives one.
+fn by_files(folder: String) -> Result<impl Bootstrap, Error> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
+    let rank = number("TSUMUGI_RANK").ok_or(Error::program("no TSUMUGI_RANK"))?;
+    let size = number("TSUMUGI_SIZE").ok_or(Error::program("no TSUMUGI_SIZE"))?;
+    let mut round = 0;
+    let gather = move |own: &[u8], all: &mut [u8]| {
+        round += 1;
+        let file = |rank| format!("{folder}/{round}-{rank}");
+        let part = format!("{folder}/{round}-{rank}.part");
+        std::fs::write(&part, own).and_then(|()| std::fs::rename(&part, file(rank))).unwrap();
+        if own.is_empty() {
+            return true;
         }
-    })
+        for (rank, into) in (0..size).zip(all.chunks_mut(own.len())) {
+            let begun = Instant::now();
+            let bytes = loop {
+                match std::fs::read(file(rank)) {
+                    Ok(bytes) => break bytes,
+                    Err(_) if begun.elapsed() > Duration::from_secs(30) => return false,
+                    Err(_) => thread::sleep(Duration::from_millis(5)),
+                }
+            };
+            into.copy_from_slice(&bytes);
+        }
+        true
+    };
+    Ok(Given::new(Rank(rank), size, gather)?)
+}
+
+fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
+    say(&format!("{} pid {}", rt.rank(), std::process::id()));
+    rt.barrier()?;
+    let last = rt.rank().0 + 1 == rt.size();
+    match role {
+        "meet" => meet(rt),
+        "updates" => updates(rt),
+        "waiters" => waiters(rt),
+        "panic" if last => panic!("the last rank has had enough"),
+        "ult-panic" if last => {
+            let panic = rt.spawn(|_| panic!("one ULT has had enough")).join();
+            assert!(panic.is_err());
+            Ok(())
+        }
+        "abort" if last => std::process::abort(),
+        "early" if last => std::process::exit(0),
+        "error" if last => Err(Error::program("the last rank gives up")),
+        "overflow" if last => overflow(rt),
+        "ult-panic" => Ok(()),
+        "panic" | "abort" | "early" | "error" | "overflow" => forever(rt),
+        "stall" => stall(rt),
+        "idle" => idle(rt),
+        "commands" => commands(rt),
+        "hold" => hold(rt),
+        "busy" => busy(rt),
+        "callers" => callers(rt),
+        "unanswered" => unanswered(rt),
+        "exchangers" => exchangers(rt),
+        "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),
+        "mixture-short" => mixture::play(rt, 1, 20),
+        "mixture-long" => mixture::play(rt, 1 << 20, 5000),
+        "reach" => reach::play(rt, reach::Extent::FULL),
+        "global" => global::play(rt),
+        "churn" => churn::play(rt, Plan { ults: 1000, steps: 20, seed: 1 }),
+        "churn-short" => churn::play(rt, Plan { ults: 50, steps: 20, seed: 1 }),
+        "churn-long" => {
+            (0..60).try_for_each(|seed| churn::play(rt, Plan { ults: 1000, steps: 300, seed }))
+        }
+        "containers" => containers::play(rt),
+        "locks" => locks::play(rt, 40),
+        "locks-short" => locks::play(rt, 10),
+        "holder" => locks::die(rt),
+        "tally" => tally::play(rt, 1_000_000),
+        "tally-short" => tally::play(rt, 20_000),
+        "until-lost" => reach::until_lost(rt),
+        "deaf" => reach::deaf(rt),
+        "ring" => ring(rt),
+        "late" => late(rt),
+        "readers" => readers(rt),
+        "computes" => computes(),
+        _ => panic!("no role {role}"),
+    }
 }
 
 pub fn say(line: &str) {
@@ -95,6 +134,51 @@ fn readers(rt: &Runtime) -> Result<(), Error> {
     assert!(of_peers >= 2 * 100_000 * 8, "{of_peers} bytes of peers' arrays");
     say(&format!("{own} and others read and were answered"));
     rt.barrier()
+}
+
+/// Speaks to its neighbours of a ring and to nobody else, but for what all do
+/// together, and says how many cards it has asked for.
+fn ring(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(1)?;
+    let cards = || rt.network_counts().map_or(0, |counts| counts.cards);
+    rt.barrier()?;
+    let together = cards();
+    let next = Rank((rt.rank().0 + 1) % rt.size());
+    let before = Rank((rt.rank().0 + rt.size() - 1) % rt.size());
+    for round in 1..=100 {
+        rt.fetch_add(words.at(next, 0), 1)?;
+        rt.fetch_add(words.at(before, 0), 1)?;
+        assert!(rt.get(words.at(before, 0))? >= round);
+    }
+    let all = cards();
+    rt.barrier()?;
+    assert_eq!(rt.get(words.at(rt.rank(), 0))?, 200);
+    say(&format!("{} cards: {together} together, {all} in all", rt.rank()));
+    rt.barrier()
+}
+
+/// Rank 1 speaks to the last rank for the first time when the launcher has
+/// gone: that is lost, and nobody hangs.
+fn late(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(1)?;
+    rt.barrier()?;
+    say("working");
+    let launcher = std::os::unix::process::parent_id();
+    while std::os::unix::process::parent_id() == launcher {
+        thread::sleep(Duration::from_millis(20));
+    }
+    if rt.rank() == Rank(1) {
+        let last = Rank(rt.size() - 1);
+        let lost = rt.fetch_add(words.at(last, 0), 1).expect_err("its card is not to be had");
+        assert_eq!(lost, AddrError::PeerLost { rank: last });
+        say(&format!("without a launcher: {lost}"));
+        return Err(lost.into());
+    }
+    // Whoever is spoken to already is still there.
+    let known = Rank(if rt.rank().0 < 2 { 0 } else { rt.rank().0 });
+    rt.fetch_add(words.at(known, 0), 1)?;
+    thread::sleep(Duration::from_secs(1));
+    Err(Error::program("there is no launcher any more"))
 }
 
 /// Everybody signals everybody, and sums and barriers come out right.

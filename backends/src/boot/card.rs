@@ -1,26 +1,40 @@
-//! What a rank tells all others at start: where it is and how to reach it.
+//! What a rank tells the others: where it is and how to reach it.
 //!
 //! ```text
-//!  'T' 'C' version   kind len len bytes...   kind len len bytes...   ...
+//!  'T' 'C' version 0 | network 4 | node 8 | token 8 | kind len len bytes... | ...
+//!  ├───────── head: all are told at start ─────────┤ ├── for whoever asks ──┤
 //! ```
 //!
-//! Fields come in any order; one of a kind that is not known is passed over,
-//! so that a later program may say more. Numbers are little-endian.
+//! The heads of a node's ranks are the same, but for rank 0's, so that ways
+//! that can tell them as runs. Fields come in any order; one of a kind that is
+//! not known is passed over, so that a later program may say more. Numbers are
+//! little-endian.
 
 use std::fmt;
-use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::boot::{CARD_BYTES_MAX, HEAD_BYTES};
 
 /// A rank's card.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Card {
-    /// Its node, as a number that only ranks of the same node share.
-    pub node: u64,
-    /// A number that nobody can guess; rank 0's is the name of the job.
-    pub token: u64,
+    /// What all are told of it.
+    pub head: Head,
     /// What its machine is called, for messages to people.
     pub host: String,
     /// The address of its network endpoint; empty if it has none.
     pub network: Vec<u8>,
+}
+
+/// What all are told of a rank at start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Its node, as a number that only ranks of the same node share.
+    pub node: u64,
+    /// A number that nobody can guess: rank 0's is the name of the job, the
+    /// others have 0.
+    pub token: u64,
+    /// Of the network that it goes by, and how: ranks that have different ones
+    /// do not understand each other. 0: it has none.
+    pub network: u32,
 }
 
 /// Why bytes are no card.
@@ -52,6 +66,40 @@ pub enum CardError {
     },
 }
 
+impl Head {
+    /// As bytes.
+    pub fn to_bytes(&self) -> [u8; HEAD_BYTES] {
+        let mut bytes = [0; HEAD_BYTES];
+        bytes[..3].copy_from_slice(&[MAGIC[0], MAGIC[1], VERSION]);
+        bytes[4..8].copy_from_slice(&self.network.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.node.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.token.to_le_bytes());
+        bytes
+    }
+
+    /// What the bytes say.
+    ///
+    /// # Errors
+    ///
+    /// [`CardError`].
+    pub fn parse(bytes: &[u8; HEAD_BYTES]) -> Result<Self, CardError> {
+        match bytes {
+            [a, b, VERSION, 0, ..] if [*a, *b] == MAGIC => {}
+            [a, b, VERSION, ..] if [*a, *b] == MAGIC => return Err(CardError::NotACard),
+            [a, b, found, ..] if [*a, *b] == MAGIC => {
+                return Err(CardError::Version { found: *found });
+            }
+            _ => return Err(CardError::NotACard),
+        }
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        Ok(Self { node: word(8), token: word(16), network: (word(0) >> 32) as u32 })
+    }
+}
+
 impl Card {
     /// As bytes; a host's name is cut off where it is too long.
     ///
@@ -61,14 +109,12 @@ impl Card {
     pub fn to_bytes(&self) -> Vec<u8> {
         assert!(self.network.len() <= NETWORK_BYTES_MAX, "{} bytes", self.network.len());
         let host = &self.host[..self.host.floor_char_boundary(HOST_BYTES_MAX)];
-        let mut bytes = vec![MAGIC[0], MAGIC[1], VERSION];
+        let mut bytes = self.head.to_bytes().to_vec();
         let mut field = |kind: u8, field: &[u8]| {
             bytes.push(kind);
             bytes.extend((field.len() as u16).to_le_bytes());
             bytes.extend(field);
         };
-        field(NODE, &self.node.to_le_bytes());
-        field(TOKEN, &self.token.to_le_bytes());
         field(HOST, host.as_bytes());
         field(NETWORK, &self.network);
         bytes
@@ -81,23 +127,19 @@ impl Card {
     /// [`CardError`].
     pub fn parse(bytes: &[u8]) -> Result<Self, CardError> {
         let truncated = CardError::Truncated { bytes: bytes.len() };
-        let mut rest = match bytes {
-            [a, b, VERSION, rest @ ..] if [*a, *b] == MAGIC => rest,
-            [a, b, found, ..] if [*a, *b] == MAGIC => {
-                return Err(CardError::Version { found: *found });
-            }
-            _ => return Err(CardError::NotACard),
+        let Some((head, mut rest)) = bytes.split_first_chunk() else {
+            // Of a short one, what it is counts for more than that it is short.
+            let is_one = matches!(bytes, [a, b, ..] if [*a, *b] == MAGIC);
+            return Err(if is_one { truncated } else { CardError::NotACard });
         };
-        let (mut node, mut token, mut host, mut network) = (None, None, None, None);
+        let head = Head::parse(head)?;
+        let (mut host, mut network) = (None, None);
         while let [kind, rest_of @ ..] = rest {
             let (len, after) = rest_of.split_first_chunk().ok_or(truncated)?;
             let len = usize::from(u16::from_le_bytes(*len));
             let (field, after) = after.split_at_checked(len).ok_or(truncated)?;
             let bad = CardError::Field { kind: *kind, bytes: len };
-            let number = || field.try_into().map(u64::from_le_bytes).map_err(|_| bad);
             let twice = match *kind {
-                NODE => node.replace(number()?).is_some(),
-                TOKEN => token.replace(number()?).is_some(),
                 HOST if len > HOST_BYTES_MAX => return Err(bad),
                 HOST => host.replace(std::str::from_utf8(field).map_err(|_| bad)?).is_some(),
                 NETWORK if len > NETWORK_BYTES_MAX => return Err(bad),
@@ -111,8 +153,7 @@ impl Card {
         }
         let missing = |kind| CardError::Count { kind };
         Ok(Self {
-            node: node.ok_or(missing(NODE))?,
-            token: token.ok_or(missing(TOKEN))?,
+            head,
             host: host.ok_or(missing(HOST))?.to_owned(),
             network: network.ok_or(missing(NETWORK))?.to_owned(),
         })
@@ -141,20 +182,20 @@ impl std::error::Error for CardError {}
 pub const NETWORK_BYTES_MAX: usize = 896;
 const HOST_BYTES_MAX: usize = 64;
 const MAGIC: [u8; 2] = *b"TC";
-const VERSION: u8 = 1;
-const NODE: u8 = 1;
-const TOKEN: u8 = 2;
+const VERSION: u8 = 2;
 const HOST: u8 = 3;
 const NETWORK: u8 = 4;
 
-const _: () = assert!(3 + 4 * 3 + 8 + 8 + HOST_BYTES_MAX + NETWORK_BYTES_MAX <= CARD_BYTES_MAX);
+const _: () = assert!(HEAD_BYTES + 2 * 3 + HOST_BYTES_MAX + NETWORK_BYTES_MAX <= CARD_BYTES_MAX);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tsumugi_core::boot::head_of;
 
     fn card() -> Card {
-        Card { node: 7, token: u64::MAX, host: "node01".into(), network: vec![1, 2, 3] }
+        let head = Head { node: 7, token: u64::MAX, network: 0xabcd_1234 };
+        Card { head, host: "node01".into(), network: vec![1, 2, 3] }
     }
 
     #[test]
@@ -163,6 +204,16 @@ mod tests {
         let most = Card { host: "h".repeat(99), network: vec![0; NETWORK_BYTES_MAX], ..card() };
         assert!(most.to_bytes().len() <= CARD_BYTES_MAX);
         assert_eq!(Card::parse(&most.to_bytes()).unwrap().host.len(), HOST_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_head_says_the_same_by_itself() {
+        let bytes = card().to_bytes();
+        assert_eq!(Head::parse(&head_of(&bytes)), Ok(card().head));
+        assert_eq!(Head::parse(&head_of(&[])), Err(CardError::NotACard));
+        let mut other = head_of(&bytes);
+        other[3] = 1;
+        assert_eq!(Head::parse(&other), Err(CardError::NotACard));
     }
 
     #[test]
@@ -186,9 +237,11 @@ mod tests {
         bytes[2] = 9;
         assert_eq!(Card::parse(&bytes), Err(CardError::Version { found: 9 }));
         let mut twice = card().to_bytes();
-        twice.extend([NODE, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(Card::parse(&twice), Err(CardError::Count { kind: NODE }));
-        let short = [b'T', b'C', VERSION, NODE, 7, 0, 1, 2, 3, 4, 5, 6, 7];
-        assert_eq!(Card::parse(&short), Err(CardError::Field { kind: NODE, bytes: 7 }));
+        twice.extend([HOST, 1, 0, b'h']);
+        assert_eq!(Card::parse(&twice), Err(CardError::Count { kind: HOST }));
+        let mut long = card().head.to_bytes().to_vec();
+        long.extend([HOST, 65, 0]);
+        long.extend([b'h'; 65]);
+        assert_eq!(Card::parse(&long), Err(CardError::Field { kind: HOST, bytes: 65 }));
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Duration;
-use tsumugi_core::boot::{BootError, Bootstrap};
+use tsumugi_core::boot::{BootError, OpenBootstrap};
 use tsumugi_core::mem::Rank;
 
 /// A way that was chosen.
@@ -18,7 +18,7 @@ pub struct Boot {
     /// Which.
     pub way: Way,
     /// It.
-    pub bootstrap: Box<dyn Bootstrap>,
+    pub bootstrap: Box<dyn OpenBootstrap>,
     /// How long ranks wait for each other.
     pub limit: Duration,
 }
@@ -67,7 +67,7 @@ pub fn is_rank() -> bool {
 pub fn choose_by(lookup: Lookup<'_>) -> Result<Option<Boot>, ChooseError> {
     let limit = env::limit(lookup).map_err(ChooseError::Env)?;
     let closed = |way| move |error| ChooseError::Boot { way, error };
-    let (way, bootstrap): (Way, Box<dyn Bootstrap>) = match env::find(lookup)? {
+    let (way, bootstrap): (Way, Box<dyn OpenBootstrap>) = match env::find(lookup)? {
         Found::Nobody | Found::Tcp { size: 1, .. } => return Ok(None),
         Found::Pmi { fd, rank, size } => {
             let fd = inherited(fd).map_err(closed(Way::Pmi))?;

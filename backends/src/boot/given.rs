@@ -8,14 +8,19 @@ use tsumugi_core::mem::Rank;
 ///
 /// The function gets this rank's bytes and room for those of all ranks, in
 /// their order; every rank of the job calls it with as many bytes. It says
-/// whether it worked.
+/// whether it worked. It is called by the thread that starts the rank, and at
+/// the end by the same.
+///
+/// An allgather is for all ranks at once, so that a card cannot be asked for
+/// later: all come at start, and each node of a job on several keeps them once,
+/// packed.
 pub struct Given<F> {
     rank: Rank,
     size: u32,
     allgather: F,
-    /// After the barrier: everybody's cards, in blocks of equal length.
+    /// After the barrier: everybody's cards, one behind the other.
     cards: Vec<u8>,
-    lengths: Vec<usize>,
+    ends: Vec<u32>,
     own: Vec<u8>,
 }
 
@@ -27,8 +32,8 @@ impl<F: FnMut(&[u8], &mut [u8]) -> bool> Given<F> {
     /// [`BootError::NoSuchRank`].
     pub fn new(rank: Rank, size: u32, allgather: F) -> Result<Self, BootError> {
         BootError::check_rank(rank, size)?;
-        let (cards, lengths, own) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { rank, size, allgather, cards, lengths, own })
+        let (cards, ends, own) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { rank, size, allgather, cards, ends, own })
     }
 
     fn gather(&mut self, own: &[u8]) -> Result<Vec<u8>, BootError> {
@@ -60,27 +65,42 @@ impl<F: FnMut(&[u8], &mut [u8]) -> bool> Bootstrap for Given<F> {
         let own = (self.own.len() as u32).to_le_bytes();
         let lengths = self.gather(&own)?;
         let (lengths, _) = lengths.as_chunks();
-        self.lengths = lengths.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize).collect();
-        if self.lengths.iter().any(|bytes| *bytes > CARD_BYTES_MAX) {
+        let lengths: Vec<usize> =
+            lengths.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize).collect();
+        if lengths.iter().any(|bytes| *bytes > CARD_BYTES_MAX) {
             return Err(BootError::Garbled { what: "what the allgather gave" });
         }
-        let longest = self.lengths.iter().max().copied().unwrap_or(0);
+        let longest = lengths.iter().max().copied().unwrap_or(0);
         let mut own = self.own.clone();
         own.resize(longest, 0);
         self.cards = self.gather(&own)?;
+        self.ends.clear();
+        let mut end = 0;
+        for (rank, bytes) in lengths.into_iter().enumerate() {
+            self.cards.copy_within(rank * longest..rank * longest + bytes, end);
+            end += bytes;
+            self.ends.push(end as u32);
+        }
+        self.cards.truncate(end);
+        self.cards.shrink_to_fit();
         Ok(())
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
         BootError::check_rank(rank, self.size)?;
         let index = rank.0 as usize;
-        let len = self.lengths.get(index).copied().unwrap_or(0);
-        if len == 0 {
+        let end_of = |index: usize| self.ends.get(index).map_or(0, |end| *end as usize);
+        let start = if index == 0 { 0 } else { end_of(index - 1) };
+        let found = self.cards.get(start..end_of(index)).unwrap_or_default();
+        if found.is_empty() {
             return Err(BootError::NoCard { rank });
         }
-        let block = self.cards.len() / self.size as usize;
-        card[..len].copy_from_slice(&self.cards[index * block..][..len]);
-        Ok(len)
+        card[..found.len()].copy_from_slice(found);
+        Ok(found.len())
+    }
+
+    fn forget(&mut self) {
+        (self.cards, self.ends, self.own) = (Vec::new(), Vec::new(), Vec::new());
     }
 }
 
@@ -131,6 +151,11 @@ mod tests {
         assert_eq!(&card[..6], b"cotton");
         assert_eq!(given.card(Rank(1), &mut card), Ok(4));
         assert_eq!(&card[..4], b"silk");
+        let mut heads = Vec::new();
+        given.heads(&mut |rank, head| heads.push((rank.0, head[..7].to_vec()))).unwrap();
+        assert_eq!(heads, [(0, b"cotton\0".to_vec()), (1, b"silk\0\0\0".to_vec())]);
+        given.forget();
+        assert_eq!(given.card(Rank(1), &mut card), Err(BootError::NoCard { rank: Rank(1) }));
     }
 
     #[test]

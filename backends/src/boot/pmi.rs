@@ -12,8 +12,10 @@
 //! ```
 //!
 //! Values are text of a length that the launcher limits, so a card goes in
-//! hexadecimal, in as many values as it needs. What the launcher does when a
-//! rank is gone without `finalize` is its own: hydra ends the job.
+//! hexadecimal, in as many values as it needs; its head, which everybody reads
+//! at start, is under a key of its own. A card may be asked for between
+//! `barrier_in` and `barrier_out`. What the launcher does when a rank is gone
+//! without `finalize` is its own: hydra ends the job.
 
 mod line;
 
@@ -25,7 +27,9 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
-use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::boot::{
+    BootError, Bootstrap, CARD_BYTES_MAX, HEAD_BYTES, Head, OpenBootstrap, head_of,
+};
 use tsumugi_core::mem::Rank;
 
 /// Ranks that find each other through a PMI-1 server. Blocking, each answer
@@ -41,6 +45,22 @@ pub struct Pmi {
     value_bytes_max: usize,
     /// Cards that this rank has published: a key is written once.
     round: u32,
+    /// The barrier that this rank has come to.
+    barrier: Option<Barrier>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Barrier {
+    deadline: Instant,
+    /// How it ended: that may come while something else is asked for.
+    is_ok: Option<bool>,
+}
+
+/// What a key is of.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Head,
+    Card,
 }
 
 impl Pmi {
@@ -60,6 +80,7 @@ impl Pmi {
             kvsname: String::new(),
             value_bytes_max: 0,
             round: 0,
+            barrier: None,
         };
         pmi.ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init")?;
         let maxes = pmi.ask("cmd=get_maxes\n", "maxes")?;
@@ -78,29 +99,52 @@ impl Pmi {
 
     /// Sends one line, and reads the one that answers it.
     fn ask(&mut self, line: &str, wanted: &str) -> Result<Line, BootError> {
-        self.file.write_all(line.as_bytes()).map_err(|_| BootError::Disconnected)?;
-        let answer = Line::parse(&self.line()?).map_err(|_| GARBLED)?;
-        match answer.field("cmd") {
-            Some(command) if command == wanted => Ok(answer),
-            _ => Err(GARBLED),
+        self.say(line)?;
+        let deadline = Instant::now() + self.limit;
+        loop {
+            let line = self.line(deadline)?;
+            let line = line.ok_or(BootError::TimedOut { what: "the PMI server" })?;
+            let answer = Line::parse(&line).map_err(|_| GARBLED)?;
+            match answer.field("cmd") {
+                Some(command) if command == wanted => return Ok(answer),
+                _ if self.ends_barrier(&answer) => {}
+                _ => return Err(GARBLED),
+            }
         }
     }
 
-    fn line(&mut self) -> Result<String, BootError> {
-        let deadline = Instant::now() + self.limit;
+    fn say(&mut self, line: &str) -> Result<(), BootError> {
+        self.file.write_all(line.as_bytes()).map_err(|_| BootError::Disconnected)
+    }
+
+    /// Keeps what ends the barrier that is waited for.
+    fn ends_barrier(&mut self, answer: &Line) -> bool {
+        match &mut self.barrier {
+            Some(Barrier { is_ok: is_ok @ None, .. })
+                if answer.field("cmd") == Some("barrier_out") =>
+            {
+                *is_ok = Some(answer.is_ok());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The next line, if it comes until then.
+    fn line(&mut self, deadline: Instant) -> Result<Option<String>, BootError> {
         let mut chunk = [0; 1024];
         loop {
             if let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
                 let rest = self.bytes.split_off(end + 1);
                 let line = std::mem::replace(&mut self.bytes, rest);
-                return String::from_utf8(line).map_err(|_| GARBLED);
+                return String::from_utf8(line).map(Some).map_err(|_| GARBLED);
             }
             if self.bytes.len() > LINE_BYTES_MAX {
                 return Err(GARBLED);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(BootError::TimedOut { what: "the PMI server" });
+                return Ok(None);
             }
             let watched = Watched { fd: self.file.as_fd(), writes: false };
             let ready = sys::poll(&[watched], left).map_err(|_| BootError::Disconnected)?;
@@ -116,17 +160,54 @@ impl Pmi {
         }
     }
 
-    fn key(&self, rank: Rank, part: usize) -> String {
-        format!("tsumugi-{}-{}-{part}", self.round, rank.0)
+    fn key(&self, rank: Rank, of: Part, at: usize) -> String {
+        let of = match of {
+            Part::Head => "h",
+            Part::Card => "",
+        };
+        format!("tsumugi-{}-{of}{}-{at}", self.round, rank.0)
     }
 
-    fn get(&mut self, rank: Rank, part: usize) -> Result<String, BootError> {
-        let line = format!("cmd=get kvsname={} key={}\n", self.kvsname, self.key(rank, part));
+    fn put(&mut self, of: Part, bytes: &[u8]) -> Result<(), BootError> {
+        for (at, value) in values(bytes, self.value_bytes_max).iter().enumerate() {
+            let key = self.key(self.rank, of, at);
+            let line = format!("cmd=put kvsname={} key={key} value={value}\n", self.kvsname);
+            if !self.ask(&line, "put_result")?.is_ok() {
+                return Err(BootError::Refused { why: "the PMI server does not take its card" });
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, rank: Rank, of: Part, at: usize) -> Result<String, BootError> {
+        let line = format!("cmd=get kvsname={} key={}\n", self.kvsname, self.key(rank, of, at));
         let answer = self.ask(&line, "get_result")?;
         match answer.field("value") {
             Some(value) if answer.is_ok() => Ok(value.to_owned()),
             _ => Err(BootError::NoCard { rank }),
         }
+    }
+
+    /// Copies what a rank has put, and returns its length.
+    fn read(&mut self, rank: Rank, of: Part, into: &mut [u8]) -> Result<usize, BootError> {
+        let first = self.get(rank, of, 0)?;
+        let (length, hex) = first.split_at_checked(PREFIX_BYTES).ok_or(GARBLED)?;
+        let len = usize::from_str_radix(length, 16).map_err(|_| GARBLED)?;
+        if len > into.len() {
+            return Err(GARBLED);
+        }
+        let mut hex = hex.to_owned();
+        let mut at = 0;
+        while hex.len() < 2 * len {
+            at += 1;
+            let more = self.get(rank, of, at)?;
+            if more.is_empty() || hex.len() + more.len() > 2 * len {
+                return Err(GARBLED);
+            }
+            hex.push_str(&more);
+        }
+        from_hex(&hex, &mut into[..len]).ok_or(GARBLED)?;
+        Ok(len)
     }
 }
 
@@ -142,47 +223,59 @@ impl Bootstrap for Pmi {
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
         BootError::check_card(card)?;
         self.round += 1;
-        for (part, value) in values(card, self.value_bytes_max).iter().enumerate() {
-            let key = self.key(self.rank, part);
-            let line = format!("cmd=put kvsname={} key={key} value={value}\n", self.kvsname);
-            if !self.ask(&line, "put_result")?.is_ok() {
-                return Err(BootError::Refused { why: "the PMI server does not take its card" });
-            }
-        }
-        Ok(())
+        self.put(Part::Head, &head_of(card))?;
+        self.put(Part::Card, card)
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
         BootError::check_rank(rank, self.size)?;
-        let first = self.get(rank, 0)?;
-        let (length, hex) = first.split_at_checked(PREFIX_BYTES).ok_or(GARBLED)?;
-        let len = usize::from_str_radix(length, 16).map_err(|_| GARBLED)?;
-        if len > CARD_BYTES_MAX {
-            return Err(GARBLED);
-        }
-        let mut hex = hex.to_owned();
-        let mut part = 0;
-        while hex.len() < 2 * len {
-            part += 1;
-            let more = self.get(rank, part)?;
-            if more.is_empty() || hex.len() + more.len() > 2 * len {
+        self.read(rank, Part::Card, card)
+    }
+
+    fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
+        for rank in (0..self.size).map(Rank) {
+            let mut head = [0; HEAD_BYTES];
+            if self.read(rank, Part::Head, &mut head)? != HEAD_BYTES {
                 return Err(GARBLED);
             }
-            hex.push_str(&more);
+            each(rank, &head);
         }
-        from_hex(&hex, &mut card[..len]).ok_or(GARBLED)?;
-        Ok(len)
+        Ok(())
     }
 
     fn barrier(&mut self) -> Result<(), BootError> {
-        match self.ask("cmd=barrier_in\n", "barrier_out")?.is_ok() {
-            true => Ok(()),
-            false => Err(BootError::Disconnected),
-        }
+        self.arrive()?;
+        while !self.has_met(self.limit)? {}
+        Ok(())
     }
 
     fn leave(&mut self) -> Result<(), BootError> {
         self.ask("cmd=finalize\n", "finalize_ack").map(drop)
+    }
+}
+
+impl OpenBootstrap for Pmi {
+    fn arrive(&mut self) -> Result<(), BootError> {
+        self.barrier = Some(Barrier { deadline: Instant::now() + self.limit, is_ok: None });
+        self.say("cmd=barrier_in\n")
+    }
+
+    fn has_met(&mut self, within: Duration) -> Result<bool, BootError> {
+        let Some(Barrier { deadline, mut is_ok }) = self.barrier else { return Ok(true) };
+        let until = deadline.min(Instant::now() + within);
+        if is_ok.is_none() {
+            let Some(line) = self.line(until)? else {
+                let late = BootError::TimedOut { what: "the PMI server" };
+                return if Instant::now() < deadline { Ok(false) } else { Err(late) };
+            };
+            let answer = Line::parse(&line).map_err(|_| GARBLED)?;
+            if !self.ends_barrier(&answer) {
+                return Err(GARBLED);
+            }
+            is_ok = self.barrier.and_then(|barrier| barrier.is_ok);
+        }
+        self.barrier = None;
+        if is_ok == Some(true) { Ok(true) } else { Err(BootError::Disconnected) }
     }
 }
 

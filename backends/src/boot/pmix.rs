@@ -2,20 +2,26 @@
 //! such a launcher is there; the build needs none.
 //!
 //! It is looked for where `TSUMUGI_PMIX` says, then below the launcher's own
-//! folder (`PMIX_PREFIX`), then where the system looks. A card is put as a
-//! string, in hexadecimal; a fence without collecting is the barrier, so that
-//! a card travels when it is asked for. How long a call waits is up to the
-//! launcher, which ends the job when a rank is gone without `leave`.
+//! folder (`PMIX_PREFIX`), then where the system looks. Heads and cards are put
+//! as strings, in hexadecimal. The first barrier is two fences: one collects
+//! the heads, which all servers then have; the cards are put after it, and the
+//! second does not collect, so that a card travels when it is asked for. How
+//! long a fence waits is up to the launcher, which ends the job when a rank is
+//! gone without `leave`.
 
 mod sys;
 
 use super::env::{Lookup, PMIX_LIBRARY};
 use super::pmi::from_hex;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::fmt::Write as _;
 use std::ptr;
-use sys::{Functions, Proc, Value};
-use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+use sys::{Functions, Info, Proc, Value};
+use tsumugi_core::boot::{
+    BootError, Bootstrap, CARD_BYTES_MAX, HEAD_BYTES, Head, OpenBootstrap, head_of,
+};
 use tsumugi_core::mem::Rank;
 
 /// Ranks that find each other through a PMIx server.
@@ -24,6 +30,17 @@ pub struct Pmix {
     own: Proc,
     size: u32,
     round: u32,
+    /// The own card, which is put when the heads are known.
+    card: Option<Vec<u8>>,
+    /// The fence that this rank has come to.
+    fence: Option<Arc<Fence>>,
+}
+
+/// A fence's answer, which the library's own thread gives.
+#[derive(Default)]
+struct Fence {
+    code: Mutex<Option<c_int>>,
+    came: Condvar,
 }
 
 impl Pmix {
@@ -41,7 +58,7 @@ impl Pmix {
         let mut own = Proc::default();
         // SAFETY: `own` is filled in; no directives.
         check("PMIx_Init", unsafe { (functions.init)(&mut own, ptr::null(), 0) })?;
-        let mut pmix = Self { functions, own, size: 0, round: 0 };
+        let mut pmix = Self { functions, own, size: 0, round: 0, card: None, fence: None };
         let everybody = Proc { rank: sys::WILDCARD, ..own };
         pmix.size = pmix.number(&everybody, c"pmix.job.size")?;
         BootError::check_rank(Rank(own.rank), pmix.size)?;
@@ -59,17 +76,64 @@ impl Pmix {
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<Option<T>, BootError> {
         let mut value: *mut Value = ptr::null_mut();
+        // Whoever has gone tells nothing any more.
+        let limit = [Info::number(sys::TIMEOUT, CARD_SECONDS)];
         // SAFETY: all outlive the call; the server's value comes as a new one.
-        let code = unsafe { (self.functions.get)(of, key.as_ptr(), ptr::null(), 0, &mut value) };
+        let code = unsafe { (self.functions.get)(of, key.as_ptr(), limit.as_ptr(), 1, &mut value) };
         check("PMIx_Get", code)?;
-        // SAFETY: where the call worked there is a value, and it is ours. It
-        // stays: its own way to be freed is not exported by every version.
-        let value = unsafe { value.as_ref() }.ok_or(GARBLED)?;
-        Ok(read(value))
+        // SAFETY: where the call worked there is a value, and it is ours.
+        let found = read(unsafe { value.as_ref() }.ok_or(GARBLED)?);
+        // SAFETY: the library made it; what was read of it is a copy.
+        unsafe { self.functions.free(value) };
+        Ok(found)
     }
 
-    fn key(&self) -> CString {
-        CString::new(format!("tsumugi-{}", self.round)).expect("no zero inside")
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), BootError> {
+        let mut text = String::new();
+        for byte in bytes {
+            let _ = write!(text, "{byte:02x}");
+        }
+        let (text, key) = (CString::new(text).expect("digits"), self.key(name));
+        let value = Value::string(&text);
+        // SAFETY: both outlive the call, which copies them.
+        let put = unsafe { (self.functions.put)(sys::GLOBAL, key.as_ptr(), &value) };
+        check("PMIx_Put", put)?;
+        // SAFETY: a plain call.
+        check("PMIx_Commit", unsafe { (self.functions.commit)() })
+    }
+
+    fn take(&self, rank: Rank, name: &str, into: &mut [u8]) -> Result<usize, BootError> {
+        if self.round == 0 {
+            return Err(BootError::NoCard { rank });
+        }
+        let (of, max) = (Proc { rank: rank.0, ..self.own }, 2 * into.len());
+        let read = |value: &Value| value.text(max).map(str::to_owned);
+        let text = match self.get(&of, &self.key(name), read) {
+            Ok(text) => text.ok_or(GARBLED)?,
+            Err(BootError::System { errno: sys::NOT_FOUND, .. }) => {
+                return Err(BootError::NoCard { rank });
+            }
+            Err(error) => return Err(error),
+        };
+        let len = text.len() / 2;
+        from_hex(&text, &mut into[..len]).ok_or(GARBLED)?;
+        Ok(len)
+    }
+
+    fn key(&self, name: &str) -> CString {
+        CString::new(format!("tsumugi-{name}-{}", self.round)).expect("no zero inside")
+    }
+
+    /// If this rank has just published: all get the heads, and this rank's
+    /// card can be asked for.
+    fn open(&mut self) -> Result<(), BootError> {
+        let Some(card) = self.card.take() else { return Ok(()) };
+        let collect = [Info::on(sys::COLLECT)];
+        // SAFETY: no processes named is all of them; the directive outlives the
+        // call.
+        let code = unsafe { (self.functions.fence)(ptr::null(), 0, collect.as_ptr(), 1) };
+        check("PMIx_Fence", code)?;
+        self.put("card", &card)
     }
 }
 
@@ -85,39 +149,28 @@ impl Bootstrap for Pmix {
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
         BootError::check_card(card)?;
         self.round += 1;
-        let mut text = String::new();
-        for byte in card {
-            let _ = write!(text, "{byte:02x}");
-        }
-        let (text, key) = (CString::new(text).expect("digits"), self.key());
-        let value = Value::string(&text);
-        // SAFETY: both outlive the call, which copies them.
-        let put = unsafe { (self.functions.put)(sys::GLOBAL, key.as_ptr(), &value) };
-        check("PMIx_Put", put)?;
-        // SAFETY: a plain call.
-        check("PMIx_Commit", unsafe { (self.functions.commit)() })
+        self.card = Some(card.to_vec());
+        self.put("head", &head_of(card))
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
         BootError::check_rank(rank, self.size)?;
-        if self.round == 0 {
-            return Err(BootError::NoCard { rank });
-        }
-        let of = Proc { rank: rank.0, ..self.own };
-        let read = |value: &Value| value.text(2 * CARD_BYTES_MAX).map(str::to_owned);
-        let text = match self.get(&of, &self.key(), read) {
-            Ok(text) => text.ok_or(GARBLED)?,
-            Err(BootError::System { errno: sys::NOT_FOUND, .. }) => {
-                return Err(BootError::NoCard { rank });
+        self.take(rank, "card", card)
+    }
+
+    fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
+        for rank in (0..self.size).map(Rank) {
+            let mut head = [0; HEAD_BYTES];
+            if self.take(rank, "head", &mut head)? != HEAD_BYTES {
+                return Err(GARBLED);
             }
-            Err(error) => return Err(error),
-        };
-        let len = text.len() / 2;
-        from_hex(&text, &mut card[..len]).ok_or(GARBLED)?;
-        Ok(len)
+            each(rank, &head);
+        }
+        Ok(())
     }
 
     fn barrier(&mut self) -> Result<(), BootError> {
+        self.open()?;
         // SAFETY: no processes named is all of them; no directives.
         check("PMIx_Fence", unsafe { (self.functions.fence)(ptr::null(), 0, ptr::null(), 0) })
     }
@@ -126,6 +179,48 @@ impl Bootstrap for Pmix {
         // SAFETY: no directives.
         check("PMIx_Finalize", unsafe { (self.functions.finalize)(ptr::null(), 0) })
     }
+}
+
+impl OpenBootstrap for Pmix {
+    fn arrive(&mut self) -> Result<(), BootError> {
+        self.open()?;
+        let fence = Arc::new(Fence::default());
+        let told = Arc::into_raw(fence.clone()).cast_mut().cast();
+        // SAFETY: as `barrier`'s; `ended` gets the reference that is given away
+        // here, once.
+        let code =
+            unsafe { (self.functions.fence_begin)(ptr::null(), 0, ptr::null(), 0, ended, told) };
+        match code {
+            0 => {}
+            DONE_AT_ONCE => fence.end(0),
+            code => return check("PMIx_Fence_nb", code),
+        }
+        self.fence = Some(fence);
+        Ok(())
+    }
+
+    fn has_met(&mut self, within: Duration) -> Result<bool, BootError> {
+        let Some(fence) = &self.fence else { return Ok(true) };
+        let code = fence.code.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = fence.came.wait_timeout_while(code, within, |code| code.is_none());
+        let code = *waited.unwrap_or_else(PoisonError::into_inner).0;
+        let Some(code) = code else { return Ok(false) };
+        self.fence = None;
+        check("PMIx_Fence_nb", code).map(|()| true)
+    }
+}
+
+impl Fence {
+    fn end(&self, code: c_int) {
+        *self.code.lock().unwrap_or_else(PoisonError::into_inner) = Some(code);
+        self.came.notify_all();
+    }
+}
+
+/// The library's thread calls it when all have come.
+unsafe extern "C" fn ended(code: c_int, told: *mut c_void) {
+    // SAFETY: the reference that `arrive` gave away; this is called once.
+    unsafe { Arc::from_raw(told.cast::<Fence>()) }.end(code);
 }
 
 impl std::fmt::Debug for Pmix {
@@ -154,6 +249,10 @@ fn check(what: &'static str, code: i32) -> Result<(), BootError> {
     if code == 0 { Ok(()) } else { Err(BootError::System { what, errno: code }) }
 }
 
+/// `PMIX_OPERATION_SUCCEEDED`: done, and nobody is called.
+const DONE_AT_ONCE: c_int = -157;
+/// A card that does not come within so many seconds does not come.
+const CARD_SECONDS: u32 = 10;
 const LIBRARY: &str = "libpmix.so.2";
 const GARBLED: BootError = BootError::Garbled { what: "what the PMIx server says" };
 

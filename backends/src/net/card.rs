@@ -14,7 +14,7 @@
 use super::ENDPOINTS_MAX;
 use super::wire::{ADDRESS_BYTES_MAX, KEY_WORDS, Key};
 use core::fmt;
-use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::excerpt::Excerpt;
 
 /// See the module.
@@ -70,6 +70,11 @@ pub enum CardError {
         /// What it is.
         value: usize,
     },
+    /// It could not be had.
+    Untold {
+        /// Why.
+        why: BootError,
+    },
 }
 
 impl fmt::Display for CardError {
@@ -86,6 +91,7 @@ impl fmt::Display for CardError {
                 write!(f, "it goes by {}, this rank by {}", theirs.as_str(), own.as_str())
             }
             Self::Number { name, value } => write!(f, "a card whose {name} is {value}"),
+            Self::Untold { why } => write!(f, "its card is not to be had: {why}"),
         }
     }
 }
@@ -93,6 +99,17 @@ impl fmt::Display for CardError {
 impl std::error::Error for CardError {}
 
 impl Card {
+    /// A number that differs where ranks do not understand each other, as far
+    /// as that can be seen without their addresses; never 0.
+    pub(super) fn mark(&self) -> u32 {
+        let bytes = self.endpoints.first().map_or(0, |place| place.address.len());
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for byte in [START, self.kind, bytes as u64].into_iter().flat_map(u64::to_le_bytes) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+        ((hash >> 32) as u32 ^ hash as u32).max(1)
+    }
+
     /// As bytes.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = START.to_le_bytes()[..6].to_vec();
@@ -234,6 +251,16 @@ mod tests {
         assert!(matches!(Card::parse(&bytes, &own), Err(CardError::Form { .. })));
         let none = CardError::Number { name: "number of endpoints", value: 0 };
         assert_eq!(parse(card(0)), Err(none));
+    }
+
+    #[test]
+    fn a_mark_is_of_the_network_and_not_of_the_rank() {
+        let other = Card { job: 1, endpoints: vec![place(9)], ..card(3) };
+        assert_eq!(card(1).mark(), other.mark());
+        assert_ne!(card(1).mark(), Card { kind: 4, ..card(1) }.mark());
+        let mut longer = card(1);
+        longer.endpoints[0].address.push(0);
+        assert_ne!(card(1).mark(), longer.mark());
     }
 
     #[test]

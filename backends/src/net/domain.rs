@@ -3,15 +3,16 @@
 use super::ENDPOINTS_MAX;
 use super::card::{Card, CardError, Place};
 use super::endpoint::NetEndpoint;
+use super::failure::Failure;
 use super::packet::SendError;
-use super::rail::{Failure, Limits, Rail, Shared};
+use super::rail::{Limits, Rail, Shared};
 use super::unfit::Unfit;
 use super::wire::Wire;
 use core::fmt;
 use core::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tsumugi_core::backend::{Capabilities, Domain};
-use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::mem::{
     Access, Need, Rank, Region, RegionKey, RegionTable, RegisterError, RemoteAddr,
@@ -104,7 +105,28 @@ impl<W: Wire> NetDomain<W> {
         &self,
         cards: impl Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync + 'static,
     ) {
+        self.find_later(move |rank, card| {
+            cards(rank, card).map(Some).ok_or(BootError::NoCard { rank })
+        });
+    }
+
+    /// The same where a card may take a while: `Ok(None)` says that it has been
+    /// asked for, and each poll asks again. Nothing else waits meanwhile. It is
+    /// called by whoever polls, and is to answer at once.
+    pub fn find_later(
+        &self,
+        cards: impl Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Result<Option<usize>, BootError>
+        + Send
+        + Sync
+        + 'static,
+    ) {
         let _ = self.shared.cards.set(Box::new(cards));
+    }
+
+    /// A number that only ranks have alike that understand each other: what is
+    /// worth to be known of all of them before their cards are.
+    pub fn mark(&self) -> u32 {
+        self.shared.own.get().map_or(0, Card::mark)
     }
 
     /// Whether a rank of this card is on the same network, as far as its card

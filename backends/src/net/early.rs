@@ -22,7 +22,8 @@ impl<W: Wire> Rail<W> {
     /// just begun. Then it is to be posted again, and nothing was done.
     #[cold]
     pub(super) fn is_early(&mut self, rank: Rank, code: c_int) -> bool {
-        let is_new = |peer: &Peer| !peer.lost && peer.met.elapsed() < FIRST_CONTACT;
+        let now = self.age();
+        let is_new = |peer: &Peer| !peer.lost && now.wrapping_sub(peer.met) < FIRST_CONTACT_MS;
         let is_early = UNREACHED.contains(&code) && self.peers.get(&rank.0).is_some_and(is_new);
         if is_early {
             self.early.retain(|(other, _)| *other != rank);
@@ -57,7 +58,7 @@ const UNREACHED: [c_int; 7] = [
 ];
 
 /// For so long that may be because it is early: deaths are known within 5 s.
-const FIRST_CONTACT: Duration = Duration::from_secs(3);
+const FIRST_CONTACT_MS: u32 = 3000;
 
 /// Until it is tried again.
 const PAUSE: Duration = Duration::from_millis(20);

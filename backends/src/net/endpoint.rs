@@ -19,9 +19,10 @@
 //! takes nothing and `poll` finds nothing.
 
 use super::domain::NetDomain;
+use super::failure::{Failure, Failures};
 use super::memory::SLOT_BYTES;
 use super::packet::{Arrival, SendError};
-use super::rail::{Failure, Failures, Rail, Shared, SlotRead};
+use super::rail::{Rail, Shared, SlotRead};
 use super::scratch::Context;
 use super::wire::{Answer, Far, Near, Nears, Wire};
 use core::ffi::c_int;
@@ -367,9 +368,11 @@ impl<W: Wire> Rail<W> {
             self.end_waiting(at, Err(AddrError::StaleKey { addr: op.remote }));
             return;
         }
-        if let Err(error) = self.peer(shared, rank) {
-            self.end_waiting(at, Err(error));
-            return;
+        match self.peer(shared, rank) {
+            Ok(Some(_)) => {}
+            // The next poll asks again.
+            Ok(None) => return,
+            Err(error) => return self.end_waiting(at, Err(error)),
         }
         let Some(free) = self.reads.iter().position(Option::is_none) else { return };
         self.serial += 1;
@@ -385,7 +388,7 @@ impl<W: Wire> Rail<W> {
             self.reads[read] = None;
             return;
         }
-        let Ok(peer) = self.peer(shared, rank) else {
+        let Ok(Some(peer)) = self.peer(shared, rank) else {
             self.reads[read] = None;
             return;
         };

@@ -17,6 +17,7 @@
 //! | `packet` | bells and messages |
 //! | `rail`, `scratch` | what one endpoint has |
 //! | `early` | peers that cannot be reached yet |
+//! | `failure` | what a device refused |
 //! | `endpoint` | operations down |
 //! | `poll` | completions up |
 //! | `probed` | what a library was seen to do |
@@ -31,6 +32,7 @@ mod card;
 mod domain;
 mod early;
 mod endpoint;
+mod failure;
 mod memory;
 mod packet;
 mod poll;
@@ -43,9 +45,10 @@ mod wire;
 pub use card::CardError;
 pub use domain::NetDomain;
 pub use endpoint::NetEndpoint;
+pub use failure::{Failure, Failures};
 pub use packet::{Arrival, SendError};
 pub use probed::{Probed, Row, Verdict};
-pub use rail::{Cards, Failure, Failures};
+pub use rail::{Cards, PEER_BYTES};
 pub use wire::Wire;
 
 pub(crate) use domain::Traits;

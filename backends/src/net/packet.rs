@@ -12,7 +12,8 @@
 //! of other jobs, of ranks that there are not, or of unknown kinds are counted
 //! and dropped.
 
-use super::rail::{Failure, Rail, Shared};
+use super::failure::Failure;
+use super::rail::{Rail, Shared};
 use super::scratch::Context;
 use super::wire::Wire;
 use core::ffi::c_int;
@@ -40,7 +41,8 @@ pub enum Arrival<'p> {
 /// Why a packet was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// No buffer is free, or the provider takes nothing: later.
+    /// No buffer is free, the provider takes nothing, or the rank's card has
+    /// not come yet: later.
     Full,
     /// It does not fit in a packet.
     TooLong {
@@ -177,7 +179,7 @@ impl<W: Wire> Rail<W> {
             let error = AddrError::NoSuchRank { rank: to, size: shared.size };
             return Err(SendError::Addr(error));
         }
-        let peer = self.peer(shared, to).map_err(SendError::Addr)?;
+        let peer = self.peer(shared, to).map_err(SendError::Addr)?.ok_or(SendError::Full)?;
         if self.must_wait() || self.must_pause(to) {
             return Err(SendError::Full);
         }
@@ -231,8 +233,9 @@ impl<W: Wire> Rail<W> {
             let Some(packet) = self.packets.returned.pop_front() else { return };
             let (to, _) = self.packets.addressed[packet as usize];
             let answer = match self.peer(shared, to) {
+                Ok(None) => -EAGAIN,
                 Ok(_) if self.must_pause(to) => -EAGAIN,
-                Ok(peer) => self.send_packet(packet as usize, peer.addr),
+                Ok(Some(peer)) => self.send_packet(packet as usize, peer.addr),
                 Err(_) => -libc::EHOSTUNREACH,
             };
             match -answer {
@@ -306,7 +309,7 @@ const BELL: u32 = 2;
 /// Packets to a peer that are given away in a row: the one after them takes a
 /// buffer until it has gone, so that what a library keeps for a peer that does
 /// not read has a limit.
-const GIVEN_MAX: u32 = 16;
+const GIVEN_MAX: u16 = 16;
 
 /// Bytes before what a packet carries.
 pub(super) const HEADER_BYTES: usize = 16;

@@ -13,8 +13,9 @@
 //! Progress: one look at the completion queue for each poll; nothing waits.
 
 use super::endpoint::{Flight, State, Step};
+use super::failure::Failure;
 use super::memory::Listing;
-use super::rail::{Failure, Rail, Shared, SlotRead};
+use super::rail::{Rail, Shared, SlotRead};
 use super::scratch::Context;
 use super::wire::{End, Entry, Wire};
 use core::ffi::c_int;
@@ -253,7 +254,7 @@ impl<W: Wire> Rail<W> {
 
     fn learn(&mut self, shared: &Shared, read: SlotRead, listing: Option<Listing>) {
         if let Some(listing) = &listing
-            && let Ok(peer) = self.peer(shared, read.rank)
+            && let Ok(Some(peer)) = self.peer(shared, read.rank)
         {
             match self.wire.map_key(&listing.raw, listing.origin) {
                 Ok(key) => {

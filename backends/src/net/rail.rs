@@ -6,6 +6,7 @@
 
 use super::card::{Card, CardError};
 use super::endpoint::Flight;
+use super::failure::{Failure, Failures};
 use super::memory::{Cache, Directory, Listing, REGIONS_MAX};
 use super::packet::Packets;
 use super::scratch::{Area, READS_MAX, Scratch};
@@ -16,15 +17,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 use tsumugi_core::backend::Completion;
-use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::{
     Access, AddrError, LocalAddr, Need, Rank, RegionKey, RegionTable, RemoteAddr,
 };
-use tsumugi_core::op::Kind;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Copies a rank's card into the buffer and returns its length.
-pub type Cards = dyn Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Option<usize> + Send + Sync;
+/// Copies a rank's card into the buffer and returns its length; `None`: it has
+/// been asked for.
+pub type Cards =
+    dyn Fn(Rank, &mut [u8; CARD_BYTES_MAX]) -> Result<Option<usize>, BootError> + Send + Sync;
 
 /// What the rails of a rank have in common.
 pub(super) struct Shared {
@@ -49,6 +51,7 @@ pub(crate) struct Rail<W: Wire> {
     directory_mr: Option<Mr>,
     pub(super) cache: Cache,
     pub(super) peers: BTreeMap<u32, Peer>,
+    opened: Instant,
     /// Those that could not be reached yet, and when to try again.
     pub(super) early: Vec<(Rank, Instant)>,
     pub(super) flights: Vec<Flight>,
@@ -108,12 +111,16 @@ pub(super) struct Peer {
     pub addr: u64,
     pub origin: u64,
     pub key: u64,
-    pub lost: bool,
+    /// Since when it is known: milliseconds of the rail's life, which wrap.
+    pub met: u32,
     /// Packets that were given away since the last one that completes.
-    pub given: u32,
-    /// Since when it is known.
-    pub met: Instant,
+    pub given: u16,
+    pub lost: bool,
 }
+
+/// Bytes that a rank keeps of each peer that it has spoken to by one endpoint;
+/// the library's own not counted. A tree is at least half full.
+pub const PEER_BYTES: usize = 2 * (size_of::<u32>() + size_of::<Peer>());
 
 /// A directory slot that is being read.
 #[derive(Clone, Copy, Debug)]
@@ -124,30 +131,6 @@ pub(super) struct SlotRead {
     pub tries: u32,
     /// Whether it is one of the rail's `posted`.
     pub counted: bool,
-}
-
-/// Why operations failed, for whoever wants to say so.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Failures {
-    /// How many did.
-    pub count: u64,
-    /// The last one.
-    pub last: Option<Failure>,
-}
-
-/// One thing that a device refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Whose memory it was about; `None` if that is not known.
-    pub peer: Option<Rank>,
-    /// What was to be done there; `None` for packets and the own tables.
-    pub kind: Option<Kind>,
-    /// The library's error.
-    pub code: i32,
-    /// The provider's own number for it.
-    pub provider_code: i32,
-    /// The card, if that was it.
-    pub card: Option<CardError>,
 }
 
 // SAFETY: the pointers are into memory of its own.
@@ -180,6 +163,7 @@ impl<W: Wire> Rail<W> {
             directory_mr: Some(directory_mr),
             cache: Cache::new(),
             peers: BTreeMap::new(),
+            opened: Instant::now(),
             early: Vec::new(),
             flights: (0..depth).map(|_| Flight::NONE).collect(),
             free: (0..depth as u32).rev().collect(),
@@ -273,12 +257,13 @@ impl<W: Wire> Rail<W> {
         Ok(Near { at, desc })
     }
 
-    /// The peer, which is met now if it was not before.
-    pub(super) fn peer(&mut self, shared: &Shared, rank: Rank) -> Result<Peer, AddrError> {
+    /// The peer, which is met now if it was not before; `None`: its card has
+    /// not come yet.
+    pub(super) fn peer(&mut self, shared: &Shared, rank: Rank) -> Result<Option<Peer>, AddrError> {
         let lost = AddrError::PeerLost { rank };
         match self.peers.get(&rank.0) {
             Some(peer) if peer.lost => return Err(lost),
-            Some(peer) => return Ok(*peer),
+            Some(peer) => return Ok(Some(*peer)),
             None => {}
         }
         let met = self.meet(shared, rank);
@@ -288,7 +273,12 @@ impl<W: Wire> Rail<W> {
         })
     }
 
-    fn meet(&mut self, shared: &Shared, rank: Rank) -> Result<Peer, Failure> {
+    /// Milliseconds of its life.
+    pub(super) fn age(&self) -> u32 {
+        self.opened.elapsed().as_millis() as u32
+    }
+
+    fn meet(&mut self, shared: &Shared, rank: Rank) -> Result<Option<Peer>, Failure> {
         let failure = Failure::new(Some(rank), None, libc::ENODATA, 0);
         let own = shared.own.get().ok_or(failure)?;
         let theirs;
@@ -297,7 +287,9 @@ impl<W: Wire> Rail<W> {
         } else {
             let cards = shared.cards.get().ok_or(failure)?;
             let mut bytes = [0; CARD_BYTES_MAX];
-            let count = cards(rank, &mut bytes).ok_or(failure)?.min(CARD_BYTES_MAX);
+            let untold = |why| Failure { card: Some(CardError::Untold { why }), ..failure };
+            let Some(count) = cards(rank, &mut bytes).map_err(untold)? else { return Ok(None) };
+            let count = count.min(CARD_BYTES_MAX);
             theirs = Card::parse(&bytes[..count], own).map_err(|card| Failure {
                 card: Some(card),
                 code: libc::EPROTO,
@@ -309,10 +301,10 @@ impl<W: Wire> Rail<W> {
         let failed = |code| Failure { code, ..failure };
         let addr = self.wire.insert(rank, &place.address).map_err(failed)?;
         let key = self.wire.map_key(&place.key, place.origin).map_err(failed)?;
-        let met = Instant::now();
+        let met = self.age();
         let peer = Peer { addr, origin: place.origin, key, lost: false, given: 0, met };
         self.peers.insert(rank.0, peer);
-        Ok(peer)
+        Ok(Some(peer))
     }
 
     /// Ends what is under way to ranks that were found dead meanwhile.
@@ -328,7 +320,7 @@ impl<W: Wire> Rail<W> {
             new
         };
         for rank in lost {
-            let met = Instant::now();
+            let met = self.age();
             let gone = Peer { addr: u64::MAX, origin: 0, key: 0, lost: true, given: 0, met };
             if let Some(peer) = self.peers.insert(rank.0, gone)
                 && !peer.lost
@@ -348,42 +340,6 @@ impl<W: Wire> Drop for Rail<W> {
         let mrs = self.directory.take_all();
         let own = self.directory_mr.take().into_iter().chain(self.scratch_mr.take());
         self.wire.shut(mrs.chain(own));
-    }
-}
-
-impl Failures {
-    #[cold]
-    pub(super) fn add(&mut self, failure: Failure) {
-        self.count += 1;
-        self.last = Some(failure);
-    }
-}
-
-impl Failure {
-    pub(super) const fn new(
-        peer: Option<Rank>,
-        kind: Option<Kind>,
-        code: i32,
-        provider_code: i32,
-    ) -> Self {
-        Self { peer, kind, code, provider_code, card: None }
-    }
-}
-
-impl core::fmt::Display for Failure {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self.kind {
-            Some(kind) => write!(f, "{kind:?}")?,
-            None => write!(f, "a packet or a table")?,
-        }
-        match self.peer {
-            Some(peer) => write!(f, " of {peer}")?,
-            None => write!(f, " of a rank that is not known")?,
-        }
-        match self.card {
-            Some(card) => write!(f, ": {card}"),
-            None => write!(f, ": the device's error {} ({})", self.code, self.provider_code),
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi_backends::boot::tcp::{Client, Inbox, Message, Secret, Server};
-use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX, OpenBootstrap};
 use tsumugi_core::mem::Rank;
 
 pub const LONG: Duration = Duration::from_secs(30);
@@ -28,6 +28,10 @@ fn start(client: &mut Client) -> Result<(), BootError> {
     let (rank, size) = (client.rank(), client.size());
     client.publish(format!("card of {rank}").as_bytes())?;
     client.barrier()?;
+    let mut heads = Vec::new();
+    client.heads(&mut |peer, head| heads.push((peer, head[..9].to_vec())))?;
+    let head = |peer| (Rank(peer), format!("card of {}", Rank(peer)).as_bytes()[..9].to_vec());
+    assert_eq!(heads, (0..size).map(head).collect::<Vec<_>>());
     let mut card = [0; CARD_BYTES_MAX];
     for peer in (0..size).map(Rank) {
         let len = client.card(peer, &mut card)?;
@@ -50,6 +54,40 @@ fn everybody_gets_everybodys_card() {
         }
     });
     server.drain(LONG);
+}
+
+#[test]
+fn a_card_comes_while_others_are_waited_for() {
+    let server = server(2, LONG);
+    let address = server.address();
+    let mut clients = [0, 1].map(|rank| client(rank, 2, address, LONG));
+    for client in &mut clients {
+        client.publish(format!("card of {}", client.rank()).as_bytes()).unwrap();
+    }
+    let [first, second] = &mut clients;
+    first.arrive().unwrap();
+    let mut card = [0; CARD_BYTES_MAX];
+    assert_eq!(first.card(Rank(1), &mut card), Ok(14));
+    assert_eq!(first.has_met(Duration::from_millis(1)), Ok(false));
+    second.arrive().unwrap();
+    // The end of the barrier comes before the card, or after it.
+    for _ in 0..100 {
+        assert_eq!(first.card(Rank(1), &mut card), Ok(14));
+    }
+    while !first.has_met(Duration::from_millis(1)).unwrap() {}
+    while !second.has_met(Duration::from_millis(1)).unwrap() {}
+    assert_eq!(second.has_met(Duration::ZERO), Ok(true), "nothing is waited for");
+    clients.iter_mut().for_each(|client| client.leave().unwrap());
+}
+
+#[test]
+fn whoever_has_told_nothing_is_named() {
+    let server = server(2, LONG);
+    let mut first = client(0, 2, server.address(), LONG);
+    first.publish(&[1; 40]).unwrap();
+    let mut seen = 0;
+    let heads = first.heads(&mut |_, _| seen += 1);
+    assert_eq!((heads, seen), (Err(BootError::NoCard { rank: Rank(1) }), 1));
 }
 
 #[test]

@@ -11,6 +11,7 @@ type Parser = fn(&[u8]);
 
 const PARSERS: &[(&str, Parser)] = &[
     ("frame", parsers::frame),
+    ("heads", parsers::heads),
     ("card", parsers::card),
     ("pmi", parsers::pmi),
     ("variables", parsers::variables),

@@ -3,7 +3,8 @@
 
 use tsumugi_backends::boot::pmi::Line;
 use tsumugi_backends::boot::tcp::{Inbox, Message};
-use tsumugi_backends::boot::{Card, env};
+use tsumugi_backends::boot::{Card, card::Head, env};
+use tsumugi_core::boot::head_of;
 
 /// A stream of the exchange over TCP.
 pub fn frame(bytes: &[u8]) {
@@ -25,9 +26,21 @@ pub fn frame(bytes: &[u8]) {
     }
 }
 
+/// How all cards start, as the server says it.
+pub fn heads(bytes: &[u8]) {
+    let body = [&[HEADS], bytes].concat();
+    if let Ok(message) = Message::parse(&body) {
+        let Message::Heads { runs, .. } = &message else { panic!("{message:?}") };
+        assert!(runs.iter().map(|run| u64::from(run.count)).sum::<u64>() <= u32::MAX.into());
+        assert!(runs.iter().all(|run| run.count > 0));
+        assert_eq!(Message::parse(&message.to_frame()[4..]), Ok(message));
+    }
+}
+
 /// A rank's card.
 pub fn card(bytes: &[u8]) {
     if let Ok(card) = Card::parse(bytes) {
+        assert_eq!(Head::parse(&head_of(bytes)), Ok(card.head));
         assert_eq!(Card::parse(&card.to_bytes()), Ok(card));
     }
 }
@@ -57,3 +70,6 @@ pub fn variables(bytes: &[u8]) {
     }
     let _ = env::limit(&lookup);
 }
+
+/// The kind of that message.
+const HEADS: u8 = 9;

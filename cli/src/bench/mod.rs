@@ -8,6 +8,7 @@
 
 mod bar;
 mod bare;
+mod far;
 mod line;
 mod lock;
 mod message;
@@ -67,6 +68,7 @@ struct Over {
 pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
     match &bench.figure {
         Figure::Rma(measure) => one_sided(measure),
+        Figure::Far(measure) => between_nodes(measure),
         Figure::Ult(ults) => ult::measure(ults, &[]),
         Figure::Lock(locks) => {
             let Some(rows) = lock::measure(locks)? else { return Ok(String::new()) };
@@ -110,6 +112,21 @@ fn one_sided(measure: &args::Measure) -> Result<String, Failure> {
     let figures: String = plots.map(|(figure, plot)| table::figure(figure.name, &plot)).collect();
     let overheads = table::overheads(&measured);
     Ok(table::table(&listed) + &overheads + &figures + &rma::numbers(&rows) + &rma::bars(&rows))
+}
+
+fn between_nodes(measure: &args::Measure) -> Result<String, Failure> {
+    let names = chosen(measure.only.as_deref(), far::CATALOGUE)?;
+    if !job::is_rank() {
+        return Err(Failure::Usage(far::USAGE.to_owned()));
+    }
+    let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
+    let measured = config.run(|rt| far::rank(rt, &names, measure))?;
+    let rows: Vec<Row> = measured.into_iter().flat_map(|measured| measured.rows).collect();
+    if rows.is_empty() {
+        return Ok(String::new());
+    }
+    keep_all(measure, &rows, std::iter::empty())?;
+    Ok(table::table(&rows))
 }
 
 /// Writes the rows and figures to the files that were asked for.

@@ -218,7 +218,7 @@ impl fmt::Display for ShapeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Size { size } => {
-                write!(f, "a job has 1 to {} ranks, not {size}", config::RANKS_MAX)
+                write!(f, "a job has 1 to {} ranks on each node, not {size}", config::RANKS_MAX)
             }
             Self::AddressSpace { limit_bytes, needed_bytes } => write!(
                 f,

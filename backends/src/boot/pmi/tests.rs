@@ -60,9 +60,46 @@ fn cards_of_any_length_come_back() {
             pmi.barrier().unwrap();
             assert_eq!(pmi.card(Rank(0), &mut card), Ok(len));
             assert_eq!(card[..len], own);
+            let mut heads = Vec::new();
+            let other = pmi.heads(&mut |rank, head| heads.push((rank, *head)));
+            assert_eq!(other, Err(BootError::NoCard { rank: Rank(1) }));
+            assert_eq!(heads, [(Rank(0), head_of(&own))]);
         }
         assert_eq!(pmi.card(Rank(1), &mut card), Err(BootError::NoCard { rank: Rank(1) }));
         pmi.leave().unwrap();
+    }
+}
+
+#[test]
+fn a_card_comes_while_others_are_waited_for() {
+    // The end of the barrier comes before the card, and after it.
+    for answers in ["cmd=barrier_out rc=0\ncmd=get_result rc=0 value=000105", ""] {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut out = ours.try_clone().unwrap();
+        let server = thread::spawn(move || {
+            for line in BufReader::new(ours).lines() {
+                let answer = match Line::parse(&line.unwrap()).unwrap().field("cmd").unwrap() {
+                    "init" => "cmd=response_to_init pmi_version=1 rc=0",
+                    "get_maxes" => "cmd=maxes vallen_max=1024 rc=0",
+                    "get_my_kvsname" => "cmd=my_kvsname kvsname=kvs_1 rc=0",
+                    "barrier_in" => continue,
+                    _ if answers.is_empty() => {
+                        "cmd=get_result rc=0 value=000105\ncmd=barrier_out rc=0"
+                    }
+                    _ => answers,
+                };
+                out.write_all(format!("{answer}\n").as_bytes()).unwrap();
+            }
+        });
+        let mut pmi = Pmi::new(theirs.into(), Rank(0), 2, Duration::from_secs(5)).unwrap();
+        pmi.arrive().unwrap();
+        assert_eq!(pmi.has_met(Duration::from_millis(1)), Ok(false));
+        let mut card = [0; CARD_BYTES_MAX];
+        assert_eq!((pmi.card(Rank(1), &mut card), card[0]), (Ok(1), 5));
+        assert_eq!(pmi.has_met(Duration::from_secs(5)), Ok(true));
+        assert_eq!(pmi.has_met(Duration::ZERO), Ok(true));
+        drop(pmi);
+        server.join().unwrap();
     }
 }
 

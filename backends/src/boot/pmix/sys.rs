@@ -20,7 +20,16 @@ pub struct Value {
     data: [u64; 3],
 }
 
-type Infos = *const c_void;
+/// `pmix_info_t`: what a call is to do besides.
+#[repr(C)]
+pub struct Info {
+    key: [c_char; 512],
+    flags: u32,
+    value: Value,
+}
+
+type Infos = *const Info;
+type Done = unsafe extern "C" fn(c_int, *mut c_void);
 
 /// What is called.
 pub struct Functions {
@@ -29,7 +38,10 @@ pub struct Functions {
     pub put: Put,
     pub commit: Commit,
     pub fence: Fence,
+    pub fence_begin: FenceBegin,
     pub get: Get,
+    /// What frees values, where the library has it.
+    free: Option<Free>,
 }
 
 type Init = unsafe extern "C" fn(*mut Proc, Infos, usize) -> c_int;
@@ -37,6 +49,9 @@ type Finalize = unsafe extern "C" fn(Infos, usize) -> c_int;
 type Put = unsafe extern "C" fn(u8, *const c_char, *const Value) -> c_int;
 type Commit = unsafe extern "C" fn() -> c_int;
 type Fence = unsafe extern "C" fn(*const Proc, usize, Infos, usize) -> c_int;
+type FenceBegin =
+    unsafe extern "C" fn(*const Proc, usize, Infos, usize, Done, *mut c_void) -> c_int;
+type Free = unsafe extern "C" fn(*mut Value, usize);
 type Get = unsafe extern "C" fn(*const Proc, *const c_char, Infos, usize, *mut *mut Value) -> c_int;
 
 impl Functions {
@@ -51,9 +66,51 @@ impl Functions {
                 put: transmute::<*mut c_void, Put>(at(c"PMIx_Put")?),
                 commit: transmute::<*mut c_void, Commit>(at(c"PMIx_Commit")?),
                 fence: transmute::<*mut c_void, Fence>(at(c"PMIx_Fence")?),
+                fence_begin: transmute::<*mut c_void, FenceBegin>(at(c"PMIx_Fence_nb")?),
                 get: transmute::<*mut c_void, Get>(at(c"PMIx_Get")?),
+                free: at(c"PMIx_Value_free").map(|at| transmute::<*mut c_void, Free>(at)),
             })
         }
+    }
+
+    /// Frees a value that the library has made: a number or a string.
+    ///
+    /// # Safety
+    ///
+    /// It is one, and is not used any more.
+    pub unsafe fn free(&self, value: *mut Value) {
+        // SAFETY: the caller's; where the library does not export what frees
+        // values, that is a macro of its header, which does the same.
+        unsafe {
+            match self.free {
+                Some(free) => free(value, 1),
+                None => {
+                    if (*value).kind == STRING {
+                        libc::free((*value).data[0] as *mut c_void);
+                    }
+                    libc::free(value.cast());
+                }
+            }
+        }
+    }
+}
+
+impl Info {
+    /// A switch that is on.
+    pub fn on(key: &CStr) -> Self {
+        Self::new(key, Value { kind: BOOL, data: [1, 0, 0] })
+    }
+
+    /// A number.
+    pub fn number(key: &CStr, number: u32) -> Self {
+        Self::new(key, Value { kind: INT, data: [number.into(), 0, 0] })
+    }
+
+    fn new(name: &CStr, value: Value) -> Self {
+        let mut key = [0; 512];
+        let bytes = name.to_bytes().iter();
+        key.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte as c_char);
+        Self { key, flags: 0, value }
     }
 }
 
@@ -87,6 +144,14 @@ impl Value {
     }
 }
 
+/// `PMIX_COLLECT_DATA`.
+pub const COLLECT: &CStr = c"pmix.collect";
+/// `PMIX_TIMEOUT`, in seconds.
+pub const TIMEOUT: &CStr = c"pmix.timeout";
+/// `PMIX_BOOL`.
+const BOOL: u16 = 1;
+/// `PMIX_INT`.
+const INT: u16 = 6;
 /// `PMIX_STRING`.
 pub const STRING: u16 = 3;
 /// `PMIX_UINT32`.
@@ -99,3 +164,4 @@ pub const WILDCARD: u32 = u32::MAX - 1;
 pub const NOT_FOUND: c_int = -46;
 
 const _: () = assert!(size_of::<Value>() == 32 && size_of::<Proc>() == 260);
+const _: () = assert!(size_of::<Info>() == 552);

@@ -13,6 +13,7 @@
 //! Every request may come twice, for a connection can break before its answer.
 
 use super::frame::{Message, Refusal};
+use super::heads::runs_of;
 use std::time::{Duration, Instant};
 
 /// The cards of a job, and who has come how far.
@@ -92,6 +93,7 @@ impl Board {
     ///
     /// The message, given back.
     pub fn handle(&mut self, rank: u32, message: Message) -> Result<Option<Message>, Message> {
+        let size = self.seats.len();
         let seat = &mut self.seats[rank as usize];
         let done = Some(Message::Done { round: 0 });
         match message {
@@ -102,6 +104,11 @@ impl Board {
             Message::Get { rank } => {
                 let card = self.seats.get(rank as usize).and_then(|seat| seat.card.clone());
                 Ok(Some(card.map_or(Message::NoCard { rank }, |card| Message::Card { rank, card })))
+            }
+            Message::GetHeads { from } if (from as usize) < size => {
+                let seats = &self.seats[from as usize..];
+                let runs = runs_of(seats.iter().map(|seat| seat.card.as_deref()));
+                Ok(Some(Message::Heads { from, runs }))
             }
             // The one it has reached, again, or the next one.
             Message::Barrier { round } if round == seat.round || round == seat.round + 1 => {
@@ -208,6 +215,11 @@ mod tests {
         let card = Message::Card { rank: 1, card: vec![5] };
         assert_eq!(bed.say(0, Message::Get { rank: 1 }), Some(card));
         assert_eq!(bed.say(0, Message::Get { rank: 9 }), Some(Message::NoCard { rank: 9 }));
+        let heads = bed.say(0, Message::GetHeads { from: 1 });
+        let Some(Message::Heads { from: 1, runs }) = heads else { panic!("{heads:?}") };
+        assert_eq!((runs.len(), runs[0].count, runs[0].head[0]), (1, 1, 5));
+        let beyond = Message::GetHeads { from: 2 };
+        assert_eq!(bed.board.handle(0, beyond.clone()), Err(beyond));
     }
 
     #[test]

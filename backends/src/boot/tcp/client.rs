@@ -1,14 +1,15 @@
 //! A rank's end of the exchange.
 
-use super::frame::{FrameError, Inbox, Message};
+use super::frame::Message;
+use super::link::{GARBLED, GREET_WITHIN, Link, Trouble, garbled};
 use super::secret::{End, Secret, nonce};
 use super::server::Server;
 use crate::boot::sys;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::{Duration, Instant};
-use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX, HEAD_BYTES, Head, OpenBootstrap};
 use tsumugi_core::mem::Rank;
 
 /// Ranks that find each other through a [`Server`]. Blocking, each call within
@@ -27,19 +28,20 @@ pub struct Client {
     /// The rank that has the server, if it is not the launcher's.
     served_by: Option<Rank>,
     round: u32,
+    /// The barrier that this rank has come to and not left yet.
+    barrier: Option<Barrier>,
     server: Option<Server>,
 }
 
+/// A barrier that is waited for.
 #[derive(Debug)]
-struct Link {
-    stream: TcpStream,
-    inbox: Inbox,
-}
-
-/// Whether it is worth to try again.
-enum Trouble {
-    Passing(BootError),
-    Final(BootError),
+struct Barrier {
+    round: u32,
+    deadline: Instant,
+    /// If the server is gone: when it is given up.
+    gone_at: Option<Instant>,
+    /// How it ended: that may come while something else is asked for.
+    answer: Option<Message>,
 }
 
 impl Client {
@@ -69,6 +71,7 @@ impl Client {
             was_greeted: false,
             served_by: None,
             round: 0,
+            barrier: None,
             server: None,
         })
     }
@@ -99,8 +102,7 @@ impl Client {
                     self.link = None;
                     let gone_at = gone_at.get_or_insert_with(|| Instant::now() + BACK_WITHIN);
                     if self.was_greeted && Instant::now() >= *gone_at {
-                        let lost = self.served_by.map(|rank| BootError::PeerLost { rank });
-                        return Err(lost.unwrap_or(BootError::Disconnected));
+                        return Err(self.gone());
                     }
                     thread::sleep(AGAIN_AFTER);
                 }
@@ -114,15 +116,54 @@ impl Client {
         what: &'static str,
         deadline: Instant,
     ) -> Result<Message, Trouble> {
-        let mut link = match self.link.take() {
-            Some(link) => link,
-            None => self.connect(deadline)?,
-        };
-        self.was_greeted = true;
+        let mut link = self.linked(deadline)?;
         link.send(request)?;
-        let answer = link.receive(what, deadline)?;
+        let answer = loop {
+            let answer = link.receive(what, deadline)?;
+            if !self.ends_barrier(&answer) {
+                break answer;
+            }
+        };
         self.link = Some(link);
         Ok(answer)
+    }
+
+    /// The link, of which a new one says again where this rank waits.
+    fn linked(&mut self, deadline: Instant) -> Result<Link, Trouble> {
+        if let Some(link) = self.link.take() {
+            return Ok(link);
+        }
+        let mut link = self.connect(deadline)?;
+        self.was_greeted = true;
+        if let Some(Barrier { round, answer: None, .. }) = self.barrier {
+            link.send(&Message::Barrier { round })?;
+        }
+        Ok(link)
+    }
+
+    /// Keeps what ends the barrier that is waited for.
+    fn ends_barrier(&mut self, answer: &Message) -> bool {
+        let Some(barrier) = &mut self.barrier else { return false };
+        let is_it = match answer {
+            Message::Done { round } => *round == barrier.round,
+            Message::Lost { .. } | Message::Missing { .. } => true,
+            _ => false,
+        };
+        if is_it {
+            barrier.answer = Some(answer.clone());
+        }
+        is_it
+    }
+
+    /// Looks whether the barrier's end has come, until then.
+    fn look(&mut self, until: Instant) -> Result<(), Trouble> {
+        let mut link = self.linked(until)?;
+        let came = link.receive_until(until)?;
+        self.link = Some(link);
+        match came {
+            Some(answer) if !self.ends_barrier(&answer) => Err(garbled()),
+            _ => Ok(()),
+        }
     }
 
     fn connect(&self, deadline: Instant) -> Result<Link, Trouble> {
@@ -146,7 +187,7 @@ impl Client {
             match TcpStream::connect_timeout(&address, within) {
                 Ok(stream) => {
                     let _ = stream.set_nodelay(true);
-                    return self.greet(Link { stream, inbox: Inbox::default() });
+                    return self.greet(Link::new(stream));
                 }
                 Err(error) => last = passing(error),
             }
@@ -169,6 +210,7 @@ impl Client {
             Message::Welcome { proof }
                 if self.secret.is_proved(End::Server, &[&said, &nonce, &theirs], &proof) =>
             {
+                link.widen();
                 Ok(link)
             }
             Message::Welcome { .. } => {
@@ -181,52 +223,20 @@ impl Client {
     }
 
     fn expect_done(&mut self, request: &Message, what: &'static str) -> Result<(), BootError> {
-        let rank = |rank| Rank(rank);
-        match self.ask(request, what)? {
-            Message::Done { .. } => Ok(()),
-            Message::Lost { rank: lost } => Err(BootError::PeerLost { rank: rank(lost) }),
-            Message::Missing { rank: missing } => Err(BootError::Missing { rank: rank(missing) }),
-            _ => Err(GARBLED),
-        }
+        self.ask(request, what).and_then(|answer| is_done(&answer))
+    }
+
+    fn gone(&self) -> BootError {
+        self.served_by.map_or(BootError::Disconnected, |rank| BootError::PeerLost { rank })
     }
 }
 
-impl Link {
-    fn send(&mut self, message: &Message) -> Result<(), Trouble> {
-        let passing = |error| Trouble::Passing(broken(error));
-        self.stream.set_write_timeout(Some(GREET_WITHIN)).map_err(passing)?;
-        self.stream.write_all(&message.to_frame()).map_err(passing)
-    }
-
-    fn receive(&mut self, what: &'static str, deadline: Instant) -> Result<Message, Trouble> {
-        let mut bytes = [0; 2048];
-        loop {
-            match self.inbox.pop() {
-                Ok(Some(message)) => return Ok(message),
-                Ok(None) => {}
-                Err(FrameError::Version { .. }) => {
-                    let why = "the server is of another version of tsumugi";
-                    return Err(Trouble::Final(BootError::Refused { why }));
-                }
-                Err(_) => return Err(garbled()),
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            let timed_out = Trouble::Passing(BootError::TimedOut { what });
-            if left.is_zero() {
-                return Err(timed_out);
-            }
-            let got = self
-                .stream
-                .set_read_timeout(Some(left))
-                .and_then(|()| self.stream.read(&mut bytes));
-            match got {
-                Ok(0) => return Err(Trouble::Passing(BootError::Disconnected)),
-                Ok(read) => self.inbox.push(&bytes[..read]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(timed_out),
-                Err(error) => return Err(Trouble::Passing(broken(error))),
-            }
-        }
+fn is_done(answer: &Message) -> Result<(), BootError> {
+    match *answer {
+        Message::Done { .. } => Ok(()),
+        Message::Lost { rank } => Err(BootError::PeerLost { rank: Rank(rank) }),
+        Message::Missing { rank } => Err(BootError::Missing { rank: Rank(rank) }),
+        _ => Err(GARBLED),
     }
 }
 
@@ -256,10 +266,31 @@ impl Bootstrap for Client {
         }
     }
 
+    fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
+        let mut next = 0;
+        while next < self.size {
+            let answer = self.ask(&Message::GetHeads { from: next }, "how cards start")?;
+            let Message::Heads { from, runs } = answer else { return Err(GARBLED) };
+            if from != next {
+                return Err(GARBLED);
+            }
+            for run in runs {
+                if run.count > self.size - next {
+                    return Err(GARBLED);
+                }
+                if run.head == [0; HEAD_BYTES] {
+                    return Err(BootError::NoCard { rank: Rank(next) });
+                }
+                (next..next + run.count).for_each(|rank| each(Rank(rank), &run.head));
+                next += run.count;
+            }
+        }
+        Ok(())
+    }
+
     fn barrier(&mut self) -> Result<(), BootError> {
-        let round = self.round + 1;
-        self.expect_done(&Message::Barrier { round }, "the barrier of the start")?;
-        self.round = round;
+        self.arrive()?;
+        while !self.has_met(LOOK_WITHIN)? {}
         Ok(())
     }
 
@@ -273,26 +304,66 @@ impl Bootstrap for Client {
     }
 }
 
-fn garbled() -> Trouble {
-    Trouble::Passing(GARBLED)
-}
+impl OpenBootstrap for Client {
+    fn arrive(&mut self) -> Result<(), BootError> {
+        let round = self.round + 1;
+        // The server gives up first: it knows who is missing.
+        let deadline = Instant::now() + self.limit + SLACK;
+        self.barrier = Some(Barrier { round, deadline, gone_at: None, answer: None });
+        // A link that breaks, or is not there yet, says it when there is one.
+        if let Some(mut link) = self.link.take()
+            && link.send(&Message::Barrier { round }).is_ok()
+        {
+            self.link = Some(link);
+        }
+        Ok(())
+    }
 
-fn broken(_: io::Error) -> BootError {
-    BootError::Disconnected
+    fn has_met(&mut self, within: Duration) -> Result<bool, BootError> {
+        let until = Instant::now() + within;
+        let Some(Barrier { round, deadline, answer, .. }) = &self.barrier else { return Ok(true) };
+        let (round, deadline) = (*round, *deadline);
+        let looked = if answer.is_none() { self.look(until.min(deadline)) } else { Ok(()) };
+        let now = Instant::now();
+        let gone = self.gone();
+        let barrier = self.barrier.as_mut().expect("it was there");
+        if let Some(answer) = barrier.answer.take() {
+            self.barrier = None;
+            is_done(&answer)?;
+            self.round = round;
+            return Ok(true);
+        }
+        let late = BootError::TimedOut { what: "the barrier of the start" };
+        let error = match looked {
+            Ok(()) => {
+                barrier.gone_at = None;
+                return if now < deadline { Ok(false) } else { Err(late) };
+            }
+            Err(Trouble::Final(error)) => return Err(error),
+            Err(Trouble::Passing(error)) => error,
+        };
+        let gone_at = *barrier.gone_at.get_or_insert(now + BACK_WITHIN);
+        self.link = None;
+        if self.was_greeted && now >= gone_at {
+            return Err(gone);
+        }
+        thread::sleep(AGAIN_AFTER);
+        if now < deadline { Ok(false) } else { Err(error) }
+    }
 }
 
 fn system(what: &'static str) -> impl Fn(io::Error) -> BootError {
     move |error| BootError::System { what, errno: error.raw_os_error().unwrap_or(0) }
 }
 
-const GARBLED: BootError = BootError::Garbled { what: "what the server says" };
 /// A server that was there and does not come back is gone.
 const BACK_WITHIN: Duration = Duration::from_secs(5);
+/// Until it is looked at whether there is a limit.
+const LOOK_WITHIN: Duration = Duration::from_secs(1);
 /// Between two attempts.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// An address that does not answer must not hide the others.
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
-const GREET_WITHIN: Duration = Duration::from_secs(5);
 const SLACK: Duration = Duration::from_secs(2);
 /// The other ranks' last words.
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);

@@ -6,8 +6,10 @@
 //! ```
 //!
 //! A length above [`BODY_BYTES_MAX`] is refused before a byte of the body is
-//! kept, and a body is taken only if it is used up exactly.
+//! kept, and a body is taken only if it is used up exactly. Only a rank takes
+//! longer ones, of a server that has proved that it is its own.
 
+use super::heads::{self, RUNS_BYTES_MAX, Run};
 use super::secret::{Nonce, Proof};
 use std::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;
@@ -47,6 +49,13 @@ pub enum Message {
         /// Whose.
         rank: u32,
     },
+    /// Server: how the cards from there on start.
+    Heads {
+        /// The first one's rank.
+        from: u32,
+        /// They.
+        runs: Vec<Run>,
+    },
     /// Server: the barrier cannot end, for a rank is gone.
     Lost {
         /// Which.
@@ -79,6 +88,11 @@ pub enum Message {
     Get {
         /// Whose.
         rank: u32,
+    },
+    /// Rank: how do the cards start?
+    GetHeads {
+        /// From which rank on.
+        from: u32,
     },
     /// Rank: I am at a barrier.
     Barrier {
@@ -152,7 +166,7 @@ impl Message {
     ///
     /// # Panics
     ///
-    /// If a card is longer than [`CARD_BYTES_MAX`].
+    /// If a card is longer than [`CARD_BYTES_MAX`], or heads are too many.
     pub fn to_frame(&self) -> Vec<u8> {
         let mut frame = vec![0; 4];
         let mut put = |kind: u8, parts: &[&[u8]]| {
@@ -167,6 +181,9 @@ impl Message {
             Self::Done { round } => put(DONE, &[&round.to_le_bytes()]),
             Self::Card { rank, card } => put(CARD, &[&rank.to_le_bytes(), card]),
             Self::NoCard { rank } => put(NO_CARD, &[&rank.to_le_bytes()]),
+            Self::Heads { from, runs } => {
+                put(HEADS, &[&from.to_le_bytes(), &heads::to_bytes(runs)]);
+            }
             Self::Lost { rank } => put(LOST, &[&rank.to_le_bytes()]),
             Self::Missing { rank } => put(MISSING, &[&rank.to_le_bytes()]),
             Self::Hello { rank, size, session, nonce, proof } => {
@@ -176,11 +193,13 @@ impl Message {
             }
             Self::Put { card } => put(PUT, &[card]),
             Self::Get { rank } => put(GET, &[&rank.to_le_bytes()]),
+            Self::GetHeads { from } => put(GET_HEADS, &[&from.to_le_bytes()]),
             Self::Barrier { round } => put(BARRIER, &[&round.to_le_bytes()]),
             Self::Finish => put(FINISH, &[]),
         }
         let body = frame.len() - 4;
-        assert!(body <= BODY_BYTES_MAX, "a body of {body} bytes");
+        let max = if frame[4] == HEADS { WIDE_BYTES_MAX } else { BODY_BYTES_MAX };
+        assert!(body <= max, "a body of {body} bytes");
         frame[..4].copy_from_slice(&(body as u32).to_le_bytes());
         frame
     }
@@ -203,6 +222,7 @@ impl Message {
             DONE => Self::Done { round: fields.number()? },
             CARD => Self::Card { rank: fields.number()?, card: fields.card()? },
             NO_CARD => Self::NoCard { rank: fields.number()? },
+            HEADS => Self::Heads { from: fields.number()?, runs: fields.runs()? },
             LOST => Self::Lost { rank: fields.number()? },
             MISSING => Self::Missing { rank: fields.number()? },
             HELLO => {
@@ -217,6 +237,7 @@ impl Message {
             }
             PUT => Self::Put { card: fields.card()? },
             GET => Self::Get { rank: fields.number()? },
+            GET_HEADS => Self::GetHeads { from: fields.number()? },
             BARRIER => Self::Barrier { round: fields.number()? },
             FINISH => Self::Finish,
             kind => return Err(FrameError::Kind { kind }),
@@ -268,41 +289,9 @@ impl Fields<'_> {
         let card = std::mem::take(&mut self.rest);
         if card.len() > CARD_BYTES_MAX { Err(self.bad()) } else { Ok(card.to_vec()) }
     }
-}
 
-/// Bytes that have come and are no whole message yet.
-#[derive(Debug, Default)]
-pub struct Inbox {
-    bytes: Vec<u8>,
-}
-
-impl Inbox {
-    /// Takes what has come.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// The next whole message, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`FrameError`]: the rest of the stream means nothing.
-    pub fn pop(&mut self) -> Result<Option<Message>, FrameError> {
-        let Some((head, rest)) = self.bytes.split_first_chunk() else { return Ok(None) };
-        let bytes = u32::from_le_bytes(*head);
-        let len = bytes as usize;
-        if len == 0 || len > BODY_BYTES_MAX {
-            return Err(FrameError::Length { bytes });
-        }
-        let Some(body) = rest.get(..len) else { return Ok(None) };
-        let message = Message::parse(body)?;
-        self.bytes.drain(..4 + len);
-        Ok(Some(message))
-    }
-
-    /// Whether the stream ends between two messages, if it ends here.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+    fn runs(&mut self) -> Result<Vec<Run>, FrameError> {
+        heads::parse(std::mem::take(&mut self.rest)).ok_or(self.bad())
     }
 }
 
@@ -324,8 +313,10 @@ impl std::error::Error for FrameError {}
 
 /// Longest body: a card and what goes before it.
 pub const BODY_BYTES_MAX: usize = CARD_BYTES_MAX + 8;
+/// Longest of a server to a rank that knows it.
+pub(super) const WIDE_BYTES_MAX: usize = RUNS_BYTES_MAX + 8;
 const MAGIC: &[u8; 8] = b"tsumugi\n";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const CHALLENGE: u8 = 1;
 const WELCOME: u8 = 2;
 const REFUSE: u8 = 3;
@@ -334,17 +325,19 @@ const CARD: u8 = 5;
 const NO_CARD: u8 = 6;
 const LOST: u8 = 7;
 const MISSING: u8 = 8;
+const HEADS: u8 = 9;
 const HELLO: u8 = 16;
 const PUT: u8 = 17;
 const GET: u8 = 18;
 const BARRIER: u8 = 19;
 const FINISH: u8 = 20;
+const GET_HEADS: u8 = 21;
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn all() -> Vec<Message> {
+    pub fn all() -> Vec<Message> {
         let (nonce, proof) = ([3; 16], [4; 32]);
         let card = vec![9; CARD_BYTES_MAX];
         vec![
@@ -354,52 +347,32 @@ mod tests {
             Message::Done { round: 7 },
             Message::Card { rank: 2, card: card.clone() },
             Message::NoCard { rank: 2 },
+            Message::Heads { from: 2, runs: vec![Run { count: 3, head: [5; 24] }; 2] },
             Message::Lost { rank: 2 },
             Message::Missing { rank: 2 },
             Message::Hello { rank: 1, size: 2, session: u64::MAX, nonce, proof },
             Message::Put { card },
             Message::Get { rank: 1 },
+            Message::GetHeads { from: 1 },
             Message::Barrier { round: 1 },
             Message::Finish,
         ]
     }
 
     #[test]
-    fn what_is_said_is_understood_in_any_pieces() {
-        let stream: Vec<u8> = all().iter().flat_map(Message::to_frame).collect();
-        for piece in [1, 3, 1000] {
-            let (mut inbox, mut got) = (Inbox::default(), Vec::new());
-            for bytes in stream.chunks(piece) {
-                inbox.push(bytes);
-                while let Some(message) = inbox.pop().unwrap() {
-                    got.push(message);
-                }
-            }
-            assert_eq!(got, all());
-            assert!(inbox.is_empty());
-        }
-    }
-
-    #[test]
     fn a_body_is_used_up_exactly() {
         for message in all() {
             let frame = message.to_frame();
-            let has_card = matches!(message, Message::Card { .. } | Message::Put { .. });
+            let is_open = matches!(
+                message,
+                Message::Card { .. } | Message::Put { .. } | Message::Heads { .. }
+            );
             for len in 5..frame.len() {
                 let shorter = Message::parse(&frame[4..len]);
-                assert!(shorter.is_err() || has_card, "{len} bytes of {message:?}");
+                assert!(shorter.is_err() || is_open, "{len} bytes of {message:?}");
             }
             let longer = [&frame[4..], &[0]].concat();
             assert!(Message::parse(&longer).is_err(), "{message:?}");
-        }
-    }
-
-    #[test]
-    fn lengths_beyond_the_buffer_are_refused_at_once() {
-        for bytes in [0, BODY_BYTES_MAX as u32 + 1, u32::MAX] {
-            let mut inbox = Inbox::default();
-            inbox.push(&bytes.to_le_bytes());
-            assert_eq!(inbox.pop(), Err(FrameError::Length { bytes }));
         }
     }
 

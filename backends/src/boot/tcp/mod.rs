@@ -10,16 +10,21 @@
 //!    ◄── done ──────────────────────────────┤
 //!    ├── barrier ───────────────────────────►  all there? else it waits, or
 //!    ◄── done, or who is missing or lost ───┤
-//!    ├── get rank ──────────────────────────►
+//!    ├── get heads ─────────────────────────►
+//!    ◄── how everybody's card starts ───────┤
+//!    ├── get rank ──────────────────────────►  whenever it is first needed
 //!    ◄── card ──────────────────────────────┤
 //! ```
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `secret` | a word that the ranks of a job share, and what proves that one has it |
+//! | `heads` | how all cards start, as runs |
 //! | `frame` | messages as bytes |
+//! | `inbox` | a stream, as messages |
 //! | `board` | cards, the barrier, and who is lost: no socket, no clock |
 //! | `server` | sockets around a board |
+//! | `link` | a rank's connection |
 //! | `client` | the [`Bootstrap`](tsumugi_core::boot::Bootstrap) |
 //!
 //! Both ends prove that they know the secret (HMAC-SHA-256 over both nonces);
@@ -28,13 +33,18 @@
 //! come back within a grace is lost, and whoever waits for it is told.
 
 mod secret;
+mod heads;
 mod frame;
+mod inbox;
 mod board;
 mod server;
+mod link;
 mod client;
 
 pub use board::Board;
 pub use client::Client;
-pub use frame::{BODY_BYTES_MAX, FrameError, Inbox, Message, Refusal};
+pub use frame::{BODY_BYTES_MAX, FrameError, Message, Refusal};
+pub use heads::Run;
+pub use inbox::Inbox;
 pub use secret::{Nonce, Secret};
 pub use server::Server;

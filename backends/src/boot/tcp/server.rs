@@ -5,7 +5,8 @@
 //! kept beyond some requests.
 
 use super::board::Board;
-use super::frame::{FrameError, Inbox, Message, Refusal};
+use super::frame::{FrameError, Message, Refusal};
+use super::inbox::Inbox;
 use super::secret::{End, Nonce, Secret, nonce};
 use crate::boot::sys::{self, Watched};
 use std::io::{self, ErrorKind, Read, Write};

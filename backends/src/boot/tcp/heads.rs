@@ -1,0 +1,99 @@
+//! The heads of all cards, as runs of equal ones.
+//!
+//! ```text
+//!  run, run, ...       count: u32   head: 24 bytes
+//! ```
+//!
+//! The ranks of a node have the same head, so that this is some bytes for each
+//! node. An answer has at most [`RUNS_MAX`] of them; the rest is asked for
+//! again.
+
+use tsumugi_core::boot::{HEAD_BYTES, Head, head_of};
+
+/// Ranks next to each other whose cards start alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// How many; at least one.
+    pub count: u32,
+    /// How their cards start.
+    pub head: Head,
+}
+
+/// Those of these cards, as many as go into one answer; a card that is not
+/// there has zeros.
+pub(super) fn runs_of<'a>(cards: impl Iterator<Item = Option<&'a [u8]>>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for card in cards {
+        let head = head_of(card.unwrap_or_default());
+        let count = runs.len();
+        match runs.last_mut() {
+            Some(run) if run.head == head => run.count += 1,
+            _ if count == RUNS_MAX => break,
+            _ => runs.push(Run { count: 1, head }),
+        }
+    }
+    runs
+}
+
+pub(super) fn to_bytes(runs: &[Run]) -> Vec<u8> {
+    let one = |run: &Run| run.count.to_le_bytes().into_iter().chain(run.head);
+    runs.iter().flat_map(one).collect()
+}
+
+/// What the bytes say; `None`: they end within a run, a run is of none, all
+/// together are more ranks than there can be, or runs are missing or too many.
+pub(super) fn parse(bytes: &[u8]) -> Option<Vec<Run>> {
+    let (chunks, []) = bytes.as_chunks::<RUN_BYTES>() else { return None };
+    if !(1..=RUNS_MAX).contains(&chunks.len()) {
+        return None;
+    }
+    let mut all = 0_u32;
+    let mut runs = Vec::with_capacity(chunks.len());
+    for chunk in chunks {
+        let (count, head) = chunk.split_first_chunk()?;
+        let (count, head) = (u32::from_le_bytes(*count), *head.first_chunk()?);
+        all = all.checked_add(count).filter(|_| count > 0)?;
+        runs.push(Run { count, head });
+    }
+    Some(runs)
+}
+
+const RUN_BYTES: usize = 4 + HEAD_BYTES;
+/// Runs of one answer.
+pub(super) const RUNS_MAX: usize = 1024;
+pub(super) const RUNS_BYTES_MAX: usize = RUNS_MAX * RUN_BYTES;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_with_the_same_start_are_one_run() {
+        let cards = [Some(&[7; 90][..]), Some(&[7; 24]), Some(&[8; 24]), None, Some(&[7; 24])];
+        let runs = runs_of(cards.into_iter());
+        let counts: Vec<u32> = runs.iter().map(|run| run.count).collect();
+        assert_eq!(counts, [2, 1, 1, 1]);
+        assert_eq!((runs[0].head, runs[2].head), ([7; HEAD_BYTES], [0; HEAD_BYTES]));
+        assert_eq!(parse(&to_bytes(&runs)), Some(runs));
+    }
+
+    #[test]
+    fn an_answer_has_an_end() {
+        let cards: Vec<[u8; 2]> = (0..RUNS_MAX as u16 + 9).map(u16::to_le_bytes).collect();
+        let runs = runs_of(cards.iter().map(|card| Some(&card[..])));
+        assert_eq!((runs.len(), to_bytes(&runs).len()), (RUNS_MAX, RUNS_BYTES_MAX));
+    }
+
+    #[test]
+    fn what_is_no_table_is_refused() {
+        let run = |count| Run { count, head: [1; HEAD_BYTES] };
+        assert_eq!(parse(&[]), None);
+        assert_eq!(parse(&to_bytes(&[run(0)])), None);
+        assert_eq!(parse(&to_bytes(&[run(u32::MAX), run(1)])), None);
+        assert_eq!(parse(&to_bytes(&vec![run(1); RUNS_MAX + 1])), None);
+        let bytes = to_bytes(&[run(3), run(4)]);
+        for end in (0..bytes.len()).filter(|end| end % RUN_BYTES != 0) {
+            assert_eq!(parse(&bytes[..end]), None, "{end}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A rank's connection to the server.
+
+use super::frame::{FrameError, Message};
+use super::inbox::Inbox;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use tsumugi_core::boot::BootError;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Link {
+    stream: TcpStream,
+    inbox: Inbox,
+}
+
+/// Whether it is worth to try again.
+pub(super) enum Trouble {
+    Passing(BootError),
+    Final(BootError),
+}
+
+impl Link {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Self { stream, inbox: Inbox::default() }
+    }
+
+    /// The other end has proved that it is the server.
+    pub(super) fn widen(&mut self) {
+        self.inbox.widen();
+    }
+
+    pub(super) fn send(&mut self, message: &Message) -> Result<(), Trouble> {
+        let passing = |error| Trouble::Passing(broken(error));
+        self.stream.set_write_timeout(Some(GREET_WITHIN)).map_err(passing)?;
+        self.stream.write_all(&message.to_frame()).map_err(passing)
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        what: &'static str,
+        deadline: Instant,
+    ) -> Result<Message, Trouble> {
+        let timed_out = Trouble::Passing(BootError::TimedOut { what });
+        self.receive_until(deadline)?.ok_or(timed_out)
+    }
+
+    /// The next message, if it comes until then.
+    pub(super) fn receive_until(&mut self, until: Instant) -> Result<Option<Message>, Trouble> {
+        let mut bytes = [0; 2048];
+        loop {
+            match self.inbox.pop() {
+                Ok(Some(message)) => return Ok(Some(message)),
+                Ok(None) => {}
+                Err(FrameError::Version { .. }) => {
+                    let why = "the server is of another version of tsumugi";
+                    return Err(Trouble::Final(BootError::Refused { why }));
+                }
+                Err(_) => return Err(garbled()),
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let got = self
+                .stream
+                .set_read_timeout(Some(left))
+                .and_then(|()| self.stream.read(&mut bytes));
+            match got {
+                Ok(0) => return Err(Trouble::Passing(BootError::Disconnected)),
+                Ok(read) => self.inbox.push(&bytes[..read]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(Trouble::Passing(broken(error))),
+            }
+        }
+    }
+}
+
+pub(super) fn garbled() -> Trouble {
+    Trouble::Passing(GARBLED)
+}
+
+fn broken(_: io::Error) -> BootError {
+    BootError::Disconnected
+}
+
+pub(super) const GARBLED: BootError = BootError::Garbled { what: "what the server says" };
+pub(super) const GREET_WITHIN: Duration = Duration::from_secs(5);

@@ -1,0 +1,103 @@
+//! `tsumugi bench far`: what it takes to work on the memory of another node.
+//!
+//! | group | what is measured |
+//! |---|---|
+//! | `latency` | one blocking call of a ULT after another, 8 bytes each |
+//! | `many` | the same of 64 ULTs at once, for each call |
+//!
+//! Rank 0 works on the first rank of another node, which waits. A put and a get
+//! of bytes may be seen in parts; one of a word never is. `ci/far_latency.sh`
+//! has libfabric's own and UCX beside it.
+
+use super::{Contender, Group, Measured, budget};
+use crate::args::Measure;
+use crate::failure::Failure;
+use tsumugi::{AddrError, Error, Rank, Remote, Runtime};
+
+/// What there is to measure.
+pub const CATALOGUE: &[Group] = &[
+    Group {
+        name: "latency",
+        rows: &["put_bytes", "get_bytes", "put_word", "get_word", "fetch_add"],
+    },
+    Group {
+        name: "many",
+        rows: &[
+            "many_put_bytes",
+            "many_get_bytes",
+            "many_put_word",
+            "many_get_word",
+            "many_fetch_add",
+        ],
+    },
+];
+
+/// How it is called by whoever is no rank.
+pub const USAGE: &str = "bench far runs on the ranks of several nodes: \
+    tsumugi run --hosts a,b -n 2 tsumugi bench far";
+
+/// What each rank does; rank 0 measures the rows `names`.
+pub fn rank(
+    rt: &Runtime,
+    names: &[&'static str],
+    measure: &Measure,
+) -> Result<Vec<Measured>, Failure> {
+    let is_far = |rank: &Rank| rt.neighbours().all(|near| near != *rank);
+    // The same for all: where all are near, there is no other node for any.
+    if rt.neighbours().count() == rt.size() as usize {
+        return Err(Failure::Usage(format!("all {} ranks are on this node; {USAGE}", rt.size())));
+    }
+    let (words, bytes) = (rt.share::<u64>(ULTS)?, rt.share::<[u8; 8]>(ULTS)?);
+    rt.barrier()?;
+    let mut measured = Vec::new();
+    if rt.rank() == Rank(0) {
+        let peer = rt.ranks().find(is_far).expect("not all are near");
+        let (words, bytes) = (words.at(peer, 0), bytes.at(peer, 0));
+        for name in names {
+            measured.push(one(rt, name, words, bytes, measure)?);
+        }
+    }
+    rt.barrier()?;
+    Ok(measured)
+}
+
+fn one(
+    rt: &Runtime,
+    name: &'static str,
+    words: Remote<u64>,
+    bytes: Remote<[u8; 8]>,
+    measure: &Measure,
+) -> Result<Measured, Failure> {
+    let is_many = name.starts_with("many_");
+    let once = move |rt: &Runtime, ult: usize| -> Result<u64, AddrError> {
+        let (word, bytes) = (words.add(ult as u64), bytes.add(ult as u64));
+        match name.trim_start_matches("many_") {
+            "put_bytes" => rt.put(bytes, [7; 8]).map(|()| 0),
+            "get_bytes" => rt.get(bytes).map(|bytes| bytes[0].into()),
+            "put_word" => rt.put(word, 7).map(|()| 0),
+            "get_word" => rt.get(word),
+            _ => rt.fetch_add(word, 1),
+        }
+    };
+    let many = || {
+        let each = |ult| {
+            rt.spawn(move |rt| {
+                (0..EACH).try_fold(0, |sum, _| once(rt, ult).map(|value| value.wrapping_add(sum)))
+            })
+        };
+        let ults: Vec<_> = (0..ULTS).map(each).collect();
+        let ended = ults.into_iter().map(|ult| ult.join().expect("no operation panics"));
+        let sum: Result<u64, AddrError> = ended.sum();
+        Ok(sum.map_err(Error::from)?)
+    };
+    let alone = || Ok(once(rt, 0).map_err(Error::from)?);
+    let ops = if is_many { (ULTS * EACH) as u64 } else { 1 };
+    let params = format!("bytes=8 ults={}", if is_many { ULTS } else { 1 });
+    let batch = if is_many { Box::new(many) as super::sample::Batch<'_> } else { Box::new(alone) };
+    let mut contenders = [Contender { system: "tsumugi", name, batch }];
+    super::measure("far", &params, budget(measure), ops, &mut contenders)
+}
+
+/// Which are under way at once, and what each does in a batch.
+const ULTS: usize = 64;
+const EACH: usize = 8;
