@@ -6,7 +6,8 @@
 # `ci/netns.sh faults SEED` only runs with the faults of that seed;
 # `ci/netns.sh suite` only runs the suite of endpoints;
 # `ci/netns.sh links` only links that come late, and ranks on two networks;
-# `ci/netns.sh stream` only shows the bandwidth of long messages over tcp.
+# `ci/netns.sh stream` only shows the bandwidth of long messages over tcp;
+# `ci/netns.sh third` only what a copy between two others takes, over tcp.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -227,6 +228,13 @@ if [[ ${1:-} == stream ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=200
     run 2 "$PWD/target/release/examples/far_stream" 3
     grep MB/s "$work/log"
+    exit 0
+fi
+if [[ ${1:-} == third ]]; then
+    cargo build --quiet --release --package tsumugi --example far_third
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=${2:-200}
+    run 3 "$PWD/target/release/examples/far_third" "${3:-300}"
+    grep ' of both' "$work/log"
     exit 0
 fi
 if [[ ${1:-} == faults ]]; then

@@ -297,6 +297,12 @@ impl Far {
         self.shared().device.remote_completion()
     }
 
+    /// Whether an errand comes after the puts that were posted before it by the
+    /// same caller, and finds that they have landed.
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.shared().bad.is_none() && self.shared().device.keeps_order()
+    }
+
     /// Shows a region of this rank to the other nodes, under the key that it
     /// has.
     ///

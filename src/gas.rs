@@ -135,7 +135,9 @@ impl Driver {
         let split = Split::fit(shape.ranks, 1, REGION_BYTES).map_err(Error::program)?;
         let control = Control::new(member, far, shape)?;
         let remote_completion = far.is_none_or(|far| far.remote_completion());
-        let (machine, tables) = machine(member, shape, split, &control, remote_completion, workers);
+        let keeps_order = far.is_some_and(|far| far.keeps_order());
+        let device = (remote_completion, keeps_order);
+        let (machine, tables) = machine(member, shape, split, &control, device, workers);
         let carried = far.map(|far| Carried::new(far.clone(), member, shape.flights as usize));
         Ok(Self {
             member: member.clone(),
@@ -318,7 +320,7 @@ impl Driver {
 
     /// Carries an operation out, or begins it: then there is no event yet.
     fn post(&self, out: &Outgoing) -> Option<Event> {
-        let Outgoing { op, source, agent } = out;
+        let Outgoing { op, source, agent, then } = out;
         let tag = op.tag;
         if *agent == Agent::Device {
             // No region is registered so: processors do all atomics.
@@ -332,8 +334,13 @@ impl Driver {
         let op = self.control.real(op);
         match &self.far {
             Some(far) if !far.is_near(op.remote.rank) => {
-                far.begin(&op);
-                None
+                let has_begun = far.begin(&op);
+                let then = then.as_ref()?;
+                if has_begun {
+                    far.begin(&self.control.real(then));
+                    return None;
+                }
+                Some(Event::NotPosted(then.tag))
             }
             _ => Some(Event::Completed { tag, result: self.carry_out(&op, is_control) }),
         }
@@ -416,7 +423,7 @@ fn machine(
     shape: Shape,
     split: Split,
     control: &Control,
-    remote_completion: bool,
+    (remote_completion, keeps_order): (bool, bool),
     workers: usize,
 ) -> (Machine<'static>, Tables) {
     let (slots, slots_lent) = lend((0..shape.copies).map(|_| Slot::new()).collect());
@@ -455,6 +462,7 @@ fn machine(
         control: control::KEY,
         starter,
         remote_completion,
+        keeps_order,
         part_bytes_max: PART_BYTES,
         barrier: (Fences::of_system() == Fences::Asymmetric).then_some(barrier as fn()),
     };

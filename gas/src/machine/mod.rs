@@ -21,7 +21,8 @@
 //!
 //! The source puts; if the caller is the destination, it gets; if it is
 //! neither, it does it all the same where it reaches the memory of both, else
-//! it asks the source (see `command.rs`). Each operation under way
+//! it asks the source (see `command.rs`), and where devices keep the order the
+//! destination tells the caller of the end. Each operation under way
 //! has a place of its own, and so has each that is done for others, so that no
 //! rank's own requests keep it from serving (hazard A7). Places are served in
 //! turn, one operation each time, and each may have a quarter of what can be in
@@ -85,6 +86,9 @@ pub struct Setup<'m> {
     pub starter: Starter,
     /// Whether a put that has completed has landed, on all devices used.
     pub remote_completion: bool,
+    /// Whether what a caller posts behind a put, to the same rank, comes to
+    /// pass there after the put has landed, on all devices used.
+    pub keeps_order: bool,
     /// Longest single put or get.
     pub part_bytes_max: u64,
     /// Has every processor that runs a worker of this rank pass a barrier;
@@ -102,6 +106,8 @@ pub enum Event {
         /// What came of it.
         result: Result<u64, AddrError>,
     },
+    /// An operation that was to be posted behind another was not.
+    NotPosted(Tag),
     /// A notified word of the control region has changed.
     Rang,
     /// A rank has died.
@@ -120,6 +126,9 @@ pub struct Outgoing {
     pub source: Option<RemoteAddr>,
     /// Who is to do it, if it is an atomic.
     pub agent: Agent,
+    /// What is to be posted right behind it, to the same rank, if it was taken
+    /// at once; if not, [`Event::NotPosted`] comes instead of its completion.
+    pub then: Option<Op>,
 }
 
 /// Something for the driver.
@@ -174,6 +183,7 @@ pub struct Machine<'m> {
     earliest: Option<Instant>,
     dropped: u64,
     hints: u64,
+    relayed: u64,
 }
 
 impl<'m> Machine<'m> {
@@ -237,6 +247,7 @@ impl<'m> Machine<'m> {
             earliest: None,
             dropped: 0,
             hints: 0,
+            relayed: 0,
         }
     }
 
@@ -350,6 +361,8 @@ impl<'m> Machine<'m> {
         self.now = now;
         match event {
             Event::Completed { tag, result } => self.complete(tag, result),
+            // As if no word had been free for it.
+            Event::NotPosted(tag) => self.complete(tag, Ok(1)),
             Event::Rang => {
                 self.registry.take_acks();
                 self.fetcher.rang();
@@ -437,6 +450,11 @@ impl<'m> Machine<'m> {
     /// Commands of others that came with their notes.
     pub const fn hints(&self) -> u64 {
         self.hints
+    }
+
+    /// Copies of others whose destination told of the end.
+    pub const fn relayed(&self) -> u64 {
+        self.relayed
     }
 
     /// Tables of others that gave way to others, and reads of tables.
