@@ -14,8 +14,8 @@
 //! It may have held the lock, or stood in its queue; which, nobody knows. So who
 //! waits waits on, and looks at the lock: as long as its words change, those
 //! that live pass it on. A lock that stands still for [`STILL`] pauses is
-//! broken: whoever finds that writes the rank into its last word, and from then
-//! on each claim ends with [`AccessError::PeerLost`], which names it, without
+//! broken, and so is one whose queue leads to the dead: whoever finds that
+//! writes the rank into its last word, and from then on each claim ends with [`AccessError::PeerLost`], which names it, without
 //! going into the queue. Nobody ever gets a lock that another still has.
 
 use super::ContainerError;
@@ -47,6 +47,7 @@ pub(super) fn lock<S: Store + ?Sized>(
     if store.lost().is_some() {
         check(store, at)?;
     }
+    let mode = if mutant("container_always_shared") { Mode::Shared } else { mode };
     let home = RemoteAddr { rank: NOBODY, key: WORDS, offset: at.to_bits() };
     let lock = Lock { home, nodes: NodeTable { key: NODES, offset: 0 }, kind: Kind::Neutral };
     let found = match lock.first_op(mode) {
@@ -62,7 +63,7 @@ pub(super) fn lock<S: Store + ?Sized>(
         None => claim.begin(mode),
     }
     // A node whose claim fails is of no use any more.
-    run(store, &mut claim)?;
+    run(store, &mut claim).inspect_err(|error| give_up(store, at, error))?;
     Ok(Guard { store, lock, mode, claim: Some(claim) })
 }
 
@@ -77,7 +78,8 @@ pub(super) fn lock_two<S: Store + ?Sized>(
         let mode = if is_shared { Mode::Shared } else { Mode::Exclusive };
         return Ok((lock(store, one.0, mode)?, None));
     }
-    let (first, second) = if one.0 < other.0 { (one, other) } else { (other, one) };
+    let is_first = one.0 < other.0 || mutant("container_two_in_any_order");
+    let (first, second) = if is_first { (one, other) } else { (other, one) };
     let first = lock(store, first.0, first.1)?;
     Ok((first, Some(lock(store, second.0, second.1)?)))
 }
@@ -103,8 +105,10 @@ impl<S: Store + ?Sized> Drop for Guard<'_, S> {
         let Some(mut claim) = claim else { return };
         // Whose lock is out of reach cannot give it back; nor can another ask
         // for it.
-        if run(store, &mut claim).is_ok() && claim.node() != NodeId::NONE {
-            store.release_node(claim.node(), false);
+        match run(store, &mut claim) {
+            Ok(()) if claim.node() != NodeId::NONE => store.release_node(claim.node(), false),
+            Ok(()) => {}
+            Err(error) => give_up(store, GlobalAddr::from_bits(self.lock.home.offset), &error),
         }
     }
 }
@@ -162,14 +166,21 @@ fn wait_on<S: Store + ?Sized>(
         still = if now == seen { still + 1 } else { 0 };
         seen = now;
         if still >= STILL && !mutant("container_waits_for_the_dead") {
-            let broken = u64::from(dead.0) + 1;
-            let at = after(store, home, BROKEN_AT);
-            if !mutant("container_breaks_in_silence") {
-                store.word(Word::atomic(OpKind::PutWord, at, broken))?;
-            }
             return Err(AccessError::PeerLost { rank: dead }.into());
         }
         store.pause();
+    }
+}
+
+/// A claim has failed on its way: nobody passes the lock on any more.
+#[cold]
+fn give_up<S: Store + ?Sized>(store: &S, home: GlobalAddr, error: &ContainerError) {
+    if let ContainerError::Access(AccessError::PeerLost { rank }) = *error
+        && !mutant("container_breaks_in_silence")
+    {
+        let at = after(store, home, BROKEN_AT);
+        // If it is out of reach, so is the lock.
+        let _ = store.word(Word::atomic(OpKind::PutWord, at, u64::from(rank.0) + 1));
     }
 }
 
