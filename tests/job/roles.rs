@@ -53,6 +53,7 @@ pub fn run(role: &str) -> Result<(), Error> {
                 (0..60).try_for_each(|seed| churn::play(rt, Plan { ults: 1000, steps: 300, seed }))
             }
             "containers" => containers::play(rt),
+            "holders" => containers::holders(rt),
             "tally" => tally::play(rt, 1_000_000),
             "tally-short" => tally::play(rt, 20_000),
             "until-lost" => reach::until_lost(rt),

@@ -228,6 +228,7 @@ const NOBODY: Rank = Rank(0);
 const CLAIM_WORDS: usize = 5;
 /// Where a lock says that it is broken, and by whom.
 const BROKEN_AT: u64 = 56;
-/// Pauses after which a lock that has not changed is broken: a second, where
-/// one is a millisecond.
-pub(super) const STILL: u32 = 1000;
+/// Pauses after which a lock that has not changed is broken: a tenth of a
+/// second, where one is a millisecond. A launcher gives those that are left
+/// three.
+pub(super) const STILL: u32 = 100;

@@ -401,5 +401,5 @@ pub const NODES: u32 = 16;
 const HEAP_BYTES: u64 = 1 << 16;
 const CLIENTS_MAX: u64 = 4;
 const SCRATCH_BYTES: u64 = 4096;
-pub const PAUSE_NS: u64 = 10_000;
+const PAUSE_NS: u64 = 100_000;
 const END_NS: u64 = 2_000_000_000;
