@@ -59,7 +59,9 @@ fn is_lost(error: ContainerError) -> bool {
 
 /// Another than the one that was killed has ended, or the launcher has ended it.
 fn has_gone(error: ContainerError, victim: Rank) -> bool {
-    is_lost(error) && error != ContainerError::Access(AccessError::PeerLost { rank: victim })
+    let is_stale = matches!(error, ContainerError::Access(AccessError::Stale { .. }));
+    let is_its = error == ContainerError::Access(AccessError::PeerLost { rank: victim });
+    is_stale || (is_lost(error) && !is_its)
 }
 
 /// Vector, deque and list.
