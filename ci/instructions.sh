@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# How many instructions an operation of a ULT takes, as callgrind counts them:
+# How many instructions an operation of a ULT takes, and one by a global address
+# with its rank's table here (`gas_`), as callgrind counts them:
 # the same on every machine and in every run, unlike time. Compares with
 # `benches/ult/instructions.txt`; more than 5 % above fails, and so does more
 # than 5 % below, because then the file is out of date. `--write` writes it.
@@ -12,12 +13,17 @@ if ! command -v valgrind >/dev/null; then
 fi
 noted=benches/ult/instructions.txt
 cargo build --release --quiet --package tsumugi-bench-ult --example count
+cargo build --release --quiet --package tsumugi-gas --example access
 work=target/instructions
 mkdir -p "$work"
 
+examples="${CARGO_TARGET_DIR:-target}/release/examples"
 instructions() {
-    valgrind --tool=callgrind --callgrind-out-file="$work/out" \
-        target/release/examples/count "$1" "$2" 2>&1 | sed -n 's/.*Collected : //p'
+    local program=("$examples/count" "$1" "$2")
+    # Its second argument is the number of operations.
+    [[ $1 == gas_* ]] && program=("$examples/access" "${1#gas_}" "$(($2 * $3))")
+    valgrind --tool=callgrind --callgrind-out-file="$work/out" "${program[@]}" 2>&1 |
+        sed -n 's/.*Collected : //p'
 }
 
 # Row, and operations in one batch of it.
@@ -30,12 +36,15 @@ rows=(
     "park_same 10000"
     "mutex 10000"
     "condvar 4000"
+    "gas_raw 100000"
+    "gas_cached 100000"
+    "gas_pinned 100000"
 )
 for entry in "${rows[@]}"; do
     read -r row ops <<<"$entry"
     # What starting up takes is in both.
-    few=$(instructions "$row" 1)
-    many=$(instructions "$row" 4)
+    few=$(instructions "$row" 1 "$ops")
+    many=$(instructions "$row" 4 "$ops")
     awk -v row="$row" -v few="$few" -v many="$many" -v ops="$ops" \
         'BEGIN { printf "%-20s %.1f\n", row, (many - few) / (3 * ops) }'
 done | tee "$work/counted"

@@ -8,7 +8,10 @@
 # `ci/netns.sh links` only links that come late, and ranks on two networks;
 # `ci/netns.sh ring` only counts the cards that neighbours ask for;
 # `ci/netns.sh far OPERATIONS` only measures so many of each, over tcp;
-# `ci/netns.sh stream` only shows the bandwidth of long messages over tcp.
+# `ci/netns.sh stream` only shows the bandwidth of long messages over tcp;
+# `ci/netns.sh figures ...` only figures 4 and 5 between two of them over tcp,
+# with MPICH and Open MPI from ci/peers.sh; `...` as of `tsumugi bench message`;
+# `ci/netns.sh third` only what a copy between two others takes, over tcp.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -280,6 +283,63 @@ if [[ ${1:-} == stream ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=200
     run 2 "$PWD/target/release/examples/far_stream" 3
     grep MB/s "$work/log"
+    exit 0
+fi
+# A put or get of ours by tcp, and the ping-pong of two MPIs by tcp.
+figures() {
+    local tsumugi=$PWD/target/release/tsumugi peers=() line
+    cargo build --quiet --release --package tsumugi-cli
+    cat >"$work/launch" <<END
+#!/usr/bin/env bash
+for rank in 0 1; do
+    TSUMUGI_RANK=\$rank TSUMUGI_SIZE=2 TSUMUGI_MASTER=10.94.0.1:29999 TSUMUGI_SPIN=20000 TSUMUGI_NETWORK_SLEEP=looks \\
+        TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_NODE="node \$rank" \\
+        ip netns exec "$name-\$((rank + 1))" unshare --uts \\
+        sh -c 'hostname "\$0"; exec "\$@"' "host-\$rank" \\
+        "$tsumugi" bench message --serve "\$1" &
+done
+wait
+END
+    # What a launcher of MPI takes for ssh.
+    cat >"$work/rsh" <<END
+#!/usr/bin/env bash
+while [[ \$1 == -* ]]; do shift; done
+node=\${1##*.}
+shift
+exec ip netns exec "$name-\$node" sh -c "\$*"
+END
+    chmod +x "$work/launch" "$work/rsh"
+    local there="ip netns exec $name-1" hosts=10.94.0.1,10.94.0.2
+    while read -r line; do
+        case $line in
+        mpich*)
+            local agent="-launcher rsh -launcher-exec $work/rsh -hosts $hosts"
+            agent="$agent -localhost 10.94.0.1 -genv FI_PROVIDER tcp -genv MPIR_CVAR_NOLOCAL 1 -genv UCX_TLS tcp,self"
+            line=${line/ / "$there "}
+            peers+=(--peer "${line/ /=}")
+            peers[-1]=${peers[-1]/mpiexec /mpiexec $agent }
+            ;;
+        openmpi*)
+            local agent="--host 10.94.0.1:1,10.94.0.2:1 --prtemca plm_ssh_agent $work/rsh"
+            agent="$agent --mca btl tcp,self --mca btl_tcp_if_include eth0"
+            line=${line/ / "$there "}
+            peers+=(--peer "${line/ /=}")
+            peers[-1]=${peers[-1]/mpiexec /mpiexec $agent }
+            ;;
+        esac
+    done < <(ci/peers.sh)
+    "$tsumugi" bench message --only one_sided --peer "tsumugi_tcp=$work/launch FOLDER" \
+        "${peers[@]}" "$@"
+}
+if [[ ${1:-} == figures ]]; then
+    figures "${@:2}"
+    exit 0
+fi
+if [[ ${1:-} == third ]]; then
+    cargo build --quiet --release --package tsumugi --example far_third
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=${2:-200}
+    run 3 "$PWD/target/release/examples/far_third" "${3:-300}"
+    grep ' of both' "$work/log"
     exit 0
 fi
 if [[ ${1:-} == faults ]]; then

@@ -224,6 +224,7 @@ int main(void)
     C(FI_MSG);
     C(FI_RMA);
     C(FI_ATOMIC);
+    C(FI_ORDER_SAW);
     C(FI_READ);
     C(FI_WRITE);
     C(FI_RECV);

@@ -315,7 +315,9 @@ extern "C" {
  * so far. Arguments that begin with `--acp-` are taken out of `argv`:
  * `--acp-size-smem N` (bytes of starter memory, 10,240 by default),
  * `--acp-size-smem-dl N` (bytes of each rank's heap for `acp_malloc`, 64 MiB at
- * least); all others of ACP's are accepted and change nothing. 0, or -1.
+ * least), `--acp-malloc-hook-small`, `-large`, `-huge`, `-low` and `-high N`
+ * (`include/acp_malloc.c` says what they do); all others of ACP's are accepted
+ * and change nothing. 0, or -1.
  *
  * # Safety
  *

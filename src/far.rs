@@ -147,6 +147,7 @@ impl Far {
                 direct: member.direct(),
                 handlers: std::array::from_fn(|_| OnceLock::new()),
                 bell: OnceLock::new(),
+                serve: OnceLock::new(),
                 gone_seen: Mutex::new(0),
                 gone_count: AtomicU32::new(0),
                 polls: AtomicU64::new(0),
@@ -302,6 +303,12 @@ impl Far {
         self.shared().device.remote_completion()
     }
 
+    /// Whether an errand comes after the puts that were posted before it by the
+    /// same caller, and finds that they have landed.
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.shared().bad.is_none() && self.shared().device.keeps_order()
+    }
+
     /// Shows a region of this rank to the other nodes, under the key that it
     /// has.
     ///
@@ -348,6 +355,12 @@ impl Far {
         assert!(self.shared().bell.set(handle).is_ok(), "bells have a handler");
     }
 
+    /// Sets what is called by whoever polls, when something has arrived: what
+    /// others wait for need not wait for a worker. Once, before the start.
+    pub(crate) fn on_arrival(&self, serve: Box<dyn Fn() + Send + Sync>) {
+        assert!(self.shared().serve.set(serve).is_ok(), "arrivals have a handler");
+    }
+
     /// Fetches that have ended well.
     #[cfg(test)]
     pub(crate) fn fetched(&self) -> usize {
@@ -380,7 +393,11 @@ impl Far {
         let before = shared.arrivals.load(Ordering::Relaxed);
         let polled = self.engine.poll() > 0;
         let fetched = self.fetches().drive(&self.engine, &self.bounce);
-        polled || fetched || shared.arrivals.load(Ordering::Relaxed) != before
+        let arrived = shared.arrivals.load(Ordering::Relaxed) != before;
+        if arrived && let Some(serve) = shared.serve.get() {
+            serve();
+        }
+        polled || fetched || arrived
     }
 
     /// Whether somebody should poll, rather than sleep until the device calls.

@@ -13,6 +13,8 @@
 //! |---|---|
 //! | `control` | where the others' control regions are |
 //! | `open` | operations that were begun and whose caller has not heard yet |
+//! | `post` | operations that go out, or are carried out here |
+//! | `tables` | the memory of the machine's tables |
 //!
 //! There is no driver until the ranks open the global memory together
 //! ([`Runtime::global`](crate::Runtime::global)): a job that does not has
@@ -25,12 +27,13 @@
 
 mod control;
 mod open;
+mod post;
+mod tables;
 
 use crate::am::Far as Carried;
 use crate::deadline::Deadline;
 use crate::far::Far;
-use crate::lend::{Lent, lend};
-use crate::{AddrError, Error, Rank};
+use crate::{Error, Rank};
 use control::Control;
 pub(crate) use open::Search;
 use open::{Missing, Open};
@@ -38,23 +41,17 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tsumugi_core::backend::{LoadStore, execute, load_bytes};
-use tsumugi_core::mem::{Need, Region, RegionKey, RemoteAddr};
-use tsumugi_core::op::Op;
+use tables::{Tables, machine};
+use tsumugi_core::mem::{Region, RegionKey};
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_core::wait::{Wait, Waker};
-use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
-use tsumugi_gas::cache::{Cache, Fetch, Seat, Slot};
+use tsumugi_gas::address::{GlobalAddr, Split};
+use tsumugi_gas::cache::{Cache, Seat};
 use tsumugi_gas::control::Shape;
 use tsumugi_gas::ledger::Ledger;
-use tsumugi_gas::machine::{
-    Asked, Event, Flight, Job, Machine, Out, Outgoing, Setup, Tables as Given,
-};
-use tsumugi_gas::order::{Edge, Issued};
-use tsumugi_gas::table::{Agent, NameError, Record, Starter};
-use tsumugi_pvas::partition::STARTER_KEY;
+use tsumugi_gas::machine::{Event, Machine, Out};
+use tsumugi_gas::table::{Agent, NameError};
 use tsumugi_pvas::{Direct, Member};
-use tsumugi_ult::fences::Fences;
 use tsumugi_ult::{Here, SystemFutex};
 
 /// The global memory of one rank.
@@ -84,12 +81,6 @@ struct State {
 
 /// Registered memory, which is given back when it is dropped.
 pub(crate) type Memory = Box<dyn Send>;
-
-/// The machine's tables, freed with the state.
-type Tables = (
-    (Lent<Slot>, Lent<Record>, Lent<u64>, Lent<u64>, Lent<Fetch>, Lent<Issued>),
-    (Lent<Edge>, Lent<Job>, Lent<Asked>, Lent<Flight>, Lent<Seat>, Lent<Rank>),
-);
 
 /// What is to be done without the lock.
 #[derive(Default)]
@@ -135,7 +126,9 @@ impl Driver {
         let split = Split::fit(shape.ranks, 1, REGION_BYTES).map_err(Error::program)?;
         let control = Control::new(member, far, shape)?;
         let remote_completion = far.is_none_or(|far| far.remote_completion());
-        let (machine, tables) = machine(member, shape, split, &control, remote_completion, workers);
+        let keeps_order = far.is_some_and(|far| far.keeps_order());
+        let device = (remote_completion, keeps_order);
+        let (machine, tables) = machine(member, shape, split, &control, device, workers);
         let carried = far.map(|far| Carried::new(far.clone(), member, shape.flights as usize));
         Ok(Self {
             member: member.clone(),
@@ -316,51 +309,6 @@ impl Driver {
         done
     }
 
-    /// Carries an operation out, or begins it: then there is no event yet.
-    fn post(&self, out: &Outgoing) -> Option<Event> {
-        let Outgoing { op, source, agent } = out;
-        let tag = op.tag;
-        if *agent == Agent::Device {
-            // No region is registered so: processors do all atomics.
-            let result = Err(AddrError::Unsupported { addr: op.remote });
-            return Some(Event::Completed { tag, result });
-        }
-        if let Some(source) = source {
-            return Some(Event::Completed { tag, result: self.carry_over(*source, op) });
-        }
-        let is_control = self.control.is_in(op.remote.key);
-        let op = self.control.real(op);
-        match &self.far {
-            Some(far) if !far.is_near(op.remote.rank) => {
-                far.begin(&op);
-                None
-            }
-            _ => Some(Event::Completed { tag, result: self.carry_out(&op, is_control) }),
-        }
-    }
-
-    /// Copies between two ranks of this node.
-    fn carry_over(&self, source: RemoteAddr, op: &Op) -> Result<u64, AddrError> {
-        let bytes = op.bytes();
-        let to = self.direct.resolve(op.remote, bytes, Need::Write)?;
-        // SAFETY: as many bytes were resolved; region memory is only ever
-        // accessed as plain bytes and atomics.
-        unsafe { load_bytes(&self.direct, source, to.as_ptr(), bytes as usize) }.map(|()| 0)
-    }
-
-    fn carry_out(&self, op: &Op, is_control: bool) -> Result<u64, AddrError> {
-        if !(is_control && op.notify) {
-            return execute(&self.direct, op);
-        }
-        let mut quietly = *op;
-        quietly.notify = false;
-        let result = execute(&self.direct, &quietly)?;
-        // After the word; and before the look at who sleeps.
-        execute(&self.direct, &self.control.bell_of(op.remote))?;
-        self.ring(op.remote.rank);
-        Ok(result)
-    }
-
     /// Wakes a worker of `rank`, which is near, or its helper if all compute.
     fn ring(&self, rank: Rank) {
         self.member.control_of(rank).bells().ring_helped(&SystemFutex, || {});
@@ -408,66 +356,6 @@ impl Due {
         self.retired.clear();
         self.wakers.drain(..).for_each(Waker::wake);
     }
-}
-
-/// A machine and its tables.
-fn machine(
-    member: &Member,
-    shape: Shape,
-    split: Split,
-    control: &Control,
-    remote_completion: bool,
-    workers: usize,
-) -> (Machine<'static>, Tables) {
-    let (slots, slots_lent) = lend((0..shape.copies).map(|_| Slot::new()).collect());
-    let (seats, seats_lent) = lend((0..workers).map(|_| Seat::new()).collect());
-    let (records, records_lent) = lend(vec![Record::FREE; REGIONS]);
-    let (awaited, awaited_lent) = lend(vec![0; shape.bitmap_words()]);
-    let (told, told_lent) = lend(vec![0; shape.bitmap_words()]);
-    let (fetches, fetches_lent) = lend(vec![Fetch::FREE; shape.fetches as usize]);
-    let (issued, issued_lent) = lend(vec![Issued::FREE; shape.own_jobs as usize]);
-    let (edges, edges_lent) = lend(vec![Edge::FREE; shape.conditions as usize]);
-    let (jobs, jobs_lent) = lend(vec![Job::FREE; shape.jobs()]);
-    let (commands, commands_lent) = lend(vec![Asked::FREE; shape.commands as usize]);
-    let (flights, flights_lent) = lend(vec![Flight::FREE; shape.flights as usize]);
-    let given = Given {
-        words: control.words(),
-        slots,
-        seats,
-        records,
-        awaited,
-        told,
-        fetches,
-        issued,
-        edges,
-        jobs,
-        commands,
-        flights,
-    };
-    let starter = Starter { key: STARTER_KEY, bytes: member.starter().bytes, agent: Agent::Cpu };
-    let (near, near_lent) = lend(member.neighbours().collect::<Vec<_>>());
-    near.sort_unstable();
-    let setup = Setup {
-        rank: member.rank(),
-        near,
-        split,
-        shape,
-        control: control::KEY,
-        starter,
-        remote_completion,
-        part_bytes_max: PART_BYTES,
-        barrier: (Fences::of_system() == Fences::Asymmetric).then_some(barrier as fn()),
-    };
-    let lent = (
-        (slots_lent, records_lent, awaited_lent, told_lent, fetches_lent, issued_lent),
-        (edges_lent, jobs_lent, commands_lent, flights_lent, seats_lent, near_lent),
-    );
-    (Machine::new(setup, given), lent)
-}
-
-/// What all threads of this process pass.
-fn barrier() {
-    Fences::Asymmetric.heavy();
 }
 
 impl fmt::Debug for Driver {

@@ -220,6 +220,11 @@ impl Runtime {
         Ok(unsafe { at.cast::<AtomicU64>().as_ref() })
     }
 
+    /// A rank that has died, if any has.
+    pub(crate) fn lost(&self) -> Option<Rank> {
+        self.node.lot().lost()
+    }
+
     pub(crate) fn lot_wait(&self, word: &AtomicU64, until: Until) -> Result<u64, AddrError> {
         self.node.waiters().wait(self.node.lot(), word, until, &Here)
     }

@@ -338,6 +338,12 @@ fn make(
     let node = Arc::new(Node::new(member, am, messages, far.clone(), chosen, cores));
     if let Some(far) = &far {
         far.on_bell(bell_of(&node));
+        let weak = Arc::downgrade(&node);
+        far.on_arrival(Box::new(move || {
+            let Some(node) = weak.upgrade() else { return };
+            // Copies of others, and the ends of own ones.
+            node.global().map(|global| global.pump());
+        }));
     }
     Ok(node)
 }

@@ -21,7 +21,7 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
-use tsumugi_gas::cache::{Cache, Fetch, Seat, Slot, Wanted};
+use tsumugi_gas::cache::{Cache, Fetch, Held, Seat, Slot, Wanted};
 use tsumugi_gas::control::Shape;
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Setup, Tables};
 use tsumugi_gas::order::{After, Edge, Issued};
@@ -115,9 +115,9 @@ fn raw(here: Here<'_>, places: &[RemoteAddr], count: usize) {
 #[inline(never)]
 fn cached(here: Here<'_>, cache: Cache<'_>, places: &[GlobalAddr], count: usize) {
     for at in places.iter().cycle().take(count) {
-        let target = cache.hold(0, *at, 8, Need::Read).expect("in the cache");
+        let Held { target, slot } = cache.hold::<0>(0, *at, 8, Need::Read).expect("in the cache");
         black_box(execute(&here, &Op::get_word(target.remote, Width::W8))).expect("registered");
-        assert!(!cache.release(0));
+        assert!(!cache.release::<0>(0, slot));
     }
 }
 
@@ -160,6 +160,7 @@ fn machine(net: &'static Net, rank: usize) -> Machine<'static> {
         control: control.key,
         starter: Starter { key: starter.key, bytes: starter.bytes, agent: Agent::Cpu },
         remote_completion: true,
+        keeps_order: false,
         part_bytes_max: 1 << 30,
         // One thread.
         barrier: Some(|| ()),

@@ -13,10 +13,27 @@
 //!   end word ◄── stamp, outcome ──────
 //! ```
 //!
-//! So a copy takes one trip to the source, one put, and one trip back. The
-//! cell is a hint: what lies there may be old, half there, or of another caller
-//! who has the same cell, and then the command is fetched from where it is.
+//! So a copy takes one trip to the source, one put, and one trip back.
 //!
+//! Where devices keep the order of what they are given, the source does not
+//! wait for the put. Right behind it goes a note to the destination, which finds
+//! it when the bytes are there, and tells the caller: one trip less, as many as
+//! a put and a message.
+//!
+//! ```text
+//!   caller C                     source S                  destination D
+//!   command, note ────────────►            ── put, and a
+//!                                             relay: C, index, stamp ──►
+//!   end word ◄─────────────────────────────── half a stamp, relayed ──
+//! ```
+//!
+//! If there is no word for it at the destination, or the put is not taken, the
+//! source says it as above. Of two ends the caller takes the first, and the
+//! other is of an earlier life. A destination that dies has perhaps not told:
+//! then the caller ends it.
+//!
+//! The cell is a hint: what lies there may be old, half there, or of another caller
+//! who has the same cell, and then the command is fetched from where it is.
 //!
 //! - What waits for room waits in the caller's memory, with nothing of the
 //!   source's in hand: a caller that dies or stalls blocks nobody (A7). The
@@ -41,7 +58,7 @@
 //! ```
 //!
 //! A note is the caller's rank plus one (32), the command's index (16) and half
-//! of its stamp (16).
+//! of its stamp (16); of a relay the highest bit is set.
 
 use crate::address::GlobalAddr;
 use crate::control::COMMAND_BYTES;
@@ -65,6 +82,42 @@ pub(crate) struct Note {
     pub(crate) from: Rank,
     pub(crate) index: u16,
     pub(crate) stamp: u16,
+    /// The command was carried out: whoever finds this is to say so.
+    pub(crate) is_relay: bool,
+}
+
+/// How a command has ended, in the word that its caller has for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// As the source says: which life, and an error's code or 0.
+    Told { stamp: u32, code: u32 },
+    /// Well, as the destination says, which knows half of the stamp.
+    Relayed { stamp: u16 },
+}
+
+impl End {
+    pub(crate) fn encode(self) -> u64 {
+        match self {
+            Self::Told { stamp, code } => u64::from(stamp) << 32 | u64::from(code),
+            Self::Relayed { stamp } => u64::from(stamp) << 32 | u64::from(RELAYED),
+        }
+    }
+
+    pub(crate) fn decode(word: u64) -> Self {
+        let (stamp, code) = ((word >> 32) as u32, word as u32);
+        match code {
+            RELAYED => Self::Relayed { stamp: stamp as u16 },
+            code => Self::Told { stamp, code },
+        }
+    }
+
+    /// The error's code, if this is the end of that life.
+    pub(crate) fn of(self, life: u32) -> Option<u32> {
+        match self {
+            Self::Told { stamp, code } => (stamp == life).then_some(code),
+            Self::Relayed { stamp } => (stamp == life as u16).then_some(0),
+        }
+    }
 }
 
 impl Command {
@@ -120,12 +173,15 @@ impl Command {
 
 impl Note {
     pub(crate) fn encode(self) -> u64 {
-        u64::from(self.from.0 + 1) << 32 | u64::from(self.index) << 16 | u64::from(self.stamp)
+        let from = u64::from(self.from.0 + 1) | u64::from(self.is_relay) << 31;
+        from << 32 | u64::from(self.index) << 16 | u64::from(self.stamp)
     }
 
     pub(crate) fn decode(word: u64) -> Option<Self> {
-        let from = Rank(((word >> 32) as u32).checked_sub(1)?);
-        Some(Self { from, index: (word >> 16) as u16, stamp: word as u16 })
+        let from = (word >> 32) as u32;
+        let (is_relay, from) = (from >> 31 != 0, from & u32::MAX >> 1);
+        let from = Rank(from.checked_sub(1)?);
+        Some(Self { from, index: (word >> 16) as u16, stamp: word as u16, is_relay })
     }
 }
 
@@ -142,6 +198,8 @@ pub(crate) const WORDS: usize = COMMAND_BYTES / 8;
 const BLOCK: u64 = 1;
 const STRIDED: u64 = 2;
 const LIST: u64 = 3;
+/// No error's code.
+const RELAYED: u32 = u32::MAX;
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]
@@ -190,9 +248,11 @@ mod tests {
 
     #[test]
     fn a_note_is_never_zero() {
-        let note = Note { from: Rank(0), index: 0, stamp: 0 };
-        assert_ne!(note.encode(), 0);
-        assert_eq!(Note::decode(note.encode()), Some(note));
+        for is_relay in [false, true] {
+            let note = Note { from: Rank(0), index: 0, stamp: 0, is_relay };
+            assert_ne!(note.encode(), 0);
+            assert_eq!(Note::decode(note.encode()), Some(note));
+        }
         assert_eq!(Note::decode(0), None);
     }
 }

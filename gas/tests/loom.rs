@@ -16,7 +16,7 @@ use tsumugi_core::sync::mapped::{AtomicU64, Ordering as Mapped};
 use tsumugi_core::sync::{AtomicU32, Ordering, with_mutant};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, Place, REGIONS, Split};
-use tsumugi_gas::cache::{Cache, Fetch, Miss, Seat, Slot, Wanted};
+use tsumugi_gas::cache::{Cache, Fetch, Held, Miss, Seat, Slot, Wanted};
 use tsumugi_gas::control::{Shape, TABLE_BYTES};
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Setup, Tables};
 use tsumugi_gas::order::{Edge, Issued};
@@ -50,10 +50,12 @@ fn a_table_is_given_up_when_no_worker_is_at_it() {
         ["gas_seat_no_light", "gas_drain_unordered", "gas_seat_unseen", "gas_no_second_look"];
     check(&mutants, || {
         gives_up(|cache, at_it| {
-            let Ok(target) = cache.hold(0, addr(1), 8, Need::Read) else { return true };
+            let Ok(Held { target, slot }) = cache.hold::<0>(0, addr(1), 8, Need::Read) else {
+                return true;
+            };
             assert_eq!(target.remote.key, key(1));
             at_it();
-            cache.release(0)
+            cache.release::<0>(0, slot)
         });
     });
 }
@@ -102,10 +104,10 @@ fn a_lookup_never_mixes_two_tables() {
 
 fn look(cache: Cache<'_>) {
     for rank in 1..3 {
-        match cache.hold(0, addr(rank), 8, Need::Read) {
-            Ok(target) => {
+        match cache.hold::<0>(0, addr(rank), 8, Need::Read) {
+            Ok(Held { target, slot }) => {
                 assert_eq!(target.remote.key, key(rank), "another rank's");
-                cache.release(0);
+                cache.release::<0>(0, slot);
             }
             Err(miss) => assert_eq!(miss, Miss::NoTable),
         }
@@ -157,6 +159,7 @@ fn rank(ranks: u32) -> (&'static [AtomicU64], Machine<'static>) {
         control,
         starter,
         remote_completion,
+        keeps_order: false,
         part_bytes_max,
         barrier,
     };

@@ -14,7 +14,7 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, GlobalPtr, Place, REGIONS, STARTER, Split};
-use tsumugi_gas::cache::{Fetch, Miss, Seat, Slot, Wanted};
+use tsumugi_gas::cache::{Fetch, Held, Miss, Seat, Slot, Wanted};
 use tsumugi_gas::control::{Shape, has_rung};
 use tsumugi_gas::error::AccessError;
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Out, Setup, Tables};
@@ -91,6 +91,7 @@ fn party_of(here: &'static Here<'static>, split: Split, shape: Shape) -> Party<'
         control: control.key,
         starter: Starter { key: starter.key, bytes: starter.bytes, agent: Agent::Cpu },
         remote_completion: here.capabilities().remote_completion,
+        keeps_order: false,
         part_bytes_max: 1 << 20,
         barrier: None,
     };
@@ -457,39 +458,37 @@ fn a_worker_needs_the_machine_for_a_miss_alone() {
     let (region, addr) = world.open(2, 2);
     let cache = world.parties[1].machine.cache();
     let here = world.parties[1].here;
-    assert_eq!(cache.hold(0, addr, 8, Need::Write), Err(Miss::NoTable));
+    assert_eq!(cache.hold::<0>(0, addr, 8, Need::Write), Err(Miss::NoTable));
     assert_eq!(world.parties[1].machine.want(addr), Ok(Wanted::Coming));
     world.settle();
     let came = Out::Table { rank: Rank(2), result: Ok(()) };
     assert!(world.parties[1].outs.contains(&came));
-    let target = cache.hold(0, addr, 8, Need::Write).unwrap();
+    let Held { target, slot } = cache.hold::<0>(0, addr, 8, Need::Write).unwrap();
     execute(&here, &Op::put_word(target.remote, Width::W8, 5)).unwrap();
-    assert!(!cache.release(0), "nobody waits for it");
+    assert!(!cache.release::<0>(0, slot), "nobody waits for it");
     assert_eq!(peek(here, 2, &region, 0), 5);
     // A region that is younger than the copy of its table.
     let (_, younger) = world.open(2, 1);
-    let Err(Miss::NotListed { version }) = cache.hold(0, younger, 8, Need::Read) else {
+    let Err(Miss::NotListed { version }) = cache.hold::<0>(0, younger, 8, Need::Read) else {
         panic!("it was read before")
     };
     assert_eq!(world.parties[1].machine.want_newer(younger, version), Ok(Wanted::Coming));
     world.settle();
-    assert!(cache.hold(0, younger, 8, Need::Read).is_ok());
-    assert!(!cache.release(0));
+    assert!(cache.hold::<0>(0, younger, 8, Need::Read).is_ok());
+    assert!(!cache.release::<0>(0, slot));
     assert_eq!(world.parties[1].machine.table_counts(), (0, 2));
     // An operation in flight keeps the region until it has ended, and so does
     // a worker that is at it.
-    let held = cache.hold(1, addr, 8, Need::Write);
-    assert!(held.is_ok());
+    let held = cache.hold::<1>(1, addr, 8, Need::Write).unwrap();
     let pinned = cache.pin(addr, 8, Need::Write).unwrap();
     world.parties[2].machine.unregister(addr).unwrap();
     world.settle();
     assert_eq!(world.parties[2].machine.names(), 2, "one is in use");
-    assert_eq!(cache.hold(0, addr, 8, Need::Write), Err(Miss::NoTable));
-    assert!(!cache.release(0), "it holds nothing");
+    assert_eq!(cache.hold::<0>(0, addr, 8, Need::Write), Err(Miss::NoTable));
     assert!(cache.unpin(pinned.slot), "somebody waits for that");
     world.settle();
     assert_eq!(world.parties[2].machine.names(), 2, "one is in use");
-    assert!(cache.release(1), "somebody waits for that");
+    assert!(cache.release::<1>(1, held.slot), "somebody waits for that");
     world.settle();
     assert_eq!(world.parties[2].machine.names(), 1);
 }

@@ -199,6 +199,20 @@ impl Device {
         of_each!(self, domain => domain.capabilities().remote_completion)
     }
 
+    /// Whether a packet comes after the puts that were posted before it by the
+    /// same caller, and finds that they have landed.
+    pub(super) fn keeps_order(&self) -> bool {
+        // Each of several endpoints has an order of its own.
+        let promises = match self {
+            Self::Ofi(domain) => domain.facts().sends_after_writes(),
+            // Of one reliable pair: the InfiniBand specification, 9.5.
+            Self::Verbs(_) => true,
+            #[cfg(test)]
+            Self::Hub(_) => false,
+        };
+        promises && self.endpoints() == 1 && self.moves().memory
+    }
+
     /// What it is, and what it does.
     pub(super) fn facts(&self) -> NetworkFacts {
         let (provider, device) = match self {

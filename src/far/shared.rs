@@ -27,6 +27,8 @@ pub(super) struct Shared {
     /// Called for each word of this rank that a notifying operation from
     /// elsewhere has changed.
     pub(super) bell: OnceLock<Box<dyn Fn(LocalAddr) + Send + Sync>>,
+    /// Called after a poll in which something arrived.
+    pub(super) serve: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Deaths that the device was told of.
     pub(super) gone_seen: Mutex<usize>,
     pub(super) gone_count: AtomicU32,

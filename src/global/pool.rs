@@ -32,6 +32,7 @@ use crate::lock::Nodes;
 use crate::{Error, Rank};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_gas::container::{Store, free, malloc, nodes_bytes};
@@ -180,6 +181,14 @@ impl Store for Pool {
     fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AccessError> {
         self.shared.global.wait_until(GlobalPtr::new(at), until)
     }
+
+    fn lost(&self) -> Option<Rank> {
+        self.shared.global.runtime.lost()
+    }
+
+    fn pause(&self) {
+        tsumugi_ult::sleep(PAUSE);
+    }
 }
 
 impl fmt::Debug for Pool {
@@ -188,5 +197,7 @@ impl fmt::Debug for Pool {
     }
 }
 
+/// Between two looks at a lock that nobody may have any more.
+const PAUSE: Duration = Duration::from_millis(1);
 /// Claims of a rank that wait at a time; others wait for their node.
 const NODES: u32 = 4096;

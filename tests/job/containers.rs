@@ -1,8 +1,9 @@
 //! Containers that the ULTs of all ranks use at once, wherever they lie.
 
 use std::collections::BTreeSet;
+use tsumugi::global::AccessError;
 use tsumugi::global::container::{
-    Data, Deque, Keyed, List, Map, Multiset, Reach, Set, Store, Vector,
+    ContainerError, Data, Deque, Keyed, List, Map, Multiset, Reach, Set, Store, Vector,
 };
 use tsumugi::global::{GlobalAddr, Pool};
 use tsumugi::{Error, Rank, Runtime};
@@ -13,6 +14,54 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
     rows(rt, &pool)?;
     keys(rt, &pool)?;
     memory(rt, &pool)
+}
+
+/// ULTs of all ranks push, until the last rank is killed and a while longer:
+/// either the vector that it pushed to, too, goes on, or every push says whose
+/// death that is. The other vector goes on.
+pub fn holders(rt: &Runtime) -> Result<(), Error> {
+    let pool = rt.global()?.pool(16 << 20)?;
+    let make = || Vector::create(&pool, 0, Rank(0)).map(|vector| vector.addr());
+    let (all, apart) = (made(rt, &pool, make)?, made(rt, &pool, make)?);
+    let (all, apart) = (Vector::at_addr(all), Vector::at_addr(apart));
+    let victim = Rank(rt.size() - 1);
+    // The launcher gives those that are left a second then.
+    // SAFETY: a plain call.
+    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+    rt.barrier()?;
+    super::roles::say(&format!("working {}", std::process::id()));
+    let pushes = on_ults(rt, &pool, move |pool, _| {
+        let (mut pushed, mut left) = (0, 3);
+        while left > 0 {
+            left -= u32::from(pool.lost().is_some());
+            match all.push_back(pool, Data::Here(&[1])) {
+                Ok(_) => {}
+                Err(error) if has_gone(error, victim) => break,
+                Err(error) => assert!(is_lost(error), "{error}"),
+            }
+            if pool.rank() != victim {
+                match apart.push_back(pool, Data::Here(&[1])) {
+                    Ok(_) => pushed += 1,
+                    Err(error) if has_gone(error, victim) => break,
+                    Err(error) => panic!("it is none of the dead rank's business: {error}"),
+                }
+            }
+        }
+        pushed
+    });
+    super::roles::say(&format!("all pushes ended: {}", pushes > 0));
+    Ok(())
+}
+
+fn is_lost(error: ContainerError) -> bool {
+    matches!(error, ContainerError::Access(AccessError::PeerLost { .. }))
+}
+
+/// Another than the one that was killed has ended, or the launcher has ended it.
+fn has_gone(error: ContainerError, victim: Rank) -> bool {
+    let is_stale = matches!(error, ContainerError::Access(AccessError::Stale { .. }));
+    let is_its = error == ContainerError::Access(AccessError::PeerLost { rank: victim });
+    is_stale || (is_lost(error) && !is_its)
 }
 
 /// Vector, deque and list.

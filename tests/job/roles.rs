@@ -91,9 +91,10 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
             (0..60).try_for_each(|seed| churn::play(rt, Plan { ults: 1000, steps: 300, seed }))
         }
         "containers" => containers::play(rt),
+        "holders" => containers::holders(rt),
         "locks" => locks::play(rt, 40),
         "locks-short" => locks::play(rt, 10),
-        "holder" => locks::die(rt),
+        "lock-holder" => locks::die(rt),
         "tally" => tally::play(rt, 1_000_000),
         "tally-short" => tally::play(rt, 20_000),
         "until-lost" => reach::until_lost(rt),

@@ -125,6 +125,12 @@ fn hints(
 }
 
 impl Facts {
+    /// Whether a packet comes after the puts that were posted before it on the
+    /// same endpoint, and finds that they have landed.
+    pub const fn sends_after_writes(&self) -> bool {
+        self.msg_order & FI_ORDER_SAW != 0
+    }
+
     /// # Safety
     ///
     /// `info` is the library's own, with all its parts.

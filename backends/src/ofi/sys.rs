@@ -182,7 +182,7 @@ constants! { u64:
     FI_READ = 1 << 8, FI_WRITE = 1 << 9, FI_RECV = 1 << 10, FI_TRANSMIT = 1 << 11,
     FI_REMOTE_READ = 1 << 12, FI_REMOTE_WRITE = 1 << 13,
     FI_MORE = 1 << 18, FI_COMPLETION = 1 << 24, FI_INJECT = 1 << 25,
-    FI_DELIVERY_COMPLETE = 1 << 28, FI_REMOTE_COMM = 1 << 52, FI_SOURCE = 1 << 57,
+    FI_ORDER_SAW = 1 << 7, FI_DELIVERY_COMPLETE = 1 << 28, FI_REMOTE_COMM = 1 << 52, FI_SOURCE = 1 << 57,
     FI_CONTEXT = 1 << 59, FI_CONTEXT2 = 1 << 52,
     FI_ADDR_UNSPEC = u64::MAX,
 }

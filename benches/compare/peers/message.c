@@ -10,6 +10,8 @@
  *   answer    ns NUMBER          one for each repetition
  *             end
  *
+ * Where ours puts and gets, this sends and receives.
+ *
  * Payload is touched on both sides: the sender dirties every line before each
  * message, and the receiver reads every line after it.
  */
@@ -23,8 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE = 64, WINDOW = 64, NEIGHBOURS = 26, BYTES_MAX = 4 << 20 };
-enum { TAG = 1, TAG_READY = 2 };
+enum { LINE = 64, WINDOW = 64, NEIGHBOURS = 26, BYTES_MAX = 256 << 20 };
+enum { WARM_MAX = 4 << 20, TAG = 1, TAG_READY = 2 };
 
 static int rank, size;
 static FILE *answers;
@@ -238,8 +240,9 @@ int main(int argc, char **argv)
     if (argc != 2 || posix_memalign((void **)&sent, 4096, BYTES_MAX) ||
         posix_memalign((void **)&received, 4096, BYTES_MAX))
         MPI_Abort(MPI_COMM_WORLD, 2);
-    memset(sent, 1, BYTES_MAX);
-    memset(received, 0, BYTES_MAX);
+    /* What is longer is touched by those that are to warm up. */
+    memset(sent, 1, WARM_MAX);
+    memset(received, 0, WARM_MAX);
     snprintf(path, sizeof path, "%s/%d", argv[1], rank);
     FILE *commands = fopen(path, "r");
     if (rank == 0) {
@@ -251,7 +254,8 @@ int main(int argc, char **argv)
     while (fgets(command, sizeof command, commands)) {
         command[strcspn(command, "\n")] = 0;
         pin(command);
-        if (!strncmp(command, "latency ", 8))
+        if (!strncmp(command, "latency ", 8) || !strncmp(command, "put ", 4) ||
+            !strncmp(command, "get ", 4))
             latency(command);
         else if (!strncmp(command, "rate ", 5))
             rate(command);

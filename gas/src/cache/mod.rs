@@ -30,8 +30,8 @@ mod seat;
 
 pub use fetch::{Fetch, Wanted};
 pub(crate) use fetch::{Fetcher, Step};
-pub use seat::Seat;
 pub(crate) use seat::Seats;
+pub use seat::{HANDS, Seat};
 
 use crate::address::{GlobalAddr, STARTER, Split};
 use crate::control::{TABLE_BYTES, WAYS};
@@ -74,6 +74,20 @@ pub struct Target {
     /// Who does the atomics there.
     pub agent: Agent,
 }
+
+/// A target whose table stays until it is [released](Cache::release).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "what is held is to be given back"]
+pub struct Held {
+    /// Where the address leads.
+    pub target: Target,
+    /// The slot, for its release.
+    pub slot: HeldSlot,
+}
+
+/// A slot that a worker holds; of starter memory none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldSlot(u32);
 
 /// A target whose table stays until it is [unpinned](Cache::unpin).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,8 +164,8 @@ impl<'m> Cache<'m> {
 
     /// Where `bytes` bytes at `addr` are, for an operation that the worker of
     /// this seat carries out at once: its slot stays until
-    /// [`release`](Self::release), before which the worker looks nowhere else.
-    /// Wait-free.
+    /// [`release`](Self::release), before which the worker holds nothing else
+    /// with the same hand, of [`HANDS`]. Wait-free.
     ///
     /// # Errors
     ///
@@ -161,40 +175,48 @@ impl<'m> Cache<'m> {
     ///
     /// If there is no such seat.
     #[inline(always)]
-    pub fn hold(
+    pub fn hold<const HAND: usize>(
         &self,
         seat: usize,
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-    ) -> Result<Target, Miss> {
-        if self.split.region(addr) == STARTER {
-            return self.target(addr, bytes, need, self.starter, Word(0));
-        }
-        let Some((slot, word)) = self.find(addr) else { return Err(self.miss(addr)) };
-        self.seats.take(seat, slot);
-        let entry = self.read(slot, addr);
-        // Acquire: pairs with the Release fence in `Fetcher::begin`.
-        fence(Ordering::Acquire);
-        let after = Word(self.slots[slot].word.load(Ordering::Relaxed));
-        let found = if after != word && !mutant("gas_no_second_look") {
-            Err(Miss::NoTable)
+    ) -> Result<Held, Miss> {
+        let is_starter = self.split.region(addr) == STARTER;
+        let (slot, word, entry) = if is_starter {
+            (u32::MAX, Word(0), self.starter)
         } else {
-            self.target(addr, bytes, need, entry, word)
+            let Some((slot, word)) = self.find(addr) else { return Err(self.miss(addr)) };
+            self.seats.take::<HAND>(seat, slot as u32);
+            let entry = self.read(slot, addr);
+            // Acquire: pairs with the Release fence in `Fetcher::begin`.
+            fence(Ordering::Acquire);
+            let after = Word(self.slots[slot].word.load(Ordering::Relaxed));
+            if after != word && !mutant("gas_no_second_look") {
+                self.seats.leave::<HAND>(seat);
+                return Err(Miss::NoTable);
+            }
+            (slot as u32, word, entry)
         };
-        if found.is_err() {
-            self.seats.leave(seat);
+        match self.target(addr, bytes, need, entry, word) {
+            Ok(target) => Ok(Held { target, slot: HeldSlot(slot) }),
+            Err(miss) => {
+                if !is_starter {
+                    self.seats.leave::<HAND>(seat);
+                }
+                Err(miss)
+            }
         }
-        found
     }
 
     /// The operation has ended. True: somebody waits for that, let the machine
     /// poll. Wait-free.
     #[inline(always)]
-    pub fn release(&self, seat: usize) -> bool {
+    pub fn release<const HAND: usize>(&self, seat: usize, slot: HeldSlot) -> bool {
         // Starter memory needs no seat.
-        let Some(slot) = self.seats.leave(seat) else { return false };
-        Word(self.slots[slot].word.load(Ordering::Relaxed)).state() == State::Draining
+        let Some(held) = self.slots.get(slot.0 as usize) else { return false };
+        self.seats.leave::<HAND>(seat);
+        Word(held.word.load(Ordering::Relaxed)).state() == State::Draining
     }
 
     /// The same for an operation that will be in flight, or of a thread that has
@@ -280,8 +302,9 @@ impl<'m> Cache<'m> {
     #[inline(always)]
     fn read(&self, slot: usize, addr: GlobalAddr) -> [u64; 2] {
         let at = slot * TABLE_WORDS + entry_word(0, self.split.region(addr) as usize);
+        let entry = &self.copies[at..at + 2];
         // Relaxed: fenced by the callers.
-        [0, 1].map(|word| self.copies[at + word].load(Ordering::Relaxed))
+        [entry[0].load(Ordering::Relaxed), entry[1].load(Ordering::Relaxed)]
     }
 
     /// Where an address leads by such an entry, which was checked when its
@@ -306,49 +329,42 @@ impl<'m> Cache<'m> {
             && offset <= entry[1] - bytes
             && access & need as u32 == need as u32;
         if !is_right {
-            // Made here from one number, so that nothing of the likely case
-            // goes through memory.
-            return Err(match why(rank, life, need, entry) {
-                Why::Nowhere => Miss::Refused(AccessError::Nowhere { addr }),
-                Why::NotListed => Miss::NotListed { version: word.version() },
-                Why::Stale => Miss::Refused(AccessError::Stale { addr }),
-                Why::ReadOnly => Miss::Refused(AccessError::ReadOnly { addr }),
-                Why::OutOfRange => Miss::Refused(AccessError::OutOfRange { addr, bytes }),
-            });
+            return Err(self.refuse(addr, bytes, need, entry, word));
         }
         let rank = Rank(rank as u32 - 1);
         let key = RegionKey::from_bits(entry[0] as u32);
         Ok(Target { remote: RemoteAddr { offset, rank, key }, agent: Entry::agent_of(entry) })
     }
 
-    #[inline(always)]
+    #[cold]
+    #[inline(never)]
+    fn refuse(
+        &self,
+        addr: GlobalAddr,
+        bytes: u64,
+        need: Need,
+        entry: [u64; 2],
+        word: Word,
+    ) -> Miss {
+        let life = if word.0 == 0 { 0 } else { self.split.life(addr) };
+        match Entry::access_bits(entry) {
+            _ if self.split.rank(addr).is_none() => Miss::Refused(AccessError::Nowhere { addr }),
+            _ if !Entry::is_live(entry, life) => Miss::NotListed { version: word.version() },
+            0 => Miss::Refused(AccessError::Stale { addr }),
+            access if access & need as u32 != need as u32 => {
+                Miss::Refused(AccessError::ReadOnly { addr })
+            }
+            _ => Miss::Refused(AccessError::OutOfRange { addr, bytes }),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
     fn miss(&self, addr: GlobalAddr) -> Miss {
         match self.split.rank(addr) {
             None => Miss::Refused(AccessError::Nowhere { addr }),
             Some(_) => Miss::NoTable,
         }
-    }
-}
-
-/// What is wrong with an access.
-#[derive(Clone, Copy)]
-enum Why {
-    Nowhere,
-    NotListed,
-    Stale,
-    ReadOnly,
-    OutOfRange,
-}
-
-#[cold]
-#[inline(never)]
-fn why(rank: u64, life: u8, need: Need, entry: [u64; 2]) -> Why {
-    match Entry::access_bits(entry) {
-        _ if rank == 0 => Why::Nowhere,
-        _ if !Entry::is_live(entry, life) => Why::NotListed,
-        0 => Why::Stale,
-        access if access & need as u32 != need as u32 => Why::ReadOnly,
-        _ => Why::OutOfRange,
     }
 }
 

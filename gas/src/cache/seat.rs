@@ -1,10 +1,11 @@
 //! Who looks at a slot right now: a seat for each worker, which it alone
 //! writes, so that an access that is carried out inside the call holds its
-//! table for the price of two stores.
+//! table for the price of two stores. A seat has two hands: what copies from one
+//! rank to another holds both tables.
 //!
 //! ```text
-//!   access    seat = slot · light · is the word as it was? · ... · seat = 0
-//!   machine   word = draining · heavy · does a seat name the slot?
+//!   access    hand = slot · light · is the word as it was? · ... · hand = 0
+//!   machine   word = draining · heavy · does a hand name the slot?
 //! ```
 //!
 //! One of the two sees the other: the access finds that the slot has changed
@@ -17,7 +18,10 @@ use tsumugi_core::sync::{AtomicU32, CachePadded, Ordering, compiler_fence, fence
 
 /// The seat of one worker. All zeroes is an empty one.
 #[derive(Debug)]
-pub struct Seat(CachePadded<AtomicU32>);
+pub struct Seat(CachePadded<[AtomicU32; HANDS]>);
+
+/// Tables that a worker holds at a time.
+pub const HANDS: usize = 2;
 
 /// All seats of a rank, and what stands between their two sides.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +33,7 @@ pub(crate) struct Seats<'m> {
 impl Seat {
     /// Empty.
     pub fn new() -> Self {
-        Self(CachePadded::new(AtomicU32::new(0)))
+        Self(CachePadded::new([0; HANDS].map(AtomicU32::new)))
     }
 }
 
@@ -46,21 +50,18 @@ impl<'m> Seats<'m> {
 
     /// This worker looks at `slot`, whose word it looks at after this.
     #[inline(always)]
-    pub(crate) fn take(self, seat: usize, slot: usize) {
+    pub(crate) fn take<const HAND: usize>(self, seat: usize, slot: u32) {
         // Relaxed: fenced by the next line.
-        self.seats[seat].0.store(slot as u32 + 1, Ordering::Relaxed);
+        self.seats[seat].0[HAND].store(slot + 1, Ordering::Relaxed);
         self.light();
     }
 
-    /// It has done so; the slot, whose word it looks at after this.
+    /// It has done so, and looks at the slot's word after this.
     #[inline(always)]
-    pub(crate) fn leave(self, seat: usize) -> Option<usize> {
-        let seat = &self.seats[seat].0;
-        let slot = (seat.load(Ordering::Relaxed) as usize).checked_sub(1)?;
+    pub(crate) fn leave<const HAND: usize>(self, seat: usize) {
         // Release: pairs with the Acquire in `has`. The access comes before.
-        seat.store(0, Ordering::Release);
+        self.seats[seat].0[HAND].store(0, Ordering::Release);
         self.light();
-        Some(slot)
     }
 
     /// Between a change of words and a look at pins and at [`has`](Self::has).
@@ -77,8 +78,8 @@ impl<'m> Seats<'m> {
     /// Whether a worker looks at `slot`.
     pub(crate) fn has(self, slot: usize) -> bool {
         // Acquire: pairs with the Release in `leave`.
-        let is_it = |seat: &Seat| seat.0.load(Ordering::Acquire) == slot as u32 + 1;
-        self.seats.iter().any(is_it) && !mutant("gas_seat_unseen")
+        let is_it = |hand: &AtomicU32| hand.load(Ordering::Acquire) == slot as u32 + 1;
+        self.seats.iter().flat_map(|seat| seat.0.iter()).any(is_it) && !mutant("gas_seat_unseen")
     }
 
     #[inline(always)]

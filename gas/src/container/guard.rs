@@ -2,21 +2,32 @@
 //! global addresses.
 //!
 //! ```text
-//!  lock, 64 bytes: five words of a claim's │ three for its owner
+//!  lock, 64 bytes: five words of a claim's │ two for its owner │ broken
 //! ```
 //!
 //! A lock that is free for what is wanted takes one operation where it lies, or
 //! two; who has to wait sleeps for a word of its own memory. Phases: a reader
 //! waits for one writer at most, a writer for those that came before it.
+//!
+//! # When a rank dies
+//!
+//! It may have held the lock, or stood in its queue; which, nobody knows. So who
+//! waits waits on, and looks at the lock: as long as its words change, those
+//! that live pass it on. A lock that stands still for [`STILL`] pauses is
+//! broken, and so is one whose queue leads to the dead: whoever finds that
+//! writes the rank into its last word, and from then on each claim ends with [`AccessError::PeerLost`], which names it, without
+//! going into the queue. Nobody ever gets a lock that another still has.
 
 use super::ContainerError;
-use super::store::{Store, after};
+use super::store::{self, Store, after, words};
 use crate::address::GlobalAddr;
 use crate::error::AccessError;
 use crate::lock::{Claim, Kind, Lock, Mode, NODE_BYTES, NodeId, NodeTable, Standing};
 use crate::request::Word;
 use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
-use tsumugi_core::op::Op;
+use tsumugi_core::op::{Kind as OpKind, Op};
+use tsumugi_core::signal::Until;
+use tsumugi_core::sync::mutant;
 
 /// A lock that is held until this is dropped.
 pub(super) struct Guard<'s, S: Store + ?Sized> {
@@ -33,6 +44,10 @@ pub(super) fn lock<S: Store + ?Sized>(
     at: GlobalAddr,
     mode: Mode,
 ) -> Result<Guard<'_, S>, ContainerError> {
+    if store.lost().is_some() {
+        check(store, at)?;
+    }
+    let mode = if mutant("container_always_shared") { Mode::Shared } else { mode };
     let home = RemoteAddr { rank: NOBODY, key: WORDS, offset: at.to_bits() };
     let lock = Lock { home, nodes: NodeTable { key: NODES, offset: 0 }, kind: Kind::Neutral };
     let found = match lock.first_op(mode) {
@@ -48,7 +63,7 @@ pub(super) fn lock<S: Store + ?Sized>(
         None => claim.begin(mode),
     }
     // A node whose claim fails is of no use any more.
-    run(store, &mut claim)?;
+    run(store, &mut claim).inspect_err(|error| give_up(store, at, error))?;
     Ok(Guard { store, lock, mode, claim: Some(claim) })
 }
 
@@ -63,7 +78,8 @@ pub(super) fn lock_two<S: Store + ?Sized>(
         let mode = if is_shared { Mode::Shared } else { Mode::Exclusive };
         return Ok((lock(store, one.0, mode)?, None));
     }
-    let (first, second) = if one.0 < other.0 { (one, other) } else { (other, one) };
+    let is_first = one.0 < other.0 || mutant("container_two_in_any_order");
+    let (first, second) = if is_first { (one, other) } else { (other, one) };
     let first = lock(store, first.0, first.1)?;
     Ok((first, Some(lock(store, second.0, second.1)?)))
 }
@@ -89,8 +105,10 @@ impl<S: Store + ?Sized> Drop for Guard<'_, S> {
         let Some(mut claim) = claim else { return };
         // Whose lock is out of reach cannot give it back; nor can another ask
         // for it.
-        if run(store, &mut claim).is_ok() && claim.node() != NodeId::NONE {
-            store.release_node(claim.node(), false);
+        match run(store, &mut claim) {
+            Ok(()) if claim.node() != NodeId::NONE => store.release_node(claim.node(), false),
+            Ok(()) => {}
+            Err(error) => give_up(store, GlobalAddr::from_bits(self.lock.home.offset), &error),
         }
     }
 }
@@ -116,11 +134,63 @@ fn run<S: Store + ?Sized>(store: &S, claim: &mut Claim) -> Result<(), ContainerE
             Standing::Asking | Standing::Going => {}
         }
         let Some((at, until)) = claim.waits_for() else { continue };
-        match store.wait(place(store, at)?, until) {
-            Ok(value) => claim.handle_word(value),
-            Err(AccessError::PeerLost { rank }) => claim.handle_lost(rank),
-            Err(error) => return Err(error.into()),
+        let at = place(store, at)?;
+        let value = match store.wait(at, until) {
+            Err(AccessError::PeerLost { rank }) => {
+                let home = GlobalAddr::from_bits(claim.lock().home.offset);
+                wait_on(store, home, (at, until), rank)?
+            }
+            value => value?,
+        };
+        claim.handle_word(value);
+    }
+}
+
+/// Waits for a word of its own while some rank is dead: as long as the lock
+/// does not stand still.
+#[cold]
+fn wait_on<S: Store + ?Sized>(
+    store: &S,
+    home: GlobalAddr,
+    (at, until): (GlobalAddr, Until),
+    dead: Rank,
+) -> Result<u64, ContainerError> {
+    let (mut seen, mut still) = ([0; CLAIM_WORDS], 0);
+    loop {
+        let value = store::word(store, at)?;
+        if until.holds(value) {
+            return Ok(value);
         }
+        check(store, home)?;
+        let now = words(store, home)?;
+        still = if now == seen { still + 1 } else { 0 };
+        seen = now;
+        if still >= STILL && !mutant("container_waits_for_the_dead") {
+            return Err(AccessError::PeerLost { rank: dead }.into());
+        }
+        store.pause();
+    }
+}
+
+/// A claim has failed on its way: nobody passes the lock on any more.
+#[cold]
+fn give_up<S: Store + ?Sized>(store: &S, home: GlobalAddr, error: &ContainerError) {
+    if let ContainerError::Access(AccessError::PeerLost { rank }) = *error
+        && !mutant("container_breaks_in_silence")
+    {
+        let at = after(store, home, BROKEN_AT);
+        // If it is out of reach, so is the lock.
+        let _ = store.word(Word::atomic(OpKind::PutWord, at, u64::from(rank.0) + 1));
+    }
+}
+
+/// Whether a lock is broken.
+#[cold]
+fn check<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<(), ContainerError> {
+    let broken = store::word(store, after(store, at, BROKEN_AT))?;
+    match broken.checked_sub(1) {
+        None => Ok(()),
+        Some(rank) => Err(AccessError::PeerLost { rank: Rank(rank as u32) }.into()),
     }
 }
 
@@ -154,3 +224,11 @@ pub const fn nodes_bytes(nodes: u32) -> u64 {
 const WORDS: RegionKey = RegionKey::from_bits(0);
 const NODES: RegionKey = RegionKey::from_bits(1);
 const NOBODY: Rank = Rank(0);
+/// Words of a lock that claims use.
+const CLAIM_WORDS: usize = 5;
+/// Where a lock says that it is broken, and by whom.
+const BROKEN_AT: u64 = 56;
+/// Pauses after which a lock that has not changed is broken: a tenth of a
+/// second, where one is a millisecond. A launcher gives those that are left
+/// three.
+pub(super) const STILL: u32 = 100;

@@ -32,8 +32,9 @@
 //! An address or an iterator that a container gave out is good until somebody
 //! moves or removes what it is of. A container is destroyed when nobody uses it
 //! any more. When a rank dies, what needs its memory ends with
-//! [`AccessError::PeerLost`], and so does the wait for a lock that it may have
-//! held.
+//! [`AccessError::PeerLost`], and so do, a tenth of a second later, all calls on what it had
+//! locked, or waited for: they name it. All else goes on as if nothing had
+//! happened.
 //!
 //! Progress: blocking, all of it; not contended, a call takes a number of
 //! operations that is bounded by what it says it looks at.

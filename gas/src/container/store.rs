@@ -85,6 +85,12 @@ pub trait Store {
     ///
     /// [`AccessError::PeerLost`]: a rank has died.
     fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AccessError>;
+
+    /// A rank that has died, as far as this one knows.
+    fn lost(&self) -> Option<Rank>;
+
+    /// Sleeps for a millisecond or so.
+    fn pause(&self);
 }
 
 /// Takes `bytes` bytes of a heap, whose bits `word` changes, beginning to look

@@ -2,12 +2,12 @@
 
 use super::tables::{Asked, Guest, Hold, Job, Phase, What};
 use super::{Agent, Machine, Outgoing};
-use crate::command::{Command, Note, WORDS};
+use crate::command::{Command, End, Note, WORDS};
 use crate::error::AccessError;
 use crate::request::{Copy, Request};
 use crate::table::take;
 use core::time::Duration;
-use tsumugi_core::mem::{Rank, Width};
+use tsumugi_core::mem::{AddrError, Rank, Width};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::mapped::Ordering;
 use tsumugi_core::sync::mutant;
@@ -31,12 +31,48 @@ impl Machine<'_> {
             return Some(self.fly(op, Agent::Cpu, What::Hint));
         }
         let stamp = self.commands[at].stamp;
-        let note = Note { from: own, index: at as u16, stamp: stamp as u16 };
-        let mixed = (own.0 ^ stamp << 16).wrapping_add(probe).wrapping_mul(0x9e37_79b9);
-        let word = (mixed >> 8) & (self.setup.shape.notes - 1);
-        let op = Op::compare_swap(self.control.note(to, word), 0u64, note.encode()).notifying();
+        let note = Note { from: own, index: at as u16, stamp: stamp as u16, is_relay: false };
+        let op = self.leave(note, to, own.0 ^ stamp << 16, probe);
         let addr = source_of(&job.request);
         Some(self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr))
+    }
+
+    /// Puts a note into one of the words for it at `to`, if that is free.
+    fn leave(&self, note: Note, to: Rank, seed: u32, probe: u32) -> Op {
+        let mixed = seed.wrapping_add(probe).wrapping_mul(0x9e37_79b9);
+        let word = (mixed >> 8) & (self.setup.shape.notes - 1);
+        Op::compare_swap(self.control.note(to, word), 0u64, note.encode()).notifying()
+    }
+
+    /// What is posted right behind a guest's last put, so that the destination
+    /// tells the guest. Only where nothing else of it is in flight: what was
+    /// not taken goes later.
+    pub(super) fn relay(&mut self, index: usize) -> Option<Op> {
+        let Job { guest, request, block, flights, .. } = self.jobs[index];
+        let (Guest { rank, index: at, stamp }, Request::Copy(copy)) = (guest?, request) else {
+            return None;
+        };
+        // What the source has to do when the bytes are there, it does.
+        let is_all = block == copy.count && (copy.flag.is_null() || !copy.is_one_block());
+        let to = self.ranks_of(&request).1?;
+        let is_near = self.setup.near.binary_search(&to).is_ok();
+        let keeps_order = self.setup.keeps_order || mutant("gas_relay_overtakes");
+        // What goes to the guest itself it sees no sooner.
+        if !is_all || flights != 1 || is_near || to == rank || !keeps_order || !self.has_flight() {
+            return None;
+        }
+        let note = Note { from: rank, index: at, stamp: stamp as u16, is_relay: true };
+        let op = self.leave(note, to, rank.0 ^ stamp << 16, 0);
+        self.jobs[index].flights += 1;
+        Some(self.fly(op, Agent::Cpu, What::Relay { job: index as u32 }).op)
+    }
+
+    /// The destination knows whom to tell, or there was no room for that.
+    pub(super) fn relay_left(&mut self, index: usize, result: Result<u64, AddrError>) {
+        let job = &mut self.jobs[index];
+        job.flights -= 1;
+        job.is_relayed = result == Ok(0);
+        self.run.push(self.jobs, index);
     }
 
     /// A note was left, or its word was in use.
@@ -61,11 +97,14 @@ impl Machine<'_> {
                 continue;
             }
             let Asked { job, stamp, .. } = self.commands[at];
-            match job {
-                Some(job) if (word >> 32) as u32 == stamp || mutant("gas_end_of_any_life") => {
-                    self.ended_elsewhere(job as usize, word as u32);
+            let end = End::decode(word);
+            let code = if mutant("gas_end_of_any_life") { Some(0) } else { end.of(stamp) };
+            match job.zip(code) {
+                Some((job, code)) => {
+                    self.relayed += u64::from(matches!(end, End::Relayed { .. }));
+                    self.ended_elsewhere(job as usize, code);
                 }
-                _ => self.dropped += 1,
+                None => self.dropped += 1,
             }
         }
     }
@@ -105,6 +144,12 @@ impl Machine<'_> {
             };
             let stamp = u32::from(note.stamp);
             let guest = Some(Guest { rank: note.from, index: note.index, stamp });
+            if note.is_relay {
+                let job = Job { phase: Phase::Answer, guest, is_relayed: true, ..Job::FREE };
+                self.jobs[index] = job;
+                self.run.push(self.jobs, index);
+                continue;
+            }
             self.jobs[index] = Job { phase: Phase::Command, guest, ..Job::FREE };
             if self.setup.shape.cells > 0 {
                 let command = self.command_at(self.control.cell_words(note.from), note.from);
@@ -168,10 +213,13 @@ impl Machine<'_> {
 
     /// Tells a guest how its copy has ended.
     pub(super) fn answer(&mut self, index: usize) -> Option<Outgoing> {
-        let Job { guest, error, .. } = self.jobs[index];
+        let Job { guest, error, is_relayed, .. } = self.jobs[index];
         let Guest { rank, index: at, stamp } = guest?;
-        let code = error.map_or(0, AccessError::to_code);
-        let word = u64::from(stamp) << 32 | u64::from(code);
+        let end = match error {
+            None if is_relayed => End::Relayed { stamp: stamp as u16 },
+            error => End::Told { stamp, code: error.map_or(0, AccessError::to_code) },
+        };
+        let word = end.encode();
         let op = Op::put_word(self.control.end(rank, u32::from(at)), Width::W8, word).notifying();
         let addr = crate::address::GlobalAddr::NULL;
         Some(self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr))

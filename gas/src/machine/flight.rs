@@ -21,7 +21,7 @@ impl Machine<'_> {
         self.free_flight = flight.link;
         flight.what = what;
         let tag = Tag::from_bits(flight.generation << INDEX_BITS | index as u64);
-        Outgoing { op: op.tagged(tag), source: None, agent }
+        Outgoing { op: op.tagged(tag), source: None, agent, then: None }
     }
 
     /// An operation has completed; late and doubled completions are dropped.
@@ -53,6 +53,7 @@ impl Machine<'_> {
                 }
             }
             What::Cache(step) => self.fetcher.handle(step, result),
+            What::Relay { job } => self.relay_left(job as usize, result),
             What::Job { job, near, far, addr } => {
                 self.let_go(near);
                 self.let_go(far);
@@ -84,7 +85,7 @@ impl Machine<'_> {
         };
         let op = Op::atomic(Kind::FetchOr, word, bit).notifying();
         let tag = Tag::from_bits(flight.generation << INDEX_BITS | u64::from(index));
-        Some(Outgoing { op: op.tagged(tag), source: None, agent: Agent::Cpu })
+        Some(Outgoing { op: op.tagged(tag), source: None, agent: Agent::Cpu, then: None })
     }
 
     pub(super) fn let_go(&mut self, hold: Hold) {

@@ -21,7 +21,8 @@
 //!
 //! The source puts; if the caller is the destination, it gets; if it is
 //! neither, it does it all the same where it reaches the memory of both, else
-//! it asks the source (see `command.rs`). Each operation under way
+//! it asks the source (see `command.rs`), and where devices keep the order the
+//! destination tells the caller of the end. Each operation under way
 //! has a place of its own, and so has each that is done for others, so that no
 //! rank's own requests keep it from serving (hazard A7). Places are served in
 //! turn, one operation each time, and each may have a quarter of what can be in
@@ -48,101 +49,26 @@ mod flight;
 mod parts;
 mod run;
 mod tables;
+mod traffic;
+mod whose;
 
 pub use tables::{Asked, Flight, Job, Tables};
+pub use traffic::{Event, Out, Outgoing, Setup};
 
-use crate::address::{GlobalAddr, Split};
+use crate::address::GlobalAddr;
 use crate::cache::{Cache, Fetcher, Seats, Wanted};
-use crate::control::{Control, Shape};
+use crate::control::Control;
 use crate::error::AccessError;
 use crate::order::{After, Full, Handle, Order};
-use crate::request::{Request, Word};
-use crate::table::{Agent, NameError, Registry, Retired, Starter};
+use crate::request::Request;
+use crate::table::{Agent, NameError, Registry};
 use core::fmt;
 use tables::{Phase, Queue, What};
-use tsumugi_core::mem::{AddrError, Rank, Region, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{Rank, Region};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::AtomicU64;
-use tsumugi_core::tag::Tag;
 use tsumugi_core::time::Instant;
-
-/// What a machine is told at the start: the same on every rank, but for the
-/// rank.
-#[derive(Clone, Copy, Debug)]
-pub struct Setup<'m> {
-    /// This rank.
-    pub rank: Rank,
-    /// Ranks whose memory the driver loads and stores, in ascending order:
-    /// copies between two of them it does itself.
-    pub near: &'m [Rank],
-    /// How addresses are split.
-    pub split: Split,
-    /// How large the control region is.
-    pub shape: Shape,
-    /// Its key.
-    pub control: RegionKey,
-    /// The starter memory.
-    pub starter: Starter,
-    /// Whether a put that has completed has landed, on all devices used.
-    pub remote_completion: bool,
-    /// Longest single put or get.
-    pub part_bytes_max: u64,
-    /// Has every processor that runs a worker of this rank pass a barrier;
-    /// without it each lookup has a fence.
-    pub barrier: Option<fn()>,
-}
-
-/// Something happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// An operation has completed.
-    Completed {
-        /// Its tag.
-        tag: Tag,
-        /// What came of it.
-        result: Result<u64, AddrError>,
-    },
-    /// A notified word of the control region has changed.
-    Rang,
-    /// A rank has died.
-    Lost(Rank),
-    /// Time has passed, or a pin was given back that was waited for.
-    Tick,
-}
-
-/// An operation to be posted.
-#[derive(Clone, Copy, Debug)]
-pub struct Outgoing {
-    /// What.
-    pub op: Op,
-    /// Where a put takes its bytes from, if not from the own memory: from that
-    /// of a near rank.
-    pub source: Option<RemoteAddr>,
-    /// Who is to do it, if it is an atomic.
-    pub agent: Agent,
-}
-
-/// Something for the driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Out {
-    /// An operation has ended.
-    Ended {
-        /// Which.
-        handle: Handle,
-        /// For a word the old value, else 0.
-        result: Result<u64, AccessError>,
-    },
-    /// Nobody reaches a region any more: the backend is to forget its key, and
-    /// then the memory is its owner's.
-    Retired(Retired),
-    /// A table that was wanted is here, or its rank is gone.
-    Table {
-        /// Whose.
-        rank: Rank,
-        /// What came of it.
-        result: Result<(), AddrError>,
-    },
-}
+use whose::touches;
 
 /// One rank's part in the global memory.
 pub struct Machine<'m> {
@@ -174,6 +100,7 @@ pub struct Machine<'m> {
     earliest: Option<Instant>,
     dropped: u64,
     hints: u64,
+    relayed: u64,
 }
 
 impl<'m> Machine<'m> {
@@ -237,6 +164,7 @@ impl<'m> Machine<'m> {
             earliest: None,
             dropped: 0,
             hints: 0,
+            relayed: 0,
         }
     }
 
@@ -350,6 +278,8 @@ impl<'m> Machine<'m> {
         self.now = now;
         match event {
             Event::Completed { tag, result } => self.complete(tag, result),
+            // As if no word had been free for it.
+            Event::NotPosted(tag) => self.complete(tag, Ok(1)),
             Event::Rang => {
                 self.registry.take_acks();
                 self.fetcher.rang();
@@ -439,6 +369,11 @@ impl<'m> Machine<'m> {
         self.hints
     }
 
+    /// Copies of others whose destination told of the end.
+    pub const fn relayed(&self) -> u64 {
+        self.relayed
+    }
+
     /// Tables of others that gave way to others, and reads of tables.
     pub const fn table_counts(&self) -> (u64, u64) {
         self.fetcher.counts()
@@ -452,48 +387,6 @@ impl<'m> Machine<'m> {
     fn accept(&mut self, handle: Handle, request: Request) -> Handle {
         self.jobs[handle.index()] = Job { phase: Phase::Ordered, request, ..Job::FREE };
         handle
-    }
-
-    /// The table that an address of this job is looked up in.
-    fn table_of(&self, addr: GlobalAddr) -> Result<u32, AccessError> {
-        let Setup { split, shape, .. } = self.setup;
-        match split.place(addr) {
-            Some(place) if place.rank.0 < shape.ranks && u32::from(place.color) < shape.colors => {
-                Ok(split.table(addr))
-            }
-            _ => Err(AccessError::Nowhere { addr }),
-        }
-    }
-
-    /// Whether the driver copies between these two, neither of which is this
-    /// rank.
-    fn is_between_near(&self, (from, to): (Option<Rank>, Option<Rank>)) -> bool {
-        let is_near = |rank: Option<Rank>| {
-            rank.is_some_and(|rank| self.setup.near.binary_search(&rank).is_ok())
-        };
-        is_near(from) && is_near(to)
-    }
-
-    /// From whose memory to whose a request goes.
-    fn ranks_of(&self, request: &Request) -> (Option<Rank>, Option<Rank>) {
-        let rank = |addr| self.setup.split.rank(addr);
-        match request {
-            Request::Copy(copy) => (rank(copy.src), rank(copy.dst)),
-            Request::List(list) => (Some(list.from), Some(list.to)),
-            Request::Word(Word { target, .. }) => (Some(self.setup.rank), rank(*target)),
-            Request::Fence => (None, None),
-        }
-    }
-}
-
-/// Whether a request reads or changes memory of a rank.
-fn touches(split: Split, request: &Request, rank: Rank) -> bool {
-    let is_its = |addr| split.rank(addr) == Some(rank);
-    match request {
-        Request::Copy(copy) => is_its(copy.src) || is_its(copy.dst) || is_its(copy.flag),
-        Request::List(list) => list.from == rank || list.to == rank || is_its(list.entries),
-        Request::Word(word) => is_its(word.target),
-        Request::Fence => false,
     }
 }
 

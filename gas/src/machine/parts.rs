@@ -2,7 +2,7 @@
 //! operation can carry.
 
 use super::run::Reach;
-use super::tables::{Hold, Phase};
+use super::tables::{Hold, Job, Phase};
 use super::{Machine, Outgoing};
 use crate::address::{GlobalAddr, Split};
 use crate::error::AccessError;
@@ -153,7 +153,8 @@ impl Machine<'_> {
         }
         self.run.push(self.jobs, index);
         let out = self.post(index, op, target.agent, near, hold, far);
-        Some(Outgoing { source, ..out })
+        let then = if is_last && is_push { self.relay(index) } else { None };
+        Some(Outgoing { source, then, ..out })
     }
 
     /// Lets go of what a job has kept.
@@ -233,7 +234,12 @@ impl Machine<'_> {
 
 /// All parts of a job have completed.
 pub(super) fn after_parts(machine: &mut Machine<'_>, index: usize) {
-    let job = &machine.jobs[index];
+    let job = &mut machine.jobs[index];
+    if job.is_relayed && job.error.is_none() {
+        // It has landed before the destination was told of it.
+        *job = Job { is_queued: job.is_queued, link: job.link, ..Job::FREE };
+        return;
+    }
     let phase = match job.request {
         _ if job.error.is_some() => Phase::Ended,
         Request::List(List { count, .. }) if job.block < count => Phase::Entries,

@@ -207,13 +207,16 @@ impl Machine<'_> {
         self.wake_later();
     }
 
-    /// A rank has died: what it was asked for, it does not do.
+    /// A rank has died: what it was asked for, it does not do, and what was put
+    /// into its memory it does not tell of.
     pub(super) fn lose(&mut self, rank: Rank) {
         self.registry.forget(rank);
         for index in 0..self.setup.shape.own_jobs as usize {
             let job = &self.jobs[index];
             let is_asked = matches!(job.phase, Phase::Asked | Phase::Asking { .. });
-            if !is_asked || job.command == 0 || self.ranks_of(&job.request).0 != Some(rank) {
+            let (from, to) = self.ranks_of(&job.request);
+            let tells = to == Some(rank) && !mutant("gas_relay_dies");
+            if !is_asked || job.command == 0 || !(from == Some(rank) || tells) {
                 continue;
             }
             let job = &mut self.jobs[index];

@@ -59,6 +59,8 @@ pub struct Job {
     /// Operations in flight.
     pub(super) flights: u32,
     pub(super) error: Option<AccessError>,
+    /// The destination tells the guest of the end.
+    pub(super) is_relayed: bool,
     pub(super) value: u64,
     /// The table that it waits for; 0: none.
     pub(super) table: u32,
@@ -91,6 +93,7 @@ pub(super) struct Guest {
 ///    │                  ▲    │
 ///    │               Backoff ◄ all probed words were in use
 ///    └─► Command ─► Parts ... ─► Answer ─► Free       a guest's
+///                      └── the destination answers ─► Free
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -149,6 +152,10 @@ pub(super) enum What {
     AskHint(Rank),
     AckHint(Rank),
     Cache(Step),
+    /// The destination of a copy is to tell the guest of its end.
+    Relay {
+        job: u32,
+    },
     Job {
         job: u32,
         near: Hold,
@@ -177,6 +184,7 @@ impl Job {
         landed: (0, 0),
         flights: 0,
         error: None,
+        is_relayed: false,
         value: 0,
         table: 0,
         unlisted: None,

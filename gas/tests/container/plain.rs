@@ -195,6 +195,14 @@ impl Store for View<'_> {
             std::thread::yield_now();
         }
     }
+
+    fn lost(&self) -> Option<Rank> {
+        None
+    }
+
+    fn pause(&self) {
+        std::thread::yield_now();
+    }
 }
 
 fn base(rank: Rank, offset: u64) -> GlobalAddr {

@@ -259,6 +259,7 @@ fn run(seed: u64, plan: Plan) {
         config.detect_ns = 100;
         (config.slow, config.slow_ns_max) = (300, 100_000);
     }
+    let reorders = config.reorder;
     let net = Net::new(config);
     let mut sizes = Sizes::new(ranks);
     sizes.shape.copies = 4 << draw.below(2);
@@ -270,6 +271,7 @@ fn run(seed: u64, plan: Plan) {
     sizes.shape.fetches = 1 + draw.below(3) as u32;
     sizes.part_bytes_max = 1 + draw.below(300);
     sizes.near = plan.near;
+    sizes.keeps_order = !reorders;
     let mut rooms: Vec<Room> = (0..ranks).map(|_| Room::new(&sizes)).collect();
     let mut parties: Vec<Party<'_>> = rooms
         .iter_mut()
@@ -417,11 +419,16 @@ fn trips(party: &mut [Party<'_>], net: &Net, copy: Copy) -> u64 {
 
 /// The table of the destination is fetched once: one atomic, one read. A copy
 /// that a third rank is asked for then takes its command's trip, the put's two
-/// and the end's.
+/// and the end's; where order is kept as many as a put and a message.
 #[test]
 fn a_copy_costs_the_trips_that_it_must() {
+    count_trips(false, 4);
+    count_trips(true, 3);
+}
+
+fn count_trips(keeps_order: bool, of_third: u64) {
     let net = Net::new(Config::calm(3, 0));
-    let sizes = Sizes { part_bytes_max: 1 << 20, ..Sizes::new(3) };
+    let sizes = Sizes { part_bytes_max: 1 << 20, keeps_order, ..Sizes::new(3) };
     let mut rooms: Vec<Room> = (0..3).map(|_| Room::new(&sizes)).collect();
     let mut parties: Vec<Party<'_>> = rooms
         .iter_mut()
@@ -434,19 +441,26 @@ fn a_copy_costs_the_trips_that_it_must() {
         let put = trips(&mut parties, &net, Copy::new(at[1], at[0], bytes));
         let get = trips(&mut parties, &net, Copy::new(at[0], at[1], bytes));
         let third = trips(&mut parties, &net, Copy::new(at[2], at[1], bytes));
-        assert_eq!((put, get, third), (2 + first, 2, 4 + first), "{bytes} bytes");
+        assert_eq!((put, get, third), (2 + first, 2, of_third + first), "{bytes} bytes");
     }
     assert_eq!(parties[1].machine.hints(), 3, "no command was fetched");
+    assert_eq!(parties[0].machine.relayed(), if keeps_order { 3 } else { 0 });
 }
 
 #[test]
 #[cfg(debug_assertions)]
 fn planted_defects_are_caught() {
     assert_caught(
-        &["gas_local_completion", "gas_late_completions", "gas_order_one_for_all"],
+        &[
+            "gas_local_completion",
+            "gas_late_completions",
+            "gas_order_one_for_all",
+            "gas_relay_overtakes",
+        ],
         |seed| run(seed, PLAIN),
     );
     assert_caught(&["gas_guests_wait_for_hosts"], |seed| run(seed, CROWDED));
+    assert_caught(&["gas_relay_dies"], |seed| run(seed, KILL));
 }
 
 /// Whoever tries again and again is stopped.

@@ -41,7 +41,7 @@ fn few_slots_for_all(held: usize, near: bool, requests: impl Fn(&[GlobalAddr]) -
         settle(&mut parties);
         // One by a worker, the others by operations in flight.
         match rank {
-            1 => assert!(cache.hold(0, word, 8, Need::Read).is_ok()),
+            1 => assert!(cache.hold::<0>(0, word, 8, Need::Read).is_ok()),
             _ => assert!(cache.pin(word, 8, Need::Read).is_ok()),
         }
     }

@@ -3,8 +3,10 @@
 #![cfg(not(tsumugi_loom))]
 
 mod channel;
+mod containers;
 mod copies;
 mod crowd;
+mod desk;
 mod heap;
 mod rank;
 mod tables;

@@ -22,6 +22,8 @@ pub struct Sizes {
     pub part_bytes_max: u64,
     /// Whether each rank loads and stores the memory of all.
     pub near: bool,
+    /// Whether the network keeps the order of each queue.
+    pub keeps_order: bool,
 }
 
 /// A rank's tables; the machine borrows them.
@@ -71,7 +73,7 @@ impl Sizes {
             ..Shape::of(ranks, 1)
         };
         let split = Split::fit(ranks, 1, 1 << 20).unwrap();
-        Self { shape, split, part_bytes_max: 100, near: false }
+        Self { shape, split, part_bytes_max: 100, near: false, keeps_order: false }
     }
 }
 
@@ -125,6 +127,7 @@ impl<'n> Party<'n> {
             control: control.key,
             starter: Starter { key: starter.key, bytes: STARTER_BYTES, agent: Agent::Cpu },
             remote_completion: node.capabilities().remote_completion,
+            keeps_order: sizes.keeps_order,
             part_bytes_max: sizes.part_bytes_max,
             barrier: None,
         };
@@ -175,7 +178,15 @@ impl<'n> Party<'n> {
                 if let Some(source) = out.source {
                     let (tag, result) = (out.op.tag, self.carry(source, &out.op));
                     self.machine.handle(Event::Completed { tag, result }, self.node.now());
-                } else if !self.node.try_post(&out.op) {
+                    continue;
+                }
+                let is_posted = self.node.try_post(&out.op);
+                if let Some(then) = out.then
+                    && !(is_posted && self.node.try_post(&then))
+                {
+                    self.machine.handle(Event::NotPosted(then.tag), self.node.now());
+                }
+                if !is_posted {
                     self.held = Some(out.op);
                     break;
                 }

@@ -234,8 +234,9 @@ fn run(seed: u64, plan: Plan) -> (u64, u64) {
     if plan.kill {
         config.detect_ns = [1_000, 1_000_000][draw.below(2) as usize];
     }
+    let keeps_order = !config.reorder;
     let net = Net::new(config);
-    let mut sizes = Sizes::new(ranks);
+    let mut sizes = Sizes { keeps_order, ..Sizes::new(ranks) };
     sizes.shape.copies = 4 << draw.below(2);
     sizes.shape.flat_words = draw.below(2) as u32;
     sizes.shape.flights = 1 + draw.below(16) as u32;

@@ -1,6 +1,7 @@
 //! Being a rank: from `acp_init` to `acp_finalize`.
 
 use super::access::Handles;
+use super::hook::Hook;
 use super::memory::Regions;
 use crate::global::{Bases, Global, GlobalAddr, GlobalArray, Pool};
 use crate::{Comm, Error, Rank, Runtime};
@@ -17,7 +18,9 @@ use tsumugi_ult::sync::Latch;
 /// so far. Arguments that begin with `--acp-` are taken out of `argv`:
 /// `--acp-size-smem N` (bytes of starter memory, 10,240 by default),
 /// `--acp-size-smem-dl N` (bytes of each rank's heap for `acp_malloc`, 64 MiB at
-/// least); all others of ACP's are accepted and change nothing. 0, or -1.
+/// least), `--acp-malloc-hook-small`, `-large`, `-huge`, `-low` and `-high N`
+/// (`include/acp_malloc.c` says what they do); all others of ACP's are accepted
+/// and change nothing. 0, or -1.
 ///
 /// # Safety
 ///
@@ -33,6 +36,7 @@ pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char)
     match start(options) {
         Ok(started) => {
             *job = Some(started);
+            begin_hook();
             0
         }
         Err(error) => note(-1, error),
@@ -45,6 +49,7 @@ pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char)
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_finalize() -> c_int {
     let Some(ended) = job().take() else { return note(-1, NOT_A_RANK) };
+    Hook::end();
     let life = life_slot().write().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(life) = life {
         life.handles.complete(super::ACP_HANDLE_ALL);
@@ -68,16 +73,21 @@ pub extern "C" fn acp_finalize() -> c_int {
 /// another number. 0, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_reset(rank: c_int) -> c_int {
-    with(-1, |life| {
+    let reset = with(-1, |life| {
         let (runtime, options) = (life.runtime.clone(), life.options.clone());
         life.handles.complete(super::ACP_HANDLE_ALL);
+        Hook::end();
         runtime.barrier()?;
         let next = Life::begin(&runtime, options, rank as u32)?;
         let before = life_slot().write().unwrap_or_else(PoisonError::into_inner).replace(next);
         runtime.barrier()?;
         drop(before);
         Ok(0)
-    })
+    });
+    if reset == 0 {
+        begin_hook();
+    }
+    reset
 }
 
 /// Says `str` and the reason of the last call that failed, and aborts the
@@ -171,6 +181,14 @@ pub(super) fn current() -> Option<Arc<Life>> {
     life_slot().read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
+/// From here on the program's own malloc may take from the heap.
+fn begin_hook() {
+    with((), |life| {
+        life.options.hook.begin(life);
+        Ok(())
+    });
+}
+
 /// Remembers why a call failed.
 pub(super) fn note<T>(failed: T, reason: impl Display) -> T {
     let reason = CString::new(reason.to_string()).unwrap_or_default();
@@ -246,6 +264,7 @@ struct Started {
 struct Options {
     starter_bytes: usize,
     heap_bytes: u64,
+    hook: Hook,
 }
 
 impl Options {
@@ -255,7 +274,8 @@ impl Options {
     ///
     /// As of `acp_init`.
     unsafe fn take(argc: *mut c_int, argv: *mut *mut *mut c_char) -> Self {
-        let mut options = Self { starter_bytes: STARTER_BYTES, heap_bytes: HEAP_BYTES };
+        let hook = Hook::default();
+        let mut options = Self { starter_bytes: STARTER_BYTES, heap_bytes: HEAP_BYTES, hook };
         if argc.is_null() || argv.is_null() {
             return options;
         }
@@ -288,6 +308,11 @@ impl Options {
             match (name, value.parse::<u64>()) {
                 ("size-smem", Ok(bytes)) => options.starter_bytes = bytes as usize,
                 ("size-smem-dl", Ok(bytes)) => options.heap_bytes = bytes.max(HEAP_BYTES),
+                ("malloc-hook-small", Ok(flag)) => options.hook.small = flag != 0,
+                ("malloc-hook-large", Ok(flag)) => options.hook.large = flag != 0,
+                ("malloc-hook-huge", Ok(flag)) => options.hook.huge = flag != 0,
+                ("malloc-hook-low", Ok(bytes)) => options.hook.low = bytes,
+                ("malloc-hook-high", Ok(bytes)) => options.hook.high = bytes,
                 _ => {}
             }
         }

@@ -136,7 +136,7 @@ impl Life {
     }
 
     /// Where a byte of this rank's memory is in this process.
-    fn address(&self, addr: GlobalAddr) -> Result<usize, Reason> {
+    pub(super) fn address(&self, addr: GlobalAddr) -> Result<usize, Reason> {
         let place = self.place(addr.to_bits())?;
         if place.rank != self.runtime.rank() {
             return Err("the address is another rank's".into());

@@ -15,6 +15,7 @@
 //! | `access` | copies and atomics with handles |
 //! | `channel`, `segment`, `workspace` | the communication library |
 //! | `heap`, `vector` ... `map` | the data library |
+//! | `hook` | the program's own malloc, from the rank's heap |
 //!
 //! What differs: any thread may call (but for what all ranks call together);
 //! atomics, and copies between ranks of a node, are over when the call returns;
@@ -27,6 +28,7 @@ mod channel;
 mod deque;
 mod element;
 mod heap;
+mod hook;
 mod job;
 mod list;
 mod map;

@@ -4,8 +4,9 @@
 mod library;
 
 use library::{build, compile, exports, header, root};
-use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
+use std::{env, fs};
 use tsumugi::pvas::Launch;
 
 /// In the order of the header.
@@ -58,6 +59,30 @@ fn programs_of_acp_run_on_processes() {
     // One that gives up takes the others with it.
     let code = run(compile(&library, "acp_base", "libtsumugi.so"), 2, "abort");
     assert_ne!(code, 0, "a rank aborted");
+}
+
+/// The hook is a library that is loaded before the program's own.
+#[test]
+fn a_programs_malloc_takes_from_its_heap() {
+    let library = build();
+    let hook = library.join("libacp_malloc.so");
+    let built = Command::new(env::var_os("CC").unwrap_or("cc".into()))
+        .args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o"])
+        .arg(&hook)
+        .arg(root().join("include/acp_malloc.c"))
+        .status();
+    assert!(built.expect("there is a C compiler").success());
+    let program = compile(&library, "acp_malloc", "libtsumugi.so");
+    let words = [
+        format!("LD_PRELOAD={}", hook.display()),
+        program.display().to_string(),
+        "--acp-malloc-hook-large".into(),
+        "1".into(),
+    ];
+    for ranks in [1, 2, 4] {
+        let job = Launch::new(ranks).program("/usr/bin/env", &words).start().expect("it starts");
+        assert_eq!(job.wait().expect("it ends").code(), 0, "{ranks} ranks");
+    }
 }
 
 /// Runs a job to its end; its exit code.

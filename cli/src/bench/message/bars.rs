@@ -16,6 +16,9 @@ pub fn bars(rows: &[Row]) -> String {
                 bars.extend(span.bar(rows, name, state));
             }
         }
+        for name in ["put", "get"] {
+            bars.extend(ONE_SIDED.bar(rows, name, state));
+        }
         bars.extend(rate(rows, state));
     }
     for (peer, limit) in [("openmpi", 1.10), ("mpich", 3.0)] {
@@ -75,6 +78,9 @@ const SPANS: &[Span] = &[
     },
     Span { bytes: [2 << 20, 2 << 20], ahead: 1.8, of: PEERS, state: None },
 ];
+
+/// Of figures 4 and 5.
+const ONE_SIDED: Span = Span { bytes: [1, 64 << 10], ahead: 1.0, of: PEERS, state: None };
 
 impl Span {
     /// The size and the peer against which we stand worst.

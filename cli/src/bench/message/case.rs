@@ -63,6 +63,23 @@ fn latencies(
         .collect()
 }
 
+/// Puts and gets between two cores, and copies between two others.
+pub fn one_sided(is_quick: bool, rounds: Option<u64>) -> [Vec<Case>; 2] {
+    let [first, second] = cpus();
+    let sizes = if is_quick { QUICK_ONE_SIDED } else { ONE_SIDED };
+    let cases = |names: &[&'static str]| {
+        let case = |name: &'static str, bytes: usize| {
+            let rounds = rounds.unwrap_or((ROUNDS_BYTES / bytes).clamp(1, 128) as u64);
+            let command =
+                format!("{name} bytes={bytes} rounds={rounds} repeat=5 cpu0={first} cpu1={second}");
+            Case::new(name, format!("bytes={bytes}"), command, true)
+        };
+        let cases = names.iter().flat_map(|name| sizes.iter().map(|bytes| case(name, *bytes)));
+        if first == second { Vec::new() } else { cases.collect() }
+    };
+    [cases(&["put", "get"]), cases(&["third"])]
+}
+
 /// The first two CPUs; twice the same where there is one.
 pub fn cpus() -> [usize; 2] {
     let allowed = affinity::allowed().unwrap_or_default();
@@ -133,5 +150,24 @@ const SIZES: &[usize] = &[
     BYTES_MAX,
 ];
 const QUICK_SIZES: &[usize] = &[8, 128, 1 << 10, 4 << 10, 8 << 10, 32 << 10, 128 << 10, 2 << 20];
+/// 1 B to 256 MiB, as in the paper's figures 4 and 5.
+const ONE_SIDED: &[usize] = &[
+    1,
+    4,
+    16,
+    64,
+    256,
+    1 << 10,
+    4 << 10,
+    16 << 10,
+    64 << 10,
+    256 << 10,
+    1 << 20,
+    4 << 20,
+    16 << 20,
+    64 << 20,
+    256 << 20,
+];
+const QUICK_ONE_SIDED: &[usize] = &[1, 64, 1 << 10, 8 << 10, 64 << 10, 1 << 20];
 /// Of one batch, about.
 const ROUNDS_BYTES: usize = 256 << 10;

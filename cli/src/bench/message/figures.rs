@@ -1,4 +1,5 @@
-//! The paper's figure 7, and the same with the peers.
+//! Figure 7 of the paper on messages, and the same with the peers; figures 4 and
+//! 5 of that on global memory.
 
 use super::case::{LOCKED, OURS, RENDEZVOUS, TWO_COPY};
 use super::state::State;
@@ -22,6 +23,12 @@ pub const FIGURES: &[Figure] = &[
     figure("fig7a_same_core", "Pre-posted, one core", "same_core_pre", None, true),
     figure("fig7b_near", "Pre-posted, two cores, near", "latency_pre", Some(State::Near), true),
     figure("fig7b_far", "Pre-posted, two cores, far", "latency_pre", Some(State::Far), true),
+    one_sided("fig4_put_near", "Put, near", "put", State::Near),
+    one_sided("fig4_put_far", "Put, far", "put", State::Far),
+    one_sided("fig5_get_near", "Get, near", "get", State::Near),
+    one_sided("fig5_get_far", "Get, far", "get", State::Far),
+    one_sided("third_near", "Copy between two others, near", "third", State::Near),
+    one_sided("third_far", "Copy between two others, far", "third", State::Far),
     figure("same_core", "One core", "same_core", None, false),
     figure("same_core_pre", "Pre-posted, one core", "same_core_pre", None, false),
     figure("near", "Two cores, near", "latency", Some(State::Near), false),
@@ -38,6 +45,16 @@ const fn figure(
     ours: bool,
 ) -> Figure {
     Figure { name, title, row, state, ours }
+}
+
+/// Ours beside the peers' ping-pong.
+const fn one_sided(
+    name: &'static str,
+    title: &'static str,
+    row: &'static str,
+    state: State,
+) -> Figure {
+    figure(name, title, row, Some(state), false)
 }
 
 /// Whether some figure shows the row.
@@ -69,9 +86,19 @@ impl Figure {
         (!series.is_empty()).then(|| Plot {
             title: format!("{}{trip}", self.title),
             x: Axis { name: "bytes".to_owned(), is_log: true },
-            y: Axis { name: "half round trip, microseconds".to_owned(), is_log: true },
+            y: Axis { name: self.unit().to_owned(), is_log: true },
             series,
         })
+    }
+}
+
+impl Figure {
+    fn unit(&self) -> &'static str {
+        match self.row {
+            "put" | "get" => "one of ours, half a round trip of others, microseconds",
+            "third" => "microseconds",
+            _ => "half round trip, microseconds",
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `same_core` | the same with both ranks on one core |
 //! | `rate8` | messages of 8 bytes, 64 under way |
 //! | `halo` | 8 ranks in a cube: compute, exchange with 26 neighbours, agree |
+//! | `one_sided` | puts and gets by global addresses, beside the peers' ping-pong; copies between two others |
 //!
 //! Beside long messages stands what two cores do [`together`].
 //!
@@ -19,6 +20,7 @@ mod bars;
 mod case;
 mod figures;
 mod halo;
+mod one_sided;
 mod serve;
 mod state;
 mod team;
@@ -45,6 +47,7 @@ pub const CATALOGUE: &[Group] = &[
     Group { name: "same_core", rows: &["same_core_pre", "same_core"] },
     Group { name: "rate8", rows: &["rate8"] },
     Group { name: "halo", rows: &["halo10", "halo20", "halo_limits"] },
+    Group { name: "one_sided", rows: &["put", "get", "third"] },
 ];
 
 /// What was measured, and what is to be said of it.
@@ -66,9 +69,16 @@ pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
     }
     let names = chosen(message.measure.only.as_deref(), CATALOGUE)?;
     let mut bench = Bench::new(message, &names)?;
-    let mut rows = bench.measure(&case::two_cores(bench.is_quick, bench.rounds()), &[], None)?;
+    let systems = bench.systems(&[])?;
+    let cases = case::two_cores(bench.is_quick, bench.rounds());
+    let mut rows = bench.measure(&cases, (&systems, 2), None)?;
     let cases = case::same_core(bench.is_quick, bench.rounds());
-    rows.extend(bench.measure(&cases, case::YIELDING, Some(case::cpus()[0]))?);
+    let systems = bench.systems(case::YIELDING)?;
+    rows.extend(bench.measure(&cases, (&systems, 2), Some(case::cpus()[0]))?);
+    let [pairs, thirds] = case::one_sided(bench.is_quick, bench.rounds());
+    let systems = bench.one_of_ours()?;
+    rows.extend(bench.measure(&pairs, (&systems, 2), None)?);
+    rows.extend(bench.measure(&thirds, (&systems[..1], 3), None)?);
     let mut text = bench.text.clone();
     let halo = halo::measure(&mut bench)?;
     rows.extend(halo.rows);
@@ -117,12 +127,19 @@ impl<'a> Bench<'a> {
         Ok(systems)
     }
 
-    /// Starts teams of two and measures those of `cases` that are wanted; on a
-    /// machine of that one CPU, as far as they can see, if one is given.
+    /// Our default design, and the peers.
+    fn one_of_ours(&self) -> Result<Vec<System>, Failure> {
+        let ours = self.systems(&[])?.into_iter();
+        let is_peer = |system: &System| self.peers.iter().any(|peer| peer.name == system.name);
+        Ok(ours.filter(|system| system.name == case::OURS || is_peer(system)).collect())
+    }
+
+    /// Starts teams of so many and measures those of `cases` that are wanted; on
+    /// a machine of that one CPU, as far as they can see, if one is given.
     fn measure(
         &mut self,
         cases: &[Case],
-        env: &[(&str, &str)],
+        (systems, ranks): (&[System], u32),
         cpu: Option<usize>,
     ) -> Result<Vec<Row>, Failure> {
         let cases: Vec<&Case> =
@@ -136,7 +153,7 @@ impl<'a> Bench<'a> {
         let end = begin + self.wait();
         // What is started inherits it.
         let pinned = cpu.map(Pinned::to);
-        let mut teams = self.start(&self.systems(env)?, 2, cases[0])?;
+        let mut teams = self.start(systems, ranks, cases[0])?;
         drop(pinned);
         let enough = if only.is_some() { self.passes() } else { 1 };
         let mut samples = Samples::new(teams.len(), cases.len(), enough);

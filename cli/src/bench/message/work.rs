@@ -5,6 +5,7 @@
 //! message, and the receiver reads every line after it.
 
 use super::case::WINDOW;
+use super::one_sided::Field;
 use super::serve::Command;
 use super::team::Answer;
 use crate::failure::Failure;
@@ -18,17 +19,22 @@ use tsumugi_core::msg::{Counts, Path};
 #[derive(Debug)]
 pub struct Desk {
     comm: Comm,
+    field: Option<Field>,
 }
 
 impl Desk {
     pub fn new(rt: &Runtime) -> Self {
-        Self { comm: rt.comm() }
+        Self { comm: rt.comm(), field: None }
     }
 
     /// Carries out a command.
     pub fn work(&mut self, rt: &Runtime, command: Command<'_>) -> Result<Answer, Failure> {
         let is_one_of_two = rt.rank() < Rank(2);
         let mut answer = Answer::default();
+        if ["put", "get", "third"].contains(&command.name()) {
+            answer.ns = Field::work(&mut self.field, rt, command)?;
+            return Ok(answer);
+        }
         for _ in 0..command.number("repeat").unwrap_or(1) {
             let ns = match command.name() {
                 "latency" if is_one_of_two && command.number("pre") == Some(1) => {

@@ -7,8 +7,9 @@ use crate::bench::row::Row;
 
 /// A line a bar; nothing where no row has one.
 pub fn bars(rows: &[Row]) -> String {
-    let mut lines: Vec<Bar> = TRIPS.iter().filter_map(|bar| bar.of(rows)).collect();
-    lines.extend(wake(rows));
+    let mut lines: Vec<Bar> = OVERS.iter().filter_map(|bar| bar.of(rows)).collect();
+    lines.extend(THIRDS.iter().filter_map(|bar| bar.of(rows)));
+    lines.extend(TRIPS.iter().filter_map(|bar| bar.of(rows)));
     lines.extend(delegate(rows));
     lines.extend(["thread", "ult"].iter().flat_map(|kind| requesters(rows, kind)));
     bar::table(lines)
@@ -39,38 +40,61 @@ impl Trips {
     }
 }
 
-/// The first operation after sleep, over a bare wake of the system's.
-fn wake(rows: &[Row]) -> Option<Bar> {
-    let find = |name: &str| rows.iter().find(|row| row.name == name);
-    let (ours, bare) = (find("first_after_sleep")?, find("futex_wake")?);
-    let median = ours.summary.median - bare.summary.median;
-    let min = ours.summary.min - bare.summary.min;
-    Some(Bar {
-        what: "first after sleep, over a futex wake".to_owned(),
-        limit: format!("<= {OVER_WAKE_NS} ns"),
-        median: format!("{median:.0} ns"),
-        min: format!("{min:.0} ns"),
-        trip: ours.trip_ns(),
-        met: Met::of(median <= OVER_WAKE_NS, min <= OVER_WAKE_NS),
-    })
+/// At most so many nanoseconds more than another row of the same rounds.
+struct Over {
+    row: &'static str,
+    bare: &'static str,
+    what: &'static str,
+    ns: f64,
 }
 
-/// Uncontended over the memory itself, contended over one thread's rate.
-fn delegate(rows: &[Row]) -> Vec<Bar> {
-    let find = |name: &str| rows.iter().find(|row| row.name == name);
-    let mut bars = Vec::new();
-    if let (Some(ours), Some(direct)) = (find("delegate_get8"), find("direct_get8")) {
-        let median = ours.summary.median - direct.summary.median;
-        let min = ours.summary.min - direct.summary.min;
-        bars.push(Bar {
-            what: "delegate, uncontended, over direct".to_owned(),
-            limit: format!("<= {OVER_DIRECT_NS} ns"),
+impl Over {
+    fn of(&self, rows: &[Row]) -> Option<Bar> {
+        let find = |name: &str| rows.iter().find(|row| row.name == name);
+        let (ours, bare) = (find(self.row)?, find(self.bare)?);
+        let median = ours.summary.median - bare.summary.median;
+        let min = ours.summary.min - bare.summary.min;
+        Some(Bar {
+            what: self.what.to_owned(),
+            limit: format!("<= {} ns", self.ns),
             median: format!("{median:.1} ns"),
             min: format!("{min:.1} ns"),
             trip: ours.trip_ns(),
-            met: Met::of(median <= OVER_DIRECT_NS, min <= OVER_DIRECT_NS),
-        });
+            met: Met::of(median <= self.ns, min <= self.ns),
+        })
     }
+}
+
+/// A copy between two others of this node: at most [`THIRD`] times a put of as
+/// many bytes and one message, which takes a trip at the least.
+struct Third {
+    row: &'static str,
+    put: &'static str,
+    what: &'static str,
+}
+
+impl Third {
+    fn of(&self, rows: &[Row]) -> Option<Bar> {
+        let find = |name: &str| rows.iter().find(|row| row.name == name);
+        let (third, put) = (find(self.row)?, find(self.put)?);
+        let trip = third.trip_ns();
+        let limit = trip.map(|trip| THIRD * (put.summary.median + trip));
+        let (median, min) = (third.summary.median, third.summary.min);
+        Some(Bar {
+            what: self.what.to_owned(),
+            limit: limit.map_or_else(|| "-".to_owned(), |limit| format!("<= {limit:.0} ns")),
+            median: format!("{median:.1} ns"),
+            min: format!("{min:.1} ns"),
+            trip,
+            met: limit.map_or(Met::Moved, |limit| Met::of(median <= limit, min <= limit)),
+        })
+    }
+}
+
+/// Contended, over one thread's rate.
+fn delegate(rows: &[Row]) -> Vec<Bar> {
+    let find = |name: &str| rows.iter().find(|row| row.name == name);
+    let mut bars = Vec::new();
     if let (Some(alone), Some(both)) = (find("delegate_alone"), find("delegate_contended")) {
         let median = alone.summary.median / both.summary.median;
         let min = alone.summary.min / both.summary.min;
@@ -118,8 +142,37 @@ const TRIPS: &[Trips] = &[
     Trips { row: "offload_latency_ult", what: "latency, a ULT sleeps", trips: 5.0, ns: 20.0 },
 ];
 
-const OVER_WAKE_NS: f64 = 5000.0;
-const OVER_DIRECT_NS: f64 = 12.0;
+const OVERS: &[Over] = &[
+    Over { row: "global_get8", bare: "raw_get8", what: "global get, over the raw one", ns: GLOBAL },
+    Over { row: "global_put8", bare: "raw_put8", what: "global put, over the raw one", ns: GLOBAL },
+    Over {
+        row: "global_fadd8",
+        bare: "raw_fadd8",
+        what: "global add, over the raw one",
+        ns: GLOBAL,
+    },
+    Over {
+        row: "first_after_sleep",
+        bare: "futex_wake",
+        what: "first after sleep, over a futex wake",
+        ns: 5000.0,
+    },
+    Over {
+        row: "delegate_get8",
+        bare: "direct_get8",
+        what: "delegate, uncontended, over direct",
+        ns: 12.0,
+    },
+];
+
+const THIRDS: &[Third] = &[
+    Third { row: "third_8b", put: "put_8b", what: "copy between two others, 8 B" },
+    Third { row: "third_8k", put: "put_8k", what: "copy between two others, 8 KiB" },
+    Third { row: "third_1m", put: "put_1m", what: "copy between two others, 1 MiB" },
+];
+
+const GLOBAL: f64 = 10.0;
+const THIRD: f64 = 1.2;
 const CONTENDED: f64 = 0.8;
 const RATE_KEPT: f64 = 0.88;
 
@@ -170,6 +223,14 @@ mod tests {
         assert!(line(&shown, "over direct").contains("12.5 ns"), "{shown}");
         assert!(line(&shown, "over direct").ends_with("min"), "{shown}");
         assert!(line(&shown, "of one's rate").ends_with("yes"), "{shown}");
+    }
+
+    #[test]
+    fn a_copy_of_two_others_is_a_put_and_a_message() {
+        let rows = [row("tsumugi", "third_8b", 70.0), row("bare", "put_8b", 28.0)];
+        let shown = bars(&rows);
+        assert!(line(&shown, "two others, 8 B").contains("<= 72 ns"), "{shown}");
+        assert!(line(&shown, "two others, 8 B").ends_with("yes"), "{shown}");
     }
 
     #[test]

@@ -1,0 +1,51 @@
+//! Whose memory a request is about.
+
+use super::{Machine, Setup};
+use crate::address::{GlobalAddr, Split};
+use crate::error::AccessError;
+use crate::request::{Request, Word};
+use tsumugi_core::mem::Rank;
+
+impl Machine<'_> {
+    /// The table that an address of this job is looked up in.
+    pub(super) fn table_of(&self, addr: GlobalAddr) -> Result<u32, AccessError> {
+        let Setup { split, shape, .. } = self.setup;
+        match split.place(addr) {
+            Some(place) if place.rank.0 < shape.ranks && u32::from(place.color) < shape.colors => {
+                Ok(split.table(addr))
+            }
+            _ => Err(AccessError::Nowhere { addr }),
+        }
+    }
+
+    /// Whether the driver copies between these two, neither of which is this
+    /// rank.
+    pub(super) fn is_between_near(&self, (from, to): (Option<Rank>, Option<Rank>)) -> bool {
+        let is_near = |rank: Option<Rank>| {
+            rank.is_some_and(|rank| self.setup.near.binary_search(&rank).is_ok())
+        };
+        is_near(from) && is_near(to)
+    }
+
+    /// From whose memory to whose a request goes.
+    pub(super) fn ranks_of(&self, request: &Request) -> (Option<Rank>, Option<Rank>) {
+        let rank = |addr| self.setup.split.rank(addr);
+        match request {
+            Request::Copy(copy) => (rank(copy.src), rank(copy.dst)),
+            Request::List(list) => (Some(list.from), Some(list.to)),
+            Request::Word(Word { target, .. }) => (Some(self.setup.rank), rank(*target)),
+            Request::Fence => (None, None),
+        }
+    }
+}
+
+/// Whether a request reads or changes memory of a rank.
+pub(super) fn touches(split: Split, request: &Request, rank: Rank) -> bool {
+    let is_its = |addr| split.rank(addr) == Some(rank);
+    match request {
+        Request::Copy(copy) => is_its(copy.src) || is_its(copy.dst) || is_its(copy.flag),
+        Request::List(list) => list.from == rank || list.to == rank || is_its(list.entries),
+        Request::Word(word) => is_its(word.target),
+        Request::Fence => false,
+    }
+}

@@ -1,0 +1,100 @@
+//! ACP's malloc hook: a library that is loaded before the program's own
+//! (`include/acp_malloc.c`) takes what the program allocates from the heap of
+//! its rank. Here it is looked for and told where that is.
+
+use super::job::{Life, with};
+use crate::global::GlobalAddr;
+use crate::global::container::Store;
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::ptr::null_mut;
+
+/// Which blocks are taken: those that are less than `low`, at least that, and
+/// at least `high` bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hook {
+    pub(super) small: bool,
+    pub(super) large: bool,
+    pub(super) huge: bool,
+    pub(super) low: u64,
+    pub(super) high: u64,
+}
+
+/// As in `include/acp_malloc.c`.
+#[repr(C)]
+struct Terms {
+    small: c_int,
+    large: c_int,
+    huge: c_int,
+    low: u64,
+    high: u64,
+    base: usize,
+    bytes: usize,
+    take: extern "C" fn(usize) -> *mut c_void,
+    give: extern "C" fn(*mut c_void),
+}
+
+impl Default for Hook {
+    fn default() -> Self {
+        Self { small: false, large: false, huge: false, low: 128, high: 128 << 10 }
+    }
+}
+
+impl Hook {
+    /// Tells the library, if there is one, what it may take from now on.
+    pub(super) fn begin(self, life: &Life) {
+        let Self { small, large, huge, low, high } = self;
+        let Some((base, bytes)) = life.pool.own().memory() else { return };
+        if !(small || large || huge) {
+            return;
+        }
+        let Some(begin) = look_up(c"tsumugi_acp_malloc_begin") else { return };
+        let terms = Terms {
+            small: small.into(),
+            large: large.into(),
+            huge: huge.into(),
+            low,
+            high,
+            base: base.as_ptr() as usize,
+            bytes: bytes as usize,
+            take,
+            give,
+        };
+        // SAFETY: it has this name in that library alone, with this type.
+        let begin: extern "C" fn(*const Terms) = unsafe { transmute(begin) };
+        begin(&raw const terms);
+    }
+
+    /// The heap goes.
+    pub(super) fn end() {
+        if let Some(end) = look_up(c"tsumugi_acp_malloc_end") {
+            // SAFETY: as in `begin`.
+            let end: extern "C" fn() = unsafe { transmute(end) };
+            end();
+        }
+    }
+}
+
+fn look_up(name: &std::ffi::CStr) -> Option<*mut c_void> {
+    // SAFETY: a string; any object that is loaded may have it.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
+}
+
+/// Memory of this rank's heap, or NULL.
+extern "C" fn take(bytes: usize) -> *mut c_void {
+    with(null_mut(), |life| {
+        let addr = life.pool.allocate(life.runtime.rank(), bytes as u64)?;
+        Ok(life.address(addr)? as *mut c_void)
+    })
+}
+
+/// Gives it back.
+extern "C" fn give(at: *mut c_void) {
+    with((), |life| {
+        let (base, _) = life.pool.own().memory().ok_or("the heap is gone")?;
+        let offset = (at as usize).wrapping_sub(base.as_ptr() as usize);
+        let first = life.pool.own().at(0).addr().to_bits();
+        Ok(life.pool.free(GlobalAddr::from_bits(first + offset as u64))?)
+    });
+}

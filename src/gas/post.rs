@@ -1,0 +1,62 @@
+//! Operations of the machine's: those on this node are carried out by whoever
+//! drives, those on others begun.
+
+use super::Driver;
+use crate::AddrError;
+use tsumugi_core::backend::{LoadStore, execute, load_bytes};
+use tsumugi_core::mem::{Need, RemoteAddr};
+use tsumugi_core::op::Op;
+use tsumugi_gas::machine::{Event, Outgoing};
+use tsumugi_gas::table::Agent;
+
+impl Driver {
+    /// Carries an operation out, or begins it: then there is no event yet.
+    pub(super) fn post(&self, out: &Outgoing) -> Option<Event> {
+        let Outgoing { op, source, agent, then } = out;
+        let tag = op.tag;
+        if *agent == Agent::Device {
+            // No region is registered so: processors do all atomics.
+            let result = Err(AddrError::Unsupported { addr: op.remote });
+            return Some(Event::Completed { tag, result });
+        }
+        if let Some(source) = source {
+            return Some(Event::Completed { tag, result: self.carry_over(*source, op) });
+        }
+        let is_control = self.control.is_in(op.remote.key);
+        let op = self.control.real(op);
+        match &self.far {
+            Some(far) if !far.is_near(op.remote.rank) => {
+                let has_begun = far.begin(&op);
+                let then = then.as_ref()?;
+                if has_begun {
+                    far.begin(&self.control.real(then));
+                    return None;
+                }
+                Some(Event::NotPosted(then.tag))
+            }
+            _ => Some(Event::Completed { tag, result: self.carry_out(&op, is_control) }),
+        }
+    }
+
+    /// Copies between two ranks of this node.
+    fn carry_over(&self, source: RemoteAddr, op: &Op) -> Result<u64, AddrError> {
+        let bytes = op.bytes();
+        let to = self.direct.resolve(op.remote, bytes, Need::Write)?;
+        // SAFETY: as many bytes were resolved; region memory is only ever
+        // accessed as plain bytes and atomics.
+        unsafe { load_bytes(&self.direct, source, to.as_ptr(), bytes as usize) }.map(|()| 0)
+    }
+
+    fn carry_out(&self, op: &Op, is_control: bool) -> Result<u64, AddrError> {
+        if !(is_control && op.notify) {
+            return execute(&self.direct, op);
+        }
+        let mut quietly = *op;
+        quietly.notify = false;
+        let result = execute(&self.direct, &quietly)?;
+        // After the word; and before the look at who sleeps.
+        execute(&self.direct, &self.control.bell_of(op.remote))?;
+        self.ring(op.remote.rank);
+        Ok(result)
+    }
+}

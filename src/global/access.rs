@@ -1,0 +1,250 @@
+//! Gets, puts and atomics that are over when they return.
+//!
+//! ```text
+//!  near   hold the table (two stores of this worker) ─► load or store ─► release
+//!  far    pin it (two atomics) ─► the operation, by the network ─► unpin
+//! ```
+//!
+//! There is one path through both, so that the operation is compiled into its
+//! caller once: what is rare goes out of line and comes back to it.
+
+use super::{AccessError, Global, GlobalAddr, GlobalPtr};
+use crate::gas::Search;
+use crate::{AddrError, Plain, Remote, Word};
+use tsumugi_core::mem::{Need, RemoteAddr};
+use tsumugi_gas::cache::HeldSlot;
+
+impl Global {
+    /// Reads the `T` at `from`.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn get<T: Plain>(&self, from: GlobalPtr<T>) -> Result<T, AccessError> {
+        self.with(from, 1, Need::Read, |from| self.runtime.get(from))
+    }
+
+    /// Writes `value` to `to`.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn put<T: Plain>(&self, to: GlobalPtr<T>, value: T) -> Result<(), AccessError> {
+        self.with(to, 1, Need::Write, |to| self.runtime.put(to, value))
+    }
+
+    /// Reads `into.len()` values from `from` on.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn get_slice<T: Plain>(
+        &self,
+        from: GlobalPtr<T>,
+        into: &mut [T],
+    ) -> Result<(), AccessError> {
+        self.with(from, into.len(), Need::Read, |from| self.runtime.get_slice(from, into))
+    }
+
+    /// Writes `values` from `to` on.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn put_slice<T: Plain>(&self, to: GlobalPtr<T>, values: &[T]) -> Result<(), AccessError> {
+        self.with(to, values.len(), Need::Write, |to| self.runtime.put_slice(to, values))
+    }
+
+    /// Adds `value`, wrapping, and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn fetch_add<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<T, AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.fetch_add(at, value))
+    }
+
+    /// Keeps the bits of `mask` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn fetch_and<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<T, AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.fetch_and(at, mask))
+    }
+
+    /// Sets the bits of `mask` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn fetch_or<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<T, AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.fetch_or(at, mask))
+    }
+
+    /// Flips the bits of `mask` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn fetch_xor<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<T, AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.fetch_xor(at, mask))
+    }
+
+    /// Writes `value` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn swap<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<T, AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.swap(at, value))
+    }
+
+    /// Writes `new` if `expected` is there, and answers what was there: the
+    /// swap took place if that is `expected`.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn compare_swap<T: Word>(
+        &self,
+        at: GlobalPtr<T>,
+        expected: T,
+        new: T,
+    ) -> Result<T, AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.compare_swap(at, expected, new))
+    }
+
+    /// Calls with the place that an address has in its backend, and its table
+    /// stays here meanwhile.
+    #[inline(always)]
+    pub(super) fn with<T: Plain, R>(
+        &self,
+        at: GlobalPtr<T>,
+        count: usize,
+        need: Need,
+        call: impl FnOnce(Remote<T>) -> Result<R, AddrError>,
+    ) -> Result<R, AccessError> {
+        let addr = at.addr();
+        let bytes = bytes_of::<T>(addr, count)?;
+        let held = match self.try_seat(addr, bytes, need) {
+            Some(held) => held,
+            None => self.hold(addr, bytes, need)?,
+        };
+        // Not a guard: nothing in it panics, and a guard is not inlined.
+        let result = call(Remote::new(held.remote));
+        self.let_go::<0>(held.by);
+        result.map_err(|error| refused(error, addr))
+    }
+
+    /// Holds the table of an address from this worker's seat, if it is here and
+    /// the access is over before the worker does anything else.
+    #[inline(always)]
+    fn try_seat(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Option<Held> {
+        if self.flies && self.may_fly(addr) {
+            return None;
+        }
+        let seat = self.runtime.ults().worker()?;
+        let held = self.cache.hold::<0>(seat, addr, bytes, need).ok()?;
+        Some(Held { remote: held.target.remote, by: By::Seat(seat, held.slot) })
+    }
+
+    /// The same when its table is not here: then it is brought, and the caller
+    /// may be on another worker; or for an operation that is in flight, or of
+    /// a thread that is no worker.
+    #[cold]
+    #[inline(never)]
+    fn hold(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Held, AccessError> {
+        let mut search = Search::default();
+        loop {
+            let seat = self.runtime.ults().worker();
+            let miss = match seat.filter(|_| !(self.flies && self.may_fly(addr))) {
+                Some(seat) => match self.cache.hold::<0>(seat, addr, bytes, need) {
+                    Ok(held) => {
+                        let by = By::Seat(seat, held.slot);
+                        return Ok(Held { remote: held.target.remote, by });
+                    }
+                    Err(miss) => miss,
+                },
+                None => match self.cache.pin(addr, bytes, need) {
+                    Ok(pinned) => {
+                        let by = By::Pin(pinned.slot);
+                        return Ok(Held { remote: pinned.target.remote, by });
+                    }
+                    Err(miss) => miss,
+                },
+            };
+            self.driver.bring(addr, miss, &mut search)?;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn let_go<const HAND: usize>(&self, by: By) {
+        match by {
+            By::Seat(seat, slot) => {
+                if self.cache.release::<HAND>(seat, slot) {
+                    self.driver.tick();
+                }
+            }
+            By::Pin(slot) => self.unpin(slot),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unpin(&self, slot: Option<u32>) {
+        // Somebody may wait for the slot, whoever has its table.
+        self.cache.unpin(slot);
+        self.driver.tick();
+    }
+
+    /// Whether an access may be in flight when it has begun.
+    #[inline]
+    fn may_fly(&self, addr: GlobalAddr) -> bool {
+        self.runtime.queue.is_some() || !self.is_near(addr)
+    }
+
+    /// Whether an address is of this node; one that is nowhere is refused here.
+    #[inline]
+    pub(super) fn is_near(&self, addr: GlobalAddr) -> bool {
+        match (&self.runtime.far, self.split().rank(addr)) {
+            (Some(far), Some(rank)) => !far.leads_to(rank),
+            _ => true,
+        }
+    }
+}
+
+/// A table that stays where it is, and where an address leads by it.
+pub(super) struct Held {
+    pub(super) remote: RemoteAddr,
+    pub(super) by: By,
+}
+
+/// What keeps it there.
+pub(super) enum By {
+    Seat(usize, HeldSlot),
+    Pin(Option<u32>),
+}
+
+#[cold]
+#[inline(never)]
+pub(super) fn refused(error: AddrError, addr: GlobalAddr) -> AccessError {
+    AccessError::of(error, addr)
+}
+
+/// Bytes of `count` values.
+#[inline(always)]
+pub(super) fn bytes_of<T>(addr: GlobalAddr, count: usize) -> Result<u64, AccessError> {
+    let bytes = count.checked_mul(size_of::<T>());
+    bytes.map(|bytes| bytes as u64).ok_or(AccessError::OutOfRange { addr, bytes: u64::MAX })
+}
