@@ -349,6 +349,19 @@ impl Far {
         self.fetches().come.load(Ordering::Relaxed)
     }
 
+    /// As if the watch had found no room for a beat.
+    #[cfg(test)]
+    pub(crate) fn miss_beat(&self) {
+        let shared = self.shared();
+        shared.beats.round(&shared.member, |_, _| false);
+    }
+
+    /// Whether a beat is due that was not sent.
+    #[cfg(test)]
+    pub(crate) fn owes_beat(&self) -> bool {
+        self.shared().beats.is_due()
+    }
+
     /// Goes on with the faults of another seed.
     #[cfg(test)]
     pub(crate) fn reseed(&self, seed: u64) {
@@ -414,11 +427,6 @@ impl Far {
 
     fn nap_word(&self) -> &AtomicU32 {
         &self.shared().nap
-    }
-
-    /// Whether a beat was sent, or need not be.
-    fn beat(&self, to: Rank, bytes: &[u8]) -> bool {
-        self.shared().try_send(0, to, Parcel::Beat, bytes) != Err(ParcelError::Full)
     }
 
     /// What was begun goes out at once, unless a worker will see to it.

@@ -100,6 +100,7 @@ impl Link {
         for (from, kind, end) in parcels.drain(..) {
             let parcel = &bytes[start..end];
             start = end;
+            shared.beats.saw(&shared.member, from);
             match kind {
                 Parcel::Errand => {
                     let serve = |asked: Asked<'_>| serve(shared, asked);
@@ -128,6 +129,9 @@ impl Link {
             // Wraps where it shrinks: it is a sum over the links.
             shared.unsent.fetch_add(unsent.wrapping_sub(self.unsent) as u64, Ordering::Relaxed);
             self.unsent = unsent;
+        }
+        if link == 0 {
+            shared.beats.help(&shared.member, |to, bytes| shared.beat(to, bytes));
         }
     }
 

@@ -80,6 +80,11 @@ impl Shared {
         }
     }
 
+    /// Whether a beat was sent, or need not be.
+    pub(super) fn beat(&self, to: Rank, bytes: &[u8]) -> bool {
+        self.try_send(0, to, Parcel::Beat, bytes) != Err(ParcelError::Full)
+    }
+
     /// The next endpoint.
     pub(super) fn try_endpoint(&'static self) -> Option<Queue<'static>> {
         match &self.bad {

@@ -165,6 +165,18 @@ fn everything_works_over_a_sound_network() {
 }
 
 #[test]
+fn a_beat_that_found_no_room_goes_with_whoever_polls() {
+    run(&[1, 2], None, |rt, weather| {
+        let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
+        far.miss_beat();
+        assert!(far.owes_beat());
+        rt.barrier()?;
+        assert!(!far.owes_beat());
+        Ok(())
+    });
+}
+
+#[test]
 fn a_long_message_is_fetched_from_a_buffer_and_goes_in_pieces_from_elsewhere() {
     // As it is, as bad as can be, and where there are packets alone.
     for (seed, fetches) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
