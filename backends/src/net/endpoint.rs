@@ -19,7 +19,9 @@
 //! takes nothing and `poll` finds nothing.
 
 use super::domain::NetDomain;
+use super::flight::{Flight, State, Step};
 use super::memory::SLOT_BYTES;
+use super::number;
 use super::packet::{Arrival, SendError};
 use super::rail::{Failure, Failures, Rail, Shared, SlotRead};
 use super::scratch::Context;
@@ -29,57 +31,14 @@ use core::fmt;
 use libc::{EAGAIN, EINPROGRESS, ENOSYS, EOPNOTSUPP};
 use std::sync::MutexGuard;
 use tsumugi_core::backend::{Completion, Endpoint};
-use tsumugi_core::mem::{AddrError, Need, Rank, Width};
+use tsumugi_core::mem::{AddrError, Need, Rank};
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::tag::Tag;
 
 /// One queue of the device. When it is dropped, what is in flight is waited
 /// for, for a second at the most.
 pub struct NetEndpoint<'d, W: Wire> {
     domain: &'d NetDomain<W>,
     index: usize,
-}
-
-/// One operation in flight.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
-    pub op: Op,
-    pub state: State,
-    /// Bytes that have arrived, and bytes under way.
-    pub moved: u64,
-    pub piece: u64,
-    /// The last directory read that had begun when it began to wait.
-    pub since: u64,
-    /// Whether it is one of the rail's `posted`.
-    pub counted: bool,
-}
-
-/// What a flight is waiting for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Nothing: the slot is free.
-    Free,
-    /// The device.
-    Posted,
-    /// Being posted: its region is not known yet, or the queue was full.
-    Waiting,
-    /// A look at the directory: it failed, and the question is why.
-    Doubtful,
-    /// A packet that tells the owner of the word.
-    Bell(u64),
-    /// The device; its caller has been told that the peer is lost.
-    Lost,
-}
-
-/// What came of an attempt to post.
-pub(super) enum Step {
-    Posted,
-    Ended(Result<u64, AddrError>),
-    Unknown,
-    /// The wire is not open yet: the operation is kept.
-    Kept,
-    /// There is no room.
-    Again,
 }
 
 impl<'d, W: Wire> NetEndpoint<'d, W> {
@@ -176,17 +135,6 @@ impl<W: Wire> fmt::Debug for NetEndpoint<'_, W> {
     }
 }
 
-impl Flight {
-    pub(super) const NONE: Self = Self {
-        op: Op::get_word(NOWHERE, Width::W8).tagged(Tag::NONE),
-        state: State::Free,
-        moved: 0,
-        piece: 0,
-        since: 0,
-        counted: false,
-    };
-}
-
 impl<W: Wire> Rail<W> {
     pub(super) fn in_flight(&self) -> usize {
         self.flights.len() - self.free.len() + self.ready.len()
@@ -219,6 +167,7 @@ impl<W: Wire> Rail<W> {
                 piece: 0,
                 since,
                 counted: false,
+                rings: false,
             };
             let more = self.limits.more && self.follows(ops.get(taken + 1));
             match self.issue(shared, at, more) {
@@ -283,7 +232,10 @@ impl<W: Wire> Rail<W> {
             }
             let near = Near { at: near.at.wrapping_add(moved as usize), ..near };
             let far = Far { addr: far.addr + moved, ..far };
-            (self.transfer(at, &op, near, far, piece, more), piece)
+            let is_last = moved + piece == op.bytes();
+            let number = if is_last { self.number_of(&op) } else { None };
+            self.flights[at].rings = number.is_some();
+            (self.transfer(at, near, far, piece, more, number), piece)
         } else {
             (self.word(at, &op, far, is_open), 0)
         };
@@ -312,18 +264,22 @@ impl<W: Wire> Rail<W> {
     fn transfer(
         &mut self,
         at: usize,
-        op: &Op,
         near: Near,
         far: Far,
         piece: u64,
         more: bool,
+        number: Option<u32>,
     ) -> Answer {
+        let kind = self.flights[at].op.kind;
         let context = self.scratch.context(Context::Flight(at));
         let bytes = piece as usize;
         // SAFETY: both ends were checked for as many bytes, the buffer belongs
         // to the operation until it ends.
         unsafe {
-            match op.kind {
+            match kind {
+                _ if let Some(number) = number => {
+                    self.wire.put_ringing(near, bytes, far, context, number)
+                }
                 Kind::Get => self.wire.get(near, bytes, far, context, more),
                 _ => {
                     let inject = piece <= self.limits.inject_bytes;
@@ -331,6 +287,13 @@ impl<W: Wire> Rail<W> {
                 }
             }
         }
+    }
+
+    /// What a put says when it is there, if it can say it by itself.
+    #[inline]
+    fn number_of(&self, op: &Op) -> Option<u32> {
+        let can = op.notify && self.limits.rings && matches!(op.kind, Kind::Put | Kind::PutWord);
+        if can { number::number_of(op.remote) } else { None }
     }
 
     fn word(&mut self, at: usize, op: &Op, far: Far, is_open: bool) -> Answer {
@@ -346,6 +309,12 @@ impl<W: Wire> Rail<W> {
         };
         let near = |word| self.scratch.near(word);
         let nears = Nears { operand: near(operand), compare: near(compare), result: near(result) };
+        if let Some(number) = self.number_of(op) {
+            self.flights[at].rings = true;
+            // SAFETY: a word of the slot, which stays as it is until the
+            // operation ends.
+            return unsafe { self.wire.put_ringing(nears.operand, width, far, context, number) };
+        }
         // An atomic get may want the right to write.
         let atomics = self.limits.word_atomics && width >= 4 && is_open;
         // SAFETY: words of the slot, which stay as they are until the
@@ -443,9 +412,3 @@ unsafe fn store(to: *mut u64, value: u64, width: usize) {
         }
     }
 }
-
-const NOWHERE: tsumugi_core::mem::RemoteAddr = tsumugi_core::mem::RemoteAddr {
-    offset: 0,
-    rank: Rank(u32::MAX),
-    key: tsumugi_core::mem::RegionKey::from_bits(0),
-};

@@ -15,8 +15,10 @@
 //! | `card` | what ranks tell each other at start |
 //! | `memory` | what peers reach, and what is known of theirs |
 //! | `packet` | bells and messages |
+//! | `number` | bells that a put brings itself |
 //! | `rail`, `scratch` | what one endpoint has |
 //! | `early` | peers that cannot be reached yet |
+//! | `flight` | an operation under way |
 //! | `endpoint` | operations down |
 //! | `poll` | completions up |
 //! | `probed` | what a library was seen to do |
@@ -31,7 +33,9 @@ mod card;
 mod domain;
 mod early;
 mod endpoint;
+mod flight;
 mod memory;
+mod number;
 mod packet;
 mod poll;
 mod probed;

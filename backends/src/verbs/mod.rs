@@ -18,9 +18,12 @@
 //! | `guest` | who reaches this rank |
 //! | `line` | requests down, completions up |
 //! | `probe` | what the device really does |
+//! | `sim` | libibverbs inside of a test |
 //!
 //! A batch that is posted at once goes out with one doorbell for each peer.
-//! Short puts and packets are copied into their requests.
+//! Short puts and packets are copied into their requests. A put that is to tell
+//! its target is one request with an immediate number: the word's region and
+//! place, where they fit in 32 bits.
 //!
 //! # Progress
 //!
@@ -56,6 +59,8 @@ mod line;
 mod link;
 mod pair;
 mod probe;
+#[cfg(test)]
+mod sim;
 pub mod sys;
 
 pub use crate::net::{
@@ -112,7 +117,7 @@ impl VerbsDomain {
         let mut rails = Vec::new();
         let mut facts = None;
         for index in 0..config.endpoints {
-            let rail = open_rail(config, rank, index)?;
+            let rail = open_rail(config, rank, index, probed.works(probe::RINGS))?;
             facts = Some(rail.wire.device.facts.clone());
             rails.push(rail);
         }
@@ -162,7 +167,12 @@ pub fn footprint(packets: usize) -> usize {
     footprint_of(Sizes { depth, packets, packet_bytes }) + line::footprint(contexts)
 }
 
-fn open_rail(config: &Config, rank: Rank, index: usize) -> Result<Rail<Line>, OpenError> {
+fn open_rail(
+    config: &Config,
+    rank: Rank,
+    index: usize,
+    rings: bool,
+) -> Result<Rail<Line>, OpenError> {
     let sizes = Sizes {
         depth: config.in_flight_max,
         packets: config.packets,
@@ -175,6 +185,7 @@ fn open_rail(config: &Config, rank: Rank, index: usize) -> Result<Rail<Line>, Op
         give_bytes: 0,
         piece_bytes_max: config.piece_bytes_max.min(line.device.facts.message_bytes_max),
         more: false,
+        rings,
         one_by_one: false,
         word_atomics: false,
         local_mr: true,

@@ -84,6 +84,27 @@ pub fn a_batch_rings_once() {
     }
 }
 
+/// With an immediate number: no packet after it.
+pub fn a_put_that_tells_is_one_request() {
+    let job: Job<Verbs> = Job::new(2);
+    let region = job.register(PEER, 64, Access::ReadWrite);
+    let mut endpoint = job.domain.endpoint();
+    assert!(job.domain.rings(), "every device does");
+    let get = Op::get_word(at(&region, 0), Width::W8);
+    assert_eq!(run(&job, &mut endpoint, get), Ok(0));
+    let before = endpoint.counts().doorbells;
+    let put = Op::put_word(at(&region, 16), Width::W8, 7).notifying();
+    assert_eq!(run(&job, &mut endpoint, put), Ok(0));
+    assert_eq!(endpoint.counts().doorbells - before, 1);
+    let (start, bell) = (Instant::now(), format!("bell {} 16", region.key.to_bits()));
+    let mut came = String::new();
+    while came.is_empty() {
+        came = job.order(1, "arrived");
+        assert!(start.elapsed() < Duration::from_secs(10), "no bell");
+    }
+    assert_eq!((came, job.word(&region, 16)), (bell, 7));
+}
+
 pub fn neighbours_of_a_refused_request_are_served() {
     let job: Job<Verbs> = Job::new(2);
     let gone = job.register(PEER, 64, Access::ReadWrite);
