@@ -46,6 +46,8 @@ pub(super) enum Queue<'d> {
 pub(super) struct Moves {
     /// Puts and gets.
     pub memory: bool,
+    /// Puts that tell their target.
+    pub rings: bool,
     /// Words that never tear: the sum of their widths.
     words: u8,
 }
@@ -139,7 +141,12 @@ impl Device {
     pub(super) fn moves(&self) -> Moves {
         let memory = of_each!(self, domain => domain.moves_memory());
         let whole = |width: &u8| of_each!(self, domain => domain.moves_words((*width).into()));
-        Moves { memory, words: if memory { WIDTHS.into_iter().filter(whole).sum() } else { 0 } }
+        let rings = memory && of_each!(self, domain => domain.rings());
+        Moves {
+            memory,
+            rings,
+            words: if memory { WIDTHS.into_iter().filter(whole).sum() } else { 0 },
+        }
     }
 
     /// Whether showing memory to peers ties it down.

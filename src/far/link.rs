@@ -53,7 +53,8 @@ impl Link {
     }
 
     /// Whether the device carries that out by itself. A word that is to wake
-    /// somebody is one parcel as an errand, and two on the device.
+    /// somebody is one parcel as an errand, and two on a device whose puts
+    /// cannot tell.
     fn is_transfer(&self, op: &Op) -> bool {
         if op.remote.key.agent() == Agent::Device {
             return true;
@@ -63,7 +64,7 @@ impl Link {
         }
         match (op.kind, op.width()) {
             (Kind::PutWord | Kind::GetWord, Some(width)) => {
-                !op.notify && self.moves.word(width as u8)
+                (!op.notify || self.moves.rings) && self.moves.word(width as u8)
             }
             (_, width) => width.is_none(),
         }
