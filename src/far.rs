@@ -376,8 +376,10 @@ impl Far {
     /// Posts, takes what has completed and what has arrived. Whether there was
     /// anything.
     pub(crate) fn poll(&self) -> bool {
-        // Relaxed: the watch only compares it.
-        self.shared().polls.fetch_add(1, Ordering::Relaxed);
+        let polls = &self.shared().polls;
+        // Relaxed: the watch only compares it. Of two at once one may be lost,
+        // and it has changed all the same.
+        polls.store(polls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         self.turn()
     }
 

@@ -39,11 +39,13 @@ use tsumugi_core::op::{Kind, Op};
 pub struct NetEndpoint<'d, W: Wire> {
     domain: &'d NetDomain<W>,
     index: usize,
+    /// Whether the last poll has left something for `receive`.
+    to_receive: bool,
 }
 
 impl<'d, W: Wire> NetEndpoint<'d, W> {
     pub(super) fn new(domain: &'d NetDomain<W>, index: usize) -> Self {
-        Self { domain, index }
+        Self { domain, index, to_receive: true }
     }
 
     /// Sends a packet. It is copied, and arrives once and whole, or not at all
@@ -56,12 +58,20 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
         self.domain.try_send(self.index, to, bytes)
     }
 
-    /// Hands over what has arrived: packets, and the words of this rank that
-    /// a notifying operation has changed. Returns how many there were.
+    /// Hands over what the polls before have taken: packets, and the words of
+    /// this rank that a notifying operation has changed. Returns how many there
+    /// were.
+    #[inline]
     pub fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
+        if self.to_receive { self.take_arrivals(handle) } else { 0 }
+    }
+
+    fn take_arrivals(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
         let shared = &self.domain.shared;
         let Some(mut rail) = self.try_rail() else { return 0 };
-        rail.receive(shared, handle)
+        let handed = rail.receive(shared, handle);
+        self.to_receive = rail.packets.needs_receive();
+        handed
     }
 
     /// The descriptor to sleep on after [`arm`](Endpoint::arm) has answered
@@ -107,7 +117,10 @@ impl<W: Wire> Endpoint for NetEndpoint<'_, W> {
     #[inline]
     fn poll(&mut self, completions: &mut [Completion]) -> usize {
         let shared = &self.domain.shared;
-        self.try_rail().map_or(0, |mut rail| rail.poll(shared, completions))
+        let Some(mut rail) = self.try_rail() else { return 0 };
+        let count = rail.poll(shared, completions);
+        self.to_receive = rail.packets.needs_receive();
+        count
     }
 
     fn arm(&mut self) -> bool {

@@ -107,6 +107,13 @@ impl Packets {
         !self.arrived.is_empty() || !self.rung.is_empty()
     }
 
+    /// Whether something is there to be handed over, or to be given back to the
+    /// provider.
+    #[inline]
+    pub(super) fn needs_receive(&self) -> bool {
+        self.has_arrived() || !self.idle.is_empty()
+    }
+
     pub(super) fn sent(&mut self, packet: usize) {
         self.free.push(packet as u32);
     }
