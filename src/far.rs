@@ -20,6 +20,7 @@
 //! | `shared` | the device, and what comes from it, for all of these |
 //! | `link` | one endpoint of the device, and the errands of it |
 //! | `pieces` | puts and gets of memory that nobody has registered |
+//! | `pin` | memory of the heap that the device was shown for that |
 //! | `bounce` | memory that an operation may use after its caller has gone |
 //! | `window` | what of this rank's heap others may fetch messages from |
 //! | `fetch` | long messages, on their way from there |
@@ -50,6 +51,7 @@ mod link;
 mod network;
 mod parcel;
 mod pieces;
+mod pin;
 mod shared;
 mod watch;
 mod window;
@@ -72,6 +74,7 @@ use bounce::Bounce;
 use fetch::Fetches;
 use link::Link;
 use parcel::Handler;
+use pin::Pins;
 use shared::Shared;
 use std::fmt;
 use std::ptr::NonNull;
@@ -135,6 +138,8 @@ impl Far {
         let links = device.endpoints();
         let spins = chosen.spin > 0 || device.event(0).is_none();
         let windows = device.moves().memory.then(|| Windows::new(member, device.pins()));
+        let lets_go = device.moves().memory && device.lets_go();
+        let pins = lets_go.then(|| Pins::new(member));
         let parts = Box::leak(Box::new(Parts {
             executors: Vec::with_capacity(links),
             counts: (0..links).map(|_| PortCounts::new()).collect(),
@@ -160,6 +165,7 @@ impl Far {
                 is_looked_for: AtomicBool::new(false),
                 beats: Beats::new(member, hosts),
                 windows,
+                pins,
             },
             fetches: Fetches::new(),
         }));
@@ -360,6 +366,12 @@ impl Far {
     #[cfg(test)]
     pub(crate) fn owes_beat(&self) -> bool {
         self.shared().beats.is_due()
+    }
+
+    /// Windows of the heap that the device was shown.
+    #[cfg(test)]
+    pub(crate) fn pinned(&self) -> usize {
+        self.shared().pins.as_ref().map_or(0, Pins::shown)
     }
 
     /// Goes on with the faults of another seed.

@@ -154,6 +154,13 @@ impl Device {
         of_each!(self, domain => domain.pins())
     }
 
+    /// Whether an operation on a lost peer ends only when the device has let go
+    /// of its memory, and that is soon. (A pair in error gives up all that it
+    /// had; a provider of libfabric's may keep a get for minutes.)
+    pub(super) fn lets_go(&self) -> bool {
+        !matches!(self, Self::Ofi(_))
+    }
+
     pub(super) fn packet_bytes_max(&self) -> usize {
         of_each!(self, domain => domain.packet_bytes_max())
     }

@@ -5,6 +5,7 @@ use super::bad::Bad;
 use super::beat::Beats;
 use super::device::{Device, Queue};
 use super::parcel::{self, Handler, Parcel, ParcelError};
+use super::pin::Pins;
 use super::window::Windows;
 use crate::{AddrError, Rank};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -50,6 +51,8 @@ pub(super) struct Shared {
     pub(super) beats: Beats,
     /// If puts and gets are the device's.
     pub(super) windows: Option<Windows>,
+    /// If it also lets go of memory when a peer is lost.
+    pub(super) pins: Option<Pins>,
 }
 
 impl Shared {

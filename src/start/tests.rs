@@ -206,6 +206,36 @@ fn a_long_message_is_fetched_from_a_buffer_and_goes_in_pieces_from_elsewhere() {
     }
 }
 
+#[test]
+fn long_puts_and_gets_of_the_heap_need_no_copy() {
+    // As it is, as bad as can be, and where there are packets alone.
+    for (seed, pins) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
+        run(&[1, 2], seed, move |rt, weather| {
+            let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
+            let words = rt.share::<u64>(1 << 20)?;
+            let other = words.at(Rank(1 - rt.rank().0), 0);
+            // Over the end of a window, and short.
+            for len in [1 << 20, 20_000, 100] {
+                let mut values = rt.buffer::<u64>(len)?;
+                let expected = (0..len as u64).map(|at| at * 3 + len as u64);
+                values.iter_mut().zip(expected.clone()).for_each(|(to, value)| *to = value);
+                rt.put_slice(other, &values)?;
+                rt.barrier()?;
+                values.fill(0);
+                rt.get_slice(other, &mut values)?;
+                assert!(values.iter().copied().eq(expected), "{len}");
+                rt.barrier()?;
+            }
+            assert_eq!(far.pinned() > 0, pins, "{seed:?}");
+            // An error is the operation's, and says so.
+            let values = rt.buffer::<u64>(1 << 20)?;
+            let late = rt.put_slice(other.add(1), &values[..]);
+            assert!(matches!(late, Err(crate::AddrError::OutOfRange { .. })), "{late:?}");
+            Ok(())
+        });
+    }
+}
+
 /// Jobs of which each round has other faults.
 fn everything(seeds: Range<u64>, shape: impl Fn(u64) -> &'static [u64]) {
     for first in seeds.step_by(ROUNDS as usize) {
