@@ -124,6 +124,8 @@ awk 'BEGIN {
 mkdir -p "$root$(dirname "/usr/lib/x86_64-linux-gnu/libibverbs/x")"
 cp "$library"/libibverbs/librxe-*.so "$root/usr/lib/x86_64-linux-gnu/libibverbs/"
 cp -L "$library/libibverbs.so.1" "$root/lib/"
+# For the question whether it has this device.
+cp -L "$library/libmlx5.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
     ldd "$root"/net/* "$root"/{verbs,verbs_latency,device,job,quick_job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \

@@ -231,6 +231,9 @@ impl Device {
         if matches!(self, Self::Ofi(domain) if !domain.facts().delivery) {
             lacks.push("completion at the target: not promised, a put may end before".into());
         }
+        if let Self::Verbs(domain) = self {
+            lacks.push(format!("dynamically connected transport: {}", domain.facts().dynamic));
+        }
         let moves = self.moves();
         let mut errands = vec!["atomics", "signals"];
         if !moves.memory {

@@ -212,10 +212,10 @@ fn long_puts_and_gets_of_the_heap_need_no_copy() {
     for (seed, pins) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
         run(&[1, 2], seed, move |rt, weather| {
             let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
-            let words = rt.share::<u64>(1 << 20)?;
+            let words = rt.share::<u64>(LONG)?;
             let other = words.at(Rank(1 - rt.rank().0), 0);
             // Over the end of a window, and short.
-            for len in [1 << 20, 20_000, 100] {
+            for len in [LONG, 20_000, 100] {
                 let mut values = rt.buffer::<u64>(len)?;
                 let expected = (0..len as u64).map(|at| at * 3 + len as u64);
                 values.iter_mut().zip(expected.clone()).for_each(|(to, value)| *to = value);
@@ -228,7 +228,7 @@ fn long_puts_and_gets_of_the_heap_need_no_copy() {
             }
             assert_eq!(far.pinned() > 0, pins, "{seed:?}");
             // An error is the operation's, and says so.
-            let values = rt.buffer::<u64>(1 << 20)?;
+            let values = rt.buffer::<u64>(LONG)?;
             let late = rt.put_slice(other.add(1), &values[..]);
             assert!(matches!(late, Err(crate::AddrError::OutOfRange { .. })), "{late:?}");
             Ok(())
@@ -266,3 +266,5 @@ fn everything_works_over_bad_networks_beside_neighbours() {
 }
 
 const ROUNDS: u64 = 12;
+/// Words of more than a window of the heap.
+const LONG: usize = (1 << 19) + 1000;

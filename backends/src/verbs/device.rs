@@ -2,6 +2,7 @@
 
 use super::address::{Address, READS_MAX};
 use super::config::{Config, OpenError};
+use super::dynamic::Dynamic;
 use super::sys::*;
 use crate::foreign::owned;
 use crate::net::{Key, Mr};
@@ -52,6 +53,8 @@ pub struct Facts {
     pub reads_asked_max: u8,
     /// What it does to words of 8 bytes.
     pub atomics: Atomics,
+    /// Whether one pair may reach many peers.
+    pub dynamic: Dynamic,
 }
 
 /// With whom a device's atomics mix.
@@ -128,9 +131,12 @@ impl Device {
             reads_max: 0,
             reads_asked_max: 0,
             atomics: Atomics::None,
+            dynamic: Dynamic::NoLibrary,
         };
         let mut device = Self { library, context, pd: null_mut(), facts };
         device.ask(config, devices)?;
+        // SAFETY: a device of the list.
+        device.facts.dynamic = unsafe { Dynamic::of(raw) };
         // SAFETY: an open context.
         device.pd = unsafe { (library.ibv_alloc_pd)(context) };
         if device.pd.is_null() {

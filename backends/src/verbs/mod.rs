@@ -12,6 +12,7 @@
 //! | `sys` | libibverbs' functions and structures |
 //! | `address` | where a rank is, as it crosses the network |
 //! | `device` | a device, opened |
+//! | `dynamic` | whether it may reach many peers by one pair |
 //! | `pair` | queue pairs, from state to state |
 //! | `door` | calls between ranks about their pairs |
 //! | `link` | whom this rank reaches: made on first use, bounded, remade |
@@ -54,6 +55,7 @@ mod address;
 mod config;
 mod device;
 mod door;
+mod dynamic;
 mod guest;
 mod line;
 mod link;
@@ -68,6 +70,7 @@ pub use crate::net::{
 };
 pub use config::{Config, OpenError};
 pub use device::{Atomics, Facts};
+pub use dynamic::Dynamic;
 pub use line::Line;
 
 use crate::net::{Limits, NetDomain, NetEndpoint, Rail, Sizes, Traits, contexts_of, footprint_of};

@@ -5,7 +5,7 @@ use super::job::{Job, Provider, Setting, copy_card, wait};
 use super::particulars::{PEER, at, run};
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
-use tsumugi_backends::verbs::{Atomics, VerbsDomain};
+use tsumugi_backends::verbs::{Atomics, Dynamic, Facts, VerbsDomain};
 use tsumugi_conformance::endpoint::Fixture;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width};
@@ -18,6 +18,8 @@ pub fn the_probe_agrees_with_what_is_promised() {
     domain.probed().rows.iter().for_each(|row| println!("  {row}"));
     assert!(domain.capabilities().remote_completion);
     assert!(!domain.capabilities().device_atomics, "not of every kind and width");
+    let Facts { software, dynamic, .. } = *domain.facts();
+    assert!(!software || dynamic != Dynamic::Possible, "{dynamic}");
     assert!(domain.probed().works("a target that sleeps is served"));
     assert!(domain.probed().works("a stale key is refused"));
     if domain.facts().atomics != Atomics::None {
