@@ -27,6 +27,7 @@
 //! | `beat` | who is still there |
 //! | `watch` | the thread that polls when nobody does |
 //! | `word` | what the device's atomics lack |
+//! | `seen` | what tests ask of all this |
 //! | `hostile` | what fuzzing and tests feed errands and beats with |
 //!
 //! Puts and gets are the provider's. Atomics are errands: a parcel to the
@@ -52,6 +53,8 @@ mod network;
 mod parcel;
 mod pieces;
 mod pin;
+#[cfg(test)]
+mod seen;
 mod shared;
 mod watch;
 mod window;
@@ -347,37 +350,6 @@ impl Far {
     /// before the start.
     pub(crate) fn on_bell(&self, handle: Box<dyn Fn(LocalAddr) + Send + Sync>) {
         assert!(self.shared().bell.set(handle).is_ok(), "bells have a handler");
-    }
-
-    /// Fetches that have ended well.
-    #[cfg(test)]
-    pub(crate) fn fetched(&self) -> usize {
-        self.fetches().come.load(Ordering::Relaxed)
-    }
-
-    /// As if the watch had found no room for a beat.
-    #[cfg(test)]
-    pub(crate) fn miss_beat(&self) {
-        let shared = self.shared();
-        shared.beats.round(&shared.member, |_, _| false);
-    }
-
-    /// Whether a beat is due that was not sent.
-    #[cfg(test)]
-    pub(crate) fn owes_beat(&self) -> bool {
-        self.shared().beats.is_due()
-    }
-
-    /// Windows of the heap that the device was shown.
-    #[cfg(test)]
-    pub(crate) fn pinned(&self) -> usize {
-        self.shared().pins.as_ref().map_or(0, Pins::shown)
-    }
-
-    /// Goes on with the faults of another seed.
-    #[cfg(test)]
-    pub(crate) fn reseed(&self, seed: u64) {
-        self.shared().bad.as_ref().expect("it was bad before").reseed(seed);
     }
 
     fn fetches(&self) -> &'static Fetches {

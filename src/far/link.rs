@@ -26,6 +26,8 @@ use tsumugi_core::sync::{Ordering, fence};
 pub(super) struct Link {
     shared: &'static Shared,
     endpoint: Queue<'static>,
+    /// Whether beats go by it.
+    beats: bool,
     moves: Moves,
     errands: Errands,
     unsent: usize,
@@ -39,9 +41,11 @@ pub(super) struct Link {
 impl Link {
     /// The next endpoint of the domain.
     pub(super) fn new(shared: &'static Shared) -> Self {
+        let endpoint = shared.try_endpoint().expect("a link for each endpoint");
         Self {
             shared,
-            endpoint: shared.try_endpoint().expect("a link for each endpoint"),
+            beats: endpoint.index() == 0,
+            endpoint,
             moves: shared.device.moves(),
             errands: Errands::new(shared.member.rank()),
             unsent: 0,
@@ -131,7 +135,13 @@ impl Link {
             shared.unsent.fetch_add(unsent.wrapping_sub(self.unsent) as u64, Ordering::Relaxed);
             self.unsent = unsent;
         }
-        if link == 0 {
+    }
+
+    /// Beats that found no room before.
+    #[inline]
+    fn help(&self) {
+        let shared = self.shared;
+        if self.beats {
             shared.beats.help(&shared.member, |to, bytes| shared.beat(to, bytes));
         }
     }
@@ -177,6 +187,11 @@ impl Endpoint for Link {
             }
         }
         self.receive();
+        self.help();
+        // Mostly: then there is nothing but the device.
+        if self.errands.is_idle() && self.unsent == 0 {
+            return count;
+        }
         self.send();
         count + self.errands.poll(&mut completions[count..])
     }

@@ -35,6 +35,9 @@ impl<W: Wire> Rail<W> {
             self.send_again(shared);
         }
         self.wire.ring();
+        if self.ready.is_empty() {
+            return 0;
+        }
         let count = completions.len().min(self.ready.len());
         for (to, from) in completions.iter_mut().zip(self.ready.drain(..count)) {
             *to = from;
