@@ -4,8 +4,8 @@
 # suite and the backend's own tests there: one device; two devices on a wire,
 # jobs on two nodes over it, and what a call takes; a wire that loses packets;
 # jobs of two guests, of which one is killed. `ci/verbs.sh [name of a test | jobs
-# | updates | latency | pair]...`; `EXTRA` is for the guest, as TALLY=tally for a
-# million updates, on a machine that is quiet. Installs Debian's packages if they are missing;
+# | updates | latency | pair]...`; `EXTRA` is for the guest, as
+# TALLY=tally-short for fewer updates. Installs Debian's packages if they are missing;
 # what the guests need is kept in target/verbs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -124,6 +124,8 @@ awk 'BEGIN {
 mkdir -p "$root$(dirname "/usr/lib/x86_64-linux-gnu/libibverbs/x")"
 cp "$library"/libibverbs/librxe-*.so "$root/usr/lib/x86_64-linux-gnu/libibverbs/"
 cp -L "$library/libibverbs.so.1" "$root/lib/"
+# For the question whether it has this device.
+cp -L "$library/libmlx5.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
     ldd "$root"/net/* "$root"/{verbs,verbs_latency,device,job,quick_job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \

@@ -135,11 +135,11 @@ killed() {
     say "one was killed at $since: the other knew, and has ended"
 }
 # Of three ranks, two of them on one node, on one word, by the device and by
-# the processors: 20,000 of each, a million with TALLY=tally.
+# the processors: a million of each, 20,000 with TALLY=tally-short.
 updates() {
     nodes="a a b"
     [ -z "$LOUD" ] || (sleep 2; tail -f /tmp/rank*) &
-    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_job --role "${TALLY:-tally-short}"
+    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_job --role "${TALLY:-tally}"
     grep " updates by " /tmp/rank0
     grep -q " updates by Device" /tmp/rank0 && grep -q " updates by Cpu" /tmp/rank0 || fail "the agents"
     nodes="a b"

@@ -20,12 +20,14 @@
 //! | `shared` | the device, and what comes from it, for all of these |
 //! | `link` | one endpoint of the device, and the errands of it |
 //! | `pieces` | puts and gets of memory that nobody has registered |
+//! | `pin` | memory of the heap that the device was shown for that |
 //! | `bounce` | memory that an operation may use after its caller has gone |
 //! | `window` | what of this rank's heap others may fetch messages from |
 //! | `fetch` | long messages, on their way from there |
 //! | `beat` | who is still there |
 //! | `watch` | the thread that polls when nobody does |
 //! | `word` | what the device's atomics lack |
+//! | `seen` | what tests ask of all this |
 //! | `hostile` | what fuzzing and tests feed errands and beats with |
 //!
 //! Puts and gets are the provider's. Atomics are errands: a parcel to the
@@ -50,6 +52,9 @@ mod link;
 mod network;
 mod parcel;
 mod pieces;
+mod pin;
+#[cfg(test)]
+mod seen;
 mod shared;
 mod watch;
 mod window;
@@ -72,6 +77,7 @@ use bounce::Bounce;
 use fetch::Fetches;
 use link::Link;
 use parcel::Handler;
+use pin::Pins;
 use shared::Shared;
 use std::fmt;
 use std::ptr::NonNull;
@@ -135,6 +141,8 @@ impl Far {
         let links = device.endpoints();
         let spins = chosen.spin > 0 || device.event(0).is_none();
         let windows = device.moves().memory.then(|| Windows::new(member, device.pins()));
+        let lets_go = device.moves().memory && device.lets_go();
+        let pins = lets_go.then(|| Pins::new(member));
         let parts = Box::leak(Box::new(Parts {
             executors: Vec::with_capacity(links),
             counts: (0..links).map(|_| PortCounts::new()).collect(),
@@ -162,6 +170,7 @@ impl Far {
                 beats: Beats::new(member),
                 cards,
                 windows,
+                pins,
             },
             fetches: Fetches::new(),
         }));
@@ -361,18 +370,6 @@ impl Far {
         assert!(self.shared().serve.set(serve).is_ok(), "arrivals have a handler");
     }
 
-    /// Fetches that have ended well.
-    #[cfg(test)]
-    pub(crate) fn fetched(&self) -> usize {
-        self.fetches().come.load(Ordering::Relaxed)
-    }
-
-    /// Goes on with the faults of another seed.
-    #[cfg(test)]
-    pub(crate) fn reseed(&self, seed: u64) {
-        self.shared().bad.as_ref().expect("it was bad before").reseed(seed);
-    }
-
     fn fetches(&self) -> &'static Fetches {
         // SAFETY: as in `shared`.
         unsafe { &(*self.parts.as_ptr()).fetches }
@@ -381,8 +378,10 @@ impl Far {
     /// Posts, takes what has completed and what has arrived. Whether there was
     /// anything.
     pub(crate) fn poll(&self) -> bool {
-        // Relaxed: the watch only compares it.
-        self.shared().polls.fetch_add(1, Ordering::Relaxed);
+        let polls = &self.shared().polls;
+        // Relaxed: the watch only compares it. Of two at once one may be lost,
+        // and it has changed all the same.
+        polls.store(polls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         self.turn()
     }
 
@@ -436,11 +435,6 @@ impl Far {
 
     fn nap_word(&self) -> &AtomicU32 {
         &self.shared().nap
-    }
-
-    /// Whether a beat was sent, or need not be.
-    fn beat(&self, to: Rank, bytes: &[u8]) -> bool {
-        self.shared().try_send(0, to, Parcel::Beat, bytes) != Err(ParcelError::Full)
     }
 
     /// What was begun goes out at once, unless a worker will see to it.

@@ -194,7 +194,14 @@ impl Runtime {
         signal: Signal,
     ) -> Result<(), AddrError> {
         self.put_slice(to, values)?;
-        self.signal(at, signal).map(|_| ())
+        match signal {
+            // Nobody asks what was there: one put, which tells by itself.
+            Signal::Set(value) => {
+                let put = Op::put_word(at.addr(), Width::W8, value);
+                self.carry(&put.notifying()).map(|_| ())
+            }
+            Signal::Add(_) => self.signal(at, signal).map(|_| ()),
+        }
     }
 
     /// Changes the word `at`, wakes whoever waits for it, and answers what

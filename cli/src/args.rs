@@ -4,7 +4,7 @@
 //! itself. Whether a package exists or a file is sound is found out later, by
 //! whoever reads the data.
 
-use crate::bench::State;
+use crate::state::State;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -16,6 +16,7 @@ mod summary;
 mod shuffle;
 mod progress;
 mod memory;
+mod state;
 mod args;
 mod graph;
 mod job;

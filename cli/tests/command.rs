@@ -256,7 +256,7 @@ fn messages_are_measured_by_each_design() {
     for system in ["tsumugi", "two_copy", "rendezvous"] {
         assert!(shown(&output).contains(system), "{system} in {}", shown(&output));
         let of = |row: &&serde_json::Value| row["system"] == system;
-        assert!(rows.as_array().unwrap().iter().filter(of).count() == 7, "{system}");
+        assert!(rows.as_array().unwrap().iter().filter(of).count() == 8, "{system}");
     }
     assert_refused(&["bench", "message", "--only", "halo9"], 2, &["'halo9'", "halo10"]);
     assert_refused(&["bench", "message", "--peer", "mpich"], 2, &["NAME=COMMAND"]);

@@ -8,10 +8,16 @@
 //!
 //! A node whose first rank has died is lost as a whole. A thread that comes
 //! late itself gives the others as much more time.
+//!
+//! The watch may find the device's lock taken each time that it looks: on a
+//! crowded machine the holder is mostly stopped while it holds it. So a beat
+//! that found no room is sent by whoever has the device next. And a node that
+//! is late is not silent: any packet of its first rank says that it is there.
 
 use crate::Rank;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_pvas::{Member, Nodes};
 
 /// What a rank knows of the other nodes. Only the first rank of a node beats,
@@ -22,6 +28,10 @@ pub(super) struct Beats {
     firsts: Box<[Rank]>,
     begun: Instant,
     state: Mutex<State>,
+    /// A beat is due that found no room.
+    is_due: AtomicBool,
+    /// A node was not heard for longer than it should be.
+    is_late: AtomicBool,
 }
 
 struct State {
@@ -46,7 +56,14 @@ impl Beats {
             next: begun,
             looked: begun,
         };
-        Self { beats, firsts, begun, state: Mutex::new(state) }
+        Self {
+            beats,
+            firsts,
+            begun,
+            state: Mutex::new(state),
+            is_due: AtomicBool::new(false),
+            is_late: AtomicBool::new(false),
+        }
     }
 
     /// Bytes of it that the first rank of a node has for each node.
@@ -75,6 +92,52 @@ impl Beats {
         Some(dead.filter(|rank| member.declare_lost(*rank)).collect())
     }
 
+    /// A packet of that rank has come, whatever is in it.
+    #[inline]
+    pub(super) fn saw(&self, member: &Member, from: Rank) {
+        // Relaxed: a packet that is missed here is followed by others, or by
+        // a beat.
+        if self.is_late.load(Ordering::Relaxed) {
+            self.saw_late(member, from);
+        }
+    }
+
+    #[cold]
+    fn saw_late(&self, member: &Member, from: Rank) {
+        let Some(place) = member.nodes().place(from) else { return };
+        let node = place.node as usize;
+        if self.firsts.get(node) == Some(&from) {
+            let now = millis(self.begun.elapsed());
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            // One that may be heard first later stays so.
+            if now.wrapping_sub(state.heard[node]).cast_signed() > 0 {
+                state.heard[node] = now;
+            }
+        }
+    }
+
+    /// Sends the beats that found no room, of whoever has room now.
+    #[inline]
+    pub(super) fn help(&self, member: &Member, send: impl FnMut(Rank, &[u8]) -> bool) {
+        // Relaxed: the next one who comes sees it, and the watch tries on.
+        if self.is_due.load(Ordering::Relaxed) {
+            self.send_late(member, send);
+        }
+    }
+
+    /// Whether a beat is due that was not sent.
+    #[cfg(test)]
+    pub(super) fn is_due(&self) -> bool {
+        self.is_due.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    fn send_late(&self, member: &Member, mut send: impl FnMut(Rank, &[u8]) -> bool) {
+        if let Ok(mut state) = self.state.try_lock() {
+            self.send_due(&mut state, member, &mut send);
+        }
+    }
+
     /// Beats if it is time, and gives up nodes that were not heard: the ranks
     /// of each. What has arrived was taken before.
     pub(super) fn round(
@@ -97,25 +160,15 @@ impl Beats {
             state.next = now + BEAT;
             state.sent.fill(false);
         }
-        let mut dead = Vec::new();
-        for rank in member.neighbours().filter(|rank| !member.is_alive(*rank)).take(DEAD_MAX) {
-            dead.extend(rank.0.to_le_bytes());
-        }
-        let mut lost = Vec::new();
+        self.send_due(&mut state, member, &mut send);
         let at_now = millis(now.duration_since(self.begun));
-        for (node, first) in (0..).zip(&self.firsts) {
-            let at = node as usize;
-            if node == member.node() || !member.is_alive(*first) {
-                continue;
-            }
-            if !state.sent[at] {
-                state.sent[at] = send(*first, &dead);
-            }
-            // The numbers wrap after some weeks; those to come are negative.
-            if at_now.wrapping_sub(state.heard[at]).cast_signed() >= MISSED.as_millis() as i32 {
-                lost.push(node);
-            }
-        }
+        // The numbers wrap after some weeks; those to come are negative.
+        let silence = |node: u32| at_now.wrapping_sub(state.heard[node as usize]).cast_signed();
+        let nodes = || self.others(member).map(|(node, _)| node);
+        let longer = |node: u32, than: Duration| silence(node) >= than.as_millis() as i32;
+        let lost: Vec<u32> = nodes().filter(|node| longer(*node, MISSED)).collect();
+        let is_late = nodes().any(|node| longer(node, LATE));
+        self.is_late.store(is_late, Ordering::Relaxed);
         drop(state);
         let of_node = |node: u32| {
             let ranks: Vec<Rank> =
@@ -123,6 +176,32 @@ impl Beats {
             member.declare_node_lost(node).then_some(ranks)
         };
         lost.into_iter().filter_map(of_node).collect()
+    }
+
+    /// The other nodes that are there, and the first rank of each.
+    fn others(&self, member: &Member) -> impl Iterator<Item = (u32, Rank)> {
+        let all = (0..).zip(self.firsts.iter().copied());
+        all.filter(|(node, first)| *node != member.node() && member.is_alive(*first))
+    }
+
+    /// Sends what is due and was not sent.
+    fn send_due(
+        &self,
+        state: &mut State,
+        member: &Member,
+        send: &mut impl FnMut(Rank, &[u8]) -> bool,
+    ) {
+        let mut dead = Vec::new();
+        for rank in member.neighbours().filter(|rank| !member.is_alive(*rank)).take(DEAD_MAX) {
+            dead.extend(rank.0.to_le_bytes());
+        }
+        let mut is_due = false;
+        for (node, first) in self.others(member) {
+            let sent = &mut state.sent[node as usize];
+            *sent = *sent || send(first, &dead);
+            is_due |= !*sent;
+        }
+        self.is_due.store(is_due, Ordering::Relaxed);
     }
 }
 
@@ -149,6 +228,8 @@ pub(super) fn parse<'b>(
 const BEAT: Duration = Duration::from_millis(500);
 /// Three beats and half of one.
 const MISSED: Duration = Duration::from_millis(1750);
+/// Two of them: then every packet counts.
+const LATE: Duration = Duration::from_millis(1000);
 /// Nodes start at different times.
 const START: Duration = Duration::from_secs(8);
 /// Whoever is there looks as often.
@@ -209,6 +290,40 @@ mod tests {
             });
         }
         assert_eq!(tries, 3);
+    }
+
+    #[test]
+    fn what_the_watch_found_no_room_for_is_sent_by_whoever_has_the_device() {
+        let member = &members()[0];
+        let (beats, mut sent) = (beats(member), 0);
+        let mut send = |_: Rank, _: &[u8]| {
+            sent += 1;
+            true
+        };
+        beats.help(member, &mut send);
+        beats.round(member, |_, _| false);
+        beats.help(member, &mut send);
+        beats.help(member, &mut send);
+        beats.round(member, &mut send);
+        assert_eq!(sent, 1, "when it is due, and once");
+    }
+
+    #[test]
+    fn any_packet_of_its_first_rank_says_that_a_node_is_there() {
+        let members = members();
+        let beats = beats(&members[0]);
+        age(&beats, START + LATE);
+        beats.round(&members[0], |_, _| true);
+        age(&beats, MISSED - LATE);
+        beats.saw(&members[0], Rank(2));
+        beats.round(&members[0], |_, _| true);
+        assert!(members[1].is_alive(Rank(2)), "it has sent something");
+        age(&beats, LATE);
+        beats.round(&members[0], |_, _| true);
+        age(&beats, MISSED - LATE);
+        beats.saw(&members[0], Rank(3));
+        beats.round(&members[0], |_, _| true);
+        assert!(!members[1].is_alive(Rank(2)), "another one's is no sign of the first's");
     }
 
     #[test]

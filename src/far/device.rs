@@ -46,6 +46,8 @@ pub(super) enum Queue<'d> {
 pub(super) struct Moves {
     /// Puts and gets.
     pub memory: bool,
+    /// Puts that tell their target.
+    pub rings: bool,
     /// Words that never tear: the sum of their widths.
     words: u8,
 }
@@ -147,12 +149,24 @@ impl Device {
     pub(super) fn moves(&self) -> Moves {
         let memory = of_each!(self, domain => domain.moves_memory());
         let whole = |width: &u8| of_each!(self, domain => domain.moves_words((*width).into()));
-        Moves { memory, words: if memory { WIDTHS.into_iter().filter(whole).sum() } else { 0 } }
+        let rings = memory && of_each!(self, domain => domain.rings());
+        Moves {
+            memory,
+            rings,
+            words: if memory { WIDTHS.into_iter().filter(whole).sum() } else { 0 },
+        }
     }
 
     /// Whether showing memory to peers ties it down.
     pub(super) fn pins(&self) -> bool {
         of_each!(self, domain => domain.pins())
+    }
+
+    /// Whether an operation on a lost peer ends only when the device has let go
+    /// of its memory, and that is soon. (A pair in error gives up all that it
+    /// had; a provider of libfabric's may keep a get for minutes.)
+    pub(super) fn lets_go(&self) -> bool {
+        !matches!(self, Self::Ofi(_))
     }
 
     pub(super) fn packet_bytes_max(&self) -> usize {
@@ -238,6 +252,9 @@ impl Device {
         let mut lacks: Vec<String> = lacks.map(ToString::to_string).collect();
         if matches!(self, Self::Ofi(domain) if !domain.facts().delivery) {
             lacks.push("completion at the target: not promised, a put may end before".into());
+        }
+        if let Self::Verbs(domain) = self {
+            lacks.push(format!("dynamically connected transport: {}", domain.facts().dynamic));
         }
         let moves = self.moves();
         let mut errands = vec!["atomics", "signals"];

@@ -240,6 +240,12 @@ impl Errands {
         self.owed.retain(|rank, _| !is_lost(Rank(*rank)));
     }
 
+    /// Whether there is anything to send or to hand over.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.answers.is_empty() && self.unsent.is_empty() && self.ended.is_empty()
+    }
+
     /// Hands over what has ended.
     pub(super) fn poll(&mut self, completions: &mut [Completion]) -> usize {
         let count = completions.len().min(self.ended.len());

@@ -26,6 +26,8 @@ use tsumugi_core::sync::{Ordering, fence};
 pub(super) struct Link {
     shared: &'static Shared,
     endpoint: Queue<'static>,
+    /// Whether beats go by it.
+    beats: bool,
     moves: Moves,
     errands: Errands,
     unsent: usize,
@@ -39,9 +41,11 @@ pub(super) struct Link {
 impl Link {
     /// The next endpoint of the domain.
     pub(super) fn new(shared: &'static Shared) -> Self {
+        let endpoint = shared.try_endpoint().expect("a link for each endpoint");
         Self {
             shared,
-            endpoint: shared.try_endpoint().expect("a link for each endpoint"),
+            beats: endpoint.index() == 0,
+            endpoint,
             moves: shared.device.moves(),
             errands: Errands::new(shared.member.rank()),
             unsent: 0,
@@ -53,7 +57,8 @@ impl Link {
     }
 
     /// Whether the device carries that out by itself. A word that is to wake
-    /// somebody is one parcel as an errand, and two on the device.
+    /// somebody is one parcel as an errand, and two on a device whose puts
+    /// cannot tell.
     fn is_transfer(&self, op: &Op) -> bool {
         if op.remote.key.agent() == Agent::Device {
             return true;
@@ -63,7 +68,7 @@ impl Link {
         }
         match (op.kind, op.width()) {
             (Kind::PutWord | Kind::GetWord, Some(width)) => {
-                !op.notify && self.moves.word(width as u8)
+                (!op.notify || self.moves.rings) && self.moves.word(width as u8)
             }
             (_, width) => width.is_none(),
         }
@@ -100,6 +105,7 @@ impl Link {
         for (from, kind, end) in parcels.drain(..) {
             let parcel = &bytes[start..end];
             start = end;
+            shared.beats.saw(&shared.member, from);
             match kind {
                 Parcel::Errand => {
                     let serve = |asked: Asked<'_>| serve(shared, asked);
@@ -128,6 +134,15 @@ impl Link {
             // Wraps where it shrinks: it is a sum over the links.
             shared.unsent.fetch_add(unsent.wrapping_sub(self.unsent) as u64, Ordering::Relaxed);
             self.unsent = unsent;
+        }
+    }
+
+    /// Beats that found no room before.
+    #[inline]
+    fn help(&self) {
+        let shared = self.shared;
+        if self.beats {
+            shared.beats.help(&shared.member, |to, bytes| shared.beat(to, bytes));
         }
     }
 
@@ -172,6 +187,11 @@ impl Endpoint for Link {
             }
         }
         self.receive();
+        self.help();
+        // Mostly: then there is nothing but the device.
+        if self.errands.is_idle() && self.unsent == 0 {
+            return count;
+        }
         self.send();
         count + self.errands.poll(&mut completions[count..])
     }

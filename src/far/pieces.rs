@@ -1,6 +1,8 @@
-//! Puts and gets of memory that nobody has registered: in pieces, through
-//! bounce chunks, a few under way at a time.
+//! Puts and gets of memory that nobody has registered: long ones of the rank's
+//! heap straight from there, where the device lets go of memory when a peer is
+//! lost; all others in pieces, through bounce chunks, a few under way at a time.
 
+use super::pin::Pins;
 use super::{Far, bounce};
 use crate::AddrError;
 use crate::queue::hint;
@@ -22,13 +24,76 @@ impl Far {
         bytes: usize,
     ) -> Result<(), AddrError> {
         // SAFETY: the caller's.
-        unsafe { self.move_pieces(Kind::Get, from, to, bytes) }
+        unsafe { self.move_bytes(Kind::Get, from, to, bytes) }
     }
 
     /// Writes memory that nobody has registered. Blocking.
     pub(crate) fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
         // SAFETY: a put only reads.
-        unsafe { self.move_pieces(Kind::Put, to, from.as_ptr().cast_mut(), from.len()) }
+        unsafe { self.move_bytes(Kind::Put, to, from.as_ptr().cast_mut(), from.len()) }
+    }
+
+    /// Puts or gets, by whichever way.
+    ///
+    /// # Safety
+    ///
+    /// That of [`move_pieces`](Self::move_pieces).
+    #[inline]
+    unsafe fn move_bytes(
+        &self,
+        kind: Kind,
+        remote: RemoteAddr,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<(), AddrError> {
+        let pins = self.shared().pins.as_ref().filter(|_| bytes >= PINNED_BYTES);
+        let done = match pins {
+            // SAFETY: the caller's.
+            Some(pins) => unsafe { self.move_pinned(pins, kind, remote, local, bytes)? },
+            None => 0,
+        };
+        if done > 0 && done == bytes {
+            return Ok(());
+        }
+        // SAFETY: the same, of the rest.
+        unsafe {
+            self.move_pieces(kind, remote.add(done as u64), local.wrapping_add(done), bytes - done)
+        }
+    }
+
+    /// Puts or gets without a copy, and answers how many bytes: up to the first
+    /// that the device cannot be shown.
+    ///
+    /// # Safety
+    ///
+    /// The same.
+    unsafe fn move_pinned(
+        &self,
+        pins: &Pins,
+        kind: Kind,
+        remote: RemoteAddr,
+        local: *mut u8,
+        bytes: usize,
+    ) -> Result<usize, AddrError> {
+        let mut done = 0;
+        while done < bytes
+            && let Some(pin) = pins.take(self.shared(), local.wrapping_add(done), bytes - done)
+        {
+            let (place, count) = (remote.add(done as u64), pin.bytes() as u64);
+            let op = match kind {
+                Kind::Put => Op::put(pin.local(), place, count),
+                _ => Op::get(place, pin.local(), count),
+            };
+            match self.run(&op) {
+                Ok(_) => done += pin.bytes(),
+                Err(error @ AddrError::PeerLost { .. }) => {
+                    pin.park();
+                    return Err(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
     }
 
     /// Puts or gets by way of the bounce chunks.
@@ -96,5 +161,7 @@ impl Far {
     }
 }
 
+/// Fewer are copied sooner than the device is told of their memory.
+const PINNED_BYTES: usize = 128 << 10;
 /// Of one get, under way at once.
 const PIECES: usize = 4;

@@ -6,6 +6,7 @@ use super::beat::Beats;
 use super::device::{Device, Queue};
 use super::network::Cards;
 use super::parcel::{self, Handler, Parcel, ParcelError};
+use super::pin::Pins;
 use super::window::Windows;
 use crate::{AddrError, Rank};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -55,6 +56,8 @@ pub(super) struct Shared {
     pub(super) cards: Arc<dyn Cards>,
     /// If puts and gets are the device's.
     pub(super) windows: Option<Windows>,
+    /// If it also lets go of memory when a peer is lost.
+    pub(super) pins: Option<Pins>,
 }
 
 impl Shared {
@@ -83,6 +86,11 @@ impl Shared {
                 Err(ParcelError::Addr(error))
             }
         }
+    }
+
+    /// Whether a beat was sent, or need not be.
+    pub(super) fn beat(&self, to: Rank, bytes: &[u8]) -> bool {
+        self.try_send(0, to, Parcel::Beat, bytes) != Err(ParcelError::Full)
     }
 
     /// The next endpoint.

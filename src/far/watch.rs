@@ -68,7 +68,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     let links = 0..shared.device.endpoints();
     let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.device.event(link)).collect();
     let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), PAUSE);
-    let mut patience = LINGER;
+    let (mut patience, mut yields) = (LINGER, 0);
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
         if std::mem::replace(&mut polls, now) != now {
@@ -85,6 +85,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                 _ if turns == TURNS => {}
                 Some(events) if links.clone().all(|link| shared.arm(link)) => {
                     // What came between the last look and the arming.
+                    yields = 0;
                     if !far.turn() && !far.has_unsent() {
                         let start = Instant::now();
                         if sleep_on(events, stopped, limit) && shared.spins {
@@ -95,14 +96,19 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                         }
                     }
                 }
-                Some(_) => thread::yield_now(),
+                // Somebody has the device, and may want this core.
+                Some(_) if yields < YIELDS => {
+                    thread::yield_now();
+                    yields = if turns > 0 { 0 } else { yields + 1 };
+                }
+                Some(_) => nap(far),
                 None => {
                     sleep_on(&[], stopped, pause.min(limit));
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
             }
         }
-        for lost in shared.beats.round(&shared.member, |to, bytes| far.beat(to, bytes)) {
+        for lost in shared.beats.round(&shared.member, |to, bytes| shared.beat(to, bytes)) {
             shared.say(&lost, None);
         }
         if has_stopped(stopped) {
@@ -160,6 +166,8 @@ fn has_stopped(stopped: RawFd) -> bool {
 }
 
 const TURNS: usize = 64;
+/// In a row, that have found nothing.
+const YIELDS: u32 = 256;
 const NAP: Duration = Duration::from_micros(200);
 const LOOKS: u32 = 8;
 const LINGER: Duration = Duration::from_micros(100);

@@ -204,6 +204,18 @@ fn everything_works_over_a_sound_network() {
 }
 
 #[test]
+fn a_beat_that_found_no_room_goes_with_whoever_polls() {
+    run(&[1, 2], None, |rt, weather| {
+        let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
+        far.miss_beat();
+        assert!(far.owes_beat());
+        rt.barrier()?;
+        assert!(!far.owes_beat());
+        Ok(())
+    });
+}
+
+#[test]
 fn a_long_message_is_fetched_from_a_buffer_and_goes_in_pieces_from_elsewhere() {
     // As it is, as bad as can be, and where there are packets alone.
     for (seed, fetches) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
@@ -228,6 +240,36 @@ fn a_long_message_is_fetched_from_a_buffer_and_goes_in_pieces_from_elsewhere() {
                     assert_eq!(far.fetched(), if fetches { step } else { 0 }, "{seed:?}");
                 }
             }
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn long_puts_and_gets_of_the_heap_need_no_copy() {
+    // As it is, as bad as can be, and where there are packets alone.
+    for (seed, pins) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
+        run(&[1, 2], seed, move |rt, weather| {
+            let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
+            let words = rt.share::<u64>(LONG)?;
+            let other = words.at(Rank(1 - rt.rank().0), 0);
+            // Over the end of a window, and short.
+            for len in [LONG, 20_000, 100] {
+                let mut values = rt.buffer::<u64>(len)?;
+                let expected = (0..len as u64).map(|at| at * 3 + len as u64);
+                values.iter_mut().zip(expected.clone()).for_each(|(to, value)| *to = value);
+                rt.put_slice(other, &values)?;
+                rt.barrier()?;
+                values.fill(0);
+                rt.get_slice(other, &mut values)?;
+                assert!(values.iter().copied().eq(expected), "{len}");
+                rt.barrier()?;
+            }
+            assert_eq!(far.pinned() > 0, pins, "{seed:?}");
+            // An error is the operation's, and says so.
+            let values = rt.buffer::<u64>(LONG)?;
+            let late = rt.put_slice(other.add(1), &values[..]);
+            assert!(matches!(late, Err(crate::AddrError::OutOfRange { .. })), "{late:?}");
             Ok(())
         });
     }
@@ -263,3 +305,5 @@ fn everything_works_over_bad_networks_beside_neighbours() {
 }
 
 const ROUNDS: u64 = 12;
+/// Words of more than a window of the heap.
+const LONG: usize = (1 << 19) + 1000;

@@ -120,6 +120,15 @@ fn words_of_others(rt: &Runtime, agent: Agent) -> Result<(), Error> {
     }
     let all = tsumugi::Until::AtLeast(u64::from(rt.size()));
     rt.wait_until(words.at(rt.rank(), 1), all)?;
+    // And by a put: of the bytes first.
+    let values = [7, 8];
+    let signal = tsumugi::Signal::Set(u64::from(next.0) + 5);
+    rt.put_signal(many.at(next, 0), &values, words.at(next, 3), signal)?;
+    let told = tsumugi::Until::Equal(u64::from(rt.rank().0) + 5);
+    rt.wait_until(words.at(rt.rank(), 3), told)?;
+    let mut found = [0; 2];
+    rt.get_slice(many.at(rt.rank(), 0), &mut found)?;
+    assert_eq!(found, values, "{agent:?}");
     let stale = rt.get(words.at(next, 0).add(1 << 20));
     assert!(matches!(stale, Err(tsumugi::AddrError::OutOfRange { .. })), "{stale:?}");
     rt.barrier()

@@ -151,6 +151,7 @@ impl HubDomain {
             give_bytes: 0,
             piece_bytes_max,
             more: true,
+            rings: false,
             one_by_one: !config.moves_memory,
             word_atomics: true,
             local_mr: false,

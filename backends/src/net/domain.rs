@@ -215,6 +215,11 @@ impl<W: Wire> NetDomain<W> {
         !self.limits.one_by_one
     }
 
+    /// Whether a put that tells its target is one request.
+    pub fn rings(&self) -> bool {
+        self.limits.rings
+    }
+
     /// Whether memory that is registered must stay where it is: a device's own
     /// hands read it.
     pub fn pins(&self) -> bool {

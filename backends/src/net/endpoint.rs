@@ -20,7 +20,9 @@
 
 use super::domain::NetDomain;
 use super::failure::{Failure, Failures};
+use super::flight::{Flight, State, Step};
 use super::memory::SLOT_BYTES;
+use super::number;
 use super::packet::{Arrival, SendError};
 use super::rail::{Rail, Shared, SlotRead};
 use super::scratch::Context;
@@ -30,62 +32,21 @@ use core::fmt;
 use libc::{EAGAIN, EINPROGRESS, ENOSYS, EOPNOTSUPP};
 use std::sync::MutexGuard;
 use tsumugi_core::backend::{Completion, Endpoint};
-use tsumugi_core::mem::{AddrError, Need, Rank, Width};
+use tsumugi_core::mem::{AddrError, Need, Rank};
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::tag::Tag;
 
 /// One queue of the device. When it is dropped, what is in flight is waited
 /// for, for a second at the most.
 pub struct NetEndpoint<'d, W: Wire> {
     domain: &'d NetDomain<W>,
     index: usize,
-}
-
-/// One operation in flight.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
-    pub op: Op,
-    pub state: State,
-    /// Bytes that have arrived, and bytes under way.
-    pub moved: u64,
-    pub piece: u64,
-    /// The last directory read that had begun when it began to wait.
-    pub since: u64,
-    /// Whether it is one of the rail's `posted`.
-    pub counted: bool,
-}
-
-/// What a flight is waiting for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Nothing: the slot is free.
-    Free,
-    /// The device.
-    Posted,
-    /// Being posted: its region is not known yet, or the queue was full.
-    Waiting,
-    /// A look at the directory: it failed, and the question is why.
-    Doubtful,
-    /// A packet that tells the owner of the word.
-    Bell(u64),
-    /// The device; its caller has been told that the peer is lost.
-    Lost,
-}
-
-/// What came of an attempt to post.
-pub(super) enum Step {
-    Posted,
-    Ended(Result<u64, AddrError>),
-    Unknown,
-    /// The wire is not open yet: the operation is kept.
-    Kept,
-    /// There is no room.
-    Again,
+    /// Whether the last poll has left something for `receive`.
+    to_receive: bool,
 }
 
 impl<'d, W: Wire> NetEndpoint<'d, W> {
     pub(super) fn new(domain: &'d NetDomain<W>, index: usize) -> Self {
-        Self { domain, index }
+        Self { domain, index, to_receive: true }
     }
 
     /// Sends a packet. It is copied, and arrives once and whole, or not at all
@@ -98,12 +59,20 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
         self.domain.try_send(self.index, to, bytes)
     }
 
-    /// Hands over what has arrived: packets, and the words of this rank that
-    /// a notifying operation has changed. Returns how many there were.
+    /// Hands over what the polls before have taken: packets, and the words of
+    /// this rank that a notifying operation has changed. Returns how many there
+    /// were.
+    #[inline]
     pub fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
+        if self.to_receive { self.take_arrivals(handle) } else { 0 }
+    }
+
+    fn take_arrivals(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
         let shared = &self.domain.shared;
         let Some(mut rail) = self.try_rail() else { return 0 };
-        rail.receive(shared, handle)
+        let handed = rail.receive(shared, handle);
+        self.to_receive = rail.packets.needs_receive();
+        handed
     }
 
     /// The descriptor to sleep on after [`arm`](Endpoint::arm) has answered
@@ -149,7 +118,10 @@ impl<W: Wire> Endpoint for NetEndpoint<'_, W> {
     #[inline]
     fn poll(&mut self, completions: &mut [Completion]) -> usize {
         let shared = &self.domain.shared;
-        self.try_rail().map_or(0, |mut rail| rail.poll(shared, completions))
+        let Some(mut rail) = self.try_rail() else { return 0 };
+        let count = rail.poll(shared, completions);
+        self.to_receive = rail.packets.needs_receive();
+        count
     }
 
     fn arm(&mut self) -> bool {
@@ -175,17 +147,6 @@ impl<W: Wire> fmt::Debug for NetEndpoint<'_, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "endpoint {} of {:?}", self.index, self.domain)
     }
-}
-
-impl Flight {
-    pub(super) const NONE: Self = Self {
-        op: Op::get_word(NOWHERE, Width::W8).tagged(Tag::NONE),
-        state: State::Free,
-        moved: 0,
-        piece: 0,
-        since: 0,
-        counted: false,
-    };
 }
 
 impl<W: Wire> Rail<W> {
@@ -220,6 +181,7 @@ impl<W: Wire> Rail<W> {
                 piece: 0,
                 since,
                 counted: false,
+                rings: false,
             };
             let more = self.limits.more && self.follows(ops.get(taken + 1));
             match self.issue(shared, at, more) {
@@ -284,7 +246,10 @@ impl<W: Wire> Rail<W> {
             }
             let near = Near { at: near.at.wrapping_add(moved as usize), ..near };
             let far = Far { addr: far.addr + moved, ..far };
-            (self.transfer(at, &op, near, far, piece, more), piece)
+            let is_last = moved + piece == op.bytes();
+            let number = if is_last { self.number_of(&op) } else { None };
+            self.flights[at].rings = number.is_some();
+            (self.transfer(at, near, far, piece, more, number), piece)
         } else {
             (self.word(at, &op, far, is_open), 0)
         };
@@ -313,18 +278,22 @@ impl<W: Wire> Rail<W> {
     fn transfer(
         &mut self,
         at: usize,
-        op: &Op,
         near: Near,
         far: Far,
         piece: u64,
         more: bool,
+        number: Option<u32>,
     ) -> Answer {
+        let kind = self.flights[at].op.kind;
         let context = self.scratch.context(Context::Flight(at));
         let bytes = piece as usize;
         // SAFETY: both ends were checked for as many bytes, the buffer belongs
         // to the operation until it ends.
         unsafe {
-            match op.kind {
+            match kind {
+                _ if let Some(number) = number => {
+                    self.wire.put_ringing(near, bytes, far, context, number)
+                }
                 Kind::Get => self.wire.get(near, bytes, far, context, more),
                 _ => {
                     let inject = piece <= self.limits.inject_bytes;
@@ -332,6 +301,13 @@ impl<W: Wire> Rail<W> {
                 }
             }
         }
+    }
+
+    /// What a put says when it is there, if it can say it by itself.
+    #[inline]
+    fn number_of(&self, op: &Op) -> Option<u32> {
+        let can = op.notify && self.limits.rings && matches!(op.kind, Kind::Put | Kind::PutWord);
+        if can { number::number_of(op.remote) } else { None }
     }
 
     fn word(&mut self, at: usize, op: &Op, far: Far, is_open: bool) -> Answer {
@@ -347,6 +323,12 @@ impl<W: Wire> Rail<W> {
         };
         let near = |word| self.scratch.near(word);
         let nears = Nears { operand: near(operand), compare: near(compare), result: near(result) };
+        if let Some(number) = self.number_of(op) {
+            self.flights[at].rings = true;
+            // SAFETY: a word of the slot, which stays as it is until the
+            // operation ends.
+            return unsafe { self.wire.put_ringing(nears.operand, width, far, context, number) };
+        }
         // An atomic get may want the right to write.
         let atomics = self.limits.word_atomics && width >= 4 && is_open;
         // SAFETY: words of the slot, which stay as they are until the
@@ -446,9 +428,3 @@ unsafe fn store(to: *mut u64, value: u64, width: usize) {
         }
     }
 }
-
-const NOWHERE: tsumugi_core::mem::RemoteAddr = tsumugi_core::mem::RemoteAddr {
-    offset: 0,
-    rank: Rank(u32::MAX),
-    key: tsumugi_core::mem::RegionKey::from_bits(0),
-};

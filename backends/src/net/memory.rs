@@ -123,6 +123,16 @@ impl Directory {
         self.mrs.get(slot)?.as_ref()
     }
 
+    /// The key that is listed in a slot.
+    pub(super) fn key(&self, slot: usize) -> Option<RegionKey> {
+        if slot >= REGIONS_MAX {
+            return None;
+        }
+        let key =
+            RegionKey::from_bits(u64::from_le(self.word(slot, 1).load(Ordering::Relaxed)) as u32);
+        (key.generation() != 0).then_some(key)
+    }
+
     /// All of them, given back.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Mr> + '_ {
         self.mrs.iter_mut().filter_map(Option::take)
@@ -130,13 +140,16 @@ impl Directory {
 
     fn write(&mut self, slot: usize, listing: Option<&Listing>) {
         for (at, word) in Listing::encode(listing).into_iter().enumerate() {
-            // SAFETY: inside the directory, and shared as atomics only: a
-            // device may read it meanwhile and finds out by the check.
-            let place =
-                unsafe { AtomicU64::from_ptr(self.words.as_ptr().add(slot * SLOT_WORDS + at)) };
             // Relaxed: the check carries it.
-            place.store(word.to_le(), Ordering::Relaxed);
+            self.word(slot, at).store(word.to_le(), Ordering::Relaxed);
         }
+    }
+
+    fn word(&self, slot: usize, at: usize) -> &AtomicU64 {
+        assert!(slot < REGIONS_MAX && at < SLOT_WORDS, "slot {slot}");
+        // SAFETY: inside the directory, and shared as atomics only: a device
+        // may read it meanwhile and finds out by the check.
+        unsafe { AtomicU64::from_ptr(self.words.as_ptr().add(slot * SLOT_WORDS + at)) }
     }
 }
 

@@ -15,9 +15,11 @@
 //! | `card` | what ranks tell each other at start |
 //! | `memory` | what peers reach, and what is known of theirs |
 //! | `packet` | bells and messages |
+//! | `number` | bells that a put brings itself |
 //! | `rail`, `scratch` | what one endpoint has |
 //! | `early` | peers that cannot be reached yet |
 //! | `failure` | what a device refused |
+//! | `flight` | an operation under way |
 //! | `endpoint` | operations down |
 //! | `poll` | completions up |
 //! | `probed` | what a library was seen to do |
@@ -33,7 +35,9 @@ mod domain;
 mod early;
 mod endpoint;
 mod failure;
+mod flight;
 mod memory;
+mod number;
 mod packet;
 mod poll;
 mod probed;

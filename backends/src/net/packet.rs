@@ -13,6 +13,7 @@
 //! and dropped.
 
 use super::failure::Failure;
+use super::number::may_ring;
 use super::rail::{Rail, Shared};
 use super::scratch::Context;
 use super::wire::Wire;
@@ -20,7 +21,7 @@ use core::ffi::c_int;
 use core::fmt;
 use libc::{EAGAIN, EINPROGRESS};
 use std::collections::VecDeque;
-use tsumugi_core::mem::{AddrError, LocalAddr, Need, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{AddrError, LocalAddr, Rank, RegionKey};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::Ordering;
 
@@ -73,6 +74,8 @@ pub(super) struct Packets {
     count: usize,
     free: Vec<u32>,
     arrived: VecDeque<(u32, usize)>,
+    /// Numbers that puts have said.
+    rung: VecDeque<u32>,
     /// Buffers that could not be given back to the provider yet.
     idle: Vec<u32>,
     /// Packets to be sent again.
@@ -89,6 +92,7 @@ impl Packets {
             count,
             free: (0..count as u32).collect(),
             arrived: VecDeque::with_capacity(count),
+            rung: VecDeque::with_capacity(count),
             idle: (0..count as u32).collect(),
             returned: VecDeque::with_capacity(count),
             addressed: vec![(Rank(0), 0); count],
@@ -102,7 +106,14 @@ impl Packets {
     }
 
     pub(super) fn has_arrived(&self) -> bool {
-        !self.arrived.is_empty()
+        !self.arrived.is_empty() || !self.rung.is_empty()
+    }
+
+    /// Whether something is there to be handed over, or to be given back to the
+    /// provider.
+    #[inline]
+    pub(super) fn needs_receive(&self) -> bool {
+        self.has_arrived() || !self.idle.is_empty()
     }
 
     pub(super) fn sent(&mut self, packet: usize) {
@@ -116,6 +127,12 @@ impl Packets {
 
     pub(super) fn came(&mut self, packet: usize, bytes: usize) {
         self.arrived.push_back((packet as u32, bytes));
+    }
+
+    /// A put has used the packet's buffer up to say a number.
+    pub(super) fn rang(&mut self, packet: usize, number: u32) {
+        self.rung.push_back(number);
+        self.failed(packet);
     }
 
     pub(super) fn failed(&mut self, packet: usize) {
@@ -256,6 +273,15 @@ impl<W: Wire> Rail<W> {
         handle: &mut dyn FnMut(Arrival<'_>),
     ) -> usize {
         let mut handed = 0;
+        while let Some(number) = self.packets.rung.pop_front() {
+            match self.word_of(shared, number) {
+                Some(word) => {
+                    handed += 1;
+                    handle(Arrival::Bell(word));
+                }
+                None => self.packets.strays += 1,
+            }
+        }
         while let Some((packet, length)) = self.packets.arrived.pop_front() {
             let at = self.scratch.incoming(packet as usize);
             let length = length.min(self.scratch.packet_bytes());
@@ -293,11 +319,7 @@ fn parse<'p>(bytes: &'p [u8], shared: &Shared) -> Option<Arrival<'p>> {
             let bell: &[u8; BELL_BYTES] = rest.try_into().ok()?;
             let key = u32::from_le_bytes(bell[..4].try_into().expect("4 bytes"));
             let offset = u64::from_le_bytes(bell[8..].try_into().expect("8 bytes"));
-            let key = RegionKey::from_bits(key);
-            let addr = RemoteAddr { rank: shared.rank, key, offset };
-            // Only what a peer may write to can have been changed by one.
-            shared.table.resolve(addr, 1, Need::Write).ok()?;
-            Some(Arrival::Bell(LocalAddr { offset, key }))
+            may_ring(shared, RegionKey::from_bits(key), offset).map(Arrival::Bell)
         }
         _ => None,
     }

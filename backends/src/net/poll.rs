@@ -12,8 +12,8 @@
 //!
 //! Progress: one look at the completion queue for each poll; nothing waits.
 
-use super::endpoint::{Flight, State, Step};
 use super::failure::Failure;
+use super::flight::{Flight, State, Step};
 use super::memory::Listing;
 use super::rail::{Rail, Shared, SlotRead};
 use super::scratch::Context;
@@ -36,6 +36,9 @@ impl<W: Wire> Rail<W> {
             self.send_again(shared);
         }
         self.wire.ring();
+        if self.ready.is_empty() {
+            return 0;
+        }
         let count = completions.len().min(self.ready.len());
         for (to, from) in completions.iter_mut().zip(self.ready.drain(..count)) {
             *to = from;
@@ -78,7 +81,10 @@ impl<W: Wire> Rail<W> {
             }
             (End::Done(_), Some(Context::Send(at))) => self.packets.sent(at),
             (End::Done(bytes), Some(Context::Receive(at))) => self.packets.came(at, bytes),
-            (End::Done(_), None) => self.failures.add(Failure::new(None, None, libc::EIO, 0)),
+            (End::Rang(number), Some(Context::Receive(at))) => self.packets.rang(at, number),
+            (End::Done(_) | End::Rang(_), _) => {
+                self.failures.add(Failure::new(None, None, libc::EIO, 0))
+            }
             (End::Again, _) => self.again(context),
             (End::Refused { code, provider_code }, _) => {
                 self.failed(shared, context, code, provider_code, false);
@@ -187,7 +193,7 @@ impl<W: Wire> Rail<W> {
             }
         }
         flight.moved += flight.piece;
-        let Flight { op, moved, .. } = *flight;
+        let Flight { op, moved, rings, .. } = *flight;
         let old = match (op.width(), op.kind) {
             (None, _) if moved < op.bytes() => {
                 flight.state = State::Waiting;
@@ -201,7 +207,7 @@ impl<W: Wire> Rail<W> {
                 unsafe { load(&raw const (*self.scratch.words(at)).result, width) }
             }
         };
-        if op.notify && op.writes() && !self.ring(shared, &op) {
+        if op.notify && !rings && op.writes() && !self.ring(shared, &op) {
             self.flights[at].state = State::Bell(old);
             self.later.push_back(at as u32);
         } else {

@@ -5,8 +5,8 @@
 //! has somewhere to land. It is closed before its memory goes.
 
 use super::card::{Card, CardError};
-use super::endpoint::Flight;
 use super::failure::{Failure, Failures};
+use super::flight::Flight;
 use super::memory::{Cache, Directory, Listing, REGIONS_MAX};
 use super::packet::Packets;
 use super::scratch::{Area, READS_MAX, Scratch};
@@ -83,6 +83,8 @@ pub(crate) struct Limits {
     pub give_bytes: usize,
     pub piece_bytes_max: u64,
     pub more: bool,
+    /// A put can tell its target that it is there.
+    pub rings: bool,
     /// One thing in flight at a time, whatever it is.
     pub one_by_one: bool,
     pub word_atomics: bool,

@@ -80,6 +80,25 @@ pub trait Wire: Send + Sized {
         inject: bool,
     ) -> Answer;
 
+    /// Bytes to a peer, which is told of them by a number when they are there:
+    /// [`End::Rang`] of one of its buffers for packets. Only of a wire
+    /// that was said to do so.
+    ///
+    /// # Safety
+    ///
+    /// That of [`put`](Self::put).
+    unsafe fn put_ringing(
+        &mut self,
+        near: Near,
+        bytes: usize,
+        far: Far,
+        context: usize,
+        number: u32,
+    ) -> Answer {
+        let _ = (near, bytes, far, context, number);
+        -libc::EOPNOTSUPP as Answer
+    }
+
     /// Bytes from a peer.
     ///
     /// # Safety
@@ -201,6 +220,8 @@ pub struct Entry {
 pub enum End {
     /// Well; a packet that came has so many bytes.
     Done(usize),
+    /// A buffer for packets was used up to say this number.
+    Rang(u32),
     /// The device at either end refused it.
     Refused { code: c_int, provider_code: c_int },
     /// Nobody answers: it may have been done or not.

@@ -139,6 +139,7 @@ fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
         },
         piece_bytes_max: config.piece_bytes_max.min(facts.message_bytes_max),
         more: probed.works(probe::BATCH) && !facts.provider.contains(RXD),
+        rings: false,
         one_by_one: facts.provider.contains(RXD),
         word_atomics: !is_device(facts)
             && probed.works(probe::WORD_GET)

@@ -2,6 +2,7 @@
 
 use super::address::{Address, READS_MAX};
 use super::config::{Config, OpenError};
+use super::dynamic::Dynamic;
 use super::sys::*;
 use crate::foreign::owned;
 use crate::net::{Key, Mr};
@@ -52,6 +53,8 @@ pub struct Facts {
     pub reads_asked_max: u8,
     /// What it does to words of 8 bytes.
     pub atomics: Atomics,
+    /// Whether one pair may reach many peers.
+    pub dynamic: Dynamic,
 }
 
 /// With whom a device's atomics mix.
@@ -70,7 +73,7 @@ unsafe impl Send for Device {}
 
 impl Device {
     pub(super) fn open(config: &Config) -> Result<Self, OpenError> {
-        let library = library()?;
+        let library = library(config)?;
         let mut count: c_int = 0;
         // SAFETY: a place for the number; the list is freed below.
         let list = unsafe { (library.ibv_get_device_list)(&mut count) };
@@ -128,9 +131,12 @@ impl Device {
             reads_max: 0,
             reads_asked_max: 0,
             atomics: Atomics::None,
+            dynamic: Dynamic::NoLibrary,
         };
         let mut device = Self { library, context, pd: null_mut(), facts };
         device.ask(config, devices)?;
+        // SAFETY: a device of the list.
+        device.facts.dynamic = unsafe { Dynamic::of(raw) };
         // SAFETY: an open context.
         device.pd = unsafe { (library.ibv_alloc_pd)(context) };
         if device.pd.is_null() {
@@ -307,7 +313,12 @@ pub(super) fn errno() -> c_int {
     std::io::Error::last_os_error().raw_os_error().filter(|&code| code != 0).unwrap_or(libc::EIO)
 }
 
-fn library() -> Result<&'static Library, OpenError> {
+fn library(config: &Config) -> Result<&'static Library, OpenError> {
+    #[cfg(test)]
+    if config.device.as_deref() == Some(super::sim::NAME) {
+        return Ok(super::sim::library());
+    }
+    let _ = config;
     static LIBRARY: OnceLock<Result<Library, LoadError>> = OnceLock::new();
     LIBRARY.get_or_init(Library::load).as_ref().map_err(|&error| error.into())
 }

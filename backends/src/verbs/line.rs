@@ -70,9 +70,9 @@ pub struct Line {
     /// Pairs to reach peers by, and those of them that nobody has answered.
     pub(super) alive: usize,
     pub(super) opening: usize,
-    /// Nothing more can be opened until a link is closed, or one is open that
-    /// can be.
-    pub(super) is_full: bool,
+    /// Since when nothing more can be opened: until a link is closed, or one
+    /// is open that can be, or has waited for its first request long enough.
+    pub(super) full: Option<Instant>,
     /// When it was last looked whether a hello is to be said again.
     pub(super) tended: Instant,
     pub(super) counts: Counts,
@@ -128,7 +128,7 @@ impl Line {
             clock: 0,
             alive: 0,
             opening: 0,
-            is_full: false,
+            full: None,
             tended: Instant::now(),
             counts: Counts::default(),
         };
@@ -223,6 +223,22 @@ impl net::Wire for Line {
             return -code as Answer;
         }
         self.write(context, far.peer, (IBV_WR_RDMA_WRITE, 0), near, bytes, rdma(far));
+        0
+    }
+
+    unsafe fn put_ringing(
+        &mut self,
+        near: Near,
+        bytes: usize,
+        far: Far,
+        context: usize,
+        number: u32,
+    ) -> Answer {
+        if let Err(code) = self.enter(far.peer) {
+            return -code as Answer;
+        }
+        let how = (IBV_WR_RDMA_WRITE_WITH_IMM, number);
+        self.write(context, far.peer, how, near, bytes, rdma(far));
         0
     }
 

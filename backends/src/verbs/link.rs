@@ -17,6 +17,10 @@
 //! Calls may be lost. A hello is said again until it is welcomed, and a turn
 //! counts attempts, so that late ones are known. A bye that was lost leaves a
 //! guest until its rank says hello again or is asked to leave.
+//!
+//! A link that has just been opened is not closed for another one before it was
+//! used: whoever asked for it comes again at the next poll. Without that, many
+//! who wait for few pairs take them from each other and nobody is served.
 
 use super::address::Address;
 use super::device::errno;
@@ -44,6 +48,8 @@ pub(super) struct Link {
     pub in_flight: usize,
     /// The line's clock when requests were last sent.
     pub used: u64,
+    /// When it was opened, if nothing was sent since.
+    pub fresh: Option<Instant>,
     /// Requests that are written down and not sent.
     pub first: *mut ibv_send_wr,
     pub last: *mut ibv_send_wr,
@@ -79,9 +85,17 @@ impl Link {
             qp: null_mut(),
             in_flight: 0,
             used: 0,
+            fresh: None,
             first: null_mut(),
             last: null_mut(),
         }
+    }
+}
+
+impl Link {
+    /// Whether whoever asked for it has yet to come again.
+    fn is_fresh(&self, now: Instant) -> bool {
+        self.fresh.is_some_and(|since| now.duration_since(since) < FRESH)
     }
 }
 
@@ -103,11 +117,11 @@ impl Line {
     }
 
     fn begin(&mut self, at: u32) -> Result<(), c_int> {
-        if self.is_full {
+        if self.full.is_some_and(|since| since.elapsed() < FRESH) {
             return Ok(());
         }
         if self.alive >= self.pairs_max && !self.make_room() {
-            self.is_full = true;
+            self.full = Some(Instant::now());
             return Ok(());
         }
         let link = &mut self.links[at as usize];
@@ -129,7 +143,10 @@ impl Line {
     /// Closes the link that was used least lately; false: one must end first
     /// what it has under way.
     fn make_room(&mut self) -> bool {
-        let open = |link: &&mut Link| matches!(link.state, State::Open | State::Draining);
+        let now = Instant::now();
+        let open = |link: &&mut Link| {
+            matches!(link.state, State::Open | State::Draining) && !link.is_fresh(now)
+        };
         let all = self.links.iter_mut().enumerate();
         let by_use = |(_, link): &(usize, &mut Link)| (link.in_flight > 0, link.used);
         let Some((at, link)) = all.filter(|(_, link)| open(link)).min_by_key(by_use) else {
@@ -157,7 +174,7 @@ impl Line {
             self.device.end_pair(link.qp);
             link.qp = null_mut();
             self.alive -= 1;
-            self.is_full = false;
+            self.full = None;
             self.counts.pairs_closed += 1;
         }
     }
@@ -277,8 +294,7 @@ impl Line {
         match opened {
             Ok(()) => {
                 link.state = State::Open;
-                // It can be asked to make room.
-                self.is_full = false;
+                link.fresh = Some(Instant::now());
             }
             Err(_) => {
                 link.state = State::Silent { since: Instant::now() };
@@ -291,7 +307,8 @@ impl Line {
         let Some(at) = self.links.iter().position(|link| link.rank == call.from) else { return };
         let link = &mut self.links[at];
         if link.turn == call.turn && !link.qp.is_null() {
-            if link.state == State::Open {
+            // If it is, its rank asks again when somebody else comes.
+            if link.state == State::Open && !link.is_fresh(Instant::now()) {
                 link.state = State::Draining;
                 self.settle(at as u32);
             }
@@ -364,6 +381,9 @@ pub(super) fn psn_of(turn: u64) -> u32 {
 
 /// How long until a hello is said again.
 const RESEND: Duration = Duration::from_millis(20);
+
+/// How long a link that was opened waits for its first request.
+const FRESH: Duration = Duration::from_millis(20);
 
 /// How long a rank that has not answered is not asked again.
 const SILENCE: Duration = Duration::from_secs(1);

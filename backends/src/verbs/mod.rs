@@ -12,15 +12,19 @@
 //! | `sys` | libibverbs' functions and structures |
 //! | `address` | where a rank is, as it crosses the network |
 //! | `device` | a device, opened |
+//! | `dynamic` | whether it may reach many peers by one pair |
 //! | `pair` | queue pairs, from state to state |
 //! | `door` | calls between ranks about their pairs |
 //! | `link` | whom this rank reaches: made on first use, bounded, remade |
 //! | `guest` | who reaches this rank |
 //! | `line` | requests down, completions up |
 //! | `probe` | what the device really does |
+//! | `sim` | libibverbs inside of a test |
 //!
 //! A batch that is posted at once goes out with one doorbell for each peer.
-//! Short puts and packets are copied into their requests.
+//! Short puts and packets are copied into their requests. A put that is to tell
+//! its target is one request with an immediate number: the word's region and
+//! place, where they fit in 32 bits.
 //!
 //! # Progress
 //!
@@ -51,11 +55,14 @@ mod address;
 mod config;
 mod device;
 mod door;
+mod dynamic;
 mod guest;
 mod line;
 mod link;
 mod pair;
 mod probe;
+#[cfg(test)]
+mod sim;
 pub mod sys;
 
 pub use crate::net::{
@@ -63,6 +70,7 @@ pub use crate::net::{
 };
 pub use config::{Config, OpenError};
 pub use device::{Atomics, Facts};
+pub use dynamic::Dynamic;
 pub use line::Line;
 
 use crate::net::{Limits, NetDomain, NetEndpoint, Rail, Sizes, Traits, contexts_of, footprint_of};
@@ -112,7 +120,7 @@ impl VerbsDomain {
         let mut rails = Vec::new();
         let mut facts = None;
         for index in 0..config.endpoints {
-            let rail = open_rail(config, rank, index)?;
+            let rail = open_rail(config, rank, index, probed.works(probe::RINGS))?;
             facts = Some(rail.wire.device.facts.clone());
             rails.push(rail);
         }
@@ -162,7 +170,12 @@ pub fn footprint(packets: usize) -> usize {
     footprint_of(Sizes { depth, packets, packet_bytes }) + line::footprint(contexts)
 }
 
-fn open_rail(config: &Config, rank: Rank, index: usize) -> Result<Rail<Line>, OpenError> {
+fn open_rail(
+    config: &Config,
+    rank: Rank,
+    index: usize,
+    rings: bool,
+) -> Result<Rail<Line>, OpenError> {
     let sizes = Sizes {
         depth: config.in_flight_max,
         packets: config.packets,
@@ -175,6 +188,7 @@ fn open_rail(config: &Config, rank: Rank, index: usize) -> Result<Rail<Line>, Op
         give_bytes: 0,
         piece_bytes_max: config.piece_bytes_max.min(line.device.facts.message_bytes_max),
         more: false,
+        rings,
         one_by_one: false,
         word_atomics: false,
         local_mr: true,

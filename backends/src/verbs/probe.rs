@@ -24,6 +24,8 @@ struct Bench {
     there: *mut u8,
     mrs: [Option<Mr>; 2],
     trials: usize,
+    /// What `b` was told.
+    rang: Option<u32>,
     _memory: [Area; 2],
 }
 
@@ -41,6 +43,7 @@ pub(super) fn probe(config: &Config) -> Result<Probed, OpenError> {
     let mut row = |name, width, verdict| rows.push(Row { name, width, verdict });
     row(Probed::LANDED, 0, bench.landed());
     row(Probed::SLEEPER, 0, bench.put(LIMIT, false));
+    row(RINGS, 0, bench.rings());
     row(FETCH_ADD, 8, bench.word(Kind::FetchAdd, 5, 0, 45));
     row(COMPARE_SWAP, 8, bench.word(Kind::CompareSwap, 41, 40, 41));
     row(Probed::STALE, 0, bench.stale());
@@ -77,6 +80,7 @@ impl Bench {
             b,
             mrs: [Some(near), Some(far)],
             trials: 0,
+            rang: None,
             _memory: memory,
         })
     }
@@ -109,10 +113,11 @@ impl Bench {
                 Some(Entry { end: End::Refused { code, .. } | End::Gone { code, .. }, .. }) => {
                     return Err(Verdict::Refused(*code));
                 }
-                None => {}
+                Some(Entry { end: End::Rang(_), .. }) | None => {}
             }
             if polled {
-                self.b.completions(&mut entries).map_err(Verdict::Refused)?;
+                let count = self.b.completions(&mut entries).map_err(Verdict::Refused)?;
+                self.rang = entries[..count].iter().find_map(rang).or(self.rang);
             }
         }
         Err(Verdict::Silent)
@@ -126,6 +131,29 @@ impl Bench {
         let done = self
             .run(limit, polled, |a, context| unsafe { a.put(near, 8, far, context, false, false) });
         judge(done, self.word_at(64) == value)
+    }
+
+    /// A put that says a number when it is there.
+    fn rings(&mut self) -> Verdict {
+        let desc = self.mrs[1].as_ref().expect("until it is dropped").desc;
+        let buffer = Near { at: self.there.wrapping_add(512), desc };
+        // SAFETY: the bench's own; the last context is nobody else's.
+        let given = unsafe { self.b.receive(buffer, 64, TRIALS_MAX - 1) };
+        if given != 0 {
+            return Verdict::Refused(-given as c_int);
+        }
+        self.set(self.near.at, 0x77);
+        let (near, far, number) = (self.near, self.far(192), 0x1234_5678);
+        // SAFETY: both ends are the bench's own.
+        let done = self
+            .run(LIMIT, true, |a, context| unsafe { a.put_ringing(near, 8, far, context, number) });
+        let start = Instant::now();
+        let mut entries = [Entry::EMPTY; ENTRIES_MAX];
+        while self.rang.is_none() && start.elapsed() < LIMIT {
+            let Ok(count) = self.b.completions(&mut entries) else { break };
+            self.rang = entries[..count].iter().find_map(rang);
+        }
+        judge(done, self.word_at(192) == 0x77 && self.rang == Some(number))
     }
 
     fn get(&mut self) -> Verdict {
@@ -204,6 +232,10 @@ impl Drop for Bench {
     }
 }
 
+fn rang(entry: &Entry) -> Option<u32> {
+    if let End::Rang(number) = entry.end { Some(number) } else { None }
+}
+
 fn judge(done: Result<(), Verdict>, is_right: bool) -> Verdict {
     match done {
         Ok(()) if is_right => Verdict::Works,
@@ -214,6 +246,7 @@ fn judge(done: Result<(), Verdict>, is_right: bool) -> Verdict {
 
 const PUT: &str = "put";
 const GET: &str = "get";
+pub(super) const RINGS: &str = "a put tells its target";
 const FETCH_ADD: &str = "fetch-add";
 const COMPARE_SWAP: &str = "compare-swap";
 

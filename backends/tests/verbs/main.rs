@@ -97,6 +97,7 @@ suite!(
         what_the_device_adds_is_exact_and_the_rest_is_unsupported,
         adds_of_all_ranks_to_one_word_are_exact,
         a_batch_rings_once,
+        a_put_that_tells_is_one_request,
         neighbours_of_a_refused_request_are_served,
         few_pairs_reach_many_ranks,
         a_crowd_is_served_by_few_pairs,

@@ -5,7 +5,7 @@ use super::job::{Job, Provider, Setting, copy_card, wait};
 use super::particulars::{PEER, at, run};
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
-use tsumugi_backends::verbs::{Atomics, VerbsDomain};
+use tsumugi_backends::verbs::{Atomics, Dynamic, Facts, VerbsDomain};
 use tsumugi_conformance::endpoint::Fixture;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width};
@@ -18,6 +18,8 @@ pub fn the_probe_agrees_with_what_is_promised() {
     domain.probed().rows.iter().for_each(|row| println!("  {row}"));
     assert!(domain.capabilities().remote_completion);
     assert!(!domain.capabilities().device_atomics, "not of every kind and width");
+    let Facts { software, dynamic, .. } = *domain.facts();
+    assert!(!software || dynamic != Dynamic::Possible, "{dynamic}");
     assert!(domain.probed().works("a target that sleeps is served"));
     assert!(domain.probed().works("a stale key is refused"));
     if domain.facts().atomics != Atomics::None {
@@ -82,6 +84,27 @@ pub fn a_batch_rings_once() {
         println!("{batch} puts: {doorbells} doorbells");
         assert_eq!(doorbells, 1, "{batch} puts");
     }
+}
+
+/// With an immediate number: no packet after it.
+pub fn a_put_that_tells_is_one_request() {
+    let job: Job<Verbs> = Job::new(2);
+    let region = job.register(PEER, 64, Access::ReadWrite);
+    let mut endpoint = job.domain.endpoint();
+    assert!(job.domain.rings(), "every device does");
+    let get = Op::get_word(at(&region, 0), Width::W8);
+    assert_eq!(run(&job, &mut endpoint, get), Ok(0));
+    let before = endpoint.counts().doorbells;
+    let put = Op::put_word(at(&region, 16), Width::W8, 7).notifying();
+    assert_eq!(run(&job, &mut endpoint, put), Ok(0));
+    assert_eq!(endpoint.counts().doorbells - before, 1);
+    let (start, bell) = (Instant::now(), format!("bell {} 16", region.key.to_bits()));
+    let mut came = String::new();
+    while came.is_empty() {
+        came = job.order(1, "arrived");
+        assert!(start.elapsed() < Duration::from_secs(10), "no bell");
+    }
+    assert_eq!((came.trim_end_matches(','), job.word(&region, 16)), (&*bell, 7));
 }
 
 pub fn neighbours_of_a_refused_request_are_served() {
@@ -152,7 +175,7 @@ pub fn few_pairs_reach_many_ranks() {
 
 /// Many more ranks than pairs, all of them in this process, all at once.
 pub fn a_crowd_is_served_by_few_pairs() {
-    let (ranks, pairs_max) = (32, 6);
+    let (ranks, pairs_max) = (64, 8);
     let setting = Setting { pairs_max, in_flight_max: 256, ..Setting::default() };
     let domains: Vec<VerbsDomain> =
         (0..ranks).map(|rank| Verbs::open(&setting, Rank(rank), ranks)).collect();

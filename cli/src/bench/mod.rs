@@ -37,7 +37,6 @@ use tsumugi::config::Bind;
 use tsumugi_bench_ult::System;
 
 pub use self::line::trip_ns;
-pub use self::message::State;
 
 /// Rows that are measured together or not at all.
 #[derive(Debug)]

@@ -36,16 +36,16 @@ impl Line {
         &mut self,
         context: usize,
         peer: u64,
-        (opcode, mut flags): (u32, u32),
+        (opcode, imm): (u32, u32),
         near: Near,
         bytes: usize,
         wr: ibv_wr,
     ) {
         let wr_id = self.wr_id(context);
         let is_short = bytes <= self.terms.inline_bytes as usize;
-        if is_short && matches!(opcode, IBV_WR_RDMA_WRITE | IBV_WR_SEND) {
-            flags |= IBV_SEND_INLINE;
-        }
+        let is_given =
+            matches!(opcode, IBV_WR_RDMA_WRITE | IBV_WR_RDMA_WRITE_WITH_IMM | IBV_WR_SEND);
+        let flags = if is_short && is_given { IBV_SEND_INLINE } else { 0 };
         let lkey = near.desc.addr() as u32;
         // Wrapping is out of the question: there are as many.
         let place = self.requests.base.as_ptr().cast::<Request>().wrapping_add(context);
@@ -58,6 +58,8 @@ impl Line {
             (*request).next = null_mut();
             ((*request).sg_list, (*request).num_sge) = (&raw mut (*place).sge, 1);
             (*request).opcode = opcode;
+            // As it crosses the network.
+            (*request).imm_data = imm.to_be();
             (*request).send_flags = flags | IBV_SEND_SIGNALED;
             (*request).wr = wr;
             request
@@ -82,6 +84,10 @@ impl Line {
         (link.first, link.last) = (null_mut(), null_mut());
         self.clock += 1;
         link.used = self.clock;
+        if link.fresh.take().is_some() {
+            // It can be asked to make room.
+            self.full = None;
+        }
         self.counts.doorbells += 1;
         // SAFETY: an open pair (only those are written for, and none is closed
         // that has something in flight), and requests of our own.
@@ -107,7 +113,8 @@ impl Line {
 
     /// What a completion means to the rail, if anything.
     pub(super) fn completed(&mut self, at: usize) -> Option<Entry> {
-        let ibv_wc { wr_id, status, byte_len, vendor_err, .. } = self.completions[at];
+        let ibv_wc { wr_id, status, opcode, byte_len, imm_data, vendor_err, .. } =
+            self.completions[at];
         let (number, generation) = (wr_id as u32 as usize, (wr_id >> 32) as u32);
         if self.generations.get(number) != Some(&generation) {
             self.counts.strays += 1;
@@ -120,8 +127,11 @@ impl Line {
         let owner = core::mem::replace(&mut self.owners[number], NOBODY);
         if owner == NOBODY {
             // A packet that came: its buffer goes back if it came badly.
-            let came = status == IBV_WC_SUCCESS;
-            let end = if came { End::Done(byte_len as usize) } else { End::Again };
+            let end = match (status, opcode) {
+                (IBV_WC_SUCCESS, IBV_WC_RECV_RDMA_WITH_IMM) => End::Rang(u32::from_be(imm_data)),
+                (IBV_WC_SUCCESS, _) => End::Done(byte_len as usize),
+                _ => End::Again,
+            };
             return Some(Entry { context: number, end });
         }
         self.links[owner as usize].in_flight -= 1;

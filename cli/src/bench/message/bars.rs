@@ -1,9 +1,9 @@
 //! What messages are to reach, and whether they do.
 
 use super::case::{OURS, TWO_COPY};
-use super::state::State;
 use super::together;
 use crate::bench::row::Row;
+use crate::state::State;
 use crate::text;
 
 /// A line a bar; nothing where no row has one.

@@ -2,9 +2,9 @@
 //! 5 of that on global memory.
 
 use super::case::{LOCKED, OURS, RENDEZVOUS, TWO_COPY};
-use super::state::State;
 use crate::bench::plot::{Axis, Plot, Point, Series};
 use crate::bench::row::Row;
+use crate::state::State;
 
 /// A figure of our rows: latency by size, a line a system.
 #[derive(Debug)]

@@ -28,7 +28,6 @@ mod together;
 mod work;
 
 pub use figures::FIGURES;
-pub use state::State;
 
 use self::case::Case;
 use self::state::Samples;
@@ -39,6 +38,7 @@ use super::{Group, Progress, chosen, table, trip_ns};
 use crate::args;
 use crate::failure::Failure;
 use crate::job;
+use crate::state::State;
 use std::time::{Duration, Instant};
 
 /// What there is to measure.

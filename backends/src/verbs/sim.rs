@@ -1,0 +1,262 @@
+//! libibverbs inside of a test: cards of one thread, with as many pairs as
+//! memory holds, and no machine that has a device.
+//!
+//! ```text
+//!  post_send ─► pair.requests ─┐ a poll of anybody's queue carries some out:
+//!                              ├─► bytes moved, words added, buffers filled
+//!  poll_cq ◄─ queue.entries ◄──┘   refused: this pair ends, the rest is flushed
+//! ```
+//!
+//! What the standard says of reliable pairs is kept: requests of a pair are
+//! carried out in their order, one that finds no buffer waits, with all that
+//! come after it, for as long as it takes, a key that names nothing or forbids
+//! it ends both pairs, a pair whose other end has gone is not answered.
+//! Datagrams get lost where there is no buffer.
+
+mod calls;
+mod tests;
+
+use super::sys::*;
+use core::ffi::{c_int, c_uint};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a card of this thread is called.
+pub(super) const NAME: &str = "simulated";
+
+/// How the cards of this thread are.
+#[derive(Default)]
+struct World {
+    pairs: BTreeMap<u32, *mut Pair>,
+    regions: BTreeMap<u32, (u64, u64, c_int)>,
+    /// Pairs with something to do, each once.
+    busy: VecDeque<u32>,
+    last: u32,
+    alive_max: BTreeMap<usize, (usize, usize)>,
+}
+
+#[repr(C)]
+struct Queue {
+    raw: ibv_cq,
+    entries: VecDeque<ibv_wc>,
+}
+
+#[repr(C)]
+struct Buffers {
+    raw: ibv_srq,
+    free: VecDeque<Buffer>,
+}
+
+#[derive(Clone, Copy)]
+struct Buffer {
+    wr_id: u64,
+    at: u64,
+    bytes: u32,
+}
+
+#[repr(C)]
+struct Pair {
+    raw: ibv_qp,
+    peer: u32,
+    access: c_uint,
+    depth: usize,
+    requests: VecDeque<Request>,
+    /// Of a pair for datagrams.
+    own: VecDeque<Buffer>,
+    is_busy: bool,
+}
+
+/// A request, as the card has read it.
+struct Request {
+    wr_id: u64,
+    opcode: u32,
+    imm: u32,
+    inline: Option<Vec<u8>>,
+    at: u64,
+    bytes: u32,
+    far: u64,
+    operands: (u64, u64),
+    key: u32,
+    to: u32,
+}
+
+/// How a request has ended.
+enum Done {
+    Well,
+    Badly(u32),
+    /// No buffer yet.
+    Waits,
+}
+
+thread_local! {
+    static WORLD: RefCell<World> = RefCell::default();
+}
+
+/// The library of this thread.
+pub(super) fn library() -> &'static Library {
+    &calls::LIBRARY
+}
+
+/// The most pairs that send requests that each card had at once, of this
+/// thread's cards.
+pub(super) fn alive_max() -> usize {
+    with(|world| world.alive_max.values().map(|(_, max)| *max).max().unwrap_or(0))
+}
+
+fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
+    WORLD.with(|world| f(&mut world.borrow_mut()))
+}
+
+impl World {
+    fn number(&mut self) -> u32 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Carries out a few requests of whoever has some.
+    fn step(&mut self) {
+        for _ in 0..STEPS.min(self.busy.len()) {
+            let Some(number) = self.busy.pop_front() else { return };
+            let Some(&pair) = self.pairs.get(&number) else { continue };
+            // SAFETY: it is in the table as long as it lives, and this thread
+            // is the only one; the fields of two pairs are not the same ones.
+            let pair = unsafe { &mut *pair };
+            pair.is_busy = false;
+            let Some(request) = pair.requests.front() else { continue };
+            let done = match pair.raw.qp_type {
+                _ if pair.raw.state == IBV_QPS_ERR => Done::Badly(IBV_WC_WR_FLUSH_ERR),
+                IBV_QPT_UD => self.datagram(request),
+                _ => self.carry_out(pair, request),
+            };
+            let status = match done {
+                Done::Waits => {
+                    pair.is_busy = true;
+                    self.busy.push_back(number);
+                    continue;
+                }
+                Done::Well => IBV_WC_SUCCESS,
+                Done::Badly(status) => {
+                    pair.raw.state = IBV_QPS_ERR;
+                    status
+                }
+            };
+            let request = pair.requests.pop_front().expect("looked at");
+            complete(pair.raw.send_cq, entry(request.wr_id, status, 0));
+            if !pair.requests.is_empty() {
+                pair.is_busy = true;
+                self.busy.push_back(number);
+            }
+        }
+    }
+
+    fn carry_out(&self, pair: &Pair, request: &Request) -> Done {
+        let own = pair.raw.qp_num;
+        let silent = Done::Badly(IBV_WC_RETRY_EXC_ERR);
+        let Some(&peer) = self.pairs.get(&pair.peer) else { return silent };
+        // SAFETY: as in `step`: a pair is never its own peer.
+        let peer = unsafe { &mut *peer };
+        let answers = matches!(peer.raw.state, IBV_QPS_RTR | IBV_QPS_RTS) && peer.peer == own;
+        if !answers {
+            return silent;
+        }
+        let Request { opcode, at, bytes, far, key, operands: (operand, swap), .. } = *request;
+        let may = |need: u32| {
+            let region = self.regions.get(&key);
+            let holds = |(base, size, access): &(u64, u64, c_int)| {
+                far >= *base
+                    && far + u64::from(bytes) <= base + size
+                    && *access as u32 & need == need
+            };
+            region.is_some_and(holds) && peer.access & need == need
+        };
+        let need = match opcode {
+            IBV_WR_RDMA_WRITE | IBV_WR_RDMA_WRITE_WITH_IMM => IBV_ACCESS_REMOTE_WRITE,
+            IBV_WR_RDMA_READ => IBV_ACCESS_REMOTE_READ,
+            IBV_WR_SEND => 0,
+            _ => IBV_ACCESS_REMOTE_ATOMIC,
+        };
+        if need != 0 && !may(need) {
+            peer.raw.state = IBV_QPS_ERR;
+            return Done::Badly(IBV_WC_REM_ACCESS_ERR);
+        }
+        let from = request.inline.as_ref().map_or(at, |bytes| bytes.as_ptr() as u64);
+        // SAFETY: pairs of this kind are made with a queue for buffers.
+        let buffers = unsafe { &mut *peer.raw.srq.cast::<Buffers>() };
+        match opcode {
+            IBV_WR_SEND => {
+                let Some(buffer) = buffers.free.pop_front() else { return Done::Waits };
+                assert!(buffer.bytes >= bytes, "a packet of {bytes} bytes");
+                copy(from, buffer.at, bytes);
+                complete(peer.raw.recv_cq, entry(buffer.wr_id, IBV_WC_SUCCESS, bytes));
+            }
+            IBV_WR_RDMA_WRITE => copy(from, far, bytes),
+            IBV_WR_RDMA_WRITE_WITH_IMM => {
+                let Some(buffer) = buffers.free.pop_front() else { return Done::Waits };
+                copy(from, far, bytes);
+                let (flags, imm) = (IBV_WC_WITH_IMM, request.imm);
+                let arrival = ibv_wc {
+                    opcode: IBV_WC_RECV_RDMA_WITH_IMM,
+                    wc_flags: flags,
+                    imm_data: imm,
+                    ..entry(buffer.wr_id, IBV_WC_SUCCESS, bytes)
+                };
+                complete(peer.raw.recv_cq, arrival);
+            }
+            IBV_WR_RDMA_READ => copy(far, at, bytes),
+            _ => {
+                // SAFETY: a word of 8 bytes of a region; one thread.
+                let old = unsafe { (far as *const u64).read() };
+                let new = match opcode {
+                    IBV_WR_ATOMIC_FETCH_AND_ADD => old.wrapping_add(operand),
+                    _ if old == operand => swap,
+                    _ => old,
+                };
+                // SAFETY: the same; `at` is the asker's own word.
+                unsafe {
+                    (far as *mut u64).write(new);
+                    (at as *mut u64).write(old);
+                }
+            }
+        }
+        Done::Well
+    }
+
+    fn datagram(&self, request: &Request) -> Done {
+        if let Some(&to) = self.pairs.get(&request.to) {
+            // SAFETY: as in `step`; a door does not speak to itself.
+            let to = unsafe { &mut *to };
+            if let Some(buffer) = to.own.pop_front() {
+                copy(request.at, buffer.at + GRH_BYTES, request.bytes);
+                let bytes = request.bytes + GRH_BYTES as u32;
+                complete(to.raw.recv_cq, entry(buffer.wr_id, IBV_WC_SUCCESS, bytes));
+            }
+        }
+        Done::Well
+    }
+
+    fn wake(&mut self, pair: &mut Pair) {
+        if !std::mem::replace(&mut pair.is_busy, true) {
+            self.busy.push_back(pair.raw.qp_num);
+        }
+    }
+}
+
+fn copy(from: u64, to: u64, bytes: u32) {
+    // SAFETY: both ends were checked or are the asker's own; they may overlap.
+    unsafe { core::ptr::copy(from as *const u8, to as *mut u8, bytes as usize) };
+}
+
+fn entry(wr_id: u64, status: u32, byte_len: u32) -> ibv_wc {
+    // SAFETY: numbers.
+    ibv_wc { wr_id, status, byte_len, ..unsafe { core::mem::zeroed() } }
+}
+
+fn complete(cq: *mut ibv_cq, entry: ibv_wc) {
+    // SAFETY: an open queue of this thread's, made by `create_cq`.
+    unsafe { (*cq.cast::<Queue>()).entries.push_back(entry) };
+}
+
+/// Requests that a poll carries out.
+const STEPS: usize = 8;
+/// Bytes that stand before a datagram.
+const GRH_BYTES: u64 = 40;

@@ -1,0 +1,334 @@
+//! The backend over simulated cards: many more peers than pairs, errors, and
+//! puts that tell.
+
+use super::super::{Config, Line, VerbsDomain, VerbsEndpoint};
+use super::{NAME, alive_max};
+use crate::net::{Answer, Area, Arrival, ENTRIES_MAX, End, Entry, Far, Mr, Near, Nears, Wire};
+use std::collections::VecDeque;
+use tsumugi_core::backend::{Completion, Domain, Endpoint};
+use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RegionKey, RemoteAddr, Width};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::tag::Tag;
+
+fn config(pairs_max: usize) -> Config {
+    Config { device: Some(NAME.into()), pairs_max, packets: 8, job: 7, ..Config::default() }
+}
+
+/// A rank's line, a page of its own, and what it has to ask.
+struct Person {
+    line: Line,
+    page: Area,
+    mr: Mr,
+    asks: VecDeque<u64>,
+    free: Vec<usize>,
+    done: usize,
+}
+
+impl Person {
+    fn new(rank: u32, pairs_max: usize) -> Self {
+        let mut line = Line::open(&config(pairs_max), Rank(rank), CONTEXTS, 1).unwrap();
+        line.join(7);
+        let page = Area::new(4096);
+        // SAFETY: pages of its own, which stay as long as the line.
+        let mr = unsafe { line.register(page.base.as_ptr(), 4096, Access::ReadWrite, 0) }.unwrap();
+        Self { line, page, mr, asks: VecDeque::new(), free: (0..CONTEXTS).collect(), done: 0 }
+    }
+
+    /// The word that others add to.
+    fn word(&self) -> u64 {
+        // SAFETY: of its own page; one thread.
+        unsafe { self.page.base.cast::<u64>().read() }
+    }
+
+    fn far(&self, peer: u64) -> Far {
+        Far { peer, addr: self.mr.origin, key: self.mr.key.words[0] }
+    }
+
+    /// Posts what it can, and takes what has come.
+    fn turn(&mut self, fars: &[Far]) {
+        for _ in 0..self.asks.len().min(self.free.len()) {
+            let Some(peer) = self.asks.pop_front() else { break };
+            let context = self.free.pop().expect("as many were counted");
+            if self.add(fars[peer as usize], context) != 0 {
+                self.asks.push_back(peer);
+                self.free.push(context);
+            }
+        }
+        self.line.ring();
+        let mut entries = [Entry::EMPTY; ENTRIES_MAX];
+        let came = self.line.completions(&mut entries).unwrap();
+        for entry in &entries[..came] {
+            assert_eq!(entry.end, End::Done(0));
+            self.free.push(entry.context);
+            self.done += 1;
+        }
+    }
+
+    fn add(&mut self, far: Far, context: usize) -> Answer {
+        let remote = RemoteAddr { rank: Rank(0), key: RegionKey::from_bits(0), offset: 0 };
+        let op = Op::atomic(Kind::FetchAdd, remote, 1u64);
+        let at = self.page.base.as_ptr().wrapping_add(64 + 8 * context);
+        let near = Near { at, desc: self.mr.desc };
+        let nears = Nears { operand: near, compare: near, result: near };
+        // SAFETY: a word of its own page for each context.
+        let answer = unsafe { self.line.word(&op, nears, far, context, false) };
+        assert!([0, -libc::EINPROGRESS as Answer].contains(&answer), "{answer}");
+        answer
+    }
+}
+
+impl Drop for Person {
+    fn drop(&mut self) {
+        self.line.shut(core::iter::empty());
+    }
+}
+
+#[test]
+fn five_hundred_peers_are_reached_by_sixty_four_pairs() {
+    let mut all: Vec<Person> = (0..PEERS).map(|rank| Person::new(rank, PAIRS)).collect();
+    let addresses: Vec<Vec<u8>> = all.iter().map(|one| one.line.address().unwrap()).collect();
+    let fars: Vec<Far> = (0..).zip(&all).map(|(peer, one)| one.far(peer)).collect();
+    let peers = u64::from(PEERS);
+    for (own, one) in (0..peers).zip(&mut all) {
+        for (rank, address) in (0..).map(Rank).zip(&addresses) {
+            one.line.insert(rank, address).unwrap();
+        }
+        // Three ask everybody, everybody asks the first, in orders of their own.
+        let everybody = (0..4 * peers).map(|at| (at * 7 + own) % peers);
+        match own {
+            0..3 => one.asks.extend(everybody),
+            _ => one.asks.push_back(0),
+        }
+    }
+    let due = |own: usize| if own < 3 { 4 * PEERS as usize } else { 1 };
+    let mut turns = 0;
+    while all.iter().enumerate().any(|(own, one)| one.done < due(own)) {
+        all.iter_mut().for_each(|one| one.turn(&fars));
+        turns += 1;
+        assert!(turns < 1_000_000, "{:?}", all[0].line.counts);
+    }
+    for (own, one) in all.iter().enumerate() {
+        let of_the_first = if own == 0 { peers - 3 } else { 0 };
+        assert_eq!(one.word(), 12 + of_the_first, "{own}");
+        assert_eq!((one.line.counts.pairs_broken, one.line.counts.strays), (0, 0), "{own}");
+        assert!(one.line.guests.len() <= 2 * PAIRS);
+    }
+    let counts = all[0].line.counts;
+    println!("{turns} turns, {counts:?}");
+    assert!(counts.pairs_made >= peers, "each was reached");
+    assert_eq!(alive_max(), PAIRS);
+}
+
+/// Two ranks, polled in turn.
+struct Two {
+    domains: [VerbsDomain; 2],
+    regions: Vec<(Region, Area)>,
+    tags: u64,
+}
+
+impl Two {
+    fn new() -> Self {
+        let open = |rank| VerbsDomain::open(&config(4), Rank(rank), 2).unwrap();
+        let domains = [open(0), open(1)];
+        let cards = [0, 1].map(|at: usize| domains[at].card().to_vec());
+        for domain in &domains {
+            let cards = cards.clone();
+            domain.find(move |rank, into| {
+                let card = cards.get(rank.0 as usize)?;
+                into[..card.len()].copy_from_slice(card);
+                Some(card.len())
+            });
+        }
+        Self { domains, regions: Vec::new(), tags: 0 }
+    }
+
+    /// A region of that rank.
+    fn region(&mut self, rank: usize, bytes: usize) -> Region {
+        let area = Area::new(bytes);
+        // SAFETY: the memory goes after the domains.
+        let region = unsafe {
+            self.domains[rank].register(area.base, bytes as u64, Access::ReadWrite).unwrap()
+        };
+        self.regions.push((region, area));
+        region
+    }
+
+    fn tagged(&mut self, op: Op) -> Op {
+        self.tags += 1;
+        op.tagged(Tag::from_bits(self.tags))
+    }
+
+    /// So many completions of the first rank; the other one polls, and may look
+    /// at what has come.
+    fn wait(
+        &self,
+        [a, b]: &mut [VerbsEndpoint<'_>; 2],
+        count: usize,
+        mut look: impl FnMut(&mut VerbsEndpoint<'_>),
+    ) -> Vec<Completion> {
+        let mut all = Vec::new();
+        for _ in 0..100_000 {
+            let mut some = [Completion::EMPTY; 16];
+            let came = a.poll(&mut some);
+            all.extend_from_slice(&some[..came]);
+            b.poll(&mut []);
+            look(b);
+            if all.len() >= count {
+                return all;
+            }
+        }
+        panic!("{} of {count} came", all.len());
+    }
+}
+
+fn at(region: &Region, offset: u64) -> RemoteAddr {
+    RemoteAddr { rank: Rank(1), key: region.key, offset }
+}
+
+fn bell_of(arrival: Arrival<'_>) -> LocalAddr {
+    let Arrival::Bell(bell) = arrival else { panic!("{arrival:?}") };
+    bell
+}
+
+/// The word at an offset of a region.
+fn word(region: &Region, offset: u64) -> u64 {
+    // SAFETY: of a region of the test's; one thread.
+    unsafe { region.base.byte_add(offset as usize).cast::<u64>().read() }
+}
+
+#[test]
+fn a_put_that_tells_is_one_request_and_comes_after_its_bytes() {
+    let mut two = Two::new();
+    let (far, near) = (two.region(1, 9 << 20), two.region(0, 64));
+    let local = LocalAddr { key: near.key, offset: 0 };
+    // SAFETY: of the test's own region.
+    unsafe { near.base.cast::<u64>().write(5) };
+    let mut bells = Vec::new();
+    let places = [(8, true), (64, true), (8 << 20, false), (20, false)];
+    let first = two.tagged(Op::get_word(at(&far, 0), Width::W8));
+    let ops = places.map(|(offset, _)| {
+        let op = if offset == 8 {
+            Op::put_word(at(&far, offset), Width::W8, 5)
+        } else {
+            Op::put(local, at(&far, offset), 8)
+        };
+        two.tagged(op.notifying())
+    });
+    let [a, b] = &two.domains;
+    let mut ends = [a.endpoint(), b.endpoint()];
+    assert_eq!(ends[0].post(&[first]), 1);
+    two.wait(&mut ends, 1, |_| ());
+    for (op, (offset, is_one)) in ops.into_iter().zip(places) {
+        let before = ends[0].counts().doorbells;
+        assert_eq!(ends[0].post(&[op]), 1);
+        let done = two.wait(&mut ends, 1, |b| {
+            b.receive(&mut |arrival| {
+                assert_eq!(word(&far, offset), 5, "the bytes come first");
+                bells.push(bell_of(arrival));
+            });
+        });
+        assert_eq!(done[0].result, Ok(0));
+        for _ in 0..100 {
+            ends[0].poll(&mut []);
+            ends[1].poll(&mut []);
+            ends[1].receive(&mut |arrival| bells.push(bell_of(arrival)));
+        }
+        let bell = LocalAddr { key: far.key, offset };
+        assert_eq!(std::mem::take(&mut bells), [bell], "once");
+        let doorbells = ends[0].counts().doorbells - before;
+        assert_eq!(doorbells, if is_one { 1 } else { 2 }, "at {offset}");
+    }
+}
+
+#[test]
+fn puts_that_tell_wait_for_who_does_not_look() {
+    let mut two = Two::new();
+    let far = two.region(1, 4096);
+    let ops: Vec<Op> = (0..40)
+        .map(|at_word| {
+            two.tagged(Op::put_word(at(&far, 8 * at_word), Width::W8, 1 + at_word).notifying())
+        })
+        .collect();
+    let [a, b] = &two.domains;
+    let mut ends = [a.endpoint(), b.endpoint()];
+    assert_eq!(ends[0].post(&ops), ops.len());
+    // It polls, and takes nothing out: as many have come as it has buffers.
+    let mut came = 0;
+    for _ in 0..1000 {
+        came += ends[0].poll(&mut [Completion::EMPTY; 16]);
+        ends[1].poll(&mut []);
+    }
+    assert_eq!(came, config(4).packets);
+    let mut bells = Vec::new();
+    let left = ops.len() - came;
+    let look = |b: &mut VerbsEndpoint<'_>| {
+        b.receive(&mut |arrival| bells.push(bell_of(arrival).offset));
+    };
+    let done = two.wait(&mut ends, left, look);
+    assert!(done.iter().all(|done| done.result == Ok(0)));
+    ends[1].poll(&mut []);
+    ends[1].receive(&mut |arrival| bells.push(bell_of(arrival).offset));
+    let expected: Vec<u64> = (0..40).map(|at_word| 8 * at_word).collect();
+    assert_eq!(bells, expected, "each once, in their order");
+}
+
+#[test]
+fn an_error_names_what_it_was_and_others_are_done_once() {
+    let mut two = Two::new();
+    let (far, gone) = (two.region(1, 64), two.region(1, 64));
+    let warm = [&far, &gone].map(|region| two.tagged(Op::get_word(at(region, 0), Width::W8)));
+    let adds: Vec<Op> =
+        (0..9).map(|_| two.tagged(Op::atomic(Kind::FetchAdd, at(&far, 0), 1u64))).collect();
+    let stale = two.tagged(Op::put_word(at(&gone, 0), Width::W8, 1));
+    let [a, b] = &two.domains;
+    let mut ends = [a.endpoint(), b.endpoint()];
+    assert_eq!(ends[0].post(&warm), 2);
+    two.wait(&mut ends, 2, |_| ());
+    assert!(b.unregister(gone.key));
+    let mut ops = adds.clone();
+    ops.insert(3, stale);
+    assert_eq!(ends[0].post(&ops), ops.len());
+    for done in two.wait(&mut ends, ops.len(), |_| ()) {
+        match done.tag == stale.tag {
+            true => assert_eq!(done.result, Err(AddrError::StaleKey { addr: stale.remote })),
+            false => assert!(done.result.is_ok(), "{done:?}"),
+        }
+    }
+    assert_eq!(word(&far, 0), adds.len() as u64);
+    let counts = ends[0].counts();
+    assert_eq!((counts.pairs_broken, counts.pairs_made), (1, 2));
+    let failure = ends[0].failures().last.unwrap();
+    assert_eq!((failure.peer, failure.kind), (Some(Rank(1)), Some(Kind::PutWord)));
+}
+
+#[test]
+fn who_has_gone_is_named_by_what_was_under_way() {
+    let mut two = Two::new();
+    let far = two.region(1, 64);
+    let get = two.tagged(Op::get_word(at(&far, 0), Width::W8));
+    let puts: Vec<Op> =
+        (0..5).map(|value| two.tagged(Op::put_word(at(&far, 8), Width::W8, value))).collect();
+    let Two { domains: [a, b], regions, .. } = two;
+    let mut end = a.endpoint();
+    assert_eq!(end.post(&[get]), 1);
+    let mut done = [Completion::EMPTY; 16];
+    while end.poll(&mut done) == 0 {
+        b.endpoint().poll(&mut []);
+    }
+    drop(b);
+    assert_eq!(end.post(&puts), puts.len());
+    let mut came = 0;
+    while came < puts.len() {
+        let count = end.poll(&mut done);
+        let lost = Err(AddrError::PeerLost { rank: Rank(1) });
+        assert!(done[..count].iter().all(|done| done.result == lost), "{done:?}");
+        came += count;
+    }
+    let failure = end.failures().last.unwrap();
+    assert_eq!((failure.peer, failure.kind), (Some(Rank(1)), Some(Kind::PutWord)));
+    drop(regions);
+}
+
+const CONTEXTS: usize = 32;
+const PEERS: u32 = 500;
+const PAIRS: usize = 64;

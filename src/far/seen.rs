@@ -1,0 +1,33 @@
+//! What tests ask of the way to other nodes.
+
+use super::Far;
+use super::pin::Pins;
+use tsumugi_core::sync::Ordering;
+
+impl Far {
+    /// Fetches that have ended well.
+    pub(crate) fn fetched(&self) -> usize {
+        self.fetches().come.load(Ordering::Relaxed)
+    }
+
+    /// As if the watch had found no room for a beat.
+    pub(crate) fn miss_beat(&self) {
+        let shared = self.shared();
+        shared.beats.round(&shared.member, |_, _| false);
+    }
+
+    /// Whether a beat is due that was not sent.
+    pub(crate) fn owes_beat(&self) -> bool {
+        self.shared().beats.is_due()
+    }
+
+    /// Windows of the heap that the device was shown.
+    pub(crate) fn pinned(&self) -> usize {
+        self.shared().pins.as_ref().map_or(0, Pins::shown)
+    }
+
+    /// Goes on with the faults of another seed.
+    pub(crate) fn reseed(&self, seed: u64) {
+        self.shared().bad.as_ref().expect("it was bad before").reseed(seed);
+    }
+}
