@@ -20,6 +20,10 @@ pub(crate) struct Words {
     shared: Shared<u64>,
     nodes: Nodes,
     nodes_at: u64,
+    /// What claims call every rank's.
+    key: RegionKey,
+    /// So do all ranks.
+    is_uniform: bool,
 }
 
 impl Words {
@@ -29,12 +33,13 @@ impl Words {
         let words = (nodes_at + u64::from(NODES) * NODE_BYTES) / 8;
         let shared = runtime.share_for(agent, words as usize)?;
         let nodes = Nodes::new(runtime.rank(), NODES);
-        Ok(Self { runtime: runtime.clone(), shared, nodes, nodes_at })
+        let (key, is_uniform) = (shared.own().at(0).addr().key, shared.is_uniform());
+        Ok(Self { runtime: runtime.clone(), shared, nodes, nodes_at, key, is_uniform })
     }
 
     /// What claims call every rank's.
     pub(crate) fn key(&self) -> RegionKey {
-        self.shared.own().at(0).addr().key
+        self.key
     }
 
     /// Where claims wait.
@@ -74,12 +79,11 @@ impl Words {
 impl Means for Words {
     #[inline(always)]
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
-        let remote = self.real(op.remote);
-        if remote.key == op.remote.key {
+        if self.is_uniform {
             return self.runtime.carry(op);
         }
         let mut real = *op;
-        real.remote = remote;
+        real.remote = self.real(op.remote);
         self.runtime.carry(&real)
     }
 

@@ -23,12 +23,14 @@ pub struct Hold<'w, T: Plain> {
 pub(super) enum Grip {
     /// The caller says that nobody is in the way.
     Unchecked,
-    /// The lock of the target.
-    One(Held),
+    /// The lock of the target, by one operation.
+    Alone(Mode),
+    /// The same, by a claim.
+    One(Box<Held>),
     /// The lock of each target, in their order.
     Each(Vec<Held>),
     /// As one of those of the rank that are inside.
-    Entered(Entered),
+    Entered(Box<Entered>),
 }
 
 impl<'w, T: Plain> Hold<'w, T> {
@@ -111,16 +113,18 @@ impl Inner {
             _ => {
                 let own = || self.gate.of_one(&self.ways);
                 let gate = inside.cloned().unwrap_or_else(own);
-                gate.enter(&self.ways, want, inside.is_some()).map(Grip::Entered)
+                let entered = gate.enter(&self.ways, want, inside.is_some())?;
+                Ok(Grip::Entered(Box::new(entered)))
             }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn one(&self, target: Rank, mode: Mode) -> Result<Grip, WindowError> {
         let lock = self.lock_of(target);
         let held = drive::lock(&*self.ways, &lock, mode, || self.ways.take_node())?;
-        Ok(Grip::One(held))
+        // Little is moved where nobody was in the way.
+        Ok(if held.is_alone() { Grip::Alone(mode) } else { Grip::One(Box::new(held)) })
     }
 
     fn each(&self) -> Result<Grip, WindowError> {
@@ -142,8 +146,11 @@ impl Inner {
     #[inline]
     fn ungrip(&self, want: Want, grip: Grip) -> Result<(), AddrError> {
         match (grip, want) {
+            (Grip::Alone(mode), Want::Shared(target) | Want::Exclusive(target)) => {
+                self.unlock(target, Held::alone(mode))
+            }
             (Grip::One(held), Want::Shared(target) | Want::Exclusive(target)) => {
-                self.unlock(target, held)
+                self.unlock(target, *held)
             }
             (Grip::Each(all), _) => {
                 // All, whatever becomes of one.
@@ -154,11 +161,11 @@ impl Inner {
                 ended
             }
             (Grip::Entered(entered), _) => entered.leave(&self.ways),
-            (Grip::Unchecked | Grip::One(_), _) => Ok(()),
+            (Grip::Unchecked | Grip::Alone(_) | Grip::One(_), _) => Ok(()),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&self, target: Rank, held: Held) -> Result<(), AddrError> {
         if let Some(node) = held.unlock(&*self.ways, &self.lock_of(target))? {
             self.ways.release_node(node);
@@ -166,7 +173,7 @@ impl Inner {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock_of(&self, target: Rank) -> Lock {
         let home = RemoteAddr { rank: target, ..self.lock.home };
         Lock { home, ..self.lock }

@@ -29,7 +29,7 @@
 //!   sleeper  counts itself; heavy;                   sees none; heavy; sees x
 //! ```
 //!
-//! Where the light half is an instruction, no item is [`CALM`], and each push
+//! Where the light half is an instruction, no item is calm, and each push
 //! looks at both.
 //!
 //! Progress: all calls are wait-free.

@@ -155,6 +155,18 @@ fn asks(
 }
 
 impl Held {
+    /// What was had by one operation, and nothing is to be remembered of.
+    #[inline]
+    pub const fn alone(mode: Mode) -> Self {
+        Self { mode, kept: None }
+    }
+
+    /// Whether it was.
+    #[inline]
+    pub const fn is_alone(&self) -> bool {
+        self.kept.is_none()
+    }
+
     /// Gives back the lock, which is the one that was asked for. What was done
     /// under it has completed. Returns the node, if it had one, to be released.
     /// Lock-free, as long as nobody has left a queue.
