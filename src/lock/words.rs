@@ -70,14 +70,14 @@ impl Words {
     }
 
     /// An address under the key that its rank's words have.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn real(&self, at: RemoteAddr) -> RemoteAddr {
         RemoteAddr { key: self.at(at.rank, 0).addr().key, ..at }
     }
 }
 
 impl Means for Words {
-    #[inline(always)]
+    #[inline]
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         if self.is_uniform {
             return self.runtime.carry(op);

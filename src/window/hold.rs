@@ -119,7 +119,7 @@ impl Inner {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn one(&self, target: Rank, mode: Mode) -> Result<Grip, WindowError> {
         let lock = self.lock_of(target);
         let held = drive::lock(&*self.ways, &lock, mode, || self.ways.take_node())?;
@@ -165,7 +165,7 @@ impl Inner {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn unlock(&self, target: Rank, held: Held) -> Result<(), AddrError> {
         if let Some(node) = held.unlock(&*self.ways, &self.lock_of(target))? {
             self.ways.release_node(node);
@@ -173,7 +173,7 @@ impl Inner {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     fn lock_of(&self, target: Rank) -> Lock {
         let home = RemoteAddr { rank: target, ..self.lock.home };
         Lock { home, ..self.lock }

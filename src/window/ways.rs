@@ -119,7 +119,7 @@ impl Ways {
     }
 
     /// Whether an operation is to be heard by who runs a vertex.
-    #[inline(always)]
+    #[inline]
     fn is_of_vertex(&self, op: &Op) -> bool {
         op.notify && op.remote.key == self.key() && op.remote.offset >= self.tree
     }
@@ -132,7 +132,7 @@ impl Ways {
 }
 
 impl Means for Ways {
-    #[inline(always)]
+    #[inline]
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         if self.is_of_vertex(op) && self.runtime.node().member().is_near(op.remote.rank) {
             return self.carry_near(op);

@@ -40,7 +40,7 @@ struct By<'m, M>(&'m M);
 impl<M: Means> Carries for By<'_, M> {
     type Ended = Result<u64, AddrError>;
 
-    #[inline(always)]
+    #[inline]
     fn carries(&self, op: &Op) -> Self::Ended {
         self.0.carry(op)
     }
@@ -72,7 +72,7 @@ pub struct Refused {
 ///
 /// [`AddrError`]: a rank died, or the lock's words are gone. The node, if one
 /// was given, is of no use until the next epoch.
-#[inline(always)]
+#[inline]
 pub fn lock(
     means: &impl Means,
     lock: &Lock,
@@ -174,7 +174,7 @@ impl Held {
     /// # Errors
     ///
     /// As of [`lock`].
-    #[inline(always)]
+    #[inline]
     pub fn unlock(self, means: &impl Means, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
         let Self { mode, kept } = self;
         let Some(kept) = kept else {

@@ -137,7 +137,7 @@ impl Lock {
     }
 
     /// What becomes of that operation, in code of its own for each kind.
-    #[inline(always)]
+    #[inline]
     fn first<C: Carries>(&self, mode: Mode, by: &C) -> Option<C::Ended> {
         let count = self.word(Word::Count);
         match (self.kind, mode) {
@@ -169,7 +169,7 @@ impl Lock {
     }
 
     /// What becomes of it, as of [`first`](Self::first).
-    #[inline(always)]
+    #[inline]
     fn last<C: Carries>(&self, mode: Mode, by: &C) -> Option<C::Ended> {
         let count = self.word(Word::Count);
         match (self.kind, mode) {
@@ -210,7 +210,7 @@ struct Given;
 impl Carries for Given {
     type Ended = Op;
 
-    #[inline(always)]
+    #[inline]
     fn carries(&self, op: &Op) -> Op {
         *op
     }
