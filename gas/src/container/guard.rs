@@ -15,8 +15,9 @@
 //! waits waits on, and looks at the lock: as long as its words change, those
 //! that live pass it on. A lock that stands still for [`STILL`] pauses is
 //! broken, and so is one whose queue leads to the dead: whoever finds that
-//! writes the rank into its last word, and from then on each claim ends with [`AccessError::PeerLost`], which names it, without
-//! going into the queue. Nobody ever gets a lock that another still has.
+//! writes the rank into its last word, and from then on each claim ends with
+//! [`AccessError::PeerLost`], which names it, without going into the queue.
+//! Nobody ever gets a lock that another still has.
 
 use super::ContainerError;
 use super::store::{self, Store, after, words};

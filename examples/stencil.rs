@@ -1,0 +1,144 @@
+//! Heat in a plate whose rows are spread over all ranks, with the two ways in
+//! which neighbours agree on who may touch the rows between them: by fences,
+//! each putting its edges to its neighbours; and under a hold of all targets,
+//! each getting its neighbours' edges between two barriers.
+//!
+//! ```text
+//!  rank r    above │ own rows 0 .. │ below       edges of both kinds are in the
+//!              ▲        edge        ▲            window twice: of even and of odd
+//!        r - 1 ┘                    └ r + 1      steps, so once to wait is enough
+//! ```
+//!
+//! Either way ends with the very numbers of one rank alone.
+//!
+//! `cargo run --release -- run -n 2 target/release/examples/stencil`
+
+use std::time::Instant;
+use tsumugi::{Error, Rank, Runtime, Window};
+
+const ROWS: usize = 64;
+const COLUMNS: usize = 256;
+const STEPS: usize = 200;
+
+fn main() -> Result<(), Error> {
+    tsumugi::run(|rt| {
+        let expected = alone(rt.size() as usize * ROWS);
+        let own = &expected[rt.rank().0 as usize * ROWS..][..ROWS];
+        for (name, step) in [("fence", fence as Step), ("lock_all", lock_all)] {
+            let window = rt.window::<f64>(4 * COLUMNS)?;
+            let mut plate = Plate::new(rt);
+            let held = (name == "lock_all").then(|| window.lock_all()).transpose()?;
+            rt.barrier()?;
+            let start = Instant::now();
+            for number in 0..STEPS {
+                step(rt, &window, &mut plate, number)?;
+                plate.step();
+            }
+            rt.barrier()?;
+            let us = start.elapsed().as_secs_f64() * 1e6 / STEPS as f64;
+            drop(held);
+            if plate.rows[1..=ROWS] != *own {
+                return Err(Error::program(format!("{name}: not what one rank alone finds")));
+            }
+            if rt.rank() == Rank(0) {
+                println!("{name:>8}: {us:.1} us a step, as one rank alone");
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Brings the rows above and below.
+type Step = fn(&Runtime, &Window<f64>, &mut Plate, usize) -> Result<(), Error>;
+
+/// Own edges to the neighbours.
+fn fence(rt: &Runtime, window: &Window<f64>, plate: &mut Plate, step: usize) -> Result<(), Error> {
+    let [above, below] = slots(step);
+    if let Some(rank) = plate.above {
+        window.put(rank, below, &plate.rows[1])?;
+    }
+    if let Some(rank) = plate.below {
+        window.put(rank, above, &plate.rows[ROWS])?;
+    }
+    window.fence()?;
+    if plate.above.is_some() {
+        window.get_slice(rt.rank(), above, &mut plate.rows[0])?;
+    }
+    if plate.below.is_some() {
+        window.get_slice(rt.rank(), below, &mut plate.rows[ROWS + 1])?;
+    }
+    Ok(())
+}
+
+/// The neighbours' edges, while all are held.
+fn lock_all(
+    rt: &Runtime,
+    window: &Window<f64>,
+    plate: &mut Plate,
+    step: usize,
+) -> Result<(), Error> {
+    let [first, last] = slots(step);
+    window.put(rt.rank(), first, &plate.rows[1])?;
+    window.put(rt.rank(), last, &plate.rows[ROWS])?;
+    window.flush_all()?;
+    rt.barrier()?;
+    if let Some(rank) = plate.above {
+        window.get_slice(rank, last, &mut plate.rows[0])?;
+    }
+    if let Some(rank) = plate.below {
+        window.get_slice(rank, first, &mut plate.rows[ROWS + 1])?;
+    }
+    Ok(())
+}
+
+/// Where a step's two rows are in the window.
+fn slots(step: usize) -> [usize; 2] {
+    let even = step % 2 * 2;
+    [even * COLUMNS, (even + 1) * COLUMNS]
+}
+
+/// The rows of a rank, between one above and one below.
+struct Plate {
+    rows: Vec<[f64; COLUMNS]>,
+    above: Option<Rank>,
+    below: Option<Rank>,
+}
+
+impl Plate {
+    fn new(rt: &Runtime) -> Self {
+        let (rank, size) = (rt.rank().0, rt.size());
+        let rows = start(rank as usize * ROWS, ROWS, size as usize * ROWS);
+        let above = rank.checked_sub(1).map(Rank);
+        Self { rows, above, below: Some(Rank(rank + 1)).filter(|next| next.0 < size) }
+    }
+
+    /// Every point becomes the mean of its neighbours.
+    fn step(&mut self) {
+        let old = self.rows.clone();
+        for row in 1..self.rows.len() - 1 {
+            for column in 1..COLUMNS - 1 {
+                let sides = old[row][column - 1] + old[row][column + 1];
+                self.rows[row][column] =
+                    (sides + old[row - 1][column] + old[row + 1][column]) / 4.0;
+            }
+        }
+    }
+}
+
+/// Rows from `first` on, of `all`, with one above and one below.
+fn start(first: usize, rows: usize, all: usize) -> Vec<[f64; COLUMNS]> {
+    let row = |row: usize| match row {
+        // Hot above, cold below.
+        0 => [1.0; COLUMNS],
+        _ if row > all => [0.0; COLUMNS],
+        _ => std::array::from_fn(|column| (row * column % 7) as f64 / 7.0),
+    };
+    (first..first + rows + 2).map(row).collect()
+}
+
+/// What one rank alone finds, of all rows.
+fn alone(all: usize) -> Vec<[f64; COLUMNS]> {
+    let mut plate = Plate { rows: start(0, all, all), above: None, below: None };
+    (0..STEPS).for_each(|_| plate.step());
+    plate.rows[1..=all].to_vec()
+}
