@@ -258,6 +258,7 @@ fn thresholds() -> Result<ByHand, ConfigError> {
         nt_from: bytes(STREAM_FROM)?,
         pull_from: bytes(PULL_FROM)?,
         ask_from: bytes(ASK_FROM)?,
+        both_from: bytes(BOTH_FROM)?,
         chunk: number(CHUNK, 64, 1 << 30)?.map(|bytes| bytes as u64),
     })
 }
@@ -330,6 +331,8 @@ pub const STREAM_FROM: &str = "TSUMUGI_STREAM_FROM_BYTES";
 pub const PULL_FROM: &str = "TSUMUGI_PULL_FROM_BYTES";
 /// The variable of [`ByHand::ask_from`].
 pub const ASK_FROM: &str = "TSUMUGI_ASK_FROM_BYTES";
+/// The variable of [`ByHand::both_from`].
+pub const BOTH_FROM: &str = "TSUMUGI_BOTH_FROM_BYTES";
 /// The variable of [`ByHand::chunk`].
 pub const CHUNK: &str = "TSUMUGI_CHUNK_BYTES";
 

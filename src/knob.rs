@@ -1,9 +1,9 @@
 //! The variables of the environment one by one, for whoever asks what there is.
 
 use crate::config::{
-    ASK_FROM, BIND, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM, DIRECT_MAX, EAGER_MAX,
-    ENDPOINTS, FAULTS, INLINE_MAX, INTERFACE, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK,
-    NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS,
+    ASK_FROM, BIND, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM, DIRECT_MAX,
+    EAGER_MAX, ENDPOINTS, FAULTS, INLINE_MAX, INTERFACE, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES,
+    NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS,
     STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
 };
 use tsumugi_backends::boot::env as boot;
@@ -139,6 +139,7 @@ impl Config {
             threshold(DIRECT_MAX, "up to here by plain stores", hand.direct_max),
             threshold(PULL_FROM, "from here the receiver pulls", hand.pull_from),
             threshold(STREAM_FROM, "from here by streaming stores", hand.nt_from),
+            threshold(BOTH_FROM, "from here both sides copy", hand.both_from),
             threshold(ASK_FROM, "from here a late receiver asks for a push", hand.ask_from),
             set(
                 CHUNK,

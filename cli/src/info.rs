@@ -166,12 +166,13 @@ fn messages(cpus: &[usize]) -> String {
 
 /// The least time of each way by size.
 fn ways(measured: &Measured) -> String {
-    const WAYS: [(Way, &str); 5] = [
+    const WAYS: [(Way, &str); 6] = [
         (Way::Inline, "in packet"),
         (Way::Bounce, "slots"),
         (Way::Push, "push"),
         (Way::Stream, "streaming"),
         (Way::Pull, "pull"),
+        (Way::Both, "both"),
     ];
     let mut sizes: Vec<usize> = measured.timings.iter().map(|timing| timing.bytes).collect();
     sizes.sort_unstable();

@@ -19,9 +19,11 @@ mod pair;
 mod choose;
 
 pub use pair::{Measured, Timing, Way};
+pub use yard::SPLIT_LEAST;
 
 use crate::attach::Member;
-use crate::distance::{ByHand, Distance, Thresholds};
+use crate::distance::{ByHand, Distance, Found, Thresholds};
+use crate::gauge::{Bounds, Gauge};
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::Rank;
 
@@ -62,16 +64,20 @@ impl Member {
         };
         let measured = Distance::ALL.map(|distance| {
             let (first, second, trip_ns) = pairs.sample(distance)?;
-            measure(first, second, trip_ns, end).map(|calibration| calibration.thresholds)
+            measure(first, second, trip_ns, end)
         });
         for (rank, group) in (0..).map(Rank).zip(pairs.groups) {
             self.space().control(rank).place().set_group(group);
         }
         let took_ns = begin.elapsed().as_nanos() as u64;
         self.space().control(Rank(0)).place().publish(took_ns, |distance| {
-            let of = measured[distance as usize];
-            let thresholds = of.unwrap_or(Thresholds::unmeasured(distance));
-            (thresholds.with(hand), of.is_some())
+            let of = measured[distance as usize].as_ref();
+            let thresholds = of.map(|calibration| calibration.thresholds);
+            Found {
+                thresholds: thresholds.unwrap_or(Thresholds::unmeasured(distance)).with(hand),
+                is_measured: of.is_some(),
+                sample_ns: of.and_then(|calibration| calibration.measured.sample_ns),
+            }
         });
     }
 
@@ -82,6 +88,14 @@ impl Member {
             None => Distance::Far,
         };
         (distance, self.thresholds(distance))
+    }
+
+    /// What notices that this rank and `rank` come nearer to each other, or
+    /// part.
+    pub fn gauge_of(&self, rank: Rank) -> Gauge {
+        let place = self.space().control(Rank(0)).place();
+        let [near, far] = [Distance::Near, Distance::Far].map(|of| place.sample_ns(of));
+        Gauge::new(self.way_to(rank).0, Bounds::of(near, far))
     }
 
     /// How messages go between ranks that are so far apart.

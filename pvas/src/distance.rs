@@ -7,6 +7,7 @@
 //!  │ in packet  │ push       │ streaming push    │ in packet  │ slots     │ pull
 //!               └────────────┴ from pull_from on, below nt_from: pull
 //!                                               pull from ask_from on: a push, asked for
+//!  from both_from on: both copy
 //! ```
 //!
 //! The node's leader measures ([`calibrate`](crate::calibrate)) and publishes
@@ -48,6 +49,9 @@ pub struct Thresholds {
     /// From here on the receiver of a message for which no receive was known
     /// does not pull: it asks the sender to push.
     pub ask_from: u64,
+    /// From here on both sides copy, whatever else is said, where each
+    /// reaches the other's buffer.
+    pub both_from: u64,
     /// Bytes that are copied at a time where copies follow each other.
     pub chunk: u64,
 }
@@ -69,6 +73,8 @@ pub struct ByHand {
     pub nt_from: Option<u64>,
     /// [`Thresholds::ask_from`].
     pub ask_from: Option<u64>,
+    /// [`Thresholds::both_from`].
+    pub both_from: Option<u64>,
     /// [`Thresholds::chunk`].
     pub chunk: Option<u64>,
 }
@@ -97,6 +103,7 @@ impl Thresholds {
             nt_from: Self::NEVER,
             pull_from: Self::NEVER,
             ask_from: Self::NEVER,
+            both_from: Self::NEVER,
             chunk: CHUNK_BYTES,
         };
         match distance {
@@ -121,6 +128,7 @@ impl Thresholds {
             pull_from: hand.pull_from.unwrap_or(self.pull_from),
             nt_from: hand.nt_from.unwrap_or(self.nt_from),
             ask_from: hand.ask_from.unwrap_or(self.ask_from),
+            both_from: hand.both_from.unwrap_or(self.both_from),
             chunk: hand.chunk.unwrap_or(self.chunk),
         }
     }
@@ -135,14 +143,34 @@ impl Thresholds {
             ("pull_from", self.pull_from),
             ("nt_from", self.nt_from),
             ("ask_from", self.ask_from),
+            ("both_from", self.both_from),
             ("chunk", self.chunk),
         ]
     }
 
     fn from_values(values: [u64; VALUES]) -> Self {
-        let [inline_max, eager_max, direct_from, direct_max, pull_from, nt_from, ask_from, chunk] =
-            values;
-        Self { inline_max, eager_max, direct_from, direct_max, pull_from, nt_from, ask_from, chunk }
+        let [
+            inline_max,
+            eager_max,
+            direct_from,
+            direct_max,
+            pull_from,
+            nt_from,
+            ask_from,
+            both_from,
+            chunk,
+        ] = values;
+        Self {
+            inline_max,
+            eager_max,
+            direct_from,
+            direct_max,
+            pull_from,
+            nt_from,
+            ask_from,
+            both_from,
+            chunk,
+        }
     }
 }
 
@@ -154,6 +182,14 @@ impl fmt::Display for Distance {
             Self::Far => "far",
         })
     }
+}
+
+/// What was found of a distance.
+pub(crate) struct Found {
+    pub(crate) thresholds: Thresholds,
+    pub(crate) is_measured: bool,
+    /// A reading of the [`Gauge`](crate::Gauge).
+    pub(crate) sample_ns: Option<u64>,
 }
 
 /// The part of a partition's head that says how far its rank is from others.
@@ -168,6 +204,8 @@ pub struct Place {
     /// anything here.
     state: AtomicU32,
     took_ns: AtomicU64,
+    /// What the gauge reads at each distance; 0: not measured.
+    samples: [AtomicU64; Distance::ALL.len()],
     thresholds: [[AtomicU64; VALUES]; Distance::ALL.len()],
 }
 
@@ -188,10 +226,11 @@ impl Place {
     }
 
     /// Publishes what both ends are to use.
-    pub(crate) fn publish(&self, took_ns: u64, of: impl Fn(Distance) -> (Thresholds, bool)) {
+    pub(crate) fn publish(&self, took_ns: u64, of: impl Fn(Distance) -> Found) {
         let mut state = PUBLISHED;
         for distance in Distance::ALL {
-            let (thresholds, is_measured) = of(distance);
+            let Found { thresholds, is_measured, sample_ns } = of(distance);
+            self.samples[distance as usize].store(sample_ns.unwrap_or(0), Ordering::Relaxed);
             state |= u32::from(is_measured) << distance as u32;
             let words = &self.thresholds[distance as usize];
             for (word, (_, value)) in words.iter().zip(thresholds.named()) {
@@ -215,13 +254,22 @@ impl Place {
         (Thresholds::from_values(values), state >> distance as u32 & 1 != 0)
     }
 
+    /// What the gauge reads at that distance, if it was measured.
+    pub fn sample_ns(&self, distance: Distance) -> Option<u64> {
+        if !self.thresholds(distance).1 {
+            return None;
+        }
+        let sample = self.samples[distance as usize].load(Ordering::Relaxed);
+        (sample > 0).then_some(sample)
+    }
+
     /// How long the measuring took.
     pub fn took_ns(&self) -> u64 {
         self.took_ns.load(Ordering::Relaxed)
     }
 }
 
-const VALUES: usize = 8;
+const VALUES: usize = 9;
 const PUBLISHED: u32 = 1 << 31;
 /// Between the 30 ns inside a shared cache and the 100 to 200 outside.
 const FAR_TRIP_NS: f64 = 75.0;
@@ -256,12 +304,14 @@ mod tests {
         assert_eq!((thresholds, is_measured), (Thresholds::unmeasured(Distance::Far), false));
         let hand = ByHand { nt_from: Some(77), ..ByHand::default() };
         place.publish(5, |distance| {
-            (Thresholds::unmeasured(distance).with(&hand), distance == Distance::Near)
+            let thresholds = Thresholds::unmeasured(distance).with(&hand);
+            Found { thresholds, is_measured: distance == Distance::Near, sample_ns: Some(90) }
         });
         let (near, is_measured) = place.thresholds(Distance::Near);
         assert_eq!((near.nt_from, near.direct_max, is_measured), (77, (1 << 20) - 1, true));
         let (far, is_measured) = place.thresholds(Distance::Far);
         assert_eq!((far.nt_from, far.direct_max, is_measured), (77, 4095, false));
         assert_eq!(place.took_ns(), 5);
+        assert_eq!(Distance::ALL.map(|of| place.sample_ns(of)), [None, Some(90), None]);
     }
 }

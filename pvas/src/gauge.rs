@@ -9,7 +9,7 @@
 //!
 //! The first kilobyte says what a line of the other's costs: tens of
 //! nanoseconds in all where the caches are shared, hundreds where they are
-//! not. It is written by single stores, more than a processor has under way at
+//! not; how many is measured at the start of a job ([`Bounds`]). It is written by single stores, more than a processor has under way at
 //! once: the C library copies by string instructions that fetch no line, and
 //! few stores have all their lines fetched together. Two readings of the clock
 //! in sixteen copies of 4 KiB or more are lost in them.
@@ -20,6 +20,42 @@ use std::ptr::NonNull;
 use std::time::Instant;
 use tsumugi_core::sync::{AtomicU32, Ordering, fence};
 
+/// What readings say of a distance, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Less than this is near.
+    pub near_below: u64,
+    /// This and more is far; what is between says nothing.
+    pub far_from: u64,
+}
+
+impl Bounds {
+    /// What follows from a reading of two near cores, and of two far ones, as
+    /// far as there are such.
+    pub fn of(near_ns: Option<u64>, far_ns: Option<u64>) -> Self {
+        let Self { near_below, far_from } = Self::UNMEASURED;
+        match (near_ns, far_ns) {
+            (None, None) => Self::UNMEASURED,
+            (Some(near), None) => {
+                let near_below = near_below.max(near + near / 2);
+                Self { near_below, far_from: far_from.max(2 * near) }
+            }
+            (None, Some(far)) => {
+                let far_from = far_from.min(far / 4 * 3);
+                Self { near_below: near_below.min(far / 2), far_from }
+            }
+            (Some(near), Some(far)) => {
+                let middle = near.midpoint(far.max(near));
+                Self { near_below: middle, far_from: middle.max(1) }
+            }
+        }
+    }
+
+    /// Between the 100 ns of shared caches and the 400 of others; memory is in
+    /// the middle.
+    const UNMEASURED: Self = Self { near_below: 150, far_from: 250 };
+}
+
 /// How far one other rank seems to be. One for each pair of ranks and side.
 #[derive(Debug)]
 pub struct Gauge {
@@ -28,12 +64,13 @@ pub struct Gauge {
     /// A [`Distance`], the number of readings in a row that differ, and
     /// whether nobody has asked since it changed.
     state: AtomicU32,
+    bounds: Bounds,
 }
 
 impl Gauge {
     /// Begins with what was found at the start.
-    pub fn new(distance: Distance) -> Self {
-        Self { copies: AtomicU32::new(0), state: AtomicU32::new(distance as u32) }
+    pub fn new(distance: Distance, bounds: Bounds) -> Self {
+        Self { copies: AtomicU32::new(0), state: AtomicU32::new(distance as u32), bounds }
     }
 
     /// How far the other rank seems to be. Wait-free.
@@ -73,15 +110,8 @@ impl Gauge {
     /// That of [`copy`], for at least [`SAMPLE_BYTES`].
     #[cold]
     unsafe fn timed(&self, mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
-        let begin = Instant::now();
-        for at in (0..SAMPLE_BYTES).step_by(SAMPLE_STEP) {
-            // SAFETY: the first bytes of the caller's range.
-            unsafe { to.add(at).write_volatile(from.add(at).read()) };
-        }
-        // SeqCst: nothing is published here; the stores are to have left the
-        // core before the clock is read, and no weaker fence waits for that.
-        fence(Ordering::SeqCst);
-        self.observe(begin.elapsed().as_nanos() as u64);
+        // SAFETY: the same; longer than a reading.
+        self.observe(unsafe { sample(from, to) });
         // SAFETY: the caller's.
         unsafe { copy(mode, from, to, bytes) };
     }
@@ -99,8 +129,8 @@ impl Gauge {
     /// stay so: what they measure is that core.
     fn observe(&self, sample_ns: u64) {
         let seen = match sample_ns {
-            0..NEAR_SAMPLE_NS => Distance::Near,
-            FAR_SAMPLE_NS.. => Distance::Far,
+            ns if ns < self.bounds.near_below => Distance::Near,
+            ns if ns >= self.bounds.far_from => Distance::Far,
             // Lines that have left the other's cache.
             _ => return,
         };
@@ -118,17 +148,31 @@ impl Gauge {
     }
 }
 
+/// A reading: copies the first [`SAMPLE_BYTES`] of two buffers by single
+/// stores; how long that took, in nanoseconds.
+///
+/// # Safety
+///
+/// That of [`copy`], for so many bytes.
+pub(crate) unsafe fn sample(from: NonNull<u8>, to: NonNull<u8>) -> u64 {
+    let begin = Instant::now();
+    for at in (0..SAMPLE_BYTES).step_by(SAMPLE_STEP) {
+        // SAFETY: the caller's range.
+        unsafe { to.add(at).write_volatile(from.add(at).read()) };
+    }
+    // SeqCst: nothing is published here; the stores are to have left the core
+    // before the clock is read, and no weaker fence waits for that.
+    fence(Ordering::SeqCst);
+    begin.elapsed().as_nanos() as u64
+}
+
 /// Copies that are long enough to be timed.
 const TIMED_MIN: usize = 4 << 10;
 /// One in so many.
 const EVERY: u32 = 16;
 /// 16 lines, which the processor fetches several at a time.
-const SAMPLE_BYTES: usize = 1 << 10;
+pub(crate) const SAMPLE_BYTES: usize = 1 << 10;
 const SAMPLE_STEP: usize = 8;
-/// Between the 100 ns of shared caches and the 400 of others; memory is in the
-/// middle.
-const NEAR_SAMPLE_NS: u64 = 150;
-const FAR_SAMPLE_NS: u64 = 250;
 /// No distance takes so long: somebody else had the core.
 const DISTURBED_NS: u64 = 4000;
 const CHANGED: u32 = 1 << 31;
@@ -141,7 +185,7 @@ mod tests {
 
     #[test]
     fn two_readings_in_a_row_change_the_distance() {
-        let gauge = Gauge::new(Distance::Near);
+        let gauge = Gauge::new(Distance::Near, Bounds::UNMEASURED);
         for (ns, after) in [
             (500, Distance::Near),
             (100, Distance::Near),
@@ -163,15 +207,30 @@ mod tests {
     }
 
     #[test]
+    fn a_reading_is_compared_with_those_of_the_start() {
+        let of = |near, far| {
+            let Bounds { near_below, far_from } = Bounds::of(near, far);
+            (near_below, far_from)
+        };
+        assert_eq!(of(None, None), (150, 250));
+        // Far cores of which a kilobyte comes in 160 ns; near ones that take
+        // as long.
+        assert_eq!(of(None, Some(160)), (80, 120));
+        assert_eq!(of(Some(160), None), (240, 320));
+        assert_eq!(of(Some(90), Some(400)), (245, 245));
+        assert_eq!(of(Some(90), Some(80)), (90, 90), "they make no difference");
+    }
+
+    #[test]
     fn a_shared_core_stays_one() {
-        let gauge = Gauge::new(Distance::SameCore);
+        let gauge = Gauge::new(Distance::SameCore, Bounds::UNMEASURED);
         (0..4).for_each(|_| gauge.observe(500));
         assert_eq!(gauge.distance(), Distance::SameCore);
     }
 
     #[test]
     fn timed_or_not_a_copy_is_whole() {
-        let gauge = Gauge::new(Distance::Far);
+        let gauge = Gauge::new(Distance::Far, Bounds::UNMEASURED);
         for bytes in [0, 100, TIMED_MIN - 1, TIMED_MIN, TIMED_MIN + 77] {
             for mode in [Mode::Plain, Mode::Streaming] {
                 for round in 0..EVERY as usize + 1 {

@@ -33,9 +33,10 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use tsumugi_core::msg::board::Board;
-use tsumugi_core::msg::{Copy, Counts, Ended, INLINE_BYTES_MAX, Job, Request, Thresholds};
+use tsumugi_core::msg::{Copy, Counts, Ended, INLINE_BYTES_MAX, Job, Request, Split, Thresholds};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
 use tsumugi_core::wait::Waker;
+use tsumugi_pvas::calibrate::SPLIT_LEAST;
 use tsumugi_pvas::{Gauge, Member, distance};
 use tsumugi_ult::biased::{BiasedGuard, BiasedLock};
 
@@ -53,8 +54,10 @@ pub struct Messages {
     lost: AtomicU32,
     contexts: AtomicU32,
     neighbours: Neighbours,
-    /// How far each of them seems to be, by the long copies.
+    /// How far each of them seems to be, by the long copies; where both sides
+    /// say what they copy.
     gauges: Box<[Gauge]>,
+    splits: Box<[[&'static Split; 2]]>,
     /// What carries messages to other nodes, and what comes from there.
     far: Option<(Arc<dyn Parcels>, Arc<Bag>)>,
     /// Where this rank's receives are, if the design has boards.
@@ -102,14 +105,14 @@ impl Messages {
             (parcels.clone(), Box::new(Post::new(neighbours.clone(), shape, parcels)))
         });
         let (far, post) = post.map(|(parcels, post)| ((parcels, post.bag().clone()), post)).unzip();
+        let splits = (0..neighbours.count()).map(|local| near.splits(Rank(local))).collect();
         let board = boards.get(member.rank().0 as usize).copied();
         let mut state = State::new(member.rank(), shape, chosen.messages, near, post, boards);
         let all = (0..member.size()).map(Rank);
         all.filter(|rank| neighbours.local(*rank).is_none()).for_each(|rank| state.set_far(rank));
         let gauges = neighbours.ranks().map(|rank| {
-            let (distance, thresholds) = member.way_to(rank);
-            state.use_thresholds(rank, thresholds_of(&thresholds));
-            Gauge::new(distance)
+            state.use_thresholds(rank, thresholds_of(&member.way_to(rank).1));
+            member.gauge_of(rank)
         });
         let gauges = gauges.collect();
         Ok(Self {
@@ -122,6 +125,7 @@ impl Messages {
             contexts: AtomicU32::new(1),
             neighbours,
             gauges,
+            splits,
             far,
             board,
         })
@@ -275,8 +279,8 @@ impl Messages {
             woken.into_iter().for_each(Waker::wake);
             // The parts of a message follow each other at once.
             while let Some(one) = job.take() {
-                if let Some(result) = self.carry_out(&one) {
-                    job = self.job_done(&one, result);
+                if let Some(outcome) = self.carry_out(&one) {
+                    job = self.job_done(&one, outcome);
                 }
             }
             state = self.lock();
@@ -284,24 +288,38 @@ impl Messages {
     }
 
     /// Tells the machine; what is to be copied next.
-    fn job_done(&self, job: &Job, result: Result<(), Ended>) -> Option<Job> {
+    fn job_done(&self, job: &Job, outcome: Outcome) -> Option<Job> {
         let mut state = self.lock();
         if let Some(distance) = self.gauge(job.copy.peer).and_then(Gauge::changed) {
             let thresholds = thresholds_of(&self.member.thresholds(distance));
             state.use_thresholds(job.copy.peer, thresholds);
         }
-        on_wire!(state, |machine, wire| machine.job_done(wire, job.request, result));
+        on_wire!(state, |machine, wire| match outcome {
+            Outcome::Moved(result) => machine.job_done(wire, job.request, result),
+            Outcome::Split(claimed) => machine.split_done(wire, job.request, claimed),
+        });
         state.machine.poll_job()
     }
 
     /// Moves the bytes of a long message: what came of it, or `None` if that
     /// is told later.
-    fn carry_out(&self, job: &Job) -> Option<Result<(), Ended>> {
+    fn carry_out(&self, job: &Job) -> Option<Outcome> {
         let Copy { peer, from, to, len, .. } = job.copy;
-        if let Some(gauge) = self.gauge(peer) {
-            // SAFETY: the machine's: both buffers are lent to the message.
-            unsafe { carry_out_long(&job.copy, gauge) };
-            return Some(Ok(()));
+        if let Some(near) = self.neighbours.local(peer) {
+            let gauge = &self.gauges[near.0 as usize];
+            // SAFETY: the machine's: both buffers are lent to the message, and
+            // what is split is this side's as far as it has claimed it.
+            let carry_out = |copy: &Copy| unsafe { carry_out_long(copy, gauge) };
+            let Some((id, side)) = job.split else {
+                carry_out(&job.copy);
+                return Some(Outcome::Moved(Ok(())));
+            };
+            let split = self.splits[near.0 as usize][side as usize];
+            let claimed = split.share(id, side, len, SPLIT_LEAST, |part| {
+                let len = part.end - part.start;
+                carry_out(&Copy { from: from + part.start, to: to + part.start, len, ..job.copy });
+            });
+            return Some(Outcome::Split(claimed));
         }
         let to = std::ptr::with_exposed_provenance_mut(to as usize);
         let begun = self.far.as_ref().is_some_and(|(parcels, _)| {
@@ -309,7 +327,7 @@ impl Messages {
             // told.
             unsafe { parcels.fetch(peer, from, to, len, job.request.to_bits()) }
         });
-        if begun { None } else { Some(Err(Ended::Failed { rank: peer })) }
+        if begun { None } else { Some(Outcome::Moved(Err(Ended::Failed { rank: peer }))) }
     }
 
     /// A death that the machine was not told of.
@@ -335,8 +353,17 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
         pull_from: word(measured.pull_from),
         eager_max: word(measured.eager_max),
         ask_from: word(measured.ask_from),
+        both_from: word(measured.both_from),
         ..Thresholds::DEFAULT
     }
+}
+
+/// What came of a job.
+enum Outcome {
+    /// Its bytes have moved, or could not be.
+    Moved(Result<(), Ended>),
+    /// Both sides have; whether this one has claimed any, and the other.
+    Split([bool; 2]),
 }
 
 impl fmt::Debug for Messages {

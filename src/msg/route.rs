@@ -167,6 +167,14 @@ impl Wire for JobWire<'_> {
         }
     }
 
+    fn split_to(&mut self, to: Rank, id: u32) -> bool {
+        self.post.local(to).is_some_and(|near| self.near.split_to(near, id))
+    }
+
+    fn split_from(&mut self, from: Rank, id: u32) -> bool {
+        self.post.local(from).is_some_and(|near| self.near.split_from(near, id))
+    }
+
     #[inline]
     fn copy(&mut self, copy: &Copy) {
         self.near.copy(copy);

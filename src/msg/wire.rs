@@ -18,7 +18,7 @@ use tsumugi_core::mem::{Access, Need, RegionKey, RemoteAddr};
 use tsumugi_core::msg::board::{Board, BoardShape};
 use tsumugi_core::msg::{
     self, Copy, Design, FarLane, INLINE_WORDS, Kind, LaneEnd, Load, Offer, Packet, Returned, Shape,
-    Wire,
+    Side, Split, Wire,
 };
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::wait::Bells;
@@ -183,6 +183,12 @@ fn shape(peers: u32) -> Shape {
 }
 
 impl NodeWire {
+    /// The words of the lanes to that neighbour and from it on which long
+    /// messages are split: first the side of the front.
+    pub(super) fn splits(&self, rank: Rank) -> [&'static Split; 2] {
+        [Side::Front, Side::Back].map(|side| self.lanes.split(rank, side))
+    }
+
     #[inline(always)]
     fn peer(&self, rank: Rank) -> &Peer {
         &self.peers[rank.0 as usize]
@@ -274,6 +280,14 @@ impl Wire for NodeWire {
 
     fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
         self.lanes.read_slots(from, slots, at, len);
+    }
+
+    fn split_to(&mut self, to: Rank, id: u32) -> bool {
+        self.lanes.split_to(to, id)
+    }
+
+    fn split_from(&mut self, from: Rank, id: u32) -> bool {
+        self.lanes.split_from(from, id)
     }
 
     #[inline]

@@ -149,8 +149,10 @@ fn messages_keep_their_order() {
         let done = run_with(3, "mixture", &[("TSUMUGI_MESSAGES", design)]);
         assert_eq!(done.code, Some(0), "{design}: {}", done.text);
     }
-    let done = run_with(3, "mixture", PUSHED);
-    assert_eq!(done.code, Some(0), "pushed: {}", done.text);
+    for (name, way) in [("pushed", PUSHED), ("split", SPLIT)] {
+        let done = run_with(3, "mixture", way);
+        assert_eq!(done.code, Some(0), "{name}: {}", done.text);
+    }
 }
 
 fn a_killed_rank_ends_the_job_and_is_named() {
@@ -276,10 +278,13 @@ fn calls_to_a_killed_rank_end() {
 const PUSHED: &[(&str, &str)] =
     &[("TSUMUGI_STREAM_FROM_BYTES", "20000"), ("TSUMUGI_ASK_FROM_BYTES", "1")];
 
+/// What makes both sides copy long messages.
+const SPLIT: &[(&str, &str)] = &[("TSUMUGI_BOTH_FROM_BYTES", "20000")];
+
 fn messages_with_a_killed_rank_end() {
     let mut seeded = Seeded(11);
-    for round in 0..8 {
-        let mut job = start_with(3, "exchangers", if round % 2 == 0 { &[] } else { PUSHED });
+    for round in 0..9 {
+        let mut job = start_with(3, "exchangers", [&[], PUSHED, SPLIT][round % 3]);
         let pids = job.read_until("working", 3);
         std::thread::sleep(Duration::from_micros(seeded.below(40_000)));
         // SAFETY: a plain call.

@@ -240,9 +240,9 @@ impl Machine<'_> {
     fn take_other<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         match packet.kind {
             Kind::Eager => self.take_eager(wire, from, packet),
-            Kind::Direct => self.take_direct(from, packet),
+            Kind::Direct => self.take_direct(wire, from, packet),
             Kind::Rts => self.take_rts(wire, from, packet),
-            Kind::Copied => self.take_copied(from, packet),
+            Kind::Copied => self.take_copied(wire, from, packet),
             Kind::Fin => self.take_fin(from, packet),
             Kind::Cts => self.take_cts(wire, from, packet),
             Kind::Data => self.take_data(wire, from, packet),
@@ -268,7 +268,7 @@ impl Machine<'_> {
         }
     }
 
-    fn take_direct(&mut self, from: usize, packet: &Packet) {
+    fn take_direct<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         let Some(post) = self.named(packet.id, from, State::Posted) else {
             self.counts.dropped += 1;
             return;
@@ -276,6 +276,8 @@ impl Machine<'_> {
         self.meet(post, from, packet.tag, packet.a);
         if packet.has(Packet::DONE) {
             self.end(post, None);
+        } else if packet.has(Packet::SPLIT) {
+            self.take_split(wire, from, post);
         } else {
             self.tables.requests[post].state = State::Coming;
         }

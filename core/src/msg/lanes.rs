@@ -14,6 +14,7 @@
 use super::line::{Lane, LaneReceiver, LaneSender, Line, NeedLine, ReturnLine};
 use super::packet::{INLINE_WORDS, Load, Offer, Packet};
 use super::setup::{SetupError, Shape};
+use super::split::{Side, Split};
 use super::wire::{Copy, Returned, Wire};
 use crate::mem::Rank;
 use core::fmt;
@@ -129,6 +130,20 @@ impl<'t> Lanes<'t> {
         // SAFETY: the only sender: the caller's.
         let lane = unsafe { LaneSender::new(lane) };
         self.ends[peer.0 as usize].to = Some(Outgoing { lane, slots, heard: 0 });
+    }
+
+    /// The word of the lane to a rank (this one has the front) or from it, on
+    /// which both claim what they copy.
+    ///
+    /// # Panics
+    ///
+    /// If the peer's lanes are not [connected](Self::connect).
+    pub fn split(&self, peer: Rank, side: Side) -> &'static Split {
+        let end = &self.ends[peer.0 as usize];
+        match side {
+            Side::Front => end.to.as_ref().expect(CONNECTED).lane.split(),
+            Side::Back => end.from.as_ref().expect(CONNECTED).lane.split(),
+        }
     }
 
     #[inline(always)]
@@ -275,6 +290,14 @@ impl Wire for Lanes<'_> {
             // back; `target` as promised at `new`.
             unsafe { ptr::copy_nonoverlapping(memory.as_ptr().add(slot), target.add(at), len) };
         });
+    }
+
+    fn split_to(&mut self, to: Rank, id: u32) -> bool {
+        self.split(to, Side::Front).open(id)
+    }
+
+    fn split_from(&mut self, from: Rank, id: u32) -> bool {
+        self.split(from, Side::Back).open(id)
     }
 
     fn copy(&mut self, copy: &Copy) {

@@ -29,6 +29,7 @@ mod memory;
 pub use memory::{Lane, Line, NeedLine, ReturnLine};
 
 use super::packet::{FIRST_WORDS, INLINE_WORDS, LINE_WORDS, Load, Offer, Packet};
+use super::split::Split;
 use super::wire::Returned;
 use crate::sync::{Ordering, fence, mutant};
 use core::fmt;
@@ -65,6 +66,11 @@ impl<'m> LaneSender<'m> {
     /// It is the only one of this lane, ever.
     pub const unsafe fn new(lane: Lane<'m>) -> Self {
         Self { lane, lap_bits: lap_bits(lane.lines), tail: 0, taken: 0, asked: 0 }
+    }
+
+    /// Who copies which part of a message, on both sides.
+    pub const fn split(&self) -> &'m Split {
+        &self.lane.need.split
     }
 
     /// Whether `lines` more lines are free.
@@ -207,6 +213,11 @@ impl<'m> LaneReceiver<'m> {
     pub const unsafe fn new(lane: Lane<'m>) -> Self {
         let lap_bits = lap_bits(lane.lines);
         Self { lane, lap_bits, head: 0, told: 0, lines: 0, answered: 0 }
+    }
+
+    /// Who copies which part of a message, on both sides.
+    pub const fn split(&self) -> &'m Split {
+        &self.lane.need.split
     }
 
     /// The next packet; it stays. What is no packet looks as if nothing came.

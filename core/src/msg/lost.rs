@@ -53,7 +53,7 @@ impl Machine<'_> {
         match entry.state {
             State::Free | State::Ended => return false,
             // A job ends by itself.
-            State::Pushing | State::Claiming | State::Fetching => return false,
+            State::Pushing | State::Claiming | State::Fetching | State::Helping => return false,
             State::Waiting => {
                 self.tables.peers[from].waiting.remove(self.tables.requests, index);
             }

@@ -154,6 +154,7 @@ mod rendezvous;
 mod room;
 mod send;
 mod setup;
+mod split;
 mod tables;
 mod threshold;
 mod wire;
@@ -167,6 +168,7 @@ pub use outcome::{Begun, Bytes, CallError, Cancel, Ended, Job, Label, Pattern, R
 pub use packet::{INLINE_BYTES_MAX, INLINE_WORDS, Kind, Load, Offer, Packet};
 pub use send::COPY_BYTES_MAX;
 pub use setup::{Design, SetupError, Shape};
+pub use split::{Claimed, Side, Split};
 pub use tables::{Entry, Logged, Mirrored, Peer, Tables, Unexpected};
 pub use threshold::Thresholds;
 pub use wire::{Copy, Returned, Wire};

@@ -1,5 +1,6 @@
 //! What is asked of the machine, what it answers, and what can go wrong.
 
+use super::split::Side;
 use super::wire::Copy;
 use crate::completion::Why;
 use crate::mem::{AddrError, Rank};
@@ -63,6 +64,11 @@ pub struct Job {
     pub request: Request,
     /// What is to be done.
     pub copy: Copy,
+    /// It is to be done together with the other side: as much as can be
+    /// claimed on the lane's [`Split`](super::Split) under this number and from
+    /// this side. Then [`split_done`](super::Machine::split_done) takes the
+    /// place of [`job_done`](super::Machine::job_done).
+    pub split: Option<(u32, Side)>,
 }
 
 /// How far a call got.

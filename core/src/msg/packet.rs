@@ -29,7 +29,9 @@ pub enum Kind {
     Eager = 2,
     /// A message that the sender puts into an offered buffer: `id` the post,
     /// `a` length. It is there if [`DONE`](Packet::DONE) is set, else a
-    /// [`Copied`](Self::Copied) follows.
+    /// [`Copied`](Self::Copied) follows. If [`SPLIT`](Packet::SPLIT) is set
+    /// both sides copy, and in the place of an offer stands which send it is,
+    /// and where.
     Direct = 3,
     /// A message that stays with the sender: `id` the send, `a` length,
     /// `b` address if [`IN_REACH`](Packet::IN_REACH).
@@ -39,7 +41,8 @@ pub enum Kind {
     /// The send `id` has ended: its buffer is not needed any more.
     Fin = 6,
     /// The sender of `id` shall push `a` bytes to the receive `tag`: to
-    /// address `b` if [`IN_REACH`](Packet::IN_REACH), else through slots.
+    /// address `b` if [`IN_REACH`](Packet::IN_REACH), else through slots; its
+    /// part of them, if [`SPLIT`](Packet::SPLIT).
     Cts = 7,
     /// Bytes of the receive `id`: `a` offset, `b` length and slots.
     Data = 8,
@@ -138,6 +141,8 @@ impl Packet {
     pub const FAILED: u8 = 4;
     /// Flag: an offer rides along.
     pub const OFFER: u8 = 8;
+    /// Flag: both sides copy.
+    pub const SPLIT: u8 = 16;
 
     /// A packet of this kind, all else zero.
     #[inline(always)]

@@ -27,6 +27,7 @@ use super::machine::Machine;
 use super::outcome::{Ended, Job, Request};
 use super::packet::{Kind, Load, Packet};
 use super::send::COPY_BYTES_MAX;
+use super::split::{Both, Side};
 use super::tables::{Due, Entry, Offered, State};
 use super::wire::{Copy, Wire};
 use crate::mem::Rank;
@@ -68,20 +69,26 @@ impl Machine<'_> {
     fn whole(&self, index: usize) -> Job {
         let entry = &self.tables.requests[index];
         let far = entry.far.expect("a copy knows both ends");
-        let is_fetched = entry.state == State::Fetching;
+        let is_fetched = matches!(entry.state, State::Fetching | State::Helping);
         let peer = Rank(if is_fetched { entry.source } else { entry.peer });
         let (from, to) = if is_fetched { (far, entry.at) } else { (entry.at, far) };
         let nt_from = self.tables.peers[peer.0 as usize].thresholds.nt_from;
         let len = entry.fitting();
-        let streaming = !is_fetched && len >= u64::from(nt_from);
-        Job { request: self.request(index), copy: Copy { peer, from, to, len, streaming } }
+        let split = match (entry.both, entry.state) {
+            (Both::No, _) => None,
+            (_, State::Helping) => Some((self.id(index), Side::Back)),
+            _ => Some((entry.remote, Side::Front)),
+        };
+        let streaming = !is_fetched && split.is_none() && len >= u64::from(nt_from);
+        let copy = Copy { peer, from, to, len, streaming };
+        Job { request: self.request(index), copy, split }
     }
 
     /// Those that are copied next.
     pub(super) fn job(&mut self, index: usize) -> Job {
         let mut job = self.whole(index);
         let entry = &mut self.tables.requests[index];
-        if entry.state == State::Pushing {
+        if entry.state == State::Pushing && job.split.is_none() {
             let part = self.tables.peers[job.copy.peer.0 as usize].thresholds.part;
             job.copy.from += entry.moved;
             job.copy.to += entry.moved;
@@ -124,17 +131,20 @@ impl Machine<'_> {
 
     /// A receive has met a message that lies with its sender.
     pub(super) fn fetch<W: Wire>(&mut self, wire: &mut W, index: usize) {
-        let entry = &mut self.tables.requests[index];
-        let source = entry.source as usize;
-        entry.state = State::Fetching;
+        let source = self.tables.requests[index].source as usize;
+        self.tables.requests[index].state = State::Fetching;
         if self.tables.peers[source].lost {
             let rank = Rank(source as u32);
             return self.end(index, Some(Ended::PeerLost { rank }));
         }
+        let entry = &self.tables.requests[index];
         let peer = &self.tables.peers[source];
         let ask_from = if peer.far { u32::MAX } else { peer.thresholds.ask_from };
         if entry.fitting() == 0 {
             self.close(wire, index, Due::Fin);
+        } else if self.splits_found(wire, index) {
+            self.tables.requests[index].both = Both::Copying;
+            self.ask_for(wire, index, source);
         } else if entry.far.is_none() || entry.in_reach && entry.fitting() >= ask_from.into() {
             self.ask_for(wire, index, source);
         } else {
@@ -178,7 +188,11 @@ impl Machine<'_> {
                 Due::Copied => named(Kind::Copied),
                 Due::Fin => named(Kind::Fin),
                 Due::Cts => Packet {
-                    count: if entry.in_reach { Packet::IN_REACH } else { 0 },
+                    count: match (entry.in_reach, entry.both) {
+                        (true, Both::No) => Packet::IN_REACH,
+                        (true, _) => Packet::IN_REACH | Packet::SPLIT,
+                        (false, _) => 0,
+                    },
                     tag: self.id(index),
                     a: entry.fitting(),
                     b: entry.at,
@@ -198,24 +212,37 @@ impl Machine<'_> {
             wire.push(rank, &packet, Load::Empty);
             has_moved = true;
             self.paid(index, to);
-            if matches!(entry.due, Due::Copied | Due::Fin) {
-                self.end(index, entry.error);
+            match entry.due {
+                // The receiver still reads the buffer.
+                Due::Copied if entry.both == Both::Owed => {
+                    self.tables.requests[index].state = State::Told;
+                }
+                Due::Copied | Due::Fin => self.end(index, entry.error),
+                Due::Cts if entry.both == Both::Copying => self.pull_back(index),
+                _ => {}
             }
         }
         has_moved
     }
 
-    pub(super) fn take_copied(&mut self, from: usize, packet: &Packet) {
+    pub(super) fn take_copied<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         let Some(index) = self.named(packet.id, from, State::Coming) else {
-            self.counts.dropped += 1;
+            if !self.hear(packet.id, from, State::Helping) {
+                self.counts.dropped += 1;
+            }
             return;
         };
+        if self.tables.requests[index].both == Both::Owed {
+            return self.close(wire, index, Due::Fin);
+        }
         self.end(index, failure(packet, from));
     }
 
     pub(super) fn take_fin(&mut self, from: usize, packet: &Packet) {
         let Some(index) = self.named(packet.id, from, State::Told) else {
-            self.counts.dropped += 1;
+            if !self.hear(packet.id, from, State::Pushing) {
+                self.counts.dropped += 1;
+            }
             return;
         };
         self.end(index, failure(packet, from));
@@ -231,6 +258,9 @@ impl Machine<'_> {
         entry.size = packet.a.min(entry.len);
         if packet.has(Packet::IN_REACH) {
             entry.far = Some(packet.b);
+            if packet.has(Packet::SPLIT) {
+                return self.push_front(index);
+            }
             entry.state = State::Pushing;
             entry.offered = Offered::Yes;
             self.copy_or_queue(wire, index, Due::Copied);
@@ -314,7 +344,7 @@ impl Machine<'_> {
     }
 
     /// All is done but for the packet that says so.
-    fn close<W: Wire>(&mut self, wire: &mut W, index: usize, due: Due) {
+    pub(super) fn close<W: Wire>(&mut self, wire: &mut W, index: usize, due: Due) {
         let entry = &mut self.tables.requests[index];
         let peer = if due == Due::Fin { entry.source } else { entry.peer } as usize;
         if self.tables.peers[peer].lost {

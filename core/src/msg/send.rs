@@ -270,6 +270,10 @@ impl Machine<'_> {
     ) -> Launched {
         let thresholds = self.tables.peers[to.0 as usize].thresholds;
         if let Some(Claim { id, at: Some(at), room }) = claim {
+            if self.splits(wire, to, &bytes, (id, room)) {
+                self.counts.sent(Path::Direct, bytes.len);
+                return self.launch_split(wire, to, label, bytes, entry, (id, at, room));
+            }
             if let Some(streaming) = self.streams(to, &bytes) {
                 return self.launch_direct(
                     wire,

@@ -4,6 +4,7 @@
 use super::list::{Link, Linked, List};
 use super::outcome::{Ended, Label};
 use super::packet::{INLINE_WORDS, Kind};
+use super::split::Both;
 use super::threshold::Thresholds;
 use super::wire::Returned;
 use crate::mem::Rank;
@@ -96,6 +97,7 @@ pub struct Entry {
     pub(super) state: State,
     pub(super) offered: Offered,
     pub(super) due: Due,
+    pub(super) both: Both,
     /// Somebody is to be told when it ends; it is in the list for that.
     pub(super) watched: bool,
     pub(super) listed: bool,
@@ -136,6 +138,8 @@ pub(super) enum State {
     Coming,
     /// A receive that copies them itself.
     Fetching,
+    /// A receive that copies them together with the sender.
+    Helping,
     /// All is done but for a last packet.
     Closing,
     Ended,
@@ -255,6 +259,7 @@ impl Entry {
         state: State::Free,
         offered: Offered::No,
         due: Due::Nothing,
+        both: Both::No,
         watched: false,
         listed: false,
         at: 0,

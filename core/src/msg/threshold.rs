@@ -14,6 +14,7 @@ use super::packet::INLINE_BYTES_MAX;
 ///             beyond               fetched by the receiver
 ///             ask_from ..          into the buffer, when the receiver has said
 ///                                  where that is
+///   always:   both_from ..         by both, where both reach the other's
 /// ```
 ///
 /// The first that holds is taken; of the last two, the last. *Offered*: the buffer of the receive that
@@ -41,6 +42,8 @@ pub struct Thresholds {
     /// Shortest message without a receive that its receiver does not fetch: it
     /// has the sender copy it.
     pub ask_from: u32,
+    /// Shortest message that both sides copy, whatever else is said here.
+    pub both_from: u32,
 }
 
 impl Thresholds {
@@ -54,6 +57,7 @@ impl Thresholds {
         eager_max: 8 << 10,
         part: 32 << 10,
         ask_from: u32::MAX,
+        both_from: u32::MAX,
     };
 
     /// The least room of a receive that is worth an offer.
@@ -65,6 +69,9 @@ impl Thresholds {
         }
         if self.pull_from < from {
             from = self.pull_from;
+        }
+        if self.both_from < from {
+            from = self.both_from;
         }
         if from > self.inline_max { from } else { self.inline_max.saturating_add(1) }
     }
@@ -80,6 +87,7 @@ impl Thresholds {
         eager_max: u32::MAX,
         part: u32::MAX,
         ask_from: u32::MAX,
+        both_from: u32::MAX,
     };
 }
 

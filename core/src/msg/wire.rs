@@ -73,6 +73,19 @@ pub trait Wire {
     /// Copies bytes between an own buffer and one of a peer's.
     fn copy(&mut self, copy: &Copy);
 
+    /// Opens the [`Split`](super::Split) of the lane to that rank for a
+    /// receive of its. Whether it was free; never where lanes have none.
+    fn split_to(&mut self, to: Rank, id: u32) -> bool {
+        let _ = (to, id);
+        false
+    }
+
+    /// The same of the lane from that rank, for an own receive.
+    fn split_from(&mut self, from: Rank, id: u32) -> bool {
+        let _ = (from, id);
+        false
+    }
+
     /// These bytes of an own buffer were put there by a peer's streaming
     /// stores, and will be read soon. A hint.
     fn come(&mut self, at: u64, len: u64) {

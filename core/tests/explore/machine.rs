@@ -250,6 +250,7 @@ impl<'m> Node<'m> {
             pull_from: 1 << 18,
             eager_max: 8 << 10,
             part: u32::MAX,
+            both_from: u32::MAX,
             ask_from: if real.asks { 0 } else { u32::MAX },
         };
         let machine = Machine::new(rank, real.shape(), real.design, thresholds, tables);

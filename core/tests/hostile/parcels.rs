@@ -54,7 +54,7 @@ pub fn parcels(bytes: &[u8]) -> usize {
         machine.rest(&mut wire);
         // Bytes that the peer says to be somewhere, which they are not, now
         // and then.
-        while let Some(Job { request, copy: Copy { peer, to, len, .. } }) = machine.poll_job() {
+        while let Some(Job { request, copy: Copy { peer, to, len, .. }, .. }) = machine.poll_job() {
             assert_eq!(peer, PEER);
             let room = wire.own.0.len() as u64;
             assert!(to <= room && len <= room - to, "{len} bytes to {to}");

@@ -24,6 +24,7 @@ mod race;
 mod region;
 mod ring;
 mod signal;
+mod split;
 mod tag;
 mod wait;
 #[path = "../threads/mod.rs"]

@@ -22,6 +22,7 @@ pub fn choose(measured: &Measured) -> Thresholds {
         nt_from,
         pull_from,
         ask_from: ask_from(measured).unwrap_or(unmeasured.ask_from),
+        both_from: both_from(measured).unwrap_or(unmeasured.both_from),
         ..unmeasured
     }
 }
@@ -146,6 +147,24 @@ fn ask_from(measured: &Measured) -> Option<u64> {
     Some(between(from))
 }
 
+/// From where on two sides that copy lose less, over all sizes, than the best
+/// way of one. It takes two cores, and as many packets more: it loses a draw.
+fn both_from(measured: &Measured) -> Option<u64> {
+    let costs = costs(measured)?;
+    let mut gain = f64::NEG_INFINITY;
+    let gains = SIZES.into_iter().zip(costs).map(|(bytes, [push, pull, stream])| {
+        if let Some(ns) = measured.ns(Way::Both, bytes) {
+            gain = push.min(pull).min(stream) - ns.max(1.0).ln() - DRAW;
+        }
+        // There was no time for more: as the last that was measured.
+        gain
+    });
+    let gains: Vec<f64> = gains.collect();
+    let gain_from = |at: &usize| gains[*at..].iter().sum::<f64>();
+    let from = (0..=SIZES.len()).max_by(|a, b| gain_from(a).total_cmp(&gain_from(b)))?;
+    Some(between(from))
+}
+
 const EAGER_MIN: u64 = 4 << 10;
 /// Half of the slots.
 const EAGER_MAX: u64 = 16 << 10;
@@ -160,7 +179,7 @@ mod tests {
     use super::*;
 
     fn none(trip_ns: f64) -> Measured {
-        Measured { trip_ns, timings: Vec::new(), took: Default::default() }
+        Measured { trip_ns, timings: Vec::new(), sample_ns: None, took: Default::default() }
     }
 
     /// Push, stream and pull of each size: as many bytes a nanosecond, after a

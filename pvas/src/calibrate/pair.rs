@@ -10,6 +10,7 @@
 
 use super::court::Court;
 use super::yard::Yard;
+use crate::gauge::SAMPLE_BYTES;
 use std::time::{Duration, Instant};
 
 /// How bytes get from one core's memory to another's.
@@ -25,6 +26,8 @@ pub enum Way {
     Stream,
     /// By the taker, plainly.
     Pull,
+    /// By both, from either end.
+    Both,
 }
 
 /// One way at one size.
@@ -45,6 +48,8 @@ pub struct Measured {
     pub trip_ns: f64,
     /// Of the ways and sizes, as far as there was time.
     pub timings: Vec<Timing>,
+    /// What the gauge reads there, if there was time.
+    pub sample_ns: Option<u64>,
     /// All of it.
     pub took: Duration,
 }
@@ -97,8 +102,15 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
     let begin = Instant::now();
     let (court, yard) = (Court::new(end), Yard::new(BYTES_MAX));
     let mut timings = Vec::new();
+    let mut readings = Vec::new();
     let give = || {
         let mut number = 0;
+        for _ in 0..READINGS {
+            number += 1;
+            readings.push(yard.sample());
+            court.ask(number);
+            court.wait_answer(number)?;
+        }
         for step in steps() {
             let mut least = f64::MAX;
             for round in 0..=step.rounds {
@@ -120,6 +132,11 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
     };
     let take = || {
         let mut number = 0;
+        for _ in 0..READINGS {
+            number += 1;
+            yard.take(&court, number, Way::Push, SAMPLE_BYTES)?;
+            court.answer(number);
+        }
         for step in steps() {
             for _ in 0..(step.rounds + 1) * step.batch {
                 number += 1;
@@ -131,7 +148,9 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
     };
     // That the time runs out is no failure: the rest stays unmeasured.
     let _ = court.play(cpus, give, take);
-    let measured = Measured { trip_ns, timings, took: begin.elapsed() };
+    readings.sort_unstable();
+    let sample_ns = readings.get(READINGS / 2).copied();
+    let measured = Measured { trip_ns, timings, sample_ns, took: begin.elapsed() };
     (!measured.timings.is_empty()).then_some(measured)
 }
 
@@ -157,7 +176,11 @@ fn steps() -> impl Iterator<Item = Step> {
         .flat_map(move |bytes| [step(Way::Inline, bytes), step(Way::Push, bytes)]);
     let slots = SIZES.into_iter().filter(|bytes| *bytes <= Yard::SLOTS_BYTES);
     let slots = slots.map(move |bytes| step(Way::Bounce, bytes));
-    let ways = |bytes| [Way::Push, Way::Stream, Way::Pull].map(|way| (way, bytes));
+    let ways = |bytes| {
+        let both = (bytes >= BOTH_MIN).then_some(Way::Both);
+        let ways = [Way::Push, Way::Stream, Way::Pull].into_iter().chain(both);
+        ways.map(move |way| (way, bytes))
+    };
     small
         .chain(slots)
         .chain(SIZES.into_iter().flat_map(ways).map(move |(way, bytes)| step(way, bytes)))
@@ -169,7 +192,10 @@ pub const PAYLOADS: [usize; 4] = [32, 88, 144, 200];
 pub const SIZES: [usize; 8] =
     [2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20];
 const BYTES_MAX: usize = 2 << 20;
+/// What a core has copied before it has told another that it may help.
+pub const BOTH_MIN: usize = 16 << 10;
 const LARGE: usize = 64 << 10;
 const BATCH_BYTES: usize = 16 << 10;
+const READINGS: usize = 15;
 const TRIP_BATCH: u32 = 32;
 const TRIP_ROUNDS: u32 = 48;

@@ -3,10 +3,12 @@
 use super::court::Court;
 use super::pair::Way;
 use crate::copy::{Mode, copy};
+use crate::gauge;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::hint::black_box;
 use std::ops::Range;
 use std::ptr::NonNull;
+use tsumugi_core::msg::{Side, Split};
 use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering};
 
 /// Where the giver has its bytes, and the taker gets them.
@@ -16,6 +18,9 @@ pub struct Yard {
     slots: Block,
     /// The last slot that is full, and of which round. Written by the giver.
     filled: CachePadded<AtomicU64>,
+    /// Who copies what; the round of which the giver has copied its part.
+    split: Split,
+    done: CachePadded<AtomicU64>,
     /// A stamp each, and payload. Written by the giver.
     lines: [CachePadded<[AtomicU64; WORDS]>; LINES],
 }
@@ -31,6 +36,8 @@ impl Yard {
             destination: Block::new(bytes_max),
             slots: Block::new(Self::SLOTS_BYTES),
             filled: CachePadded::new(AtomicU64::new(0)),
+            split: Split::new(),
+            done: CachePadded::new(AtomicU64::new(0)),
             lines: Default::default(),
         }
     }
@@ -47,11 +54,26 @@ impl Yard {
             // SAFETY: the same.
             Way::Stream => unsafe { copy(Mode::Streaming, from, to, bytes) },
             Way::Pull => {}
+            Way::Both => {
+                let opened = self.split.open(round as u32);
+                debug_assert!(opened, "the round before has closed it");
+                court.ask(round);
+                self.share(round, Side::Front, bytes);
+                // Release: pairs with the Acquire in `take`.
+                return self.done.store(round, Ordering::Release);
+            }
             // The taker polls the lines, or the slots.
             Way::Inline => return self.write_lines(round, bytes),
             Way::Bounce => return self.fill_slots(round, bytes),
         }
         court.ask(round);
+    }
+
+    /// A reading of the gauge, of bytes that the taker has read.
+    pub fn sample(&self) -> u64 {
+        // SAFETY: blocks that are longer; the taker reads after the round has
+        // begun.
+        unsafe { gauge::sample(self.source.start, self.destination.start) }
     }
 
     /// The taker's part: waits, moves the bytes, reads them.
@@ -64,11 +86,28 @@ impl Yard {
                 // SAFETY: the giver leaves both alone until the answer.
                 unsafe { copy(Mode::Plain, from, to, bytes) };
             }
+            Way::Both => {
+                court.wait_asked(round)?;
+                self.share(round, Side::Back, bytes);
+                // Acquire: pairs with the Release in `give`.
+                court.wait(|| self.done.load(Ordering::Acquire) == round)?;
+            }
             Way::Inline => self.read_lines(court, round, bytes)?,
             Way::Bounce => self.empty_slots(court, round, bytes)?,
         }
         self.destination.read(bytes);
         Some(())
+    }
+
+    /// Copies what this side claims.
+    fn share(&self, round: u64, side: Side, bytes: usize) {
+        let (from, to) = (self.source.start, self.destination.start);
+        self.split.share(round as u32, side, bytes as u64, SPLIT_LEAST, |part| {
+            let (at, len) = (part.start as usize, (part.end - part.start) as usize);
+            // SAFETY: inside both blocks; nobody else has claimed this part,
+            // and the giver leaves both alone until the answer.
+            unsafe { copy(Mode::Plain, from.add(at), to.add(at), len) };
+        });
     }
 
     fn write_lines(&self, round: u64, bytes: usize) {
@@ -183,6 +222,8 @@ fn full(round: u64, at: usize) -> u64 {
     round * SLOTS + (at / SLOT_BYTES) as u64
 }
 
+/// What a side that copies together with another claims at least, in bytes.
+pub const SPLIT_LEAST: u64 = 8 << 10;
 const LINE: usize = 64;
 const WORDS: usize = LINE / 8;
 const LINES: usize = 4;

@@ -2,6 +2,7 @@
 //! its ends say of them. All of it may be zero at first.
 
 use crate::msg::packet::LINE_WORDS;
+use crate::msg::split::Split;
 use crate::sync::{AtomicU64, UnsafeCell};
 
 /// One line of a lane. Zero bytes are a line that was never used.
@@ -27,6 +28,8 @@ pub struct ReturnLine {
 #[derive(Debug)]
 pub struct NeedLine {
     pub(super) asked: AtomicU64,
+    /// Written by both: which part of a message is copied by whom.
+    pub(super) split: Split,
 }
 
 /// The memory of one lane but for its slots.
@@ -72,13 +75,13 @@ impl NeedLine {
     /// Nothing asked for.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
-        Self { asked: AtomicU64::new(0) }
+        Self { asked: AtomicU64::new(0), split: Split::new() }
     }
 
     /// Nothing asked for.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
-        Self { asked: AtomicU64::new(0) }
+        Self { asked: AtomicU64::new(0), split: Split::new() }
     }
 }
 

@@ -76,7 +76,8 @@ struct Open {
 struct Player<'m> {
     machine: Machine<'m>,
     open: Vec<Open>,
-    jobs: Vec<Job>,
+    /// And whether it has claimed a part of one that both sides do.
+    jobs: Vec<(Job, bool)>,
     is_asleep: bool,
     is_dead: bool,
     knows: bool,
@@ -126,6 +127,7 @@ impl<'m> Game<'m> {
             eager_max: draw(&[0, 128, 600, u32::MAX]),
             part: drawn(&[500, 5_000, u32::MAX]),
             ask_from: drawn(&[0, 700, 9_000, u32::MAX]),
+            both_from: drawn(&[0, 600, 9_000, u32::MAX, u32::MAX]),
         };
         let players = rooms.iter_mut().enumerate().map(|(rank, room)| Player {
             machine: Machine::new(Rank(rank as u32), shape, plan.design, thresholds, room.tables())

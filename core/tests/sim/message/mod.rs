@@ -156,6 +156,8 @@ fn planted_defects_are_caught() {
         ("msg_exact_first", PLAIN),
         ("msg_direct_late", Plan { wildcards: false, ..PLAIN }),
         ("msg_done_early", Plan { wildcards: false, ..PLAIN }),
+        ("msg_split_front_ends", PLAIN),
+        ("msg_split_back_ends", PLAIN),
         ("msg_part_is_all", Plan { wildcards: false, ..PLAIN }),
         ("msg_slot_early", PLAIN),
         ("msg_cancel_unasked", PLAIN),

@@ -11,7 +11,9 @@ use super::post::{Own, PLACE, Post};
 use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::Rank;
-use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Mail, Offer, Packet, Returned, Shape, Wire};
+use tsumugi_core::msg::{
+    Copy, INLINE_WORDS, Load, Mail, Offer, Packet, Returned, Shape, Side, Split, Wire,
+};
 
 /// Everything that is between the ranks.
 pub struct Net<'m> {
@@ -27,6 +29,7 @@ pub struct Net<'m> {
     pub post: Post<'m>,
     /// By writer, then reader.
     ways: Vec<Vec<Way>>,
+    splits: Vec<Vec<Split>>,
 }
 
 /// From one rank to another.
@@ -80,6 +83,7 @@ impl<'m> Net<'m> {
             bells: vec![false; ranks],
             post,
             ways: (0..ranks).map(|_| (0..ranks).map(|_| way()).collect()).collect(),
+            splits: (0..ranks).map(|_| (0..ranks).map(|_| Split::new()).collect()).collect(),
         }
     }
 
@@ -102,6 +106,14 @@ impl<'m> Net<'m> {
             return true;
         }
         self.post.has_unsent(me)
+    }
+
+    /// The word of the lane to a peer, or from it.
+    pub fn split(&self, me: usize, peer: Rank, side: Side) -> &Split {
+        match side {
+            Side::Front => &self.splits[me][peer.0 as usize],
+            Side::Back => &self.splits[peer.0 as usize][me],
+        }
     }
 
     /// Carries out a copy, of a rank, between its buffer and one in reach.
@@ -343,6 +355,14 @@ impl Wire for At<'_, '_> {
             let bytes = way.slots[slot..slot + len].to_vec();
             self.net.bytes(at + at_message as u64, len as u64).copy_from_slice(&bytes);
         }
+    }
+
+    fn split_to(&mut self, to: Rank, id: u32) -> bool {
+        !self.is_far(to) && self.net.split(self.me, to, Side::Front).open(id)
+    }
+
+    fn split_from(&mut self, from: Rank, id: u32) -> bool {
+        !self.is_far(from) && self.net.split(self.me, from, Side::Back).open(id)
     }
 
     fn copy(&mut self, copy: &Copy) {

@@ -47,7 +47,7 @@ impl Game<'_> {
             }
         };
         while let Some(job) = self.players[rank].machine.poll_job() {
-            self.players[rank].jobs.push(job);
+            self.players[rank].jobs.push((job, false));
             has_moved = true;
         }
         has_moved | self.collect(rank)
@@ -59,7 +59,11 @@ impl Game<'_> {
             return false;
         }
         let at = self.draw(jobs) as usize;
-        let job = self.players[rank].jobs.swap_remove(at);
+        let (job, has_claimed) = self.players[rank].jobs.swap_remove(at);
+        if let Some((id, side)) = job.split {
+            self.run_split(rank, job, (id, side), has_claimed);
+            return true;
+        }
         let is_dead = self.players[job.copy.peer.0 as usize].is_dead;
         let result = if is_dead && self.draw(2) == 0 {
             Err(Ended::PeerLost { rank: job.copy.peer })
@@ -72,6 +76,27 @@ impl Game<'_> {
         let (machine, mut wire) = self.machine(rank);
         machine.job_done(&mut wire, job.request, result);
         true
+    }
+
+    /// One part of a job that both sides do, or its end.
+    fn run_split(&mut self, rank: usize, job: Job, (id, side): (u32, Side), has_claimed: bool) {
+        let Copy { peer, from, to, len, .. } = job.copy;
+        let split = self.net.split(rank, peer, side);
+        match split.claim(id, side, len, LEAST) {
+            Claimed::Part(part) => {
+                let len = part.end - part.start;
+                let copy = Copy { from: from + part.start, to: to + part.start, len, ..job.copy };
+                self.net.copy(rank, &copy);
+                self.players[rank].jobs.push((job, true));
+            }
+            Claimed::Over(other) => {
+                if side == Side::Back && has_claimed {
+                    split.close();
+                }
+                let (machine, mut wire) = self.machine(rank);
+                machine.split_done(&mut wire, job.request, [has_claimed, other]);
+            }
+        }
     }
 
     /// Requests that have ended, told or asked for.
@@ -165,3 +190,6 @@ impl Game<'_> {
         self.posted[number].outcome = Some(Ok(message));
     }
 }
+
+/// Bytes that a side claims at least.
+const LEAST: u64 = 64;

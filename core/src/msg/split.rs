@@ -1,0 +1,191 @@
+//! Long messages that both sides copy, where two cores move more bytes than
+//! one.
+//!
+//! ```text
+//!   sender                         receiver
+//!   Pushing ──Direct, address──►   Helping        (the receive was offered)
+//!   Told ──Rts──►                  Coming
+//!   Pushing ◄──Cts────────────────  │ when that is out: Helping
+//!     │ copies from the front        │ copies from the back
+//!     ├──Copied──►                   ├ waits for it, if the front took any
+//!   Told ◄──Fin─────────────────────┘ if the back took any
+//!   Ended                          Ended
+//! ```
+//!
+//! Who copies what is claimed part by part on the [`Split`] of the lane,
+//! outside the machine; a side that does not come finds that the other has
+//! done all. One message at a time of each lane goes so: where another has the
+//! word, one side copies alone.
+
+mod word;
+
+pub use word::{Claimed, Side, Split};
+
+use super::machine::Machine;
+use super::outcome::{Bytes, Ended, Label, Request};
+use super::packet::{Kind, Load, Offer, Packet};
+use super::send::Launched;
+use super::tables::{Due, Entry, State};
+use super::wire::Wire;
+use crate::mem::Rank;
+use crate::sync::mutant;
+
+/// How far a message has come that both sides copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Both {
+    /// One side copies it, or nobody yet.
+    No,
+    /// This side copies, or will.
+    Copying,
+    /// The same, and the other has said that its part is done.
+    Heard,
+    /// A sender: the receiver still reads its buffer. A receiver: the sender
+    /// waits to be told that it does not.
+    Owed,
+}
+
+impl Machine<'_> {
+    /// A part of the bytes of a [`Job`](super::Job) that is split has been
+    /// copied, and all others are claimed. `claimed`: by this side and by the
+    /// other any.
+    pub fn split_done<W: Wire>(&mut self, wire: &mut W, job: Request, claimed: [bool; 2]) {
+        let Some(entry) = self.tables.requests.get(job.index as usize) else { return };
+        if entry.generation != job.generation {
+            return;
+        }
+        match entry.state {
+            State::Pushing => self.front_done(wire, job.index as usize, claimed),
+            State::Helping => self.back_done(wire, job.index as usize, claimed),
+            _ => {}
+        }
+    }
+
+    fn front_done<W: Wire>(&mut self, wire: &mut W, index: usize, [own, other]: [bool; 2]) {
+        let entry = &mut self.tables.requests[index];
+        let to = Rank(entry.peer);
+        if entry.both == Both::Heard {
+            self.end(index, None);
+        } else if self.tables.peers[to.0 as usize].lost {
+            self.end(index, Some(Ended::PeerLost { rank: to }));
+        } else {
+            entry.both =
+                if other && !mutant("msg_split_front_ends") { Both::Owed } else { Both::No };
+            if own {
+                self.close(wire, index, Due::Copied);
+            } else {
+                entry.state = State::Told;
+            }
+        }
+    }
+
+    fn back_done<W: Wire>(&mut self, wire: &mut W, index: usize, [own, other]: [bool; 2]) {
+        let entry = &mut self.tables.requests[index];
+        let is_here = !other || entry.both == Both::Heard || mutant("msg_split_back_ends");
+        let source = Rank(entry.source);
+        if is_here && own {
+            self.close(wire, index, Due::Fin);
+        } else if is_here {
+            self.end(index, None);
+        } else if self.tables.peers[source.0 as usize].lost {
+            self.end(index, Some(Ended::PeerLost { rank: source }));
+        } else {
+            entry.both = if own { Both::Owed } else { Both::No };
+            entry.state = State::Coming;
+        }
+    }
+
+    /// Whether a message for a receive that is known goes so, from now on.
+    pub(super) fn splits<W: Wire>(
+        &self,
+        wire: &mut W,
+        to: Rank,
+        bytes: &Bytes,
+        (id, room): (u32, u64),
+    ) -> bool {
+        let both_from = self.tables.peers[to.0 as usize].thresholds.both_from;
+        let fitting = bytes.len.min(room);
+        let is_it = bytes.in_reach && fitting > 0 && fitting >= u64::from(both_from);
+        is_it && wire.split_to(to, id)
+    }
+
+    /// The packet has the place of an offer for where the bytes are.
+    pub(super) fn launch_split<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        to: Rank,
+        label: Label,
+        bytes: Bytes,
+        entry: Option<usize>,
+        (id, at, room): (u32, u64, u64),
+    ) -> Launched {
+        let index = self.entry_of_send(to, label, bytes, entry);
+        let source = Offer {
+            id: self.id(index),
+            taken: 0,
+            context: label.context,
+            tag: None,
+            at: Some(bytes.at),
+            room: bytes.len,
+        };
+        let packet = Packet {
+            count: Packet::SPLIT,
+            context: label.context,
+            tag: label.tag,
+            id,
+            a: bytes.len,
+            ..Packet::new(Kind::Direct)
+        };
+        wire.push(to, &packet, Load::Offer(source));
+        let request = &mut self.tables.requests[index];
+        request.remote = id;
+        request.far = Some(at);
+        request.size = bytes.len.min(room);
+        self.push_front(index);
+        Launched::Running(index)
+    }
+
+    /// The sender's side begins.
+    pub(super) fn push_front(&mut self, index: usize) {
+        let entry = &mut self.tables.requests[index];
+        entry.state = State::Pushing;
+        entry.both = Both::Copying;
+        self.jobs.push(self.tables.requests, index);
+    }
+
+    /// The receiver's.
+    pub(super) fn pull_back(&mut self, index: usize) {
+        self.tables.requests[index].state = State::Helping;
+        self.jobs.push(self.tables.requests, index);
+    }
+
+    /// A message for a receive that was offered, of which its sender has said
+    /// where it is.
+    pub(super) fn take_split<W: Wire>(&mut self, wire: &mut W, from: usize, post: usize) {
+        let source = wire.offer(Rank(from as u32));
+        let entry = &mut self.tables.requests[post];
+        entry.remote = source.id;
+        entry.far = source.at;
+        entry.both = Both::Copying;
+        self.pull_back(post);
+    }
+
+    /// Whether a message that lies with its sender goes so, from now on.
+    pub(super) fn splits_found<W: Wire>(&self, wire: &mut W, index: usize) -> bool {
+        let entry = &self.tables.requests[index];
+        let peer = &self.tables.peers[entry.source as usize];
+        let is_near = entry.in_reach && entry.far.is_some() && !peer.far;
+        let is_it = is_near && entry.fitting() >= u64::from(peer.thresholds.both_from);
+        is_it && wire.split_from(Rank(entry.source), self.id(index))
+    }
+
+    /// The sender says that its part is in the buffer, while this side copies.
+    pub(super) fn hear(&mut self, id: u32, from: usize, state: State) -> bool {
+        let Some(index) = self.named(id, from, state) else { return false };
+        let entry: &mut Entry = &mut self.tables.requests[index];
+        let is_it = entry.both == Both::Copying;
+        if is_it {
+            entry.both = Both::Heard;
+        }
+        is_it
+    }
+}

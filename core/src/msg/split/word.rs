@@ -1,0 +1,255 @@
+//! One message that both of its sides copy: the sender from the front, the
+//! receiver from the back, until they meet.
+//!
+//! ```text
+//!   bytes   ├─ sender ─►│ nobody's yet │◄─ receiver ─┤
+//!   word    id (32) | open (1) | front, in units (15) | back (15)
+//! ```
+//!
+//! Each side claims a part before it copies it: a quarter of what is left, so
+//! that the two end at about the same time however fast each is, and a side
+//! that never comes costs the other nothing. There is one word for each lane,
+//! for one message at a time; it stands in the lane's memory.
+//!
+//! | | opened by | closed by |
+//! |---|---|---|
+//! | a receive that the sender knows | the sender | whoever took the last part: |
+//! | a message that lies with its sender | the receiver | the receiver if it took any, when it has copied it; else the sender |
+//!
+//! The word says who copies what, not that anything was copied: that is told
+//! by packets. Progress: wait-free but for [`claim`](Split::claim), which is
+//! lock-free: it fails only where the other side has claimed something.
+
+use crate::sync::{AtomicU64, Ordering, mutant};
+use core::ops::Range;
+
+/// Who copies which part of a message. Zero at first.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Split(AtomicU64);
+
+/// From which end a rank copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The sender.
+    Front,
+    /// The receiver.
+    Back,
+}
+
+/// What came of an attempt to claim a part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// These bytes are this side's to copy.
+    Part(Range<u64>),
+    /// Nothing is left. Whether the other side has claimed anything.
+    Over(bool),
+}
+
+impl Split {
+    /// No message.
+    #[cfg(not(tsumugi_loom))]
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// No message.
+    #[cfg(tsumugi_loom)]
+    pub fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Opens the word for the receive `id`. Whether it was free: else another
+    /// message has it. Wait-free.
+    pub fn open(&self, id: u32) -> bool {
+        // Relaxed, here and below: the word orders nothing. Whoever learns of
+        // the message by a packet sees it open, and what is copied is told by
+        // packets, too.
+        let word = u64::from(id) << ID_SHIFT | OPEN;
+        self.0.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Claims the next part of the `len` bytes of the receive `id`, of `least`
+    /// bytes or more, unless it is the last. After `Over` the front is done
+    /// with the word; the back [closes](Self::close) it if it has claimed
+    /// anything. Lock-free.
+    pub fn claim(&self, id: u32, side: Side, len: u64, least: u64) -> Claimed {
+        let unit = unit(len, least);
+        let units = len.div_ceil(unit);
+        let mut word = self.0.load(Ordering::Relaxed);
+        loop {
+            let is_its = word >> ID_SHIFT == u64::from(id) || mutant("msg_split_any_id");
+            if !is_its || word & OPEN == 0 {
+                // The front has closed what the back took no part of; the back
+                // what it took some of.
+                return Claimed::Over(true);
+            }
+            let [front, back] = [word >> COUNT_BITS & COUNT_MAX, word & COUNT_MAX];
+            let left = units - (front + back).min(units);
+            let is_closed = left == 0 && side == Side::Front && back == 0;
+            if left == 0 && !is_closed {
+                return Claimed::Over([back, front][side as usize] > 0);
+            }
+            let part = (left / 4).max(1);
+            let next = match side {
+                _ if is_closed => 0,
+                Side::Front => word + (part << COUNT_BITS),
+                Side::Back => word + part,
+            };
+            let claimed = if mutant("msg_split_unclaimed") {
+                self.0.store(next, Ordering::Relaxed);
+                Ok(word)
+            } else {
+                self.0.compare_exchange(word, next, Ordering::Relaxed, Ordering::Relaxed)
+            };
+            match claimed {
+                Ok(_) if is_closed => return Claimed::Over(false),
+                Ok(_) => {
+                    let from = match side {
+                        Side::Front => front,
+                        Side::Back => units - back - part,
+                    };
+                    return Claimed::Part(from * unit..len.min((from + part) * unit));
+                }
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Copies, by `copy`, all that this side can claim, and
+    /// [closes](Self::close) the word where that is its to do. Whether it has
+    /// claimed anything, and whether the other side has: what
+    /// [`split_done`](super::super::Machine::split_done) is told. Lock-free, but
+    /// for the copies.
+    pub fn share(
+        &self,
+        id: u32,
+        side: Side,
+        len: u64,
+        least: u64,
+        mut copy: impl FnMut(Range<u64>),
+    ) -> [bool; 2] {
+        let mut has_claimed = false;
+        loop {
+            match self.claim(id, side, len, least) {
+                Claimed::Part(part) => copy(part),
+                Claimed::Over(other) => {
+                    if side == Side::Back && has_claimed {
+                        self.close();
+                    }
+                    return [has_claimed, other];
+                }
+            }
+            has_claimed = true;
+        }
+    }
+
+    /// The back has copied all that it has claimed. Wait-free.
+    pub fn close(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Default for Split {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Bytes that are counted by: a power of two times `least`, so that all of
+/// them can be counted.
+fn unit(len: u64, least: u64) -> u64 {
+    let mut unit = least.max(1);
+    while len.div_ceil(unit) > COUNT_MAX {
+        unit *= 2;
+    }
+    unit
+}
+
+const COUNT_BITS: u32 = 15;
+const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
+const OPEN: u64 = 1 << (2 * COUNT_BITS);
+const ID_SHIFT: u32 = 32;
+
+#[cfg(all(test, not(tsumugi_loom)))]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    /// Has both sides claim in turn, as `whose` says, until nothing is left:
+    /// what each got, and what each was told of the other at the end.
+    fn all(
+        split: &Split,
+        len: u64,
+        least: u64,
+        mut whose: impl FnMut() -> Side,
+    ) -> [(Vec<Range<u64>>, Option<bool>); 2] {
+        let mut sides = [(Vec::new(), None), (Vec::new(), None)];
+        while sides.iter().any(|(_, over)| over.is_none()) {
+            let side = whose();
+            let (parts, over) = &mut sides[side as usize];
+            match split.claim(7, side, len, least) {
+                _ if over.is_some() => {}
+                Claimed::Part(part) => parts.push(part),
+                Claimed::Over(other) => *over = Some(other),
+            }
+        }
+        sides
+    }
+
+    fn check(len: u64, least: u64, whose: impl FnMut() -> Side) -> [bool; 2] {
+        let split = Split::new();
+        assert!(split.open(7) && !split.open(8));
+        let [front, back] = all(&split, len, least, whose);
+        let mut end = 0;
+        for part in front.0.iter().chain(back.0.iter().rev()) {
+            assert_eq!(part.start, end, "{front:?} {back:?}");
+            end = part.end;
+        }
+        assert_eq!(end, len);
+        let took = [!front.0.is_empty(), !back.0.is_empty()];
+        assert_eq!(front.1, Some(took[1]));
+        if took[1] {
+            assert_eq!(back.1, Some(took[0]));
+            assert!(!split.open(8), "the back has not closed it");
+            split.close();
+        }
+        assert!(split.open(8));
+        took
+    }
+
+    #[test]
+    fn every_byte_is_claimed_once() {
+        for len in [1, 4095, 4096, 4097, 100_000, 1 << 20, (1 << 30) + 5] {
+            let mut turn = 0u32;
+            check(len, 4096, || {
+                turn += 1;
+                if turn.is_multiple_of(3) { Side::Front } else { Side::Back }
+            });
+        }
+    }
+
+    #[test]
+    fn either_side_can_do_all_of_it() {
+        let mut turns = 0;
+        let mut first = |side: Side, other: Side| {
+            turns = 0;
+            check(1 << 20, 4096, || {
+                turns += 1;
+                if turns < 100 { side } else { other }
+            })
+        };
+        assert_eq!(first(Side::Front, Side::Back), [true, false]);
+        assert_eq!(first(Side::Back, Side::Front), [false, true]);
+    }
+
+    #[test]
+    fn a_side_that_is_late_takes_nothing_of_the_next_message() {
+        let split = Split::new();
+        assert!(split.open(7));
+        while split.claim(7, Side::Front, 1 << 16, 4096) != Claimed::Over(false) {}
+        assert!(split.open(9));
+        assert_eq!(split.claim(7, Side::Back, 1 << 16, 4096), Claimed::Over(true));
+        assert_eq!(split.claim(9, Side::Back, 4096, 4096), Claimed::Part(0..4096));
+    }
+}
