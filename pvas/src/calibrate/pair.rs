@@ -169,7 +169,12 @@ fn steps() -> impl Iterator<Item = Step> {
         way,
         bytes,
         batch: (BATCH_BYTES / bytes).clamp(1, 16) as u32,
-        rounds: if bytes > LARGE { 3 } else { 6 },
+        rounds: match bytes {
+            ..=SMALL => 12,
+            // The lines of a way settle in the two caches first.
+            ..=LARGE => 24,
+            _ => 3,
+        },
     };
     let small = PAYLOADS
         .into_iter()
@@ -194,7 +199,9 @@ pub const SIZES: [usize; 8] =
 const BYTES_MAX: usize = 2 << 20;
 /// What a core has copied before it has told another that it may help.
 pub const BOTH_MIN: usize = 16 << 10;
-const LARGE: usize = 64 << 10;
+/// Where ways differ by less than what a round varies by.
+const SMALL: usize = 8 << 10;
+const LARGE: usize = 256 << 10;
 const BATCH_BYTES: usize = 16 << 10;
 const READINGS: usize = 15;
 const TRIP_BATCH: u32 = 32;
