@@ -169,11 +169,13 @@ fn steps() -> impl Iterator<Item = Step> {
         way,
         bytes,
         batch: (BATCH_BYTES / bytes).clamp(1, 16) as u32,
-        rounds: match bytes {
-            ..=SMALL => 12,
+        rounds: if bytes <= SMALL {
+            12
+        } else if bytes <= LARGE {
             // The lines of a way settle in the two caches first.
-            ..=LARGE => 24,
-            _ => 3,
+            24
+        } else {
+            3
         },
     };
     let small = PAYLOADS
