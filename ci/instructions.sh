@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# How many instructions an operation of a ULT takes, and one by a global address
-# with its rank's table here (`gas_`), as callgrind counts them:
-# the same on every machine and in every run, unlike time. Compares with
+# How many instructions an operation of a ULT takes, one by a global address with
+# its rank's table here (`gas_`), and a put over libibverbs (`verbs_`), by who
+# carries it and how many are under way, without what a simulated library takes,
+# as callgrind counts them: the same on every machine and in every run, unlike
+# time. Compares with
 # `benches/ult/instructions.txt`; more than 5 % above fails, and so does more
 # than 5 % below, because then the file is out of date. `--write` writes it.
 set -euo pipefail
@@ -14,16 +16,29 @@ fi
 noted=benches/ult/instructions.txt
 cargo build --release --quiet --package tsumugi-bench-ult --example count
 cargo build --release --quiet --package tsumugi-gas --example access
+cargo build --release --quiet --package tsumugi-backends --features sim --example verbs_instructions
 work=target/instructions
 mkdir -p "$work"
 
 examples="${CARGO_TARGET_DIR:-target}/release/examples"
-instructions() {
-    local program=("$examples/count" "$1" "$2")
-    # Its second argument is the number of operations.
-    [[ $1 == gas_* ]] && program=("$examples/access" "${1#gas_}" "$(($2 * $3))")
-    valgrind --tool=callgrind --callgrind-out-file="$work/out" "${program[@]}" 2>&1 |
+callgrind() {
+    valgrind --tool=callgrind --callgrind-out-file="$work/out" "$@" 2>&1 |
         sed -n 's/.*Collected : //p'
+}
+instructions() {
+    local way under_way program
+    case $1 in
+    # Its second argument is the number of operations.
+    gas_*) callgrind "$examples/access" "${1#gas_}" "$(($2 * $3))" ;;
+    verbs_*)
+        IFS=_ read -r _ way under_way <<<"$1"
+        program=("$examples/verbs_instructions" "$way" "$under_way" "$(($2 * $3 / under_way))")
+        local within=(--toggle-collect='*verbs::sim::calls::post_send'
+            --toggle-collect='*verbs::sim::calls::poll_cq')
+        echo $(($(callgrind "${program[@]}") - $(callgrind "${within[@]}" "${program[@]}")))
+        ;;
+    *) callgrind "$examples/count" "$1" "$2" ;;
+    esac
 }
 
 # Row, and operations in one batch of it.
@@ -40,6 +55,11 @@ rows=(
     "gas_cached 100000"
     "gas_pinned 100000"
 )
+for way in hand direct worker helper; do
+    for under_way in 1 16 64; do
+        rows+=("verbs_${way}_$under_way 6400")
+    done
+done
 for entry in "${rows[@]}"; do
     read -r row ops <<<"$entry"
     # What starting up takes is in both.

@@ -144,13 +144,43 @@ updates() {
     grep -q " updates by Device" /tmp/rank0 && grep -q " updates by Cpu" /tmp/rank0 || fail "the agents"
     nodes="a b"
 }
-# A ULT's blocking calls beside the same requests by hand, each rank on a core.
+# A ULT's blocking calls beside the same requests by hand, in turn, each rank on
+# a core.
 latency() {
     say "latency"
-    timeout 60 taskset 1 /verbs_latency rxe_a,rxe_b || fail "verbs_latency"
-    PIN=1 TSUMUGI_SPIN=${SPIN:-200} job /device
-    grep -v ranks /tmp/rank0
-    timeout 60 taskset 1 /verbs_latency rxe_a,rxe_b || fail "verbs_latency"
+    rm -f /tmp/hand /tmp/ult
+    local turn
+    for turn in 1 2 3 4 5; do
+        timeout 60 taskset 1 /verbs_latency rxe_a,rxe_b 3 >>/tmp/hand || fail "verbs_latency: $(cat /tmp/hand)"
+        PIN=1 TSUMUGI_SPIN=${SPIN:-200} job /device
+        cat /tmp/rank0 >>/tmp/ult
+    done
+    tail -n 9 /tmp/hand
+    tail -n 16 /tmp/ult
+    # Packets: as many as by hand. Time: the smallest median of some rounds, of
+    # both, and how many times as long each turn took.
+    awk '
+        FNR == NR && / packets$/ { wire[$1] = $4 }
+        FNR == NR && / p50 / { hand[$1, ++turns[$1]] = $11 }
+        FNR == NR { next }
+        / packets$/ {
+            if (!told[$1]++) printf "%-9s of a ULT: %s packets, by hand %s\n", $1, $2, wire[$1]
+            if ($2 > wire[$1] + 0.1) bad = 1
+        }
+        / p50 / {
+            ratio = $7 / hand[$1, ++turn[$1]]
+            for (at = turn[$1]; at > 1 && sorted[$1, at - 1] > ratio; at--)
+                sorted[$1, at] = sorted[$1, at - 1]
+            sorted[$1, at] = ratio
+            all[$1] = all[$1] sprintf("  %.2f of %.2f us", $7, hand[$1, turn[$1]])
+        }
+        END {
+            for (what in turn)
+                printf "%-9s of a ULT: %.2f times by hand (%.2f to %.2f):%s\n", what,
+                    sorted[what, (turn[what] + 1) / 2], sorted[what, 1], sorted[what, turn[what]], all[what]
+            exit bad
+        }
+    ' /tmp/hand /tmp/ult || fail "more packets than by hand"
 }
 jobs() {
     say "jobs on two nodes"

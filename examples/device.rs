@@ -1,6 +1,6 @@
 //! Words whose atomics are the device's: how long a put, a get and a fetch-add
 //! of one take, of one ULT after another and of many at once, and how many
-//! doorbells the device is rung for them.
+//! doorbells the device is rung for them: for 64 at once, one for 8 at the most.
 //!
 //! Rank 0 works on the last rank of the job, which waits. `ci/verbs.sh` runs it
 //! beside the same requests posted by hand: `device [OPERATIONS]`.
@@ -34,7 +34,12 @@ fn measure(
     operations: usize,
     once: impl Fn(&Runtime, usize) -> Result<(), AddrError> + Copy + Send + 'static,
 ) -> Result<(), Error> {
-    let [min, p10, p50] = latency::one_after_another(rt, operations, once)?;
+    let mut least = [f64::INFINITY; 3];
+    for _ in 0..ROUNDS {
+        let round = latency::one_after_another(rt, operations, once)?;
+        least = std::array::from_fn(|part| least[part].min(round[part]));
+    }
+    let [min, p10, p50] = least;
     println!("{name:<9} min {min:.2} p10 {p10:.2} p50 {p50:.2} us");
     if let Some(packets) = packets(|| once(rt, 0))? {
         println!("{name:<9} {packets:.2} packets");
@@ -44,6 +49,7 @@ fn measure(
         let (micros, count) = latency::at_once(rt, ults, operations, once)?;
         let doorbells = rt.network_counts().unwrap_or_default().doorbells - before.doorbells;
         let rung = doorbells as f64 / count as f64;
+        assert!(ults < ULTS_MAX || rung <= 1.0 / 8.0, "{name}: {rung} doorbells each");
         println!("{name:<9} of {ults:>2} at once: {micros:.2} us, {rung:.3} doorbells each");
     }
     Ok(())
@@ -69,5 +75,7 @@ fn packets(once: impl Fn() -> Result<(), AddrError>) -> Result<Option<f64>, Erro
     Ok(least)
 }
 
+/// Of one operation after another; what counts is the smallest.
+const ROUNDS: usize = 3;
 /// Which are under way at once.
 const ULTS_MAX: usize = 64;

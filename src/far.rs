@@ -237,7 +237,7 @@ impl Far {
     pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
         let run = |op: &Op| {
             let watch = |ticket: &Ticket<'_>| self.look_for(|| ticket.is_done());
-            self.engine.run_watched(hint(), *op, Retry::Room, &Hurried(self), watch)
+            self.engine.run_by(Retry::Room, &Hurried(self), || self.begin(op), watch)
         };
         match run(op) {
             Err(AddrError::Unsupported { .. }) if op.remote.key.agent() == Agent::Device => {
@@ -247,13 +247,31 @@ impl Far {
         }
     }
 
+    /// Begins one that its caller waits for: at once, if nobody else is ready
+    /// whose operations could go out with it.
+    fn begin(&self, op: &Op) -> Result<Status<'static, ()>, Busy<()>> {
+        let begun = if self.shared().rounds > 0 && tsumugi_ult::is_alone() {
+            let mut begun = None;
+            self.poll_by(|| {
+                let now = self.engine.post_now(hint(), *op, ());
+                let has_ended = now.as_ref().is_ok_and(Ticket::is_done);
+                begun = Some(now);
+                has_ended
+            });
+            begun.expect("it was called")
+        } else {
+            self.engine.post(hint(), *op, ())
+        };
+        begun.map(Status::Pending)
+    }
+
     /// Polls until that is so, or for as many rounds as an idle worker does;
     /// unless another caller does it already. Whoever is ready runs first, so
     /// what many begin goes out together.
     fn look_for(&self, has_ended: impl Fn() -> bool) {
         let shared = self.shared();
         // Relaxed: two that look do no harm.
-        if shared.rounds == 0 || shared.is_looked_for.swap(true, Ordering::Relaxed) {
+        if has_ended() || shared.rounds == 0 || shared.is_looked_for.swap(true, Ordering::Relaxed) {
             return;
         }
         let _looking = Looking(&shared.is_looked_for);
@@ -378,19 +396,30 @@ impl Far {
     /// Posts, takes what has completed and what has arrived. Whether there was
     /// anything.
     pub(crate) fn poll(&self) -> bool {
+        self.poll_by(|| self.engine.poll() > 0)
+    }
+
+    /// The same by a poll of the engine that something else comes with.
+    #[inline]
+    fn poll_by(&self, poll: impl FnOnce() -> bool) -> bool {
         let polls = &self.shared().polls;
         // Relaxed: the watch only compares it. Of two at once one may be lost,
         // and it has changed all the same.
         polls.store(polls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        self.turn()
+        self.turn_by(poll)
     }
 
     /// The same, of the watch.
     fn turn(&self) -> bool {
+        self.turn_by(|| self.engine.poll() > 0)
+    }
+
+    #[inline]
+    fn turn_by(&self, poll: impl FnOnce() -> bool) -> bool {
         let shared = self.shared();
         shared.see_losses();
         let before = shared.arrivals.load(Ordering::Relaxed);
-        let polled = self.engine.poll() > 0;
+        let polled = poll();
         let fetched = self.fetches().drive(&self.engine, &self.bounce);
         let arrived = shared.arrivals.load(Ordering::Relaxed) != before;
         if arrived && let Some(serve) = shared.serve.get() {

@@ -32,6 +32,8 @@ pub struct Direct {
     /// The neighbours, and this rank: from the first on, so many.
     first: u32,
     count: u32,
+    /// Whether these are all ranks of the node.
+    is_whole: bool,
     rank: Rank,
     nodes: Arc<Nodes>,
     space: Arc<Space>,
@@ -44,7 +46,8 @@ impl Direct {
         let neighbours = nodes.neighbours(rank);
         let (first, count) = (neighbours.start, neighbours.end - neighbours.start);
         let base = start.wrapping_sub((rank.0 as usize) << shift);
-        Self { base, shift, first, count, rank, nodes, space }
+        let is_whole = nodes.place(rank).is_some_and(|place| place.size == count);
+        Self { base, shift, first, count, is_whole, rank, nodes, space }
     }
 
     /// This rank.
@@ -155,6 +158,9 @@ impl Direct {
     #[cold]
     #[inline(never)]
     fn look_up(&self, rank: Rank) -> Result<&Control, AddrError> {
+        if self.is_whole && rank.0 < self.nodes.ranks() {
+            return Err(AddrError::OtherNode { rank });
+        }
         let Some(place) = self.nodes.place(rank) else {
             return Err(AddrError::NoSuchRank { rank, size: self.nodes.ranks() });
         };

@@ -302,6 +302,11 @@ impl Endpoint for Queue<'_> {
         of_each!(self, + Bad, endpoint => endpoint.poll(completions))
     }
 
+    #[inline]
+    fn turn(&mut self, ops: &[Op], completions: &mut [Completion]) -> (usize, usize) {
+        of_each!(self, + Bad, endpoint => endpoint.turn(ops, completions))
+    }
+
     fn arm(&mut self) -> bool {
         of_each!(self, + Bad, endpoint => endpoint.arm())
     }

@@ -174,13 +174,38 @@ impl Endpoint for Link {
                 break;
             }
         }
-        self.send();
+        if !self.errands.is_idle() || self.unsent > 0 {
+            self.send();
+        }
         taken
     }
 
     fn poll(&mut self, completions: &mut [Completion]) -> usize {
         self.see_losses();
         let count = self.endpoint.poll(completions);
+        self.polled(count, completions)
+    }
+
+    fn turn(&mut self, ops: &[Op], completions: &mut [Completion]) -> (usize, usize) {
+        let is_quiet = self.errands.is_idle() && self.unsent == 0;
+        if !is_quiet || !ops.iter().all(|op| self.is_transfer(op)) {
+            return (self.post(ops), self.poll(completions));
+        }
+        self.see_losses();
+        let (taken, count) = self.endpoint.turn(ops, completions);
+        (taken, self.polled(count, completions))
+    }
+
+    fn arm(&mut self) -> bool {
+        self.unsent == 0 && self.endpoint.arm()
+    }
+}
+
+impl Link {
+    /// The device has given so many completions: what comes with them, and how
+    /// many there are with those of errands.
+    #[inline]
+    fn polled(&mut self, count: usize, completions: &mut [Completion]) -> usize {
         for completion in &completions[..count] {
             if let Err(error) = completion.result {
                 self.shared.note(error, self.endpoint.last_failure());
@@ -194,10 +219,6 @@ impl Endpoint for Link {
         }
         self.send();
         count + self.errands.poll(&mut completions[count..])
-    }
-
-    fn arm(&mut self) -> bool {
-        self.unsent == 0 && self.endpoint.arm()
     }
 }
 

@@ -2,8 +2,9 @@
 //! in a system call.
 //!
 //! ```text
-//!  others poll ──► nap of 200 us ──► do they still?
-//!      ▲               a worker that goes to sleep ends it
+//!  others poll ──► nap of 200 us ──► do they still? then twice as long,
+//!      ▲               │                800 us at the most
+//!      │               a worker that goes to sleep ends it
 //!      │ yes            │ no
 //!      └────────────────┴─► poll until nothing comes ─► asleep on the device's
 //!                             ▲                         descriptor, 100 ms at
@@ -69,12 +70,19 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.device.event(link)).collect();
     let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), PAUSE);
     let (mut patience, mut yields) = (LINGER, 0);
+    let (mut rest, mut napped) = (NAP, Duration::ZERO);
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
         if std::mem::replace(&mut polls, now) != now {
-            nap(far);
+            let was_ended = nap(far, rest);
+            napped += rest;
+            rest = if was_ended { NAP } else { (rest * 2).min(NAP_MAX) };
             pause = PAUSE;
+            if !was_ended && napped < NAPS_MAX {
+                continue;
+            }
         } else {
+            rest = NAP;
             // The beats wait meanwhile.
             let turns = (0..TURNS).take_while(|_| far.turn()).count();
             if turns > 0 {
@@ -101,13 +109,14 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                     thread::yield_now();
                     yields = if turns > 0 { 0 } else { yields + 1 };
                 }
-                Some(_) => nap(far),
+                Some(_) => _ = nap(far, NAP),
                 None => {
                     sleep_on(&[], stopped, pause.min(limit));
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
             }
         }
+        napped = Duration::ZERO;
         for lost in shared.beats.round(&shared.member, |to, bytes| shared.beat(to, bytes)) {
             shared.say(&lost, None);
         }
@@ -117,13 +126,14 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     }
 }
 
-/// Leaves the device to those who poll, for a while.
-fn nap(far: &Far) {
+/// Leaves the device to those who poll, for a while. Whether somebody has
+/// ended that.
+fn nap(far: &Far, limit: Duration) -> bool {
     let word = far.nap_word();
     // The lowest bit: somebody naps.
     let before = word.fetch_or(1, Ordering::SeqCst) | 1;
-    SystemFutex.wait(word, before, Some(NAP));
-    word.fetch_and(!1, Ordering::SeqCst);
+    SystemFutex.wait(word, before, Some(limit));
+    word.fetch_and(!1, Ordering::SeqCst) != before
 }
 
 /// Polls for a while, or until others poll, or the beats are due.
@@ -169,6 +179,10 @@ const TURNS: usize = 64;
 /// In a row, that have found nothing.
 const YIELDS: u32 = 256;
 const NAP: Duration = Duration::from_micros(200);
+/// Whoever stops polling to compute is noticed after so long.
+const NAP_MAX: Duration = Duration::from_micros(800);
+/// Naps in a row, after which the beats are looked after.
+const NAPS_MAX: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 8;
 const LINGER: Duration = Duration::from_micros(100);
 const LINGER_MAX: Duration = Duration::from_millis(4);

@@ -78,6 +78,15 @@ pub fn yield_now() {
     Here.yield_now();
 }
 
+/// Whether the caller is a ULT whose [`yield_now`] would come back at once:
+/// no other one of its worker is ready. Every so often it says no, so that a
+/// loop over it lets the worker look further.
+pub fn is_alone() -> bool {
+    // SAFETY: this thread's worker, not kept across a suspension.
+    let worker = current::worker().map(|worker| unsafe { worker.as_ref() });
+    worker.is_some_and(|worker| worker.current().is_some() && worker.is_alone())
+}
+
 impl<T> JoinHandle<T> {
     /// The handle of a ULT that was just filled.
     #[inline(always)]

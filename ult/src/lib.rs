@@ -114,7 +114,7 @@ pub use futex::SystemFutex;
 pub use future::block_on;
 #[cfg(not(feature = "std"))]
 pub use host::{Host, NoThreads, set_host};
-pub use join::{JoinHandle, is_cancelled, yield_now, yield_to};
+pub use join::{JoinHandle, is_alone, is_cancelled, yield_now, yield_to};
 pub use key::LocalKey;
 pub use limit::Limit;
 #[cfg(feature = "std")]

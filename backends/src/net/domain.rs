@@ -285,6 +285,7 @@ impl<W: Wire> NetDomain<W> {
         Ok(region)
     }
 
+    #[inline]
     pub(super) fn try_rail(&self, index: usize) -> Option<MutexGuard<'_, Rail<W>>> {
         self.rails[index].try_lock().ok()
     }

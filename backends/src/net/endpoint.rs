@@ -112,16 +112,31 @@ impl<W: Wire> Endpoint for NetEndpoint<'_, W> {
     #[inline]
     fn post(&mut self, ops: &[Op]) -> usize {
         let shared = &self.domain.shared;
-        self.try_rail().map_or(0, |mut rail| rail.post(shared, ops))
+        self.try_rail().map_or(0, |mut rail| {
+            rail.see_losses(shared);
+            rail.post(shared, ops)
+        })
     }
 
     #[inline]
     fn poll(&mut self, completions: &mut [Completion]) -> usize {
         let shared = &self.domain.shared;
         let Some(mut rail) = self.try_rail() else { return 0 };
+        rail.see_losses(shared);
         let count = rail.poll(shared, completions);
         self.to_receive = rail.packets.needs_receive();
         count
+    }
+
+    #[inline]
+    fn turn(&mut self, ops: &[Op], completions: &mut [Completion]) -> (usize, usize) {
+        let shared = &self.domain.shared;
+        let Some(mut rail) = self.try_rail() else { return (0, 0) };
+        rail.see_losses(shared);
+        let taken = rail.post(shared, ops);
+        let count = rail.poll(shared, completions);
+        self.to_receive = rail.packets.needs_receive();
+        (taken, count)
     }
 
     fn arm(&mut self) -> bool {
@@ -155,7 +170,6 @@ impl<W: Wire> Rail<W> {
     }
 
     fn post(&mut self, shared: &Shared, ops: &[Op]) -> usize {
-        self.see_losses(shared);
         let taken = self.take(shared, ops);
         self.wire.ring();
         taken
@@ -317,7 +331,9 @@ impl<W: Wire> Rail<W> {
         // SAFETY: the words of this slot, which no device uses now.
         let (operand, compare, result) = unsafe {
             store(&raw mut (*words).operand, op.operand(), width);
-            store(&raw mut (*words).compare, op.compare(), width);
+            if op.kind == Kind::CompareSwap {
+                store(&raw mut (*words).compare, op.compare(), width);
+            }
             (*words).result = 0;
             (&raw mut (*words).operand, &raw mut (*words).compare, &raw mut (*words).result)
         };
@@ -402,12 +418,14 @@ impl<W: Wire> Rail<W> {
     }
 
     /// An operation is over.
+    #[inline]
     pub(super) fn finish(&mut self, at: usize, result: Result<u64, AddrError>) {
         let tag = self.flights[at].op.tag;
         self.release(at);
         self.ready.push_back(Completion { tag, result });
     }
 
+    #[inline]
     pub(super) fn release(&mut self, at: usize) {
         self.flights[at].state = State::Free;
         self.free.push(at as u32);

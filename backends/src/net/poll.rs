@@ -27,7 +27,6 @@ use tsumugi_core::sync::Ordering;
 
 impl<W: Wire> Rail<W> {
     pub(super) fn poll(&mut self, shared: &Shared, completions: &mut [Completion]) -> usize {
-        self.see_losses(shared);
         self.read_queue(shared);
         if !self.later.is_empty() {
             self.go_on(shared);
@@ -36,12 +35,12 @@ impl<W: Wire> Rail<W> {
             self.send_again(shared);
         }
         self.wire.ring();
-        if self.ready.is_empty() {
-            return 0;
-        }
-        let count = completions.len().min(self.ready.len());
-        for (to, from) in completions.iter_mut().zip(self.ready.drain(..count)) {
-            *to = from;
+        let mut count = 0;
+        while count < completions.len()
+            && let Some(completion) = self.ready.pop_front()
+        {
+            completions[count] = completion;
+            count += 1;
         }
         count
     }
@@ -68,13 +67,20 @@ impl<W: Wire> Rail<W> {
         }
     }
 
+    #[inline]
     fn ended(&mut self, shared: &Shared, entry: Entry) {
-        let context = self.scratch.context_of(entry.context);
-        match (entry.end, context) {
+        match (entry.end, self.scratch.context_of(entry.context)) {
             (End::Done(_), Some(Context::Flight(at))) => {
                 self.uncount(at);
                 self.arrived(shared, at);
             }
+            (_, context) => self.ended_otherwise(shared, entry, context),
+        }
+    }
+
+    /// Not an operation, or not well.
+    fn ended_otherwise(&mut self, shared: &Shared, entry: Entry, context: Option<Context>) {
+        match (entry.end, context) {
             (End::Done(_), Some(Context::Read(at))) => {
                 self.uncount_read(at);
                 self.slot_arrived(shared, at);
@@ -170,6 +176,7 @@ impl<W: Wire> Rail<W> {
     }
 
     /// An operation no longer counts among those that the device has.
+    #[inline]
     fn uncount(&mut self, at: usize) {
         let counted = core::mem::take(&mut self.flights[at].counted);
         self.posted -= usize::from(counted);
@@ -182,6 +189,7 @@ impl<W: Wire> Rail<W> {
     }
 
     /// The device has done what was posted for this operation.
+    #[inline]
     fn arrived(&mut self, shared: &Shared, at: usize) {
         let flight = &mut self.flights[at];
         match flight.state {

@@ -310,11 +310,16 @@ impl<W: Wire> Rail<W> {
     }
 
     /// Ends what is under way to ranks that were found dead meanwhile.
+    #[inline]
     pub(super) fn see_losses(&mut self, shared: &Shared) {
         // Acquire: pairs with the Release in `NetDomain::strike`.
-        if shared.lost_count.load(Ordering::Acquire) == self.lost_seen {
-            return;
+        if shared.lost_count.load(Ordering::Acquire) != self.lost_seen {
+            self.end_lost(shared);
         }
+    }
+
+    #[cold]
+    fn end_lost(&mut self, shared: &Shared) {
         let lost: Vec<Rank> = {
             let all = shared.lost.lock().expect("nothing panics under it");
             let new = all[self.lost_seen..].to_vec();

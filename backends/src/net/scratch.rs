@@ -60,13 +60,20 @@ impl Scratch {
         }
     }
 
-    /// What the context of a completion stands for.
+    /// What the context of a completion stands for: mostly an operation.
+    #[inline]
     pub(super) fn context_of(&self, context: usize) -> Option<Context> {
-        let (depth, packets) = (self.depth, self.packets);
-        let mut index = context;
+        match context.checked_sub(self.depth) {
+            None => Some(Context::Flight(context)),
+            Some(beyond) => self.context_beyond(beyond),
+        }
+    }
+
+    #[cold]
+    fn context_beyond(&self, mut index: usize) -> Option<Context> {
+        let packets = self.packets;
         for (count, of) in [
-            (depth, Context::Flight as fn(usize) -> Context),
-            (READS_MAX, Context::Read),
+            (READS_MAX, Context::Read as fn(usize) -> Context),
             (packets, Context::Send),
             (packets, Context::Receive),
         ] {

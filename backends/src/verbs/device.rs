@@ -314,7 +314,7 @@ pub(super) fn errno() -> c_int {
 }
 
 fn library(config: &Config) -> Result<&'static Library, OpenError> {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "sim"))]
     if config.device.as_deref() == Some(super::sim::NAME) {
         return Ok(super::sim::library());
     }

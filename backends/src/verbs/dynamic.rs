@@ -2,8 +2,13 @@
 //! that reaches any number of peers. Only NVIDIA's have, by calls of their
 //! driver's own library, which is asked; nobody has to have it.
 //!
-//! What reaches peers is [`link`](super::link)'s pairs all the same: no device
-//! that has the transport was there to try it on.
+//! What reaches peers is [`link`](super::link)'s pairs all the same. One such
+//! pair instead needs what only that driver has: requests by `ibv_qp_ex` with
+//! `mlx5dv_wr_set_dc_addr` before each, a target (DCT) and its access key in each
+//! rank's card, and another answer to errors, since one peer's breaks the pair
+//! of all. Neither Soft-RoCE nor any other device at hand has it, and a
+//! simulated one would only repeat what was assumed here of its order and its
+//! errors: so it is not used before it was tried on one.
 
 use super::sys::Opaque;
 use core::ffi::CStr;

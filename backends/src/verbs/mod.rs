@@ -19,7 +19,7 @@
 //! | `guest` | who reaches this rank |
 //! | `line` | requests down, completions up |
 //! | `probe` | what the device really does |
-//! | `sim` | libibverbs inside of a test |
+//! | `sim` | libibverbs inside of the process, for tests |
 //!
 //! A batch that is posted at once goes out with one doorbell for each peer.
 //! Short puts and packets are copied into their requests. A put that is to tell
@@ -61,8 +61,8 @@ mod line;
 mod link;
 mod pair;
 mod probe;
-#[cfg(test)]
-mod sim;
+#[cfg(any(test, feature = "sim"))]
+pub mod sim;
 pub mod sys;
 
 pub use crate::net::{

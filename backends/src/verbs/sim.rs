@@ -1,5 +1,6 @@
-//! libibverbs inside of a test: cards of one thread, with as many pairs as
-//! memory holds, and no machine that has a device.
+//! libibverbs inside of the process: cards of one thread, with as many pairs
+//! as memory holds, for tests and for counting instructions on a machine that
+//! has no device.
 //!
 //! ```text
 //!  post_send ─► pair.requests ─┐ a poll of anybody's queue carries some out:
@@ -14,6 +15,7 @@
 //! Datagrams get lost where there is no buffer.
 
 mod calls;
+#[cfg(test)]
 mod tests;
 
 use super::sys::*;
@@ -22,7 +24,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a card of this thread is called.
-pub(super) const NAME: &str = "simulated";
+pub const NAME: &str = "simulated";
 
 /// How the cards of this thread are.
 #[derive(Default)]
@@ -93,13 +95,14 @@ thread_local! {
 }
 
 /// The library of this thread.
-pub(super) fn library() -> &'static Library {
+pub fn library() -> &'static Library {
     &calls::LIBRARY
 }
 
 /// The most pairs that send requests that each card had at once, of this
 /// thread's cards.
-pub(super) fn alive_max() -> usize {
+#[cfg(test)]
+fn alive_max() -> usize {
     with(|world| world.alive_max.values().map(|(_, max)| *max).max().unwrap_or(0))
 }
 

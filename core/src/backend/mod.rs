@@ -115,6 +115,14 @@ pub trait Endpoint: Send {
     /// Takes up to `completions.len()` completions and returns how many.
     fn poll(&mut self, completions: &mut [Completion]) -> usize;
 
+    /// [`post`](Self::post), and then [`poll`](Self::poll): how many were taken,
+    /// and how many completions there were. For a device that can do both in
+    /// one go, under one lock.
+    #[inline]
+    fn turn(&mut self, ops: &[Op], completions: &mut [Completion]) -> (usize, usize) {
+        (self.post(ops), self.poll(completions))
+    }
+
     /// Prepares to sleep: after true the next completion will raise the
     /// device's event. Poll once more before sleeping. False: it cannot.
     fn arm(&mut self) -> bool;

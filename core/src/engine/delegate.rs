@@ -85,6 +85,31 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
         self.leave(Work::Op(op)).map_err(|_| op)
     }
 
+    /// The same, and works the endpoint at once, if nobody else does: for a
+    /// caller that waits. Lock-free.
+    ///
+    /// # Errors
+    ///
+    /// The operation: the ring is full.
+    #[inline]
+    pub fn enqueue_now(&self, op: Op) -> Result<(), Op> {
+        let op = match self.try_hold() {
+            Some(held) => {
+                let gathered = held.with(|port| {
+                    port.gather(op)?;
+                    port.turn();
+                    Ok(())
+                });
+                match gathered {
+                    Ok(()) => return Ok(()),
+                    Err(op) => op,
+                }
+            }
+            None => op,
+        };
+        self.leave(Work::Op(op)).map_err(|_| op)
+    }
+
     /// Leaves work to the holder, who may be this thread. Lock-free.
     ///
     /// # Errors
@@ -101,10 +126,7 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
     pub fn poll(&self) -> usize {
         let Some(held) = self.try_hold() else { return 0 };
         self.drain();
-        held.with(|port| {
-            port.flush();
-            port.poll()
-        })
+        held.with(Port::turn).1
     }
 
     /// Posts what has gathered, if nobody else is at it.

@@ -116,11 +116,42 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         op: Op,
         buf: B,
     ) -> Result<Ticket<'t, B>, Busy<B>> {
+        self.post_by(op, hint, buf, |executor, op| executor.enqueue(op))
+    }
+
+    /// The same for a caller that will wait for it and has nothing to wait for
+    /// before: it goes out at once, with what has gathered, and what has
+    /// completed by then is taken; unless somebody else is at it.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`]: nothing happened.
+    #[inline]
+    pub fn post_now<B: Send + 'static>(
+        &self,
+        hint: usize,
+        op: Op,
+        buf: B,
+    ) -> Result<Ticket<'t, B>, Busy<B>> {
+        self.post_by(op, hint, buf, |executor, op| match executor {
+            Executor::Delegate(delegate) => delegate.enqueue_now(op),
+            offload => offload.enqueue(op),
+        })
+    }
+
+    #[inline(always)]
+    fn post_by<B: Send + 'static>(
+        &self,
+        op: Op,
+        hint: usize,
+        buf: B,
+        enqueue: impl FnOnce(&Executor<'t, E>, Op) -> Result<(), Op>,
+    ) -> Result<Ticket<'t, B>, Busy<B>> {
         let ticket = match self.completions.try_begin(hint, buf) {
             Ok(ticket) => ticket,
             Err(buf) => return Err(Busy { op, buf, why: Why::NoTag }),
         };
-        match self.executor(hint).enqueue(op.tagged(ticket.tag())) {
+        match enqueue(self.executor(hint), op.tagged(ticket.tag())) {
             Ok(()) => Ok(ticket),
             Err(_) => {
                 // SAFETY: the ring gave it back, so no device has it.
@@ -174,29 +205,30 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         retry: Retry,
         wait: &dyn Wait,
     ) -> Result<u64, AddrError> {
-        self.run_watched(hint, op, retry, wait, |_| {})
+        self.run_by(retry, wait, || self.submit(hint, op, ()), |_| {})
     }
 
-    /// The same; before the caller sleeps `watch` is called once, which may
-    /// poll for a while.
+    /// The same for an operation that `begin` begins here; before the caller
+    /// sleeps `watch` is called once, which may poll for a while.
     ///
     /// # Errors
     ///
     /// [`AddrError`].
-    pub fn run_watched(
+    #[inline]
+    pub fn run_by(
         &self,
-        hint: usize,
-        op: Op,
         retry: Retry,
         wait: &dyn Wait,
+        begin: impl Fn() -> Result<Status<'t, ()>, Busy<()>>,
         watch: impl Fn(&Ticket<'t>),
     ) -> Result<u64, AddrError> {
         loop {
-            match self.submit(hint, op, ()) {
+            match begin() {
                 Ok(Status::Done(outcome)) => return outcome.result,
                 Ok(Status::Pending(ticket)) => {
                     watch(&ticket);
-                    let result = ticket.wait(wait).result;
+                    let outcome = ticket.try_finish();
+                    let result = outcome.unwrap_or_else(|ticket| ticket.wait(wait)).result;
                     self.room.made();
                     return result;
                 }

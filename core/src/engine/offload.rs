@@ -130,8 +130,7 @@ impl<E: Endpoint> Owner<'_, '_, E> {
         }
         // What has gathered by now is one batch: waiting longer would gain
         // nothing, since nobody is in the ring.
-        let posted = self.port.flush();
-        let completed = self.port.poll();
+        let (posted, completed) = self.port.turn();
         taken + posted + completed > 0
     }
 

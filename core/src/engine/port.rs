@@ -95,15 +95,34 @@ impl<'t, E: Endpoint> Port<'t, E> {
             return 0;
         }
         let taken = self.endpoint.post(&self.gathered);
+        self.posted(taken);
+        taken
+    }
+
+    /// The device has taken so many of what has gathered.
+    #[inline]
+    fn posted(&mut self, taken: usize) {
         if taken > 0 {
             self.in_flight += taken;
             add(&self.counts.doorbells, 1);
             add(&self.counts.posted, taken);
+            if taken == self.gathered.len() {
+                return self.gathered.clear();
+            }
             let left = self.gathered.len() - taken;
             self.gathered.copy_within(taken.., 0);
             self.gathered.truncate(left);
         }
-        taken
+    }
+
+    /// [`flush`](Self::flush), and then [`poll`](Self::poll), in one go. Returns how much the device took, and how many completions there were.
+    pub fn turn(&mut self) -> (usize, usize) {
+        if self.gathered.is_empty() || self.passed < self.polled {
+            return (self.flush(), self.poll());
+        }
+        let (taken, count) = self.endpoint.turn(&self.gathered, &mut self.taken);
+        self.posted(taken);
+        (taken, self.took(count))
     }
 
     /// Takes what the device has completed, some at a time, and lets the
@@ -112,12 +131,23 @@ impl<'t, E: Endpoint> Port<'t, E> {
     pub fn poll(&mut self) -> usize {
         if self.passed == self.polled {
             let count = self.endpoint.poll(&mut self.taken);
-            if count == 0 {
-                return 0;
-            }
-            add(&self.counts.completed, count);
-            (self.passed, self.polled) = (0, count);
+            return self.took(count);
         }
+        self.pass_on()
+    }
+
+    /// The device has given so many completions.
+    #[inline]
+    fn took(&mut self, count: usize) -> usize {
+        if count == 0 {
+            return 0;
+        }
+        add(&self.counts.completed, count);
+        (self.passed, self.polled) = (0, count);
+        self.pass_on()
+    }
+
+    fn pass_on(&mut self) -> usize {
         let count = self.polled - self.passed;
         while self.passed < self.polled {
             let completion = self.taken[self.passed];

@@ -65,7 +65,16 @@ impl Parts {
 
 #[test]
 fn a_delegate_leaves_nothing_behind() {
-    check(&["delegate_mark_only_if_held", "delegate_mark_kept"], || {
+    nothing_is_left_by(|delegate| delegate.enqueue(get()).unwrap());
+}
+
+#[test]
+fn a_delegate_that_is_worked_at_once_leaves_nothing_behind() {
+    nothing_is_left_by(|delegate| delegate.enqueue_now(get()).unwrap());
+}
+
+fn nothing_is_left_by(enqueue: fn(&Delegate<'static, Counting>)) {
+    check(&["delegate_mark_only_if_held", "delegate_mark_kept"], move || {
         let parts = Parts::leak();
         let posted = Arc::new(AtomicUsize::new(0));
         let device = Counting(posted.clone(), heapless::Deque::new());
@@ -74,9 +83,9 @@ fn a_delegate_leaves_nothing_behind() {
         let delegate = Arc::new(unsafe { Delegate::new(port, parts.ring.view()) });
         let other = thread::spawn({
             let delegate = delegate.clone();
-            move || delegate.enqueue(get()).unwrap()
+            move || enqueue(&delegate)
         });
-        delegate.enqueue(get()).unwrap();
+        enqueue(&delegate);
         other.join().unwrap();
         // What is gathered goes out with one poll, and the ring is empty by
         // now, or its content was marked and drained.

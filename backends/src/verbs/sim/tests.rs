@@ -10,8 +10,10 @@ use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RegionKey, R
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::tag::Tag;
 
+/// Nobody is silent here, however long the machine keeps this thread waiting.
 fn config(pairs_max: usize) -> Config {
-    Config { device: Some(NAME.into()), pairs_max, packets: 8, job: 7, ..Config::default() }
+    let device = Some(NAME.into());
+    Config { device, pairs_max, packets: 8, job: 7, patience_ms: 1 << 24, ..Config::default() }
 }
 
 /// A rank's line, a page of its own, and what it has to ask.
