@@ -66,7 +66,7 @@ pub(crate) trait Carrier: Send + Sync {
     fn greet(&self, to: Rank, greeting: &[u8]) -> bool;
 
     /// Who takes the greetings that come; set once, before the first one.
-    fn on_greeting(&self, take: Box<dyn Fn(Rank, &[u8]) + Send + Sync>);
+    fn on_greeting(&self, take: far::Handler);
 }
 
 impl Carrier for far::Far {
@@ -91,7 +91,7 @@ impl Carrier for far::Far {
         sent != Err(ParcelError::Full)
     }
 
-    fn on_greeting(&self, take: Box<dyn Fn(Rank, &[u8]) + Send + Sync>) {
+    fn on_greeting(&self, take: far::Handler) {
         self.on_parcel(Parcel::Greeting, take);
     }
 }

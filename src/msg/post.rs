@@ -52,8 +52,11 @@ pub(crate) struct Bag {
     /// Each: from whom, how long, and so many bytes.
     bytes: Mutex<Vec<u8>>,
     /// What was fetched, or could not be, and why.
-    fetched: Mutex<VecDeque<(Request, Rank, Result<(), AddrError>)>>,
+    fetched: Mutex<VecDeque<Fetched>>,
 }
+
+/// For which request, from whom, and how it ended.
+type Fetched = (Request, Rank, Result<(), AddrError>);
 
 /// The memory of this process.
 pub(crate) struct Exposed;

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::am::Carrier;
-use crate::{AddrError, Busy, Rank, Runtime};
+use crate::{AddrError, Busy, Rank, Runtime, far};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -236,7 +236,7 @@ impl Carrier for Link {
         unreachable!("{to}")
     }
 
-    fn on_greeting(&self, _: Box<dyn Fn(Rank, &[u8]) + Send + Sync>) {}
+    fn on_greeting(&self, _: far::Handler) {}
 }
 
 impl Drop for Running {
