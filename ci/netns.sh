@@ -63,16 +63,18 @@ export RUST_BACKTRACE=0 TSUMUGI_SPIN=${TSUMUGI_SPIN:-0} TSUMUGI_VERBOSE=1 FI_MR_
 export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
 export TSUMUGI_SECRET='a word that these ranks share'
 
-# Starts a program on so many nodes, two ranks each; pids are in `ranks`.
+# Starts a program on so many nodes, two ranks each as a rule; pids are in
+# `ranks`.
+of_node=2
 start() {
     local count=$1 rank
     shift
     port=$((port + 1))
     ranks=()
     : >"$work/log"
-    for ((rank = 0; rank < 2 * count; rank++)); do
-        local node=$((rank / 2 + 1))
-        TSUMUGI_RANK=$rank TSUMUGI_SIZE=$((2 * count)) TSUMUGI_MASTER=10.94.0.1:$port \
+    for ((rank = 0; rank < of_node * count; rank++)); do
+        local node=$((rank / of_node + 1))
+        TSUMUGI_RANK=$rank TSUMUGI_SIZE=$((of_node * count)) TSUMUGI_MASTER=10.94.0.1:$port \
             TSUMUGI_NODE="node $node" \
             timeout -k 5 60 ip netns exec "$name-$node" unshare --uts \
             sh -c 'hostname "$0"; exec "$@"' "host-$node" "$@" >>"$work/log" 2>&1 &
@@ -336,7 +338,9 @@ if [[ ${1:-} == figures ]]; then
 fi
 if [[ ${1:-} == third ]]; then
     cargo build --quiet --release --package tsumugi --example far_third
-    export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=${2:-200}
+    # One rank on each, which leaves the cores to whoever has something to do.
+    of_node=1
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=${2:-0}
     run 3 "$PWD/target/release/examples/far_third" "${3:-300}"
     grep ' of both' "$work/log"
     exit 0

@@ -16,24 +16,26 @@
 //! Handlers run one at a time on each rank, on the stack of a worker or of the
 //! helper.
 //!
-//! Memory of each rank, from its exposed area, for P ranks of the job:
-//! `P * 2 * CELLS * 256` bytes of lanes (8 KiB a rank), 16 KiB of staging
-//! cells, and landing buffers for long payloads. It stays until the job ends:
-//! a peer's last word may come late. Lanes and buffers are touched when they
-//! are used. What a rank of the job costs that says nothing is its entries in
-//! the tables, about 100 bytes, for one of another node about 130 more for the
-//! operation that returns its credits, and 10 bytes of words that peers ring.
-//! `tsumugi info --memory` has all of it.
+//! Memory of each rank, from its exposed area: `2 * CELLS * 256` bytes of lanes
+//! (8 KiB) for each rank of its node, and for each of another node that it
+//! calls or is called by, 64 at a time; 16 KiB of staging cells, and landing
+//! buffers for long payloads. It stays until the job ends: a peer's last word
+//! may come late. A rank of another node with which there is nothing to do
+//! costs nothing. `tsumugi info --memory` has all of it.
 
 mod carrier;
+mod meet;
 mod pump;
 mod send;
 
 pub(crate) use carrier::{Carrier, Far};
+use meet::{Greeting, Greetings};
 
 use crate::card::Card;
 use crate::deadline::Deadline;
 use crate::lend::{Lent, lend, zeroes};
+use crate::neighbours::Neighbours;
+use crate::seats::{SEAT_BYTES, Seats};
 use crate::{Error, Rank};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -85,18 +87,28 @@ pub(crate) struct Am {
     deadline: Deadline,
     /// The last death that the machine was told of.
     lost: AtomicU32,
+    greetings: Arc<Greetings>,
+    /// Keys of lanes for ranks of other nodes.
+    blocks: RwLock<Vec<RegionKey>>,
 }
 
-/// Under the lock.
+/// Under the lock. The machine, and what goes with it, knows seats.
 struct State {
     machine: Machine<'static>,
+    seats: Seats,
+    /// Whom to tell where its lanes are, and who has told so and found no room.
+    to_greet: VecDeque<Rank>,
+    put_off: Vec<(Rank, Greeting)>,
     /// One for each call of the machine.
     calls: Vec<Entry>,
-    /// Who waits for room, for each rank.
+    /// Who waits for room, for each seat.
     stuck: Vec<VecDeque<Waker>>,
     stuck_len: usize,
     /// Operations on other nodes have ended since room was given last.
     has_room: bool,
+    peers: Lent<am::Peer>,
+    blocks: Lent<am::Block<'static>>,
+    regions: Vec<Region>,
     _tables: Tables,
 }
 
@@ -115,32 +127,46 @@ struct Waiting {
     waker: Option<Waker>,
 }
 
-/// The machine's tables, freed with the state.
-type Tables = (Lent<am::Peer>, Lent<am::Call>, Lent<am::Slot>, Lent<am::Landing>);
+/// The machine's tables that do not grow, freed with the state.
+type Tables = (Lent<am::Call>, Lent<am::Slot>, Lent<am::Landing>);
 
 // SAFETY: `landing` and the pointers in the entries are used as said there.
 unsafe impl Send for Am {}
 // SAFETY: the same; all that changes is atomic or under the lock.
 unsafe impl Sync for Am {}
 
-/// What messages cost a rank that is alone in its job, and what one rank more
-/// there adds, on whatever node: in tables, and of address space for its lanes,
-/// of which pages are touched when it is spoken to.
-pub(crate) fn footprint() -> (usize, usize, usize) {
+/// What calls cost a rank.
+pub(crate) struct Footprint {
+    /// Without any other rank.
+    pub(crate) bytes: usize,
+    /// The same, of what is touched when it is used.
+    pub(crate) later_bytes: usize,
+    /// For each rank with which there is something to do, on whatever node; and
+    /// for its lanes.
+    pub(crate) rank_bytes: usize,
+    pub(crate) lane_bytes: usize,
+}
+
+/// From the types themselves.
+pub(crate) fn footprint() -> Footprint {
     let lanes = |peers| Shape { peers, cells: Shape::CELLS }.memory_size();
-    let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>();
+    let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>() + SEAT_BYTES;
     let calls = CALLS_MAX * (size_of::<am::Call>() + size_of::<Entry>());
     let staging = STAGING_CELLS * (size_of::<am::Slot>() + am::CELL_BYTES);
-    let landings = LANDINGS * (size_of::<am::Landing>() + LANDING_BYTES);
-    let (places, place) = carrier::footprint();
-    (lanes(1) + calls + staging + landings + places, peer + place, lanes(2) - lanes(1))
+    Footprint {
+        bytes: calls + staging + LANDINGS * size_of::<am::Landing>() + carrier::footprint(),
+        later_bytes: LANDINGS * LANDING_BYTES,
+        rank_bytes: peer,
+        lane_bytes: (lanes(65) - lanes(1)).div_ceil(64),
+    }
 }
 
 impl Am {
     /// The lanes of this rank.
     pub(crate) fn new(member: &Member) -> Result<Self, Error> {
-        let (rank, direct) = (member.rank(), member.direct());
-        let shape = Shape { peers: member.size(), cells: Shape::CELLS };
+        let (neighbours, direct) = (Neighbours::of(member), member.direct());
+        let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
+        let shape = Shape { peers: neighbours.count(), cells: Shape::CELLS };
         let lanes_bytes = shape.memory_size();
         let staging_bytes = STAGING_CELLS * am::CELL_BYTES;
         let lanes = zeroes(member, lanes_bytes)?;
@@ -171,7 +197,7 @@ impl Am {
         };
         let tables = am::Tables { peers, calls, slots, landings };
         // The bell after the cell: another thread may carry out each of them.
-        let machine = Machine::new(rank, shape, Bell::AfterCell, memory, tables)
+        let machine = Machine::new(own, shape, Bell::AfterCell, memory, tables)
             .unwrap_or_else(|error| panic!("{error}"));
         Ok(Self {
             member: member.clone(),
@@ -183,17 +209,25 @@ impl Am {
             landing,
             state: Mutex::new(State {
                 machine,
+                seats: Seats::new(neighbours),
+                to_greet: VecDeque::new(),
+                put_off: Vec::new(),
                 calls: (0..CALLS_MAX).map(|_| Entry::default()).collect(),
                 stuck: (0..shape.peers).map(|_| VecDeque::new()).collect(),
                 stuck_len: 0,
                 has_room: false,
-                _tables: (peers_lent, calls_lent, slots_lent, landings_lent),
+                peers: peers_lent,
+                blocks: lend(Vec::new()).1,
+                regions: Vec::new(),
+                _tables: (calls_lent, slots_lent, landings_lent),
             }),
             functions: RwLock::default(),
             is_pumped: AtomicBool::new(false),
             is_stirred: AtomicBool::new(false),
             deadline: Deadline::new(),
             lost: AtomicU32::new(0),
+            greetings: Arc::default(),
+            blocks: RwLock::default(),
         })
     }
 
@@ -207,20 +241,29 @@ impl Am {
         &self.regions
     }
 
-    /// Learns where the others' lanes are.
+    /// Whether a region of this rank's has lanes for ranks of other nodes.
+    pub(crate) fn has_lanes(&self, key: RegionKey) -> bool {
+        let blocks = self.blocks.read().unwrap_or_else(PoisonError::into_inner);
+        key == self.key() || blocks.contains(&key)
+    }
+
+    /// Learns where the lanes of the node's ranks are, in their order.
     pub(crate) fn connect(&self, cards: &[Card]) {
         let mut state = self.lock();
-        for (rank, card) in (0..).map(Rank).zip(cards) {
-            state.machine.connect(RemoteAddr { rank, key: card.calls, offset: 0 });
+        let own = state.seats.find(self.member.rank()).expect("a rank is its own neighbour");
+        for (seat, card) in (0..).map(Rank).zip(cards) {
+            let rank = state.seats.rank(seat);
+            let lanes = RemoteAddr { rank, key: card.calls, offset: 0 };
+            state.machine.connect(seat, lanes, own);
         }
     }
 
     /// Sends what is for ranks of other nodes by `carrier`, from now on: before
     /// there is anything for them. Once.
     pub(crate) fn carry_by(&self, carrier: Arc<dyn Carrier>) {
-        let ranks = (0..self.shape.peers).map(Rank);
-        let far = ranks.filter(|rank| !carrier.is_near(*rank)).count();
-        let far = Far::new(carrier, &self.member, STAGING_CELLS + LANDINGS + far);
+        let (greetings, member) = (self.greetings.clone(), self.member.clone());
+        carrier.on_greeting(Box::new(move |from, bytes| greetings.put(from, bytes, &member)));
+        let far = Far::new(carrier, &self.member, carrier::PLACES);
         assert!(self.far.set(far).is_ok(), "one carrier takes all that leaves the node");
     }
 
@@ -236,6 +279,10 @@ impl Am {
     /// the program's is kept.
     pub(crate) fn close(&self) {
         self.direct.unregister(self.key());
+        let blocks = take(&mut *self.blocks.write().unwrap_or_else(PoisonError::into_inner));
+        for key in blocks {
+            self.direct.unregister(key);
+        }
         take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -250,6 +297,7 @@ impl Am {
     pub(crate) fn has_work(&self) -> bool {
         am::has_rung(self.lanes, self.shape)
             || self.is_stirred.load(Ordering::SeqCst)
+            || self.greetings.has_any()
             || self.death().is_some()
             || self.far.get().is_some_and(Far::has_work)
     }
@@ -265,11 +313,13 @@ impl Am {
         self.deadline.left()
     }
 
-    /// Whether a request may be sent to `to`.
+    /// Whether a request may be sent to a seat.
     fn check_room(&self, state: &State, to: Rank, wants_reply: bool) -> Result<(), SendError> {
         state.machine.check_room(to, wants_reply)?;
         match self.far.get() {
-            Some(far) if !far.is_near(to) && far.is_full() => Err(SendError::Busy(Why::NoMemory)),
+            Some(far) if !far.is_near(state.seats.rank(to)) && far.is_full() => {
+                Err(SendError::Busy(Why::NoMemory))
+            }
             _ => Ok(()),
         }
     }

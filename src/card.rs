@@ -52,17 +52,15 @@ impl Card {
         Ok(Some(unsafe { std::slice::from_raw_parts(base.as_ptr(), bytes as usize) }))
     }
 
-    /// Everybody's, in the order of the ranks. Those of other nodes have the
-    /// same: each rank registers the same before anything else, in a partition
-    /// that is fresh.
-    pub(crate) fn all(self, member: &mut Member) -> Result<Vec<Self>, Error> {
-        let (size, mut bytes) = (member.size(), [0; CARD_BYTES_MAX]);
-        let card = |rank| {
-            let Some(local) = member.local_of(rank) else { return Ok(self) };
+    /// Those of this rank's node, in the order of their ranks.
+    pub(crate) fn all(member: &mut Member) -> Result<Vec<Self>, Error> {
+        let ranks: Vec<Rank> = member.neighbours().collect();
+        let mut bytes = [0; CARD_BYTES_MAX];
+        let card = |(local, rank)| {
             let len = member.card(local, &mut bytes)?;
             Self::read(&bytes[..len]).ok_or(Error::Boot(BootError::NoCard { rank }))
         };
-        (0..size).map(Rank).map(card).collect()
+        (0..).map(Rank).zip(ranks).map(card).collect()
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {

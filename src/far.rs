@@ -65,7 +65,7 @@ pub(crate) use device::Device;
 pub(crate) use fetch::Fetched;
 pub(crate) use network::{Cards, HOSTS_MAX, Network, open};
 pub use network::{NetworkCounts, NetworkFacts, NoNetwork};
-pub(crate) use parcel::{Parcel, ParcelError};
+pub(crate) use parcel::{Handler, Parcel, ParcelError};
 pub(crate) use watch::Watch;
 
 use crate::config::Chosen;
@@ -76,7 +76,6 @@ use beat::Beats;
 use bounce::Bounce;
 use fetch::Fetches;
 use link::Link;
-use parcel::Handler;
 use pin::Pins;
 use shared::Shared;
 use std::fmt;

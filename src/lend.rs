@@ -16,6 +16,13 @@ pub(crate) fn lend<T>(values: Vec<T>) -> (&'static mut [T], Lent<T>) {
     (unsafe { &mut *slice }, Lent(slice))
 }
 
+impl<T> Lent<T> {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
 // SAFETY: a box, and only its drop touches it.
 unsafe impl<T: Send> Send for Lent<T> {}
 // SAFETY: nothing of it is reached by reference.

@@ -48,6 +48,8 @@ mod knob;
 mod queue;
 mod lend;
 mod card;
+mod neighbours;
+mod seats;
 mod far;
 mod am;
 mod msg;

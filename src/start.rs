@@ -18,7 +18,8 @@ use crate::far::{Far, Network, Watch};
 use crate::helper::Helper;
 use crate::job::Job;
 use crate::lend::zeroes;
-use crate::msg::{Lanes, Messages, Neighbours, Parcels};
+use crate::msg::{Lanes, Messages, Parcels};
+use crate::neighbours::Neighbours;
 use crate::node::Node;
 use crate::{Error, Rank, Runtime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -311,7 +312,7 @@ fn make(
     // Everybody's starter memory and collective words are registered now, and
     // their lanes for messages.
     member.barrier()?;
-    let cards = card.all(&mut member)?;
+    let cards = Card::all(&mut member)?;
     if let (Some(network), Some(common)) = (&network, Card::common(&mut member)?) {
         network.share(common);
     }
@@ -365,7 +366,7 @@ fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
     let node = Arc::downgrade(node);
     Box::new(move |word| {
         let Some(node) = node.upgrade() else { return };
-        if word.key == node.am().key() {
+        if node.am().has_lanes(word.key) {
             node.am().rang();
         } else if let Some(global) = node.global()
             && word.key == global.key()

@@ -83,7 +83,7 @@ fn tables(ranks: u32) -> Result<String, Failure> {
         ]
     });
     let beside = beside.chain(used);
-    let title = format!("global memory at {} ranks, 32 on a node", text::count(many));
+    let title = format!("a rank of {}, 32 on a node, before any traffic", text::count(many));
     Ok(format!(
         "bytes of a rank\n{}\nbytes more for each\n{}\n{}",
         text::table(&header("from the start"), tables.chain([total])),

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! There is a place for each operation that the machine can have under way: for
-//! messages one a staging cell, one a landing buffer, and one for each far rank,
-//! whose credits are returned. So nothing is allocated, and what is refused has its
+//! messages one a staging cell, one a landing buffer, and one for each notice
+//! that returns credits. So nothing is allocated, and what is refused has its
 //! place until it is taken. The end of an operation goes through a list of its
 //! own: whoever calls back never waits for the machine.
 //!
@@ -20,12 +20,14 @@
 //! a rank with something refused has work, and offers it again at each look.
 
 use super::{LANDINGS, STAGING_CELLS};
-use crate::{AddrError, Busy, Rank, RemoteAddr, far};
+use crate::far::{self, Parcel, ParcelError};
+use crate::{AddrError, Busy, Rank, RemoteAddr};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tsumugi_core::am::NOTICES_MAX;
 use tsumugi_core::completion::Callback;
-use tsumugi_core::mem::{RegionKey, Width};
+use tsumugi_core::mem::{Region, RegionKey, RegisterError, Width};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicBool, AtomicUsize, Ordering};
 use tsumugi_core::tag::Tag;
@@ -51,6 +53,20 @@ pub(crate) trait Carrier: Send + Sync {
     ///
     /// There is no room: nothing has happened.
     fn post(&self, op: &Op, done: Callback) -> Result<(), Busy<()>>;
+
+    /// Shows a region of this rank's to the other nodes.
+    ///
+    /// # Errors
+    ///
+    /// The device has no room for it.
+    fn show(&self, region: &Region) -> Result<(), RegisterError>;
+
+    /// Sends a greeting, which arrives once or never, if the rank is lost.
+    /// Never waits. False: there is no room now.
+    fn greet(&self, to: Rank, greeting: &[u8]) -> bool;
+
+    /// Who takes the greetings that come; set once, before the first one.
+    fn on_greeting(&self, take: far::Handler);
 }
 
 impl Carrier for far::Far {
@@ -65,6 +81,19 @@ impl Carrier for far::Far {
     fn post(&self, op: &Op, done: Callback) -> Result<(), Busy<()>> {
         Self::post(self, op, done)
     }
+
+    fn show(&self, region: &Region) -> Result<(), RegisterError> {
+        self.register(region)
+    }
+
+    fn greet(&self, to: Rank, greeting: &[u8]) -> bool {
+        let sent = self.try_send(to, Parcel::Greeting, greeting);
+        sent != Err(ParcelError::Full)
+    }
+
+    fn on_greeting(&self, take: far::Handler) {
+        self.on_parcel(Parcel::Greeting, take);
+    }
 }
 
 /// A carrier, and what it was given.
@@ -73,10 +102,10 @@ pub(crate) struct Far {
     table: Arc<Outbound>,
 }
 
-/// Bytes that the first operations take, and one far rank more.
-pub(super) fn footprint() -> (usize, usize) {
+/// Bytes that operations take.
+pub(super) fn footprint() -> usize {
     let place = size_of::<Place>() + 2 * size_of::<u32>() + size_of::<Ended>();
-    (size_of::<Outbound>() + (STAGING_CELLS + LANDINGS) * place, place)
+    size_of::<Outbound>() + PLACES * place
 }
 
 /// The operations that were begun and whose end the machine was not told.
@@ -117,6 +146,10 @@ impl Far {
     /// For at most `places` operations at a time.
     pub(crate) fn new(carrier: Arc<dyn Carrier>, member: &Member, places: usize) -> Self {
         Self { carrier, table: Arc::new(Outbound::new(member, places)) }
+    }
+
+    pub(super) fn carrier(&self) -> &dyn Carrier {
+        &*self.carrier
     }
 
     #[inline]
@@ -288,6 +321,9 @@ impl fmt::Debug for Far {
         write!(f, "Far({open} of {} operations)", self.table.places.len())
     }
 }
+
+/// Operations of messages that can be under way.
+pub(super) const PLACES: usize = STAGING_CELLS + LANDINGS + NOTICES_MAX;
 
 /// What a carrier calls.
 fn ended(data: *mut (), result: Result<u64, AddrError>) {

@@ -27,12 +27,13 @@ impl Am {
         let mut state = self.lock();
         if let Some(seen) = self.death() {
             self.lost.store(seen, Ordering::Relaxed);
-            for rank in (0..self.shape.peers).map(Rank) {
-                if !self.is_alive(rank) {
-                    state.machine.handle(Event::Lost(rank), Instant::ZERO);
+            for seat in (0..state.seats.count()).map(Rank) {
+                if !self.is_alive(state.seats.rank(seat)) {
+                    state.machine.handle(Event::Lost(seat), Instant::ZERO);
                 }
             }
         }
+        self.meet(&mut state);
         state.machine.handle(Event::Rang, self.deadline.now());
         self.deadline.note(state.machine.next_deadline(), &self.member);
         drop(state);
@@ -222,8 +223,9 @@ impl Am {
     /// A peer on another node has rung a word of our lanes: that was seen, or
     /// done, by the calling thread.
     pub(crate) fn rang(&self) {
-        // SeqCst: between the word, of whatever order, and the look at who
-        // sleeps.
+        // SeqCst: after the word, of whatever order, and before the look at who
+        // sleeps. Lanes of far ranks are looked at when this is set.
+        self.is_stirred.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         self.ring(self.member.rank());
     }
@@ -233,7 +235,7 @@ impl Am {
         self.member.control_of(rank).bells().ring_helped(&SystemFutex, || {});
     }
 
-    /// Wakes those for whom there may be room now, as many of each rank's as
+    /// Wakes those for whom there may be room now, as many of each seat's as
     /// a lane has cells.
     pub(super) fn give_room(&self, mut state: MutexGuard<'_, State>) {
         let has_room = take(&mut state.has_room);
@@ -241,17 +243,17 @@ impl Am {
             return;
         }
         let mut woken = Vec::new();
-        for rank in 0..self.shape.peers {
-            if state.stuck[rank as usize].is_empty() {
+        for seat in 0..state.stuck.len() {
+            if state.stuck[seat].is_empty() {
                 continue;
             }
             // A cast has room whenever a call has.
-            let count = match self.check_room(&state, Rank(rank), false) {
+            let count = match self.check_room(&state, Rank(seat as u32), false) {
                 Ok(()) => self.shape.cells as usize,
                 Err(SendError::Busy(_)) => 0,
                 Err(_) => usize::MAX,
             };
-            let stuck = &mut state.stuck[rank as usize];
+            let stuck = &mut state.stuck[seat];
             let count = count.min(stuck.len());
             woken.extend(stuck.drain(..count));
             state.stuck_len -= count;

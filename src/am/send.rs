@@ -25,7 +25,7 @@ impl Am {
         // A time limit is something that may still wake somebody.
         let _timer = limit.map(|_| Outside::new(&self.member));
         let (mut kept, waiting) = (kept, UnsafeCell::new(Waiting::default()));
-        self.send(to, true, |state| {
+        self.send(to, true, |state, to| {
             let token = state.machine.call(to, handler, payload, deadline)?;
             let waiting = waiting.with_mut(NonNull::new);
             state.calls[token.index()] = Entry { waiting, kept: kept.take() };
@@ -53,7 +53,7 @@ impl Am {
 
     /// Sends `bytes` to `handler` of `to`, waiting for room if there is none.
     pub(crate) fn cast(&self, to: Rank, handler: HandlerId, bytes: &[u8]) -> Result<(), Error> {
-        self.send(to, false, |state| state.machine.cast(to, handler, bytes))
+        self.send(to, false, |state, to| state.machine.cast(to, handler, bytes))
     }
 
     /// Answers a call whose handler has handed it on.
@@ -75,14 +75,18 @@ impl Am {
         &self,
         to: Rank,
         wants_reply: bool,
-        mut begin: impl FnMut(&mut State) -> Result<(), SendError>,
+        mut begin: impl FnMut(&mut State, Rank) -> Result<(), SendError>,
     ) -> Result<(), Error> {
         loop {
             let mut state = self.lock();
             let begun = match self.far.get() {
-                None => begin(&mut state),
+                // All ranks have the seat with their number.
+                None => begin(&mut state, to),
                 Some(_) => {
-                    self.check_room(&state, to, wants_reply).and_then(|()| begin(&mut state))
+                    let seat = self.seat_of(&mut state, to)?;
+                    self.meet(&mut state);
+                    let room = self.check_room(&state, seat, wants_reply);
+                    room.and_then(|()| begin(&mut state, seat))
                 }
             };
             self.deadline.note(state.machine.next_deadline(), &self.member);
@@ -107,11 +111,12 @@ impl Am {
             // Copied: the caller's frame may go once the waker is out.
             let (this, to) = (self, to);
             let mut state = this.lock();
-            let is_full = this.check_room(&state, to, wants_reply);
+            let Some(seat) = state.seats.find(to) else { return false };
+            let is_full = this.check_room(&state, seat, wants_reply);
             if !matches!(is_full, Err(SendError::Busy(_))) {
                 return false;
             }
-            state.stuck[to.0 as usize].push_back(waker);
+            state.stuck[seat.0 as usize].push_back(waker);
             state.stuck_len += 1;
             true
         });

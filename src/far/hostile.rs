@@ -96,7 +96,7 @@ pub fn packets(bytes: &[u8]) -> usize {
                 Some((node, mut dead)) => node == 1 && dead.all(|rank| nodes.place(rank).is_some()),
                 None => false,
             },
-            Some((Parcel::Message, _)) | None => false,
+            Some((Parcel::Message | Parcel::Greeting, _)) | None => false,
         });
     }
     errands.lose(|rank| rank == PEER);

@@ -14,6 +14,8 @@ pub(crate) enum Parcel {
     Message = 1,
     /// Somebody is still there.
     Beat = 2,
+    /// Where the sender has lanes for calls of the receiver.
+    Greeting = 3,
 }
 
 /// Called with who sent it and what is in it.
@@ -31,7 +33,7 @@ pub(crate) enum ParcelError {
 }
 
 impl Parcel {
-    pub(super) const KINDS: usize = 3;
+    pub(super) const KINDS: usize = 4;
 
     /// The kind and the bytes of a packet; `None` for what is not known.
     pub(super) fn of(packet: &[u8]) -> Option<(Self, &[u8])> {
@@ -40,6 +42,7 @@ impl Parcel {
             0 => Self::Errand,
             1 => Self::Message,
             2 => Self::Beat,
+            3 => Self::Greeting,
             _ => return None,
         };
         Some((kind, bytes))
@@ -70,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_its_byte() {
-        for kind in [Parcel::Errand, Parcel::Message, Parcel::Beat] {
+        for kind in [Parcel::Errand, Parcel::Message, Parcel::Beat, Parcel::Greeting] {
             assert_eq!(Parcel::of(&[kind as u8, 7, 8]), Some((kind, &[7, 8][..])));
         }
         assert_eq!(Parcel::of(&[]), None);

@@ -6,6 +6,7 @@
 
 use super::{Ledger, NODE_RANKS, Table};
 use crate::{far, msg};
+use tsumugi_core::am::BLOCK_PEERS;
 
 /// One line of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +21,10 @@ pub struct Beside {
 }
 
 impl Ledger {
-    /// What a rank of a job of `ranks` has of the global memory, before any
-    /// traffic but with room for 1,024 tables of others; the last line is the
-    /// sum.
+    /// What a rank of a job of `ranks` has of the global memory, of calls and of
+    /// messages, before any traffic but with room for 1,024 tables of others;
+    /// the last line is the sum. Lanes and landing buffers are touched when
+    /// they are used: they come with [the traffic](Self::in_use).
     pub fn beside_paper(&self, ranks: u64) -> Vec<Beside> {
         let of = |names: &[&str]| {
             let is_it = |table: &&Table| names.contains(&table.name);
@@ -51,18 +53,18 @@ pub struct InUse {
 impl Ledger {
     /// What a rank of a job of `ranks` has when it has spoken to so many others,
     /// each on a node of its own: by the global memory, by calls besides, and by
-    /// messages besides. Tables that calls and messages have of all ranks of
-    /// the job, in use or not, are counted where they come in.
+    /// messages besides. Long calls touch the landing buffers, too.
     pub fn in_use(&self, ranks: u64, peers: u64) -> [InUse; 3] {
         let peers = peers.min(ranks.saturating_sub(1));
         let total = self.beside_paper(ranks).last().map_or(0, |line| line.bytes);
-        let table = |name| self.tables.iter().find(|table| table.name == name);
-        let known = |name| table(name).map_or(0, |table| table.bytes(ranks));
-        let lanes = self.units.iter().find(|unit| unit.name == super::LANES);
+        let met = self.units.iter().find(|unit| unit.name == super::MET);
+        let met = met.map_or(0, |unit| unit.bytes(ranks));
+        // Lanes for calls are made for some ranks at a time.
+        let blocks = peers.next_multiple_of(u64::from(BLOCK_PEERS));
         let global = total + peers * far::PEER_BYTES as u64;
-        let lanes = peers * lanes.map_or(0, |unit| unit.bytes(ranks));
-        let calls = global + known(super::CALLS) + lanes;
-        let messages = calls + known(super::MESSAGES) + peers * msg::far_footprint() as u64;
+        let calls = global + blocks * met;
+        let few = ranks.min(u64::from(u32::MAX)) as u32;
+        let messages = calls + peers * msg::far_footprint(few) as u64;
         let one = |name, bytes| InUse { name, bytes };
         [
             one("in use by the global memory", global),
@@ -106,6 +108,8 @@ const LINES: &[(&str, Option<u64>, &[&str])] = &[
     ("completion queue, memory regions", Some(12_128), &[]),
     ("which rank is where", None, &[super::NODES]),
     ("beats, a part of 32 of a node's", None, &[super::BEATS]),
+    ("calls: tables", None, &[super::CALL_TABLES, super::CALLS]),
+    ("messages: tables", None, &[super::MESSAGE_TABLES, super::MESSAGES]),
 ];
 
 const _: () = assert!(NODE_RANKS == 32);

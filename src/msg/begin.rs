@@ -172,6 +172,7 @@ impl Messages {
     ) -> Result<Begun<()>, MessageError> {
         let from = self.outgoing(at, bytes);
         self.begin(|state| {
+            let to = state.seat(to)?;
             on_wire!(state, |machine, wire| {
                 if bytes > INLINE_BYTES_MAX {
                     // The receive that it is for may be known by now.
@@ -225,9 +226,16 @@ impl Messages {
             // Nobody is told of a smaller one.
             let is_offered = room >= state.offered_from as usize;
             let into = if is_offered { self.incoming(at, room) } else { small(at, room) };
-            on_wire!(state, |machine, wire| match machine.receive_next(wire, &pattern, into) {
-                Some(received) => Ok(Begun::Done(received)),
-                None => machine.receive(wire, pattern, into),
+            let pattern = state.seated(pattern)?;
+            let begun = on_wire!(state, |machine, wire| {
+                match machine.receive_next(wire, &pattern, into) {
+                    Some(received) => Ok(Begun::Done(received)),
+                    None => machine.receive(wire, pattern, into),
+                }
+            });
+            Ok(match begun? {
+                Begun::Done(received) => Begun::Done(state.named(received)),
+                pending @ Begun::Pending(_) => pending,
             })
         })
     }
@@ -252,6 +260,7 @@ impl Messages {
             let into = self.incoming(at, room);
             let begun = self.begin(|state| {
                 // Another thread may have taken it, and the next be longer.
+                let pattern = state.seated(pattern)?;
                 let Some(first) = state.machine.probe(&pattern) else { return Ok(None) };
                 if first.len > room as u64 {
                     return Ok(None);
@@ -260,7 +269,7 @@ impl Messages {
                 let exactly = Pattern { source, tag, ..pattern };
                 let begun = on_wire!(state, |machine, wire| machine.receive(wire, exactly, into));
                 Ok(Some(match begun? {
-                    Begun::Done(received) => Under::Ended(received_of(received, room)),
+                    Begun::Done(received) => Under::Ended(received_of(state.named(received), room)),
                     Begun::Pending(request) => Under::Way(request, room),
                 }))
             })?;
@@ -311,7 +320,9 @@ impl Messages {
             CallError::Addr(AddrError::NoSuchRank { rank, size }) => {
                 MessageError::NoSuchRank { rank, size }
             }
-            CallError::Addr(AddrError::PeerLost { rank }) => MessageError::PeerLost { rank },
+            CallError::Addr(AddrError::PeerLost { rank: seat }) => {
+                MessageError::PeerLost { rank: self.lock().rank_of(seat) }
+            }
             CallError::Addr(error) => {
                 unreachable!("{error}: a message has no other address than a rank")
             }

@@ -20,7 +20,6 @@
 //! when the receiver comes for them.
 
 use super::Received;
-use super::neighbours::Neighbours;
 use super::parcels::Parcels;
 use super::post::{Bag, Post};
 use super::route::on_wire;
@@ -28,6 +27,8 @@ use super::state::{REQUESTS_MAX, State, Woken, index};
 use super::wire::{Lanes, carry_out_long};
 use crate::card::Card;
 use crate::config::Chosen;
+use crate::neighbours::Neighbours;
+use crate::seats::Seats;
 use crate::{Error, MessageError, Rank};
 use std::any::Any;
 use std::fmt;
@@ -91,7 +92,8 @@ unsafe impl Send for Messages {}
 unsafe impl Sync for Messages {}
 
 impl Messages {
-    /// The messages of a rank, when everybody has told where its lanes are.
+    /// The messages of a rank, when everybody of its node has told where its
+    /// lanes are.
     pub(crate) fn new(
         member: &Member,
         lanes: &Lanes,
@@ -99,19 +101,22 @@ impl Messages {
         parcels: Option<Arc<dyn Parcels>>,
         chosen: &Chosen,
     ) -> Result<Self, Error> {
-        let (near, boards) = lanes.connect(member, |rank| cards[rank.0 as usize].messages)?;
+        let (near, boards) = lanes.connect(member, |rank| {
+            let place = member.local_of(rank).expect("lanes are of this node");
+            cards[place.0 as usize].messages
+        })?;
         let (shape, neighbours) = (lanes.shape(), lanes.neighbours().clone());
         let post = parcels.map(|parcels| {
-            (parcels.clone(), Box::new(Post::new(neighbours.clone(), shape, parcels)))
+            let seats = Seats::new(neighbours.clone());
+            (parcels.clone(), Box::new(Post::new(member, seats, shape, parcels)))
         });
         let (far, post) = post.map(|(parcels, post)| ((parcels, post.bag().clone()), post)).unzip();
-        let splits = (0..neighbours.count()).map(|local| near.splits(Rank(local))).collect();
-        let board = boards.get(member.rank().0 as usize).copied();
-        let mut state = State::new(member.rank(), shape, chosen.messages, near, post, boards);
-        let all = (0..member.size()).map(Rank);
-        all.filter(|rank| neighbours.local(*rank).is_none()).for_each(|rank| state.set_far(rank));
-        let gauges = neighbours.ranks().map(|rank| {
-            state.use_thresholds(rank, thresholds_of(&member.way_to(rank).1));
+        let splits = (0..neighbours.count()).map(|seat| near.splits(Rank(seat))).collect();
+        let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
+        let board = boards.get(own.0 as usize).copied();
+        let mut state = State::new(own, shape, chosen.messages, near, post, boards);
+        let gauges = (0..).map(Rank).zip(neighbours.ranks()).map(|(seat, rank)| {
+            state.use_thresholds(seat, thresholds_of(&member.way_to(rank).1));
             member.gauge_of(rank)
         });
         let gauges = gauges.collect();
@@ -226,20 +231,17 @@ impl Messages {
         if let Some(board) = &self.board
             && self.death().is_some()
         {
-            self.neighbours.ranks().filter(|rank| !self.is_alive(*rank)).for_each(|rank| {
-                board.lost(rank);
-            });
+            for (seat, rank) in (0..).map(Rank).zip(self.neighbours.ranks()) {
+                if !self.member.is_alive(rank) {
+                    board.lost(seat);
+                }
+            }
         }
     }
 
-    /// `None`: of another node.
-    fn gauge(&self, rank: Rank) -> Option<&Gauge> {
-        let near = self.neighbours.local(rank)?;
-        Some(&self.gauges[near.0 as usize])
-    }
-
-    fn is_alive(&self, rank: Rank) -> bool {
-        self.member.is_alive(rank)
+    /// `None`: the seat is one of another node's.
+    fn gauge(&self, seat: Rank) -> Option<&Gauge> {
+        self.gauges.get(seat.0 as usize)
     }
 
     pub(super) fn work(&self) -> bool {
@@ -250,8 +252,7 @@ impl Messages {
         let mut has_moved = false;
         if let Some(seen) = self.death() {
             self.lost.store(seen, Ordering::Relaxed);
-            let ranks = (0..self.member.size()).map(Rank);
-            state.lose(ranks.filter(|rank| !self.is_alive(*rank)));
+            state.lose(|rank| !self.member.is_alive(rank));
             has_moved = true;
         }
         loop {
@@ -305,8 +306,7 @@ impl Messages {
     /// is told later.
     fn carry_out(&self, job: &Job) -> Option<Outcome> {
         let Copy { peer, from, to, len, .. } = job.copy;
-        if let Some(near) = self.neighbours.local(peer) {
-            let gauge = &self.gauges[near.0 as usize];
+        if let Some(gauge) = self.gauge(peer) {
             // SAFETY: the machine's: both buffers are lent to the message, and
             // what is split is this side's as far as it has claimed it.
             let carry_out = |copy: &Copy| unsafe { carry_out_long(copy, gauge) };
@@ -314,7 +314,7 @@ impl Messages {
                 carry_out(&job.copy);
                 return Some(Outcome::Moved(Ok(())));
             };
-            let split = self.splits[near.0 as usize][side as usize];
+            let split = self.splits[peer.0 as usize][side as usize];
             let claimed = split.share(id, side, len, SPLIT_LEAST, |part| {
                 let len = part.end - part.start;
                 carry_out(&Copy { from: from + part.start, to: to + part.start, len, ..job.copy });
@@ -322,12 +322,19 @@ impl Messages {
             return Some(Outcome::Split(claimed));
         }
         let to = std::ptr::with_exposed_provenance_mut(to as usize);
+        let rank = self.lock().rank_of(peer);
         let begun = self.far.as_ref().is_some_and(|(parcels, _)| {
             // SAFETY: the buffer is lent to the message until the machine is
             // told.
-            unsafe { parcels.fetch(peer, from, to, len, job.request.to_bits()) }
+            unsafe { parcels.fetch(rank, from, to, len, job.request.to_bits()) }
         });
         if begun { None } else { Some(Outcome::Moved(Err(Ended::Failed { rank: peer }))) }
+    }
+
+    /// Whether the job has other nodes.
+    #[inline(always)]
+    pub(super) fn has_far(&self) -> bool {
+        self.far.is_some()
     }
 
     /// A death that the machine was not told of.

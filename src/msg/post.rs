@@ -14,9 +14,9 @@
 //! The lane to a rank is made when the first message goes there or comes from
 //! there: about 97 KiB each.
 
-use super::neighbours::Neighbours;
 use super::parcels::{Parcels, Unsent};
 use crate::lend::{Lent, lend};
+use crate::seats::Seats;
 use crate::{AddrError, Rank};
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,10 +25,13 @@ use tsumugi_core::msg::{
     Buffers, Ended, FarLane, Load, Mail, MailEnd, PARCEL_BYTES_MIN, Packet, Request, Shape,
 };
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
+use tsumugi_pvas::Member;
 
-/// The far lanes of a rank, under the lock of its messages.
+/// The far lanes of a rank, under the lock of its messages. They are known by
+/// the seats of their ranks.
 pub(crate) struct Post {
-    neighbours: Neighbours,
+    member: Member,
+    seats: Seats,
     mail: Mail<'static>,
     shape: Shape,
     parcels: Arc<dyn Parcels>,
@@ -37,7 +40,7 @@ pub(crate) struct Post {
     unpacked: Vec<u8>,
     room: Box<[u8]>,
     // What the mail is made of; goes last.
-    _ends: Lent<MailEnd<'static>>,
+    ends: Lent<MailEnd<'static>>,
     lanes: Vec<(Lent<FarLane<'static>>, Lent<u8>)>,
 }
 
@@ -49,8 +52,11 @@ pub(crate) struct Bag {
     /// Each: from whom, how long, and so many bytes.
     bytes: Mutex<Vec<u8>>,
     /// What was fetched, or could not be, and why.
-    fetched: Mutex<VecDeque<(Request, Result<(), Ended>)>>,
+    fetched: Mutex<VecDeque<Fetched>>,
 }
+
+/// For which request, from whom, and how it ended.
+type Fetched = (Request, Rank, Result<(), AddrError>);
 
 /// The memory of this process.
 pub(crate) struct Exposed;
@@ -60,9 +66,14 @@ struct Outgoing<'p>(&'p dyn Parcels);
 
 impl Post {
     /// The lanes of a machine of this shape.
-    pub(crate) fn new(neighbours: Neighbours, shape: Shape, parcels: Arc<dyn Parcels>) -> Self {
-        let (ends, lent) = lend((0..shape.peers).map(|_| MailEnd::EMPTY).collect());
-        let mail = Mail::new(shape, ends).unwrap_or_else(|error| panic!("{error}"));
+    pub(crate) fn new(
+        member: &Member,
+        seats: Seats,
+        shape: Shape,
+        parcels: Arc<dyn Parcels>,
+    ) -> Self {
+        let (mail_ends, ends) = lend(ends_of(shape.peers));
+        let mail = Mail::new(shape, mail_ends).unwrap_or_else(|error| panic!("{error}"));
         let room = vec![0; parcels.parcel_bytes_max()].into_boxed_slice();
         assert!(room.len() >= PARCEL_BYTES_MIN, "parcels of {} bytes are too short", room.len());
         let bag = Arc::new(Bag::default());
@@ -72,14 +83,15 @@ impl Post {
         parcels.on_fetched(Box::new(move |id, from, result| into.put_fetched(id, from, result)));
         let unpacked = Vec::with_capacity(BAG_BYTES);
         Self {
-            neighbours,
+            member: member.clone(),
+            seats,
             mail,
             shape,
             parcels,
             bag,
             unpacked,
             room,
-            _ends: lent,
+            ends,
             lanes: Vec::new(),
         }
     }
@@ -88,10 +100,34 @@ impl Post {
         &self.bag
     }
 
-    /// A rank's place on this node, if it has one.
+    /// The seats that are taken: the machine may not know of the last ones yet.
+    pub(crate) fn seats(&self) -> &Seats {
+        &self.seats
+    }
+
+    /// The seat of a rank of the job. `None`: there is no such rank.
+    pub(crate) fn seat_of(&mut self, rank: Rank) -> Option<Rank> {
+        if rank.0 >= self.member.size() {
+            return None;
+        }
+        let seat = self.seats.take(rank);
+        if seat.0 as usize >= self.ends.len() {
+            let (mail_ends, ends) = lend(ends_of(with_room(self.seats.count(), &self.member)));
+            self.mail.grow(mail_ends).unwrap_or_else(|error| panic!("{error}"));
+            self.ends = ends;
+        }
+        Some(seat)
+    }
+
+    /// Whose messages these are.
+    pub(crate) fn member(&self) -> &Member {
+        &self.member
+    }
+
+    /// The lane of a seat, if it is a neighbour's.
     #[inline(always)]
-    pub(crate) fn local(&self, rank: Rank) -> Option<Rank> {
-        self.neighbours.local(rank)
+    pub(crate) fn near(&self, seat: Rank) -> Option<Rank> {
+        self.seats.is_near(seat).then_some(seat)
     }
 
     /// The lanes, with all in them that has come.
@@ -103,11 +139,11 @@ impl Post {
         &mut self.mail
     }
 
-    /// The lanes, with one to that rank.
+    /// The lanes, with one to that seat.
     #[inline]
-    pub(crate) fn mail_to(&mut self, rank: Rank) -> &mut Mail<'static> {
-        if !self.mail.is_connected(rank) {
-            self.connect(rank);
+    pub(crate) fn mail_to(&mut self, seat: Rank) -> &mut Mail<'static> {
+        if !self.mail.is_connected(seat) {
+            self.connect(seat);
         }
         self.mail()
     }
@@ -123,7 +159,14 @@ impl Post {
 
     /// The next request whose bytes were fetched, or could not be.
     pub(crate) fn poll_fetched(&mut self) -> Option<(Request, Result<(), Ended>)> {
-        self.bag.fetched.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        let next = self.bag.fetched.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let (request, from, result) = next?;
+        let seat = self.seats.find(from)?;
+        let result = result.map_err(|error| match error {
+            AddrError::PeerLost { .. } => Ended::PeerLost { rank: seat },
+            _ => Ended::Failed { rank: seat },
+        });
+        Some((request, result))
     }
 
     /// Sends what waits, as far as the network takes it.
@@ -139,10 +182,10 @@ impl Post {
         self.mail.has_unsent()
     }
 
-    /// A rank has died, and the machine was told.
-    pub(crate) fn lose(&mut self, rank: Rank) {
-        if self.local(rank).is_none() {
-            self.mail.lost(rank);
+    /// The rank of a seat has died, and the machine was told.
+    pub(crate) fn lose(&mut self, seat: Rank) {
+        if !self.seats.is_near(seat) {
+            self.mail.lost(seat);
         }
     }
 
@@ -152,7 +195,7 @@ impl Post {
         while refused < TRIES
             && let Some((to, len)) = self.mail.poll_parcel(&mut self.room)
         {
-            match self.parcels.try_send(to, &self.room[..len]) {
+            match self.parcels.try_send(self.seats.rank(to), &self.room[..len]) {
                 Ok(()) => self.mail.posted(to),
                 Err(Unsent::Full) => {
                     self.mail.refused(to);
@@ -170,10 +213,13 @@ impl Post {
         let mut rest = &unpacked[..];
         while let Some((from, bytes, more)) = split(rest) {
             rest = more;
-            if from.0 < self.shape.peers && !self.mail.is_connected(from) {
-                self.connect(from);
+            let seat = self.seat_of(from).filter(|seat| !self.seats.is_near(*seat));
+            if let Some(seat) = seat
+                && !self.mail.is_connected(seat)
+            {
+                self.connect(seat);
             }
-            if self.mail.take(from, bytes).is_err() {
+            if seat.is_none_or(|seat| self.mail.take(seat, bytes).is_err()) {
                 // Relaxed: a count.
                 self.bag.refused.fetch_add(1, Ordering::Relaxed);
             }
@@ -183,11 +229,11 @@ impl Post {
     }
 
     #[cold]
-    fn connect(&mut self, rank: Rank) {
+    fn connect(&mut self, seat: Rank) {
         let (memory, lent_memory) = lend(vec![0; FarLane::memory_size(&self.shape)]);
         let lane = FarLane::new(&self.shape, memory).unwrap_or_else(|error| panic!("{error}"));
         let (lane, lent_lane) = lend(vec![lane]);
-        self.mail.connect(rank, &mut lane[0]);
+        self.mail.connect(seat, &mut lane[0]);
         self.lanes.push((lent_lane, lent_memory));
     }
 }
@@ -215,12 +261,8 @@ impl Bag {
     }
 
     fn put_fetched(&self, id: u64, from: Rank, result: Result<(), AddrError>) {
-        let result = result.map_err(|error| match error {
-            AddrError::PeerLost { .. } => Ended::PeerLost { rank: from },
-            _ => Ended::Failed { rank: from },
-        });
         let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-        fetched.push_back((Request::from_bits(id), result));
+        fetched.push_back((Request::from_bits(id), from, result));
         // Release: pairs with the Acquire in `is_full`.
         self.is_full.store(true, Ordering::Release);
     }
@@ -262,6 +304,16 @@ impl Buffers for Outgoing<'_> {
     }
 }
 
+fn ends_of(seats: u32) -> Vec<MailEnd<'static>> {
+    (0..seats).map(|_| MailEnd::EMPTY).collect()
+}
+
+/// For how many seats a table is made that is to have so many: what is in it
+/// is copied when it is too short.
+pub(super) fn with_room(seats: u32, member: &Member) -> u32 {
+    (seats + (seats / 8).max(STEP) - 1).min(member.size())
+}
+
 /// The first parcel of a bag, and the others.
 fn split(bytes: &[u8]) -> Option<(Rank, &[u8], &[u8])> {
     let (from, rest) = bytes.split_first_chunk()?;
@@ -278,5 +330,7 @@ impl fmt::Debug for Post {
 
 /// Parcels that find no room before the next is left for later.
 const TRIES: u32 = 4;
+/// Seats by which a table grows at least; in tests each new one makes it grow.
+const STEP: u32 = if cfg!(test) { 1 } else { 64 };
 /// What a bag is expected to hold.
 const BAG_BYTES: usize = 64 << 10;

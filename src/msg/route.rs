@@ -7,7 +7,7 @@ use crate::Rank;
 use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Offer, Packet, Returned, Wire};
 
 /// The wire of a rank's machine in a job of several nodes, whose ranks are
-/// those of the job.
+/// seats.
 #[derive(Debug)]
 pub(crate) struct JobWire<'w> {
     pub(crate) near: &'w mut NodeWire,
@@ -46,7 +46,7 @@ pub(crate) fn aside<R>(something: impl FnOnce() -> R) -> R {
 impl Wire for JobWire<'_> {
     #[inline(always)]
     fn has_room(&mut self, to: Rank, lines: u32) -> bool {
-        match self.post.local(to) {
+        match self.post.near(to) {
             Some(near) => self.near.has_room(near, lines),
             None => self.post.mail_to(to).has_room(to, lines),
         }
@@ -54,7 +54,7 @@ impl Wire for JobWire<'_> {
 
     #[inline(always)]
     fn push(&mut self, to: Rank, packet: &Packet, load: Load) {
-        match self.post.local(to) {
+        match self.post.near(to) {
             Some(near) => self.near.push(near, packet, load),
             None => self.post.push(to, packet, load),
         }
@@ -62,7 +62,7 @@ impl Wire for JobWire<'_> {
 
     #[inline(always)]
     fn peek(&mut self, from: Rank) -> Option<Packet> {
-        match self.post.local(from) {
+        match self.post.near(from) {
             Some(near) => self.near.peek(near),
             None => self.post.mail().peek(from),
         }
@@ -70,7 +70,7 @@ impl Wire for JobWire<'_> {
 
     #[inline(always)]
     fn deliver(&mut self, from: Rank, at: u64, len: u64) {
-        match self.post.local(from) {
+        match self.post.near(from) {
             Some(near) => self.near.deliver(near, at, len),
             None => self.post.mail().deliver(from, at, len, &mut Exposed),
         }
@@ -78,7 +78,7 @@ impl Wire for JobWire<'_> {
 
     #[inline]
     fn keep(&mut self, from: Rank, into: &mut [u64; INLINE_WORDS]) {
-        match self.post.local(from) {
+        match self.post.near(from) {
             Some(near) => self.near.keep(near, into),
             None => self.post.mail().keep(from, into),
         }
@@ -91,7 +91,7 @@ impl Wire for JobWire<'_> {
 
     #[inline]
     fn offer(&mut self, from: Rank) -> Offer {
-        match self.post.local(from) {
+        match self.post.near(from) {
             Some(near) => self.near.offer(near),
             None => self.post.mail().offer(from),
         }
@@ -99,21 +99,21 @@ impl Wire for JobWire<'_> {
 
     #[inline(always)]
     fn pop(&mut self, from: Rank) {
-        match self.post.local(from) {
+        match self.post.near(from) {
             Some(near) => self.near.pop(near),
             None => self.post.mail().pop(from),
         }
     }
 
     fn returned(&mut self, to: Rank) -> Returned {
-        match self.post.local(to) {
+        match self.post.near(to) {
             Some(near) => self.near.returned(near),
             None => self.post.mail().returned(to),
         }
     }
 
     fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
-        match self.post.local(from) {
+        match self.post.near(from) {
             Some(near) => self.near.give_back(near, returned),
             None => self.post.mail().give_back(from, returned),
         }
@@ -121,14 +121,14 @@ impl Wire for JobWire<'_> {
 
     #[inline(always)]
     fn untold(&mut self, from: Rank) -> u32 {
-        match self.post.local(from) {
+        match self.post.near(from) {
             Some(near) => self.near.untold(near),
             None => self.post.mail().untold(from),
         }
     }
 
     fn set_starved(&mut self, to: Rank) {
-        match self.post.local(to) {
+        match self.post.near(to) {
             Some(near) => self.near.set_starved(near),
             None => self.post.mail().set_starved(to),
         }
@@ -136,7 +136,7 @@ impl Wire for JobWire<'_> {
 
     #[inline(always)]
     fn is_starved(&mut self, from: Rank) -> bool {
-        match self.post.local(from) {
+        match self.post.near(from) {
             Some(near) => self.near.is_starved(near),
             None => self.post.mail().is_starved(from),
         }
@@ -148,31 +148,31 @@ impl Wire for JobWire<'_> {
 
     fn ring(&mut self, from: Rank) {
         // A far rank sees the parcel that comes.
-        if let Some(near) = self.post.local(from) {
+        if let Some(near) = self.post.near(from) {
             self.near.ring(near);
         }
     }
 
     fn write_slots(&mut self, to: Rank, slots: u32, at: u64, len: u64) {
-        match self.post.local(to) {
+        match self.post.near(to) {
             Some(near) => self.near.write_slots(near, slots, at, len),
             None => self.post.mail().write_slots(to, slots, at, len, &mut Exposed),
         }
     }
 
     fn read_slots(&mut self, from: Rank, slots: u32, at: u64, len: u64) {
-        match self.post.local(from) {
+        match self.post.near(from) {
             Some(near) => self.near.read_slots(near, slots, at, len),
             None => self.post.mail().read_slots(from, slots, at, len, &mut Exposed),
         }
     }
 
     fn split_to(&mut self, to: Rank, id: u32) -> bool {
-        self.post.local(to).is_some_and(|near| self.near.split_to(near, id))
+        self.post.near(to).is_some_and(|near| self.near.split_to(near, id))
     }
 
     fn split_from(&mut self, from: Rank, id: u32) -> bool {
-        self.post.local(from).is_some_and(|near| self.near.split_from(near, id))
+        self.post.near(from).is_some_and(|near| self.near.split_from(near, id))
     }
 
     #[inline]

@@ -1,14 +1,16 @@
 //! The machine of a rank, and who waits for which of its requests.
 
-use super::post::Post;
+use super::post::{Post, with_room};
 use super::route::on_wire;
 use super::wire::NodeWire;
-use crate::Rank;
 use crate::lend::{Lent, lend};
+use crate::{AddrError, Rank};
 use std::any::Any;
 use std::ptr::NonNull;
 use tsumugi_core::msg::board::Board;
-use tsumugi_core::msg::{self, Design, Ended, Machine, Received, Request, Shape, Thresholds};
+use tsumugi_core::msg::{
+    self, CallError, Design, Ended, Machine, Pattern, Received, Request, Shape, Thresholds,
+};
 use tsumugi_core::sync::AtomicBool;
 use tsumugi_core::wait::Waker;
 
@@ -27,7 +29,8 @@ pub(super) struct State {
     /// Something has come that they have not been told of.
     pub(super) has_moved: bool,
     /// What the machine works on; goes last.
-    _tables: Tables,
+    tables: Tables,
+    _boards: Lent<Board<'static>>,
 }
 
 /// The machine's tables, freed with the state.
@@ -37,7 +40,6 @@ type Tables = (
     Lent<msg::Unexpected>,
     Lent<msg::Logged>,
     Lent<msg::Mirrored>,
-    Lent<Board<'static>>,
 );
 
 /// What the facade knows of a request.
@@ -69,13 +71,8 @@ impl State {
         post: Option<Box<Post>>,
         boards: Vec<Board<'static>>,
     ) -> Self {
-        let (peers, lent_peers) = lend(vec![msg::Peer::EMPTY; shape.peers as usize]);
-        let (requests, lent_requests) = lend(vec![msg::Entry::EMPTY; REQUESTS_MAX]);
-        let (unexpected, lent_unexpected) = lend(vec![msg::Unexpected::EMPTY; shape.unexpected()]);
-        let (log, lent_log) = lend(vec![msg::Logged::EMPTY; shape.log()]);
-        let (mirror, lent_mirror) = lend(vec![msg::Mirrored::EMPTY; shape.mirrored()]);
-        let tables = msg::Tables { peers, requests, unexpected, log, mirror };
-        let mut machine = Machine::new(rank, shape, design, Thresholds::DEFAULT, tables)
+        let (lent, tables) = tables_of(shape);
+        let mut machine = Machine::new(rank, shape, design, Thresholds::DEFAULT, lent)
             .unwrap_or_else(|error| panic!("{error}"));
         let (boards, lent_boards) = lend(boards);
         if !boards.is_empty() {
@@ -89,28 +86,93 @@ impl State {
             probers: Vec::new(),
             offered_from: Thresholds::DEFAULT.offered_from(),
             has_moved: false,
-            _tables: (
-                lent_peers,
-                lent_requests,
-                lent_unexpected,
-                lent_log,
-                lent_mirror,
-                lent_boards,
-            ),
+            tables,
+            _boards: lent_boards,
         }
     }
 
-    /// From here on messages to that rank go by these.
-    pub(super) fn use_thresholds(&mut self, rank: Rank, to: Thresholds) {
-        let set = self.machine.set_thresholds(rank, to);
-        set.unwrap_or_else(|error| panic!("{error}"));
-        self.offered_from = self.offered_from.min(to.offered_from());
+    /// The seat of a rank.
+    ///
+    /// # Errors
+    ///
+    /// There is no such rank; on one node the machine says so.
+    #[inline(always)]
+    pub(super) fn seat(&mut self, rank: Rank) -> Result<Rank, CallError> {
+        if self.post.is_none() { Ok(rank) } else { self.far_seat(rank) }
     }
 
-    /// A rank of another node.
-    pub(super) fn set_far(&mut self, rank: Rank) {
-        self.machine.set_far(rank);
-        self.use_thresholds(rank, Thresholds::FAR);
+    /// A pattern for the machine, whose source is a seat.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    #[inline(always)]
+    pub(super) fn seated(&mut self, pattern: Pattern) -> Result<Pattern, CallError> {
+        match pattern.source {
+            Some(rank) if self.post.is_some() => {
+                Ok(Pattern { source: Some(self.far_seat(rank)?), ..pattern })
+            }
+            _ => Ok(pattern),
+        }
+    }
+
+    #[inline(never)]
+    fn far_seat(&mut self, rank: Rank) -> Result<Rank, CallError> {
+        let Some(post) = &mut self.post else { return Ok(rank) };
+        let seat = post.seat_of(rank);
+        let size = post.member().size();
+        self.catch_up();
+        seat.ok_or(CallError::Addr(AddrError::NoSuchRank { rank, size }))
+    }
+
+    /// Whose seat it is.
+    #[inline(always)]
+    pub(super) fn rank_of(&self, seat: Rank) -> Rank {
+        match &self.post {
+            None => seat,
+            Some(post) => post.seats().rank(seat),
+        }
+    }
+
+    /// The same message, of a rank.
+    #[inline(always)]
+    pub(super) fn named(&self, received: Received) -> Received {
+        Received { source: self.rank_of(received.source), ..received }
+    }
+
+    /// The machine learns of the seats that were taken.
+    fn catch_up(&mut self) {
+        while let Some(post) = &self.post
+            && self.machine.peers() < post.seats().count()
+        {
+            let next = Rank(self.machine.peers());
+            let is_alive = post.member().is_alive(post.seats().rank(next));
+            let seats = with_room(next.0 + 1, post.member());
+            let Some(seat) = self.machine.admit() else {
+                self.grow(seats);
+                continue;
+            };
+            self.use_thresholds(seat, Thresholds::FAR);
+            if !is_alive {
+                self.lose_seat(seat);
+            }
+        }
+    }
+
+    /// Makes the tables longer.
+    #[cold]
+    fn grow(&mut self, seats: u32) {
+        let shape = Shape { peers: seats, ..self.machine.shape() };
+        let (lent, tables) = tables_of(shape);
+        self.machine.grow(lent).unwrap_or_else(|error| panic!("{error}"));
+        self.tables = tables;
+    }
+
+    /// From here on messages to that seat go by these.
+    pub(super) fn use_thresholds(&mut self, seat: Rank, to: Thresholds) {
+        let set = self.machine.set_thresholds(seat, to);
+        set.unwrap_or_else(|error| panic!("{error}"));
+        self.offered_from = self.offered_from.min(to.offered_from());
     }
 
     /// Whether something waits for the network.
@@ -127,8 +189,9 @@ impl State {
     #[cold]
     fn look_at_arrived(&mut self) -> bool {
         let mut has_moved = false;
-        while let Some(rank) = self.post.as_mut().and_then(|post| post.mail().poll_arrived()) {
-            has_moved |= on_wire!(self, |machine, wire| machine.look(wire, rank));
+        while let Some(seat) = self.post.as_mut().and_then(|post| post.mail().poll_arrived()) {
+            self.catch_up();
+            has_moved |= on_wire!(self, |machine, wire| machine.look(wire, seat));
         }
         while let Some((request, result)) = self.post.as_mut().and_then(|post| post.poll_fetched())
         {
@@ -194,18 +257,42 @@ impl State {
 
     #[inline(always)]
     pub(super) fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
-        self.machine.take(request)
+        Some(match self.machine.take(request)? {
+            Ok(received) => Ok(self.named(received)),
+            Err(Ended::Cancelled) => Err(Ended::Cancelled),
+            Err(Ended::PeerLost { rank }) => Err(Ended::PeerLost { rank: self.rank_of(rank) }),
+            Err(Ended::Failed { rank }) => Err(Ended::Failed { rank: self.rank_of(rank) }),
+        })
     }
 
-    /// Tells the machine of ranks that have died.
-    pub(super) fn lose(&mut self, lost: impl Iterator<Item = Rank>) {
-        for rank in lost {
-            on_wire!(self, |machine, wire| machine.lost(wire, rank));
-            if let Some(post) = &mut self.post {
-                post.lose(rank);
+    /// Tells the machine of ranks that have died: those with whom there was
+    /// nothing to do are found dead when there is.
+    pub(super) fn lose(&mut self, is_lost: impl Fn(Rank) -> bool) {
+        self.catch_up();
+        for seat in (0..self.machine.peers()).map(Rank) {
+            if is_lost(self.rank_of(seat)) {
+                self.lose_seat(seat);
             }
         }
     }
+
+    fn lose_seat(&mut self, seat: Rank) {
+        on_wire!(self, |machine, wire| machine.lost(wire, seat));
+        if let Some(post) = &mut self.post {
+            post.lose(seat);
+        }
+    }
+}
+
+/// Tables of a machine of that shape, empty.
+fn tables_of(shape: Shape) -> (msg::Tables<'static>, Tables) {
+    let (peers, lent_peers) = lend(vec![msg::Peer::EMPTY; shape.peers as usize]);
+    let (requests, lent_requests) = lend(vec![msg::Entry::EMPTY; REQUESTS_MAX]);
+    let (unexpected, lent_unexpected) = lend(vec![msg::Unexpected::EMPTY; shape.unexpected()]);
+    let (log, lent_log) = lend(vec![msg::Logged::EMPTY; shape.log()]);
+    let (mirror, lent_mirror) = lend(vec![msg::Mirrored::EMPTY; shape.mirrored()]);
+    let tables = msg::Tables { peers, requests, unexpected, log, mirror };
+    (tables, (lent_peers, lent_requests, lent_unexpected, lent_log, lent_mirror))
 }
 
 /// Bytes of what is known of the ranks of a job.

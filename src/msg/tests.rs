@@ -1,9 +1,10 @@
 //! Ranks that are threads, some of which reach each other by parcels alone:
 //! shuffled, refused now and then, and lost with who is to get them.
 
+use super::Parcels;
 use super::parcels::{Handler, Unsent};
-use super::{Neighbours, Parcels};
 use crate as api;
+use crate::neighbours::Neighbours;
 use crate::{Config, Error, MessageError, Rank, Received, Runtime, Source, Tags};
 use std::sync::{Arc, Mutex, OnceLock};
 use tsumugi_conformance::Seeded;

@@ -44,7 +44,9 @@ impl Messages {
     /// What has ended, if all went well; in registers, see `begin`.
     #[inline(never)]
     fn take_whole(&self, request: Request) -> Option<Whole> {
-        let msg::Received { source, tag, len, .. } = self.lock().machine.take_whole(request)?;
+        let mut state = self.lock();
+        let msg::Received { source, tag, len, .. } = state.machine.take_whole(request)?;
+        let source = state.rank_of(source);
         Some(Whole { source, tag, more: NonZero::new(len as usize + 1)? })
     }
 
@@ -112,21 +114,23 @@ impl Messages {
 
     /// Waits for a message that fits, and leaves it.
     pub(crate) fn probe(&self, pattern: Pattern) -> Result<Received, MessageError> {
-        let found = |state: &mut State| match pattern.source {
-            Some(rank) if rank.0 >= self.member.size() => {
-                Some(Err(MessageError::NoSuchRank { rank, size: self.member.size() }))
-            }
-            source => {
-                let lost = source.filter(|rank| state.machine.is_lost(*rank));
-                let found = state.machine.probe(&pattern).map(|found| Ok(looked_at(found)));
-                found.or(lost.map(|rank| Err(MessageError::PeerLost { rank })))
-            }
+        let (source, size) = (pattern.source, self.member.size());
+        if let Some(rank) = source.filter(|rank| rank.0 >= size) {
+            return Err(MessageError::NoSuchRank { rank, size });
+        }
+        let pattern = self.seated(pattern);
+        let found = |state: &mut State| {
+            let is_lost = pattern.source.is_some_and(|seat| state.machine.is_lost(seat));
+            let lost = source.filter(|_| is_lost);
+            let found = state.machine.probe(&pattern);
+            let found = found.map(|found| Ok(looked_at(state.named(found))));
+            found.or(lost.map(|rank| Err(MessageError::PeerLost { rank })))
         };
         loop {
             if let Some(result) = self.watch(pattern.source, found) {
                 return result;
             }
-            Here.sleep(reason(pattern.source, pattern.tag), &mut |waker| {
+            Here.sleep(reason(source, pattern.tag), &mut |waker| {
                 let mut state = self.lock();
                 let is_there = found(&mut state).is_some();
                 if !is_there {
@@ -140,10 +144,23 @@ impl Messages {
     /// A message that fits, if one is there.
     pub(crate) fn try_probe(&self, pattern: Pattern) -> Option<Received> {
         self.work();
-        self.lock().machine.probe(&pattern).map(looked_at)
+        let mut state = self.lock();
+        // There is nothing of a rank that there is not.
+        let pattern = state.seated(pattern).ok()?;
+        let found = state.machine.probe(&pattern)?;
+        Some(looked_at(state.named(found)))
     }
 
-    /// Looks for something for a while, from that rank above all.
+    /// The pattern for the machine: of a rank that there is.
+    #[inline]
+    fn seated(&self, pattern: Pattern) -> Pattern {
+        if !self.has_far() {
+            return pattern;
+        }
+        self.lock().seated(pattern).expect("the rank is one of the job")
+    }
+
+    /// Looks for something for a while, from that seat above all.
     #[inline]
     fn watch<T>(
         &self,
@@ -156,7 +173,7 @@ impl Messages {
         }
         self.look(|state, look| {
             let has_moved = on_wire!(state, |machine, wire| match from {
-                Some(rank) if look > 0 => machine.advance_from(wire, rank),
+                Some(seat) if look > 0 => machine.advance_from(wire, seat),
                 _ => machine.advance(wire),
             });
             (has_moved, found(state))
@@ -167,10 +184,12 @@ impl Messages {
     /// it: so it goes from its lane straight into the buffer.
     #[inline]
     pub(super) fn look_for(&self, pattern: Pattern, into: Bytes) -> Option<msg::Received> {
-        let from = pattern.source.filter(|rank| rank.0 < self.member.size())?;
+        pattern.source.filter(|rank| rank.0 < self.member.size())?;
         if !self.may_watch() {
             return None;
         }
+        let pattern = self.seated(pattern);
+        let from = pattern.source?;
         let looked = self.look(|state, look| {
             on_wire!(state, |machine, wire| match machine.receive_next(wire, &pattern, into) {
                 Some(received) => (false, Some(Some(received))),
@@ -181,7 +200,8 @@ impl Messages {
                 }
             })
         });
-        looked.flatten()
+        let received = looked.flatten()?;
+        Some(if self.has_far() { self.lock().named(received) } else { received })
     }
 
     /// Whether nobody else looks: to be asked before [`look`](Self::look).
@@ -230,8 +250,11 @@ impl Messages {
     /// Sleeps until `count` of the requests have ended.
     fn sleep_for(&self, requests: impl Iterator<Item = Request> + Clone, count: usize) {
         let waiting = UnsafeCell::new(Waiting::default());
-        let (peer, tag) =
-            self.lock().machine.about(requests.clone().next().expect("one is waited for"));
+        let state = self.lock();
+        let first = requests.clone().next().expect("one is waited for");
+        let (seat, tag) = state.machine.about(first);
+        let peer = seat.map(|seat| state.rank_of(seat));
+        drop(state);
         Here.sleep(reason(peer, tag), &mut |waker| {
             let this = self;
             let mut state = this.lock();

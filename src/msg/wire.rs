@@ -6,10 +6,11 @@
 //! that whoever sleeps at the other end is woken, and that long copies go past
 //! the caches. It stays until the job ends: a peer's last word may come late.
 
-use super::neighbours::Neighbours;
 use super::state::REQUESTS_MAX;
 use crate::config::Chosen;
 use crate::lend::{Lent, lend, zeroes};
+use crate::neighbours::Neighbours;
+use crate::seats::SEAT_BYTES;
 use crate::{Error, Rank};
 use std::fmt;
 use std::ptr::NonNull;
@@ -17,8 +18,8 @@ use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{Access, Need, RegionKey, RemoteAddr};
 use tsumugi_core::msg::board::{Board, BoardShape};
 use tsumugi_core::msg::{
-    self, Copy, Design, FarLane, INLINE_WORDS, Kind, LaneEnd, Load, Offer, Packet, Returned, Shape,
-    Side, Split, Wire,
+    self, Copy, Design, FarLane, INLINE_WORDS, Kind, LaneEnd, Load, MailEnd, Offer, Packet,
+    Returned, Shape, Side, Split, Wire,
 };
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::wait::Bells;
@@ -30,8 +31,10 @@ use tsumugi_ult::SystemFutex;
 pub(crate) struct Lanes {
     at: NonNull<u8>,
     key: RegionKey,
-    /// Of the machine; lanes are there for neighbours alone.
+    /// Of a machine and lanes for the neighbours alone.
     shape: Shape,
+    /// All of a job have boards of the same size.
+    board: BoardShape,
     neighbours: Neighbours,
     /// Behind the lanes, where the design has them.
     has_board: bool,
@@ -62,15 +65,16 @@ impl Lanes {
         neighbours: Neighbours,
         chosen: &Chosen,
     ) -> Result<Self, Error> {
-        let shape = shape(member.size());
-        let lanes_bytes = near(shape, &neighbours).memory_size();
+        let shape = Shape { peers: neighbours.count(), ..shape(member.size()) };
+        let lanes_bytes = shape.memory_size();
+        let board = BoardShape { peers: member.size(), posts: REQUESTS_MAX as u32 };
         let has_board = chosen.messages == Design::Locked;
-        let board_bytes = if has_board { Board::memory_size(board_shape(shape)) } else { 0 };
+        let board_bytes = if has_board { Board::memory_size(board) } else { 0 };
         let bytes = lanes_bytes + board_bytes;
         let at = zeroes(member, bytes)?;
         if has_board {
             // SAFETY: behind the lanes, for the rest of the job.
-            let made = unsafe { Board::init(at.add(lanes_bytes), board_shape(shape)) };
+            let made = unsafe { Board::init(at.add(lanes_bytes), board) };
             made.unwrap_or_else(|error| panic!("{error}"));
         }
         // SAFETY: exposed memory, which stays mapped and is never given back:
@@ -80,7 +84,7 @@ impl Lanes {
         // With more than one worker it is not enough to see who sleeps: who
         // looks for work must be seen, too.
         member.control().set_sleeps_fenced(is_registered && chosen.workers == 1);
-        Ok(Self { at, key: region.key, shape, neighbours, has_board, is_registered })
+        Ok(Self { at, key: region.key, shape, board, neighbours, has_board, is_registered })
     }
 
     /// For the others.
@@ -96,8 +100,7 @@ impl Lanes {
         &self.neighbours
     }
 
-    /// The lanes, when all neighbours have told their keys, and the boards of
-    /// all ranks: in the place of one that is far, the own one.
+    /// The lanes, when all neighbours have told their keys, and their boards.
     ///
     /// # Errors
     ///
@@ -108,9 +111,8 @@ impl Lanes {
         key_of: impl Fn(Rank) -> RegionKey,
     ) -> Result<(NodeWire, Vec<Board<'static>>), Error> {
         let (direct, neighbours) = (member.direct(), &self.neighbours);
-        let shape = near(self.shape, neighbours);
+        let (shape, board) = (self.shape, self.board);
         let lanes_bytes = shape.memory_size();
-        let board = board_shape(self.shape);
         let board_bytes = if self.has_board { Board::memory_size(board) } else { 0 };
         let size = (lanes_bytes + board_bytes) as u64;
         let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
@@ -135,27 +137,29 @@ impl Lanes {
             Ok(Peer { control, bells: control.bells(), sleeps_fenced })
         });
         let peers = peers.collect::<Result<_, Error>>()?;
-        let of_all = (0..self.shape.peers).map(|rank| neighbours.local(Rank(rank)).unwrap_or(own));
-        let of_all = of_all.filter_map(|local| boards.get(local.0 as usize).copied());
-        Ok((NodeWire { lanes, peers, _ends: lent }, of_all.collect()))
+        Ok((NodeWire { lanes, peers, _ends: lent }, boards))
     }
 }
 
-/// What messages cost a rank that is alone on its node but for the tables of
-/// all ranks, and what one rank more there adds at most, with its tables.
-pub(crate) fn footprint() -> (usize, usize) {
+/// What messages cost a rank without any other, what a rank more on its node
+/// adds at most in tables, and for its lane, which is touched when it is used.
+pub(crate) fn footprint() -> (usize, usize, usize) {
     let lane = shape(1).memory_size();
-    (super::state::requests_bytes() + lane, super::state::tables_bytes(shape(1)) + lane)
+    (super::state::requests_bytes(), super::state::tables_bytes(shape(1)), lane)
 }
 
-/// Bytes of the tables that grow with the ranks of the job, wherever they are.
-pub(crate) fn tables_bytes(ranks: u32) -> usize {
-    super::state::tables_bytes(shape(ranks))
+/// Bytes of the tables of a rank of a job of `ranks`, of which it has or had to
+/// do with `peers`, its node's among them.
+pub(crate) fn tables_bytes(ranks: u32, peers: u32) -> usize {
+    super::state::tables_bytes(Shape { peers, ..shape(ranks) })
 }
 
-/// What messages cost for each rank of another node that sends or is sent any.
-pub(crate) fn far_footprint() -> usize {
-    FarLane::memory_size(&shape(1)) + size_of::<FarLane<'static>>()
+/// What messages cost for each rank of another node that sends or is sent any,
+/// with room that tables have for more.
+pub(crate) fn far_footprint(ranks: u32) -> usize {
+    let entries = tables_bytes(ranks, 2) - tables_bytes(ranks, 1) + size_of::<MailEnd<'static>>();
+    let lane = FarLane::memory_size(&shape(1)) + size_of::<FarLane<'static>>();
+    lane + entries + entries / 8 + SEAT_BYTES
 }
 
 /// The head of a rank of this node.
@@ -163,16 +167,6 @@ fn control_of(rank: Rank, member: &Member) -> &'static Control {
     let control: *const Control = member.control_of(rank);
     // SAFETY: a space that has a heap is never unmapped.
     unsafe { &*control }
-}
-
-/// A rank's board has a place for each of its requests.
-fn board_shape(shape: Shape) -> BoardShape {
-    BoardShape { peers: shape.peers, posts: REQUESTS_MAX as u32 }
-}
-
-/// The lanes of a rank: one for each neighbour.
-fn near(shape: Shape, neighbours: &Neighbours) -> Shape {
-    Shape { peers: neighbours.count(), ..shape }
 }
 
 /// How much room there is in a job of so many ranks: tables of messages that

@@ -8,7 +8,7 @@
 //! are always taken.
 
 use super::cell::{Cell, Defect, Kind};
-use super::lanes::Lane;
+use super::lanes::{BLOCK_PEERS, Lane, Lanes};
 use super::machine::Machine;
 use super::outcome::{Answer, Body, HandlerId, Incoming, Landed, Out, ReplyTo, Token};
 use super::tables::{CallState, Landing};
@@ -27,16 +27,35 @@ enum Taken {
 
 impl Machine<'_> {
     pub(super) fn look_at_bells(&mut self) {
-        let (lanes, cells) = (self.lanes, self.shape.cells);
+        self.look_at_lanes(self.lanes, 0);
+        for index in 0..self.blocks.len() {
+            if let Some(lanes) = self.blocks[index].0 {
+                let first = self.shape.peers as usize + index * BLOCK_PEERS as usize;
+                self.look_at_lanes(lanes, first);
+            }
+        }
+    }
+
+    /// Looks at the bells of one memory, whose first peer is that one.
+    #[inline(always)]
+    fn look_at_lanes(&mut self, lanes: Lanes<'_>, first: usize) {
+        let cells = self.shape.cells;
         lanes.take_arrivals(|peer, count| {
-            if !self.tables.peers[peer].lost {
+            let peer = first + peer;
+            let known = &mut self.tables.peers[peer];
+            if !known.lost {
                 // A peer in its right mind has no more cells than this.
-                let due = self.tables.peers[peer].due + count;
-                self.tables.peers[peer].due = due.min(2 * cells);
-                self.activate(peer);
+                known.due = (known.due + count).min(2 * cells);
+                // One that was told where its lanes are may be faster than its
+                // answer: what it sent waits until there is a way back.
+                if known.at.is_some() {
+                    self.activate(peer);
+                } else if mutant("am_unmet_forgotten") {
+                    known.due = 0;
+                }
             }
         });
-        lanes.take_notices(|peer, taken| self.acknowledged(peer, taken));
+        lanes.take_notices(|peer, taken| self.acknowledged(first + peer, taken));
     }
 
     pub(super) fn poll_arrived(&mut self) -> Option<Out> {
@@ -76,14 +95,15 @@ impl Machine<'_> {
     fn take(&mut self, index: usize) -> Taken {
         let defect = Defect::planted();
         let careless = if mutant("am_lap_ignored") { Defect::Blind } else { defect };
+        let Some((lanes, lane)) = self.lanes_of(index) else { return Taken::Waits };
         let peer = &self.tables.peers[index];
-        if let Some(cell) = self.lanes.read(Lane::Reply, index, peer.replies_taken, defect) {
+        if let Some(cell) = lanes.read(Lane::Reply, lane, peer.replies_taken, defect) {
             return self.take_reply(index, &cell);
         }
         if peer.fetching {
             return Taken::Waits;
         }
-        match self.lanes.read(Lane::Request, index, peer.requests_taken, careless) {
+        match lanes.read(Lane::Request, lane, peer.requests_taken, careless) {
             Some(cell) => self.take_request(index, &cell),
             None => {
                 self.is_landing = true;
@@ -133,7 +153,8 @@ impl Machine<'_> {
     }
 
     fn take_request(&mut self, index: usize, cell: &Cell) -> Taken {
-        let from = Rank(index as u32);
+        let peer = Rank(index as u32);
+        let from = self.rank_of(peer);
         let handler = HandlerId(cell.handler);
         if cell.kind == Kind::Cast as u8 {
             self.taken(index, cell);
@@ -153,7 +174,7 @@ impl Machine<'_> {
         }
         self.promised += 1;
         self.taken(index, cell);
-        let reply_to = Some(ReplyTo { to: from, token: cell.token, promised: true });
+        let reply_to = Some(ReplyTo { to: peer, token: cell.token, promised: true });
         let body = Body::Inline(cell.body);
         Taken::Out(Out::Run(Incoming { from, handler, body, reply_to }))
     }
@@ -162,7 +183,7 @@ impl Machine<'_> {
     /// far as the landing buffer goes, and the get is of the sender's memory
     /// whatever it says.
     fn take_long(&mut self, index: usize, cell: &Cell) -> Taken {
-        let from = Rank(index as u32);
+        let (from, rank) = (Rank(index as u32), self.rank_of(Rank(index as u32)));
         let word = |at: usize| {
             let bytes = cell.body.get(at * 8..at * 8 + 8)?;
             Some(u64::from_le_bytes(bytes.try_into().ok()?))
@@ -184,7 +205,7 @@ impl Machine<'_> {
             from,
             handler: cell.handler,
             token: cell.token,
-            remote: Some(RemoteAddr { offset, rank: from, key: RegionKey::from_bits(key) }),
+            remote: Some(RemoteAddr { offset, rank, key: RegionKey::from_bits(key) }),
             bytes,
             has_failed: false,
             ..*landing
@@ -216,7 +237,7 @@ impl Machine<'_> {
             return None;
         }
         Some(Out::Run(Incoming {
-            from: landing.from,
+            from: self.rank_of(landing.from),
             handler: HandlerId(landing.handler),
             body: Body::Landed(landed),
             reply_to: Some(ReplyTo { to: landing.from, token: landing.token, promised: true }),

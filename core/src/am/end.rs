@@ -69,7 +69,8 @@ impl Machine<'_> {
         let token = Token::new(index, call.generation);
         let out = match call.state {
             CallState::Lost => {
-                Out::Done { token, result: Err(CallError::PeerLost { rank: call.to }) }
+                let rank = self.rank_of(call.to);
+                Out::Done { token, result: Err(CallError::PeerLost { rank }) }
             }
             CallState::Late { payload_back } => {
                 let done = Out::Done { token, result: Err(CallError::Timeout) };

@@ -11,8 +11,12 @@
 //! A peer has at most `2 * cells` cells here that were not taken, and a cell
 //! is taken only after its arrival was counted: so a byte never overflows into
 //! its neighbour's with [`CELLS_MAX`] cells. All ranks have the same layout.
+//!
+//! A machine may get peers later: then it has another such memory for each
+//! [`BLOCK_PEERS`] of them, and tells each where its lanes are.
 
 use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect};
+use super::tables::Peer;
 use crate::mem::{Rank, RemoteAddr, Width};
 use crate::op::{Kind, Op};
 use crate::sync::mapped::{AtomicU64, Ordering};
@@ -29,6 +33,13 @@ pub struct Shape {
     /// Cells of each lane: a power of two.
     pub cells: u32,
 }
+
+/// Peers that a machine gets lanes for at a time, when it was set up without.
+pub const BLOCK_PEERS: u32 = 64;
+
+/// The lanes of [`BLOCK_PEERS`] such peers, or of none.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'m>(pub(super) Option<Lanes<'m>>);
 
 /// Which of the two lanes of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +58,11 @@ pub(super) struct Lanes<'m> {
 impl Shape {
     /// Cells of each lane where nothing else is said.
     pub const CELLS: u32 = 16;
+
+    /// The shape of a [`Block`] of a machine of this shape.
+    pub const fn block(self) -> Self {
+        Self { peers: BLOCK_PEERS, cells: self.cells }
+    }
 
     /// Bytes of registered memory that a rank gives for its peers: 64 KiB for
     /// each eight of them at 16 cells, and a little.
@@ -171,22 +187,49 @@ pub fn has_rung(words: &[AtomicU64], shape: Shape) -> bool {
     words[..shape.bell_words()].iter().any(|word| word.load(Ordering::SeqCst) != 0)
 }
 
-/// The bell for one cell from `from`, at the peer whose memory starts at `at`.
-pub(super) fn ring(shape: Shape, at: RemoteAddr, from: Rank) -> Op {
-    let (offset, one) = shape.arrival(from);
-    Op::atomic(Kind::FetchAdd, at.add(offset as u64), one).notifying()
+/// This rank's place in a peer's memory: where that starts, of what shape it
+/// is, and whose lanes there are this rank's.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) at: RemoteAddr,
+    pub(super) shape: Shape,
+    pub(super) own: Rank,
 }
 
-/// Says how many of the peer's requests were taken.
-pub(super) fn return_credit(shape: Shape, at: RemoteAddr, from: Rank, taken: u32) -> Op {
-    // A swap: once it has completed, the word is there.
-    Op::atomic(Kind::Swap, at.add(shape.credit(from) as u64), u64::from(taken))
+impl Place {
+    /// In the memory of a peer that is known.
+    pub(super) fn of(peer: &Peer, shape: Shape) -> Option<Self> {
+        Some(Self { at: peer.at?, shape, own: Rank(peer.own) })
+    }
+
+    /// Where cell `number` of a lane is.
+    pub(super) fn cell(&self, lane: Lane, number: u32) -> RemoteAddr {
+        self.at.add(self.shape.cell(lane, self.own, number) as u64)
+    }
+
+    /// The bell for one cell.
+    pub(super) fn ring(&self) -> Op {
+        let (offset, one) = self.shape.arrival(self.own);
+        Op::atomic(Kind::FetchAdd, self.at.add(offset as u64), one).notifying()
+    }
+
+    /// Says how many of the peer's requests were taken.
+    pub(super) fn return_credit(&self, taken: u32) -> Op {
+        // A swap: once it has completed, the word is there.
+        let credit = self.at.add(self.shape.credit(self.own) as u64);
+        Op::atomic(Kind::Swap, credit, u64::from(taken))
+    }
+
+    /// The bell for that.
+    pub(super) fn ring_notice(&self) -> Op {
+        let (offset, bit) = self.shape.notice(self.own);
+        Op::atomic(Kind::FetchOr, self.at.add(offset as u64), bit).notifying()
+    }
 }
 
-/// The bell for that.
-pub(super) fn ring_notice(shape: Shape, at: RemoteAddr, from: Rank) -> Op {
-    let (offset, bit) = shape.notice(from);
-    Op::atomic(Kind::FetchOr, at.add(offset as u64), bit).notifying()
+impl Block<'_> {
+    /// No lanes.
+    pub const EMPTY: Self = Self(None);
 }
 
 impl fmt::Debug for Lanes<'_> {

@@ -16,7 +16,7 @@
 use super::cell::{Cell, Inline, Kind};
 use super::end::earlier;
 use super::fifo::Fifo;
-use super::lanes::{Lane, Lanes, Shape};
+use super::lanes::{BLOCK_PEERS, Block, Lane, Lanes, Place, Shape};
 use super::outcome::{Answer, Event, HandlerId, Landed, Out, Payload, ReplyTo, SendError, Token};
 use super::send::{FETCH, tag};
 use super::setup::{Bell, Memory};
@@ -34,7 +34,9 @@ pub struct Machine<'m> {
     pub(super) shape: Shape,
     pub(super) bell: Bell,
     pub(super) memory: Memory<'m>,
+    /// Those of the shape, and those of all other peers.
     pub(super) lanes: Lanes<'m>,
+    pub(super) blocks: &'m mut [Block<'m>],
     pub(super) tables: Tables<'m>,
     /// Peers with something to be taken, and those that must wait for it.
     pub(super) active: Fifo<Peer>,
@@ -49,6 +51,8 @@ pub struct Machine<'m> {
     pub(super) landed: Fifo<Landing>,
     /// Staging cells kept for the replies of handlers that run.
     pub(super) promised: usize,
+    /// Notices under way.
+    pub(super) notices_open: usize,
     pub(super) is_landing: bool,
     pub(super) has_room: bool,
     pub(super) dropped: u64,
@@ -56,14 +60,23 @@ pub struct Machine<'m> {
 }
 
 impl Machine<'_> {
-    /// Where the lanes of a rank start. Until it is called, sends to the rank
-    /// find no room. This rank itself is a peer like any other.
+    /// Where the memory with our lanes at a peer starts, and which of them are
+    /// ours there: what it would call us, less the first of the
+    /// [block](Self::grow) if we are in one. Until this is called, sends to the
+    /// peer find no room. This rank itself is a peer like any other.
     ///
     /// # Panics
     ///
-    /// If there is no such rank.
-    pub fn connect(&mut self, lanes: RemoteAddr) {
-        self.tables.peers[lanes.rank.0 as usize].at = Some(lanes);
+    /// If there is no such peer, or no such lanes.
+    pub fn connect(&mut self, peer: Rank, lanes: RemoteAddr, own: Rank) {
+        assert!(own.0 < self.shape_of(peer.0 as usize).peers, "there are no lanes of {own}");
+        let index = peer.0 as usize;
+        let peer = &mut self.tables.peers[index];
+        (peer.at, peer.own) = (Some(lanes), own.0);
+        if peer.due > 0 {
+            self.activate(index);
+        }
+        self.has_room = true;
     }
 
     /// Sends a request that wants a reply. [`Out::Done`] comes with the token
@@ -119,11 +132,11 @@ impl Machine<'_> {
     /// What there is not.
     pub fn check_room(&self, to: Rank, wants_reply: bool) -> Result<(), SendError> {
         let Some(peer) = self.tables.peers.get(to.0 as usize) else {
-            let size = self.shape.peers;
+            let size = self.tables.peers.len() as u32;
             return Err(SendError::Addr(AddrError::NoSuchRank { rank: to, size }));
         };
         if peer.lost {
-            return Err(SendError::Addr(AddrError::PeerLost { rank: to }));
+            return Err(SendError::Addr(AddrError::PeerLost { rank: self.rank_of(to) }));
         }
         let reserved =
             !wants_reply || peer.unanswered < self.shape.cells || mutant("am_no_reply_reservation");
@@ -200,8 +213,11 @@ impl Machine<'_> {
                 return Some(op);
             }
         }
-        while let Some(index) = self.notices.pop(self.tables.peers) {
+        while self.notices_open < NOTICES_MAX
+            && let Some(index) = self.notices.pop(self.tables.peers)
+        {
             if let Some(op) = self.return_credit(index) {
+                self.notices_open += 1;
                 return Some(op);
             }
         }
@@ -261,6 +277,35 @@ impl Machine<'_> {
         self.tables.calls.len() - self.free_calls.len()
     }
 
+    /// How large the memory is in which a peer's lanes are.
+    #[inline(always)]
+    pub(super) fn shape_of(&self, peer: usize) -> Shape {
+        if peer < self.shape.peers as usize { self.shape } else { self.shape.block() }
+    }
+
+    /// Our place at a peer, if it is known.
+    #[inline(always)]
+    pub(super) fn place_at(&self, peer: usize) -> Option<Place> {
+        Place::of(&self.tables.peers[peer], self.shape_of(peer))
+    }
+
+    /// The memory in which a peer's lanes are, and which of them.
+    #[inline(always)]
+    pub(super) fn lanes_of(&self, peer: usize) -> Option<(Lanes<'_>, usize)> {
+        match peer.checked_sub(self.shape.peers as usize) {
+            None => Some((self.lanes, peer)),
+            Some(later) => {
+                let block = self.blocks[later / BLOCK_PEERS as usize].0;
+                Some((block?, later % BLOCK_PEERS as usize))
+            }
+        }
+    }
+
+    /// The rank that a peer is.
+    pub(super) fn rank_of(&self, peer: Rank) -> Rank {
+        self.tables.peers[peer.0 as usize].at.map_or(peer, |at| at.rank)
+    }
+
     /// Puts a peer on the list of those to be looked at.
     pub(super) fn activate(&mut self, index: usize) {
         if !core::mem::replace(&mut self.tables.peers[index].listed, true) {
@@ -276,6 +321,9 @@ impl Machine<'_> {
         }
     }
 }
+
+/// Notices that are under way at most.
+pub const NOTICES_MAX: usize = 64;
 
 impl fmt::Debug for Machine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -32,6 +32,15 @@
 //!   it into one of a few landing buffers before the handler runs. The reply
 //!   is the acknowledgement: from then on the memory is the caller's again.
 //!
+//! # Peers
+//!
+//! A machine knows its peers by small numbers, which only it has to know. Those
+//! of its shape have theirs from the start; in a job where all are, that is the
+//! rank. Of others nothing is known until there is something to do with them:
+//! then the machine [grows](Machine::grow), and whoever drives it tells the
+//! other rank where its lanes are, and [is told](Machine::connect). A peer has
+//! to be told before it is connected: its first call may come at once.
+//!
 //! # What is promised
 //!
 //! Handlers for requests of one rank to another start in the order in which
@@ -63,8 +72,8 @@
 //! where a put that has completed has landed.
 //!
 //! Memory: [`Shape::memory_size`] bytes of registered memory a rank, that is
-//! `peers * 2 * cells * 256`; it grows with the ranks that may be spoken to this
-//! way, and is touched for those that are. The tables are the caller's slices.
+//! `peers * 2 * cells * 256`; it grows with the ranks that are spoken to this
+//! way. The tables are the caller's slices.
 //!
 //! Progress: every call here is wait-free, on one thread; `handle` looks at one
 //! word for each eight peers, and at all calls when a time limit has passed or
@@ -88,8 +97,8 @@ mod tables;
 
 pub use cell::{CELL_BYTES, INLINE_BYTES_MAX, Inline};
 pub use handler::{Handler, Handlers, Message, Reply};
-pub use lanes::{CELLS_MAX, Shape, has_rung};
-pub use machine::Machine;
+pub use lanes::{BLOCK_PEERS, Block, CELLS_MAX, Shape, has_rung};
+pub use machine::{Machine, NOTICES_MAX};
 pub use outcome::{
     Answer, Body, CallError, Event, HandlerId, Incoming, Landed, Out, Payload, ReplyTo, SendError,
     Token,

@@ -45,7 +45,7 @@ pub enum Event {
         /// How it ended.
         result: Result<u64, AddrError>,
     },
-    /// A rank has died.
+    /// A peer has died.
     Lost(Rank),
     /// Nothing but time.
     Tick,
@@ -75,7 +75,7 @@ pub enum Out {
 /// A request that has arrived.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Whose.
+    /// Of which rank.
     pub from: Rank,
     /// For which function.
     pub handler: HandlerId,
@@ -197,8 +197,8 @@ impl Landed {
 }
 
 impl ReplyTo {
-    /// Who waits for the answer.
-    pub const fn rank(&self) -> Rank {
+    /// The peer that waits for the answer.
+    pub const fn peer(&self) -> Rank {
         self.to
     }
 }

@@ -7,7 +7,7 @@
 //! ```
 
 use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect, INLINE_BYTES_MAX, Inline, Kind};
-use super::lanes::{self, Lane};
+use super::lanes::Lane;
 use super::machine::Machine;
 use super::outcome::{Payload, SendError};
 use super::setup::Bell;
@@ -73,10 +73,10 @@ impl Machine<'_> {
 
     /// The next operation of a staging cell.
     pub(super) fn advance(&mut self, index: usize) -> Option<Op> {
+        let to = self.tables.slots[index].to.0 as usize;
+        let place = self.place_at(to).expect("cells go to peers that are known");
         let slot = &mut self.tables.slots[index];
-        let peer = &self.tables.peers[slot.to.0 as usize];
-        let at = peer.at.expect("cells go to peers that are known");
-        if peer.lost {
+        if self.tables.peers[to].lost {
             match slot.step {
                 Step::Put => (slot.put_done, slot.bell_done) = (true, true),
                 _ => slot.bell_done = true,
@@ -89,12 +89,11 @@ impl Machine<'_> {
         }
         match slot.step {
             Step::Put => {
-                let cell = self.shape.cell(slot.lane, self.rank, slot.number) as u64;
                 let local = LocalAddr {
                     offset: self.memory.staging_at.offset + (index * CELL_BYTES) as u64,
                     ..self.memory.staging_at
                 };
-                let op = Op::put(local, at.add(cell), slot.bytes);
+                let op = Op::put(local, place.cell(slot.lane, slot.number), slot.bytes);
                 let tag = tag(PUT, index, slot.generation);
                 if self.bell == Bell::WithCell {
                     slot.step = Step::Bell;
@@ -107,7 +106,7 @@ impl Machine<'_> {
             Step::Bell => {
                 slot.step = Step::AwaitBell;
                 let tag = tag(BELL, index, slot.generation);
-                Some(lanes::ring(self.shape, at, self.rank).tagged(tag))
+                Some(place.ring().tagged(tag))
             }
             Step::AwaitPut | Step::AwaitBell => None,
         }
@@ -115,8 +114,8 @@ impl Machine<'_> {
 
     /// The next operation of a notice.
     pub(super) fn return_credit(&mut self, index: usize) -> Option<Op> {
+        let place = self.place_at(index)?;
         let peer = &mut self.tables.peers[index];
-        let at = peer.at?;
         if peer.lost {
             return None;
         }
@@ -125,11 +124,11 @@ impl Machine<'_> {
             Notice::CountDue => {
                 peer.notice = Notice::Counting;
                 peer.reported = peer.requests_taken;
-                lanes::return_credit(self.shape, at, self.rank, peer.requests_taken)
+                place.return_credit(peer.requests_taken)
             }
             Notice::BellDue => {
                 peer.notice = Notice::Ringing;
-                lanes::ring_notice(self.shape, at, self.rank)
+                place.ring_notice()
             }
             Notice::Idle | Notice::Counting | Notice::Ringing => return None,
         };
@@ -193,6 +192,7 @@ impl Machine<'_> {
             return;
         }
         peer.notices = generation.wrapping_add(1);
+        self.notices_open -= 1;
         match peer.notice {
             Notice::Counting if !has_failed => {
                 peer.notice = Notice::BellDue;

@@ -2,7 +2,7 @@
 //! them.
 
 use super::cell::CELL_BYTES;
-use super::lanes::{self, Lanes, Shape};
+use super::lanes::{self, BLOCK_PEERS, Block, Lanes, Shape};
 use super::machine::Machine;
 use super::send::INDEX_MASK;
 use super::tables::{Call, Landing, Peer, Slot, Tables};
@@ -49,8 +49,8 @@ pub enum SetupError {
         /// Bytes that are needed.
         needed: usize,
     },
-    /// There is not one peer entry a rank, or no call, or not two staging
-    /// cells: one may be kept for a reply.
+    /// There is not one entry a peer, or no call, or not two staging cells: one
+    /// may be kept for a reply.
     Tables,
 }
 
@@ -93,6 +93,7 @@ impl<'m> Machine<'m> {
             shape,
             bell,
             lanes: Lanes::new(memory.lanes, shape),
+            blocks: &mut [],
             active: Peer::queue(),
             later: Peer::queue(),
             notices: Peer::notice_queue(),
@@ -106,11 +107,50 @@ impl<'m> Machine<'m> {
             memory,
             tables,
             promised: 0,
+            notices_open: 0,
             is_landing: false,
             has_room: false,
             dropped: 0,
             earliest: None,
         })
+    }
+}
+
+impl<'m> Machine<'m> {
+    /// Peers that there are; more come with [`grow`](Self::grow).
+    pub fn peers(&self) -> u32 {
+        self.tables.peers.len() as u32
+    }
+
+    /// [`BLOCK_PEERS`] peers more, of which nothing is known: they get the next
+    /// numbers. Their lanes are in `lanes`, of [`Shape::block`]; the tables
+    /// have one entry for each peer, and for each such block, and what was in
+    /// those before is copied.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError`]; nothing has happened.
+    pub fn grow(
+        &mut self,
+        lanes: &'m [AtomicU64],
+        peers: &'m mut [Peer],
+        blocks: &'m mut [Block<'m>],
+    ) -> Result<(), SetupError> {
+        let shape = self.shape.block();
+        let (bytes, needed) = (size_of_val(lanes), shape.memory_size());
+        if bytes < needed {
+            return Err(SetupError::Memory { bytes, needed });
+        }
+        let (had_peers, had_blocks) = (self.tables.peers.len(), self.blocks.len());
+        if peers.len() != had_peers + BLOCK_PEERS as usize || blocks.len() != had_blocks + 1 {
+            return Err(SetupError::Tables);
+        }
+        peers.fill(Peer::EMPTY);
+        peers[..had_peers].copy_from_slice(self.tables.peers);
+        blocks[..had_blocks].copy_from_slice(self.blocks);
+        blocks[had_blocks] = Block(Some(Lanes::new(lanes, shape)));
+        (self.tables.peers, self.blocks) = (peers, blocks);
+        Ok(())
     }
 }
 

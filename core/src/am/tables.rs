@@ -9,7 +9,7 @@ use crate::time::Instant;
 /// Memory for the machine's tables; any content.
 #[derive(Debug)]
 pub struct Tables<'m> {
-    /// One for each rank.
+    /// One for each peer.
     pub peers: &'m mut [Peer],
     /// One for each call that can be under way.
     pub calls: &'m mut [Call],
@@ -22,8 +22,10 @@ pub struct Tables<'m> {
 /// What is known of a peer. Counts wrap.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// Where its lanes start, once it is known.
+    /// Where the memory with our lanes starts there, once it is known, and
+    /// which of them are ours.
     pub(super) at: Option<RemoteAddr>,
+    pub(super) own: u32,
     pub(super) lost: bool,
     /// Requests sent to it, and those that it has taken.
     pub(super) sent: u32,
@@ -126,6 +128,7 @@ impl Peer {
     /// Nothing known.
     pub const EMPTY: Self = Self {
         at: None,
+        own: 0,
         lost: false,
         sent: 0,
         acked: 0,

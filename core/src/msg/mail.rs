@@ -150,6 +150,21 @@ impl<'t> Mail<'t> {
         Ok(Self { shape, ends, ready: List::EMPTY, arrived: List::EMPTY })
     }
 
+    /// Goes on with more ends.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError::Tables`]: there are fewer; nothing has happened.
+    pub fn grow(&mut self, ends: &'t mut [MailEnd<'t>]) -> Result<(), SetupError> {
+        let (entries, needed) = (ends.len(), self.ends.len());
+        if entries < needed {
+            return Err(SetupError::Tables { entries, needed });
+        }
+        self.ends.swap_with_slice(&mut ends[..needed]);
+        self.ends = ends;
+        Ok(())
+    }
+
     /// Gives the lane between this rank and a far one.
     ///
     /// # Panics

@@ -77,6 +77,11 @@
 //!    [`take`](Machine::take): what came of it.
 //! 5. Before nobody looks for a while: [`rest`](Machine::rest).
 //!
+//! A machine's ranks are small numbers that only it and its wire have to know.
+//! A far rank with which there was nothing to do gets the next one by
+//! [`admit`](Machine::admit), and tables that are too short for it
+//! [grow](Machine::grow).
+//!
 //! Progress: every call is wait-free, on one thread at a time. With
 //! [`Design::Locked`] those that post, cancel or take from a lane are blocking:
 //! they wait for a sender that has the lock, for a few loads and stores unless

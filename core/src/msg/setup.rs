@@ -12,7 +12,8 @@ use core::fmt;
 /// How much room there is: the same on every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Ranks, this one among them.
+    /// Ranks, this one among them. A machine may [admit](Machine::admit) more
+    /// of them later, with which nothing of this changes.
     pub peers: u32,
     /// Lines of each lane: a power of two from 8 on.
     pub lines: u32,
@@ -217,7 +218,71 @@ impl<'m> Machine<'m> {
     }
 }
 
-impl Machine<'_> {
+impl<'m> Machine<'m> {
+    /// Peers that there are: those of the shape, and those that were
+    /// [admitted](Self::admit).
+    #[inline]
+    pub const fn peers(&self) -> u32 {
+        self.shape.peers
+    }
+
+    /// One peer more: a [far](Self::set_far) one with which there was nothing
+    /// to do before. It gets the next number. `None`: the tables have no room
+    /// for it, and must [grow](Self::grow) first. Wait-free.
+    pub fn admit(&mut self) -> Option<Rank> {
+        let shape = Shape { peers: self.shape.peers + 1, ..self.shape };
+        let has_room = shape.is_valid()
+            && self.tables.peers.len() >= shape.peers as usize
+            && self.tables.unexpected.len() >= shape.unexpected()
+            && self.tables.log.len() >= shape.log()
+            && self.tables.mirror.len() >= shape.mirrored();
+        if !has_room {
+            return None;
+        }
+        let peer = Rank(self.shape.peers);
+        self.shape = shape;
+        self.set_far(peer);
+        Some(peer)
+    }
+
+    /// Goes on with longer tables: what is in those that there are is copied.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError::Tables`]: one of them is shorter; nothing has happened.
+    pub fn grow(&mut self, tables: Tables<'m>) -> Result<(), SetupError> {
+        let old = &self.tables;
+        for (entries, needed) in [
+            (tables.peers.len(), old.peers.len()),
+            (tables.requests.len(), old.requests.len()),
+            (tables.unexpected.len(), old.unexpected.len()),
+            (tables.log.len(), old.log.len()),
+            (tables.mirror.len(), old.mirror.len()),
+        ] {
+            if entries < needed {
+                return Err(SetupError::Tables { entries, needed });
+            }
+        }
+        if tables.requests.len() > REQUESTS_MAX {
+            let entries = tables.requests.len();
+            return Err(SetupError::Tables { entries, needed: REQUESTS_MAX });
+        }
+        let (requests, unexpected) = (old.requests.len(), old.unexpected.len());
+        carry_over(old.peers, tables.peers, Peer::EMPTY);
+        carry_over(old.requests, tables.requests, Entry::EMPTY);
+        carry_over(old.unexpected, tables.unexpected, Unexpected::EMPTY);
+        carry_over(old.log, tables.log, Logged::EMPTY);
+        carry_over(old.mirror, tables.mirror, Mirrored::EMPTY);
+        self.tables = tables;
+        for index in (requests..self.tables.requests.len()).rev() {
+            self.free.push(self.tables.requests, index);
+        }
+        for index in (unexpected..self.tables.unexpected.len()).rev() {
+            self.room.push(self.tables.unexpected, index);
+        }
+        Ok(())
+    }
+
     /// A rank is on another node, and reached by [`Mail`](super::Mail): it
     /// gets no offer but for room, and its board is not looked at.
     ///
@@ -227,6 +292,13 @@ impl Machine<'_> {
     pub fn set_far(&mut self, peer: Rank) {
         self.tables.peers[peer.0 as usize].far = true;
     }
+}
+
+/// Fills a table with what is in a shorter one.
+fn carry_over<T: Copy>(from: &[T], into: &mut [T], empty: T) {
+    let (old, new) = into.split_at_mut(from.len());
+    old.copy_from_slice(from);
+    new.fill(empty);
 }
 
 impl fmt::Display for SetupError {

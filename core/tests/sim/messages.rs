@@ -45,6 +45,7 @@ fn run(seed: u64, plan: Plan) {
     let bell = bell(&net, draw(2) == 0);
     let sizes = Sizes {
         ranks,
+        apart: Seeded(!seed).below(u64::from(ranks)) as u32,
         cells: if plan.torn { 1 } else { 1 << draw(4) },
         calls: 1 + draw(12) as usize,
         staging: 2 + draw(8) as usize,
@@ -52,8 +53,8 @@ fn run(seed: u64, plan: Plan) {
         fan: [1, 2, ranks][draw(3) as usize],
         messages: if plan.torn { 60 } else { 14 },
         time_limits: plan.time_limits,
-        // Where a bell comes before its cell.
-        looks_again: bell == Bell::WithCell && config.reorder,
+        // Where a bell comes before its cell, or overtakes it when it is refused.
+        looks_again: bell == Bell::WithCell && (config.reorder || plan.layered),
         bell,
         layered: plan.layered,
     };
@@ -115,6 +116,7 @@ fn planted_defects_are_caught() {
     let layered = Plan { layered: true, ..plain };
     for (mutant, plan) in [
         ("am_no_reply_reservation", plain),
+        ("am_unmet_forgotten", plain),
         ("am_lap_ignored", plain),
         ("am_torn_forgotten", plain),
         ("am_words_unmasked", torn),

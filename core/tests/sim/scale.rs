@@ -28,6 +28,7 @@ fn messages_reach_all() {
         let net = Net::new(Config::drawn(nodes as u32, nodes));
         let sizes = Sizes {
             ranks: 20,
+            apart: 0,
             cells: 1,
             calls: 4,
             staging: 4,

@@ -7,13 +7,14 @@
 //! ```
 
 use crate::am::Carrier;
-use crate::{AddrError, Busy, Rank, Runtime};
+use crate::{AddrError, Busy, Rank, Runtime, far};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::backend::execute;
 use tsumugi_core::completion::{Callback, CompletionTable, Why};
+use tsumugi_core::mem::{Region, RegisterError};
 use tsumugi_core::op::Op;
 use tsumugi_core::tag::Tag;
 use tsumugi_pvas::Direct;
@@ -224,6 +225,18 @@ impl Carrier for Link {
         net.changed.notify_one();
         Ok(())
     }
+
+    // All have lanes for each other from the start.
+
+    fn show(&self, region: &Region) -> Result<(), RegisterError> {
+        unreachable!("{region:?}")
+    }
+
+    fn greet(&self, to: Rank, _: &[u8]) -> bool {
+        unreachable!("{to}")
+    }
+
+    fn on_greeting(&self, _: far::Handler) {}
 }
 
 impl Drop for Running {

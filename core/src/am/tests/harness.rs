@@ -114,7 +114,8 @@ impl<'m> World<'m> {
                 let mut machine =
                     Machine::new(Rank(rank), shape, Bell::WithCell, memory, tables).unwrap();
                 for peer in 0..sizes.ranks {
-                    machine.connect(RemoteAddr { rank: Rank(peer), key: LANES, offset: 0 });
+                    let lanes = RemoteAddr { rank: Rank(peer), key: LANES, offset: 0 };
+                    machine.connect(Rank(peer), lanes, Rank(rank));
                 }
                 machine
             })

@@ -88,7 +88,7 @@ fn a_call_is_answered() {
     expect!(world, 1, nothing);
     deliver!(world);
     let waiting = expect_request!(world, 1, b"ping").unwrap();
-    assert_eq!(waiting.rank(), Rank(0));
+    assert_eq!(waiting.peer(), Rank(0));
     world.machines[1].reply(waiting, &value(b"pong")).unwrap();
     expect!(world, 0, nothing);
     deliver!(world);
@@ -345,5 +345,5 @@ fn cells_for_the_dead_make_room_for_what_waits() {
     expect!(world, 0, nothing);
     assert_eq!(world.post(0), 0, "nothing goes to the dead");
     assert!(world.machines[0].wants_poll() && world.machines[0].take_room());
-    assert_eq!(expect_request!(world, 0, b"q").unwrap().rank(), Rank(2));
+    assert_eq!(expect_request!(world, 0, b"q").unwrap().peer(), Rank(2));
 }

@@ -18,13 +18,15 @@
 use super::super::at;
 use super::story::Story;
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use std::time::Duration;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::am::{
-    Bell, Call, Event, Landing, Machine, Memory, Out, Peer, Shape, Slot, Tables, has_rung,
+    BLOCK_PEERS, Bell, Block, Call, Event, Landing, Machine, Memory, Out, Peer, Shape, Slot,
+    Tables, has_rung,
 };
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::mem::{Access, LocalAddr, Rank, Region};
+use tsumugi_core::mem::{Access, LocalAddr, Rank, Region, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::sim::{self, Actor, Net, Node};
 use tsumugi_core::sync::mapped::AtomicU64;
@@ -36,6 +38,9 @@ pub(crate) struct Sizes {
     /// Ranks that speak to each other. A network of more nodes has several
     /// such groups.
     pub(crate) ranks: u32,
+    /// The first so many of them have lanes for each other from the start, and
+    /// the rest have; the others are met later. 0: all have.
+    pub(crate) apart: u32,
     pub(crate) cells: u32,
     pub(crate) calls: usize,
     pub(crate) staging: usize,
@@ -52,10 +57,13 @@ pub(crate) struct Sizes {
 }
 
 /// The machines' tables.
-pub(crate) struct Rooms(Vec<Room>);
+pub(crate) struct Rooms<'m>(Vec<Room<'m>>);
 
-struct Room {
+struct Room<'m> {
     peers: Vec<Peer>,
+    /// With those that are met later.
+    grown: Vec<Peer>,
+    block: [Block<'m>; 1],
     calls: Vec<Call>,
     slots: Vec<Slot>,
     landings: Vec<Landing>,
@@ -69,10 +77,14 @@ pub(crate) struct Actors<'m> {
 /// One of them.
 pub(crate) struct Driven<'m> {
     machine: Machine<'m>,
+    /// What it calls each rank.
+    seats: Vec<u32>,
+    /// Where its lanes are at those that it has not met yet, and which.
+    unmet: Vec<(Rank, RemoteAddr, Rank)>,
     sizes: Sizes,
     /// The node of its group's rank 0.
     base: u32,
-    lanes: &'m [AtomicU64],
+    lanes: Vec<(&'m [AtomicU64], Shape)>,
     story: Story<'m>,
     seeded: Seeded,
     /// Operations that found the queue full.
@@ -87,10 +99,12 @@ pub(crate) struct Driven<'m> {
     will_look: bool,
 }
 
-impl Rooms {
+impl Rooms<'_> {
     pub(crate) fn new(sizes: Sizes, nodes: u32) -> Self {
-        let room = |_| Room {
-            peers: vec![Peer::EMPTY; sizes.ranks as usize],
+        let room = |node| Room {
+            peers: vec![Peer::EMPTY; sizes.near(node % sizes.ranks).len()],
+            grown: vec![Peer::EMPTY; sizes.near(node % sizes.ranks).len() + BLOCK_PEERS as usize],
+            block: [Block::EMPTY],
             calls: vec![Call::EMPTY; sizes.calls],
             slots: vec![Slot::EMPTY; sizes.staging],
             landings: vec![Landing::EMPTY; sizes.landings],
@@ -100,16 +114,25 @@ impl Rooms {
 }
 
 impl<'m> Actors<'m> {
-    pub(crate) fn new(net: &'m Net, sizes: Sizes, rooms: &'m mut Rooms, seed: u64) -> Self {
-        let shape = sizes.shape();
+    pub(crate) fn new(net: &'m Net, sizes: Sizes, rooms: &'m mut Rooms<'m>, seed: u64) -> Self {
+        let mut drawn = Seeded(seed ^ 0x5ea7);
+        let seats: Vec<Vec<u32>> =
+            (0..sizes.ranks).map(|own| sizes.seats(own, &mut drawn)).collect();
         let nodes = (0..net.config().nodes).map(|node| net.node(Rank(node)));
         let allocate = |node: Node<'_>, bytes: usize, access| {
             node.allocate(bytes as u64, access).expect("four regions a node")
         };
         let lanes: Vec<Region> = nodes
             .clone()
-            .map(|node| allocate(node, shape.memory_size(), Access::ReadWrite))
+            .map(|node| {
+                let shape = sizes.shape(node.rank().0 % sizes.ranks);
+                allocate(node, shape.memory_size(), Access::ReadWrite)
+            })
             .collect();
+        let block = sizes.shape(0).block();
+        let met = nodes.clone().filter(|_| sizes.apart > 0);
+        let blocks: Vec<Region> =
+            met.map(|node| allocate(node, block.memory_size(), Access::ReadWrite)).collect();
         let ranks = nodes.zip(&mut rooms.0).map(|(node, room)| {
             let (own, base) =
                 (node.rank().0 % sizes.ranks, node.rank().0 / sizes.ranks * sizes.ranks);
@@ -130,18 +153,39 @@ impl<'m> Actors<'m> {
                 slots: &mut room.slots,
                 landings: &mut room.landings,
             };
-            let mut machine = Machine::new(Rank(own), shape, sizes.bell, memory, tables).unwrap();
+            let (shape, near) = (sizes.shape(own), sizes.near(own));
+            let seat = Rank(own - near.start);
+            let mut machine = Machine::new(seat, shape, sizes.bell, memory, tables).unwrap();
+            let mut own_lanes = vec![(own_lanes, shape)];
+            if let Some(region) = blocks.get(node.rank().0 as usize) {
+                let more = words(node, region);
+                machine.grow(more, &mut room.grown, &mut room.block).unwrap();
+                own_lanes.push((more, block));
+            }
+            let seats_here = seats[own as usize].clone();
+            let mut unmet = Vec::new();
             for peer in 0..sizes.ranks {
-                machine.connect(at(peer, &lanes[(base + peer) as usize], 0));
+                let of_all = if near.contains(&peer) { &lanes } else { &blocks };
+                let there = at(peer, &of_all[(base + peer) as usize], 0);
+                let first = if near.contains(&peer) { 0 } else { sizes.near(peer).len() as u32 };
+                let seat_there = Rank(seats[peer as usize][own as usize] - first);
+                let seat = Rank(seats_here[peer as usize]);
+                if near.contains(&peer) {
+                    machine.connect(seat, there, seat_there);
+                } else {
+                    unmet.push((seat, there, seat_there));
+                }
             }
             let (landing, user_at) =
                 (words(node, &landing), LocalAddr { key: user.key, offset: 0 });
             Driven {
                 machine,
+                seats: seats_here.clone(),
+                unmet,
                 sizes,
                 base,
                 lanes: own_lanes,
-                story: Story::new(own, sizes, landing, words(node, &user), user_at),
+                story: Story::new(own, seats_here, sizes, landing, words(node, &user), user_at),
                 seeded: Seeded(!seed ^ u64::from(node.rank().0) << 32),
                 refused: VecDeque::new(),
                 late: Vec::new(),
@@ -161,15 +205,16 @@ impl<'m> Actors<'m> {
         let is_dead = |node: u32| net.is_dead(Rank(node));
         let somebody_died = (0..net.config().nodes).any(is_dead);
         for (node, rank) in (0..).zip(&self.ranks).filter(|(node, _)| !is_dead(*node)) {
-            let (machine, shape) = (&rank.machine, rank.sizes.shape());
+            let machine = &rank.machine;
             rank.story.check_end();
             assert_eq!((machine.calls(), machine.wants_poll()), (0, false), "rank {node}");
             let open = (rank.refused.len(), rank.posted.len(), rank.late.len());
             assert_eq!(open, (0, 0, 0), "rank {node} has operations");
-            assert!(!machine.is_landing() && !has_rung(rank.lanes, shape), "rank {node} was rung");
+            let is_rung = rank.lanes.iter().any(|(lanes, shape)| has_rung(lanes, *shape));
+            assert!(!machine.is_landing() && !is_rung, "rank {node} was rung");
             for peer in (0..rank.sizes.ranks).filter(|peer| !is_dead(rank.base + peer)) {
                 let (to, other) = (Rank(peer), &self.ranks[(rank.base + peer) as usize]);
-                let room = machine.check_room(to, true);
+                let room = machine.check_room(Rank(rank.seats[to.0 as usize]), true);
                 assert_eq!(room, Ok(()), "room from rank {node} to its peer {peer}");
                 let own = node - rank.base;
                 let (sent, handled) = (rank.story.sent(peer), other.story.handled(own));
@@ -195,6 +240,14 @@ impl Driven<'_> {
         self.complete_late(now);
         let rung = std::mem::take(&mut self.rung);
         self.machine.handle(if rung { Event::Rang } else { Event::Tick }, now);
+        // All were told where their lanes are: some know it before others.
+        while !self.unmet.is_empty() && self.seeded.below(3) > 0 {
+            let (seat, there, own) = self.unmet.swap_remove(0);
+            self.machine.connect(seat, there, own);
+        }
+        if !self.unmet.is_empty() {
+            node.wake_at(now + Duration::from_nanos(self.seeded.below(5_000)), LOOK);
+        }
         let base = self.base;
         let is_dead = |rank: u32| node.net().is_dead(Rank(base + rank));
         loop {
@@ -310,7 +363,8 @@ impl Actor for Driven<'_> {
             sim::Event::PeerLost(lost) => {
                 let peer = lost.0.wrapping_sub(self.base);
                 if peer < self.sizes.ranks {
-                    self.machine.handle(Event::Lost(Rank(peer)), now);
+                    let seat = self.seats[peer as usize];
+                    self.machine.handle(Event::Lost(Rank(seat)), now);
                 }
             }
             sim::Event::Timer(ALARM) => self.alarm = None,
@@ -324,8 +378,26 @@ impl Actor for Driven<'_> {
 }
 
 impl Sizes {
-    pub(crate) const fn shape(self) -> Shape {
-        Shape { peers: self.ranks, cells: self.cells }
+    /// Of a rank's lanes for those that it knows from the start.
+    fn shape(self, own: u32) -> Shape {
+        Shape { peers: self.near(own).len() as u32, cells: self.cells }
+    }
+
+    /// Those, itself among them.
+    fn near(self, own: u32) -> Range<u32> {
+        if own < self.apart { 0..self.apart } else { self.apart..self.ranks }
+    }
+
+    /// What a rank's machine calls each rank: those that it meets have their
+    /// numbers in any order.
+    fn seats(self, own: u32, drawn: &mut Seeded) -> Vec<u32> {
+        let near = self.near(own);
+        let mut left: Vec<u32> = (near.len() as u32..self.ranks).collect();
+        let seat = |peer: u32| match near.contains(&peer) {
+            true => peer - near.start,
+            false => left.swap_remove(drawn.below(left.len() as u64) as usize),
+        };
+        (0..self.ranks).map(seat).collect()
     }
 }
 

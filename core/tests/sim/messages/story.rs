@@ -16,6 +16,8 @@ use tsumugi_core::time::Instant;
 
 pub(super) struct Story<'m> {
     rank: u32,
+    /// What the machine calls each rank.
+    seats: Vec<u32>,
     time_limits: bool,
     fan: u32,
     /// It found no room, and there was none since.
@@ -56,6 +58,7 @@ impl<'m> Story<'m> {
 
     pub(super) fn new(
         rank: u32,
+        seats: Vec<u32>,
         sizes: Sizes,
         landing: &'m [AtomicU64],
         user: &'m [AtomicU64],
@@ -63,6 +66,7 @@ impl<'m> Story<'m> {
     ) -> Self {
         Self {
             rank,
+            seats,
             time_limits: sizes.time_limits,
             fan: sizes.fan,
             is_stuck: false,
@@ -106,6 +110,7 @@ impl<'m> Story<'m> {
         while self.to_send > 0 && !self.is_stuck {
             let to =
                 (self.rank + seeded.below(u64::from(self.fan)) as u32) % self.sent.len() as u32;
+            let seat = Rank(self.seats[to as usize]);
             let handler = [UNKNOWN, LATER, LATER, ECHO, ECHO][seeded.below(5) as usize];
             let limit = Duration::from_nanos(seeded.below(30_000));
             let is_limited = self.time_limits && seeded.below(3) == 0;
@@ -116,14 +121,14 @@ impl<'m> Story<'m> {
             let free = self.blocks.iter().position(|used| !used);
             let mut block = None;
             let sent = match (seeded.below(10), free) {
-                (0..3, _) => machine.cast(Rank(to), ECHO, &bytes).map(|()| None),
+                (0..3, _) => machine.cast(seat, ECHO, &bytes).map(|()| None),
                 (3, Some(free)) => {
                     let more = 224 + seeded.below(LANDING_BYTES as u64 - 240) as usize;
                     block = Some(free);
                     let payload = self.long(free, &content(self.rank, to, self.sent(to), more));
-                    machine.call(Rank(to), handler, payload, deadline).map(Some)
+                    machine.call(seat, handler, payload, deadline).map(Some)
                 }
-                _ => machine.call(Rank(to), handler, Payload::Inline(&bytes), deadline).map(Some),
+                _ => machine.call(seat, handler, Payload::Inline(&bytes), deadline).map(Some),
             };
             match sent {
                 Ok(token) => {

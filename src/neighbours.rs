@@ -45,6 +45,11 @@ impl Neighbours {
         self.ranks.iter().copied()
     }
 
+    /// Which of them has that place.
+    pub(crate) fn rank(&self, local: Rank) -> Rank {
+        self.ranks[local.0 as usize]
+    }
+
     /// A rank's place among them. `None`: it is on another node.
     #[inline(always)]
     pub(crate) fn local(&self, rank: Rank) -> Option<Rank> {

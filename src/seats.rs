@@ -1,0 +1,90 @@
+//! Small numbers for the ranks that a rank has to do with: a table has an entry
+//! for each of these, and none for the other ranks of the job.
+//!
+//! The ranks of the node have the first numbers, in their order; in a job of
+//! one node a seat is the rank. A rank of another node takes the next one when
+//! it is first spoken to, or speaks, and keeps it. What a seat is called at one
+//! rank, and at another, has nothing to do with each other.
+
+use crate::Rank;
+use crate::neighbours::Neighbours;
+use std::collections::HashMap;
+
+/// Which rank has which seat.
+#[derive(Debug)]
+pub(crate) struct Seats {
+    neighbours: Neighbours,
+    /// Those of other nodes, and by their seats, from the first such seat on.
+    far: HashMap<u32, u32>,
+    ranks: Vec<Rank>,
+}
+
+impl Seats {
+    /// The neighbours alone.
+    pub(crate) fn new(neighbours: Neighbours) -> Self {
+        Self { neighbours, far: HashMap::new(), ranks: Vec::new() }
+    }
+
+    /// How many are taken.
+    pub(crate) fn count(&self) -> u32 {
+        self.neighbours.count() + self.ranks.len() as u32
+    }
+
+    /// Whether a seat is a neighbour's.
+    #[inline(always)]
+    pub(crate) fn is_near(&self, seat: Rank) -> bool {
+        seat.0 < self.neighbours.count()
+    }
+
+    /// The seat of a rank, if it has one.
+    pub(crate) fn find(&self, rank: Rank) -> Option<Rank> {
+        let near = self.neighbours.local(rank);
+        near.or_else(|| self.far.get(&rank.0).copied().map(Rank))
+    }
+
+    /// The seat of a rank, which may get it now.
+    pub(crate) fn take(&mut self, rank: Rank) -> Rank {
+        if let Some(near) = self.neighbours.local(rank) {
+            return near;
+        }
+        let next = self.count();
+        let seat = *self.far.entry(rank.0).or_insert(next);
+        if seat == next {
+            self.ranks.push(rank);
+        }
+        Rank(seat)
+    }
+
+    /// Whose seat it is: of one that is taken.
+    pub(crate) fn rank(&self, seat: Rank) -> Rank {
+        let near = self.neighbours.count();
+        match seat.0.checked_sub(near) {
+            None => self.neighbours.rank(seat),
+            Some(far) => self.ranks[far as usize],
+        }
+    }
+}
+
+/// Bytes for each rank of another node that has a seat, with what a hash table
+/// leaves empty.
+pub(crate) const SEAT_BYTES: usize = size_of::<Rank>() + 2 * (2 * size_of::<u32>() + 1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_come_first_and_others_as_they_come() {
+        let near = [4, 5, 9].map(Rank);
+        let mut seats = Seats::new(Neighbours::new(Rank(5), near));
+        assert_eq!(seats.find(Rank(7)), None);
+        let taken = [9, 7, 4, 1_000_000, 7, 0].map(|rank| seats.take(Rank(rank)).0);
+        assert_eq!(taken, [2, 3, 0, 4, 3, 5]);
+        assert_eq!(seats.count(), 6);
+        for (seat, rank) in [4, 5, 9, 7, 1_000_000, 0].into_iter().enumerate() {
+            let seat = Rank(seat as u32);
+            assert_eq!((seats.rank(seat), seats.find(Rank(rank))), (Rank(rank), Some(seat)));
+            assert_eq!(seats.is_near(seat), near.contains(&Rank(rank)));
+        }
+    }
+}
