@@ -4,7 +4,7 @@
 use super::search::CALL;
 use super::{Served, Worker, wake};
 use crate::slab::Slot;
-use crate::stack::{Head, Left};
+use crate::stack::{Head, Left, stack_pointer};
 use crate::task::{Follow, Task};
 use core::ptr::{self, NonNull};
 use tsumugi_core::stats::Counter;
@@ -44,10 +44,9 @@ impl Worker {
         self.until_fair.set(until_fair - CALL);
         // SAFETY: we are the seat's owner.
         unsafe { self.seat().ready.pop() }?;
-        let here = 0u8;
         // SAFETY: the running ULT is on a stack.
         let head = unsafe { host.head().unwrap_unchecked() };
-        let room = head.room_below((&raw const here).addr());
+        let room = head.room_below(stack_pointer());
         // With the child all that is on the stack may go to another worker.
         if room >= self.shared.inline_bytes && task.is_ordinary() && host.worker().is_none() {
             return Some(Claim::Call(joiner));
