@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi::pvas::partition::{Limits, Shape};
 use tsumugi_conformance::cases::Case;
@@ -29,6 +30,7 @@ pub const ALL: &[Case] = cases![
     a_stack_overflow_names_the_ult,
     a_stall_is_reported,
     an_idle_job_burns_no_core,
+    workers_keep_to_the_cpuset,
     programs_are_started_from_ults,
     tables_grow_by_what_is_listed,
     a_rank_that_computes_answers_calls,
@@ -224,6 +226,26 @@ fn an_idle_job_burns_no_core() {
     let used: Vec<u64> = numbers_after(&done.text, "idle ");
     assert_eq!(used.len(), 2, "{}", done.text);
     assert!(used.iter().all(|us| *us < 20_000), "CPU time in 2 s: {used:?} us");
+}
+
+/// Where there are as many CPUs as workers, each has one of those that the job
+/// may use.
+fn workers_keep_to_the_cpuset() {
+    let cpus = tsumugi::affinity::allowed().unwrap();
+    let ranks = cpus.len().min(4) as u32;
+    let config = [("TSUMUGI_WORKERS", "1")];
+    let done = run_with(ranks, "bound", &config);
+    for cpu in &cpus[..ranks as usize] {
+        assert_eq!(done.text.matches(&format!("keeps to [{cpu}]")).count(), 1, "{}", done.text);
+    }
+    let last = *cpus.last().unwrap();
+    // What is started has the CPUs of the thread that starts it.
+    let narrow = thread::spawn(move || {
+        tsumugi::affinity::pin(last).unwrap();
+        run(1, "bound")
+    });
+    let done = narrow.join().unwrap();
+    assert!(done.text.contains(&format!("rank 0 keeps to [{last}]")), "{}", done.text);
 }
 
 fn programs_are_started_from_ults() {

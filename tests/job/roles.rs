@@ -103,6 +103,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "late" => late(rt),
         "readers" => readers(rt),
         "computes" => computes(),
+        "bound" => bound(rt),
         _ => panic!("no role {role}"),
     }
 }
@@ -243,6 +244,13 @@ fn waiters(rt: &Runtime) -> Result<(), Error> {
             tsumugi::ult::yield_now();
         }
     }
+}
+
+/// Says on which CPUs its worker may run.
+fn bound(rt: &Runtime) -> Result<(), Error> {
+    let cpus = tsumugi::affinity::allowed().expect("the system says it");
+    say(&format!("rank {} keeps to {cpus:?}", rt.rank()));
+    Ok(())
 }
 
 /// Nothing but work: it does not hear of deaths.

@@ -33,7 +33,7 @@ mod head;
 mod supply;
 
 pub(crate) use class::Class;
-pub(crate) use head::{Head, Left};
+pub(crate) use head::{Head, Left, stack_pointer};
 pub(crate) use supply::Stacks;
 
 use crate::host::page_bytes;

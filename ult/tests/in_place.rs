@@ -5,6 +5,7 @@ mod common;
 
 use common::config;
 use std::cell::{Cell, RefCell};
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -66,6 +67,38 @@ fn a_child_has_values_of_its_own_and_drops_them() {
             assert_eq!(OWN.with(|own| own.0.get()), 7, "the joiner's own");
         }
     });
+}
+
+/// Joins a child that joins a child, and so on: how many of them ran where
+/// their joiner left off, and how many elsewhere. Each uses half of what it is
+/// promised, because frames are large in builds that are not optimised.
+fn chain(depth: usize, joiner: usize) -> (usize, usize) {
+    let mut room = MaybeUninit::<[u8; PROMISED / 2]>::uninit();
+    let bytes = std::hint::black_box(room.as_mut_ptr().cast::<u8>());
+    // SAFETY: the first byte of the array.
+    unsafe { bytes.write_volatile(depth as u8) };
+    let at = bytes.addr();
+    let below = (1..48 << 10).contains(&joiner.saturating_sub(at));
+    let (mut inside, mut elsewhere) = (0, 0);
+    if depth > 0 {
+        let child = move || chain(depth - 1, at);
+        (inside, elsewhere) = spawn(child).join().unwrap();
+    }
+    // SAFETY: as above.
+    assert_eq!(unsafe { bytes.read_volatile() }, depth as u8, "overwritten");
+    if below { (inside + 1, elsewhere) } else { (inside, elsewhere + 1) }
+}
+
+/// What is left of a stack for a child, at least: two of [`chain`] find it on one
+/// of 64 KiB.
+const PROMISED: usize = 32 << 10;
+
+#[test]
+#[cfg_attr(tsumugi_asan, ignore = "frames are larger")]
+fn a_child_finds_as_much_stack_as_it_is_promised() {
+    let config = tsumugi_ult::Config { inline_bytes: PROMISED, ..config(2, 64) };
+    let (inside, elsewhere) = Scheduler::new(config).unwrap().run(|| chain(40, 0));
+    assert!(inside > 0 && elsewhere > 1, "{inside} on their joiners' stacks, {elsewhere} not");
 }
 
 #[test]

@@ -37,7 +37,12 @@ fn an_overflow_is_named() {
         config.stack_bytes = 16 << 10;
         // On a stack of its own, not on main's.
         config.inline_bytes = usize::MAX;
-        config.guards = if what == "guard" { Guards::Pages(8192) } else { Guards::Canaries };
+        config.guards = match what.as_str() {
+            "guard" => Guards::Pages(8192),
+            "group" => Guards::Groups(1),
+            "member" => Guards::Groups(4),
+            _ => Guards::Canaries,
+        };
         Scheduler::new(config).unwrap().run(|| {
             // The canary of the digger is at the top of the other's stack.
             let below = spawn(yield_now);
@@ -53,7 +58,14 @@ fn an_overflow_is_named() {
         });
         return;
     }
-    for (what, signal) in [("guard", libc::SIGSEGV), ("canary", libc::SIGABRT)] {
+    // The first of each group has a page, the digger is the second.
+    let cases = [
+        ("guard", libc::SIGSEGV),
+        ("group", libc::SIGSEGV),
+        ("member", libc::SIGABRT),
+        ("canary", libc::SIGABRT),
+    ];
+    for (what, signal) in cases {
         let output = again("an_overflow_is_named", what);
         let said = String::from_utf8_lossy(&output.stderr);
         let expected = "tsumugi: ULT ";

@@ -64,6 +64,8 @@ pub(crate) struct Worker {
     /// Until the next look at everything that could starve, see `search`.
     until_fair: Cell<u32>,
     fair_turns: Cell<u32>,
+    /// When the oldest of the own queue had its turn.
+    aged: Cell<Instant>,
     /// The lone ULT that each queue of each other worker was seen to have.
     lonely: Box<[[Cell<Seen>; 2]]>,
     /// As of the last fair turn or sleep: reading the clock costs a switch.
@@ -111,6 +113,7 @@ impl Worker {
             own_turn: Cell::new(false),
             until_fair: Cell::new(FAIR_TURN),
             fair_turns: Cell::new(0),
+            aged: Cell::new(now),
             now: Cell::new(now),
             looks: Cell::new(0),
             asked: Cell::new(usize::from(index == 0)),

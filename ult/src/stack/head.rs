@@ -5,12 +5,42 @@ use super::GUARDED;
 use super::class::Class;
 use super::{CANARY, CANARY_LINE, FLAGS, Stack, WATCHED};
 use crate::host::page_bytes;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use core::arch::asm;
 use core::convert::Infallible;
 use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use tsumugi_core::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, UnsafeCell, fence};
 use tsumugi_core::wait::{Reason, Waker};
+
+/// Where the frame ends that this is inlined in: everything that is called from
+/// there lies below. Not the address of a local, which may be the frame's
+/// highest.
+#[inline(always)]
+pub(crate) fn stack_pointer() -> usize {
+    let at: usize;
+    // SAFETY: reads a register.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!("mov {}, rsp", out(reg) at, options(nomem, nostack, preserves_flags))
+    };
+    // SAFETY: the same.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!("mov {}, sp", out(reg) at, options(nomem, nostack, preserves_flags))
+    };
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        #[inline(never)]
+        fn below() -> usize {
+            let local = 0u8;
+            core::hint::black_box(&raw const local).addr()
+        }
+        at = below();
+    }
+    at
+}
 
 /// What a context that leaves says to whoever resumed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use super::search::CALL;
 use super::{Served, Worker, wake};
 use crate::slab::Slot;
-use crate::stack::{Head, Left};
+use crate::stack::{Head, Left, stack_pointer};
 use crate::task::{Follow, Task};
 use core::ptr::{self, NonNull};
 use tsumugi_core::stats::Counter;
@@ -31,10 +31,29 @@ impl Worker {
     pub(crate) unsafe fn claim(&self, child: Slot) -> Option<Claim> {
         let joiner = self.current()?;
         // SAFETY: we are the seat's owner.
-        let youngest = unsafe { self.seat().ready.youngest() };
-        if youngest != Some(child.as_ptr()) && !self.queues_again(child) {
+        if unsafe { self.seat().ready.youngest() } != Some(child.as_ptr()) {
+            // SAFETY: the caller's.
+            return unsafe { self.claim_laid_out(joiner, child) };
+        }
+        // SAFETY: the caller's.
+        unsafe { self.claim_youngest(joiner, child) }
+    }
+
+    /// As `claim`, of one that is not the youngest of the queue. All in a call
+    /// of its own, so that `claim` keeps its values in registers.
+    #[cold]
+    #[inline(never)]
+    unsafe fn claim_laid_out(&self, joiner: Slot, child: Slot) -> Option<Claim> {
+        if !self.queues_again(child) {
             return None;
         }
+        // SAFETY: the caller's.
+        unsafe { self.claim_youngest(joiner, child) }
+    }
+
+    /// As `claim`, of the youngest of the own queue.
+    #[inline(always)]
+    unsafe fn claim_youngest(&self, joiner: Slot, child: Slot) -> Option<Claim> {
         // SAFETY: we have its handle; the joiner runs.
         let (task, host) = unsafe { (child.as_ref(), joiner.as_ref()) };
         let until_fair = self.until_fair.get();
@@ -44,10 +63,9 @@ impl Worker {
         self.until_fair.set(until_fair - CALL);
         // SAFETY: we are the seat's owner.
         unsafe { self.seat().ready.pop() }?;
-        let here = 0u8;
         // SAFETY: the running ULT is on a stack.
         let head = unsafe { host.head().unwrap_unchecked() };
-        let room = head.room_below((&raw const here).addr());
+        let room = head.room_below(stack_pointer());
         // With the child all that is on the stack may go to another worker.
         if room >= self.shared.inline_bytes && task.is_ordinary() && host.worker().is_none() {
             return Some(Claim::Call(joiner));

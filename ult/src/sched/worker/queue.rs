@@ -152,8 +152,6 @@ impl Worker {
 
     /// Queues a ULT again that was laid out, if it is the only one there and the
     /// queue is empty. Whether it is the youngest now.
-    #[cold]
-    #[inline(never)]
     pub(super) fn queues_again(&self, wanted: Slot) -> bool {
         let seat = self.seat();
         if seat.offer.seen().map(|letter| letter.first) != Some(wanted) || !seat.ready.is_empty() {

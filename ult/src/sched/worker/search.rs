@@ -176,8 +176,13 @@ impl Worker {
         self.fair_turns.set(turn);
         // SAFETY: we are the seat's owner.
         let take = |queue: &Deque<Task>| unsafe { queue.take_first() }.and_then(NonNull::new);
-        let aged = turn.is_multiple_of(AGED_TURN);
-        let aged = if aged { self.take_back().or_else(|| take(&seat.ready)) } else { None };
+        let aged = self.now.get().since(self.aged.get()) >= AGED || turn.is_multiple_of(AGED_TURN);
+        let aged = if aged {
+            self.aged.set(self.now.get());
+            self.take_back().or_else(|| take(&seat.ready))
+        } else {
+            None
+        };
         let oldest = aged.or_else(|| {
             (0..3).find_map(|queue| match turn.wrapping_add(queue) % 3 {
                 0 => self.take_injected(),
@@ -366,9 +371,12 @@ impl Worker {
 /// Between two looks at everything that could starve: 61 switches, or four
 /// times as many ULTs that ran in the place of their joiners.
 pub(super) const FAIR_TURN: u32 = 61 * SWITCH;
-/// Of so many fair turns one takes the oldest of the own queue: seldom, because
-/// in a tree of ULTs that is the largest branch, which is better stolen.
-const AGED_TURN: u32 = 16;
+/// After so long a fair turn takes the oldest of the own queue: seldom, because
+/// in a tree of ULTs that is the largest branch, which is better stolen. The
+/// model's turns are to be the same each time.
+const AGED: Duration = if cfg!(tsumugi_loom) { Duration::MAX } else { Duration::from_millis(1) };
+/// And after so many fair turns, should nobody have a clock.
+const AGED_TURN: u32 = if cfg!(tsumugi_loom) { 16 } else { 256 };
 pub(super) const SWITCH: u32 = 4;
 pub(super) const CALL: u32 = 1;
 /// Rounds of a search before it is counted as one, so that a short one leaves
