@@ -260,7 +260,7 @@ impl<T: Plain> Window<T> {
         Hold::new(self, Want::All, Grip::Unchecked)
     }
 
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn hold(&self, want: Want) -> Result<Hold<'_, T>, WindowError> {
         self.inner.grip(want, None).map(|grip| Hold::new(self, want, grip))
     }
@@ -291,8 +291,7 @@ impl Inner {
         };
         let ways = Arc::new(Ways::share(runtime, bytes)?);
         let home = RemoteAddr { rank: Rank(0), key: ways.key(), offset: 0 };
-        // With readers' preference, an exclusive hold is one atomic, too.
-        let lock = Lock { home, nodes: ways.node_table(), kind: Kind::Readers };
+        let lock = Lock { home, nodes: ways.node_table(), kind: KIND };
         let plan = Plan { design: design.plan(), lock, tree: tree(ways.key(), ways.tree())? };
         let steward = match design {
             Design::Tree => {
@@ -381,6 +380,9 @@ impl<T: Plain> fmt::Debug for Window<T> {
         write!(f, "Window({} values a rank, {:?})", self.len(), self.design())
     }
 }
+
+/// With readers' preference, an exclusive hold is one atomic, too.
+const KIND: Kind = Kind::Readers;
 
 /// Ranks that each take the locks of all, if nothing else is asked for.
 pub const EACH_MAX: u32 = 8;

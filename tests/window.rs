@@ -1,20 +1,15 @@
 //! Windows as a program sees them, on ranks that are threads.
 
+mod every_way;
 #[path = "job/locks.rs"]
 #[allow(dead_code, reason = "locks are another test's")]
 mod locks;
 
+use every_way::run_ranks;
 use locks::DESIGNS;
 use std::time::{Duration, Instant};
 use tsumugi::window::{Design, Refused, WindowError};
-use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime};
-
-fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
-    for path in [Path::Delegate, Path::Offload] {
-        Config::default().path(path).run_ranks(size, &main).unwrap();
-    }
-    Config::default().run_ranks(size, &main).unwrap();
-}
+use tsumugi::{AddrError, Config, Error, Rank};
 
 #[test]
 fn what_is_held_is_whole() {

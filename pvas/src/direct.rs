@@ -21,6 +21,7 @@ use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{
     Access, AddrError, Agent, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
 };
+use tsumugi_core::sync::AtomicU64;
 
 /// One rank's way to the memory of all ranks of its node. A rank of another
 /// node is [`AddrError::OtherNode`].
@@ -163,6 +164,20 @@ impl Direct {
             return Err(AddrError::OtherNode { rank });
         }
         Ok(self.space.control(Rank(place.local)))
+    }
+
+    /// The word of a neighbour at `offset`, if everybody may change it.
+    /// Otherwise an operation on it says why, or finds it after all.
+    #[inline(always)]
+    pub fn word(&self, rank: Rank, key: RegionKey, offset: u64) -> Option<&AtomicU64> {
+        if !self.is_neighbour(rank) {
+            return None;
+        }
+        let at = self.control(rank).regions().find(key, offset, 8, Need::Write).ok()?;
+        let at = at.cast::<AtomicU64>();
+        // SAFETY: 8 bytes of a region table, which are shared, and mapped as
+        // long as `space` is; aligned.
+        at.is_aligned().then(|| unsafe { at.as_ref() })
     }
 
     #[inline(always)]

@@ -147,7 +147,7 @@ impl Backoff {
 
     /// For how long it does nothing, in nanoseconds.
     pub(super) fn pause_ns(&self) -> Option<u64> {
-        matches!(self.at, At::Pause(_)).then(|| 500 << self.tries.min(6))
+        matches!(self.at, At::Pause(_)).then(|| FIRST_PAUSE_NS << self.tries.min(DOUBLINGS_MAX))
     }
 
     pub(super) fn handle_pause(&mut self) {
@@ -177,3 +177,7 @@ impl Backoff {
 }
 
 const ALL: u64 = 1 << 32;
+const FIRST_PAUSE_NS: u64 = 500;
+/// Up to some 8 ms: beside dozens of others, between nodes, an operation takes
+/// as long, and who comes again sooner keeps everybody counting in and out.
+const DOUBLINGS_MAX: u32 = 14;
