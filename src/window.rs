@@ -33,6 +33,7 @@
 //! A [`put`](Window::put) may land later: flushes, fences and the end of an
 //! epoch or of a hold wait for it. Gets and atomics are over when they return.
 //! Memory is unified: what has landed is what its rank reads, without a call.
+//! [`Window::private`] is a rank's own array in the separate model.
 //!
 //! # The locks
 //!
@@ -52,12 +53,14 @@
 mod active;
 mod gate;
 mod hold;
+mod private;
 mod puts;
 mod steward;
 mod ways;
 
 pub use active::{Epoch, Exposure};
 pub use hold::Hold;
+pub use private::Private;
 pub use tsumugi_gas::lock::Refused;
 
 use crate::duty::Duty;
@@ -93,7 +96,7 @@ pub enum Design {
     TwoLevel,
 }
 
-/// Why a target is not held, or an epoch not begun.
+/// Why a target is not held, an epoch not begun, or two copies not made one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowError {
     /// An operation on the locks failed.
@@ -104,6 +107,11 @@ pub enum WindowError {
     Held {
         /// Which.
         target: Rank,
+    },
+    /// A value was changed in the private copy and in the public one.
+    Conflict {
+        /// Which, of this rank's array.
+        index: usize,
     },
 }
 
@@ -369,6 +377,9 @@ impl fmt::Display for WindowError {
             Self::Addr(error) => error.fmt(f),
             Self::Refused(error) => error.fmt(f),
             Self::Held { target } => write!(f, "{target} is held already"),
+            Self::Conflict { index } => {
+                write!(f, "value {index} was changed in the private copy and in the public one")
+            }
         }
     }
 }

@@ -40,6 +40,11 @@ impl Words {
         self.key
     }
 
+    /// Who carries out the atomics on them.
+    pub(crate) fn agent(&self) -> Agent {
+        self.shared.agent()
+    }
+
     /// Where claims wait.
     pub(crate) fn node_table(&self) -> NodeTable {
         NodeTable { key: self.key(), offset: self.nodes_at }
