@@ -396,4 +396,4 @@ impl<T: Plain> fmt::Debug for Window<T> {
 const KIND: Kind = Kind::Readers;
 
 /// Ranks that each take the locks of all, if nothing else is asked for.
-pub const EACH_MAX: u32 = 8;
+pub const EACH_MAX: u32 = 16;

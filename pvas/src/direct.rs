@@ -173,11 +173,16 @@ impl Direct {
         if !self.is_neighbour(rank) {
             return None;
         }
-        let at = self.control(rank).regions().find(key, offset, 8, Need::Write).ok()?;
+        let addr = RemoteAddr { offset, rank, key };
+        let at = self.control(rank).regions().resolve(addr, 8, Need::Write).ok()?;
         let at = at.cast::<AtomicU64>();
-        // SAFETY: 8 bytes of a region table, which are shared, and mapped as
-        // long as `space` is; aligned.
-        at.is_aligned().then(|| unsafe { at.as_ref() })
+        if !at.is_aligned() {
+            return None;
+        }
+        // SAFETY: `resolve` answered for as many bytes, which are only ever
+        // accessed as plain bytes and atomics, and stay mapped as long as
+        // `space` does; aligned.
+        Some(unsafe { at.as_ref() })
     }
 
     #[inline(always)]

@@ -280,26 +280,12 @@ impl<const N: usize> RegionTable<N> {
         bytes: u64,
         need: Need,
     ) -> Result<NonNull<u8>, AddrError> {
-        self.find(addr.key, addr.offset, bytes, need)
-            .map_err(|is_live| self.refuse(addr, bytes, is_live))
-    }
-
-    /// The same without the reasons, and with nothing that does not fit a
-    /// register: where `bytes` bytes lie, or whether the region was there.
-    #[inline(always)]
-    #[allow(clippy::missing_errors_doc, reason = "said above")]
-    pub fn find(
-        &self,
-        key: RegionKey,
-        offset: u64,
-        bytes: u64,
-        need: Need,
-    ) -> Result<NonNull<u8>, bool> {
         let () = Self::SIZE_IS_VALID;
-        if N < RegionKey::INDEX_MAX && key.index() >= N {
-            return Err(false);
+        let index = addr.key.index();
+        if N < RegionKey::INDEX_MAX && index >= N {
+            return Err(AddrError::StaleKey { addr });
         }
-        let slot = &self.slots[key.index() & (N - 1)];
+        let slot = &self.slots[index & (N - 1)];
         // Acquire: pairs with the Release in `register`.
         let before = slot.live.load(Ordering::Acquire);
         let base = slot.base.load(Ordering::Relaxed);
@@ -312,19 +298,19 @@ impl<const N: usize> RegionTable<N> {
         } else {
             slot.live.load(Ordering::Relaxed)
         };
-        let life = key.life();
+        let life = addr.key.life();
         if before != life
             || after != life
             || life == 0
             || bytes > region_bytes
-            || offset > region_bytes - bytes
+            || addr.offset > region_bytes - bytes
             || access & need as u32 != need as u32
         {
-            return Err(life == before && life == after);
+            return Err(self.refuse(addr, bytes, life == before && life == after));
         }
         // SAFETY: `register` stored the address of a NonNull, and an offset
         // within the region does not wrap.
-        Ok(unsafe { NonNull::new_unchecked((base + offset) as *mut u8) })
+        Ok(unsafe { NonNull::new_unchecked((base + addr.offset) as *mut u8) })
     }
 
     #[cold]

@@ -139,4 +139,4 @@ const LOCAL_NS: [u64; 2] = [30, 100];
 const ROUNDS: u32 = 20;
 /// Nodes of the figure by ranks, and how often each rank locks: of a thousand.
 const NODES: u32 = 128;
-const ROUNDS_BY_RANK: u32 = 100;
+const ROUNDS_BY_RANK: u32 = 20;
