@@ -45,6 +45,9 @@ pub fn windows(rt: &Runtime, rounds: u32) -> Result<(), Error> {
         let all = window.lock_all()?;
         let there: Result<u64, AddrError> = rt.ranks().map(|rank| window.get(rank, 0)).sum();
         assert_eq!(there?, wrote, "{design:?}");
+        if rt.rank() == Rank(0) {
+            println!("{wrote} writes under {design:?}");
+        }
         all.release()?;
         rt.barrier()?;
     }
