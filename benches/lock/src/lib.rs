@@ -22,13 +22,3 @@ pub fn paper(engines: u32) -> Machine {
 /// unlock all, one lock for the window.
 pub const MEASURED: [(u32, f64); 5] =
     [(4, 2.3), (128, 69.0), (256, 130.0), (1_024, 520.0), (4_096, 2_200.0)];
-
-/// The machine of the figure by ranks: 128 nodes of so many processes each,
-/// whose routers merge. All go through the lock's one engine.
-pub fn paper_by_rank(per_node: u32) -> Machine {
-    Machine { torus: [8, 4, 4], nodes_at: per_node, hop_ns: 100, merges: true, ..paper(1) }
-}
-
-/// What the paper measured there: processes of a node, and seconds of the
-/// slowest for a thousand times.
-pub const BY_RANK: [(u32, f64); 3] = [(32, 2.2), (8, 0.52), (1, 0.069)];

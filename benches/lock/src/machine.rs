@@ -159,16 +159,6 @@ impl World {
         self.ranks.members.iter().map(|member| member.done_at.as_ns()).max().unwrap_or(0)
     }
 
-    /// When each rank was done, from the start of the machine, and the hops
-    /// from it to the lock.
-    pub fn by_rank(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let machine = self.net.config().machine.expect("it costs");
-        let hops = move |rank: u32| machine.hops(Rank(rank), Rank(0));
-        (0..)
-            .zip(&self.ranks.members)
-            .map(move |(rank, member)| (hops(rank), member.done_at.as_ns()))
-    }
-
     /// Events so far.
     pub const fn events(&self) -> u64 {
         self.events

@@ -71,7 +71,8 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
         Figure::Ult(ults) => ult::measure(ults, &[]),
         Figure::Lock(locks) => {
             let Some(rows) = lock::measure(locks)? else { return Ok(String::new()) };
-            keep_all(&locks.measure, &rows, lock::plots(&rows).into_iter())?;
+            let plot = lock::plot(&rows).map(|plot| ("lock_all", plot));
+            keep_all(&locks.measure, &rows, plot.into_iter())?;
             Ok(lock::text(&rows))
         }
         Figure::Message(messages) => {

@@ -12,7 +12,6 @@
 
 use crate::mem::Rank;
 use crate::op::{Kind, Op};
-use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -35,8 +34,6 @@ pub struct Machine {
     /// The nodes form a torus of these sizes, row by row; zeroes: all are
     /// equally far.
     pub torus: [u32; 3],
-    /// Nodes at each point of it.
-    pub nodes_at: u32,
     /// Receiving engines of a node; ranks are spread over them.
     pub engines: u32,
     /// What an engine takes for one operation.
@@ -45,11 +42,6 @@ pub struct Machine {
     pub bus_ns: u64,
     /// What a line of the own node's memory takes for one operation.
     pub local_ns: u64,
-    /// Whether what waits for an engine is taken by the hops that it has come:
-    /// each router on the way lets what is sent there in by turns with all that
-    /// comes from farther, so that each hop more has half the share. False: as
-    /// it came.
-    pub merges: bool,
 }
 
 /// When everything is free again. Lines of memory that are this far apart
@@ -61,17 +53,6 @@ pub(super) struct Load {
     injection: Vec<u64>,
     engines: Vec<u64>,
     bus: Vec<u64>,
-    /// Where routers merge: what waits for an engine.
-    merging: BTreeMap<usize, Merging>,
-}
-
-/// What waits for an engine, by hops.
-#[derive(Default)]
-struct Merging {
-    is_busy: bool,
-    /// When each number of hops has its turn, and what has come over it.
-    lanes: Vec<(u64, VecDeque<u64>)>,
-    turn: u64,
 }
 
 impl Machine {
@@ -85,12 +66,10 @@ impl Machine {
         latency_ns: 350,
         hop_ns: 0,
         torus: [0; 3],
-        nodes_at: 1,
         engines: 1,
         engine_ns: 254,
         bus_ns: 0,
         local_ns: 30,
-        merges: false,
     };
 
     const fn node(&self, rank: Rank) -> usize {
@@ -99,55 +78,13 @@ impl Machine {
 
     /// One way between two nodes.
     fn wire_ns(&self, from: usize, to: usize) -> u64 {
-        self.latency_ns + u64::from(self.hops_between(from, to)) * self.hop_ns
-    }
-
-    /// Hops from one rank's node to the other's.
-    pub fn hops(&self, from: Rank, to: Rank) -> u32 {
-        self.hops_between(self.node(from), self.node(to))
-    }
-
-    fn hops_between(&self, from: usize, to: usize) -> u32 {
-        let (mut from, mut to, mut hops) =
-            (from as u32 / self.nodes_at, to as u32 / self.nodes_at, 0);
+        let (mut from, mut to, mut hops) = (from as u32, to as u32, 0);
         for size in self.torus.into_iter().filter(|&size| size > 0) {
             let apart = (from % size).abs_diff(to % size);
             hops += apart.min(size - apart);
             (from, to) = (from / size, to / size);
         }
-        hops
-    }
-}
-
-impl Merging {
-    /// One has come; it, if it is served at once.
-    fn comes(&mut self, hops: u32, slot: u64) -> Option<u64> {
-        if !self.is_busy {
-            self.is_busy = true;
-            return Some(slot);
-        }
-        let hops = hops as usize;
-        if self.lanes.len() <= hops {
-            self.lanes.resize_with(hops + 1, Default::default);
-        }
-        let (turn, lane) = &mut self.lanes[hops];
-        if lane.is_empty() {
-            *turn = self.turn + (1 << hops);
-        }
-        lane.push_back(slot);
-        None
-    }
-
-    /// One has been served; which is next.
-    fn next(&mut self) -> Option<u64> {
-        let waiting = self.lanes.iter_mut().enumerate().filter(|(_, (_, lane))| !lane.is_empty());
-        let Some((hops, (turn, lane))) = waiting.min_by_key(|(_, (turn, _))| *turn) else {
-            self.is_busy = false;
-            return None;
-        };
-        self.turn = *turn;
-        *turn += 1 << hops;
-        lane.pop_front()
+        self.latency_ns + u64::from(hops) * self.hop_ns
     }
 }
 
@@ -162,7 +99,6 @@ impl Load {
             injection: vec![0; nodes],
             engines: vec![0; nodes * machine.engines as usize],
             bus: vec![0; nodes],
-            merging: BTreeMap::new(),
         }
     }
 
@@ -192,38 +128,8 @@ impl Load {
         self.machine.wire_ns(self.machine.node(from), self.machine.node(to))
     }
 
-    /// The flight that is carried out next, and when, now that this one has
-    /// reached its target.
-    pub(super) fn serve(&mut self, from: Rank, op: &Op, slot: u64, now: u64) -> Option<(u64, u64)> {
-        if self.merges(from, op) {
-            let hops = self.machine.hops(from, op.remote.rank);
-            let merging = self.merging.entry(self.engine(from, op.remote.rank)).or_default();
-            return merging.comes(hops, slot).map(|slot| (slot, now + self.machine.engine_ns));
-        }
-        Some((slot, self.serve_in_order(from, op, now)))
-    }
-
-    /// The same, now that an engine has carried this one out.
-    pub(super) fn served(&mut self, from: Rank, op: &Op, now: u64) -> Option<(u64, u64)> {
-        if !self.merges(from, op) {
-            return None;
-        }
-        let engine = self.engine(from, op.remote.rank);
-        let next = self.merging.get_mut(&engine).and_then(Merging::next)?;
-        Some((next, now + self.machine.engine_ns))
-    }
-
-    fn merges(&self, from: Rank, op: &Op) -> bool {
-        self.machine.merges && !self.is_local(from, op.remote.rank)
-    }
-
-    /// The one of the target's engines that a rank goes through.
-    fn engine(&self, from: Rank, to: Rank) -> usize {
-        let engines = self.machine.engines as usize;
-        self.machine.node(to) * engines + (from.0 as usize + self.machine.node(from)) % engines
-    }
-
-    fn serve_in_order(&mut self, from: Rank, op: &Op, now: u64) -> u64 {
+    /// When an operation that reaches `to` at `now` is carried out.
+    pub(super) fn serve(&mut self, from: Rank, op: &Op, now: u64) -> u64 {
         let (to, kind) = (op.remote.rank, op.kind);
         if self.is_local(from, to) {
             let line = (op.remote.offset / 64) as usize % LINES;
@@ -234,7 +140,9 @@ impl Load {
             *rank = (*rank).max(*memory);
             return *memory;
         }
-        let (node, which) = (self.machine.node(to), self.engine(from, to));
+        let node = self.machine.node(to);
+        let which = node * self.machine.engines as usize
+            + (from.0 as usize + self.machine.node(from)) % self.machine.engines as usize;
         let mut start = now.max(self.engines[which]);
         if !matches!(kind, Kind::Put | Kind::Get | Kind::PutWord | Kind::GetWord) {
             start = start.max(self.bus[node]);
@@ -275,24 +183,9 @@ mod tests {
         let mut load = Load::new(Machine::FX100, 24);
         let word = |offset| RemoteAddr { rank: Rank(0), key: RegionKey::new(0, 1), offset };
         let op = |offset| Op::atomic(Kind::FetchAdd, word(offset), 1u64);
-        let served = [8, 16].map(|from| load.serve_in_order(Rank(from), &op(0), 1_000));
+        let served = [8, 16].map(|from| load.serve(Rank(from), &op(0), 1_000));
         assert_eq!(served, [1_254, 1_508]);
-        let local = [0, 8, 64].map(|offset| load.serve_in_order(Rank(1), &op(offset), 1_000));
+        let local = [0, 8, 64].map(|offset| load.serve(Rank(1), &op(offset), 1_000));
         assert_eq!(local, [1_030, 1_060, 1_030], "two of one line, and one of another");
-    }
-
-    /// While both wait, the nearer one is served twice as often.
-    #[test]
-    fn who_is_near_comes_more_often() {
-        let mut merging = Merging::default();
-        assert_eq!(merging.comes(1, 0), Some(0));
-        for slot in 0..12 {
-            assert_eq!(merging.comes(1, 100 + slot), None);
-            assert_eq!(merging.comes(2, 200 + slot), None);
-        }
-        let served: Vec<u64> = (0..12).filter_map(|_| merging.next()).collect();
-        assert_eq!(served.iter().filter(|slot| **slot < 200).count(), 8, "{served:?}");
-        assert_eq!((0..12).filter_map(|_| merging.next()).count(), 12);
-        assert_eq!((merging.next(), merging.is_busy), (None, false));
     }
 }

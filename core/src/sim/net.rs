@@ -137,16 +137,7 @@ impl State {
             Due::Death => (rank, Event::PeerLost(Rank(entry.data as u32))),
             Due::Local => self.complete_early(tables, slot),
             Due::Arrive => self.arrive(tables, slot),
-            Due::Serve => {
-                let (from, op) = (self.from(slot), self.flights.get(slot).op);
-                let now = self.calendar.now_ns();
-                let next = self.load.as_mut().and_then(|load| load.served(from, &op, now));
-                if let Some((slot, at)) = next {
-                    self.calendar.add(at, Due::Serve, 0, slot);
-                }
-                self.land(tables, slot)
-            }
-            Due::Rest => self.land(tables, slot),
+            Due::Rest | Due::Serve => self.land(tables, slot),
             Due::Return => self.come_back(tables, slot),
             Due::Fail => self.complete(slot, true),
             Due::Repeat => self.complete(slot, false),
@@ -220,9 +211,8 @@ impl State {
             }
         }
         if let Some(load) = &mut self.load {
-            if let Some((slot, at)) = load.serve(from, &op, slot, now) {
-                self.calendar.add(at, Due::Serve, 0, slot);
-            }
+            let at = load.serve(from, &op, now);
+            self.calendar.add(at, Due::Serve, 0, slot);
             return (from, Event::Nothing);
         }
         self.land(tables, slot)

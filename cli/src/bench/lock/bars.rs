@@ -16,7 +16,6 @@ pub fn bars(rows: &[Row]) -> String {
     for (name, unit, limit) in LIMITS {
         lines.extend(worst(rows, name, unit, limit));
     }
-    lines.extend(by_rank(rows));
     bar::table(lines)
 }
 
@@ -88,48 +87,6 @@ fn worst(rows: &[Row], name: &str, unit: &str, limit: f64) -> Option<Bar> {
         trip: None,
         met: Met::of(value <= limit, value <= limit),
     })
-}
-
-/// The figure by ranks: the slowest as long as in the paper, and who is near
-/// earlier than who is far.
-fn by_rank(rows: &[Row]) -> Vec<Bar> {
-    let of = |row: &&Row| row.name == "paper_by_rank";
-    let mut bars = Vec::new();
-    for paper in rows.iter().filter(of).filter(|row| row.system == "the paper") {
-        let of_size =
-            |row: &&Row| row.system == "simulator" && row.word("ranks") == paper.word("ranks");
-        let ours: Vec<&Row> = rows.iter().filter(of).filter(of_size).collect();
-        let hops = |row: &&&Row| row.number("hops");
-        let slowest = ours.iter().find(|row| row.number("hops").is_none());
-        let near = ours.iter().filter(|row| hops(row).is_some()).min_by_key(hops);
-        let far = ours.iter().filter(|row| hops(row).is_some()).max_by_key(hops);
-        let (Some(slowest), Some(near), Some(far)) = (slowest, near, far) else { continue };
-        let ranks = paper.word("ranks").unwrap_or_default();
-        let bar = |what: String, limit: &str, value: f64, is_met| Bar {
-            what,
-            limit: limit.to_owned(),
-            median: format!("{value:.2}"),
-            min: format!("{value:.2}"),
-            trip: None,
-            met: Met::of(is_met, is_met),
-        };
-        let ratio = slowest.summary.median / paper.summary.median;
-        let is_met = (0.9..=1.1).contains(&ratio);
-        bars.push(bar(
-            format!("slowest of {ranks} ranks, of the paper's"),
-            "0.9 to 1.1",
-            ratio,
-            is_met,
-        ));
-        let ratio = near.summary.median / far.summary.median;
-        bars.push(bar(
-            format!("nearest of {ranks} ranks, of the farthest"),
-            "< 1",
-            ratio,
-            ratio < 1.0,
-        ));
-    }
-    bars
 }
 
 const LIMITS: [(&str, &str, f64); 6] = [

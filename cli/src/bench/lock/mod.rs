@@ -29,7 +29,6 @@ const CATALOGUE: &[Group] = &[
             "exclusive_after_all",
             "exclusive_parallel",
             "paper",
-            "paper_by_rank",
         ],
     },
 ];
@@ -48,43 +47,15 @@ pub fn measure(locks: &args::Locks) -> Result<Option<Vec<Row>>, Failure> {
 
 /// The tables.
 pub fn text(rows: &[Row]) -> String {
-    let figures: String =
-        plots(rows).iter().map(|(name, plot)| table::figure(name, plot)).collect();
+    let figure = plot(rows).map(|plot| table::figure("lock_all", &plot));
     // Many points are a table of their own.
     let is_listed = |row: &&Row| !PLOTTED.contains(&&*row.name);
     let listed: Vec<Row> = rows.iter().filter(is_listed).cloned().collect();
-    table::table(&listed) + &figures + &bars::bars(rows)
-}
-
-/// The figures that there are rows for.
-pub fn plots(rows: &[Row]) -> Vec<(&'static str, Plot)> {
-    let plots = [("lock_all", by_size(rows)), ("lock_by_rank", by_hops(rows))];
-    plots.into_iter().filter_map(|(name, plot)| Some((name, plot?))).collect()
-}
-
-/// A thousand times on the paper's machine, by the way to the lock.
-fn by_hops(rows: &[Row]) -> Option<Plot> {
-    let mut series: Vec<Series> = Vec::new();
-    for row in rows.iter().filter(|row| row.name == "paper_by_rank") {
-        let Some(hops) = row.number("hops") else { continue };
-        let name = format!("{} processes a node", row.number("per_node")?);
-        let [low, y, high] = [row.summary.min, row.summary.median, row.summary.p99];
-        let point = Point { x: hops as f64, y: y / 1e9, low: low / 1e9, high: high / 1e9 };
-        match series.iter_mut().find(|series| series.name == name) {
-            Some(series) => series.points.push(point),
-            None => series.push(Series { name, points: vec![point] }),
-        }
-    }
-    (!series.is_empty()).then(|| Plot {
-        title: "Locked and unlocked a thousand times, by rank, simulated".to_owned(),
-        x: Axis { name: "hops".to_owned(), is_log: false },
-        y: Axis { name: "seconds".to_owned(), is_log: true },
-        series,
-    })
+    table::table(&listed) + &figure.unwrap_or_default() + &bars::bars(rows)
 }
 
 /// Everybody locks all, by the number of ranks.
-fn by_size(rows: &[Row]) -> Option<Plot> {
+pub fn plot(rows: &[Row]) -> Option<Plot> {
     let of = |row: &&Row| PLOTTED.contains(&&*row.name) && row.unit == "ns";
     let name = |row: &Row| {
         let word = |name| row.word(name).unwrap_or_default();

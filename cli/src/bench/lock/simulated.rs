@@ -5,19 +5,13 @@ use crate::args;
 use crate::bench::row::Row;
 use crate::progress::Progress;
 use crate::summary::Summary;
-use std::collections::BTreeMap;
-use tsumugi_bench_lock::{
-    BY_RANK, Cost, Design, MEASURED, Machine, Phase, World, paper, paper_by_rank,
-};
+use tsumugi_bench_lock::{Cost, Design, MEASURED, Machine, Phase, World, paper};
 
 /// Every point that is wanted.
 pub fn measure(measure: &args::Measure, names: &[&'static str]) -> Vec<Row> {
     let mut rows = Vec::new();
     if names.contains(&"paper") {
         rows.extend(papers());
-    }
-    if names.contains(&"paper_by_rank") {
-        rows.extend(papers_by_rank());
     }
     if !PHASES.iter().any(|(name, _)| names.contains(name)) {
         return rows;
@@ -77,44 +71,15 @@ fn papers() -> Vec<Row> {
     rows
 }
 
-/// How long a thousand times took the ranks that are so many hops away from
-/// the lock, and the slowest of all.
-fn papers_by_rank() -> Vec<Row> {
-    let mut rows = Vec::new();
-    for (per_node, seconds) in BY_RANK {
-        let ranks = NODES * per_node;
-        let params = format!("ranks={ranks} per_node={per_node}");
-        rows.push(row("the paper", "paper_by_rank", &params, "ns", seconds * 1e9));
-        let mut world = World::new(Design::Global, ranks, paper_by_rank(per_node), false);
-        world.run_rounds(ROUNDS_BY_RANK);
-        let mut all: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for (hops, ns) in world.by_rank() {
-            all.entry(hops).or_default().push(ns as f64 * f64::from(1_000 / ROUNDS_BY_RANK));
-        }
-        let slowest = all.values().flatten().copied().fold(0.0, f64::max);
-        rows.push(row("simulator", "paper_by_rank", &params, "ns", slowest));
-        for (hops, mut samples) in all {
-            let params = format!("{params} hops={hops}");
-            rows.push(spread("simulator", "paper_by_rank", &params, "ns", &mut samples));
-        }
-    }
-    rows
-}
-
 /// A number that is the same each time.
 fn row(system: &str, name: &str, params: &str, unit: &str, value: f64) -> Row {
-    spread(system, name, params, unit, &mut [value])
-}
-
-/// Those of some ranks.
-fn spread(system: &str, name: &str, params: &str, unit: &str, samples: &mut [f64]) -> Row {
     Row {
         figure: "lock".to_owned(),
         system: system.to_owned(),
         name: name.to_owned(),
         params: params.to_owned(),
         unit: unit.to_owned(),
-        summary: Summary::of(samples).expect("one sample at least"),
+        summary: Summary::of(&mut [value]).expect("one sample"),
         line_ns_before: None,
         line_ns_after: None,
     }
@@ -137,6 +102,3 @@ const SIZES: &[u32] = &[4, 64, 256, 4_096, 65_536, 663_552];
 /// An atomic on memory of the own node.
 const LOCAL_NS: [u64; 2] = [30, 100];
 const ROUNDS: u32 = 20;
-/// Nodes of the figure by ranks, and how often each rank locks: of a thousand.
-const NODES: u32 = 128;
-const ROUNDS_BY_RANK: u32 = 20;
