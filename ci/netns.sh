@@ -4,6 +4,7 @@
 # cable is pulled: everybody must hear of it within 5 s, and nobody crash.
 # `ci/netns.sh cable TIMES` only pulls the cable, over tcp, so many times;
 # `ci/netns.sh faults SEED` only runs with the faults of that seed;
+# `ci/netns.sh locks` only runs locks and windows;
 # `ci/netns.sh suite` only runs the suite of endpoints;
 # `ci/netns.sh links` only links that come late, and ranks on two networks;
 # `ci/netns.sh ring` only counts the cards that neighbours ask for;
@@ -158,8 +159,17 @@ bad_network() {
         run 2 "$job" --role meet
         run 2 "$job" --role reach
         run 3 "$job" --role mixture-short
+        run 3 "$job" --role locks-short
     done
     unset TSUMUGI_FAULTS
+}
+
+# Locks and windows of ranks on three nodes, and locks whose words the device
+# changes: what they protect says whether they do.
+locks() {
+    run 3 "$job" --role locks-short
+    run 3 "$job" --role locks-device
+    grep 'writes under' "$work/log"
 }
 
 # What every endpoint promises, and ours beyond that, each rank on a node.
@@ -349,6 +359,13 @@ if [[ ${1:-} == faults ]]; then
     bad_network "${2:-1}"
     exit 0
 fi
+if [[ ${1:-} == locks ]]; then
+    for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
+        export TSUMUGI_PROVIDER=$provider
+        locks
+    done
+    exit 0
+fi
 if [[ ${1:-} == cable ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     for ((time = 0; time < ${2:-1}; time++)); do
@@ -368,6 +385,7 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 3 "$job" --role global
     run 2 "$job" --role mixture
     run 3 "$job" --role mixture
+    locks
     run 2 "$job" --role deaf
     ring
     allgather

@@ -4,7 +4,7 @@
 # suite and the backend's own tests there: one device; two devices on a wire,
 # jobs on two nodes over it, and what a call takes; a wire that loses packets;
 # jobs of two guests, of which one is killed. `ci/verbs.sh [name of a test | jobs
-# | updates | latency | pair]...`; `EXTRA` is for the guest, as
+# | updates | locks | latency | pair]...`; `EXTRA` is for the guest, as
 # TALLY=tally-short for fewer updates. Installs Debian's packages if they are missing;
 # what the guests need is kept in target/verbs.
 set -euo pipefail

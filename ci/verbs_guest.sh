@@ -19,7 +19,7 @@ finish() {
 ip() { /net/ip "$@"; }
 fail() { finish 11 "FAILED: $*"; }
 # Whether jobs are all that is asked for.
-is_of_jobs() { case $ONLY in jobs | updates | latency) ;; *) false ;; esac; }
+is_of_jobs() { case $ONLY in jobs | updates | locks | latency) ;; *) false ;; esac; }
 # The tests of these names, or all, on these devices.
 suite() {
     is_of_jobs || VERBS_DEVICES=$1 timeout "$LIMIT" /verbs $(words $2)
@@ -144,6 +144,14 @@ updates() {
     grep -q " updates by Device" /tmp/rank0 && grep -q " updates by Cpu" /tmp/rank0 || fail "the agents"
     nodes="a b"
 }
+# Locks whose words the device changes, of three ranks, two of them on one node.
+locks() {
+    nodes="a a b"
+    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_job --role locks-device
+    grep " writes under " /tmp/rank0
+    [ "$(grep -c " writes under .* by Device" /tmp/rank0)" = 4 ] || fail "the agent of locks"
+    nodes="a b"
+}
 # A ULT's blocking calls beside the same requests by hand, in turn, each rank on
 # a core.
 latency() {
@@ -191,6 +199,7 @@ jobs() {
     job /job --role reach
     job /job --role mixture-short
     updates
+    locks
     job /tsumugi demo --ults 50 --graph /graph
     killed
     on_the_wire
@@ -199,6 +208,7 @@ case ,$ONLY, in
 ,,) jobs; latency ;;
 *,jobs,*) jobs ;;
 *,updates,*) updates ;;
+*,locks,*) locks ;;
 *,latency,*) latency ;;
 esac
 

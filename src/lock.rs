@@ -169,6 +169,11 @@ impl SharedLock {
         asked.map(|asked| self.settle(asked))
     }
 
+    /// Who carries out the atomics on its words.
+    pub fn agent(&self) -> Agent {
+        self.inner.words.agent()
+    }
+
     fn settle(&self, asked: Result<Held, Refused>) -> Option<LockGuard<'_>> {
         match asked {
             Ok(held) => Some(self.guard(held)),

@@ -184,11 +184,6 @@ impl<T: Plain> Shared<T> {
         Remote::new(RemoteAddr { rank, key, offset: 0 }).add(index as u64)
     }
 
-    /// Whether all ranks' arrays are named by one key.
-    pub(crate) fn is_uniform(&self) -> bool {
-        matches!(self.keys, Keys::Same(_))
-    }
-
     /// Values on each rank.
     pub fn len(&self) -> usize {
         self.own.len()

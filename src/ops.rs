@@ -23,6 +23,7 @@ use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
 use tsumugi_core::mem::{Access, Agent, LocalAddr, Need, Region, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::Until;
+use tsumugi_core::sync::AtomicU64;
 
 /// What happens to the signal word when the data of a
 /// [`put_signal`](Runtime::put_signal) have arrived.
@@ -255,6 +256,17 @@ impl Runtime {
     ) -> Result<Option<u64>, AddrError> {
         let word = self.own_word(word)?;
         self.lot_wait_for(word, until, limit)
+    }
+
+    /// The word at `at`, if this rank's processors may change it at once: for
+    /// whoever would have its atomics cost no more than they do, and otherwise
+    /// [`carry`](Self::carry) them.
+    #[inline(always)]
+    pub(crate) fn word_at_hand(&self, at: RemoteAddr) -> Option<&AtomicU64> {
+        if self.queue.is_some() {
+            return None;
+        }
+        self.direct.word(at.rank, at.key, at.offset)
     }
 
     /// Every word operation.

@@ -33,6 +33,7 @@
 //! A [`put`](Window::put) may land later: flushes, fences and the end of an
 //! epoch or of a hold wait for it. Gets and atomics are over when they return.
 //! Memory is unified: what has landed is what its rank reads, without a call.
+//! [`Window::private`] is a rank's own array in the separate model.
 //!
 //! # The locks
 //!
@@ -52,12 +53,14 @@
 mod active;
 mod gate;
 mod hold;
+mod private;
 mod puts;
 mod steward;
 mod ways;
 
 pub use active::{Epoch, Exposure};
 pub use hold::Hold;
+pub use private::Private;
 pub use tsumugi_gas::lock::Refused;
 
 use crate::duty::Duty;
@@ -93,7 +96,7 @@ pub enum Design {
     TwoLevel,
 }
 
-/// Why a target is not held, or an epoch not begun.
+/// Why a target is not held, an epoch not begun, or two copies not made one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowError {
     /// An operation on the locks failed.
@@ -104,6 +107,11 @@ pub enum WindowError {
     Held {
         /// Which.
         target: Rank,
+    },
+    /// A value was changed in the private copy and in the public one.
+    Conflict {
+        /// Which, of this rank's array.
+        index: usize,
     },
 }
 
@@ -260,7 +268,7 @@ impl<T: Plain> Window<T> {
         Hold::new(self, Want::All, Grip::Unchecked)
     }
 
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn hold(&self, want: Want) -> Result<Hold<'_, T>, WindowError> {
         self.inner.grip(want, None).map(|grip| Hold::new(self, want, grip))
     }
@@ -291,8 +299,7 @@ impl Inner {
         };
         let ways = Arc::new(Ways::share(runtime, bytes)?);
         let home = RemoteAddr { rank: Rank(0), key: ways.key(), offset: 0 };
-        // With readers' preference, an exclusive hold is one atomic, too.
-        let lock = Lock { home, nodes: ways.node_table(), kind: Kind::Readers };
+        let lock = Lock { home, nodes: ways.node_table(), kind: KIND };
         let plan = Plan { design: design.plan(), lock, tree: tree(ways.key(), ways.tree())? };
         let steward = match design {
             Design::Tree => {
@@ -370,6 +377,9 @@ impl fmt::Display for WindowError {
             Self::Addr(error) => error.fmt(f),
             Self::Refused(error) => error.fmt(f),
             Self::Held { target } => write!(f, "{target} is held already"),
+            Self::Conflict { index } => {
+                write!(f, "value {index} was changed in the private copy and in the public one")
+            }
         }
     }
 }
@@ -382,5 +392,8 @@ impl<T: Plain> fmt::Debug for Window<T> {
     }
 }
 
+/// With readers' preference, an exclusive hold is one atomic, too.
+const KIND: Kind = Kind::Readers;
+
 /// Ranks that each take the locks of all, if nothing else is asked for.
-pub const EACH_MAX: u32 = 8;
+pub const EACH_MAX: u32 = 16;

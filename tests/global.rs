@@ -1,19 +1,14 @@
 //! The global memory as a program sees it, on ranks that are threads.
 
+mod every_way;
+
+use every_way::run_ranks;
 use std::sync::Arc;
 use tsumugi::global::{
     AccessError, After, Change, Copy, Place, Received, SegmentSink, SegmentSource,
 };
-use tsumugi::{Config, Error, GlobalAddr, GlobalPtr, Path, Rank, Runtime, Until};
+use tsumugi::{Config, Error, GlobalAddr, GlobalPtr, Rank, Runtime, Until};
 use tsumugi_core::op::Kind;
-
-/// Runs `main` with operations going every way that there is.
-fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
-    for path in [Path::Delegate, Path::Offload] {
-        Config::default().path(path).run_ranks(size, &main).unwrap();
-    }
-    Config::default().run_ranks(size, &main).unwrap();
-}
 
 /// The addresses that all ranks bring, in their order.
 fn tell<T: tsumugi::Plain>(rt: &Runtime, own: GlobalPtr<T>) -> Result<Vec<GlobalPtr<T>>, Error> {

@@ -1,21 +1,16 @@
 //! Locks as a program sees them, on ranks that are threads.
 
+mod every_way;
 #[path = "job/locks.rs"]
 #[allow(dead_code, reason = "windows are another test's")]
 mod locks;
 
+use every_way::run_ranks;
 use std::time::Duration;
 use tsumugi::lock::{Kind, Mode};
-use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime};
+use tsumugi::{AddrError, Config, Error, Rank};
 
 const KINDS: [Kind; 4] = [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers];
-
-fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
-    for path in [Path::Delegate, Path::Offload] {
-        Config::default().path(path).run_ranks(size, &main).unwrap();
-    }
-    Config::default().run_ranks(size, &main).unwrap();
-}
 
 #[test]
 fn what_a_lock_protects_is_whole() {

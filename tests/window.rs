@@ -1,20 +1,15 @@
 //! Windows as a program sees them, on ranks that are threads.
 
+mod every_way;
 #[path = "job/locks.rs"]
 #[allow(dead_code, reason = "locks are another test's")]
 mod locks;
 
+use every_way::run_ranks;
 use locks::DESIGNS;
 use std::time::{Duration, Instant};
 use tsumugi::window::{Design, Refused, WindowError};
-use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime};
-
-fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
-    for path in [Path::Delegate, Path::Offload] {
-        Config::default().path(path).run_ranks(size, &main).unwrap();
-    }
-    Config::default().run_ranks(size, &main).unwrap();
-}
+use tsumugi::{AddrError, Config, Error, Rank};
 
 #[test]
 fn what_is_held_is_whole() {
@@ -154,6 +149,56 @@ fn windows_come_and_go() {
             drop(window);
             rt.barrier()?;
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_private_copy_changes_when_it_is_synchronised() {
+    run_ranks(3, |rt| {
+        let window = rt.window::<u64>(3)?;
+        let (own, next) = (u64::from(rt.rank().0), Rank((rt.rank().0 + 1) % 3));
+        let before = (own + 2) % 3;
+        let mut private = window.private()?;
+        // All are as nobody has put yet.
+        rt.barrier()?;
+        for round in 1..=20 {
+            private[0] = round * 10 + own;
+            window.put(next, 1, &[round * 10 + own])?;
+            window.fence()?;
+            let told = round * 10 + before;
+            let earlier = if round > 1 { told - 10 } else { 0 };
+            assert_eq!(private[1], earlier, "not before the sync");
+            assert_eq!(window.get(rt.rank(), 1)?, told);
+            private.fence()?;
+            assert_eq!(private[1], told);
+            assert_eq!(window.get(next, 0)?, round * 10 + u64::from(next.0));
+            rt.barrier()?;
+        }
+        // Both have changed: whose is it to be?
+        private[2] = 7;
+        window.put(next, 2, &[8])?;
+        window.fence()?;
+        assert_eq!(private.sync(), Err(WindowError::Conflict { index: 2 }));
+        assert_eq!((private[2], window.get(rt.rank(), 2)?), (7, 8));
+        // Under a hold of the own array: others' changes come in one piece.
+        private[2] = 0;
+        rt.barrier()?;
+        private.sync()?;
+        for _ in 0..20 {
+            let held = window.exclusive(next)?;
+            let value = window.get(next, 2)?;
+            window.put(next, 2, &[value + 1])?;
+            held.release()?;
+            let held = window.exclusive(rt.rank())?;
+            private.sync()?;
+            private[2] += 1;
+            private.sync()?;
+            held.release()?;
+        }
+        rt.barrier()?;
+        private.sync()?;
+        assert_eq!(private[2], 8 + 40);
         Ok(())
     });
 }

@@ -21,6 +21,7 @@ use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{
     Access, AddrError, Agent, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
 };
+use tsumugi_core::sync::AtomicU64;
 
 /// One rank's way to the memory of all ranks of its node. A rank of another
 /// node is [`AddrError::OtherNode`].
@@ -169,6 +170,25 @@ impl Direct {
             return Err(AddrError::OtherNode { rank });
         }
         Ok(self.space.control(Rank(place.local)))
+    }
+
+    /// The word of a neighbour at `offset`, if everybody may change it.
+    /// Otherwise an operation on it says why, or finds it after all.
+    #[inline(always)]
+    pub fn word(&self, rank: Rank, key: RegionKey, offset: u64) -> Option<&AtomicU64> {
+        if !self.is_neighbour(rank) {
+            return None;
+        }
+        let addr = RemoteAddr { offset, rank, key };
+        let at = self.control(rank).regions().resolve(addr, 8, Need::Write).ok()?;
+        let at = at.cast::<AtomicU64>();
+        if !at.is_aligned() {
+            return None;
+        }
+        // SAFETY: `resolve` answered for as many bytes, which are only ever
+        // accessed as plain bytes and atomics, and stay mapped as long as
+        // `space` does; aligned.
+        Some(unsafe { at.as_ref() })
     }
 
     #[inline(always)]

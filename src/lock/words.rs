@@ -22,8 +22,6 @@ pub(crate) struct Words {
     nodes_at: u64,
     /// What claims call every rank's.
     key: RegionKey,
-    /// So do all ranks.
-    is_uniform: bool,
 }
 
 impl Words {
@@ -33,13 +31,18 @@ impl Words {
         let words = (nodes_at + u64::from(NODES) * NODE_BYTES) / 8;
         let shared = runtime.share_for(agent, words as usize)?;
         let nodes = Nodes::new(runtime.rank(), NODES);
-        let (key, is_uniform) = (shared.own().at(0).addr().key, shared.is_uniform());
-        Ok(Self { runtime: runtime.clone(), shared, nodes, nodes_at, key, is_uniform })
+        let key = shared.own().at(0).addr().key;
+        Ok(Self { runtime: runtime.clone(), shared, nodes, nodes_at, key })
     }
 
     /// What claims call every rank's.
     pub(crate) fn key(&self) -> RegionKey {
         self.key
+    }
+
+    /// Who carries out the atomics on them.
+    pub(crate) fn agent(&self) -> Agent {
+        self.shared.agent()
     }
 
     /// Where claims wait.
@@ -48,6 +51,7 @@ impl Words {
     }
 
     /// The word of `rank` at a byte.
+    #[inline(always)]
     pub(crate) fn at(&self, rank: Rank, offset: u64) -> Remote<u64> {
         self.shared.at(rank, (offset / 8) as usize)
     }
@@ -70,21 +74,32 @@ impl Words {
     }
 
     /// An address under the key that its rank's words have.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn real(&self, at: RemoteAddr) -> RemoteAddr {
         RemoteAddr { key: self.at(at.rank, 0).addr().key, ..at }
     }
 }
 
 impl Means for Words {
-    #[inline]
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
-        if self.is_uniform {
-            return self.runtime.carry(op);
-        }
         let mut real = *op;
         real.remote = self.real(op.remote);
         self.runtime.carry(&real)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn try_add(&self, at: RemoteAddr, delta: u64) -> Option<u64> {
+        let word = self.runtime.word_at_hand(self.real(at))?;
+        // SeqCst: as every atomic of an operation.
+        Some(word.fetch_add(delta, Ordering::SeqCst))
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn try_swap(&self, at: RemoteAddr, expected: u64, new: u64) -> Option<u64> {
+        let word = self.runtime.word_at_hand(self.real(at))?;
+        // SeqCst: as above.
+        let swapped = word.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst);
+        Some(swapped.unwrap_or_else(|old| old))
     }
 
     fn wait(

@@ -1,7 +1,7 @@
 //! What a rank holds of a window: all targets, or one, until it is dropped.
 
 use super::gate::{Entered, Gate};
-use super::{Design, Inner, Window, WindowError};
+use super::{Design, Inner, KIND, Window, WindowError};
 use crate::{AddrError, Plain, Rank};
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -19,7 +19,7 @@ pub struct Hold<'w, T: Plain> {
     grip: Option<Grip>,
 }
 
-/// By what.
+/// By what: two words, for what is told apart where nobody is in the way.
 pub(super) enum Grip {
     /// The caller says that nobody is in the way.
     Unchecked,
@@ -27,11 +27,14 @@ pub(super) enum Grip {
     Alone(Mode),
     /// The same, by a claim.
     One(Box<Held>),
-    /// The lock of each target, in their order.
-    Each(Vec<Held>),
+    /// The lock of each target, but for these by one operation each.
+    Each(Option<Box<Claimed>>),
     /// As one of those of the rank that are inside.
     Entered(Box<Entered>),
 }
+
+/// Locks that were had by claims, in the order of their targets.
+pub(super) type Claimed = Vec<(Rank, Held)>;
 
 impl<'w, T: Plain> Hold<'w, T> {
     pub(super) fn new(window: &'w Window<T>, want: Want, grip: Grip) -> Self {
@@ -86,86 +89,103 @@ impl<'w, T: Plain> Hold<'w, T> {
         ManuallyDrop::new(self).give_back()
     }
 
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn give_back(&mut self) -> Result<(), AddrError> {
         let Some(grip) = self.grip.take() else { return Ok(()) };
         let inner = &*self.window.inner;
-        let flushed = match self.want {
-            Want::All => inner.puts.flush_all(),
-            Want::Shared(target) | Want::Exclusive(target) => inner.puts.flush(target),
-        };
-        inner.ungrip(self.want, grip).and(flushed)
+        match (self.want, grip) {
+            (Want::Shared(target) | Want::Exclusive(target), Grip::Alone(mode)) => {
+                let flushed = inner.puts.flush(target);
+                inner.unlock(target, Held::alone(mode)).and(flushed)
+            }
+            (want, grip) => inner.gives_back(want, grip),
+        }
     }
 }
 
 impl Inner {
     /// Waits until `want` is held, by somebody who is `inside` of a gate if it
     /// holds something.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn grip(&self, want: Want, inside: Option<&Arc<Gate>>) -> Result<Grip, WindowError> {
+        match (want, self.design) {
+            (Want::Shared(target), Design::Each | Design::Tree) => self.one(target, Mode::Shared),
+            (Want::Exclusive(target), Design::Each) => self.one(target, Mode::Exclusive),
+            (Want::All, Design::Each) => Ok(Grip::Each(self.each()?)),
+            _ => self.enters(want, inside),
+        }
+    }
+
+    #[inline(never)]
+    fn enters(&self, want: Want, inside: Option<&Arc<Gate>>) -> Result<Grip, WindowError> {
         if let Want::Shared(target) | Want::Exclusive(target) = want {
             self.check(target)?;
         }
-        match (self.design, want) {
-            (Design::Each, Want::All) => self.each(),
-            (Design::Each, Want::Exclusive(target)) => self.one(target, Mode::Exclusive),
-            (Design::Each | Design::Tree, Want::Shared(target)) => self.one(target, Mode::Shared),
-            _ => {
-                let own = || self.gate.of_one(&self.ways);
-                let gate = inside.cloned().unwrap_or_else(own);
-                let entered = gate.enter(&self.ways, want, inside.is_some())?;
-                Ok(Grip::Entered(Box::new(entered)))
-            }
-        }
+        let own = || self.gate.of_one(&self.ways);
+        let gate = inside.cloned().unwrap_or_else(own);
+        let entered = gate.enter(&self.ways, want, inside.is_some())?;
+        Ok(Grip::Entered(Box::new(entered)))
     }
 
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn one(&self, target: Rank, mode: Mode) -> Result<Grip, WindowError> {
-        let lock = self.lock_of(target);
-        let held = drive::lock(&*self.ways, &lock, mode, || self.ways.take_node())?;
-        // Little is moved where nobody was in the way.
+        let held = self.lock(target, mode)?;
         Ok(if held.is_alone() { Grip::Alone(mode) } else { Grip::One(Box::new(held)) })
     }
 
-    fn each(&self) -> Result<Grip, WindowError> {
-        let mut all = Vec::with_capacity(self.ranks as usize);
+    fn each(&self) -> Result<Option<Box<Claimed>>, WindowError> {
+        let mut claimed: Option<Box<Claimed>> = None;
         for target in (0..self.ranks).map(Rank) {
-            let lock = self.lock_of(target);
-            match drive::lock(&*self.ways, &lock, Mode::Shared, || self.ways.take_node()) {
-                Ok(held) => all.push(held),
+            match self.lock(target, Mode::Shared) {
+                Ok(held) if held.is_alone() => {}
+                Ok(held) => claimed.get_or_insert_default().push((target, held)),
                 Err(error) => {
                     // What is held already is for others to have.
-                    let _ = self.ungrip(Want::All, Grip::Each(all));
+                    let _ = self.gives_back_each(target.0, claimed);
                     return Err(error.into());
                 }
             }
         }
-        Ok(Grip::Each(all))
+        Ok(claimed)
     }
 
-    #[inline]
-    fn ungrip(&self, want: Want, grip: Grip) -> Result<(), AddrError> {
-        match (grip, want) {
-            (Grip::Alone(mode), Want::Shared(target) | Want::Exclusive(target)) => {
-                self.unlock(target, Held::alone(mode))
-            }
+    #[inline(never)]
+    fn gives_back(&self, want: Want, grip: Grip) -> Result<(), AddrError> {
+        let flushed = match want {
+            Want::All => self.puts.flush_all(),
+            Want::Shared(target) | Want::Exclusive(target) => self.puts.flush(target),
+        };
+        let ended = match (grip, want) {
             (Grip::One(held), Want::Shared(target) | Want::Exclusive(target)) => {
                 self.unlock(target, *held)
             }
-            (Grip::Each(all), _) => {
-                // All, whatever becomes of one.
-                let mut ended = Ok(());
-                for (target, held) in (0..self.ranks).map(Rank).zip(all) {
-                    ended = ended.and(self.unlock(target, held));
-                }
-                ended
-            }
+            (Grip::Each(claimed), _) => self.gives_back_each(self.ranks, claimed),
             (Grip::Entered(entered), _) => entered.leave(&self.ways),
             (Grip::Unchecked | Grip::Alone(_) | Grip::One(_), _) => Ok(()),
-        }
+        };
+        ended.and(flushed)
     }
 
-    #[inline]
+    /// Those of the first `count` targets.
+    fn gives_back_each(&self, count: u32, claimed: Option<Box<Claimed>>) -> Result<(), AddrError> {
+        let mut claimed = claimed.map_or_else(Vec::new, |claimed| *claimed).into_iter().peekable();
+        // All, whatever becomes of one.
+        let mut ended = Ok(());
+        for target in (0..count).map(Rank) {
+            let held = claimed.next_if(|(of, _)| *of == target);
+            let held = held.map_or(Held::alone(Mode::Shared), |(_, held)| held);
+            ended = ended.and(self.unlock(target, held));
+        }
+        ended
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn lock(&self, target: Rank, mode: Mode) -> Result<Held, AddrError> {
+        let ways = &*self.ways;
+        drive::lock(ways, &self.lock_of(target), mode, || ways.take_node())
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn unlock(&self, target: Rank, held: Held) -> Result<(), AddrError> {
         if let Some(node) = held.unlock(&*self.ways, &self.lock_of(target))? {
             self.ways.release_node(node);
@@ -173,10 +193,9 @@ impl Inner {
         Ok(())
     }
 
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn lock_of(&self, target: Rank) -> Lock {
-        let home = RemoteAddr { rank: target, ..self.lock.home };
-        Lock { home, ..self.lock }
+        Lock { home: RemoteAddr { rank: target, ..self.lock.home }, kind: KIND, ..self.lock }
     }
 }
 
@@ -194,3 +213,5 @@ impl<T: Plain> fmt::Debug for Hold<'_, T> {
         write!(f, "Hold({:?})", self.want)
     }
 }
+
+const _: () = assert!(size_of::<Hold<'static, u64>>() == 32);

@@ -86,6 +86,9 @@ impl Puts {
 
     /// The same for all targets.
     pub(super) fn flush_all(&self) -> Result<(), AddrError> {
+        if !self.is_far {
+            return Ok(());
+        }
         let targets: Vec<Rank> = self.lock().keys().copied().collect();
         let mut ended = Ok(());
         for target in targets {

@@ -119,7 +119,6 @@ impl Ways {
     }
 
     /// Whether an operation is to be heard by who runs a vertex.
-    #[inline]
     fn is_of_vertex(&self, op: &Op) -> bool {
         op.notify && op.remote.key == self.key() && op.remote.offset >= self.tree
     }
@@ -132,12 +131,21 @@ impl Ways {
 }
 
 impl Means for Ways {
-    #[inline]
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         if self.is_of_vertex(op) && self.runtime.node().member().is_near(op.remote.rank) {
             return self.carry_near(op);
         }
         self.words.carry(op)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn try_add(&self, at: RemoteAddr, delta: u64) -> Option<u64> {
+        self.words.try_add(at, delta)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn try_swap(&self, at: RemoteAddr, expected: u64, new: u64) -> Option<u64> {
+        self.words.try_swap(at, expected, new)
     }
 
     fn wait(

@@ -4,7 +4,7 @@
 use std::time::Duration;
 use tsumugi::lock::{Kind, Mode};
 use tsumugi::window::Design;
-use tsumugi::{AddrError, Error, Rank, Runtime, Shared, SharedLock, Window};
+use tsumugi::{AddrError, Agent, Error, Rank, Runtime, Shared, SharedLock, Window};
 
 /// All of it, with so many rounds for each ULT.
 pub fn play(rt: &Runtime, rounds: u32) -> Result<(), Error> {
@@ -14,12 +14,24 @@ pub fn play(rt: &Runtime, rounds: u32) -> Result<(), Error> {
 
 /// Locks of each kind.
 pub fn locks(rt: &Runtime, rounds: u32) -> Result<(), Error> {
+    locks_for(Agent::Cpu, rt, rounds)
+}
+
+/// The same with words that the device changes, where it can.
+pub fn by_device(rt: &Runtime, rounds: u32) -> Result<(), Error> {
+    locks_for(Agent::Device, rt, rounds)
+}
+
+fn locks_for(agent: Agent, rt: &Runtime, rounds: u32) -> Result<(), Error> {
     for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
-        let lock = rt.share_lock(Rank(rt.size() - 1), kind)?;
+        let lock = rt.share_lock_for(agent, Rank(rt.size() - 1), kind)?;
         let pair = Pair { rt, words: &rt.share::<u64>(2)? };
         let lock = &lock;
         let wrote = on_ults(rt, move |seed| ask(lock, pair, seed..seed + rounds))?;
         assert_eq!(wrote, rt.get(pair.words.at(Rank(0), 0))?, "{kind:?}");
+        if rt.rank() == Rank(0) {
+            println!("{wrote} writes under {kind:?} by {:?}", lock.agent());
+        }
         rt.barrier()?;
     }
     Ok(())
@@ -33,6 +45,9 @@ pub fn windows(rt: &Runtime, rounds: u32) -> Result<(), Error> {
         let all = window.lock_all()?;
         let there: Result<u64, AddrError> = rt.ranks().map(|rank| window.get(rank, 0)).sum();
         assert_eq!(there?, wrote, "{design:?}");
+        if rt.rank() == Rank(0) {
+            println!("{wrote} writes under {design:?}");
+        }
         all.release()?;
         rt.barrier()?;
     }

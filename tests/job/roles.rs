@@ -94,6 +94,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "holders" => containers::holders(rt),
         "locks" => locks::play(rt, 40),
         "locks-short" => locks::play(rt, 10),
+        "locks-device" => locks::by_device(rt, 4),
         "lock-holder" => locks::die(rt),
         "tally" => tally::play(rt, 1_000_000),
         "tally-short" => tally::play(rt, 20_000),

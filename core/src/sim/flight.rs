@@ -1,5 +1,6 @@
 //! The operations under way, and the times at which something happens.
 
+use crate::backend::Draw;
 use crate::mem::AddrError;
 use crate::op::Op;
 use crate::time::Instant;
@@ -23,6 +24,13 @@ pub(super) struct Flight {
     pub(super) result: Result<u64, AddrError>,
     /// What a get brings, or what a put that completed early still has to.
     pub(super) payload: Vec<u8>,
+    /// What becomes of it: of its own, so that what strikes one changes
+    /// nothing for the others but the time.
+    pub(super) draw: Draw,
+    /// How many were posted before it.
+    pub(super) number: u64,
+    /// How many faults have struck it, or would have.
+    pub(super) struck: u64,
 }
 
 /// Flights by number. A slot keeps its payload's memory for the next.
@@ -30,6 +38,7 @@ pub(super) struct Flight {
 pub(super) struct Flights {
     slots: Vec<Flight>,
     free: Vec<u32>,
+    posted: u64,
 }
 
 /// What is due.
@@ -75,7 +84,7 @@ pub(super) struct Calendar {
 }
 
 impl Flights {
-    pub(super) fn add(&mut self, op: Op, queue: u32) -> u64 {
+    pub(super) fn add(&mut self, op: Op, queue: u32, draw: Draw) -> u64 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Flight {
                 op,
@@ -86,12 +95,17 @@ impl Flights {
                 torn: None,
                 result: Ok(0),
                 payload: Vec::new(),
+                draw: Draw::new(0),
+                number: 0,
+                struck: 0,
             });
             self.slots.len() as u32 - 1
         });
         let flight = &mut self.slots[slot as usize];
         (flight.op, flight.queue, flight.lost) = (op, queue, 0);
         (flight.early, flight.turn, flight.torn, flight.result) = (false, None, None, Ok(0));
+        (flight.draw, flight.number, flight.struck) = (draw, self.posted, 0);
+        self.posted += 1;
         u64::from(slot)
     }
 

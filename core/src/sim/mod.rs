@@ -55,6 +55,8 @@ mod net;
 mod node;
 #[cfg(feature = "std")]
 mod seed;
+#[cfg(feature = "std")]
+mod shrink;
 mod solo;
 
 pub use config::Config;
@@ -62,6 +64,8 @@ pub use machine::Machine;
 pub use node::{Node, NodeEndpoint};
 #[cfg(feature = "std")]
 pub use seed::check;
+#[cfg(feature = "std")]
+pub use shrink::few;
 
 use crate::backend::{Completion, Log, Record};
 #[cfg(doc)]
@@ -121,6 +125,8 @@ impl Net {
     /// If it has no nodes, or the least latency is above the most.
     pub fn new(config: Config) -> Self {
         assert!(config.nodes > 0, "a network of no nodes");
+        #[cfg(feature = "std")]
+        let config = shrink::calmed(config);
         let Config { latency_ns_min, latency_ns_max, .. } = config;
         assert!(latency_ns_min <= latency_ns_max, "{latency_ns_min} ns to {latency_ns_max} ns");
         let tables = (0..config.nodes).map(|_| RegionTable::new()).collect();
@@ -259,6 +265,14 @@ impl Drop for Net {
 impl fmt::Debug for Net {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Net({} nodes)", self.tables.len())
+    }
+}
+
+#[cfg(not(feature = "std"))]
+mod shrink {
+    /// No run is made smaller here.
+    pub(super) fn strikes(_number: u64) -> bool {
+        true
     }
 }
 

@@ -17,7 +17,7 @@ mod link;
 use super::flight::{Calendar, Due, Flights};
 use super::machine::Load;
 use super::memory::{Chunk, Wire};
-use super::{Config, Event, REGIONS};
+use super::{Config, Event, REGIONS, shrink};
 use crate::backend::{Completion, Draw, LoadStore, Log, Record, Stage, execute, store_bytes};
 use crate::mem::{AddrError, LocalAddr, Need, Rank, RegionTable};
 use crate::op::{Kind, Op};
@@ -92,7 +92,8 @@ impl State {
             return false;
         }
         self.queues[queue as usize].in_flight += 1;
-        let slot = self.flights.add(*op, queue);
+        let draw = Draw::new(self.draw.next());
+        let slot = self.flights.add(*op, queue, draw);
         self.record(rank, op, Stage::posted(op));
         let (target, nodes) = (op.remote.rank, self.config.nodes);
         if target.0 >= nodes {
@@ -100,9 +101,10 @@ impl State {
             return true;
         }
         let early = matches!(op.kind, Kind::Put | Kind::PutWord);
-        if early && self.draw.chance(self.config.early) {
+        if early && self.strikes(slot, self.config.early) {
             self.flights.get(slot).early = true;
-            let at = self.calendar.now_ns() + self.draw.below(self.config.latency_ns_min);
+            let latency = self.flights.get(slot).draw.below(self.config.latency_ns_min);
+            let at = self.calendar.now_ns() + latency;
             self.calendar.add(at, Due::Local, rank.0, slot);
         }
         self.depart(slot);
@@ -200,7 +202,7 @@ impl State {
             }
             return (from, Event::Nothing);
         }
-        if op.kind == Kind::Put && op.bytes() > 8 && self.draw.chance(self.config.torn) {
+        if op.kind == Kind::Put && op.bytes() > 8 && self.strikes(slot, self.config.torn) {
             let wire = Wire { tables, from };
             let is_valid = wire.resolve(op.remote, op.bytes(), Need::Write).is_ok()
                 && wire.local(op.local(), op.bytes()).is_ok();
@@ -219,16 +221,17 @@ impl State {
     /// Lands one piece of a put now and leaves the rest for later.
     fn tear(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
         let from = self.from(slot);
-        let bytes = self.flights.get(slot).op.bytes();
-        // Devices write words whole, counted from the start of the put.
-        let split = 8 * self.draw.between(1, (bytes - 1) / 8);
-        let front_is_rest = self.draw.chance(500);
-        let now_lands = if front_is_rest { split..bytes } else { 0..split };
         let flight = self.flights.get(slot);
+        let bytes = flight.op.bytes();
+        // Devices write words whole, counted from the start of the put.
+        let split = 8 * flight.draw.between(1, (bytes - 1) / 8);
+        let front_is_rest = flight.draw.chance(500);
+        let now_lands = if front_is_rest { split..bytes } else { 0..split };
         flight.torn = Some((split, front_is_rest));
         let landed = put_piece(&Wire { tables, from }, flight, now_lands);
         debug_assert!(landed.is_ok(), "resolved before: {landed:?}");
-        let apart = self.draw.below(self.config.latency_ns_max.max(2)) + self.hold_up();
+        let apart = self.flights.get(slot).draw.below(self.config.latency_ns_max.max(2));
+        let apart = apart + self.hold_up(slot);
         self.calendar.add(self.calendar.now_ns() + apart, Due::Rest, 0, slot);
         (from, Event::Nothing)
     }
@@ -316,8 +319,9 @@ impl State {
             self.flights.remove(slot);
             return (self.queues[queue as usize].rank, Event::Nothing);
         }
-        if is_first && self.draw.chance(self.config.duplicate) {
-            let later = self.draw.between(1, self.config.latency_ns_max.saturating_mul(4));
+        if is_first && self.strikes(slot, self.config.duplicate) {
+            let most = self.config.latency_ns_max.saturating_mul(4);
+            let later = self.flights.get(slot).draw.between(1, most);
             self.calendar.add(self.calendar.now_ns() + later, Due::Repeat, 0, slot);
         } else {
             self.flights.remove(slot);
@@ -344,6 +348,17 @@ impl State {
         };
         self.record(rank, op, Stage::Completed(result));
         (rank, event)
+    }
+
+    /// Whether a fault of this rate strikes a flight.
+    fn strikes(&mut self, slot: u64, per_mille: u16) -> bool {
+        let flight = self.flights.get(slot);
+        if !flight.draw.chance(per_mille) {
+            return false;
+        }
+        let number = flight.number << FAULTS_SHIFT | flight.struck;
+        flight.struck += 1;
+        shrink::strikes(number)
     }
 
     fn record(&mut self, by: Rank, op: &Op, stage: Stage) {
@@ -381,3 +396,6 @@ fn put_piece(
     let local = LocalAddr { offset: op.local().offset + piece.start, ..op.local() };
     execute(wire, &Op::put(local, remote, bytes)).map(|_| ())
 }
+
+/// Faults of one operation, at most, as far as their numbers tell them apart.
+const FAULTS_SHIFT: u32 = 10;

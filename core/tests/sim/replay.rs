@@ -7,7 +7,8 @@ use std::fs;
 use std::process::{Command, Output};
 use tsumugi_core::mem::Width;
 use tsumugi_core::op::Op;
-use tsumugi_core::sim::{Config, check};
+use tsumugi_core::sim::{Config, check, few};
+use tsumugi_core::time::Clock;
 
 const FAILS: &str = "TSUMUGI_TEST_FAILS";
 
@@ -23,10 +24,28 @@ fn one_seed_of_ten_fails() {
     });
 }
 
-fn run(variables: &[(&str, &str)]) -> (Output, String) {
+/// Fails in a process of the last test, with any message that is lost.
+#[test]
+fn a_loss_fails() {
+    check(0..10, |seed| {
+        let net = Net::new(Config { drop: 30, duplicate: 300, ..Config::drawn(2, seed) });
+        let region = open(&net, 1, 8);
+        for _ in 0..few(32) {
+            let begin = net.now();
+            net.node(Rank(0)).post(&Op::put_word(at(1, &region, 0), Width::W8, seed));
+            drain(&net);
+            let took_ns = net.now().as_ns() - begin.as_ns();
+            let was_lost = took_ns > net.config().retry_ns + net.config().slow_ns_max;
+            assert!(env::var_os(FAILS).is_none() || !was_lost, "{took_ns} ns");
+        }
+    });
+}
+
+fn run(test: &str, variables: &[(&str, &str)]) -> (Output, String) {
     let output = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "replay::one_seed_of_ten_fails", "--nocapture"])
+        .args(["--exact", &format!("replay::{test}"), "--nocapture"])
         .env_remove("TSUMUGI_SEED")
+        .env_remove("TSUMUGI_SHRUNK")
         .env_remove("TSUMUGI_TRACE")
         .env(FAILS, "1")
         .envs(variables.iter().copied())
@@ -38,21 +57,44 @@ fn run(variables: &[(&str, &str)]) -> (Output, String) {
 
 #[test]
 fn a_failing_seed_is_printed_and_replays_with_its_trace() {
-    let (output, text) = run(&[]);
+    let (output, text) = run("one_seed_of_ten_fails", &[]);
     assert!(!output.status.success());
     assert!(text.contains("seed 0x7: replay with TSUMUGI_SEED=0x7"), "{text}");
     assert!(!text.contains("last records"), "{text}");
 
-    let (output, text) = run(&[("TSUMUGI_SEED", "0x6")]);
+    let (output, text) = run("one_seed_of_ten_fails", &[("TSUMUGI_SEED", "0x6")]);
     assert!(output.status.success(), "only that seed runs: {text}");
 
     let path = env::temp_dir().join(format!("tsumugi-trace-{}.json", std::process::id()));
     let trace = path.to_str().expect("a path in UTF-8");
-    let (output, text) = run(&[("TSUMUGI_SEED", "0x7"), ("TSUMUGI_TRACE", trace)]);
+    let (output, text) =
+        run("one_seed_of_ten_fails", &[("TSUMUGI_SEED", "0x7"), ("TSUMUGI_TRACE", trace)]);
     let json = fs::read_to_string(&path);
     let _ = fs::remove_file(&path);
     assert!(!output.status.success());
     assert!(text.contains("the network's last records") && text.contains("Landed"), "{text}");
     let json = json.expect("a trace was written");
     assert!(json.contains(r#""name":"PutWord""#) && json.contains(r#""ph":"f""#), "{json}");
+}
+
+#[test]
+fn a_failing_run_is_made_smaller() {
+    let (output, text) = run("a_loss_fails", &[]);
+    assert!(!output.status.success());
+    let line =
+        text.lines().find(|line| line.starts_with("1 of ")).unwrap_or_else(|| panic!("{text}"));
+    let word = |name: &str| {
+        let rest = line.split_once(name).unwrap_or_else(|| panic!("{line}")).1;
+        rest.split(['\'', ' ']).next().unwrap().to_owned()
+    };
+    let seed = word("TSUMUGI_SEED=");
+    let shrunk = line.split_once("TSUMUGI_SHRUNK='").unwrap().1.trim_end_matches('\'');
+    assert!(shrunk.contains("ordered even faults="), "{line}");
+    let (output, _) = run("a_loss_fails", &[("TSUMUGI_SEED", &seed), ("TSUMUGI_SHRUNK", shrunk)]);
+    assert!(!output.status.success(), "{line}: it does not fail");
+    let none = [("TSUMUGI_SEED", &*seed), ("TSUMUGI_SHRUNK", "faults=")];
+    assert!(run("a_loss_fails", &none).0.status.success(), "{line}: it fails without");
+    let (output, text) =
+        run("a_loss_fails", &[("TSUMUGI_SEED", &seed), ("TSUMUGI_SHRUNK", "less")]);
+    assert!(!output.status.success() && text.contains("not what was printed"), "{text}");
 }

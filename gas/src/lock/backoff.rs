@@ -6,7 +6,10 @@
 //!  each target:   readers (63) | writer (1)
 //! ```
 //!
-//! It polls remote memory: here to be compared with.
+//! It polls remote memory: here to be compared with. Unlike foMPI's, who has
+//! found holders of all counts itself in again when it has seen that they are
+//! gone, not to find out: those who come and go so, dozens at a time, would
+//! keep out whoever waits for none of them to be there.
 //!
 //! # References
 //!
@@ -39,6 +42,7 @@ enum At {
     LookAll,
     CountExclusive,
     Uncount,
+    LookExclusive,
     Seize,
     Arrive,
     LookReader,
@@ -53,7 +57,7 @@ enum At {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     LookAll,
-    CountExclusive,
+    LookExclusive,
     Seize,
     LookReader,
 }
@@ -89,7 +93,7 @@ impl Backoff {
         let op = match self.at {
             At::Rest | At::Held | At::Pause(_) | At::Failed(_) => return None,
             At::CountAll => add(self.window, ALL),
-            At::LookAll => Op::get_word(self.window, Width::W8),
+            At::LookAll | At::LookExclusive => Op::get_word(self.window, Width::W8),
             At::CountExclusive => add(self.window, 1),
             At::Uncount => add(self.window, u64::MAX),
             At::Seize => Op::compare_swap(self.target, 0u64, 1),
@@ -123,7 +127,9 @@ impl Backoff {
             At::CountAll | At::LookAll => self.pause(Next::LookAll),
             At::CountExclusive if old < ALL => At::Seize,
             At::CountExclusive => At::Uncount,
-            At::Uncount => self.pause(Next::CountExclusive),
+            At::Uncount => self.pause(Next::LookExclusive),
+            At::LookExclusive if old < ALL => At::CountExclusive,
+            At::LookExclusive => self.pause(Next::LookExclusive),
             At::Seize if old == 0 => At::Held,
             At::Seize => self.pause(Next::Seize),
             At::Arrive | At::LookReader if old & 1 == 0 => At::Held,
@@ -147,14 +153,14 @@ impl Backoff {
 
     /// For how long it does nothing, in nanoseconds.
     pub(super) fn pause_ns(&self) -> Option<u64> {
-        matches!(self.at, At::Pause(_)).then(|| 500 << self.tries.min(6))
+        matches!(self.at, At::Pause(_)).then(|| FIRST_PAUSE_NS << self.tries.min(DOUBLINGS_MAX))
     }
 
     pub(super) fn handle_pause(&mut self) {
         if let At::Pause(next) = self.at {
             self.at = match next {
                 Next::LookAll => At::LookAll,
-                Next::CountExclusive => At::CountExclusive,
+                Next::LookExclusive => At::LookExclusive,
                 Next::Seize => At::Seize,
                 Next::LookReader => At::LookReader,
             };
@@ -177,3 +183,7 @@ impl Backoff {
 }
 
 const ALL: u64 = 1 << 32;
+const FIRST_PAUSE_NS: u64 = 500;
+/// Up to some 8 ms: beside dozens of others, between nodes, an operation takes
+/// as long, and who comes again sooner keeps everybody counting in and out.
+const DOUBLINGS_MAX: u32 = 14;

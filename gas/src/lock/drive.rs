@@ -4,6 +4,11 @@
 //! This is also the pattern for whoever has a device in its place: post what
 //! [`Claim::poll_op`] gives to one agent, with a notifying completion at the
 //! remote end, and hand in what ends.
+//!
+//! What a lock takes that nobody is in the way of is a dozen instructions, of
+//! which each call in between would be some: all the way down to the word it
+//! is one function where code is optimised. Where it is not, such a function
+//! would take many kilobytes of a ULT's stack, and each step is a call.
 
 use super::claim::Kept;
 use super::{Carries, Claim, Ended, Lock, Mode, NodeId, Standing};
@@ -21,6 +26,17 @@ pub trait Means {
     /// [`AddrError`].
     fn carry(&self, op: &Op) -> Result<u64, AddrError>;
 
+    /// Adds to a word that the caller's processor can change at once.
+    /// `None`: it cannot, and nothing has happened.
+    fn try_add(&self, _at: RemoteAddr, _delta: u64) -> Option<u64> {
+        None
+    }
+
+    /// The same, for a word that becomes `new` if it is `expected`.
+    fn try_swap(&self, _at: RemoteAddr, _expected: u64, _new: u64) -> Option<u64> {
+        None
+    }
+
     /// Waits until the own word at `at` satisfies `until`; what it is then.
     /// With a limit for that long at most: `None` if it has passed.
     ///
@@ -35,14 +51,19 @@ pub trait Means {
     ) -> Result<Option<u64>, AddrError>;
 }
 
-struct By<'m, M>(&'m M);
+struct AtOnce<'m, M>(&'m M);
 
-impl<M: Means> Carries for By<'_, M> {
-    type Ended = Result<u64, AddrError>;
+impl<M: Means> Carries for AtOnce<'_, M> {
+    type Ended = Option<u64>;
 
-    #[inline]
-    fn carries(&self, op: &Op) -> Self::Ended {
-        self.0.carry(op)
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn adds(&self, at: RemoteAddr, delta: u64) -> Self::Ended {
+        self.0.try_add(at, delta)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn swaps(&self, at: RemoteAddr, expected: u64, new: u64) -> Self::Ended {
+        self.0.try_swap(at, expected, new)
     }
 }
 
@@ -72,38 +93,42 @@ pub struct Refused {
 ///
 /// [`AddrError`]: a rank died, or the lock's words are gone. The node, if one
 /// was given, is of no use until the next epoch.
-#[inline]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub fn lock(
     means: &impl Means,
     lock: &Lock,
     mode: Mode,
     node: impl FnOnce() -> NodeId,
 ) -> Result<Held, AddrError> {
-    let found = lock.first(mode, &By(means)).transpose()?;
-    if let Some(old) = found
-        && lock.has(mode, old)
-    {
-        return Ok(Held { mode, kept: None });
+    match lock.first(mode, &AtOnce(means)).flatten() {
+        Some(old) if lock.has(mode, old) => Ok(Held::alone(mode)),
+        found => claims(means, lock, mode, node, found),
     }
-    let kept = claims(means, lock, mode, node(), found)?;
-    Ok(Held { mode, kept: Some(kept) })
 }
 
 #[cold]
+#[inline(never)]
 fn claims(
     means: &impl Means,
     lock: &Lock,
     mode: Mode,
-    node: NodeId,
-    found: Option<u64>,
-) -> Result<Kept, AddrError> {
-    let mut claim = Claim::new(*lock, node);
+    node: impl FnOnce() -> NodeId,
+    mut found: Option<u64>,
+) -> Result<Held, AddrError> {
+    if let (None, Some(op)) = (found, lock.first_op(mode)) {
+        let old = means.carry(&op)?;
+        if lock.has(mode, old) {
+            return Ok(Held::alone(mode));
+        }
+        found = Some(old);
+    }
+    let mut claim = Claim::new(*lock, node());
     match found {
         Some(old) => claim.begin_found(mode, old),
         None => claim.begin(mode),
     }
     run(means, &mut claim, None)?;
-    Ok(claim.keep())
+    Ok(Held { mode, kept: Some(claim.keep()) })
 }
 
 /// Takes the lock if nobody is in the way. Lock-free.
@@ -174,29 +199,44 @@ impl Held {
     /// # Errors
     ///
     /// As of [`lock`].
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn unlock(self, means: &impl Means, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
-        let Self { mode, kept } = self;
-        let Some(kept) = kept else {
-            let old = lock.last(mode, &By(means));
-            let old = old.expect("what was had by one operation is given back by one")?;
-            if lock.is_given_back(mode, old) {
-                return Ok(None);
-            }
-            let mut claim = Claim::new(*lock, NodeId::NONE);
-            claim.release_found(mode, old);
-            return goes(means, claim).map(|_| None);
-        };
-        let mut claim = Claim::kept(*lock, mode, kept);
+        let Self { mode, kept: None } = self else { return self.lets_go(means, lock) };
+        match lock.last(mode, &AtOnce(means)).flatten() {
+            Some(old) if lock.is_given_back(mode, old) => Ok(None),
+            last => gives_back(means, lock, mode, last),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lets_go(self, means: &impl Means, lock: &Lock) -> Result<Option<NodeId>, AddrError> {
+        let kept = self.kept.expect("it had more than one operation");
+        let mut claim = Claim::kept(*lock, self.mode, kept);
         claim.release();
-        goes(means, claim).map(Some)
+        run(means, &mut claim, None)?;
+        Ok(Some(claim.node()))
     }
 }
 
+/// The last operation of what was had by one, if there was none yet, and what
+/// others wait for.
 #[cold]
-fn goes(means: &impl Means, mut claim: Claim) -> Result<NodeId, AddrError> {
-    run(means, &mut claim, None)?;
-    Ok(claim.node())
+#[inline(never)]
+fn gives_back(
+    means: &impl Means,
+    lock: &Lock,
+    mode: Mode,
+    last: Option<u64>,
+) -> Result<Option<NodeId>, AddrError> {
+    let op = lock.last_op(mode).expect("what was had by one operation is given back by one");
+    let old = last.map_or_else(|| means.carry(&op), Ok)?;
+    if !lock.is_given_back(mode, old) {
+        let mut claim = Claim::new(*lock, NodeId::NONE);
+        claim.release_found(mode, old);
+        run(means, &mut claim, None)?;
+    }
+    Ok(None)
 }
 
 /// Runs a claim until it holds the lock or rests.

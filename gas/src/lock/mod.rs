@@ -137,15 +137,13 @@ impl Lock {
     }
 
     /// What becomes of that operation, in code of its own for each kind.
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn first<C: Carries>(&self, mode: Mode, by: &C) -> Option<C::Ended> {
         let count = self.word(Word::Count);
         match (self.kind, mode) {
             (Kind::Mutex, _) => None,
-            (kind, Mode::Shared) => {
-                Some(by.carries(&Op::atomic(OpKind::FetchAdd, count, count::arrive(kind))))
-            }
-            (Kind::Readers, _) => Some(by.carries(&Op::compare_swap(count, 0, count::INSIDE))),
+            (kind, Mode::Shared) => Some(by.adds(count, count::arrive(kind))),
+            (Kind::Readers, _) => Some(by.swaps(count, 0, count::INSIDE)),
             _ => None,
         }
     }
@@ -169,15 +167,13 @@ impl Lock {
     }
 
     /// What becomes of it, as of [`first`](Self::first).
-    #[inline]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn last<C: Carries>(&self, mode: Mode, by: &C) -> Option<C::Ended> {
         let count = self.word(Word::Count);
         match (self.kind, mode) {
             (Kind::Mutex, _) => None,
-            (kind, Mode::Shared) => {
-                Some(by.carries(&Op::atomic(OpKind::FetchAdd, count, count::depart(kind))))
-            }
-            (Kind::Readers, _) => Some(by.carries(&Op::compare_swap(count, count::INSIDE, 0))),
+            (kind, Mode::Shared) => Some(by.adds(count, count::depart(kind))),
+            (Kind::Readers, _) => Some(by.swaps(count, count::INSIDE, 0)),
             _ => None,
         }
     }
@@ -202,7 +198,9 @@ impl Lock {
 trait Carries {
     type Ended;
 
-    fn carries(&self, op: &Op) -> Self::Ended;
+    fn adds(&self, at: RemoteAddr, delta: u64) -> Self::Ended;
+
+    fn swaps(&self, at: RemoteAddr, expected: u64, new: u64) -> Self::Ended;
 }
 
 struct Given;
@@ -210,9 +208,12 @@ struct Given;
 impl Carries for Given {
     type Ended = Op;
 
-    #[inline]
-    fn carries(&self, op: &Op) -> Op {
-        *op
+    fn adds(&self, at: RemoteAddr, delta: u64) -> Op {
+        Op::atomic(OpKind::FetchAdd, at, delta)
+    }
+
+    fn swaps(&self, at: RemoteAddr, expected: u64, new: u64) -> Op {
+        Op::compare_swap(at, expected, new)
     }
 }
 

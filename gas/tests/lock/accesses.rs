@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::{Access as MemoryAccess, AddrError, Rank, RegionKey, RemoteAddr};
-use tsumugi_core::sim::{Actor, Config, Event, Net, Node, check};
+use tsumugi_core::sim::{Actor, Config, Event, Net, Node, check, few};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 use tsumugi_core::tag::Tag;
@@ -242,7 +242,7 @@ fn members(net: &Net, plan: Plan, seed: u64) -> Vec<Member> {
             vertices: plan.tree.vertices_of(rank).map(|id| Vertex::new(plan.tree, id)).collect(),
             held: Rc::clone(&held),
             draw: Seeded(seed ^ u64::from(rank.0) << 40),
-            left: ACTS,
+            left: few(ACTS.into()) as u32,
             ranks,
             lost: None,
             ended: Ok(()),
@@ -254,7 +254,7 @@ fn members(net: &Net, plan: Plan, seed: u64) -> Vec<Member> {
 fn all_end(seed: u64) {
     let mut draw = Seeded(seed);
     let design = DESIGNS[draw.below(3) as usize];
-    let ranks = 1 + draw.below(12) as u32;
+    let ranks = 1 + few(draw.below(12)) as u32;
     let plan = plan(design, ranks, &mut draw);
     let net = Net::new(Config { in_flight_max: 64, ..Config::drawn(ranks, seed) });
     let mut members = members(&net, plan, seed);
@@ -289,7 +289,7 @@ fn a_death_ends_every_access() {
     let mut failed = 0;
     check(SEEDS, |seed| {
         let mut draw = Seeded(seed);
-        let ranks = 2 + draw.below(11) as u32;
+        let ranks = 2 + few(draw.below(11)) as u32;
         let design = DESIGNS[draw.below(3) as usize];
         let plan = plan(design, ranks, &mut draw);
         let net = Net::new(Config { in_flight_max: 64, ..Config::drawn(ranks, seed) });

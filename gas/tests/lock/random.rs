@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::{Access, AddrError, Rank, RegionKey, RemoteAddr};
-use tsumugi_core::sim::{Actor, Config, Event, Net, Node, check};
+use tsumugi_core::sim::{Actor, Config, Event, Net, Node, check, few};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 use tsumugi_core::tag::Tag;
@@ -48,7 +48,7 @@ impl Claimant {
             claim: Claim::new(lock, NodeId::NONE),
             slots: Default::default(),
             draw: Seeded(seed ^ u64::from(rank.0) << 32),
-            left: ACTS,
+            left: few(ACTS.into()) as u32,
             number: 0,
             mode: Mode::Shared,
             is_inside: false,
@@ -189,7 +189,7 @@ fn claimants(net: &Net, kind: Kind, seed: u64) -> (Lock, Vec<Claimant>, Rc<RefCe
 
 fn all_end(seed: u64) {
     let mut draw = Seeded(seed);
-    let nodes = 2 + draw.below(7) as u32;
+    let nodes = 2 + few(draw.below(7)) as u32;
     let kind = KINDS[draw.below(4) as usize];
     let net = Net::new(Config::drawn(nodes, seed));
     let (_, mut claimants, inside) = claimants(&net, kind, seed);
@@ -225,7 +225,7 @@ fn a_death_ends_every_claim_and_the_next_epoch_is_free() {
     let mut failed = 0;
     check(SEEDS, |seed| {
         let mut draw = Seeded(seed);
-        let nodes = 3 + draw.below(5) as u32;
+        let nodes = 3 + few(draw.below(5)) as u32;
         let kind = KINDS[draw.below(4) as usize];
         let net = Net::new(Config::drawn(nodes, seed));
         let (lock, mut ranks, inside) = claimants(&net, kind, seed);

@@ -2,6 +2,7 @@
 
 use crate::bench::bar::{self, Bar, Met};
 use crate::bench::row::Row;
+use tsumugi::window::EACH_MAX;
 
 /// A line a bar; nothing where no row has one.
 pub fn bars(rows: &[Row]) -> String {
@@ -41,12 +42,13 @@ fn ratio(
     })
 }
 
-/// All ranks at once: the design that is taken if nothing is said, beside the
-/// better of the peers.
+/// All ranks at once: the design that a window of so many takes if nothing is
+/// said, beside the better of the peers.
 fn ahead(rows: &[Row]) -> Vec<Bar> {
     let ours = |row: &&Row| {
+        let is_few = row.number("ranks").is_some_and(|ranks| ranks <= u64::from(EACH_MAX));
         row.system == "tsumugi"
-            && row.word("algorithm") == Some("each")
+            && row.word("algorithm") == Some(if is_few { "each" } else { "tree" })
             && ["lock_all", "exclusive"].contains(&&*row.name)
     };
     let bar = |ours: &Row| {

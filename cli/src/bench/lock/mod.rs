@@ -23,7 +23,13 @@ const CATALOGUE: &[Group] = &[
     Group { name: "processes", rows: &["lock_all", "exclusive"] },
     Group {
         name: "simulated",
-        rows: &["lock_all_cold", "lock_all_warm", "exclusive_after_all", "paper"],
+        rows: &[
+            "lock_all_cold",
+            "lock_all_warm",
+            "exclusive_after_all",
+            "exclusive_parallel",
+            "paper",
+        ],
     },
 ];
 

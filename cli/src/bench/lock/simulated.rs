@@ -43,9 +43,10 @@ fn point(design: Design, ranks: u32, machine: Machine, params: &str) -> Vec<Row>
         let Cost { held_ns, done_ns, remote, on_a_word } = world.run(phase);
         // An exclusive lock is there when it is held, lock and unlock of all
         // when the last has given it back.
-        let ns = if phase == Phase::Exclusive { held_ns } else { done_ns };
+        let is_all = matches!(phase, Phase::Cold | Phase::Warm);
+        let ns = if is_all { done_ns } else { held_ns };
         rows.push(row("simulator", name, params, "ns", ns as f64));
-        if phase != Phase::Exclusive {
+        if is_all {
             let each = remote as f64 / f64::from(ranks);
             rows.push(row("simulator", name, params, "remote operations a rank", each));
             let most = f64::from(on_a_word);
@@ -85,10 +86,11 @@ fn row(system: &str, name: &str, params: &str, unit: &str, value: f64) -> Row {
 }
 
 /// In the order in which they are run.
-const PHASES: [(&str, Phase); 3] = [
+const PHASES: [(&str, Phase); 4] = [
     ("lock_all_cold", Phase::Cold),
     ("lock_all_warm", Phase::Warm),
     ("exclusive_after_all", Phase::Exclusive),
+    ("exclusive_parallel", Phase::Parallel),
 ];
 const DESIGNS: [(Design, &str, u32); 3] = [
     (Design::Tree, "tree", u32::MAX),

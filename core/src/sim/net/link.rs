@@ -1,7 +1,7 @@
 //! What becomes of a message: lost and sent again, held up, in order or not.
 
 use super::super::flight::Due;
-use super::State;
+use super::{Config, State};
 use crate::mem::{AddrError, Rank};
 use crate::op::Kind;
 use alloc::collections::BTreeMap;
@@ -40,14 +40,15 @@ impl State {
     /// often, and the flight fails.
     pub(super) fn send(&mut self, slot: u64, bytes: u64) -> Option<u64> {
         let mut at = self.calendar.now_ns();
-        while self.draw.chance(self.config.drop) {
+        while self.strikes(slot, self.config.drop) {
             at += self.config.retry_ns;
             if self.lose(slot, at) {
                 return None;
             }
         }
-        at += self.draw.between(self.config.latency_ns_min, self.config.latency_ns_max);
-        at += self.hold_up();
+        let Config { latency_ns_min, latency_ns_max, .. } = self.config;
+        at += self.flights.get(slot).draw.between(latency_ns_min, latency_ns_max);
+        at += self.hold_up(slot);
         if let Some(load) = &self.load {
             let flight = self.flights.get(slot);
             let from = self.queues[flight.queue as usize].rank;
@@ -57,9 +58,9 @@ impl State {
     }
 
     /// By how much a message, or a piece of one, is slower than others.
-    pub(super) fn hold_up(&mut self) -> u64 {
-        if self.draw.chance(self.config.slow) {
-            self.draw.below(self.config.slow_ns_max)
+    pub(super) fn hold_up(&mut self, slot: u64) -> u64 {
+        if self.strikes(slot, self.config.slow) {
+            self.flights.get(slot).draw.below(self.config.slow_ns_max)
         } else {
             0
         }
