@@ -18,7 +18,7 @@ use tsumugi_core::mem::Rank;
 pub struct PageId(pub u64);
 
 /// Where a page is while it does not move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Entry {
     /// Whose memory.
     pub owner: Rank,

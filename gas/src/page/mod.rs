@@ -12,6 +12,7 @@
 //! | [`glance`](Glance) | a read whose mover does not know of it |
 //! | [`relocation`](Relocation) | a page that comes here |
 //! | [`sweep`](Sweep) | waiting until nobody reads what was left |
+//! | [`message`] | the same by messages: the paper's directory, sans-IO |
 //!
 //! # Invariants
 //!
@@ -79,6 +80,7 @@ mod gate;
 mod glance;
 mod hold;
 mod home;
+pub mod message;
 mod relocation;
 mod sweep;
 mod word;

@@ -207,7 +207,8 @@ impl Relocation {
                 At::Disown
             }
             At::Disown => {
-                self.holders = if self.has_taken_over { u64::MAX } else { old };
+                let any = self.has_taken_over && !mutant("page_heir_believes_list");
+                self.holders = if any { u64::MAX } else { old };
                 self.holder = 0;
                 self.seeks_holder()
             }

@@ -5,6 +5,10 @@
 //! |---|---|
 //! | O1 to O11 by atomics alone, every interleaving of small programs | `words` |
 
+mod desk;
+mod history;
+mod messages;
+mod random;
 mod words;
 #[path = "../../../core/tests/explore/search.rs"]
 #[allow(dead_code)]
