@@ -48,7 +48,10 @@ impl Sweep {
     pub fn act(&self) -> Act {
         let crowd = self.book.crowd(Rank(self.rank));
         match self.at {
-            At::Look | At::Wait(_) => Act::Do(Word::load(crowd)),
+            // Not a load: a read that comes into the crowd after this one sees
+            // by it which headers were marked before.
+            At::Look => Act::Do(Word::add(crowd, 0)),
+            At::Wait(_) => Act::Do(Word::load(crowd)),
             At::Pause | At::PauseFor(_) => Act::Pause(None),
             At::Turn(seen) => Act::Do(Word::exchange(crowd, seen, Crowd(seen).turned().0)),
             At::Over => Act::Over,
