@@ -125,7 +125,8 @@ fn pages_are_dealt_as_asked() {
 fn what_cannot_be_is_said() {
     Config::default()
         .run_ranks(2, |rt| {
-            let array = rt.array_by::<u64>(10, Dealt { page_len: 1, room: 5, ..Dealt::default() })?;
+            let array =
+                rt.array_by::<u64>(10, Dealt { page_len: 1, room: 5, ..Dealt::default() })?;
             let beyond = ArrayError::OutOfRange { index: 8, count: 3, len: 10 };
             assert_eq!(array.get_slice(8, &mut [0; 3]), Err(beyond));
             assert_eq!(array.put_slice(8, &[0; 3]), Err(beyond));
