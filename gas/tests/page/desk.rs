@@ -1,6 +1,7 @@
 //! A rank of a simulated job, whose ULTs use pages.
 
 use crate::history::{Event as Access, NEVER, What};
+use crate::post::{Asked, LETTERS, Post};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -28,22 +29,24 @@ pub struct Log {
 
 /// A rank.
 pub struct Desk {
-    book: Book,
+    pub book: Book,
     rank: Rank,
-    log: Rc<RefCell<Log>>,
-    ults: Vec<Ult>,
+    pub log: Rc<RefCell<Log>>,
+    pub ults: Vec<Ult>,
     queue: VecDeque<Op>,
     pub lost: Vec<Rank>,
+    /// By the paper's directory.
+    pub mail: Option<Post>,
 }
 
-struct Ult {
+pub struct Ult {
     draw: Seeded,
     left: u32,
     plan: Plan,
     /// Pages that are to come, in this order.
     to_own: VecDeque<PageId>,
-    does: Does,
-    task: Task,
+    pub does: Does,
+    pub task: Task,
     /// Which operation is the last that was posted; completions of others are
     /// late.
     sequence: u64,
@@ -69,24 +72,25 @@ pub enum Plan {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
+pub enum Does {
     Get { page: PageId, first: u64, count: u64 },
     Put { page: PageId, first: u64, count: u64 },
     Add { page: PageId },
-    Own,
+    Own(PageId),
 }
 
-enum Task {
+pub enum Task {
     None,
     Glance(Glance),
     Hold(Hold),
     Own(Relocation),
     Sweep(Sweep, Retired),
     Free,
+    Asked(Asked),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub enum Part {
     Word,
     Header,
     Bytes,
@@ -114,7 +118,8 @@ impl Desk {
         let scratch = node.allocate(ULTS_MAX * SCRATCH, Rights::ReadWrite).unwrap();
         assert_eq!(scratch.key, OWN);
         let log = Rc::clone(log);
-        Self { book, rank, log, ults: vec![], queue: VecDeque::new(), lost: vec![] }
+        let (queue, lost, mail) = (VecDeque::new(), vec![], None);
+        Self { book, rank, log, ults: vec![], queue, lost, mail }
     }
 
     /// Puts every page to where it is at first.
@@ -147,7 +152,7 @@ impl Desk {
             left: steps,
             plan,
             to_own: VecDeque::new(),
-            does: Does::Own,
+            does: Does::Own(PageId(0)),
             task: Task::None,
             sequence: 0,
             parts: vec![],
@@ -170,7 +175,7 @@ impl Desk {
         let mut log = self.log.borrow_mut();
         log.dead = Some(self.rank);
         for ult in &self.ults {
-            if ult.parts.iter().any(|(_, part)| *part == Part::Access) {
+            if ult.does.writes() && ult.parts.iter().any(|(_, part)| *part == Part::Access) {
                 let lost = AddrError::PeerLost { rank: self.rank };
                 ult.log_writes(&mut log, Err(lost));
             }
@@ -208,7 +213,7 @@ impl Desk {
             let act = match &ult.task {
                 Task::None if ult.left == 0 && ult.to_own.is_empty() => return,
                 Task::None => {
-                    ult.begin(self.book, rank, &mut self.log.borrow_mut());
+                    ult.begin(self.book, rank, self.mail.is_some(), &mut self.log.borrow_mut());
                     continue;
                 }
                 Task::Glance(task) => task.act(),
@@ -216,15 +221,17 @@ impl Desk {
                 Task::Own(task) => task.act(),
                 Task::Sweep(task, _) => task.act(),
                 Task::Free => Act::Over,
+                Task::Asked(asked) => {
+                    let asked = *asked;
+                    if self.ask(node, number, asked) {
+                        continue;
+                    }
+                    return;
+                }
             };
             match act {
                 Act::Do(op) => self.post(number, Part::Word, op),
-                Act::Pause(by) => {
-                    ult.pauses_for = by;
-                    ult.paused = true;
-                    let later = node.now().as_ns() + 500 + ult.draw.below(5_000);
-                    node.wake_at(Instant::from_ns(later), number as u64);
-                }
+                Act::Pause(by) => self.pause(node, number, by),
                 Act::Read(entry) => {
                     let Does::Get { first, count, .. } = ult.does else { unreachable!() };
                     let local = LocalAddr { key: OWN, offset: ult.scratch + first * 8 };
@@ -248,8 +255,16 @@ impl Desk {
         }
     }
 
-    /// Writes to a page that stays where it is.
-    fn access(&mut self, node: &Node<'_>, number: usize, entry: Entry) {
+    pub fn pause(&mut self, node: &Node<'_>, number: usize, by: Option<Rank>) {
+        let ult = &mut self.ults[number];
+        ult.pauses_for = by;
+        ult.paused = true;
+        let later = node.now().as_ns() + 500 + ult.draw.below(5_000);
+        node.wake_at(Instant::from_ns(later), number as u64);
+    }
+
+    /// Uses a page that stays where it is.
+    pub fn access(&mut self, node: &Node<'_>, number: usize, entry: Entry) {
         let ult = &self.ults[number];
         let bytes = self.book.bytes(entry);
         let op = match ult.does {
@@ -262,19 +277,23 @@ impl Desk {
                 let local = LocalAddr { key: OWN, offset: ult.scratch + first * 8 };
                 Op::put(local, bytes.add(first * 8), count * 8)
             }
-            Does::Get { .. } | Does::Own => unreachable!("it writes nothing"),
+            Does::Get { first, count, .. } => {
+                let local = LocalAddr { key: OWN, offset: ult.scratch + first * 8 };
+                Op::get(bytes.add(first * 8), local, count * 8)
+            }
+            Does::Own(_) => unreachable!("it is no access"),
         };
         self.post(number, Part::Access, op);
     }
 
-    fn post(&mut self, number: usize, part: Part, op: Op) {
+    pub fn post(&mut self, number: usize, part: Part, op: Op) {
         let ult = &mut self.ults[number];
         ult.sequence += 1;
         ult.parts.push((ult.sequence, part));
         self.queue.push_back(op.tagged(Tag::from_bits(ult.sequence << 8 | number as u64)));
     }
 
-    fn completed(&mut self, done: Completion) {
+    fn completed(&mut self, node: &Node<'_>, done: Completion) {
         let (number, sequence) = (done.tag.to_bits() & 0xff, done.tag.to_bits() >> 8);
         let ult = &mut self.ults[number as usize];
         let Some(index) = ult.parts.iter().position(|(of, _)| *of == sequence) else { return };
@@ -303,12 +322,20 @@ impl Desk {
             (Task::Own(task), _) => task.answer(result.map(|()| ult.value)),
             (Task::Sweep(task, _), _) => task.answer(result.map(|()| ult.value)),
             (Task::Free, _) => ult.task = Task::None,
+            (Task::Asked(asked), _) => {
+                let (asked, old) = (*asked, ult.value);
+                if ult.does.writes() {
+                    ult.log_writes(&mut self.log.borrow_mut(), result.map(|()| old));
+                }
+                self.used(node, number as usize, asked, result.is_ok());
+                self.end(node, number as usize, result.err());
+            }
             (Task::None, _) => unreachable!("nothing was asked for"),
         }
     }
 
     /// A task is over.
-    fn end(&mut self, node: &Node<'_>, number: usize, error: Option<AddrError>) {
+    pub fn end(&mut self, node: &Node<'_>, number: usize, error: Option<AddrError>) {
         let ult = &mut self.ults[number];
         let mut log = self.log.borrow_mut();
         if let Some(error) = error {
@@ -331,9 +358,11 @@ impl Desk {
                 self.ults[number].task = Task::Free;
                 return;
             }
-            Task::Glance(_) if error.is_none() => {
+            Task::Glance(_) | Task::Asked(Asked::Using(_))
+                if error.is_none()
+                    && let Does::Get { page, first, count } = ult.does =>
+            {
                 let end = log.tick();
-                let Does::Get { page, first, count } = ult.does else { unreachable!() };
                 for element in first..first + count {
                     let value = node.load(OWN, ult.scratch + element * 8).unwrap();
                     let read = Access { start: ult.start, end, what: What::Read(value) };
@@ -347,11 +376,14 @@ impl Desk {
 }
 
 impl Ult {
-    fn begin(&mut self, book: Book, rank: Rank, log: &mut Log) {
+    fn begin(&mut self, book: Book, rank: Rank, by_mail: bool, log: &mut Log) {
         let pages = book.shape().homes.pages();
         if let Some(page) = self.to_own.pop_front() {
-            self.does = Does::Own;
-            self.task = Task::Own(Relocation::new(book, rank, page));
+            self.does = Does::Own(page);
+            self.task = match by_mail {
+                true => Task::Asked(Asked::Own),
+                false => Task::Own(Relocation::new(book, rank, page)),
+            };
             return;
         }
         self.left -= 1;
@@ -379,9 +411,10 @@ impl Ult {
             }
         };
         self.task = match self.does {
+            _ if by_mail => Task::Asked(Asked::Enter),
             Does::Get { page, .. } => Task::Glance(Glance::new(book, rank, page)),
             Does::Put { page, .. } | Does::Add { page } => Task::Hold(Hold::new(book, rank, page)),
-            Does::Own => unreachable!("it is not one step"),
+            Does::Own(_) => unreachable!("it is not one step"),
         };
     }
 
@@ -403,15 +436,30 @@ impl Ult {
                     note(page, 0, What::Add(old));
                 }
             }
-            Does::Get { .. } | Does::Own => unreachable!("it writes nothing"),
+            Does::Get { .. } | Does::Own(_) => unreachable!("it writes nothing"),
         }
+    }
+}
+
+impl Does {
+    const fn writes(&self) -> bool {
+        matches!(self, Self::Put { .. } | Self::Add { .. })
+    }
+
+    pub const fn page(&self) -> PageId {
+        let (Self::Get { page, .. }
+        | Self::Put { page, .. }
+        | Self::Add { page }
+        | Self::Own(page)) = *self;
+        page
     }
 }
 
 impl Actor for Desk {
     fn on_event(&mut self, node: &Node<'_>, event: Event) {
         match event {
-            Event::Completed(done) => self.completed(done),
+            Event::Completed(done) => self.completed(node, done),
+            Event::Timer(number) if number > LETTERS => self.receive(node, number),
             Event::Timer(number) => {
                 let ult = &mut self.ults[number as usize];
                 ult.paused = false;
@@ -424,10 +472,16 @@ impl Actor for Desk {
                     Task::Hold(task) => task.answer(result),
                     Task::Own(task) => task.answer(result),
                     Task::Sweep(task, _) => task.answer(result),
+                    Task::Asked(_) => {}
                     Task::None | Task::Free => unreachable!("it does not pause"),
                 }
             }
-            Event::PeerLost(rank) => self.lost.push(rank),
+            Event::PeerLost(rank) => {
+                self.lost.push(rank);
+                if self.mail.is_some() {
+                    self.mourn(node, rank);
+                }
+            }
             _ => {}
         }
         self.drive(node);

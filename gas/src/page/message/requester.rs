@@ -92,6 +92,13 @@ impl Requester {
                 }
                 None
             }
+            // Of a mover that has died since: nobody waits for the answer.
+            Message::Stop(epoch)
+                if self.stopped.is_some_and(|last| epoch <= last)
+                    && !mutant("page_late_stop_believed") =>
+            {
+                None
+            }
             Message::Stop(epoch) => {
                 self.stopped = Some(epoch);
                 if self.entry.is_some_and(|entry| entry.epoch <= epoch) {
