@@ -15,7 +15,7 @@
 //! | O6 in flight is until remote completion | `page_drain_skipped` | `page_stopped_early`, and a driver with local completion |
 //! | O7 the home must not wait | (it does nothing) | a driver that defers in the queue |
 //! | O8 reply while it moves | (the entry says so) | `page_told_while_moving` |
-//! | O9 two owns at once, own by the owner | programs 4 to 6 and 9 of `words` | programs 9 to 12 of `messages` |
+//! | O9 two owns at once, own by the owner | programs 5 to 8 of `words` | programs 9 to 12 of `messages` |
 //! | O10 roles that fall together | every program: ranks are few | programs 4 to 9 |
 //! | O11 requester list, silent eviction | slots of `random`: 1 to 3 | the same |
 //! | O12 ranges | owns of up to three pages in `random`; one at a time | the same |
