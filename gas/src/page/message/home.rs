@@ -114,7 +114,7 @@ impl Home {
         self.go_on();
     }
 
-    /// A rank has died.
+    /// A rank has died. What it had sent, and comes later, is not to be handled.
     pub fn handle_lost(&mut self, rank: Rank) {
         let Self { listed, stopping, ending, ended, asking, owning, told, stopped, yours, .. } =
             self;
