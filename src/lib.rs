@@ -31,6 +31,7 @@
 //! | [`Runtime::global`], [`global`] | addresses that name a byte of any rank, and copies between any two |
 //! | [`Runtime::share_lock`], [`lock`] | locks of all ranks |
 //! | [`Runtime::window`], [`window`] | arrays with fences, epochs and locks |
+//! | [`Runtime::array`], [`array`](mod@array) | arrays of all ranks whose pages move |
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank says so |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
 //! | [`GlobalHeap`] | all that a program allocates, where peers can read it |
@@ -65,6 +66,7 @@ mod ops;
 mod flight;
 pub mod lock;
 pub mod window;
+pub mod array;
 pub mod global;
 mod call;
 mod job;
@@ -72,6 +74,7 @@ mod start;
 #[cfg(feature = "capi")]
 pub mod capi;
 
+pub use array::Array;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
 pub use error::{Error, MessageError};

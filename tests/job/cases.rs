@@ -3,8 +3,9 @@
 use crate::foreign::{
     a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why,
     an_idle_job_on_several_nodes_burns_no_core, containers_span_nodes, global_memory_spans_nodes,
-    locks_span_nodes, ranks_meet_by_name, ranks_meet_by_the_variables_of_others,
-    ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job, ranks_of_several_nodes_say_so,
+    locks_span_nodes, pages_move_between_nodes, ranks_meet_by_name,
+    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
+    ranks_of_several_nodes_say_so,
 };
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -48,12 +49,14 @@ pub const ALL: &[Case] = cases![
     global_memory_spans_nodes,
     containers_span_nodes,
     locks_span_nodes,
+    pages_move_between_nodes,
     an_idle_job_on_several_nodes_burns_no_core,
     everybody_reaches_everybody,
     global_memory_is_one,
     arrays_come_and_go_while_all_use_them,
     containers_are_everybodys,
     locks_are_everybodys,
+    pages_move_while_all_use_them,
     a_killed_holder_is_named,
     containers_of_a_killed_rank_say_so,
     a_start_that_fails_says_why,
@@ -88,6 +91,16 @@ fn locks_are_everybodys() {
         assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
     }
     let done = run_with(3, "locks-short", &[("TSUMUGI_PATH", "offload")]);
+    assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+fn pages_move_while_all_use_them() {
+    for ranks in [1, 2, 4] {
+        let done = run(ranks, "pages");
+        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        assert!(done.text.contains(" before, 0.000 after"), "{}", done.text);
+    }
+    let done = run_with(3, "pages-short", &[("TSUMUGI_PATH", "offload")]);
     assert_eq!(done.code, Some(0), "{}", done.text);
 }
 

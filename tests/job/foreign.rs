@@ -111,6 +111,11 @@ pub fn locks_span_nodes() {
     on_two_nodes(3, "locks-short", "called");
 }
 
+/// And pages that move.
+pub fn pages_move_between_nodes() {
+    on_two_nodes(3, "pages-short", "called");
+}
+
 /// The same of addresses.
 pub fn global_memory_spans_nodes() {
     on_two_nodes(3, "global", "called");

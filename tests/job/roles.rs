@@ -1,7 +1,7 @@
 //! What the ranks of the cases do.
 
 use crate::churn::{self, Plan};
-use crate::{containers, global, locks, mixture, reach, tally};
+use crate::{containers, global, locks, mixture, pages, reach, tally};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -96,6 +96,8 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "locks-short" => locks::play(rt, 10),
         "locks-device" => locks::by_device(rt, 4),
         "lock-holder" => locks::die(rt),
+        "pages" => pages::play(rt, 10),
+        "pages-short" => pages::play(rt, 1),
         "tally" => tally::play(rt, 1_000_000),
         "tally-short" => tally::play(rt, 20_000),
         "until-lost" => reach::until_lost(rt),

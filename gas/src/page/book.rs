@@ -1,0 +1,233 @@
+//! Pages of one size, and where all that belongs to them lies.
+//!
+//! ```text
+//!  of each rank, from `at` on, zero at first:
+//!
+//!    directory  entry, holders     16 B for each page that it is home to
+//!    slots      gate, kept,        32 B for each page that it may know
+//!               seen, seen entry
+//!    crowd      who reads          64 B
+//!    bits       frames taken       1 bit a frame
+//!    frames     header, bytes      as many as it may own
+//! ```
+//!
+//! All words but the frames' bytes are reached by remote atomics and word
+//! stores alone, those of the own rank, too, so that one agent does them.
+//! [`Shape::bytes`] is what it takes; nothing in it depends on the number of
+//! ranks but the pages that fall to each.
+
+use super::{Entry, FIELD_MAX, Homes, PAGES_MAX, PageId};
+use core::fmt;
+use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
+
+/// How many, and how large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Who is home to which.
+    pub homes: Homes,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Pages that a rank knows the place of at a time.
+    pub slots: u32,
+    /// Pages that a rank can own at a time, and one for each that leaves it
+    /// while somebody may still read it.
+    pub frames: u32,
+}
+
+/// A shape that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShapeError {
+    /// More pages, ranks or frames than a word can name, or none.
+    Count {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        count: u64,
+        /// How many there may be.
+        most: u64,
+    },
+}
+
+/// The pages of one array, as everybody sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Book {
+    shape: Shape,
+    key: RegionKey,
+    at: u64,
+    slots_at: u64,
+    crowd_at: u64,
+    bits_at: u64,
+    frames_at: u64,
+    stride: u64,
+}
+
+impl Shape {
+    /// Bytes that each rank gives.
+    pub const fn bytes(&self) -> u64 {
+        self.frames_at() + self.frames as u64 * self.stride() - HEADER_BYTES
+    }
+
+    /// Whether there can be such a book.
+    ///
+    /// # Errors
+    ///
+    /// [`ShapeError`].
+    pub const fn check(&self) -> Result<(), ShapeError> {
+        let Self { homes, page_bytes, slots, frames } = *self;
+        let counts = [
+            ("ranks", homes.ranks() as u64, FIELD_MAX as u64),
+            ("pages", homes.pages(), PAGES_MAX),
+            ("bytes of a page", page_bytes, 1 << 40),
+            ("slots", slots as u64, 1 << 31),
+            ("frames", frames as u64, FIELD_MAX as u64),
+        ];
+        let mut index = 0;
+        while index < counts.len() {
+            let (what, count, most) = counts[index];
+            if count == 0 || count > most {
+                return Err(ShapeError::Count { what, count, most });
+            }
+            index += 1;
+        }
+        Ok(())
+    }
+
+    const fn slots_at(&self) -> u64 {
+        (self.homes.each() * HOME_BYTES).next_multiple_of(LINE)
+    }
+
+    const fn crowd_at(&self) -> u64 {
+        (self.slots_at() + self.slots as u64 * SLOT_BYTES).next_multiple_of(LINE)
+    }
+
+    const fn bits_at(&self) -> u64 {
+        self.crowd_at() + LINE
+    }
+
+    /// A header ends where a line does, so that a page begins with one.
+    const fn frames_at(&self) -> u64 {
+        let bits = self.frames.div_ceil(64) as u64 * 8;
+        (self.bits_at() + bits + HEADER_BYTES).next_multiple_of(LINE)
+    }
+
+    const fn stride(&self) -> u64 {
+        let bytes = self.page_bytes + HEADER_BYTES;
+        bytes.next_multiple_of(if self.page_bytes < LINE { 16 } else { LINE })
+    }
+}
+
+impl Book {
+    /// A book of that shape, in the region that every rank calls `key`, from
+    /// its byte `at` on, a multiple of 64.
+    ///
+    /// # Errors
+    ///
+    /// [`ShapeError`].
+    pub const fn new(shape: Shape, key: RegionKey, at: u64) -> Result<Self, ShapeError> {
+        if let Err(error) = shape.check() {
+            return Err(error);
+        }
+        Ok(Self {
+            shape,
+            key,
+            at,
+            slots_at: at + shape.slots_at(),
+            crowd_at: at + shape.crowd_at(),
+            bits_at: at + shape.bits_at(),
+            frames_at: at + shape.frames_at(),
+            stride: shape.stride(),
+        })
+    }
+
+    /// How many, and how large.
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The home of a page.
+    pub const fn home(&self, page: PageId) -> Rank {
+        self.shape.homes.home(page).0
+    }
+
+    /// The word at its home that says where a page is.
+    #[inline]
+    pub const fn entry(&self, page: PageId) -> RemoteAddr {
+        let (rank, index) = self.shape.homes.home(page);
+        self.word(rank, self.at + index * HOME_BYTES)
+    }
+
+    /// The word at its home that says who may write to it: a bit for each
+    /// rank, modulo 64.
+    #[inline]
+    pub const fn holders(&self, page: PageId) -> RemoteAddr {
+        self.entry(page).add(8)
+    }
+
+    /// The header before the bytes of a page.
+    #[inline]
+    pub const fn header(&self, owner: Rank, frame: u32) -> RemoteAddr {
+        self.word(owner, self.frames_at - HEADER_BYTES + frame as u64 * self.stride)
+    }
+
+    /// The bytes of a page.
+    #[inline]
+    pub const fn bytes(&self, entry: Entry) -> RemoteAddr {
+        self.header(entry.owner, entry.frame).add(HEADER_BYTES)
+    }
+
+    /// The word with the bit of a frame, and the bit.
+    pub const fn bit(&self, rank: Rank, frame: u32) -> (RemoteAddr, u64) {
+        (self.bits(rank, frame / 64), 1 << (frame % 64))
+    }
+
+    #[inline]
+    pub(super) const fn gate(&self, rank: Rank, page: PageId) -> RemoteAddr {
+        self.word(rank, self.slots_at + page.0 % self.shape.slots as u64 * SLOT_BYTES)
+    }
+
+    #[inline]
+    pub(super) const fn kept(&self, rank: Rank, page: PageId) -> RemoteAddr {
+        self.gate(rank, page).add(8)
+    }
+
+    #[inline]
+    pub(super) const fn seen(&self, rank: Rank, page: PageId) -> RemoteAddr {
+        self.gate(rank, page).add(16)
+    }
+
+    #[inline]
+    pub(super) const fn seen_entry(&self, rank: Rank, page: PageId) -> RemoteAddr {
+        self.gate(rank, page).add(24)
+    }
+
+    #[inline]
+    pub(super) const fn crowd(&self, rank: Rank) -> RemoteAddr {
+        self.word(rank, self.crowd_at)
+    }
+
+    pub(super) const fn bits(&self, rank: Rank, word: u32) -> RemoteAddr {
+        self.word(rank, self.bits_at + word as u64 * 8)
+    }
+
+    const fn word(&self, rank: Rank, offset: u64) -> RemoteAddr {
+        RemoteAddr { offset, rank, key: self.key }
+    }
+}
+
+impl fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Count { what, count, most } = self;
+        write!(f, "{count} {what}, where 1 to {most} are possible")
+    }
+}
+
+impl core::error::Error for ShapeError {}
+
+/// Bytes before a page's own.
+pub const HEADER_BYTES: u64 = 8;
+/// Bytes of directory that a page takes, at its home.
+pub const HOME_BYTES: u64 = 16;
+/// Bytes that a rank's knowledge of a page takes.
+pub const SLOT_BYTES: u64 = 32;
+
+const LINE: u64 = 64;

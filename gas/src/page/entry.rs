@@ -1,0 +1,143 @@
+//! Where a page is, in one word that a compare-and-swap can exchange; and the
+//! word before a page's bytes that says whose they are.
+//!
+//! ```text
+//!  entry   63  ┌ at rest ┬ owner 21 ┬ frame 21 ┬ epoch 21 ┐  0   at its home
+//!              └ moving  ┴ owner 21 ┴ frame 21 ┴ mover 21 ┘
+//!  header  63  ┌ page 40 ┬ epoch 21 ┬ live 1 ┐              0   before the bytes
+//! ```
+//!
+//! The epoch is how often the page has moved, modulo 2^21: a header that was
+//! read under one entry is of no other life of the page in the same place, as
+//! long as nobody sleeps through two million moves within one read.
+
+use tsumugi_core::mem::Rank;
+
+/// A page of a [`Book`](super::Book).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageId(pub u64);
+
+/// Where a page is while it does not move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Entry {
+    /// Whose memory.
+    pub owner: Rank,
+    /// Which of its frames.
+    pub frame: u32,
+    /// How often it has moved.
+    pub epoch: u32,
+}
+
+/// What the word at the home says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// It is there.
+    At(Entry),
+    /// It is on its way from there. The epoch is its mover's to know.
+    Moving {
+        /// Whose memory it leaves.
+        owner: Rank,
+        /// Which of its frames.
+        frame: u32,
+        /// Who moves it.
+        by: Rank,
+    },
+}
+
+impl Entry {
+    /// The entry of a page that has moved on.
+    #[must_use]
+    pub const fn moved(self, owner: Rank, frame: u32) -> Self {
+        Self { owner, frame, epoch: (self.epoch + 1) & FIELD as u32 }
+    }
+
+    /// As a word.
+    pub const fn to_bits(self) -> u64 {
+        pack(self.owner, self.frame, self.epoch)
+    }
+
+    /// The header of the page's bytes while this is its entry.
+    pub const fn header(self, page: PageId) -> u64 {
+        page.0 << PAGE_SHIFT | (self.epoch as u64) << 1 | LIVE
+    }
+}
+
+impl State {
+    /// As a word.
+    pub const fn to_bits(self) -> u64 {
+        match self {
+            Self::At(entry) => entry.to_bits(),
+            Self::Moving { owner, frame, by } => MOVING | pack(owner, frame, by.0),
+        }
+    }
+
+    /// From such a word.
+    pub const fn from_bits(bits: u64) -> Self {
+        let owner = Rank((bits >> OWNER_SHIFT & FIELD) as u32);
+        let (frame, last) = ((bits >> FRAME_SHIFT & FIELD) as u32, (bits & FIELD) as u32);
+        match bits & MOVING {
+            0 => Self::At(Entry { owner, frame, epoch: last }),
+            _ => Self::Moving { owner, frame, by: Rank(last) },
+        }
+    }
+}
+
+/// The header when its bytes are no longer the page's.
+pub(super) const fn gone(header: u64) -> u64 {
+    header & !LIVE
+}
+
+/// The epoch that a header names.
+pub(super) const fn epoch_of(header: u64) -> u32 {
+    (header >> 1 & FIELD) as u32
+}
+
+/// Whether a header names a page, live or gone.
+pub(super) const fn is_of(header: u64, page: PageId) -> bool {
+    header >> PAGE_SHIFT == page.0
+}
+
+const fn pack(owner: Rank, frame: u32, last: u32) -> u64 {
+    (owner.0 as u64) << OWNER_SHIFT | (frame as u64) << FRAME_SHIFT | last as u64
+}
+
+/// Ranks, and frames of a rank, that an entry can name.
+pub const FIELD_MAX: u32 = 1 << FIELD_BITS;
+/// Pages that a header can name.
+pub const PAGES_MAX: u64 = 1 << 40;
+
+const FIELD_BITS: u32 = 21;
+const FIELD: u64 = (1 << FIELD_BITS) - 1;
+const FRAME_SHIFT: u32 = FIELD_BITS;
+const OWNER_SHIFT: u32 = 2 * FIELD_BITS;
+const MOVING: u64 = 1 << 63;
+const PAGE_SHIFT: u32 = FIELD_BITS + 1;
+const LIVE: u64 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_say_what_was_put_into_them() {
+        let (owner, frame) = (Rank(FIELD_MAX - 1), 77);
+        let at = State::At(Entry { owner, frame, epoch: FIELD_MAX - 1 });
+        let moving = State::Moving { owner, frame, by: Rank(5) };
+        for state in [at, moving] {
+            assert_eq!(State::from_bits(state.to_bits()), state);
+        }
+        let entry = Entry { owner, frame, epoch: FIELD_MAX - 1 };
+        assert_eq!(entry.moved(Rank(1), 2).epoch, 0, "the epoch wraps in its field");
+    }
+
+    #[test]
+    fn a_header_is_of_one_page_and_one_epoch() {
+        let page = PageId(PAGES_MAX - 1);
+        let entry = Entry { owner: Rank(3), frame: 4, epoch: 9 };
+        let header = entry.header(page);
+        assert!(is_of(header, page) && is_of(gone(header), page));
+        assert_eq!(epoch_of(gone(header)), 9);
+        assert_ne!(gone(header), header);
+        assert_ne!(entry.moved(Rank(3), 4).header(page), header);
+    }
+}

@@ -1,0 +1,132 @@
+//! A read of a page whose mover does not know of it: whether the bytes are the
+//! page's is told by the header that is read with them.
+//!
+//! ```text
+//!  crowd: come ─► seen ─► read header and bytes ─► header is as the entry says
+//!                  │              ▲        │ no            │ yes
+//!                  └─► entry: read ◄───────┘               ▼
+//!                      (seen: write)                  crowd: go ─► over
+//! ```
+//!
+//! What was seen before needs no invalidation, by nobody: an entry that is no
+//! longer true leads to a header that says so. The order in which one read
+//! brings header and bytes does not matter, see the
+//! [invariants](super#invariants); that the frame is no other page's before the
+//! read has ended is what the crowd is for ([`Sweep`](super::Sweep)).
+
+use super::gate::Crowd;
+use super::{Act, Book, Entry, PageId, State, Word};
+use tsumugi_core::mem::{AddrError, Rank};
+use tsumugi_core::sync::mutant;
+
+/// One read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Glance {
+    book: Book,
+    rank: Rank,
+    page: PageId,
+    phase: u8,
+    at: At,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum At {
+    Look,
+    Come(u64),
+    Seen,
+    SeenEntry,
+    /// By what was seen before, or by what the home has just said.
+    Read(Entry, bool),
+    Ask,
+    Keep(Entry),
+    KeepPage(Entry),
+    Go(Next),
+    Pause(Rank),
+    Over,
+    Failed(AddrError),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Next {
+    Over,
+    Again(Rank),
+    Fail(AddrError),
+}
+
+impl Glance {
+    /// A read of `rank`'s that is to begin.
+    pub const fn new(book: Book, rank: Rank, page: PageId) -> Self {
+        Self { book, rank, page, phase: 0, at: At::Look }
+    }
+
+    /// What comes next: [`Act::Read`] is the access, which may come more than
+    /// once; the bytes of the last are good at [`Act::Over`].
+    #[inline]
+    pub fn act(&self) -> Act {
+        let Self { book, rank, page, phase, .. } = self;
+        let crowd = book.crowd(*rank);
+        match self.at {
+            At::Look => Act::Do(Word::load(crowd)),
+            At::Come(seen) => Act::Do(Word::exchange(crowd, seen, Crowd(seen).come().0)),
+            At::Seen => Act::Do(Word::load(book.seen(*rank, *page))),
+            At::SeenEntry => Act::Do(Word::load(book.seen_entry(*rank, *page))),
+            At::Read(entry, _) => Act::Read(entry),
+            At::Ask => Act::Do(Word::load(book.entry(*page))),
+            At::Keep(entry) => Act::Do(Word::store(book.seen_entry(*rank, *page), entry.to_bits())),
+            At::KeepPage(_) => Act::Do(Word::store(book.seen(*rank, *page), page.0 + 1)),
+            At::Go(_) => Act::Do(Word::add(crowd, Crowd::one(*phase).wrapping_neg())),
+            At::Pause(by) => Act::Pause(Some(by)),
+            At::Over => Act::Over,
+            At::Failed(error) => Act::Failed(error),
+        }
+    }
+
+    /// How it ended; of an [`Act::Read`], which header was there.
+    #[inline]
+    pub fn answer(&mut self, result: Result<u64, AddrError>) {
+        self.at = match (result, self.at) {
+            (Ok(old), _) => self.goes_on(old),
+            // It may be somewhere else by now.
+            (Err(_), At::Read(_, false)) => At::Ask,
+            (Err(error), At::Look | At::Come(_) | At::Go(_) | At::Pause(_)) => At::Failed(error),
+            (Err(error), _) => At::Go(Next::Fail(error)),
+        };
+    }
+
+    #[inline]
+    fn goes_on(&mut self, old: u64) -> At {
+        match self.at {
+            At::Look => At::Come(old),
+            At::Come(seen) if seen == old => {
+                self.phase = Crowd(old).phase();
+                At::Seen
+            }
+            At::Come(_) => At::Come(old),
+            At::Seen if old == self.page.0 + 1 => At::SeenEntry,
+            At::Seen => At::Ask,
+            At::SeenEntry => match State::from_bits(old) {
+                State::At(entry) => At::Read(entry, false),
+                State::Moving { .. } => unreachable!("{self:?} has seen {old:#x}"),
+            },
+            At::Read(entry, _) => {
+                let is_it = match (mutant("page_header_unread"), mutant("page_epoch_unread")) {
+                    (true, _) => true,
+                    (_, true) => old & 1 == 1 && super::entry::is_of(old, self.page),
+                    _ => old == entry.header(self.page),
+                };
+                if is_it { At::Go(Next::Over) } else { At::Ask }
+            }
+            At::Ask => match State::from_bits(old) {
+                State::At(entry) => At::Keep(entry),
+                State::Moving { by, .. } => At::Go(Next::Again(by)),
+            },
+            At::Keep(entry) => At::KeepPage(entry),
+            At::KeepPage(entry) => At::Read(entry, true),
+            At::Go(Next::Over) => At::Over,
+            At::Go(Next::Again(by)) => At::Pause(by),
+            At::Go(Next::Fail(error)) => At::Failed(error),
+            At::Pause(_) => At::Look,
+            At::Over | At::Failed(_) => unreachable!("{self:?} asked for nothing"),
+        }
+    }
+}

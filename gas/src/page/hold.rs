@@ -1,0 +1,167 @@
+//! A page that stays where it is while somebody writes to it: one stay in its
+//! gate, from coming in to going out.
+//!
+//! ```text
+//!  known     gate: compare-swap  ───────────────────► in ─► the access ─► gate: -1
+//!  not known gate: Pending ─► holders: or own bit ─► entry: read ─► kept: write
+//!                                                      └─► gate: Pending → Valid, in
+//! ```
+//!
+//! The own bit is set before the entry is read (hazard O3): a mover that has
+//! locked the entry by then makes us come back, one that locks it later finds
+//! the bit. The gate is `Pending` before the bit is set, and the answer is
+//! installed by a compare-swap from just that: a mover that came in between
+//! has made it `Revoked` (O2).
+
+use super::gate::{Gate, GateState};
+use super::{Act, Book, Entry, PageId, State, Word};
+use tsumugi_core::mem::{AddrError, Rank};
+use tsumugi_core::sync::mutant;
+
+/// One stay.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Hold {
+    book: Book,
+    rank: Rank,
+    page: PageId,
+    at: At,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum At {
+    Look,
+    Enter(u64),
+    ReadKept,
+    Seize(u64),
+    Enlist(Option<Entry>),
+    Ask,
+    Keep(Entry),
+    Install(Entry),
+    /// Lets the slot go; then comes that.
+    Withdraw(Next),
+    Pause(Option<Rank>),
+    Held(Entry),
+    Leave,
+    Over,
+    Failed(AddrError),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Next {
+    Again(Option<Rank>),
+    Fail(AddrError),
+}
+
+impl Hold {
+    /// A stay of `rank` that is to begin.
+    pub const fn new(book: Book, rank: Rank, page: PageId) -> Self {
+        Self { book, rank, page, at: At::Look }
+    }
+
+    /// What comes next: [`Act::Ready`] is the access, [`Act::Over`] the end.
+    #[inline]
+    pub fn act(&self) -> Act {
+        let Self { book, rank, page, .. } = self;
+        let gate = book.gate(*rank, *page);
+        let own = |state, count| Gate::new(*page, state, count).to_bits();
+        match self.at {
+            At::Look => Act::Do(Word::load(gate)),
+            At::Enter(_) if mutant("page_count_apart") => Act::Do(Word::add(gate, 1)),
+            At::Enter(seen) => Act::Do(Word::exchange(gate, seen, seen + 1)),
+            At::ReadKept => Act::Do(Word::load(book.kept(*rank, *page))),
+            At::Seize(seen) => Act::Do(Word::exchange(gate, seen, own(GateState::Pending, 0))),
+            At::Enlist(_) => Act::Do(Word::or(book.holders(*page), 1 << (rank.0 % 64))),
+            At::Ask => Act::Do(Word::load(book.entry(*page))),
+            At::Keep(entry) => Act::Do(Word::store(book.kept(*rank, *page), entry.to_bits())),
+            At::Install(_) if mutant("page_install_blind") => {
+                Act::Do(Word::store(gate, own(GateState::Valid, 1)))
+            }
+            At::Install(_) => {
+                let (pending, valid) = (own(GateState::Pending, 0), own(GateState::Valid, 1));
+                Act::Do(Word::exchange(gate, pending, valid))
+            }
+            At::Withdraw(_) => Act::Do(Word::store(gate, 0)),
+            At::Pause(by) => Act::Pause(by),
+            At::Held(entry) => Act::Ready(entry),
+            At::Leave => Act::Do(Word::add(gate, u64::MAX)),
+            At::Over => Act::Over,
+            At::Failed(error) => Act::Failed(error),
+        }
+    }
+
+    /// How it ended. A pause on account of a rank that has died ends with
+    /// [`AddrError::PeerLost`].
+    #[inline]
+    pub fn answer(&mut self, result: Result<u64, AddrError>) {
+        self.at = match result {
+            Ok(old) => self.goes_on(old),
+            Err(error) => match self.at {
+                At::Enlist(_) | At::Ask | At::Keep(_) => At::Withdraw(Next::Fail(error)),
+                _ => At::Failed(error),
+            },
+        };
+    }
+
+    /// The access has completed at the remote end, or failed.
+    ///
+    /// # Panics
+    ///
+    /// If it is not its turn.
+    #[inline]
+    pub fn release(&mut self) {
+        assert!(matches!(self.at, At::Held(_)), "{self:?} holds nothing");
+        self.at = At::Leave;
+    }
+
+    #[inline]
+    fn goes_on(&self, old: u64) -> At {
+        let late = mutant("page_listed_late");
+        match self.at {
+            At::Look => self.finds(old),
+            At::Enter(seen) if old == seen || mutant("page_count_apart") => At::ReadKept,
+            At::Enter(_) => self.finds(old),
+            At::ReadKept => match State::from_bits(old) {
+                State::At(entry) => At::Held(entry),
+                State::Moving { .. } => unreachable!("{self:?} has kept {old:#x}"),
+            },
+            At::Seize(seen) if old == seen => {
+                if late {
+                    At::Ask
+                } else {
+                    At::Enlist(None)
+                }
+            }
+            At::Seize(_) => self.finds(old),
+            At::Enlist(Some(entry)) => At::Keep(entry),
+            At::Enlist(None) => At::Ask,
+            At::Ask => match State::from_bits(old) {
+                State::At(entry) if late => At::Enlist(Some(entry)),
+                State::At(entry) => At::Keep(entry),
+                State::Moving { by, .. } => At::Withdraw(Next::Again(Some(by))),
+            },
+            At::Keep(entry) => At::Install(entry),
+            At::Install(entry) => match Gate::from_bits(old).state {
+                GateState::Pending => At::Held(entry),
+                _ if mutant("page_install_blind") => At::Held(entry),
+                _ => At::Withdraw(Next::Again(None)),
+            },
+            At::Withdraw(Next::Again(by)) => At::Pause(by),
+            At::Withdraw(Next::Fail(error)) => At::Failed(error),
+            At::Pause(_) => At::Look,
+            At::Leave => At::Over,
+            At::Held(_) | At::Over | At::Failed(_) => unreachable!("{self:?} asked for nothing"),
+        }
+    }
+
+    #[inline]
+    fn finds(&self, bits: u64) -> At {
+        let gate = Gate::from_bits(bits);
+        match gate.state {
+            GateState::Valid if gate.page == self.page => At::Enter(bits),
+            _ if gate.is_free() => At::Seize(bits),
+            // Of another page that somebody is in; or of this one, and another
+            // of this rank's asks, or a mover waits for the last to go.
+            _ => At::Pause(None),
+        }
+    }
+}

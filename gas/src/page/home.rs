@@ -1,0 +1,115 @@
+//! Which rank knows where a page is, by a rule that never changes; and which
+//! rank has it at first.
+
+use super::PageId;
+use core::ops::Range;
+use tsumugi_core::mem::Rank;
+
+/// How pages are dealt to ranks at first.
+#[derive(Clone, Copy, Debug)]
+pub enum Distribution {
+    /// Runs of neighbours: the first to rank 0.
+    Block,
+    /// One after the other, rank by rank.
+    Cyclic,
+    /// As the program says. Their homes are dealt as by `Cyclic`.
+    By(fn(PageId) -> Rank),
+}
+
+/// The static rule: which rank is a page's home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Homes {
+    ranks: u32,
+    pages: u64,
+    is_block: bool,
+}
+
+impl Homes {
+    /// For `pages` pages of `ranks` ranks.
+    ///
+    /// # Panics
+    ///
+    /// If there are no ranks.
+    pub const fn new(ranks: u32, pages: u64, first: Distribution) -> Self {
+        assert!(ranks > 0, "pages of no ranks");
+        Self { ranks, pages, is_block: matches!(first, Distribution::Block) }
+    }
+
+    /// The home of a page, and which of its pages it is.
+    #[inline]
+    pub const fn home(&self, page: PageId) -> (Rank, u64) {
+        let (ranks, each) = (self.ranks as u64, self.each());
+        match self.is_block {
+            true => (Rank((page.0 / each) as u32), page.0 % each),
+            false => (Rank((page.0 % ranks) as u32), page.0 / ranks),
+        }
+    }
+
+    /// Pages that a rank is home to, at most.
+    pub const fn each(&self) -> u64 {
+        let each = self.pages.div_ceil(self.ranks as u64);
+        if each == 0 { 1 } else { each }
+    }
+
+    /// Ranks.
+    pub const fn ranks(&self) -> u32 {
+        self.ranks
+    }
+
+    /// Pages of all ranks.
+    pub const fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// The pages that `rank` has at first, in ascending order. By a function,
+    /// it is asked for every page.
+    pub fn first_of(self, rank: Rank, first: Distribution) -> impl Iterator<Item = PageId> + use<> {
+        let (each, pages, ranks) = (self.each(), self.pages, u64::from(self.ranks));
+        let (Range { start, end }, step) = match first {
+            Distribution::Block => {
+                let start = (u64::from(rank.0) * each).min(pages);
+                (start..(start + each).min(pages), 1)
+            }
+            Distribution::Cyclic => (u64::from(rank.0).min(pages)..pages, ranks),
+            Distribution::By(_) => (0..pages, 1),
+        };
+        let is_its = move |page: &PageId| match first {
+            Distribution::By(owner) => owner(*page) == rank,
+            Distribution::Block | Distribution::Cyclic => true,
+        };
+        (start..end).step_by(step as usize).map(PageId).filter(is_its)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_page_has_one_home_and_one_first_owner() {
+        let by = Distribution::By(|page| Rank((page.0 * 7 % 3) as u32));
+        for first in [Distribution::Block, Distribution::Cyclic, by] {
+            for (ranks, pages) in [(3, 0), (3, 1), (3, 10), (4, 4), (5, 3), (7, 100)] {
+                let homes = Homes::new(ranks, pages, first);
+                let places: HashSet<_> = (0..pages).map(|page| homes.home(PageId(page))).collect();
+                assert_eq!(places.len() as u64, pages, "{homes:?}: two pages in one place");
+                assert!(places.iter().all(|&(rank, at)| rank.0 < ranks && at < homes.each()));
+                let owned: usize =
+                    (0..ranks).map(|rank| homes.first_of(Rank(rank), first).count()).sum();
+                assert_eq!(owned as u64, pages, "{homes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_owner_is_the_home_unless_the_program_says_so() {
+        for first in [Distribution::Block, Distribution::Cyclic] {
+            let homes = Homes::new(4, 30, first);
+            for rank in (0..4).map(Rank) {
+                assert!(homes.first_of(rank, first).all(|page| homes.home(page).0 == rank));
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What the home of a page does.
+
+use super::{Message, Want};
+use crate::page::Entry;
+use tsumugi_core::mem::Rank;
+use tsumugi_core::sync::mutant;
+
+/// The home's part in a page.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Home {
+    entry: Entry,
+    /// Who was told the entry, or an earlier one.
+    listed: Ranks,
+    moving: Option<Rank>,
+    has_permitted: bool,
+    /// Of whom a `Stopped` is to come, and of whom an `Ended`.
+    stopping: Ranks,
+    ending: Ranks,
+    /// Whose `Ended` has overtaken its `Stopped`.
+    ended: Ranks,
+    /// What the page has left, until those have ended.
+    left: Option<Entry>,
+    /// Who waits to be told, and to own it.
+    asking: Ranks,
+    owning: Ranks,
+    /// Next to own it is the first from here on.
+    turn: u32,
+    /// What is to be sent.
+    told: Ranks,
+    stopped: Ranks,
+    permitted: bool,
+    yours: Ranks,
+    freed: Option<Entry>,
+}
+
+/// Ranks, a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Ranks(u64);
+
+impl Home {
+    /// Of a page that is there, and that nobody knows of.
+    pub const fn new(entry: Entry) -> Self {
+        let none = Ranks(0);
+        Self {
+            entry,
+            listed: none,
+            moving: None,
+            has_permitted: false,
+            stopping: none,
+            ending: none,
+            ended: none,
+            left: None,
+            asking: none,
+            owning: none,
+            turn: 0,
+            told: none,
+            stopped: none,
+            permitted: false,
+            yours: none,
+            freed: None,
+        }
+    }
+
+    /// Where it is, or is until it has moved.
+    pub const fn entry(&self) -> Entry {
+        self.entry
+    }
+
+    /// Whether it is on its way, so that queries wait.
+    pub const fn is_moving(&self) -> bool {
+        self.moving.is_some()
+    }
+
+    /// A message from a requester or a mover. Never blocks: what has to wait is
+    /// noted.
+    pub fn handle(&mut self, from: Rank, message: Message) {
+        match message {
+            Message::Query(_) if self.moving.is_some() && !mutant("page_told_while_moving") => {
+                self.asking.add(from);
+            }
+            Message::Query(want) => {
+                self.told.add(from);
+                let is_left_out = mutant("page_told_unlisted")
+                    || want == Want::Read && mutant("page_readers_unlisted");
+                if !is_left_out {
+                    self.listed.add(from);
+                }
+            }
+            Message::Own => self.owning.add(from),
+            Message::Stopped { epoch, has_ended } => {
+                let is_asked = epoch == self.entry.epoch && self.stopping.take(from);
+                if is_asked && !has_ended && !self.ended.take(from) {
+                    self.ending.add(from);
+                }
+            }
+            // The page may have moved by now, or not.
+            Message::Ended(epoch) => {
+                if !self.ending.take(from) && epoch == self.entry.epoch {
+                    self.ended.add(from);
+                }
+            }
+            Message::Moved(frame) if self.moving == Some(from) => {
+                self.left = Some(self.entry);
+                self.entry = self.entry.moved(from, frame);
+                self.listed = Ranks::default();
+                self.listed.add(from);
+                self.unlock();
+            }
+            Message::Abort if self.moving == Some(from) => self.stay(),
+            // Of a mover that was taken for dead.
+            Message::Moved(_) | Message::Abort => {}
+            _ => unreachable!("{message:?} is no home's"),
+        }
+        self.go_on();
+    }
+
+    /// A rank has died. What it had sent, and comes later, is not to be handled.
+    pub fn handle_lost(&mut self, rank: Rank) {
+        let Self { listed, stopping, ending, ended, asking, owning, told, stopped, yours, .. } =
+            self;
+        for ranks in [listed, stopping, ending, ended, asking, owning, told, stopped, yours] {
+            ranks.take(rank);
+        }
+        if self.moving == Some(rank) {
+            self.stay();
+        }
+        self.go_on();
+    }
+
+    /// The next message, and to whom. All that there are go out before the next
+    /// one is handled.
+    pub fn poll(&mut self) -> Option<(Rank, Message)> {
+        if let Some(rank) = self.told.pop() {
+            return Some((rank, Message::Told(self.entry)));
+        }
+        if let Some(rank) = self.stopped.pop() {
+            return Some((rank, Message::Stop(self.entry.epoch)));
+        }
+        if let Some(rank) = self.yours.pop() {
+            return Some((rank, Message::Yours));
+        }
+        if core::mem::take(&mut self.permitted)
+            && let Some(by) = self.moving
+        {
+            return Some((by, Message::Permit(self.entry)));
+        }
+        let left = self.freed.take()?;
+        Some((left.owner, Message::Free(left.frame)))
+    }
+
+    /// The page stays where it was; those who were stopped may ask again.
+    fn stay(&mut self) {
+        let Entry { owner, frame, .. } = self.entry;
+        self.entry = self.entry.moved(owner, frame);
+        // Who has not been stopped yet keeps being listed.
+        self.listed = self.stopping;
+        self.unlock();
+    }
+
+    fn unlock(&mut self) {
+        (self.moving, self.has_permitted, self.permitted) = (None, false, false);
+        (self.stopping, self.ended) = (Ranks::default(), Ranks::default());
+        self.told.0 |= self.asking.0;
+        self.listed.0 |= self.asking.0;
+        self.asking = Ranks::default();
+    }
+
+    fn go_on(&mut self) {
+        let is_drained = self.ending.is_empty() || mutant("page_freed_early");
+        if self.left.is_some() && is_drained {
+            self.freed = self.left.take();
+        }
+        if self.moving.is_none() && self.left.is_none() && self.ending.is_empty() {
+            self.begin();
+        }
+        let may_go = self.moving.is_some() && self.stopping.is_empty();
+        if may_go && !self.has_permitted {
+            (self.has_permitted, self.permitted) = (true, true);
+        }
+    }
+
+    /// Whoever waits for it and is next.
+    fn begin(&mut self) {
+        while let Some(by) = self.owning.pop_from(self.turn) {
+            if by == self.entry.owner {
+                self.yours.add(by);
+                continue;
+            }
+            self.turn = by.0 + 1;
+            self.moving = Some(by);
+            (self.stopping, self.stopped) = (self.listed, self.listed);
+            return;
+        }
+    }
+}
+
+impl Ranks {
+    fn add(&mut self, rank: Rank) {
+        assert!(rank.0 < RANKS_MAX, "{rank}, where {RANKS_MAX} are known");
+        self.0 |= 1 << rank.0;
+    }
+
+    fn take(&mut self, rank: Rank) -> bool {
+        let was = self.0;
+        self.0 &= !1u64.checked_shl(rank.0).unwrap_or(0);
+        self.0 != was
+    }
+
+    const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn pop(&mut self) -> Option<Rank> {
+        self.pop_from(0)
+    }
+
+    /// The first from `turn` on, or the first of all.
+    fn pop_from(&mut self, turn: u32) -> Option<Rank> {
+        let later = self.0 & u64::MAX.checked_shl(turn).unwrap_or(0);
+        let among = if later == 0 { self.0 } else { later };
+        let rank = Rank(among.trailing_zeros());
+        self.take(rank).then_some(rank)
+    }
+}
+
+/// Ranks that a home can list: one bit each.
+pub const RANKS_MAX: u32 = 64;

@@ -1,0 +1,505 @@
+//! A rank of a simulated job, whose ULTs use pages.
+
+use crate::history::{Event as Access, NEVER, What};
+use crate::post::{Asked, LETTERS, Post};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use tsumugi_conformance::Seeded;
+use tsumugi_core::backend::Completion;
+use tsumugi_core::mem::{
+    Access as Rights, AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width,
+};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sim::{Actor, Event, Net, Node};
+use tsumugi_core::tag::Tag;
+use tsumugi_core::time::Instant;
+use tsumugi_gas::page::{
+    Act, Book, Distribution, Entry, Glance, Hold, PageId, Relocation, Retired, Sweep,
+};
+
+/// What everybody did to each element.
+pub struct Log {
+    pub now: u64,
+    pub elements: Vec<Vec<Access>>,
+    pub moves: u64,
+    pub failed: u64,
+    pub dead: Option<Rank>,
+}
+
+/// A rank.
+pub struct Desk {
+    pub book: Book,
+    rank: Rank,
+    pub log: Rc<RefCell<Log>>,
+    pub ults: Vec<Ult>,
+    queue: VecDeque<Op>,
+    pub lost: Vec<Rank>,
+    /// By the paper's directory.
+    pub mail: Option<Post>,
+}
+
+pub struct Ult {
+    draw: Seeded,
+    left: u32,
+    plan: Plan,
+    /// Pages that are to come, in this order.
+    to_own: VecDeque<PageId>,
+    pub does: Does,
+    pub task: Task,
+    /// Which operation is the last that was posted; completions of others are
+    /// late.
+    sequence: u64,
+    parts: Vec<(u64, Part)>,
+    header: u64,
+    value: u64,
+    error: Option<AddrError>,
+    pauses_for: Option<Rank>,
+    start: u64,
+    scratch: u64,
+    paused: bool,
+}
+
+/// What a ULT does.
+#[derive(Clone, Copy, Debug)]
+pub enum Plan {
+    /// So many of a hundred; the rest are owns.
+    Mix { gets: u64, puts: u64, adds: u64 },
+    /// Reads all pages.
+    Read,
+    /// Owns each before.
+    Collect,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Does {
+    Get { page: PageId, first: u64, count: u64 },
+    Put { page: PageId, first: u64, count: u64 },
+    Add { page: PageId },
+    Own(PageId),
+}
+
+pub enum Task {
+    None,
+    Glance(Glance),
+    Hold(Hold),
+    Own(Relocation),
+    Sweep(Sweep, Retired),
+    Free,
+    Asked(Asked),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Word,
+    Header,
+    Bytes,
+    Access,
+}
+
+impl Log {
+    pub fn new(elements: u64) -> Self {
+        let elements = (0..elements).map(|_| Vec::new()).collect();
+        Self { now: 0, elements, moves: 0, failed: 0, dead: None }
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.now += 1;
+        self.now
+    }
+}
+
+impl Desk {
+    /// A rank with what it has at first.
+    pub fn new(net: &Net, rank: Rank, book: Book, log: &Rc<RefCell<Log>>) -> Self {
+        let node = net.node(rank);
+        let region = node.allocate(book.shape().bytes(), Rights::ReadWrite).unwrap();
+        assert_eq!(region.key, PAGES);
+        let scratch = node.allocate(ULTS_MAX * SCRATCH, Rights::ReadWrite).unwrap();
+        assert_eq!(scratch.key, OWN);
+        let log = Rc::clone(log);
+        let (queue, lost, mail) = (VecDeque::new(), vec![], None);
+        Self { book, rank, log, ults: vec![], queue, lost, mail }
+    }
+
+    /// Puts every page to where it is at first.
+    pub fn deal(net: &Net, book: &Book, dealt: Distribution) {
+        let homes = book.shape().homes;
+        for rank in (0..homes.ranks()).map(Rank) {
+            for (frame, page) in homes.first_of(rank, dealt).enumerate() {
+                let entry = Entry { owner: rank, frame: frame as u32, epoch: 0 };
+                let store = |at: RemoteAddr, value| {
+                    net.node(at.rank).store(at.key, at.offset, value).unwrap();
+                };
+                store(book.entry(page), entry.to_bits());
+                store(book.header(rank, entry.frame), entry.header(page));
+                let (bits, bit) = book.bit(rank, entry.frame);
+                let taken = net.node(rank).load(bits.key, bits.offset).unwrap();
+                store(bits, taken | bit);
+                for element in 1..ELEMENTS {
+                    store(book.bytes(entry).add(element * 8), first(page, element));
+                }
+            }
+        }
+    }
+
+    /// Gives it a ULT that does `steps` things.
+    pub fn spawn(&mut self, seed: u64, steps: u32, plan: Plan) {
+        let scratch = self.ults.len() as u64 * SCRATCH;
+        assert!(scratch < ULTS_MAX * SCRATCH, "too many ULTs");
+        self.ults.push(Ult {
+            draw: Seeded(seed),
+            left: steps,
+            plan,
+            to_own: VecDeque::new(),
+            does: Does::Own(PageId(0)),
+            task: Task::None,
+            sequence: 0,
+            parts: vec![],
+            header: 0,
+            value: 0,
+            error: None,
+            pauses_for: None,
+            start: 0,
+            scratch,
+            paused: false,
+        });
+        if let Plan::Collect = plan {
+            let ult = self.ults.last_mut().expect("it was just made");
+            ult.to_own.extend((0..u64::from(steps)).map(PageId));
+        }
+    }
+
+    /// It has died: what was under way may have taken effect, or may yet.
+    pub fn note_death(&self) {
+        let mut log = self.log.borrow_mut();
+        log.dead = Some(self.rank);
+        for ult in &self.ults {
+            if ult.does.writes() && ult.parts.iter().any(|(_, part)| *part == Part::Access) {
+                let lost = AddrError::PeerLost { rank: self.rank };
+                ult.log_writes(&mut log, Err(lost));
+            }
+        }
+    }
+
+    /// Lets those that were spawned since begin.
+    pub fn go_on(&mut self, node: &Node<'_>) {
+        self.drive(node);
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.ults.iter().all(|ult| ult.left == 0 && matches!(ult.task, Task::None))
+    }
+
+    fn drive(&mut self, node: &Node<'_>) {
+        for number in 0..self.ults.len() {
+            self.run(node, number);
+        }
+        while let Some(op) = self.queue.front()
+            && node.try_post(op)
+        {
+            self.queue.pop_front();
+        }
+    }
+
+    /// Lets a ULT go on until it waits for something.
+    fn run(&mut self, node: &Node<'_>, number: usize) {
+        loop {
+            let rank = node.rank();
+            let ult = &mut self.ults[number];
+            if !ult.parts.is_empty() || ult.paused {
+                return;
+            }
+            let act = match &ult.task {
+                Task::None if ult.left == 0 && ult.to_own.is_empty() => return,
+                Task::None => {
+                    ult.begin(self.book, rank, self.mail.is_some(), &mut self.log.borrow_mut());
+                    continue;
+                }
+                Task::Glance(task) => task.act(),
+                Task::Hold(task) => task.act(),
+                Task::Own(task) => task.act(),
+                Task::Sweep(task, _) => task.act(),
+                Task::Free => Act::Over,
+                Task::Asked(asked) => {
+                    let asked = *asked;
+                    if self.ask(node, number, asked) {
+                        continue;
+                    }
+                    return;
+                }
+            };
+            match act {
+                Act::Do(op) => self.post(number, Part::Word, op),
+                Act::Pause(by) => self.pause(node, number, by),
+                Act::Read(entry) => {
+                    let Does::Get { first, count, .. } = ult.does else { unreachable!() };
+                    let local = LocalAddr { key: OWN, offset: ult.scratch + first * 8 };
+                    let bytes = self.book.bytes(entry).add(first * 8);
+                    let header =
+                        Op::get_word(self.book.header(entry.owner, entry.frame), Width::W8);
+                    let bytes = Op::get(bytes, local, count * 8);
+                    self.post(number, Part::Header, header);
+                    self.post(number, Part::Bytes, bytes);
+                }
+                Act::Copy { from, to } => {
+                    let local = LocalAddr { key: to.key, offset: to.offset };
+                    let op = Op::get(from, local, self.book.shape().page_bytes);
+                    self.post(number, Part::Bytes, op);
+                }
+                Act::Ready(entry) => self.access(node, number, entry),
+                Act::Full => self.end(node, number, None),
+                Act::Failed(error) => self.end(node, number, Some(error)),
+                Act::Over => self.end(node, number, None),
+            }
+        }
+    }
+
+    pub fn pause(&mut self, node: &Node<'_>, number: usize, by: Option<Rank>) {
+        let ult = &mut self.ults[number];
+        ult.pauses_for = by;
+        ult.paused = true;
+        let later = node.now().as_ns() + 500 + ult.draw.below(5_000);
+        node.wake_at(Instant::from_ns(later), number as u64);
+    }
+
+    /// Uses a page that stays where it is.
+    pub fn access(&mut self, node: &Node<'_>, number: usize, entry: Entry) {
+        let ult = &self.ults[number];
+        let bytes = self.book.bytes(entry);
+        let op = match ult.does {
+            Does::Add { .. } => Op::atomic(Kind::FetchAdd, bytes, 1u64),
+            Does::Put { first, count, .. } => {
+                for element in first..first + count {
+                    let value = unique(ult.start, element);
+                    node.store(OWN, ult.scratch + element * 8, value).unwrap();
+                }
+                let local = LocalAddr { key: OWN, offset: ult.scratch + first * 8 };
+                Op::put(local, bytes.add(first * 8), count * 8)
+            }
+            Does::Get { first, count, .. } => {
+                let local = LocalAddr { key: OWN, offset: ult.scratch + first * 8 };
+                Op::get(bytes.add(first * 8), local, count * 8)
+            }
+            Does::Own(_) => unreachable!("it is no access"),
+        };
+        self.post(number, Part::Access, op);
+    }
+
+    pub fn post(&mut self, number: usize, part: Part, op: Op) {
+        let ult = &mut self.ults[number];
+        ult.sequence += 1;
+        ult.parts.push((ult.sequence, part));
+        self.queue.push_back(op.tagged(Tag::from_bits(ult.sequence << 8 | number as u64)));
+    }
+
+    fn completed(&mut self, node: &Node<'_>, done: Completion) {
+        let (number, sequence) = (done.tag.to_bits() & 0xff, done.tag.to_bits() >> 8);
+        let ult = &mut self.ults[number as usize];
+        let Some(index) = ult.parts.iter().position(|(of, _)| *of == sequence) else { return };
+        let (_, part) = ult.parts.swap_remove(index);
+        match (done.result, part) {
+            (Ok(value), Part::Header) => ult.header = value,
+            (Ok(value), Part::Word | Part::Access) => ult.value = value,
+            (Ok(_), Part::Bytes) => {}
+            (Err(error), _) => ult.error = Some(error),
+        }
+        if !ult.parts.is_empty() {
+            return;
+        }
+        let result = ult.error.take().map_or(Ok(()), Err);
+        match (&mut ult.task, part) {
+            (Task::Hold(task), Part::Access) => {
+                task.release();
+                let old = ult.value;
+                ult.log_writes(&mut self.log.borrow_mut(), result.map(|()| old));
+            }
+            (Task::Glance(task), Part::Header | Part::Bytes) => {
+                task.answer(result.map(|()| ult.header));
+            }
+            (Task::Glance(task), _) => task.answer(result.map(|()| ult.value)),
+            (Task::Hold(task), _) => task.answer(result.map(|()| ult.value)),
+            (Task::Own(task), _) => task.answer(result.map(|()| ult.value)),
+            (Task::Sweep(task, _), _) => task.answer(result.map(|()| ult.value)),
+            (Task::Free, _) => ult.task = Task::None,
+            (Task::Asked(asked), _) => {
+                let (asked, old) = (*asked, ult.value);
+                if ult.does.writes() {
+                    ult.log_writes(&mut self.log.borrow_mut(), result.map(|()| old));
+                }
+                self.used(node, number as usize, asked, result.is_ok());
+                self.end(node, number as usize, result.err());
+            }
+            (Task::None, _) => unreachable!("nothing was asked for"),
+        }
+    }
+
+    /// A task is over.
+    pub fn end(&mut self, node: &Node<'_>, number: usize, error: Option<AddrError>) {
+        let ult = &mut self.ults[number];
+        let mut log = self.log.borrow_mut();
+        if let Some(error) = error {
+            let AddrError::PeerLost { rank } = error else { panic!("{error}") };
+            assert_eq!(log.dead, Some(rank), "{} took {rank} for dead", node.rank());
+            log.failed += 1;
+        }
+        ult.task = match &ult.task {
+            Task::Own(own) => {
+                log.moves += u64::from(own.retired().is_some());
+                match own.retired() {
+                    Some(retired) => Task::Sweep(Sweep::new(self.book), retired),
+                    None => Task::None,
+                }
+            }
+            Task::Sweep(_, retired) => {
+                let (at, bit) = self.book.bit(retired.owner, retired.frame);
+                drop(log);
+                self.post(number, Part::Word, Op::atomic(Kind::FetchAnd, at, !bit));
+                self.ults[number].task = Task::Free;
+                return;
+            }
+            Task::Glance(_) | Task::Asked(Asked::Using(_))
+                if error.is_none()
+                    && let Does::Get { page, first, count } = ult.does =>
+            {
+                let end = log.tick();
+                for element in first..first + count {
+                    let value = node.load(OWN, ult.scratch + element * 8).unwrap();
+                    let read = Access { start: ult.start, end, what: What::Read(value) };
+                    log.elements[(page.0 * ELEMENTS + element) as usize].push(read);
+                }
+                Task::None
+            }
+            _ => Task::None,
+        };
+    }
+}
+
+impl Ult {
+    fn begin(&mut self, book: Book, rank: Rank, by_mail: bool, log: &mut Log) {
+        let pages = book.shape().homes.pages();
+        if let Some(page) = self.to_own.pop_front() {
+            self.does = Does::Own(page);
+            self.task = match by_mail {
+                true => Task::Asked(Asked::Own),
+                false => Task::Own(Relocation::new(book, rank, page)),
+            };
+            return;
+        }
+        self.left -= 1;
+        self.start = log.tick();
+        let all = ELEMENTS - 1;
+        let (first, page) = (1 + self.draw.below(all), PageId(self.draw.below(pages)));
+        let count = 1 + self.draw.below(ELEMENTS - first);
+        let (gets, puts, adds) = match self.plan {
+            Plan::Mix { gets, puts, adds } => (gets, puts, adds),
+            Plan::Read | Plan::Collect => (100, 0, 0),
+        };
+        self.does = match self.draw.below(100) {
+            _ if !matches!(self.plan, Plan::Mix { .. }) => {
+                let page = PageId(u64::from(self.left));
+                Does::Get { page, first: 0, count: ELEMENTS }
+            }
+            dice if dice < gets => Does::Get { page, first, count },
+            dice if dice < gets + puts => Does::Put { page, first, count },
+            dice if dice < gets + puts + adds => Does::Add { page },
+            _ => {
+                let count = 1 + self.draw.below(3);
+                let last = (page.0 + count).min(pages);
+                self.to_own.extend((page.0..last).map(PageId));
+                return;
+            }
+        };
+        self.task = match self.does {
+            _ if by_mail => Task::Asked(Asked::Enter),
+            Does::Get { page, .. } => Task::Glance(Glance::new(book, rank, page)),
+            Does::Put { page, .. } | Does::Add { page } => Task::Hold(Hold::new(book, rank, page)),
+            Does::Own(_) => unreachable!("it is not one step"),
+        };
+    }
+
+    fn log_writes(&self, log: &mut Log, result: Result<u64, AddrError>) {
+        let end = if result.is_ok() { log.tick() } else { NEVER };
+        let mut note = |page: PageId, element: u64, what| {
+            let event = Access { start: self.start, end, what };
+            log.elements[(page.0 * ELEMENTS + element) as usize].push(event);
+        };
+        match self.does {
+            Does::Put { page, first, count } => {
+                for element in first..first + count {
+                    let value = unique(self.start, element);
+                    note(page, element, What::Write(value));
+                }
+            }
+            Does::Add { page } => {
+                if let Ok(old) = result {
+                    note(page, 0, What::Add(old));
+                }
+            }
+            Does::Get { .. } | Does::Own(_) => unreachable!("it writes nothing"),
+        }
+    }
+}
+
+impl Does {
+    const fn writes(&self) -> bool {
+        matches!(self, Self::Put { .. } | Self::Add { .. })
+    }
+
+    pub const fn page(&self) -> PageId {
+        let (Self::Get { page, .. }
+        | Self::Put { page, .. }
+        | Self::Add { page }
+        | Self::Own(page)) = *self;
+        page
+    }
+}
+
+impl Actor for Desk {
+    fn on_event(&mut self, node: &Node<'_>, event: Event) {
+        match event {
+            Event::Completed(done) => self.completed(node, done),
+            Event::Timer(number) if number > LETTERS => self.receive(node, number),
+            Event::Timer(number) => {
+                let ult = &mut self.ults[number as usize];
+                ult.paused = false;
+                let result = match ult.pauses_for.take() {
+                    Some(rank) if self.lost.contains(&rank) => Err(AddrError::PeerLost { rank }),
+                    _ => Ok(0),
+                };
+                match &mut ult.task {
+                    Task::Glance(task) => task.answer(result),
+                    Task::Hold(task) => task.answer(result),
+                    Task::Own(task) => task.answer(result),
+                    Task::Sweep(task, _) => task.answer(result),
+                    Task::Asked(_) => {}
+                    Task::None | Task::Free => unreachable!("it does not pause"),
+                }
+            }
+            Event::PeerLost(rank) => {
+                self.lost.push(rank);
+                if self.mail.is_some() {
+                    self.mourn(node, rank);
+                }
+            }
+            _ => {}
+        }
+        self.drive(node);
+    }
+}
+
+/// What an element has at first.
+pub const fn first(page: PageId, element: u64) -> u64 {
+    1 << 40 | unique(page.0, element)
+}
+
+const fn unique(start: u64, element: u64) -> u64 {
+    start * ELEMENTS + element
+}
+
+/// Of a page: a counter, and registers.
+pub const ELEMENTS: u64 = 5;
+pub const PAGES: RegionKey = RegionKey::new(0, 1);
+const OWN: RegionKey = RegionKey::new(1, 1);
+const SCRATCH: u64 = 8 * ELEMENTS;
+const ULTS_MAX: u64 = 8;

@@ -1,0 +1,415 @@
+//! Arrays of all ranks whose pages move to where they are used.
+//!
+//! ```
+//! use tsumugi::Error;
+//!
+//! tsumugi::run_ranks(2, |rt| {
+//!     let array = rt.array::<u64>(1000)?;
+//!     if rt.rank().0 == 0 {
+//!         array.put_slice(0, &(0..1000).collect::<Vec<_>>())?;
+//!     }
+//!     rt.barrier()?;
+//!     // Half of it is brought here, and stays until somebody else wants it.
+//!     let half = if rt.rank().0 == 0 { 500..1000 } else { 0..500 };
+//!     array.own(half.clone())?;
+//!     let mut values = vec![0; 500];
+//!     array.get_slice(half.start, &mut values)?;
+//!     assert_eq!(values[7], half.start as u64 + 7);
+//!     rt.barrier()
+//! })
+//! # .map(drop)
+//! # .unwrap();
+//! ```
+//!
+//! | | | on a hit |
+//! |---|---|---|
+//! | [`Array::get`], [`Array::get_slice`] | read | one read, of the owner's memory |
+//! | [`Array::put`], [`Array::put_slice`] | write | one write |
+//! | [`Array::fetch_add`] and its neighbours | change an element | one atomic |
+//! | [`Array::own`] | brings pages here | |
+//! | [`Array::owner`] | says where an element is | asks its home |
+//!
+//! The array is cut into pages of a fixed number of elements. Where a page is
+//! its home knows, a rank that never changes; ranks remember what they were
+//! told for as many pages as [`Dealt::known`] says. No rank's program takes part
+//! in what another does: all of it is remote reads, writes and atomics.
+//!
+//! # What is seen
+//!
+//! Each access to one element is as if nothing ever moved: gets, puts and
+//! atomics of it take effect one after the other, each between the call and its
+//! return, whoever owns it meanwhile; so a ULT sees its own puts, before and
+//! after an own of its or another's. Accesses to several elements are not
+//! atomic: others may see some of a put's and not yet the rest. An element
+//! larger than 8 bytes, or whose size is no power of two, may itself be seen
+//! half written. An own of a range is one own of each page after the other, and
+//! moves the neighbours that share its first and its last page, too.
+//!
+//! # When a rank dies
+//!
+//! The pages that it had are lost, and where a page is that it was home to
+//! nobody can ask any more: such calls end with [`AddrError::PeerLost`]. All
+//! others go on.
+//!
+//! Progress: a get is lock-free, and wait-free between ranks of a node while the
+//! page stays where it is; all else is blocking.
+//!
+//! Paper: W. Endo and K. Taura, on a PGAS with relocation and a cache of
+//! metadata; see [`tsumugi_gas::page`] for the protocol and what differs.
+
+mod way;
+
+pub use tsumugi_gas::page::{Distribution, PageId, ShapeError};
+
+use crate::lock::Words;
+use crate::{AddrError, Agent, Error, Plain, Rank, Remote, Runtime, Word};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+use tsumugi_gas::page::{Book, Entry, Homes, Shape};
+use way::Way;
+
+/// An array of all ranks. A handle: cheap to clone, and to send to other
+/// threads of the rank.
+pub struct Array<T: Plain> {
+    way: Arc<Way>,
+    len: usize,
+    page_len: usize,
+    of: PhantomData<fn() -> T>,
+}
+
+/// How an array is cut and dealt.
+#[derive(Clone, Copy, Debug)]
+pub struct Dealt {
+    /// Who has which page at first.
+    pub first: Distribution,
+    /// Elements of a page; 0: as many as 4 KiB have room for.
+    pub page_len: usize,
+    /// Pages whose place a rank remembers at a time; 0: 1,024, or all if there
+    /// are fewer.
+    pub known: u32,
+    /// Pages that a rank can have at a time; 0: all of them, if need be. Memory
+    /// is taken where it is used.
+    pub room: u32,
+}
+
+/// Why an array did not do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayError {
+    /// A rank that is needed for it has died.
+    Addr(AddrError),
+    /// Elements that the array does not have.
+    OutOfRange {
+        /// The first that was asked for.
+        index: usize,
+        /// And how many.
+        count: usize,
+        /// How many there are.
+        len: usize,
+    },
+    /// This rank has no room for another page.
+    Full {
+        /// For how many it has.
+        room: u32,
+    },
+}
+
+impl Runtime {
+    /// Makes an array of `len` zero values, dealt in blocks: the first pages to
+    /// rank 0. Collective: every rank calls it with the same `len`, in the same
+    /// order.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`share`](Self::share); [`Error::Program`] with a
+    /// [`ShapeError`] if there are no elements or too many pages.
+    pub fn array<T: Plain>(&self, len: usize) -> Result<Array<T>, Error> {
+        self.array_by(len, Dealt::default())
+    }
+
+    /// The same, cut and dealt as said.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`array`](Self::array).
+    pub fn array_by<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<Array<T>, Error> {
+        const { assert!(size_of::<T>() > 0 && align_of::<T>() <= 8, "elements of 1 byte at least") };
+        let page_len = match dealt.page_len {
+            0 => (PAGE_BYTES / size_of::<T>()).max(1),
+            page_len => page_len,
+        };
+        let pages = len.div_ceil(page_len) as u64;
+        let homes = Homes::new(self.size(), pages, dealt.first);
+        let all = u32::try_from(pages).unwrap_or(u32::MAX);
+        let known = if dealt.known == 0 { all.min(KNOWN) } else { dealt.known };
+        // A page may come back before its former frame here is free again.
+        let room = if dealt.room == 0 { all.saturating_add(SPARE) } else { dealt.room };
+        let page_bytes = (page_len * size_of::<T>()) as u64;
+        let shape = Shape { homes, page_bytes, slots: known, frames: room };
+        shape.check().map_err(Error::program)?;
+        let words = Words::share(self, Agent::Cpu, shape.bytes())?;
+        let book = Book::new(shape, words.key(), 0).map_err(Error::program)?;
+        let way = Way::new(self, words, book);
+        way.deal(dealt.first)?;
+        // Nobody looks for a page before all are dealt.
+        self.barrier()?;
+        Ok(Array { way: Arc::new(way), len, page_len, of: PhantomData })
+    }
+}
+
+impl<T: Plain> Array<T> {
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Elements of a page.
+    pub fn page_len(&self) -> usize {
+        self.page_len
+    }
+
+    /// The page of an element.
+    pub fn page(&self, index: usize) -> PageId {
+        PageId((index / self.page_len) as u64)
+    }
+
+    /// The rank that has an element, as its home says. It may be another by
+    /// now.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    pub fn owner(&self, index: usize) -> Result<Rank, ArrayError> {
+        self.check(index, 1)?;
+        Ok(self.way.owner(self.page(index))?)
+    }
+
+    /// Reads an element.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn get(&self, index: usize) -> Result<T, ArrayError> {
+        self.check(index, 1)?;
+        let read = |way: &Way, entry| way.runtime().get(self.at(way, entry, index));
+        Ok(self.way.read(self.page(index), read)?)
+    }
+
+    /// Reads elements from `index` on.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    pub fn get_slice(&self, index: usize, into: &mut [T]) -> Result<(), ArrayError> {
+        self.check(index, into.len())?;
+        let (mut index, mut rest) = (index, into);
+        while !rest.is_empty() {
+            let count = rest.len().min(self.left_in_page(index));
+            let (part, later) = rest.split_at_mut(count);
+            self.way.read(self.page(index), |way, entry| {
+                way.runtime().get_slice(self.at(way, entry, index), part)
+            })?;
+            (index, rest) = (index + count, later);
+        }
+        Ok(())
+    }
+
+    /// Writes an element.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`]. Of a rank that died meanwhile: it may be written.
+    #[inline]
+    pub fn put(&self, index: usize, value: T) -> Result<(), ArrayError> {
+        self.held(index, |way, entry| way.runtime().put(self.at(way, entry, index), value))
+    }
+
+    /// Writes elements from `index` on.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`]; some may be written then.
+    pub fn put_slice(&self, index: usize, values: &[T]) -> Result<(), ArrayError> {
+        self.check(index, values.len())?;
+        let (mut index, mut rest) = (index, values);
+        while !rest.is_empty() {
+            let (part, later) = rest.split_at(rest.len().min(self.left_in_page(index)));
+            self.held(index, |way, entry| {
+                way.runtime().put_slice(self.at(way, entry, index), part)
+            })?;
+            (index, rest) = (index + part.len(), later);
+        }
+        Ok(())
+    }
+
+    /// Brings the pages of these elements here, one after the other. Returns
+    /// how many have moved.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`]; those before the one that failed have come.
+    pub fn own(&self, range: Range<usize>) -> Result<usize, ArrayError> {
+        let count = range.end.saturating_sub(range.start);
+        self.check(range.start, count)?;
+        if count == 0 {
+            return Ok(0);
+        }
+        self.way.own(self.page(range.start).0..self.page(range.end - 1).0 + 1)
+    }
+
+    /// Where an element is by an entry.
+    #[inline]
+    fn at(&self, way: &Way, entry: Entry, index: usize) -> Remote<T> {
+        let bytes = (index % self.page_len) * size_of::<T>();
+        Remote::new(way.bytes(entry).add(bytes as u64))
+    }
+
+    #[inline]
+    fn held<R>(
+        &self,
+        index: usize,
+        call: impl FnOnce(&Way, Entry) -> Result<R, AddrError>,
+    ) -> Result<R, ArrayError> {
+        self.check(index, 1)?;
+        Ok(self.way.hold(self.page(index), call)?)
+    }
+
+    fn left_in_page(&self, index: usize) -> usize {
+        self.page_len - index % self.page_len
+    }
+
+    #[inline]
+    fn check(&self, index: usize, count: usize) -> Result<(), ArrayError> {
+        let len = self.len;
+        match index.checked_add(count) {
+            Some(end) if end <= len => Ok(()),
+            _ => Err(ArrayError::OutOfRange { index, count, len }),
+        }
+    }
+}
+
+impl<T: Word> Array<T> {
+    /// Adds `value`, wrapping, and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn fetch_add(&self, index: usize, value: T) -> Result<T, ArrayError> {
+        self.held(index, |way, entry| way.runtime().fetch_add(self.at(way, entry, index), value))
+    }
+
+    /// Keeps the bits of `mask` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn fetch_and(&self, index: usize, mask: T) -> Result<T, ArrayError> {
+        self.held(index, |way, entry| way.runtime().fetch_and(self.at(way, entry, index), mask))
+    }
+
+    /// Sets the bits of `mask` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn fetch_or(&self, index: usize, mask: T) -> Result<T, ArrayError> {
+        self.held(index, |way, entry| way.runtime().fetch_or(self.at(way, entry, index), mask))
+    }
+
+    /// Flips the bits of `mask` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn fetch_xor(&self, index: usize, mask: T) -> Result<T, ArrayError> {
+        self.held(index, |way, entry| way.runtime().fetch_xor(self.at(way, entry, index), mask))
+    }
+
+    /// Writes `value` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn swap(&self, index: usize, value: T) -> Result<T, ArrayError> {
+        self.held(index, |way, entry| way.runtime().swap(self.at(way, entry, index), value))
+    }
+
+    /// Writes `new` if `expected` is there, and answers what was there: the
+    /// swap took place if that is `expected`.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn compare_swap(&self, index: usize, expected: T, new: T) -> Result<T, ArrayError> {
+        self.held(index, |way, entry| {
+            way.runtime().compare_swap(self.at(way, entry, index), expected, new)
+        })
+    }
+}
+
+impl Default for Dealt {
+    fn default() -> Self {
+        Self { first: Distribution::Block, page_len: 0, known: 0, room: 0 }
+    }
+}
+
+impl<T: Plain> Clone for Array<T> {
+    fn clone(&self) -> Self {
+        Self { way: self.way.clone(), ..*self }
+    }
+}
+
+impl From<AddrError> for ArrayError {
+    fn from(error: AddrError) -> Self {
+        Self::Addr(error)
+    }
+}
+
+impl From<ArrayError> for Error {
+    fn from(error: ArrayError) -> Self {
+        match error {
+            ArrayError::Addr(error) => error.into(),
+            error => Self::program(error),
+        }
+    }
+}
+
+impl fmt::Display for ArrayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Addr(error) => error.fmt(f),
+            Self::OutOfRange { index, count, len } => {
+                write!(f, "{count} elements at {index} of an array of {len}")
+            }
+            Self::Full { room } => write!(f, "this rank has room for {room} pages and no more"),
+        }
+    }
+}
+
+impl std::error::Error for ArrayError {}
+
+impl<T: Plain> fmt::Debug for Array<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Array({} elements, {} a page)", self.len, self.page_len)
+    }
+}
+
+/// A page, if nothing else is asked for.
+const PAGE_BYTES: usize = 4096;
+/// Pages whose place is remembered, if nothing else is asked for.
+const KNOWN: u32 = 1024;
+/// Frames of pages that have left and may still be read.
+const SPARE: u32 = 64;

@@ -1,0 +1,254 @@
+//! How the protocols of pages get things done: blocking, each operation over
+//! when the call returns.
+
+use super::ArrayError;
+use crate::lock::Words;
+use crate::{AddrError, Error, Rank, Remote, Runtime};
+use std::ops::Range;
+use std::time::Duration;
+use tsumugi_core::mem::{RemoteAddr, Width};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_gas::lock::drive::Means;
+use tsumugi_gas::page::{
+    Act, Book, Distribution, Entry, Glance, Hold, PageId, Relocation, Retired, State, Sweep,
+};
+
+/// The pages of an array, as one rank reaches them.
+pub(crate) struct Way {
+    runtime: Runtime,
+    words: Words,
+    book: Book,
+}
+
+/// Waiting for others, ever longer.
+#[derive(Default)]
+struct Patience(u32);
+
+impl Way {
+    pub(super) fn new(runtime: &Runtime, words: Words, book: Book) -> Self {
+        Self { runtime: runtime.clone(), words, book }
+    }
+
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// The bytes of a page.
+    #[inline]
+    pub(super) fn bytes(&self, entry: Entry) -> RemoteAddr {
+        self.words.real(self.book.bytes(entry))
+    }
+
+    /// Puts the pages that this rank has at first to where they are, and tells
+    /// their homes.
+    pub(super) fn deal(&self, first: Distribution) -> Result<(), Error> {
+        let (owner, homes) = (self.runtime.rank(), self.book.shape().homes);
+        for (frame, page) in homes.first_of(owner, first).enumerate() {
+            let room = self.book.shape().frames;
+            let frame = u32::try_from(frame).ok().filter(|frame| *frame < room);
+            let frame = frame.ok_or(ArrayError::Full { room })?;
+            let entry = Entry { owner, frame, epoch: 0 };
+            let (bits, bit) = self.book.bit(owner, frame);
+            self.words.carry(&Op::atomic(Kind::FetchOr, bits, bit))?;
+            self.store(self.book.header(owner, frame), entry.header(page))?;
+            self.store(self.book.entry(page), entry.to_bits())?;
+        }
+        Ok(())
+    }
+
+    /// Where a page is, by its home.
+    pub(super) fn owner(&self, page: PageId) -> Result<Rank, AddrError> {
+        let bits = self.words.carry(&Op::get_word(self.book.entry(page), Width::W8))?;
+        Ok(match State::from_bits(bits) {
+            State::At(entry) => entry.owner,
+            State::Moving { owner, .. } => owner,
+        })
+    }
+
+    /// Reads of a page by `call`, until what it has read is good.
+    #[inline]
+    pub(super) fn read<R>(
+        &self,
+        page: PageId,
+        mut call: impl FnMut(&Self, Entry) -> Result<R, AddrError>,
+    ) -> Result<R, AddrError> {
+        let mut glance = Glance::new(self.book, self.runtime.rank(), page);
+        let (mut found, mut patience) = (None, Patience::default());
+        loop {
+            let answer = match glance.act() {
+                Act::Do(op) => self.words.carry(&op),
+                Act::Read(entry) => {
+                    let header = self.book.header(entry.owner, entry.frame);
+                    self.words.carry(&Op::get_word(header, Width::W8)).and_then(|header| {
+                        found = Some(call(self, entry)?);
+                        Ok(header)
+                    })
+                }
+                Act::Pause(by) => self.pause(&mut patience, by),
+                Act::Over => return Ok(found.take().expect("it has read")),
+                Act::Failed(error) => return Err(error),
+                act => unreachable!("{act:?} in a read"),
+            };
+            glance.answer(answer);
+        }
+    }
+
+    /// Changes a page, which stays where it is meanwhile, by `call`.
+    #[inline]
+    pub(super) fn hold<R>(
+        &self,
+        page: PageId,
+        call: impl FnOnce(&Self, Entry) -> Result<R, AddrError>,
+    ) -> Result<R, AddrError> {
+        let mut hold = Hold::new(self.book, self.runtime.rank(), page);
+        let (mut call, mut result, mut patience) = (Some(call), None, Patience::default());
+        loop {
+            let answer = match hold.act() {
+                Act::Do(op) => self.words.carry(&op),
+                Act::Pause(by) => self.pause(&mut patience, by),
+                Act::Ready(entry) => {
+                    let call = call.take().expect("it is its turn once");
+                    result = Some(call(self, entry));
+                    hold.release();
+                    continue;
+                }
+                Act::Over => return result.take().expect("it had its turn"),
+                Act::Failed(error) => return Err(error),
+                act => unreachable!("{act:?} in a hold"),
+            };
+            hold.answer(answer);
+        }
+    }
+
+    /// Brings pages here; how many have moved.
+    pub(super) fn own(&self, pages: Range<u64>) -> Result<usize, ArrayError> {
+        let mut retired = Vec::new();
+        let mut result = Ok(0);
+        for page in pages.map(PageId) {
+            match self.bring(page) {
+                Ok(left) => {
+                    let moved = left.is_some();
+                    retired.extend(left);
+                    result = result.map(|count| count + usize::from(moved));
+                }
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+            if retired.len() == SWEPT {
+                self.free(&mut retired)?;
+            }
+        }
+        self.free(&mut retired)?;
+        result
+    }
+
+    /// Brings a page here; the frame that it has left, if it was elsewhere.
+    fn bring(&self, page: PageId) -> Result<Option<Retired>, ArrayError> {
+        let mut tries = 0;
+        loop {
+            let mut own = Relocation::new(self.book, self.runtime.rank(), page);
+            let mut patience = Patience::default();
+            let is_full = loop {
+                let answer = match own.act() {
+                    Act::Do(op) => self.words.carry(&op),
+                    Act::Pause(by) => self.pause(&mut patience, by),
+                    Act::Copy { from, to } => self.copy(from, to).map(|()| 0),
+                    Act::Over => break false,
+                    Act::Full => break true,
+                    Act::Failed(error) => return Err(error.into()),
+                    act => unreachable!("{act:?} in an own"),
+                };
+                own.answer(answer);
+            };
+            if !is_full {
+                return Ok(own.retired());
+            }
+            // Others free what has left, when nobody reads it any more.
+            if tries == FULL_TRIES {
+                return Err(ArrayError::Full { room: self.book.shape().frames });
+            }
+            tries += 1;
+            tsumugi_ult::sleep(NAP);
+        }
+    }
+
+    /// Frees frames that pages have left before this was called.
+    fn free(&self, retired: &mut Vec<Retired>) -> Result<(), AddrError> {
+        if retired.is_empty() {
+            return Ok(());
+        }
+        let (mut sweep, mut patience) = (Sweep::new(self.book), Patience::default());
+        loop {
+            let answer = match sweep.act() {
+                Act::Do(op) => self.words.carry(&op),
+                Act::Pause(by) => self.pause(&mut patience, by),
+                Act::Over => break,
+                Act::Failed(error) => return Err(error),
+                act => unreachable!("{act:?} in a sweep"),
+            };
+            sweep.answer(answer);
+        }
+        for Retired { owner, frame } in retired.drain(..) {
+            let (bits, bit) = self.book.bit(owner, frame);
+            match self.words.carry(&Op::atomic(Kind::FetchAnd, bits, !bit)) {
+                // Its frames went with it.
+                Ok(_) | Err(AddrError::PeerLost { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// All bytes of a page, into a frame of this rank.
+    fn copy(&self, from: RemoteAddr, to: RemoteAddr) -> Result<(), AddrError> {
+        let (from, to) = (self.words.real(from), self.words.real(to));
+        let mut part = [0u8; PART];
+        let bytes = self.book.shape().page_bytes;
+        let mut at = 0;
+        while at < bytes {
+            let part = &mut part[..PART.min((bytes - at) as usize)];
+            self.runtime.get_slice(Remote::new(from.add(at)), part)?;
+            self.runtime.put_slice(Remote::new(to.add(at)), part)?;
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn store(&self, at: RemoteAddr, value: u64) -> Result<u64, AddrError> {
+        self.words.carry(&Op::put_word(at, Width::W8, value))
+    }
+
+    /// Lets others get on; for `by`, if it lives.
+    #[cold]
+    fn pause(&self, patience: &mut Patience, by: Option<Rank>) -> Result<u64, AddrError> {
+        patience.wait();
+        match by {
+            // Any word of its tells.
+            Some(rank) => {
+                let (bits, _) = self.book.bit(rank, 0);
+                self.words.carry(&Op::get_word(bits, Width::W8))
+            }
+            None => Ok(0),
+        }
+    }
+}
+
+impl Patience {
+    fn wait(&mut self) {
+        self.0 += 1;
+        if self.0 < YIELDS { tsumugi_ult::yield_now() } else { tsumugi_ult::sleep(NAP) }
+    }
+}
+
+/// Pages that are swept for at once.
+const SWEPT: usize = 64;
+/// Bytes that go through the stack at a time.
+const PART: usize = 1024;
+/// How often others are let in before a wait sleeps.
+const YIELDS: u32 = 64;
+/// Between two looks then.
+const NAP: Duration = Duration::from_micros(100);
+/// How often a rank without room looks again.
+const FULL_TRIES: u32 = 1000;

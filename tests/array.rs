@@ -1,0 +1,150 @@
+//! Arrays whose pages move, on ranks that are threads.
+
+use tsumugi::array::{ArrayError, Dealt, Distribution, PageId};
+use tsumugi::{Config, Error, Path, Rank, Runtime};
+
+/// Runs `main` with operations going every way that there is.
+fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
+    for path in [Path::Delegate, Path::Offload] {
+        Config::default().path(path).run_ranks(size, &main).unwrap();
+    }
+    Config::default().run_ranks(size, &main).unwrap();
+}
+
+#[test]
+fn what_was_put_is_there_whoever_owns_it() {
+    run_ranks(3, |rt| {
+        let array = rt.array::<u64>(10_000)?;
+        let (rank, size) = (rt.rank().0 as usize, rt.size() as usize);
+        let part = |rank: usize| rank * 10_000 / size..(rank + 1) * 10_000 / size;
+        let values: Vec<u64> = part(rank).map(|index| index as u64 * 3).collect();
+        array.put_slice(part(rank).start, &values)?;
+        rt.barrier()?;
+        let mut all = vec![0; 10_000];
+        for turn in 0..size {
+            // Everybody reads all while the parts go round.
+            let next = part((rank + turn) % size);
+            let moved = array.own(next.clone())?;
+            assert!(moved <= next.len() / array.page_len() + 2);
+            array.get_slice(0, &mut all)?;
+            assert!(all.iter().enumerate().all(|(index, value)| *value == index as u64 * 3));
+            rt.barrier()?;
+            let middle = (next.start + next.end) / 2;
+            assert_eq!(array.owner(middle)?, rt.rank());
+            assert_eq!(array.own(middle..middle + 1)?, 0, "it is here");
+            assert_eq!(array.get(middle)?, middle as u64 * 3);
+            rt.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn no_update_is_lost_while_pages_move() {
+    run_ranks(3, |rt| {
+        let array = rt.array_by::<u64>(64, Dealt { page_len: 4, known: 5, ..Dealt::default() })?;
+        let ults: Vec<_> = (0..4u64)
+            .map(|ult| {
+                let array = array.clone();
+                rt.spawn(move |rt| {
+                    let mut seen = [0; 64];
+                    for step in 0..ROUNDS {
+                        let index = (step * 7 + ult * 13 + u64::from(rt.rank().0)) as usize % 64;
+                        let old = array.fetch_add(index, 1)?;
+                        assert!(old >= seen[index], "element {index} went back to {old}");
+                        seen[index] = old + 1;
+                        if step % 8 == ult {
+                            array.own(index..(index + 6).min(64))?;
+                        }
+                        let now = array.get(index)?;
+                        assert!(now >= seen[index], "element {index}: {now} of {}", seen[index]);
+                        seen[index] = now;
+                    }
+                    Ok::<(), Error>(())
+                })
+            })
+            .collect();
+        ults.into_iter().try_for_each(|ult| ult.join().expect("no panic"))?;
+        rt.barrier()?;
+        let mut all = [0; 64];
+        array.get_slice(0, &mut all)?;
+        assert_eq!(all.iter().sum::<u64>(), 3 * 4 * ROUNDS);
+        rt.barrier()
+    });
+}
+
+#[test]
+fn elements_of_any_size_and_every_atomic() {
+    run_ranks(2, |rt| {
+        let halves = rt.array_by::<u32>(7, Dealt { page_len: 3, ..Dealt::default() })?;
+        let wide = rt.array_by::<[u8; 24]>(5, Dealt { page_len: 2, ..Dealt::default() })?;
+        if rt.rank().0 == 1 {
+            halves.own(2..4)?;
+            halves.put(3, 5)?;
+            assert_eq!(halves.fetch_add(3, 2)?, 5);
+            assert_eq!(halves.fetch_and(3, 6)?, 7);
+            assert_eq!(halves.fetch_or(3, 8)?, 6);
+            assert_eq!(halves.fetch_xor(3, 1)?, 14);
+            assert_eq!(halves.swap(3, 9)?, 15);
+            assert_eq!(halves.compare_swap(3, 8, 1)?, 9);
+            assert_eq!(halves.compare_swap(3, 9, 1)?, 9);
+            wide.put_slice(1, &[[1; 24], [2; 24], [3; 24]])?;
+        }
+        rt.barrier()?;
+        assert_eq!((halves.get(3)?, halves.get(4)?), (1, 0));
+        let mut all = [[9; 24]; 5];
+        wide.get_slice(0, &mut all)?;
+        assert_eq!(all, [[0; 24], [1; 24], [2; 24], [3; 24], [0; 24]]);
+        rt.barrier()
+    });
+}
+
+#[test]
+fn pages_are_dealt_as_asked() {
+    Config::default()
+        .run_ranks(3, |rt| {
+            let by = Distribution::By(|page: PageId| Rank((page.0 % 2) as u32 + 1));
+            for (first, owners) in [
+                (Distribution::Block, [0, 0, 0, 1, 1, 1, 2]),
+                (Distribution::Cyclic, [0, 1, 2, 0, 1, 2, 0]),
+                (by, [1, 2, 1, 2, 1, 2, 1]),
+            ] {
+                let dealt = Dealt { first, page_len: 2, ..Dealt::default() };
+                let array = rt.array_by::<u64>(13, dealt)?;
+                for (page, owner) in owners.into_iter().enumerate() {
+                    assert_eq!(array.owner(page * 2)?, Rank(owner), "{first:?}, page {page}");
+                }
+                rt.barrier()?;
+            }
+            Ok::<(), Error>(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    Config::default()
+        .run_ranks(2, |rt| {
+            let array =
+                rt.array_by::<u64>(10, Dealt { page_len: 1, room: 5, ..Dealt::default() })?;
+            let beyond = ArrayError::OutOfRange { index: 8, count: 3, len: 10 };
+            assert_eq!(array.get_slice(8, &mut [0; 3]), Err(beyond));
+            assert_eq!(array.put_slice(8, &[0; 3]), Err(beyond));
+            assert_eq!(array.own(8..11), Err(beyond));
+            assert_eq!(beyond.to_string(), "3 elements at 8 of an array of 10");
+            assert_eq!(array.own(3..3), Ok(0));
+            rt.barrier()?;
+            if rt.rank().0 == 0 {
+                // It has its five, and no room for another.
+                assert_eq!(array.own(5..6), Err(ArrayError::Full { room: 5 }));
+                assert_eq!(array.get(5)?, 0);
+            }
+            rt.barrier()?;
+            let none = rt.array::<u64>(0).unwrap_err();
+            assert_eq!(none.to_string(), "0 pages, where 1 to 1099511627776 are possible");
+            Ok::<(), Error>(())
+        })
+        .unwrap();
+}
+
+const ROUNDS: u64 = 200;

@@ -1,0 +1,166 @@
+//! Arrays whose pages move, used by whole programs: a histogram that everybody
+//! adds to while it is pulled hither and thither, and a search of a graph
+//! whose rows are brought to where they are read.
+//!
+//! ```text
+//!  graph: row of 8 neighbours a vertex, a page each, dealt in blocks
+//!  work:  vertex v is looked at by rank hash(v), which asks for v's row
+//!
+//!  before own   1 - 1/ranks of the rows are read from elsewhere
+//!  after        none
+//! ```
+
+use crate::roles::say;
+use tsumugi::array::Dealt;
+use tsumugi::{Array, Error, Runtime};
+
+/// All of it; `scale` times as large as the smallest.
+pub fn play(rt: &Runtime, scale: u64) -> Result<(), Error> {
+    histogram(rt, 500 * scale)?;
+    search(rt, 200 * scale as usize)
+}
+
+/// Every key that every rank has is counted once.
+fn histogram(rt: &Runtime, keys: u64) -> Result<(), Error> {
+    let dealt = Dealt { page_len: 32, known: 4, ..Dealt::default() };
+    let bins = rt.array_by::<u64>(BINS, dealt)?;
+    let rank = u64::from(rt.rank().0);
+    let ults: Vec<_> = (0..ULTS)
+        .map(|ult| {
+            let bins = bins.clone();
+            rt.spawn(move |_| {
+                for key in 0..keys {
+                    let bin = mix(rank << 40 | ult << 32 | key) as usize % BINS;
+                    bins.fetch_add(bin, 1)?;
+                    if key % 50 == ult {
+                        bins.own(bin..(bin + 40).min(BINS))?;
+                    }
+                }
+                Ok::<(), Error>(())
+            })
+        })
+        .collect();
+    ults.into_iter().try_for_each(|ult| ult.join().expect("no panic"))?;
+    rt.barrier()?;
+    // Each takes its part, and counts it where it is.
+    let size = rt.size() as usize;
+    let part = BINS * rank as usize / size..BINS * (rank as usize + 1) / size;
+    bins.own(part.clone())?;
+    rt.barrier()?;
+    let mut counts = vec![0; part.len()];
+    bins.get_slice(part.start, &mut counts)?;
+    let all = rt.sum(counts.iter().sum::<u64>())?;
+    assert_eq!(all, keys * ULTS * u64::from(rt.size()), "keys counted");
+    let middle = (part.start + part.end) / 2;
+    if bins.page(part.start) != bins.page(middle) && bins.page(middle) != bins.page(part.end - 1) {
+        assert_eq!(bins.owner(middle)?, rt.rank(), "bin {middle}");
+    }
+    rt.barrier()
+}
+
+/// Levels of a search from vertex 0 are as one rank alone finds them, before
+/// and after the rows were brought to who reads them.
+fn search(rt: &Runtime, vertices: usize) -> Result<(), Error> {
+    let dealt = Dealt { page_len: DEGREE, ..Dealt::default() };
+    let rows = rt.array_by::<u32>(vertices * DEGREE, dealt)?;
+    let levels = rt.array::<u32>(vertices)?;
+    let rank = u64::from(rt.rank().0);
+    let is_mine = |vertex: usize| mix(vertex as u64) % u64::from(rt.size()) == rank;
+    if rank == 0 {
+        for vertex in 0..vertices {
+            rows.put_slice(vertex * DEGREE, &neighbours(vertex, vertices))?;
+        }
+    }
+    rt.barrier()?;
+    let serial = alone(vertices);
+    let mut shares = vec![];
+    for is_moved in [false, true] {
+        if is_moved {
+            for vertex in (0..vertices).filter(|vertex| is_mine(*vertex)) {
+                rows.own(vertex * DEGREE..(vertex + 1) * DEGREE)?;
+            }
+            rt.barrier()?;
+        }
+        let (remote, reads) = levels_of(rt, &rows, &levels, is_mine)?;
+        let (remote, reads) = (rt.sum(remote)?, rt.sum(reads)?);
+        let mut found = vec![0; vertices];
+        levels.get_slice(0, &mut found)?;
+        assert_eq!(found, serial, "levels");
+        shares.push(remote as f64 / reads as f64);
+        rt.barrier()?;
+    }
+    let elsewhere = 1.0 - 1.0 / f64::from(rt.size());
+    assert!((shares[0] - elsewhere).abs() < 0.15, "{shares:?} of {elsewhere}");
+    assert_eq!(shares[1], 0.0, "rows that are read from elsewhere after all were brought");
+    if rank == 0 {
+        say(&format!("rows from elsewhere: {:.3} before, {:.3} after", shares[0], shares[1]));
+    }
+    rt.barrier()
+}
+
+/// Level by level; how many rows were elsewhere, and how many there were.
+fn levels_of(
+    rt: &Runtime,
+    rows: &Array<u32>,
+    levels: &Array<u32>,
+    is_mine: impl Fn(usize) -> bool,
+) -> Result<(u64, u64), Error> {
+    let vertices = levels.len();
+    if rt.rank().0 == 0 {
+        levels.put_slice(0, &vec![u32::MAX; vertices])?;
+        levels.put(0, 0)?;
+    }
+    rt.barrier()?;
+    let (mut remote, mut reads) = (0, 0);
+    for level in 0.. {
+        let mut next = 0;
+        let mut known = vec![0; vertices];
+        levels.get_slice(0, &mut known)?;
+        for vertex in (0..vertices).filter(|vertex| is_mine(*vertex) && known[*vertex] == level) {
+            let mut row = [0; DEGREE];
+            rows.get_slice(vertex * DEGREE, &mut row)?;
+            reads += 1;
+            remote += u64::from(rows.owner(vertex * DEGREE)? != rt.rank());
+            for to in row {
+                let old = levels.compare_swap(to as usize, u32::MAX, level + 1)?;
+                next += u64::from(old == u32::MAX);
+            }
+        }
+        if rt.sum(next)? == 0 {
+            break;
+        }
+    }
+    Ok((remote, reads))
+}
+
+/// The same by one rank alone.
+fn alone(vertices: usize) -> Vec<u32> {
+    let mut levels = vec![u32::MAX; vertices];
+    levels[0] = 0;
+    let mut front = vec![0];
+    while let Some(vertex) = front.first().copied() {
+        front.remove(0);
+        for to in neighbours(vertex, vertices) {
+            if levels[to as usize] == u32::MAX {
+                levels[to as usize] = levels[vertex] + 1;
+                front.push(to as usize);
+            }
+        }
+    }
+    levels
+}
+
+fn neighbours(vertex: usize, vertices: usize) -> [u32; DEGREE] {
+    let to = |edge| mix((vertex * DEGREE + edge) as u64 | 1 << 50) % vertices as u64;
+    std::array::from_fn(|edge| to(edge) as u32)
+}
+
+fn mix(value: u64) -> u64 {
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+const BINS: usize = 1000;
+const ULTS: u64 = 4;
+const DEGREE: usize = 8;
