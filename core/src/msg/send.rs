@@ -24,6 +24,10 @@ pub(super) enum Launched {
     NoLines,
     /// Too many messages to the peer are without a receive.
     NoQuota,
+    /// The log has no place. Whether a receive is known for the message was not
+    /// asked: none behind it may be asked either, which would take the receive
+    /// if the log has a place by then.
+    NoLog,
     /// There is no free request.
     NoRequest,
 }
@@ -78,7 +82,7 @@ impl Machine<'_> {
             Launched::Done => Ok(Some(Begun::Done(()))),
             Launched::Running(index) => Ok(Some(Begun::Pending(self.request(index)))),
             Launched::NoRequest => Err(CallError::Busy(Why::NoTag)),
-            Launched::NoLines | Launched::NoQuota => Ok(None),
+            Launched::NoLines | Launched::NoQuota | Launched::NoLog => Ok(None),
         }
     }
 
@@ -190,7 +194,7 @@ impl Machine<'_> {
                 // The receiver's board may be another at the next look.
                 Launched::NoQuota if self.has_board() => break,
                 Launched::NoQuota => looked += 1,
-                Launched::NoLines | Launched::NoRequest => break,
+                Launched::NoLines | Launched::NoLog | Launched::NoRequest => break,
             }
         }
         has_moved
@@ -220,7 +224,7 @@ impl Machine<'_> {
         if is_full || peer.sent.wrapping_sub(peer.log_low) >= self.shape.log_len() {
             match self.look_back(wire, to) {
                 Some(full) => is_full = full,
-                None => return Launched::NoQuota,
+                None => return Launched::NoLog,
             }
         }
         let lines = if is_short { Packet::lines_of(bytes.len) } else { 1 };
