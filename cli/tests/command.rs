@@ -283,7 +283,7 @@ fn the_machine_is_described() {
     // A job of many nodes is described by its memory alone.
     let output = tsumugi(&["info", "--memory", "--ranks", "1000000"]);
     assert!(output.status.success(), "{}", said(&output));
-    for what in ["at 1,000,000 ranks, 32 on a node", "total, 1,024 peers in use by the global"] {
+    for what in ["a rank of 1,000,000, 32 on a node", "total, 1,024 peers in use by the global"] {
         assert!(shown(&output).contains(what), "{what} in {}", shown(&output));
     }
     assert_refused(&["info", "--config", "-n", "1000000"], 1, &["1 to 4096 ranks", "1000000"]);
