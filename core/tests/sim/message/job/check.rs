@@ -106,7 +106,11 @@ impl Game<'_> {
     /// The limit that the design states: when nothing can be granted any more,
     /// a receive is known to a message beyond the quota only by an offer.
     fn is_out_of_sight(&self, number: usize, sent: &Sent) -> bool {
-        let unmatched = self.undelivered().filter(|left| self.sent[*left].to == sent.to).count();
+        // Those of a rank that has died can still be received, and have places.
+        let is_left = |other: &&Sent| {
+            other.to == sent.to && other.received_by.is_none() && !other.was_cancelled
+        };
+        let unmatched = self.sent.iter().filter(is_left).count();
         if unmatched < 4 * self.net.shape.quota as usize {
             return false;
         }
