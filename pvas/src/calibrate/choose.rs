@@ -1,6 +1,6 @@
 //! Thresholds from timings.
 
-use super::pair::{Measured, PAYLOADS, SIZES, Way};
+use super::pair::{Measured, PAYLOADS, SHORT, SIZES, Way};
 use crate::distance::{Distance, Thresholds};
 
 /// What wins at which size. What is missing among the timings is taken from
@@ -67,7 +67,7 @@ fn direct_from(measured: &Measured, inline_max: u64) -> Option<u64> {
 /// waiting for the receiver; never so large that a few messages fill them.
 fn eager_max(measured: &Measured) -> Option<u64> {
     let mut max = EAGER_MIN;
-    for bytes in measured.sizes(Way::Bounce) {
+    for bytes in measured.sizes(Way::Bounce).into_iter().filter(|bytes| !SHORT.contains(bytes)) {
         let (bounce, pull) = (measured.ns(Way::Bounce, bytes)?, measured.ns(Way::Pull, bytes)?);
         if bounce <= pull {
             max = bytes as u64;

@@ -181,21 +181,25 @@ fn steps() -> impl Iterator<Item = Step> {
     let small = PAYLOADS
         .into_iter()
         .flat_map(move |bytes| [step(Way::Inline, bytes), step(Way::Push, bytes)]);
-    let slots = SIZES.into_iter().filter(|bytes| *bytes <= Yard::SLOTS_BYTES);
+    let slots = SHORT.into_iter().chain(SIZES).filter(|bytes| *bytes <= Yard::SLOTS_BYTES);
     let slots = slots.map(move |bytes| step(Way::Bounce, bytes));
+    let short = SHORT.into_iter().map(move |bytes| step(Way::Push, bytes));
     let ways = |bytes| {
         let both = (bytes >= BOTH_MIN).then_some(Way::Both);
         let ways = [Way::Push, Way::Stream, Way::Pull].into_iter().chain(both);
         ways.map(move |way| (way, bytes))
     };
     small
+        .chain(short)
         .chain(slots)
         .chain(SIZES.into_iter().flat_map(ways).map(move |(way, bytes)| step(way, bytes)))
 }
 
 /// What fits into a packet of one to four lines.
 pub const PAYLOADS: [usize; 4] = [32, 88, 144, 200];
-/// Of the messages that are too long for one.
+/// Where a push may begin to be better than slots.
+pub const SHORT: [usize; 2] = [512, 1 << 10];
+/// Of the messages that are too long for a packet.
 pub const SIZES: [usize; 8] =
     [2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20];
 const BYTES_MAX: usize = 2 << 20;
