@@ -5,11 +5,12 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::msg::{Design, Pattern};
 
 impl Game<'_> {
-    /// Lets everything through until nothing moves any more.
+    /// Lets everything through until nothing moves any more, and everybody has
+    /// told the others what they wait for, and sleeps.
     fn quiesce(&mut self) {
         let mut quiet = 0;
         let mut rounds = 0;
-        while quiet < 40 {
+        while quiet < 40 || self.players.iter().any(|player| !player.is_dead && !player.is_asleep) {
             rounds += 1;
             assert!(rounds < 20_000, "it never comes to rest");
             self.net.sight = if quiet > 20 { 8 } else { 4 };
