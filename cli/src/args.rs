@@ -127,6 +127,9 @@ pub enum Figure {
     Message(Messages),
     /// Locks: alone, by many processes on few cores, and on a simulated machine
     Lock(Locks),
+    /// Arrays whose pages move: reads, writes and relocations, by the size of a
+    /// page, beside raw reads
+    Gas(Measure),
 }
 
 /// `tsumugi bench lock`

@@ -265,6 +265,24 @@ fn messages_are_measured_by_each_design() {
 }
 
 #[test]
+fn pages_are_measured_beside_raw_reads() {
+    let json = Scratch::new("pages.json", "");
+    let words = ["bench", "gas", "--quick", "--ops", "1", "--json", json.path()];
+    let output = tsumugi(&words);
+    assert!(output.status.success(), "{}", said(&output));
+    for what in ["get_cached over raw_read, 8 B", "get_uncached of get_cached, 1048576 B"] {
+        assert!(shown(&output).contains(what), "{what} in {}", shown(&output));
+    }
+    let rows = std::fs::read_to_string(&json.0).unwrap();
+    let rows: serde_json::Value = serde_json::from_str(&rows).unwrap();
+    for name in ["raw_read", "get_cached", "get_uncached", "put_cached", "own"] {
+        let of = |row: &&serde_json::Value| row["name"] == name;
+        assert!(rows.as_array().unwrap().iter().filter(of).count() == 3, "{name}: {rows}");
+    }
+    assert_refused(&["bench", "gas", "--only", "get9"], 2, &["'get9'", "get_cached"]);
+}
+
+#[test]
 fn the_machine_is_described() {
     let output = tsumugi(&["info"]);
     assert!(output.status.success());

@@ -9,6 +9,7 @@
 mod bar;
 mod bare;
 mod far;
+mod gas;
 mod line;
 mod lock;
 mod message;
@@ -82,6 +83,7 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
             keep_all(&messages.measure, &outcome.rows, plots)?;
             Ok(outcome.text)
         }
+        Figure::Gas(measure) => pages(measure),
     }
 }
 
@@ -126,6 +128,20 @@ fn between_nodes(measure: &args::Measure) -> Result<String, Failure> {
     }
     keep_all(measure, &rows, std::iter::empty())?;
     Ok(table::table(&rows))
+}
+
+fn pages(measure: &args::Measure) -> Result<String, Failure> {
+    let names = chosen(measure.only.as_deref(), gas::CATALOGUE)?;
+    if !job::is_rank() {
+        return job::run_self(gas::RANKS);
+    }
+    let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
+    let rows = config.run(|rt| gas::rank(rt, &names, measure))?;
+    if rows.is_empty() {
+        return Ok(String::new());
+    }
+    keep_all(measure, &rows, gas::plot(&rows).map(|plot| ("pages", plot)).into_iter())?;
+    Ok(table::table(&rows) + &gas::bars(&rows))
 }
 
 /// Writes the rows and figures to the files that were asked for.

@@ -1,0 +1,247 @@
+//! `tsumugi bench gas`: arrays whose pages move, beside raw reads of the same
+//! memory.
+//!
+//! | row | what is measured |
+//! |---|---|
+//! | `raw_read` | a page's bytes by rank and region: no directory, nothing moves |
+//! | `get_cached` | a page of an array, whose place this rank knows |
+//! | `get_uncached` | the same, whose home is asked first, each time |
+//! | `put_cached` | a page of an array, whose place this rank knows |
+//! | `own` | a page that comes here from another rank |
+//!
+//! Rank 0 works on pages that rank 1 has and is home to, each as a whole; a
+//! page of 8 bytes is one element. Reads and puts of one size take turns; a
+//! rank that knows one page and goes over several knows none of them when it
+//! comes to it. What `own` has brought goes back between two batches, which is
+//! not counted.
+
+mod bars;
+
+pub use bars::bars;
+
+use super::plot::{Axis, Plot, Point, Series};
+use super::row::Row;
+use super::sample::{Batch, Budget, Contender};
+use super::{Group, budget, trip_ns};
+use crate::args::Measure;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::summary::Summary;
+use std::hint::black_box;
+use std::time::Instant;
+use tsumugi::array::{Array, ArrayError, Dealt};
+use tsumugi::{Error, Rank, Runtime, Shared};
+
+/// Ranks of the job: one measures, the other has the pages.
+pub const RANKS: u32 = 2;
+
+/// What there is to measure.
+pub const CATALOGUE: &[Group] = &[
+    Group { name: "access", rows: &["raw_read", "get_cached", "get_uncached", "put_cached"] },
+    Group { name: "relocation", rows: &["own"] },
+];
+
+/// The pages of one size, as all ranks have them.
+struct Pages {
+    bytes: usize,
+    /// How many each rank has at first.
+    count: usize,
+    raw: Shared<u64>,
+    known: Array<u64>,
+    /// The same, of which a rank knows one page at a time.
+    unknown: Array<u64>,
+}
+
+/// What each rank does; rank 0 measures the rows `names`.
+pub fn rank(rt: &Runtime, names: &[&'static str], measure: &Measure) -> Result<Vec<Row>, Failure> {
+    if rt.size() != RANKS {
+        return Err(Failure::Usage(format!("bench gas needs {RANKS} ranks, not {}", rt.size())));
+    }
+    let sizes = if measure.quick { QUICK_BYTES } else { PAGE_BYTES };
+    let progress = if rt.rank() == Rank(0) { Progress::new() } else { Progress::silent() };
+    progress.stage("page sizes", sizes.len() as u64);
+    let mut rows = Vec::new();
+    for (step, bytes) in (1..).zip(sizes) {
+        let pages = Pages::new(rt, *bytes)?;
+        if rt.rank() == Rank(0) {
+            rows.extend(pages.accesses(rt, names, measure)?);
+        }
+        rt.barrier()?;
+        if names.contains(&"own") {
+            rows.extend(pages.relocations(rt, budget(measure))?);
+        }
+        rt.barrier()?;
+        progress.at(step);
+    }
+    Ok(rows)
+}
+
+impl Pages {
+    /// Collective.
+    fn new(rt: &Runtime, bytes: usize) -> Result<Self, Error> {
+        let (count, page_len) = ((BATCH_BYTES / bytes).clamp(2, PAGES_MAX), bytes / 8);
+        let len = RANKS as usize * count * page_len;
+        // All pages of both, and those that have just left.
+        let room = 2 * RANKS * count as u32;
+        let dealt = Dealt { page_len, room, ..Dealt::default() };
+        Ok(Self {
+            bytes,
+            count,
+            raw: rt.share(count * page_len)?,
+            known: rt.array_by(len, dealt)?,
+            unknown: rt.array_by(len, Dealt { known: 1, ..dealt })?,
+        })
+    }
+
+    fn params(&self) -> String {
+        format!("page_bytes={} network=shm readers=1 pages={}", self.bytes, self.count)
+    }
+
+    /// Where each page of `rank`'s begins.
+    fn starts(&self, rank: u32) -> impl Iterator<Item = usize> + Clone + use<> {
+        let (first, page_len) = (rank as usize * self.count, self.bytes / 8);
+        (first..first + self.count).map(move |page| page * page_len)
+    }
+
+    fn accesses(
+        &self,
+        rt: &Runtime,
+        names: &[&'static str],
+        measure: &Measure,
+    ) -> Result<Vec<Row>, Failure> {
+        // A batch of few short operations is too short for the clock.
+        let turns = (BATCH_OPS / self.count).clamp(1, (BATCH_BYTES / self.bytes).max(1));
+        let ops = (turns * self.count) as u64;
+        let (theirs, raw) = (self.starts(1), self.starts(0));
+        let [mut one, mut two, mut three] = [(); 3].map(|()| vec![0; self.bytes / 8]);
+        let value = vec![7; self.bytes / 8];
+        let over = |starts: &_, turns, once: &mut dyn FnMut(usize) -> Result<u64, Error>| {
+            all(starts, turns, once).map_err(Failure::from)
+        };
+        let contender = |name| {
+            let system = if name == "raw_read" { "bare" } else { "tsumugi" };
+            (name, system)
+        };
+        let mut raw_read = |start| {
+            let at = self.raw.at(Rank(1), start);
+            match &mut one[..] {
+                [_] => Ok(rt.get(at)?),
+                page => Ok(rt.get_slice(at, page).map(|()| page[0])?),
+            }
+        };
+        let mut get_cached = |start| Ok(read(&self.known, start, &mut two)?);
+        let mut get_uncached = |start| Ok(read(&self.unknown, start, &mut three)?);
+        let mut put_cached = |start| match &value[..] {
+            [value] => Ok(self.known.put(start, *value).map(|()| 1)?),
+            page => Ok(self.known.put_slice(start, page).map(|()| 1)?),
+        };
+        let batches: [(_, Batch<'_>); 4] = [
+            (contender("raw_read"), Box::new(|| over(&raw, turns, &mut raw_read))),
+            (contender("get_cached"), Box::new(|| over(&theirs, turns, &mut get_cached))),
+            (contender("get_uncached"), Box::new(|| over(&theirs, turns, &mut get_uncached))),
+            (contender("put_cached"), Box::new(|| over(&theirs, turns, &mut put_cached))),
+        ];
+        let mut wanted: Vec<Contender<'_>> = batches
+            .into_iter()
+            .filter(|((name, _), _)| names.contains(name))
+            .map(|((name, system), batch)| Contender { system, name, batch })
+            .collect();
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(super::measure("gas", &self.params(), budget(measure), ops, &mut wanted)?.rows)
+    }
+
+    /// Both ranks: rank 0 brings rank 1's pages, which takes them back. The row
+    /// is rank 0's.
+    fn relocations(&self, rt: &Runtime, budget: Budget) -> Result<Option<Row>, Failure> {
+        let is_first = rt.rank() == Rank(0);
+        let line_ns_before = if is_first { trip_ns() } else { None };
+        let page_len = self.bytes / 8;
+        let theirs = self.count * page_len..2 * self.count * page_len;
+        let (mut samples, start) = (Vec::new(), Instant::now());
+        loop {
+            let is_over = match budget {
+                // The way back included.
+                Budget::Time(time) => start.elapsed() >= time,
+                Budget::Operations(total) => (samples.len() * self.count) as u64 >= total,
+            };
+            let goes_on = is_first && (samples.is_empty() || !is_over);
+            // Rank 0 says; and rank 1 has them all by then.
+            if rt.gather(goes_on.into())?[0] == 0 {
+                break;
+            }
+            if is_first {
+                let begin = Instant::now();
+                let moved = self.known.own(theirs.clone()).map_err(Error::from)?;
+                let took = begin.elapsed();
+                assert_eq!(moved, self.count, "rank 1 had them all");
+                samples.push(took.as_nanos() as f64 / moved as f64);
+            }
+            rt.barrier()?;
+            if !is_first {
+                self.known.own(theirs.clone()).map_err(Error::from)?;
+            }
+        }
+        Ok(Summary::of(&mut samples).map(|summary| Row {
+            figure: "gas".to_owned(),
+            system: "tsumugi".to_owned(),
+            name: "own".to_owned(),
+            params: self.params(),
+            unit: "ns".to_owned(),
+            summary,
+            line_ns_before,
+            line_ns_after: trip_ns(),
+        }))
+    }
+}
+
+/// Each row by the size of a page.
+pub fn plot(rows: &[Row]) -> Option<Plot> {
+    let mut series: Vec<Series> = Vec::new();
+    for row in rows {
+        let (x, of) = (row.number("page_bytes")? as f64, &row.summary);
+        let point = Point { x, y: of.median, low: of.low, high: of.high };
+        match series.iter_mut().find(|series| series.name == row.name) {
+            Some(series) => series.points.push(point),
+            None => series.push(Series { name: row.name.clone(), points: vec![point] }),
+        }
+    }
+    (!series.is_empty()).then(|| Plot {
+        title: "A page of an array, two ranks of a node".to_owned(),
+        x: Axis { name: "bytes of a page".to_owned(), is_log: true },
+        y: Axis { name: "nanoseconds".to_owned(), is_log: true },
+        series,
+    })
+}
+
+/// A page, or the element that it is.
+#[inline(never)]
+fn read(array: &Array<u64>, start: usize, into: &mut [u64]) -> Result<u64, ArrayError> {
+    match into {
+        [_] => array.get(start),
+        page => array.get_slice(start, page).map(|()| page[0]),
+    }
+}
+
+fn all(
+    starts: &(impl Iterator<Item = usize> + Clone),
+    turns: usize,
+    once: &mut dyn FnMut(usize) -> Result<u64, Error>,
+) -> Result<u64, Error> {
+    let mut sum = 0u64;
+    for _ in 0..turns {
+        for start in starts.clone() {
+            sum = sum.wrapping_add(once(black_box(start))?);
+        }
+    }
+    Ok(sum)
+}
+
+const PAGE_BYTES: &[usize] = &[8, 64, 512, 4096, 32_768, 262_144, 1 << 20];
+const QUICK_BYTES: &[usize] = &[8, 4096, 1 << 20];
+/// So many bytes of pages each rank has, where these are not too many or too
+/// few pages.
+const BATCH_BYTES: usize = 1 << 16;
+const PAGES_MAX: usize = 64;
+const BATCH_OPS: usize = 512;
