@@ -62,10 +62,12 @@ mod way;
 pub use tsumugi_gas::page::{Distribution, PageId, ShapeError};
 
 use crate::lock::Words;
+use crate::ops::load_value;
 use crate::{AddrError, Agent, Error, Plain, Rank, Remote, Runtime, Word};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_gas::page::{Book, Entry, Homes, Shape};
 use way::Way;
@@ -76,6 +78,8 @@ pub struct Array<T: Plain> {
     way: Arc<Way>,
     len: usize,
     page_len: usize,
+    /// Of which power of two that is, if it is one: no division then.
+    page_shift: Option<u32>,
     of: PhantomData<fn() -> T>,
 }
 
@@ -154,7 +158,8 @@ impl Runtime {
         way.deal(dealt.first)?;
         // Nobody looks for a page before all are dealt.
         self.barrier()?;
-        Ok(Array { way: Arc::new(way), len, page_len, of: PhantomData })
+        let page_shift = page_len.is_power_of_two().then(|| page_len.trailing_zeros());
+        Ok(Array { way: Arc::new(way), len, page_len, page_shift, of: PhantomData })
     }
 }
 
@@ -176,7 +181,7 @@ impl<T: Plain> Array<T> {
 
     /// The page of an element.
     pub fn page(&self, index: usize) -> PageId {
-        PageId((index / self.page_len) as u64)
+        self.place(index).0
     }
 
     /// The rank that has an element, as its home says. It may be another by
@@ -198,8 +203,14 @@ impl<T: Plain> Array<T> {
     #[inline]
     pub fn get(&self, index: usize) -> Result<T, ArrayError> {
         self.check(index, 1)?;
-        let read = |way: &Way, entry| way.runtime().get(self.at(way, entry, index));
-        Ok(self.way.read(self.page(index), read)?)
+        let (page, first) = self.place(index);
+        // SAFETY: `hit` has resolved as many bytes; an element is aligned as the
+        // page is, or by its own size.
+        let load = |at| unsafe { load_value::<T>(at) };
+        if let Some(value) = self.way.hit(page, first, size_of::<T>() as u64, load) {
+            return Ok(value);
+        }
+        self.get_far(index)
     }
 
     /// Reads elements from `index` on.
@@ -213,9 +224,16 @@ impl<T: Plain> Array<T> {
         while !rest.is_empty() {
             let count = rest.len().min(self.left_in_page(index));
             let (part, later) = rest.split_at_mut(count);
-            self.way.read(self.page(index), |way, entry| {
-                way.runtime().get_slice(self.at(way, entry, index), part)
-            })?;
+            let (page, first) = self.place(index);
+            let (to, bytes) = (part.as_mut_ptr().cast(), size_of_val(part));
+            // SAFETY: `hit` has resolved as many bytes, and `part` has room for
+            // them; any bytes are values of a `Plain` type.
+            let load = |at: NonNull<u8>| unsafe { std::ptr::copy(at.as_ptr(), to, bytes) };
+            if self.way.hit(page, first, bytes as u64, load).is_none() {
+                self.way.read(page, |way, entry| {
+                    way.runtime().get_slice(self.at(way, entry, index), part)
+                })?;
+            }
             (index, rest) = (index + count, later);
         }
         Ok(())
@@ -264,11 +282,27 @@ impl<T: Plain> Array<T> {
         self.way.own(self.page(range.start).0..self.page(range.end - 1).0 + 1)
     }
 
+    /// Reads an element that is not at hand, or not where it was.
+    #[inline(never)]
+    fn get_far(&self, index: usize) -> Result<T, ArrayError> {
+        let read = |way: &Way, entry| way.runtime().get(self.at(way, entry, index));
+        Ok(self.way.read(self.page(index), read)?)
+    }
+
+    /// The page of an element, and at which of its bytes that begins.
+    #[inline(always)]
+    fn place(&self, index: usize) -> (PageId, u64) {
+        let (page, at) = match self.page_shift {
+            Some(shift) => (index >> shift, index & (self.page_len - 1)),
+            None => (index / self.page_len, index % self.page_len),
+        };
+        (PageId(page as u64), (at * size_of::<T>()) as u64)
+    }
+
     /// Where an element is by an entry.
     #[inline]
     fn at(&self, way: &Way, entry: Entry, index: usize) -> Remote<T> {
-        let bytes = (index % self.page_len) * size_of::<T>();
-        Remote::new(way.bytes(entry).add(bytes as u64))
+        Remote::new(way.bytes(entry).add(self.place(index).1))
     }
 
     #[inline]

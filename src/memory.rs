@@ -30,6 +30,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{Access, Agent, LocalAddr, Memory, Need, Region, RegionKey, RemoteAddr};
+use tsumugi_core::sync::AtomicU64;
 use tsumugi_pvas::config::{EXPOSED, HEAP};
 
 /// One array of `T` on every rank, all of the same length.
@@ -226,6 +227,21 @@ impl<T: Plain> Exposed<T> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+}
+
+impl Exposed<u64> {
+    /// A word of its, for this rank's processors.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many, or if all of them are the device's.
+    #[inline(always)]
+    pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(index < self.len() && self.agent() == Agent::Cpu, "word {index} of {self:?}");
+        // SAFETY: one of `len` words of a block that this owns, aligned as that
+        // is, and only ever accessed as atomics and plain bytes.
+        unsafe { self.block.region.base.cast::<AtomicU64>().add(index).as_ref() }
     }
 }
 

@@ -23,7 +23,7 @@ use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
 use tsumugi_core::mem::{Access, Agent, LocalAddr, Need, Region, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::Until;
-use tsumugi_core::sync::AtomicU64;
+use tsumugi_core::sync::mapped::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// What happens to the signal word when the data of a
 /// [`put_signal`](Runtime::put_signal) have arrived.
@@ -269,6 +269,16 @@ impl Runtime {
         self.direct.word(at.rank, at.key, at.offset)
     }
 
+    /// Where these bytes are, if this rank's processors may read them at once.
+    /// Otherwise an operation says why not, or finds them after all.
+    #[inline(always)]
+    pub(crate) fn bytes_at_hand(&self, at: RemoteAddr, bytes: u64) -> Option<NonNull<u8>> {
+        if self.queue.is_some() {
+            return None;
+        }
+        self.direct.resolve(at, bytes, Need::Read).ok()
+    }
+
     /// Every word operation.
     #[inline(always)]
     pub(crate) fn carry(&self, op: &Op) -> Result<u64, AddrError> {
@@ -374,6 +384,31 @@ fn is_elsewhere(error: AddrError) -> bool {
         AddrError::StaleKey { addr } => addr.key.agent() == Agent::Device,
         _ => false,
     }
+}
+
+/// Reads the `T` at `at`, as [`Runtime::get`] does.
+///
+/// # Safety
+///
+/// There are as many resolved bytes, aligned as a `T` is.
+#[inline(always)]
+pub(crate) unsafe fn load_value<T: Plain>(at: NonNull<u8>) -> T {
+    let at = at.as_ptr();
+    // Acquire: as a get of a word.
+    // SAFETY: the caller's; as wide as `T`, whose alignment is its width.
+    let bits = unsafe {
+        match const { width_of::<T>() } {
+            Some(Width::W1) => AtomicU8::from_ptr(at).load(Ordering::Acquire).into(),
+            Some(Width::W2) => AtomicU16::from_ptr(at.cast()).load(Ordering::Acquire).into(),
+            Some(Width::W4) => AtomicU32::from_ptr(at.cast()).load(Ordering::Acquire).into(),
+            Some(Width::W8) => AtomicU64::from_ptr(at.cast()).load(Ordering::Acquire),
+            // A copy: any bytes are a `T`, torn or not.
+            None => return at.cast::<T>().read(),
+        }
+    };
+    // SAFETY: on a little-endian machine the low bytes of `bits` are the bytes
+    // of a `T`, and every pattern of them is valid.
+    unsafe { std::mem::transmute_copy::<u64, T>(&bits) }
 }
 
 /// How a `T` travels in a descriptor, if it does.

@@ -10,16 +10,19 @@ use std::env;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use tsumugi_core::mem::{Access, Need, Rank, RegionKey};
+use tsumugi_core::mem::{Access, Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering as Mapped};
-use tsumugi_core::sync::{AtomicU32, Ordering, with_mutant};
+use tsumugi_core::sync::{AtomicU32, AtomicU64 as Word, Ordering, with_mutant};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, Place, REGIONS, Split};
 use tsumugi_gas::cache::{Cache, Fetch, Held, Miss, Seat, Slot, Wanted};
 use tsumugi_gas::control::{Shape, TABLE_BYTES};
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Setup, Tables};
 use tsumugi_gas::order::{Edge, Issued};
+use tsumugi_gas::page::{
+    self, Act, Book, Distribution, Entry as PageEntry, Glance, Homes, Own, PageId, Sweep,
+};
 use tsumugi_gas::table::{Agent, Entry, Record, Starter};
 
 /// A rank that holds an operation in flight on a table, and the table's owner
@@ -111,6 +114,86 @@ fn look(cache: Cache<'_>) {
             }
             Err(miss) => assert_eq!(miss, Miss::NoTable),
         }
+    }
+}
+
+/// A read of a page where it was last seen, while the page leaves, and its frame
+/// is another's when nobody is in the crowd: it finds the page's bytes, or
+/// nothing.
+#[test]
+fn a_hit_never_reads_another_page() {
+    let mutants = ["page_hit_uncounted", "page_hit_unordered", "page_hit_header_unread"];
+    check(&mutants, || {
+        let (page, entry) = (PageId(0), PageEntry { owner: Rank(0), frame: 0, epoch: 3 });
+        let shape = page::Shape {
+            homes: Homes::new(1, 1, Distribution::Block),
+            page_bytes: 8,
+            slots: 1,
+            frames: 1,
+        };
+        let book = Book::new(shape, key(0), 0).unwrap();
+        let words = (0..shape.bytes() / 8).map(|_| Word::new(0)).collect();
+        let words: &'static [Word] = leak(words);
+        let word = move |at: RemoteAddr| &words[(at.offset / 8) as usize];
+        // As a glance leaves it.
+        let mut glance = Glance::new(book, Rank(0), page);
+        word(book.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
+        loop {
+            let answer = match glance.act() {
+                Act::Do(op) => carry(word(op.remote), &op),
+                Act::Read(_) => entry.header(page),
+                Act::Over => break,
+                act => unreachable!("{act:?}"),
+            };
+            glance.answer(Ok(answer));
+        }
+        let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
+        header.store(entry.header(page), Ordering::Relaxed);
+        bytes.store(OURS, Ordering::Relaxed);
+        let reader = thread::spawn(move || {
+            let read = |()| (header.load(Ordering::Acquire), bytes.load(Ordering::Relaxed));
+            Own::of(&book, Rank(0), page, word).hit(
+                page,
+                |found| (found == entry).then_some(()),
+                read,
+            )
+        });
+        // The page leaves: its header is no longer live.
+        header.store(entry.header(page) & !1, Ordering::Release);
+        let mut sweep = Sweep::new(book);
+        let is_swept = loop {
+            let answer = match sweep.act() {
+                Act::Do(op) => carry(word(op.remote), &op),
+                // It would wait for the reader.
+                Act::Pause(_) => break false,
+                Act::Over => break true,
+                act => unreachable!("{act:?}"),
+            };
+            sweep.answer(Ok(answer));
+        };
+        if is_swept {
+            bytes.store(THEIRS, Ordering::Relaxed);
+        }
+        let found = reader.join().unwrap();
+        assert!(found.is_none_or(|found| found == OURS), "another page's: {found:?}");
+    });
+}
+
+/// As an operation is carried out.
+fn carry(word: &Word, op: &Op) -> u64 {
+    match op.kind {
+        Kind::GetWord => word.load(Ordering::Acquire),
+        Kind::PutWord => {
+            word.store(op.operand(), Ordering::Release);
+            0
+        }
+        Kind::FetchAdd => word.fetch_add(op.operand(), Ordering::SeqCst),
+        Kind::CompareSwap => {
+            let (old, new) = (op.compare(), op.operand());
+            let swapped = word.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst);
+            swapped.unwrap_or_else(|old| old)
+        }
+        kind => unreachable!("{kind:?} in a read or a sweep"),
     }
 }
 
@@ -254,5 +337,8 @@ fn explore(body: impl Fn() + Send + Sync + 'static) -> usize {
     executions.load(std::sync::atomic::Ordering::Relaxed)
 }
 
+/// A page's bytes, and those of the next.
+const OURS: u64 = 11;
+const THEIRS: u64 = 22;
 /// Names the mutant to the process that is to fail by it.
 const PLANTED: &str = "TSUMUGI_LOOM_MUTANT";

@@ -5,12 +5,15 @@ use super::ArrayError;
 use crate::lock::Words;
 use crate::{AddrError, Error, Rank, Remote, Runtime};
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_core::mem::{RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_gas::lock::drive::Means;
 use tsumugi_gas::page::{
-    Act, Book, Distribution, Entry, Glance, Hold, PageId, Relocation, Retired, State, Sweep,
+    Act, Book, Distribution, Entry, Glance, HEADER_BYTES, Hold, Own, PageId, Relocation, Retired,
+    State, Sweep,
 };
 
 /// The pages of an array, as one rank reaches them.
@@ -62,6 +65,36 @@ impl Way {
         Ok(match State::from_bits(bits) {
             State::At(entry) => entry.owner,
             State::Moving { owner, .. } => owner,
+        })
+    }
+
+    /// Reads of a page by `load`, which is told where so many of its bytes
+    /// are, from the `first` on. `None`: nothing good was read.
+    #[inline(always)]
+    pub(super) fn hit<R>(
+        &self,
+        page: PageId,
+        first: u64,
+        bytes: u64,
+        load: impl FnOnce(NonNull<u8>) -> R,
+    ) -> Option<R> {
+        let own = Own::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
+        let find = |entry: Entry| {
+            let header = self.words.real(self.book.header(entry.owner, entry.frame));
+            let at = self.runtime.bytes_at_hand(header, HEADER_BYTES + first + bytes)?;
+            at.cast::<AtomicU64>().is_aligned().then_some(at)
+        };
+        own.hit(page, find, |at| {
+            // SAFETY: the header and as many bytes behind it were resolved;
+            // aligned; region memory is only ever accessed as atomics and
+            // plain bytes, and stays mapped.
+            let (header, bytes) = unsafe {
+                (at.cast::<AtomicU64>().as_ref(), at.add((HEADER_BYTES + first) as usize))
+            };
+            // Acquire: pairs with the store of whoever brought the page, whose
+            // bytes were there before. What is read after it is at least as new.
+            let header = header.load(Ordering::Acquire);
+            (header, load(bytes))
         })
     }
 

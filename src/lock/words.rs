@@ -4,7 +4,7 @@ use crate::{AddrError, Agent, Error, Rank, Remote, RemoteAddr, Runtime, Shared, 
 use std::time::Duration;
 use tsumugi_core::mem::RegionKey;
 use tsumugi_core::op::Op;
-use tsumugi_core::sync::Ordering;
+use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_gas::lock::drive::Means;
 use tsumugi_gas::lock::{NODE_BYTES, NodeId, NodeTable};
 
@@ -54,6 +54,12 @@ impl Words {
     #[inline(always)]
     pub(crate) fn at(&self, rank: Rank, offset: u64) -> Remote<u64> {
         self.shared.at(rank, (offset / 8) as usize)
+    }
+
+    /// The own word at a byte, for this rank's processors.
+    #[inline(always)]
+    pub(crate) fn own(&self, offset: u64) -> &AtomicU64 {
+        self.shared.own().word((offset / 8) as usize)
     }
 
     /// A node for a claim. Blocking, while all are in use.

@@ -182,7 +182,10 @@ impl Book {
 
     #[inline]
     pub(super) const fn gate(&self, rank: Rank, page: PageId) -> RemoteAddr {
-        self.word(rank, self.slots_at + page.0 % self.shape.slots as u64 * SLOT_BYTES)
+        let slots = self.shape.slots as u64;
+        // Most arrays have a slot for each page: no division then.
+        let slot = if page.0 < slots { page.0 } else { page.0 % slots };
+        self.word(rank, self.slots_at + slot * SLOT_BYTES)
     }
 
     #[inline]

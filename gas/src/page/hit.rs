@@ -1,0 +1,85 @@
+//! A read by whoever has all of it at hand: the own rank's words, and the
+//! memory of the page's owner. What a [`Glance`](super::Glance) does that finds
+//! the page where it was last seen, as a dozen instructions.
+//!
+//! ```text
+//!  seen ─► is it in reach? ─► crowd: come ─► header and bytes ─► crowd: go
+//! ```
+//!
+//! It looks at what was seen, and finds the memory, before it comes into the
+//! crowd, so that a miss has changed nothing: what was seen may be of any age,
+//! as the header that is read with the bytes says whether it is still true, and
+//! both of these are read while it is in the crowd.
+
+use super::gate::Crowd;
+use super::{Book, Entry, PageId, State};
+use tsumugi_core::mem::{Rank, RemoteAddr};
+use tsumugi_core::sync::{AtomicU64, Ordering, mutant};
+
+/// Words of the own rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Own<'w> {
+    crowd: &'w AtomicU64,
+    seen: &'w AtomicU64,
+    seen_entry: &'w AtomicU64,
+}
+
+impl<'w> Own<'w> {
+    /// Those of `rank`'s that a read of the page goes by, each of which `word`
+    /// finds.
+    #[inline(always)]
+    pub fn of(
+        book: &Book,
+        rank: Rank,
+        page: PageId,
+        word: impl Fn(RemoteAddr) -> &'w AtomicU64,
+    ) -> Self {
+        let (seen, seen_entry) = (book.seen(rank, page), book.seen_entry(rank, page));
+        Self { crowd: word(book.crowd(rank)), seen: word(seen), seen_entry: word(seen_entry) }
+    }
+
+    /// Reads of the page. `find` says where a frame is, if it can be read at
+    /// once; `read` brings its header, and what is wanted of its bytes, in any
+    /// order. `None`: nothing good was read, and it takes a
+    /// [`Glance`](super::Glance). Wait-free, but for what `read` takes.
+    #[inline(always)]
+    pub fn hit<P, R>(
+        self,
+        page: PageId,
+        find: impl FnOnce(Entry) -> Option<P>,
+        read: impl FnOnce(P) -> (u64, R),
+    ) -> Option<R> {
+        // Acquire: as a load that is an operation. Nothing depends on it: two
+        // words that are not of one time lead to a header that says so.
+        if self.seen.load(Ordering::Acquire) != page.0 + 1 {
+            return None;
+        }
+        let State::At(entry) = State::from_bits(self.seen_entry.load(Ordering::Acquire)) else {
+            return None;
+        };
+        let place = find(entry)?;
+        // Relaxed: the exchange says whether it is still so.
+        let crowd = Crowd(self.crowd.load(Ordering::Relaxed));
+        if !mutant("page_hit_uncounted") {
+            let come = match mutant("page_hit_unordered") {
+                true => Ordering::Relaxed,
+                false => Ordering::SeqCst,
+            };
+            // SeqCst: pairs with the first look of a sweep, which changes the
+            // word, too. Of the two the later one sees what was before the
+            // other: the sweep that somebody is in, or the read which headers
+            // were marked. Relaxed where it fails: nothing was learnt.
+            let before =
+                self.crowd.compare_exchange(crowd.0, crowd.come().0, come, Ordering::Relaxed);
+            before.ok()?;
+        }
+        let (header, found) = read(place);
+        if !mutant("page_hit_uncounted") {
+            // SeqCst: as all atomics of operations. Pairs with the look of a
+            // sweep that waits for it: what was read was read before.
+            self.crowd.fetch_sub(Crowd::one(crowd.phase()), Ordering::SeqCst);
+        }
+        let is_it = header == entry.header(page) || mutant("page_hit_header_unread");
+        is_it.then_some(found)
+    }
+}
