@@ -56,7 +56,7 @@ pub struct Deque<T> {
 /// Written by whoever holds `busy`.
 struct Thieves {
     top: AtomicI64,
-    /// Slots below are nobody's; at most `top`.
+    /// Slots below are nobody's; at most `top`. Not kept without thieves.
     freed: AtomicI64,
     busy: AtomicBool,
 }
@@ -171,6 +171,18 @@ impl<T> Deque<T> {
     /// As for [`push`](Self::push).
     #[inline]
     pub unsafe fn pop(&self) -> Option<*mut T> {
+        // SAFETY: the caller's.
+        unsafe { self.pop_if(|_| true) }
+    }
+
+    /// Takes the youngest item, if `wants` it, which is asked while others may
+    /// take it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push).
+    #[inline(always)]
+    pub unsafe fn pop_if(&self, wants: impl FnOnce(*mut T) -> bool) -> Option<*mut T> {
         let bottom = self.owner.bottom.load(Ordering::Relaxed) - 1;
         // The owner's view of `top` can be too old, or a claim that will be
         // given back in part; either way there is nothing to be had now.
@@ -179,8 +191,15 @@ impl<T> Deque<T> {
         }
         // SAFETY: the current buffer lives as long as the deque.
         let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        let item = buffer.slot(bottom).load(Ordering::Relaxed);
+        if !wants(item) {
+            return None;
+        }
         // Release: a thief that reads this `bottom` also sees the items below.
         self.owner.bottom.store(bottom, Ordering::Release);
+        if !self.owner.shared {
+            return Some(item);
+        }
         if !mutant("deque_pop_no_fence") {
             // Pairs with the heavy half in `steal`.
             self.owner.fences.light();
@@ -190,7 +209,7 @@ impl<T> Deque<T> {
             self.owner.bottom.store(bottom + 1, Ordering::Release);
             return None;
         }
-        Some(buffer.slot(bottom).load(Ordering::Relaxed))
+        Some(item)
     }
 
     /// The youngest item, which stays: a thief may take it at any time.
@@ -200,13 +219,13 @@ impl<T> Deque<T> {
     /// As for [`push`](Self::push).
     #[inline]
     pub unsafe fn youngest(&self) -> Option<*mut T> {
-        let bottom = self.owner.bottom.load(Ordering::Relaxed) - 1;
-        if bottom < self.thieves.top.load(Ordering::Relaxed) {
+        let bottom = self.owner.bottom.load(Ordering::Relaxed);
+        if bottom <= self.thieves.top.load(Ordering::Relaxed) {
             return None;
         }
         // SAFETY: the current buffer lives as long as the deque.
         let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
-        Some(buffer.slot(bottom).load(Ordering::Relaxed))
+        Some(buffer.slot(bottom - 1).load(Ordering::Relaxed))
     }
 
     /// Takes the oldest item.
@@ -230,8 +249,41 @@ impl<T> Deque<T> {
         let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
         let item = buffer.slot(top).load(Ordering::Relaxed);
         self.thieves.top.store(top + 1, Ordering::Relaxed);
-        self.thieves.freed.store(top + 1, Ordering::Relaxed);
+        if self.owner.shared {
+            self.thieves.freed.store(top + 1, Ordering::Relaxed);
+        }
         Some(item)
+    }
+
+    /// Adds an item and takes the oldest, which another was before, if `wants`
+    /// it and nobody steals. `None`: nothing has changed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push).
+    #[inline(always)]
+    pub unsafe fn rotate(
+        &self,
+        item: *mut T,
+        wants: impl FnOnce(*mut T) -> bool,
+    ) -> Option<*mut T> {
+        let top = self.thieves.top.load(Ordering::Relaxed);
+        let bottom = self.owner.bottom.load(Ordering::Relaxed);
+        if top >= bottom || self.owner.shared {
+            return None;
+        }
+        // SAFETY: the current buffer lives as long as the deque.
+        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        let oldest = buffer.slot(top).load(Ordering::Relaxed);
+        if !wants(oldest) {
+            return None;
+        }
+        // Where the deque is full, in the place that was just read. Relaxed:
+        // there is no thief.
+        buffer.slot(bottom).store(item, Ordering::Relaxed);
+        self.owner.bottom.store(bottom + 1, Ordering::Relaxed);
+        self.thieves.top.store(top + 1, Ordering::Relaxed);
+        Some(oldest)
     }
 
     /// Takes the oldest of several: as many as a thief would. The youngest
@@ -342,8 +394,10 @@ impl<T> Deque<T> {
 
     /// Finds room for one item more, in freed slots or a larger buffer.
     unsafe fn make_room(&self, bottom: i64) -> &Buffer<T> {
-        // Acquire: pairs with the Release in `steal`: its slots may be reused.
-        let freed = self.thieves.freed.load(Ordering::Acquire);
+        // Without thieves, what was taken is free. Acquire: pairs with the
+        // Release in `steal`: its slots may be reused.
+        let freed = if self.owner.shared { &self.thieves.freed } else { &self.thieves.top };
+        let freed = freed.load(Ordering::Acquire);
         // SAFETY: the caller is the owner.
         self.owner.freed_seen.with_mut(|seen| unsafe { *seen = freed });
         let old_raw = self.owner.buffer.load(Ordering::Relaxed);

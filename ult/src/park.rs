@@ -91,8 +91,6 @@ pub fn park() {
             let task = unsafe { slot.as_ref() };
             if !task.park.take() {
                 assert_may_block("park");
-                // SAFETY: the running ULT is on its stack.
-                unsafe { task.head().unwrap_unchecked() }.set_reason(&Reason::new("park"));
                 // SAFETY: we run on this ULT's stack.
                 unsafe { task.suspend(Left::PARK) };
             }

@@ -29,10 +29,11 @@
 //! unmapped while the scheduler lives, so a late wake hits a descriptor, if of
 //! somebody else, never wild memory.
 //!
-//! A descriptor is two cache lines: the first is what queues, switches and
-//! wakes change, the second what the ULT runs, and what a waker has to know,
-//! which stays as it is while the ULT sleeps. What a ULT needs only once it has
-//! a stack lies at the top of that, in its [`Head`]; what few have, elsewhere.
+//! A descriptor is two cache lines: the first is all that a yield looks at, and
+//! what queues, switches and wakes change; the second what the ULT runs, and
+//! what a waker has to know, which stays as it is while the ULT sleeps. What a
+//! ULT needs only once it has a stack lies at the top of that, in its [`Head`];
+//! what few have, elsewhere.
 
 mod end;
 mod state;
@@ -88,7 +89,8 @@ pub(crate) struct Task {
     head: AtomicPtr<Head>,
     join: AtomicUsize,
     pub(crate) park: ParkWord,
-    pub(crate) slot: u32,
+    /// What is asked of it: a worker to stay on, flags, a size of stack.
+    traits: AtomicU32,
     /// Its ULT-local values; null if it has none. The running ULT's.
     pub(crate) locals: UnsafeCell<*mut Locals>,
     /// Its sleep, if that may be cancelled; under the alarms' lock.
@@ -99,8 +101,7 @@ pub(crate) struct Task {
     pub(crate) home: *const (),
     /// The worker that it slept on last, and so whose caches know it.
     last: AtomicU32,
-    /// What is asked of it: a worker to stay on, flags, a size of stack.
-    traits: AtomicU32,
+    pub(crate) slot: u32,
     body: UnsafeCell<Option<&'static Body>>,
     /// The closure until it runs, the result once it has.
     room: Room,
@@ -168,6 +169,26 @@ impl Task {
     pub(crate) unsafe fn head(&self) -> Option<&Head> {
         // SAFETY: the stack stays while the task is on it.
         unsafe { self.head.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// Whether it is on a stack and keeps no control words: to be resumed, and
+    /// nothing else. Of one that the caller does not have, a guess.
+    #[inline(always)]
+    pub(crate) fn is_usual(&self) -> bool {
+        !self.head.load(Ordering::Relaxed).is_null() && !self.keeps_fp()
+    }
+
+    /// It is to go on, where it was.
+    ///
+    /// # Safety
+    ///
+    /// As for [`head`](Self::head), and it was ready, and usual.
+    #[inline(always)]
+    pub(crate) unsafe fn go_on<'a>(&self) -> (NonNull<Self>, &'a Head) {
+        self.set_resumed();
+        // SAFETY: it is on a stack, which stays meanwhile.
+        let head = unsafe { &*self.head.load(Ordering::Relaxed) };
+        (NonNull::from(self), head)
     }
 
     /// Puts it on a stack of its own.

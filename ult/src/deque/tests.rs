@@ -47,6 +47,32 @@ fn the_owner_takes_the_youngest_a_thief_the_oldest() {
 }
 
 #[test]
+fn without_thieves_an_item_goes_round() {
+    let deque = Deque::<u8>::new(4, false, Fences::of_system());
+    // SAFETY: one thread.
+    unsafe {
+        assert_eq!(deque.rotate(item(1), |_| true), None, "nothing was there");
+        for n in 1..=4 {
+            deque.push(item(n));
+        }
+        for n in 5..=100 {
+            assert_eq!(deque.rotate(item(n), |_| false), None, "not wanted");
+            assert_eq!(deque.rotate(item(n), |_| true), Some(item(n - 4)), "it is full");
+        }
+        deque.owner.retired.with(|retired| assert!((*retired).is_empty()));
+        deque.push(item(101));
+        assert_eq!(deque.pop_if(|_| false), None);
+        assert_eq!(deque.pop_if(|last| last == item(101)), Some(item(101)));
+        for n in 97..=100 {
+            assert_eq!(deque.take_first(), Some(item(n)));
+        }
+        let shared = Deque::<u8>::new(4, true, Fences::of_system());
+        shared.push(item(1));
+        assert_eq!(shared.rotate(item(2), |_| true), None, "others come for it");
+    }
+}
+
+#[test]
 fn slots_are_used_again_without_growth() {
     let deque = Deque::<u8>::new(4, true, Fences::of_system());
     // SAFETY: one thread.

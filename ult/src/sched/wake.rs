@@ -61,8 +61,9 @@ impl Shared {
                 home.parks.leave();
                 return match found {
                     Found::Awake => {}
-                    // SAFETY: we ended its park, which is its waker.
-                    Found::Parked => unsafe { worker.ready(slot) },
+                    // SAFETY: we ended its park, which is its waker, and this
+                    // worker is the only one: the bias is its own.
+                    Found::Parked => unsafe { worker.ready_alone(slot) },
                     Found::Limited => end_limited_park(task),
                 };
             }

@@ -190,38 +190,69 @@ impl Worker {
         let (mut slot, mut head) = (slot, head);
         loop {
             // SAFETY: a task that we have is suspended or new.
-            let mut left = unsafe {
-                if self.shared.wanted.any() | slot.as_ref().keeps_fp() {
-                    self.resume_with_care(slot, head)
+            let mut left = unsafe { self.resume(slot, head) };
+            'usual: loop {
+                // The innermost of those that run in each other's place.
+                // SAFETY: a worker that resumed somebody has somebody.
+                slot = unsafe { NonNull::new_unchecked(self.current.get()) };
+                // First what is to be quick, in a comparison of its own.
+                let next = if left.is_yield() {
+                    self.check_canary(slot, head);
+                    self.let_run(slot)
                 } else {
-                    head.resume(slot.as_ptr().cast_const().cast())
-                }
-            };
-            // The innermost of those that run in each other's place.
-            // SAFETY: a worker that resumed somebody has somebody.
-            slot = unsafe { NonNull::new_unchecked(self.current.replace(ptr::null_mut())) };
-            loop {
-                self.check_canary(slot, head);
-                if left.is_yield() {
-                    return self.queue_yielded(slot);
-                }
-                if left.is_park() {
-                    if self.park(slot, head) {
-                        return;
+                    self.current.set(ptr::null_mut());
+                    loop {
+                        self.check_canary(slot, head);
+                        if left.is_park() {
+                            if self.park(slot, head) {
+                                break self.take_youngest();
+                            }
+                            break 'usual;
+                        }
+                        if left.is_yield() {
+                            break None;
+                        }
+                        if left.is_end() {
+                            return self.finish(slot);
+                        }
+                        // SAFETY: the request is on the suspended ULT's stack.
+                        match unsafe { self.serve(slot, head, left.into_request()) } {
+                            Served::Gone => return,
+                            Served::Stays => break 'usual,
+                            Served::Followed(child, inner) => (head, left) = (child, inner),
+                        }
                     }
-                    break;
-                }
-                if left.is_end() {
-                    return self.finish(slot);
-                }
-                // SAFETY: the request is on the suspended ULT's stack.
-                match unsafe { self.serve(slot, head, left.into_request()) } {
-                    Served::Gone => return,
-                    Served::Stays => break,
-                    Served::Followed(child, inner) => (head, left) = (child, inner),
-                }
+                };
+                let Some(next) = next else {
+                    self.current.set(ptr::null_mut());
+                    if left.is_yield() {
+                        self.queue_yielded(slot);
+                    }
+                    return;
+                };
+                (slot, head) = next;
+                self.current.set(slot.as_ptr());
+                // SAFETY: it is suspended, and nothing else is to be done.
+                left = unsafe { head.resume(slot.as_ptr().cast_const().cast()) };
             }
             self.current.set(slot.as_ptr());
+        }
+    }
+
+    /// Resumes a ULT until it leaves.
+    ///
+    /// # Safety
+    ///
+    /// As for `Head::resume`.
+    #[inline(always)]
+    unsafe fn resume(&self, slot: Slot, head: &Head) -> Left {
+        // SAFETY: the caller's.
+        unsafe {
+            if self.shared.wanted.any() | slot.as_ref().keeps_fp() {
+                self.resume_with_care(slot, head)
+            } else {
+                head.resume(slot.as_ptr().cast_const().cast())
+            }
         }
     }
 
@@ -278,7 +309,8 @@ impl Worker {
         // SAFETY: it is suspended on this worker.
         let task = unsafe { slot.as_ref() };
         self.count(Counter::Parks);
-        self.put_to_sleep(slot, head);
+        self.note_sleep(task, head);
+        task.set_parked();
         // On true it may be awake and gone.
         let asleep = self.shared.begin_park(task, self.name);
         if !asleep {
@@ -291,9 +323,17 @@ impl Worker {
     fn put_to_sleep(&self, slot: Slot, head: &Head) {
         // SAFETY: it is suspended on this worker.
         let task = unsafe { slot.as_ref() };
-        task.set_last(self.index);
-        head.reason.since.store(self.now.get().as_ns(), Ordering::Relaxed);
+        self.note_sleep(task, head);
         task.set_sleeping();
+    }
+
+    /// Notes where and when a ULT goes to sleep.
+    #[inline(always)]
+    fn note_sleep(&self, task: &Task, head: &Head) {
+        task.set_last(self.index);
+        // Release: stays behind the state that says "running"; pairs with the
+        // fence in `look`.
+        head.reason.since.store(self.now.get().as_ns(), Ordering::Release);
     }
 
     #[inline]

@@ -79,11 +79,12 @@ pub(crate) struct ReasonCells {
 
 impl Left {
     /// It lets others run.
-    pub(crate) const YIELD: Self = Self(ptr::null_mut());
-    /// Its life is over, the next can begin.
-    const ENDED: Self = Self(ptr::without_provenance_mut(1));
+    // The largest first: that is the order in which they are compared.
+    pub(crate) const YIELD: Self = Self(ptr::without_provenance_mut(2));
     /// It sleeps until its park word says otherwise.
-    pub(crate) const PARK: Self = Self(ptr::without_provenance_mut(2));
+    pub(crate) const PARK: Self = Self(ptr::without_provenance_mut(1));
+    /// Its life is over, the next can begin.
+    const ENDED: Self = Self(ptr::null_mut());
 
     /// It asks for something; the request lies on its stack.
     pub(crate) fn request<T>(request: *mut T) -> Self {

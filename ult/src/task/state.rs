@@ -64,6 +64,18 @@ impl Task {
         self.step(LENDING, RUNNING);
     }
 
+    /// It lets others run.
+    #[inline(always)]
+    pub(crate) fn set_yielded(&self) {
+        self.step(RUNNING, READY);
+    }
+
+    /// It goes on, on a stack that it was on before.
+    #[inline(always)]
+    pub(crate) fn set_resumed(&self) {
+        self.step(READY, RUNNING);
+    }
+
     #[inline(always)]
     pub(crate) fn set_ready(&self) {
         self.set_state(READY);
@@ -72,7 +84,7 @@ impl Task {
     /// If it sleeps, it does so no longer: it may run. Whether it did.
     #[inline]
     pub(crate) fn set_awake(&self) -> bool {
-        let slept = self.state.load(Ordering::Relaxed) & STATE_MASK == SLEEPING;
+        let slept = matches!(self.state.load(Ordering::Relaxed) & STATE_MASK, SLEEPING | PARKED);
         if slept {
             self.set_state(READY);
         }
@@ -83,6 +95,18 @@ impl Task {
     #[inline(always)]
     pub(crate) fn set_sleeping(&self) {
         self.set_state(SLEEPING);
+    }
+
+    /// It sleeps from now on, and parks. It ran.
+    #[inline(always)]
+    pub(crate) fn set_parked(&self) {
+        self.step(RUNNING, PARKED);
+    }
+
+    /// It parked, and may run.
+    #[inline(always)]
+    pub(crate) fn set_unparked(&self) {
+        self.step(PARKED, READY);
     }
 
     /// What the sleep that it has just asked for is for. By its worker.
@@ -113,10 +137,14 @@ impl Task {
         let at = cells.at.load(Ordering::Relaxed);
         let wanted = cells.wanted.load(Ordering::Relaxed);
         let since = Instant::from_ns(cells.since.load(Ordering::Relaxed));
-        // Acquire: pairs with the Release fence in `Head::set_reason`.
+        // Acquire: pairs with the Release fence in `Head::set_reason`, and with
+        // the Release of `since`.
         fence(Ordering::Acquire);
         if self.state.load(Ordering::Relaxed) != before {
             return Some((State::Running, None));
+        }
+        if before & STATE_MASK == PARKED {
+            return Some((state, Some((Reason::new("park"), since))));
         }
         // SAFETY: the state did not change, so the two are of one `Reason`,
         // and that is a `&'static str`.
@@ -148,7 +176,7 @@ fn state_of(word: u32) -> Option<State> {
         NEW => Some(State::New),
         READY => Some(State::Ready),
         RUNNING => Some(State::Running),
-        SLEEPING => Some(State::Sleeping),
+        SLEEPING | PARKED => Some(State::Sleeping),
         DONE => Some(State::Done),
         LENDING => Some(State::Lending),
         _ => None,
@@ -162,4 +190,6 @@ pub(super) const RUNNING: u32 = 3;
 pub(super) const SLEEPING: u32 = 4;
 pub(super) const DONE: u32 = 5;
 pub(super) const LENDING: u32 = 6;
+/// Sleeps, for no reason but that it parks.
+pub(super) const PARKED: u32 = 7;
 const STATE_MASK: u32 = 7;

@@ -3,6 +3,7 @@
 use super::Worker;
 use crate::fp::FpControl;
 use crate::sched::record::{Event, Kind, Wanted};
+use crate::sched::shared::Seat;
 use crate::slab::Slot;
 use crate::stack::{Head, Left};
 use crate::task::{Request, Task};
@@ -21,8 +22,14 @@ impl Worker {
     /// Counts one; in the model, where it would only cost time, nothing.
     #[inline(always)]
     pub(crate) fn count(&self, counter: Counter) {
+        self.count_at(self.seat(), counter);
+    }
+
+    /// Counts one, at the own seat.
+    #[inline(always)]
+    pub(super) fn count_at(&self, seat: &Seat, counter: Counter) {
         if cfg!(not(tsumugi_loom)) {
-            self.seat().counters.bump(counter);
+            seat.counters.bump(counter);
         }
     }
 
@@ -95,7 +102,7 @@ impl Worker {
                 return self.record(Kind::Yield, task, "");
             }
             if left.is_park() {
-                return self.record(Kind::Sleep, task, task.what());
+                return self.record(Kind::Sleep, task, "park");
             }
             // SAFETY: the request is on a stack that is suspended.
             match unsafe { &*left.into_request::<Request>() } {

@@ -6,6 +6,7 @@ use crate::inject::Linked;
 use crate::mail::Letter;
 use crate::sched::record::Kind;
 use crate::slab::Slot;
+use crate::stack::Head;
 use crate::task::Task;
 use core::ptr::{self, NonNull};
 use tsumugi_core::stats::Counter;
@@ -53,6 +54,27 @@ impl Worker {
         }
         task.set_ready();
         self.push(slot);
+    }
+
+    /// As `ready`, of one that parked, on the only worker: nobody else sleeps or
+    /// comes for it.
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    #[inline(always)]
+    pub(crate) unsafe fn ready_alone(&self, slot: Slot) {
+        // SAFETY: it sleeps, so it is alive.
+        let task = unsafe { slot.as_ref() };
+        let seat = self.seat();
+        self.count_at(seat, Counter::Wakes);
+        if self.shared.wanted.any() || !task.is_plain() {
+            // SAFETY: the caller's.
+            return unsafe { self.ready_in_particular(slot) };
+        }
+        task.set_unparked();
+        // SAFETY: we are the seat's owner.
+        unsafe { seat.ready.push(slot.as_ptr()) };
     }
 
     #[inline(never)]
@@ -284,6 +306,56 @@ impl Worker {
         if self.shared.sleepers() > 0 {
             self.shared.notify_sleepers();
         }
+    }
+
+    /// Queues a ULT that lets others run, and takes the oldest of those that did
+    /// so before, if that is all there is to it: `find` would give the same one.
+    #[inline(always)]
+    pub(super) fn let_run<'a>(&self, slot: Slot) -> Option<(Slot, &'a Head)> {
+        // SAFETY: it is ours until it is queued.
+        let task = unsafe { slot.as_ref() };
+        let until_fair = self.until_fair.get();
+        if !self.is_usual(until_fair) || !task.is_plain() || self.own_count.get() != 0 {
+            return None;
+        }
+        let seat = self.seat();
+        // SAFETY: we are the seat's owner.
+        if unsafe { seat.ready.youngest() }.is_some() {
+            return None;
+        }
+        // SAFETY: we are the seat's owner; what is queued is alive and ours.
+        let next = unsafe { seat.yielded.rotate(slot.as_ptr(), |oldest| (*oldest).is_usual()) }?;
+        self.until_fair.set(until_fair - SWITCH);
+        self.count_at(seat, Counter::Yields);
+        task.set_yielded();
+        // SAFETY: as above, and usual: `rotate` has asked.
+        Some(unsafe { (*next).go_on() })
+    }
+
+    /// The youngest that may run, if that is all there is to it: `find` would
+    /// give the same one.
+    #[inline(always)]
+    pub(super) fn take_youngest<'a>(&self) -> Option<(Slot, &'a Head)> {
+        let until_fair = self.until_fair.get();
+        if !self.is_usual(until_fair) {
+            return None;
+        }
+        // SAFETY: we are the seat's owner; descriptors stay, and what `pop_if`
+        // took is ours, usual, and has been so since it was queued.
+        unsafe {
+            let next = self.seat().ready.pop_if(|youngest| (*youngest).is_usual())?;
+            self.until_fair.set(until_fair - SWITCH);
+            Some((*next).go_on())
+        }
+    }
+
+    /// Whether nothing comes before the own queues, and nobody looks.
+    #[inline(always)]
+    fn is_usual(&self, until_fair: u32) -> bool {
+        until_fair > SWITCH
+            && self.next.get().is_null()
+            && self.shared.urgent.is_empty()
+            && !self.shared.wanted.any()
     }
 
     #[inline]
