@@ -7,6 +7,7 @@ use crate::config;
 use crate::sys;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A mark that no other job on this machine has.
@@ -19,9 +20,12 @@ pub fn mark() -> String {
 pub fn kill_marked(mark: &str) {
     let entry = format!("{}={mark}", config::JOB).into_bytes();
     for _ in 0..ROUNDS_MAX {
-        let left = marked(&entry);
-        if left.is_empty() {
+        let Found { marked: left, has_starting } = find(&entry);
+        if left.is_empty() && !has_starting {
             return;
+        }
+        if left.is_empty() {
+            thread::sleep(STARTS_WITHIN);
         }
         for process in &left {
             let _ = sys::send_signal(process.as_fd(), libc::SIGKILL);
@@ -32,22 +36,37 @@ pub fn kill_marked(mark: &str) {
     }
 }
 
-fn marked(entry: &[u8]) -> Vec<OwnedFd> {
-    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+/// What one look at all processes has found.
+struct Found {
+    marked: Vec<OwnedFd>,
+    /// One is about to run another program: it has lost the environment of the
+    /// old one, and has none of the new one yet. Whoever started it has been
+    /// told that it runs.
+    has_starting: bool,
+}
+
+fn find(entry: &[u8]) -> Found {
+    let mut found = Found { marked: Vec::new(), has_starting: false };
+    let Ok(processes) = fs::read_dir("/proc") else { return found };
     let own = std::process::id();
-    processes
-        .filter_map(|process| process.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|pid| *pid != own)
-        .filter_map(|pid: u32| {
-            // The descriptor first: if the number passes to another process
-            // meanwhile, that is found out by its environment.
-            let process = sys::pidfd(pid).ok()?;
-            let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-            environment.split(|byte| *byte == 0).any(|found| found == entry).then_some(process)
-        })
-        .collect()
+    let numbers = processes.filter_map(|process| process.ok()?.file_name().to_str()?.parse().ok());
+    for pid in numbers.filter(|pid: &u32| *pid != own) {
+        // The descriptor first: if the number passes to another process
+        // meanwhile, that is found out by its environment.
+        let Ok(process) = sys::pidfd(pid) else { continue };
+        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { continue };
+        if environment.split(|byte| *byte == 0).any(|found| found == entry) {
+            found.marked.push(process);
+        } else if environment.is_empty() {
+            // Threads of the kernel, and what has ended, have no program.
+            found.has_starting |= fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+        }
+    }
+    found
 }
 
 /// What forks faster than this is not caught.
 const ROUNDS_MAX: usize = 8;
 const GONE_WITHIN: Duration = Duration::from_millis(200);
+/// What has no environment for longer than some of these has none.
+const STARTS_WITHIN: Duration = Duration::from_millis(2);
