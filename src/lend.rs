@@ -3,6 +3,7 @@
 use crate::Error;
 use std::alloc::Layout;
 use std::ptr::NonNull;
+use tsumugi_core::mem::Memory;
 use tsumugi_pvas::Member;
 use tsumugi_pvas::config::EXPOSED;
 
@@ -37,9 +38,23 @@ impl<T> Drop for Lent<T> {
 
 /// Zeroes of the rank's memory for rings, for the rest of the job.
 pub(crate) fn zeroes(member: &Member, bytes: usize) -> Result<NonNull<u8>, Error> {
-    let layout = Layout::from_size_align(bytes, ALIGN);
-    let block = layout.ok().and_then(|layout| member.rings().allocate_zeroed(layout));
+    let block = layout(bytes).and_then(|layout| member.rings().allocate_zeroed(layout));
     block.ok_or(Error::OutOfMemory { bytes, variable: EXPOSED })
+}
+
+/// Gives back what could not be used after all.
+///
+/// # Safety
+///
+/// It came from [`zeroes`] for as many bytes, and nobody uses it.
+pub(crate) unsafe fn give_back(member: &Member, at: NonNull<u8>, bytes: usize) {
+    let layout = layout(bytes).expect("as it was lent");
+    // SAFETY: the caller's.
+    unsafe { member.rings().release(at, layout) };
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes, ALIGN).ok()
 }
 
 /// Wide enough for cells of four cache lines.

@@ -16,12 +16,13 @@
 //! sender's own is not for it to say.
 
 use super::{Am, State, words};
-use crate::lend::{lend, zeroes};
+use crate::lend::{give_back, lend, zeroes};
 use crate::{Error, Rank};
 use std::collections::VecDeque;
+use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 use tsumugi_core::am::{self, BLOCK_PEERS, Event};
-use tsumugi_core::mem::{Access, AddrError, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{Access, AddrError, Region, RegionKey, RegisterError, RemoteAddr};
 use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_core::time::Instant;
 use tsumugi_pvas::Member;
@@ -95,10 +96,13 @@ impl Am {
             let greeting = Greeting { key, own: Rank(later % BLOCK_PEERS) };
             if !far.carrier().greet(rank, &greeting.to_bytes()) {
                 state.to_greet.push_front(seat);
-                // Nobody tells when there is room: it is tried at each look.
-                self.greetings.has_any.store(true, Ordering::SeqCst);
                 break;
             }
+        }
+        if !(state.put_off.is_empty() && state.to_greet.is_empty()) {
+            // Nobody tells when there is room, or memory: it is tried at each
+            // look. SeqCst: as in `put`.
+            self.greetings.has_any.store(true, Ordering::SeqCst);
         }
     }
 
@@ -113,12 +117,10 @@ impl Am {
         let shape = self.shape.block();
         let bytes = shape.memory_size();
         let at = zeroes(&self.member, bytes)?;
-        // SAFETY: exposed memory, which stays mapped and is never given back:
-        // plain bytes and words.
-        let region = unsafe { self.direct.register(at, bytes as u64, Access::ReadWrite)? };
-        if let Some(far) = self.far.get() {
-            far.carrier().show(&region)?;
-        }
+        let region = self.name_block(at, bytes as u64).inspect_err(|_| {
+            // SAFETY: as it was lent, and nobody was told of it.
+            unsafe { give_back(&self.member, at, bytes) };
+        })?;
         // SAFETY: the block, zeroed and aligned, for the rest of the job.
         let lanes = unsafe { words(at, bytes) };
         let (had_peers, had_blocks) = (state.peers.len(), state.blocks.len());
@@ -131,6 +133,19 @@ impl Am {
         state.regions.push(region);
         self.blocks.write().unwrap_or_else(PoisonError::into_inner).push(region.key);
         Ok(())
+    }
+
+    /// The region of a block, which peers of other nodes may reach.
+    fn name_block(&self, at: NonNull<u8>, bytes: u64) -> Result<Region, RegisterError> {
+        // SAFETY: exposed memory, which stays mapped: plain bytes and words.
+        // It is given back only if nobody was told of it.
+        let region = unsafe { self.direct.register(at, bytes, Access::ReadWrite)? };
+        let shown = self.far.get().map_or(Ok(()), |far| far.carrier().show(&region));
+        if let Err(error) = shown {
+            self.direct.unregister(region.key);
+            return Err(error);
+        }
+        Ok(region)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::foreign::{
     an_idle_job_on_several_nodes_burns_no_core, containers_span_nodes, global_memory_spans_nodes,
     locks_span_nodes, pages_move_between_nodes, ranks_meet_by_name,
     ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
-    ranks_of_several_nodes_say_so,
+    ranks_of_several_nodes_say_so, who_has_no_memory_meets_others_later,
 };
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -50,6 +50,7 @@ pub const ALL: &[Case] = cases![
     containers_span_nodes,
     locks_span_nodes,
     pages_move_between_nodes,
+    who_has_no_memory_meets_others_later,
     an_idle_job_on_several_nodes_burns_no_core,
     everybody_reaches_everybody,
     global_memory_is_one,

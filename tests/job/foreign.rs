@@ -116,6 +116,11 @@ pub fn pages_move_between_nodes() {
     on_two_nodes(3, "pages-short", "called");
 }
 
+/// A greeting that finds no memory is not forgotten.
+pub fn who_has_no_memory_meets_others_later() {
+    on_two_nodes(2, "poor", "called");
+}
+
 /// The same of addresses.
 pub fn global_memory_spans_nodes() {
     on_two_nodes(3, "global", "called");

@@ -15,6 +15,7 @@ mod global;
 mod locks;
 mod mixture;
 mod pages;
+mod poor;
 mod reach;
 mod roles;
 mod tally;

@@ -260,7 +260,7 @@ pub(super) fn offer_of(bytes: &[u8]) -> Offer {
 /// [`Buffers::place`](super::Buffers::place).)
 pub(super) fn conceal(packet: &mut Packet) {
     if matches!(packet.kind, Kind::Rts | Kind::Cts) {
-        packet.count &= !Packet::IN_REACH;
+        packet.count &= !(Packet::IN_REACH | Packet::SPLIT);
         packet.b = 0;
     }
 }

@@ -273,6 +273,18 @@ fn parcels_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn no_address_of_another_node_is_believed() {
+    let (mut a, mut b) = (mail(), mail());
+    let told = Packet { id: 6, tag: 5, a: 100, ..Packet::new(Kind::Cts) };
+    a.push(B, &told, Load::Empty, &mut Memory(Vec::new()));
+    let mut parcel = parcels(&mut a, 1024).remove(0);
+    parcel[40 + 1] |= Packet::IN_REACH | Packet::SPLIT;
+    parcel[40 + 20..][..8].fill(0x20);
+    b.take(A, &parcel).unwrap();
+    assert_eq!(b.peek(A), Some(told));
+}
+
+#[test]
 fn a_parcel_that_lies_about_its_place_is_the_last_one() {
     let (mut a, mut b) = (mail(), mail());
     for _ in 0..2 {
