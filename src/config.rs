@@ -9,6 +9,8 @@
 //! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
 //! | `TSUMUGI_VERBOSE` | `1`: rank 0 says how the ranks found each other | `0` |
+//! | `TSUMUGI_REPORT` | the signal on which a rank reports all its ULTs: `usr1`, `usr2` | none |
+//! | `TSUMUGI_TRACE` | a folder, where each rank writes at its end what ran when, for Perfetto | none |
 //! | `TSUMUGI_NETWORK` | what connects nodes: `ofi` (libfabric), `verbs` (libibverbs), `off` | `ofi` |
 //! | `TSUMUGI_NETWORK_SLEEP` | how a rank that sleeps hears of the network: `called` by the device, or somebody `looks`, which makes a socket faster | `called` |
 //! | `TSUMUGI_PROVIDER` | libfabric's provider, such as `tcp;ofi_rxm` | libfabric's first that reaches other nodes |
@@ -31,6 +33,7 @@
 //! [`crate::boot::env`].
 
 use crate::Error;
+use crate::inside::{Inside, REPORT, REPORTS, TRACE};
 use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::msg::Design;
 use tsumugi_core::wait::Bells;
@@ -84,6 +87,8 @@ pub struct Config {
     pub path: Option<Path>,
     /// Whether rank 0 says how the ranks found each other.
     pub verbose: bool,
+    /// What a rank shows of itself.
+    pub inside: Inside,
     /// How a message finds the receive that it may go straight into.
     pub messages: Option<Design>,
     /// Whether a job measures how messages go best.
@@ -151,7 +156,7 @@ pub enum NetworkKind {
 }
 
 /// A [`Config`] with nothing left open.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Chosen {
     /// Worker threads of a rank.
     pub workers: usize,
@@ -165,6 +170,8 @@ pub struct Chosen {
     pub bind: Bind,
     /// How operations go.
     pub path: Path,
+    /// What a rank shows of itself.
+    pub inside: Inside,
     /// How a message finds the receive that it may go straight into.
     pub messages: Design,
     /// Whether a launcher's job measures how messages go best.
@@ -195,6 +202,10 @@ impl Config {
                 ],
             )?,
             verbose: choice(VERBOSE, &[("0", false), ("1", true)])?.unwrap_or(false),
+            inside: Inside {
+                report: choice(REPORT, &REPORTS)?,
+                trace: std::env::var_os(TRACE).map(Into::into),
+            },
             messages: choice(MESSAGES, &DESIGNS)?,
             calibrate: choice(CALIBRATE, &[("on", true), ("off", false)])?,
             thresholds: thresholds()?,
@@ -235,6 +246,7 @@ impl Config {
             spin: self.spin.unwrap_or(if crowded { 0 } else { SPIN }),
             bind: self.bind.unwrap_or(if crowded { Bind::None } else { Bind::Cores }),
             path: self.path.unwrap_or_default(),
+            inside: self.inside.clone(),
             messages: self.messages.unwrap_or(Design::Mirror),
             calibrate: self.calibrate.unwrap_or(true) && !crowded && size > 1,
             thresholds: self.thresholds,

@@ -6,6 +6,7 @@ use crate::config::{
     NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS,
     STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
 };
+use crate::inside::{REPORT, REPORTS, TRACE};
 use tsumugi_backends::boot::env as boot;
 use tsumugi_pvas::config as space;
 use tsumugi_pvas::config::{HugePages, Peers, Populate};
@@ -201,6 +202,22 @@ impl Config {
                 "whether rank 0 says how the ranks found each other: 0, 1",
                 "0".into(),
                 u8::from(self.verbose).to_string(),
+            ),
+            set(
+                REPORT,
+                "the signal on which a rank reports all its ULTs: usr1, usr2",
+                "none".into(),
+                REPORTS
+                    .iter()
+                    .find(|(_, signal)| Some(*signal) == self.inside.report)
+                    .map_or("none", |(word, _)| word)
+                    .into(),
+            ),
+            set(
+                TRACE,
+                "a folder: what ran when, by rank, for Perfetto",
+                "none".into(),
+                self.inside.trace.as_ref().map_or("none".into(), |at| at.display().to_string()),
             ),
             set(
                 boot::BOOT,

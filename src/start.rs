@@ -185,7 +185,7 @@ impl Config {
         let be_one = |(member, apart): (Member, Apart)| {
             let (rank, space) = (member.rank(), member.space().clone());
             let result = catch_unwind(AssertUnwindSafe(|| {
-                be(member, chosen, Place::ANYWHERE, None, apart, &main)
+                be(member, chosen.clone(), Place::ANYWHERE, None, apart, &main)
             }));
             if !matches!(result, Ok(Ok(_))) {
                 let _ = first_failure.set(rank.0 as usize);
@@ -270,16 +270,18 @@ fn be<T: Send, E: From<Error> + Send>(
         // And over the network from here on.
         meet().map_err(Error::from)?;
     }
-    let scheduler = schedule(&node, chosen)?;
+    let scheduler = schedule(&node, &chosen)?;
     let runtime = Runtime::new(node.clone(), place.way, scheduler.spawner(), chosen.workers);
     node.watch(runtime.ults(), chosen.workers);
     let helper = Helper::start(&node, chosen.workers)?;
+    let showing = chosen.inside.show(node.member().rank(), runtime.ults())?;
     let result = scheduler.run(|| {
         let value = main(&runtime)?;
         node.settle();
         runtime.barrier()?;
         Ok(value)
     });
+    showing.end();
     drop(helper);
     node.unwatch();
     if result.is_ok() {
@@ -378,7 +380,7 @@ fn bell_of(node: &Arc<Node>) -> Box<dyn Fn(LocalAddr) + Send + Sync> {
     })
 }
 
-fn schedule(node: &Arc<Node>, chosen: Chosen) -> Result<Scheduler, Error> {
+fn schedule(node: &Arc<Node>, chosen: &Chosen) -> Result<Scheduler, Error> {
     let (base, bytes) = node.member().stacks();
     // SAFETY: the stacks' part of this rank's partition, which nobody else
     // uses; a space that has a heap is never unmapped.

@@ -7,10 +7,8 @@ use crate::foreign::{
     ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
     ranks_of_several_nodes_say_so, who_has_no_memory_meets_others_later,
 };
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use crate::inside::a_rank_shows_what_its_ults_do;
+use crate::launched::{is_running, numbers_after, run, run_with, start, start_with};
 use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi::pvas::partition::{Limits, Shape};
@@ -30,6 +28,7 @@ pub const ALL: &[Case] = cases![
     an_error_of_main_ends_the_job,
     a_stack_overflow_names_the_ult,
     a_stall_is_reported,
+    a_rank_shows_what_its_ults_do,
     an_idle_job_burns_no_core,
     workers_keep_to_the_cpuset,
     programs_are_started_from_ults,
@@ -356,99 +355,4 @@ fn an_unanswered_call_is_reported() {
     // SAFETY: a plain call.
     assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
     job.finish();
-}
-
-/// A launcher that runs.
-struct Job {
-    child: Child,
-    out: BufReader<std::process::ChildStdout>,
-    err: BufReader<std::process::ChildStderr>,
-    text: String,
-}
-
-/// How a launcher ended, and all that it and its ranks wrote.
-struct Done {
-    code: Option<i32>,
-    text: String,
-}
-
-fn run(ranks: u32, role: &str) -> Done {
-    start(ranks, role).finish()
-}
-
-fn run_with(ranks: u32, role: &str, env: &[(&str, &str)]) -> Done {
-    start_with(ranks, role, env).finish()
-}
-
-fn start(ranks: u32, role: &str) -> Job {
-    start_with(ranks, role, &[])
-}
-
-fn start_with(ranks: u32, role: &str, env: &[(&str, &str)]) -> Job {
-    let own = std::env::current_exe().expect("a test knows its own path");
-    let mut child = Command::new(own)
-        .args(["--launch", &ranks.to_string(), role])
-        .envs(env.iter().copied())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("a launcher that starts");
-    let out = BufReader::new(child.stdout.take().unwrap());
-    let err = BufReader::new(child.stderr.take().unwrap());
-    Job { child, out, err, text: String::new() }
-}
-
-impl Job {
-    /// Reads output until `word` has come `count` times; the pids of the
-    /// ranks, in their order.
-    fn read_until(&mut self, word: &str, count: usize) -> Vec<u32> {
-        while self.text.matches(word).count() < count {
-            assert!(self.out.read_line(&mut self.text).unwrap() > 0, "{}", self.text);
-        }
-        let ranks = self.text.matches(" pid ").count();
-        (0..ranks)
-            .map(|rank| numbers_after(&self.text, &format!("rank {rank} pid "))[0] as u32)
-            .collect()
-    }
-
-    fn read_errors_until(&mut self, word: &str) -> String {
-        let mut text = String::new();
-        while !text.contains(word) {
-            assert!(self.err.read_line(&mut text).unwrap() > 0, "{text}");
-        }
-        text
-    }
-
-    fn finish(mut self) -> Done {
-        let late = Instant::now() + Duration::from_secs(60);
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            if Instant::now() > late {
-                self.child.kill().unwrap();
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        self.out.read_to_string(&mut self.text).unwrap();
-        self.err.read_to_string(&mut self.text).unwrap();
-        let code = status.code().or(status.signal().map(|signal| -signal));
-        Done { code, text: self.text }
-    }
-}
-
-fn is_running(pid: u32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
-}
-
-/// The numbers that follow `word`, wherever it stands.
-pub fn numbers_after(text: &str, word: &str) -> Vec<u64> {
-    text.match_indices(word)
-        .map(|(at, _)| {
-            let digits = &text[at + word.len()..];
-            let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-            digits[..end].parse().unwrap_or_else(|_| panic!("no number after {word}: {text}"))
-        })
-        .collect()
 }

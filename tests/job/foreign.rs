@@ -1,6 +1,6 @@
 //! Ranks that no launcher of ours has started: a script, so to speak.
 
-use crate::cases::numbers_after;
+use crate::launched::numbers_after;
 use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;

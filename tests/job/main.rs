@@ -12,6 +12,8 @@ mod containers;
 mod foreign;
 mod churn;
 mod global;
+mod inside;
+mod launched;
 mod locks;
 mod mixture;
 mod pages;

@@ -1,7 +1,7 @@
 //! What the ranks of the cases do.
 
 use crate::churn::{self, Plan};
-use crate::{containers, global, locks, mixture, pages, poor, reach, tally};
+use crate::{containers, global, inside, locks, mixture, pages, poor, reach, tally};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -72,6 +72,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "overflow" if last => overflow(rt),
         "ult-panic" => Ok(()),
         "panic" | "abort" | "early" | "error" | "overflow" => forever(rt),
+        "shown" => inside::play(rt),
         "stall" => stall(rt),
         "idle" => idle(rt),
         "commands" => commands(rt),

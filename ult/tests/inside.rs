@@ -4,6 +4,7 @@
 mod common;
 
 use common::scheduler;
+use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,6 +12,8 @@ use tsumugi_ult::sync::{Mutex, Semaphore, channel};
 use tsumugi_ult::{Builder, State, park, spawn, unparker, yield_now};
 
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A name that a file has to quote.
+const ODD: &str = "it's \"odd\", \\ and\ntwo lines";
 
 #[inline(never)]
 fn waits_here_for_room(room: &Semaphore) -> u64 {
@@ -177,6 +180,9 @@ fn a_trace_shows_who_ran_and_who_woke_whom() {
     let trace = scheduler.run(move || {
         let recording = spawner.trace(1 << 16).unwrap();
         assert!(spawner.trace(1).is_none(), "one at a time");
+        let end = Arc::new(Semaphore::new(0));
+        let until = end.clone();
+        let odd = Builder::new().name(ODD).spawn(move || until.acquire(1));
         let lock = Arc::new(Mutex::new(0));
         let held = lock.lock();
         let all: Vec<_> = (0..10)
@@ -191,7 +197,7 @@ fn a_trace_shows_who_ran_and_who_woke_whom() {
             .collect();
         // Each of them finds it held, and sleeps.
         let mut asleep = 0;
-        while asleep < 10 {
+        while asleep < 11 {
             yield_now();
             asleep = 0;
             spawner.dump(&mut |ult| asleep += (ult.state == State::Sleeping) as usize);
@@ -200,18 +206,34 @@ fn a_trace_shows_who_ran_and_who_woke_whom() {
         all.into_iter().for_each(|one| one.join().unwrap());
         let trace = recording.stop();
         assert!(spawner.trace(16).is_some(), "and again");
+        end.release(1);
+        odd.join().unwrap();
         trace
     });
     assert_eq!(trace.lost(), 0, "of {trace:?}");
     let mut text = Vec::new();
     trace.write_chrome(&mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
-    let count = |what: &str| text.matches(what).count();
-    assert!(count("\"ph\":\"X\"") >= 20, "each ran twice at least:\n{text}");
-    assert_eq!(count("\"name\":\"spawn "), 10, "{text}");
-    assert!(count("\"left\":\"mutex\"") >= 10, "{text}");
-    assert!(count("\"name\":\"main\"") >= 1, "{text}");
-    assert_eq!(count("\"left\":\"end\""), 10, "{text}");
-    assert!(count("\"ph\":\"f\"") <= count("\"ph\":\"s\""), "{text}");
-    assert!(text.trim_end().ends_with("]}") && count("{") == count("}"), "{text}");
+    let file: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let events = file["traceEvents"].as_array().unwrap();
+    let having = |key: &str, what: &dyn Fn(&str) -> bool| -> Vec<&Value> {
+        let is_it = |event: &&Value| event[key].as_str().is_some_and(what);
+        events.iter().filter(is_it).collect()
+    };
+    let bars = having("ph", &|phase| phase == "X");
+    assert!(bars.len() >= 20, "each ran twice at least:\n{text}");
+    assert!(bars.iter().all(|bar| bar["ts"].is_f64() && bar["dur"].is_f64()), "{text}");
+    let left = |how: &str| bars.iter().filter(|bar| bar["args"]["left"] == how).count();
+    assert!(left("mutex") >= 10, "{text}");
+    assert_eq!(left("end"), 10, "{text}");
+    assert_eq!(having("name", &|name| name.starts_with("spawn ")).len(), 11, "{text}");
+    assert!(!having("name", &|name| name == ODD).is_empty(), "{text}");
+    // Each arrow that arrives has left, before.
+    let (from, to) = (having("ph", &|phase| phase == "s"), having("ph", &|phase| phase == "f"));
+    assert!(to.len() >= 21, "to each from who spawned it and who woke it:\n{text}");
+    for end in to {
+        let start = from.iter().find(|start| start["id"] == end["id"]);
+        let start = start.unwrap_or_else(|| panic!("{end} comes from nowhere"));
+        assert!(start["ts"].as_f64() <= end["ts"].as_f64(), "{start} {end}");
+    }
 }

@@ -1,0 +1,65 @@
+//! A rank that is looked into from outside.
+
+use crate::launched::start_with;
+use std::path::Path;
+use std::time::Duration;
+use tsumugi::ult::Builder;
+use tsumugi::ult::sync::Semaphore;
+use tsumugi::{Error, Runtime};
+
+/// Each rank reports its ULTs on a signal, and leaves a trace.
+pub fn a_rank_shows_what_its_ults_do() {
+    let folder = std::env::temp_dir().join(format!("tsumugi-traces-{}", std::process::id()));
+    let at = folder.to_str().unwrap();
+    let mut job = start_with(2, "shown", &[("TSUMUGI_REPORT", "usr2"), ("TSUMUGI_TRACE", at)]);
+    job.read_until("working", 2);
+    // SAFETY: a plain call; the launcher hands it on.
+    assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGUSR2) }, 0);
+    let mut said = String::new();
+    while said.matches("\"patient\" Sleeping").count() < 2 {
+        said.push_str(&job.read_errors_until("\n"));
+    }
+    assert!(said.contains("rank 0 reports:") && said.contains("rank 1 reports:"), "{said}");
+    if cfg!(target_arch = "x86_64") {
+        while said.matches("waits_to_be_found").count() < 2 {
+            said.push_str(&job.read_errors_until("\n"));
+        }
+    }
+    std::fs::write(folder.join(END), "").unwrap();
+    let done = job.finish();
+    assert_eq!(done.code, Some(0), "{}", done.text);
+    for rank in 0..2 {
+        let trace = std::fs::read_to_string(folder.join(format!("rank-{rank}.json"))).unwrap();
+        assert!(trace.contains("\"left\":\"semaphore\""), "{trace}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+    // A name that is no signal for this is refused.
+    let done = start_with(1, "shown", &[("TSUMUGI_REPORT", "kill")]).finish();
+    assert_eq!(done.code, Some(7), "{}", done.text);
+    assert!(done.text.contains("TSUMUGI_REPORT") && done.text.contains("kill"), "{}", done.text);
+}
+
+/// A ULT sleeps until a file says that all has been seen.
+pub fn play(rt: &Runtime) -> Result<(), Error> {
+    let room = std::sync::Arc::new(Semaphore::new(0));
+    let until = room.clone();
+    let patient = Builder::new().name("patient").spawn(move || waits_to_be_found(&until));
+    rt.barrier()?;
+    println!("working");
+    let folder = std::env::var("TSUMUGI_TRACE").map_err(Error::program)?;
+    while !Path::new(&folder).join(END).exists() {
+        tsumugi::ult::sleep(Duration::from_millis(5));
+    }
+    rt.barrier()?;
+    room.release(1);
+    let _ = patient.join();
+    Ok(())
+}
+
+#[inline(never)]
+fn waits_to_be_found(room: &Semaphore) -> u64 {
+    room.acquire(1);
+    std::hint::black_box(1)
+}
+
+const END: &str = "end";
