@@ -23,11 +23,11 @@
 //!
 //! | | | on a hit |
 //! |---|---|---|
-//! | [`Array::get`], [`Array::get_slice`] | read | one read, of the owner's memory |
-//! | [`Array::put`], [`Array::put_slice`] | write | one write |
-//! | [`Array::fetch_add`] and its neighbours | change an element | one atomic |
-//! | [`Array::own`] | brings pages here | |
-//! | [`Array::owner`] | says where an element is | asks its home |
+//! | [`GlobalArray::get`], [`GlobalArray::get_slice`] | read | one read, of the owner's memory |
+//! | [`GlobalArray::put`], [`GlobalArray::put_slice`] | write | one write |
+//! | [`GlobalArray::fetch_add`] and its neighbours | change an element | one atomic |
+//! | [`GlobalArray::own`] | brings pages here | |
+//! | [`GlobalArray::owner`] | says where an element is | asks its home |
 //!
 //! The array is cut into pages of a fixed number of elements. Where a page is
 //! its home knows, a rank that never changes; ranks remember what they were
@@ -74,7 +74,7 @@ use way::Way;
 
 /// An array of all ranks. A handle: cheap to clone, and to send to other
 /// threads of the rank.
-pub struct Array<T: Plain> {
+pub struct GlobalArray<T: Plain> {
     way: Arc<Way>,
     len: usize,
     page_len: usize,
@@ -128,7 +128,7 @@ impl Runtime {
     ///
     /// Those of [`share`](Self::share); [`Error::Program`] with a
     /// [`ShapeError`] if there are no elements or too many pages.
-    pub fn array<T: Plain>(&self, len: usize) -> Result<Array<T>, Error> {
+    pub fn array<T: Plain>(&self, len: usize) -> Result<GlobalArray<T>, Error> {
         self.array_by(len, Dealt::default())
     }
 
@@ -137,7 +137,7 @@ impl Runtime {
     /// # Errors
     ///
     /// Those of [`array`](Self::array).
-    pub fn array_by<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<Array<T>, Error> {
+    pub fn array_by<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= 8, "elements of 1 byte at least") };
         let page_len = match dealt.page_len {
             0 => (PAGE_BYTES / size_of::<T>()).max(1),
@@ -159,11 +159,11 @@ impl Runtime {
         // Nobody looks for a page before all are dealt.
         self.barrier()?;
         let page_shift = page_len.is_power_of_two().then(|| page_len.trailing_zeros());
-        Ok(Array { way: Arc::new(way), len, page_len, page_shift, of: PhantomData })
+        Ok(GlobalArray { way: Arc::new(way), len, page_len, page_shift, of: PhantomData })
     }
 }
 
-impl<T: Plain> Array<T> {
+impl<T: Plain> GlobalArray<T> {
     /// Elements.
     pub fn len(&self) -> usize {
         self.len
@@ -329,7 +329,7 @@ impl<T: Plain> Array<T> {
     }
 }
 
-impl<T: Word> Array<T> {
+impl<T: Word> GlobalArray<T> {
     /// Adds `value`, wrapping, and answers what was there.
     ///
     /// # Errors
@@ -400,7 +400,7 @@ impl Default for Dealt {
     }
 }
 
-impl<T: Plain> Clone for Array<T> {
+impl<T: Plain> Clone for GlobalArray<T> {
     fn clone(&self) -> Self {
         Self { way: self.way.clone(), ..*self }
     }
@@ -435,9 +435,9 @@ impl fmt::Display for ArrayError {
 
 impl std::error::Error for ArrayError {}
 
-impl<T: Plain> fmt::Debug for Array<T> {
+impl<T: Plain> fmt::Debug for GlobalArray<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Array({} elements, {} a page)", self.len, self.page_len)
+        write!(f, "GlobalArray({} elements, {} a page)", self.len, self.page_len)
     }
 }
 

@@ -12,7 +12,7 @@
 
 use crate::roles::say;
 use tsumugi::array::Dealt;
-use tsumugi::{Array, Error, Runtime};
+use tsumugi::{Error, GlobalArray, Runtime};
 
 /// All of it; `scale` times as large as the smallest.
 pub fn play(rt: &Runtime, scale: u64) -> Result<(), Error> {
@@ -101,8 +101,8 @@ fn search(rt: &Runtime, vertices: usize) -> Result<(), Error> {
 /// Level by level; how many rows were elsewhere, and how many there were.
 fn levels_of(
     rt: &Runtime,
-    rows: &Array<u32>,
-    levels: &Array<u32>,
+    rows: &GlobalArray<u32>,
+    levels: &GlobalArray<u32>,
     is_mine: impl Fn(usize) -> bool,
 ) -> Result<(u64, u64), Error> {
     let vertices = levels.len();

@@ -29,7 +29,7 @@ use crate::progress::Progress;
 use crate::summary::Summary;
 use std::hint::black_box;
 use std::time::Instant;
-use tsumugi::array::{Array, ArrayError, Dealt};
+use tsumugi::array::{ArrayError, Dealt, GlobalArray};
 use tsumugi::{Error, Rank, Runtime, Shared};
 
 /// Ranks of the job: one measures, the other has the pages.
@@ -47,9 +47,9 @@ struct Pages {
     /// How many each rank has at first.
     count: usize,
     raw: Shared<u64>,
-    known: Array<u64>,
+    known: GlobalArray<u64>,
     /// The same, of which a rank knows one page at a time.
-    unknown: Array<u64>,
+    unknown: GlobalArray<u64>,
 }
 
 /// What each rank does; rank 0 measures the rows `names`.
@@ -217,7 +217,7 @@ pub fn plot(rows: &[Row]) -> Option<Plot> {
 
 /// A page, or the element that it is.
 #[inline(never)]
-fn read(array: &Array<u64>, start: usize, into: &mut [u64]) -> Result<u64, ArrayError> {
+fn read(array: &GlobalArray<u64>, start: usize, into: &mut [u64]) -> Result<u64, ArrayError> {
     match into {
         [_] => array.get(start),
         page => array.get_slice(start, page).map(|()| page[0]),
