@@ -3,8 +3,7 @@
 
 use super::ArrayError;
 use crate::lock::Words;
-use crate::{AddrError, Error, Rank, Remote, Runtime};
-use std::ops::Range;
+use crate::{AddrError, Error, Plain, Rank, Remote, Runtime};
 use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_core::mem::{RemoteAddr, Width};
@@ -12,8 +11,8 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_gas::lock::drive::Means;
 use tsumugi_gas::page::{
-    Act, Book, Distribution, Entry, Glance, HEADER_BYTES, Hold, Own, PageId, Relocation, Retired,
-    State, Sweep,
+    Act, Book, Distribution, Door, Entry, Glance, HEADER_BYTES, Hold, Own, PageId, Relocation,
+    Retired, State, Sweep,
 };
 
 /// The pages of an array, as one rank reaches them.
@@ -36,10 +35,9 @@ impl Way {
         &self.runtime
     }
 
-    /// The bytes of a page.
-    #[inline]
-    pub(super) fn bytes(&self, entry: Entry) -> RemoteAddr {
-        self.words.real(self.book.bytes(entry))
+    /// Whether there are ranks of other nodes.
+    pub(super) fn has_network(&self) -> bool {
+        self.runtime.far.is_some()
     }
 
     /// Puts the pages that this rank has at first to where they are, and tells
@@ -60,12 +58,20 @@ impl Way {
     }
 
     /// Where a page is, by its home.
-    pub(super) fn owner(&self, page: PageId) -> Result<Rank, AddrError> {
+    pub(super) fn entry(&self, page: PageId) -> Result<Entry, AddrError> {
         let bits = self.words.carry(&Op::get_word(self.book.entry(page), Width::W8))?;
         Ok(match State::from_bits(bits) {
-            State::At(entry) => entry.owner,
-            State::Moving { owner, .. } => owner,
+            State::At(entry) => entry,
+            State::Moving { owner, frame, .. } => Entry { owner, frame, epoch: 0 },
         })
+    }
+
+    pub(super) fn home(&self, page: PageId) -> Rank {
+        self.book.home(page)
+    }
+
+    pub(super) fn first_owner(&self, page: PageId, first: Distribution) -> Rank {
+        self.book.shape().homes.first_owner(page, first)
     }
 
     /// Reads of a page by `load`, which is told where so many of its bytes
@@ -98,27 +104,49 @@ impl Way {
         })
     }
 
-    /// Reads of a page by `call`, until what it has read is good.
-    #[inline]
-    pub(super) fn read<R>(
+    /// Reads elements of a page from its byte `first` on, that are not at hand
+    /// or not where they were.
+    ///
+    /// To another node the header and little of the page go by one read. What
+    /// is more would be copied once more behind the header, so the page is
+    /// made to stay instead, and the bytes come to where they belong.
+    #[inline(never)]
+    pub(super) fn read<T: Plain>(
         &self,
         page: PageId,
-        mut call: impl FnMut(&Self, Entry) -> Result<R, AddrError>,
-    ) -> Result<R, AddrError> {
+        first: u64,
+        into: &mut [T],
+    ) -> Result<(), AddrError> {
+        let bytes = size_of_val(into);
+        let load = |runtime: &Runtime, at: RemoteAddr, into: &mut [T]| {
+            let at = Remote::new(at.add(first));
+            match into {
+                [value] => runtime.get(at).map(|read| *value = read),
+                into => runtime.get_slice(at, into),
+            }
+        };
+        let far = self.runtime.far.as_ref();
+        if far.is_some() && first as usize + bytes > TOGETHER {
+            return self.held(page, |runtime, at| load(runtime, at, into));
+        }
         let mut glance = Glance::new(self.book, self.runtime.rank(), page);
-        let (mut found, mut patience) = (None, Patience::default());
+        let mut patience = Patience::default();
         loop {
             let answer = match glance.act() {
                 Act::Do(op) => self.words.carry(&op),
                 Act::Read(entry) => {
-                    let header = self.book.header(entry.owner, entry.frame);
-                    self.words.carry(&Op::get_word(header, Width::W8)).and_then(|header| {
-                        found = Some(call(self, entry)?);
-                        Ok(header)
-                    })
+                    let header = self.words.real(self.book.header(entry.owner, entry.frame));
+                    if far.is_some_and(|far| far.leads_to(entry.owner)) {
+                        self.read_together(header, first as usize, into)
+                    } else {
+                        self.runtime.get::<u64>(Remote::new(header)).and_then(|found| {
+                            load(&self.runtime, header.add(HEADER_BYTES), into)?;
+                            Ok(found)
+                        })
+                    }
                 }
                 Act::Pause(by) => self.pause(&mut patience, by),
-                Act::Over => return Ok(found.take().expect("it has read")),
+                Act::Over => return Ok(()),
                 Act::Failed(error) => return Err(error),
                 act => unreachable!("{act:?} in a read"),
             };
@@ -126,12 +154,60 @@ impl Way {
         }
     }
 
-    /// Changes a page, which stays where it is meanwhile, by `call`.
+    /// Reads an element likewise.
+    pub(super) fn read_one<T: Plain>(&self, page: PageId, first: u64) -> Result<T, AddrError> {
+        // SAFETY: any bytes are a value of a `Plain` type, zeros, too.
+        let mut value = unsafe { std::mem::zeroed::<T>() };
+        self.read(page, first, std::slice::from_mut(&mut value))?;
+        Ok(value)
+    }
+
+    /// The header at `at`, and with it what is wanted of the bytes behind it.
+    fn read_together<T: Plain>(
+        &self,
+        at: RemoteAddr,
+        first: usize,
+        into: &mut [T],
+    ) -> Result<u64, AddrError> {
+        let bytes = size_of_val(into);
+        let mut words = [0u64; 1 + TOGETHER / 8];
+        let words = &mut words[..1 + (first + bytes).div_ceil(8)];
+        self.runtime.get_slice(Remote::new(at), words)?;
+        // SAFETY: `words` has so many bytes from `first` behind its first word,
+        // see its length; any bytes are values of a `Plain` type.
+        unsafe {
+            let from = words.as_ptr().cast::<u8>().add(HEADER_BYTES as usize + first);
+            std::ptr::copy_nonoverlapping(from, into.as_mut_ptr().cast(), bytes);
+        }
+        Ok(words[0])
+    }
+
+    /// Uses a page, which stays where it is meanwhile, by `call`, which is told
+    /// where its bytes are.
     #[inline]
-    pub(super) fn hold<R>(
+    pub(super) fn held<R>(
         &self,
         page: PageId,
-        call: impl FnOnce(&Self, Entry) -> Result<R, AddrError>,
+        call: impl FnOnce(&Runtime, RemoteAddr) -> Result<R, AddrError>,
+    ) -> Result<R, AddrError> {
+        let door = Door::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
+        let mut call = Some(call);
+        let access = |entry| {
+            let at = self.words.real(self.book.bytes(entry));
+            (call.take().expect("called once"))(&self.runtime, at)
+        };
+        if let Some(result) = door.hit(page, Some, access) {
+            return result;
+        }
+        self.hold(page, call.take().expect("not called"))
+    }
+
+    /// The same where the rank does not know the page.
+    #[inline(never)]
+    fn hold<R>(
+        &self,
+        page: PageId,
+        call: impl FnOnce(&Runtime, RemoteAddr) -> Result<R, AddrError>,
     ) -> Result<R, AddrError> {
         let mut hold = Hold::new(self.book, self.runtime.rank(), page);
         let (mut call, mut result, mut patience) = (Some(call), None, Patience::default());
@@ -141,7 +217,7 @@ impl Way {
                 Act::Pause(by) => self.pause(&mut patience, by),
                 Act::Ready(entry) => {
                     let call = call.take().expect("it is its turn once");
-                    result = Some(call(self, entry));
+                    result = Some(call(&self.runtime, self.words.real(self.book.bytes(entry))));
                     hold.release();
                     continue;
                 }
@@ -154,11 +230,11 @@ impl Way {
     }
 
     /// Brings pages here; how many have moved.
-    pub(super) fn own(&self, pages: Range<u64>) -> Result<usize, ArrayError> {
+    pub(super) fn own(&self, pages: impl IntoIterator<Item = PageId>) -> Result<usize, ArrayError> {
         let mut retired = Vec::new();
         let mut result = Ok(0);
-        for page in pages.map(PageId) {
-            match self.bring(page) {
+        for page in pages {
+            match self.bring(page, self.runtime.rank()) {
                 Ok(left) => {
                     let moved = left.is_some();
                     retired.extend(left);
@@ -177,11 +253,23 @@ impl Way {
         result
     }
 
-    /// Brings a page here; the frame that it has left, if it was elsewhere.
-    fn bring(&self, page: PageId) -> Result<Option<Retired>, ArrayError> {
+    /// Brings a page to a rank; whether it was elsewhere.
+    pub(super) fn relocate(&self, page: PageId, to: Rank) -> Result<bool, ArrayError> {
+        let size = self.runtime.size();
+        if to.0 >= size {
+            return Err(AddrError::NoSuchRank { rank: to, size }.into());
+        }
+        let left = self.bring(page, to)?;
+        let moved = left.is_some();
+        self.free(&mut left.into_iter().collect())?;
+        Ok(moved)
+    }
+
+    /// Brings a page there; the frame that it has left, if it was elsewhere.
+    fn bring(&self, page: PageId, to: Rank) -> Result<Option<Retired>, ArrayError> {
         let mut tries = 0;
         loop {
-            let mut own = Relocation::new(self.book, self.runtime.rank(), page);
+            let mut own = Relocation::to(self.book, to, self.runtime.rank(), page);
             let mut patience = Patience::default();
             let is_full = loop {
                 let answer = match own.act() {
@@ -234,11 +322,17 @@ impl Way {
         Ok(())
     }
 
-    /// All bytes of a page, into a frame of this rank.
+    /// All bytes of a page, into a frame.
     fn copy(&self, from: RemoteAddr, to: RemoteAddr) -> Result<(), AddrError> {
         let (from, to) = (self.words.real(from), self.words.real(to));
-        let mut part = [0u8; PART];
         let bytes = self.book.shape().page_bytes;
+        if let Some(to) = self.runtime.bytes_at_hand(to, bytes) {
+            // SAFETY: as many bytes were resolved, and stay mapped; the frame
+            // was taken for this page, and who still looks at it for what it
+            // had is told by the header that it was in vain.
+            return unsafe { self.runtime.load(from, to.as_ptr(), bytes as usize) };
+        }
+        let mut part = vec![0u8; PART.min(bytes as usize)];
         let mut at = 0;
         while at < bytes {
             let part = &mut part[..PART.min((bytes - at) as usize)];
@@ -277,8 +371,10 @@ impl Patience {
 
 /// Pages that are swept for at once.
 const SWEPT: usize = 64;
-/// Bytes that go through the stack at a time.
-const PART: usize = 1024;
+/// Bytes that go through memory of this rank's at a time, to another.
+const PART: usize = 1 << 16;
+/// Bytes of a page that come with its header, at most.
+const TOGETHER: usize = 1024;
 /// How often others are let in before a wait sleeps.
 const YIELDS: u32 = 64;
 /// Between two looks then.

@@ -1,7 +1,9 @@
 //! Arrays whose pages move, on ranks that are threads.
 
+mod checkout;
+
 use tsumugi::array::{ArrayError, Dealt, Distribution, PageId};
-use tsumugi::{Config, Error, Path, Rank, Runtime};
+use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime};
 
 /// Runs `main` with operations going every way that there is.
 fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
@@ -95,6 +97,59 @@ fn elements_of_any_size_and_every_atomic() {
         let mut all = [[9; 24]; 5];
         wide.get_slice(0, &mut all)?;
         assert_eq!(all, [[0; 24], [1; 24], [2; 24], [3; 24], [0; 24]]);
+        rt.barrier()
+    });
+}
+
+#[test]
+fn lists_of_elements() {
+    run_ranks(2, |rt| {
+        let array = rt.array_by::<u32>(100, Dealt { page_len: 3, ..Dealt::default() })?;
+        let rank = rt.rank().0;
+        let mine: Vec<usize> = (0..50).map(|at| (at * 14 + rank as usize * 7) % 100).collect();
+        let values: Vec<u32> = mine.iter().map(|index| *index as u32 + 5).collect();
+        array.scatter(&mine, &values)?;
+        rt.barrier()?;
+        let mut found = [0; 4];
+        array.gather(&[99, 0, 7, 99], &mut found)?;
+        assert_eq!(found, [104, 5, 12, 104]);
+        let lists = ArrayError::Lists { indices: 1, values: 4 };
+        assert_eq!(array.gather(&[1], &mut found), Err(lists));
+        let beyond = ArrayError::OutOfRange { index: 100, count: 1, len: 100 };
+        assert_eq!(array.scatter(&[1, 100], &[1, 1]), Err(beyond));
+        rt.barrier()
+    });
+}
+
+#[test]
+fn pages_go_where_they_are_sent() {
+    run_ranks(3, |rt| {
+        let array = rt.array_by::<u64>(30, Dealt { page_len: 2, ..Dealt::default() })?;
+        if rt.rank().0 == 0 {
+            array.put_slice(0, &(0..30).collect::<Vec<_>>())?;
+            for page in 0..15u64 {
+                let to = Rank((page % 3) as u32);
+                let moved = array.relocate(PageId(page), to)?;
+                assert_eq!(moved, array.first_owner(page as usize * 2)? != to);
+                assert!(!array.relocate(PageId(page), to)?, "it is there");
+            }
+            let none = AddrError::NoSuchRank { rank: Rank(3), size: 3 };
+            assert_eq!(array.relocate(PageId(1), Rank(3)), Err(ArrayError::Addr(none)));
+            let no_page = ArrayError::NoPage { page: PageId(15), pages: 15 };
+            assert_eq!(array.relocate(PageId(15), Rank(1)), Err(no_page));
+        }
+        rt.barrier()?;
+        for index in 0..30 {
+            let page = array.page(index);
+            let entry = array.entry(page)?;
+            assert_eq!(entry.owner, Rank((page.0 % 3) as u32));
+            assert_eq!(entry.epoch, u32::from(entry.owner != array.first_owner(index)?));
+            assert_eq!(array.home(index)?, array.first_owner(index)?, "dealt in blocks");
+            assert_eq!(array.get(index)?, index as u64);
+        }
+        rt.barrier()?;
+        let mine = (0..15).map(PageId).filter(|page| page.0 % 3 == u64::from(rt.rank().0));
+        assert_eq!(array.own_pages(mine)?, 0);
         rt.barrier()
     });
 }
