@@ -162,4 +162,4 @@ const fn value_of(index: usize, round: u64) -> u64 {
 
 const LEN: usize = 12_000;
 const STRIPE: usize = 45;
-const SEEDS: u64 = 2;
+const SEEDS: u64 = 1;
