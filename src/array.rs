@@ -68,11 +68,12 @@ mod dealt;
 mod error;
 mod list;
 mod place;
+mod post;
 mod ranges;
 mod way;
 
 pub use checkout::{Checkout, Mode, Read, ReadWrite, Write};
-pub use dealt::Dealt;
+pub use dealt::{Dealt, Directory};
 pub use error::ArrayError;
 pub use tsumugi_gas::page::{Distribution, Entry, PageId, ShapeError};
 
@@ -125,7 +126,7 @@ impl Runtime {
         shape.check().map_err(Error::program)?;
         let words = Words::share(self, Agent::Cpu, shape.bytes())?;
         let book = Book::new(shape, words.key(), 0).map_err(Error::program)?;
-        let way = Way::new(self, words, book);
+        let way = Way::new(self, words, book, &dealt)?;
         way.deal(dealt.first)?;
         // Nobody looks for a page before all are dealt.
         self.barrier()?;
@@ -158,6 +159,12 @@ impl<T: Plain> GlobalArray<T> {
     /// Elements of a page.
     pub fn page_len(&self) -> usize {
         self.page_len
+    }
+
+    /// Letters that this rank has sent to others on account of the array, where
+    /// its directory is [`Directory::Messages`].
+    pub fn letters(&self) -> u64 {
+        self.way.letters()
     }
 
     /// The page of an element.

@@ -18,6 +18,25 @@ pub struct Dealt {
     /// Bytes of pages that a rank keeps copies of for
     /// [`checkout`](super::GlobalArray::checkout); 0: 16 MiB.
     pub cached_bytes: usize,
+    /// How ranks find pages.
+    pub directory: Directory,
+}
+
+/// How ranks find pages, and agree on who moves them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Directory {
+    /// By remote reads, writes and atomics alone: no rank's processors work for
+    /// another's accesses, and who reads a page is neither asked nor waited for
+    /// when it moves.
+    #[default]
+    Atomics,
+    /// As the paper has it: the home answers, and stops all who have asked
+    /// before a page moves. For comparison: up to 64 ranks, and when one dies
+    /// who waits for an answer is told [`AddrError::PeerLost`], of whichever
+    /// page.
+    ///
+    /// [`AddrError::PeerLost`]: crate::AddrError::PeerLost
+    Messages,
 }
 
 impl Dealt {
@@ -44,7 +63,14 @@ impl Dealt {
 
 impl Default for Dealt {
     fn default() -> Self {
-        Self { first: Distribution::Block, page_len: 0, known: 0, room: 0, cached_bytes: 0 }
+        Self {
+            first: Distribution::Block,
+            page_len: 0,
+            known: 0,
+            room: 0,
+            cached_bytes: 0,
+            directory: Directory::Atomics,
+        }
     }
 }
 

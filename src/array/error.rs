@@ -30,6 +30,9 @@ pub enum ArrayError {
         /// How many there are.
         pages: u64,
     },
+    /// By [`Directory::Messages`](super::Directory::Messages) a page comes only
+    /// to who asks for it.
+    NotByMessages,
     /// Elements that are lent already: to be written, or to others and are now
     /// to be written.
     Lent {
@@ -80,6 +83,9 @@ impl fmt::Display for ArrayError {
                 write!(f, "{count} elements at {index} of an array of {len}")
             }
             Self::NoPage { page, pages } => write!(f, "page {} of {pages}", page.0),
+            Self::NotByMessages => {
+                f.write_str("by messages a page comes only to the rank that asks for it")
+            }
             Self::Lent { index, count } => {
                 write!(f, "{count} elements at {index}, of which some are lent")
             }

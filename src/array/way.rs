@@ -1,25 +1,30 @@
 //! How the protocols of pages get things done: blocking, each operation over
 //! when the call returns.
 
-use super::ArrayError;
+use super::post::Post;
+use super::{ArrayError, Dealt, Directory};
 use crate::lock::Words;
 use crate::{AddrError, Error, Plain, Rank, Remote, Runtime};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::mem::{RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_gas::lock::drive::Means;
+use tsumugi_gas::page::message::{self, Want};
 use tsumugi_gas::page::{
     Act, Book, Distribution, Door, Entry, Glance, HEADER_BYTES, Hold, Own, PageId, Relocation,
-    Retired, State, Sweep,
+    Retired, ShapeError, State, Sweep,
 };
 
 /// The pages of an array, as one rank reaches them.
 pub(crate) struct Way {
     runtime: Runtime,
-    words: Words,
+    words: Arc<Words>,
     book: Book,
+    /// The paper's directory, in place of the words'.
+    post: Option<Arc<Post>>,
 }
 
 /// Waiting for others, ever longer.
@@ -27,8 +32,29 @@ pub(crate) struct Way {
 struct Patience(u32);
 
 impl Way {
-    pub(super) fn new(runtime: &Runtime, words: Words, book: Book) -> Self {
-        Self { runtime: runtime.clone(), words, book }
+    /// Collective.
+    pub(super) fn new(
+        runtime: &Runtime,
+        words: Words,
+        book: Book,
+        dealt: &Dealt,
+    ) -> Result<Self, Error> {
+        let words = Arc::new(words);
+        let post = match dealt.directory {
+            Directory::Atomics => None,
+            Directory::Messages if runtime.size() > message::RANKS_MAX => {
+                let (what, count, most) = ("ranks", runtime.size(), message::RANKS_MAX);
+                let (count, most) = (count.into(), most.into());
+                return Err(Error::program(ShapeError::Count { what, count, most }));
+            }
+            Directory::Messages => Some(Post::open(runtime, &words, book, dealt.first)?),
+        };
+        Ok(Self { runtime: runtime.clone(), words, book, post })
+    }
+
+    /// Letters that this rank has sent, if the directory is the paper's.
+    pub(super) fn letters(&self) -> u64 {
+        self.post.as_ref().map_or(0, |post| post.sent())
     }
 
     pub(super) fn runtime(&self) -> &Runtime {
@@ -59,6 +85,9 @@ impl Way {
 
     /// Where a page is, by its home.
     pub(super) fn entry(&self, page: PageId) -> Result<Entry, AddrError> {
+        if let Some(post) = &self.post {
+            return post.with(&self.runtime, page, Want::Read, Ok);
+        }
         let bits = self.words.carry(&Op::get_word(self.book.entry(page), Width::W8))?;
         Ok(match State::from_bits(bits) {
             State::At(entry) => entry,
@@ -125,6 +154,10 @@ impl Way {
                 into => runtime.get_slice(at, into),
             }
         };
+        if let Some(post) = &self.post {
+            let read = |entry| load(&self.runtime, self.words.real(self.book.bytes(entry)), into);
+            return post.with(&self.runtime, page, Want::Read, read);
+        }
         let far = self.runtime.far.as_ref();
         if far.is_some() && first as usize + bytes > TOGETHER {
             return self.held(page, |runtime, at| load(runtime, at, into));
@@ -209,6 +242,10 @@ impl Way {
         page: PageId,
         call: impl FnOnce(&Runtime, RemoteAddr) -> Result<R, AddrError>,
     ) -> Result<R, AddrError> {
+        if let Some(post) = &self.post {
+            let access = |entry| call(&self.runtime, self.words.real(self.book.bytes(entry)));
+            return post.with(&self.runtime, page, Want::Write, access);
+        }
         let mut hold = Hold::new(self.book, self.runtime.rank(), page);
         let (mut call, mut result, mut patience) = (Some(call), None, Patience::default());
         loop {
@@ -234,6 +271,14 @@ impl Way {
         let mut retired = Vec::new();
         let mut result = Ok(0);
         for page in pages {
+            if let Some(post) = &self.post {
+                let moved = post.own(&self.runtime, page, |from, to| self.copy(from, to));
+                result = moved.and_then(|moved| Ok(result? + usize::from(moved)));
+                if result.is_err() {
+                    break;
+                }
+                continue;
+            }
             match self.bring(page, self.runtime.rank()) {
                 Ok(left) => {
                     let moved = left.is_some();
@@ -258,6 +303,9 @@ impl Way {
         let size = self.runtime.size();
         if to.0 >= size {
             return Err(AddrError::NoSuchRank { rank: to, size }.into());
+        }
+        if self.post.is_some() {
+            return Err(ArrayError::NotByMessages);
         }
         let left = self.bring(page, to)?;
         let moved = left.is_some();

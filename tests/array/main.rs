@@ -2,7 +2,7 @@
 
 mod checkout;
 
-use tsumugi::array::{ArrayError, Dealt, Distribution, PageId};
+use tsumugi::array::{ArrayError, Dealt, Directory, Distribution, PageId};
 use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime};
 
 /// Runs `main` with operations going every way that there is.
@@ -15,8 +15,14 @@ fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
 
 #[test]
 fn what_was_put_is_there_whoever_owns_it() {
+    for directory in [Directory::Atomics, Directory::Messages] {
+        put_and_own(directory);
+    }
+}
+
+fn put_and_own(directory: Directory) {
     run_ranks(3, |rt| {
-        let array = rt.array::<u64>(10_000)?;
+        let array = rt.array_by::<u64>(10_000, Dealt { directory, ..Dealt::default() })?;
         let (rank, size) = (rt.rank().0 as usize, rt.size() as usize);
         let part = |rank: usize| rank * 10_000 / size..(rank + 1) * 10_000 / size;
         let values: Vec<u64> = part(rank).map(|index| index as u64 * 3).collect();
@@ -43,8 +49,15 @@ fn what_was_put_is_there_whoever_owns_it() {
 
 #[test]
 fn no_update_is_lost_while_pages_move() {
+    for directory in [Directory::Atomics, Directory::Messages] {
+        update_and_own(directory);
+    }
+}
+
+fn update_and_own(directory: Directory) {
     run_ranks(3, |rt| {
-        let array = rt.array_by::<u64>(64, Dealt { page_len: 4, known: 5, ..Dealt::default() })?;
+        let dealt = Dealt { page_len: 4, known: 5, directory, ..Dealt::default() };
+        let array = rt.array_by::<u64>(64, dealt)?;
         let ults: Vec<_> = (0..4u64)
             .map(|ult| {
                 let array = array.clone();
@@ -195,6 +208,10 @@ fn what_cannot_be_is_said() {
                 assert_eq!(array.get(5)?, 0);
             }
             rt.barrier()?;
+            let by_mail = Dealt { directory: Directory::Messages, ..Dealt::default() };
+            let array = rt.array_by::<u64>(10, by_mail)?;
+            let refused = Err(ArrayError::NotByMessages);
+            assert_eq!(array.relocate(PageId(0), rt.rank()), refused);
             let none = rt.array::<u64>(0).unwrap_err();
             assert_eq!(none.to_string(), "0 pages, where 1 to 1099511627776 are possible");
             Ok::<(), Error>(())
