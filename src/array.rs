@@ -167,6 +167,12 @@ impl<T: Plain> GlobalArray<T> {
         self.way.letters()
     }
 
+    /// Bytes of directory and of what is known of pages that this rank gives to
+    /// the array, without the pages themselves.
+    pub fn books_bytes(&self) -> u64 {
+        self.way.books_bytes()
+    }
+
     /// The page of an element.
     pub fn page(&self, index: usize) -> PageId {
         self.place(index).0

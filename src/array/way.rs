@@ -61,6 +61,10 @@ impl Way {
         &self.runtime
     }
 
+    pub(super) fn books_bytes(&self) -> u64 {
+        self.book.shape().books_bytes()
+    }
+
     /// Whether there are ranks of other nodes.
     pub(super) fn has_network(&self) -> bool {
         self.runtime.far.is_some()

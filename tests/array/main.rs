@@ -189,6 +189,32 @@ fn pages_are_dealt_as_asked() {
         .unwrap();
 }
 
+/// Of a million pages a rank has the books of those that it is home to, of those
+/// that it knows, and a bit for each that it may have.
+#[test]
+fn a_million_pages() {
+    Config::default()
+        .run_ranks(4, |rt| {
+            let dealt = Dealt { page_len: 1, ..Dealt::default() };
+            let array = rt.array_by::<u64>(PAGES, dealt)?;
+            let books = PAGES as u64 / 4 * 16 + 1024 * 32 + PAGES as u64 / 8;
+            let bytes = array.books_bytes();
+            assert!((books..books + 512).contains(&bytes), "{bytes} of {books}");
+            assert!(bytes / (PAGES as u64) < 5, "a rank has {bytes} bytes for {PAGES} pages");
+            let rank = rt.rank().0 as usize;
+            for index in (rank..PAGES).step_by(4003) {
+                array.put(index, index as u64)?;
+                array.own(index..index + 1)?;
+            }
+            rt.barrier()?;
+            for index in (0..PAGES).step_by(4003) {
+                assert_eq!((array.get(index)?, array.owner(index)?), (index as u64, Rank(0)));
+            }
+            rt.barrier()
+        })
+        .unwrap();
+}
+
 #[test]
 fn what_cannot_be_is_said() {
     Config::default()
@@ -220,3 +246,4 @@ fn what_cannot_be_is_said() {
 }
 
 const ROUNDS: u64 = 200;
+const PAGES: usize = 1_000_000;

@@ -9,7 +9,8 @@
 //! | `put_cached` | a page of an array, whose place this rank knows |
 //! | `checkout_hit` | a page of which this rank keeps a copy |
 //! | `checkout_miss` | the same, when the copy is out of date |
-//! | `own` | a page that comes here from another rank |
+//! | `own` | a page that comes here from another rank, by either directory, while so many others read it |
+//! | `letters_own` | messages that the paper's directory sends for it |
 //! | `wire_...` | operations that the same gives to the network |
 //!
 //! Rank 0 works on pages that rank 2 has and rank 1 is home to, each as a
@@ -22,8 +23,10 @@
 //! nodes they are where that has put them: `ci/netns.sh pages`.
 
 mod bars;
+mod paper;
 
 pub use bars::bars;
+pub use paper::paper;
 
 use super::plot::{Axis, Plot, Point, Series};
 use super::row::Row;
@@ -37,7 +40,7 @@ use std::env;
 use std::hint::black_box;
 use std::ops::Range;
 use std::time::Instant;
-use tsumugi::array::{ArrayError, Dealt, Read};
+use tsumugi::array::{ArrayError, Dealt, Directory, Read};
 use tsumugi::{Error, GlobalArray, Rank, Runtime, Shared};
 
 /// Ranks of the job: one measures, the others are home to the pages and have
@@ -60,7 +63,16 @@ pub const CATALOGUE: &[Group] = &[
         ],
     },
     Group { name: "relocation", rows: &["own"] },
+    Group { name: "readers", rows: &[READERS] },
 ];
+
+/// How many ranks measure these rows.
+pub fn ranks(names: &[&str]) -> u32 {
+    // Those who only read are ranks, too.
+    if names == [READERS] { RANKS + 32 } else { RANKS }
+}
+
+const READERS: &str = "own_beside_readers";
 
 /// The pages of one size, as all ranks have them.
 struct Pages {
@@ -73,14 +85,22 @@ struct Pages {
     known: GlobalArray<u64>,
     /// The same, of which a rank knows one page at a time.
     unknown: GlobalArray<u64>,
+    /// The same, with copies that stay.
+    copied: GlobalArray<u64>,
+    /// The same, by the paper's directory.
+    posted: GlobalArray<u64>,
 }
 
 /// What each rank does; rank 0 measures the rows `names`.
 pub fn rank(rt: &Runtime, names: &[&'static str], measure: &Measure) -> Result<Vec<Row>, Failure> {
-    if rt.size() != RANKS {
+    if rt.size() < RANKS {
         return Err(Failure::Usage(format!("bench gas needs {RANKS} ranks, not {}", rt.size())));
     }
-    let sizes = if measure.quick { QUICK_BYTES } else { PAGE_BYTES };
+    let sizes = match measure.quick {
+        _ if names == [READERS] => &[4096],
+        true => QUICK_BYTES,
+        false => PAGE_BYTES,
+    };
     let progress = if rt.rank() == Rank(0) { Progress::new() } else { Progress::silent() };
     progress.stage("page sizes", sizes.len() as u64);
     let mut rows = Vec::new();
@@ -90,8 +110,14 @@ pub fn rank(rt: &Runtime, names: &[&'static str], measure: &Measure) -> Result<V
             rows.extend(pages.accesses(rt, names, measure)?);
         }
         rt.barrier()?;
-        if names.contains(&"own") {
-            rows.extend(pages.relocations(rt, budget(measure))?);
+        let readers: &[u32] = match names {
+            [READERS] => &[0, 1, 8, 32],
+            _ if names.contains(&"own") => &[0, 1],
+            _ => &[],
+        };
+        for readers in readers {
+            rows.extend(pages.relocations(rt, budget(measure), *readers, &pages.known)?);
+            rows.extend(pages.relocations(rt, budget(measure), *readers, &pages.posted)?);
         }
         rt.barrier()?;
         progress.at(step);
@@ -114,10 +140,13 @@ impl Pages {
             raw: rt.share(count * page_len)?,
             known: rt.array_by(len, dealt)?,
             unknown: rt.array_by(len, Dealt { known: 1, ..dealt })?,
+            copied: rt.array_by(len, dealt)?,
+            posted: rt.array_by(len, Dealt { directory: Directory::Messages, ..dealt })?,
         };
         if rt.rank() == OWNER {
-            pages.known.own(pages.all()).map_err(Error::from)?;
-            pages.unknown.own(pages.all()).map_err(Error::from)?;
+            for array in [&pages.known, &pages.unknown, &pages.copied, &pages.posted] {
+                array.own(pages.all()).map_err(Error::from)?;
+            }
         }
         rt.barrier()?;
         Ok(pages)
@@ -125,7 +154,7 @@ impl Pages {
 
     fn params(&self) -> String {
         let Self { bytes, network, count, .. } = self;
-        format!("page_bytes={bytes} network={network} readers=1 pages={count}")
+        format!("page_bytes={bytes} network={network} pages={count}")
     }
 
     /// Elements of the pages that are measured.
@@ -174,7 +203,7 @@ impl Pages {
             page => Ok(self.known.put_slice(start, page).map(|()| 1)?),
         };
         let mut checkout_hit =
-            |start| Ok(self.known.checkout(start..start + page_len, Read).map(|page| page[0])?);
+            |start| Ok(self.copied.checkout(start..start + page_len, Read).map(|page| page[0])?);
         let mut checkout_miss = |start| {
             self.known.acquire();
             Ok(self.known.checkout(start..start + page_len, Read).map(|page| page[0])?)
@@ -189,7 +218,8 @@ impl Pages {
                     before = operations(rt);
                     over(starts, 1, once)?;
                     let each = (operations(rt) - before) as f64 / self.count as f64;
-                    wires.extend(self.row(&format!("wire_{name}"), "operations", &mut [each]));
+                    let (name, params) = (format!("wire_{name}"), self.params());
+                    wires.extend(row(&name, params, "operations", &mut [each]));
                 }
                 Ok::<(), Failure>(())
             };
@@ -218,51 +248,78 @@ impl Pages {
         Ok(measured.rows.into_iter().chain(wires).collect())
     }
 
-    /// What rank 0 has counted or measured itself.
-    fn row(&self, name: &str, unit: &str, samples: &mut [f64]) -> Option<Row> {
-        let line_ns = if unit == "ns" { trip_ns() } else { None };
-        Summary::of(samples).map(|summary| Row {
-            figure: "gas".to_owned(),
-            system: "tsumugi".to_owned(),
-            name: name.to_owned(),
-            params: self.params(),
-            unit: unit.to_owned(),
-            summary,
-            line_ns_before: line_ns,
-            line_ns_after: line_ns,
-        })
-    }
-
-    /// All ranks: rank 0 brings the owner's pages, which takes them back. The
-    /// row is rank 0's.
-    fn relocations(&self, rt: &Runtime, budget: Budget) -> Result<Option<Row>, Failure> {
+    /// All ranks: rank 0 brings the owner's pages, which takes them back, while
+    /// `readers` others read them in between. The rows are rank 0's.
+    fn relocations(
+        &self,
+        rt: &Runtime,
+        budget: Budget,
+        readers: u32,
+        array: &GlobalArray<u64>,
+    ) -> Result<Vec<Row>, Failure> {
         let is_first = rt.rank() == Rank(0);
-        let (mut samples, start) = (Vec::new(), Instant::now());
+        // The home first, then who is nothing else.
+        let turn = match rt.rank() {
+            Rank(0) | OWNER => None,
+            Rank(HOME) => Some(0),
+            Rank(rank) => Some(rank - OWNER.0),
+        };
+        let reads = turn.is_some_and(|turn| turn < readers);
+        let (mut samples, start, mut letters) = (Vec::new(), Instant::now(), 0);
         loop {
             let is_over = match budget {
                 // The way back included.
                 Budget::Time(time) => start.elapsed() >= time,
                 Budget::Operations(total) => (samples.len() * self.count) as u64 >= total,
             };
+            if reads {
+                let mut page = vec![0; self.bytes / 8];
+                for start in self.starts(self.all().start) {
+                    read(array, start, &mut page).map_err(Error::from)?;
+                }
+            }
             let goes_on = is_first && (samples.is_empty() || !is_over);
             // Rank 0 says; and the owner has them all by then.
             if rt.gather(goes_on.into())?[0] == 0 {
                 break;
             }
+            let before = rt.sum(array.letters())?;
             if is_first {
                 let begin = Instant::now();
-                let moved = self.known.own(self.all()).map_err(Error::from)?;
+                let moved = array.own(self.all()).map_err(Error::from)?;
                 let took = begin.elapsed();
                 assert_eq!(moved, self.count, "the owner had them all");
                 samples.push(took.as_nanos() as f64 / moved as f64);
             }
             rt.barrier()?;
+            letters += rt.sum(array.letters())? - before;
             if rt.rank() == OWNER {
-                self.known.own(self.all()).map_err(Error::from)?;
+                array.own(self.all()).map_err(Error::from)?;
             }
         }
-        Ok(self.row("own", "ns", &mut samples))
+        let (moved, is_posted) = (samples.len() * self.count, letters > 0);
+        let directory = if is_posted { "messages" } else { "atomics" };
+        let params = format!("{} readers={readers} directory={directory}", self.params());
+        let own = row("own", params.clone(), "ns", &mut samples);
+        let each = &mut [letters as f64 / moved.max(1) as f64];
+        let letters = row("letters_own", params, "letters", each).filter(|_| is_first && is_posted);
+        Ok(own.into_iter().chain(letters).collect())
     }
+}
+
+/// What rank 0 has counted or measured itself.
+fn row(name: &str, params: String, unit: &str, samples: &mut [f64]) -> Option<Row> {
+    let line_ns = if unit == "ns" && !samples.is_empty() { trip_ns() } else { None };
+    Summary::of(samples).map(|summary| Row {
+        figure: "gas".to_owned(),
+        system: "tsumugi".to_owned(),
+        name: name.to_owned(),
+        params,
+        unit: unit.to_owned(),
+        summary,
+        line_ns_before: line_ns,
+        line_ns_after: line_ns,
+    })
 }
 
 /// Each row by the size of a page.
@@ -271,9 +328,11 @@ pub fn plot(rows: &[Row]) -> Option<Plot> {
     for row in rows.iter().filter(|row| row.unit == "ns") {
         let (x, of) = (row.number("page_bytes")? as f64, &row.summary);
         let point = Point { x, y: of.median, low: of.low, high: of.high };
-        match series.iter_mut().find(|series| series.name == row.name) {
+        let of = ["directory", "readers"].into_iter().filter_map(|of| row.word(of));
+        let name = [row.name.as_str()].into_iter().chain(of).collect::<Vec<_>>().join(" ");
+        match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(point),
-            None => series.push(Series { name: row.name.clone(), points: vec![point] }),
+            None => series.push(Series { name, points: vec![point] }),
         }
     }
     (!series.is_empty()).then(|| Plot {
