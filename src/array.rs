@@ -30,6 +30,7 @@
 //! | [`GlobalArray::own`] | brings pages here | |
 //! | [`GlobalArray::relocate`] | brings pages to any rank | |
 //! | [`GlobalArray::owner`], [`GlobalArray::entry`] | says where a page is | asks its home |
+//! | [`GlobalArray::uses`], [`GlobalArray::return_home`] | moves pages to where they are used, or back | |
 //! | [`GlobalArray::checkout`] | lends a copy of elements as a slice | nothing |
 //!
 //! The array is cut into pages of a fixed number of elements. Where a page is
@@ -62,6 +63,7 @@
 
 mod area;
 mod atomic;
+mod balance;
 mod cache;
 mod checkout;
 mod dealt;
@@ -72,6 +74,7 @@ mod post;
 mod ranges;
 mod way;
 
+pub use balance::{Use, Uses};
 pub use checkout::{Checkout, Mode, Read, ReadWrite, Write};
 pub use dealt::{Dealt, Directory};
 pub use error::ArrayError;

@@ -107,6 +107,11 @@ impl Way {
         self.book.shape().homes.first_owner(page, first)
     }
 
+    /// The pages that this rank had at first.
+    pub(super) fn first_pages(&self, first: Distribution) -> impl Iterator<Item = PageId> + use<> {
+        self.book.shape().homes.first_of(self.runtime.rank(), first)
+    }
+
     /// Reads of a page by `load`, which is told where so many of its bytes
     /// are, from the `first` on. `None`: nothing good was read.
     #[inline(always)]

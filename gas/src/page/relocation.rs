@@ -314,7 +314,14 @@ impl Relocation {
             }
             State::Moving { by, .. } => return At::Wait(by),
         };
-        if self.frame.is_some() { next } else { At::FindFrame(0) }
+        if self.frame.is_some() { next } else { At::FindFrame(self.first_word()) }
+    }
+
+    /// Where frames are looked for first: pages have places of their own there,
+    /// where there is room for all.
+    fn first_word(&self) -> u32 {
+        let words = self.book.shape().frames.div_ceil(64);
+        (self.page.0 / 64 % u64::from(words)) as u32
     }
 
     /// What the bits of frames say.
@@ -323,8 +330,10 @@ impl Relocation {
         let bit = bits.trailing_ones();
         match word * 64 + bit {
             frame if bit < 64 && frame < frames => At::TakeFrame(word, bits, bit),
-            _ if (word + 1) * 64 < frames => At::FindFrame(word + 1),
-            _ => At::Refused(Refusal::NoFrame),
+            _ => match (word + 1) % frames.div_ceil(64) {
+                next if next == self.first_word() => At::Refused(Refusal::NoFrame),
+                next => At::FindFrame(next),
+            },
         }
     }
 
