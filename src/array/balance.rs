@@ -18,6 +18,7 @@
 //!     assert_eq!(array.owner(100)?.0, 1);
 //!     // Nobody has used these.
 //!     assert_eq!(array.owner(1500)?.0, 0);
+//!     rt.barrier()?;
 //!     array.return_home()?;
 //!     assert_eq!(array.owner(4000)?.0, 1);
 //!     rt.barrier()
