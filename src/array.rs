@@ -133,7 +133,7 @@ impl Runtime {
         way.deal(dealt.first)?;
         // Nobody looks for a page before all are dealt.
         self.barrier()?;
-        let cache = Arc::new(Cache::new(len, page_len, size_of::<T>(), dealt.cached_bytes()));
+        let cache = Arc::new(Cache::new(len, page_len, size_of::<T>(), dealt.copies_bytes()));
         let page_shift = page_len.is_power_of_two().then(|| page_len.trailing_zeros());
         let of = PhantomData;
         Ok(GlobalArray {

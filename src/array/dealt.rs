@@ -56,7 +56,7 @@ impl Dealt {
         (page_len, Shape { homes, page_bytes: (page_len * bytes) as u64, slots, frames })
     }
 
-    pub(super) fn cached_bytes(&self) -> usize {
+    pub(super) fn copies_bytes(&self) -> usize {
         if self.cached_bytes == 0 { CACHED_BYTES } else { self.cached_bytes }
     }
 }
