@@ -12,6 +12,8 @@
 # `ci/netns.sh stream` only shows the bandwidth of long messages over tcp;
 # `ci/netns.sh figures ...` only figures 4 and 5 between two of them over tcp,
 # with MPICH and Open MPI from ci/peers.sh; `...` as of `tsumugi bench message`;
+# `ci/netns.sh pages ...` only pages of arrays over tcp, their home, their owner
+# and who uses them each on a node of its own; `...` as of `tsumugi bench gas`;
 # `ci/netns.sh third` only what a copy between two others takes, over tcp.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -245,6 +247,33 @@ bench_far() {
     done
 }
 
+# Home, requester and owner of pages, each on a node: a page whose place is known
+# is read by as many reads as raw memory is, one where it is of one piece.
+pages() {
+    local ranks_of_node=$of_node program=$1
+    shift
+    of_node=1
+    run 3 "$program" bench gas --csv "$work/pages.csv" "$@"
+    of_node=$ranks_of_node
+    # Of each: what is put on the wire, by page.
+    python3 - "$work/pages.csv" <<'END'
+import csv, sys
+wire = {}
+for row in csv.DictReader(open(sys.argv[1])):
+    if row["name"].startswith("wire_"):
+        of = dict(word.split("=") for word in row["params"].split())
+        wire[row["name"][5:], int(of["page_bytes"])] = float(row["median"])
+sizes = sorted(size for name, size in wire if name == "get_cached")
+assert sizes, "nothing was counted"
+for size in sizes:
+    raw, cached = wire["raw_read", size], wire["get_cached", size]
+    uncached = wire["get_uncached", size]
+    print(f"page of {size:7} B: raw {raw:g}, cached {cached:g}, not cached {uncached:g} operations")
+    assert cached == raw and uncached <= raw + 2, "more than that"
+    assert raw == 1 or size > 4096, "it is of one piece"
+END
+}
+
 # A rank on another network than the others ends all, by name.
 another_network() {
     local rank
@@ -346,6 +375,13 @@ if [[ ${1:-} == figures ]]; then
     figures "${@:2}"
     exit 0
 fi
+if [[ ${1:-} == pages ]]; then
+    cargo build --quiet --release --package tsumugi-cli
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=${TSUMUGI_SPIN:-200}
+    pages "$PWD/target/release/tsumugi" "${@:2}"
+    cat "$work/log"
+    exit 0
+fi
 if [[ ${1:-} == third ]]; then
     cargo build --quiet --release --package tsumugi --example far_third
     # One rank on each, which leaves the cores to whoever has something to do.
@@ -414,6 +450,8 @@ fi
 export TSUMUGI_PROVIDER='tcp;ofi_rxm'
 run 2 "$target/tsumugi" demo --ults 100
 bench_far 500
+run 3 "$job" --role pages-short
+pages "$target/tsumugi" --quick --ops 64
 if pgrep -f "$job --role"; then
     echo "netns: a rank is left" >&2
     exit 1

@@ -23,11 +23,15 @@
 //!
 //! | | | on a hit |
 //! |---|---|---|
-//! | [`Array::get`], [`Array::get_slice`] | read | one read, of the owner's memory |
-//! | [`Array::put`], [`Array::put_slice`] | write | one write |
-//! | [`Array::fetch_add`] and its neighbours | change an element | one atomic |
-//! | [`Array::own`] | brings pages here | |
-//! | [`Array::owner`] | says where an element is | asks its home |
+//! | [`GlobalArray::get`], [`GlobalArray::get_slice`] | read | one read, of the owner's memory |
+//! | [`GlobalArray::put`], [`GlobalArray::put_slice`] | write | one write |
+//! | [`GlobalArray::fetch_add`] and its neighbours | change an element | one atomic |
+//! | [`GlobalArray::gather`], [`GlobalArray::scatter`] | elements of a list | as many |
+//! | [`GlobalArray::own`] | brings pages here | |
+//! | [`GlobalArray::relocate`] | brings pages to any rank | |
+//! | [`GlobalArray::owner`], [`GlobalArray::entry`] | says where a page is | asks its home |
+//! | [`GlobalArray::uses`], [`GlobalArray::return_home`] | moves pages to where they are used, or back | |
+//! | [`GlobalArray::checkout`] | lends a copy of elements as a slice | nothing |
 //!
 //! The array is cut into pages of a fixed number of elements. Where a page is
 //! its home knows, a rank that never changes; ranks remember what they were
@@ -57,66 +61,48 @@
 //! Paper: W. Endo and K. Taura, on a PGAS with relocation and a cache of
 //! metadata; see [`tsumugi_gas::page`] for the protocol and what differs.
 
+mod area;
+mod atomic;
+mod balance;
+mod cache;
+mod checkout;
+mod dealt;
+mod error;
+mod list;
+mod place;
+mod post;
+mod ranges;
 mod way;
 
-pub use tsumugi_gas::page::{Distribution, PageId, ShapeError};
+pub use balance::{Use, Uses};
+pub use checkout::{Checkout, Mode, Read, ReadWrite, Write};
+pub use dealt::{Dealt, Directory};
+pub use error::ArrayError;
+pub use tsumugi_gas::page::{Distribution, Entry, PageId, ShapeError};
 
 use crate::lock::Words;
 use crate::ops::load_value;
-use crate::{AddrError, Agent, Error, Plain, Rank, Remote, Runtime, Word};
+use crate::{AddrError, Agent, Error, Plain, Remote, Runtime};
+use cache::Cache;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use tsumugi_gas::page::{Book, Entry, Homes, Shape};
+use tsumugi_gas::page::Book;
 use way::Way;
 
 /// An array of all ranks. A handle: cheap to clone, and to send to other
 /// threads of the rank.
-pub struct Array<T: Plain> {
+pub struct GlobalArray<T: Plain> {
     way: Arc<Way>,
+    cache: Arc<Cache>,
+    /// Who had which page at first.
+    first: Distribution,
     len: usize,
     page_len: usize,
     /// Of which power of two that is, if it is one: no division then.
     page_shift: Option<u32>,
     of: PhantomData<fn() -> T>,
-}
-
-/// How an array is cut and dealt.
-#[derive(Clone, Copy, Debug)]
-pub struct Dealt {
-    /// Who has which page at first.
-    pub first: Distribution,
-    /// Elements of a page; 0: as many as 4 KiB have room for.
-    pub page_len: usize,
-    /// Pages whose place a rank remembers at a time; 0: 1,024, or all if there
-    /// are fewer.
-    pub known: u32,
-    /// Pages that a rank can have at a time; 0: all of them, if need be. Memory
-    /// is taken where it is used.
-    pub room: u32,
-}
-
-/// Why an array did not do it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArrayError {
-    /// A rank that is needed for it has died.
-    Addr(AddrError),
-    /// Elements that the array does not have.
-    OutOfRange {
-        /// The first that was asked for.
-        index: usize,
-        /// And how many.
-        count: usize,
-        /// How many there are.
-        len: usize,
-    },
-    /// This rank has no room for another page.
-    Full {
-        /// For how many it has.
-        room: u32,
-    },
 }
 
 impl Runtime {
@@ -128,7 +114,7 @@ impl Runtime {
     ///
     /// Those of [`share`](Self::share); [`Error::Program`] with a
     /// [`ShapeError`] if there are no elements or too many pages.
-    pub fn array<T: Plain>(&self, len: usize) -> Result<Array<T>, Error> {
+    pub fn array<T: Plain>(&self, len: usize) -> Result<GlobalArray<T>, Error> {
         self.array_by(len, Dealt::default())
     }
 
@@ -137,33 +123,32 @@ impl Runtime {
     /// # Errors
     ///
     /// Those of [`array`](Self::array).
-    pub fn array_by<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<Array<T>, Error> {
+    pub fn array_by<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= 8, "elements of 1 byte at least") };
-        let page_len = match dealt.page_len {
-            0 => (PAGE_BYTES / size_of::<T>()).max(1),
-            page_len => page_len,
-        };
-        let pages = len.div_ceil(page_len) as u64;
-        let homes = Homes::new(self.size(), pages, dealt.first);
-        let all = u32::try_from(pages).unwrap_or(u32::MAX);
-        let known = if dealt.known == 0 { all.min(KNOWN) } else { dealt.known };
-        // A page may come back before its former frame here is free again.
-        let room = if dealt.room == 0 { all.saturating_add(SPARE) } else { dealt.room };
-        let page_bytes = (page_len * size_of::<T>()) as u64;
-        let shape = Shape { homes, page_bytes, slots: known, frames: room };
+        let (page_len, shape) = dealt.shape(self.size(), len, size_of::<T>());
         shape.check().map_err(Error::program)?;
         let words = Words::share(self, Agent::Cpu, shape.bytes())?;
         let book = Book::new(shape, words.key(), 0).map_err(Error::program)?;
-        let way = Way::new(self, words, book);
+        let way = Way::new(self, words, book, &dealt)?;
         way.deal(dealt.first)?;
         // Nobody looks for a page before all are dealt.
         self.barrier()?;
+        let cache = Arc::new(Cache::new(len, page_len, size_of::<T>(), dealt.copies_bytes()));
         let page_shift = page_len.is_power_of_two().then(|| page_len.trailing_zeros());
-        Ok(Array { way: Arc::new(way), len, page_len, page_shift, of: PhantomData })
+        let of = PhantomData;
+        Ok(GlobalArray {
+            way: Arc::new(way),
+            cache,
+            first: dealt.first,
+            len,
+            page_len,
+            page_shift,
+            of,
+        })
     }
 }
 
-impl<T: Plain> Array<T> {
+impl<T: Plain> GlobalArray<T> {
     /// Elements.
     pub fn len(&self) -> usize {
         self.len
@@ -179,20 +164,21 @@ impl<T: Plain> Array<T> {
         self.page_len
     }
 
+    /// Letters that this rank has sent to others on account of the array, where
+    /// its directory is [`Directory::Messages`].
+    pub fn letters(&self) -> u64 {
+        self.way.letters()
+    }
+
+    /// Bytes of directory and of what is known of pages that this rank gives to
+    /// the array, without the pages themselves.
+    pub fn books_bytes(&self) -> u64 {
+        self.way.books_bytes()
+    }
+
     /// The page of an element.
     pub fn page(&self, index: usize) -> PageId {
         self.place(index).0
-    }
-
-    /// The rank that has an element, as its home says. It may be another by
-    /// now.
-    ///
-    /// # Errors
-    ///
-    /// [`ArrayError`].
-    pub fn owner(&self, index: usize) -> Result<Rank, ArrayError> {
-        self.check(index, 1)?;
-        Ok(self.way.owner(self.page(index))?)
     }
 
     /// Reads an element.
@@ -230,9 +216,7 @@ impl<T: Plain> Array<T> {
             // them; any bytes are values of a `Plain` type.
             let load = |at: NonNull<u8>| unsafe { std::ptr::copy(at.as_ptr(), to, bytes) };
             if self.way.hit(page, first, bytes as u64, load).is_none() {
-                self.way.read(page, |way, entry| {
-                    way.runtime().get_slice(self.at(way, entry, index), part)
-                })?;
+                self.way.read(page, first, part)?;
             }
             (index, rest) = (index + count, later);
         }
@@ -246,7 +230,7 @@ impl<T: Plain> Array<T> {
     /// [`ArrayError`]. Of a rank that died meanwhile: it may be written.
     #[inline]
     pub fn put(&self, index: usize, value: T) -> Result<(), ArrayError> {
-        self.held(index, |way, entry| way.runtime().put(self.at(way, entry, index), value))
+        self.held(index, |runtime, at| runtime.put(at, value))
     }
 
     /// Writes elements from `index` on.
@@ -259,34 +243,17 @@ impl<T: Plain> Array<T> {
         let (mut index, mut rest) = (index, values);
         while !rest.is_empty() {
             let (part, later) = rest.split_at(rest.len().min(self.left_in_page(index)));
-            self.held(index, |way, entry| {
-                way.runtime().put_slice(self.at(way, entry, index), part)
-            })?;
+            self.held(index, |runtime, at| runtime.put_slice(at, part))?;
             (index, rest) = (index + part.len(), later);
         }
         Ok(())
     }
 
-    /// Brings the pages of these elements here, one after the other. Returns
-    /// how many have moved.
-    ///
-    /// # Errors
-    ///
-    /// [`ArrayError`]; those before the one that failed have come.
-    pub fn own(&self, range: Range<usize>) -> Result<usize, ArrayError> {
-        let count = range.end.saturating_sub(range.start);
-        self.check(range.start, count)?;
-        if count == 0 {
-            return Ok(0);
-        }
-        self.way.own(self.page(range.start).0..self.page(range.end - 1).0 + 1)
-    }
-
     /// Reads an element that is not at hand, or not where it was.
     #[inline(never)]
     fn get_far(&self, index: usize) -> Result<T, ArrayError> {
-        let read = |way: &Way, entry| way.runtime().get(self.at(way, entry, index));
-        Ok(self.way.read(self.page(index), read)?)
+        let (page, first) = self.place(index);
+        Ok(self.way.read_one(page, first)?)
     }
 
     /// The page of an element, and at which of its bytes that begins.
@@ -299,20 +266,16 @@ impl<T: Plain> Array<T> {
         (PageId(page as u64), (at * size_of::<T>()) as u64)
     }
 
-    /// Where an element is by an entry.
-    #[inline]
-    fn at(&self, way: &Way, entry: Entry, index: usize) -> Remote<T> {
-        Remote::new(way.bytes(entry).add(self.place(index).1))
-    }
-
+    /// Changes an element, or some from it on, where they are.
     #[inline]
     fn held<R>(
         &self,
         index: usize,
-        call: impl FnOnce(&Way, Entry) -> Result<R, AddrError>,
+        call: impl FnOnce(&Runtime, Remote<T>) -> Result<R, AddrError>,
     ) -> Result<R, ArrayError> {
         self.check(index, 1)?;
-        Ok(self.way.hold(self.page(index), call)?)
+        let (page, first) = self.place(index);
+        Ok(self.way.held(page, |runtime, at| call(runtime, Remote::new(at.add(first))))?)
     }
 
     fn left_in_page(&self, index: usize) -> usize {
@@ -329,121 +292,14 @@ impl<T: Plain> Array<T> {
     }
 }
 
-impl<T: Word> Array<T> {
-    /// Adds `value`, wrapping, and answers what was there.
-    ///
-    /// # Errors
-    ///
-    /// [`ArrayError`].
-    #[inline]
-    pub fn fetch_add(&self, index: usize, value: T) -> Result<T, ArrayError> {
-        self.held(index, |way, entry| way.runtime().fetch_add(self.at(way, entry, index), value))
-    }
-
-    /// Keeps the bits of `mask` and answers what was there.
-    ///
-    /// # Errors
-    ///
-    /// [`ArrayError`].
-    #[inline]
-    pub fn fetch_and(&self, index: usize, mask: T) -> Result<T, ArrayError> {
-        self.held(index, |way, entry| way.runtime().fetch_and(self.at(way, entry, index), mask))
-    }
-
-    /// Sets the bits of `mask` and answers what was there.
-    ///
-    /// # Errors
-    ///
-    /// [`ArrayError`].
-    #[inline]
-    pub fn fetch_or(&self, index: usize, mask: T) -> Result<T, ArrayError> {
-        self.held(index, |way, entry| way.runtime().fetch_or(self.at(way, entry, index), mask))
-    }
-
-    /// Flips the bits of `mask` and answers what was there.
-    ///
-    /// # Errors
-    ///
-    /// [`ArrayError`].
-    #[inline]
-    pub fn fetch_xor(&self, index: usize, mask: T) -> Result<T, ArrayError> {
-        self.held(index, |way, entry| way.runtime().fetch_xor(self.at(way, entry, index), mask))
-    }
-
-    /// Writes `value` and answers what was there.
-    ///
-    /// # Errors
-    ///
-    /// [`ArrayError`].
-    #[inline]
-    pub fn swap(&self, index: usize, value: T) -> Result<T, ArrayError> {
-        self.held(index, |way, entry| way.runtime().swap(self.at(way, entry, index), value))
-    }
-
-    /// Writes `new` if `expected` is there, and answers what was there: the
-    /// swap took place if that is `expected`.
-    ///
-    /// # Errors
-    ///
-    /// [`ArrayError`].
-    #[inline]
-    pub fn compare_swap(&self, index: usize, expected: T, new: T) -> Result<T, ArrayError> {
-        self.held(index, |way, entry| {
-            way.runtime().compare_swap(self.at(way, entry, index), expected, new)
-        })
-    }
-}
-
-impl Default for Dealt {
-    fn default() -> Self {
-        Self { first: Distribution::Block, page_len: 0, known: 0, room: 0 }
-    }
-}
-
-impl<T: Plain> Clone for Array<T> {
+impl<T: Plain> Clone for GlobalArray<T> {
     fn clone(&self) -> Self {
-        Self { way: self.way.clone(), ..*self }
+        Self { way: self.way.clone(), cache: self.cache.clone(), ..*self }
     }
 }
 
-impl From<AddrError> for ArrayError {
-    fn from(error: AddrError) -> Self {
-        Self::Addr(error)
-    }
-}
-
-impl From<ArrayError> for Error {
-    fn from(error: ArrayError) -> Self {
-        match error {
-            ArrayError::Addr(error) => error.into(),
-            error => Self::program(error),
-        }
-    }
-}
-
-impl fmt::Display for ArrayError {
+impl<T: Plain> fmt::Debug for GlobalArray<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Addr(error) => error.fmt(f),
-            Self::OutOfRange { index, count, len } => {
-                write!(f, "{count} elements at {index} of an array of {len}")
-            }
-            Self::Full { room } => write!(f, "this rank has room for {room} pages and no more"),
-        }
+        write!(f, "GlobalArray({} elements, {} a page)", self.len, self.page_len)
     }
 }
-
-impl std::error::Error for ArrayError {}
-
-impl<T: Plain> fmt::Debug for Array<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Array({} elements, {} a page)", self.len, self.page_len)
-    }
-}
-
-/// A page, if nothing else is asked for.
-const PAGE_BYTES: usize = 4096;
-/// Pages whose place is remembered, if nothing else is asked for.
-const KNOWN: u32 = 1024;
-/// Frames of pages that have left and may still be read.
-const SPARE: u32 = 64;

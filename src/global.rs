@@ -41,8 +41,8 @@
 //! table is here; all else is blocking.
 
 mod access;
-mod array;
 mod bases;
+mod block;
 mod channel;
 mod copy;
 mod operation;
@@ -54,7 +54,7 @@ mod signal;
 mod word;
 mod workspace;
 
-pub use array::GlobalArray;
+pub use block::GlobalBlock;
 pub use channel::{ChannelReceiver, ChannelSender};
 pub use operation::Operation;
 pub use pool::Pool;

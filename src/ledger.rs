@@ -12,10 +12,13 @@ pub use paper::{Beside, InUse};
 use crate::am;
 use crate::far;
 use crate::gas;
+use crate::lock;
 use crate::memory::PEER_KEY_BYTES;
 use crate::msg;
 use crate::node::Node;
 use crate::{Chosen, Runtime};
+use tsumugi_gas::lock::NODE_BYTES;
+use tsumugi_gas::page;
 use tsumugi_pvas::partition::{Control, Shape};
 use tsumugi_pvas::space::windows_bytes;
 use tsumugi_pvas::{Direct, Nodes};
@@ -163,6 +166,10 @@ impl Ledger {
             unit("a shared array whose keys are the same everywhere", 0, 0),
             unit("a shared array whose keys differ", 0, PEER_KEY_BYTES),
             unit("the global memory, where its keys differ", 0, PEER_KEY_BYTES),
+            unit("a page of an array, at its home", page::HOME_BYTES as usize, 0),
+            unit("a page of an array that a rank knows", page::SLOT_BYTES as usize, 0),
+            unit("a page of an array, before its bytes", page::HEADER_BYTES as usize, 0),
+            unit(ARRAY, lock::NODES as usize * NODE_BYTES as usize + ARRAY_BYTES, 0),
             unit("gather and share, while they run", 0, size_of::<u64>() + PEER_KEY_BYTES),
         ];
         Self { tables, units }
@@ -252,6 +259,9 @@ const MESSAGES: &str = "what is known of each rank of the node, messages that wa
 /// What comes with the first contact with a rank of another node.
 const MET: &str = "a rank of another node that calls or is called";
 const WRITTEN: &str = "a rank of another node, from the first message on";
+const ARRAY: &str = "an array of pages that move, besides its pages";
+/// The word by which its readers are counted, and a line of bits of frames.
+const ARRAY_BYTES: usize = 128;
 /// Ranks of a node of a large job.
 const NODE_RANKS: u64 = 32;
 /// A rank has none of it before the ranks open the global memory.

@@ -75,7 +75,7 @@ mod start;
 #[cfg(feature = "capi")]
 pub mod capi;
 
-pub use array::Array;
+pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
 pub use error::{Error, MessageError};
@@ -83,7 +83,7 @@ pub use error::{Error, MessageError};
 #[doc(hidden)]
 pub use far::hostile;
 pub use far::{NetworkCounts, NetworkFacts, NoNetwork};
-pub use global::{Global, GlobalAddr, GlobalArray, GlobalPtr};
+pub use global::{Global, GlobalAddr, GlobalBlock, GlobalPtr};
 pub use inside::Inside;
 pub use job::is_rank;
 pub use knob::Knob;

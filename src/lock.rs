@@ -46,7 +46,7 @@ mod words;
 
 pub(crate) use nodes::Nodes;
 pub use tsumugi_gas::lock::{Kind, Mode};
-pub(crate) use words::Words;
+pub(crate) use words::{NODES, Words};
 
 use crate::{AddrError, Agent, Error, Rank, Runtime};
 use std::fmt;

@@ -320,11 +320,18 @@ impl Runtime {
         }
     }
 
+    /// Reads bytes to memory that need not be registered.
+    ///
     /// # Safety
     ///
     /// `to` is valid for writes of `bytes` bytes.
     #[inline]
-    unsafe fn load(&self, from: RemoteAddr, to: *mut u8, bytes: usize) -> Result<(), AddrError> {
+    pub(crate) unsafe fn load(
+        &self,
+        from: RemoteAddr,
+        to: *mut u8,
+        bytes: usize,
+    ) -> Result<(), AddrError> {
         let result = match &self.queue {
             // SAFETY: the caller's.
             None => unsafe { load_bytes(&self.direct, from, to, bytes) },

@@ -21,7 +21,8 @@ use tsumugi_gas::control::{Shape, TABLE_BYTES};
 use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Setup, Tables};
 use tsumugi_gas::order::{Edge, Issued};
 use tsumugi_gas::page::{
-    self, Act, Book, Distribution, Entry as PageEntry, Glance, Homes, Own, PageId, Sweep,
+    self, Act, Book, Distribution, Door, Entry as PageEntry, Glance, Hold, Homes, Own, PageId,
+    Relocation, Sweep,
 };
 use tsumugi_gas::table::{Agent, Entry, Record, Starter};
 
@@ -179,6 +180,61 @@ fn a_hit_never_reads_another_page() {
     });
 }
 
+/// A put by a gate that was valid, while the page leaves: the page has it where
+/// it has come to, or it was not done.
+#[test]
+fn a_put_by_a_valid_gate_is_never_lost() {
+    check(&["page_door_unchecked", "page_door_unordered"], || {
+        let (page, entry) = (PageId(0), PageEntry { owner: Rank(0), frame: 0, epoch: 3 });
+        let homes = Homes::new(2, 1, Distribution::Block);
+        let shape = page::Shape { homes, page_bytes: 8, slots: 1, frames: 1 };
+        let book = Book::new(shape, key(0), 0).unwrap();
+        let each = (shape.bytes() / 8) as usize;
+        let words: &'static [Word] = leak((0..2 * each).map(|_| Word::new(0)).collect());
+        let word = move |at: RemoteAddr| &words[at.rank.0 as usize * each + at.offset as usize / 8];
+        word(book.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
+        word(book.header(Rank(0), 0)).store(entry.header(page), Ordering::Relaxed);
+        // It is at rank 0, which has put to it before.
+        let mut hold = Hold::new(book, Rank(0), page);
+        loop {
+            match hold.act() {
+                Act::Do(op) => hold.answer(Ok(carry(word(op.remote), &op))),
+                Act::Ready(_) => hold.release(),
+                Act::Over => break,
+                act => unreachable!("{act:?}"),
+            }
+        }
+        let putter = thread::spawn(move || {
+            let put = |found: PageEntry| {
+                assert_eq!(found, entry);
+                word(book.bytes(found)).store(OURS, Ordering::Relaxed);
+            };
+            Door::of(&book, Rank(0), page, word).hit(page, Some, put).is_some()
+        });
+        let mut own = Relocation::new(book, Rank(1), page);
+        loop {
+            let answer = match own.act() {
+                Act::Do(op) => carry(word(op.remote), &op),
+                Act::Pause(_) => {
+                    thread::yield_now();
+                    0
+                }
+                Act::Copy { from, to } => {
+                    let value = word(from).load(Ordering::Relaxed);
+                    word(to).store(value, Ordering::Relaxed);
+                    0
+                }
+                Act::Over => break,
+                act => unreachable!("{act:?}"),
+            };
+            own.answer(Ok(answer));
+        }
+        let is_put = putter.join().unwrap();
+        let value = word(book.bytes(entry.moved(Rank(1), 0))).load(Ordering::Relaxed);
+        assert_eq!(value, if is_put { OURS } else { 0 }, "put: {is_put}");
+    });
+}
+
 /// As an operation is carried out.
 fn carry(word: &Word, op: &Op) -> u64 {
     match op.kind {
@@ -193,7 +249,9 @@ fn carry(word: &Word, op: &Op) -> u64 {
             let swapped = word.compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst);
             swapped.unwrap_or_else(|old| old)
         }
-        kind => unreachable!("{kind:?} in a read or a sweep"),
+        Kind::FetchOr => word.fetch_or(op.operand(), Ordering::SeqCst),
+        Kind::Swap => word.swap(op.operand(), Ordering::SeqCst),
+        kind => unreachable!("{kind:?} in an access, a sweep or an own"),
     }
 }
 

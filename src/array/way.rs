@@ -1,26 +1,32 @@
 //! How the protocols of pages get things done: blocking, each operation over
 //! when the call returns.
 
-use super::ArrayError;
+mod own;
+
+use super::post::Post;
+use super::{ArrayError, Dealt, Directory};
 use crate::lock::Words;
-use crate::{AddrError, Error, Rank, Remote, Runtime};
-use std::ops::Range;
+use crate::{AddrError, Error, Plain, Rank, Remote, Runtime};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::mem::{RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_gas::lock::drive::Means;
+use tsumugi_gas::page::message::{self, Want};
 use tsumugi_gas::page::{
-    Act, Book, Distribution, Entry, Glance, HEADER_BYTES, Hold, Own, PageId, Relocation, Retired,
-    State, Sweep,
+    Act, Book, Distribution, Door, Entry, Glance, HEADER_BYTES, Hold, Own, PageId, ShapeError,
+    State,
 };
 
 /// The pages of an array, as one rank reaches them.
 pub(crate) struct Way {
     runtime: Runtime,
-    words: Words,
+    words: Arc<Words>,
     book: Book,
+    /// The paper's directory, in place of the words'.
+    post: Option<Arc<Post>>,
 }
 
 /// Waiting for others, ever longer.
@@ -28,18 +34,42 @@ pub(crate) struct Way {
 struct Patience(u32);
 
 impl Way {
-    pub(super) fn new(runtime: &Runtime, words: Words, book: Book) -> Self {
-        Self { runtime: runtime.clone(), words, book }
+    /// Collective.
+    pub(super) fn new(
+        runtime: &Runtime,
+        words: Words,
+        book: Book,
+        dealt: &Dealt,
+    ) -> Result<Self, Error> {
+        let words = Arc::new(words);
+        let post = match dealt.directory {
+            Directory::Atomics => None,
+            Directory::Messages if runtime.size() > message::RANKS_MAX => {
+                let (what, count, most) = ("ranks", runtime.size(), message::RANKS_MAX);
+                let (count, most) = (count.into(), most.into());
+                return Err(Error::program(ShapeError::Count { what, count, most }));
+            }
+            Directory::Messages => Some(Post::open(runtime, &words, book, dealt.first)?),
+        };
+        Ok(Self { runtime: runtime.clone(), words, book, post })
+    }
+
+    /// Letters that this rank has sent, if the directory is the paper's.
+    pub(super) fn letters(&self) -> u64 {
+        self.post.as_ref().map_or(0, |post| post.sent())
     }
 
     pub(super) fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    /// The bytes of a page.
-    #[inline]
-    pub(super) fn bytes(&self, entry: Entry) -> RemoteAddr {
-        self.words.real(self.book.bytes(entry))
+    pub(super) fn books_bytes(&self) -> u64 {
+        self.book.shape().books_bytes()
+    }
+
+    /// Whether there are ranks of other nodes.
+    pub(super) fn has_network(&self) -> bool {
+        self.runtime.far.is_some()
     }
 
     /// Puts the pages that this rank has at first to where they are, and tells
@@ -60,12 +90,28 @@ impl Way {
     }
 
     /// Where a page is, by its home.
-    pub(super) fn owner(&self, page: PageId) -> Result<Rank, AddrError> {
+    pub(super) fn entry(&self, page: PageId) -> Result<Entry, AddrError> {
+        if let Some(post) = &self.post {
+            return post.with(&self.runtime, page, Want::Read, Ok);
+        }
         let bits = self.words.carry(&Op::get_word(self.book.entry(page), Width::W8))?;
         Ok(match State::from_bits(bits) {
-            State::At(entry) => entry.owner,
-            State::Moving { owner, .. } => owner,
+            State::At(entry) => entry,
+            State::Moving { owner, frame, .. } => Entry { owner, frame, epoch: 0 },
         })
+    }
+
+    pub(super) fn home(&self, page: PageId) -> Rank {
+        self.book.home(page)
+    }
+
+    pub(super) fn first_owner(&self, page: PageId, first: Distribution) -> Rank {
+        self.book.shape().homes.first_owner(page, first)
+    }
+
+    /// The pages that this rank had at first.
+    pub(super) fn first_pages(&self, first: Distribution) -> impl Iterator<Item = PageId> + use<> {
+        self.book.shape().homes.first_of(self.runtime.rank(), first)
     }
 
     /// Reads of a page by `load`, which is told where so many of its bytes
@@ -98,27 +144,53 @@ impl Way {
         })
     }
 
-    /// Reads of a page by `call`, until what it has read is good.
-    #[inline]
-    pub(super) fn read<R>(
+    /// Reads elements of a page from its byte `first` on, that are not at hand
+    /// or not where they were.
+    ///
+    /// To another node the header and little of the page go by one read. What
+    /// is more would be copied once more behind the header, so the page is
+    /// made to stay instead, and the bytes come to where they belong.
+    #[inline(never)]
+    pub(super) fn read<T: Plain>(
         &self,
         page: PageId,
-        mut call: impl FnMut(&Self, Entry) -> Result<R, AddrError>,
-    ) -> Result<R, AddrError> {
+        first: u64,
+        into: &mut [T],
+    ) -> Result<(), AddrError> {
+        let bytes = size_of_val(into);
+        let load = |runtime: &Runtime, at: RemoteAddr, into: &mut [T]| {
+            let at = Remote::new(at.add(first));
+            match into {
+                [value] => runtime.get(at).map(|read| *value = read),
+                into => runtime.get_slice(at, into),
+            }
+        };
+        if let Some(post) = &self.post {
+            let read = |entry| load(&self.runtime, self.words.real(self.book.bytes(entry)), into);
+            return post.with(&self.runtime, page, Want::Read, read);
+        }
+        let far = self.runtime.far.as_ref();
+        if far.is_some() && first as usize + bytes > TOGETHER {
+            return self.held(page, |runtime, at| load(runtime, at, into));
+        }
         let mut glance = Glance::new(self.book, self.runtime.rank(), page);
-        let (mut found, mut patience) = (None, Patience::default());
+        let mut patience = Patience::default();
         loop {
             let answer = match glance.act() {
                 Act::Do(op) => self.words.carry(&op),
                 Act::Read(entry) => {
-                    let header = self.book.header(entry.owner, entry.frame);
-                    self.words.carry(&Op::get_word(header, Width::W8)).and_then(|header| {
-                        found = Some(call(self, entry)?);
-                        Ok(header)
-                    })
+                    let header = self.words.real(self.book.header(entry.owner, entry.frame));
+                    if far.is_some_and(|far| far.leads_to(entry.owner)) {
+                        self.read_together(header, first as usize, into)
+                    } else {
+                        self.runtime.get::<u64>(Remote::new(header)).and_then(|found| {
+                            load(&self.runtime, header.add(HEADER_BYTES), into)?;
+                            Ok(found)
+                        })
+                    }
                 }
                 Act::Pause(by) => self.pause(&mut patience, by),
-                Act::Over => return Ok(found.take().expect("it has read")),
+                Act::Over => return Ok(()),
                 Act::Failed(error) => return Err(error),
                 act => unreachable!("{act:?} in a read"),
             };
@@ -126,13 +198,65 @@ impl Way {
         }
     }
 
-    /// Changes a page, which stays where it is meanwhile, by `call`.
+    /// Reads an element likewise.
+    pub(super) fn read_one<T: Plain>(&self, page: PageId, first: u64) -> Result<T, AddrError> {
+        // SAFETY: any bytes are a value of a `Plain` type, zeros, too.
+        let mut value = unsafe { std::mem::zeroed::<T>() };
+        self.read(page, first, std::slice::from_mut(&mut value))?;
+        Ok(value)
+    }
+
+    /// The header at `at`, and with it what is wanted of the bytes behind it.
+    fn read_together<T: Plain>(
+        &self,
+        at: RemoteAddr,
+        first: usize,
+        into: &mut [T],
+    ) -> Result<u64, AddrError> {
+        let bytes = size_of_val(into);
+        let mut words = [0u64; 1 + TOGETHER / 8];
+        let words = &mut words[..1 + (first + bytes).div_ceil(8)];
+        self.runtime.get_slice(Remote::new(at), words)?;
+        // SAFETY: `words` has so many bytes from `first` behind its first word,
+        // see its length; any bytes are values of a `Plain` type.
+        unsafe {
+            let from = words.as_ptr().cast::<u8>().add(HEADER_BYTES as usize + first);
+            std::ptr::copy_nonoverlapping(from, into.as_mut_ptr().cast(), bytes);
+        }
+        Ok(words[0])
+    }
+
+    /// Uses a page, which stays where it is meanwhile, by `call`, which is told
+    /// where its bytes are.
     #[inline]
-    pub(super) fn hold<R>(
+    pub(super) fn held<R>(
         &self,
         page: PageId,
-        call: impl FnOnce(&Self, Entry) -> Result<R, AddrError>,
+        call: impl FnOnce(&Runtime, RemoteAddr) -> Result<R, AddrError>,
     ) -> Result<R, AddrError> {
+        let door = Door::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
+        let mut call = Some(call);
+        let access = |entry| {
+            let at = self.words.real(self.book.bytes(entry));
+            (call.take().expect("called once"))(&self.runtime, at)
+        };
+        if let Some(result) = door.hit(page, Some, access) {
+            return result;
+        }
+        self.hold(page, call.take().expect("not called"))
+    }
+
+    /// The same where the rank does not know the page.
+    #[inline(never)]
+    fn hold<R>(
+        &self,
+        page: PageId,
+        call: impl FnOnce(&Runtime, RemoteAddr) -> Result<R, AddrError>,
+    ) -> Result<R, AddrError> {
+        if let Some(post) = &self.post {
+            let access = |entry| call(&self.runtime, self.words.real(self.book.bytes(entry)));
+            return post.with(&self.runtime, page, Want::Write, access);
+        }
         let mut hold = Hold::new(self.book, self.runtime.rank(), page);
         let (mut call, mut result, mut patience) = (Some(call), None, Patience::default());
         loop {
@@ -141,7 +265,7 @@ impl Way {
                 Act::Pause(by) => self.pause(&mut patience, by),
                 Act::Ready(entry) => {
                     let call = call.take().expect("it is its turn once");
-                    result = Some(call(self, entry));
+                    result = Some(call(&self.runtime, self.words.real(self.book.bytes(entry))));
                     hold.release();
                     continue;
                 }
@@ -151,102 +275,6 @@ impl Way {
             };
             hold.answer(answer);
         }
-    }
-
-    /// Brings pages here; how many have moved.
-    pub(super) fn own(&self, pages: Range<u64>) -> Result<usize, ArrayError> {
-        let mut retired = Vec::new();
-        let mut result = Ok(0);
-        for page in pages.map(PageId) {
-            match self.bring(page) {
-                Ok(left) => {
-                    let moved = left.is_some();
-                    retired.extend(left);
-                    result = result.map(|count| count + usize::from(moved));
-                }
-                Err(error) => {
-                    result = Err(error);
-                    break;
-                }
-            }
-            if retired.len() == SWEPT {
-                self.free(&mut retired)?;
-            }
-        }
-        self.free(&mut retired)?;
-        result
-    }
-
-    /// Brings a page here; the frame that it has left, if it was elsewhere.
-    fn bring(&self, page: PageId) -> Result<Option<Retired>, ArrayError> {
-        let mut tries = 0;
-        loop {
-            let mut own = Relocation::new(self.book, self.runtime.rank(), page);
-            let mut patience = Patience::default();
-            let is_full = loop {
-                let answer = match own.act() {
-                    Act::Do(op) => self.words.carry(&op),
-                    Act::Pause(by) => self.pause(&mut patience, by),
-                    Act::Copy { from, to } => self.copy(from, to).map(|()| 0),
-                    Act::Over => break false,
-                    Act::Full => break true,
-                    Act::Failed(error) => return Err(error.into()),
-                    act => unreachable!("{act:?} in an own"),
-                };
-                own.answer(answer);
-            };
-            if !is_full {
-                return Ok(own.retired());
-            }
-            // Others free what has left, when nobody reads it any more.
-            if tries == FULL_TRIES {
-                return Err(ArrayError::Full { room: self.book.shape().frames });
-            }
-            tries += 1;
-            tsumugi_ult::sleep(NAP);
-        }
-    }
-
-    /// Frees frames that pages have left before this was called.
-    fn free(&self, retired: &mut Vec<Retired>) -> Result<(), AddrError> {
-        if retired.is_empty() {
-            return Ok(());
-        }
-        let (mut sweep, mut patience) = (Sweep::new(self.book), Patience::default());
-        loop {
-            let answer = match sweep.act() {
-                Act::Do(op) => self.words.carry(&op),
-                Act::Pause(by) => self.pause(&mut patience, by),
-                Act::Over => break,
-                Act::Failed(error) => return Err(error),
-                act => unreachable!("{act:?} in a sweep"),
-            };
-            sweep.answer(answer);
-        }
-        for Retired { owner, frame } in retired.drain(..) {
-            let (bits, bit) = self.book.bit(owner, frame);
-            match self.words.carry(&Op::atomic(Kind::FetchAnd, bits, !bit)) {
-                // Its frames went with it.
-                Ok(_) | Err(AddrError::PeerLost { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// All bytes of a page, into a frame of this rank.
-    fn copy(&self, from: RemoteAddr, to: RemoteAddr) -> Result<(), AddrError> {
-        let (from, to) = (self.words.real(from), self.words.real(to));
-        let mut part = [0u8; PART];
-        let bytes = self.book.shape().page_bytes;
-        let mut at = 0;
-        while at < bytes {
-            let part = &mut part[..PART.min((bytes - at) as usize)];
-            self.runtime.get_slice(Remote::new(from.add(at)), part)?;
-            self.runtime.put_slice(Remote::new(to.add(at)), part)?;
-            at += part.len() as u64;
-        }
-        Ok(())
     }
 
     fn store(&self, at: RemoteAddr, value: u64) -> Result<u64, AddrError> {
@@ -275,13 +303,9 @@ impl Patience {
     }
 }
 
-/// Pages that are swept for at once.
-const SWEPT: usize = 64;
-/// Bytes that go through the stack at a time.
-const PART: usize = 1024;
+/// Bytes of a page that come with its header, at most.
+const TOGETHER: usize = 1024;
 /// How often others are let in before a wait sleeps.
 const YIELDS: u32 = 64;
 /// Between two looks then.
 const NAP: Duration = Duration::from_micros(100);
-/// How often a rank without room looks again.
-const FULL_TRIES: u32 = 1000;

@@ -6,7 +6,7 @@
 //! word of its own memory.
 
 use super::{
-    AccessError, After, Full, Global, GlobalAddr, GlobalArray, Handle, Operation, Request,
+    AccessError, After, Full, Global, GlobalAddr, GlobalBlock, Handle, Operation, Request,
 };
 use crate::{Comm, Error, Rank};
 use std::collections::VecDeque;
@@ -19,14 +19,14 @@ use tsumugi_gas::channel::{Channel, Issue, Received, Receiver, Sender};
 pub struct ChannelSender {
     sender: Sender,
     issuer: Issuer,
-    head: GlobalArray<u64>,
+    head: GlobalBlock<u64>,
 }
 
 /// The end that receives.
 pub struct ChannelReceiver {
     // Before the ring, which it borrows.
     receiver: Receiver<'static>,
-    ring: GlobalArray<u64>,
+    ring: GlobalBlock<u64>,
     global: Global,
 }
 

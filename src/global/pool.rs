@@ -27,7 +27,7 @@
 //! ```
 
 use super::bases::Bases;
-use super::{AccessError, Change, Global, GlobalAddr, GlobalArray, GlobalPtr, Split};
+use super::{AccessError, Change, Global, GlobalAddr, GlobalBlock, GlobalPtr, Split};
 use crate::lock::Nodes;
 use crate::{Error, Rank};
 use std::fmt;
@@ -50,7 +50,7 @@ pub struct Pool {
 struct Shared {
     global: Global,
     /// Of this rank.
-    own: GlobalArray<u64>,
+    own: GlobalBlock<u64>,
     bases: Bases,
     heap_bytes: u64,
     nodes: Nodes,
@@ -109,7 +109,7 @@ impl Pool {
 
     /// This rank's part.
     #[cfg(feature = "capi")]
-    pub(crate) fn own(&self) -> &GlobalArray<u64> {
+    pub(crate) fn own(&self) -> &GlobalBlock<u64> {
         &self.shared.own
     }
 

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use tsumugi_core::mem::{Access, RegionKey};
 
 /// Memory with a global address. When it is dropped the address is stale, as
-/// that of a [`GlobalArray`](super::GlobalArray).
+/// that of a [`GlobalBlock`](super::GlobalBlock).
 pub(crate) struct GlobalRegion {
     global: Global,
     first: GlobalAddr,

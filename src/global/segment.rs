@@ -17,7 +17,7 @@
 //! other, whose calls end with [`AccessError::Stale`]: both
 //! [close](SegmentSource::close) first.
 
-use super::{AccessError, After, Change, Copy, Global, GlobalAddr, GlobalArray, Operation};
+use super::{AccessError, After, Change, Copy, Global, GlobalAddr, GlobalBlock, Operation};
 use crate::{Comm, Error, Rank};
 use std::collections::VecDeque;
 use tsumugi_core::op::Kind;
@@ -47,7 +47,7 @@ struct End {
     /// How the two found each other.
     way: (Comm, Rank, u32),
     /// Own memory: what the other end counts.
-    counted: GlobalArray<u64>,
+    counted: GlobalBlock<u64>,
     own: GlobalAddr,
     peer: Peer,
     bytes: u64,

@@ -9,7 +9,7 @@
 //! A workspace has no locks: what is written by two at once is one's or the
 //! other's, byte by byte.
 
-use super::{AccessError, Copy, Global, GlobalAddr, GlobalArray, Operation};
+use super::{AccessError, Copy, Global, GlobalAddr, GlobalBlock, Operation};
 use crate::{Error, Rank};
 
 /// A workspace, and this rank's part of it.
@@ -19,7 +19,7 @@ pub struct Workspace {
     parts: Vec<GlobalAddr>,
     part_bytes: u64,
     size: u64,
-    _own: Vec<GlobalArray<u64>>,
+    _own: Vec<GlobalBlock<u64>>,
 }
 
 impl Global {

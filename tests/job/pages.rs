@@ -11,13 +11,77 @@
 //! ```
 
 use crate::roles::say;
-use tsumugi::array::Dealt;
-use tsumugi::{Array, Error, Runtime};
+use tsumugi::array::{ArrayError, Dealt};
+use tsumugi::{AddrError, Error, GlobalArray, Runtime};
 
 /// All of it; `scale` times as large as the smallest.
 pub fn play(rt: &Runtime, scale: u64) -> Result<(), Error> {
     histogram(rt, 500 * scale)?;
     search(rt, 200 * scale as usize)
+}
+
+/// ULTs of all ranks add to elements and pull pages hither and thither, until
+/// the last rank is killed, with what it had and was home to: every call ends,
+/// by its effect or by the name of a rank that is gone, and no add that was
+/// done is lost with a page that is not.
+pub fn owners(rt: &Runtime) -> Result<(), Error> {
+    let dealt = Dealt { page_len: 4, known: 7, ..Dealt::default() };
+    let array = rt.array_by::<u64>(ELEMENTS, dealt)?;
+    // The launcher gives those that are left a second then.
+    // SAFETY: a plain call.
+    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+    rt.barrier()?;
+    say(&format!("working {}", std::process::id()));
+    let rank = u64::from(rt.rank().0);
+    let is_lost = |error: ArrayError| match error {
+        // Or one that has ended after that.
+        ArrayError::Addr(AddrError::PeerLost { .. } | AddrError::StaleKey { .. }) => {}
+        error => panic!("it is no death: {error}"),
+    };
+    let ults: Vec<_> = (0..ULTS)
+        .map(|ult| {
+            let array = array.clone();
+            rt.spawn(move |_| {
+                let (mut done, mut deaths, mut step) = (vec![0u64; ELEMENTS], 0, 0);
+                // Some are refused, and all others go on.
+                while deaths < 100 {
+                    step += 1;
+                    let at = mix(rank << 40 | ult << 32 | step) as usize % ELEMENTS;
+                    match array.fetch_add(at, 1) {
+                        Ok(_) => done[at] += 1,
+                        Err(error) => {
+                            is_lost(error);
+                            deaths += 1;
+                        }
+                    }
+                    if step % 3 == 0
+                        && let Err(error) = array.own(at..(at + 6).min(ELEMENTS))
+                    {
+                        is_lost(error);
+                        deaths += 1;
+                    }
+                }
+                done
+            })
+        })
+        .collect();
+    let mut done = vec![0; ELEMENTS];
+    for ult in ults {
+        let of = ult.join().expect("no panic");
+        done.iter_mut().zip(of).for_each(|(done, of)| *done += of);
+    }
+    let mut kept = 0;
+    for (at, done) in done.into_iter().enumerate() {
+        match array.get(at) {
+            Ok(value) => {
+                assert!(value >= done, "element {at}: {done} were added here, {value} are left");
+                kept += 1;
+            }
+            Err(error) => is_lost(error),
+        }
+    }
+    say(&format!("kept some: {}", kept > 0));
+    Ok(())
 }
 
 /// Every key that every rank has is counted once.
@@ -101,8 +165,8 @@ fn search(rt: &Runtime, vertices: usize) -> Result<(), Error> {
 /// Level by level; how many rows were elsewhere, and how many there were.
 fn levels_of(
     rt: &Runtime,
-    rows: &Array<u32>,
-    levels: &Array<u32>,
+    rows: &GlobalArray<u32>,
+    levels: &GlobalArray<u32>,
     is_mine: impl Fn(usize) -> bool,
 ) -> Result<(u64, u64), Error> {
     let vertices = levels.len();
@@ -162,5 +226,6 @@ fn mix(value: u64) -> u64 {
 }
 
 const BINS: usize = 1000;
+const ELEMENTS: usize = 200;
 const ULTS: u64 = 4;
 const DEGREE: usize = 8;

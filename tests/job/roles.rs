@@ -100,6 +100,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "pages" => pages::play(rt, 10),
         "pages-short" => pages::play(rt, 1),
         "poor" => poor::play(rt),
+        "owners" => pages::owners(rt),
         "tally" => tally::play(rt, 1_000_000),
         "tally-short" => tally::play(rt, 20_000),
         "until-lost" => reach::until_lost(rt),

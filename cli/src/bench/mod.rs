@@ -133,7 +133,7 @@ fn between_nodes(measure: &args::Measure) -> Result<String, Failure> {
 fn pages(measure: &args::Measure) -> Result<String, Failure> {
     let names = chosen(measure.only.as_deref(), gas::CATALOGUE)?;
     if !job::is_rank() {
-        return job::run_self(gas::RANKS);
+        return job::run_self(gas::ranks(&names));
     }
     let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
     let rows = config.run(|rt| gas::rank(rt, &names, measure))?;
@@ -141,7 +141,7 @@ fn pages(measure: &args::Measure) -> Result<String, Failure> {
         return Ok(String::new());
     }
     keep_all(measure, &rows, gas::plot(&rows).map(|plot| ("pages", plot)).into_iter())?;
-    Ok(table::table(&rows) + &gas::bars(&rows))
+    Ok(table::table(&rows) + &gas::paper(&rows) + &gas::bars(&rows))
 }
 
 /// Writes the rows and figures to the files that were asked for.

@@ -67,6 +67,12 @@ impl Shape {
         self.frames_at() + self.frames as u64 * self.stride() - HEADER_BYTES
     }
 
+    /// Bytes of them that are no frames: what a rank needs to be a home, to know
+    /// where pages are, and to tell which frames are free.
+    pub const fn books_bytes(&self) -> u64 {
+        self.frames_at() - HEADER_BYTES
+    }
+
     /// Whether there can be such a book.
     ///
     /// # Errors

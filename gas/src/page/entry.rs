@@ -56,6 +56,14 @@ impl Entry {
         pack(self.owner, self.frame, self.epoch)
     }
 
+    /// From such a word. `None`: it is no entry's.
+    pub const fn from_bits(bits: u64) -> Option<Self> {
+        match State::from_bits(bits) {
+            State::At(entry) => Some(entry),
+            State::Moving { .. } => None,
+        }
+    }
+
     /// The header of the page's bytes while this is its entry.
     pub const fn header(self, page: PageId) -> u64 {
         page.0 << PAGE_SHIFT | (self.epoch as u64) << 1 | LIVE

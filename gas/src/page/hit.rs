@@ -1,17 +1,20 @@
-//! A read by whoever has all of it at hand: the own rank's words, and the
+//! An access by whoever has all of it at hand: the own rank's words, and the
 //! memory of the page's owner. What a [`Glance`](super::Glance) does that finds
-//! the page where it was last seen, as a dozen instructions.
+//! the page where it was last seen, and a [`Hold`](super::Hold) whose gate is
+//! valid, as a dozen instructions.
 //!
 //! ```text
-//!  seen ─► is it in reach? ─► crowd: come ─► header and bytes ─► crowd: go
+//!  read   seen ─► is it in reach? ─► crowd: come ─► header and bytes ─► crowd: go
+//!  hold   gate: +1 ─► kept: is it in reach? ─► the access ─► gate: -1
 //! ```
 //!
-//! It looks at what was seen, and finds the memory, before it comes into the
-//! crowd, so that a miss has changed nothing: what was seen may be of any age,
+//! A hold knows where the page is only when it is in, and goes out again if
+//! that is not in reach. A read looks at what was seen, and finds the
+//! memory, before it comes into the crowd, so that a miss has changed nothing: what was seen may be of any age,
 //! as the header that is read with the bytes says whether it is still true, and
 //! both of these are read while it is in the crowd.
 
-use super::gate::Crowd;
+use super::gate::{Crowd, Gate, GateState};
 use super::{Book, Entry, PageId, State};
 use tsumugi_core::mem::{Rank, RemoteAddr};
 use tsumugi_core::sync::{AtomicU64, Ordering, mutant};
@@ -81,5 +84,67 @@ impl<'w> Own<'w> {
         }
         let is_it = header == entry.header(page) || mutant("page_hit_header_unread");
         is_it.then_some(found)
+    }
+}
+
+/// Words of the own rank by which it writes to a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Door<'w> {
+    gate: &'w AtomicU64,
+    kept: &'w AtomicU64,
+}
+
+impl<'w> Door<'w> {
+    /// Those of `rank`'s for the page, each of which `word` finds.
+    #[inline(always)]
+    pub fn of(
+        book: &Book,
+        rank: Rank,
+        page: PageId,
+        word: impl Fn(RemoteAddr) -> &'w AtomicU64,
+    ) -> Self {
+        Self { gate: word(book.gate(rank, page)), kept: word(book.kept(rank, page)) }
+    }
+
+    /// Uses the page, which stays where it is meanwhile. `find` says where a
+    /// frame is, if it is in reach. `None`: nothing was done, and it takes a
+    /// [`Hold`](super::Hold). Wait-free, but for what `access` takes.
+    #[inline(always)]
+    pub fn hit<P, R>(
+        self,
+        page: PageId,
+        find: impl FnOnce(Entry) -> Option<P>,
+        access: impl FnOnce(P) -> R,
+    ) -> Option<R> {
+        // Relaxed: the exchange says whether it is still so.
+        let seen = self.gate.load(Ordering::Relaxed);
+        let gate = Gate::from_bits(seen);
+        if gate.page != page || gate.state != GateState::Valid {
+            return None;
+        }
+        if mutant("page_door_unchecked") {
+            self.gate.fetch_add(1, Ordering::SeqCst);
+        } else {
+            // SeqCst: as all atomics of operations. Pairs with the stop of a
+            // mover, on this very word: it comes after, and waits, or before,
+            // and this fails; and with the exchange that made the gate valid,
+            // before which `kept` was written. Relaxed where it fails: nothing
+            // was learnt.
+            let come =
+                self.gate.compare_exchange(seen, seen + 1, Ordering::SeqCst, Ordering::Relaxed);
+            come.ok()?;
+        }
+        // Relaxed: who writes it has the gate not valid, see above.
+        let kept = State::from_bits(self.kept.load(Ordering::Relaxed));
+        let place = match kept {
+            State::At(entry) => find(entry),
+            State::Moving { .. } => None,
+        };
+        let done = place.map(access);
+        let go = if mutant("page_door_unordered") { Ordering::Relaxed } else { Ordering::SeqCst };
+        // SeqCst: as above. Pairs with the look of a mover that waits until
+        // nobody is in: it copies what was written before.
+        self.gate.fetch_sub(1, go);
+        done
     }
 }

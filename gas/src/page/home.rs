@@ -61,6 +61,14 @@ impl Homes {
         self.pages
     }
 
+    /// The rank that has a page at first.
+    pub fn first_owner(&self, page: PageId, first: Distribution) -> Rank {
+        match first {
+            Distribution::By(owner) => owner(page),
+            Distribution::Block | Distribution::Cyclic => self.home(page).0,
+        }
+    }
+
     /// The pages that `rank` has at first, in ascending order. By a function,
     /// it is asked for every page.
     pub fn first_of(self, rank: Rank, first: Distribution) -> impl Iterator<Item = PageId> + use<> {

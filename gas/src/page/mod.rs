@@ -10,7 +10,7 @@
 //! | `word` | what the protocols ask for |
 //! | [`hold`](Hold) | a page that stays while somebody writes to it |
 //! | [`glance`](Glance) | a read whose mover does not know of it |
-//! | [`hit`](Own) | the same at once, where all of it is at hand |
+//! | [`hit`](Own) | both at once, where all of it is at hand |
 //! | [`relocation`](Relocation) | a page that comes here |
 //! | [`sweep`](Sweep) | waiting until nobody reads what was left |
 //! | [`message`] | the same by messages: the paper's directory, sans-IO |
@@ -90,7 +90,7 @@ mod word;
 pub use book::{Book, HEADER_BYTES, HOME_BYTES, SLOT_BYTES, Shape, ShapeError};
 pub use entry::{Entry, FIELD_MAX, PAGES_MAX, PageId, State};
 pub use glance::Glance;
-pub use hit::Own;
+pub use hit::{Door, Own};
 pub use hold::Hold;
 pub use home::{Distribution, Homes};
 pub use relocation::{Refusal, Relocation, Retired};

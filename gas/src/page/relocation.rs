@@ -1,4 +1,5 @@
-//! A page that comes to the rank that asks for it, by remote atomics alone.
+//! A page that comes to the rank that asks for it, or to another that takes no
+//! part, by remote atomics alone.
 //!
 //! ```text
 //!  the paper's step                   here
@@ -34,13 +35,15 @@ use tsumugi_core::sync::mutant;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Relocation {
     book: Book,
+    /// Whose memory it is to come to, and who sees to it.
     rank: Rank,
+    by: Rank,
     page: PageId,
     at: At,
     /// Where it was. The epoch may be wrong after a take-over, until its header
     /// was read.
     from: Entry,
-    /// Own, taken for it.
+    /// Taken for it, where it is to come to.
     frame: Option<u32>,
     /// Bits of ranks that may hold it, and the one that is being asked.
     holders: u64,
@@ -98,12 +101,18 @@ enum At {
 }
 
 impl Relocation {
-    /// A page that is to come to `rank`.
+    /// A page that is to come to `rank`, which sees to it.
     pub const fn new(book: Book, rank: Rank, page: PageId) -> Self {
+        Self::to(book, rank, rank, page)
+    }
+
+    /// A page that is to come to `rank`, seen to by `by`; `rank` takes no part.
+    pub const fn to(book: Book, rank: Rank, by: Rank, page: PageId) -> Self {
         let from = Entry { owner: rank, frame: 0, epoch: 0 };
         Self {
             book,
             rank,
+            by,
             page,
             at: At::Ask,
             from,
@@ -117,7 +126,7 @@ impl Relocation {
     }
 
     /// What comes next. At [`Act::Over`] the page is, or was after this began,
-    /// here.
+    /// there.
     pub fn act(&self) -> Act {
         let Self { book, rank, page, from, .. } = self;
         let moving = self.moving().to_bits();
@@ -182,7 +191,7 @@ impl Relocation {
     }
 
     fn moving(&self) -> State {
-        State::Moving { owner: self.from.owner, frame: self.from.frame, by: self.rank }
+        State::Moving { owner: self.from.owner, frame: self.from.frame, by: self.by }
     }
 
     fn goes_on(&mut self, old: u64) -> At {
@@ -248,7 +257,7 @@ impl Relocation {
             }
             // Somebody took us for dead.
             At::Commit => {
-                let own = AddrError::PeerLost { rank: self.rank };
+                let own = AddrError::PeerLost { rank: self.by };
                 At::GiveBack(Some(Refusal::Addr(own)))
             }
             At::Restore(error) => At::GiveBack(Some(Refusal::Addr(error))),
@@ -305,7 +314,14 @@ impl Relocation {
             }
             State::Moving { by, .. } => return At::Wait(by),
         };
-        if self.frame.is_some() { next } else { At::FindFrame(0) }
+        if self.frame.is_some() { next } else { At::FindFrame(self.first_word()) }
+    }
+
+    /// Where frames are looked for first: pages have places of their own there,
+    /// where there is room for all.
+    fn first_word(&self) -> u32 {
+        let words = self.book.shape().frames.div_ceil(64);
+        (self.page.0 / 64 % u64::from(words)) as u32
     }
 
     /// What the bits of frames say.
@@ -314,8 +330,10 @@ impl Relocation {
         let bit = bits.trailing_ones();
         match word * 64 + bit {
             frame if bit < 64 && frame < frames => At::TakeFrame(word, bits, bit),
-            _ if (word + 1) * 64 < frames => At::FindFrame(word + 1),
-            _ => At::Refused(Refusal::NoFrame),
+            _ => match (word + 1) % frames.div_ceil(64) {
+                next if next == self.first_word() => At::Refused(Refusal::NoFrame),
+                next => At::FindFrame(next),
+            },
         }
     }
 

@@ -94,6 +94,8 @@ pub enum Part {
     Word,
     Header,
     Bytes,
+    /// Those of a page that goes on to another rank.
+    Fetched,
     Access,
 }
 
@@ -243,9 +245,13 @@ impl Desk {
                     self.post(number, Part::Bytes, bytes);
                 }
                 Act::Copy { from, to } => {
-                    let local = LocalAddr { key: to.key, offset: to.offset };
+                    let (is_own, offset) = (to.rank == rank, ult.scratch);
+                    let local = match is_own {
+                        true => LocalAddr { key: to.key, offset: to.offset },
+                        false => LocalAddr { key: OWN, offset },
+                    };
                     let op = Op::get(from, local, self.book.shape().page_bytes);
-                    self.post(number, Part::Bytes, op);
+                    self.post(number, if is_own { Part::Bytes } else { Part::Fetched }, op);
                 }
                 Act::Ready(entry) => self.access(node, number, entry),
                 Act::Full => self.end(node, number, None),
@@ -302,6 +308,13 @@ impl Desk {
             (Ok(value), Part::Header) => ult.header = value,
             (Ok(value), Part::Word | Part::Access) => ult.value = value,
             (Ok(_), Part::Bytes) => {}
+            (Ok(_), Part::Fetched) => {
+                let Task::Own(own) = &ult.task else { unreachable!("nobody else fetches") };
+                let Act::Copy { to, .. } = own.act() else { unreachable!("it copies") };
+                let local = LocalAddr { key: OWN, offset: ult.scratch };
+                let put = Op::put(local, to, self.book.shape().page_bytes);
+                return self.post(number as usize, Part::Bytes, put);
+            }
             (Err(error), _) => ult.error = Some(error),
         }
         if !ult.parts.is_empty() {
@@ -380,9 +393,16 @@ impl Ult {
         let pages = book.shape().homes.pages();
         if let Some(page) = self.to_own.pop_front() {
             self.does = Does::Own(page);
+            // Now and then to somebody else, who takes no part.
+            let to = match self.plan {
+                Plan::Mix { .. } if !by_mail && self.draw.below(3) == 0 => {
+                    Rank(self.draw.below(book.shape().homes.ranks().into()) as u32)
+                }
+                _ => rank,
+            };
             self.task = match by_mail {
                 true => Task::Asked(Asked::Own),
-                false => Task::Own(Relocation::new(book, rank, page)),
+                false => Task::Own(Relocation::to(book, to, rank, page)),
             };
             return;
         }

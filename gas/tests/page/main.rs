@@ -25,6 +25,7 @@
 //! | O16 program order | every ULT of `random` waits for each of its calls | the same |
 //! | O17 pins while it moves | holds against relocations, all programs | the same |
 
+mod costs;
 mod desk;
 mod history;
 mod messages;

@@ -3,7 +3,7 @@
 use super::access::Handles;
 use super::hook::Hook;
 use super::memory::Regions;
-use crate::global::{Bases, Global, GlobalAddr, GlobalArray, Pool};
+use crate::global::{Bases, Global, GlobalAddr, GlobalBlock, Pool};
 use crate::{Comm, Error, Rank, Runtime};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -144,7 +144,7 @@ pub(super) struct Life {
     /// For channels, and for ends of segmented buffers that look for each
     /// other.
     pub(super) comms: [Comm; 2],
-    pub(super) starter: GlobalArray<u64>,
+    pub(super) starter: GlobalBlock<u64>,
     pub(super) starters: Bases,
     pub(super) handles: Handles,
     pub(super) regions: Mutex<Regions>,

@@ -15,6 +15,19 @@ pub fn bars(rows: &[Row]) -> String {
 
 /// What a cached get takes more than a raw read.
 fn over(cached: &Row, raw: &Row) -> Bar {
+    if cached.word("network").is_some_and(|network| network != "shm") {
+        return Bar {
+            what: format!("get_cached of raw_read, {} B", bytes(cached)),
+            limit: format!("<= {OVER_FAR}"),
+            median: format!("{:.3}", cached.summary.median / raw.summary.median),
+            min: format!("{:.3}", cached.summary.min / raw.summary.min),
+            trip: cached.trip_ns(),
+            met: Met::of(
+                cached.summary.median <= OVER_FAR * raw.summary.median,
+                cached.summary.min <= OVER_FAR * raw.summary.min,
+            ),
+        };
+    }
     let median = cached.summary.median - raw.summary.median;
     let min = cached.summary.min - raw.summary.min;
     Bar {
@@ -46,6 +59,7 @@ fn bytes(row: &Row) -> u64 {
 }
 
 const OVER_NS: f64 = 10.0;
+const OVER_FAR: f64 = 1.05;
 const TIMES: f64 = 2.0;
 
 #[cfg(test)]

@@ -7,17 +7,26 @@
 //! | `get_cached` | a page of an array, whose place this rank knows |
 //! | `get_uncached` | the same, whose home is asked first, each time |
 //! | `put_cached` | a page of an array, whose place this rank knows |
-//! | `own` | a page that comes here from another rank |
+//! | `checkout_hit` | a page of which this rank keeps a copy |
+//! | `checkout_miss` | the same, when the copy is out of date |
+//! | `own` | a page that comes here from another rank, by either directory, while so many others read it |
+//! | `letters_own` | messages that the paper's directory sends for it |
+//! | `wire_...` | operations that the same gives to the network |
 //!
-//! Rank 0 works on pages that rank 1 has and is home to, each as a whole; a
-//! page of 8 bytes is one element. Reads and puts of one size take turns; a
-//! rank that knows one page and goes over several knows none of them when it
-//! comes to it. What `own` has brought goes back between two batches, which is
-//! not counted.
+//! Rank 0 works on pages that rank 2 has and rank 1 is home to, each as a
+//! whole; a page of 8 bytes is one element. Reads and puts of one size take
+//! turns; a rank that knows one page and goes over several knows none of them
+//! when it comes to it. What `own` has brought goes back between two batches,
+//! which is not counted.
+//!
+//! Alone, the three are processes of this node. As ranks of a job on several
+//! nodes they are where that has put them: `ci/netns.sh pages`.
 
 mod bars;
+mod paper;
 
 pub use bars::bars;
+pub use paper::paper;
 
 use super::plot::{Axis, Plot, Point, Series};
 use super::row::Row;
@@ -27,48 +36,88 @@ use crate::args::Measure;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::summary::Summary;
+use std::env;
 use std::hint::black_box;
+use std::ops::Range;
 use std::time::Instant;
-use tsumugi::array::{Array, ArrayError, Dealt};
-use tsumugi::{Error, Rank, Runtime, Shared};
+use tsumugi::array::{ArrayError, Dealt, Directory, Read};
+use tsumugi::{Error, GlobalArray, Rank, Runtime, Shared};
 
-/// Ranks of the job: one measures, the other has the pages.
-pub const RANKS: u32 = 2;
+/// Ranks of the job: one measures, the others are home to the pages and have
+/// them.
+pub const RANKS: u32 = 3;
+const HOME: u32 = 1;
+const OWNER: Rank = Rank(2);
 
 /// What there is to measure.
 pub const CATALOGUE: &[Group] = &[
-    Group { name: "access", rows: &["raw_read", "get_cached", "get_uncached", "put_cached"] },
+    Group {
+        name: "access",
+        rows: &[
+            "raw_read",
+            "get_cached",
+            "get_uncached",
+            "put_cached",
+            "checkout_hit",
+            "checkout_miss",
+        ],
+    },
     Group { name: "relocation", rows: &["own"] },
+    Group { name: "readers", rows: &[READERS] },
 ];
+
+/// How many ranks measure these rows.
+pub fn ranks(names: &[&str]) -> u32 {
+    // Those who only read are ranks, too.
+    if names == [READERS] { RANKS + 32 } else { RANKS }
+}
+
+const READERS: &str = "own_beside_readers";
 
 /// The pages of one size, as all ranks have them.
 struct Pages {
+    /// What lies between rank 0 and the owner.
+    network: String,
     bytes: usize,
     /// How many each rank has at first.
     count: usize,
     raw: Shared<u64>,
-    known: Array<u64>,
+    known: GlobalArray<u64>,
     /// The same, of which a rank knows one page at a time.
-    unknown: Array<u64>,
+    unknown: GlobalArray<u64>,
+    /// The same, with copies that stay.
+    copied: GlobalArray<u64>,
+    /// The same, by the paper's directory.
+    posted: GlobalArray<u64>,
 }
 
 /// What each rank does; rank 0 measures the rows `names`.
 pub fn rank(rt: &Runtime, names: &[&'static str], measure: &Measure) -> Result<Vec<Row>, Failure> {
-    if rt.size() != RANKS {
+    if rt.size() < RANKS {
         return Err(Failure::Usage(format!("bench gas needs {RANKS} ranks, not {}", rt.size())));
     }
-    let sizes = if measure.quick { QUICK_BYTES } else { PAGE_BYTES };
+    let sizes = match measure.quick {
+        _ if names == [READERS] => &[4096],
+        true => QUICK_BYTES,
+        false => PAGE_BYTES,
+    };
     let progress = if rt.rank() == Rank(0) { Progress::new() } else { Progress::silent() };
     progress.stage("page sizes", sizes.len() as u64);
     let mut rows = Vec::new();
     for (step, bytes) in (1..).zip(sizes) {
-        let pages = Pages::new(rt, *bytes)?;
+        let pages = Pages::new(rt, *bytes, &network(rt))?;
         if rt.rank() == Rank(0) {
             rows.extend(pages.accesses(rt, names, measure)?);
         }
         rt.barrier()?;
-        if names.contains(&"own") {
-            rows.extend(pages.relocations(rt, budget(measure))?);
+        let readers: &[u32] = match names {
+            [READERS] => &[0, 1, 8, 32],
+            _ if names.contains(&"own") => &[0, 1],
+            _ => &[],
+        };
+        for readers in readers {
+            rows.extend(pages.relocations(rt, budget(measure), *readers, &pages.known)?);
+            rows.extend(pages.relocations(rt, budget(measure), *readers, &pages.posted)?);
         }
         rt.barrier()?;
         progress.at(step);
@@ -78,29 +127,46 @@ pub fn rank(rt: &Runtime, names: &[&'static str], measure: &Measure) -> Result<V
 
 impl Pages {
     /// Collective.
-    fn new(rt: &Runtime, bytes: usize) -> Result<Self, Error> {
+    fn new(rt: &Runtime, bytes: usize, network: &str) -> Result<Self, Error> {
         let (count, page_len) = ((BATCH_BYTES / bytes).clamp(2, PAGES_MAX), bytes / 8);
         let len = RANKS as usize * count * page_len;
-        // All pages of both, and those that have just left.
+        // All pages of all, and those that have just left.
         let room = 2 * RANKS * count as u32;
         let dealt = Dealt { page_len, room, ..Dealt::default() };
-        Ok(Self {
+        let pages = Self {
+            network: network.to_owned(),
             bytes,
             count,
             raw: rt.share(count * page_len)?,
             known: rt.array_by(len, dealt)?,
             unknown: rt.array_by(len, Dealt { known: 1, ..dealt })?,
-        })
+            copied: rt.array_by(len, dealt)?,
+            posted: rt.array_by(len, Dealt { directory: Directory::Messages, ..dealt })?,
+        };
+        if rt.rank() == OWNER {
+            for array in [&pages.known, &pages.unknown, &pages.copied, &pages.posted] {
+                array.own(pages.all()).map_err(Error::from)?;
+            }
+        }
+        rt.barrier()?;
+        Ok(pages)
     }
 
     fn params(&self) -> String {
-        format!("page_bytes={} network=shm readers=1 pages={}", self.bytes, self.count)
+        let Self { bytes, network, count, .. } = self;
+        format!("page_bytes={bytes} network={network} pages={count}")
     }
 
-    /// Where each page of `rank`'s begins.
-    fn starts(&self, rank: u32) -> impl Iterator<Item = usize> + Clone + use<> {
-        let (first, page_len) = (rank as usize * self.count, self.bytes / 8);
-        (first..first + self.count).map(move |page| page * page_len)
+    /// Elements of the pages that are measured.
+    fn all(&self) -> Range<usize> {
+        let first = HOME as usize * self.count * self.bytes / 8;
+        first..first + self.count * self.bytes / 8
+    }
+
+    /// Where each page begins, in the array or in the raw memory.
+    fn starts(&self, first: usize) -> impl Iterator<Item = usize> + Clone + use<> {
+        let page_len = self.bytes / 8;
+        (0..self.count).map(move |page| first + page * page_len)
     }
 
     fn accesses(
@@ -112,8 +178,9 @@ impl Pages {
         // A batch of few short operations is too short for the clock.
         let turns = (BATCH_OPS / self.count).clamp(1, (BATCH_BYTES / self.bytes).max(1));
         let ops = (turns * self.count) as u64;
-        let (theirs, raw) = (self.starts(1), self.starts(0));
+        let (theirs, raw) = (self.starts(self.all().start), self.starts(0));
         let [mut one, mut two, mut three] = [(); 3].map(|()| vec![0; self.bytes / 8]);
+        let (page_len, wants) = (self.bytes / 8, |name| names.contains(&name));
         let value = vec![7; self.bytes / 8];
         let over = |starts: &_, turns, once: &mut dyn FnMut(usize) -> Result<u64, Error>| {
             all(starts, turns, once).map_err(Failure::from)
@@ -123,7 +190,7 @@ impl Pages {
             (name, system)
         };
         let mut raw_read = |start| {
-            let at = self.raw.at(Rank(1), start);
+            let at = self.raw.at(OWNER, start);
             match &mut one[..] {
                 [_] => Ok(rt.get(at)?),
                 page => Ok(rt.get_slice(at, page).map(|()| page[0])?),
@@ -135,80 +202,141 @@ impl Pages {
             [value] => Ok(self.known.put(start, *value).map(|()| 1)?),
             page => Ok(self.known.put_slice(start, page).map(|()| 1)?),
         };
-        let batches: [(_, Batch<'_>); 4] = [
+        let mut checkout_hit =
+            |start| Ok(self.copied.checkout(start..start + page_len, Read).map(|page| page[0])?);
+        let mut checkout_miss = |start| {
+            self.known.acquire();
+            Ok(self.known.checkout(start..start + page_len, Read).map(|page| page[0])?)
+        };
+        let mut wires = Vec::new();
+        if let Some(counts) = rt.network_counts().filter(|_| self.network != "shm") {
+            let mut before = counts.operations;
+            let mut count = |name: &'static str, starts: &_, once: &mut dyn FnMut(_) -> _| {
+                if wants(name) {
+                    // What is known is known by then.
+                    over(starts, 1, once)?;
+                    before = operations(rt);
+                    over(starts, 1, once)?;
+                    let each = (operations(rt) - before) as f64 / self.count as f64;
+                    let (name, params) = (format!("wire_{name}"), self.params());
+                    wires.extend(row(&name, params, "operations", &mut [each]));
+                }
+                Ok::<(), Failure>(())
+            };
+            count("raw_read", &raw, &mut raw_read)?;
+            count("get_cached", &theirs, &mut get_cached)?;
+            count("get_uncached", &theirs, &mut get_uncached)?;
+            count("put_cached", &theirs, &mut put_cached)?;
+        }
+        let batches: [(_, Batch<'_>); 6] = [
             (contender("raw_read"), Box::new(|| over(&raw, turns, &mut raw_read))),
             (contender("get_cached"), Box::new(|| over(&theirs, turns, &mut get_cached))),
             (contender("get_uncached"), Box::new(|| over(&theirs, turns, &mut get_uncached))),
             (contender("put_cached"), Box::new(|| over(&theirs, turns, &mut put_cached))),
+            (contender("checkout_hit"), Box::new(|| over(&theirs, turns, &mut checkout_hit))),
+            (contender("checkout_miss"), Box::new(|| over(&theirs, turns, &mut checkout_miss))),
         ];
         let mut wanted: Vec<Contender<'_>> = batches
             .into_iter()
-            .filter(|((name, _), _)| names.contains(name))
+            .filter(|((name, _), _)| wants(name))
             .map(|((name, system), batch)| Contender { system, name, batch })
             .collect();
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(super::measure("gas", &self.params(), budget(measure), ops, &mut wanted)?.rows)
+        let measured = super::measure("gas", &self.params(), budget(measure), ops, &mut wanted)?;
+        Ok(measured.rows.into_iter().chain(wires).collect())
     }
 
-    /// Both ranks: rank 0 brings rank 1's pages, which takes them back. The row
-    /// is rank 0's.
-    fn relocations(&self, rt: &Runtime, budget: Budget) -> Result<Option<Row>, Failure> {
+    /// All ranks: rank 0 brings the owner's pages, which takes them back, while
+    /// `readers` others read them in between. The rows are rank 0's.
+    fn relocations(
+        &self,
+        rt: &Runtime,
+        budget: Budget,
+        readers: u32,
+        array: &GlobalArray<u64>,
+    ) -> Result<Vec<Row>, Failure> {
         let is_first = rt.rank() == Rank(0);
-        let line_ns_before = if is_first { trip_ns() } else { None };
-        let page_len = self.bytes / 8;
-        let theirs = self.count * page_len..2 * self.count * page_len;
-        let (mut samples, start) = (Vec::new(), Instant::now());
+        // The home first, then who is nothing else.
+        let turn = match rt.rank() {
+            Rank(0) | OWNER => None,
+            Rank(HOME) => Some(0),
+            Rank(rank) => Some(rank - OWNER.0),
+        };
+        let reads = turn.is_some_and(|turn| turn < readers);
+        let (mut samples, start, mut letters) = (Vec::new(), Instant::now(), 0);
         loop {
             let is_over = match budget {
                 // The way back included.
                 Budget::Time(time) => start.elapsed() >= time,
                 Budget::Operations(total) => (samples.len() * self.count) as u64 >= total,
             };
+            if reads {
+                let mut page = vec![0; self.bytes / 8];
+                for start in self.starts(self.all().start) {
+                    read(array, start, &mut page).map_err(Error::from)?;
+                }
+            }
             let goes_on = is_first && (samples.is_empty() || !is_over);
-            // Rank 0 says; and rank 1 has them all by then.
+            // Rank 0 says; and the owner has them all by then.
             if rt.gather(goes_on.into())?[0] == 0 {
                 break;
             }
+            let before = rt.sum(array.letters())?;
             if is_first {
                 let begin = Instant::now();
-                let moved = self.known.own(theirs.clone()).map_err(Error::from)?;
+                let moved = array.own(self.all()).map_err(Error::from)?;
                 let took = begin.elapsed();
-                assert_eq!(moved, self.count, "rank 1 had them all");
+                assert_eq!(moved, self.count, "the owner had them all");
                 samples.push(took.as_nanos() as f64 / moved as f64);
             }
             rt.barrier()?;
-            if !is_first {
-                self.known.own(theirs.clone()).map_err(Error::from)?;
+            letters += rt.sum(array.letters())? - before;
+            if rt.rank() == OWNER {
+                array.own(self.all()).map_err(Error::from)?;
             }
         }
-        Ok(Summary::of(&mut samples).map(|summary| Row {
-            figure: "gas".to_owned(),
-            system: "tsumugi".to_owned(),
-            name: "own".to_owned(),
-            params: self.params(),
-            unit: "ns".to_owned(),
-            summary,
-            line_ns_before,
-            line_ns_after: trip_ns(),
-        }))
+        let (moved, is_posted) = (samples.len() * self.count, letters > 0);
+        let directory = if is_posted { "messages" } else { "atomics" };
+        let params = format!("{} readers={readers} directory={directory}", self.params());
+        let own = row("own", params.clone(), "ns", &mut samples);
+        let each = &mut [letters as f64 / moved.max(1) as f64];
+        let letters = row("letters_own", params, "letters", each).filter(|_| is_first && is_posted);
+        Ok(own.into_iter().chain(letters).collect())
     }
+}
+
+/// What rank 0 has counted or measured itself.
+fn row(name: &str, params: String, unit: &str, samples: &mut [f64]) -> Option<Row> {
+    let line_ns = if unit == "ns" && !samples.is_empty() { trip_ns() } else { None };
+    Summary::of(samples).map(|summary| Row {
+        figure: "gas".to_owned(),
+        system: "tsumugi".to_owned(),
+        name: name.to_owned(),
+        params,
+        unit: unit.to_owned(),
+        summary,
+        line_ns_before: line_ns,
+        line_ns_after: line_ns,
+    })
 }
 
 /// Each row by the size of a page.
 pub fn plot(rows: &[Row]) -> Option<Plot> {
     let mut series: Vec<Series> = Vec::new();
-    for row in rows {
+    for row in rows.iter().filter(|row| row.unit == "ns") {
         let (x, of) = (row.number("page_bytes")? as f64, &row.summary);
         let point = Point { x, y: of.median, low: of.low, high: of.high };
-        match series.iter_mut().find(|series| series.name == row.name) {
+        let of = ["directory", "readers"].into_iter().filter_map(|of| row.word(of));
+        let name = [row.name.as_str()].into_iter().chain(of).collect::<Vec<_>>().join(" ");
+        match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(point),
-            None => series.push(Series { name: row.name.clone(), points: vec![point] }),
+            None => series.push(Series { name, points: vec![point] }),
         }
     }
     (!series.is_empty()).then(|| Plot {
-        title: "A page of an array, two ranks of a node".to_owned(),
+        title: "A page of an array: home, requester and owner are three ranks".to_owned(),
         x: Axis { name: "bytes of a page".to_owned(), is_log: true },
         y: Axis { name: "nanoseconds".to_owned(), is_log: true },
         series,
@@ -217,11 +345,25 @@ pub fn plot(rows: &[Row]) -> Option<Plot> {
 
 /// A page, or the element that it is.
 #[inline(never)]
-fn read(array: &Array<u64>, start: usize, into: &mut [u64]) -> Result<u64, ArrayError> {
+fn read(array: &GlobalArray<u64>, start: usize, into: &mut [u64]) -> Result<u64, ArrayError> {
     match into {
         [_] => array.get(start),
         page => array.get_slice(start, page).map(|()| page[0]),
     }
+}
+
+/// What lies between this rank and the owner.
+fn network(rt: &Runtime) -> String {
+    let is_near = rt.neighbours().any(|near| near == OWNER);
+    let provider = || env::var("TSUMUGI_PROVIDER").unwrap_or_else(|_| "far".to_owned());
+    match is_near {
+        true => "shm".to_owned(),
+        false => provider().split(';').next().unwrap_or_default().to_owned(),
+    }
+}
+
+fn operations(rt: &Runtime) -> u64 {
+    rt.network_counts().unwrap_or_default().operations
 }
 
 fn all(

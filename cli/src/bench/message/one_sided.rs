@@ -8,14 +8,14 @@ use super::serve::Command;
 use super::work::{dirty, look};
 use crate::failure::Failure;
 use std::time::Instant;
-use tsumugi::global::GlobalArray;
+use tsumugi::global::GlobalBlock;
 use tsumugi::{Error, Global, GlobalAddr, GlobalPtr, Rank, Runtime};
 
 /// Memory of all ranks, as long as the longest so far.
 #[derive(Debug)]
 pub struct Field {
     global: Global,
-    own: GlobalArray<u8>,
+    own: GlobalBlock<u8>,
     all: Vec<GlobalPtr<u8>>,
 }
 

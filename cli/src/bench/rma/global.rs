@@ -12,7 +12,7 @@ use crate::bench::budget;
 use crate::bench::target::{Extent, Target, targets};
 use crate::failure::Failure;
 use std::hint::black_box;
-use tsumugi::global::{AccessError, GlobalArray};
+use tsumugi::global::{AccessError, GlobalBlock};
 use tsumugi::{AddrError, Error, Global, GlobalAddr, GlobalPtr, Remote, Runtime};
 
 pub const GROUP: Group = Group {
@@ -38,7 +38,7 @@ pub struct Arrays {
     global: Global,
     /// Of each array that of each rank; the last is the longest.
     all: Vec<Vec<GlobalPtr<u64>>>,
-    _own: Vec<GlobalArray<u64>>,
+    _own: Vec<GlobalBlock<u64>>,
 }
 
 impl Arrays {
@@ -47,7 +47,7 @@ impl Arrays {
         let global = rt.global()?;
         let words = (0..REGIONS).map(|_| WORDS as usize).chain([LONG]);
         let own = words.map(|words| global.expose(words)).collect::<Result<Vec<_>, _>>()?;
-        let tell = |array: &GlobalArray<u64>| {
+        let tell = |array: &GlobalBlock<u64>| {
             let bits = rt.gather(array.at(0).addr().to_bits())?.into_iter();
             Ok(bits.map(|bits| GlobalPtr::new(GlobalAddr::from_bits(bits))).collect())
         };

@@ -10,7 +10,7 @@ use tsumugi_core::mem::{Access, Agent};
 /// An array of `T` in this rank's memory with a global address. When it is
 /// dropped, its address is stale at once for this rank, and for another as soon
 /// as that one has been told; the memory is kept until then.
-pub struct GlobalArray<T> {
+pub struct GlobalBlock<T> {
     global: Global,
     block: Option<Block>,
     first: GlobalAddr,
@@ -25,14 +25,14 @@ impl Global {
     /// # Errors
     ///
     /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Name`].
-    pub fn expose<T: Plain>(&self, len: usize) -> Result<GlobalArray<T>, Error> {
+    pub fn expose<T: Plain>(&self, len: usize) -> Result<GlobalBlock<T>, Error> {
         let block = Block::new::<T>(&self.runtime, len, Access::ReadWrite, Agent::Cpu)?;
         let first = self.driver.name(block.region())?;
-        Ok(GlobalArray { global: self.clone(), block: Some(block), first, len, of: PhantomData })
+        Ok(GlobalBlock { global: self.clone(), block: Some(block), first, len, of: PhantomData })
     }
 }
 
-impl<T: Plain> GlobalArray<T> {
+impl<T: Plain> GlobalBlock<T> {
     /// The address of value `index`. Whether there is one, the access checks.
     pub fn at(&self, index: usize) -> GlobalPtr<T> {
         let split = self.global.split();
@@ -59,7 +59,7 @@ impl<T: Plain> GlobalArray<T> {
     }
 }
 
-impl<T> Drop for GlobalArray<T> {
+impl<T> Drop for GlobalBlock<T> {
     fn drop(&mut self) {
         if let Some(block) = self.block.take() {
             self.global.driver.retire(self.first, Box::new(block));
@@ -67,9 +67,9 @@ impl<T> Drop for GlobalArray<T> {
     }
 }
 
-impl<T> fmt::Debug for GlobalArray<T> {
+impl<T> fmt::Debug for GlobalBlock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = std::any::type_name::<T>();
-        write!(f, "GlobalArray<{of}>({} at {})", self.len, self.first)
+        write!(f, "GlobalBlock<{of}>({} at {})", self.len, self.first)
     }
 }

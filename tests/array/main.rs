@@ -1,7 +1,9 @@
 //! Arrays whose pages move, on ranks that are threads.
 
-use tsumugi::array::{ArrayError, Dealt, Distribution, PageId};
-use tsumugi::{Config, Error, Path, Rank, Runtime};
+mod checkout;
+
+use tsumugi::array::{ArrayError, Dealt, Directory, Distribution, PageId};
+use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime};
 
 /// Runs `main` with operations going every way that there is.
 fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
@@ -13,8 +15,14 @@ fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
 
 #[test]
 fn what_was_put_is_there_whoever_owns_it() {
+    for directory in [Directory::Atomics, Directory::Messages] {
+        put_and_own(directory);
+    }
+}
+
+fn put_and_own(directory: Directory) {
     run_ranks(3, |rt| {
-        let array = rt.array::<u64>(10_000)?;
+        let array = rt.array_by::<u64>(10_000, Dealt { directory, ..Dealt::default() })?;
         let (rank, size) = (rt.rank().0 as usize, rt.size() as usize);
         let part = |rank: usize| rank * 10_000 / size..(rank + 1) * 10_000 / size;
         let values: Vec<u64> = part(rank).map(|index| index as u64 * 3).collect();
@@ -41,8 +49,15 @@ fn what_was_put_is_there_whoever_owns_it() {
 
 #[test]
 fn no_update_is_lost_while_pages_move() {
+    for directory in [Directory::Atomics, Directory::Messages] {
+        update_and_own(directory);
+    }
+}
+
+fn update_and_own(directory: Directory) {
     run_ranks(3, |rt| {
-        let array = rt.array_by::<u64>(64, Dealt { page_len: 4, known: 5, ..Dealt::default() })?;
+        let dealt = Dealt { page_len: 4, known: 5, directory, ..Dealt::default() };
+        let array = rt.array_by::<u64>(64, dealt)?;
         let ults: Vec<_> = (0..4u64)
             .map(|ult| {
                 let array = array.clone();
@@ -100,6 +115,59 @@ fn elements_of_any_size_and_every_atomic() {
 }
 
 #[test]
+fn lists_of_elements() {
+    run_ranks(2, |rt| {
+        let array = rt.array_by::<u32>(100, Dealt { page_len: 3, ..Dealt::default() })?;
+        let rank = rt.rank().0;
+        let mine: Vec<usize> = (0..50).map(|at| (at * 14 + rank as usize * 7) % 100).collect();
+        let values: Vec<u32> = mine.iter().map(|index| *index as u32 + 5).collect();
+        array.scatter(&mine, &values)?;
+        rt.barrier()?;
+        let mut found = [0; 4];
+        array.gather(&[99, 0, 7, 99], &mut found)?;
+        assert_eq!(found, [104, 5, 12, 104]);
+        let lists = ArrayError::Lists { indices: 1, values: 4 };
+        assert_eq!(array.gather(&[1], &mut found), Err(lists));
+        let beyond = ArrayError::OutOfRange { index: 100, count: 1, len: 100 };
+        assert_eq!(array.scatter(&[1, 100], &[1, 1]), Err(beyond));
+        rt.barrier()
+    });
+}
+
+#[test]
+fn pages_go_where_they_are_sent() {
+    run_ranks(3, |rt| {
+        let array = rt.array_by::<u64>(30, Dealt { page_len: 2, ..Dealt::default() })?;
+        if rt.rank().0 == 0 {
+            array.put_slice(0, &(0..30).collect::<Vec<_>>())?;
+            for page in 0..15u64 {
+                let to = Rank((page % 3) as u32);
+                let moved = array.relocate(PageId(page), to)?;
+                assert_eq!(moved, array.first_owner(page as usize * 2)? != to);
+                assert!(!array.relocate(PageId(page), to)?, "it is there");
+            }
+            let none = AddrError::NoSuchRank { rank: Rank(3), size: 3 };
+            assert_eq!(array.relocate(PageId(1), Rank(3)), Err(ArrayError::Addr(none)));
+            let no_page = ArrayError::NoPage { page: PageId(15), pages: 15 };
+            assert_eq!(array.relocate(PageId(15), Rank(1)), Err(no_page));
+        }
+        rt.barrier()?;
+        for index in 0..30 {
+            let page = array.page(index);
+            let entry = array.entry(page)?;
+            assert_eq!(entry.owner, Rank((page.0 % 3) as u32));
+            assert_eq!(entry.epoch, u32::from(entry.owner != array.first_owner(index)?));
+            assert_eq!(array.home(index)?, array.first_owner(index)?, "dealt in blocks");
+            assert_eq!(array.get(index)?, index as u64);
+        }
+        rt.barrier()?;
+        let mine = (0..15).map(PageId).filter(|page| page.0 % 3 == u64::from(rt.rank().0));
+        assert_eq!(array.own_pages(mine)?, 0);
+        rt.barrier()
+    });
+}
+
+#[test]
 fn pages_are_dealt_as_asked() {
     Config::default()
         .run_ranks(3, |rt| {
@@ -117,6 +185,32 @@ fn pages_are_dealt_as_asked() {
                 rt.barrier()?;
             }
             Ok::<(), Error>(())
+        })
+        .unwrap();
+}
+
+/// Of a million pages a rank has the books of those that it is home to, of those
+/// that it knows, and a bit for each that it may have.
+#[test]
+fn a_million_pages() {
+    Config::default()
+        .run_ranks(4, |rt| {
+            let dealt = Dealt { page_len: 1, ..Dealt::default() };
+            let array = rt.array_by::<u64>(PAGES, dealt)?;
+            let books = PAGES as u64 / 4 * 16 + 1024 * 32 + PAGES as u64 / 8;
+            let bytes = array.books_bytes();
+            assert!((books..books + 512).contains(&bytes), "{bytes} of {books}");
+            assert!(bytes / (PAGES as u64) < 5, "a rank has {bytes} bytes for {PAGES} pages");
+            let rank = rt.rank().0 as usize;
+            for index in (rank..PAGES).step_by(4003) {
+                array.put(index, index as u64)?;
+                array.own(index..index + 1)?;
+            }
+            rt.barrier()?;
+            for index in (0..PAGES).step_by(4003) {
+                assert_eq!((array.get(index)?, array.owner(index)?), (index as u64, Rank(0)));
+            }
+            rt.barrier()
         })
         .unwrap();
 }
@@ -140,6 +234,10 @@ fn what_cannot_be_is_said() {
                 assert_eq!(array.get(5)?, 0);
             }
             rt.barrier()?;
+            let by_mail = Dealt { directory: Directory::Messages, ..Dealt::default() };
+            let array = rt.array_by::<u64>(10, by_mail)?;
+            let refused = Err(ArrayError::NotByMessages);
+            assert_eq!(array.relocate(PageId(0), rt.rank()), refused);
             let none = rt.array::<u64>(0).unwrap_err();
             assert_eq!(none.to_string(), "0 pages, where 1 to 1099511627776 are possible");
             Ok::<(), Error>(())
@@ -148,3 +246,4 @@ fn what_cannot_be_is_said() {
 }
 
 const ROUNDS: u64 = 200;
+const PAGES: usize = 1_000_000;

@@ -1,0 +1,168 @@
+//! What it costs to own a page that so many others have read, or have written
+//! to: operations by atomics, messages by the paper's directory.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_gas::page::message::{Enter, Home, Message, Requester, Want};
+use tsumugi_gas::page::{
+    Act, Book, Distribution, Entry, Glance, Hold, Homes, PageId, Relocation, Shape, Sweep,
+};
+
+/// Words of all ranks, and what was done to those of others than `by`.
+struct Memory {
+    words: HashMap<(u32, u64), u64>,
+    by: Rank,
+    remote: u64,
+}
+
+impl Memory {
+    fn carry(&mut self, op: &Op) -> u64 {
+        let RemoteAddr { rank, offset, .. } = op.remote;
+        self.remote += u64::from(rank != self.by);
+        let word = self.words.entry((rank.0, offset)).or_default();
+        let old = *word;
+        *word = match op.kind {
+            Kind::GetWord => old,
+            Kind::PutWord | Kind::Swap => op.operand(),
+            Kind::FetchAdd => old.wrapping_add(op.operand()),
+            Kind::FetchOr => old | op.operand(),
+            Kind::FetchAnd => old & op.operand(),
+            Kind::CompareSwap if old == op.compare() => op.operand(),
+            Kind::CompareSwap => old,
+            kind => unreachable!("{kind:?}"),
+        };
+        old
+    }
+}
+
+/// Requester, home and owner are three ranks, others come behind.
+const B: Rank = Rank(0);
+const HOME: Rank = Rank(1);
+const A: Rank = Rank(2);
+const RANKS: u32 = 3 + 32;
+const PAGE: PageId = PageId(1);
+
+/// Operations on other ranks: of the own, and of the sweep, which is shared by
+/// all pages that moved before it.
+fn by_atomics(readers: u32, writers: u32) -> (u64, u64) {
+    let homes = Homes::new(RANKS, u64::from(RANKS), Distribution::Block);
+    let shape = Shape { homes, page_bytes: 8, slots: 1, frames: 2 };
+    let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
+    assert_eq!(book.home(PAGE), HOME);
+    let mut memory = Memory { words: HashMap::new(), by: B, remote: 0 };
+    let entry = Entry { owner: A, frame: 0, epoch: 0 };
+    let at = |at: RemoteAddr| (at.rank.0, at.offset);
+    memory.words.insert(at(book.entry(PAGE)), entry.to_bits());
+    memory.words.insert(at(book.header(A, 0)), entry.header(PAGE));
+    for reader in (3..3 + readers).map(Rank) {
+        let mut glance = Glance::new(book, reader, PAGE);
+        loop {
+            match glance.act() {
+                Act::Do(op) => glance.answer(Ok(memory.carry(&op))),
+                Act::Read(entry) => glance.answer(Ok(entry.header(PAGE))),
+                Act::Over => break,
+                act => unreachable!("{act:?}"),
+            }
+        }
+    }
+    for writer in (3..3 + writers).map(Rank) {
+        let mut hold = Hold::new(book, writer, PAGE);
+        loop {
+            match hold.act() {
+                Act::Do(op) => hold.answer(Ok(memory.carry(&op))),
+                Act::Ready(_) => hold.release(),
+                Act::Over => break,
+                act => unreachable!("{act:?}"),
+            }
+        }
+    }
+    memory.remote = 0;
+    let mut own = Relocation::new(book, B, PAGE);
+    loop {
+        match own.act() {
+            Act::Do(op) => own.answer(Ok(memory.carry(&op))),
+            Act::Copy { .. } => {
+                memory.remote += 1;
+                own.answer(Ok(0));
+            }
+            Act::Over => break,
+            act => unreachable!("{act:?}"),
+        }
+    }
+    assert!(own.retired().is_some());
+    let owned = memory.remote;
+    let mut sweep = Sweep::new(book);
+    while let Act::Do(op) = sweep.act() {
+        sweep.answer(Ok(memory.carry(&op)));
+    }
+    (owned, memory.remote - owned)
+}
+
+/// Messages between ranks, and the copy.
+fn by_messages(listed: u32) -> u64 {
+    let mut home = Home::new(Entry { owner: A, frame: 0, epoch: 0 });
+    let mut requesters: HashMap<Rank, Requester> = HashMap::new();
+    let (mut letters, mut sent) = (VecDeque::new(), 0);
+    let mut read = BTreeSet::new();
+    for reader in (3..3 + listed).map(Rank) {
+        let Enter::Ask(query) = requesters.entry(reader).or_default().enter(Want::Read) else {
+            unreachable!("it knows nothing")
+        };
+        letters.push_back((reader, HOME, query));
+    }
+    let mut has_begun = false;
+    loop {
+        let Some((from, to, message)) = letters.pop_front() else {
+            if has_begun {
+                return sent;
+            }
+            (has_begun, sent) = (true, 1);
+            letters.push_back((B, HOME, Message::Own));
+            continue;
+        };
+        match message {
+            Message::Permit(entry) => {
+                // The copy, and what it says then.
+                sent += 2;
+                requesters.entry(B).or_default().arrive(entry.moved(B, 0));
+                letters.push_back((B, HOME, Message::Moved(0)));
+            }
+            Message::Told(_) | Message::Stop(_) => {
+                let requester = requesters.entry(to).or_default();
+                let note = requester.handle(message);
+                if let Message::Told(entry) = message
+                    && read.insert(to)
+                {
+                    assert_eq!(requester.enter(Want::Read), Enter::Go(entry));
+                    assert_eq!(requester.leave(Want::Read, entry.epoch), None);
+                }
+                sent += note.iter().count() as u64;
+                letters.extend(note.map(|note| (to, HOME, note)));
+            }
+            Message::Free(_) | Message::Yours => {}
+            _ => {
+                home.handle(from, message);
+                while let Some((to, message)) = home.poll() {
+                    sent += 1;
+                    letters.push_back((HOME, to, message));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn by_atomics_readers_cost_nothing() {
+    println!("listed  atomics, by readers  by writers  a sweep  messages");
+    let alone = by_atomics(0, 0);
+    for listed in [0, 1, 8, 32] {
+        let (readers, writers) = (by_atomics(listed, 0), by_atomics(0, listed));
+        let messages = by_messages(listed);
+        println!("{listed:6}  {:19}  {:10}  {:7}  {messages:8}", readers.0, writers.0, readers.1);
+        assert_eq!(readers, alone, "who reads is neither asked nor waited for");
+        assert_eq!(writers.0, alone.0 + 2 * u64::from(listed), "each is looked at and stopped");
+        // Own, permit, copy, moved, free; and stop and stopped of each.
+        assert_eq!(messages, 5 + 2 * u64::from(listed));
+    }
+}

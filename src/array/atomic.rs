@@ -1,0 +1,67 @@
+//! Elements that are changed where they are.
+
+use super::{ArrayError, GlobalArray};
+use crate::Word;
+
+impl<T: Word> GlobalArray<T> {
+    /// Adds `value`, wrapping, and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn fetch_add(&self, index: usize, value: T) -> Result<T, ArrayError> {
+        self.held(index, |runtime, at| runtime.fetch_add(at, value))
+    }
+
+    /// Keeps the bits of `mask` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn fetch_and(&self, index: usize, mask: T) -> Result<T, ArrayError> {
+        self.held(index, |runtime, at| runtime.fetch_and(at, mask))
+    }
+
+    /// Sets the bits of `mask` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn fetch_or(&self, index: usize, mask: T) -> Result<T, ArrayError> {
+        self.held(index, |runtime, at| runtime.fetch_or(at, mask))
+    }
+
+    /// Flips the bits of `mask` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn fetch_xor(&self, index: usize, mask: T) -> Result<T, ArrayError> {
+        self.held(index, |runtime, at| runtime.fetch_xor(at, mask))
+    }
+
+    /// Writes `value` and answers what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn swap(&self, index: usize, value: T) -> Result<T, ArrayError> {
+        self.held(index, |runtime, at| runtime.swap(at, value))
+    }
+
+    /// Writes `new` if `expected` is there, and answers what was there: the
+    /// swap took place if that is `expected`.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    #[inline]
+    pub fn compare_swap(&self, index: usize, expected: T, new: T) -> Result<T, ArrayError> {
+        self.held(index, |runtime, at| runtime.compare_swap(at, expected, new))
+    }
+}

@@ -1,0 +1,357 @@
+//! Copies of elements that a rank works on, until the program says that they
+//! are out of date.
+//!
+//! ```text
+//!  checkout ─► gaps: fetched ─► lent ─► checkin ─► valid, or dirty
+//!                                                     │        │ release, or
+//!                          acquire, or room is needed │        │ room is needed
+//!                                                     ▼        ▼
+//!                                                   gone    written back, valid
+//! ```
+//!
+//! Each element has an address of its own in an [`Area`], so any range is one
+//! slice; memory is taken and given back by blocks, which are bounded. The lock
+//! is held for the books alone, never while bytes travel: what travels is
+//! `busy`, and who wants it waits.
+//!
+//! Elements that are lent are valid; those that are lent to be written to
+//! nobody else are lent to; dirty ones are valid; busy ones are not lent to be
+//! written. So nobody writes to what a slice shows.
+
+use super::ArrayError;
+use super::area::Area;
+use super::ranges::Ranges;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use tsumugi_ult::sync::{Condvar, Mutex};
+
+/// The copies that a rank has of an array's elements.
+pub(super) struct Cache {
+    len: usize,
+    element_bytes: usize,
+    /// What is fetched as a whole, where one element of it is wanted.
+    page_len: usize,
+    block_len: usize,
+    blocks_max: usize,
+    area: OnceLock<Area>,
+    books: Mutex<Books>,
+    /// Something is no longer busy, or lent.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Books {
+    valid: Ranges,
+    dirty: Ranges,
+    busy: Ranges,
+    /// Writings back under way.
+    returning: usize,
+    blocks: HashMap<usize, Block>,
+    /// How often the program has said that copies are out of date.
+    age: u64,
+    clock: u64,
+}
+
+#[derive(Default)]
+struct Block {
+    lent: Vec<Lease>,
+    used: u64,
+}
+
+/// A range that is lent, noted with each block that it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lease {
+    pub(super) range: Range<usize>,
+    writes: bool,
+    age: u64,
+}
+
+impl Lease {
+    /// Of nothing.
+    pub(super) fn none(at: usize) -> Self {
+        Self { range: at..at, writes: false, age: 0 }
+    }
+}
+
+/// How bytes travel, between the array and where they are told.
+pub(super) trait Travel {
+    /// Reads elements to there.
+    fn fetch(&self, range: Range<usize>, to: NonNull<u8>) -> Result<(), ArrayError>;
+
+    /// Writes elements from there.
+    fn write(&self, range: Range<usize>, from: NonNull<u8>) -> Result<(), ArrayError>;
+}
+
+impl Cache {
+    pub(super) fn new(len: usize, page_len: usize, element_bytes: usize, bytes: usize) -> Self {
+        let pages = BLOCK_BYTES.div_ceil(page_len * element_bytes);
+        let block_len = page_len * pages;
+        Self {
+            len,
+            element_bytes,
+            page_len,
+            block_len,
+            blocks_max: (bytes / (block_len * element_bytes)).max(2),
+            area: OnceLock::new(),
+            books: Mutex::new(Books::default()),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Where an element's copy is, once there is an area.
+    fn at(&self, index: usize) -> Result<NonNull<u8>, ArrayError> {
+        let area = match self.area.get() {
+            Some(area) => area,
+            None => {
+                let new = Area::new(self.len * self.element_bytes)?;
+                self.area.get_or_init(|| new)
+            }
+        };
+        // SAFETY: the area has room for all elements.
+        Ok(unsafe { area.start().add(index * self.element_bytes) })
+    }
+
+    /// Lends elements. Not empty, and within the array.
+    pub(super) fn lend(
+        &self,
+        range: Range<usize>,
+        (reads, writes): (bool, bool),
+        travel: &impl Travel,
+    ) -> Result<(Lease, NonNull<u8>), ArrayError> {
+        let start = self.at(range.start)?;
+        let mut books = self.books.lock();
+        loop {
+            if self.lent_in(&books, &range).any(|lease| writes || lease.writes) {
+                return Err(ArrayError::Lent { index: range.start, count: range.len() });
+            }
+            if books.busy.overlaps(self.pages_of(&range)) {
+                self.changed.wait(&mut books);
+                continue;
+            }
+            if self.has_room(&books, &range) {
+                break;
+            }
+            books = self.make_room(books, &range, travel)?;
+        }
+        books.clock += 1;
+        let lease = Lease { range: range.clone(), writes, age: books.age };
+        let clock = books.clock;
+        for block in self.blocks_of(&range) {
+            let block = books.blocks.entry(block).or_default();
+            block.used = clock;
+            block.lent.push(lease.clone());
+        }
+        if !reads {
+            books.valid.insert(range);
+            return Ok((lease, start));
+        }
+        let gaps = match books.valid.gaps(range.clone()).is_empty() {
+            true => vec![],
+            false => books.valid.gaps(self.pages_of(&range)),
+        };
+        if gaps.is_empty() {
+            return Ok((lease, start));
+        }
+        gaps.iter().for_each(|gap| books.busy.insert(gap.clone()));
+        drop(books);
+        let fetched =
+            gaps.iter().try_for_each(|gap| travel.fetch(gap.clone(), self.at(gap.start)?));
+        let mut books = self.books.lock();
+        for gap in gaps {
+            books.busy.remove(gap.clone());
+            let is_late = books.age != lease.age;
+            // What was asked for is shown; the rest of its pages may be older
+            // than what the program has said meanwhile.
+            let known = if is_late { cut(&gap, &range) } else { gap };
+            if fetched.is_ok() {
+                books.valid.insert(known);
+            }
+        }
+        self.changed.notify_all();
+        match fetched {
+            Ok(()) => Ok((lease, start)),
+            Err(error) => {
+                self.end(&mut books, &lease);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes elements back.
+    pub(super) fn take_back(&self, lease: &Lease) {
+        let mut books = self.books.lock();
+        self.end(&mut books, lease);
+        if lease.writes {
+            books.dirty.insert(lease.range.clone());
+        } else if lease.age != books.age {
+            // Out of date but where others have it, or have written it.
+            let mut old = Ranges::default();
+            old.insert(lease.range.clone());
+            let kept = books.dirty.within(lease.range.clone());
+            let lent = self.lent_in(&books, &lease.range).map(|other| other.range.clone());
+            kept.into_iter().chain(lent).for_each(|kept| old.remove(kept));
+            old.iter().for_each(|old| books.valid.remove(old));
+        }
+        self.changed.notify_all();
+    }
+
+    /// Writes back what was written and taken back.
+    pub(super) fn release(&self, travel: &impl Travel) -> Result<(), ArrayError> {
+        let books = self.books.lock();
+        // What somebody writes to now is for the release after that.
+        let mut due = books.dirty.clone();
+        let lent = books.blocks.values().flat_map(|block| &block.lent);
+        lent.filter(|lease| lease.writes).for_each(|lease| due.remove(lease.range.clone()));
+        let (mut books, written) = self.write_back(books, due.iter().collect(), travel);
+        // Others may have begun with some before this was called.
+        while books.returning > 0 {
+            self.changed.wait(&mut books);
+        }
+        written
+    }
+
+    /// Forgets what is not dirty and not lent.
+    pub(super) fn acquire(&self) {
+        let mut books = self.books.lock();
+        books.age += 1;
+        let mut kept = books.dirty.clone();
+        books.blocks.values().flat_map(|block| &block.lent).for_each(|lease| {
+            for valid in books.valid.within(lease.range.clone()) {
+                kept.insert(valid);
+            }
+        });
+        books.valid = kept;
+    }
+
+    /// Bytes that copies take now, at most.
+    pub(super) fn bytes(&self) -> usize {
+        self.books.lock().blocks.len() * self.block_len * self.element_bytes
+    }
+
+    fn end(&self, books: &mut Books, lease: &Lease) {
+        for block in self.blocks_of(&lease.range) {
+            let block = books.blocks.get_mut(&block).expect("lent blocks stay");
+            let place = block.lent.iter().position(|lent| lent == lease);
+            block.lent.swap_remove(place.expect("it was lent"));
+        }
+    }
+
+    fn write_back<'b>(
+        &'b self,
+        mut books: Guard<'b>,
+        due: Vec<Range<usize>>,
+        travel: &impl Travel,
+    ) -> (Guard<'b>, Result<(), ArrayError>) {
+        for range in &due {
+            books.busy.insert(range.clone());
+            books.dirty.remove(range.clone());
+        }
+        books.returning += 1;
+        drop(books);
+        // All are tried; what cannot be written is lost with the rank that had
+        // it.
+        let write = |range: &Range<usize>| travel.write(range.clone(), self.at(range.start)?);
+        let written = due.iter().map(write).fold(Ok(()), Result::and);
+        let mut books = self.books.lock();
+        due.into_iter().for_each(|range| books.busy.remove(range));
+        books.returning -= 1;
+        self.changed.notify_all();
+        (books, written)
+    }
+
+    fn has_room(&self, books: &Books, range: &Range<usize>) -> bool {
+        let new = self.blocks_of(range).filter(|block| !books.blocks.contains_key(block)).count();
+        new == 0 || books.blocks.len() + new <= self.blocks_max
+    }
+
+    /// Gives up one block that is not wanted, or waits for one.
+    fn make_room<'b>(
+        &'b self,
+        mut books: Guard<'b>,
+        wanted: &Range<usize>,
+        travel: &impl Travel,
+    ) -> Result<Guard<'b>, ArrayError> {
+        let wanted = self.blocks_of(wanted);
+        let is_lent = |block: &Block| !block.lent.is_empty();
+        let oldest = books
+            .blocks
+            .iter()
+            .filter(|(number, block)| !is_lent(block) && !wanted.contains(number))
+            .filter(|(number, _)| !books.busy.overlaps(self.elements_of(**number)))
+            .min_by_key(|(_, block)| block.used)
+            .map(|(number, _)| *number);
+        let Some(oldest) = oldest else {
+            if books.busy.iter().next().is_some() {
+                self.changed.wait(&mut books);
+                return Ok(books);
+            }
+            let bytes = self.blocks_max * self.block_len * self.element_bytes;
+            return Err(ArrayError::NoCopies { bytes });
+        };
+        let elements = self.elements_of(oldest);
+        let dirty = books.dirty.within(elements.clone());
+        if !dirty.is_empty() {
+            let (books, written) = self.write_back(books, dirty, travel);
+            return written.map(|()| books);
+        }
+        books.valid.remove(elements.clone());
+        books.blocks.remove(&oldest);
+        if let Some(area) = self.area.get() {
+            let (before, after) = (oldest.wrapping_sub(1), oldest + 1);
+            let first = self.edge(&books, before, elements.start, false);
+            let last = self.edge(&books, after, elements.end, true);
+            // SAFETY: nothing of it is lent, dirty, valid or busy, nor are the
+            // neighbours whose share of the first and the last page this is.
+            unsafe { area.forget(first..last) };
+        }
+        Ok(books)
+    }
+
+    /// The byte of a block's edge; beyond it, to the end of the system's page,
+    /// if the neighbour is not there.
+    fn edge(&self, books: &Books, neighbour: usize, index: usize, is_end: bool) -> usize {
+        let byte = index * self.element_bytes;
+        match (books.blocks.contains_key(&neighbour), is_end) {
+            (true, _) => byte,
+            (false, true) => byte.next_multiple_of(SYSTEM_PAGE),
+            (false, false) => byte - byte % SYSTEM_PAGE,
+        }
+    }
+
+    fn lent_in<'b>(
+        &'b self,
+        books: &'b Books,
+        range: &'b Range<usize>,
+    ) -> impl Iterator<Item = &'b Lease> + 'b {
+        let blocks = self.blocks_of(range).filter_map(|block| books.blocks.get(&block));
+        let lent = blocks.flat_map(|block| &block.lent);
+        lent.filter(|lease| lease.range.start < range.end && range.start < lease.range.end)
+    }
+
+    fn blocks_of(&self, range: &Range<usize>) -> Range<usize> {
+        range.start / self.block_len..(range.end - 1) / self.block_len + 1
+    }
+
+    fn elements_of(&self, block: usize) -> Range<usize> {
+        block * self.block_len..((block + 1) * self.block_len).min(self.len)
+    }
+
+    /// All elements of the pages that the range is in.
+    fn pages_of(&self, range: &Range<usize>) -> Range<usize> {
+        let start = range.start - range.start % self.page_len;
+        start..range.end.next_multiple_of(self.page_len).min(self.len)
+    }
+}
+
+type Guard<'b> = tsumugi_ult::sync::MutexGuard<'b, Books>;
+
+fn cut(range: &Range<usize>, to: &Range<usize>) -> Range<usize> {
+    let start = range.start.max(to.start);
+    start..range.end.min(to.end).max(start)
+}
+
+/// Memory is taken and given back by so much, or by a page if that is more.
+const BLOCK_BYTES: usize = 1 << 14;
+const SYSTEM_PAGE: usize = 4096;

@@ -1,0 +1,88 @@
+//! Elements of a list of indices.
+
+use super::{ArrayError, GlobalArray};
+use crate::Plain;
+
+impl<T: Plain> GlobalArray<T> {
+    /// Reads the elements of `indices`, in any order and any number of times
+    /// each. Those of other nodes are read by several ULTs at once.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`].
+    pub fn gather(&self, indices: &[usize], into: &mut [T]) -> Result<(), ArrayError> {
+        self.check_list(indices, into.len())?;
+        if !self.way.has_network() || indices.len() <= PART {
+            return indices.iter().zip(into).try_for_each(|(index, value)| {
+                *value = self.get(*index)?;
+                Ok(())
+            });
+        }
+        let read = |array: &Self, (index, _): (usize, ())| array.get(index);
+        let asked = indices.iter().map(|index| (*index, ()));
+        let values = self.by_many(asked.collect(), read)?;
+        into.copy_from_slice(&values);
+        Ok(())
+    }
+
+    /// Writes `values` to the elements of `indices`, in any order: of two for
+    /// one element any may be the last. To other nodes they are written by
+    /// several ULTs at once.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError`]; some may be written then.
+    pub fn scatter(&self, indices: &[usize], values: &[T]) -> Result<(), ArrayError> {
+        self.check_list(indices, values.len())?;
+        let asked = indices.iter().copied().zip(values.iter().copied());
+        let write = |array: &Self, (index, value)| array.put(index, value);
+        if !self.way.has_network() || indices.len() <= PART {
+            return asked.into_iter().try_for_each(|pair| write(self, pair));
+        }
+        self.by_many(asked.collect(), write).map(drop)
+    }
+
+    /// Does it with each of a list, by as many ULTs as are worth while.
+    fn by_many<V, R>(
+        &self,
+        list: Vec<(usize, V)>,
+        once: impl Fn(&Self, (usize, V)) -> Result<R, ArrayError> + Send + Copy + 'static,
+    ) -> Result<Vec<R>, ArrayError>
+    where
+        V: Copy + Send + 'static,
+        R: Send + 'static,
+    {
+        let part = list.len().div_ceil(ULTS).max(PART);
+        let ults: Vec<_> = list
+            .chunks(part)
+            .map(|part| {
+                let (array, part) = (self.clone(), part.to_vec());
+                let all = move |array: &Self| -> Result<Vec<R>, ArrayError> {
+                    part.into_iter().map(|asked| once(array, asked)).collect()
+                };
+                self.way.runtime().spawn(move |_| all(&array))
+            })
+            .collect();
+        let mut done = Vec::with_capacity(list.len());
+        let mut result = Ok(());
+        for ult in ults {
+            match ult.join().expect("accesses do not panic") {
+                Ok(part) => done.extend(part),
+                Err(error) => result = Err(error),
+            }
+        }
+        result.map(|()| done)
+    }
+
+    fn check_list(&self, indices: &[usize], values: usize) -> Result<(), ArrayError> {
+        if indices.len() != values {
+            return Err(ArrayError::Lists { indices: indices.len(), values });
+        }
+        indices.iter().try_for_each(|index| self.check(*index, 1))
+    }
+}
+
+/// Of one list, at a time.
+const ULTS: usize = 16;
+/// Elements that are worth a ULT.
+const PART: usize = 8;

@@ -1,0 +1,146 @@
+//! Bringing pages to a rank, by whichever directory the array has.
+
+use super::{NAP, Patience, Way};
+use crate::array::ArrayError;
+use crate::{AddrError, Rank, Remote};
+use tsumugi_core::mem::RemoteAddr;
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_gas::lock::drive::Means;
+use tsumugi_gas::page::{Act, PageId, Relocation, Retired, Sweep};
+
+impl Way {
+    /// Brings pages here; how many have moved.
+    pub(in crate::array) fn own(
+        &self,
+        pages: impl IntoIterator<Item = PageId>,
+    ) -> Result<usize, ArrayError> {
+        let mut retired = Vec::new();
+        let mut result = Ok(0);
+        for page in pages {
+            if let Some(post) = &self.post {
+                let moved = post.own(&self.runtime, page, |from, to| self.copy(from, to));
+                result = moved.and_then(|moved| Ok(result? + usize::from(moved)));
+                if result.is_err() {
+                    break;
+                }
+                continue;
+            }
+            match self.bring(page, self.runtime.rank()) {
+                Ok(left) => {
+                    let moved = left.is_some();
+                    retired.extend(left);
+                    result = result.map(|count| count + usize::from(moved));
+                }
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+            if retired.len() == SWEPT {
+                self.free(&mut retired)?;
+            }
+        }
+        self.free(&mut retired)?;
+        result
+    }
+
+    /// Brings a page to a rank; whether it was elsewhere.
+    pub(in crate::array) fn relocate(&self, page: PageId, to: Rank) -> Result<bool, ArrayError> {
+        let size = self.runtime.size();
+        if to.0 >= size {
+            return Err(AddrError::NoSuchRank { rank: to, size }.into());
+        }
+        if self.post.is_some() {
+            return Err(ArrayError::NotByMessages);
+        }
+        let left = self.bring(page, to)?;
+        let moved = left.is_some();
+        self.free(&mut left.into_iter().collect())?;
+        Ok(moved)
+    }
+
+    /// Brings a page there; the frame that it has left, if it was elsewhere.
+    fn bring(&self, page: PageId, to: Rank) -> Result<Option<Retired>, ArrayError> {
+        let mut tries = 0;
+        loop {
+            let mut own = Relocation::to(self.book, to, self.runtime.rank(), page);
+            let mut patience = Patience::default();
+            let is_full = loop {
+                let answer = match own.act() {
+                    Act::Do(op) => self.words.carry(&op),
+                    Act::Pause(by) => self.pause(&mut patience, by),
+                    Act::Copy { from, to } => self.copy(from, to).map(|()| 0),
+                    Act::Over => break false,
+                    Act::Full => break true,
+                    Act::Failed(error) => return Err(error.into()),
+                    act => unreachable!("{act:?} in an own"),
+                };
+                own.answer(answer);
+            };
+            if !is_full {
+                return Ok(own.retired());
+            }
+            // Others free what has left, when nobody reads it any more.
+            if tries == FULL_TRIES {
+                return Err(ArrayError::Full { room: self.book.shape().frames });
+            }
+            tries += 1;
+            tsumugi_ult::sleep(NAP);
+        }
+    }
+
+    /// Frees frames that pages have left before this was called.
+    fn free(&self, retired: &mut Vec<Retired>) -> Result<(), AddrError> {
+        if retired.is_empty() {
+            return Ok(());
+        }
+        let (mut sweep, mut patience) = (Sweep::new(self.book), Patience::default());
+        loop {
+            let answer = match sweep.act() {
+                Act::Do(op) => self.words.carry(&op),
+                Act::Pause(by) => self.pause(&mut patience, by),
+                Act::Over => break,
+                Act::Failed(error) => return Err(error),
+                act => unreachable!("{act:?} in a sweep"),
+            };
+            sweep.answer(answer);
+        }
+        for Retired { owner, frame } in retired.drain(..) {
+            let (bits, bit) = self.book.bit(owner, frame);
+            match self.words.carry(&Op::atomic(Kind::FetchAnd, bits, !bit)) {
+                // Its frames went with it.
+                Ok(_) | Err(AddrError::PeerLost { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// All bytes of a page, into a frame.
+    fn copy(&self, from: RemoteAddr, to: RemoteAddr) -> Result<(), AddrError> {
+        let (from, to) = (self.words.real(from), self.words.real(to));
+        let bytes = self.book.shape().page_bytes;
+        if let Some(to) = self.runtime.bytes_at_hand(to, bytes) {
+            // SAFETY: as many bytes were resolved, and stay mapped; the frame
+            // was taken for this page, and who still looks at it for what it
+            // had is told by the header that it was in vain.
+            return unsafe { self.runtime.load(from, to.as_ptr(), bytes as usize) };
+        }
+        let mut part = vec![0u8; PART.min(bytes as usize)];
+        let mut at = 0;
+        while at < bytes {
+            let part = &mut part[..PART.min((bytes - at) as usize)];
+            self.runtime.get_slice(Remote::new(from.add(at)), part)?;
+            self.runtime.put_slice(Remote::new(to.add(at)), part)?;
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Pages that are swept for at once.
+const SWEPT: usize = 64;
+/// Bytes that go through memory of this rank's at a time, to another.
+const PART: usize = 1 << 16;
+/// How often a rank without room looks again.
+const FULL_TRIES: u32 = 1000;

@@ -1,0 +1,165 @@
+//! Copies that a rank keeps.
+
+use super::run_ranks;
+use tsumugi::array::{ArrayError, Dealt, Read, ReadWrite, Write};
+use tsumugi::{Config, Error, GlobalArray, Runtime};
+
+/// Rounds in which every element is written by some rank, through copies of
+/// which there are too few, while pages move; then everybody looks.
+#[test]
+fn what_was_checked_in_before_a_fence_is_seen_after_it() {
+    for seed in 0..SEEDS {
+        run_ranks(3, |rt| {
+            let dealt = Dealt { page_len: 7, known: 9, cached_bytes: 64 << 10, ..Dealt::default() };
+            rounds(rt, &rt.array_by::<u64>(LEN, dealt)?, seed)
+        });
+    }
+}
+
+fn rounds(rt: &Runtime, array: &GlobalArray<u64>, seed: u64) -> Result<(), Error> {
+    let (rank, size) = (u64::from(rt.rank().0), u64::from(rt.size()));
+    for round in 0..3u64 {
+        // Whose element it is changes; so its page has several writers.
+        let writer = move |index: usize| (index / STRIPE) as u64 * 5 + round + seed;
+        let ults: Vec<_> = (0..2)
+            .map(|ult| {
+                let array = array.clone();
+                rt.spawn(move |_| {
+                    let starts = (0..LEN).step_by(STRIPE).filter(|at| writer(*at) % size == rank);
+                    for (turn, start) in starts.enumerate().filter(|(turn, _)| turn % 2 == ult) {
+                        let range = start..(start + STRIPE).min(LEN);
+                        if turn % 3 == 0 {
+                            let mut lent = array.checkout(range.clone(), Write)?;
+                            lent.iter_mut().for_each(|value| *value = u64::MAX);
+                            drop(lent);
+                        }
+                        let mut lent = array.checkout(range.clone(), ReadWrite)?;
+                        tsumugi::ult::yield_now();
+                        for (index, value) in range.clone().zip(lent.iter_mut()) {
+                            *value = value_of(index, round);
+                        }
+                        drop(lent);
+                        if turn % 4 == 0 {
+                            array.own(range)?;
+                        }
+                        if turn % 16 == 0 {
+                            array.release()?;
+                        }
+                    }
+                    Ok::<(), Error>(())
+                })
+            })
+            .collect();
+        ults.into_iter().try_for_each(|ult| ult.join().expect("no panic"))?;
+        array.fence()?;
+        for start in (0..LEN).step_by(500) {
+            let range = start..(start + 500).min(LEN);
+            let lent = array.checkout(range.clone(), Read)?;
+            let mut direct = vec![0; range.len()];
+            array.get_slice(start, &mut direct)?;
+            for (index, value) in range.clone().zip(lent.iter()) {
+                assert_eq!(*value, value_of(index, round), "element {index}, round {round}");
+            }
+            assert_eq!(*lent, direct, "what is lent and what is in the array");
+            assert!(array.copies_bytes() <= 64 << 10, "{} bytes", array.copies_bytes());
+        }
+        rt.barrier()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_copy_costs_nothing_until_it_is_said_to_be_old() {
+    run_ranks(2, |rt| {
+        let array = rt.array::<u32>(100)?;
+        let lent = array.checkout(60..70, Read)?;
+        assert!(lent.iter().all(|value| *value == 0));
+        rt.barrier()?;
+        if rt.rank().0 == 0 {
+            array.put(65, 9)?;
+        }
+        rt.barrier()?;
+        assert_eq!(array.checkout(65..66, Read)?[0], 0, "it is not looked for");
+        array.acquire();
+        assert_eq!(array.checkout(65..66, Read)?[0], 0, "it is lent");
+        drop(lent);
+        assert_eq!(array.checkout(65..66, Read)?[0], 9);
+        // Written, checked in and not released: others do not see it.
+        if rt.rank().0 == 1 {
+            array.checkout(1..3, Write)?.copy_from_slice(&[4, 5]);
+            assert_eq!(array.checkout(0..4, Read)?[..], [0, 4, 5, 0]);
+            array.acquire();
+            assert_eq!(array.checkout(2..3, Read)?[0], 5, "what is dirty stays");
+        }
+        array.fence()?;
+        assert_eq!(array.get(1)?, 4);
+        rt.barrier()
+    });
+}
+
+#[test]
+fn what_is_lent_is_lent_to_one_writer() {
+    run_ranks(2, |rt| {
+        let dealt = Dealt { page_len: 16, cached_bytes: 32 << 10, ..Dealt::default() };
+        let array = rt.array_by::<u64>(1 << 14, dealt)?;
+        let lent = |index, count| ArrayError::Lent { index, count };
+        let (one, two) = (array.checkout(10..20, Read)?, array.checkout(15..30, Read)?);
+        assert_eq!((one.range(), two.len()), (10..20, 15));
+        assert_eq!(array.checkout(19..21, Write).unwrap_err(), lent(19, 2));
+        drop(one);
+        let mut three = array.checkout(10..15, ReadWrite)?;
+        three[0] = 3;
+        assert_eq!(array.checkout(14..15, Read).unwrap_err(), lent(14, 1));
+        assert_eq!(array.checkout(5..5, Read)?.len(), 0);
+        // All blocks are lent.
+        let four = array.checkout(2048..2049, Read)?;
+        let full = ArrayError::NoCopies { bytes: 32 << 10 };
+        assert_eq!(array.checkout(4096..4097, Read).unwrap_err(), full);
+        drop(four);
+        assert_eq!(array.checkout(4096..4097, Read)?[0], 0);
+        let beyond = ArrayError::OutOfRange { index: 16_383, count: 2, len: 1 << 14 };
+        assert_eq!(array.checkout(16_383..16_385, Read).unwrap_err(), beyond);
+        rt.barrier()
+    });
+}
+
+/// A ULT that has elements checked out goes on wherever there is a worker.
+#[test]
+fn checkouts_go_where_their_ults_go() {
+    Config::default()
+        .workers(2)
+        .run_ranks(2, |rt| {
+            let array = rt.array::<u64>(4096)?;
+            let part = rt.rank().0 as usize * 2048;
+            let ults: Vec<_> = (0..32)
+                .map(|ult| {
+                    let array = array.clone();
+                    rt.spawn(move |_| {
+                        let start = part + ult * 64;
+                        let mut lent = array.checkout(start..start + 64, ReadWrite)?;
+                        for turn in 0..64 {
+                            lent[turn] += start as u64;
+                            tsumugi::ult::yield_now();
+                        }
+                        Ok::<_, ArrayError>(lent)
+                    })
+                })
+                .collect();
+            for ult in ults {
+                let lent = ult.join().expect("no panic")?;
+                assert!(lent.iter().all(|value| *value == lent.range().start as u64));
+            }
+            array.fence()?;
+            assert_eq!(array.get(4095)?, 4032);
+            rt.barrier()
+        })
+        .unwrap();
+}
+
+const fn value_of(index: usize, round: u64) -> u64 {
+    index as u64 * 10 + round
+}
+
+const LEN: usize = 12_000;
+const STRIPE: usize = 45;
+const SEEDS: u64 = 1;
