@@ -108,7 +108,7 @@ pub(super) struct Regions {
 struct Region {
     addr: usize,
     bytes: usize,
-    _registration: GlobalRegion,
+    _registration: GlobalRegion<u8>,
 }
 
 impl Life {
@@ -129,8 +129,8 @@ impl Life {
         };
         // SAFETY: exposed memory: the pool's or the starter's, which are plain
         // bytes, or a window of the mirror's, which is never given back.
-        let registration = unsafe { self.global.register(base, bytes as u64)? };
-        let key = registration.first().to_bits();
+        let registration = unsafe { self.global.register_at(base, bytes)? };
+        let key = registration.first().addr().to_bits();
         self.regions().of.insert(key, Region { addr, bytes, _registration: registration });
         Ok(key)
     }
@@ -155,7 +155,7 @@ impl Life {
             return Some((region.addr, region.bytes as u64));
         }
         [&self.starter, self.pool.own()].into_iter().find_map(|array| {
-            let (base, bytes) = array.memory()?;
+            let (base, bytes) = array.memory();
             let is_it = array.at(0).addr().to_bits() == first;
             is_it.then_some((base.as_ptr() as usize, bytes))
         })
