@@ -2,6 +2,7 @@
 
 use super::job::{Life, NULL, Reason, with};
 use super::mirror::Mirror;
+use crate::Runtime;
 use crate::global::{GlobalAddr, GlobalRegion, Place};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -122,10 +123,8 @@ impl Life {
         let base = if self.runtime.exposed().contains(own) {
             own
         } else {
-            let mut mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner);
-            let mirror = mirror.get_or_insert_default();
             // SAFETY: the caller's.
-            unsafe { mirror.reach(&self.runtime, addr, bytes)? }
+            unsafe { mirrored(&self.runtime, own, bytes)? }
         };
         // SAFETY: exposed memory: the pool's or the starter's, which are plain
         // bytes, or a window of the mirror's, which is never given back.
@@ -172,12 +171,27 @@ impl Life {
     }
 }
 
+/// Where memory of the program's is exposed.
+///
+/// # Safety
+///
+/// As of `acp_register_memory`; the rank's own threads have nothing in it.
+pub(in crate::capi) unsafe fn mirrored(
+    runtime: &Runtime,
+    at: NonNull<u8>,
+    bytes: usize,
+) -> Result<NonNull<u8>, &'static str> {
+    let mut mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the caller's.
+    unsafe { mirror.get_or_insert_default().reach(runtime, at.as_ptr() as usize, bytes) }
+}
+
 /// Ends what was mirrored, before the exposed memory goes.
 ///
 /// # Safety
 ///
 /// No other thread writes to registered memory meanwhile.
-pub(super) unsafe fn end_mirror() -> Result<(), &'static str> {
+pub(in crate::capi) unsafe fn end_mirror() -> Result<(), &'static str> {
     let mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner).take();
     // SAFETY: the caller's.
     mirror.map_or(Ok(()), |mut mirror| unsafe { mirror.end() })
