@@ -85,8 +85,6 @@ pub fn on_two_nodes(program: &Path, size: u32, words: &[&str]) {
             .env("TSUMUGI_SECRET", "a word that these tests share")
             .env("TSUMUGI_INTERFACE", "127.0.0.1")
             .env("TSUMUGI_PROVIDER", "tcp;ofi_rxm")
-            .env("TSUMUGI_HEAP_BYTES", (1_u64 << 30).to_string())
-            .env("TSUMUGI_STACK_BYTES", (2_u64 << 30).to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
