@@ -125,6 +125,47 @@ impl Global {
         self.with(at, 1, Need::Write, |at| self.runtime.compare_swap(at, expected, new))
     }
 
+    /// Adds `value`, wrapping. Nobody asks what was
+    /// there, as of [`Runtime::add`](crate::Runtime::add).
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn add<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<(), AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.add(at, value))
+    }
+
+    /// Keeps the bits of `mask`. Nobody asks what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn and<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.and(at, mask))
+    }
+
+    /// Sets the bits of `mask`. Nobody asks what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn or<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.or(at, mask))
+    }
+
+    /// Flips the bits of `mask`. Nobody asks what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn xor<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.xor(at, mask))
+    }
+
     /// Calls with the place that an address has in its backend, and its table
     /// stays here meanwhile.
     #[inline(always)]

@@ -86,7 +86,12 @@ fn accesses(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(),
         assert_eq!(global.fetch_or(at, 8)?, 6);
         assert_eq!(global.fetch_xor(at, 1)?, 14);
         assert_eq!(global.swap(at, 9)?, 15);
-        assert_eq!(global.compare_swap(at, 9, 1)?, 9);
+        assert_eq!(global.compare_swap(at, 9, 8)?, 9);
+        global.add(at, 3)?;
+        global.and(at, 0b1001)?;
+        global.or(at, 0b0100)?;
+        global.xor(at, 0b1100)?;
+        assert_eq!(global.get(at)?, ((8 + 3) & 0b1001 | 0b0100) ^ 0b1100);
         let high = global.index(at.cast::<u32>(), 1)?;
         assert_eq!(global.fetch_add(high, 3)?, 0);
         assert_eq!(global.get(at)?, 3 << 32 | 1);
