@@ -47,9 +47,9 @@ pub unsafe extern "C" fn tsumugi_get(
         unsafe {
             match bytes {
                 0 => Ok(()),
-                2 if from % 2 == 0 => job.get_word::<u16>(into, from),
-                4 if from % 4 == 0 => job.get_word::<u32>(into, from),
-                8 if from % 8 == 0 => job.get_word::<u64>(into, from),
+                2 if from.is_multiple_of(2) => job.get_word::<u16>(into, from),
+                4 if from.is_multiple_of(4) => job.get_word::<u32>(into, from),
+                8 if from.is_multiple_of(8) => job.get_word::<u64>(into, from),
                 _ => job.get_bytes(into, from, bytes),
             }
         }
@@ -82,9 +82,9 @@ pub unsafe extern "C" fn tsumugi_put(
         unsafe {
             match bytes {
                 0 => Ok(()),
-                2 if to % 2 == 0 => job.put_word::<u16>(to, from),
-                4 if to % 4 == 0 => job.put_word::<u32>(to, from),
-                8 if to % 8 == 0 => job.put_word::<u64>(to, from),
+                2 if to.is_multiple_of(2) => job.put_word::<u16>(to, from),
+                4 if to.is_multiple_of(4) => job.put_word::<u32>(to, from),
+                8 if to.is_multiple_of(8) => job.put_word::<u64>(to, from),
                 _ => job.put_bytes(to, from, bytes),
             }
         }
