@@ -1,5 +1,6 @@
-/* tsumugi: user-level threads, and other schedulers that wait for what tsumugi
- * does. Made of src/capi by cbindgen; do not edit.
+/* tsumugi: user-level threads, other schedulers that wait for what tsumugi does,
+ * jobs of several ranks, and the memory of all ranks. Made of src/capi by cbindgen;
+ * do not edit.
  *
  * A function that can fail answers TSUMUGI_OK or a negative code, whose text
  * tsumugi_error_text has ("Errors: NULL" means TSUMUGI_ERROR_NULL); what it makes
@@ -98,9 +99,59 @@
 #define TSUMUGI_ERROR_NOT_LOCKED -15
 
 /**
- * There are too many foreign schedulers.
+ * There are too many foreign schedulers, or regions.
  */
 #define TSUMUGI_ERROR_CROWDED -16
+
+/**
+ * The process could not become a rank of its job, or the job fails.
+ */
+#define TSUMUGI_ERROR_JOB -17
+
+/**
+ * The address is of no rank.
+ */
+#define TSUMUGI_ERROR_NOWHERE -18
+
+/**
+ * No region is registered under the address, or not any more.
+ */
+#define TSUMUGI_ERROR_STALE -19
+
+/**
+ * Some of the bytes lie outside of their region.
+ */
+#define TSUMUGI_ERROR_RANGE -20
+
+/**
+ * An atomic off its natural alignment.
+ */
+#define TSUMUGI_ERROR_UNALIGNED -21
+
+/**
+ * The region is for reading.
+ */
+#define TSUMUGI_ERROR_READ_ONLY -22
+
+/**
+ * A rank has died.
+ */
+#define TSUMUGI_ERROR_LOST -23
+
+/**
+ * Memory must be of another rank.
+ */
+#define TSUMUGI_ERROR_ELSEWHERE -24
+
+/**
+ * What leads there has no such operation.
+ */
+#define TSUMUGI_ERROR_UNSUPPORTED -25
+
+/**
+ * The memory is where other ranks cannot reach it, or has no global address.
+ */
+#define TSUMUGI_ERROR_REACH -26
 
 /**
  * The ULT runs before others that are ready whenever it becomes ready.
@@ -123,9 +174,56 @@
 #define TSUMUGI_FOREVER UINT64_MAX
 
 /**
+ * No byte of any rank's.
+ */
+#define TSUMUGI_ADDR_NULL 0
+
+/**
+ * Processors carry out the atomics on a region.
+ */
+#define TSUMUGI_AGENT_CPU 0
+
+/**
+ * The network's device does, also for ranks of the same node, where it can;
+ * elsewhere processors do.
+ */
+#define TSUMUGI_AGENT_DEVICE 1
+
+/**
+ * The operand is added, wrapping.
+ */
+#define TSUMUGI_ATOMIC_ADD 0
+
+/**
+ * The bits of the operand are kept.
+ */
+#define TSUMUGI_ATOMIC_AND 1
+
+/**
+ * The bits of the operand are set.
+ */
+#define TSUMUGI_ATOMIC_OR 2
+
+/**
+ * The bits of the operand are flipped.
+ */
+#define TSUMUGI_ATOMIC_XOR 3
+
+/**
+ * The operand is stored.
+ */
+#define TSUMUGI_ATOMIC_SWAP 4
+
+/**
  * Waiting for a condition under a mutex.
  */
 struct tsumugi_condvar;
+
+/**
+ * This process as a rank of its job, and the global memory of all ranks. Any
+ * thread and any ULT may use it.
+ */
+struct tsumugi_job;
 
 /**
  * A key: under it each ULT, and each OS thread that is none, has a value of
@@ -139,6 +237,16 @@ struct tsumugi_key;
  * on.
  */
 struct tsumugi_mutex;
+
+/**
+ * An operation that was begun, until it is waited for or let go.
+ */
+struct tsumugi_operation;
+
+/**
+ * Memory of this rank's with a global address.
+ */
+struct tsumugi_region;
 
 /**
  * A scheduler that is known.
@@ -272,6 +380,12 @@ struct tsumugi_wait {
   void (*yield_now)(void *context);
 };
 
+/**
+ * A byte of any rank's memory, or `TSUMUGI_ADDR_NULL`: a word, which may go
+ * wherever words go. Addresses are ordered: by rank, then region, then byte.
+ */
+typedef uint64_t tsumugi_addr;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -281,6 +395,13 @@ extern "C" {
  * that it is no code. The text is never freed. Wait-free.
  */
 const char *tsumugi_error_text(int code);
+
+/**
+ * Why the last call of this OS thread that failed did so, in a sentence that
+ * names what it was about: at least the text of its code. Good until the next
+ * one that fails.
+ */
+const char *tsumugi_reason(void);
 
 /**
  * Prepares a scheduler; NULL for all defaults. `tsumugi_scheduler_run` or
@@ -734,6 +855,477 @@ int tsumugi_wait_register(const struct tsumugi_wait *wait,
  * NULL or a live registration.
  */
 void tsumugi_wait_unregister(struct tsumugi_registration *registration);
+
+/**
+ * Makes this process a rank of the job that it was started in (by `tsumugi
+ * run`, `mpiexec`, `srun` ...; alone it is one of one), with workers in the
+ * background, and opens the global memory. Returns when all ranks have come
+ * so far. Once in a process. Blocks.
+ *
+ * Errors: JOB, MEMORY, NULL; `tsumugi_reason` has more.
+ *
+ * # Safety
+ *
+ * `out` is valid for a write.
+ */
+int tsumugi_start(struct tsumugi_job **out);
+
+/**
+ * Ends what `tsumugi_start` began, and frees the job: all that was made of it
+ * has ended before. Returns when all ranks have come so far. Blocks.
+ *
+ * Errors: JOB, NULL.
+ *
+ * # Safety
+ *
+ * A job of `tsumugi_start`'s, which nobody uses any more. Meanwhile no other
+ * thread writes to memory that was registered.
+ */
+int tsumugi_end(struct tsumugi_job *job);
+
+/**
+ * Makes this process a rank, as `tsumugi_start` does, runs `main(job, arg)` on
+ * a ULT, with the calling thread as a worker, and ends the rank. What `main`
+ * answers goes to `value`, unless that is NULL. Once in a process. Blocks.
+ *
+ * Errors: JOB, MEMORY, NULL.
+ *
+ * # Safety
+ *
+ * `main(job, arg)` may run on any thread, and the job is good until it
+ * returns; `value` is NULL or valid for a write.
+ */
+int tsumugi_run(void *(*main)(struct tsumugi_job*, void*), void *arg, void **value);
+
+/**
+ * Which rank this process is; of NULL, `UINT32_MAX`. Wait-free.
+ *
+ * # Safety
+ *
+ * NULL or a live job.
+ */
+uint32_t tsumugi_rank(const struct tsumugi_job *job);
+
+/**
+ * How many ranks the job has; of NULL, 0. Wait-free.
+ *
+ * # Safety
+ *
+ * NULL or a live job.
+ */
+uint32_t tsumugi_size(const struct tsumugi_job *job);
+
+/**
+ * The workers of the rank, to spawn ULTs on from threads that are none. They
+ * are the job's: neither run, started nor destroyed. NULL of NULL.
+ *
+ * # Safety
+ *
+ * NULL or a live job.
+ */
+const struct tsumugi_scheduler *tsumugi_workers(const struct tsumugi_job *job);
+
+/**
+ * Waits until every rank has called it. One collective of a rank at a time.
+ * Blocks.
+ *
+ * Errors: LOST, JOB, NULL.
+ *
+ * # Safety
+ *
+ * A live job.
+ */
+int tsumugi_barrier(const struct tsumugi_job *job);
+
+/**
+ * Puts every rank's `word` into `all`, in the order of the ranks. All ranks
+ * call it. Blocks.
+ *
+ * Errors: LOST, JOB, NULL.
+ *
+ * # Safety
+ *
+ * A live job; `all` is valid for a write of as many words as there are ranks.
+ */
+int tsumugi_gather(const struct tsumugi_job *job, uint64_t word, uint64_t *all);
+
+/**
+ * Makes `bytes` bytes of zeroes that any rank can reach by their global
+ * address, for atomics of `agent` (`TSUMUGI_AGENT_*`).
+ *
+ * Errors: MEMORY, CROWDED, FLAGS, NULL.
+ *
+ * # Safety
+ *
+ * A live job; `out` is valid for a write.
+ */
+int tsumugi_expose(const struct tsumugi_job *job,
+                   size_t bytes,
+                   int agent,
+                   struct tsumugi_region **out);
+
+/**
+ * Gives the `bytes` bytes at `at` a global address, wherever in this process
+ * they lie: parts of exposed memory as they are; of the heap, data and stacks
+ * the pages become shared memory where they are, which needs a job of
+ * `tsumugi_start`'s.
+ *
+ * Errors: REACH, MEMORY, CROWDED, NULL.
+ *
+ * # Safety
+ *
+ * A live job. The memory is readable and writable, and stays so until
+ * `tsumugi_unregister` has returned; while this is called, no other thread
+ * writes to its pages. `out` is valid for a write.
+ */
+int tsumugi_register(const struct tsumugi_job *job,
+                     void *at,
+                     size_t bytes,
+                     struct tsumugi_region **out);
+
+/**
+ * Takes the address away and frees the region; what was exposed is gone, what
+ * was registered is the program's alone when this returns: nobody reads or
+ * writes it any more. Later accesses by the address are STALE. Blocks: ranks
+ * that have used the address are asked to forget it.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * A live job, and a live region of it, which nobody uses any more here.
+ */
+int tsumugi_unregister(const struct tsumugi_job *job, struct tsumugi_region *region);
+
+/**
+ * The address of a region's first byte; of NULL, `TSUMUGI_ADDR_NULL`.
+ * Wait-free.
+ *
+ * # Safety
+ *
+ * NULL or a live region.
+ */
+tsumugi_addr tsumugi_region_addr(const struct tsumugi_region *region);
+
+/**
+ * Where a region is in this process; NULL of NULL. Wait-free.
+ *
+ * # Safety
+ *
+ * NULL or a live region.
+ */
+void *tsumugi_region_memory(const struct tsumugi_region *region);
+
+/**
+ * The first byte of memory that `rank` has from the start, zero at first.
+ *
+ * Errors: NOWHERE, NULL.
+ *
+ * # Safety
+ *
+ * A live job; `out` is valid for a write.
+ */
+int tsumugi_starter(const struct tsumugi_job *job, uint32_t rank, tsumugi_addr *out);
+
+/**
+ * The address `bytes` bytes further on, or back. Whether it is in the region,
+ * the access checks. Wait-free.
+ *
+ * Errors: RANGE (it is in no region's reach), NULL.
+ *
+ * # Safety
+ *
+ * A live job; `out` is valid for a write.
+ */
+int tsumugi_addr_add(const struct tsumugi_job *job,
+                     tsumugi_addr addr,
+                     int64_t bytes,
+                     tsumugi_addr *out);
+
+/**
+ * Whose memory an address is of. Wait-free.
+ *
+ * Errors: NOWHERE, NULL.
+ *
+ * # Safety
+ *
+ * A live job; `out` is valid for a write.
+ */
+int tsumugi_addr_rank(const struct tsumugi_job *job, tsumugi_addr addr, uint32_t *out);
+
+/**
+ * The global address of memory of this rank's.
+ *
+ * Errors: REACH (it has none), NULL.
+ *
+ * # Safety
+ *
+ * A live job; `out` is valid for a write.
+ */
+int tsumugi_addr_of(const struct tsumugi_job *job, const void *at, tsumugi_addr *out);
+
+/**
+ * Where `bytes` bytes at an address lie in this process: of this rank, or of
+ * one of its node.
+ *
+ * Errors: those of `tsumugi_get`; UNSUPPORTED for a rank of another node.
+ *
+ * # Safety
+ *
+ * A live job; `out` is valid for a write.
+ */
+int tsumugi_addr_local(const struct tsumugi_job *job,
+                       tsumugi_addr addr,
+                       size_t bytes,
+                       void **out);
+
+/**
+ * Reads `bytes` bytes from `from` on. 1, 2, 4 and 8 bytes that are aligned
+ * are read as one. Blocks; wait-free between ranks of a node, once the table
+ * of that rank was read.
+ *
+ * Errors: NOWHERE, STALE, RANGE, LOST, NULL.
+ *
+ * # Safety
+ *
+ * A live job; `into` is valid for a write of so many bytes.
+ */
+int tsumugi_get(const struct tsumugi_job *job,
+                void *into,
+                tsumugi_addr from,
+                size_t bytes);
+
+/**
+ * Writes `bytes` bytes from `to` on, as `tsumugi_get` reads them. When it
+ * returns, they are there. Blocks.
+ *
+ * Errors: NOWHERE, STALE, RANGE, READ_ONLY, LOST, NULL.
+ *
+ * # Safety
+ *
+ * A live job; `from` is valid for a read of so many bytes.
+ */
+int tsumugi_put(const struct tsumugi_job *job,
+                tsumugi_addr to,
+                const void *from,
+                size_t bytes);
+
+/**
+ * Copies `bytes` bytes from `src` to `dst`, each of which may be any rank's.
+ * Blocks.
+ *
+ * Errors: those of `tsumugi_put`.
+ *
+ * # Safety
+ *
+ * A live job.
+ */
+int tsumugi_copy(const struct tsumugi_job *job,
+                 tsumugi_addr dst,
+                 tsumugi_addr src,
+                 size_t bytes);
+
+/**
+ * Changes the 4 bytes at `at` by `operand`, as `what` (`TSUMUGI_ATOMIC_*`)
+ * says. What was there goes to `old`; NULL: nobody wants to know. Blocks.
+ *
+ * Errors: NOWHERE, STALE, RANGE, UNALIGNED, READ_ONLY, LOST, FLAGS, NULL.
+ *
+ * # Safety
+ *
+ * A live job; `old` is NULL or valid for a write.
+ */
+int tsumugi_atomic4(const struct tsumugi_job *job,
+                    int what,
+                    tsumugi_addr at,
+                    uint32_t operand,
+                    uint32_t *old);
+
+/**
+ * The same on 8 bytes.
+ *
+ * # Safety
+ *
+ * A live job; `old` is NULL or valid for a write.
+ */
+int tsumugi_atomic8(const struct tsumugi_job *job,
+                    int what,
+                    tsumugi_addr at,
+                    uint64_t operand,
+                    uint64_t *old);
+
+/**
+ * Stores `desired` in the 4 bytes at `at` if `expected` is there. What was
+ * there goes to `old`, unless that is NULL. Blocks.
+ *
+ * Errors: those of `tsumugi_atomic4`.
+ *
+ * # Safety
+ *
+ * A live job; `old` is NULL or valid for a write.
+ */
+int tsumugi_compare_swap4(const struct tsumugi_job *job,
+                          tsumugi_addr at,
+                          uint32_t expected,
+                          uint32_t desired,
+                          uint32_t *old);
+
+/**
+ * The same on 8 bytes.
+ *
+ * # Safety
+ *
+ * A live job; `old` is NULL or valid for a write.
+ */
+int tsumugi_compare_swap8(const struct tsumugi_job *job,
+                          tsumugi_addr at,
+                          uint64_t expected,
+                          uint64_t desired,
+                          uint64_t *old);
+
+/**
+ * Begins to copy `bytes` bytes from `src` to `dst`, each of which may be any
+ * rank's, when `after` has ended; NULL: at once. The caller sleeps only while
+ * there is no room for one more. The handle goes to `out`; NULL: it goes by
+ * itself, and `tsumugi_flush` knows of it.
+ *
+ * Errors: NULL; what goes wrong, `tsumugi_operation_wait` answers.
+ *
+ * # Safety
+ *
+ * A live job; `after` is NULL or live; `out` is NULL or valid for a write.
+ */
+int tsumugi_begin_copy(const struct tsumugi_job *job,
+                       tsumugi_addr dst,
+                       tsumugi_addr src,
+                       size_t bytes,
+                       const struct tsumugi_operation *after,
+                       struct tsumugi_operation **out);
+
+/**
+ * Begins to write the `bytes` bytes at `from`, memory of this rank's that has
+ * a global address and is left alone until the end, from `to` on; for the rest
+ * as `tsumugi_begin_copy`.
+ *
+ * Errors: REACH (`from` has no global address), NULL.
+ *
+ * # Safety
+ *
+ * That of `tsumugi_begin_copy`.
+ */
+int tsumugi_begin_put(const struct tsumugi_job *job,
+                      tsumugi_addr to,
+                      const void *from,
+                      size_t bytes,
+                      const struct tsumugi_operation *after,
+                      struct tsumugi_operation **out);
+
+/**
+ * Begins to read `bytes` bytes from `from` on to `into`, memory of this
+ * rank's that has a global address; for the rest as `tsumugi_begin_copy`.
+ *
+ * Errors: REACH (`into` has no global address), NULL.
+ *
+ * # Safety
+ *
+ * That of `tsumugi_begin_copy`.
+ */
+int tsumugi_begin_get(const struct tsumugi_job *job,
+                      void *into,
+                      tsumugi_addr from,
+                      size_t bytes,
+                      const struct tsumugi_operation *after,
+                      struct tsumugi_operation **out);
+
+/**
+ * Begins to change the 4 bytes at `at`, as `tsumugi_atomic4` does; for the
+ * rest as `tsumugi_begin_copy`.
+ *
+ * Errors: FLAGS, NULL.
+ *
+ * # Safety
+ *
+ * That of `tsumugi_begin_copy`.
+ */
+int tsumugi_begin_atomic4(const struct tsumugi_job *job,
+                          int what,
+                          tsumugi_addr at,
+                          uint32_t operand,
+                          const struct tsumugi_operation *after,
+                          struct tsumugi_operation **out);
+
+/**
+ * The same on 8 bytes.
+ *
+ * Errors: FLAGS, NULL.
+ *
+ * # Safety
+ *
+ * That of `tsumugi_begin_copy`.
+ */
+int tsumugi_begin_atomic8(const struct tsumugi_job *job,
+                          int what,
+                          tsumugi_addr at,
+                          uint64_t operand,
+                          const struct tsumugi_operation *after,
+                          struct tsumugi_operation **out);
+
+/**
+ * Whether an operation has ended, so that a wait would not sleep; true of
+ * NULL. Never waits.
+ *
+ * # Safety
+ *
+ * NULL or a live operation.
+ */
+bool tsumugi_operation_test(const struct tsumugi_operation *operation);
+
+/**
+ * Waits until an operation has ended, that is, its bytes are there, and ends
+ * the handle. Of an atomic, what was there goes to `old`, unless that is NULL.
+ * Blocks.
+ *
+ * Errors: those of `tsumugi_put` and `tsumugi_atomic4`: some of it may have
+ * been done.
+ *
+ * # Safety
+ *
+ * A live operation; `old` is NULL or valid for a write.
+ */
+int tsumugi_operation_wait(struct tsumugi_operation *operation, uint64_t *old);
+
+/**
+ * Ends the handle; the operation goes on by itself. NULL is no harm. Never
+ * waits.
+ *
+ * # Safety
+ *
+ * NULL or a live operation.
+ */
+void tsumugi_operation_let_go(struct tsumugi_operation *operation);
+
+/**
+ * Waits until all that this rank has begun so far, and touches memory of
+ * `rank`, has ended. Blocks.
+ *
+ * Errors: NOWHERE, NULL.
+ *
+ * # Safety
+ *
+ * A live job.
+ */
+int tsumugi_flush(const struct tsumugi_job *job, uint32_t rank);
+
+/**
+ * Waits until all that this rank has begun so far has ended. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * A live job.
+ */
+int tsumugi_flush_all(const struct tsumugi_job *job);
 
 #ifdef __cplusplus
 }  // extern "C"

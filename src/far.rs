@@ -67,6 +67,7 @@ pub(crate) use network::{Cards, HOSTS_MAX, Network, open};
 pub use network::{NetworkCounts, NetworkFacts, NoNetwork};
 pub(crate) use parcel::{Handler, Parcel, ParcelError};
 pub(crate) use watch::Watch;
+pub(crate) use word::{BySwap, Turn};
 
 use crate::config::Chosen;
 use crate::queue::hint;

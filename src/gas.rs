@@ -42,7 +42,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tables::{Tables, machine};
-use tsumugi_core::mem::{Region, RegionKey};
+use tsumugi_core::backend::LoadStore;
+use tsumugi_core::mem::{LocalAddr, Region, RegionKey};
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_core::wait::{Wait, Waker};
 use tsumugi_gas::address::{GlobalAddr, Split};
@@ -50,7 +51,7 @@ use tsumugi_gas::cache::{Cache, Seat};
 use tsumugi_gas::control::Shape;
 use tsumugi_gas::ledger::Ledger;
 use tsumugi_gas::machine::{Event, Machine, Out};
-use tsumugi_gas::table::{Agent, NameError};
+use tsumugi_gas::table::NameError;
 use tsumugi_pvas::{Direct, Member};
 use tsumugi_ult::{Here, SystemFutex};
 
@@ -168,7 +169,20 @@ impl Driver {
 
     /// Gives a region its global address.
     pub(crate) fn name(&self, region: &Region) -> Result<GlobalAddr, NameError> {
-        self.lock().machine.register(0, region, Agent::Cpu)
+        self.lock().machine.register(0, region, region.key.agent())
+    }
+
+    /// The address of a byte of this rank's that has one.
+    pub(crate) fn addr_of(&self, at: NonNull<u8>) -> Option<GlobalAddr> {
+        let state = self.lock();
+        let mut regions = state.machine.registered();
+        regions.find_map(|(first, entry)| {
+            let start = LocalAddr { key: entry.key, offset: 0 };
+            let base = self.direct.local(start, entry.bytes).ok()?;
+            let offset = (at.as_ptr() as u64).checked_sub(base.as_ptr() as u64)?;
+            let is_inside = offset < entry.bytes;
+            is_inside.then(|| GlobalAddr::from_bits(first.to_bits() + offset))
+        })
     }
 
     /// Takes it away, and keeps the memory until nobody reaches it any more.

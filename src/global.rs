@@ -22,7 +22,9 @@
 //! | | |
 //! |---|---|
 //! | [`Runtime::global`] | opens it; collective |
-//! | [`Global::expose`] | memory with a global address |
+//! | [`Global::expose`], [`Global::expose_for`] | memory with a global address, and whose atomics are its |
+//! | [`Global::register`], [`Global::publish`] | a global address for memory that the program has |
+//! | [`Global::addr_of`], [`Global::local`], [`Global::rank_of`] | questions to memory and to an address |
 //! | [`Global::get`] and its neighbours | accesses that are over when they return |
 //! | [`Global::copy`] | between any two ranks |
 //! | [`Global::signal`], [`Global::wait_until`] | words that ULTs wait for |
@@ -47,17 +49,20 @@ mod channel;
 mod copy;
 mod operation;
 mod pool;
-#[cfg(feature = "capi")]
 mod region;
+mod retire;
 mod segment;
 mod signal;
 mod word;
 mod workspace;
 
+#[cfg(feature = "capi")]
+pub(crate) use bases::Bases;
 pub use block::GlobalBlock;
 pub use channel::{ChannelReceiver, ChannelSender};
 pub use operation::Operation;
 pub use pool::Pool;
+pub use region::GlobalRegion;
 pub use segment::{SegmentSink, SegmentSource};
 pub use tsumugi_gas::address::{GlobalAddr, GlobalPtr, LeavesRegion, Place, STARTER, Split};
 pub use tsumugi_gas::channel::Received;
@@ -68,8 +73,6 @@ pub use tsumugi_gas::order::{After, Full, Handle};
 pub use tsumugi_gas::request::{Copy, ENTRY_BYTES, List, Request, Word as Change};
 pub use tsumugi_gas::table::NameError;
 pub use workspace::Workspace;
-#[cfg(feature = "capi")]
-pub(crate) use {bases::Bases, region::GlobalRegion};
 
 use crate::gas::Driver;
 use crate::{Error, Plain, Rank, Runtime};

@@ -39,7 +39,7 @@
 //! | [`pvas`] | starting jobs, partitions |
 //! | [`boot`] | ranks that other launchers started |
 //! | [`ult::register`] | other schedulers, whose tasks block on all of this |
-//! | `capi` | threads for C programs, and ACP's calls (feature `capi`) |
+//! | `capi` | threads, jobs and global memory for C programs, and ACP's calls (feature `capi`) |
 
 pub mod affinity;
 mod error;

@@ -230,6 +230,13 @@ impl<T: Plain> Exposed<T> {
     }
 }
 
+impl<T> Exposed<T> {
+    /// What it is made of, and how many values it has.
+    pub(crate) fn into_block(self) -> (Block, usize) {
+        (self.block, self.len as usize)
+    }
+}
+
 impl Exposed<u64> {
     /// A word of its, for this rank's processors.
     ///
@@ -270,6 +277,11 @@ impl<T: Plain> DerefMut for Buffer<T> {
 }
 
 impl Block {
+    /// An array again, of as many values as it was one of.
+    pub(crate) fn into_exposed<T>(self, len: usize) -> Exposed<T> {
+        Exposed { block: self, len: len as u64, of: PhantomData }
+    }
+
     /// Where it is registered.
     pub(crate) fn region(&self) -> &Region {
         &self.region

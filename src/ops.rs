@@ -169,6 +169,53 @@ impl Runtime {
         self.carry(&Op::compare_swap(at.addr(), expected, new)).map(T::from_bits)
     }
 
+    /// Adds `value`, wrapping. Nobody asks what was
+    /// there: between ranks of a node it is one instruction that fetches
+    /// nothing, elsewhere the answer has no value to bring.
+    /// When it returns, it has been done; what is not to be waited for is
+    /// [`Global::begin`](crate::Global::begin)'s.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline(always)]
+    pub fn add<T: Word>(&self, at: Remote<T>, value: T) -> Result<(), AddrError> {
+        self.fetch_add(at, value).map(drop)
+    }
+
+    /// Keeps the bits of `mask`. Nobody asks what was there, as of
+    /// [`add`](Self::add).
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline(always)]
+    pub fn and<T: Word>(&self, at: Remote<T>, mask: T) -> Result<(), AddrError> {
+        self.fetch_and(at, mask).map(drop)
+    }
+
+    /// Sets the bits of `mask`. Nobody asks what was there, as of
+    /// [`add`](Self::add).
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline(always)]
+    pub fn or<T: Word>(&self, at: Remote<T>, mask: T) -> Result<(), AddrError> {
+        self.fetch_or(at, mask).map(drop)
+    }
+
+    /// Flips the bits of `mask`. Nobody asks what was there, as of
+    /// [`add`](Self::add).
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError`].
+    #[inline(always)]
+    pub fn xor<T: Word>(&self, at: Remote<T>, mask: T) -> Result<(), AddrError> {
+        self.fetch_xor(at, mask).map(drop)
+    }
+
     /// Where the `T` at `at` lies in this process, for a rank of this node:
     /// what a program does through the pointer is its own business, unchecked
     /// and uncounted. It is valid as long as the memory is registered and its

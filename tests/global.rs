@@ -34,6 +34,12 @@ fn every_access_reaches_every_rank() {
         assert_eq!(global.swap(at, 9)?, 15);
         assert_eq!(global.compare_swap(at, 8, 1)?, 9);
         assert_eq!(global.compare_swap(at, 9, 1)?, 9);
+        // The same, and nobody asks what was there.
+        global.add(at, 15)?;
+        global.and(at, 0b0110)?;
+        global.or(at, 2)?;
+        global.xor(at, 0b1111)?;
+        assert_eq!(global.swap(at, 1)?, 2 ^ 0b1111);
         assert_eq!(global.fetch_add(half, u32::MAX)?, 0);
         assert_eq!(global.get(half)?, u32::MAX);
         global.put_slice(global.index(at, 1)?, &[1, 2, 3])?;
@@ -191,6 +197,108 @@ fn an_address_that_outlives_its_memory_is_stale() {
                 assert_eq!(put, AccessError::Stale { addr: gone.addr() }, "round {round}");
             }
         }
+        rt.barrier()
+    });
+}
+
+/// Memory that the program had before: an array of its, a part of one. The
+/// others are always at it; when it is unregistered nobody is.
+#[test]
+fn memory_comes_back_when_nobody_reaches_it() {
+    run_ranks(3, |rt| {
+        let global = rt.global()?;
+        let stop = global.expose::<u64>(1)?;
+        let stops = tell(rt, stop.at(0))?;
+        if rt.rank() == Rank(0) {
+            let mut mine = rt.expose::<u64>(64)?;
+            for round in 1..=40u64 {
+                let array = global.register(mine)?;
+                assert_eq!(array.agent(), tsumugi::Agent::Cpu);
+                rt.gather(array.at(0).addr().to_bits())?;
+                while rt.get(array.remote(7))? < 20 {
+                    tsumugi::ult::yield_now();
+                }
+                let at = array.at(7);
+                mine = array.unregister();
+                assert_eq!(global.get(at), Err(AccessError::Stale { addr: at.addr() }));
+                let was = rt.get(mine.at(7))?;
+                rt.put(mine.at(7), 0)?;
+                // A part of it has another name, which outlives the array's.
+                let base = rt.pointer(mine.at(8))?;
+                // SAFETY: bytes of an array, touched by operations alone.
+                let part = unsafe { global.register_at(base, 8)? };
+                assert_eq!(global.get(part.first())?, round - 1, "what was there is there");
+                global.put(part.first(), round)?;
+                let place = part.first();
+                part.unregister();
+                assert_eq!(global.get(place), Err(AccessError::Stale { addr: place.addr() }));
+                assert!(was >= 20);
+                // Who still has the array's address does not reach it.
+                tsumugi::ult::yield_now();
+                assert_eq!(rt.get(mine.at(7))?, 0, "round {round}");
+                rt.put(mine.at(7), 0)?;
+                rt.barrier()?;
+            }
+            global.put(stops[0], 1)?;
+            return rt.barrier();
+        }
+        for round in 0..40 {
+            let bits = rt.gather(0)?[0];
+            let at = global.index(global.pointer::<u64>(bits), 7)?;
+            let error = loop {
+                match global.fetch_add(at, 1) {
+                    Ok(_) => tsumugi::ult::yield_now(),
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(error, AccessError::Stale { addr: at.addr() }, "round {round}");
+            rt.barrier()?;
+        }
+        rt.barrier()
+    });
+}
+
+/// Questions to memory and to an address have the same answer.
+#[test]
+fn an_address_and_its_memory_find_each_other() {
+    run_ranks(2, |rt| {
+        let global = rt.global()?;
+        let words = global.expose::<u64>(10)?;
+        let all = tell(rt, words.at(0))?;
+        let (own, peer) = (all[rt.rank().0 as usize], all[1 - rt.rank().0 as usize]);
+        let third = global.index(own, 3)?;
+        let at = global.local(third, 7)?;
+        assert_eq!(rt.pointer(words.remote(3))?, at);
+        assert_eq!(global.addr_of(at.as_ptr()), Some(third));
+        let refused = AccessError::OutOfRange { addr: third.addr(), bytes: 64 };
+        assert_eq!(global.local(third, 8), Err(refused));
+        // A neighbour's memory is in reach, and not this rank's to name.
+        let there = global.local(peer, 10)?;
+        assert_eq!(global.addr_of(there.as_ptr()), None);
+        assert_eq!(
+            (global.rank_of(own), global.rank_of(peer)),
+            (Some(rt.rank()), Some(Rank(1 - rt.rank().0)))
+        );
+        assert_eq!(global.rank_of(GlobalPtr::<u64>::NULL), None);
+        // Starter memory is registered, a local variable is not.
+        let starter = global.starter(rt.rank())?;
+        let base = global.local(starter, 1)?;
+        assert_eq!(global.addr_of(base.as_ptr()), Some(starter));
+        let variable = 5u64;
+        assert_eq!(global.addr_of(&raw const variable), None);
+        let published = global.publish(std::sync::Arc::from(vec![1u64, 2]));
+        assert!(matches!(published, Err(Error::Register(_))), "no heap of the rank's");
+        rt.barrier()?;
+        drop(words);
+        assert_eq!(global.addr_of(at.as_ptr()), None);
+        // This rank's copy of its table is told, as others' are.
+        let error = loop {
+            match global.local(own, 1) {
+                Ok(_) => tsumugi::ult::yield_now(),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error, AccessError::Stale { addr: own.addr() });
         rt.barrier()
     });
 }

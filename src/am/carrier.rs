@@ -20,14 +20,14 @@
 //! a rank with something refused has work, and offers it again at each look.
 
 use super::{LANDINGS, STAGING_CELLS};
-use crate::far::{self, Parcel, ParcelError};
+use crate::far::{self, BySwap, Parcel, ParcelError, Turn};
 use crate::{AddrError, Busy, Rank, RemoteAddr};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tsumugi_core::am::NOTICES_MAX;
 use tsumugi_core::completion::Callback;
-use tsumugi_core::mem::{Region, RegionKey, RegisterError, Width};
+use tsumugi_core::mem::{Agent, Region, RegionKey, RegisterError, Width};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicBool, AtomicUsize, Ordering};
 use tsumugi_core::tag::Tag;
@@ -128,6 +128,8 @@ struct Place {
 
 struct Flight {
     op: Op,
+    /// The device has not what was asked for: what it does instead.
+    by_swap: Option<BySwap>,
     /// While it is under way: keeps the place where it is.
     table: Option<Arc<Outbound>>,
 }
@@ -169,10 +171,7 @@ impl Far {
         table.places[index as usize].lock().op = *op;
         let has_begun = self.offer(index);
         if !has_begun {
-            table.lock().refused.push_back(index);
-            // SeqCst: before the look at who sleeps.
-            table.refused.fetch_add(1, Ordering::SeqCst);
-            table.ring();
+            table.keep(index);
         }
         has_begun
     }
@@ -268,7 +267,7 @@ impl Outbound {
         let place = |index| {
             let nowhere = RemoteAddr { offset: 0, rank: Rank(0), key: RegionKey::from_bits(0) };
             let op = Op::get_word(nowhere, Width::W8);
-            Place { index, flight: Mutex::new(Flight { op, table: None }) }
+            Place { index, flight: Mutex::new(Flight { op, by_swap: None, table: None }) }
         };
         Self {
             member: member.clone(),
@@ -281,6 +280,21 @@ impl Outbound {
             has_news: AtomicBool::new(false),
             refused: AtomicUsize::new(0),
         }
+    }
+
+    /// An operation is to be offered again.
+    fn keep(&self, index: u32) {
+        self.lock().refused.push_back(index);
+        // SeqCst: before the look at who sleeps.
+        self.refused.fetch_add(1, Ordering::SeqCst);
+        self.ring();
+    }
+
+    /// One turn of an operation has ended, and the next is to be offered.
+    fn go_on(&self, index: u32) {
+        self.keep(index);
+        // After the bell: the rank is never quiet with something to be done.
+        self.member.control().outside().fetch_sub(1, Ordering::SeqCst);
     }
 
     /// An operation has ended.
@@ -309,6 +323,28 @@ impl Outbound {
     }
 }
 
+impl Flight {
+    /// What is to be done before it has ended. An atomic that the device has
+    /// not is a loop of those that it has.
+    fn turn(&mut self, result: &mut Result<u64, AddrError>) -> Option<Op> {
+        let is_devices = self.op.remote.key.agent() == Agent::Device;
+        match (self.by_swap.as_mut(), *result) {
+            (Some(by_swap), Ok(found)) => match by_swap.take(found) {
+                Turn::Next(op) => return Some(op),
+                Turn::Ended(was) => *result = Ok(was),
+            },
+            (None, Err(AddrError::Unsupported { .. })) if is_devices => {
+                let (by_swap, first) = BySwap::begin(&self.op)?;
+                self.by_swap = Some(by_swap);
+                return Some(first);
+            }
+            _ => {}
+        }
+        self.by_swap = None;
+        None
+    }
+}
+
 impl Place {
     fn lock(&self) -> MutexGuard<'_, Flight> {
         self.flight.lock().unwrap_or_else(PoisonError::into_inner)
@@ -326,13 +362,69 @@ impl fmt::Debug for Far {
 pub(super) const PLACES: usize = STAGING_CELLS + LANDINGS + NOTICES_MAX;
 
 /// What a carrier calls.
-fn ended(data: *mut (), result: Result<u64, AddrError>) {
+fn ended(data: *mut (), mut result: Result<u64, AddrError>) {
     // SAFETY: a place that was given with this function, whose table the
     // flight keeps.
     let place = unsafe { &*data.cast_const().cast::<Place>() };
     let index = place.index;
     let mut flight = place.lock();
-    let (tag, table) = (flight.op.tag, flight.table.take());
+    let next = flight.turn(&mut result);
+    let tag = flight.op.tag;
+    flight.op = next.unwrap_or(flight.op);
+    let table = flight.table.take().expect("an operation ends once");
     drop(flight);
-    table.expect("an operation ends once").end(index, (tag, result));
+    match next {
+        Some(_) => table.go_on(index),
+        None => table.end(index, (tag, result)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tsumugi_core::op::Kind;
+
+    fn flight(agent: Agent) -> Flight {
+        let key = RegionKey::new(1, 1).of(agent);
+        let at = RemoteAddr { offset: 4, rank: Rank(0), key };
+        Flight { op: Op::atomic(Kind::FetchOr, at, 8u32), by_swap: None, table: None }
+    }
+
+    /// A device that compares and swaps, and a rival that is quicker once.
+    #[test]
+    fn what_the_device_has_not_goes_by_its_compare_and_swap() {
+        let mut flight = flight(Agent::Device);
+        let (mut word, mut rivals) = (5u64 << 32 | 1, 1);
+        let mut result = Err(AddrError::Unsupported { addr: flight.op.remote });
+        let mut turns = 0;
+        while let Some(op) = flight.turn(&mut result) {
+            (flight.op, turns) = (op, turns + 1);
+            let found = word;
+            match op.kind {
+                Kind::CompareSwap if rivals > 0 => (word, rivals) = (word | 2 << 32, 0),
+                Kind::CompareSwap if found == op.compare() => word = op.operand(),
+                kind => assert_eq!(kind, Kind::GetWord),
+            }
+            result = Ok(if op.kind == Kind::CompareSwap && rivals == 0 && turns == 2 {
+                word
+            } else {
+                found
+            });
+        }
+        assert_eq!((result, word, turns), (Ok(7), 15 << 32 | 1, 3));
+    }
+
+    #[test]
+    fn an_error_ends_it() {
+        let mut of_cpu = flight(Agent::Cpu);
+        let unsupported = Err(AddrError::Unsupported { addr: of_cpu.op.remote });
+        let mut result = unsupported;
+        assert!(of_cpu.turn(&mut result).is_none() && result == unsupported);
+        let (mut flight, mut result) = (flight(Agent::Device), unsupported);
+        assert!(flight.turn(&mut result).is_some());
+        let lost = Err(AddrError::PeerLost { rank: Rank(0) });
+        result = lost;
+        assert!(flight.turn(&mut result).is_none() && result == lost);
+        assert!(flight.by_swap.is_none());
+    }
 }

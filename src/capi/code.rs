@@ -1,6 +1,10 @@
 //! What functions answer.
 
-use std::ffi::{c_char, c_int};
+use crate::global::AccessError;
+use crate::{AddrError, Error};
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int};
+use std::fmt::Display;
 use tsumugi_ult::{Interrupted, SpawnError, StartError};
 
 /// It was done.
@@ -36,8 +40,28 @@ pub const TSUMUGI_ERROR_CANCELLED: c_int = -13;
 pub const TSUMUGI_ERROR_BUSY: c_int = -14;
 /// The mutex is not locked.
 pub const TSUMUGI_ERROR_NOT_LOCKED: c_int = -15;
-/// There are too many foreign schedulers.
+/// There are too many foreign schedulers, or regions.
 pub const TSUMUGI_ERROR_CROWDED: c_int = -16;
+/// The process could not become a rank of its job, or the job fails.
+pub const TSUMUGI_ERROR_JOB: c_int = -17;
+/// The address is of no rank.
+pub const TSUMUGI_ERROR_NOWHERE: c_int = -18;
+/// No region is registered under the address, or not any more.
+pub const TSUMUGI_ERROR_STALE: c_int = -19;
+/// Some of the bytes lie outside of their region.
+pub const TSUMUGI_ERROR_RANGE: c_int = -20;
+/// An atomic off its natural alignment.
+pub const TSUMUGI_ERROR_UNALIGNED: c_int = -21;
+/// The region is for reading.
+pub const TSUMUGI_ERROR_READ_ONLY: c_int = -22;
+/// A rank has died.
+pub const TSUMUGI_ERROR_LOST: c_int = -23;
+/// Memory must be of another rank.
+pub const TSUMUGI_ERROR_ELSEWHERE: c_int = -24;
+/// What leads there has no such operation.
+pub const TSUMUGI_ERROR_UNSUPPORTED: c_int = -25;
+/// The memory is where other ranks cannot reach it, or has no global address.
+pub const TSUMUGI_ERROR_REACH: c_int = -26;
 
 /// What a code means, in a sentence without a full stop; of any other number,
 /// that it is no code. The text is never freed. Wait-free.
@@ -62,10 +86,68 @@ pub extern "C" fn tsumugi_error_text(code: c_int) -> *const c_char {
         TSUMUGI_ERROR_CANCELLED => c"the caller was asked to give up",
         TSUMUGI_ERROR_BUSY => c"it would have to wait",
         TSUMUGI_ERROR_NOT_LOCKED => c"the mutex is not locked",
-        TSUMUGI_ERROR_CROWDED => c"there are too many foreign schedulers",
+        TSUMUGI_ERROR_CROWDED => c"there are too many foreign schedulers, or regions",
+        TSUMUGI_ERROR_JOB => c"the process is no rank of its job, or the job fails",
+        TSUMUGI_ERROR_NOWHERE => c"the address is of no rank",
+        TSUMUGI_ERROR_STALE => c"no region is registered under this address",
+        TSUMUGI_ERROR_RANGE => c"some of the bytes are outside of the region",
+        TSUMUGI_ERROR_UNALIGNED => c"the word is not aligned to its size",
+        TSUMUGI_ERROR_READ_ONLY => c"the region is for reading",
+        TSUMUGI_ERROR_LOST => c"a rank has died",
+        TSUMUGI_ERROR_ELSEWHERE => c"the memory is of the wrong rank",
+        TSUMUGI_ERROR_UNSUPPORTED => c"what leads there has no such operation",
+        TSUMUGI_ERROR_REACH => c"other ranks cannot reach this memory",
         _ => c"not a code of tsumugi's",
     };
     text.as_ptr()
+}
+
+/// Why the last call of this OS thread that failed did so, in a sentence that
+/// names what it was about: at least the text of its code. Good until the next
+/// one that fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn tsumugi_reason() -> *const c_char {
+    LAST.with_borrow(|last| last.as_ptr())
+}
+
+/// Keeps the reason of a code.
+pub(super) fn remember(code: c_int, reason: impl Display) -> c_int {
+    let reason = CString::new(reason.to_string()).unwrap_or_default();
+    LAST.with_borrow_mut(|last| *last = reason);
+    code
+}
+
+pub(super) fn of_access(error: AccessError) -> c_int {
+    let code = match error {
+        AccessError::Nowhere { .. } => TSUMUGI_ERROR_NOWHERE,
+        AccessError::Stale { .. } => TSUMUGI_ERROR_STALE,
+        AccessError::OutOfRange { .. } => TSUMUGI_ERROR_RANGE,
+        AccessError::Unaligned { .. } => TSUMUGI_ERROR_UNALIGNED,
+        AccessError::ReadOnly { .. } => TSUMUGI_ERROR_READ_ONLY,
+        AccessError::PeerLost { .. } => TSUMUGI_ERROR_LOST,
+        AccessError::Elsewhere { .. } => TSUMUGI_ERROR_ELSEWHERE,
+        AccessError::Unsupported { .. } => TSUMUGI_ERROR_UNSUPPORTED,
+    };
+    remember(code, error)
+}
+
+pub(super) fn of_error(error: &Error) -> c_int {
+    use tsumugi_core::coll::CollError;
+    use tsumugi_core::mem::RegisterError;
+    let code = match error {
+        Error::Access(error) => return of_access(*error),
+        Error::Coll(CollError::Addr(AddrError::PeerLost { .. })) => TSUMUGI_ERROR_LOST,
+        Error::OutOfMemory { .. } => TSUMUGI_ERROR_MEMORY,
+        Error::Register(RegisterError::OutOfReach { .. }) => TSUMUGI_ERROR_REACH,
+        Error::Register(_) | Error::Name(_) => TSUMUGI_ERROR_CROWDED,
+        Error::Start(error) => of_start(error),
+        _ => TSUMUGI_ERROR_JOB,
+    };
+    remember(code, error)
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
 }
 
 /// The code of what was done or not.
@@ -109,12 +191,12 @@ mod tests {
             // SAFETY: a literal.
             unsafe { CStr::from_ptr(tsumugi_error_text(code)) }.to_str().unwrap()
         };
-        let mut texts: Vec<_> = (TSUMUGI_ERROR_CROWDED..=TSUMUGI_OK).map(text).collect();
+        let mut texts: Vec<_> = (TSUMUGI_ERROR_REACH..=TSUMUGI_OK).map(text).collect();
         let codes = texts.len();
         texts.sort_unstable();
         texts.dedup();
         assert_eq!(texts.len(), codes);
         assert!(!texts.contains(&text(1)), "1 is no code");
-        assert_eq!(text(TSUMUGI_ERROR_CROWDED - 1), text(1));
+        assert_eq!(text(TSUMUGI_ERROR_REACH - 1), text(1));
     }
 }

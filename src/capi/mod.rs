@@ -1,5 +1,6 @@
-//! The C interface: user-level threads, what they wait for, and schedulers of
-//! somebody else's (feature `capi`; header `include/tsumugi.h`).
+//! The C interface: user-level threads, what they wait for, schedulers of
+//! somebody else's, jobs of several ranks, and the memory of all ranks (feature
+//! `capi`; header `include/tsumugi.h`).
 //!
 //! ```text
 //! cargo rustc --release --lib --features capi --crate-type cdylib,staticlib
@@ -29,12 +30,20 @@ mod park;
 mod lock;
 mod key;
 mod wait;
+mod job;
+mod region;
+mod access;
+mod operation;
 pub mod acp;
 
+pub use access::*;
 pub use code::*;
+pub use job::*;
 pub use key::*;
 pub use lock::*;
+pub use operation::*;
 pub use park::*;
+pub use region::*;
 pub use scheduler::*;
 pub use thread::*;
 pub use wait::*;

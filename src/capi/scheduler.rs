@@ -38,6 +38,13 @@ pub struct tsumugi_scheduler {
     pub(super) spawner: Spawner,
 }
 
+impl tsumugi_scheduler {
+    /// One that somebody else runs.
+    pub(super) fn of(spawner: Spawner) -> Self {
+        Self { scheduler: Mutex::new(None), spawner }
+    }
+}
+
 /// Prepares a scheduler; NULL for all defaults. `tsumugi_scheduler_run` or
 /// `tsumugi_scheduler_start` begins.
 ///

@@ -142,7 +142,7 @@ impl Device {
             Self::Ofi(_) => false,
             Self::Verbs(domain) => domain.facts().atomics != verbs::Atomics::None,
             #[cfg(test)]
-            Self::Hub(_) => false,
+            Self::Hub(domain) => domain.moves_memory(),
         }
     }
 

@@ -10,29 +10,68 @@ use crate::AddrError;
 use tsumugi_core::mem::{RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 
+/// What becomes of such an operation next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Turn {
+    /// This is carried out, and what it finds is [taken](BySwap::take).
+    Next(Op),
+    /// It has ended: what was there.
+    Ended(u64),
+}
+
+/// An operation that the device has not, as a loop of those that it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BySwap {
+    op: Op,
+    /// Where its word is in the word of 8 bytes.
+    shift: u64,
+    mask: u64,
+    whole: RemoteAddr,
+    /// What was found, and is to be swapped.
+    old: Option<u64>,
+}
+
+impl BySwap {
+    /// The loop, and what it begins with; `None`: it is no atomic.
+    pub(crate) fn begin(op: &Op) -> Option<(Self, Op)> {
+        let (shift, mask) = match op.width()? {
+            Width::W8 => (0, u64::MAX),
+            Width::W4 => (8 * (op.remote.offset & 4), u64::from(u32::MAX)),
+            _ => return None,
+        };
+        changed(op, 0)?;
+        let whole = RemoteAddr { offset: op.remote.offset & !7, ..op.remote };
+        let first = Op::get_word(whole, Width::W8).tagged(op.tag);
+        Some((Self { op: *op, shift, mask, whole, old: None }, first))
+    }
+
+    /// What the last one has found.
+    pub(crate) fn take(&mut self, found: u64) -> Turn {
+        let was = found >> self.shift & self.mask;
+        if self.old == Some(found) {
+            return Turn::Ended(was);
+        }
+        self.old = Some(found);
+        let new = changed(&self.op, was).unwrap_or(was);
+        let new = found & !(self.mask << self.shift) | (new & self.mask) << self.shift;
+        let swap = Op::compare_swap(self.whole, found, new).tagged(self.op.tag);
+        Turn::Next(if self.op.notify { swap.notifying() } else { swap })
+    }
+}
+
 /// Carries out what the device has not; `run` is what it has.
 pub(super) fn by_compare_swap(
     op: &Op,
     mut run: impl FnMut(&Op) -> Result<u64, AddrError>,
 ) -> Result<u64, AddrError> {
-    let unsupported = Err(AddrError::Unsupported { addr: op.remote });
-    let (shift, mask) = match op.width() {
-        Some(Width::W8) => (0, u64::MAX),
-        Some(Width::W4) => (8 * (op.remote.offset & 4), u64::from(u32::MAX)),
-        _ => return unsupported,
+    let Some((mut by_swap, mut next)) = BySwap::begin(op) else {
+        return Err(AddrError::Unsupported { addr: op.remote });
     };
-    let whole = RemoteAddr { offset: op.remote.offset & !7, ..op.remote };
-    let mut old = run(&Op::get_word(whole, Width::W8))?;
     loop {
-        let was = old >> shift & mask;
-        let Some(new) = changed(op, was) else { return unsupported };
-        let new = old & !(mask << shift) | (new & mask) << shift;
-        let swap = Op::compare_swap(whole, old, new);
-        let found = run(&if op.notify { swap.notifying() } else { swap })?;
-        if found == old {
-            return Ok(was);
+        match by_swap.take(run(&next)?) {
+            Turn::Next(op) => next = op,
+            Turn::Ended(was) => return Ok(was),
         }
-        old = found;
     }
 }
 

@@ -14,18 +14,14 @@ impl Driver {
     pub(super) fn post(&self, out: &Outgoing) -> Option<Event> {
         let Outgoing { op, source, agent, then } = out;
         let tag = op.tag;
-        if *agent == Agent::Device {
-            // No region is registered so: processors do all atomics.
-            let result = Err(AddrError::Unsupported { addr: op.remote });
-            return Some(Event::Completed { tag, result });
-        }
         if let Some(source) = source {
             return Some(Event::Completed { tag, result: self.carry_over(*source, op) });
         }
         let is_control = self.control.is_in(op.remote.key);
         let op = self.control.real(op);
         match &self.far {
-            Some(far) if !far.is_near(op.remote.rank) => {
+            // The device's memory it reaches on this node, too.
+            Some(far) if *agent == Agent::Device || !far.is_near(op.remote.rank) => {
                 let has_begun = far.begin(&op);
                 let then = then.as_ref()?;
                 if has_begun {

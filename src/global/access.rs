@@ -11,7 +11,7 @@
 use super::{AccessError, Global, GlobalAddr, GlobalPtr};
 use crate::gas::Search;
 use crate::{AddrError, Plain, Remote, Word};
-use tsumugi_core::mem::{Need, RemoteAddr};
+use tsumugi_core::mem::{Agent, Need, RemoteAddr};
 use tsumugi_gas::cache::HeldSlot;
 
 impl Global {
@@ -125,6 +125,47 @@ impl Global {
         self.with(at, 1, Need::Write, |at| self.runtime.compare_swap(at, expected, new))
     }
 
+    /// Adds `value`, wrapping. Nobody asks what was
+    /// there, as of [`Runtime::add`](crate::Runtime::add).
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn add<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<(), AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.add(at, value))
+    }
+
+    /// Keeps the bits of `mask`. Nobody asks what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn and<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.and(at, mask))
+    }
+
+    /// Sets the bits of `mask`. Nobody asks what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn or<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.or(at, mask))
+    }
+
+    /// Flips the bits of `mask`. Nobody asks what was there.
+    ///
+    /// # Errors
+    ///
+    /// [`AccessError`].
+    #[inline]
+    pub fn xor<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AccessError> {
+        self.with(at, 1, Need::Write, |at| self.runtime.xor(at, mask))
+    }
+
     /// Calls with the place that an address has in its backend, and its table
     /// stays here meanwhile.
     #[inline(always)]
@@ -156,7 +197,12 @@ impl Global {
         }
         let seat = self.runtime.ults().worker()?;
         let held = self.cache.hold::<0>(seat, addr, bytes, need).ok()?;
-        Some(Held { remote: held.target.remote, by: By::Seat(seat, held.slot) })
+        let held = Held { remote: held.target.remote, by: By::Seat(seat, held.slot) };
+        if self.flies && held.is_devices() {
+            self.let_go::<0>(held.by);
+            return None;
+        }
+        Some(held)
     }
 
     /// The same when its table is not here: then it is brought, and the caller
@@ -165,14 +211,21 @@ impl Global {
     #[cold]
     #[inline(never)]
     fn hold(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Held, AccessError> {
-        let mut search = Search::default();
+        let (mut search, mut flies) = (Search::default(), self.flies && self.may_fly(addr));
         loop {
             let seat = self.runtime.ults().worker();
-            let miss = match seat.filter(|_| !(self.flies && self.may_fly(addr))) {
+            let miss = match seat.filter(|_| !flies) {
                 Some(seat) => match self.cache.hold::<0>(seat, addr, bytes, need) {
                     Ok(held) => {
                         let by = By::Seat(seat, held.slot);
-                        return Ok(Held { remote: held.target.remote, by });
+                        let held = Held { remote: held.target.remote, by };
+                        if !held.is_devices() {
+                            return Ok(held);
+                        }
+                        // It will be in flight: with a pin.
+                        self.let_go::<0>(held.by);
+                        flies = true;
+                        continue;
                     }
                     Err(miss) => miss,
                 },
@@ -228,6 +281,14 @@ impl Global {
 pub(super) struct Held {
     pub(super) remote: RemoteAddr,
     pub(super) by: By,
+}
+
+impl Held {
+    /// Whether processors leave it to the device.
+    #[inline(always)]
+    pub(super) fn is_devices(&self) -> bool {
+        self.remote.key.agent() == Agent::Device
+    }
 }
 
 /// What keeps it there.

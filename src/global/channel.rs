@@ -80,7 +80,7 @@ impl Global {
         let ring = self.expose::<u64>(words)?;
         let own = ring.at(0).addr();
         let channel = Channel::new(self.split(), own, meet((comm, from, tag), own)?, bytes);
-        let (base, _) = ring.memory().expect("the array is alive");
+        let (base, _) = ring.memory();
         // SAFETY: so many words of the array's, which are only ever accessed as
         // atomics and by operations, and which outlive the receiver.
         let words = unsafe { std::slice::from_raw_parts(base.as_ptr().cast::<AtomicU64>(), words) };

@@ -10,7 +10,8 @@ use tsumugi_gas::cache::Miss;
 
 impl Global {
     /// Copies `count` values from `src` to `dst`, each of which may be any
-    /// rank's. Between two ranks of this node the caller does it; else this is
+    /// rank's. Between two ranks of this node the caller does it, if both
+    /// memories are processors'; else this is
     /// [`begin`](Self::begin) and [`Operation::wait`](super::Operation::wait).
     ///
     /// # Errors
@@ -48,9 +49,13 @@ impl Global {
                 }
             }
         };
-        let result = self.carry_over(to.remote, from.remote, bytes);
+        let is_devices = from.is_devices() || to.is_devices();
+        let carried = (!is_devices).then(|| self.carry_over(to.remote, from.remote, bytes));
         self.let_go::<0>(from.by);
         self.let_go::<1>(to.by);
+        let Some(result) = carried else {
+            return self.begin(Copy::new(dst, src, bytes)).wait().map(drop);
+        };
         result.map_err(|(error, is_dst)| refused(error, if is_dst { dst } else { src }))
     }
 

@@ -22,6 +22,8 @@ use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_pvas::{Member, Nodes};
 use tsumugi_ult::{Progress, Scheduler, StackArea};
 
+#[path = "../../tests/job/global.rs"]
+mod global;
 #[allow(clippy::duplicate_mod)]
 #[path = "../../tests/job/mixture.rs"]
 mod mixture;
@@ -201,6 +203,34 @@ fn make_all(nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<Node>>) {
 #[test]
 fn everything_works_over_a_sound_network() {
     run(&[1, 1, 2, 2], None, |rt, _| reach::play(rt, reach::Extent::SHORT));
+}
+
+/// Over a device that is the agent of words, of ranks of its own node, too.
+#[test]
+fn global_memory_has_one_agent_for_each_region() {
+    for nodes in [&[1, 2][..], &[1, 1, 1, 2], &[1, 2, 1, 2]] {
+        run(nodes, None, |rt, _| {
+            let operations = || rt.network_counts().map_or(0, |counts| counts.operations);
+            let global = rt.global()?;
+            let words = global.expose_for::<u64>(crate::Agent::Device, 1)?;
+            assert_eq!(words.agent(), crate::Agent::Device);
+            // Not even this rank's own processors have a hand in it.
+            let before = operations();
+            assert_eq!(global.fetch_add(words.at(0), 5)?, 0);
+            assert_eq!(global.get(words.at(0))?, 5);
+            assert_eq!(operations() - before, 2);
+            rt.barrier()?;
+            global::play(rt)
+        });
+    }
+}
+
+/// The same as bad as can be.
+#[test]
+fn global_memory_has_one_agent_over_bad_networks() {
+    for seed in [1, 2, 5] {
+        run(&[1, 1, 2], Some(seed), |rt, _| global::play(rt));
+    }
 }
 
 #[test]

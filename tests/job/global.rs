@@ -1,26 +1,74 @@
 //! Global memory between all ranks, wherever they are: accesses, copies that a
 //! third rank asks for, an order through all ranks, addresses that go.
 
+use super::{api, roles};
+use api::global::{AccessError, After, Change, Copy, List};
+use api::{Agent, Error, Global, GlobalAddr, GlobalPtr, Rank, Runtime};
 use std::sync::Arc;
-use tsumugi::global::{AccessError, After, Change, Copy};
-use tsumugi::{Error, Global, GlobalAddr, GlobalPtr, Rank, Runtime};
 use tsumugi_core::op::Kind;
 
-/// All of it.
+/// All of it, by the processors, and by the device where it can be the agent.
 pub fn play(rt: &Runtime) -> Result<(), Error> {
     // Keys differ from here on.
     let _own = if rt.rank() == Rank(0) { None } else { Some(rt.expose::<u8>(1)?) };
     let global = rt.global()?;
-    let words = global.expose::<u64>(WORDS)?;
-    let all = tell(rt, words.at(0))?;
-    accesses(rt, &global, &all)?;
+    for agent in [Agent::Cpu, Agent::Device] {
+        let words = global.expose_for::<u64>(agent, WORDS)?;
+        if words.agent() != agent {
+            continue;
+        }
+        let all = tell(rt, words.at(0))?;
+        accesses(rt, &global, &all)?;
+        rt.barrier()?;
+        copies(rt, &global, &all)?;
+        rt.barrier()?;
+        order(rt, &global, &all)?;
+        rt.barrier()?;
+        updates(rt, &global, &all)?;
+        gone(rt, &global, agent)?;
+        roles::say(&format!("global words by {agent:?}: all there"));
+    }
+    between_agents(rt, &global)
+}
+
+/// A list of copies from memory of either kind to memory of either kind, that
+/// of a rank which has no part in it.
+fn between_agents(rt: &Runtime, global: &Global) -> Result<(), Error> {
+    let own = u64::from(rt.rank().0);
+    let (device, cpu) = (global.expose_for::<u64>(Agent::Device, 8)?, global.expose::<u64>(8)?);
+    let (devices, cpus) = (tell(rt, device.at(0))?, tell(rt, cpu.at(0))?);
+    global.put_slice(device.at(0), &[own; 2])?;
+    global.put_slice(cpu.at(0), &[10 + own; 2])?;
     rt.barrier()?;
-    copies(rt, &global, &all)?;
+    let size = rt.size() as usize;
+    if own == 0 {
+        let list = global.expose::<u64>(3 * 4)?;
+        for from in 0..size {
+            let to = (from + 1) % size;
+            let row = |place: i64, dst: &[GlobalPtr<u64>], src: &[GlobalPtr<u64>]| {
+                let dst = global.index(dst[to], 2 + place)?.addr().to_bits();
+                let row = [dst, src[from].addr().to_bits(), 8];
+                global.put_slice(list.at(3 * place as usize), &row)
+            };
+            row(0, &cpus, &cpus)?;
+            row(1, &cpus, &devices)?;
+            row(2, &devices, &cpus)?;
+            row(3, &devices, &devices)?;
+            let entries = list.at(0).addr();
+            let (from, to) = (Rank(from as u32), Rank(to as u32));
+            global.begin(List { entries, count: 4, from, to }).wait()?;
+            let (dst, src) = (devices[to.0 as usize], devices[from.0 as usize]);
+            global.copy(global.index(dst, 6)?, src, 2)?;
+        }
+    }
     rt.barrier()?;
-    order(rt, &global, &all)?;
-    rt.barrier()?;
-    updates(rt, &global, &all)?;
-    gone(rt, &global)
+    let before = (own + u64::from(rt.size()) - 1) % u64::from(rt.size());
+    let mut found = [0; 8];
+    global.get_slice(cpu.at(0), &mut found)?;
+    assert_eq!(found[2..4], [10 + before, before]);
+    global.get_slice(device.at(0), &mut found)?;
+    assert_eq!(found[4..], [10 + before, before, before, before]);
+    rt.barrier()
 }
 
 fn tell(rt: &Runtime, own: GlobalPtr<u64>) -> Result<Vec<GlobalPtr<u64>>, Error> {
@@ -38,7 +86,12 @@ fn accesses(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(),
         assert_eq!(global.fetch_or(at, 8)?, 6);
         assert_eq!(global.fetch_xor(at, 1)?, 14);
         assert_eq!(global.swap(at, 9)?, 15);
-        assert_eq!(global.compare_swap(at, 9, 1)?, 9);
+        assert_eq!(global.compare_swap(at, 9, 8)?, 9);
+        global.add(at, 3)?;
+        global.and(at, 0b1001)?;
+        global.or(at, 0b0100)?;
+        global.xor(at, 0b1100)?;
+        assert_eq!(global.get(at)?, ((8 + 3) & 0b1001 | 0b0100) ^ 0b1100);
         let high = global.index(at.cast::<u32>(), 1)?;
         assert_eq!(global.fetch_add(high, 3)?, 0);
         assert_eq!(global.get(at)?, 3 << 32 | 1);
@@ -135,9 +188,9 @@ fn updates(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(), 
 }
 
 /// What is gone is stale, and not whatever has its place.
-fn gone(rt: &Runtime, global: &Global) -> Result<(), Error> {
+fn gone(rt: &Runtime, global: &Global, agent: Agent) -> Result<(), Error> {
     for _ in 0..10 {
-        let words = global.expose::<u64>(8)?;
+        let words = global.expose_for::<u64>(agent, 8)?;
         let all = tell(rt, words.at(3))?;
         for &at in &all {
             global.fetch_add(at, 1)?;
@@ -149,7 +202,7 @@ fn gone(rt: &Runtime, global: &Global) -> Result<(), Error> {
         for at in all {
             let error = loop {
                 match global.put(at, 1) {
-                    Ok(()) => tsumugi::ult::yield_now(),
+                    Ok(()) => api::ult::yield_now(),
                     Err(error) => break error,
                 }
             };

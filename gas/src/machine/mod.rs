@@ -61,7 +61,7 @@ use crate::control::Control;
 use crate::error::AccessError;
 use crate::order::{After, Full, Handle, Order};
 use crate::request::Request;
-use crate::table::{Agent, NameError, Registry};
+use crate::table::{Agent, Entry, NameError, Registry};
 use core::fmt;
 use tables::{Phase, Queue, What};
 use tsumugi_core::mem::{Rank, Region};
@@ -197,6 +197,12 @@ impl<'m> Machine<'m> {
     /// [`AccessError::Stale`] when there is no such region here.
     pub fn unregister(&mut self, addr: GlobalAddr) -> Result<(), AccessError> {
         self.registry.unregister(addr)
+    }
+
+    /// All that has an address now, the starter memory too: that of the first
+    /// byte, and what there is.
+    pub fn registered(&self) -> impl Iterator<Item = (GlobalAddr, Entry)> + '_ {
+        self.registry.live()
     }
 
     /// Names of this rank's that are not free.

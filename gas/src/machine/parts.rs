@@ -3,11 +3,11 @@
 
 use super::run::Reach;
 use super::tables::{Hold, Job, Phase};
-use super::{Machine, Outgoing};
+use super::{Agent, Machine, Outgoing};
 use crate::address::{GlobalAddr, Split};
 use crate::error::AccessError;
 use crate::request::{Copy, ENTRY_BYTES, List, Request, Word};
-use tsumugi_core::mem::{LocalAddr, Need, RegionKey};
+use tsumugi_core::mem::{LocalAddr, Need, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::Ordering;
 use tsumugi_core::sync::mutant;
@@ -138,6 +138,12 @@ impl Machine<'_> {
                 return self.refuse(index, error);
             }
         };
+        if source.is_some_and(|source| is_devices(source) || is_devices(target.remote)) {
+            self.let_go(near);
+            self.let_go(hold);
+            self.hand_over(index);
+            return None;
+        }
         let op = if far == dst {
             Op::put(local, target.remote, bytes)
         } else {
@@ -155,6 +161,18 @@ impl Machine<'_> {
         let out = self.post(index, op, target.agent, near, hold, far);
         let then = if is_last && is_push { self.relay(index) } else { None };
         Some(Outgoing { source, then, ..out })
+    }
+
+    /// A copy between two other ranks of this node, of memory that processors
+    /// leave to the device: its source has a device for it. All of it, when
+    /// nothing is in flight any more; some entries of a list are copied again.
+    fn hand_over(&mut self, index: usize) {
+        let job = &mut self.jobs[index];
+        if job.flights == 0 {
+            (job.block, job.at, job.landed) = (0, 0, (0, 0));
+            job.phase = Phase::Asking { probe: 0 };
+            self.run.push(self.jobs, index);
+        }
     }
 
     /// Lets go of what a job has kept.
@@ -257,6 +275,10 @@ pub(super) fn after_parts(machine: &mut Machine<'_>, index: usize) {
     }
     machine.jobs[index].phase = phase;
     machine.run.push(machine.jobs, index);
+}
+
+fn is_devices(addr: RemoteAddr) -> bool {
+    addr.key.agent() == Agent::Device
 }
 
 /// Where block `block` starts.

@@ -226,6 +226,19 @@ impl<'m> Registry<'m> {
         Ok((LocalAddr { offset, key: entry.key }, record))
     }
 
+    /// All that has an address now, the starter memory too: that of the first
+    /// byte, and what there is.
+    pub(crate) fn live(&self) -> impl Iterator<Item = (GlobalAddr, Entry)> + '_ {
+        let own = self.records.iter().enumerate().filter_map(|(index, record)| {
+            let entry = record.entry.filter(|_| record.state == State::Live)?;
+            Some((self.addr((index / REGIONS) as u8, index % REGIONS), entry))
+        });
+        let place =
+            Place { rank: self.control.rank, color: 0, region: STARTER, life: 0, offset: 0 };
+        let starter = self.split.addr(place).ok().map(|addr| (addr, self.starter.entry()));
+        own.chain(starter)
+    }
+
     pub(crate) fn pin(&mut self, record: usize) {
         self.records[record].pins += 1;
     }

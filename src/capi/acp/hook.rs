@@ -44,7 +44,7 @@ impl Hook {
     /// Tells the library, if there is one, what it may take from now on.
     pub(super) fn begin(self, life: &Life) {
         let Self { small, large, huge, low, high } = self;
-        let Some((base, bytes)) = life.pool.own().memory() else { return };
+        let (base, bytes) = life.pool.own().memory();
         if !(small || large || huge) {
             return;
         }
@@ -92,7 +92,7 @@ extern "C" fn take(bytes: usize) -> *mut c_void {
 /// Gives it back.
 extern "C" fn give(at: *mut c_void) {
     with((), |life| {
-        let (base, _) = life.pool.own().memory().ok_or("the heap is gone")?;
+        let (base, _) = life.pool.own().memory();
         let offset = (at as usize).wrapping_sub(base.as_ptr() as usize);
         let first = life.pool.own().at(0).addr().to_bits();
         Ok(life.pool.free(GlobalAddr::from_bits(first + offset as u64))?)

@@ -2,6 +2,7 @@
 
 use super::job::{Life, NULL, Reason, with};
 use super::mirror::Mirror;
+use crate::Runtime;
 use crate::global::{GlobalAddr, GlobalRegion, Place};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -108,7 +109,7 @@ pub(super) struct Regions {
 struct Region {
     addr: usize,
     bytes: usize,
-    _registration: GlobalRegion,
+    _registration: GlobalRegion<u8>,
 }
 
 impl Life {
@@ -122,15 +123,13 @@ impl Life {
         let base = if self.runtime.exposed().contains(own) {
             own
         } else {
-            let mut mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner);
-            let mirror = mirror.get_or_insert_default();
             // SAFETY: the caller's.
-            unsafe { mirror.reach(&self.runtime, addr, bytes)? }
+            unsafe { mirrored(&self.runtime, own, bytes)? }
         };
         // SAFETY: exposed memory: the pool's or the starter's, which are plain
         // bytes, or a window of the mirror's, which is never given back.
-        let registration = unsafe { self.global.register(base, bytes as u64)? };
-        let key = registration.first().to_bits();
+        let registration = unsafe { self.global.register_at(base, bytes)? };
+        let key = registration.first().addr().to_bits();
         self.regions().of.insert(key, Region { addr, bytes, _registration: registration });
         Ok(key)
     }
@@ -155,7 +154,7 @@ impl Life {
             return Some((region.addr, region.bytes as u64));
         }
         [&self.starter, self.pool.own()].into_iter().find_map(|array| {
-            let (base, bytes) = array.memory()?;
+            let (base, bytes) = array.memory();
             let is_it = array.at(0).addr().to_bits() == first;
             is_it.then_some((base.as_ptr() as usize, bytes))
         })
@@ -172,12 +171,27 @@ impl Life {
     }
 }
 
+/// Where memory of the program's is exposed.
+///
+/// # Safety
+///
+/// As of `acp_register_memory`; the rank's own threads have nothing in it.
+pub(in crate::capi) unsafe fn mirrored(
+    runtime: &Runtime,
+    at: NonNull<u8>,
+    bytes: usize,
+) -> Result<NonNull<u8>, &'static str> {
+    let mut mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the caller's.
+    unsafe { mirror.get_or_insert_default().reach(runtime, at.as_ptr() as usize, bytes) }
+}
+
 /// Ends what was mirrored, before the exposed memory goes.
 ///
 /// # Safety
 ///
 /// No other thread writes to registered memory meanwhile.
-pub(super) unsafe fn end_mirror() -> Result<(), &'static str> {
+pub(in crate::capi) unsafe fn end_mirror() -> Result<(), &'static str> {
     let mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner).take();
     // SAFETY: the caller's.
     mirror.map_or(Ok(()), |mut mirror| unsafe { mirror.end() })

@@ -40,6 +40,8 @@ mod set;
 mod vector;
 mod workspace;
 
+pub(super) use memory::{end_mirror, mirrored};
+
 pub use access::*;
 pub use channel::*;
 pub use deque::*;

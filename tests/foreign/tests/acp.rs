@@ -3,7 +3,7 @@
 
 mod library;
 
-use library::{build, compile, exports, header, root};
+use library::{build, compile, exports, header, on_two_nodes, root};
 use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
@@ -55,6 +55,11 @@ fn programs_of_acp_run_on_processes() {
             let code = run(compile(&library, program, link), ranks, "x");
             assert_eq!(code, 0, "{program} with {link} on {ranks} ranks");
         }
+    }
+    // And on two nodes.
+    for program in PROGRAMS {
+        let words = ["--acp-size-smem", "20000", "--acp-multi", "1", "x"];
+        on_two_nodes(&compile(&library, program, "libtsumugi.so"), 3, &words);
     }
     // One that gives up takes the others with it.
     let code = run(compile(&library, "acp_base", "libtsumugi.so"), 2, "abort");

@@ -3,14 +3,28 @@
 
 mod library;
 
-use library::{build, compile, header};
+use library::{build, compile, exports, header, on_two_nodes, root};
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
+use tsumugi::pvas::Launch;
 
 const SIGABRT: i32 = 6;
 
 /// In the order of the header.
-const SOURCES: [&str; 7] = ["code", "scheduler", "thread", "park", "lock", "key", "wait"];
+const SOURCES: [&str; 11] = [
+    "code",
+    "scheduler",
+    "thread",
+    "park",
+    "lock",
+    "key",
+    "wait",
+    "job",
+    "region",
+    "access",
+    "operation",
+];
 
 #[test]
 fn the_header_is_that_of_the_sources() {
@@ -35,4 +49,32 @@ fn c_programs_run_on_the_library() {
     let complained = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.signal(), Some(SIGABRT), "{complained}");
     assert!(complained.contains("cannot end on a ULT of its own"), "{complained}");
+}
+
+/// The memory of all ranks, from their main threads and from ULTs.
+#[test]
+fn c_programs_are_ranks_of_a_job() {
+    let library = build();
+    for (link, ranks) in [("libtsumugi.so", 2), ("libtsumugi.so", 3), ("libtsumugi.a", 2)] {
+        for way in ["start", "run"] {
+            let program = compile(&library, "memory", link);
+            let job = Launch::new(ranks).program(program, [way]).start().expect("it starts");
+            let code = job.wait().expect("it ends").code();
+            assert_eq!(code, 0, "{link} on {ranks} ranks: {way}");
+        }
+    }
+    for way in ["start", "run"] {
+        on_two_nodes(&compile(&library, "memory", "libtsumugi.so"), 3, &[way]);
+    }
+}
+
+#[test]
+fn every_call_on_memory_is_made_by_the_program() {
+    let program = fs::read_to_string(root().join("tests/foreign/memory.c")).unwrap();
+    for source in ["job", "region", "access", "operation"] {
+        let source = fs::read_to_string(root().join(format!("src/capi/{source}.rs"))).unwrap();
+        for exported in exports(&source) {
+            assert!(program.contains(&format!("{exported}(")), "nobody calls {exported}");
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! The libraries that C programs use, and their headers.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::{env, fs};
 
 /// Compares a header with what its sources make, by its own configuration.
@@ -65,6 +66,41 @@ pub fn build() -> PathBuf {
         .unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     target.join("debug")
+}
+
+/// Runs a program as ranks that a script starts, the last of them on another
+/// node than the others, over libfabric; not where there is none.
+pub fn on_two_nodes(program: &Path, size: u32, words: &[&str]) {
+    // A port that was free a moment ago.
+    let master = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let start = |rank: u32| {
+        Command::new("timeout")
+            .arg("120")
+            .arg(program)
+            .args(words)
+            .env("TSUMUGI_RANK", rank.to_string())
+            .env("TSUMUGI_SIZE", size.to_string())
+            .env("TSUMUGI_NODE", format!("node {}", (rank + 1) / size))
+            .env("TSUMUGI_MASTER", master.to_string())
+            .env("TSUMUGI_SECRET", "a word that these tests share")
+            .env("TSUMUGI_INTERFACE", "127.0.0.1")
+            .env("TSUMUGI_PROVIDER", "tcp;ofi_rxm")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a rank that starts")
+    };
+    let ranks: Vec<_> = (0..size).map(start).collect();
+    let ends: Vec<_> = ranks.into_iter().map(|rank| rank.wait_with_output().unwrap()).collect();
+    let said = ends.iter().flat_map(|end| [&end.stdout, &end.stderr]);
+    let text: String = said.map(|said| String::from_utf8_lossy(said)).collect();
+    if text.contains("this machine has no") {
+        println!("skipped: this machine has no libfabric");
+        return;
+    }
+    let codes: Vec<_> = ends.iter().map(|end| end.status.code()).collect();
+    assert!(codes.iter().all(|code| *code == Some(0)), "{words:?}: {codes:?} {text}");
 }
 
 /// The functions that a source exports.

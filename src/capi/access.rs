@@ -1,0 +1,294 @@
+//! Gets, puts and atomics on any rank's memory.
+
+use super::code::{code_of, of_access};
+use super::parameter::borrow;
+use super::region::byte;
+use super::{TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NULL, tsumugi_addr, tsumugi_job};
+use crate::Plain;
+use crate::global::{AccessError, Change, GlobalAddr};
+use std::ffi::{c_int, c_void};
+use std::slice;
+use tsumugi_core::op::Kind;
+
+/// The operand is added, wrapping.
+pub const TSUMUGI_ATOMIC_ADD: c_int = 0;
+/// The bits of the operand are kept.
+pub const TSUMUGI_ATOMIC_AND: c_int = 1;
+/// The bits of the operand are set.
+pub const TSUMUGI_ATOMIC_OR: c_int = 2;
+/// The bits of the operand are flipped.
+pub const TSUMUGI_ATOMIC_XOR: c_int = 3;
+/// The operand is stored.
+pub const TSUMUGI_ATOMIC_SWAP: c_int = 4;
+
+/// Reads `bytes` bytes from `from` on. 1, 2, 4 and 8 bytes that are aligned
+/// are read as one. Blocks; wait-free between ranks of a node, once the table
+/// of that rank was read.
+///
+/// Errors: NOWHERE, STALE, RANGE, LOST, NULL.
+///
+/// # Safety
+///
+/// A live job; `into` is valid for a write of so many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_get(
+    job: *const tsumugi_job,
+    into: *mut c_void,
+    from: tsumugi_addr,
+    bytes: usize,
+) -> c_int {
+    let get = || {
+        // SAFETY: the caller's.
+        let job = unsafe { borrow(job) }?;
+        if into.is_null() && bytes > 0 {
+            return Err(TSUMUGI_ERROR_NULL);
+        }
+        // SAFETY: the caller's.
+        unsafe {
+            match bytes {
+                0 => Ok(()),
+                2 if from.is_multiple_of(2) => job.get_word::<u16>(into, from),
+                4 if from.is_multiple_of(4) => job.get_word::<u32>(into, from),
+                8 if from.is_multiple_of(8) => job.get_word::<u64>(into, from),
+                _ => job.get_bytes(into, from, bytes),
+            }
+        }
+    };
+    code_of(get())
+}
+
+/// Writes `bytes` bytes from `to` on, as `tsumugi_get` reads them. When it
+/// returns, they are there. Blocks.
+///
+/// Errors: NOWHERE, STALE, RANGE, READ_ONLY, LOST, NULL.
+///
+/// # Safety
+///
+/// A live job; `from` is valid for a read of so many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_put(
+    job: *const tsumugi_job,
+    to: tsumugi_addr,
+    from: *const c_void,
+    bytes: usize,
+) -> c_int {
+    let put = || {
+        // SAFETY: the caller's.
+        let job = unsafe { borrow(job) }?;
+        if from.is_null() && bytes > 0 {
+            return Err(TSUMUGI_ERROR_NULL);
+        }
+        // SAFETY: the caller's.
+        unsafe {
+            match bytes {
+                0 => Ok(()),
+                2 if to.is_multiple_of(2) => job.put_word::<u16>(to, from),
+                4 if to.is_multiple_of(4) => job.put_word::<u32>(to, from),
+                8 if to.is_multiple_of(8) => job.put_word::<u64>(to, from),
+                _ => job.put_bytes(to, from, bytes),
+            }
+        }
+    };
+    code_of(put())
+}
+
+/// Copies `bytes` bytes from `src` to `dst`, each of which may be any rank's.
+/// Blocks.
+///
+/// Errors: those of `tsumugi_put`.
+///
+/// # Safety
+///
+/// A live job.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_copy(
+    job: *const tsumugi_job,
+    dst: tsumugi_addr,
+    src: tsumugi_addr,
+    bytes: usize,
+) -> c_int {
+    // SAFETY: the caller's.
+    let job = unsafe { borrow(job) };
+    code_of(job.and_then(|job| job.global.copy(byte(dst), byte(src), bytes).map_err(of_access)))
+}
+
+/// Changes the 4 bytes at `at` by `operand`, as `what` (`TSUMUGI_ATOMIC_*`)
+/// says. What was there goes to `old`; NULL: nobody wants to know. Blocks.
+///
+/// Errors: NOWHERE, STALE, RANGE, UNALIGNED, READ_ONLY, LOST, FLAGS, NULL.
+///
+/// # Safety
+///
+/// A live job; `old` is NULL or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_atomic4(
+    job: *const tsumugi_job,
+    what: c_int,
+    at: tsumugi_addr,
+    operand: u32,
+    old: *mut u32,
+) -> c_int {
+    let change = kind_of(what).map(|kind| Change::atomic(kind, GlobalAddr::from_bits(at), operand));
+    // SAFETY: the caller's.
+    code_of(change.and_then(|word| unsafe { carry(job, word, |was| was as u32, old) }))
+}
+
+/// The same on 8 bytes.
+///
+/// # Safety
+///
+/// A live job; `old` is NULL or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_atomic8(
+    job: *const tsumugi_job,
+    what: c_int,
+    at: tsumugi_addr,
+    operand: u64,
+    old: *mut u64,
+) -> c_int {
+    let change = kind_of(what).map(|kind| Change::atomic(kind, GlobalAddr::from_bits(at), operand));
+    // SAFETY: the caller's.
+    code_of(change.and_then(|word| unsafe { carry(job, word, |was| was, old) }))
+}
+
+/// Stores `desired` in the 4 bytes at `at` if `expected` is there. What was
+/// there goes to `old`, unless that is NULL. Blocks.
+///
+/// Errors: those of `tsumugi_atomic4`.
+///
+/// # Safety
+///
+/// A live job; `old` is NULL or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_compare_swap4(
+    job: *const tsumugi_job,
+    at: tsumugi_addr,
+    expected: u32,
+    desired: u32,
+    old: *mut u32,
+) -> c_int {
+    let word = Change::compare_swap(GlobalAddr::from_bits(at), expected, desired);
+    // SAFETY: the caller's.
+    code_of(unsafe { carry(job, word, |was| was as u32, old) })
+}
+
+/// The same on 8 bytes.
+///
+/// # Safety
+///
+/// A live job; `old` is NULL or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_compare_swap8(
+    job: *const tsumugi_job,
+    at: tsumugi_addr,
+    expected: u64,
+    desired: u64,
+    old: *mut u64,
+) -> c_int {
+    let word = Change::compare_swap(GlobalAddr::from_bits(at), expected, desired);
+    // SAFETY: the caller's.
+    code_of(unsafe { carry(job, word, |was| was, old) })
+}
+
+/// # Safety
+///
+/// A live job or NULL; `old` is NULL or valid for a write.
+unsafe fn carry<T>(
+    job: *const tsumugi_job,
+    word: Change,
+    narrow: impl Fn(u64) -> T,
+    old: *mut T,
+) -> Result<(), c_int> {
+    // SAFETY: the caller's.
+    let job = unsafe { borrow(job) }?;
+    let was = job.global.change(word).map_err(of_access)?;
+    if !old.is_null() {
+        // SAFETY: the caller's.
+        unsafe { old.write(narrow(was)) };
+    }
+    Ok(())
+}
+
+pub(super) fn kind_of(what: c_int) -> Result<Kind, c_int> {
+    Ok(match what {
+        TSUMUGI_ATOMIC_ADD => Kind::FetchAdd,
+        TSUMUGI_ATOMIC_AND => Kind::FetchAnd,
+        TSUMUGI_ATOMIC_OR => Kind::FetchOr,
+        TSUMUGI_ATOMIC_XOR => Kind::FetchXor,
+        TSUMUGI_ATOMIC_SWAP => Kind::Swap,
+        _ => return Err(TSUMUGI_ERROR_FLAGS),
+    })
+}
+
+impl tsumugi_job {
+    /// # Safety
+    ///
+    /// `into` is valid for a write of a `T`, aligned or not.
+    unsafe fn get_word<T: Plain>(
+        &self,
+        into: *mut c_void,
+        from: tsumugi_addr,
+    ) -> Result<(), c_int> {
+        match self.global.get(byte(from).cast::<T>()) {
+            // SAFETY: the caller's.
+            Ok(value) => unsafe { into.cast::<T>().write_unaligned(value) },
+            // SAFETY: the caller's.
+            Err(AccessError::Unaligned { .. }) => unsafe {
+                return self.get_bytes(into, from, size_of::<T>());
+            },
+            Err(error) => return Err(of_access(error)),
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// `into` is valid for a write of so many bytes.
+    unsafe fn get_bytes(
+        &self,
+        into: *mut c_void,
+        from: tsumugi_addr,
+        bytes: usize,
+    ) -> Result<(), c_int> {
+        // What the caller has there may never have been written.
+        // SAFETY: the caller's.
+        let into = unsafe {
+            into.write_bytes(0, bytes);
+            slice::from_raw_parts_mut(into.cast::<u8>(), bytes)
+        };
+        self.global.get_slice(byte(from), into).map_err(of_access)
+    }
+
+    /// # Safety
+    ///
+    /// `from` is valid for a read of a `T`, aligned or not.
+    unsafe fn put_word<T: Plain>(
+        &self,
+        to: tsumugi_addr,
+        from: *const c_void,
+    ) -> Result<(), c_int> {
+        // SAFETY: the caller's.
+        let value = unsafe { from.cast::<T>().read_unaligned() };
+        match self.global.put(byte(to).cast(), value) {
+            // SAFETY: the caller's.
+            Err(AccessError::Unaligned { .. }) => unsafe {
+                self.put_bytes(to, from, size_of::<T>())
+            },
+            result => result.map_err(of_access),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `from` is valid for a read of so many bytes.
+    unsafe fn put_bytes(
+        &self,
+        to: tsumugi_addr,
+        from: *const c_void,
+        bytes: usize,
+    ) -> Result<(), c_int> {
+        // SAFETY: the caller's.
+        let from = unsafe { slice::from_raw_parts(from.cast::<u8>(), bytes) };
+        self.global.put_slice(byte(to), from).map_err(of_access)
+    }
+}

@@ -1,0 +1,245 @@
+//! Being a rank of a job.
+
+use super::code::{code_of, of_error};
+use super::parameter::{Word, borrow, place};
+use super::{TSUMUGI_ERROR_JOB, TSUMUGI_ERROR_NULL, remember, tsumugi_addr, tsumugi_scheduler};
+use crate::{Error, Global, Runtime};
+use std::ffi::{c_int, c_void};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+use tsumugi_ult::sync::Latch;
+
+/// This process as a rank of its job, and the global memory of all ranks. Any
+/// thread and any ULT may use it.
+pub struct tsumugi_job {
+    pub(super) runtime: Runtime,
+    pub(super) global: Global,
+    scheduler: tsumugi_scheduler,
+    started: Option<Started>,
+    /// Where the program has memory that was registered: start, bytes, address.
+    pub(super) regions: Mutex<Vec<(usize, usize, tsumugi_addr)>>,
+}
+
+/// A rank that runs in the background.
+struct Started {
+    end: Arc<Latch>,
+    thread: JoinHandle<Result<(), Error>>,
+}
+
+/// Makes this process a rank of the job that it was started in (by `tsumugi
+/// run`, `mpiexec`, `srun` ...; alone it is one of one), with workers in the
+/// background, and opens the global memory. Returns when all ranks have come
+/// so far. Once in a process. Blocks.
+///
+/// Errors: JOB, MEMORY, NULL; `tsumugi_reason` has more.
+///
+/// # Safety
+///
+/// `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
+    let start = || {
+        // SAFETY: the caller's.
+        let out = unsafe { place(out) }?;
+        let end = Arc::new(Latch::new(1));
+        let (sender, receiver) = mpsc::channel();
+        let ended = end.clone();
+        let rank = move || {
+            let failed = sender.clone();
+            let result = crate::run(move |runtime| {
+                let opened = (runtime.clone(), runtime.global()?);
+                let _ = sender.send(Ok(opened));
+                drop(sender);
+                ended.wait();
+                Ok::<_, Error>(())
+            });
+            if let Err(error) = &result {
+                let _ = failed.send(Err(of_error(error)));
+            }
+            result
+        };
+        let thread = thread::Builder::new().name("tsumugi".into()).spawn(rank);
+        let thread = thread.map_err(|error| remember(TSUMUGI_ERROR_JOB, error))?;
+        let begun = receiver.recv();
+        let begun = begun.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank has panicked"))?;
+        let (runtime, global) = match begun {
+            Ok(begun) => begun,
+            Err(code) => {
+                // What it says was said on a thread that has ended.
+                if let Ok(Err(error)) = thread.join() {
+                    remember(code, error);
+                }
+                return Err(code);
+            }
+        };
+        let job = tsumugi_job::new(runtime, global, Some(Started { end, thread }));
+        // SAFETY: the caller's.
+        unsafe { out.write(Box::into_raw(Box::new(job))) };
+        Ok(())
+    };
+    code_of(start())
+}
+
+/// Ends what `tsumugi_start` began, and frees the job: all that was made of it
+/// has ended before. Returns when all ranks have come so far. Blocks.
+///
+/// Errors: JOB, NULL.
+///
+/// # Safety
+///
+/// A job of `tsumugi_start`'s, which nobody uses any more. Meanwhile no other
+/// thread writes to memory that was registered.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
+    let end = || {
+        if job.is_null() {
+            return Err(TSUMUGI_ERROR_NULL);
+        }
+        // SAFETY: the caller's: made by `tsumugi_start`.
+        let mut job = unsafe { Box::from_raw(job) };
+        let started = job.started.take().ok_or(TSUMUGI_ERROR_NULL)?;
+        let all_came = job.runtime.barrier();
+        drop(job);
+        // SAFETY: nobody reaches it any more; the caller's.
+        let mirrored = unsafe { super::acp::end_mirror() };
+        started.end.count_down(1);
+        let ended = started.thread.join();
+        let ended = ended.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank has panicked"))?;
+        ended.and(all_came).map_err(|error| of_error(&error))?;
+        mirrored.map_err(|error| remember(TSUMUGI_ERROR_JOB, error))
+    };
+    code_of(end())
+}
+
+/// Makes this process a rank, as `tsumugi_start` does, runs `main(job, arg)` on
+/// a ULT, with the calling thread as a worker, and ends the rank. What `main`
+/// answers goes to `value`, unless that is NULL. Once in a process. Blocks.
+///
+/// Errors: JOB, MEMORY, NULL.
+///
+/// # Safety
+///
+/// `main(job, arg)` may run on any thread, and the job is good until it
+/// returns; `value` is NULL or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_run(
+    main: Option<unsafe extern "C" fn(*mut tsumugi_job, *mut c_void) -> *mut c_void>,
+    arg: *mut c_void,
+    value: *mut *mut c_void,
+) -> c_int {
+    let run = || {
+        let main = main.ok_or(TSUMUGI_ERROR_NULL)?;
+        let arg = Word(arg);
+        let answer = crate::run(move |runtime| {
+            let arg = arg;
+            let mut job = tsumugi_job::new(runtime.clone(), runtime.global()?, None);
+            // SAFETY: the caller's.
+            Ok::<_, Error>(Word(unsafe { main(&raw mut job, arg.0) }))
+        });
+        let answer = answer.map_err(|error| of_error(&error))?;
+        if !value.is_null() {
+            // SAFETY: the caller's.
+            unsafe { value.write(answer.0) };
+        }
+        Ok(())
+    };
+    code_of(run())
+}
+
+/// Which rank this process is; of NULL, `UINT32_MAX`. Wait-free.
+///
+/// # Safety
+///
+/// NULL or a live job.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_rank(job: *const tsumugi_job) -> u32 {
+    // SAFETY: the caller's.
+    unsafe { job.as_ref() }.map_or(u32::MAX, |job| job.runtime.rank().0)
+}
+
+/// How many ranks the job has; of NULL, 0. Wait-free.
+///
+/// # Safety
+///
+/// NULL or a live job.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_size(job: *const tsumugi_job) -> u32 {
+    // SAFETY: the caller's.
+    unsafe { job.as_ref() }.map_or(0, |job| job.runtime.size())
+}
+
+/// The workers of the rank, to spawn ULTs on from threads that are none. They
+/// are the job's: neither run, started nor destroyed. NULL of NULL.
+///
+/// # Safety
+///
+/// NULL or a live job.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_workers(job: *const tsumugi_job) -> *const tsumugi_scheduler {
+    // SAFETY: the caller's.
+    unsafe { job.as_ref() }.map_or(std::ptr::null(), |job| &raw const job.scheduler)
+}
+
+/// Waits until every rank has called it. One collective of a rank at a time.
+/// Blocks.
+///
+/// Errors: LOST, JOB, NULL.
+///
+/// # Safety
+///
+/// A live job.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_barrier(job: *const tsumugi_job) -> c_int {
+    // SAFETY: the caller's.
+    let job = unsafe { borrow(job) };
+    code_of(job.and_then(|job| job.runtime.barrier().map_err(|error| of_error(&error))))
+}
+
+/// Puts every rank's `word` into `all`, in the order of the ranks. All ranks
+/// call it. Blocks.
+///
+/// Errors: LOST, JOB, NULL.
+///
+/// # Safety
+///
+/// A live job; `all` is valid for a write of as many words as there are ranks.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_gather(
+    job: *const tsumugi_job,
+    word: u64,
+    all: *mut u64,
+) -> c_int {
+    let gather = || {
+        // SAFETY: the caller's.
+        let (job, all) = unsafe { (borrow(job)?, place(all)?) };
+        let words = job.runtime.gather(word).map_err(|error| of_error(&error))?;
+        // SAFETY: the caller's.
+        unsafe { all.copy_from_nonoverlapping(words.as_ptr(), words.len()) };
+        Ok(())
+    };
+    code_of(gather())
+}
+
+impl tsumugi_job {
+    fn new(runtime: Runtime, global: Global, started: Option<Started>) -> Self {
+        let scheduler = tsumugi_scheduler::of(runtime.ults().clone());
+        Self { runtime, global, scheduler, started, regions: Mutex::default() }
+    }
+
+    /// Whether its threads have nothing in the memory of the program's: only
+    /// then pages of that can be exchanged.
+    pub(super) fn is_apart(&self) -> bool {
+        self.started.is_some()
+    }
+
+    pub(super) fn known(&self) -> std::sync::MutexGuard<'_, Vec<(usize, usize, tsumugi_addr)>> {
+        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for tsumugi_job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tsumugi_job({:?})", self.runtime)
+    }
+}

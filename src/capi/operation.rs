@@ -1,0 +1,251 @@
+//! Operations that are begun now and end later.
+
+use super::access::kind_of;
+use super::code::{code_of, of_access};
+use super::parameter::borrow;
+use super::{
+    TSUMUGI_ERROR_NOWHERE, TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_REACH, tsumugi_addr, tsumugi_job,
+};
+use crate::Rank;
+use crate::global::{After, Change, Copy, GlobalAddr, Operation, Request};
+use std::ffi::{c_int, c_void};
+
+/// An operation that was begun, until it is waited for or let go.
+#[derive(Debug)]
+pub struct tsumugi_operation(Operation);
+
+/// Begins to copy `bytes` bytes from `src` to `dst`, each of which may be any
+/// rank's, when `after` has ended; NULL: at once. The caller sleeps only while
+/// there is no room for one more. The handle goes to `out`; NULL: it goes by
+/// itself, and `tsumugi_flush` knows of it.
+///
+/// Errors: NULL; what goes wrong, `tsumugi_operation_wait` answers.
+///
+/// # Safety
+///
+/// A live job; `after` is NULL or live; `out` is NULL or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_begin_copy(
+    job: *const tsumugi_job,
+    dst: tsumugi_addr,
+    src: tsumugi_addr,
+    bytes: usize,
+    after: *const tsumugi_operation,
+    out: *mut *mut tsumugi_operation,
+) -> c_int {
+    let (dst, src) = (GlobalAddr::from_bits(dst), GlobalAddr::from_bits(src));
+    // SAFETY: the caller's.
+    code_of(unsafe { begin(job, Copy::new(dst, src, bytes as u64).into(), after, out) })
+}
+
+/// Begins to write the `bytes` bytes at `from`, memory of this rank's that has
+/// a global address and is left alone until the end, from `to` on; for the rest
+/// as `tsumugi_begin_copy`.
+///
+/// Errors: REACH (`from` has no global address), NULL.
+///
+/// # Safety
+///
+/// That of `tsumugi_begin_copy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_begin_put(
+    job: *const tsumugi_job,
+    to: tsumugi_addr,
+    from: *const c_void,
+    bytes: usize,
+    after: *const tsumugi_operation,
+    out: *mut *mut tsumugi_operation,
+) -> c_int {
+    let begin_put = || {
+        // SAFETY: the caller's.
+        let own = unsafe { borrow(job) }?.addr_of(from).ok_or(TSUMUGI_ERROR_REACH)?;
+        let (dst, src) = (GlobalAddr::from_bits(to), GlobalAddr::from_bits(own));
+        // SAFETY: the caller's.
+        unsafe { begin(job, Copy::new(dst, src, bytes as u64).into(), after, out) }
+    };
+    code_of(begin_put())
+}
+
+/// Begins to read `bytes` bytes from `from` on to `into`, memory of this
+/// rank's that has a global address; for the rest as `tsumugi_begin_copy`.
+///
+/// Errors: REACH (`into` has no global address), NULL.
+///
+/// # Safety
+///
+/// That of `tsumugi_begin_copy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_begin_get(
+    job: *const tsumugi_job,
+    into: *mut c_void,
+    from: tsumugi_addr,
+    bytes: usize,
+    after: *const tsumugi_operation,
+    out: *mut *mut tsumugi_operation,
+) -> c_int {
+    let begin_get = || {
+        // SAFETY: the caller's.
+        let own = unsafe { borrow(job) }?.addr_of(into).ok_or(TSUMUGI_ERROR_REACH)?;
+        let (dst, src) = (GlobalAddr::from_bits(own), GlobalAddr::from_bits(from));
+        // SAFETY: the caller's.
+        unsafe { begin(job, Copy::new(dst, src, bytes as u64).into(), after, out) }
+    };
+    code_of(begin_get())
+}
+
+/// Begins to change the 4 bytes at `at`, as `tsumugi_atomic4` does; for the
+/// rest as `tsumugi_begin_copy`.
+///
+/// Errors: FLAGS, NULL.
+///
+/// # Safety
+///
+/// That of `tsumugi_begin_copy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_begin_atomic4(
+    job: *const tsumugi_job,
+    what: c_int,
+    at: tsumugi_addr,
+    operand: u32,
+    after: *const tsumugi_operation,
+    out: *mut *mut tsumugi_operation,
+) -> c_int {
+    let change = kind_of(what).map(|kind| Change::atomic(kind, GlobalAddr::from_bits(at), operand));
+    // SAFETY: the caller's.
+    code_of(change.and_then(|word| unsafe { begin(job, word.into(), after, out) }))
+}
+
+/// The same on 8 bytes.
+///
+/// Errors: FLAGS, NULL.
+///
+/// # Safety
+///
+/// That of `tsumugi_begin_copy`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_begin_atomic8(
+    job: *const tsumugi_job,
+    what: c_int,
+    at: tsumugi_addr,
+    operand: u64,
+    after: *const tsumugi_operation,
+    out: *mut *mut tsumugi_operation,
+) -> c_int {
+    let change = kind_of(what).map(|kind| Change::atomic(kind, GlobalAddr::from_bits(at), operand));
+    // SAFETY: the caller's.
+    code_of(change.and_then(|word| unsafe { begin(job, word.into(), after, out) }))
+}
+
+/// Whether an operation has ended, so that a wait would not sleep; true of
+/// NULL. Never waits.
+///
+/// # Safety
+///
+/// NULL or a live operation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_operation_test(operation: *const tsumugi_operation) -> bool {
+    // SAFETY: the caller's.
+    unsafe { operation.as_ref() }.is_none_or(|operation| operation.0.has_ended())
+}
+
+/// Waits until an operation has ended, that is, its bytes are there, and ends
+/// the handle. Of an atomic, what was there goes to `old`, unless that is NULL.
+/// Blocks.
+///
+/// Errors: those of `tsumugi_put` and `tsumugi_atomic4`: some of it may have
+/// been done.
+///
+/// # Safety
+///
+/// A live operation; `old` is NULL or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_operation_wait(
+    operation: *mut tsumugi_operation,
+    old: *mut u64,
+) -> c_int {
+    let wait = || {
+        if operation.is_null() {
+            return Err(TSUMUGI_ERROR_NULL);
+        }
+        // SAFETY: the caller's: made by `begin`.
+        let operation = unsafe { Box::from_raw(operation) };
+        let was = operation.0.wait().map_err(of_access)?;
+        if !old.is_null() {
+            // SAFETY: the caller's.
+            unsafe { old.write(was) };
+        }
+        Ok(())
+    };
+    code_of(wait())
+}
+
+/// Ends the handle; the operation goes on by itself. NULL is no harm. Never
+/// waits.
+///
+/// # Safety
+///
+/// NULL or a live operation.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_operation_let_go(operation: *mut tsumugi_operation) {
+    if !operation.is_null() {
+        // SAFETY: the caller's: made by `begin`.
+        drop(unsafe { Box::from_raw(operation) });
+    }
+}
+
+/// Waits until all that this rank has begun so far, and touches memory of
+/// `rank`, has ended. Blocks.
+///
+/// Errors: NOWHERE, NULL.
+///
+/// # Safety
+///
+/// A live job.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_flush(job: *const tsumugi_job, rank: u32) -> c_int {
+    let flush = || {
+        // SAFETY: the caller's.
+        let job = unsafe { borrow(job) }?;
+        if rank >= job.runtime.size() {
+            return Err(TSUMUGI_ERROR_NOWHERE);
+        }
+        job.global.flush(Rank(rank)).wait().map(drop).map_err(of_access)
+    };
+    code_of(flush())
+}
+
+/// Waits until all that this rank has begun so far has ended. Blocks.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// A live job.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_flush_all(job: *const tsumugi_job) -> c_int {
+    // SAFETY: the caller's.
+    let job = unsafe { borrow(job) };
+    code_of(job.and_then(|job| job.global.flush_all().wait().map(drop).map_err(of_access)))
+}
+
+/// # Safety
+///
+/// That of `tsumugi_begin_copy`.
+unsafe fn begin(
+    job: *const tsumugi_job,
+    request: Request,
+    after: *const tsumugi_operation,
+    out: *mut *mut tsumugi_operation,
+) -> Result<(), c_int> {
+    // SAFETY: the caller's.
+    let (job, after) = unsafe { (borrow(job)?, after.as_ref()) };
+    let after = after.map_or(After::Nothing, |after| After::One(after.0.handle()));
+    let operation = job.global.begin_after(request, after);
+    if out.is_null() {
+        drop(operation);
+    } else {
+        // SAFETY: the caller's.
+        unsafe { out.write(Box::into_raw(Box::new(tsumugi_operation(operation)))) };
+    }
+    Ok(())
+}

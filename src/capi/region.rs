@@ -1,0 +1,318 @@
+//! Memory with a global address, and questions to an address.
+
+use super::code::{code_of, of_access, of_error};
+use super::parameter::{borrow, place};
+use super::{
+    TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NOWHERE, TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_RANGE,
+    TSUMUGI_ERROR_REACH, remember, tsumugi_job,
+};
+use crate::global::{GlobalAddr, GlobalArray, GlobalPtr, GlobalRegion};
+use crate::{Agent, Rank};
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+
+/// A byte of any rank's memory, or `TSUMUGI_ADDR_NULL`: a word, which may go
+/// wherever words go. Addresses are ordered: by rank, then region, then byte.
+pub type tsumugi_addr = u64;
+
+/// No byte of any rank's.
+pub const TSUMUGI_ADDR_NULL: u64 = 0;
+
+/// Processors carry out the atomics on a region.
+pub const TSUMUGI_AGENT_CPU: c_int = 0;
+/// The network's device does, also for ranks of the same node, where it can;
+/// elsewhere processors do.
+pub const TSUMUGI_AGENT_DEVICE: c_int = 1;
+
+/// Memory of this rank's with a global address.
+#[derive(Debug)]
+pub struct tsumugi_region {
+    memory: Memory,
+    first: tsumugi_addr,
+    at: NonNull<u8>,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Exposed(GlobalArray<u64>),
+    Registered(GlobalRegion<u8>),
+}
+
+/// Makes `bytes` bytes of zeroes that any rank can reach by their global
+/// address, for atomics of `agent` (`TSUMUGI_AGENT_*`).
+///
+/// Errors: MEMORY, CROWDED, FLAGS, NULL.
+///
+/// # Safety
+///
+/// A live job; `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_expose(
+    job: *const tsumugi_job,
+    bytes: usize,
+    agent: c_int,
+    out: *mut *mut tsumugi_region,
+) -> c_int {
+    let expose = || {
+        // SAFETY: the caller's.
+        let (job, out) = unsafe { (borrow(job)?, place(out)?) };
+        let agent = match agent {
+            TSUMUGI_AGENT_CPU => Agent::Cpu,
+            TSUMUGI_AGENT_DEVICE => Agent::Device,
+            _ => return Err(TSUMUGI_ERROR_FLAGS),
+        };
+        let array = job.global.expose_for::<u64>(agent, bytes.div_ceil(8));
+        let array = array.map_err(|error| of_error(&error))?;
+        let (first, at) = (array.at(0).addr().to_bits(), array.memory().0);
+        let made = tsumugi_region { memory: Memory::Exposed(array), first, at };
+        // SAFETY: the caller's.
+        unsafe { out.write(Box::into_raw(Box::new(made))) };
+        Ok(())
+    };
+    code_of(expose())
+}
+
+/// Gives the `bytes` bytes at `at` a global address, wherever in this process
+/// they lie: parts of exposed memory as they are; of the heap, data and stacks
+/// the pages become shared memory where they are, which needs a job of
+/// `tsumugi_start`'s.
+///
+/// Errors: REACH, MEMORY, CROWDED, NULL.
+///
+/// # Safety
+///
+/// A live job. The memory is readable and writable, and stays so until
+/// `tsumugi_unregister` has returned; while this is called, no other thread
+/// writes to its pages. `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_register(
+    job: *const tsumugi_job,
+    at: *mut c_void,
+    bytes: usize,
+    out: *mut *mut tsumugi_region,
+) -> c_int {
+    let register = || {
+        // SAFETY: the caller's.
+        let (job, out) = unsafe { (borrow(job)?, place(out)?) };
+        let at = NonNull::new(at.cast::<u8>()).ok_or(TSUMUGI_ERROR_NULL)?;
+        let base = if job.runtime.exposed().contains(at) {
+            at
+        } else if job.is_apart() {
+            // SAFETY: the caller's.
+            let base = unsafe { super::acp::mirrored(&job.runtime, at, bytes) };
+            base.map_err(|error| remember(TSUMUGI_ERROR_REACH, error))?
+        } else {
+            return Err(TSUMUGI_ERROR_REACH);
+        };
+        // SAFETY: exposed memory, or a window of it that is never given back;
+        // the caller's.
+        let region = unsafe { job.global.register_at(base, bytes) };
+        let region = region.map_err(|error| of_error(&error))?;
+        let first = region.first().addr().to_bits();
+        job.known().push((at.as_ptr() as usize, bytes, first));
+        let made = tsumugi_region { memory: Memory::Registered(region), first, at };
+        // SAFETY: the caller's.
+        unsafe { out.write(Box::into_raw(Box::new(made))) };
+        Ok(())
+    };
+    code_of(register())
+}
+
+/// Takes the address away and frees the region; what was exposed is gone, what
+/// was registered is the program's alone when this returns: nobody reads or
+/// writes it any more. Later accesses by the address are STALE. Blocks: ranks
+/// that have used the address are asked to forget it.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// A live job, and a live region of it, which nobody uses any more here.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_unregister(
+    job: *const tsumugi_job,
+    region: *mut tsumugi_region,
+) -> c_int {
+    let unregister = || {
+        // SAFETY: the caller's.
+        let job = unsafe { borrow(job) }?;
+        if region.is_null() {
+            return Err(TSUMUGI_ERROR_NULL);
+        }
+        // SAFETY: the caller's: made by one of the functions above.
+        let region = unsafe { Box::from_raw(region) };
+        job.known().retain(|(.., first)| *first != region.first);
+        match region.memory {
+            Memory::Exposed(array) => drop(array.unregister()),
+            Memory::Registered(region) => region.unregister(),
+        }
+        Ok(())
+    };
+    code_of(unregister())
+}
+
+/// The address of a region's first byte; of NULL, `TSUMUGI_ADDR_NULL`.
+/// Wait-free.
+///
+/// # Safety
+///
+/// NULL or a live region.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_region_addr(region: *const tsumugi_region) -> tsumugi_addr {
+    // SAFETY: the caller's.
+    unsafe { region.as_ref() }.map_or(TSUMUGI_ADDR_NULL, |region| region.first)
+}
+
+/// Where a region is in this process; NULL of NULL. Wait-free.
+///
+/// # Safety
+///
+/// NULL or a live region.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_region_memory(region: *const tsumugi_region) -> *mut c_void {
+    // SAFETY: the caller's.
+    unsafe { region.as_ref() }.map_or(std::ptr::null_mut(), |region| region.at.as_ptr().cast())
+}
+
+/// The first byte of memory that `rank` has from the start, zero at first.
+///
+/// Errors: NOWHERE, NULL.
+///
+/// # Safety
+///
+/// A live job; `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_starter(
+    job: *const tsumugi_job,
+    rank: u32,
+    out: *mut tsumugi_addr,
+) -> c_int {
+    let starter = || {
+        // SAFETY: the caller's.
+        let (job, out) = unsafe { (borrow(job)?, place(out)?) };
+        let first = job.global.starter(Rank(rank)).map_err(of_access)?;
+        // SAFETY: the caller's.
+        unsafe { out.write(first.addr().to_bits()) };
+        Ok(())
+    };
+    code_of(starter())
+}
+
+/// The address `bytes` bytes further on, or back. Whether it is in the region,
+/// the access checks. Wait-free.
+///
+/// Errors: RANGE (it is in no region's reach), NULL.
+///
+/// # Safety
+///
+/// A live job; `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_addr_add(
+    job: *const tsumugi_job,
+    addr: tsumugi_addr,
+    bytes: i64,
+    out: *mut tsumugi_addr,
+) -> c_int {
+    let add = || {
+        // SAFETY: the caller's.
+        let (job, out) = unsafe { (borrow(job)?, place(out)?) };
+        let sum = job.global.split().add(GlobalAddr::from_bits(addr), bytes);
+        let sum = sum.map_err(|error| remember(TSUMUGI_ERROR_RANGE, error))?;
+        // SAFETY: the caller's.
+        unsafe { out.write(sum.to_bits()) };
+        Ok(())
+    };
+    code_of(add())
+}
+
+/// Whose memory an address is of. Wait-free.
+///
+/// Errors: NOWHERE, NULL.
+///
+/// # Safety
+///
+/// A live job; `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_addr_rank(
+    job: *const tsumugi_job,
+    addr: tsumugi_addr,
+    out: *mut u32,
+) -> c_int {
+    let find = || {
+        // SAFETY: the caller's.
+        let (job, out) = unsafe { (borrow(job)?, place(out)?) };
+        let rank = job.global.rank_of(byte(addr)).ok_or(TSUMUGI_ERROR_NOWHERE)?;
+        // SAFETY: the caller's.
+        unsafe { out.write(rank.0) };
+        Ok(())
+    };
+    code_of(find())
+}
+
+/// The global address of memory of this rank's.
+///
+/// Errors: REACH (it has none), NULL.
+///
+/// # Safety
+///
+/// A live job; `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_addr_of(
+    job: *const tsumugi_job,
+    at: *const c_void,
+    out: *mut tsumugi_addr,
+) -> c_int {
+    let find = || {
+        // SAFETY: the caller's.
+        let (job, out) = unsafe { (borrow(job)?, place(out)?) };
+        let addr = job.addr_of(at).ok_or(TSUMUGI_ERROR_REACH)?;
+        // SAFETY: the caller's.
+        unsafe { out.write(addr) };
+        Ok(())
+    };
+    code_of(find())
+}
+
+/// Where `bytes` bytes at an address lie in this process: of this rank, or of
+/// one of its node.
+///
+/// Errors: those of `tsumugi_get`; UNSUPPORTED for a rank of another node.
+///
+/// # Safety
+///
+/// A live job; `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_addr_local(
+    job: *const tsumugi_job,
+    addr: tsumugi_addr,
+    bytes: usize,
+    out: *mut *mut c_void,
+) -> c_int {
+    let find = || {
+        // SAFETY: the caller's.
+        let (job, out) = unsafe { (borrow(job)?, place(out)?) };
+        let local = job.global.local(byte(addr), bytes).map_err(of_access)?.as_ptr() as usize;
+        let own = job.known().iter().find_map(|(at, bytes, first)| {
+            let offset = addr.checked_sub(*first)? as usize;
+            (offset < *bytes).then_some(at + offset)
+        });
+        // SAFETY: the caller's.
+        unsafe { out.write(own.unwrap_or(local) as *mut c_void) };
+        Ok(())
+    };
+    code_of(find())
+}
+
+impl tsumugi_job {
+    pub(super) fn addr_of(&self, at: *const c_void) -> Option<tsumugi_addr> {
+        let own = self.known().iter().find_map(|(start, bytes, first)| {
+            let offset = (at as usize).checked_sub(*start)?;
+            (offset < *bytes).then_some(first + offset as u64)
+        });
+        own.or_else(|| Some(self.global.addr_of(at.cast::<u8>())?.addr().to_bits()))
+    }
+}
+
+pub(super) fn byte(addr: tsumugi_addr) -> GlobalPtr<u8> {
+    GlobalPtr::new(GlobalAddr::from_bits(addr))
+}
