@@ -53,11 +53,17 @@ for index in 1 2 3; do
     ip -n "$node" link set lo up
 done
 
-cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
-job=$(cargo test --quiet --package tsumugi --test job --no-run --message-format=json |
-    sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
-suite=$(cargo test --quiet --package tsumugi-backends --test ofi --no-run --message-format=json |
-    sed -n 's/.*"executable":"\([^"]*\/ofi-[^"]*\)".*/\1/p')
+# What only measures is built for that.
+case ${1:-} in
+stream | third | figures) ;;
+*)
+    cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+    job=$(cargo test --quiet --package tsumugi --test job --no-run --message-format=json |
+        sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
+    suite=$(cargo test --quiet --package tsumugi-backends --test ofi --no-run \
+        --message-format=json | sed -n 's/.*"executable":"\([^"]*\/ofi-[^"]*\)".*/\1/p')
+    ;;
+esac
 target=$PWD/target/debug
 port=20000
 export RUST_BACKTRACE=0 TSUMUGI_SPIN=${TSUMUGI_SPIN:-0} TSUMUGI_VERBOSE=1 FI_MR_CACHE_MONITOR=disabled
