@@ -12,7 +12,10 @@
 # `ci/netns.sh stream` only shows the bandwidth of long messages over tcp;
 # `ci/netns.sh figures ...` only figures 4 and 5 between two of them over tcp,
 # with MPICH and Open MPI from ci/peers.sh; `...` as of `tsumugi bench message`;
+# `ci/netns.sh messages ...` any of its rows, `--only rate8` say;
 # `ci/netns.sh third` only what a copy between two others takes, over tcp.
+# The last four build what they run, unless TSUMUGI_RELEASE says in which folder
+# it was built before.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -55,7 +58,7 @@ done
 
 # What only measures is built for that.
 case ${1:-} in
-stream | third | figures) ;;
+stream | third | figures | messages) ;;
 *)
     cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
     job=$(cargo test --quiet --package tsumugi --test job --no-run --message-format=json |
@@ -65,6 +68,11 @@ stream | third | figures) ;;
     ;;
 esac
 target=$PWD/target/debug
+release=${TSUMUGI_RELEASE:-$PWD/target/release}
+# Builds what is measured.
+for_release() {
+    [[ -v TSUMUGI_RELEASE ]] || cargo build --quiet --release "$@"
+}
 port=20000
 export RUST_BACKTRACE=0 TSUMUGI_SPIN=${TSUMUGI_SPIN:-0} TSUMUGI_VERBOSE=1 FI_MR_CACHE_MONITOR=disabled
 export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
@@ -296,16 +304,16 @@ if [[ ${1:-} == links ]]; then
     exit 0
 fi
 if [[ ${1:-} == stream ]]; then
-    cargo build --quiet --release --package tsumugi --example far_stream
+    for_release --package tsumugi --example far_stream
     export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=200
-    run 2 "$PWD/target/release/examples/far_stream" 3
+    run 2 "$release/examples/far_stream" 3
     grep MB/s "$work/log"
     exit 0
 fi
-# A put or get of ours by tcp, and the ping-pong of two MPIs by tcp.
+# The same rows of two of ours by tcp, and of two MPIs by tcp.
 figures() {
-    local tsumugi=$PWD/target/release/tsumugi peers=() line
-    cargo build --quiet --release --package tsumugi-cli
+    local tsumugi=$release/tsumugi peers=() line
+    for_release --package tsumugi-cli
     cat >"$work/launch" <<END
 #!/usr/bin/env bash
 for rank in 0 1; do
@@ -345,19 +353,22 @@ END
             ;;
         esac
     done < <(ci/peers.sh)
-    "$tsumugi" bench message --only one_sided --peer "tsumugi_tcp=$work/launch FOLDER" \
-        "${peers[@]}" "$@"
+    "$tsumugi" bench message --peer "tsumugi_tcp=$work/launch FOLDER" "${peers[@]}" "$@"
 }
 if [[ ${1:-} == figures ]]; then
+    figures --only one_sided "${@:2}"
+    exit 0
+fi
+if [[ ${1:-} == messages ]]; then
     figures "${@:2}"
     exit 0
 fi
 if [[ ${1:-} == third ]]; then
-    cargo build --quiet --release --package tsumugi --example far_third
+    for_release --package tsumugi --example far_third
     # One rank on each, which leaves the cores to whoever has something to do.
     of_node=1
     export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=${2:-0}
-    run 3 "$PWD/target/release/examples/far_third" "${3:-300}"
+    run 3 "$release/examples/far_third" "${3:-300}"
     grep ' of both' "$work/log"
     exit 0
 fi

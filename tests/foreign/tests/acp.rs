@@ -45,6 +45,7 @@ fn every_call_of_acp_is_here() {
         .map(|source| fs::read_to_string(root().join(format!("src/capi/{source}.rs"))).unwrap())
         .flat_map(|source| exports(&source))
         .collect();
+    here.retain(|name| name.starts_with("acp_"));
     here.sort_unstable();
     assert_eq!(here, expected.lines().collect::<Vec<_>>());
 }
