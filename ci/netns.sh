@@ -341,14 +341,14 @@ END
             local agent="-launcher rsh -launcher-exec $work/rsh -hosts $hosts"
             agent="$agent -localhost 10.94.0.1 -genv FI_PROVIDER tcp -genv MPIR_CVAR_NOLOCAL 1 -genv UCX_TLS tcp,self"
             line=${line/ / "$there "}
-            peers+=(--peer "${line/ /=}")
+            peers+=(--peer "${line/ /_tcp=}")
             peers[-1]=${peers[-1]/mpiexec /mpiexec $agent }
             ;;
         openmpi*)
             local agent="--host 10.94.0.1:1,10.94.0.2:1 --prtemca plm_ssh_agent $work/rsh"
             agent="$agent --mca btl tcp,self --mca btl_tcp_if_include eth0"
             line=${line/ / "$there "}
-            peers+=(--peer "${line/ /=}")
+            peers+=(--peer "${line/ /_tcp=}")
             peers[-1]=${peers[-1]/mpiexec /mpiexec $agent }
             ;;
         esac
