@@ -12,9 +12,12 @@
 # `ci/netns.sh stream` only shows the bandwidth of long messages over tcp;
 # `ci/netns.sh figures ...` only figures 4 and 5 between two of them over tcp,
 # with MPICH and Open MPI from ci/peers.sh; `...` as of `tsumugi bench message`;
+# `ci/netns.sh messages ...` any of its rows, `--only rate8` say;
 # `ci/netns.sh pages ...` only pages of arrays over tcp, their home, their owner
 # and who uses them each on a node of its own; `...` as of `tsumugi bench gas`;
 # `ci/netns.sh third` only what a copy between two others takes, over tcp.
+# The last four build what they run, unless TSUMUGI_RELEASE says in which folder
+# it was built before.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -55,12 +58,23 @@ for index in 1 2 3; do
     ip -n "$node" link set lo up
 done
 
-cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
-job=$(cargo test --quiet --package tsumugi --test job --no-run --message-format=json |
-    sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
-suite=$(cargo test --quiet --package tsumugi-backends --test ofi --no-run --message-format=json |
-    sed -n 's/.*"executable":"\([^"]*\/ofi-[^"]*\)".*/\1/p')
+# What only measures is built for that.
+case ${1:-} in
+stream | third | figures | messages) ;;
+*)
+    cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+    job=$(cargo test --quiet --package tsumugi --test job --no-run --message-format=json |
+        sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
+    suite=$(cargo test --quiet --package tsumugi-backends --test ofi --no-run \
+        --message-format=json | sed -n 's/.*"executable":"\([^"]*\/ofi-[^"]*\)".*/\1/p')
+    ;;
+esac
 target=$PWD/target/debug
+release=${TSUMUGI_RELEASE:-$PWD/target/release}
+# Builds what is measured.
+for_release() {
+    [[ -v TSUMUGI_RELEASE ]] || cargo build --quiet --release "$@"
+}
 port=20000
 export RUST_BACKTRACE=0 TSUMUGI_SPIN=${TSUMUGI_SPIN:-0} TSUMUGI_VERBOSE=1 FI_MR_CACHE_MONITOR=disabled
 export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
@@ -319,16 +333,16 @@ if [[ ${1:-} == links ]]; then
     exit 0
 fi
 if [[ ${1:-} == stream ]]; then
-    cargo build --quiet --release --package tsumugi --example far_stream
+    for_release --package tsumugi --example far_stream
     export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=200
-    run 2 "$PWD/target/release/examples/far_stream" 3
+    run 2 "$release/examples/far_stream" 3
     grep MB/s "$work/log"
     exit 0
 fi
-# A put or get of ours by tcp, and the ping-pong of two MPIs by tcp.
+# The same rows of two of ours by tcp, and of two MPIs by tcp.
 figures() {
-    local tsumugi=$PWD/target/release/tsumugi peers=() line
-    cargo build --quiet --release --package tsumugi-cli
+    local tsumugi=$release/tsumugi peers=() line
+    for_release --package tsumugi-cli
     cat >"$work/launch" <<END
 #!/usr/bin/env bash
 for rank in 0 1; do
@@ -356,22 +370,25 @@ END
             local agent="-launcher rsh -launcher-exec $work/rsh -hosts $hosts"
             agent="$agent -localhost 10.94.0.1 -genv FI_PROVIDER tcp -genv MPIR_CVAR_NOLOCAL 1 -genv UCX_TLS tcp,self"
             line=${line/ / "$there "}
-            peers+=(--peer "${line/ /=}")
+            peers+=(--peer "${line/ /_tcp=}")
             peers[-1]=${peers[-1]/mpiexec /mpiexec $agent }
             ;;
         openmpi*)
             local agent="--host 10.94.0.1:1,10.94.0.2:1 --prtemca plm_ssh_agent $work/rsh"
             agent="$agent --mca btl tcp,self --mca btl_tcp_if_include eth0"
             line=${line/ / "$there "}
-            peers+=(--peer "${line/ /=}")
+            peers+=(--peer "${line/ /_tcp=}")
             peers[-1]=${peers[-1]/mpiexec /mpiexec $agent }
             ;;
         esac
     done < <(ci/peers.sh)
-    "$tsumugi" bench message --only one_sided --peer "tsumugi_tcp=$work/launch FOLDER" \
-        "${peers[@]}" "$@"
+    "$tsumugi" bench message --peer "tsumugi_tcp=$work/launch FOLDER" "${peers[@]}" "$@"
 }
 if [[ ${1:-} == figures ]]; then
+    figures --only one_sided "${@:2}"
+    exit 0
+fi
+if [[ ${1:-} == messages ]]; then
     figures "${@:2}"
     exit 0
 fi
@@ -383,11 +400,11 @@ if [[ ${1:-} == pages ]]; then
     exit 0
 fi
 if [[ ${1:-} == third ]]; then
-    cargo build --quiet --release --package tsumugi --example far_third
+    for_release --package tsumugi --example far_third
     # One rank on each, which leaves the cores to whoever has something to do.
     of_node=1
     export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=${2:-0}
-    run 3 "$PWD/target/release/examples/far_third" "${3:-300}"
+    run 3 "$release/examples/far_third" "${3:-300}"
     grep ' of both' "$work/log"
     exit 0
 fi

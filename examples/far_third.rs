@@ -2,7 +2,9 @@
 //! a message, by turns: `far_third [ROUNDS]`, on three nodes or more.
 //!
 //! Rank 0 has bytes of a rank of the second node copied to one of the last. The
-//! message is half of a round trip of 8 bytes with that one.
+//! message is half of a round trip of 8 bytes with the rank that has them, which
+//! is asked to send them: it sleeps or looks as much before the one as before
+//! the other.
 //! `ci/netns.sh third` runs it between network namespaces.
 
 use std::time::Instant;
@@ -22,7 +24,7 @@ fn main() -> Result<(), Error> {
             let values = vec![1; bytes];
             let mut took = [const { Vec::new() }; 3];
             for round in 0..rounds {
-                let message = half_trip(rt, dst)?;
+                let message = half_trip(rt, src)?;
                 if rt.rank() == Rank(0) {
                     let start = Instant::now();
                     global.put_slice(at(dst), &values)?;

@@ -17,8 +17,9 @@
 //! helper.
 //!
 //! Memory of each rank, from its exposed area: `2 * CELLS * 256` bytes of lanes
-//! (8 KiB) for each rank of its node, and for each of another node that it
-//! calls or is called by, 64 at a time; 16 KiB of staging cells, and landing
+//! (8 KiB) for each rank of its node, and as much, in a large job down to a
+//! quarter of it, for each of another node that it calls or is called by, 64 at
+//! a time; 16 KiB of staging cells, and landing
 //! buffers for long payloads. It stays until the job ends: a peer's last word
 //! may come late. A rank of another node with which there is nothing to do
 //! costs nothing. `tsumugi info --memory` has all of it.
@@ -142,14 +143,22 @@ pub(crate) struct Footprint {
     /// The same, of what is touched when it is used.
     pub(crate) later_bytes: usize,
     /// For each rank with which there is something to do, on whatever node; and
-    /// for its lanes.
+    /// for its lanes, if it is of this node or of another.
     pub(crate) rank_bytes: usize,
     pub(crate) lane_bytes: usize,
+    pub(crate) far_lane_bytes: usize,
 }
 
-/// From the types themselves.
-pub(crate) fn footprint() -> Footprint {
-    let lanes = |peers| Shape { peers, cells: Shape::CELLS }.memory_size();
+/// Lanes of a rank with so many neighbours: those to other nodes have fewer
+/// cells the more ranks there may be at their other ends.
+fn shape(peers: u32, ranks: u32) -> Shape {
+    let later = (LATER_CELLS / ranks.max(1)).clamp(4, Shape::CELLS);
+    Shape { peers, cells: Shape::CELLS, later_cells: 1 << later.ilog2() }
+}
+
+/// From the types themselves, in a job of so many ranks.
+pub(crate) fn footprint(ranks: u32) -> Footprint {
+    let lanes = |peers| shape(peers, ranks).memory_size();
     let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>() + SEAT_BYTES;
     let calls = CALLS_MAX * (size_of::<am::Call>() + size_of::<Entry>());
     let staging = STAGING_CELLS * (size_of::<am::Slot>() + am::CELL_BYTES);
@@ -158,6 +167,7 @@ pub(crate) fn footprint() -> Footprint {
         later_bytes: LANDINGS * LANDING_BYTES,
         rank_bytes: peer,
         lane_bytes: (lanes(65) - lanes(1)).div_ceil(64),
+        far_lane_bytes: shape(1, ranks).block().memory_size().div_ceil(am::BLOCK_PEERS as usize),
     }
 }
 
@@ -166,7 +176,7 @@ impl Am {
     pub(crate) fn new(member: &Member) -> Result<Self, Error> {
         let (neighbours, direct) = (Neighbours::of(member), member.direct());
         let own = neighbours.local(member.rank()).expect("a rank is its own neighbour");
-        let shape = Shape { peers: neighbours.count(), cells: Shape::CELLS };
+        let shape = shape(neighbours.count(), member.size());
         let lanes_bytes = shape.memory_size();
         let staging_bytes = STAGING_CELLS * am::CELL_BYTES;
         let lanes = zeroes(member, lanes_bytes)?;
@@ -397,6 +407,9 @@ unsafe fn words(start: NonNull<u8>, bytes: usize) -> &'static [Word] {
 /// Calls of this rank that can be under way.
 const CALLS_MAX: usize = 1024;
 const STAGING_CELLS: usize = 64;
+/// Of all lanes together to peers of other nodes, if all ranks of a large job
+/// were such; each lane has at least four.
+const LATER_CELLS: u32 = 4096;
 const LANDINGS: usize = 4;
 /// Longest payload.
 pub(crate) const LANDING_BYTES: usize = 256 << 10;

@@ -525,6 +525,13 @@ impl From<ParcelError> for Error {
 /// once they were used.
 pub(crate) fn footprint() -> usize {
     let links = size_of::<Link>() + link::footprint();
+    eprintln!(
+        "XX parts {} far {} links {} dev {}",
+        size_of::<Parts>(),
+        size_of::<Far>(),
+        links,
+        device::footprint()
+    );
     size_of::<Parts>() + size_of::<Far>() + links + device::footprint()
 }
 

@@ -84,7 +84,8 @@ impl Ledger {
             later_bytes: calls_later_bytes,
             rank_bytes: calls_rank_bytes,
             lane_bytes: calls_lane_bytes,
-        } = am::footprint();
+            far_lane_bytes: calls_far_lane_bytes,
+        } = am::footprint(u32::MAX);
         let (messages_bytes, messages_peer_bytes, messages_lane_bytes) = msg::footprint();
         let node_peer_bytes =
             calls_rank_bytes + calls_lane_bytes + messages_peer_bytes + messages_lane_bytes;
@@ -118,7 +119,7 @@ impl Ledger {
                 growth: Growth::NodeRanks(calls_rank_bytes as u64),
             },
             table("messages", MESSAGE_TABLES, messages_bytes),
-            table("messages", "own lane, once it is used", messages_lane_bytes),
+            table("messages", OWN_LANE, messages_lane_bytes),
             Table { part: "messages", name: MESSAGES, fixed_bytes: 0, growth: Growth::Messages },
             table(NETWORK, "regions, operations, packets", far::footprint()),
             Table {
@@ -155,8 +156,9 @@ impl Ledger {
             unit("a stack's guard (virtual)", threads.guard_bytes, 0),
             unit(NODE_RANK, node_peer_bytes, 0),
             unit("a rank of another node that was spoken to", far::PEER_BYTES, 0),
-            unit(MET, calls_rank_bytes + calls_lane_bytes, 0),
-            unit(WRITTEN, msg::far_footprint(u32::MAX), 0),
+            unit(MET, calls_rank_bytes + calls_far_lane_bytes, 0),
+            unit(WRITTEN, msg::far_footprint(u32::MAX).0, 0),
+            unit(FULL, msg::far_footprint(u32::MAX).2, 0),
             unit("a handle of a rank's memory", size_of::<Direct>(), 0),
             unit(
                 "a peer's windows, populated (TSUMUGI_POPULATE=peers)",
@@ -251,6 +253,7 @@ const NODES: &str = "which rank is on which node";
 /// Only of a node's first rank.
 const BEATS: &str = "beats, and whom they go to: a node's first rank";
 const CALL_TABLES: &str = "calls, staging cells, operations";
+const OWN_LANE: &str = "own lane, once it is used";
 /// Memory from the first such call on.
 const LANDINGS: &str = "own lane, landing buffers, once they are used";
 const CALLS: &str = "what is known of each rank of the node, who waits";
@@ -259,6 +262,7 @@ const MESSAGES: &str = "what is known of each rank of the node, messages that wa
 /// What comes with the first contact with a rank of another node.
 const MET: &str = "a rank of another node that calls or is called";
 const WRITTEN: &str = "a rank of another node, from the first message on";
+const FULL: &str = "messages that wait between two nodes, at most for each pair";
 const ARRAY: &str = "an array of pages that move, besides its pages";
 /// The word by which its readers are counted, and a line of bits of frames.
 const ARRAY_BYTES: usize = 128;
@@ -313,16 +317,18 @@ mod tests {
         for ranks in [2, 1_000, 1_000_000] {
             let lines = ledger.beside_paper(ranks);
             let total = lines.iter().find(|line| line.name == "total").unwrap().bytes;
-            assert!(total <= 8_000_000, "{total} bytes at {ranks} ranks");
+            assert!(total <= Ledger::BARS[0], "{total} bytes at {ranks} ranks");
             let parts: u64 = gas::footprint(ranks as u32).map(|(_, bytes)| bytes).sum();
             let others = [NODES, BEATS, CALL_TABLES, CALLS, MESSAGE_TABLES, MESSAGES];
             let others = ledger.tables.iter().filter(|table| others.contains(&table.name));
             let others: u64 = others.map(|table| table.shared_bytes(ranks)).sum();
             assert_eq!(total, parts + others, "no part of it is left out");
             let used = ledger.in_use(ranks, 1024);
+            let rest = ledger.rest_bytes(ranks);
+            assert!(used[2].bytes + rest <= Ledger::BARS[1], "{rest} bytes besides {used:?}");
             assert_eq!(used[0].bytes, total + 1024.min(ranks - 1) * far::PEER_BYTES as u64);
-            for used in &used[..2] {
-                assert!(used.bytes <= 16_000_000, "{used:?} at {ranks} ranks");
+            for used in &used {
+                assert!(used.bytes <= Ledger::BARS[1], "{used:?} at {ranks} ranks");
             }
         }
         // From a thousand ranks to a million: less than two bytes for each.

@@ -71,25 +71,43 @@ fn tables(ranks: u32) -> Result<String, Failure> {
     let here = format!("{} ranks", text::count(ranks.into()));
     let many = if ranks > RANKS_MAX { ranks.into() } else { MANY };
     let header = |what| [what, here.as_str(), "1,000", "1,000,000", "a rank more"];
+    let [before, in_use] = Ledger::BARS;
     let beside = ledger.beside_paper(many).into_iter().map(|line| {
         let paper = line.paper_bytes.map_or_else(|| "-".to_owned(), text::count);
-        vec![line.name.to_owned(), paper, text::count(line.bytes)]
+        let bar = if line.name == "total" { text::count(before) } else { String::new() };
+        vec![line.name.to_owned(), paper, text::count(line.bytes), bar]
     });
     let used = ledger.in_use(many, PEERS).map(|used| {
         vec![
             format!("total, {} peers {}", text::count(PEERS), used.name),
             String::new(),
             text::count(used.bytes),
+            text::count(in_use),
         ]
     });
     let beside = beside.chain(used);
     let title = format!("a rank of {}, 32 on a node, before any traffic", text::count(many));
     Ok(format!(
-        "bytes of a rank\n{}\nbytes more for each\n{}\n{}",
+        "bytes of a rank\n{}\nbytes more for each\n{}\n{}{}",
         text::table(&header("from the start"), tables.chain([total])),
         text::table(&header("thing made"), units),
-        text::table(&[title.as_str(), "ACP", "here"], beside)
+        text::table(&[title.as_str(), "ACP", "here", "at most"], beside),
+        what_counts(&ledger, many)
     ))
+}
+
+/// What the last table counts, and what it does not.
+fn what_counts(ledger: &Ledger, ranks: u64) -> String {
+    format!(
+        "`total` is of the tables that the paper's layer has, which are the global memory's here,\n\
+         and of calls and messages besides: private bytes and a 32nd of what a node has once,\n\
+         without what the network's own library keeps. The rest of a rank of such a job, from the\n\
+         start and in use, is {} more: control page, starter memory, scheduler, and the\n\
+         network's regions, operations and packets. Messages that wait between two nodes take up\n\
+         to {} for each pair while they wait.\n",
+        text::count(ledger.rest_bytes(ranks)),
+        text::bytes(ledger.lanes_bytes())
+    )
 }
 
 /// The ranks of the paper's table 3.

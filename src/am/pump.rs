@@ -247,7 +247,8 @@ impl Am {
             if state.stuck[seat].is_empty() {
                 continue;
             }
-            // A cast has room whenever a call has.
+            // A cast has room whenever a call has; if these are too many, those
+            // that find none wait again.
             let count = match self.check_room(&state, Rank(seat as u32), false) {
                 Ok(()) => self.shape.cells as usize,
                 Err(SendError::Busy(_)) => 0,

@@ -5,7 +5,7 @@
 //! library keeps. What one rank has for all of its node counts by a part.
 
 use super::{Ledger, NODE_RANKS, Table};
-use crate::{far, msg};
+use crate::{am, far, msg};
 use tsumugi_core::am::BLOCK_PEERS;
 
 /// One line of it.
@@ -53,18 +53,21 @@ pub struct InUse {
 impl Ledger {
     /// What a rank of a job of `ranks` has when it has spoken to so many others,
     /// each on a node of its own: by the global memory, by calls besides, and by
-    /// messages besides. Long calls touch the landing buffers, too.
+    /// messages besides. Long calls touch the landing buffers, too, and messages
+    /// that wait to be sent or received have [memory of their
+    /// own](Self::lanes_bytes).
     pub fn in_use(&self, ranks: u64, peers: u64) -> [InUse; 3] {
         let peers = peers.min(ranks.saturating_sub(1));
         let total = self.beside_paper(ranks).last().map_or(0, |line| line.bytes);
-        let met = self.units.iter().find(|unit| unit.name == super::MET);
-        let met = met.map_or(0, |unit| unit.bytes(ranks));
+        let few = ranks.min(u64::from(u32::MAX)) as u32;
+        let calls = am::footprint(few);
+        let met = (calls.rank_bytes + calls.far_lane_bytes) as u64;
         // Lanes for calls are made for some ranks at a time.
         let blocks = peers.next_multiple_of(u64::from(BLOCK_PEERS));
         let global = total + peers * far::PEER_BYTES as u64;
         let calls = global + blocks * met;
-        let few = ranks.min(u64::from(u32::MAX)) as u32;
-        let messages = calls + peers * msg::far_footprint(few) as u64;
+        let (peer, all, _) = msg::far_footprint(few);
+        let messages = calls + peers * peer as u64 + all as u64;
         let one = |name, bytes| InUse { name, bytes };
         [
             one("in use by the global memory", global),
@@ -72,6 +75,31 @@ impl Ledger {
             one("in use, also by messages", messages),
         ]
     }
+}
+
+impl Ledger {
+    /// What a rank of a job of `ranks` has from the start besides what is
+    /// [beside the paper](Self::beside_paper): control page, starter memory,
+    /// scheduler, regions, operations and packets of the network. Without
+    /// landing buffers and its lane to itself, which cost memory from their
+    /// first use on.
+    pub fn rest_bytes(&self, ranks: u64) -> u64 {
+        let later = [super::LANDINGS, super::OWN_LANE];
+        let tables = self.tables.iter().filter(|table| !later.contains(&table.name));
+        let all: u64 = tables.map(|table| table.shared_bytes(ranks)).sum();
+        all - self.beside_paper(ranks).last().map_or(0, |line| line.bytes)
+    }
+
+    /// What waits in the lanes between a rank and one of another node if those
+    /// are full, both ways: the memory for it is there for as long as it waits,
+    /// and then for others.
+    pub fn lanes_bytes(&self) -> u64 {
+        msg::far_footprint(u32::MAX).2 as u64
+    }
+
+    /// The most that a rank of a large job may have before any traffic, and
+    /// with 1,024 others in use: what this project has set itself.
+    pub const BARS: [u64; 2] = [8_000_000, 16_000_000];
 }
 
 /// Each line: what it is in the paper, and the tables here.

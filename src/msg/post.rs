@@ -12,7 +12,9 @@
 //! lane, and nobody sleeps until it is gone.
 //!
 //! The lane to a rank is made when the first message goes there or comes from
-//! there: about 97 KiB each.
+//! there: less than a KiB each. What lies in lanes, as it was not sent or not
+//! taken yet, is in chunks that all of them share; when they are few, there are
+//! [some more](POOL_CHUNKS).
 
 use super::parcels::{Parcels, Unsent};
 use crate::lend::{Lent, lend};
@@ -22,7 +24,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use tsumugi_core::msg::{
-    Buffers, Ended, FarLane, Load, Mail, MailEnd, PARCEL_BYTES_MIN, Packet, Request, Shape,
+    Buffers, Chunk, Ended, FarLane, Load, Mail, MailEnd, PARCEL_BYTES_MIN, Packet, Place, Request,
+    Shape,
 };
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 use tsumugi_pvas::Member;
@@ -41,7 +44,8 @@ pub(crate) struct Post {
     room: Box<[u8]>,
     // What the mail is made of; goes last.
     ends: Lent<MailEnd<'static>>,
-    lanes: Vec<(Lent<FarLane<'static>>, Lent<u8>)>,
+    lanes: Vec<(Lent<FarLane<'static>>, Lent<Place<'static>>)>,
+    chunks: Vec<Lent<Chunk<'static>>>,
 }
 
 /// Parcels that nobody has looked at.
@@ -93,6 +97,7 @@ impl Post {
             room,
             ends,
             lanes: Vec::new(),
+            chunks: Vec::new(),
         }
     }
 
@@ -136,6 +141,7 @@ impl Post {
         if self.bag.is_full() {
             self.unpack();
         }
+        self.feed();
         &mut self.mail
     }
 
@@ -153,6 +159,7 @@ impl Post {
         if self.bag.is_full() {
             self.unpack();
         }
+        self.feed();
         let mut buffers = Outgoing(&*self.parcels);
         self.mail.push(to, packet, load, &mut buffers);
     }
@@ -219,6 +226,7 @@ impl Post {
             {
                 self.connect(seat);
             }
+            self.feed();
             if seat.is_none_or(|seat| self.mail.take(seat, bytes).is_err()) {
                 // Relaxed: a count.
                 self.bag.refused.fetch_add(1, Ordering::Relaxed);
@@ -230,11 +238,27 @@ impl Post {
 
     #[cold]
     fn connect(&mut self, seat: Rank) {
-        let (memory, lent_memory) = lend(vec![0; FarLane::memory_size(&self.shape)]);
-        let lane = FarLane::new(&self.shape, memory).unwrap_or_else(|error| panic!("{error}"));
+        let (places, lent_places) = lend(places_of(&self.shape));
+        let lane = FarLane::new(&self.shape, places).unwrap_or_else(|error| panic!("{error}"));
         let (lane, lent_lane) = lend(vec![lane]);
         self.mail.connect(seat, &mut lane[0]);
-        self.lanes.push((lent_lane, lent_memory));
+        self.lanes.push((lent_lane, lent_places));
+    }
+
+    /// Chunks for what the next call puts into a lane.
+    #[inline(always)]
+    fn feed(&mut self) {
+        if self.mail.is_short() {
+            self.feed_now();
+        }
+    }
+
+    #[cold]
+    fn feed_now(&mut self) {
+        let count = POOL_CHUNKS.max(FarLane::places(&self.shape));
+        let (chunks, lent) = lend((0..count).map(|_| Chunk::EMPTY).collect());
+        self.mail.feed(chunks);
+        self.chunks.push(lent);
     }
 }
 
@@ -308,6 +332,10 @@ fn ends_of(seats: u32) -> Vec<MailEnd<'static>> {
     (0..seats).map(|_| MailEnd::EMPTY).collect()
 }
 
+fn places_of(shape: &Shape) -> Vec<Place<'static>> {
+    (0..FarLane::places(shape)).map(|_| None).collect()
+}
+
 /// For how many seats a table is made that is to have so many: what is in it
 /// is copied when it is too short.
 pub(super) fn with_room(seats: u32, member: &Member) -> u32 {
@@ -332,5 +360,8 @@ impl fmt::Debug for Post {
 const TRIES: u32 = 4;
 /// Seats by which a table grows at least; in tests each new one makes it grow.
 const STEP: u32 = if cfg!(test) { 1 } else { 64 };
-/// What a bag is expected to hold.
-const BAG_BYTES: usize = 64 << 10;
+/// Chunks that there are at first, and more each time there are too few.
+pub(super) const POOL_CHUNKS: usize = 64;
+/// What a bag is expected to hold; one is filled while the other is emptied.
+pub(super) const BAG_BYTES: usize = 64 << 10;
+pub(super) const BAGS: usize = 2;

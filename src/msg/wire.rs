@@ -6,6 +6,7 @@
 //! that whoever sleeps at the other end is woken, and that long copies go past
 //! the caches. It stays until the job ends: a peer's last word may come late.
 
+use super::post::{BAG_BYTES, BAGS, POOL_CHUNKS};
 use super::state::REQUESTS_MAX;
 use crate::config::Chosen;
 use crate::lend::{Lent, lend, zeroes};
@@ -18,8 +19,8 @@ use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{Access, Need, RegionKey, RemoteAddr};
 use tsumugi_core::msg::board::{Board, BoardShape};
 use tsumugi_core::msg::{
-    self, Copy, Design, FarLane, INLINE_WORDS, Kind, LaneEnd, Load, MailEnd, Offer, Packet,
-    Returned, Shape, Side, Split, Wire,
+    self, Chunk, Copy, Design, FarLane, INLINE_WORDS, Kind, LaneEnd, Load, MailEnd, Offer, Packet,
+    Place, Returned, Shape, Side, Split, Wire,
 };
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::wait::Bells;
@@ -155,11 +156,15 @@ pub(crate) fn tables_bytes(ranks: u32, peers: u32) -> usize {
 }
 
 /// What messages cost for each rank of another node that sends or is sent any,
-/// with room that tables have for more.
-pub(crate) fn far_footprint(ranks: u32) -> usize {
+/// with room that tables have for more; what they cost for all of those
+/// together; and what lies in the two lanes of one if they are full.
+pub(crate) fn far_footprint(ranks: u32) -> (usize, usize, usize) {
     let entries = tables_bytes(ranks, 2) - tables_bytes(ranks, 1) + size_of::<MailEnd<'static>>();
-    let lane = FarLane::memory_size(&shape(1)) + size_of::<FarLane<'static>>();
-    lane + entries + entries / 8 + SEAT_BYTES
+    let places = FarLane::places(&shape(1));
+    let lane = places * size_of::<Place<'static>>() + size_of::<FarLane<'static>>();
+    let chunk = size_of::<Chunk<'static>>();
+    let all = POOL_CHUNKS * chunk + BAGS * BAG_BYTES;
+    (lane + entries + entries / 8 + SEAT_BYTES, all, places * chunk)
 }
 
 /// The head of a rank of this node.
@@ -172,8 +177,10 @@ fn control_of(rank: Rank, member: &Member) -> &'static Control {
 /// How much room there is in a job of so many ranks: tables of messages that
 /// nobody has received yet grow with their number.
 fn shape(peers: u32) -> Shape {
-    let quota = (UNEXPECTED_MAX / peers.max(1)).clamp(16, 256);
-    Shape { quota: 1 << quota.ilog2(), ..Shape::of(peers) }
+    let peers = peers.max(1);
+    let quota = (UNEXPECTED_MAX / peers).clamp(8, 256);
+    let mirror = (OFFERS_MAX / peers).clamp(8, 32);
+    Shape { quota: 1 << quota.ilog2(), mirror, ..Shape::of(peers) }
 }
 
 impl NodeWire {
@@ -356,6 +363,8 @@ fn between(copy: &Copy, by: impl FnOnce(Mode, NonNull<u8>, NonNull<u8>, usize)) 
 const LINE_BYTES: usize = 64;
 /// Unexpected messages of a rank in a job of many.
 const UNEXPECTED_MAX: u32 = 4096;
+/// And receives that are offered to it.
+const OFFERS_MAX: u32 = 16_384;
 
 // SAFETY: a rank's wire is used by whoever holds its lock; what it points to
 // is shared memory made for that.

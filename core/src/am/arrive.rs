@@ -39,7 +39,7 @@ impl Machine<'_> {
     /// Looks at the bells of one memory, whose first peer is that one.
     #[inline(always)]
     fn look_at_lanes(&mut self, lanes: Lanes<'_>, first: usize) {
-        let cells = self.shape.cells;
+        let cells = self.shape_of(first).cells;
         lanes.take_arrivals(|peer, count| {
             let peer = first + peer;
             let known = &mut self.tables.peers[peer];

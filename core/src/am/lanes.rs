@@ -32,6 +32,8 @@ pub struct Shape {
     pub peers: u32,
     /// Cells of each lane: a power of two.
     pub cells: u32,
+    /// The same, of lanes to peers that come later.
+    pub later_cells: u32,
 }
 
 /// Peers that a machine gets lanes for at a time, when it was set up without.
@@ -61,7 +63,7 @@ impl Shape {
 
     /// The shape of a [`Block`] of a machine of this shape.
     pub const fn block(self) -> Self {
-        Self { peers: BLOCK_PEERS, cells: self.cells }
+        Self { peers: BLOCK_PEERS, cells: self.later_cells, ..self }
     }
 
     /// Bytes of registered memory that a rank gives for its peers: 64 KiB for
@@ -75,6 +77,8 @@ impl Shape {
             && self.peers <= PEERS_MAX
             && self.cells.is_power_of_two()
             && self.cells <= CELLS_MAX
+            && self.later_cells.is_power_of_two()
+            && self.later_cells <= CELLS_MAX
     }
 
     /// The words in which `from` counts its arrivals and sets its notice, and
@@ -258,7 +262,7 @@ mod tests {
     #[test]
     fn nothing_overlaps() {
         for peers in [1, 2, 8, 9, 64, 65, 1000] {
-            let shape = Shape { peers, cells: 16 };
+            let shape = Shape { peers, cells: 16, later_cells: 16 };
             let last = Rank(peers - 1);
             assert!(shape.arrival(last).0 + 8 <= shape.notice(Rank(0)).0);
             assert!(shape.notice(last).0 + 8 <= shape.credit(Rank(0)));

@@ -138,10 +138,9 @@ impl Machine<'_> {
         if peer.lost {
             return Err(SendError::Addr(AddrError::PeerLost { rank: self.rank_of(to) }));
         }
-        let reserved =
-            !wants_reply || peer.unanswered < self.shape.cells || mutant("am_no_reply_reservation");
-        if peer.at.is_none() || peer.sent.wrapping_sub(peer.acked) >= self.shape.cells || !reserved
-        {
+        let cells = self.shape_of(to.0 as usize).cells;
+        let reserved = !wants_reply || peer.unanswered < cells || mutant("am_no_reply_reservation");
+        if peer.at.is_none() || peer.sent.wrapping_sub(peer.acked) >= cells || !reserved {
             return Err(SendError::Busy(Why::NoCredit));
         }
         if wants_reply && self.free_calls.is_empty() {

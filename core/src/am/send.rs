@@ -137,9 +137,10 @@ impl Machine<'_> {
 
     /// Returns credits when half of the lane was taken.
     pub(super) fn check_notice(&mut self, index: usize) {
+        let cells = self.shape_of(index).cells;
         let peer = &mut self.tables.peers[index];
         let unreported = peer.requests_taken.wrapping_sub(peer.reported);
-        if peer.notice == Notice::Idle && unreported >= self.shape.cells.div_ceil(2) {
+        if peer.notice == Notice::Idle && unreported >= cells.div_ceil(2) {
             peer.notice = Notice::CountDue;
             self.notices.push(self.tables.peers, index);
         }

@@ -4,7 +4,8 @@
 //! A far lane is as long as a near one and has as many slots, but both of its
 //! ends have memory for it: the sender keeps what was not sent, the receiver
 //! what was not taken. What was returned says how much more may come, so that
-//! nothing is ever sent for which there is no place.
+//! nothing is ever sent for which there is no place. That memory is of chunks
+//! which all lanes share: one in which nothing lies has none.
 //!
 //! ```text
 //!   sender                                            receiver
@@ -18,12 +19,14 @@
 //! bytes have a [`place`](Buffers::place) in the network is fetched by its
 //! receiver, all others go through slots, as many at once as there are.
 //! `outbox` says what goes when, `inbox` how order is restored,
-//! `parcel` what the bytes are.
+//! `parcel` what the bytes are, `chunk` and `ring` where they lie.
 //!
 //! # How to drive it
 //!
-//! 1. [`connect`](Mail::connect) before the first packet to or from a rank:
-//!    [`FarLane::memory_size`] bytes for each, 97 KiB as a rule.
+//! 1. [`connect`](Mail::connect) before the first packet to or from a rank: less
+//!    than a KiB for each. [`feed`](Mail::feed) with chunks whenever it
+//!    [is short](Mail::is_short) of them; at most [`FarLane::places`] for each
+//!    lane are ever in use, 98 KiB as a rule, if as much waits both ways.
 //! 2. [`take`](Mail::take) what has come, then
 //!    [`poll_arrived`](Mail::poll_arrived): whose lanes are worth a look.
 //! 3. The calls of a [`Wire`](super::Wire) for far ranks.
@@ -34,16 +37,20 @@
 //!
 //! Progress: every call is wait-free, on one thread at a time.
 
+mod chunk;
 mod inbox;
 mod outbox;
 mod parcel;
 mod ring;
 
+pub use chunk::{Chunk, Place};
 pub use parcel::{PARCEL_BYTES_MIN, ParcelError};
 
+use self::chunk::{Pool, chunks_of};
 use self::inbox::Inbox;
 use self::outbox::Outbox;
 use self::parcel::Parcel;
+use self::ring::{Ring, Slots};
 use super::list::{Link, Linked, List};
 use super::packet::{INLINE_WORDS, Load, Offer, Packet};
 use super::setup::{SetupError, Shape};
@@ -75,6 +82,7 @@ pub struct Mail<'t> {
     /// Those that may have a parcel to be sent, and that got one.
     ready: List<0>,
     arrived: List<1>,
+    pool: Pool<'t>,
 }
 
 /// Both lanes between this rank and a far one.
@@ -95,29 +103,33 @@ pub struct FarLane<'t> {
 }
 
 impl<'t> FarLane<'t> {
-    /// Bytes of memory that a lane needs.
-    pub const fn memory_size(shape: &Shape) -> usize {
-        2 * (lines_bytes(shape) + slots_bytes(shape))
+    /// How many places a lane has for chunks.
+    pub const fn places(shape: &Shape) -> usize {
+        let (lines, slots) = chunks_of(shape);
+        2 * (lines + slots) + 1
     }
 
-    /// A lane that was never used, in memory of any content.
+    /// A lane that was never used: all of its places are empty.
     ///
     /// # Errors
     ///
-    /// [`SetupError`]: no shape, or too little memory.
-    pub fn new(shape: &Shape, memory: &'t mut [u8]) -> Result<Self, SetupError> {
+    /// [`SetupError`]: no shape, or too few places.
+    pub fn new(shape: &Shape, places: &'t mut [Place<'t>]) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(*shape));
         }
-        let (entries, needed) = (memory.len(), Self::memory_size(shape));
+        let (entries, needed) = (places.len(), Self::places(shape));
         if entries < needed {
             return Err(SetupError::Tables { entries, needed });
         }
-        let (out_lines, rest) = memory.split_at_mut(lines_bytes(shape));
-        let (out_slots, rest) = rest.split_at_mut(slots_bytes(shape));
-        let (in_lines, rest) = rest.split_at_mut(lines_bytes(shape));
-        let (in_slots, _) = rest.split_at_mut(slots_bytes(shape));
-        let (out, inbox) = (Outbox::new(out_lines, out_slots), Inbox::new(in_lines, in_slots));
+        let (lines, slots) = chunks_of(shape);
+        let (out_lines, rest) = places.split_at_mut(lines);
+        let (out_slots, rest) = rest.split_at_mut(slots);
+        let (in_lines, rest) = rest.split_at_mut(lines);
+        let (in_slots, held) = rest.split_at_mut(slots);
+        let ring = |places| Ring::new(shape.lines, places);
+        let out = Outbox::new(ring(out_lines), Slots::new(shape, out_slots));
+        let inbox = Inbox::new(ring(in_lines), Slots::new(shape, in_slots), held);
         Ok(Self { out, inbox })
     }
 }
@@ -147,7 +159,8 @@ impl<'t> Mail<'t> {
         if entries < needed {
             return Err(SetupError::Tables { entries, needed });
         }
-        Ok(Self { shape, ends, ready: List::EMPTY, arrived: List::EMPTY })
+        let pool = Pool::default();
+        Ok(Self { shape, ends, ready: List::EMPTY, arrived: List::EMPTY, pool })
     }
 
     /// Goes on with more ends.
@@ -175,6 +188,26 @@ impl<'t> Mail<'t> {
         assert!(before.is_none(), "{rank} is connected");
     }
 
+    /// Gives memory for what lies in lanes.
+    pub fn feed(&mut self, chunks: &'t mut [Chunk<'t>]) {
+        for chunk in chunks {
+            self.pool.give(chunk);
+        }
+    }
+
+    /// Whether there may be too few chunks for the next call: then it is to be
+    /// fed first, with [`FarLane::places`] of them at least.
+    #[inline]
+    pub const fn is_short(&self) -> bool {
+        let (lines, slots) = chunks_of(&self.shape);
+        self.pool.free() <= lines + slots
+    }
+
+    /// Chunks that no lane uses.
+    pub const fn chunks_free(&self) -> usize {
+        self.pool.free()
+    }
+
     /// Whether a rank was connected.
     #[inline]
     pub fn is_connected(&self, rank: Rank) -> bool {
@@ -188,6 +221,10 @@ impl<'t> Mail<'t> {
     /// # Errors
     ///
     /// [`ParcelError`]; nothing has happened.
+    ///
+    /// # Panics
+    ///
+    /// If it [is short](Self::is_short) of chunks, it may.
     pub fn take(&mut self, from: Rank, bytes: &[u8]) -> Result<(), ParcelError> {
         let end = self.ends.get_mut(from.0 as usize).filter(|end| !end.is_lost);
         let lane = end.and_then(|end| end.lane.as_mut()).ok_or(ParcelError::NoLane)?;
@@ -201,7 +238,8 @@ impl<'t> Mail<'t> {
         if !lane.out.acknowledge(acked) {
             return Err(ParcelError::Acknowledged(acked));
         }
-        let news = numbered.and_then(|(head, records)| lane.inbox.put(&self.shape, &head, records));
+        let news =
+            numbered.and_then(|(head, records)| lane.inbox.put(&mut self.pool, &head, records));
         if let Some(news) = news {
             lane.out.learn(news.returned);
             if news.asks {
@@ -246,8 +284,8 @@ impl<'t> Mail<'t> {
 
     /// The network has the parcel to that rank which was polled last.
     pub fn posted(&mut self, to: Rank) {
-        if let Some(FarLane { out, inbox }) = self.lane(to) {
-            out.post(inbox);
+        if let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(to) {
+            out.post(pool, inbox);
         }
         self.turn(to);
     }
@@ -256,9 +294,9 @@ impl<'t> Mail<'t> {
     /// more later.
     pub fn refused(&mut self, to: Rank) {
         if mutant("mail_refused_forgotten")
-            && let Some(FarLane { out, inbox }) = self.lane(to)
+            && let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(to)
         {
-            out.post(inbox);
+            out.post(pool, inbox);
         }
         self.turn(to);
     }
@@ -283,7 +321,7 @@ impl<'t> Mail<'t> {
         let Some(end) = self.ends.get_mut(index) else { return };
         end.is_lost = true;
         if let Some(lane) = &mut end.lane {
-            lane.out.drop_all();
+            lane.out.drop_all(&mut self.pool);
             lane.inbox.close();
         }
         if core::mem::take(&mut end.is_ready) {
@@ -299,8 +337,13 @@ impl<'t> Mail<'t> {
     }
 
     /// Puts a packet into the lane, for which there is room.
+    ///
+    /// # Panics
+    ///
+    /// If it [is short](Self::is_short) of chunks, it may.
     pub fn push(&mut self, to: Rank, packet: &Packet, load: Load, buffers: &mut impl Buffers) {
-        self.lane(to).expect("there was room").out.push(packet, load, buffers);
+        let (lane, pool) = self.lane_and_pool(to).expect("there was room");
+        lane.out.push(pool, packet, load, buffers);
         self.rouse(to);
     }
 
@@ -330,8 +373,8 @@ impl<'t> Mail<'t> {
 
     /// Takes the packet out of the lane.
     pub fn pop(&mut self, from: Rank) {
-        if let Some(lane) = self.lane(from) {
-            lane.inbox.pop();
+        if let Some((lane, pool)) = self.lane_and_pool(from) {
+            lane.inbox.pop(pool);
         }
     }
 
@@ -343,9 +386,9 @@ impl<'t> Mail<'t> {
     /// Returns to that rank. Whether it had asked for more.
     pub fn give_back(&mut self, from: Rank, returned: Returned) -> bool {
         let shape = self.shape;
-        let Some(FarLane { out, inbox }) = self.lane(from) else { return false };
+        let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(from) else { return false };
         let was_starved = inbox.answer();
-        let lines = inbox.give_back();
+        let lines = inbox.give_back(pool, returned.slots);
         out.give_back(&shape, Returned { lines, ..returned }, was_starved);
         self.rouse(from);
         was_starved
@@ -370,6 +413,10 @@ impl<'t> Mail<'t> {
     }
 
     /// Copies bytes into these slots of the lane to that rank.
+    ///
+    /// # Panics
+    ///
+    /// If it [is short](Self::is_short) of chunks, it may.
     pub fn write_slots(
         &mut self,
         to: Rank,
@@ -379,12 +426,13 @@ impl<'t> Mail<'t> {
         buffers: &mut impl Buffers,
     ) {
         let shape = self.shape;
-        if let Some(lane) = self.lane(to) {
-            lane.out.write_slots(&shape, slots, at, len, buffers);
+        if let Some((lane, pool)) = self.lane_and_pool(to) {
+            lane.out.write_slots(pool, &shape, slots, at, len, buffers);
         }
     }
 
-    /// Copies bytes out of these slots of the lane from that rank.
+    /// Copies bytes out of these slots of the lane from that rank, which are
+    /// not asked for again.
     pub fn read_slots(
         &mut self,
         from: Rank,
@@ -394,13 +442,18 @@ impl<'t> Mail<'t> {
         buffers: &mut impl Buffers,
     ) {
         let shape = self.shape;
-        if let Some(lane) = self.lane(from) {
-            lane.inbox.read_slots(&shape, slots, at, len, buffers);
+        if let Some((lane, pool)) = self.lane_and_pool(from) {
+            lane.inbox.read_slots(pool, &shape, slots, at, len, buffers);
         }
     }
 
     fn lane(&mut self, rank: Rank) -> Option<&mut FarLane<'t>> {
         self.ends.get_mut(rank.0 as usize)?.lane.as_deref_mut()
+    }
+
+    fn lane_and_pool(&mut self, rank: Rank) -> Option<(&mut FarLane<'t>, &mut Pool<'t>)> {
+        let lane = self.ends.get_mut(rank.0 as usize)?.lane.as_deref_mut()?;
+        Some((lane, &mut self.pool))
     }
 
     /// There may be a parcel for that rank.
@@ -439,14 +492,6 @@ impl Linked<1> for MailEnd<'_> {
     fn next(&self) -> u32 {
         self.links[1].next()
     }
-}
-
-const fn lines_bytes(shape: &Shape) -> usize {
-    shape.lines as usize * ring::LINE_BYTES
-}
-
-const fn slots_bytes(shape: &Shape) -> usize {
-    shape.slots as usize * shape.slot_bytes as usize
 }
 
 impl fmt::Debug for Mail<'_> {

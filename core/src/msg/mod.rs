@@ -168,7 +168,7 @@ pub use count::{Counts, Path};
 pub use lanes::{LaneEnd, Lanes};
 pub use line::{Lane, LaneReceiver, LaneSender, Line, NeedLine, ReturnLine};
 pub use machine::Machine;
-pub use mail::{Buffers, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, ParcelError};
+pub use mail::{Buffers, Chunk, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, ParcelError, Place};
 pub use outcome::{Begun, Bytes, CallError, Cancel, Ended, Job, Label, Pattern, Received, Request};
 pub use packet::{INLINE_BYTES_MAX, INLINE_WORDS, Kind, Load, Offer, Packet};
 pub use send::COPY_BYTES_MAX;

@@ -24,11 +24,15 @@ pub fn parcels(bytes: &[u8]) -> usize {
     let thresholds = Thresholds { eager_max: 128, ..Thresholds::FAR };
     let mut machine = Machine::new(ME, shape, Design::Mirror, thresholds, tables).unwrap();
     machine.set_far(PEER);
-    let mut memory = vec![0; FarLane::memory_size(&shape)];
-    let mut lane = FarLane::new(&shape, &mut memory).unwrap();
+    // No more than one lane can ever use, and what a call may ask for.
+    let mut chunks: Vec<Chunk<'_>> =
+        (0..2 * FarLane::places(&shape)).map(|_| Chunk::EMPTY).collect();
+    let mut places: Vec<Place<'_>> = (0..FarLane::places(&shape)).map(|_| None).collect();
+    let mut lane = FarLane::new(&shape, &mut places).unwrap();
     let mut ends = [MailEnd::EMPTY, MailEnd::EMPTY];
     let mut mail = Mail::new(shape, &mut ends).unwrap();
     mail.connect(PEER, &mut lane);
+    mail.feed(&mut chunks);
     let mut wire = At { mail, own: Own(vec![7; 4096]) };
     // One of each, that answers could be for.
     let (in_reach, label) = (true, Label { context: 0, tag: 1 });
@@ -46,6 +50,7 @@ pub fn parcels(bytes: &[u8]) -> usize {
         let len = usize::from(u16::from_le_bytes(*len)).min(more.len());
         let (parcel, more) = more.split_at(len);
         rest = more;
+        assert!(!wire.mail.is_short(), "{} chunks are left", wire.mail.chunks_free());
         taken += usize::from(wire.mail.take(PEER, parcel).is_ok());
         while let Some(from) = wire.mail.poll_arrived() {
             machine.look(&mut wire, from);

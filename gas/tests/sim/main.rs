@@ -7,6 +7,7 @@ mod containers;
 mod copies;
 mod crowd;
 mod desk;
+mod everything;
 mod heap;
 mod rank;
 mod tables;

@@ -1,6 +1,7 @@
 //! One rank of a simulated job: the machine, its memory and its driver.
 
 use std::collections::VecDeque;
+use std::ptr::NonNull;
 use std::slice;
 use tsumugi_core::backend::{Completion, Domain, LoadStore, load_bytes};
 use tsumugi_core::mem::{Access, AddrError, Need, Rank, Region, RegionKey, RemoteAddr};
@@ -226,4 +227,21 @@ impl<'n> Party<'n> {
             assert!(is_death || !self.lost.is_empty(), "a device was asked for {error}");
         }
     }
+}
+
+/// A word of a region, as its owner sees it.
+pub fn peek(region: Region, word: u64) -> u64 {
+    // SAFETY: the network's memory, and one thread.
+    unsafe { word_of(region, word).read() }
+}
+
+pub fn poke(region: Region, word: u64, value: u64) {
+    // SAFETY: the same.
+    unsafe { word_of(region, word).write(value) };
+}
+
+fn word_of(region: Region, word: u64) -> NonNull<u64> {
+    assert!(word < region.bytes / 8);
+    // SAFETY: inside the region.
+    unsafe { region.base.cast::<u64>().add(word as usize) }
 }

@@ -7,11 +7,10 @@
 //! (the driver looks at that), and never touches memory that was given back,
 //! which is filled with a pattern until it is registered again.
 
-use super::rank::{Party, Room, Sizes};
+use super::rank::{Party, Room, Sizes, peek, poke};
 use super::*;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ptr::NonNull;
 use tsumugi_core::backend::Domain;
 use tsumugi_core::mem::{Access, Rank, Region};
 use tsumugi_core::op::Kind;
@@ -209,22 +208,6 @@ impl Actor for Program<'_, '_> {
         self.take_outs();
         self.act();
     }
-}
-
-fn word_of(region: Region, word: u64) -> NonNull<u64> {
-    assert!(word < BYTES / 8);
-    // SAFETY: inside the chunk.
-    unsafe { region.base.cast::<u64>().add(word as usize) }
-}
-
-fn peek(region: Region, word: u64) -> u64 {
-    // SAFETY: the network's memory, and one thread.
-    unsafe { word_of(region, word).read() }
-}
-
-fn poke(region: Region, word: u64, value: u64) {
-    // SAFETY: the same.
-    unsafe { word_of(region, word).write(value) };
 }
 
 fn run(seed: u64, plan: Plan) -> (u64, u64) {

@@ -34,6 +34,22 @@ fn the_header_is_that_of_the_sources() {
     header("acp", &SOURCES);
 }
 
+/// The functions that ACP 3.0.0 declares are those that are exported here, no
+/// more and no fewer. Its header has eight macros besides, `acp_front` and such,
+/// for functions that it does not have either.
+#[test]
+fn every_call_of_acp_is_here() {
+    let expected = fs::read_to_string(root().join("tests/foreign/acp_calls.txt")).unwrap();
+    let mut here: Vec<String> = SOURCES
+        .iter()
+        .map(|source| fs::read_to_string(root().join(format!("src/capi/{source}.rs"))).unwrap())
+        .flat_map(|source| exports(&source))
+        .collect();
+    here.retain(|name| name.starts_with("acp_"));
+    here.sort_unstable();
+    assert_eq!(here, expected.lines().collect::<Vec<_>>());
+}
+
 #[test]
 fn every_call_is_made_by_some_program() {
     let programs: String = PROGRAMS

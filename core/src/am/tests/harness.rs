@@ -63,7 +63,7 @@ pub(super) struct World<'m> {
 
 pub(super) fn memory(sizes: Sizes) -> Vec<RankMemory> {
     let words = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect();
-    let shape = Shape { peers: sizes.ranks, cells: sizes.cells };
+    let shape = Shape { peers: sizes.ranks, cells: sizes.cells, later_cells: 1 };
     (0..sizes.ranks)
         .map(|_| RankMemory {
             lanes: words(shape.memory_size() / 8),
@@ -91,7 +91,7 @@ impl<'m> World<'m> {
         memory: &'m [RankMemory],
         tables: &'m mut [RankTables],
     ) -> Self {
-        let shape = Shape { peers: sizes.ranks, cells: sizes.cells };
+        let shape = Shape { peers: sizes.ranks, cells: sizes.cells, later_cells: 1 };
         let at = |key| LocalAddr { key, offset: 0 };
         let machines = memory
             .iter()

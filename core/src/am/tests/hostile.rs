@@ -17,7 +17,7 @@ const SIZES: Sizes = Sizes { ranks: 2, cells: 4, calls: 4, staging: 6, landings:
 /// panic, nothing read outside, and the machine still serves the other rank.
 #[test]
 fn cells_of_a_mad_peer_do_no_harm() {
-    let shape = Shape { peers: 2, cells: 4 };
+    let shape = Shape { peers: 2, cells: 4, later_cells: 4 };
     for seed in 0..400 {
         let mut draw = Draw::new(seed);
         let memory = memory(SIZES);

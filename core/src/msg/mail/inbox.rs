@@ -14,12 +14,13 @@
 //! ```
 
 use super::Buffers;
-use super::outbox::WINDOW;
+use super::chunk::{Place, Pool, Space};
+use super::outbox::{WINDOW, is_after};
 use super::parcel::{
     Head, INLINE_HEAD, ParcelError, RECORD_BYTES_MAX, Record, Records, lines_of, offer_of,
     packet_of,
 };
-use super::ring::{self, LINE_BYTES};
+use super::ring::{self, Ring, Slots};
 use crate::msg::packet::{INLINE_BYTES_MAX, INLINE_WORDS, Offer, Packet};
 use crate::msg::setup::Shape;
 use crate::msg::wire::Returned;
@@ -28,18 +29,22 @@ use crate::sync::mutant;
 /// Packets that were not taken, and parcels that came too early.
 #[derive(Debug)]
 pub(super) struct Inbox<'t> {
-    lines: &'t mut [u8],
-    slots: &'t mut [u8],
+    lines: Ring<'t>,
+    slots: Slots<'t>,
     head: u32,
     visible: u32,
+    /// Up to where lines have come, early ones too.
+    reach: u32,
     told: u32,
     /// Lines of the packet that was looked at last.
     seen: u32,
+    /// Slots that were given back, as the peer knows them.
+    freed: u32,
     /// The parcel that is waited for; a bit for each from there on that is
-    /// here; what those say.
+    /// here; what those say, while there are any.
     next: u32,
     marks: u32,
-    held: [Held; WINDOW as usize],
+    held: Space<'t>,
     /// What the peer knows of `next`.
     acked: u32,
     /// How often the peer has asked for more, and was answered.
@@ -67,17 +72,20 @@ pub(super) struct News {
 }
 
 impl<'t> Inbox<'t> {
-    pub(super) fn new(lines: &'t mut [u8], slots: &'t mut [u8]) -> Self {
+    /// `held` is for one chunk.
+    pub(super) const fn new(lines: Ring<'t>, slots: Slots<'t>, held: &'t mut [Place<'t>]) -> Self {
         Self {
             lines,
             slots,
             head: 0,
             visible: 0,
+            reach: 0,
             told: 0,
             seen: 0,
+            freed: 0,
             next: 0,
             marks: 0,
-            held: [Held::default(); WINDOW as usize],
+            held: Space::new(held),
             acked: 0,
             asked: 0,
             answered: 0,
@@ -94,7 +102,7 @@ impl<'t> Inbox<'t> {
         if early >= WINDOW || self.marks >> early & 1 == 1 {
             return Err(ParcelError::Number(head.number));
         }
-        let size = u64::from(self.size());
+        let size = u64::from(self.lines.lines());
         // Neither on what is visible, nor beyond what was returned.
         let used = u64::from(self.visible.wrapping_sub(self.told));
         let ahead = u64::from(head.start.wrapping_sub(self.visible));
@@ -106,24 +114,39 @@ impl<'t> Inbox<'t> {
 
     /// Puts in a parcel that was checked. What became visible by that, if
     /// anything.
-    pub(super) fn put(&mut self, shape: &Shape, head: &Head, records: Records<'_>) -> Option<News> {
+    pub(super) fn put(
+        &mut self,
+        pool: &mut Pool<'t>,
+        head: &Head,
+        records: Records<'_>,
+    ) -> Option<News> {
         let mut line = head.start;
         for record in records {
             match record {
                 Record::Packet(packet) => {
-                    ring::write(self.lines, line, packet);
+                    self.lines.write(pool, line, packet);
                     line = line.wrapping_add(lines_of(packet));
                 }
                 Record::Bytes { slot, offset, bytes } => {
-                    let start = usize::from(slot) * shape.slot_bytes as usize + offset as usize;
-                    self.slots[start..start + bytes.len()].copy_from_slice(bytes);
+                    self.slots.fill(pool, slot.into(), offset, bytes.len(), |done, into| {
+                        into.copy_from_slice(&bytes[done..done + into.len()]);
+                    });
                 }
             }
         }
         let Head { start, returned, asked, .. } = *head;
+        if is_after(line, self.reach) {
+            self.reach = line;
+        }
+        let held = Held { start, end: line, asked, returned };
+        if head.number == self.next {
+            // As nearly all do: it need not be held.
+            let news = self.show(held);
+            return self.advance(pool, news);
+        }
         self.marks |= 1 << head.number.wrapping_sub(self.next);
-        self.held[(head.number % WINDOW) as usize] = Held { start, end: line, asked, returned };
-        self.advance()
+        self.held.write(pool, Held::at(head.number), &held.to_bytes());
+        self.advance(pool, None)
     }
 
     /// Nothing can be seen any more than is.
@@ -146,8 +169,11 @@ impl<'t> Inbox<'t> {
         Some(packet)
     }
 
-    pub(super) fn pop(&mut self) {
-        self.head = self.head.wrapping_add(core::mem::take(&mut self.seen));
+    pub(super) fn pop(&mut self, pool: &mut Pool<'t>) {
+        let from = self.head;
+        self.head = from.wrapping_add(core::mem::take(&mut self.seen));
+        let reach = if self.marks == 0 { self.visible } else { self.reach };
+        self.lines.pass(pool, from, self.head, reach);
     }
 
     pub(super) fn deliver(&self, at: u64, len: u64, buffers: &mut impl Buffers) {
@@ -170,8 +196,10 @@ impl<'t> Inbox<'t> {
         offer_of(&self.record())
     }
 
+    /// What is in slots is read once.
     pub(super) fn read_slots(
-        &self,
+        &mut self,
+        pool: &mut Pool<'t>,
         shape: &Shape,
         slots: u32,
         at: u64,
@@ -179,12 +207,17 @@ impl<'t> Inbox<'t> {
         buffers: &mut impl Buffers,
     ) {
         for (slot, offset, len) in ring::each_slot(shape, slots, len) {
-            buffers.write(at + offset, &self.slots[slot..slot + len]);
+            self.slots.visit(slot, 0, len, |done, bytes| {
+                buffers.write(at + offset + done as u64, bytes);
+            });
         }
+        self.slots.give_up(pool, slots);
     }
 
-    /// Lines that were taken, ever; they are given back with this.
-    pub(super) fn give_back(&mut self) -> u32 {
+    /// Lines that were taken, ever; they are given back with this, and slots.
+    pub(super) fn give_back(&mut self, pool: &mut Pool<'t>, slots: u32) -> u32 {
+        let freed = core::mem::replace(&mut self.freed, slots) ^ slots;
+        self.slots.give_up(pool, freed);
         self.told = self.head;
         self.told
     }
@@ -217,29 +250,44 @@ impl<'t> Inbox<'t> {
         self.acked = acked;
     }
 
-    fn advance(&mut self) -> Option<News> {
-        let mut news = None;
+    /// Shows what was held, as far as nothing is missing before it; `news` are
+    /// of the parcel before.
+    fn advance(&mut self, pool: &mut Pool<'t>, mut news: Option<News>) -> Option<News> {
         if mutant("mail_gap_ignored") && self.marks != 0 {
             let late = self.marks.trailing_zeros();
             self.marks >>= late;
             self.next = self.next.wrapping_add(late);
-            self.visible = self.held[(self.next % WINDOW) as usize].start;
+            self.visible = self.held().start;
         }
         while self.marks & 1 == 1 {
-            let held = self.held[(self.next % WINDOW) as usize];
-            if held.start != self.visible {
-                self.break_off();
-                break;
-            }
-            self.marks >>= 1;
-            self.next = self.next.wrapping_add(1);
-            self.visible = held.end;
-            let had_asked = news.is_some_and(|news: News| news.asks);
-            let asks = had_asked || self.asked != held.asked;
-            self.asked = held.asked;
-            news = Some(News { returned: held.returned, asks });
+            let Some(next) = self.show(self.held()) else { break };
+            let asks = next.asks || news.is_some_and(|news| news.asks);
+            news = Some(News { asks, ..next });
+        }
+        if self.marks == 0 {
+            self.held.give_up_all(pool);
         }
         news
+    }
+
+    /// The next parcel becomes visible, if that can be.
+    fn show(&mut self, next: Held) -> Option<News> {
+        if next.start != self.visible {
+            self.break_off();
+            return None;
+        }
+        self.marks >>= 1;
+        self.next = self.next.wrapping_add(1);
+        self.visible = next.end;
+        let asks = core::mem::replace(&mut self.asked, next.asked) != next.asked;
+        Some(News { returned: next.returned, asks })
+    }
+
+    /// What the next parcel says, which is here.
+    fn held(&self) -> Held {
+        let mut bytes = [0; HELD_BYTES];
+        self.held.read(Held::at(self.next), &mut bytes);
+        Held::from_bytes(bytes)
     }
 
     /// What the peer sent makes no sense: nothing more is taken.
@@ -255,13 +303,32 @@ impl<'t> Inbox<'t> {
 
     fn record(&self) -> [u8; RECORD_BYTES_MAX] {
         let mut record = [0; RECORD_BYTES_MAX];
-        ring::read(self.lines, self.head, &mut record);
+        self.lines.read(self.head, &mut record);
         record
-    }
-
-    fn size(&self) -> u32 {
-        (self.lines.len() / LINE_BYTES) as u32
     }
 }
 
+impl Held {
+    /// Where that of a parcel is.
+    const fn at(number: u32) -> usize {
+        (number % WINDOW) as usize * HELD_BYTES
+    }
+
+    fn to_bytes(self) -> [u8; HELD_BYTES] {
+        let Returned { lines, taken, matched, slots } = self.returned;
+        let words = [self.start, self.end, self.asked, lines, taken, matched, slots];
+        core::array::from_fn(|at| words[at / 4].to_ne_bytes()[at % 4])
+    }
+
+    fn from_bytes(bytes: [u8; HELD_BYTES]) -> Self {
+        let word =
+            |at: usize| u32::from_ne_bytes(core::array::from_fn(|byte| bytes[4 * at + byte]));
+        let [start, end, asked, lines, taken, matched, slots] = core::array::from_fn(word);
+        Self { start, end, asked, returned: Returned { lines, taken, matched, slots } }
+    }
+}
+
+/// Of what a parcel says, as it is held.
+const HELD_BYTES: usize = 7 * size_of::<u32>();
 const _: () = assert!(WINDOW == u32::BITS);
+const _: () = assert!(WINDOW as usize * HELD_BYTES <= super::chunk::CHUNK_BYTES);

@@ -20,12 +20,13 @@
 //! it which offers can still come.
 
 use super::Buffers;
+use super::chunk::Pool;
 use super::inbox::Inbox;
 use super::parcel::{
     BYTES_HEAD, HEAD_BYTES, Head, INLINE_HEAD, RECORD_BYTES_MAX, conceal, lines_of, packet_of,
     payload, record_bytes, write_alone, write_bytes_head, write_packet,
 };
-use super::ring::{self, LINE_BYTES};
+use super::ring::{self, Ring, Slots};
 use crate::msg::packet::{Kind, Load, Offer, Packet};
 use crate::msg::setup::Shape;
 use crate::msg::wire::Returned;
@@ -34,8 +35,8 @@ use crate::sync::mutant;
 /// Packets that wait, and what the peer was told.
 #[derive(Debug)]
 pub(super) struct Outbox<'t> {
-    lines: &'t mut [u8],
-    slots: &'t mut [u8],
+    lines: Ring<'t>,
+    slots: Slots<'t>,
     tail: u32,
     sent: Cut,
     /// What the peer has returned.
@@ -80,7 +81,7 @@ struct Built {
 }
 
 impl<'t> Outbox<'t> {
-    pub(super) fn new(lines: &'t mut [u8], slots: &'t mut [u8]) -> Self {
+    pub(super) fn new(lines: Ring<'t>, slots: Slots<'t>) -> Self {
         Self {
             lines,
             slots,
@@ -100,11 +101,16 @@ impl<'t> Outbox<'t> {
     }
 
     pub(super) fn has_room(&self, lines: u32) -> bool {
-        let size = (self.lines.len() / LINE_BYTES) as u32;
-        self.tail.wrapping_sub(self.returned.lines) + lines <= size
+        self.tail.wrapping_sub(self.returned.lines) + lines <= self.lines.lines()
     }
 
-    pub(super) fn push(&mut self, packet: &Packet, load: Load, buffers: &mut impl Buffers) {
+    pub(super) fn push(
+        &mut self,
+        pool: &mut Pool<'t>,
+        packet: &Packet,
+        load: Load,
+        buffers: &mut impl Buffers,
+    ) {
         let mut packet = *packet;
         let is_told = packet.kind == Kind::Rts && packet.has(Packet::IN_REACH);
         match if is_told { buffers.place(packet.b, packet.a) } else { None } {
@@ -120,12 +126,13 @@ impl<'t> Outbox<'t> {
         if let Load::Inline(at) = load {
             buffers.read(at, &mut record[INLINE_HEAD..len]);
         }
-        ring::write(self.lines, self.tail, &record[..len]);
+        self.lines.write(pool, self.tail, &record[..len]);
         self.tail = self.tail.wrapping_add(packet.lines());
     }
 
     pub(super) fn write_slots(
         &mut self,
+        pool: &mut Pool<'t>,
         shape: &Shape,
         slots: u32,
         at: u64,
@@ -133,7 +140,9 @@ impl<'t> Outbox<'t> {
         buffers: &mut impl Buffers,
     ) {
         for (slot, offset, len) in ring::each_slot(shape, slots, len) {
-            buffers.read(at + offset, &mut self.slots[slot..slot + len]);
+            self.slots.fill(pool, slot, 0, len, |done, into| {
+                buffers.read(at + offset + done as u64, into);
+            });
         }
     }
 
@@ -222,13 +231,14 @@ impl<'t> Outbox<'t> {
     }
 
     /// The network has the parcel that was built last.
-    pub(super) fn post(&mut self, inbox: &mut Inbox<'_>) {
+    pub(super) fn post(&mut self, pool: &mut Pool<'t>, inbox: &mut Inbox<'_>) {
         let Some(built) = self.built.take() else { return };
         inbox.tell(built.acked);
         if !built.is_numbered {
             return;
         }
         self.number = self.number.wrapping_add(1);
+        self.give_up_sent(pool, built.cut.line);
         self.sent = built.cut;
         self.there = built.told;
         self.asked_sent = self.asked;
@@ -240,9 +250,25 @@ impl<'t> Outbox<'t> {
     }
 
     /// The peer is gone: nothing is to go to it.
-    pub(super) fn drop_all(&mut self) {
+    pub(super) fn drop_all(&mut self, pool: &mut Pool<'t>) {
+        self.lines.give_up_all(pool);
+        self.slots.give_up_all(pool);
         self.sent = Cut { line: self.tail, bytes: 0 };
         (self.asked_sent, self.is_due, self.built) = (self.asked, false, None);
+    }
+
+    /// The network has copied the packets before that line.
+    fn give_up_sent(&mut self, pool: &mut Pool<'t>, until: u32) {
+        let mut line = self.sent.line;
+        while !self.slots.is_unused() && line != until {
+            let mut record = [0; RECORD_BYTES_MAX];
+            self.lines.read(line, &mut record);
+            if let Some(packet) = packet_of(&record) {
+                self.slots.give_up(pool, payload(&packet).0);
+            }
+            line = line.wrapping_add(lines_of(&record));
+        }
+        self.lines.pass(pool, self.sent.line, until, self.tail);
     }
 
     fn wants_number(&self) -> bool {
@@ -267,7 +293,7 @@ impl<'t> Outbox<'t> {
     /// long that is, if there is room.
     fn cut(&self, shape: &Shape, cut: &mut Cut, into: &mut [u8]) -> Option<usize> {
         let mut record = [0; RECORD_BYTES_MAX];
-        ring::read(self.lines, cut.line, &mut record);
+        self.lines.read(cut.line, &mut record);
         let packet = packet_of(&record).expect("a packet was pushed");
         let (slots, bytes) = payload(&packet);
         if cut.bytes < bytes && !mutant("mail_bytes_forgotten") {
@@ -282,8 +308,10 @@ impl<'t> Outbox<'t> {
             }
             let len = left.min(room);
             write_bytes_head(slot as u8, offset as u32, len as u32, into);
-            let start = slot as usize * size as usize + offset;
-            into[BYTES_HEAD..][..len].copy_from_slice(&self.slots[start..start + len]);
+            let into = &mut into[BYTES_HEAD..][..len];
+            self.slots.visit(slot, offset as u32, len, |done, bytes| {
+                into[done..done + bytes.len()].copy_from_slice(bytes);
+            });
             cut.bytes += len as u64;
             return Some(BYTES_HEAD + len);
         }

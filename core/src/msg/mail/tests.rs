@@ -8,6 +8,8 @@ use std::vec;
 use std::vec::Vec;
 
 const SHAPE: Shape = Shape { peers: 2, lines: 8, slots: 4, slot_bytes: 256, quota: 4, mirror: 1 };
+/// As many as the lanes can have.
+const CHUNKS: usize = 2 * FarLane::places(&SHAPE);
 const A: Rank = Rank(0);
 const B: Rank = Rank(1);
 
@@ -27,9 +29,11 @@ fn mail() -> Mail<'static> {
     let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
     let mut mail = Mail::new(SHAPE, ends).unwrap();
     for rank in [A, B] {
-        let memory = Vec::leak(vec![0xee; FarLane::memory_size(&SHAPE)]);
-        mail.connect(rank, Box::leak(Box::new(FarLane::new(&SHAPE, memory).unwrap())));
+        let places = Vec::leak((0..FarLane::places(&SHAPE)).map(|_| None).collect());
+        mail.connect(rank, Box::leak(Box::new(FarLane::new(&SHAPE, places).unwrap())));
     }
+    mail.feed(Vec::leak((0..CHUNKS).map(|_| Chunk::EMPTY).collect()));
+    assert!(!mail.is_short());
     mail
 }
 
@@ -302,4 +306,51 @@ fn a_parcel_that_lies_about_its_place_is_the_last_one() {
         parcels(&mut a, 1024).remove(0)
     };
     assert_eq!(b.take(A, &parcel), Err(ParcelError::Broken));
+}
+
+#[test]
+fn a_lane_has_memory_for_what_lies_in_it() {
+    let (mut a, mut b) = (mail(), mail());
+    let mut memory = Memory(vec![7; 1024]);
+    for _ in 0..3 {
+        a.write_slots(B, 0b11, 0, 400, &mut memory);
+        let eager = Packet { a: 400, b: 0b11, ..Packet::new(Kind::Eager) };
+        a.push(B, &eager, Load::Empty, &mut memory);
+        a.push(B, &inline(1, 8), Load::Inline(0), &mut memory);
+        assert_eq!(a.chunks_free(), CHUNKS - 2, "one for lines and one for slots");
+        let mut parcels = parcels(&mut a, PARCEL_BYTES_MIN);
+        assert_eq!(a.chunks_free(), CHUNKS, "the network has copied all");
+        let first = parcels.remove(0);
+        for parcel in parcels {
+            b.take(A, &parcel).unwrap();
+        }
+        assert_eq!(b.chunks_free(), CHUNKS - 3, "and one for what parcels say that are early");
+        b.take(A, &first).unwrap();
+        assert_eq!(b.chunks_free(), CHUNKS - 2);
+        assert_eq!(b.peek(A), Some(eager));
+        b.pop(A);
+        b.read_slots(A, 0b11, 0, 400, &mut memory);
+        assert_eq!(b.chunks_free(), CHUNKS - 1, "what is in slots is read once");
+        assert_eq!(b.peek(A), Some(inline(1, 8)));
+        b.pop(A);
+        assert_eq!(b.chunks_free(), CHUNKS);
+        b.give_back(A, Returned::default());
+        b.set_starved(A);
+        for parcel in self::parcels(&mut b, 1024) {
+            a.take(B, &parcel).unwrap();
+        }
+    }
+    // What nobody reads goes when its slot is given back, or its rank is lost.
+    a.write_slots(B, 0b100, 0, 10, &mut memory);
+    let eager = Packet { a: 10, b: 0b100, ..Packet::new(Kind::Eager) };
+    a.push(B, &eager, Load::Empty, &mut memory);
+    b.take(A, &parcels(&mut a, 1024)[0]).unwrap();
+    b.peek(A);
+    b.pop(A);
+    assert_eq!(b.chunks_free(), CHUNKS - 1);
+    b.give_back(A, Returned { slots: 0b100, ..Returned::default() });
+    assert_eq!(b.chunks_free(), CHUNKS);
+    a.push(B, &inline(1, 0), Load::Inline(0), &mut memory);
+    a.lost(B);
+    assert_eq!(a.chunks_free(), CHUNKS);
 }

@@ -4,7 +4,7 @@
 use super::job::Plan;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::Rank;
-use tsumugi_core::msg::{Buffers, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, Shape};
+use tsumugi_core::msg::{Buffers, Chunk, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, Place, Shape};
 
 /// What is between ranks of different nodes.
 pub struct Post<'m> {
@@ -21,6 +21,7 @@ pub struct Post<'m> {
     /// Of 8 looks, at how many nothing comes.
     idle: u64,
     dead: Option<usize>,
+    chunks: usize,
 }
 
 struct Parcel {
@@ -29,8 +30,11 @@ struct Parcel {
     bytes: Vec<u8>,
 }
 
-/// Memory for all lanes of a rank.
-pub struct Bag(Vec<Vec<u8>>);
+/// Memory for all lanes of a rank: places for each, and chunks.
+pub struct Bag<'m> {
+    places: Vec<Vec<Place<'m>>>,
+    chunks: Vec<Chunk<'m>>,
+}
 
 /// A rank's own memory.
 pub struct Own<'n> {
@@ -39,36 +43,54 @@ pub struct Own<'n> {
     pub fetches: bool,
 }
 
-impl Bag {
+impl Bag<'_> {
     pub fn of_all(shape: &Shape) -> Vec<Self> {
-        let bag = || (0..shape.peers).map(|_| vec![0xee; FarLane::memory_size(shape)]).collect();
-        (0..shape.peers).map(|_| Self(bag())).collect()
+        let places = || (0..FarLane::places(shape)).map(|_| None).collect();
+        let bag = |_| Self {
+            places: (0..shape.peers).map(|_| places()).collect(),
+            chunks: (0..chunks(shape)).map(|_| Chunk::EMPTY).collect(),
+        };
+        (0..shape.peers).map(bag).collect()
     }
 }
 
-pub fn lanes_of<'m>(bags: &'m mut [Bag], shape: &Shape) -> Vec<Vec<FarLane<'m>>> {
-    let lanes = |bag: &'m mut Bag| {
-        bag.0.iter_mut().map(|memory| FarLane::new(shape, memory).unwrap()).collect()
+/// As many as a rank can ever use.
+fn chunks(shape: &Shape) -> usize {
+    (shape.peers as usize + 1) * FarLane::places(shape)
+}
+
+pub fn lanes_of<'m>(
+    bags: &'m mut [Bag<'m>],
+    shape: &Shape,
+) -> Vec<(Vec<FarLane<'m>>, &'m mut [Chunk<'m>])> {
+    let lanes = |bag: &'m mut Bag<'m>| {
+        let lanes = bag.places.iter_mut().map(|places| FarLane::new(shape, places).unwrap());
+        (lanes.collect(), &mut bag.chunks[..])
     };
     bags.iter_mut().map(lanes).collect()
 }
 
 /// Every rank's ends, connected, as they are used if ranks are far.
-pub fn ends_of<'m>(lanes: &'m mut [Vec<FarLane<'m>>], shape: &Shape) -> Vec<Ends<'m>> {
-    let ends = |lanes: &'m mut Vec<FarLane<'m>>| {
-        ((0..shape.peers).map(|_| MailEnd::EMPTY).collect(), lanes.iter_mut().collect())
+pub fn ends_of<'m>(
+    lanes: &'m mut [(Vec<FarLane<'m>>, &'m mut [Chunk<'m>])],
+    shape: &Shape,
+) -> Vec<Ends<'m>> {
+    let ends = |(lanes, chunks): &'m mut (Vec<FarLane<'m>>, &'m mut [Chunk<'m>])| {
+        let ends = (0..shape.peers).map(|_| MailEnd::EMPTY).collect();
+        (ends, lanes.iter_mut().collect(), &mut **chunks)
     };
     lanes.iter_mut().map(ends).collect()
 }
 
-/// The ends of a rank, and the lanes that they are to get.
-type Ends<'m> = (Vec<MailEnd<'m>>, Vec<&'m mut FarLane<'m>>);
+/// The ends of a rank, the lanes that they are to get, and their chunks.
+type Ends<'m> = (Vec<MailEnd<'m>>, Vec<&'m mut FarLane<'m>>, &'m mut [Chunk<'m>]);
 
 impl<'m> Post<'m> {
     pub fn new(ends: &'m mut [Ends<'m>], shape: Shape, plan: Plan, seeded: &mut Seeded) -> Self {
         let mut mails = Vec::new();
-        for (ends, lanes) in ends {
+        for (ends, lanes, chunks) in ends {
             let mut mail = Mail::new(shape, ends).unwrap();
+            mail.feed(chunks);
             for (rank, lane) in (0..).map(Rank).zip(lanes.drain(..)) {
                 mail.connect(rank, lane);
             }
@@ -89,7 +111,8 @@ impl<'m> Post<'m> {
             fails = [0, 0, 3][seeded.below(3) as usize];
         }
         let flying = Vec::new();
-        Self { mails, flying, bytes_max, fetches, fails, refused, idle, nodes, dead: None }
+        let (dead, chunks) = (None, chunks(&shape));
+        Self { mails, flying, bytes_max, fetches, fails, refused, idle, nodes, dead, chunks }
     }
 
     pub fn is_far(&self, me: usize, rank: Rank) -> bool {
@@ -142,6 +165,13 @@ impl<'m> Post<'m> {
             has_come = true;
         }
         has_come
+    }
+
+    /// When nothing is left in any lane, no chunk is in use.
+    pub fn check_empty(&self, me: usize) {
+        if let Some(mail) = self.mails.get(me) {
+            assert_eq!(mail.chunks_free(), self.chunks, "rank {me}: free at the end");
+        }
     }
 
     /// All that is on the way between two ranks.

@@ -380,7 +380,8 @@ impl Actor for Driven<'_> {
 impl Sizes {
     /// Of a rank's lanes for those that it knows from the start.
     fn shape(self, own: u32) -> Shape {
-        Shape { peers: self.near(own).len() as u32, cells: self.cells }
+        let (cells, later_cells) = (self.cells, (self.cells / 2).max(1));
+        Shape { peers: self.near(own).len() as u32, cells, later_cells }
     }
 
     /// Those, itself among them.

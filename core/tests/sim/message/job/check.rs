@@ -65,6 +65,7 @@ impl Game<'_> {
             assert_eq!(player.machine.under_way(), 0);
             if self.dead.is_none() {
                 assert_eq!(player.machine.counts().dropped, 0, "rank {rank}");
+                self.net.post.check_empty(rank);
             }
         }
         for (at, len) in core::mem::take(&mut self.settled) {
