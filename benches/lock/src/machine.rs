@@ -39,6 +39,15 @@ pub struct Cost {
     pub on_a_word: u32,
 }
 
+/// When a rank came to the end of what it was to do last.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// When it had what it asked for.
+    pub held_ns: u64,
+    /// When it had given it back.
+    pub done_ns: u64,
+}
+
 /// The machine.
 pub struct World {
     net: Net,
@@ -157,6 +166,15 @@ impl World {
         let wants = vec![Some(Want::All); self.ranks.members.len()];
         self.go(&wants, rounds);
         self.ranks.members.iter().map(|member| member.done_at.as_ns()).max().unwrap_or(0)
+    }
+
+    /// When each rank was done.
+    pub fn ended(&self) -> impl Iterator<Item = Ended> {
+        let times = |member: &Member| Ended {
+            held_ns: member.held_at.as_ns(),
+            done_ns: member.done_at.as_ns(),
+        };
+        self.ranks.members.iter().map(times)
     }
 
     /// Events so far.
