@@ -1,7 +1,7 @@
 //! What a rank holds of a window: all targets, or one, until it is dropped.
 
 use super::gate::{Entered, Gate};
-use super::{Design, Inner, KIND, Window, WindowError};
+use super::{Design, EACH_MAX, Inner, KIND, Window, WindowError};
 use crate::{AddrError, Plain, Rank};
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -135,6 +135,7 @@ impl Inner {
 
     fn each(&self) -> Result<Option<Box<Claimed>>, WindowError> {
         let mut claimed: Option<Box<Claimed>> = None;
+        self.sends_for_all(self.ranks);
         for target in (0..self.ranks).map(Rank) {
             match self.lock(target, Mode::Shared) {
                 Ok(held) if held.is_alone() => {}
@@ -169,6 +170,7 @@ impl Inner {
     /// Those of the first `count` targets.
     fn gives_back_each(&self, count: u32, claimed: Option<Box<Claimed>>) -> Result<(), AddrError> {
         let mut claimed = claimed.map_or_else(Vec::new, |claimed| *claimed).into_iter().peekable();
+        self.sends_for_all(count);
         // All, whatever becomes of one.
         let mut ended = Ok(());
         for target in (0..count).map(Rank) {
@@ -177,6 +179,13 @@ impl Inner {
             ended = ended.and(self.unlock(target, held));
         }
         ended
+    }
+
+    /// The words of the first `count` targets, as far as that is worth it.
+    #[inline(always)]
+    fn sends_for_all(&self, count: u32) {
+        let targets = (0..count.min(EACH_MAX)).map(Rank);
+        targets.for_each(|target| self.ways.sends_for(self.lock_of(target).home));
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

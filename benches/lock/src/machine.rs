@@ -7,7 +7,7 @@ use tsumugi_core::sim::{Config, Event, Machine, Net, Node};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::{Clock, Instant};
 use tsumugi_gas::lock::{
-    Access, Design, Door, Kind, LOCK_BYTES, Lock, NODE_BYTES, NodeId, NodePool, NodeSlot,
+    Access, Design, Door, FAN_MAX, Kind, LOCK_BYTES, Lock, NODE_BYTES, NodeId, NodePool, NodeSlot,
     NodeTable, Plan, StepId, Tree, Vertex, VertexStep, Waiting, Want,
 };
 
@@ -106,7 +106,7 @@ impl World {
         let net = Net::new(Config::big(ranks, machine));
         let key = RegionKey::new(0, 1);
         let nodes = NodeTable { key, offset: LOCK_BYTES };
-        let tree = Tree::new(ranks, machine.node_ranks, ARITY, key, TREE_OFFSET);
+        let tree = Tree::new(ranks, machine.node_ranks.min(FAN_MAX), ARITY, key, TREE_OFFSET);
         let tree = tree.expect("a tree of these sizes");
         let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
         let plan = Plan { design, lock: Lock { home, nodes, kind: Kind::Readers }, tree };
