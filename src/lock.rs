@@ -218,14 +218,14 @@ impl LockGuard<'_> {
         match self.grip.take() {
             None => Ok(()),
             Some(Grip::Alone(mode)) => self.unlock(Held::alone(mode)),
-            Some(Grip::Claimed(held)) => self.lets_go(held),
+            Some(Grip::Claimed(held)) => self.lets_go(*held),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn lets_go(&self, held: Box<Held>) -> Result<(), AddrError> {
-        self.unlock(*held)
+    fn lets_go(&self, held: Held) -> Result<(), AddrError> {
+        self.unlock(held)
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]

@@ -150,7 +150,7 @@ impl Load {
     }
 
     /// An operation reaches its target at `now`: when it is carried out.
-    /// `None`: that will be [`next`](Self::next) to be told.
+    /// `None`: it waits, and [`next`](Self::next) will tell.
     pub(super) fn arrives(&mut self, slot: u64, from: Rank, op: &Op, now: u64) -> Option<u64> {
         if self.is_local(from, op.remote.rank) {
             return Some(self.by_processor(from, op, now));

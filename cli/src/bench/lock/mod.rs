@@ -109,7 +109,7 @@ fn name(row: &Row) -> String {
         "paper" => format!("{}, {} engines", row.system, word("engines")),
         "lock_all_warm" => format!("{}, warm, {} ns", word("algorithm"), word("local")),
         "lock_all_cold" => format!("{}, cold, {} ns", word("algorithm"), word("local")),
-        "paper_fetch_add" => format!("{} engines", word("engines")),
+        "paper_fetch_add" => format!("{} engines, {}", word("engines"), word("part")),
         _ => format!("{} ranks a node", word("node_ranks")),
     }
 }

@@ -114,17 +114,20 @@ fn papers_by_rank(is_quick: bool) -> Vec<Row> {
     rows
 }
 
-/// One atomic of each rank of a node, all at once.
+/// One atomic of each rank of a node, all at once: what it takes, and how much
+/// of that its processor waits.
 fn papers_fetch_adds() -> Vec<Row> {
-    let of_rank = |engines, rank: usize, of: OfRank| {
-        let params = format!("engines={engines} rank={rank}");
-        row("simulator", "paper_fetch_add", &params, "ns", of.held_ns as f64)
-    };
-    let of_engines = |engines| {
-        let ranks = on_one_node(engines).into_iter().enumerate();
-        ranks.map(move |(rank, of)| of_rank(engines, rank, of))
-    };
-    [1, 4].into_iter().flat_map(of_engines).collect()
+    let mut rows = Vec::new();
+    for engines in [1, 4] {
+        for (rank, of) in (0..).zip(on_one_node(engines)) {
+            let wait_ns = of.held_ns - Machine::FX100.overhead_ns;
+            for (part, ns) in [("all", of.held_ns), ("sync_wait", wait_ns)] {
+                let params = format!("engines={engines} part={part} rank={rank}");
+                rows.push(row("simulator", "paper_fetch_add", &params, "ns", ns as f64));
+            }
+        }
+    }
+    rows
 }
 
 /// A number that is the same each time.
