@@ -22,14 +22,14 @@ fn main() -> Result<(), Error> {
         let word = shared.at(Rank(0), 0);
         let lock = rt.share_lock(Rank(0), Kind::Readers)?;
         let window = rt.window::<u64>(1)?;
-        let rounds = 0..count;
+        let mut rounds = 0..count;
         match &*what {
-            "fetch_add" => rounds.map(|_| Ok(rt.fetch_add(word, 1).map(drop)?)).collect(),
-            "shared" => rounds.map(|_| Ok(lock.read()?.release()?)).collect(),
-            "exclusive" => rounds.map(|_| Ok(lock.write()?.release()?)).collect(),
-            "window_shared" => rounds.map(|_| Ok(window.shared(Rank(0))?.release()?)).collect(),
+            "fetch_add" => rounds.try_for_each(|_| Ok(rt.fetch_add(word, 1).map(drop)?)),
+            "shared" => rounds.try_for_each(|_| Ok(lock.read()?.release()?)),
+            "exclusive" => rounds.try_for_each(|_| Ok(lock.write()?.release()?)),
+            "window_shared" => rounds.try_for_each(|_| Ok(window.shared(Rank(0))?.release()?)),
             "window_exclusive" => {
-                rounds.map(|_| Ok(window.exclusive(Rank(0))?.release()?)).collect()
+                rounds.try_for_each(|_| Ok(window.exclusive(Rank(0))?.release()?))
             }
             what => Err(Error::program(format!("'{what}' is none of them"))),
         }
