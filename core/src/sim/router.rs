@@ -168,10 +168,10 @@ mod tests {
 
     #[test]
     fn who_is_near_has_more_of_an_engine() {
-        // Four nodes in a row that closes: 1 and 3 are next to it, 2 behind 1.
+        // Four nodes in a row that closes: 1 and 3 are next to it, 2 behind 3.
         let served = served([4, 0, 0], 4, 8);
         let among = |first: usize, node| served[..first].iter().filter(|&&at| at == node).count();
-        assert_eq!([0, 1, 2, 3].map(|node| among(12, node)), [4, 2, 2, 4]);
+        assert_eq!([0, 1, 2, 3].map(|node| among(12, node)), [4, 4, 2, 2]);
         assert_eq!([0, 1, 2, 3].map(|node| among(32, node)), [8; 4], "each has had its turn");
     }
 
