@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # How many instructions an operation of a ULT takes, one by a global address with
-# its rank's table here (`gas_`), and a put over libibverbs (`verbs_`), by who
-# carries it and how many are under way, without what a simulated library takes,
-# as callgrind counts them: the same on every machine and in every run, unlike
-# time. Compares with
+# its rank's table here (`gas_`), a lock that nobody else wants beside a
+# fetch-and-add (`lock_`), and a put over libibverbs (`verbs_`), by who carries it
+# and how many are under way, without what a simulated library takes, as
+# callgrind counts them: the same on every machine and in every run, unlike time.
+# Compares with
 # `benches/ult/instructions.txt`; more than 5 % above fails, and so does more
 # than 5 % below, because then the file is out of date. `--write` writes it.
 set -euo pipefail
@@ -16,6 +17,7 @@ fi
 noted=benches/ult/instructions.txt
 cargo build --release --quiet --package tsumugi-bench-ult --example count
 cargo build --release --quiet --package tsumugi-gas --example access
+cargo build --release --quiet --package tsumugi --example lock_count
 cargo build --release --quiet --package tsumugi-backends --features sim --example verbs_instructions
 work=target/instructions
 mkdir -p "$work"
@@ -30,6 +32,7 @@ instructions() {
     case $1 in
     # Its second argument is the number of operations.
     gas_*) callgrind "$examples/access" "${1#gas_}" "$(($2 * $3))" ;;
+    lock_*) callgrind "$examples/lock_count" "${1#lock_}" "$(($2 * $3))" ;;
     verbs_*)
         IFS=_ read -r _ way under_way <<<"$1"
         program=("$examples/verbs_instructions" "$way" "$under_way" "$(($2 * $3 / under_way))")
@@ -54,6 +57,11 @@ rows=(
     "gas_raw 100000"
     "gas_cached 100000"
     "gas_pinned 100000"
+    "lock_fetch_add 20000"
+    "lock_shared 20000"
+    "lock_exclusive 20000"
+    "lock_window_shared 20000"
+    "lock_window_exclusive 20000"
 )
 for way in hand direct worker helper; do
     for under_way in 1 16 64; do

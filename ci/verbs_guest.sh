@@ -149,7 +149,8 @@ locks() {
     nodes="a a b"
     JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_job --role locks-device
     grep " writes under " /tmp/rank0
-    [ "$(grep -c " writes under .* by Device" /tmp/rank0)" = 4 ] || fail "the agent of locks"
+    # Four kinds, and all designs of windows but the tree.
+    [ "$(grep -c " writes under .* by Device" /tmp/rank0)" = 7 ] || fail "the agent of locks"
     nodes="a b"
 }
 # A ULT's blocking calls beside the same requests by hand, in turn, each rank on

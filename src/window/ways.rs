@@ -8,6 +8,7 @@
 use crate::am::Far as Carried;
 use crate::lock::Words;
 use crate::{AddrError, Agent, Error, Rank, Remote, Runtime, Until};
+use std::ops::Range;
 use std::time::Duration;
 use tsumugi_core::backend::execute;
 use tsumugi_core::mem::{RegionKey, RemoteAddr, Width};
@@ -21,17 +22,18 @@ use tsumugi_ult::SystemFutex;
 pub(crate) struct Ways {
     words: Words,
     runtime: Runtime,
-    /// Where the words of the tree begin.
-    tree: u64,
+    /// Where the words of the tree are.
+    tree: Range<u64>,
 }
 
 impl Ways {
-    /// With `tree` bytes for a tree on each rank. Collective.
-    pub(super) fn share(runtime: &Runtime, tree: u64) -> Result<Self, Error> {
+    /// Words whose atomics are the agent's, with `tree` bytes for a tree on each
+    /// rank. Collective.
+    pub(super) fn share(runtime: &Runtime, agent: Agent, tree: u64) -> Result<Self, Error> {
         let at = POSTED + u64::from(runtime.size()) * 8;
         let at = at.next_multiple_of(LOCK_BYTES);
-        let words = Words::share(runtime, Agent::Cpu, at + tree)?;
-        Ok(Self { words, runtime: runtime.clone(), tree: at })
+        let words = Words::share(runtime, agent, at + tree)?;
+        Ok(Self { words, runtime: runtime.clone(), tree: at..at + tree })
     }
 
     pub(super) fn rank(&self) -> Rank {
@@ -44,7 +46,12 @@ impl Ways {
 
     /// Where the tree's words begin.
     pub(super) fn tree(&self) -> u64 {
-        self.tree
+        self.tree.start
+    }
+
+    /// Who carries out the atomics on them.
+    pub(super) fn agent(&self) -> Agent {
+        self.words.agent()
     }
 
     pub(super) fn node_table(&self) -> NodeTable {
@@ -113,6 +120,20 @@ impl Ways {
         Ok(result)
     }
 
+    /// Asks for a word's line, if it is at hand, so that it is here when it is
+    /// changed: of many words, all lines come at once, not one after the other.
+    #[inline(always)]
+    pub(super) fn sends_for(&self, at: RemoteAddr) {
+        let Some(word) = self.runtime.word_at_hand(self.words.real(at)) else { return };
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a hint, of any address; processors without it do nothing.
+        unsafe {
+            let word = std::ptr::from_ref(word);
+            std::arch::asm!("prefetchw [{}]", in(reg) word, options(nostack, preserves_flags));
+        }
+        let _ = word;
+    }
+
     /// A rank that has died, if one has.
     pub(super) fn lost(&self) -> Option<Rank> {
         self.runtime.node().lot().lost()
@@ -120,7 +141,7 @@ impl Ways {
 
     /// Whether an operation is to be heard by who runs a vertex.
     fn is_of_vertex(&self, op: &Op) -> bool {
-        op.notify && op.remote.key == self.key() && op.remote.offset >= self.tree
+        op.notify && op.remote.key == self.key() && self.tree.contains(&op.remote.offset)
     }
 
     /// Wakes a worker of `rank`, which is near, or its helper if all compute.

@@ -19,7 +19,8 @@ pub fn locks(rt: &Runtime, rounds: u32) -> Result<(), Error> {
 
 /// The same with words that the device changes, where it can.
 pub fn by_device(rt: &Runtime, rounds: u32) -> Result<(), Error> {
-    locks_for(Agent::Device, rt, rounds)
+    locks_for(Agent::Device, rt, rounds)?;
+    windows_for(Agent::Device, rt, rounds)
 }
 
 fn locks_for(agent: Agent, rt: &Runtime, rounds: u32) -> Result<(), Error> {
@@ -39,14 +40,18 @@ fn locks_for(agent: Agent, rt: &Runtime, rounds: u32) -> Result<(), Error> {
 
 /// Windows of each design.
 pub fn windows(rt: &Runtime, rounds: u32) -> Result<(), Error> {
+    windows_for(Agent::Cpu, rt, rounds)
+}
+
+fn windows_for(agent: Agent, rt: &Runtime, rounds: u32) -> Result<(), Error> {
     for design in DESIGNS {
-        let window = &rt.window_by::<u64>(design, 2)?;
+        let window = &rt.window_for::<u64>(agent, design, 2)?;
         let wrote = on_ults(rt, move |seed| hold(rt, window, seed..seed + rounds))?;
         let all = window.lock_all()?;
         let there: Result<u64, AddrError> = rt.ranks().map(|rank| window.get(rank, 0)).sum();
         assert_eq!(there?, wrote, "{design:?}");
         if rt.rank() == Rank(0) {
-            println!("{wrote} writes under {design:?}");
+            println!("{wrote} writes under {design:?} by {:?}", window.agent());
         }
         all.release()?;
         rt.barrier()?;

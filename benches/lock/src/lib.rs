@@ -3,7 +3,8 @@
 
 mod machine;
 
-pub use machine::{Cost, Phase, World};
+pub use machine::{Cost, Ended, Phase, World};
+use tsumugi_core::mem::Rank;
 pub use tsumugi_core::sim::Machine;
 pub use tsumugi_gas::lock::Design;
 
@@ -22,3 +23,97 @@ pub fn paper(engines: u32) -> Machine {
 /// unlock all, one lock for the window.
 pub const MEASURED: [(u32, f64); 5] =
     [(4, 2.3), (128, 69.0), (256, 130.0), (1_024, 520.0), (4_096, 2_200.0)];
+
+/// A rank of the paper's machine.
+#[derive(Clone, Copy, Debug)]
+pub struct OfRank {
+    /// Links between its node and the lock's.
+    pub hops: u32,
+    /// When it had what it asked for.
+    pub held_ns: u64,
+    /// When it had done all that it was to do.
+    pub done_ns: u64,
+}
+
+/// What each rank of 128 nodes takes to lock and unlock all so often, with
+/// `node_ranks` on each: its links are full, so that each router on the way to
+/// the one lock lets its sides through in turn.
+pub fn by_rank(node_ranks: u32, rounds: u32) -> Vec<OfRank> {
+    let machine = Machine {
+        node_ranks,
+        loopback: true,
+        in_turn: true,
+        torus: [4, 4, 8],
+        hop_ns: 100,
+        ..Machine::FX100
+    };
+    ranks_of(machine, NODES * node_ranks, rounds)
+}
+
+/// What each of the 32 ranks of one node takes for an atomic on one word, all
+/// at once, through one engine or through four of the node's.
+pub fn on_one_node(engines: u32) -> Vec<OfRank> {
+    let machine = Machine { node_ranks: NODE_RANKS, loopback: true, ..paper(engines) };
+    ranks_of(machine, NODE_RANKS, 1)
+}
+
+fn ranks_of(machine: Machine, ranks: u32, rounds: u32) -> Vec<OfRank> {
+    let mut world = World::new(Design::Global, ranks, machine, false);
+    world.run_rounds(rounds);
+    let of_rank = |(rank, Ended { held_ns, done_ns })| {
+        let hops = machine.hops(Rank(rank), Rank(0));
+        OfRank { hops, held_ns, done_ns }
+    };
+    (0..).zip(world.ended()).map(of_rank).collect()
+}
+
+/// How long the slowest rank took for 1,000 rounds on the paper's 128 nodes,
+/// with so many on each: nanoseconds.
+pub const SLOWEST: [(u32, u64); 3] = [(32, 2_200_000_000), (8, 520_000_000), (1, 69_000_000)];
+
+/// Nodes that the paper had.
+const NODES: u32 = 128;
+/// Ranks of one of them.
+const NODE_RANKS: u32 = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_near(ours: f64, theirs: f64) -> bool {
+        (ours / theirs - 1.0).abs() < 0.1
+    }
+
+    #[test]
+    fn everybody_takes_as_long_as_the_paper_says() {
+        for (ranks, us) in MEASURED.into_iter().filter(|(ranks, _)| *ranks <= 1_024) {
+            let mut world = World::new(Design::Global, ranks, paper(1), false);
+            let ours = world.run_rounds(4) as f64 / 4e3;
+            assert!(is_near(ours, us), "{ranks} ranks: {ours} us, the paper: {us}");
+        }
+    }
+
+    #[test]
+    fn near_ranks_are_done_first_and_the_last_when_the_paper_says() {
+        let ranks = by_rank(1, 50);
+        let done = |hops| {
+            let of = ranks.iter().filter(|rank| rank.hops == hops).map(|rank| rank.done_ns);
+            of.clone().sum::<u64>() / of.count() as u64
+        };
+        let all: Vec<u64> = (0..=8).map(done).collect();
+        assert!(all.is_sorted(), "by hops: {all:?}");
+        assert!(all[8] > 5 * all[0], "{all:?}");
+        let slowest = ranks.iter().map(|rank| rank.done_ns).max().unwrap_or(0);
+        assert!(is_near(slowest as f64 * 20.0, SLOWEST[2].1 as f64), "{slowest}");
+    }
+
+    #[test]
+    fn four_engines_are_better_but_not_four_times() {
+        let slowest = |engines| {
+            let ranks = on_one_node(engines);
+            ranks.iter().map(|rank| rank.held_ns).max().unwrap_or(0) as f64
+        };
+        let ratio = slowest(4) / slowest(1);
+        assert!((0.55..0.7).contains(&ratio), "{ratio}");
+    }
+}

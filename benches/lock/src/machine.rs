@@ -7,7 +7,7 @@ use tsumugi_core::sim::{Config, Event, Machine, Net, Node};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::{Clock, Instant};
 use tsumugi_gas::lock::{
-    Access, Design, Door, Kind, LOCK_BYTES, Lock, NODE_BYTES, NodeId, NodePool, NodeSlot,
+    Access, Design, Door, FAN_MAX, Kind, LOCK_BYTES, Lock, NODE_BYTES, NodeId, NodePool, NodeSlot,
     NodeTable, Plan, StepId, Tree, Vertex, VertexStep, Waiting, Want,
 };
 
@@ -37,6 +37,15 @@ pub struct Cost {
     pub remote: u64,
     /// Operations on the word that had most.
     pub on_a_word: u32,
+}
+
+/// When a rank came to the end of what it was to do last.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// When it had what it asked for.
+    pub held_ns: u64,
+    /// When it had given it back.
+    pub done_ns: u64,
 }
 
 /// The machine.
@@ -97,7 +106,7 @@ impl World {
         let net = Net::new(Config::big(ranks, machine));
         let key = RegionKey::new(0, 1);
         let nodes = NodeTable { key, offset: LOCK_BYTES };
-        let tree = Tree::new(ranks, machine.node_ranks, ARITY, key, TREE_OFFSET);
+        let tree = Tree::new(ranks, machine.node_ranks.min(FAN_MAX), ARITY, key, TREE_OFFSET);
         let tree = tree.expect("a tree of these sizes");
         let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
         let plan = Plan { design, lock: Lock { home, nodes, kind: Kind::Readers }, tree };
@@ -157,6 +166,15 @@ impl World {
         let wants = vec![Some(Want::All); self.ranks.members.len()];
         self.go(&wants, rounds);
         self.ranks.members.iter().map(|member| member.done_at.as_ns()).max().unwrap_or(0)
+    }
+
+    /// When each rank was done.
+    pub fn ended(&self) -> impl Iterator<Item = Ended> {
+        let times = |member: &Member| Ended {
+            held_ns: member.held_at.as_ns(),
+            done_ns: member.done_at.as_ns(),
+        };
+        self.ranks.members.iter().map(times)
     }
 
     /// Events so far.

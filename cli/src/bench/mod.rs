@@ -72,8 +72,9 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
         Figure::Ult(ults) => ult::measure(ults, &[]),
         Figure::Lock(locks) => {
             let Some(rows) = lock::measure(locks)? else { return Ok(String::new()) };
-            let plot = lock::plot(&rows).map(|plot| ("lock_all", plot));
-            keep_all(&locks.measure, &rows, plot.into_iter())?;
+            let figures = lock::FIGURES.iter();
+            let plots = figures.filter_map(|one| Some((one.name, one.plot(&rows)?)));
+            keep_all(&locks.measure, &rows, plots)?;
             Ok(lock::text(&rows))
         }
         Figure::Message(messages) => {

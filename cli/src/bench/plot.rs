@@ -1,6 +1,5 @@
 //! Lines with their intervals, as SVG.
 
-use plotters::coord::combinators::LogCoord;
 use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 use std::error::Error;
@@ -21,7 +20,7 @@ pub struct Axis {
     pub is_log: bool,
 }
 
-/// A line.
+/// A line; of many points, these alone.
 #[derive(Clone, Debug)]
 pub struct Series {
     pub name: String,
@@ -48,28 +47,21 @@ impl Plot {
         {
             let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
             area.fill(&WHITE)?;
-            // Both axes are logarithmic for the library; a linear one is a
-            // figure whose bounds say so.
-            let (x, y) = (self.bounds(|point| (point.x, point.x)), self.y_bounds());
+            let x = bounds_of(&self.x, self.bounds(|point| (point.x, point.x)));
+            let y = bounds_of(&self.y, self.bounds(|point| (point.low, point.high)));
             let mut builder = ChartBuilder::on(&area);
             builder.caption(&self.title, (FONT, 20)).margin(12);
             builder.x_label_area_size(44).y_label_area_size(64);
-            if self.y.is_log {
-                let chart =
-                    builder.build_cartesian_2d((x.0..x.1).log_scale(), (y.0..y.1).log_scale())?;
-                self.draw(chart)?;
-            } else {
-                let chart = builder.build_cartesian_2d((x.0..x.1).log_scale(), y.0..y.1)?;
-                self.draw(chart)?;
+            let (x_log, y_log) = ((x.0..x.1).log_scale(), (y.0..y.1).log_scale());
+            match (self.x.is_log, self.y.is_log) {
+                (true, true) => self.draw(builder.build_cartesian_2d(x_log, y_log)?)?,
+                (true, false) => self.draw(builder.build_cartesian_2d(x_log, y.0..y.1)?)?,
+                (false, true) => self.draw(builder.build_cartesian_2d(x.0..x.1, y_log)?)?,
+                (false, false) => self.draw(builder.build_cartesian_2d(x.0..x.1, y.0..y.1)?)?,
             }
             area.present()?;
         }
         Ok(text)
-    }
-
-    fn y_bounds(&self) -> (f64, f64) {
-        let (low, high) = self.bounds(|point| (point.low, point.high));
-        if self.y.is_log { (low, high) } else { (0.0, high) }
     }
 
     /// The least and the most, with a margin.
@@ -81,11 +73,12 @@ impl Plot {
         (ends.0 / MARGIN, ends.1 * MARGIN)
     }
 
-    fn draw<'a, Y>(
+    fn draw<'a, X, Y>(
         &self,
-        mut chart: ChartContext<'a, SVGBackend<'a>, Cartesian2d<LogCoord<f64>, Y>>,
+        mut chart: ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
     ) -> Result<(), Box<dyn Error>>
     where
+        X: Ranged<ValueType = f64> + ValueFormatter<f64>,
         Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
     {
         let number = |value: &f64| format!("{value}");
@@ -100,10 +93,19 @@ impl Plot {
         for (index, series) in self.series.iter().enumerate() {
             let colour = Palette99::pick(index).to_rgba();
             let points = series.points.iter().map(|point| (point.x, point.y));
-            chart
-                .draw_series(LineSeries::new(points, colour.stroke_width(2)).point_size(3))?
+            let is_scattered = series.points.len() > LINE_POINTS_MAX;
+            let drawn = if is_scattered {
+                let dot = |point| Circle::new(point, 1, colour.filled());
+                chart.draw_series(points.map(dot))?
+            } else {
+                chart.draw_series(LineSeries::new(points, colour.stroke_width(2)).point_size(3))?
+            };
+            drawn
                 .label(&series.name)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour));
+            if is_scattered {
+                continue;
+            }
             let interval = |point: &Point| {
                 ErrorBar::new_vertical(point.x, point.low, point.y, point.high, colour, 6)
             };
@@ -119,6 +121,13 @@ impl Plot {
     }
 }
 
+/// From zero, where it is no logarithm.
+fn bounds_of(axis: &Axis, (low, high): (f64, f64)) -> (f64, f64) {
+    if axis.is_log { (low, high) } else { (0.0, high) }
+}
+
+/// More are dots.
+const LINE_POINTS_MAX: usize = 100;
 const SIZE: (u32, u32) = (720, 480);
 const FONT: &str = "sans-serif";
 const MARGIN: f64 = 1.1;
@@ -127,25 +136,33 @@ const MARGIN: f64 = 1.1;
 mod tests {
     use super::*;
 
-    fn plot(is_log: bool) -> Plot {
+    fn plot(is_log: [bool; 2], count: u32) -> Plot {
         let point = |x| Point { x, y: x * 2.0, low: x, high: x * 3.0 };
-        let points = [1.0, 16.0, 256.0].map(point).to_vec();
         Plot {
             title: "Latency".to_owned(),
-            x: Axis { name: "bytes".to_owned(), is_log: true },
-            y: Axis { name: "microseconds".to_owned(), is_log },
-            series: vec![Series { name: "4 threads".to_owned(), points }],
+            x: Axis { name: "bytes".to_owned(), is_log: is_log[0] },
+            y: Axis { name: "microseconds".to_owned(), is_log: is_log[1] },
+            series: vec![Series {
+                name: "4 threads".to_owned(),
+                points: (1..=count).map(f64::from).map(point).collect(),
+            }],
         }
     }
 
     #[test]
     fn the_file_says_what_is_in_it() {
-        for is_log in [false, true] {
-            let svg = plot(is_log).svg().unwrap();
+        for is_log in [[true, false], [true, true], [false, true], [false, false]] {
+            let svg = plot(is_log, 3).svg().unwrap();
             assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
             for word in ["Latency", "bytes", "microseconds", "4 threads"] {
                 assert!(svg.contains(word), "{word}");
             }
         }
+    }
+
+    #[test]
+    fn many_points_are_not_joined() {
+        let lines = |count| plot([false; 2], count).svg().unwrap().matches("<polyline").count();
+        assert!(lines(3) > lines(200), "{} and {} lines", lines(3), lines(200));
     }
 }

@@ -10,6 +10,7 @@
 //! The server at the target is what a hot word costs: what 663,552 ranks ask
 //! of it takes 663,552 times as long, however many wires there are.
 
+use super::router::{Routers, Waiting};
 use crate::mem::Rank;
 use crate::op::{Kind, Op};
 use alloc::vec;
@@ -42,6 +43,12 @@ pub struct Machine {
     pub bus_ns: u64,
     /// What a line of the own node's memory takes for one operation.
     pub local_ns: u64,
+    /// Ranks of a node reach each other through its engines too, not by its
+    /// memory.
+    pub loopback: bool,
+    /// Links are full where many ask one engine: each router on the way lets
+    /// through one from each side in turn. Otherwise who came first is first.
+    pub in_turn: bool,
 }
 
 /// When everything is free again. Lines of memory that are this far apart
@@ -53,6 +60,7 @@ pub(super) struct Load {
     injection: Vec<u64>,
     engines: Vec<u64>,
     bus: Vec<u64>,
+    routers: Option<Routers>,
 }
 
 impl Machine {
@@ -70,21 +78,32 @@ impl Machine {
         engine_ns: 254,
         bus_ns: 0,
         local_ns: 30,
+        loopback: false,
+        in_turn: false,
     };
 
     const fn node(&self, rank: Rank) -> usize {
         (rank.0 / self.node_ranks) as usize
     }
 
-    /// One way between two nodes.
-    fn wire_ns(&self, from: usize, to: usize) -> u64 {
+    /// Hops between the nodes of two ranks.
+    pub fn hops(&self, from: Rank, to: Rank) -> u32 {
+        self.hops_of(self.node(from), self.node(to))
+    }
+
+    fn hops_of(&self, from: usize, to: usize) -> u32 {
         let (mut from, mut to, mut hops) = (from as u32, to as u32, 0);
         for size in self.torus.into_iter().filter(|&size| size > 0) {
             let apart = (from % size).abs_diff(to % size);
             hops += apart.min(size - apart);
             (from, to) = (from / size, to / size);
         }
-        self.latency_ns + u64::from(hops) * self.hop_ns
+        hops
+    }
+
+    /// One way between two nodes.
+    fn wire_ns(&self, from: usize, to: usize) -> u64 {
+        self.latency_ns + u64::from(self.hops_of(from, to)) * self.hop_ns
     }
 }
 
@@ -99,18 +118,20 @@ impl Load {
             injection: vec![0; nodes],
             engines: vec![0; nodes * machine.engines as usize],
             bus: vec![0; nodes],
+            routers: machine.in_turn.then(|| Routers::new(machine.torus, nodes as u32)),
         }
     }
 
     pub(super) fn is_local(&self, from: Rank, to: Rank) -> bool {
-        self.machine.node(from) == self.machine.node(to)
+        !self.machine.loopback && self.machine.node(from) == self.machine.node(to)
     }
 
     /// When a message that `from` sends at `now` leaves its node.
     pub(super) fn send(&mut self, from: Rank, to: Rank, now: u64) -> u64 {
+        let is_local = self.is_local(from, to);
         let rank = &mut self.ranks[from.0 as usize];
         *rank = now.max(*rank);
-        if self.machine.node(from) == self.machine.node(to) {
+        if is_local {
             return *rank;
         }
         *rank += self.machine.overhead_ns;
@@ -128,28 +149,59 @@ impl Load {
         self.machine.wire_ns(self.machine.node(from), self.machine.node(to))
     }
 
-    /// When an operation that reaches `to` at `now` is carried out.
-    pub(super) fn serve(&mut self, from: Rank, op: &Op, now: u64) -> u64 {
-        let (to, kind) = (op.remote.rank, op.kind);
-        if self.is_local(from, to) {
-            let line = (op.remote.offset / 64) as usize % LINES;
-            let memory = &mut self.memory[to.0 as usize * LINES + line];
-            *memory = now.max(*memory) + self.machine.local_ns;
-            // Its own processor has done it.
-            let rank = &mut self.ranks[from.0 as usize];
-            *rank = (*rank).max(*memory);
-            return *memory;
+    /// An operation reaches its target at `now`: when it is carried out.
+    /// `None`: it waits, and [`next`](Self::next) will tell.
+    pub(super) fn arrives(&mut self, slot: u64, from: Rank, op: &Op, now: u64) -> Option<u64> {
+        if self.is_local(from, op.remote.rank) {
+            return Some(self.by_processor(from, op, now));
         }
-        let node = self.machine.node(to);
-        let which = node * self.machine.engines as usize
-            + (from.0 as usize + self.machine.node(from)) % self.machine.engines as usize;
-        let mut start = now.max(self.engines[which]);
-        if !matches!(kind, Kind::Put | Kind::Get | Kind::PutWord | Kind::GetWord) {
-            start = start.max(self.bus[node]);
-            self.bus[node] = start + self.machine.bus_ns;
+        let (engine, home) = self.engine_of(from, op);
+        let waiting = Waiting { slot, is_atomic: is_atomic(op) };
+        if let Some(routers) = &mut self.routers
+            && !routers.arrives(engine, home, self.machine.node(from), waiting)
+        {
+            return None;
         }
-        self.engines[which] = start + self.machine.engine_ns;
-        self.engines[which]
+        Some(self.by_engine(engine, home, waiting.is_atomic, now))
+    }
+
+    /// An operation has been carried out at `now`: which is next at the same
+    /// engine, and when that is carried out, if it has waited.
+    pub(super) fn next(&mut self, from: Rank, op: &Op, now: u64) -> Option<(u64, u64)> {
+        if self.is_local(from, op.remote.rank) {
+            return None;
+        }
+        let (engine, home) = self.engine_of(from, op);
+        let Waiting { slot, is_atomic } = self.routers.as_mut()?.next(engine)?;
+        Some((slot, self.by_engine(engine, home, is_atomic, now)))
+    }
+
+    /// The rank's own processor does it.
+    fn by_processor(&mut self, from: Rank, op: &Op, now: u64) -> u64 {
+        let line = (op.remote.offset / 64) as usize % LINES;
+        let memory = &mut self.memory[op.remote.rank.0 as usize * LINES + line];
+        *memory = now.max(*memory) + self.machine.local_ns;
+        let rank = &mut self.ranks[from.0 as usize];
+        *rank = (*rank).max(*memory);
+        *memory
+    }
+
+    /// An engine of node `home` does it.
+    fn by_engine(&mut self, engine: usize, home: usize, is_atomic: bool, now: u64) -> u64 {
+        let mut start = now.max(self.engines[engine]);
+        if is_atomic {
+            start = start.max(self.bus[home]);
+            self.bus[home] = start + self.machine.bus_ns;
+        }
+        self.engines[engine] = start + self.machine.engine_ns;
+        self.engines[engine]
+    }
+
+    /// The engine that an operation goes to, and its node.
+    fn engine_of(&self, from: Rank, op: &Op) -> (usize, usize) {
+        let (node, engines) = (self.machine.node(op.remote.rank), self.machine.engines as usize);
+        let which = (from.0 as usize + self.machine.node(from)) % engines;
+        (node * engines + which, node)
     }
 
     /// A rank is woken at `now`.
@@ -162,6 +214,10 @@ impl Load {
     pub(super) fn busy_until(&self, rank: Rank) -> u64 {
         self.ranks[rank.0 as usize]
     }
+}
+
+fn is_atomic(op: &Op) -> bool {
+    !matches!(op.kind, Kind::Put | Kind::Get | Kind::PutWord | Kind::GetWord)
 }
 
 const LINES: usize = 16;
@@ -183,9 +239,10 @@ mod tests {
         let mut load = Load::new(Machine::FX100, 24);
         let word = |offset| RemoteAddr { rank: Rank(0), key: RegionKey::new(0, 1), offset };
         let op = |offset| Op::atomic(Kind::FetchAdd, word(offset), 1u64);
-        let served = [8, 16].map(|from| load.serve(Rank(from), &op(0), 1_000));
-        assert_eq!(served, [1_254, 1_508]);
-        let local = [0, 8, 64].map(|offset| load.serve(Rank(1), &op(offset), 1_000));
-        assert_eq!(local, [1_030, 1_060, 1_030], "two of one line, and one of another");
+        let served = [8, 16].map(|from| load.arrives(0, Rank(from), &op(0), 1_000));
+        assert_eq!(served, [1_254, 1_508].map(Some));
+        let local = [0, 8, 64].map(|offset| load.arrives(0, Rank(1), &op(offset), 1_000));
+        let expected = [1_030, 1_060, 1_030].map(Some);
+        assert_eq!(local, expected, "two of one line, and one of another");
     }
 }

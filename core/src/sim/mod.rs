@@ -53,6 +53,7 @@ mod machine;
 mod memory;
 mod net;
 mod node;
+mod router;
 #[cfg(feature = "std")]
 mod seed;
 #[cfg(feature = "std")]

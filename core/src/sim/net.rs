@@ -137,7 +137,11 @@ impl State {
             Due::Death => (rank, Event::PeerLost(Rank(entry.data as u32))),
             Due::Local => self.complete_early(tables, slot),
             Due::Arrive => self.arrive(tables, slot),
-            Due::Rest | Due::Serve => self.land(tables, slot),
+            Due::Rest => self.land(tables, slot),
+            Due::Serve => {
+                self.serve_next(slot);
+                self.land(tables, slot)
+            }
             Due::Return => self.come_back(tables, slot),
             Due::Fail => self.complete(slot, true),
             Due::Repeat => self.complete(slot, false),
@@ -211,11 +215,22 @@ impl State {
             }
         }
         if let Some(load) = &mut self.load {
-            let at = load.serve(from, &op, now);
-            self.calendar.add(at, Due::Serve, 0, slot);
+            if let Some(at) = load.arrives(slot, from, &op, now) {
+                self.calendar.add(at, Due::Serve, 0, slot);
+            }
             return (from, Event::Nothing);
         }
         self.land(tables, slot)
+    }
+
+    /// A flight has been carried out: what has waited for that has its turn.
+    fn serve_next(&mut self, slot: u64) {
+        let (from, now) = (self.from(slot), self.calendar.now_ns());
+        let op = self.flights.get(slot).op;
+        let next = self.load.as_mut().and_then(|load| load.next(from, &op, now));
+        if let Some((slot, at)) = next {
+            self.calendar.add(at, Due::Serve, 0, slot);
+        }
     }
 
     /// Lands one piece of a put now and leaves the rest for later.

@@ -22,9 +22,11 @@ use super::node::NodeId;
 use super::tree::Tree;
 use super::{Lock, Side};
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::signal::Until;
+use tsumugi_core::sync::mutant;
 
 /// How a window's locks are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +51,7 @@ pub struct Plan {
 }
 
 /// What is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Want {
     /// Every target, beside others that want the same or share one.
     All,
@@ -59,8 +61,9 @@ pub enum Want {
     Exclusive(Rank),
 }
 
-/// Where all accesses of one rank enter and leave.
-#[derive(Clone, Debug)]
+/// Where all accesses of one rank enter and leave. Two are equal if they will
+/// do the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Door {
     entry: Entry,
     /// Accesses that are inside, or on their way.
@@ -68,7 +71,8 @@ pub struct Door {
     side: Side,
 }
 
-/// One access of a rank to a window, from asking to giving back.
+/// One access of a rank to a window, from asking to giving back. Two are equal
+/// if they will do the same, however their operations are numbered.
 #[derive(Clone, Debug)]
 pub struct Access {
     plan: Plan,
@@ -102,7 +106,7 @@ pub enum Refused {
     OneLock,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     Rest,
     Entering,
@@ -244,12 +248,7 @@ impl Access {
         id: StepId,
         result: Result<u64, AddrError>,
     ) {
-        let under_way = match self.stage {
-            Stage::Entering | Stage::Leaving => door.entry.under_way(),
-            _ if self.plan.design == Design::TwoLevel => self.backoff.under_way(),
-            _ => self.claim.under_way(),
-        };
-        let Some(step) = under_way.filter(|&step| self.number(step) == id) else { return };
+        let Some(step) = self.step(door).filter(|&step| self.number(step) == id) else { return };
         match self.stage {
             Stage::Entering | Stage::Leaving => door.entry.handle_completed(step, result),
             _ if self.plan.design == Design::TwoLevel => {
@@ -258,6 +257,20 @@ impl Access {
             _ => self.claim.handle_completed(step, result),
         }
         self.go_on(door);
+    }
+
+    /// The operation that is posted and has not ended.
+    pub fn under_way(&self, door: &Door) -> Option<StepId> {
+        self.step(door).map(|step| self.number(step))
+    }
+
+    /// The same, as the part that is at it numbers it.
+    fn step(&self, door: &Door) -> Option<StepId> {
+        match self.stage {
+            Stage::Entering | Stage::Leaving => door.entry.under_way(),
+            _ if self.plan.design == Design::TwoLevel => self.backoff.under_way(),
+            _ => self.claim.under_way(),
+        }
     }
 
     /// What ends the wait, if it waits.
@@ -346,7 +359,7 @@ impl Access {
 
     fn leaves(&mut self, door: &mut Door) {
         door.holds -= 1;
-        if door.holds > 0 {
+        if door.holds > 0 && !mutant("group_left_while_held") {
             self.goes_to(Stage::Rest);
         } else {
             self.goes_to(Stage::Leaving);
@@ -392,6 +405,22 @@ impl Access {
             Standing::Failed(error) => self.goes_to(Stage::Failed(error)),
             _ => {}
         }
+    }
+}
+
+impl PartialEq for Access {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |one: &Self| (one.want, one.stage, one.backoff);
+        same(self) == same(other) && self.claim == other.claim
+    }
+}
+
+impl Eq for Access {}
+
+impl Hash for Access {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.want, self.stage).hash(state);
+        self.claim.hash(state);
     }
 }
 

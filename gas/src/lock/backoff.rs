@@ -22,7 +22,7 @@ use tsumugi_core::mem::{AddrError, Rank, RemoteAddr, Width};
 use tsumugi_core::op::{Kind as OpKind, Op};
 
 /// One claim by this design.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Backoff {
     window: RemoteAddr,
     target: RemoteAddr,

@@ -186,7 +186,13 @@ impl Held {
         Self { mode, kept: None }
     }
 
-    /// Whether it was.
+    /// As what it is held.
+    #[inline]
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Whether one operation was enough.
     #[inline]
     pub const fn is_alone(&self) -> bool {
         self.kept.is_none()

@@ -217,7 +217,9 @@ impl Vertex {
         match self.stage {
             Stage::Shut => {
                 let side = if self.is_root() {
-                    self.turn.other().of(wants).or(self.turn.of(wants))
+                    let last = self.turn;
+                    let first = if mutant("group_turn_kept") { last } else { last.other() };
+                    first.of(wants).or(first.other().of(wants))
                 } else if self.seen == self.released {
                     None
                 } else if self.is_fresh && !mutant("group_revoked_unserved") || !is_revoked {

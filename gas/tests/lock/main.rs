@@ -9,6 +9,7 @@
 mod accesses;
 mod claims;
 mod group;
+mod nested;
 mod random;
 mod threads;
 #[path = "../../../core/tests/explore/search.rs"]

@@ -1,5 +1,6 @@
 //! What the locks are to reach, and whether they do.
 
+use super::together::TOGETHER;
 use crate::bench::bar::{self, Bar, Met};
 use crate::bench::row::Row;
 use tsumugi::window::EACH_MAX;
@@ -7,12 +8,13 @@ use tsumugi::window::EACH_MAX;
 /// A line a bar; nothing where no row has one.
 pub fn bars(rows: &[Row]) -> String {
     let mut lines = Vec::new();
-    lines.extend(ratio(rows, "window", "shared_uncontended", ("tsumugi", "fetch_add"), 2.5));
     let alone = "exclusive_uncontended";
     for system in ["window", "lock"] {
+        lines.extend(ratio(rows, system, "shared_uncontended", ("tsumugi", "fetch_add"), 2.5));
         lines.extend(ratio(rows, system, alone, ("openmpi", alone), 1.2));
     }
     lines.extend(ahead(rows));
+    lines.extend(points(rows));
     for (name, unit, limit) in LIMITS {
         lines.extend(worst(rows, name, unit, limit));
     }
@@ -27,9 +29,11 @@ fn ratio(
     (other, other_name): (&str, &str),
     limit: f64,
 ) -> Option<Bar> {
-    let find =
-        |system: &str, name: &str| rows.iter().find(|row| row.system == system && row.name == name);
-    let (ours, theirs) = (find(system, name)?, find(other, other_name)?);
+    let best = |system: &str, name: &str| {
+        let of = rows.iter().filter(|row| row.system == system && row.name == name);
+        of.min_by(|a, b| a.summary.median.total_cmp(&b.summary.median))
+    };
+    let (ours, theirs) = (best(system, name)?, best(other, other_name)?);
     let median = ours.summary.median / theirs.summary.median;
     let min = ours.summary.min / theirs.summary.min;
     Some(Bar {
@@ -43,17 +47,20 @@ fn ratio(
 }
 
 /// All ranks at once: the design that a window of so many takes if nothing is
-/// said, beside the better of the peers.
+/// said, beside the better of the peers, whichever way their window is made.
 fn ahead(rows: &[Row]) -> Vec<Bar> {
     let ours = |row: &&Row| {
         let is_few = row.number("ranks").is_some_and(|ranks| ranks <= u64::from(EACH_MAX));
+        let chosen = if is_few { "each" } else { "tree" };
         row.system == "tsumugi"
-            && row.word("algorithm") == Some(if is_few { "each" } else { "tree" })
-            && ["lock_all", "exclusive"].contains(&&*row.name)
+            && match &*row.name {
+                "lock_all" | "exclusive" => row.word("algorithm") == Some(chosen),
+                name => TOGETHER.contains(&name),
+            }
     };
     let bar = |ours: &Row| {
         let theirs = rows.iter().filter(|row| {
-            row.word("algorithm") == Some("theirs")
+            row.system != ours.system
                 && row.name == ours.name
                 && row.number("ranks") == ours.number("ranks")
         });
@@ -70,6 +77,37 @@ fn ahead(rows: &[Row]) -> Vec<Bar> {
         })
     };
     rows.iter().filter(ours).filter_map(bar).collect()
+}
+
+/// The simulator beside each point of the paper.
+fn points(rows: &[Row]) -> Vec<Bar> {
+    let of = |row: &Row, other: &Row, what: String, [least, most]: [f64; 2]| {
+        let value = row.summary.median / other.summary.median;
+        Bar {
+            what,
+            limit: format!("{least} to {most}"),
+            median: format!("{value:.2}"),
+            min: format!("{value:.2}"),
+            trip: None,
+            met: Met::of((least..=most).contains(&value), false),
+        }
+    };
+    let ours = rows.iter().filter(|row| row.system == "simulator");
+    let bars = rows.iter().filter(|row| row.system == "the paper").flat_map(|theirs| {
+        let same = |row: &&Row| (&row.name, &row.params) == (&theirs.name, &theirs.params);
+        let at = format!("{} {}", theirs.name, theirs.params);
+        let one = ours.clone().find(same);
+        let point = one.map(|one| of(one, theirs, format!("{at}, of the paper's"), [0.9, 1.1]));
+        let fours = theirs.params.replace("engines=1", "engines=4");
+        let four = ours.clone().find(|row| row.name == "paper" && row.params == fours);
+        // Of so few the engine is not what they wait for.
+        let four = four.filter(|row| row.number("ranks") >= Some(128));
+        let four = four.zip(one).map(|(four, one)| {
+            of(four, one, format!("{} {fours}, of one engine", theirs.name), [0.55, 0.65])
+        });
+        point.into_iter().chain(four)
+    });
+    bars.collect()
 }
 
 /// The worst that the tree does on the largest simulated machine.

@@ -7,20 +7,20 @@
 
 use super::super::sample::{Batch, Contender};
 use super::super::{budget, measure as by_turns, row, trip_ns};
+use super::together::{TOGETHER, Together};
 use crate::args;
 use crate::bench::row::Row;
 use crate::failure::Failure;
 use crate::job;
 use crate::progress::Progress;
 use crate::summary::Summary;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 use tsumugi::lock::Kind;
 use tsumugi::pvas::launch::Launch;
-use tsumugi::window::Design;
-use tsumugi::{Error, Rank, Runtime, Window};
+use tsumugi::{Error, Rank, Runtime};
 
 /// Our jobs and the peers', one after the other.
 pub fn measure(locks: &args::Locks, names: &[&'static str]) -> Result<Vec<Row>, Failure> {
@@ -73,7 +73,7 @@ fn own(locks: &args::Locks, ranks: u32) -> Result<Vec<Row>, Failure> {
     Ok(rows)
 }
 
-/// A peer's rows: `name nanoseconds` in each line that it prints.
+/// A peer's rows: `name window nanoseconds` in each line that it prints.
 fn peer(peer: &str, ranks: u32) -> Result<Vec<Row>, Failure> {
     let usage = || Failure::Usage(format!("--peer '{peer}': expected NAME=COMMAND"));
     let (system, command) = peer.split_once('=').ok_or_else(usage)?;
@@ -89,15 +89,16 @@ fn peer(peer: &str, ranks: u32) -> Result<Vec<Row>, Failure> {
         return Err(Failure::Failed(format!("{system} with {ranks} ranks: {}", said.trim())));
     }
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut names: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
-    names.dedup();
-    let of = |name: &str| {
-        let values = text.lines().filter_map(|line| line.split_once(' '));
-        let values = values.filter(|(of, _)| *of == name);
-        let mut samples: Vec<f64> = values.filter_map(|(_, ns)| ns.parse().ok()).collect();
-        made(system, name, &params(ranks, "theirs"), &mut samples, [before, trip_ns()])
+    let after = trip_ns();
+    let mut samples: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
+    for line in text.lines() {
+        let [name, window, ns] = line.split(' ').collect::<Vec<_>>()[..] else { continue };
+        samples.entry((name, window)).or_default().extend(ns.parse::<f64>());
+    }
+    let of = |((name, window), mut samples): ((&str, &str), Vec<f64>)| {
+        made(system, name, &params(ranks, window), &mut samples, [before, after])
     };
-    Ok(names.into_iter().filter_map(of).collect())
+    Ok(samples.into_iter().filter_map(of).collect())
 }
 
 /// Is a rank of a job.
@@ -108,12 +109,9 @@ pub fn serve(measure: &args::Measure, names: &[&str], file: &Path) -> Result<(),
         if rt.size() == 2 && ALONE.iter().any(|name| names.contains(name)) {
             rows.extend(alone(rt, measure, names)?);
         }
-        for (design, name) in DESIGNS {
-            let window = rt.window_by::<u64>(design, 1)?;
-            for what in TOGETHER.into_iter().filter(|what| names.contains(what)) {
-                let params = params(rt.size(), name);
-                rows.extend(together(rt, &window, what, &params, measure.quick)?);
-            }
+        if TOGETHER.iter().any(|name| names.contains(name)) {
+            let bench = Together::new(rt, measure.quick)?;
+            rows.extend(bench.rows(names)?);
         }
         Ok::<_, Failure>(rows)
     })?;
@@ -166,42 +164,7 @@ fn alone(rt: &Runtime, measure: &args::Measure, names: &[&str]) -> Result<Vec<Ro
     Ok(rows)
 }
 
-/// All ranks at once, round after round; nanoseconds of a round.
-fn together(
-    rt: &Runtime,
-    window: &Window<u64>,
-    what: &str,
-    params: &str,
-    is_quick: bool,
-) -> Result<Option<Row>, Failure> {
-    let next = Rank((rt.rank().0 + 1) % rt.size());
-    let begin = Instant::now();
-    let limit = Duration::from_millis(if is_quick { 100 } else { 1_000 });
-    let mut samples = Vec::new();
-    loop {
-        rt.barrier()?;
-        let start = Instant::now();
-        for _ in 0..ROUNDS {
-            match what {
-                "lock_all" => window.lock_all().map_err(Error::from)?.release()?,
-                _ => window.exclusive(next).map_err(Error::from)?.release()?,
-            }
-        }
-        rt.barrier()?;
-        samples.push(start.elapsed().as_nanos() as f64 / f64::from(ROUNDS));
-        // Rank 0 says when it is enough.
-        let goes_on = rt.rank() == Rank(0) && begin.elapsed() < limit;
-        if rt.sum(u64::from(goes_on))? == 0 {
-            break;
-        }
-    }
-    if rt.rank() != Rank(0) {
-        return Ok(None);
-    }
-    Ok(made("tsumugi", what, params, &mut samples, [None; 2]))
-}
-
-fn made(
+pub(super) fn made(
     system: &str,
     name: &str,
     params: &str,
@@ -220,21 +183,12 @@ fn made(
     })
 }
 
-fn params(ranks: u32, algorithm: &str) -> String {
+pub(super) fn params(ranks: u32, algorithm: &str) -> String {
     format!("ranks={ranks} algorithm={algorithm}")
 }
 
 const ALONE: [&str; 3] = ["fetch_add", "shared_uncontended", "exclusive_uncontended"];
-const TOGETHER: [&str; 2] = ["lock_all", "exclusive"];
-const DESIGNS: [(Design, &str); 4] = [
-    (Design::Each, "each"),
-    (Design::Tree, "tree"),
-    (Design::Global, "global"),
-    (Design::TwoLevel, "two_level"),
-];
 /// Ranks of a job, on whatever cores there are.
 const SIZES: [u32; 4] = [2, 4, 8, 16];
 /// Locks of a batch.
 const BATCH: u64 = 64;
-/// Locks of a rank between two barriers.
-const ROUNDS: u32 = 50;

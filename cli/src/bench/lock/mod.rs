@@ -3,7 +3,7 @@
 //! | group | what is measured |
 //! |---|---|
 //! | `alone` | lock and unlock that nobody else wants, beside one blocking fetch-and-add |
-//! | `processes` | all ranks of a job at once: all targets, and each its neighbour |
+//! | `processes` | all ranks of a job at once: all targets, each its neighbour, atomics on one word, the paper's two stencils |
 //! | `simulated` | everybody locks all targets of a machine of up to 663,552 ranks |
 //!
 //! The first two are of jobs of processes that this command starts of itself.
@@ -11,16 +11,18 @@
 mod bars;
 mod job;
 mod simulated;
+mod together;
 
 use super::plot::{Axis, Plot, Point, Series};
 use super::row::Row;
 use super::{Group, chosen, table};
 use crate::args;
 use crate::failure::Failure;
+use crate::summary::Summary;
 
 const CATALOGUE: &[Group] = &[
     Group { name: "alone", rows: &["fetch_add", "shared_uncontended", "exclusive_uncontended"] },
-    Group { name: "processes", rows: &["lock_all", "exclusive"] },
+    Group { name: "processes", rows: &together::TOGETHER },
     Group {
         name: "simulated",
         rows: &[
@@ -29,6 +31,9 @@ const CATALOGUE: &[Group] = &[
             "exclusive_after_all",
             "exclusive_parallel",
             "paper",
+            "paper_by_rank",
+            "paper_by_hops",
+            "paper_fetch_add",
         ],
     },
 ];
@@ -47,40 +52,108 @@ pub fn measure(locks: &args::Locks) -> Result<Option<Vec<Row>>, Failure> {
 
 /// The tables.
 pub fn text(rows: &[Row]) -> String {
-    let figure = plot(rows).map(|plot| table::figure("lock_all", &plot));
-    // Many points are a table of their own.
-    let is_listed = |row: &&Row| !PLOTTED.contains(&&*row.name);
+    let plots = FIGURES.iter().filter(|figure| figure.name != "by_rank");
+    let plots = plots.filter_map(|figure| Some(table::figure(figure.name, &figure.plot(rows)?)));
+    let figures: String = plots.collect();
+    // Many points are tables of their own, and thousands are none.
+    let is_listed = |row: &&Row| !FIGURES.iter().any(|figure| figure.has(row));
     let listed: Vec<Row> = rows.iter().filter(is_listed).cloned().collect();
-    table::table(&listed) + &figure.unwrap_or_default() + &bars::bars(rows)
+    table::table(&listed) + &figures + &bars::bars(rows)
 }
 
-/// Everybody locks all, by the number of ranks.
-pub fn plot(rows: &[Row]) -> Option<Plot> {
-    let of = |row: &&Row| PLOTTED.contains(&&*row.name) && row.unit == "ns";
-    let name = |row: &Row| {
-        let word = |name| row.word(name).unwrap_or_default();
-        match &*row.name {
-            "paper" => format!("{}, {} engines", row.system, word("engines")),
-            "lock_all_warm" => format!("{}, warm, {} ns", word("algorithm"), word("local")),
-            _ => format!("{}, cold, {} ns", word("algorithm"), word("local")),
-        }
-    };
-    let mut series: Vec<Series> = Vec::new();
-    for row in rows.iter().filter(of) {
-        let name = name(row);
-        let us = row.summary.median / 1e3;
-        let point = Point { x: row.number("ranks")? as f64, y: us, low: us, high: us };
-        match series.iter_mut().find(|series| series.name == name) {
-            Some(series) => series.points.push(point),
-            None => series.push(Series { name, points: vec![point] }),
-        }
+/// What is drawn.
+pub struct Figure {
+    pub name: &'static str,
+    rows: &'static [&'static str],
+    title: &'static str,
+    /// The parameter that is along it.
+    x: &'static str,
+    unit: &'static str,
+    y: &'static str,
+    /// Of the unit, in one of `y`.
+    scale: f64,
+    is_log: bool,
+}
+
+impl Figure {
+    fn has(&self, row: &Row) -> bool {
+        self.rows.contains(&&*row.name) && row.unit == self.unit && row.number(self.x).is_some()
     }
-    (!series.is_empty()).then(|| Plot {
-        title: "Everybody locks and unlocks all targets, simulated".to_owned(),
-        x: Axis { name: "ranks".to_owned(), is_log: true },
-        y: Axis { name: "microseconds".to_owned(), is_log: true },
-        series,
-    })
+
+    /// The figure, if there are rows for it.
+    pub fn plot(&self, rows: &[Row]) -> Option<Plot> {
+        let mut series: Vec<Series> = Vec::new();
+        for row in rows.iter().filter(|row| self.has(row)) {
+            let name = name(row);
+            let Summary { median, min, p99, .. } = row.summary;
+            let [y, low, high] = [median, min, p99].map(|value| value / self.scale);
+            let point = Point { x: row.number(self.x)? as f64, y, low, high };
+            match series.iter_mut().find(|series| series.name == name) {
+                Some(series) => series.points.push(point),
+                None => series.push(Series { name, points: vec![point] }),
+            }
+        }
+        (!series.is_empty()).then(|| Plot {
+            title: self.title.to_owned(),
+            x: Axis { name: self.x.to_owned(), is_log: self.is_log },
+            y: Axis { name: self.y.to_owned(), is_log: self.is_log },
+            series,
+        })
+    }
 }
 
-const PLOTTED: [&str; 3] = ["lock_all_cold", "lock_all_warm", "paper"];
+/// The line that a point is on.
+fn name(row: &Row) -> String {
+    let word = |name| row.word(name).unwrap_or_default();
+    match &*row.name {
+        "paper" => format!("{}, {} engines", row.system, word("engines")),
+        "lock_all_warm" => format!("{}, warm, {} ns", word("algorithm"), word("local")),
+        "lock_all_cold" => format!("{}, cold, {} ns", word("algorithm"), word("local")),
+        "paper_fetch_add" => format!("{} engines, {}", word("engines"), word("part")),
+        _ => format!("{} ranks a node", word("node_ranks")),
+    }
+}
+
+/// All there are.
+pub const FIGURES: [Figure; 4] = [
+    Figure {
+        name: "lock_all",
+        rows: &["lock_all_cold", "lock_all_warm", "paper"],
+        title: "Everybody locks and unlocks all targets, simulated",
+        x: "ranks",
+        unit: "ns",
+        y: "microseconds",
+        scale: 1e3,
+        is_log: true,
+    },
+    Figure {
+        name: "by_rank",
+        rows: &["paper_by_rank"],
+        title: "1,000 rounds of each rank of the paper's machine, simulated",
+        x: "rank",
+        unit: "s",
+        y: "seconds",
+        scale: 1.0,
+        is_log: false,
+    },
+    Figure {
+        name: "by_hops",
+        rows: &["paper_by_hops"],
+        title: "1,000 rounds, by the links between a rank and the lock, simulated",
+        x: "hops",
+        unit: "s",
+        y: "seconds",
+        scale: 1.0,
+        is_log: false,
+    },
+    Figure {
+        name: "fetch_add",
+        rows: &["paper_fetch_add"],
+        title: "One atomic of each rank of a node, all at once, simulated",
+        x: "rank",
+        unit: "ns",
+        y: "microseconds",
+        scale: 1e3,
+        is_log: false,
+    },
+];

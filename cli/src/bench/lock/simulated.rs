@@ -5,13 +5,23 @@ use crate::args;
 use crate::bench::row::Row;
 use crate::progress::Progress;
 use crate::summary::Summary;
-use tsumugi_bench_lock::{Cost, Design, MEASURED, Machine, Phase, World, paper};
+use std::collections::BTreeMap;
+use tsumugi_bench_lock::{
+    Cost, Design, MEASURED, Machine, OfRank, Phase, SLOWEST, World, by_rank, on_one_node, paper,
+};
 
 /// Every point that is wanted.
 pub fn measure(measure: &args::Measure, names: &[&'static str]) -> Vec<Row> {
     let mut rows = Vec::new();
     if names.contains(&"paper") {
         rows.extend(papers());
+    }
+    if names.iter().any(|name| name.starts_with("paper_by_")) {
+        rows.extend(papers_by_rank(measure.quick));
+        rows.retain(|row| names.contains(&&*row.name));
+    }
+    if names.contains(&"paper_fetch_add") {
+        rows.extend(papers_fetch_adds());
     }
     if !PHASES.iter().any(|(name, _)| names.contains(name)) {
         return rows;
@@ -71,6 +81,55 @@ fn papers() -> Vec<Row> {
     rows
 }
 
+/// What each rank took for 1,000 rounds, by its number and by how many links
+/// there are between it and the lock; beside what the slowest took.
+fn papers_by_rank(is_quick: bool) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (node_ranks, slowest_ns) in SLOWEST {
+        let rounds = if is_quick { 50 } else { PAPER_ROUNDS };
+        let ranks = by_rank(node_ranks, rounds);
+        // As if there had been all of the rounds.
+        let seconds =
+            |rank: &OfRank| rank.done_ns as f64 / 1e9 * f64::from(PAPER_ROUNDS) / f64::from(rounds);
+        let params = |what: &str, of: u32| format!("node_ranks={node_ranks} {what}={of}");
+        for (rank, of) in (0..).zip(&ranks) {
+            let params = params("rank", rank);
+            rows.push(row("simulator", "paper_by_rank", &params, "s", seconds(of)));
+        }
+        let mut hops: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for of in &ranks {
+            hops.entry(of.hops).or_default().push(seconds(of));
+        }
+        for (hops, mut of) in hops {
+            let summary = Summary::of(&mut of).expect("ranks so far away");
+            let row = row("simulator", "paper_by_hops", &params("hops", hops), "s", 0.0);
+            rows.push(Row { summary, ..row });
+        }
+        let theirs = slowest_ns as f64 / 1e9;
+        let params = format!("node_ranks={node_ranks} slowest");
+        rows.push(row("the paper", "paper_by_hops", &params, "s", theirs));
+        let ours = ranks.iter().map(seconds).fold(0.0, f64::max);
+        rows.push(row("simulator", "paper_by_hops", &params, "s", ours));
+    }
+    rows
+}
+
+/// One atomic of each rank of a node, all at once: what it takes, and how much
+/// of that its processor waits.
+fn papers_fetch_adds() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for engines in [1, 4] {
+        for (rank, of) in (0..).zip(on_one_node(engines)) {
+            let wait_ns = of.held_ns - Machine::FX100.overhead_ns;
+            for (part, ns) in [("all", of.held_ns), ("sync_wait", wait_ns)] {
+                let params = format!("engines={engines} part={part} rank={rank}");
+                rows.push(row("simulator", "paper_fetch_add", &params, "ns", ns as f64));
+            }
+        }
+    }
+    rows
+}
+
 /// A number that is the same each time.
 fn row(system: &str, name: &str, params: &str, unit: &str, value: f64) -> Row {
     Row {
@@ -102,3 +161,5 @@ const SIZES: &[u32] = &[4, 64, 256, 4_096, 65_536, 663_552];
 /// An atomic on memory of the own node.
 const LOCAL_NS: [u64; 2] = [30, 100];
 const ROUNDS: u32 = 20;
+/// Of each rank, where the paper has them by rank.
+const PAPER_ROUNDS: u32 = 1_000;

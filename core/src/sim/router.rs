@@ -1,0 +1,182 @@
+//! Routers that take their sides in turn, and what waits for a hot engine
+//! behind them.
+//!
+//! ```text
+//!   node 3 ─► node 2 ─► node 1 ─► engine      one of the own ranks, one of the
+//!     own ▲     own ▲     own ▲               side, one of the own, ...
+//! ```
+//!
+//! Where links are full, what waits for an engine waits at the node that it
+//! came from, and each router on the way lets through one from each side in
+//! turn, however many stand behind it: of three nodes in a row the nearest has
+//! half of the engine, the farthest a quarter. An engine that takes what comes
+//! first would serve all alike.
+//!
+//! A message goes along the first dimension, then the second, then the third.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+/// The ways to every engine that something has waited for.
+pub(super) struct Routers {
+    torus: [u32; 3],
+    nodes: u32,
+    engines: BTreeMap<usize, Ways>,
+}
+
+/// The ways to one engine: a tree over all nodes.
+struct Ways {
+    home: u32,
+    is_busy: bool,
+    routers: Vec<Router>,
+}
+
+struct Router {
+    /// The next one on the way to the engine; the last: itself.
+    next: u32,
+    /// Those whose way leads through this one.
+    sides: Vec<u32>,
+    own: VecDeque<Waiting>,
+    /// Here and behind.
+    waiting: u32,
+    /// Whose turn it is: the own, or a side.
+    turn: usize,
+}
+
+/// An operation before an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waiting {
+    pub(super) slot: u64,
+    pub(super) is_atomic: bool,
+}
+
+impl Routers {
+    pub(super) fn new(torus: [u32; 3], nodes: u32) -> Self {
+        let places = torus.into_iter().filter(|&size| size > 0).product();
+        Self { torus, nodes: nodes.max(places), engines: BTreeMap::new() }
+    }
+
+    /// An operation has come from node `from`. True: the engine, which is of
+    /// node `home`, was idle, and is to carry it out.
+    pub(super) fn arrives(
+        &mut self,
+        engine: usize,
+        home: usize,
+        from: usize,
+        waiting: Waiting,
+    ) -> bool {
+        let (torus, nodes, home) = (self.torus, self.nodes, home as u32);
+        let ways = self.engines.entry(engine).or_insert_with(|| Ways::new(torus, nodes, home));
+        if !core::mem::replace(&mut ways.is_busy, true) {
+            return true;
+        }
+        ways.routers[from].own.push_back(waiting);
+        let mut at = from as u32;
+        loop {
+            let router = &mut ways.routers[at as usize];
+            router.waiting += 1;
+            if at == home {
+                return false;
+            }
+            at = router.next;
+        }
+    }
+
+    /// The engine has carried one out; the one that it is to carry out next.
+    pub(super) fn next(&mut self, engine: usize) -> Option<Waiting> {
+        let ways = self.engines.get_mut(&engine)?;
+        let mut at = ways.home as usize;
+        if ways.routers[at].waiting == 0 {
+            ways.is_busy = false;
+            return None;
+        }
+        loop {
+            ways.routers[at].waiting -= 1;
+            let side = ways.turn_of(at)?;
+            match side.checked_sub(1) {
+                None => return ways.routers[at].own.pop_front(),
+                Some(side) => at = ways.routers[at].sides[side] as usize,
+            }
+        }
+    }
+}
+
+impl Ways {
+    fn new(torus: [u32; 3], nodes: u32, home: u32) -> Self {
+        let router = |node| Router {
+            next: step(torus, node, home),
+            sides: Vec::new(),
+            own: VecDeque::new(),
+            waiting: 0,
+            turn: 0,
+        };
+        let mut routers: Vec<Router> = (0..nodes).map(router).collect();
+        for node in (0..nodes).filter(|&node| node != home) {
+            let next = routers[node as usize].next;
+            routers[next as usize].sides.push(node);
+        }
+        Self { home, is_busy: false, routers }
+    }
+
+    /// From where the router at `at` takes the next: 0 is its own node. There
+    /// is one, and then it is somebody else's turn.
+    fn turn_of(&mut self, at: usize) -> Option<usize> {
+        let router = &self.routers[at];
+        let count = router.sides.len() + 1;
+        let has_any = |side: &usize| match side.checked_sub(1) {
+            None => !router.own.is_empty(),
+            Some(side) => self.routers[router.sides[side] as usize].waiting > 0,
+        };
+        let side = (0..count).map(|past| (router.turn + past) % count).find(has_any)?;
+        self.routers[at].turn = (side + 1) % count;
+        Some(side)
+    }
+}
+
+/// The node after `node` on the way to `home`.
+fn step(torus: [u32; 3], node: u32, home: u32) -> u32 {
+    let (mut from, mut to, mut unit) = (node, home, 1);
+    for size in torus.into_iter().filter(|&size| size > 0) {
+        let (here, there) = (from % size, to % size);
+        if here != there {
+            let ahead = (there + size - here) % size;
+            let next = if ahead * 2 <= size { here + 1 } else { here + size - 1 } % size;
+            return node - here * unit + next * unit;
+        }
+        (from, to, unit) = (from / size, to / size, unit * size);
+    }
+    home
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn served(torus: [u32; 3], nodes: u32, each: u64) -> Vec<u64> {
+        let mut routers = Routers::new(torus, nodes);
+        let waiting = |slot| Waiting { slot, is_atomic: true };
+        assert!(routers.arrives(0, 0, 0, waiting(0)), "an idle engine");
+        for _ in 0..each {
+            for node in 0..nodes {
+                assert!(!routers.arrives(0, 0, node as usize, waiting(node.into())));
+            }
+        }
+        let served = core::iter::from_fn(|| routers.next(0)).map(|one| one.slot).collect();
+        assert!(routers.arrives(0, 0, 0, waiting(0)), "idle again");
+        served
+    }
+
+    #[test]
+    fn who_is_near_has_more_of_an_engine() {
+        // Four nodes in a row that closes: 1 and 3 are next to it, 2 behind 3.
+        let served = served([4, 0, 0], 4, 8);
+        let among = |first: usize, node| served[..first].iter().filter(|&&at| at == node).count();
+        assert_eq!([0, 1, 2, 3].map(|node| among(12, node)), [4, 4, 2, 2]);
+        assert_eq!([0, 1, 2, 3].map(|node| among(32, node)), [8; 4], "each has had its turn");
+    }
+
+    #[test]
+    fn without_a_torus_all_are_equally_near() {
+        assert_eq!(served([0; 3], 3, 2), [0, 1, 2, 0, 1, 2]);
+    }
+}
