@@ -232,7 +232,7 @@ impl Machine<'_> {
             }
             return;
         };
-        if self.tables.requests[index].both == Both::Owed {
+        if self.tables.requests[index].both == Both::Owed && !mutant("msg_split_end_untold") {
             return self.close(wire, index, Due::Fin);
         }
         self.end(index, failure(packet, from));
