@@ -52,6 +52,8 @@ pub struct Thresholds {
     /// From here on both sides copy, whatever else is said, where each
     /// reaches the other's buffer.
     pub both_from: u64,
+    /// Up to here a copy is made [in pieces](crate::copy::Mode::Pieces).
+    pub pieces_max: u64,
     /// Bytes that are copied at a time where copies follow each other.
     pub chunk: u64,
 }
@@ -75,6 +77,8 @@ pub struct ByHand {
     pub ask_from: Option<u64>,
     /// [`Thresholds::both_from`].
     pub both_from: Option<u64>,
+    /// [`Thresholds::pieces_max`].
+    pub pieces_max: Option<u64>,
     /// [`Thresholds::chunk`].
     pub chunk: Option<u64>,
 }
@@ -104,6 +108,7 @@ impl Thresholds {
             pull_from: Self::NEVER,
             ask_from: Self::NEVER,
             both_from: Self::NEVER,
+            pieces_max: 0,
             chunk: CHUNK_BYTES,
         };
         match distance {
@@ -129,6 +134,7 @@ impl Thresholds {
             nt_from: hand.nt_from.unwrap_or(self.nt_from),
             ask_from: hand.ask_from.unwrap_or(self.ask_from),
             both_from: hand.both_from.unwrap_or(self.both_from),
+            pieces_max: hand.pieces_max.unwrap_or(self.pieces_max),
             chunk: hand.chunk.unwrap_or(self.chunk),
         }
     }
@@ -144,6 +150,7 @@ impl Thresholds {
             ("nt_from", self.nt_from),
             ("ask_from", self.ask_from),
             ("both_from", self.both_from),
+            ("pieces_max", self.pieces_max),
             ("chunk", self.chunk),
         ]
     }
@@ -158,6 +165,7 @@ impl Thresholds {
             nt_from,
             ask_from,
             both_from,
+            pieces_max,
             chunk,
         ] = values;
         Self {
@@ -169,6 +177,7 @@ impl Thresholds {
             nt_from,
             ask_from,
             both_from,
+            pieces_max,
             chunk,
         }
     }
@@ -269,7 +278,7 @@ impl Place {
     }
 }
 
-const VALUES: usize = 9;
+const VALUES: usize = 10;
 const PUBLISHED: u32 = 1 << 31;
 /// Between the 30 ns inside a shared cache and the 100 to 200 outside.
 const FAR_TRIP_NS: f64 = 75.0;

@@ -361,6 +361,7 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
         eager_max: word(measured.eager_max),
         ask_from: word(measured.ask_from),
         both_from: word(measured.both_from),
+        kernel_from: word(measured.kernel_from),
         ..Thresholds::DEFAULT
     }
 }

@@ -287,6 +287,7 @@ impl<'m> Node<'m> {
             eager_max: 8 << 10,
             part: u32::MAX,
             both_from: if real.by == By::Both { LONG as u32 } else { u32::MAX },
+            kernel_from: u32::MAX,
             ask_from: if real.by == By::Sender { 0 } else { u32::MAX },
         };
         let machine = Machine::new(rank, real.shape(), real.design, thresholds, tables);
