@@ -259,6 +259,8 @@ fn thresholds() -> Result<ByHand, ConfigError> {
         pull_from: bytes(PULL_FROM)?,
         ask_from: bytes(ASK_FROM)?,
         both_from: bytes(BOTH_FROM)?,
+        pieces_max: bytes(PIECES_MAX)?,
+        kernel_from: bytes(KERNEL_FROM)?,
         chunk: number(CHUNK, 64, 1 << 30)?.map(|bytes| bytes as u64),
     })
 }
@@ -333,6 +335,10 @@ pub const PULL_FROM: &str = "TSUMUGI_PULL_FROM_BYTES";
 pub const ASK_FROM: &str = "TSUMUGI_ASK_FROM_BYTES";
 /// The variable of [`ByHand::both_from`].
 pub const BOTH_FROM: &str = "TSUMUGI_BOTH_FROM_BYTES";
+/// The variable of [`ByHand::pieces_max`].
+pub const PIECES_MAX: &str = "TSUMUGI_PIECES_MAX_BYTES";
+/// The variable of [`ByHand::kernel_from`].
+pub const KERNEL_FROM: &str = "TSUMUGI_KERNEL_FROM_BYTES";
 /// The variable of [`ByHand::chunk`].
 pub const CHUNK: &str = "TSUMUGI_CHUNK_BYTES";
 

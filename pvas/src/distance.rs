@@ -54,6 +54,10 @@ pub struct Thresholds {
     pub both_from: u64,
     /// Up to here a copy is made [in pieces](crate::copy::Mode::Pieces).
     pub pieces_max: u64,
+    /// From here on what goes from one buffer outside of the partitions to
+    /// another is copied by the kernel ([`cma`](crate::cma)), where it may be;
+    /// below it goes through slots.
+    pub kernel_from: u64,
     /// Bytes that are copied at a time where copies follow each other.
     pub chunk: u64,
 }
@@ -79,6 +83,8 @@ pub struct ByHand {
     pub both_from: Option<u64>,
     /// [`Thresholds::pieces_max`].
     pub pieces_max: Option<u64>,
+    /// [`Thresholds::kernel_from`].
+    pub kernel_from: Option<u64>,
     /// [`Thresholds::chunk`].
     pub chunk: Option<u64>,
 }
@@ -109,6 +115,7 @@ impl Thresholds {
             ask_from: Self::NEVER,
             both_from: Self::NEVER,
             pieces_max: 0,
+            kernel_from: KERNEL_FROM,
             chunk: CHUNK_BYTES,
         };
         match distance {
@@ -135,6 +142,7 @@ impl Thresholds {
             ask_from: hand.ask_from.unwrap_or(self.ask_from),
             both_from: hand.both_from.unwrap_or(self.both_from),
             pieces_max: hand.pieces_max.unwrap_or(self.pieces_max),
+            kernel_from: hand.kernel_from.unwrap_or(self.kernel_from),
             chunk: hand.chunk.unwrap_or(self.chunk),
         }
     }
@@ -151,6 +159,7 @@ impl Thresholds {
             ("ask_from", self.ask_from),
             ("both_from", self.both_from),
             ("pieces_max", self.pieces_max),
+            ("kernel_from", self.kernel_from),
             ("chunk", self.chunk),
         ]
     }
@@ -166,6 +175,7 @@ impl Thresholds {
             ask_from,
             both_from,
             pieces_max,
+            kernel_from,
             chunk,
         ] = values;
         Self {
@@ -178,6 +188,7 @@ impl Thresholds {
             ask_from,
             both_from,
             pieces_max,
+            kernel_from,
             chunk,
         }
     }
@@ -278,10 +289,13 @@ impl Place {
     }
 }
 
-const VALUES: usize = 10;
+const VALUES: usize = 11;
 const PUBLISHED: u32 = 1 << 31;
 /// Between the 30 ns inside a shared cache and the 100 to 200 outside.
 const FAR_TRIP_NS: f64 = 75.0;
+/// What is not measured: where one copy by the kernel, with its call, begins to
+/// be no slower than two that overlap, on two cores that have nothing else to do.
+const KERNEL_FROM: u64 = 64 << 10;
 /// Default of [`Thresholds::chunk`]: a slot of the lanes.
 pub const CHUNK_BYTES: u64 = 2 << 10;
 
