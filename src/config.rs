@@ -24,9 +24,13 @@
 //! | `TSUMUGI_DIRECT_MAX_BYTES` | up to here by plain stores | measured |
 //! | `TSUMUGI_PULL_FROM_BYTES` | from here on fetched by the receiver | measured |
 //! | `TSUMUGI_STREAM_FROM_BYTES` | from here on by streaming stores | measured |
+//! | `TSUMUGI_ASK_FROM_BYTES` | from here on a late receiver asks for a push | measured |
+//! | `TSUMUGI_BOTH_FROM_BYTES` | from here on copied by both sides | measured |
+//! | `TSUMUGI_PIECES_MAX_BYTES` | up to here copied in short pieces | measured |
+//! | `TSUMUGI_KERNEL_FROM_BYTES` | from here on copied by the kernel between buffers outside of partitions | 96 KiB, 16 KiB where cores are shared |
 //! | `TSUMUGI_CHUNK_BYTES` | copied at a time where copies follow each other | 2 KiB |
 //!
-//! The last seven hold at every distance, see [`tsumugi_pvas::distance`].
+//! The last eleven hold at every distance, see [`tsumugi_pvas::distance`].
 //! Those of the partitions are in [`tsumugi_pvas::config`], those of the start in
 //! [`crate::boot::env`].
 

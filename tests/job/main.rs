@@ -14,6 +14,7 @@ mod churn;
 mod global;
 mod locks;
 mod mixture;
+mod outside;
 mod pages;
 mod reach;
 mod roles;

@@ -1,7 +1,7 @@
 //! What the ranks of the cases do.
 
 use crate::churn::{self, Plan};
-use crate::{containers, global, locks, mixture, pages, reach, tally};
+use crate::{containers, global, locks, mixture, outside, pages, reach, tally};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -80,6 +80,8 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "callers" => callers(rt),
         "unanswered" => unanswered(rt),
         "exchangers" => exchangers(rt),
+        "outside" => outside::play(rt),
+        "outside-alone" => outside::alone(rt),
         "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),
         "mixture-short" => mixture::play(rt, 1, 20),
         "mixture-long" => mixture::play(rt, 1 << 20, 5000),

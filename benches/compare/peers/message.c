@@ -249,7 +249,7 @@ static void crowd(const char *command)
             for (int side = 0; side < 2; side++)
                 MPI_Irecv(received + side * room, bytes, MPI_BYTE, sides[side], 1 - side,
                           MPI_COMM_WORLD, &requests[side]);
-            compute(steps);
+            seen += (uint64_t)compute(steps);
             for (int side = 0; side < 2; side++) {
                 dirty(sent + side * room, bytes, round);
                 MPI_Isend(sent + side * room, bytes, MPI_BYTE, sides[side], side,

@@ -55,6 +55,7 @@ impl Machine<'_> {
             return self.ask_for(wire, index, source);
         }
         entry.error = result.err();
+        self.counts.by_kernel += u64::from(entry.by_kernel && entry.error.is_none());
         if is_claimed {
             return self.claim_done(wire, index);
         }
