@@ -26,9 +26,13 @@
 //! | `TSUMUGI_DIRECT_MAX_BYTES` | up to here by plain stores | measured |
 //! | `TSUMUGI_PULL_FROM_BYTES` | from here on fetched by the receiver | measured |
 //! | `TSUMUGI_STREAM_FROM_BYTES` | from here on by streaming stores | measured |
+//! | `TSUMUGI_ASK_FROM_BYTES` | from here on a late receiver asks for a push | measured |
+//! | `TSUMUGI_BOTH_FROM_BYTES` | from here on copied by both sides | measured |
+//! | `TSUMUGI_PIECES_MAX_BYTES` | up to here copied in short pieces | measured |
+//! | `TSUMUGI_KERNEL_FROM_BYTES` | from here on copied by the kernel between buffers outside of partitions | 96 KiB, 16 KiB where cores are shared |
 //! | `TSUMUGI_CHUNK_BYTES` | copied at a time where copies follow each other | 2 KiB |
 //!
-//! The last seven hold at every distance, see [`tsumugi_pvas::distance`].
+//! The last eleven hold at every distance, see [`tsumugi_pvas::distance`].
 //! Those of the partitions are in [`tsumugi_pvas::config`], those of the start in
 //! [`crate::boot::env`].
 
@@ -271,6 +275,8 @@ fn thresholds() -> Result<ByHand, ConfigError> {
         pull_from: bytes(PULL_FROM)?,
         ask_from: bytes(ASK_FROM)?,
         both_from: bytes(BOTH_FROM)?,
+        pieces_max: bytes(PIECES_MAX)?,
+        kernel_from: bytes(KERNEL_FROM)?,
         chunk: number(CHUNK, 64, 1 << 30)?.map(|bytes| bytes as u64),
     })
 }
@@ -345,6 +351,10 @@ pub const PULL_FROM: &str = "TSUMUGI_PULL_FROM_BYTES";
 pub const ASK_FROM: &str = "TSUMUGI_ASK_FROM_BYTES";
 /// The variable of [`ByHand::both_from`].
 pub const BOTH_FROM: &str = "TSUMUGI_BOTH_FROM_BYTES";
+/// The variable of [`ByHand::pieces_max`].
+pub const PIECES_MAX: &str = "TSUMUGI_PIECES_MAX_BYTES";
+/// The variable of [`ByHand::kernel_from`].
+pub const KERNEL_FROM: &str = "TSUMUGI_KERNEL_FROM_BYTES";
 /// The variable of [`ByHand::chunk`].
 pub const CHUNK: &str = "TSUMUGI_CHUNK_BYTES";
 

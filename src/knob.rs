@@ -2,9 +2,9 @@
 
 use crate::config::{
     ASK_FROM, BIND, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM, DIRECT_MAX,
-    EAGER_MAX, ENDPOINTS, FAULTS, INLINE_MAX, INTERFACE, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES,
-    NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS,
-    STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
+    EAGER_MAX, ENDPOINTS, FAULTS, INLINE_MAX, INTERFACE, KERNEL_FROM, MAIN_STACK, MAIN_STACK_BYTES,
+    MESSAGES, NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PIECES_MAX, PROVIDER,
+    PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
 };
 use crate::inside::{REPORT, REPORTS, TRACE};
 use tsumugi_backends::boot::env as boot;
@@ -141,6 +141,8 @@ impl Config {
             threshold(PULL_FROM, "from here the receiver pulls", hand.pull_from),
             threshold(STREAM_FROM, "from here by streaming stores", hand.nt_from),
             threshold(BOTH_FROM, "from here both sides copy", hand.both_from),
+            threshold(PIECES_MAX, "up to here copied in short pieces", hand.pieces_max),
+            threshold(KERNEL_FROM, "from here by the kernel, outside", hand.kernel_from),
             threshold(ASK_FROM, "from here a late receiver asks for a push", hand.ask_from),
             set(
                 CHUNK,

@@ -184,10 +184,11 @@ fn messages(cpus: &[usize]) -> String {
 
 /// The least time of each way by size.
 fn ways(measured: &Measured) -> String {
-    const WAYS: [(Way, &str); 6] = [
+    const WAYS: [(Way, &str); 7] = [
         (Way::Inline, "in packet"),
         (Way::Bounce, "slots"),
         (Way::Push, "push"),
+        (Way::Pieces, "in pieces"),
         (Way::Stream, "streaming"),
         (Way::Pull, "pull"),
         (Way::Both, "both"),

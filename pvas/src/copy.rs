@@ -3,14 +3,18 @@
 //! | [`Mode`] | how | for |
 //! |---|---|---|
 //! | `Plain` | the C library's copy | what the reader of the destination may find in the writer's cache |
-//! | `Streaming` | stores that go past the caches | large pushes into lines that another core holds |
+//! | `Pieces` | the processor's instruction for strings, 256 bytes at a time | short pushes into lines that another core holds |
+//! | `Streaming` | stores that go past the caches | large pushes into the same |
 //!
 //! A plain store first fetches the line that it writes: from the cache of
 //! the core that read it last, if that is where it is. A streaming store
 //! fetches nothing, so that the farther that core, the more it saves; it
-//! costs a fixed time for the fence at its end. From which size on it wins is
-//! measured ([`calibrate`](crate::calibrate)).
+//! costs a fixed time for the fence at its end. The instruction for strings
+//! writes whole lines and need not fetch them either, and is quickest where it
+//! is given little at a time. At which sizes they win is measured
+//! ([`calibrate`](crate::calibrate)).
 
+mod pieces;
 mod stream;
 
 use std::ptr::NonNull;
@@ -21,6 +25,9 @@ pub enum Mode {
     /// As the C library does.
     #[default]
     Plain,
+    /// By the processor's instruction for strings, in short pieces; plain where
+    /// it has none.
+    Pieces,
     /// Past the caches, by the widest stores that the processor has; plain
     /// where it has none.
     Streaming,
@@ -38,6 +45,8 @@ pub unsafe fn copy(mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize)
     match mode {
         // SAFETY: the caller's.
         Mode::Plain => unsafe { from.copy_to_nonoverlapping(to, bytes) },
+        // SAFETY: the caller's.
+        Mode::Pieces => unsafe { pieces::copy(from.as_ptr(), to.as_ptr(), bytes) },
         // SAFETY: the caller's.
         Mode::Streaming => unsafe { stream::copy(from.as_ptr(), to.as_ptr(), bytes) },
     }

@@ -52,6 +52,15 @@ pub struct Thresholds {
     /// From here on both sides copy, whatever else is said, where each
     /// reaches the other's buffer.
     pub both_from: u64,
+    /// Up to here a copy is made [in pieces](crate::copy::Mode::Pieces).
+    pub pieces_max: u64,
+    /// From here on what goes from one buffer outside of the partitions to
+    /// another is copied by the kernel ([`cma`](crate::cma)), where it may be;
+    /// below it goes through slots. Not measured at the start: on two cores of a
+    /// Zen 4 server, far from each other, 64 KiB took 21.5 us by the kernel and
+    /// 19.3 through slots, 128 KiB 23 and 38 (`tsumugi bench message --only
+    /// outside`).
+    pub kernel_from: u64,
     /// Bytes that are copied at a time where copies follow each other.
     pub chunk: u64,
 }
@@ -75,6 +84,10 @@ pub struct ByHand {
     pub ask_from: Option<u64>,
     /// [`Thresholds::both_from`].
     pub both_from: Option<u64>,
+    /// [`Thresholds::pieces_max`].
+    pub pieces_max: Option<u64>,
+    /// [`Thresholds::kernel_from`].
+    pub kernel_from: Option<u64>,
     /// [`Thresholds::chunk`].
     pub chunk: Option<u64>,
 }
@@ -104,11 +117,14 @@ impl Thresholds {
             pull_from: Self::NEVER,
             ask_from: Self::NEVER,
             both_from: Self::NEVER,
+            pieces_max: 0,
+            kernel_from: 96 << 10,
             chunk: CHUNK_BYTES,
         };
         match distance {
             // One cache: what was pushed is where it is read.
-            Distance::SameCore => common,
+            // Whatever goes through slots goes by turns.
+            Distance::SameCore => Self { kernel_from: 16 << 10, ..common },
             Distance::Near => Self { direct_max: (1 << 20) - 1, pull_from: 1 << 20, ..common },
             Distance::Far => {
                 let ask_from = 32 << 10;
@@ -129,6 +145,8 @@ impl Thresholds {
             nt_from: hand.nt_from.unwrap_or(self.nt_from),
             ask_from: hand.ask_from.unwrap_or(self.ask_from),
             both_from: hand.both_from.unwrap_or(self.both_from),
+            pieces_max: hand.pieces_max.unwrap_or(self.pieces_max),
+            kernel_from: hand.kernel_from.unwrap_or(self.kernel_from),
             chunk: hand.chunk.unwrap_or(self.chunk),
         }
     }
@@ -144,6 +162,8 @@ impl Thresholds {
             ("nt_from", self.nt_from),
             ("ask_from", self.ask_from),
             ("both_from", self.both_from),
+            ("pieces_max", self.pieces_max),
+            ("kernel_from", self.kernel_from),
             ("chunk", self.chunk),
         ]
     }
@@ -158,6 +178,8 @@ impl Thresholds {
             nt_from,
             ask_from,
             both_from,
+            pieces_max,
+            kernel_from,
             chunk,
         ] = values;
         Self {
@@ -169,6 +191,8 @@ impl Thresholds {
             nt_from,
             ask_from,
             both_from,
+            pieces_max,
+            kernel_from,
             chunk,
         }
     }
@@ -269,7 +293,7 @@ impl Place {
     }
 }
 
-const VALUES: usize = 9;
+const VALUES: usize = 11;
 const PUBLISHED: u32 = 1 << 31;
 /// Between the 30 ns inside a shared cache and the 100 to 200 outside.
 const FAR_TRIP_NS: f64 = 75.0;

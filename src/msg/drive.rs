@@ -32,13 +32,13 @@ use crate::seats::Seats;
 use crate::{Error, MessageError, Rank};
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tsumugi_core::msg::board::Board;
 use tsumugi_core::msg::{Copy, Counts, Ended, INLINE_BYTES_MAX, Job, Request, Split, Thresholds};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
 use tsumugi_core::wait::Waker;
 use tsumugi_pvas::calibrate::SPLIT_LEAST;
-use tsumugi_pvas::{Gauge, Member, distance};
+use tsumugi_pvas::{Gauge, Member, cma, distance};
 use tsumugi_ult::biased::{BiasedGuard, BiasedLock};
 
 /// The messages of one rank.
@@ -59,6 +59,9 @@ pub struct Messages {
     /// say what they copy.
     gauges: Box<[Gauge]>,
     splits: Box<[[&'static Split; 2]]>,
+    /// The process of each that the kernel lets this one copy from, if it does;
+    /// found out when it is needed first.
+    kernels: Box<[OnceLock<Option<u32>>]>,
     /// What carries messages to other nodes, and what comes from there.
     far: Option<(Arc<dyn Parcels>, Arc<Bag>)>,
     /// Where this rank's receives are, if the design has boards.
@@ -120,6 +123,7 @@ impl Messages {
             member.gauge_of(rank)
         });
         let gauges = gauges.collect();
+        let kernels = neighbours.ranks().map(|_| OnceLock::new()).collect();
         Ok(Self {
             member: member.clone(),
             state: BiasedLock::new(state),
@@ -131,6 +135,7 @@ impl Messages {
             neighbours,
             gauges,
             splits,
+            kernels,
             far,
             board,
         })
@@ -292,8 +297,9 @@ impl Messages {
     fn job_done(&self, job: &Job, outcome: Outcome) -> Option<Job> {
         let mut state = self.lock();
         if let Some(distance) = self.gauge(job.copy.peer).and_then(Gauge::changed) {
-            let thresholds = thresholds_of(&self.member.thresholds(distance));
-            state.use_thresholds(job.copy.peer, thresholds);
+            let measured = self.member.thresholds(distance);
+            state.use_thresholds(job.copy.peer, thresholds_of(&measured));
+            state.near.use_pieces(job.copy.peer, measured.pieces_max);
         }
         on_wire!(state, |machine, wire| match outcome {
             Outcome::Moved(result) => machine.job_done(wire, job.request, result),
@@ -306,6 +312,9 @@ impl Messages {
     /// is told later.
     fn carry_out(&self, job: &Job) -> Option<Outcome> {
         let Copy { peer, from, to, len, .. } = job.copy;
+        if job.copy.by_kernel {
+            return Some(Outcome::Moved(self.fetch_by_kernel(&job.copy)));
+        }
         if let Some(gauge) = self.gauge(peer) {
             // SAFETY: the machine's: both buffers are lent to the message, and
             // what is split is this side's as far as it has claimed it.
@@ -329,6 +338,24 @@ impl Messages {
             unsafe { parcels.fetch(rank, from, to, len, job.request.to_bits()) }
         });
         if begun { None } else { Some(Outcome::Moved(Err(Ended::Failed { rank: peer }))) }
+    }
+
+    /// Copies from a buffer of a neighbour's that only the kernel reaches.
+    fn fetch_by_kernel(&self, copy: &Copy) -> Result<(), Ended> {
+        let Copy { peer, from, to, len, .. } = *copy;
+        let kernel = &self.kernels[peer.0 as usize];
+        let pid = kernel.get_or_init(|| {
+            let local = self.member.local_of(self.neighbours.rank(peer))?;
+            let space = self.member.space();
+            space.cma(local).ok().map(|()| space.control(local).pid())
+        });
+        let pid = pid.ok_or(Ended::Failed { rank: peer })?;
+        let to = std::ptr::with_exposed_provenance_mut(to as usize);
+        // SAFETY: a buffer that is lent to the message, and so long.
+        let to = unsafe { std::slice::from_raw_parts_mut(to, len as usize) };
+        // SAFETY: memory of another process, or that the message is sent from.
+        let read = unsafe { cma::read_from(pid, from as usize, to) };
+        read.map_err(|_| Ended::Failed { rank: peer })
     }
 
     /// Whether the job has other nodes.
@@ -361,6 +388,7 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
         eager_max: word(measured.eager_max),
         ask_from: word(measured.ask_from),
         both_from: word(measured.both_from),
+        kernel_from: word(measured.kernel_from),
         ..Thresholds::DEFAULT
     }
 }

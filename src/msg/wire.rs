@@ -55,6 +55,8 @@ pub(crate) struct NodeWire {
 struct Peer {
     control: &'static Control,
     bells: &'static Bells,
+    /// Up to here copies between its memory and ours go in pieces.
+    pieces_max: u64,
     /// Its workers pass a fence for us before they sleep.
     sleeps_fenced: bool,
 }
@@ -135,7 +137,8 @@ impl Lanes {
             }
             let control = control_of(rank, member);
             let sleeps_fenced = self.is_registered && control.sleeps_fenced();
-            Ok(Peer { control, bells: control.bells(), sleeps_fenced })
+            let pieces_max = member.way_to(rank).1.pieces_max;
+            Ok(Peer { control, bells: control.bells(), pieces_max, sleeps_fenced })
         });
         let peers = peers.collect::<Result<_, Error>>()?;
         Ok((NodeWire { lanes, peers, _ends: lent }, boards))
@@ -188,6 +191,11 @@ impl NodeWire {
     /// messages are split: first the side of the front.
     pub(super) fn splits(&self, rank: Rank) -> [&'static Split; 2] {
         [Side::Front, Side::Back].map(|side| self.lanes.split(rank, side))
+    }
+
+    /// From here on copies go so.
+    pub(super) fn use_pieces(&mut self, rank: Rank, max: u64) {
+        self.peers[rank.0 as usize].pieces_max = max;
     }
 
     #[inline(always)]
@@ -293,8 +301,9 @@ impl Wire for NodeWire {
 
     #[inline]
     fn copy(&mut self, copy: &Copy) {
+        let in_pieces = copy.len <= self.peer(copy.peer).pieces_max;
         // SAFETY: both buffers are lent to the message.
-        unsafe { carry_out(copy) };
+        unsafe { carry_out(copy, in_pieces) };
     }
 
     fn come(&mut self, at: u64, len: u64) {
@@ -328,15 +337,18 @@ impl Peer {
     }
 }
 
-/// Copies the bytes of a message.
+/// Copies the bytes of a short message.
 ///
 /// # Safety
 ///
 /// Both buffers are as long as it says, in reach of this process, and the
 /// message's.
-unsafe fn carry_out(copy: &Copy) {
-    // SAFETY: the caller's; two buffers of messages do not overlap.
-    between(copy, |mode, from, to, len| unsafe { copy::copy(mode, from, to, len) });
+unsafe fn carry_out(copy: &Copy, in_pieces: bool) {
+    between(copy, |mode, from, to, len| {
+        let mode = if in_pieces { Mode::Pieces } else { mode };
+        // SAFETY: the caller's; two buffers of messages do not overlap.
+        unsafe { copy::copy(mode, from, to, len) };
+    });
 }
 
 /// The same for a long one, by which the gauge sees how far its peer is.

@@ -38,6 +38,7 @@ pub const ALL: &[Case] = cases![
     an_unanswered_call_is_reported,
     messages_keep_their_order,
     messages_with_a_killed_rank_end,
+    buffers_outside_are_copied_by_the_kernel_where_it_may,
     ranks_that_only_read_refuse_puts,
     ranks_meet_over_tcp,
     ranks_meet_by_the_variables_of_others,
@@ -329,6 +330,20 @@ fn messages_with_a_killed_rank_end() {
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
         assert_eq!(done.text.matches("lost 12 exchanges").count(), 2, "{}", done.text);
     }
+}
+
+fn buffers_outside_are_copied_by_the_kernel_where_it_may() {
+    let from = |bytes: &'static str| [("TSUMUGI_KERNEL_FROM_BYTES", bytes)];
+    let counts = |role: &str, bytes: &'static str| {
+        let done = run_with(3, role, &from(bytes));
+        assert_eq!(done.code, Some(0), "{role}, {bytes}: {}", done.text);
+        numbers_after(&done.text, "by kernel ")
+    };
+    // Of each round, those that are long enough: whole, and cut off.
+    let all = if tsumugi::pvas::cma::probe().is_ok() { 20 * (3 + 3) } else { 0 };
+    assert_eq!(counts("outside", "20000"), [all; 3]);
+    assert_eq!(counts("outside", "4294967295"), [0; 3]);
+    assert_eq!(counts("outside-alone", "20000"), [0; 3]);
 }
 
 /// It has the lock of one vector, or waits for it, or does not; the other is none

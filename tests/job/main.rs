@@ -16,6 +16,7 @@ mod inside;
 mod launched;
 mod locks;
 mod mixture;
+mod outside;
 mod pages;
 mod poor;
 mod reach;

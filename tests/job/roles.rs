@@ -81,6 +81,8 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "callers" => callers(rt),
         "unanswered" => unanswered(rt),
         "exchangers" => exchangers(rt),
+        "outside" => outside::play(rt),
+        "outside-alone" => outside::alone(rt),
         "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),
         "mixture-short" => mixture::play(rt, 1, 20),
         "mixture-long" => mixture::play(rt, 1 << 20, 5000),

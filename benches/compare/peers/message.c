@@ -231,6 +231,37 @@ static void halo(const char *command)
     }
 }
 
+/* Ranks in a ring, many on a core: receive from both sides, compute, send to
+ * both, wait for all. */
+static void crowd(const char *command)
+{
+    int bytes = value(command, "bytes", 1024), rounds = value(command, "rounds", 10);
+    int repeat = value(command, "repeat", 1);
+    long steps = value(command, "steps", 0);
+    int sides[2] = {(rank + size - 1) % size, (rank + 1) % size};
+    int room = (bytes + LINE - 1) / LINE * LINE;
+    MPI_Request requests[4];
+    for (int time = 0; time < repeat; time++) {
+        double start = 0;
+        for (int round = -1; round < rounds; round++) {
+            if (round == 0)
+                start = now_ns();
+            for (int side = 0; side < 2; side++)
+                MPI_Irecv(received + side * room, bytes, MPI_BYTE, sides[side], 1 - side,
+                          MPI_COMM_WORLD, &requests[side]);
+            seen += (uint64_t)compute(steps);
+            for (int side = 0; side < 2; side++) {
+                dirty(sent + side * room, bytes, round);
+                MPI_Isend(sent + side * room, bytes, MPI_BYTE, sides[side], side,
+                          MPI_COMM_WORLD, &requests[2 + side]);
+            }
+            MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+            look(received, 2 * room);
+        }
+        answer((now_ns() - start) / rounds);
+    }
+}
+
 int main(int argc, char **argv)
 {
     char path[4096], command[512];
@@ -261,6 +292,8 @@ int main(int argc, char **argv)
             rate(command);
         else if (!strncmp(command, "halo ", 5))
             halo(command);
+        else if (!strncmp(command, "crowd ", 6))
+            crowd(command);
         if (rank == 0) {
             fprintf(answers, "end\n");
             fflush(answers);

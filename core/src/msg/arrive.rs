@@ -289,7 +289,8 @@ impl Machine<'_> {
             self.meet(post, from, packet.tag, packet.a);
             let entry = &mut self.tables.requests[post];
             entry.remote = packet.id;
-            entry.far = packet.has(Packet::IN_REACH).then_some(packet.b);
+            let flags = [Packet::IN_REACH, Packet::BY_KERNEL].map(|flag| packet.has(flag));
+            self.find_bytes(post, packet.b, flags);
             self.fetch(wire, post);
         } else {
             self.unexpected(from, packet, packet.a);
@@ -314,6 +315,7 @@ impl Machine<'_> {
             context: packet.context,
             kind: packet.kind,
             in_reach: packet.has(Packet::IN_REACH),
+            by_kernel: packet.has(Packet::BY_KERNEL),
             id: packet.id,
             len,
             b: packet.b,

@@ -25,6 +25,9 @@ pub struct Counts {
     pub offered: u64,
     /// Sends that had to wait for room.
     pub waited: u64,
+    /// Received messages that the kernel has copied, out of a buffer that this
+    /// rank does not reach.
+    pub by_kernel: u64,
 }
 
 impl Path {

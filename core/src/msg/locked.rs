@@ -26,10 +26,11 @@
 
 use super::board::{Board, BoardShape, Post, Refused, Standing};
 use super::count::Path;
+use super::launch::{Launched, Outgoing};
 use super::list::List;
 use super::machine::Machine;
-use super::outcome::{Bytes, Ended, Label, Pattern};
-use super::send::{COPY_BYTES_MAX, Launched};
+use super::outcome::{Ended, Pattern};
+use super::send::COPY_BYTES_MAX;
 use super::setup::Design;
 use super::tables::{ANY, Entry, Offered, State};
 use super::wire::{Copy, Wire};
@@ -201,11 +202,9 @@ impl<'m> Machine<'m> {
     pub(super) fn launch_claimed<W: Wire>(
         &mut self,
         wire: &mut W,
-        to: Rank,
-        label: Label,
-        bytes: Bytes,
-        entry: Option<usize>,
+        out: &Outgoing,
     ) -> Option<Launched> {
+        let Outgoing { to, label, bytes, .. } = *out;
         if self.tables.peers[to.0 as usize].far {
             return None;
         }
@@ -221,14 +220,14 @@ impl<'m> Machine<'m> {
         self.counts.sent(Path::Direct, bytes.len);
         if bytes.len <= COPY_BYTES_MAX {
             let len = bytes.len;
-            wire.copy(&Copy { peer: to, from: bytes.at, to: claim.at, len, streaming });
+            let (from, at) = (bytes.at, claim.at);
+            wire.copy(&Copy { peer: to, from, to: at, len, streaming, by_kernel: false });
             board.finish(self.rank, claim.index, true);
             wire.ring(to);
             return Some(Launched::Done);
         }
-        let index = self.entry_of_send(to, label, bytes, entry);
+        let index = self.request_of(out, State::Claiming);
         let request = &mut self.tables.requests[index];
-        request.state = State::Claiming;
         request.remote = claim.index;
         request.far = Some(claim.at);
         self.jobs.push(self.tables.requests, index);

@@ -144,6 +144,7 @@ pub mod board;
 mod count;
 #[allow(unsafe_code)]
 mod lanes;
+mod launch;
 #[allow(unsafe_code)]
 mod line;
 mod list;

@@ -34,7 +34,8 @@ pub enum Kind {
     /// and where.
     Direct = 3,
     /// A message that stays with the sender: `id` the send, `a` length,
-    /// `b` address if [`IN_REACH`](Packet::IN_REACH).
+    /// `b` address if [`IN_REACH`](Packet::IN_REACH) or
+    /// [`BY_KERNEL`](Packet::BY_KERNEL).
     Rts = 4,
     /// The bytes of the receive `id` are in its buffer.
     Copied = 5,
@@ -143,6 +144,8 @@ impl Packet {
     pub const OFFER: u8 = 8;
     /// Flag: both sides copy.
     pub const SPLIT: u8 = 16;
+    /// Flag: there is an address that no peer can reach, but the kernel.
+    pub const BY_KERNEL: u8 = 32;
 
     /// A packet of this kind, all else zero.
     #[inline(always)]

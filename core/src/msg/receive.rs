@@ -193,12 +193,13 @@ impl Machine<'_> {
         let from = with.source as usize;
         let entry = &mut self.tables.unexpected[index];
         // Not the bytes: they are long, and not there yet.
-        let Unexpected { source, tag, context, kind, in_reach, id, len, b, .. } = with;
+        let Unexpected { source, tag, context, kind, in_reach, by_kernel, id, len, b, .. } = with;
         entry.source = source;
         entry.tag = tag;
         entry.context = context;
         entry.kind = kind;
         entry.in_reach = in_reach;
+        entry.by_kernel = by_kernel;
         entry.id = id;
         entry.len = len;
         entry.b = b;
@@ -259,7 +260,7 @@ impl Machine<'_> {
     ) -> Result<Begun<Received>, CallError> {
         let found = &self.tables.unexpected[index];
         let Unexpected { source, tag, context, kind, id, len, b, .. } = *found;
-        let (from, in_reach) = (Rank(source), found.in_reach);
+        let (from, flags) = (Rank(source), [found.in_reach, found.by_kernel]);
         if kind == Kind::Rts && self.free.is_empty() {
             return Err(CallError::Busy(Why::NoTag));
         }
@@ -285,11 +286,11 @@ impl Machine<'_> {
                 found_tag: tag,
                 size: len,
                 remote: id,
-                far: in_reach.then_some(b),
                 state: State::Fetching,
                 ..of_receive(context, into)
             };
             let post = self.new_entry(entry).expect("a free request was there");
+            self.find_bytes(post, b, flags);
             self.fetch(wire, post);
             let request = self.request(post);
             let ended = &self.tables.requests[post];

@@ -3,7 +3,8 @@
 //! ```text
 //!   sender                        receiver
 //!   Told    ──Rts, address──►     Fetching: copies         ──Fin──►  Ended
-//!   Told    ──Rts, place──►       Fetching: from another node ──Fin──►  Ended
+//!   Told    ──Rts, place──►       Fetching: from another node, or by the
+//!     │                             │       kernel          ──Fin──►  Ended
 //!     │                             │ it failed
 //!     └──────◄──Cts────────────── Coming
 //!   Told    ──Rts──►              Coming ◄─ buffer in reach, and the bytes
@@ -18,8 +19,8 @@
 //! ```
 //!
 //! Copies of some length are jobs, done outside the machine, and so is all
-//! that is fetched from another node: if that fails the bytes come through
-//! slots. What goes past the cache is a job for each part: the receiver is
+//! that is fetched from another node, or by the kernel from a buffer out of
+//! reach to another: if that fails the bytes come through slots. What goes past the cache is a job for each part: the receiver is
 //! told of it (`Part`), and fetches it while the next one is copied.
 
 use super::list::List;
@@ -47,12 +48,14 @@ impl Machine<'_> {
         let source = entry.source as usize;
         if is_fetched
             && matches!(result, Err(Ended::Failed { .. }))
-            && self.tables.peers[source].far
+            && (self.tables.peers[source].far || entry.by_kernel)
             && !mutant("msg_fetch_given_up")
         {
+            entry.by_kernel = false;
             return self.ask_for(wire, index, source);
         }
         entry.error = result.err();
+        self.counts.by_kernel += u64::from(entry.by_kernel && entry.error.is_none());
         if is_claimed {
             return self.claim_done(wire, index);
         }
@@ -80,7 +83,7 @@ impl Machine<'_> {
             _ => Some((entry.remote, Side::Front)),
         };
         let streaming = !is_fetched && split.is_none() && len >= u64::from(nt_from);
-        let copy = Copy { peer, from, to, len, streaming };
+        let copy = Copy { peer, from, to, len, streaming, by_kernel: entry.by_kernel };
         Job { request: self.request(index), copy, split }
     }
 
@@ -127,6 +130,16 @@ impl Machine<'_> {
         }
         wire.come(entry.at + entry.moved, packet.a - entry.moved);
         entry.moved = packet.a;
+    }
+
+    /// Where the bytes of such a message are: in reach, or at least of the
+    /// kernel. What the sender can reach it copies itself.
+    pub(super) fn find_bytes(&mut self, index: usize, at: u64, [in_reach, by_kernel]: [bool; 2]) {
+        let entry = &mut self.tables.requests[index];
+        let peer = &self.tables.peers[entry.source as usize];
+        let is_long = entry.fitting() >= peer.thresholds.kernel_from.into();
+        entry.by_kernel = by_kernel && is_long && !entry.in_reach && !in_reach && !peer.far;
+        entry.far = (in_reach || entry.by_kernel).then_some(at);
     }
 
     /// A receive has met a message that lies with its sender.
@@ -232,7 +245,7 @@ impl Machine<'_> {
             }
             return;
         };
-        if self.tables.requests[index].both == Both::Owed {
+        if self.tables.requests[index].both == Both::Owed && !mutant("msg_split_end_untold") {
             return self.close(wire, index, Due::Fin);
         }
         self.end(index, failure(packet, from));
@@ -332,9 +345,10 @@ impl Machine<'_> {
         // Only what is fetched comes from another node: nobody is told of a
         // buffer there.
         let is_far = due == Due::Fin && self.tables.peers[entry.source as usize].far;
-        if entry.fitting() > COPY_BYTES_MAX || is_far {
+        let may_fail = is_far || entry.by_kernel;
+        if entry.fitting() > COPY_BYTES_MAX || may_fail {
             self.jobs.push(self.tables.requests, index);
-            if is_far && mutant("msg_fetch_ends_early") {
+            if may_fail && mutant("msg_fetch_ends_early") {
                 self.close(wire, index, due);
             }
             return;

@@ -21,10 +21,10 @@ mod word;
 
 pub use word::{Claimed, Side, Split};
 
+use super::launch::{Launched, Outgoing};
 use super::machine::Machine;
-use super::outcome::{Bytes, Ended, Label, Request};
+use super::outcome::{Bytes, Ended, Request};
 use super::packet::{Kind, Load, Offer, Packet};
-use super::send::Launched;
 use super::tables::{Due, Entry, State};
 use super::wire::Wire;
 use crate::mem::Rank;
@@ -112,30 +112,21 @@ impl Machine<'_> {
     pub(super) fn launch_split<W: Wire>(
         &mut self,
         wire: &mut W,
-        to: Rank,
-        label: Label,
-        bytes: Bytes,
-        entry: Option<usize>,
+        out: &Outgoing,
         (id, at, room): (u32, u64, u64),
     ) -> Launched {
-        let index = self.entry_of_send(to, label, bytes, entry);
+        let bytes = out.bytes;
+        let index = self.request_of(out, State::Pushing);
         let source = Offer {
             id: self.id(index),
             taken: 0,
-            context: label.context,
+            context: out.label.context,
             tag: None,
             at: Some(bytes.at),
             room: bytes.len,
         };
-        let packet = Packet {
-            count: Packet::SPLIT,
-            context: label.context,
-            tag: label.tag,
-            id,
-            a: bytes.len,
-            ..Packet::new(Kind::Direct)
-        };
-        wire.push(to, &packet, Load::Offer(source));
+        let packet = Packet { count: Packet::SPLIT, id, ..out.packet(Kind::Direct) };
+        wire.push(out.to, &packet, Load::Offer(source));
         let request = &mut self.tables.requests[index];
         request.remote = id;
         request.far = Some(at);

@@ -98,6 +98,8 @@ pub struct Entry {
     pub(super) offered: Offered,
     pub(super) due: Due,
     pub(super) both: Both,
+    /// The peer's bytes are out of reach, and fetched by the kernel.
+    pub(super) by_kernel: bool,
     /// Somebody is to be told when it ends; it is in the list for that.
     pub(super) watched: bool,
     pub(super) listed: bool,
@@ -106,7 +108,7 @@ pub struct Entry {
     pub(super) generation: u32,
     /// The peer's request.
     pub(super) remote: u32,
-    /// The peer's address, if it can be reached.
+    /// The peer's address, if it can be reached, or fetched from by the kernel.
     pub(super) far: Option<u64>,
     /// How long the message is, and how much of it is here; of one that is
     /// pushed, how much of that has begun.
@@ -179,6 +181,7 @@ pub struct Unexpected {
     pub(super) context: u16,
     pub(super) kind: Kind,
     pub(super) in_reach: bool,
+    pub(super) by_kernel: bool,
     pub(super) id: u32,
     pub(super) len: u64,
     /// Slots or an address.
@@ -260,6 +263,7 @@ impl Entry {
         offered: Offered::No,
         due: Due::Nothing,
         both: Both::No,
+        by_kernel: false,
         watched: false,
         listed: false,
         at: 0,
@@ -303,6 +307,7 @@ impl Unexpected {
         context: 0,
         kind: Kind::Inline,
         in_reach: false,
+        by_kernel: false,
         id: 0,
         len: 0,
         b: 0,

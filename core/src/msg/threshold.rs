@@ -15,9 +15,13 @@ use super::packet::INLINE_BYTES_MAX;
 ///             ask_from ..          into the buffer, when the receiver has said
 ///                                  where that is
 ///   always:   both_from ..         by both, where both reach the other's
+///   neither reaches the other's:
+///             .. eager_max         through slots
+///             beyond               through slots, when the receiver is there
+///             kernel_from ..       fetched by the receiver's kernel
 /// ```
 ///
-/// The first that holds is taken; of the last two, the last. *Offered*: the buffer of the receive that
+/// The first that holds is taken; of the last two that follow `else`, the last. *Offered*: the buffer of the receive that
 /// will take the message is known to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
@@ -44,6 +48,9 @@ pub struct Thresholds {
     pub ask_from: u32,
     /// Shortest message that both sides copy, whatever else is said here.
     pub both_from: u32,
+    /// Shortest message between two buffers, both out of reach, that the
+    /// receiver has the kernel copy; shorter ones go through slots.
+    pub kernel_from: u32,
 }
 
 impl Thresholds {
@@ -58,6 +65,7 @@ impl Thresholds {
         part: 32 << 10,
         ask_from: u32::MAX,
         both_from: u32::MAX,
+        kernel_from: u32::MAX,
     };
 
     /// The least room of a receive that is worth an offer.
@@ -88,6 +96,7 @@ impl Thresholds {
         part: u32::MAX,
         ask_from: u32::MAX,
         both_from: u32::MAX,
+        kernel_from: u32::MAX,
     };
 }
 

@@ -121,4 +121,7 @@ pub struct Copy {
     pub len: u64,
     /// Past the cache, by non-temporal stores.
     pub streaming: bool,
+    /// The peer's buffer is out of reach: only the kernel may copy from it.
+    /// That is always tried as a [`Job`](super::Job), and may fail.
+    pub by_kernel: bool,
 }

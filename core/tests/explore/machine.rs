@@ -10,12 +10,14 @@ use crate::wire::{End, Net, address_of_message, address_of_post};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use tsumugi_core::mem;
 use tsumugi_core::msg::board::{Board, BoardShape, Standing};
 use tsumugi_core::msg::{
-    Begun, Bytes, CallError, Design, Ended, Entry, Job, Label, Logged, Machine, Mirrored, Pattern,
-    Peer, Received, Request, Shape, Tables, Thresholds, Unexpected, Wire as _,
+    Begun, Bytes, CallError, Claimed, Copy, Design, Ended, Entry, Job, Label, Logged, Machine,
+    Mirrored, Pattern, Peer, Received, Request, Shape, Side, Tables, Thresholds, Unexpected,
+    Wire as _,
 };
 
 /// A program on real machines.
@@ -25,13 +27,20 @@ pub struct Real<'p> {
     /// How long the messages are, by their number at the sender.
     pub sizes: [u64; 3],
     pub quota: u32,
-    /// Whether receivers have long messages pushed rather than fetch them.
-    pub asks: bool,
+    pub by: By,
+}
+
+/// Who copies long messages for which no receive is known; `Both`: all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    Receiver,
+    Sender,
+    Both,
 }
 
 /// Lengths of the messages, how many of them may be without a receive, and
 /// who copies the long ones.
-pub type Sizes = ([u64; 3], u32, bool);
+pub type Sizes = ([u64; 3], u32, By);
 
 /// Travels in its packet.
 pub const SHORT: u64 = 8;
@@ -39,6 +48,8 @@ pub const SHORT: u64 = 8;
 pub const MIDDLE: u64 = 1000;
 /// Is copied by a job.
 pub const LONG: u64 = 20_000;
+/// What each of two sides that copy claims at least: three parts of a long one.
+const PART: u64 = 8 << 10;
 /// Requests of each machine.
 const REQUESTS: usize = 6;
 
@@ -57,7 +68,7 @@ pub enum Step {
     Look {
         rank: Rank,
     },
-    /// A copy under way is done.
+    /// A copy under way is done, or the part of it that was claimed last.
     Copied {
         index: u8,
     },
@@ -116,12 +127,37 @@ struct World<'w, 'm> {
     net: &'w RefCell<Net>,
     boards: &'m [Board<'m>],
     nodes: Vec<Node<'m>>,
-    jobs: Vec<(Rank, Job)>,
+    works: Vec<Work>,
+}
+
+/// A copy under way.
+struct Work {
+    rank: Rank,
+    job: Job,
+    /// Of one that both sides do: the part that this one has claimed, and
+    /// whether it had any.
+    part: Option<Range<u64>>,
+    has_claimed: bool,
+}
+
+impl Work {
+    /// What is to be copied for certain.
+    fn copy(&self) -> Option<Copy> {
+        let Copy { from, to, .. } = self.job.copy;
+        match (&self.part, self.job.split) {
+            (_, None) => Some(self.job.copy),
+            (None, _) => None,
+            (Some(part), _) => {
+                let len = part.end - part.start;
+                Some(Copy { from: from + part.start, to: to + part.start, len, ..self.job.copy })
+            }
+        }
+    }
 }
 
 impl<'p> Real<'p> {
-    pub fn new(program: &'p Program, design: Design, (sizes, quota, asks): Sizes) -> Self {
-        Self { judged: Judged::new(program), design, sizes, quota, asks }
+    pub fn new(program: &'p Program, design: Design, (sizes, quota, by): Sizes) -> Self {
+        Self { judged: Judged::new(program), design, sizes, quota, by }
     }
 
     fn shape(&self) -> Shape {
@@ -155,7 +191,7 @@ impl<'p> Real<'p> {
         let mut memories: Vec<Memory> = (0..shape.peers).map(|_| Memory::of(&shape)).collect();
         let net = RefCell::new(Net::default());
         let mut world =
-            World { real: self, net: &net, boards: &boards, nodes: Vec::new(), jobs: Vec::new() };
+            World { real: self, net: &net, boards: &boards, nodes: Vec::new(), works: Vec::new() };
         for (rank, memory) in memories.iter_mut().enumerate() {
             let mut node = Node::new(mem::Rank(rank as u32), self, memory);
             node.machine.put_up(&boards);
@@ -250,8 +286,9 @@ impl<'m> Node<'m> {
             pull_from: 1 << 18,
             eager_max: 8 << 10,
             part: u32::MAX,
-            both_from: u32::MAX,
-            ask_from: if real.asks { 0 } else { u32::MAX },
+            both_from: if real.by == By::Both { LONG as u32 } else { u32::MAX },
+            kernel_from: u32::MAX,
+            ask_from: if real.by == By::Sender { 0 } else { u32::MAX },
         };
         let machine = Machine::new(rank, real.shape(), real.design, thresholds, tables);
         Self {
@@ -279,8 +316,10 @@ impl World<'_, '_> {
 
     fn digest(&self) -> u64 {
         let mut digest = self.net.borrow().digest();
-        for (rank, job) in &self.jobs {
+        for Work { rank, job, part, has_claimed } in &self.works {
             mix(&mut digest, u64::from(*rank) ^ job.copy.to);
+            let from = part.as_ref().map_or(1, |part| part.start << 1);
+            mix(&mut digest, from << 1 | u64::from(*has_claimed));
         }
         if self.real.design == Design::Locked {
             for board in self.boards {
@@ -323,8 +362,8 @@ impl World<'_, '_> {
                 steps.push(Step::Look { rank });
             }
         }
-        for (index, (rank, _)) in self.jobs.iter().enumerate() {
-            if !self.nodes[usize::from(*rank)].is_dead {
+        for (index, work) in self.works.iter().enumerate() {
+            if !self.nodes[usize::from(work.rank)].is_dead {
                 steps.push(Step::Copied { index: index as u8 });
             }
         }
@@ -420,11 +459,47 @@ impl World<'_, '_> {
     }
 
     fn copied(&mut self, index: usize) {
-        let (rank, job) = self.jobs.remove(index);
-        let mut end = End { net: self.net, rank };
-        end.copy(&job.copy);
-        self.net.borrow_mut().told(rank, &[job.request.to_bits()]);
-        self.nodes[usize::from(rank)].machine.job_done(&mut end, job.request, Ok(()));
+        let work = self.works.remove(index);
+        let mut end = End { net: self.net, rank: work.rank };
+        if let Some(copy) = work.copy() {
+            end.copy(&copy);
+        }
+        if let Some(split) = work.job.split {
+            return self.claim(work, split);
+        }
+        self.net.borrow_mut().told(work.rank, &[work.job.request.to_bits()]);
+        let machine = &mut self.nodes[usize::from(work.rank)].machine;
+        machine.job_done(&mut end, work.job.request, Ok(()));
+    }
+
+    /// The next part of a copy that both sides make, or its end.
+    fn claim(&mut self, mut work: Work, (id, side): (u32, Side)) {
+        let Work { rank, job, .. } = work;
+        let claimed = {
+            let net = self.net.borrow();
+            let split = net.split(rank, job.copy.peer, side);
+            let claimed = split.claim(id, side, job.copy.len, PART);
+            if matches!(claimed, Claimed::Over(_)) && side == Side::Back && work.has_claimed {
+                split.close();
+            }
+            claimed
+        };
+        let (from, other) = match &claimed {
+            Claimed::Part(part) => (part.start, 2),
+            Claimed::Over(other) => (0, u64::from(*other)),
+        };
+        self.net.borrow_mut().told(rank, &[job.request.to_bits(), from, other]);
+        match claimed {
+            Claimed::Part(part) => {
+                (work.part, work.has_claimed) = (Some(part), true);
+                self.works.push(work);
+            }
+            Claimed::Over(other) => {
+                let mut end = End { net: self.net, rank };
+                let machine = &mut self.nodes[usize::from(rank)].machine;
+                machine.split_done(&mut end, job.request, [work.has_claimed, other]);
+            }
+        }
     }
 
     /// The whole of what the dead rank has pushed is seen before.
@@ -448,7 +523,7 @@ impl World<'_, '_> {
             return Ok(());
         }
         while let Some(job) = self.nodes[usize::from(rank)].machine.poll_job() {
-            self.jobs.push((rank, job));
+            self.works.push(Work { rank, job, part: None, has_claimed: false });
         }
         loop {
             let node = &mut self.nodes[usize::from(rank)];
@@ -478,7 +553,7 @@ impl World<'_, '_> {
         entry.0 = match result {
             Err(Ended::Cancelled) => Ending::Cancelled,
             Err(_) => Ending::Lost,
-            Ok(received) => match net.buffers.get(&at).copied() {
+            Ok(received) => match net.content(at) {
                 None => {
                     net.broken.get_or_insert(format!("receive {post}: nothing is in its buffer"));
                     Ending::Open
@@ -503,24 +578,27 @@ impl World<'_, '_> {
         if let Some(what) = &net.broken {
             return Err(what.clone());
         }
-        for (index, (rank, job)) in self.jobs.iter().enumerate() {
+        for (index, work) in self.works.iter().enumerate() {
+            let Some(copy) = work.copy() else { continue };
+            let rank = work.rank;
             let is_alive = |address: u64| {
                 let owner =
                     if address >> 40 == 1 { address >> 24 & 15 } else { address >> 32 & 15 };
                 !self.nodes[owner as usize].is_dead
             };
-            for address in [job.copy.from, job.copy.to] {
+            let buffers = [work.job.copy.from, work.job.copy.to];
+            for address in buffers {
                 if net.closed.contains(&address)
                     && is_alive(address)
-                    && is_alive(u64::from(*rank) << 32)
+                    && is_alive(u64::from(rank) << 32)
                 {
                     return Err(format!(
                         "rank {rank} copies, and {address:#x} is not in use any more"
                     ));
                 }
             }
-            if self.jobs[..index].iter().any(|(_, other)| other.copy.to == job.copy.to) {
-                return Err(format!("two copies to {:#x}", job.copy.to));
+            if self.works[..index].iter().filter_map(Work::copy).any(|other| other.to == copy.to) {
+                return Err(format!("two copies to {:#x}", copy.to));
             }
         }
         Ok(())
@@ -539,7 +617,7 @@ impl World<'_, '_> {
                 let mut end = End { net: self.net, rank };
                 self.nodes[usize::from(rank)].machine.rest(&mut end);
                 self.collect(rank)?;
-                while let Some(index) = self.jobs.iter().position(|(of, _)| *of == rank) {
+                while let Some(index) = self.works.iter().position(|work| work.rank == rank) {
                     self.copied(index);
                     self.collect(rank)?;
                 }
@@ -584,8 +662,17 @@ impl World<'_, '_> {
                 format!("rank {rank} takes from rank {from}: {packet:?} {load:?}")
             }
             Step::Copied { index } => {
-                let (rank, job) = &self.jobs[usize::from(index)];
-                format!("rank {rank} has copied {:#x} to {:#x}", job.copy.from, job.copy.to)
+                let work = &self.works[usize::from(index)];
+                let (rank, copy) = (work.rank, &work.job.copy);
+                match (work.job.split, &work.part) {
+                    (None, _) => {
+                        format!("rank {rank} has copied {:#x} to {:#x}", copy.from, copy.to)
+                    }
+                    (Some((_, side)), None) => format!("rank {rank}, {side:?}, claims"),
+                    (Some((_, side)), Some(part)) => {
+                        format!("rank {rank}, {side:?}, has copied {part:?} to {:#x}", copy.to)
+                    }
+                }
             }
             _ => format!("{step:?}"),
         }

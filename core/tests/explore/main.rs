@@ -15,7 +15,7 @@ mod search;
 mod wire;
 
 use locked::Locked;
-use machine::{LONG, MIDDLE, Real, SHORT, Sizes};
+use machine::{By, LONG, MIDDLE, Real, SHORT, Sizes};
 use mirror::{Mirror, Place};
 use program::{Op, Program};
 use search::{Failure, Model, explore, replay};
@@ -85,6 +85,7 @@ fn the_machine_keeps_the_order() {
 #[test]
 fn the_machine_with_a_rule_broken_fails() {
     let any_first = [post_any(Some(A)), post(Some(A))];
+    let once = Program::of(&[&[post(Some(A))], &[send(A)]]);
     let twice = Program::of(&[&[post(Some(A)), post(Some(A))], &[send(A), send(A)]]);
     let mixed = Program::of(&[&any_first, &[send(A), send(A)]]);
     let cancelled = Program::of(&[&[post(Some(A)), cancel(0)], &[send(A)]]);
@@ -95,6 +96,12 @@ fn the_machine_with_a_rule_broken_fails() {
     let broken = [
         (Design::TwoCopy, "msg_exact_first", &mixed),
         (Design::TwoCopy, "msg_slot_early", &twice),
+        (Design::TwoCopy, "msg_split_front_ends", &once),
+        (Design::TwoCopy, "msg_split_back_ends", &once),
+        (Design::TwoCopy, "msg_split_end_untold", &once),
+        (Design::Mirror, "msg_split_front_ends", &once),
+        (Design::Mirror, "msg_split_back_ends", &once),
+        (Design::Mirror, "msg_split_end_untold", &once),
         (Design::Mirror, "msg_k_ignored", &held_back),
         (Design::Mirror, "msg_log_by_return_line", &crossing),
         (Design::Mirror, "msg_wildcard_passed", &mixed),
@@ -116,11 +123,13 @@ fn the_machine_with_a_rule_broken_fails() {
 
 const DESIGNS: [Design; 3] = [Design::TwoCopy, Design::Mirror, Design::Locked];
 
-const SIZES: [Sizes; 4] = [
-    ([MIDDLE, MIDDLE, MIDDLE], 4, false),
-    ([SHORT, LONG, LONG], 4, false),
-    ([LONG, SHORT, MIDDLE], 1, false),
-    ([LONG, LONG, SHORT], 4, true),
+const SIZES: [Sizes; 6] = [
+    ([MIDDLE, MIDDLE, MIDDLE], 4, By::Receiver),
+    ([SHORT, LONG, LONG], 4, By::Receiver),
+    ([LONG, SHORT, MIDDLE], 1, By::Receiver),
+    ([LONG, LONG, SHORT], 4, By::Sender),
+    ([LONG, LONG, SHORT], 4, By::Both),
+    ([SHORT, LONG, LONG], 1, By::Both),
 ];
 
 /// All these programs, each with its first `most` states.

@@ -6,7 +6,7 @@ use crate::search::mix;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use tsumugi_core::mem;
-use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Offer, Packet, Returned, Wire};
+use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Offer, Packet, Returned, Side, Split, Wire};
 
 /// What lies between the ranks.
 #[derive(Default)]
@@ -17,13 +17,21 @@ pub struct Net {
     back: [[Back; 3]; 3],
     slots: BTreeMap<(Rank, Rank, u32), Message>,
     /// What the buffers of receives hold, by address.
-    pub buffers: BTreeMap<u64, (Message, u64)>,
+    buffers: BTreeMap<u64, Content>,
+    /// Who copies which part of a message that both sides do: from, to.
+    splits: [[Split; 3]; 3],
     /// All that each rank was told and has done, folded.
     pub digests: [u64; 3],
     /// The first rule that was broken.
     pub broken: Option<String>,
     /// Buffers that are their owner's again.
     pub closed: Vec<u64>,
+}
+
+/// Bytes of one message: from, to; no two of these parts overlap.
+struct Content {
+    message: Message,
+    parts: BTreeMap<u64, u64>,
 }
 
 /// A lane: all packets that were ever in it.
@@ -71,7 +79,7 @@ impl Net {
         if buffer(address) >> 40 == 1 {
             return Some((address >> 20) as Message);
         }
-        self.buffers.get(&buffer(address)).map(|content| content.0)
+        self.buffers.get(&buffer(address)).map(|content| content.message)
     }
 
     fn put(&mut self, address: u64, message: Option<Message>, len: u64) {
@@ -82,11 +90,40 @@ impl Net {
         let Some(message) = message else {
             return self.breaks(format!("bytes that nobody wrote are put to {to:#x}"));
         };
-        let before = self.buffers.get(&to).copied().unwrap_or((message, 0));
-        if before != (message, address - to) {
-            self.breaks(format!("message {message:#x} is put over {before:x?} in {to:#x}"));
+        let part = address - to..address - to + len;
+        let content = self.buffers.entry(to).or_insert(Content { message, parts: BTreeMap::new() });
+        let before = content.parts.range(..part.end).next_back().map(|(_, end)| *end);
+        if content.message != message || before.is_some_and(|end| end > part.start) {
+            let Content { message: other, parts } = content;
+            let what =
+                format!("{part:?} of {message:#x} put over {parts:?} of {other:#x} in {to:#x}");
+            return self.breaks(what);
         }
-        self.buffers.insert(to, (message, address - to + len));
+        content.parts.insert(part.start, part.end);
+    }
+
+    /// The message whose first bytes are in a buffer, and how many of them
+    /// without a gap.
+    pub fn content(&self, address: u64) -> Option<(Message, u64)> {
+        let content = self.buffers.get(&address)?;
+        let parts = content.parts.iter();
+        let len = parts.fold(0, |len, (from, to)| if *from == len { *to } else { len });
+        Some((content.message, len))
+    }
+
+    /// The word that both sides of a message claim their parts on.
+    pub fn split(&self, rank: Rank, peer: mem::Rank, side: Side) -> &Split {
+        let (rank, peer) = (usize::from(rank), peer.0 as usize);
+        match side {
+            Side::Front => &self.splits[rank][peer],
+            Side::Back => &self.splits[peer][rank],
+        }
+    }
+
+    fn open_split(&mut self, rank: Rank, peer: mem::Rank, side: Side, id: u32) -> bool {
+        let is_open = self.split(rank, peer, side).open(id);
+        self.told(rank, &[u64::from(id), u64::from(is_open)]);
+        is_open
     }
 
     fn breaks(&mut self, what: String) {
@@ -114,8 +151,9 @@ impl Net {
             mix(&mut digest, lane.seen as u64);
             mix(&mut digest, u64::from(lane.starved));
         }
-        for (address, (message, len)) in &self.buffers {
-            mix(&mut digest, *address ^ u64::from(*message) << 8 ^ *len);
+        for (address, Content { message, parts }) in &self.buffers {
+            mix(&mut digest, *address ^ u64::from(*message));
+            parts.iter().for_each(|(from, to)| mix(&mut digest, from << 32 | to));
         }
         digest
     }
@@ -261,6 +299,14 @@ impl Wire for End<'_> {
             net.breaks(format!("slots of one message hold {found:x?}"));
         }
         net.put(at, found.first().copied().flatten(), len);
+    }
+
+    fn split_to(&mut self, to: mem::Rank, id: u32) -> bool {
+        self.net.borrow_mut().open_split(self.rank, to, Side::Front, id)
+    }
+
+    fn split_from(&mut self, from: mem::Rank, id: u32) -> bool {
+        self.net.borrow_mut().open_split(self.rank, from, Side::Back, id)
     }
 
     fn copy(&mut self, copy: &Copy) {

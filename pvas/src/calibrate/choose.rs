@@ -23,6 +23,7 @@ pub fn choose(measured: &Measured) -> Thresholds {
         pull_from,
         ask_from: ask_from(measured).unwrap_or(unmeasured.ask_from),
         both_from: both_from(measured).unwrap_or(unmeasured.both_from),
+        pieces_max: pieces_max(measured),
         ..unmeasured
     }
 }
@@ -53,7 +54,7 @@ fn direct_from(measured: &Measured, inline_max: u64) -> Option<u64> {
     let mut from = inline_max + 1;
     let mut before = 0.0;
     for bytes in measured.sizes(Way::Bounce) {
-        let more = measured.ns(Way::Push, bytes)? + offer - measured.ns(Way::Bounce, bytes)?;
+        let more = measured.push_ns(bytes)? + offer - measured.ns(Way::Bounce, bytes)?;
         if more <= 0.0 {
             let part = before / (before - more).max(1.0);
             return Some(from + ((bytes as u64).saturating_sub(from) as f64 * part) as u64);
@@ -61,6 +62,21 @@ fn direct_from(measured: &Measured, inline_max: u64) -> Option<u64> {
         (from, before) = (bytes as u64, more);
     }
     Some(from + 1)
+}
+
+/// Up to where pushes are quicker in pieces, over all sizes that were measured:
+/// 0 if at none.
+fn pieces_max(measured: &Measured) -> u64 {
+    let (mut gain, mut most, mut max) = (0.0, 0.0, 0);
+    for bytes in measured.sizes(Way::Pieces) {
+        let ways = [Way::Push, Way::Pieces].map(|way| measured.ns(way, bytes));
+        let [Some(plain), Some(pieces)] = ways else { break };
+        gain += (plain.max(1.0) / pieces.max(1.0)).ln();
+        if gain > most {
+            (most, max) = (gain, bytes as u64);
+        }
+    }
+    max
 }
 
 /// The largest size at which two copies through slots are no slower than
@@ -114,7 +130,8 @@ fn costs(measured: &Measured) -> Option<[[f64; 3]; SIZES.len()]> {
     let ln = |way, bytes| Some(measured.ns(way, bytes)?.max(1.0).ln());
     let mut costs = [[0.0; 3]; SIZES.len()];
     for (at, bytes) in SIZES.into_iter().enumerate() {
-        let of = [Way::Push, Way::Pull, Way::Stream].map(|way| ln(way, bytes));
+        let push = measured.push_ns(bytes).map(|ns| ns.max(1.0).ln());
+        let of = [push, ln(Way::Pull, bytes), ln(Way::Stream, bytes)];
         costs[at] = match of {
             [Some(push), Some(pull), Some(stream)] => [push, pull, stream],
             _ if bytes > LARGE => costs[at - 1],
@@ -148,13 +165,14 @@ fn ask_from(measured: &Measured) -> Option<u64> {
 }
 
 /// From where on two sides that copy lose less, over all sizes, than the best
-/// way of one. It takes two cores, and as many packets more: it loses a draw.
+/// way of one. It takes two cores, and as many packets more: it loses a draw; a
+/// narrow one, as the copies of one side are what varies from job to job.
 fn both_from(measured: &Measured) -> Option<u64> {
     let costs = costs(measured)?;
     let mut gain = f64::NEG_INFINITY;
     let gains = SIZES.into_iter().zip(costs).map(|(bytes, [push, pull, stream])| {
         if let Some(ns) = measured.ns(Way::Both, bytes) {
-            gain = push.min(pull).min(stream) - ns.max(1.0).ln() - DRAW;
+            gain = push.min(pull).min(stream) - ns.max(1.0).ln() - DRAW_OF_BOTH;
         }
         // There was no time for more: as the last that was measured.
         gain
@@ -172,6 +190,7 @@ const EAGER_MAX: u64 = 16 << 10;
 const LARGE: usize = 32 << 10;
 /// Of a way's logarithm.
 const DRAW: f64 = 0.15;
+const DRAW_OF_BOTH: f64 = 0.05;
 
 #[cfg(test)]
 mod tests {
@@ -302,6 +321,24 @@ mod tests {
         near.timings.push(Timing { way: Way::Push, bytes: 2 << 10, ns: 70.0 });
         near.timings.push(Timing { way: Way::Bounce, bytes: 2 << 10, ns: 100.0 });
         assert_eq!(direct_from(&near, 200), Some(201));
+    }
+
+    #[test]
+    fn short_pushes_go_in_pieces_as_far_as_that_wins() {
+        let mut far = none(165.0);
+        assert_eq!(choose(&far).pieces_max, 0);
+        for (bytes, push, pieces) in
+            [(512, 310.0, 290.0), (1 << 10, 400.0, 410.0), (2 << 10, 700.0, 560.0)]
+        {
+            far.timings.push(Timing { way: Way::Push, bytes, ns: push });
+            far.timings.push(Timing { way: Way::Pieces, bytes, ns: pieces });
+        }
+        assert_eq!(choose(&far).pieces_max, 2 << 10);
+        far.timings.push(Timing { way: Way::Push, bytes: 4 << 10, ns: 1050.0 });
+        far.timings.push(Timing { way: Way::Pieces, bytes: 4 << 10, ns: 1080.0 });
+        assert_eq!(choose(&far).pieces_max, 2 << 10);
+        far.timings.iter_mut().filter(|of| of.way == Way::Pieces).for_each(|of| of.ns *= 2.0);
+        assert_eq!(choose(&far).pieces_max, 0);
     }
 
     #[test]

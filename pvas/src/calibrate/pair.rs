@@ -22,6 +22,8 @@ pub enum Way {
     Bounce,
     /// By the giver, plainly.
     Push,
+    /// The same, in short pieces.
+    Pieces,
     /// By the giver, past the caches.
     Stream,
     /// By the taker, plainly.
@@ -59,6 +61,12 @@ impl Measured {
     pub fn ns(&self, way: Way, bytes: usize) -> Option<f64> {
         let of = |timing: &&Timing| timing.way == way && timing.bytes == bytes;
         self.timings.iter().find(of).map(|timing| timing.ns)
+    }
+
+    /// The better of two ways to push.
+    pub fn push_ns(&self, bytes: usize) -> Option<f64> {
+        let plain = self.ns(Way::Push, bytes)?;
+        Some(self.ns(Way::Pieces, bytes).map_or(plain, |pieces| pieces.min(plain)))
     }
 
     /// The sizes that were measured of a way, ascending.
@@ -183,10 +191,12 @@ fn steps() -> impl Iterator<Item = Step> {
         .flat_map(move |bytes| [step(Way::Inline, bytes), step(Way::Push, bytes)]);
     let slots = SHORT.into_iter().chain(SIZES).filter(|bytes| *bytes <= Yard::SLOTS_BYTES);
     let slots = slots.map(move |bytes| step(Way::Bounce, bytes));
-    let short = SHORT.into_iter().map(move |bytes| step(Way::Push, bytes));
+    let short =
+        SHORT.into_iter().flat_map(move |bytes| [step(Way::Push, bytes), step(Way::Pieces, bytes)]);
     let ways = |bytes| {
+        let pieces = (bytes <= PIECES_MAX).then_some(Way::Pieces);
         let both = (bytes >= BOTH_MIN).then_some(Way::Both);
-        let ways = [Way::Push, Way::Stream, Way::Pull].into_iter().chain(both);
+        let ways = [Way::Push, Way::Stream, Way::Pull].into_iter().chain(pieces).chain(both);
         ways.map(move |way| (way, bytes))
     };
     small
@@ -203,6 +213,8 @@ pub const SHORT: [usize; 2] = [512, 1 << 10];
 pub const SIZES: [usize; 8] =
     [2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20];
 const BYTES_MAX: usize = 2 << 20;
+/// Beyond it the C library's copy does as well.
+const PIECES_MAX: usize = 4 << 10;
 /// What a core has copied before it has told another that it may help.
 pub const BOTH_MIN: usize = 16 << 10;
 /// Where ways differ by less than what a round varies by.

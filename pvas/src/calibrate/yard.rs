@@ -52,6 +52,8 @@ impl Yard {
             // round has begun and leaves them alone after its answer.
             Way::Push => unsafe { copy(Mode::Plain, from, to, bytes) },
             // SAFETY: the same.
+            Way::Pieces => unsafe { copy(Mode::Pieces, from, to, bytes) },
+            // SAFETY: the same.
             Way::Stream => unsafe { copy(Mode::Streaming, from, to, bytes) },
             Way::Pull => {}
             Way::Both => {
@@ -79,7 +81,7 @@ impl Yard {
     /// The taker's part: waits, moves the bytes, reads them.
     pub fn take(&self, court: &Court, round: u64, way: Way, bytes: usize) -> Option<()> {
         match way {
-            Way::Push | Way::Stream => court.wait_asked(round)?,
+            Way::Push | Way::Pieces | Way::Stream => court.wait_asked(round)?,
             Way::Pull => {
                 court.wait_asked(round)?;
                 let (from, to) = (self.source.start, self.destination.start);

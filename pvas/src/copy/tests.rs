@@ -34,7 +34,7 @@ fn lengths() -> impl Iterator<Item = usize> + Clone {
 
 #[test]
 fn every_mode_copies_every_length_at_every_alignment() {
-    for mode in [Mode::Plain, Mode::Streaming] {
+    for mode in [Mode::Plain, Mode::Pieces, Mode::Streaming] {
         check(lengths(), |from, to| {
             let (from, to, len) = ends(from, to);
             // SAFETY: two slices of the same length.

@@ -1,7 +1,7 @@
 //! What messages are to reach, and whether they do.
 
 use super::case::{OURS, TWO_COPY};
-use super::together;
+use super::{crowd, together};
 use crate::bench::row::Row;
 use crate::state::State;
 use crate::text;
@@ -24,6 +24,7 @@ pub fn bars(rows: &[Row]) -> String {
     for (peer, limit) in [("openmpi", 1.10), ("mpich", 3.0)] {
         bars.extend(halo(rows, peer, limit));
     }
+    bars.extend(crowd(rows));
     if bars.is_empty() {
         return String::new();
     }
@@ -171,6 +172,38 @@ fn halo(rows: &[Row], peer: &str, limit: f64) -> Option<Bar> {
     Some(times(format!("halo10, times {peer}"), limit, ahead))
 }
 
+/// A rank of 64 on the cores that there are goes on as fast as one of 8.
+fn crowd(rows: &[Row]) -> Vec<Bar> {
+    let of = |system: &str, ranks: u32| {
+        rows.iter().find(|row| {
+            row.name == crowd::ROW
+                && row.system == system
+                && row.number("ranks") == Some(ranks.into())
+        })
+    };
+    let mut bars = Vec::new();
+    for ranks in crowd::RANKS {
+        let Some(ours) = of(OURS, ranks) else { continue };
+        for (peer, theirs) in PEERS.iter().filter_map(|peer| Some((peer, of(peer, ranks)?))) {
+            let ahead = [
+                theirs.summary.median / ours.summary.median,
+                theirs.summary.min / ours.summary.min,
+            ];
+            bars.push(times(format!("crowd of {ranks}, times {peer}"), 1.0, ahead));
+        }
+        let Some(few) = of(OURS, crowd::RANKS[0]).filter(|_| ranks > crowd::RANKS[0]) else {
+            continue;
+        };
+        let more = f64::from(ranks) / f64::from(crowd::RANKS[0]);
+        let pace = [
+            few.summary.median * more / ours.summary.median,
+            few.summary.min * more / ours.summary.min,
+        ];
+        bars.push(times(format!("crowd of {ranks}, pace of a rank, times that of 8"), PACE, pace));
+    }
+    bars
+}
+
 fn times(what: String, limit: f64, [median, min]: [f64; 2]) -> Bar {
     Bar {
         what,
@@ -188,6 +221,8 @@ fn ours<'a>(rows: &'a [Row], name: &'a str, state: State) -> impl Iterator<Item 
     })
 }
 
+/// Of a rank among many, beside one among few.
+const PACE: f64 = 0.8;
 /// 20 million a second.
 const RATE_NS: f64 = 50.0;
 

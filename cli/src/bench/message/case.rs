@@ -63,6 +63,25 @@ fn latencies(
         .collect()
 }
 
+/// Latency between buffers that no peer reaches, which the kernel copies from,
+/// beside what goes through slots.
+pub fn outside(is_quick: bool, rounds: Option<u64>) -> Vec<Case> {
+    let [first, second] = cpus();
+    let place = format!("cpu0={first} cpu1={second} outside=1");
+    let cases = latencies(["outside_pre", "outside"], (&place, true), is_quick, rounds);
+    let is_it = |case: &Case| case.name == "outside" && first != second;
+    cases.into_iter().filter(is_it).collect()
+}
+
+impl System {
+    /// The same without the kernel's copies.
+    pub fn by_slots(&self) -> Self {
+        let mut system = Self { name: "slots".to_owned(), ..self.clone() };
+        system.env.push(("TSUMUGI_KERNEL_FROM_BYTES".to_owned(), u32::MAX.to_string()));
+        system
+    }
+}
+
 /// Puts and gets between two cores, and copies between two others.
 pub fn one_sided(is_quick: bool, rounds: Option<u64>) -> [Vec<Case>; 2] {
     let [first, second] = cpus();

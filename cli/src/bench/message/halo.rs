@@ -131,7 +131,7 @@ impl Mesh {
 }
 
 /// What one step of the computing takes.
-fn step_ns() -> f64 {
+pub fn step_ns() -> f64 {
     let time = |_| {
         let begin = Instant::now();
         compute(STEPS, Rank(0));

@@ -7,6 +7,8 @@
 //! | `same_core` | the same with both ranks on one core |
 //! | `rate8` | messages of 8 bytes, 64 under way |
 //! | `halo` | 8 ranks in a cube: compute, exchange with 26 neighbours, agree |
+//! | `crowd` | 8, 32 and 64 ranks in a ring on the cores that there are |
+//! | `outside` | half a round trip between buffers outside of the partitions |
 //! | `one_sided` | puts and gets by global addresses, beside the peers' ping-pong; copies between two others |
 //!
 //! Beside long messages stands what two cores do [`together`].
@@ -18,6 +20,7 @@
 
 mod bars;
 mod case;
+mod crowd;
 mod figures;
 mod halo;
 mod one_sided;
@@ -47,6 +50,8 @@ pub const CATALOGUE: &[Group] = &[
     Group { name: "same_core", rows: &["same_core_pre", "same_core"] },
     Group { name: "rate8", rows: &["rate8"] },
     Group { name: "halo", rows: &["halo10", "halo20", "halo_limits"] },
+    Group { name: "crowd", rows: &[crowd::ROW] },
+    Group { name: "outside", rows: &["outside"] },
     Group { name: "one_sided", rows: &["put", "get", "third"] },
 ];
 
@@ -76,13 +81,20 @@ pub fn message(message: &args::Messages) -> Result<Option<Outcome>, Failure> {
     let systems = bench.systems(case::YIELDING)?;
     rows.extend(bench.measure(&cases, (&systems, 2), Some(case::cpus()[0]))?);
     let [pairs, thirds] = case::one_sided(bench.is_quick, bench.rounds());
-    let systems = bench.one_of_ours()?;
+    let cases = case::outside(bench.is_quick, bench.rounds());
+    let mut systems = bench.one_of_ours(&[])?;
+    systems.insert(1, systems[0].by_slots());
+    rows.extend(bench.measure(&cases, (&systems, 2), None)?);
+    let systems = bench.one_of_ours(&[])?;
     rows.extend(bench.measure(&pairs, (&systems, 2), None)?);
     rows.extend(bench.measure(&thirds, (&systems[..1], 3), None)?);
     let mut text = bench.text.clone();
     let halo = halo::measure(&mut bench)?;
     rows.extend(halo.rows);
     text += &halo.text;
+    let crowd = crowd::measure(&mut bench)?;
+    rows.extend(crowd.rows);
+    text += &crowd.text;
     // Hundreds of points are tables of their own.
     let listed: Vec<Row> = rows.iter().filter(|row| !figures::is_plotted(row)).cloned().collect();
     let plots = FIGURES.iter().filter_map(|figure| Some((figure.name, figure.plot(&rows)?)));
@@ -127,9 +139,9 @@ impl<'a> Bench<'a> {
         Ok(systems)
     }
 
-    /// Our default design, and the peers.
-    fn one_of_ours(&self) -> Result<Vec<System>, Failure> {
-        let ours = self.systems(&[])?.into_iter();
+    /// Our default design, and the peers, with these variables.
+    fn one_of_ours(&self, env: &[(&str, &str)]) -> Result<Vec<System>, Failure> {
+        let ours = self.systems(env)?.into_iter();
         let is_peer = |system: &System| self.peers.iter().any(|peer| peer.name == system.name);
         Ok(ours.filter(|system| system.name == case::OURS || is_peer(system)).collect())
     }

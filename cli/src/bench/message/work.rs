@@ -40,9 +40,19 @@ impl Desk {
                 "latency" if is_one_of_two && command.number("pre") == Some(1) => {
                     self.latency_pre(rt, command)?
                 }
-                "latency" if is_one_of_two => self.latency(rt, command)?,
+                "latency" if is_one_of_two => {
+                    let (bytes, ..) = sizes(command);
+                    if command.number("outside") == Some(1) {
+                        self.latency(rt, command, [&mut vec![0; bytes], &mut vec![0; bytes]])?
+                    } else {
+                        let mut both = buffers(rt, [bytes; 2])?;
+                        let [sent, received] = both.as_mut_slice() else { unreachable!() };
+                        self.latency(rt, command, [sent, received])?
+                    }
+                }
                 "rate" if is_one_of_two => self.rate(rt, command)?,
                 "halo" if rt.size() == 8 => self.halo(rt, command)?,
+                "crowd" => self.crowd(rt, command)?,
                 "counts" => return self.counts(rt),
                 _ => None,
             };
@@ -84,26 +94,30 @@ impl Desk {
     }
 
     /// Half of a round trip, each side receiving when it has sent.
-    fn latency(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
-        let (bytes, rounds, warm) = sizes(command);
-        let (mut sent, mut received) = (rt.buffer::<u8>(bytes)?, rt.buffer::<u8>(bytes)?);
+    fn latency(
+        &self,
+        rt: &Runtime,
+        command: Command<'_>,
+        [sent, received]: [&mut [u8]; 2],
+    ) -> Result<Option<f64>, Failure> {
+        let (_, rounds, warm) = sizes(command);
         let comm = &self.comm;
         let other = Rank(1 - rt.rank().0);
         if rt.rank() == Rank(0) {
             return self.half_of_rounds(other, [rounds, warm], |round| {
-                dirty(&mut sent, round);
-                comm.send(other, TAG, &sent)?;
-                comm.recv(other, TAG, &mut received)?;
-                look(&received);
+                dirty(sent, round);
+                comm.send(other, TAG, sent)?;
+                comm.recv(other, TAG, received)?;
+                look(received);
                 Ok(())
             });
         }
         comm.send::<u8>(other, TAG_READY, &[])?;
         for round in 0..rounds + warm {
-            comm.recv(other, TAG, &mut received)?;
-            look(&received);
-            dirty(&mut sent, round);
-            comm.send(other, TAG, &sent)?;
+            comm.recv(other, TAG, received)?;
+            look(received);
+            dirty(sent, round);
+            comm.send(other, TAG, sent)?;
         }
         Ok(None)
     }
@@ -199,6 +213,42 @@ impl Desk {
                 sending.drain(..).map(Sending::wait).collect();
             sent.extend(ended?);
             black_box(rt.sum(own.to_bits() & 0xff)?);
+        }
+        let ns = start.elapsed().as_nanos() as f64 / rounds as f64;
+        Ok((rt.rank() == Rank(0)).then_some(ns))
+    }
+
+    /// Ranks in a ring, many on a core: receive from both sides, compute, send
+    /// to both, wait for all.
+    fn crowd(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
+        let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
+        let (bytes, rounds) = (number("bytes", 1 << 10), number("rounds", 10));
+        let (comm, size) = (&self.comm, rt.size());
+        let sides = [size - 1, 1].map(|away| Rank((rt.rank().0 + away) % size));
+        let (mut sent, mut received) = (buffers(rt, [bytes; 2])?, buffers(rt, [bytes; 2])?);
+        let mut receiving: Vec<Receiving<Buffer<u8>>> = Vec::with_capacity(2);
+        let mut sending: Vec<Sending<Buffer<u8>>> = Vec::with_capacity(2);
+        let mut start = Instant::now();
+        for round in 0..=rounds {
+            if round == 1 {
+                start = Instant::now();
+            }
+            for ((tag, from), buffer) in [1, 0].into_iter().zip(sides).zip(received.drain(..)) {
+                receiving.push(comm.irecv(from, tag, buffer)?);
+            }
+            compute(number("steps", 0), rt.rank());
+            for ((tag, to), mut buffer) in (0..).zip(sides).zip(sent.drain(..)) {
+                dirty(&mut buffer, round);
+                sending.push(comm.isend(to, tag, buffer)?);
+            }
+            for one in receiving.drain(..) {
+                let (_, buffer) = one.wait()?;
+                look(&buffer);
+                received.push(buffer);
+            }
+            for one in sending.drain(..) {
+                sent.push(one.wait()?);
+            }
         }
         let ns = start.elapsed().as_nanos() as f64 / rounds as f64;
         Ok((rt.rank() == Rank(0)).then_some(ns))

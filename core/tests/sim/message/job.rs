@@ -128,7 +128,9 @@ impl<'m> Game<'m> {
             part: drawn(&[500, 5_000, u32::MAX]),
             ask_from: drawn(&[0, 700, 9_000, u32::MAX]),
             both_from: drawn(&[0, 600, 9_000, u32::MAX, u32::MAX]),
+            kernel_from: if plan.far { u32::MAX } else { drawn(&[0, 700, 9_000, u32::MAX]) },
         };
+        let kernel_fails = drawn(&[0, 0, 3, 8]);
         let players = rooms.iter_mut().enumerate().map(|(rank, room)| Player {
             machine: Machine::new(Rank(rank as u32), shape, plan.design, thresholds, room.tables())
                 .unwrap(),
@@ -150,7 +152,10 @@ impl<'m> Game<'m> {
         let (contexts, tags, pairs) = (1 + draw(2), 1 + draw(3) * draw(2), draw(3));
         let posts_first = draw(2) == 0;
         let lengths = LENGTHS[draw(3) as usize];
-        let net = Net::new(shape, post, seeded.next());
+        let mut net = Net::new(shape, post, seeded.next());
+        if !plan.far {
+            net.post.fails = kernel_fails.into();
+        }
         let mut noise = Seeded(1);
         Self {
             plan,

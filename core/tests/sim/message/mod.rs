@@ -158,6 +158,9 @@ fn planted_defects_are_caught() {
         ("msg_done_early", Plan { wildcards: false, ..PLAIN }),
         ("msg_split_front_ends", PLAIN),
         ("msg_split_back_ends", PLAIN),
+        // Of what the kernel is to copy.
+        ("msg_fetch_given_up", PLAIN),
+        ("msg_fetch_ends_early", PLAIN),
         ("msg_part_is_all", Plan { wildcards: false, ..PLAIN }),
         ("msg_slot_early", PLAIN),
         ("msg_cancel_unasked", PLAIN),

@@ -67,7 +67,9 @@ impl Game<'_> {
         let is_dead = self.players[job.copy.peer.0 as usize].is_dead;
         let result = if is_dead && self.draw(2) == 0 {
             Err(Ended::PeerLost { rank: job.copy.peer })
-        } else if self.net.post.is_far(rank, job.copy.peer) && self.draw(8) < self.net.post.fails {
+        } else if (self.net.post.is_far(rank, job.copy.peer) || job.copy.by_kernel)
+            && self.draw(8) < self.net.post.fails
+        {
             Err(Ended::Failed { rank: job.copy.peer })
         } else {
             self.net.copy(rank, &job.copy);

@@ -1,0 +1,280 @@
+//! A message goes on its way: which one, and what its packet says.
+
+use super::count::Path;
+use super::machine::Machine;
+use super::mirror::Claim;
+use super::outcome::{Bytes, Label};
+use super::packet::{Kind, Load, Packet};
+use super::send::COPY_BYTES_MAX;
+use super::setup::Design;
+use super::tables::{Due, Entry, State};
+use super::wire::{Copy, Wire};
+use crate::mem::Rank;
+use crate::sync::mutant;
+
+/// A message that is to be sent.
+#[derive(Clone, Copy)]
+pub(super) struct Outgoing {
+    pub(super) to: Rank,
+    pub(super) label: Label,
+    pub(super) bytes: Bytes,
+    /// Its request, if it had to wait for room.
+    pub(super) entry: Option<usize>,
+}
+
+/// What came of an attempt to send.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Launched {
+    /// The buffer is not needed any more.
+    Done,
+    /// It is, by this request.
+    Running(usize),
+    /// There are no lines.
+    NoLines,
+    /// Too many messages to the peer are without a receive.
+    NoQuota,
+    /// The log has no place. Whether a receive is known for the message was not
+    /// asked: none behind it may be asked either, which would take the receive
+    /// if the log has a place by then.
+    NoLog,
+    /// There is no free request.
+    NoRequest,
+}
+
+impl Outgoing {
+    /// One that waits.
+    pub(super) fn of(request: &Entry, index: usize) -> Self {
+        Self {
+            to: Rank(request.peer),
+            label: Label { context: request.context, tag: request.tag },
+            bytes: Bytes { at: request.at, len: request.len, in_reach: request.in_reach },
+            entry: Some(index),
+        }
+    }
+
+    /// Its packet, but for where its bytes are.
+    #[inline]
+    pub(super) const fn packet(&self, kind: Kind) -> Packet {
+        let Label { context, tag } = self.label;
+        Packet { context, tag, a: self.bytes.len, ..Packet::new(kind) }
+    }
+
+    /// Its request.
+    pub(super) const fn request(&self, state: State) -> Entry {
+        let Self { to, label, bytes, .. } = *self;
+        Entry {
+            state,
+            peer: to.0,
+            source: to.0,
+            tag: label.tag,
+            found_tag: label.tag,
+            context: label.context,
+            at: bytes.at,
+            len: bytes.len,
+            size: bytes.len,
+            in_reach: bytes.in_reach,
+            due: Due::Nothing,
+            ..Entry::EMPTY
+        }
+    }
+}
+
+impl Machine<'_> {
+    /// Sends a message if there is room.
+    pub(super) fn launch<W: Wire>(&mut self, wire: &mut W, out: &Outgoing) -> Launched {
+        let Outgoing { to, label, bytes, entry } = *out;
+        let peer = &self.tables.peers[to.0 as usize];
+        let is_short = bytes.len <= u64::from(peer.thresholds.inline_max);
+        let unmatched = peer.sent.wrapping_sub(peer.matched_there);
+        let mut is_full = unmatched >= self.shape.quota && !mutant("msg_quota_ignored");
+        // Others wait: this one may pass them if they are not for its receive.
+        let passes = match entry {
+            Some(_) if mutant("msg_quota_raced") => false,
+            Some(index) => peer.waiting.first() != Some(index),
+            None => false,
+        };
+        if is_full || peer.sent.wrapping_sub(peer.log_low) >= self.shape.log_len() {
+            match self.look_back(wire, to) {
+                Some(full) => is_full = full,
+                None => return Launched::NoLog,
+            }
+        }
+        let lines = if is_short { Packet::lines_of(bytes.len) } else { 1 };
+        if !self.has_lines(wire, to, lines + self.shape.reserve()) {
+            return Launched::NoLines;
+        }
+        if !is_short && entry.is_none() && self.free.is_empty() {
+            return Launched::NoRequest;
+        }
+        if self.has_board()
+            && let Some(launched) = self.launch_claimed(wire, out)
+        {
+            self.waits_no_more(out);
+            self.log(to, label, false);
+            return launched;
+        }
+        let claim = self.claim(to, label);
+        if (is_full || passes) && claim.is_none() {
+            self.starve(wire, to);
+            return Launched::NoQuota;
+        }
+        self.waits_no_more(out);
+        let launched = if is_short {
+            self.push_inline(wire, to, label, bytes);
+            Launched::Done
+        } else {
+            self.launch_long(wire, out, claim)
+        };
+        self.log(to, label, claim.is_none());
+        launched
+    }
+
+    fn waits_no_more(&mut self, out: &Outgoing) {
+        if let Some(index) = out.entry {
+            self.tables.peers[out.to.0 as usize].waiting.remove(self.tables.requests, index);
+        }
+    }
+
+    fn launch_long<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        out: &Outgoing,
+        claim: Option<Claim>,
+    ) -> Launched {
+        let Outgoing { to, bytes, .. } = *out;
+        let thresholds = self.tables.peers[to.0 as usize].thresholds;
+        if let Some(Claim { id, at: Some(at), room }) = claim {
+            if self.splits(wire, to, &bytes, (id, room)) {
+                self.counts.sent(Path::Direct, bytes.len);
+                return self.launch_split(wire, out, (id, at, room));
+            }
+            if let Some(streaming) = self.streams(to, &bytes) {
+                return self.launch_direct(wire, out, (id, at, room), streaming);
+            }
+            if bytes.len >= u64::from(thresholds.pull_from) && bytes.in_reach {
+                return self.launch_told(wire, out);
+            }
+        }
+        if bytes.len <= u64::from(thresholds.eager_max)
+            && let Some(slots) = self.take_slots(wire, to, bytes.len, self.shape.slots_reserved())
+        {
+            wire.write_slots(to, slots, bytes.at, bytes.len);
+            let mut packet = out.packet(Kind::Eager);
+            packet.b = u64::from(slots);
+            self.push_message(wire, out, packet);
+            self.counts.sent(Path::Eager, bytes.len);
+            return Launched::Done;
+        }
+        self.launch_told(wire, out)
+    }
+
+    /// Whether bytes that go straight into a buffer that is known go past the
+    /// cache. `None`: they do not go so.
+    #[inline]
+    pub(super) fn streams(&self, to: Rank, bytes: &Bytes) -> Option<bool> {
+        let thresholds = &self.tables.peers[to.0 as usize].thresholds;
+        if bytes.len <= u64::from(thresholds.inline_max) {
+            return None;
+        }
+        if bytes.len >= u64::from(thresholds.nt_from) {
+            return Some(true);
+        }
+        let is_fetched = bytes.len >= u64::from(thresholds.pull_from) && bytes.in_reach;
+        let direct = u64::from(thresholds.direct_from)..=u64::from(thresholds.direct_max);
+        (!is_fetched && direct.contains(&bytes.len)).then_some(false)
+    }
+
+    /// Straight into the buffer of a receive. The packet of a short message
+    /// says that it is there. That of a long one keeps its place in the lane
+    /// while it is copied, so that nothing waits behind it.
+    fn launch_direct<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        out: &Outgoing,
+        (id, at, room): (u32, u64, u64),
+        streaming: bool,
+    ) -> Launched {
+        let Outgoing { to: peer, bytes, .. } = *out;
+        let len = bytes.len.min(room);
+        let is_short = len <= COPY_BYTES_MAX;
+        if is_short {
+            wire.copy(&Copy { peer, from: bytes.at, to: at, len, streaming, by_kernel: false });
+        }
+        let mut packet = out.packet(Kind::Direct);
+        packet.id = id;
+        if is_short || mutant("msg_done_early") {
+            packet.count = Packet::DONE;
+        }
+        if is_short || !mutant("msg_direct_late") {
+            self.push_message(wire, out, packet);
+        }
+        self.counts.sent(Path::Direct, bytes.len);
+        if is_short {
+            return Launched::Done;
+        }
+        let index = self.request_of(out, State::Pushing);
+        let request = &mut self.tables.requests[index];
+        request.remote = id;
+        request.far = Some(at);
+        request.size = len;
+        self.jobs.push(self.tables.requests, index);
+        Launched::Running(index)
+    }
+
+    /// The receiver is told where the bytes are.
+    fn launch_told<W: Wire>(&mut self, wire: &mut W, out: &Outgoing) -> Launched {
+        let Outgoing { to, bytes, .. } = *out;
+        let kernel_from = self.tables.peers[to.0 as usize].thresholds.kernel_from;
+        let index = self.request_of(out, State::Told);
+        let mut packet = out.packet(Kind::Rts);
+        packet.id = self.id(index);
+        packet.b = bytes.at;
+        packet.count = match bytes.in_reach {
+            true => Packet::IN_REACH,
+            false if bytes.len >= u64::from(kernel_from) => Packet::BY_KERNEL,
+            false => 0,
+        };
+        self.push_message(wire, out, packet);
+        self.counts.sent(Path::Rendezvous, bytes.len);
+        Launched::Running(index)
+    }
+
+    /// The packet of a message that has no inline bytes, and the next offer with
+    /// it.
+    #[inline]
+    fn push_message<W: Wire>(&mut self, wire: &mut W, out: &Outgoing, mut packet: Packet) {
+        let offer = self.take_offer(out.to);
+        if matches!(offer, Load::Offer(_)) {
+            packet.count |= Packet::OFFER;
+        }
+        wire.push(out.to, &packet, offer);
+    }
+
+    /// The message has a number now, and whoever offers a receive later will
+    /// be told by the log whether it was for this one.
+    #[inline(always)]
+    pub(super) fn log(&mut self, to: Rank, label: Label, is_open: bool) {
+        let peer = &mut self.tables.peers[to.0 as usize];
+        let number = peer.sent;
+        peer.sent = number.wrapping_add(1);
+        if self.design == Design::Mirror {
+            let len = self.shape.log_len();
+            let at = to.0 as usize * len as usize + (number & (len - 1)) as usize;
+            let logged = &mut self.tables.log[at];
+            logged.tag = label.tag;
+            logged.context = label.context;
+            logged.open = is_open;
+        } else {
+            peer.log_low = peer.sent;
+        }
+    }
+
+    /// The request of a message that goes on: there is one.
+    pub(super) fn request_of(&mut self, out: &Outgoing, state: State) -> usize {
+        let index = out.entry.unwrap_or_else(|| {
+            self.new_entry(out.request(state)).expect("a free request was there")
+        });
+        self.tables.requests[index].state = state;
+        index
+    }
+}
