@@ -20,7 +20,7 @@
 //! | `shared` | the device, and what comes from it, for all of these |
 //! | `link` | one endpoint of the device, and the errands of it |
 //! | `pieces` | puts and gets of memory that nobody has registered |
-//! | `pin` | memory of the heap that the device was shown for that |
+//! | `pin` | memory of the heap, and adopted, that the device is shown for that |
 //! | `bounce` | memory that an operation may use after its caller has gone |
 //! | `window` | what of this rank's heap others may fetch messages from |
 //! | `fetch` | long messages, on their way from there |
@@ -162,6 +162,7 @@ impl Far {
                 nap: AtomicU32::new(0),
                 arrivals: AtomicU64::new(0),
                 strays: AtomicU64::new(0),
+                bounced: AtomicU64::new(0),
                 unsent: AtomicU64::new(0),
                 spins,
                 rounds: chosen.spin,
@@ -218,6 +219,8 @@ impl Far {
             operations: sum(|of| &of.posted),
             doorbells: sum(|of| &of.doorbells),
             cards: self.shared().cards.fetched(),
+            bounced: self.shared().bounced.load(Ordering::Relaxed),
+            shown: self.shared().pins.as_ref().map_or(0, Pins::shown),
         }
     }
 
@@ -350,6 +353,26 @@ impl Far {
     /// Ends that, before the key may become somebody else's.
     pub(crate) fn unregister(&self, key: RegionKey) {
         self.shared().device.unregister(key);
+    }
+
+    /// Long operations may show the device this memory, from and to where it is.
+    ///
+    /// # Safety
+    ///
+    /// These are whole values' bytes that nobody else adopts, and they stay
+    /// mapped to what they are until [`disown`](Self::disown) has said yes.
+    pub(crate) unsafe fn adopt(&self, start: usize, bytes: usize) {
+        if let Some(pins) = &self.shared().pins {
+            // SAFETY: the caller's.
+            unsafe { pins.adopt(start, bytes) };
+        }
+    }
+
+    /// Ends that. False: an operation on it has lost its peer, the device may
+    /// have the memory still, and nothing has happened.
+    pub(crate) fn disown(&self, start: usize) -> bool {
+        let shared = self.shared();
+        shared.pins.as_ref().is_none_or(|pins| pins.disown(shared, start))
     }
 
     /// Sends a parcel: it is copied, and arrives once and whole, or never if
