@@ -365,6 +365,7 @@ fn of_verbs(config: &NetworkConfig) -> verbs::Config {
         packets: super::link::ARRIVALS,
         packet_bytes_max: PACKET_BYTES,
         timeout: TIMEOUT,
+        dynamic: config.dynamic,
         event: config.sleep == NetworkSleep::Called,
         ..defaults
     }
