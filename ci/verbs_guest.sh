@@ -229,5 +229,6 @@ for device in va vb; do
     /net/tc qdisc add dev $device root netem loss 1% || fail "netem"
 done
 say "two devices, 1 % loss"
+export VERBS_LOSSY=1
 suite rxe_a,rxe_b "${ONLY:-$LOSSY}" || fail "1 % loss"
 finish 10 "PASSED"

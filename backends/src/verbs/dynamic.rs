@@ -85,9 +85,8 @@ impl Target {
         let mut attr = pair::attr(IBV_QPS_INIT);
         attr.port_num = device.facts.port;
         attr.qp_access_flags = device.open_access();
-        let mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
         let mut steps = || {
-            device.modify(qp, &mut attr, mask)?;
+            device.modify(qp, &mut attr, TO_INIT)?;
             attr.qp_state = IBV_QPS_RTR;
             let own = device.address(0, 0);
             (attr.path_mtu, attr.min_rnr_timer) = (own.mtu.into(), pair::RNR_TIMER);
@@ -131,13 +130,7 @@ impl Device {
             attr.max_rd_atomic = self.facts.reads_asked_max;
             attr.timeout = terms.timeout;
             (attr.retry_cnt, attr.rnr_retry) = (pair::RETRIES, pair::RNR_FOREVER);
-            let mask = IBV_QP_STATE
-                | IBV_QP_TIMEOUT
-                | IBV_QP_RETRY_CNT
-                | IBV_QP_RNR_RETRY
-                | IBV_QP_SQ_PSN
-                | IBV_QP_MAX_QP_RD_ATOMIC;
-            self.modify(qp, &mut attr, mask)
+            self.modify(qp, &mut attr, TO_RTS)
         };
         steps().inspect_err(|_| self.end_pair(qp))?;
         Ok(qp)

@@ -39,8 +39,7 @@ impl Device {
         if !asks {
             attr.qp_access_flags = self.open_access();
         }
-        let mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-        self.modify(qp, &mut attr, mask).inspect_err(|_| self.end_pair(qp))?;
+        self.modify(qp, &mut attr, TO_INIT).inspect_err(|_| self.end_pair(qp))?;
         Ok(qp)
     }
 
@@ -76,14 +75,7 @@ impl Device {
         attr.max_dest_rd_atomic = self.facts.reads_max;
         attr.min_rnr_timer = RNR_TIMER;
         attr.ah_attr = self.way(&far.address);
-        let mask = IBV_QP_STATE
-            | IBV_QP_AV
-            | IBV_QP_PATH_MTU
-            | IBV_QP_DEST_QPN
-            | IBV_QP_RQ_PSN
-            | IBV_QP_MAX_DEST_RD_ATOMIC
-            | IBV_QP_MIN_RNR_TIMER;
-        self.modify(qp, &mut attr, mask)
+        self.modify(qp, &mut attr, TO_RTR)
     }
 
     /// Lets this pair, which answers already, send requests.
@@ -98,13 +90,7 @@ impl Device {
         attr.sq_psn = psn;
         attr.max_rd_atomic = self.facts.reads_asked_max.min(far.address.reads_max);
         (attr.timeout, attr.retry_cnt, attr.rnr_retry) = (timeout, RETRIES, RNR_FOREVER);
-        let mask = IBV_QP_STATE
-            | IBV_QP_TIMEOUT
-            | IBV_QP_RETRY_CNT
-            | IBV_QP_RNR_RETRY
-            | IBV_QP_SQ_PSN
-            | IBV_QP_MAX_QP_RD_ATOMIC;
-        self.modify(qp, &mut attr, mask)
+        self.modify(qp, &mut attr, TO_RTS)
     }
 
     /// Flushes what is under way.

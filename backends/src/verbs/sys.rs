@@ -170,6 +170,24 @@ constants! { c_int:
     IBV_QP_MAX_DEST_RD_ATOMIC = 1 << 17, IBV_QP_DEST_QPN = 1 << 20,
 }
 
+/// What a reliable pair is told on its way to INIT.
+pub const TO_INIT: c_int = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+/// The same, to RTR.
+pub const TO_RTR: c_int = IBV_QP_STATE
+    | IBV_QP_AV
+    | IBV_QP_PATH_MTU
+    | IBV_QP_DEST_QPN
+    | IBV_QP_RQ_PSN
+    | IBV_QP_MAX_DEST_RD_ATOMIC
+    | IBV_QP_MIN_RNR_TIMER;
+/// The same, to RTS.
+pub const TO_RTS: c_int = IBV_QP_STATE
+    | IBV_QP_TIMEOUT
+    | IBV_QP_RETRY_CNT
+    | IBV_QP_RNR_RETRY
+    | IBV_QP_SQ_PSN
+    | IBV_QP_MAX_QP_RD_ATOMIC;
+
 /// A library, with what it exports by name, loaded at run time.
 macro_rules! library {
     (
