@@ -256,6 +256,20 @@ impl Device {
         }
     }
 
+    /// A way for datagrams.
+    pub(super) fn make_way(&self, to: &Address) -> Result<*mut ibv_ah, c_int> {
+        // SAFETY: an open domain.
+        let ah = unsafe { (self.library.ibv_create_ah)(self.pd, &mut self.way(to)) };
+        if ah.is_null() { Err(errno()) } else { Ok(ah) }
+    }
+
+    pub(super) fn end_way(&self, ah: *mut ibv_ah) {
+        if !ah.is_null() {
+            // SAFETY: ours, and forgotten by whoever calls.
+            unsafe { (self.library.ibv_destroy_ah)(ah) };
+        }
+    }
+
     /// Registers memory.
     ///
     /// # Safety

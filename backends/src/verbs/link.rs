@@ -26,7 +26,6 @@
 //! who wait for few pairs take them from each other and nobody is served.
 
 use super::address::Address;
-use super::device::errno;
 use super::door::{Call, Word};
 use super::guest::Guest;
 use super::line::Line;
@@ -388,22 +387,6 @@ impl Line {
         self.links.clear();
         while !self.guests.is_empty() {
             self.dismiss(0);
-        }
-    }
-}
-
-impl super::device::Device {
-    /// A way for datagrams.
-    pub(super) fn make_way(&self, to: &Address) -> Result<*mut ibv_ah, c_int> {
-        // SAFETY: an open domain.
-        let ah = unsafe { (self.library.ibv_create_ah)(self.pd, &mut self.way(to)) };
-        if ah.is_null() { Err(errno()) } else { Ok(ah) }
-    }
-
-    pub(super) fn end_way(&self, ah: *mut ibv_ah) {
-        if !ah.is_null() {
-            // SAFETY: ours, and forgotten by whoever calls.
-            unsafe { (self.library.ibv_destroy_ah)(ah) };
         }
     }
 }
