@@ -31,7 +31,18 @@
 //! address afterwards. So there is no cache for any pointer: the memory is owned
 //! while it is known, and what was shown of it ends before it goes. An `Adopted`
 //! that is forgotten ([`std::mem::forget`]) keeps its memory, too; a borrow could
-//! not make it do so, and is no [`Foreign`].
+//! not make it do so, and is no [`Foreign`]:
+//!
+//! ```compile_fail,E0597
+//! # tsumugi::run_ranks(2, |rt| {
+//! let mut values = vec![1u64; 100_000];
+//! let adopted = rt.adopt(&mut values[..]);
+//! # rt.barrier()
+//! # }).unwrap();
+//! ```
+//!
+//! Progress: adopting and giving up block for as long as the device takes to
+//! register memory, or to end that.
 
 use crate::{Plain, Runtime};
 use std::fmt;
