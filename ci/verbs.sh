@@ -4,7 +4,7 @@
 # suite and the backend's own tests there: one device; two devices on a wire,
 # jobs on two nodes over it, and what a call takes; a wire that loses packets;
 # jobs of two guests, of which one is killed. `ci/verbs.sh [name of a test | jobs
-# | updates | locks | latency | pair]...`; `EXTRA` is for the guest, as
+# | updates | locks | adopted | latency | pair]...`; `EXTRA` is for the guest, as
 # TALLY=tally-short for fewer updates. Installs Debian's packages if they are missing;
 # what the guests need is kept in target/verbs.
 set -euo pipefail
@@ -66,7 +66,7 @@ grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
 program=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |
     sed -n 's/.*"name":"verbs".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
 cargo build --quiet --release --package tsumugi-backends --example verbs_latency
-cargo build --quiet --release --package tsumugi --example device
+cargo build --quiet --release --package tsumugi --example device --example adopted
 cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
 job_of() {
     cargo test --quiet --no-run --package tsumugi --test job --message-format json "$@" |
@@ -108,7 +108,7 @@ strip -o "$root/verbs" "$program"
 strip -o "$root/job" "$job"
 strip -o "$root/quick_job" "$quick_job"
 built=${CARGO_TARGET_DIR:-target}
-for name in verbs_latency device; do
+for name in verbs_latency device adopted; do
     strip -o "$root/$name" "$built/release/examples/$name"
 done
 for name in tsumugi examples/hello examples/put_get; do
@@ -128,7 +128,7 @@ cp -L "$library/libibverbs.so.1" "$root/lib/"
 cp -L "$library/libmlx5.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
-    ldd "$root"/net/* "$root"/{verbs,verbs_latency,device,job,quick_job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
+    ldd "$root"/net/* "$root"/{verbs,verbs_latency,device,adopted,job,quick_job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
     "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
     awk '/=> \// { print $3 }' | sort -u | while read -r file; do
     cp -L "$file" "$root/lib/"
@@ -161,12 +161,10 @@ judge() {
 }
 
 if [[ $* != pair ]]; then
-    # A device answers a refused request once: if that is lost, the peer is.
-    lossy=$(words transfers_arrive every_post few_pairs packets adds)
     answer=0
     timeout -k 5 "${LIMIT:-600}" "${machine[@]}" -smp 2 -m 512 -serial "file:$work/guest.log" \
         -append "$kernel LIMIT=300 ONLY=$(words "$@") \
-LOSSY=$lossy" || answer=$?
+LOSSY=$(words transfers_arrive every_post neighbours few_pairs packets adds)" || answer=$?
     cat "$work/guest.log"
     judge $answer
 fi

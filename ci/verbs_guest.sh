@@ -19,7 +19,7 @@ finish() {
 ip() { /net/ip "$@"; }
 fail() { finish 11 "FAILED: $*"; }
 # Whether jobs are all that is asked for.
-is_of_jobs() { case $ONLY in jobs | updates | locks | latency) ;; *) false ;; esac; }
+is_of_jobs() { case $ONLY in jobs | updates | locks | adopted | latency) ;; *) false ;; esac; }
 # The tests of these names, or all, on these devices.
 suite() {
     is_of_jobs || VERBS_DEVICES=$1 timeout "$LIMIT" /verbs $(words $2)
@@ -191,6 +191,16 @@ latency() {
         }
     ' /tmp/hand /tmp/ult || fail "more packets than by hand"
 }
+# Memory outside of the heap, unmapped and mapped again where it was: it goes
+# without a copy, and nothing that was there before arrives.
+adopted() {
+    job /job --role adopted
+    grep " times mapped at one place" /tmp/rank0
+    grep -q "8 times shown, 0 bytes copied" /tmp/rank0 || fail "adopted memory"
+    PIN=1 TSUMUGI_SPIN=${SPIN:-200} job /adopted
+    grep " KiB: " /tmp/rank0
+    grep -q "of 4096 KiB: .* bytes copied .4194304, 0, 0." /tmp/rank0 || fail "adopted memory is copied"
+}
 jobs() {
     say "jobs on two nodes"
     before=$(sent va)
@@ -201,6 +211,7 @@ jobs() {
     job /job --role mixture-short
     updates
     locks
+    adopted
     job /tsumugi demo --ults 50 --graph /graph
     killed
     on_the_wire
@@ -210,6 +221,7 @@ case ,$ONLY, in
 *,jobs,*) jobs ;;
 *,updates,*) updates ;;
 *,locks,*) locks ;;
+*,adopted,*) adopted ;;
 *,latency,*) latency ;;
 esac
 
@@ -218,5 +230,6 @@ for device in va vb; do
     /net/tc qdisc add dev $device root netem loss 1% || fail "netem"
 done
 say "two devices, 1 % loss"
+export VERBS_LOSSY=1
 suite rxe_a,rxe_b "${ONLY:-$LOSSY}" || fail "1 % loss"
 finish 10 "PASSED"

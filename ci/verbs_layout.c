@@ -1,5 +1,6 @@
-/* Prints sizes, offsets and constants of libibverbs' headers, as
- * backends/src/verbs/sys.rs has written them down. A test compares the two. */
+/* Prints sizes, offsets and constants of libibverbs' headers and libmlx5's, as
+ * backends/src/verbs/{,dynamic/}sys.rs have written them down. A test compares the two. */
+#include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -282,5 +283,66 @@ int main(void)
     C(IBV_QP_SQ_PSN);
     C(IBV_QP_MAX_DEST_RD_ATOMIC);
     C(IBV_QP_DEST_QPN);
+    S(ibv_rx_hash_conf);
+    F(ibv_rx_hash_conf, rx_hash_function);
+    F(ibv_rx_hash_conf, rx_hash_key_len);
+    F(ibv_rx_hash_conf, rx_hash_key);
+    F(ibv_rx_hash_conf, rx_hash_fields_mask);
+    S(ibv_qp_init_attr_ex);
+    F(ibv_qp_init_attr_ex, qp_context);
+    F(ibv_qp_init_attr_ex, send_cq);
+    F(ibv_qp_init_attr_ex, recv_cq);
+    F(ibv_qp_init_attr_ex, srq);
+    F(ibv_qp_init_attr_ex, cap);
+    F(ibv_qp_init_attr_ex, qp_type);
+    F(ibv_qp_init_attr_ex, sq_sig_all);
+    F(ibv_qp_init_attr_ex, comp_mask);
+    F(ibv_qp_init_attr_ex, pd);
+    F(ibv_qp_init_attr_ex, xrcd);
+    F(ibv_qp_init_attr_ex, create_flags);
+    F(ibv_qp_init_attr_ex, max_tso_header);
+    F(ibv_qp_init_attr_ex, rwq_ind_tbl);
+    F(ibv_qp_init_attr_ex, rx_hash_conf);
+    F(ibv_qp_init_attr_ex, source_qpn);
+    F(ibv_qp_init_attr_ex, send_ops_flags);
+    S(ibv_qp_ex);
+    F(ibv_qp_ex, qp_base);
+    F(ibv_qp_ex, comp_mask);
+    F(ibv_qp_ex, wr_id);
+    F(ibv_qp_ex, wr_flags);
+    F(ibv_qp_ex, wr_atomic_cmp_swp);
+    F(ibv_qp_ex, wr_atomic_fetch_add);
+    F(ibv_qp_ex, wr_rdma_read);
+    F(ibv_qp_ex, wr_rdma_write);
+    F(ibv_qp_ex, wr_rdma_write_imm);
+    F(ibv_qp_ex, wr_send);
+    F(ibv_qp_ex, wr_set_inline_data);
+    F(ibv_qp_ex, wr_set_sge);
+    F(ibv_qp_ex, wr_start);
+    F(ibv_qp_ex, wr_complete);
+    F(ibv_qp_ex, wr_abort);
+    S(mlx5dv_dc_init_attr);
+    F(mlx5dv_dc_init_attr, dc_type);
+    F(mlx5dv_dc_init_attr, dct_access_key);
+    S(mlx5dv_qp_init_attr);
+    F(mlx5dv_qp_init_attr, comp_mask);
+    F(mlx5dv_qp_init_attr, create_flags);
+    F(mlx5dv_qp_init_attr, dc_init_attr);
+    F(mlx5dv_qp_init_attr, send_ops_flags);
+    S(mlx5dv_qp_ex);
+    F(mlx5dv_qp_ex, comp_mask);
+    F(mlx5dv_qp_ex, wr_set_dc_addr);
+    C(IBV_QPT_DRIVER);
+    C(IBV_QP_INIT_ATTR_PD);
+    C(IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
+    C(MLX5DV_DCTYPE_DCT);
+    C(MLX5DV_DCTYPE_DCI);
+    C(IBV_QP_EX_WITH_RDMA_WRITE);
+    C(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM);
+    C(IBV_QP_EX_WITH_SEND);
+    C(IBV_QP_EX_WITH_RDMA_READ);
+    C(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP);
+    C(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD);
+    C(MLX5DV_QP_INIT_ATTR_MASK_DC);
     return 0;
 }

@@ -17,6 +17,7 @@
 //! | `TSUMUGI_INTERFACE` | libfabric: the own address or interface to use | the provider's choice |
 //! | `TSUMUGI_DEVICE` | the device, as its library names it; libibverbs: `mlx5_0`, `mlx5_0:2` with a port | the first |
 //! | `TSUMUGI_ENDPOINTS` | queues to the device, 1 to 16 | 1 |
+//! | `TSUMUGI_DYNAMIC` | libibverbs: whether many peers are reached by few pairs that change hands (the dynamically connected transport of NVIDIA's cards), where both have that and it does all that is tried: `tried`; it has never run on a card: `off` | `off` |
 //! | `TSUMUGI_FAULTS` | makes the network bad on purpose, to try a program: the seed that draws what is delayed, reordered, refused, and lost and sent again | no faults |
 //! | `TSUMUGI_MESSAGES` | whether a message may go straight into a receive: `mirror`, `locked`, `two_copy` | `mirror` |
 //! | `TSUMUGI_CALIBRATE` | whether a job measures how messages go best: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
@@ -127,6 +128,10 @@ pub struct NetworkConfig {
     pub endpoints: Option<usize>,
     /// How a rank that sleeps hears of it.
     pub sleep: NetworkSleep,
+    /// Whether libibverbs reaches many peers by few pairs that change hands, the
+    /// dynamically connected transport, where both devices have it and it does
+    /// all that is tried. It has never run on a card.
+    pub dynamic: bool,
     /// Makes it bad on purpose: from this seed, operations, their ends and
     /// parcels are delayed, reordered and refused, and some come as late as if
     /// they had been lost and sent again.
@@ -221,6 +226,7 @@ impl Config {
                 device: std::env::var(DEVICE).ok(),
                 endpoints: number(ENDPOINTS, 1, 16)?,
                 sleep: choice(NETWORK_SLEEP, &NETWORK_SLEEPS)?.unwrap_or_default(),
+                dynamic: choice(DYNAMIC, &DYNAMICS)?.unwrap_or(false),
                 faults: number(FAULTS, 0, usize::MAX)?.map(|seed| seed as u64),
             },
         })
@@ -329,6 +335,8 @@ pub const INTERFACE: &str = "TSUMUGI_INTERFACE";
 pub const DEVICE: &str = "TSUMUGI_DEVICE";
 /// The variable of [`NetworkConfig::endpoints`].
 pub const ENDPOINTS: &str = "TSUMUGI_ENDPOINTS";
+/// The variable of [`NetworkConfig::dynamic`].
+pub const DYNAMIC: &str = "TSUMUGI_DYNAMIC";
 /// The variable of [`NetworkConfig::faults`].
 pub const FAULTS: &str = "TSUMUGI_FAULTS";
 /// The variable of [`Config::messages`].
@@ -361,6 +369,8 @@ pub const CHUNK: &str = "TSUMUGI_CHUNK_BYTES";
 /// What [`MESSAGES`] may hold.
 pub(crate) const DESIGNS: [(&str, Design); 3] =
     [("mirror", Design::Mirror), ("locked", Design::Locked), ("two_copy", Design::TwoCopy)];
+/// What [`DYNAMIC`] may hold.
+pub(crate) const DYNAMICS: [(&str, bool); 2] = [("off", false), ("tried", true)];
 /// What [`NETWORK_SLEEP`] may hold.
 pub(crate) const NETWORK_SLEEPS: [(&str, NetworkSleep); 2] =
     [("called", NetworkSleep::Called), ("looks", NetworkSleep::Looks)];

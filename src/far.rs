@@ -14,13 +14,14 @@
 //! |---|---|
 //! | `device` | the two networks that there are |
 //! | `bad` | the same with faults, if they are asked for |
+//! | `begin` | how callers begin operations, and wait for them |
 //! | `network` | what is opened before the others are known |
 //! | `errand` | what the target's processor does for others |
 //! | `parcel` | what packets carry |
 //! | `shared` | the device, and what comes from it, for all of these |
 //! | `link` | one endpoint of the device, and the errands of it |
 //! | `pieces` | puts and gets of memory that nobody has registered |
-//! | `pin` | memory of the heap that the device was shown for that |
+//! | `pin` | memory of the heap, and adopted, that the device is shown for that |
 //! | `bounce` | memory that an operation may use after its caller has gone |
 //! | `window` | what of this rank's heap others may fetch messages from |
 //! | `fetch` | long messages, on their way from there |
@@ -41,6 +42,7 @@
 
 mod bad;
 mod beat;
+mod begin;
 mod bounce;
 mod device;
 mod errand;
@@ -70,8 +72,7 @@ pub(crate) use watch::Watch;
 pub(crate) use word::{BySwap, Turn};
 
 use crate::config::Chosen;
-use crate::queue::hint;
-use crate::{AddrError, Busy, Error, Outcome, Rank, Status};
+use crate::{Error, Rank};
 use bad::Bad;
 use beat::Beats;
 use bounce::Bounce;
@@ -82,16 +83,12 @@ use shared::Shared;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
-use tsumugi_core::completion::{Callback, CompletionTable, Ticket};
-use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Retry, Work};
+use tsumugi_core::completion::CompletionTable;
+use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Work};
 use tsumugi_core::mem::{Agent, LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
-use tsumugi_core::op::Op;
 use tsumugi_core::ring::Mpsc;
-use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use tsumugi_core::wait::{Futex, Reason, Wait, Waker};
 use tsumugi_pvas::Member;
-use tsumugi_ult::{Here, SystemFutex};
 use window::Windows;
 
 /// The way to the other nodes.
@@ -111,19 +108,6 @@ struct Parts {
     shared: Shared,
     fetches: Fetches,
 }
-
-/// One caller looks for the end of an operation until this is dropped: also
-/// when a callback panics.
-struct Looking<'f>(&'f AtomicBool);
-
-impl Drop for Looking<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-}
-
-/// Sleeps as [`Here`], when what was begun has gone out.
-struct Hurried<'f>(&'f Far);
 
 // SAFETY: the parts are what the engine points to, which may be shared.
 unsafe impl Send for Far {}
@@ -163,6 +147,7 @@ impl Far {
                 nap: AtomicU32::new(0),
                 arrivals: AtomicU64::new(0),
                 strays: AtomicU64::new(0),
+                bounced: AtomicU64::new(0),
                 unsent: AtomicU64::new(0),
                 spins,
                 rounds: chosen.spin,
@@ -219,6 +204,8 @@ impl Far {
             operations: sum(|of| &of.posted),
             doorbells: sum(|of| &of.doorbells),
             cards: self.shared().cards.fetched(),
+            bounced: self.shared().bounced.load(Ordering::Relaxed),
+            shown: self.shared().pins.as_ref().map_or(0, Pins::shown),
         }
     }
 
@@ -230,99 +217,6 @@ impl Far {
     /// Whose way it is.
     pub(crate) fn member(&self) -> &Member {
         &self.shared().member
-    }
-
-    /// Carries an operation on a rank of another node out; the caller looks
-    /// for its end for a while, and then sleeps. Blocking.
-    pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
-        let run = |op: &Op| {
-            let watch = |ticket: &Ticket<'_>| self.look_for(|| ticket.is_done());
-            self.engine.run_by(Retry::Room, &Hurried(self), || self.begin(op), watch)
-        };
-        match run(op) {
-            Err(AddrError::Unsupported { .. }) if op.remote.key.agent() == Agent::Device => {
-                word::by_compare_swap(op, run)
-            }
-            result => result,
-        }
-    }
-
-    /// Begins one that its caller waits for: at once, if nobody else is ready
-    /// whose operations could go out with it.
-    fn begin(&self, op: &Op) -> Result<Status<'static, ()>, Busy<()>> {
-        let begun = if self.shared().rounds > 0 && tsumugi_ult::is_alone() {
-            let mut begun = None;
-            self.poll_by(|| {
-                let now = self.engine.post_now(hint(), *op, ());
-                let has_ended = now.as_ref().is_ok_and(Ticket::is_done);
-                begun = Some(now);
-                has_ended
-            });
-            begun.expect("it was called")
-        } else {
-            self.engine.post(hint(), *op, ())
-        };
-        begun.map(Status::Pending)
-    }
-
-    /// Polls until that is so, or for as many rounds as an idle worker does;
-    /// unless another caller does it already. Whoever is ready runs first, so
-    /// what many begin goes out together.
-    fn look_for(&self, has_ended: impl Fn() -> bool) {
-        let shared = self.shared();
-        // Relaxed: two that look do no harm.
-        if has_ended() || shared.rounds == 0 || shared.is_looked_for.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let _looking = Looking(&shared.is_looked_for);
-        let is_ult = tsumugi_ult::id().is_some();
-        for _ in 0..shared.rounds {
-            if is_ult {
-                Here.yield_now();
-            }
-            if has_ended() {
-                break;
-            }
-            self.poll();
-        }
-    }
-
-    /// Begins one. Never waits.
-    pub(crate) fn submit<B: Send + 'static>(
-        &self,
-        op: &Op,
-        buf: B,
-    ) -> Result<Status<'_, B>, Busy<B>> {
-        let begun = self.engine.submit(hint(), *op, buf);
-        self.hurry();
-        begun
-    }
-
-    /// Begins one; `done` is called by whoever polls, once. Never waits.
-    ///
-    /// # Errors
-    ///
-    /// [`Busy`]: later, and `done` is not called.
-    pub(crate) fn post(&self, op: &Op, done: Callback) -> Result<(), Busy<()>> {
-        self.engine.post_callback(hint(), *op, done).map(drop)?;
-        self.hurry();
-        Ok(())
-    }
-
-    /// Carries one out as a future.
-    pub(crate) async fn carry<B: Send + 'static>(&self, op: &Op, buf: B) -> Outcome<B> {
-        let mut buf = buf;
-        loop {
-            match self.submit(op, buf) {
-                Ok(Status::Done(outcome)) => return outcome,
-                Ok(Status::Pending(ticket)) => return ticket.await,
-                Err(busy) => {
-                    buf = busy.buf;
-                    self.poll();
-                    crate::queue::come_again().await;
-                }
-            }
-        }
     }
 
     /// Whether a put that has completed has landed.
@@ -351,6 +245,26 @@ impl Far {
     /// Ends that, before the key may become somebody else's.
     pub(crate) fn unregister(&self, key: RegionKey) {
         self.shared().device.unregister(key);
+    }
+
+    /// Long operations may show the device this memory, from and to where it is.
+    ///
+    /// # Safety
+    ///
+    /// These are whole values' bytes that nobody else adopts, and they stay
+    /// mapped to what they are until [`disown`](Self::disown) has said yes.
+    pub(crate) unsafe fn adopt(&self, start: usize, bytes: usize) {
+        if let Some(pins) = &self.shared().pins {
+            // SAFETY: the caller's.
+            unsafe { pins.adopt(start, bytes) };
+        }
+    }
+
+    /// Ends that. False: an operation on it has lost its peer, the device may
+    /// have the memory still, and nothing has happened.
+    pub(crate) fn disown(&self, start: usize) -> bool {
+        let shared = self.shared();
+        shared.pins.as_ref().is_none_or(|pins| pins.disown(shared, start))
     }
 
     /// Sends a parcel: it is copied, and arrives once and whole, or never if
@@ -440,54 +354,6 @@ impl Far {
             || self.fetches().is_due()
             || shared.bad.as_ref().is_some_and(Bad::holds_any)
     }
-
-    /// A worker goes to sleep.
-    pub(crate) fn worker_sleeps(&self) {
-        // Relaxed: the watch only lingers by it.
-        self.shared().asleep.fetch_add(1, Ordering::Relaxed);
-        self.wake_watch();
-    }
-
-    /// It is awake again.
-    pub(crate) fn worker_wakes(&self) {
-        self.shared().asleep.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// The watch is to look after the device at once.
-    fn wake_watch(&self) {
-        let word = self.nap_word();
-        if word.load(Ordering::SeqCst) & 1 != 0 {
-            word.fetch_add(2, Ordering::SeqCst);
-            SystemFutex.wake(word, 1);
-        }
-    }
-
-    fn nap_word(&self) -> &AtomicU32 {
-        &self.shared().nap
-    }
-
-    /// What was begun goes out at once, unless a worker will see to it.
-    fn hurry(&self) {
-        if tsumugi_ult::id().is_none() {
-            self.engine.flush();
-        }
-    }
-}
-
-// SAFETY: it sleeps as `Here` does.
-unsafe impl Wait for Hurried<'_> {
-    fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
-        self.0.hurry();
-        Here.sleep(reason, commit);
-    }
-
-    fn yield_now(&self) {
-        Here.yield_now();
-    }
-
-    fn count(&self, counter: Counter) {
-        Here.count(counter);
-    }
 }
 
 impl Drop for Far {
@@ -508,15 +374,6 @@ impl Drop for Far {
 impl fmt::Debug for Far {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Far({:?}, {:?})", self.shared().device, self.engine)
-    }
-}
-
-impl From<ParcelError> for Error {
-    fn from(error: ParcelError) -> Self {
-        match error {
-            ParcelError::Addr(error) => Self::Addr(error),
-            other => Self::program(other),
-        }
     }
 }
 

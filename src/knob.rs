@@ -2,9 +2,9 @@
 
 use crate::config::{
     ASK_FROM, BIND, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM, DIRECT_MAX,
-    EAGER_MAX, ENDPOINTS, FAULTS, INLINE_MAX, INTERFACE, KERNEL_FROM, MAIN_STACK, MAIN_STACK_BYTES,
-    MESSAGES, NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PIECES_MAX, PROVIDER,
-    PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
+    DYNAMIC, EAGER_MAX, ENDPOINTS, FAULTS, INLINE_MAX, INTERFACE, KERNEL_FROM, MAIN_STACK,
+    MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PIECES_MAX,
+    PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
 };
 use crate::inside::{REPORT, REPORTS, TRACE};
 use tsumugi_backends::boot::env as boot;
@@ -112,6 +112,12 @@ impl Config {
                 "queues to the device, 1 to 16",
                 "1".into(),
                 self.network.endpoints.unwrap_or(1).to_string(),
+            ),
+            set(
+                DYNAMIC,
+                "libibverbs: many peers by few pairs that change hands: off, tried",
+                "off".into(),
+                if self.network.dynamic { "tried" } else { "off" }.into(),
             ),
             set(
                 FAULTS,

@@ -24,6 +24,7 @@
 //! |---|---|
 //! | [`run`], [`Runtime`] | being a rank |
 //! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
+//! | [`Adopted`] | memory from elsewhere, which the network's device may use |
 //! | [`Runtime::get`] and its neighbours | one-sided operations |
 //! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
 //! | [`Runtime::comm`], [`comm`] | messages: send and receive |
@@ -61,6 +62,7 @@ mod helper;
 mod inside;
 mod runtime;
 mod memory;
+mod adopted;
 pub mod comm;
 mod ledger;
 mod ops;
@@ -75,6 +77,7 @@ mod start;
 #[cfg(feature = "capi")]
 pub mod capi;
 
+pub use adopted::{Adopted, Foreign};
 pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};

@@ -6,6 +6,8 @@
 //! | [`Exposed<T>`] | one rank | whoever is told its address |
 //! | [`Buffer<T>`] | one rank | the rank itself, as a slice; its operations in flight |
 //!
+//! ([`Adopted`](crate::Adopted) memory is not made here: it comes from elsewhere.)
+//!
 //! All of it lies in the rank's partition and is zero at first; a large array
 //! takes memory where it is used. An `Exposed` or a `Buffer` is gone when it is
 //! dropped, a `Shared` when its rank has passed its next

@@ -6,12 +6,13 @@
 //!
 //! To a rank of another node they go over the network, and the caller sleeps
 //! meanwhile; there a thread of the runtime's does what needs a processor.
-//! Slices of 128 KiB and more that lie in this rank's heap are then moved by the
-//! device from and to where they are, over libibverbs: it is shown the heap in
-//! windows, of which it knows a bounded number. All others are copied once more
-//! here, through chunks that it knows: of memory from elsewhere, as a mapped
-//! file, nobody would tell it when it is unmapped. What is to be moved from and
-//! to its own place at any length is a [`Buffer`](crate::Buffer).
+//! Slices of 128 KiB and more that lie in this rank's heap or in
+//! [`Adopted`](crate::Adopted) memory are then moved by the device from and to
+//! where they are, over libibverbs: it is shown both in windows, of which it
+//! knows a bounded number. All others are copied once more here, through chunks
+//! that it knows: of memory that nobody has adopted, as a mapped file, nobody
+//! would tell it when it is unmapped. What is to be moved from and to its own
+//! place at any length is a [`Buffer`](crate::Buffer).
 //!
 //! Progress: wait-free between ranks of a node, else blocking.
 

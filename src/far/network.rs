@@ -129,6 +129,11 @@ pub struct NetworkCounts {
     /// Cards of other ranks that were asked for: each when its rank was first
     /// spoken to. 0 where all came at start.
     pub cards: u64,
+    /// Bytes of puts and gets that were copied once more here, since nobody had
+    /// registered their memory.
+    pub bounced: u64,
+    /// Pieces of such memory that the device was shown instead.
+    pub shown: u64,
 }
 
 impl Config {

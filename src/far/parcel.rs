@@ -1,7 +1,7 @@
 //! What packets carry: one byte that says what it is, then that.
 
 use super::device::Device;
-use crate::{AddrError, Rank};
+use crate::{AddrError, Error, Rank};
 use std::fmt;
 
 /// What a parcel is.
@@ -60,6 +60,15 @@ impl fmt::Display for ParcelError {
             Self::Full => f.write_str("the network takes no parcel now"),
             Self::TooLong => f.write_str("the parcel is longer than any may be"),
             Self::Addr(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<ParcelError> for Error {
+    fn from(error: ParcelError) -> Self {
+        match error {
+            ParcelError::Addr(error) => Self::Addr(error),
+            other => Self::program(other),
         }
     }
 }

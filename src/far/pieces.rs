@@ -1,6 +1,7 @@
 //! Puts and gets of memory that nobody has registered: long ones of the rank's
-//! heap straight from there, where the device lets go of memory when a peer is
-//! lost; all others in pieces, through bounce chunks, a few under way at a time.
+//! heap and of adopted memory straight from there, where the device lets go of
+//! memory when a peer is lost; all others in pieces, through bounce chunks, a few
+//! under way at a time.
 
 use super::pin::Pins;
 use super::{Far, bounce};
@@ -9,6 +10,7 @@ use crate::queue::hint;
 use tsumugi_core::engine::Retry;
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::Ordering;
 use tsumugi_ult::Here;
 
 impl Far {
@@ -108,6 +110,8 @@ impl Far {
         local: *mut u8,
         bytes: usize,
     ) -> Result<(), AddrError> {
+        // Relaxed: a count.
+        self.shared().bounced.fetch_add(bytes as u64, Ordering::Relaxed);
         let mut pieces = (0..bytes.div_ceil(bounce::CHUNK_BYTES).max(1)).map(|piece| {
             let start = piece * bounce::CHUNK_BYTES;
             (start, (bytes - start).min(bounce::CHUNK_BYTES))

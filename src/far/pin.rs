@@ -1,25 +1,32 @@
-//! Memory of this rank's heap that nobody has registered, shown to the device
-//! when an operation first needs it: a bounded number of windows.
+//! Memory that nobody has registered, shown to the device when an operation
+//! first needs it: a bounded number of windows of a bounded number of bytes.
 //!
 //! ```text
-//!  heap  ├────────┼────────┼────────┼────────┤   strides
+//!  area  ├────────┼────────┼────────┼────────┤   strides
 //!        ├── window 0 ─────┤ ├── window 2 ────┤   each two strides long
 //!
 //!  take ─► known? one user more ──────────────────────────────► key
-//!       └► else: the least used that nobody uses ends ─► shown ─┘
+//!       └► else: the least used that nobody uses end ──► shown ─┘
 //! ```
 //!
-//! The heap stays mapped as long as the process, and freed blocks of it keep
-//! their pages (they are a file's), so what a window shows is never another
-//! memory than the one that is there. That cannot be said of memory from
-//! elsewhere: whoever unmaps it tells nobody, glibc's own `munmap` cannot be
-//! intercepted, and a device that has pinned the old pages would go on with
-//! them, without an error. So other memory still goes by the bounce chunks.
+//! There are two kinds of areas. The rank's heap stays mapped as long as the
+//! process, and freed blocks of it keep their pages (they are a file's), so what
+//! a window shows is never another memory than the one that is there. Memory
+//! from elsewhere is an area while an [`Adopted`](crate::Adopted) owns it, which
+//! ends its windows before it lets the memory go; one that is forgotten keeps
+//! both.
+//!
+//! Any other pointer goes by the bounce chunks. A cache of registrations by
+//! address alone would be unsound: whoever unmaps memory tells nobody, glibc's
+//! own `munmap` cannot be intercepted, and a device that has pinned the old pages
+//! would go on with them, without an error, when other memory comes to the same
+//! place. A guard that only borrows is no way out: it may be forgotten.
 //!
 //! A window whose operation has lost its peer is never ended: the device may
 //! have it still.
 
 use super::Shared;
+use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,15 +36,22 @@ use tsumugi_pvas::Member;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Pins {
+    heap: Area,
+    known: Mutex<Known>,
+}
+
+/// Memory that stays where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Area {
     start: usize,
     bytes: usize,
-    known: Mutex<Known>,
 }
 
 /// A window in use, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Pin<'p> {
     pins: &'p Pins,
+    /// Where the window starts.
     window: usize,
     local: LocalAddr,
     bytes: usize,
@@ -47,79 +61,112 @@ pub(super) struct Pin<'p> {
 #[derive(Debug, Default)]
 struct Known {
     windows: Vec<Window>,
+    /// Memory from elsewhere: its bytes, by its start.
+    adopted: BTreeMap<usize, usize>,
     clock: u64,
-    /// The device takes no more than there are.
+    /// Of all windows.
+    bytes: usize,
+    /// Windows that were ever shown.
+    shown: u64,
+    /// The device has taken no more than there are.
     is_refused: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    index: usize,
+    area: Area,
     key: RegionKey,
     users: u32,
     used: u64,
 }
 
-/// All windows are in use.
+/// What would have to go is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Full;
+struct InUse;
 
 impl Pins {
     /// Over the rank's heap, of which nothing is shown.
     pub(super) fn new(member: &Member) -> Self {
         let heap = member.heap();
-        let known = Mutex::new(Known::default());
-        Self { start: heap.start().as_ptr() as usize, bytes: heap.bytes(), known }
+        let heap = Area { start: heap.start().as_ptr() as usize, bytes: heap.bytes() };
+        Self { heap, known: Mutex::new(Known::default()) }
     }
 
     /// The device's name for these bytes, or for the first of them. `None`:
-    /// they are not of the heap, or cannot be shown now.
+    /// they are of no area, or cannot be shown now.
     pub(super) fn take(&self, shared: &Shared, at: *const u8, bytes: usize) -> Option<Pin<'_>> {
-        let offset = (at as usize).checked_sub(self.start).filter(|at| *at < self.bytes)?;
-        let index = offset / STRIDE;
-        let start = index * STRIDE;
-        let length = (2 * STRIDE).min(self.bytes - start);
-        let within = offset - start;
+        let at = at as usize;
         let mut known = self.lock();
-        let key = match known.find(index) {
+        let area = if self.heap.has(at) { self.heap } else { known.area_of(at)? };
+        let window = area.window(at);
+        let key = match known.find(window) {
             Some(key) => key,
-            None => self.show(&mut known, shared, index, length)?,
+            None => Self::show(&mut known, shared, window)?,
         };
         drop(known);
+        let within = at - window.start;
         let local = LocalAddr { key, offset: within as u64 };
-        Some(Pin { pins: self, window: index, local, bytes: bytes.min(length - within) })
+        let bytes = bytes.min(window.bytes - within);
+        Some(Pin { pins: self, window: window.start, local, bytes })
     }
 
     #[cold]
-    fn show(
-        &self,
-        known: &mut Known,
-        shared: &Shared,
-        index: usize,
-        bytes: usize,
-    ) -> Option<RegionKey> {
-        if let Some(key) = known.make_room().ok()? {
-            hide(shared, key);
-        }
-        let base = NonNull::new(std::ptr::with_exposed_provenance_mut(self.start + index * STRIDE));
-        // SAFETY: of the heap, which stays mapped as long as the process; only
-        // operations of those who may use its bytes lead there.
-        let region = unsafe { shared.direct.register(base?, bytes as u64, Access::Local) }.ok()?;
-        // SAFETY: the same.
-        if unsafe { shared.device.register(&region) }.is_err() {
+    fn show(known: &mut Known, shared: &Shared, window: Area) -> Option<RegionKey> {
+        let base = std::ptr::with_exposed_provenance_mut(window.start);
+        let (base, bytes) = (NonNull::new(base)?, window.bytes);
+        for _ in 0..TRIES {
+            while let Some(key) = known.make_room(bytes).ok()? {
+                hide(shared, key);
+            }
+            // SAFETY: of the heap, which stays mapped as long as the process, or
+            // of adopted memory, which does until `disown`; only operations of
+            // those who may use its bytes lead there.
+            let region =
+                unsafe { shared.direct.register(base, bytes as u64, Access::Local) }.ok()?;
+            // SAFETY: the same.
+            if unsafe { shared.device.register(&region) }.is_ok() {
+                known.add(window, region.key);
+                return Some(region.key);
+            }
             shared.direct.unregister(region.key);
-            // As many bytes as may be locked: what there is has to do.
+            // Mostly, as many bytes are locked as may be: one makes room.
             known.is_refused = true;
-            return None;
         }
-        known.add(index, region.key);
-        Some(region.key)
+        None
+    }
+
+    /// Memory from elsewhere may be shown from now on.
+    ///
+    /// # Safety
+    ///
+    /// These are whole values' bytes that nobody else adopts, and they stay
+    /// mapped to what they are until [`disown`](Self::disown) has said yes.
+    pub(super) unsafe fn adopt(&self, start: usize, bytes: usize) {
+        // Of the heap all can be shown already.
+        if bytes > 0 && !self.heap.has(start) {
+            let other = self.lock().adopted.insert(start, bytes);
+            debug_assert_eq!(other, None, "nobody else has it");
+        }
+    }
+
+    /// Ends what was shown of it. False: the device may have some of it still,
+    /// and nothing has happened.
+    pub(super) fn disown(&self, shared: &Shared, start: usize) -> bool {
+        let mut known = self.lock();
+        let Ok(keys) = known.disown(start) else { return false };
+        keys.into_iter().for_each(|key| hide(shared, key));
+        true
     }
 
     /// How many windows are shown.
     #[cfg(test)]
-    pub(super) fn shown(&self) -> usize {
+    pub(super) fn shown_now(&self) -> usize {
         self.lock().windows.len()
+    }
+
+    /// How many were ever shown.
+    pub(super) fn shown(&self) -> u64 {
+        self.lock().shown
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -127,35 +174,80 @@ impl Pins {
     }
 }
 
+impl Area {
+    fn has(self, at: usize) -> bool {
+        at.checked_sub(self.start).is_some_and(|offset| offset < self.bytes)
+    }
+
+    /// The first window that has this address.
+    fn window(self, at: usize) -> Self {
+        let offset = (at - self.start) / STRIDE * STRIDE;
+        Self { start: self.start + offset, bytes: (2 * STRIDE).min(self.bytes - offset) }
+    }
+}
+
 impl Known {
+    /// The adopted memory with this address.
+    fn area_of(&self, at: usize) -> Option<Area> {
+        let (&start, &bytes) = self.adopted.range(..=at).next_back()?;
+        Some(Area { start, bytes }).filter(|area| area.has(at))
+    }
+
     /// The key of a window that is shown, which has one user more.
-    fn find(&mut self, index: usize) -> Option<RegionKey> {
+    fn find(&mut self, area: Area) -> Option<RegionKey> {
         self.clock += 1;
-        let window = self.windows.iter_mut().find(|window| window.index == index)?;
+        let window = self.windows.iter_mut().find(|window| window.area == area)?;
         window.users += 1;
         window.used = self.clock;
         Some(window.key)
     }
 
-    /// Makes room for one: the window that is to be hidden, if one must.
-    fn make_room(&mut self) -> Result<Option<RegionKey>, Full> {
-        if self.windows.len() < WINDOWS_MAX && !self.is_refused {
+    /// Makes room for one: a window that is to be hidden, if one must, and then
+    /// it is to be called again.
+    fn make_room(&mut self, bytes: usize) -> Result<Option<RegionKey>, InUse> {
+        let fits = self.windows.len() < WINDOWS_MAX && self.bytes + bytes <= BYTES_MAX;
+        if fits && !self.is_refused {
             return Ok(None);
         }
+        self.is_refused = false;
         let idle = self.windows.iter().enumerate().filter(|(_, window)| window.users == 0);
-        let (at, _) = idle.min_by_key(|(_, window)| window.used).ok_or(Full)?;
-        Ok(Some(self.windows.swap_remove(at).key))
+        let (at, _) = idle.min_by_key(|(_, window)| window.used).ok_or(InUse)?;
+        Ok(Some(self.forget(at)))
+    }
+
+    fn forget(&mut self, at: usize) -> RegionKey {
+        let window = self.windows.swap_remove(at);
+        self.bytes -= window.area.bytes;
+        window.key
     }
 
     /// One is shown now, and has a user.
-    fn add(&mut self, index: usize, key: RegionKey) {
-        self.windows.push(Window { index, key, users: 1, used: self.clock });
+    fn add(&mut self, area: Area, key: RegionKey) {
+        self.windows.push(Window { area, key, users: 1, used: self.clock });
+        self.bytes += area.bytes;
+        self.shown += 1;
     }
 
-    fn give_back(&mut self, index: usize) {
-        if let Some(window) = self.windows.iter_mut().find(|window| window.index == index) {
+    fn give_back(&mut self, start: usize) {
+        if let Some(window) = self.windows.iter_mut().find(|window| window.area.start == start) {
             window.users -= 1;
         }
+    }
+
+    /// The keys of all windows of adopted memory, which is no area any more.
+    fn disown(&mut self, start: usize) -> Result<Vec<RegionKey>, InUse> {
+        let Some(&bytes) = self.adopted.get(&start) else { return Ok(Vec::new()) };
+        let area = Area { start, bytes };
+        let of = |window: &Window| area.has(window.area.start);
+        if self.windows.iter().any(|window| of(window) && window.users > 0) {
+            return Err(InUse);
+        }
+        self.adopted.remove(&start);
+        let mut keys = Vec::new();
+        while let Some(at) = self.windows.iter().position(of) {
+            keys.push(self.forget(at));
+        }
+        Ok(keys)
     }
 }
 
@@ -189,58 +281,11 @@ fn hide(shared: &Shared, key: RegionKey) {
 }
 
 const STRIDE: usize = 2 << 20;
-/// Of 4 MiB each.
-const WINDOWS_MAX: usize = 32;
+/// As many windows of the full 4 MiB as 32, or more that are shorter.
+const BYTES_MAX: usize = 64 * STRIDE;
+const WINDOWS_MAX: usize = 128;
+/// To show one, of which the first may find that no more may be locked.
+const TRIES: usize = 2;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(index: usize) -> RegionKey {
-        RegionKey::new(index, 1)
-    }
-
-    /// Takes a window, and gives it back at once.
-    fn touch(known: &mut Known, index: usize) -> Option<RegionKey> {
-        let mut hidden = None;
-        if known.find(index).is_none() {
-            hidden = known.make_room().unwrap();
-            known.add(index, key(index));
-        }
-        known.give_back(index);
-        hidden
-    }
-
-    #[test]
-    fn the_least_used_makes_room() {
-        let mut known = Known::default();
-        for index in 0..WINDOWS_MAX {
-            assert_eq!(touch(&mut known, index), None);
-        }
-        assert_eq!(touch(&mut known, 0), None);
-        assert_eq!(touch(&mut known, 100), Some(key(1)));
-        assert_eq!(touch(&mut known, 101), Some(key(2)));
-        assert_eq!(known.windows.len(), WINDOWS_MAX);
-    }
-
-    #[test]
-    fn what_is_in_use_stays() {
-        let mut known = Known::default();
-        for index in 0..WINDOWS_MAX {
-            touch(&mut known, index);
-            assert_eq!(known.find(index), Some(key(index)));
-        }
-        assert_eq!(known.make_room(), Err(Full));
-        known.give_back(7);
-        assert_eq!(known.make_room(), Ok(Some(key(7))));
-    }
-
-    #[test]
-    fn where_the_system_locks_no_more_the_shown_ones_change_places() {
-        let mut known = Known::default();
-        assert_eq!(touch(&mut known, 3), None);
-        known.is_refused = true;
-        assert_eq!(touch(&mut known, 4), Some(key(3)));
-        assert_eq!(known.windows.len(), 1);
-    }
-}
+mod tests;

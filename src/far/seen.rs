@@ -21,9 +21,9 @@ impl Far {
         self.shared().beats.is_due()
     }
 
-    /// Windows of the heap that the device was shown.
+    /// Windows of memory that nobody has registered, and the device is shown.
     pub(crate) fn pinned(&self) -> usize {
-        self.shared().pins.as_ref().map_or(0, Pins::shown)
+        self.shared().pins.as_ref().map_or(0, Pins::shown_now)
     }
 
     /// Goes on with the faults of another seed.

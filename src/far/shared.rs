@@ -43,6 +43,8 @@ pub(super) struct Shared {
     pub(super) arrivals: AtomicU64,
     /// What has come and makes no sense.
     pub(super) strays: AtomicU64,
+    /// Bytes that were copied once more through chunks.
+    pub(super) bounced: AtomicU64,
     /// Errands and answers that wait for room, of all links.
     pub(super) unsent: AtomicU64,
     /// Whether whoever waits for an operation looks for its end all the time.

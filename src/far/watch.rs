@@ -29,7 +29,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use tsumugi_core::sync::Ordering;
+use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_core::wait::Futex;
 use tsumugi_ult::{StartError, SystemFutex};
 
@@ -60,6 +60,33 @@ impl Drop for Watch {
             // It panics only if a callback did, and that was printed.
             let _ = thread.join();
         }
+    }
+}
+
+impl Far {
+    /// A worker goes to sleep.
+    pub(crate) fn worker_sleeps(&self) {
+        // Relaxed: the watch only lingers by it.
+        self.shared().asleep.fetch_add(1, Ordering::Relaxed);
+        self.wake_watch();
+    }
+
+    /// It is awake again.
+    pub(crate) fn worker_wakes(&self) {
+        self.shared().asleep.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The watch is to look after the device at once.
+    fn wake_watch(&self) {
+        let word = self.nap_word();
+        if word.load(Ordering::SeqCst) & 1 != 0 {
+            word.fetch_add(2, Ordering::SeqCst);
+            SystemFutex.wake(word, 1);
+        }
+    }
+
+    fn nap_word(&self) -> &AtomicU32 {
+        &self.shared().nap
     }
 }
 

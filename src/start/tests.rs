@@ -305,6 +305,58 @@ fn long_puts_and_gets_of_the_heap_need_no_copy() {
     }
 }
 
+#[test]
+fn long_puts_and_gets_of_adopted_memory_need_no_copy() {
+    for (seed, pins) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
+        run(&[1, 2], seed, move |rt, weather| {
+            let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
+            let words = rt.share::<u64>(LONG)?;
+            let other = words.at(Rank(1 - rt.rank().0), 0);
+            let counts = || rt.network_counts().expect("of two nodes");
+            let bytes = (LONG * size_of::<u64>()) as u64;
+            for step in 0..3u64 {
+                let mut values = rt.adopt(vec![0u64; LONG]);
+                let expected = (0..LONG as u64).map(|at| at * 3 + step);
+                let before = counts();
+                for _ in 0..3 {
+                    values.iter_mut().zip(expected.clone()).for_each(|(to, value)| *to = value);
+                    rt.put_slice(other, &values)?;
+                    rt.barrier()?;
+                    values.fill(0);
+                    rt.get_slice(other, &mut values)?;
+                    assert!(values.iter().copied().eq(expected.clone()), "{step}");
+                    rt.barrier()?;
+                }
+                // Registered once, and never copied; or copied each time.
+                let (bounced, shown) =
+                    (counts().bounced - before.bounced, counts().shown - before.shown);
+                assert_eq!(bounced, if pins { 0 } else { 6 * bytes }, "{seed:?}");
+                assert_eq!(shown > 0, pins && bytes >= 128 << 10);
+                assert!(shown <= bytes.div_ceil(2 << 20), "{shown} of {bytes} bytes");
+                assert_eq!(far.pinned() as u64, shown);
+                match step {
+                    0 => assert_eq!(values.into_inner().unwrap().len(), LONG),
+                    1 => drop(values),
+                    // Its memory stays as well.
+                    _ => {
+                        let kept = shown;
+                        std::mem::forget(values);
+                        assert_eq!(far.pinned() as u64, kept);
+                        continue;
+                    }
+                }
+                assert_eq!(far.pinned(), 0, "nothing of it is known any more");
+                let others = vec![7u64; LONG];
+                let before = counts();
+                rt.put_slice(other, &others[..])?;
+                assert_eq!(counts().bounced - before.bounced, bytes, "nobody's");
+                rt.barrier()?;
+            }
+            Ok(())
+        });
+    }
+}
+
 /// Jobs of which each round has other faults.
 fn everything(seeds: Range<u64>, shape: impl Fn(u64) -> &'static [u64]) {
     for first in seeds.step_by(ROUNDS as usize) {

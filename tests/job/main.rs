@@ -7,6 +7,7 @@
 //!  job --role ROLE            a rank
 //! ```
 
+mod adopted;
 mod cases;
 mod containers;
 mod foreign;

@@ -1,7 +1,7 @@
 //! What the ranks of the cases do.
 
 use crate::churn::{self, Plan};
-use crate::{containers, global, inside, locks, mixture, pages, poor, reach, tally};
+use crate::{adopted, containers, global, inside, locks, mixture, pages, poor, reach, tally};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -105,6 +105,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "owners" => pages::owners(rt),
         "tally" => tally::play(rt, 1_000_000),
         "tally-short" => tally::play(rt, 20_000),
+        "adopted" => adopted::play(rt, 8),
         "until-lost" => reach::until_lost(rt),
         "deaf" => reach::deaf(rt),
         "ring" => ring(rt),

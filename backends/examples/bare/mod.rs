@@ -65,8 +65,7 @@ impl Bare {
                 let mut attr: ibv_qp_attr = zeroed();
                 (attr.qp_state, attr.port_num) = (IBV_QPS_INIT, facts.port);
                 attr.qp_access_flags = access;
-                let init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-                assert_eq!((library.ibv_modify_qp)(qp, &mut attr, init), 0);
+                assert_eq!((library.ibv_modify_qp)(qp, &mut attr, TO_INIT), 0);
                 attr.qp_state = IBV_QPS_RTR;
                 attr.path_mtu = (facts.mtu_bytes / 128).ilog2();
                 (attr.dest_qp_num, attr.max_dest_rd_atomic) = ((*peer).qp_num, facts.reads_max);
@@ -76,24 +75,11 @@ impl Bare {
                 attr.ah_attr.grh.hop_limit = 64;
                 (attr.ah_attr.dlid, attr.ah_attr.port_num) = (peer_facts.lid, facts.port);
                 attr.ah_attr.is_global = facts.ethernet.into();
-                let rtr = IBV_QP_STATE
-                    | IBV_QP_AV
-                    | IBV_QP_PATH_MTU
-                    | IBV_QP_DEST_QPN
-                    | IBV_QP_RQ_PSN
-                    | IBV_QP_MAX_DEST_RD_ATOMIC
-                    | IBV_QP_MIN_RNR_TIMER;
-                assert_eq!((library.ibv_modify_qp)(qp, &mut attr, rtr), 0);
+                assert_eq!((library.ibv_modify_qp)(qp, &mut attr, TO_RTR), 0);
                 attr.qp_state = IBV_QPS_RTS;
                 (attr.timeout, attr.retry_cnt, attr.rnr_retry) = (14, 6, 7);
                 attr.max_rd_atomic = facts.reads_asked_max;
-                let rts = IBV_QP_STATE
-                    | IBV_QP_TIMEOUT
-                    | IBV_QP_RETRY_CNT
-                    | IBV_QP_RNR_RETRY
-                    | IBV_QP_SQ_PSN
-                    | IBV_QP_MAX_QP_RD_ATOMIC;
-                assert_eq!((library.ibv_modify_qp)(qp, &mut attr, rts), 0);
+                assert_eq!((library.ibv_modify_qp)(qp, &mut attr, TO_RTS), 0);
             }
             Self { qp, cq, near: memory as u64, lkey: (*mr).lkey, rkey: (*far_mr).rkey }
         }

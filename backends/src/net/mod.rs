@@ -20,7 +20,8 @@
 //! | `early` | peers that cannot be reached yet |
 //! | `failure` | what a device refused |
 //! | `flight` | an operation under way |
-//! | `endpoint` | operations down |
+//! | `endpoint` | one queue, as its user holds it |
+//! | `post` | operations down |
 //! | `poll` | completions up |
 //! | `probed` | what a library was seen to do |
 //! | `unfit` | why there is no domain |
@@ -40,6 +41,7 @@ mod memory;
 mod number;
 mod packet;
 mod poll;
+mod post;
 mod probed;
 mod rail;
 mod scratch;

@@ -1,7 +1,7 @@
 //! Where the endpoint of a rank is, as it crosses the network.
 //!
 //! ```text
-//!  gid 16 | door 4 | lid 2 | mtu 1 | reads 1      numbers are little-endian
+//!  gid 16 | door 4 | lid 2 | mtu 1 | reads 1 | target 4      numbers are little-endian
 //! ```
 //!
 //! Its parser takes any bytes.
@@ -19,6 +19,8 @@ pub(super) struct Address {
     /// libibverbs' number for the bytes of a packet.
     pub mtu: u8,
     pub reads_max: u8,
+    /// What answers requests of any peer's; 0: nothing does.
+    pub target: u32,
 }
 
 impl Address {
@@ -28,6 +30,7 @@ impl Address {
         bytes[16..20].copy_from_slice(&self.door.to_le_bytes());
         bytes[20..22].copy_from_slice(&self.lid.to_le_bytes());
         (bytes[22], bytes[23]) = (self.mtu, self.reads_max);
+        bytes[24..].copy_from_slice(&self.target.to_le_bytes());
         bytes
     }
 
@@ -42,16 +45,17 @@ impl Address {
             lid: u16::from_le_bytes(bytes[20..22].try_into().expect("2 bytes")),
             mtu: bytes[22],
             reads_max: bytes[23],
+            target: u32::from_le_bytes(bytes[24..].try_into().expect("4 bytes")),
         };
         let is_sound = (IBV_MTU_256..=IBV_MTU_4096).contains(&u32::from(address.mtu))
             && (1..=READS_MAX as u8).contains(&address.reads_max)
-            && address.door < 1 << 24;
+            && address.door.max(address.target) < 1 << 24;
         is_sound.then_some(address)
     }
 }
 
 /// Bytes of an address.
-pub(super) const ADDRESS_BYTES: usize = 24;
+pub(super) const ADDRESS_BYTES: usize = 28;
 
 /// Gets and atomics under way, at the most.
 pub(super) const READS_MAX: c_int = 16;
@@ -62,7 +66,7 @@ mod tests {
     use tsumugi_conformance::Seeded;
 
     fn address() -> Address {
-        Address { gid: ibv_gid { raw: [7; 16] }, door: 5, lid: 9, mtu: 5, reads_max: 16 }
+        Address { gid: ibv_gid { raw: [7; 16] }, door: 5, lid: 9, mtu: 5, reads_max: 16, target: 3 }
     }
 
     #[test]
@@ -74,7 +78,7 @@ mod tests {
     fn what_can_be_no_address_is_refused() {
         let bytes = address().to_bytes();
         assert_eq!(Address::parse(&bytes[1..]), None);
-        for (at, value) in [(19, 1), (22, 0), (22, 6), (23, 0), (23, 17)] {
+        for (at, value) in [(19, 1), (22, 0), (22, 6), (23, 0), (23, 17), (27, 1)] {
             let mut bytes = bytes;
             bytes[at] = value;
             assert_eq!(Address::parse(&bytes), None, "{at}");
@@ -82,9 +86,10 @@ mod tests {
         let mut seeded = Seeded(3);
         for _ in 0..10_000 {
             let mut bytes = bytes;
-            bytes[16 + seeded.below(8) as usize] = seeded.next() as u8;
+            bytes[16 + seeded.below(12) as usize] = seeded.next() as u8;
             if let Some(address) = Address::parse(&bytes) {
-                assert!((1..=5).contains(&address.mtu) && address.door < 1 << 24);
+                assert!((1..=5).contains(&address.mtu));
+                assert!(address.door < 1 << 24 && address.target < 1 << 24);
             }
         }
     }

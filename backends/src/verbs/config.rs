@@ -31,6 +31,11 @@ pub struct Config {
     /// Queue pairs that one endpoint keeps to reach peers, and about as many
     /// to be reached by; the least used is closed for a new one.
     pub pairs_max: usize,
+    /// Whether peers are reached by the dynamically connected transport, where
+    /// both devices have it and it does all that is tried: one pair answers all
+    /// of them, and a link is made without a word to its peer. It has never run
+    /// on a card.
+    pub dynamic: bool,
     /// Puts that are not longer are copied into the request, if the device
     /// grants as much.
     pub inline_bytes_max: usize,
@@ -58,6 +63,7 @@ impl Default for Config {
             packet_bytes_max: 4096,
             piece_bytes_max: u64::MAX,
             pairs_max: 64,
+            dynamic: false,
             inline_bytes_max: 188,
             timeout: 14,
             patience_ms: 30_000,

@@ -2,7 +2,8 @@
 
 use super::address::{Address, READS_MAX};
 use super::config::{Config, OpenError};
-use super::dynamic::Dynamic;
+use super::dynamic::sys::Driver;
+use super::dynamic::{self, Dynamic};
 use super::sys::*;
 use crate::foreign::owned;
 use crate::net::{Key, Mr};
@@ -16,6 +17,8 @@ pub(super) struct Device {
     pub library: &'static Library,
     pub context: *mut ibv_context,
     pub pd: *mut ibv_pd,
+    /// Of devices that have more than libibverbs knows.
+    pub driver: Option<&'static Driver>,
     pub facts: Facts,
 }
 
@@ -53,7 +56,7 @@ pub struct Facts {
     pub reads_asked_max: u8,
     /// What it does to words of 8 bytes.
     pub atomics: Atomics,
-    /// Whether one pair may reach many peers.
+    /// Whether one pair answers many peers.
     pub dynamic: Dynamic,
 }
 
@@ -133,10 +136,11 @@ impl Device {
             atomics: Atomics::None,
             dynamic: Dynamic::NoLibrary,
         };
-        let mut device = Self { library, context, pd: null_mut(), facts };
+        let driver = driver(config);
+        let mut device = Self { library, context, pd: null_mut(), driver, facts };
         device.ask(config, devices)?;
         // SAFETY: a device of the list.
-        device.facts.dynamic = unsafe { Dynamic::of(raw) };
+        device.facts.dynamic = unsafe { Dynamic::of(raw, driver) };
         // SAFETY: an open context.
         device.pd = unsafe { (library.ibv_alloc_pd)(context) };
         if device.pd.is_null() {
@@ -219,8 +223,8 @@ impl Device {
         std::fs::read_to_string(path).map_or(true, |kind| kind.trim() == "RoCE v2")
     }
 
-    /// Where peers find a door of this device's.
-    pub(super) fn address(&self, door: u32) -> Address {
+    /// Where peers find a door of this device's, and a target, if it is not 0.
+    pub(super) fn address(&self, door: u32, target: u32) -> Address {
         let mtu = (self.facts.mtu_bytes / 128).ilog2() as u8;
         Address {
             gid: ibv_gid { raw: self.facts.gid },
@@ -228,6 +232,7 @@ impl Device {
             lid: self.facts.lid,
             mtu,
             reads_max: self.facts.reads_max,
+            target,
         }
     }
 
@@ -248,6 +253,20 @@ impl Device {
             // Ethernet has nothing else; other subnets need it.
             is_global: (self.facts.ethernet || to.gid.raw[..8] != self.facts.gid[..8]).into(),
             port_num: self.facts.port,
+        }
+    }
+
+    /// A way for datagrams.
+    pub(super) fn make_way(&self, to: &Address) -> Result<*mut ibv_ah, c_int> {
+        // SAFETY: an open domain.
+        let ah = unsafe { (self.library.ibv_create_ah)(self.pd, &mut self.way(to)) };
+        if ah.is_null() { Err(errno()) } else { Ok(ah) }
+    }
+
+    pub(super) fn end_way(&self, ah: *mut ibv_ah) {
+        if !ah.is_null() {
+            // SAFETY: ours, and forgotten by whoever calls.
+            unsafe { (self.library.ibv_destroy_ah)(ah) };
         }
     }
 
@@ -321,6 +340,15 @@ fn library(config: &Config) -> Result<&'static Library, OpenError> {
     let _ = config;
     static LIBRARY: OnceLock<Result<Library, LoadError>> = OnceLock::new();
     LIBRARY.get_or_init(Library::load).as_ref().map_err(|&error| error.into())
+}
+
+fn driver(config: &Config) -> Option<&'static Driver> {
+    #[cfg(any(test, feature = "sim"))]
+    if config.device.as_deref() == Some(super::sim::NAME) {
+        return super::sim::driver();
+    }
+    let _ = config;
+    dynamic::driver()
 }
 
 /// The vendor of what nobody sells.

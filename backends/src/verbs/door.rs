@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  "TsVb" 4 | version 2 | word 2 | job 8 | from 4 | to 4 | pair 4 | psn 4
-//!  turn 8 | address 24
+//!  turn 8 | address 28
 //! ```
 //!
 //! All numbers are little-endian. A call comes from the network: its parser
@@ -224,6 +224,7 @@ mod tests {
                 lid: 2,
                 mtu: 3,
                 reads_max: 4,
+                target: 0x65_4321,
             },
         }
     }

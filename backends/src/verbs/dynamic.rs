@@ -1,28 +1,64 @@
-//! Whether a device may have the dynamically connected transport: one pair
-//! that reaches any number of peers. Only NVIDIA's have, by calls of their
-//! driver's own library, which is asked; nobody has to have it.
+//! The dynamically connected transport: one pair that answers any number of
+//! peers, and few that ask, each of one peer at a time. Only NVIDIA's devices
+//! have it, by calls of their driver's own library (libmlx5), which nobody has to
+//! have.
 //!
-//! What reaches peers is [`link`](super::link)'s pairs all the same. One such
-//! pair instead needs what only that driver has: requests by `ibv_qp_ex` with
-//! `mlx5dv_wr_set_dc_addr` before each, a target (DCT) and its access key in each
-//! rank's card, and another answer to errors, since one peer's breaks the pair
-//! of all. Neither Soft-RoCE nor any other device at hand has it, and a
-//! simulated one would only repeat what was assumed here of its order and its
-//! errors: so it is not used before it was tried on one.
+//! ```text
+//!  line ─┬─ target (DCT) ◄── any number of peers   its number is in the address
+//!        └─ askers (DCI) ─── lent to a link while it has requests under way
+//! ```
+//!
+//! A link over it is made without a word to its peer: it takes an asker, which
+//! is told with each request where that goes. An asker whose link is closed is
+//! lent to the next one, so there are as many as links at once, and whoever is
+//! reached keeps one pair for all. What an asker has under way goes to one peer:
+//! an error is that peer's alone, as with a pair of its own, and what was asked
+//! stays in order.
+//!
+//! # Where it is used
+//!
+//! Where [`Config::dynamic`](super::Config::dynamic) asks for it, both ranks have
+//! it, and it did all in this very process that a device is asked for before
+//! anything relies on it; else by pairs, as everywhere. **No such card was at
+//! hand**: what is here was run on simulated ones (`sim`), which keep what the
+//! driver's source and its manual say, and compared with the headers' layouts.
+//! So nobody gets it without asking.
+//!
+//! A target answers whoever knows its number, also a rank that was struck: what
+//! that still has under way may land. (A pair of its own is ended instead.)
 
-use super::sys::Opaque;
-use core::ffi::CStr;
+pub(super) mod sys;
+
+use self::sys::*;
+use super::address::Address;
+use super::device::{Device, errno};
+use super::line::Line;
+use super::link::State;
+use super::pair::{self, Terms};
+use super::sys::*;
+use core::ffi::c_int;
 use core::fmt;
+use core::ptr::{null_mut, with_exposed_provenance_mut};
+use std::sync::OnceLock;
 
-/// What the driver's library says.
+/// What a device has of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dynamic {
-    /// There is none.
+    /// There is no library of a driver that has it.
     NoLibrary,
     /// The device is not this driver's.
     OtherDriver,
-    /// It is. Whether it has the transport shows when it is tried.
+    /// It is, and nobody has asked for the transport.
     Possible,
+    /// It was asked for, and does not do all that it should.
+    Refused,
+    /// Peers that have it, too, are reached by it.
+    Used,
+}
+
+/// What answers peers.
+pub(super) struct Target {
+    qp: *mut ibv_qp,
 }
 
 impl Dynamic {
@@ -32,14 +68,233 @@ impl Dynamic {
     ///
     /// One of libibverbs' list, which is still there, or null, which is no
     /// driver's.
-    pub(super) unsafe fn of(device: *mut Opaque) -> Self {
-        let Some(is_supported) = is_supported() else { return Self::NoLibrary };
-        if device.is_null() {
-            return Self::OtherDriver;
-        }
+    pub(super) unsafe fn of(device: *mut Opaque, driver: Option<&Driver>) -> Self {
+        let Some(driver) = driver else { return Self::NoLibrary };
         // SAFETY: the caller's; the call only compares the device's driver.
-        if unsafe { is_supported(device) } { Self::Possible } else { Self::OtherDriver }
+        match !device.is_null() && unsafe { (driver.mlx5dv_is_supported)(device) } {
+            true => Self::Possible,
+            false => Self::OtherDriver,
+        }
     }
+}
+
+impl Target {
+    /// One that is ready for whoever knows its number.
+    pub(super) fn open(device: &Device, terms: &Terms) -> Result<Self, c_int> {
+        let qp = device.make_dynamic(terms, MLX5DV_DCTYPE_DCT)?;
+        let mut attr = pair::attr(IBV_QPS_INIT);
+        attr.port_num = device.facts.port;
+        attr.qp_access_flags = device.open_access();
+        let mut steps = || {
+            device.modify(qp, &mut attr, TO_INIT)?;
+            attr.qp_state = IBV_QPS_RTR;
+            let own = device.address(0, 0);
+            (attr.path_mtu, attr.min_rnr_timer) = (own.mtu.into(), pair::RNR_TIMER);
+            attr.ah_attr = device.way(&own);
+            let mask = IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_MIN_RNR_TIMER;
+            device.modify(qp, &mut attr, mask)
+        };
+        steps().inspect_err(|_| device.end_pair(qp))?;
+        Ok(Self { qp })
+    }
+
+    /// What peers call it. (It has none before it is ready.)
+    pub(super) fn number(&self) -> u32 {
+        // SAFETY: open as long as this.
+        unsafe { pair::number_of(self.qp) }
+    }
+
+    pub(super) fn shut(self, device: &Device) {
+        device.end_pair(self.qp);
+    }
+}
+
+impl Device {
+    /// Whether a peer is reached so: one pair has one length of packets for all.
+    pub(super) fn is_dynamic(&self, to: &Address) -> bool {
+        self.facts.dynamic == Dynamic::Used && to.target != 0 && to.mtu >= self.address(0, 0).mtu
+    }
+
+    /// A pair that asks, ready for any peer.
+    pub(super) fn make_asker(&self, terms: &Terms) -> Result<*mut ibv_qp, c_int> {
+        let qp = self.make_dynamic(terms, MLX5DV_DCTYPE_DCI)?;
+        let mut attr = pair::attr(IBV_QPS_INIT);
+        attr.port_num = self.facts.port;
+        let mut steps = || {
+            self.modify(qp, &mut attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT)?;
+            let own = self.address(0, 0);
+            (attr.qp_state, attr.path_mtu) = (IBV_QPS_RTR, own.mtu.into());
+            attr.ah_attr = self.way(&own);
+            self.modify(qp, &mut attr, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV)?;
+            attr.qp_state = IBV_QPS_RTS;
+            attr.max_rd_atomic = self.facts.reads_asked_max;
+            attr.timeout = terms.timeout;
+            (attr.retry_cnt, attr.rnr_retry) = (pair::RETRIES, pair::RNR_FOREVER);
+            self.modify(qp, &mut attr, TO_RTS)
+        };
+        steps().inspect_err(|_| self.end_pair(qp))?;
+        Ok(qp)
+    }
+
+    fn make_dynamic(&self, terms: &Terms, kind: u32) -> Result<*mut ibv_qp, c_int> {
+        let driver = self.driver.ok_or(libc::EOPNOTSUPP)?;
+        let asks = kind == MLX5DV_DCTYPE_DCI;
+        let mut attr = ibv_qp_init_attr_ex {
+            qp_context: null_mut(),
+            send_cq: terms.cq,
+            recv_cq: terms.cq,
+            srq: if asks { null_mut() } else { terms.srq },
+            cap: ibv_qp_cap {
+                max_send_wr: if asks { terms.depth } else { 1 },
+                max_recv_wr: 0,
+                max_send_sge: 1,
+                max_recv_sge: 0,
+                max_inline_data: if asks { terms.inline_bytes } else { 0 },
+            },
+            qp_type: IBV_QPT_DRIVER,
+            sq_sig_all: 0,
+            comp_mask: IBV_QP_INIT_ATTR_PD | if asks { IBV_QP_INIT_ATTR_SEND_OPS_FLAGS } else { 0 },
+            pd: self.pd,
+            xrcd: null_mut(),
+            create_flags: 0,
+            max_tso_header: 0,
+            rwq_ind_tbl: null_mut(),
+            rx_hash_conf: ibv_rx_hash_conf {
+                rx_hash_function: 0,
+                rx_hash_key_len: 0,
+                rx_hash_key: null_mut(),
+                rx_hash_fields_mask: 0,
+            },
+            source_qpn: 0,
+            send_ops_flags: if asks { REQUESTS } else { 0 },
+        };
+        let mut of_driver = mlx5dv_qp_init_attr {
+            comp_mask: MLX5DV_QP_INIT_ATTR_MASK_DC,
+            create_flags: 0,
+            dc_init_attr: mlx5dv_dc_init_attr {
+                dc_type: kind,
+                dct_access_key: if asks { 0 } else { ACCESS_KEY },
+            },
+            send_ops_flags: 0,
+        };
+        // SAFETY: an open context, and queues and a domain of it.
+        let qp = unsafe { (driver.mlx5dv_create_qp)(self.context, &mut attr, &mut of_driver) };
+        if qp.is_null() { Err(errno()) } else { Ok(qp) }
+    }
+
+    /// Gives a list of requests to an asker, for one target: one doorbell. All of
+    /// them, or none and an error.
+    ///
+    /// # Safety
+    ///
+    /// A pair of [`make_asker`](Self::make_asker) that has room for them, a list
+    /// that is whole, and an open way.
+    #[inline]
+    pub(super) unsafe fn post_to(
+        &self,
+        qp: *mut ibv_qp,
+        first: *mut ibv_send_wr,
+        ah: *mut ibv_ah,
+        target: u32,
+    ) -> c_int {
+        // SAFETY: the caller's: it was made with all of these calls, by this
+        // driver; each request has one piece, of which it knows the kind.
+        unsafe {
+            let Some(driver) = self.driver else { return libc::EOPNOTSUPP };
+            let qp = (driver.ibv_qp_to_qp_ex)(qp);
+            let of_driver = (driver.mlx5dv_qp_ex_from_ibv_qp_ex)(qp);
+            called((*qp).wr_start)(qp);
+            let mut next = first.as_ref();
+            while let Some(request) = next {
+                (*qp).wr_id = request.wr_id;
+                (*qp).wr_flags = request.send_flags & !IBV_SEND_INLINE;
+                say(qp, request);
+                called((*of_driver).wr_set_dc_addr)(of_driver, ah, target, ACCESS_KEY);
+                let sge = &*request.sg_list;
+                if request.send_flags & IBV_SEND_INLINE != 0 {
+                    let from = with_exposed_provenance_mut(sge.addr as usize);
+                    called((*qp).wr_set_inline_data)(qp, from, sge.length as usize);
+                } else {
+                    called((*qp).wr_set_sge)(qp, sge.lkey, sge.addr, sge.length);
+                }
+                next = request.next.as_ref();
+            }
+            called((*qp).wr_complete)(qp)
+        }
+    }
+}
+
+impl Line {
+    /// The number by which any peer reaches this line; 0: it cannot.
+    pub(super) fn target(&self) -> u32 {
+        self.target.as_ref().map_or(0, Target::number)
+    }
+
+    /// Opens a link by a pair that nobody needs, or by a new one.
+    pub(super) fn borrow(&mut self, at: u32) -> Result<(), c_int> {
+        let qp = match self.spare.pop() {
+            Some(qp) => qp,
+            None => {
+                let qp = self.device.make_asker(&self.terms)?;
+                self.alive += 1;
+                self.counts.pairs_made += 1;
+                qp
+            }
+        };
+        let link = &mut self.links[at as usize];
+        (link.qp, link.lent, link.state) = (qp, true, State::Open);
+        Ok(())
+    }
+
+    /// Ends a pair that is lent to nobody.
+    pub(super) fn end_spare(&mut self, qp: *mut ibv_qp) {
+        self.device.end_pair(qp);
+        self.alive -= 1;
+        self.counts.pairs_closed += 1;
+    }
+}
+
+/// What the request is.
+///
+/// # Safety
+///
+/// That of [`Device::post_to`].
+#[inline]
+unsafe fn say(qp: *mut ibv_qp_ex, request: &ibv_send_wr) {
+    // SAFETY: the caller's; the opcode says which of the union's it is.
+    unsafe {
+        let (rdma, atomic) = (&request.wr.rdma, &request.wr.atomic);
+        match request.opcode {
+            IBV_WR_RDMA_WRITE => called((*qp).wr_rdma_write)(qp, rdma.rkey, rdma.remote_addr),
+            IBV_WR_RDMA_WRITE_WITH_IMM => {
+                let number = request.imm_data;
+                called((*qp).wr_rdma_write_imm)(qp, rdma.rkey, rdma.remote_addr, number);
+            }
+            IBV_WR_RDMA_READ => called((*qp).wr_rdma_read)(qp, rdma.rkey, rdma.remote_addr),
+            IBV_WR_SEND => called((*qp).wr_send)(qp),
+            IBV_WR_ATOMIC_FETCH_AND_ADD => {
+                let add = called((*qp).wr_atomic_fetch_add);
+                add(qp, atomic.rkey, atomic.remote_addr, atomic.compare_add);
+            }
+            IBV_WR_ATOMIC_CMP_AND_SWP => {
+                let swap = called((*qp).wr_atomic_cmp_swp);
+                swap(qp, atomic.rkey, atomic.remote_addr, atomic.compare_add, atomic.swap);
+            }
+            opcode => unreachable!("no line writes a request of the kind {opcode}"),
+        }
+    }
+}
+
+/// A call that the pair was made with.
+#[inline]
+fn called<F>(slot: Option<F>) -> F {
+    slot.expect("asked for when the pair was made")
+}
+
+/// The driver of this machine's devices, if it is installed.
+pub(super) fn driver() -> Option<&'static Driver> {
+    static DRIVER: OnceLock<Option<Driver>> = OnceLock::new();
+    DRIVER.get_or_init(|| Driver::load().ok()).as_ref()
 }
 
 impl fmt::Display for Dynamic {
@@ -47,30 +302,24 @@ impl fmt::Display for Dynamic {
         f.write_str(match self {
             Self::NoLibrary => "not here (no libmlx5)",
             Self::OtherDriver => "not of this device's driver (libmlx5)",
-            Self::Possible => "the device's driver may have it (libmlx5); it is not used",
+            Self::Possible => "the device's driver may have it (libmlx5); nobody has asked for it",
+            Self::Refused => "tried, and it does not do all that it should; not used",
+            Self::Used => "used, to peers that have it",
         })
     }
 }
 
-type IsSupported = unsafe extern "C" fn(*mut Opaque) -> bool;
+/// All that a line asks.
+const REQUESTS: u64 = IBV_QP_EX_WITH_RDMA_WRITE
+    | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM
+    | IBV_QP_EX_WITH_SEND
+    | IBV_QP_EX_WITH_RDMA_READ
+    | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
+    | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
-fn is_supported() -> Option<IsSupported> {
-    // SAFETY: C strings; loading the library runs its own constructors, as
-    // libibverbs does, and it is never unloaded.
-    let found = unsafe {
-        let handle = libc::dlopen(SONAME.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
-        if handle.is_null() {
-            return None;
-        }
-        libc::dlsym(handle, NAME.as_ptr())
-    };
-    // SAFETY: libmlx5's function of this name has this type.
-    (!found.is_null())
-        .then(|| unsafe { core::mem::transmute::<*mut libc::c_void, IsSupported>(found) })
-}
-
-const SONAME: &CStr = c"libmlx5.so.1";
-const NAME: &CStr = c"mlx5dv_is_supported";
+/// What requests must carry, as datagrams their key: it tells other programs'
+/// apart, and is no secret.
+const ACCESS_KEY: u64 = 0x7473_756d_7567_6921;
 
 #[cfg(test)]
 mod tests {
@@ -79,7 +328,7 @@ mod tests {
     #[test]
     fn what_is_no_drivers_device_has_none() {
         // SAFETY: null.
-        let said = unsafe { Dynamic::of(core::ptr::null_mut()) };
+        let said = unsafe { Dynamic::of(null_mut(), driver()) };
         assert_ne!(said, Dynamic::Possible, "{said}");
     }
 }

@@ -25,6 +25,7 @@ use super::address::Address;
 use super::config::{Config, OpenError};
 use super::device::{Device, Facts};
 use super::door::{self, Door};
+use super::dynamic::Target;
 use super::guest::Guest;
 use super::link::Link;
 use super::pair::Terms;
@@ -47,6 +48,10 @@ pub struct Line {
     pub(super) terms: Terms,
     channel: *mut ibv_comp_channel,
     pub(super) door: Option<Door>,
+    /// What any peer reaches that has such pairs, too; and those of ours that
+    /// are lent to nobody.
+    pub(super) target: Option<Target>,
+    pub(super) spare: Vec<*mut ibv_qp>,
     pub(super) own: Rank,
     pub(super) job: u64,
     pub(super) pairs_max: usize,
@@ -111,6 +116,8 @@ impl Line {
             terms,
             channel: null_mut(),
             door: None,
+            target: None,
+            spare: Vec::new(),
             own,
             job: config.job,
             pairs_max: config.pairs_max,
@@ -134,6 +141,9 @@ impl Line {
         };
         line.open_queues(config.event, contexts, receives)?;
         line.try_inline()?;
+        if config.dynamic {
+            line.open_target();
+        }
         let failed = |code| OpenError::Call { name: "ibv_create_qp", code };
         let mut door = Door::open(&line.device, &line.terms, contexts).map_err(failed)?;
         for slot in 0..door::RECEIVES {
@@ -175,7 +185,7 @@ impl net::Wire for Line {
 
     fn address(&self) -> Result<Vec<u8>, c_int> {
         let door = self.door.as_ref().ok_or(libc::EINVAL)?;
-        Ok(self.device.address(door.number()).to_bytes().to_vec())
+        Ok(self.device.address(door.number(), self.target()).to_bytes().to_vec())
     }
 
     fn insert(&mut self, rank: Rank, address: &[u8]) -> Result<u64, c_int> {
@@ -349,6 +359,9 @@ impl net::Wire for Line {
         self.end_pairs();
         if let Some(door) = self.door.take() {
             door.shut(&self.device);
+        }
+        if let Some(target) = self.target.take() {
+            target.shut(&self.device);
         }
         for mr in mrs {
             self.device.close_mr(&mr);

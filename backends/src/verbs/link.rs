@@ -18,12 +18,14 @@
 //! counts attempts, so that late ones are known. A bye that was lost leaves a
 //! guest until its rank says hello again or is asked to leave.
 //!
+//! Over the dynamically connected transport ([`dynamic`](super::dynamic)) a link
+//! is open at once, and closed without a word.
+//!
 //! A link that has just been opened is not closed for another one before it was
 //! used: whoever asked for it comes again at the next poll. Without that, many
 //! who wait for few pairs take them from each other and nobody is served.
 
 use super::address::Address;
-use super::device::errno;
 use super::door::{Call, Word};
 use super::guest::Guest;
 use super::line::Line;
@@ -39,11 +41,13 @@ use tsumugi_core::mem::Rank;
 /// The way to a peer.
 pub(super) struct Link {
     pub rank: Rank,
-    address: Address,
-    ah: *mut ibv_ah,
+    pub address: Address,
+    pub ah: *mut ibv_ah,
     pub state: State,
     turn: u64,
     pub qp: *mut ibv_qp,
+    /// Whether that is one of those that reach any peer.
+    pub lent: bool,
     /// Requests that were written down and have not completed.
     pub in_flight: usize,
     /// The line's clock when requests were last sent.
@@ -83,6 +87,7 @@ impl Link {
             state: State::Idle,
             turn: 0,
             qp: null_mut(),
+            lent: false,
             in_flight: 0,
             used: 0,
             fresh: None,
@@ -106,13 +111,21 @@ impl Line {
         let at = peer as u32;
         match self.links[at as usize].state {
             State::Open => Ok(()),
-            State::Idle => self.begin(at).and(Err(EINPROGRESS)),
+            State::Idle => self.begin(at).and_then(|()| self.is_open(at)),
             State::Silent { since } if since.elapsed() > SILENCE => {
                 self.links[at as usize].state = State::Idle;
-                self.begin(at).and(Err(EINPROGRESS))
+                self.begin(at).and_then(|()| self.is_open(at))
             }
             State::Silent { .. } | State::Struck => Err(EHOSTUNREACH),
             State::Opening { .. } | State::Draining | State::Broken(_) => Err(EINPROGRESS),
+        }
+    }
+
+    /// One that needs no word of its peer is open at once.
+    fn is_open(&self, at: u32) -> Result<(), c_int> {
+        match self.links[at as usize].state {
+            State::Open => Ok(()),
+            _ => Err(EINPROGRESS),
         }
     }
 
@@ -120,7 +133,7 @@ impl Line {
         if self.full.is_some_and(|since| since.elapsed() < FRESH) {
             return Ok(());
         }
-        if self.alive >= self.pairs_max && !self.make_room() {
+        if self.spare.is_empty() && self.alive >= self.pairs_max && !self.make_room() {
             self.full = Some(Instant::now());
             return Ok(());
         }
@@ -128,6 +141,15 @@ impl Line {
         if link.ah.is_null() {
             link.ah = self.device.make_way(&link.address)?;
         }
+        if self.device.is_dynamic(&link.address) {
+            return self.borrow(at);
+        }
+        if self.alive >= self.pairs_max
+            && let Some(qp) = self.spare.pop()
+        {
+            self.end_spare(qp);
+        }
+        let link = &mut self.links[at as usize];
         link.qp = self.device.make_pair(&self.terms, true)?;
         self.turn += 1;
         link.turn = self.turn;
@@ -162,9 +184,17 @@ impl Line {
 
     /// Closes a link that has nothing under way.
     fn close(&mut self, at: u32) {
-        self.end_pair(at);
-        self.links[at as usize].state = State::Idle;
-        self.say(Word::Bye, at);
+        let link = &mut self.links[at as usize];
+        let was = core::mem::replace(&mut link.state, State::Idle);
+        if !link.lent {
+            self.end_pair(at);
+            self.say(Word::Bye, at);
+        } else if matches!(was, State::Broken(_)) {
+            self.end_pair(at);
+        } else {
+            self.spare.push(core::mem::replace(&mut link.qp, null_mut()));
+            self.full = None;
+        }
     }
 
     fn end_pair(&mut self, at: u32) {
@@ -336,7 +366,7 @@ impl Line {
         way: (*mut ibv_ah, u32),
     ) {
         let Some(mut door) = self.door.take() else { return };
-        let address = self.device.address(door.number());
+        let address = self.device.address(door.number(), self.target());
         let call = Call { word, job: self.job, from: self.own, to, pair, psn, turn, address };
         door.say(&call, way, |number| self.wr_id(number));
         self.door = Some(door);
@@ -351,25 +381,12 @@ impl Line {
             }
             self.device.end_way(core::mem::replace(&mut link.ah, null_mut()));
         }
+        for qp in self.spare.drain(..) {
+            self.device.end_pair(qp);
+        }
         self.links.clear();
         while !self.guests.is_empty() {
             self.dismiss(0);
-        }
-    }
-}
-
-impl super::device::Device {
-    /// A way for datagrams.
-    pub(super) fn make_way(&self, to: &Address) -> Result<*mut ibv_ah, c_int> {
-        // SAFETY: an open domain.
-        let ah = unsafe { (self.library.ibv_create_ah)(self.pd, &mut self.way(to)) };
-        if ah.is_null() { Err(errno()) } else { Ok(ah) }
-    }
-
-    pub(super) fn end_way(&self, ah: *mut ibv_ah) {
-        if !ah.is_null() {
-            // SAFETY: ours, and forgotten by whoever calls.
-            unsafe { (self.library.ibv_destroy_ah)(ah) };
         }
     }
 }

@@ -12,7 +12,7 @@
 //! | `sys` | libibverbs' functions and structures |
 //! | `address` | where a rank is, as it crosses the network |
 //! | `device` | a device, opened |
-//! | `dynamic` | whether it may reach many peers by one pair |
+//! | `dynamic` | many peers by few pairs, where a device has that |
 //! | `pair` | queue pairs, from state to state |
 //! | `door` | calls between ranks about their pairs |
 //! | `link` | whom this rank reaches: made on first use, bounded, remade |
@@ -116,15 +116,19 @@ impl VerbsDomain {
     /// [`OpenError`].
     pub fn open(config: &Config, rank: Rank, size: u32) -> Result<Self, OpenError> {
         config.check()?;
-        let probed = probe::probe(config)?;
+        let is_asked = config.dynamic;
+        let (config, probed) = probe::settle(config)?;
         let mut rails = Vec::new();
         let mut facts = None;
         for index in 0..config.endpoints {
-            let rail = open_rail(config, rank, index, probed.works(probe::RINGS))?;
+            let rail = open_rail(&config, rank, index, probed.works(probe::RINGS))?;
             facts = Some(rail.wire.device.facts.clone());
             rails.push(rail);
         }
-        let facts = facts.expect("one endpoint at least");
+        let mut facts = facts.expect("one endpoint at least");
+        if is_asked && facts.dynamic == Dynamic::Possible {
+            facts.dynamic = Dynamic::Refused;
+        }
         let traits = Traits {
             rank,
             size,

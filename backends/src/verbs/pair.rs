@@ -34,21 +34,12 @@ impl Device {
     pub(super) fn make_pair(&self, terms: &Terms, asks: bool) -> Result<*mut ibv_qp, c_int> {
         let depth = if asks { terms.depth } else { 1 };
         let qp = self.create(terms, IBV_QPT_RC, terms.srq, depth, 0)?;
-        // SAFETY: numbers, of which the mask names those that count.
-        let mut attr: ibv_qp_attr = unsafe { core::mem::zeroed() };
-        attr.qp_state = IBV_QPS_INIT;
+        let mut attr = attr(IBV_QPS_INIT);
         attr.port_num = self.facts.port;
         if !asks {
-            attr.qp_access_flags = IBV_ACCESS_REMOTE_READ
-                | IBV_ACCESS_REMOTE_WRITE
-                | if self.facts.atomics == super::Atomics::None {
-                    0
-                } else {
-                    IBV_ACCESS_REMOTE_ATOMIC
-                };
+            attr.qp_access_flags = self.open_access();
         }
-        let mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-        self.modify(qp, &mut attr, mask).inspect_err(|_| self.end_pair(qp))?;
+        self.modify(qp, &mut attr, TO_INIT).inspect_err(|_| self.end_pair(qp))?;
         Ok(qp)
     }
 
@@ -60,9 +51,7 @@ impl Device {
         receives: u32,
     ) -> Result<*mut ibv_qp, c_int> {
         let qp = self.create(terms, IBV_QPT_UD, core::ptr::null_mut(), sends, receives)?;
-        // SAFETY: numbers, of which the mask names those that count.
-        let mut attr: ibv_qp_attr = unsafe { core::mem::zeroed() };
-        attr.qp_state = IBV_QPS_INIT;
+        let mut attr = attr(IBV_QPS_INIT);
         attr.port_num = self.facts.port;
         attr.qkey = QKEY;
         let mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
@@ -79,23 +68,14 @@ impl Device {
 
     /// Lets `far` reach this pair.
     pub(super) fn answer(&self, qp: *mut ibv_qp, far: &Far) -> Result<(), c_int> {
-        // SAFETY: numbers, of which the mask names those that count.
-        let mut attr: ibv_qp_attr = unsafe { core::mem::zeroed() };
-        let own = self.address(0);
-        attr.qp_state = IBV_QPS_RTR;
+        let mut attr = attr(IBV_QPS_RTR);
+        let own = self.address(0, 0);
         attr.path_mtu = own.mtu.min(far.address.mtu).into();
         (attr.dest_qp_num, attr.rq_psn) = (far.pair, far.psn);
         attr.max_dest_rd_atomic = self.facts.reads_max;
         attr.min_rnr_timer = RNR_TIMER;
         attr.ah_attr = self.way(&far.address);
-        let mask = IBV_QP_STATE
-            | IBV_QP_AV
-            | IBV_QP_PATH_MTU
-            | IBV_QP_DEST_QPN
-            | IBV_QP_RQ_PSN
-            | IBV_QP_MAX_DEST_RD_ATOMIC
-            | IBV_QP_MIN_RNR_TIMER;
-        self.modify(qp, &mut attr, mask)
+        self.modify(qp, &mut attr, TO_RTR)
     }
 
     /// Lets this pair, which answers already, send requests.
@@ -106,28 +86,17 @@ impl Device {
         psn: u32,
         timeout: u8,
     ) -> Result<(), c_int> {
-        // SAFETY: numbers, of which the mask names those that count.
-        let mut attr: ibv_qp_attr = unsafe { core::mem::zeroed() };
-        attr.qp_state = IBV_QPS_RTS;
+        let mut attr = attr(IBV_QPS_RTS);
         attr.sq_psn = psn;
         attr.max_rd_atomic = self.facts.reads_asked_max.min(far.address.reads_max);
         (attr.timeout, attr.retry_cnt, attr.rnr_retry) = (timeout, RETRIES, RNR_FOREVER);
-        let mask = IBV_QP_STATE
-            | IBV_QP_TIMEOUT
-            | IBV_QP_RETRY_CNT
-            | IBV_QP_RNR_RETRY
-            | IBV_QP_SQ_PSN
-            | IBV_QP_MAX_QP_RD_ATOMIC;
-        self.modify(qp, &mut attr, mask)
+        self.modify(qp, &mut attr, TO_RTS)
     }
 
     /// Flushes what is under way.
     pub(super) fn stop(&self, qp: *mut ibv_qp) {
-        // SAFETY: numbers, of which the mask names those that count.
-        let mut attr: ibv_qp_attr = unsafe { core::mem::zeroed() };
-        attr.qp_state = IBV_QPS_ERR;
         // It may have stopped by itself.
-        let _ = self.modify(qp, &mut attr, IBV_QP_STATE);
+        let _ = self.modify(qp, &mut attr(IBV_QPS_ERR), IBV_QP_STATE);
     }
 
     /// Ends a pair that has nothing under way.
@@ -165,13 +134,31 @@ impl Device {
         if qp.is_null() { Err(errno()) } else { Ok(qp) }
     }
 
-    fn modify(&self, qp: *mut ibv_qp, attr: &mut ibv_qp_attr, mask: c_int) -> Result<(), c_int> {
+    /// What peers may do by a pair that answers.
+    pub(super) fn open_access(&self) -> u32 {
+        let atomics = self.facts.atomics != super::Atomics::None;
+        let atomics = if atomics { IBV_ACCESS_REMOTE_ATOMIC } else { 0 };
+        IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | atomics
+    }
+
+    pub(super) fn modify(
+        &self,
+        qp: *mut ibv_qp,
+        attr: &mut ibv_qp_attr,
+        mask: c_int,
+    ) -> Result<(), c_int> {
         // SAFETY: an open pair.
         match unsafe { (self.library.ibv_modify_qp)(qp, attr, mask) } {
             0 => Ok(()),
             code => Err(if code > 0 { code } else { errno() }),
         }
     }
+}
+
+/// What a pair is to be in that state.
+pub(super) fn attr(qp_state: u32) -> ibv_qp_attr {
+    // SAFETY: numbers, of which a mask names those that count.
+    ibv_qp_attr { qp_state, ..unsafe { core::mem::zeroed() } }
 }
 
 /// The number of a pair.
@@ -188,8 +175,8 @@ pub(super) unsafe fn number_of(qp: *mut ibv_qp) -> u32 {
 pub(super) const QKEY: u32 = 0x7473_756d;
 
 /// Times that a request is sent again; Soft-RoCE takes 7 for without end.
-const RETRIES: u8 = 6;
+pub(super) const RETRIES: u8 = 6;
 
 /// 0.64 ms until a packet that found no buffer is sent again; without end.
-const RNR_TIMER: u8 = 12;
-const RNR_FOREVER: u8 = 7;
+pub(super) const RNR_TIMER: u8 = 12;
+pub(super) const RNR_FOREVER: u8 = 7;

@@ -29,8 +29,22 @@ struct Bench {
     _memory: [Area; 2],
 }
 
+/// Tries everything, also by the dynamically connected transport if that is
+/// asked for: what is to be opened, which leaves out what did not work.
+pub(super) fn settle(config: &Config) -> Result<(Config, Probed), OpenError> {
+    if config.dynamic
+        && let Ok(probed) = probe(config)
+        && probed.rows.iter().all(|row| row.verdict == Verdict::Works)
+    {
+        return Ok((config.clone(), probed));
+    }
+    let config = Config { dynamic: false, ..config.clone() };
+    let probed = probe(&config)?;
+    Ok((config, probed))
+}
+
 /// Tries everything.
-pub(super) fn probe(config: &Config) -> Result<Probed, OpenError> {
+fn probe(config: &Config) -> Result<Probed, OpenError> {
     let mut bench = Bench::open(config)?;
     let mut rows = Vec::new();
     // The first one connects.

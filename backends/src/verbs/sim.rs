@@ -15,9 +15,11 @@
 //! Datagrams get lost where there is no buffer.
 
 mod calls;
+mod dynamic;
 #[cfg(test)]
 mod tests;
 
+use super::dynamic::sys::{Driver, MLX5DV_DCTYPE_DCI, MLX5DV_DCTYPE_DCT};
 use super::sys::*;
 use core::ffi::{c_int, c_uint};
 use std::cell::RefCell;
@@ -35,6 +37,9 @@ struct World {
     busy: VecDeque<u32>,
     last: u32,
     alive_max: BTreeMap<usize, (usize, usize)>,
+    /// See [`lessen`].
+    is_plain: bool,
+    refuses: Option<u32>,
 }
 
 #[repr(C)]
@@ -66,6 +71,8 @@ struct Pair {
     /// Of a pair for datagrams.
     own: VecDeque<Buffer>,
     is_busy: bool,
+    /// Of the dynamically connected transport.
+    part: Option<Box<dynamic::Part>>,
 }
 
 /// A request, as the card has read it.
@@ -79,7 +86,9 @@ struct Request {
     far: u64,
     operands: (u64, u64),
     key: u32,
+    /// Of a datagram, or by the dynamically connected transport.
     to: u32,
+    access_key: u64,
 }
 
 /// How a request has ended.
@@ -99,6 +108,18 @@ pub fn library() -> &'static Library {
     &calls::LIBRARY
 }
 
+/// The library of its cards' driver.
+pub(super) fn driver() -> Option<&'static Driver> {
+    WORLD.with_borrow(|world| (!world.is_plain).then_some(&dynamic::DRIVER))
+}
+
+/// Cards of this thread are of nobody's driver from now on; or their pairs that
+/// reach any peer refuse requests of that kind.
+#[cfg(test)]
+fn lessen(is_plain: bool, refuses: Option<u32>) {
+    with(|world| (world.is_plain, world.refuses) = (is_plain, refuses));
+}
+
 /// The most pairs that send requests that each card had at once, of this
 /// thread's cards.
 #[cfg(test)]
@@ -114,6 +135,25 @@ impl World {
     fn number(&mut self) -> u32 {
         self.last += 1;
         self.last
+    }
+
+    /// Who answers a request, if anybody does, and goes on if it is refused.
+    fn target(&self, pair: &Pair, request: &Request) -> Option<(*mut Pair, bool)> {
+        let Some(part) = &pair.part else {
+            let &peer = self.pairs.get(&pair.peer)?;
+            // SAFETY: as in `step`: a pair is never its own peer.
+            let Pair { raw, peer: its, .. } = unsafe { &*peer };
+            let answers = matches!(raw.state, IBV_QPS_RTR | IBV_QPS_RTS);
+            return (answers && *its == pair.raw.qp_num).then_some((peer, false));
+        };
+        debug_assert_eq!(part.kind, MLX5DV_DCTYPE_DCI);
+        let &peer = self.pairs.get(&request.to)?;
+        // SAFETY: the same.
+        let Pair { raw, part, .. } = unsafe { &*peer };
+        let is_one =
+            |part: &dynamic::Part| part.kind == MLX5DV_DCTYPE_DCT && part.key == request.access_key;
+        let answers = raw.state == IBV_QPS_RTR && part.as_deref().is_some_and(is_one);
+        answers.then_some((peer, true))
     }
 
     /// Carries out a few requests of whoever has some.
@@ -153,14 +193,13 @@ impl World {
     }
 
     fn carry_out(&self, pair: &Pair, request: &Request) -> Done {
-        let own = pair.raw.qp_num;
-        let silent = Done::Badly(IBV_WC_RETRY_EXC_ERR);
-        let Some(&peer) = self.pairs.get(&pair.peer) else { return silent };
+        let Some((peer, goes_on)) = self.target(pair, request) else {
+            return Done::Badly(IBV_WC_RETRY_EXC_ERR);
+        };
         // SAFETY: as in `step`: a pair is never its own peer.
         let peer = unsafe { &mut *peer };
-        let answers = matches!(peer.raw.state, IBV_QPS_RTR | IBV_QPS_RTS) && peer.peer == own;
-        if !answers {
-            return silent;
+        if goes_on && self.refuses == Some(request.opcode) {
+            return Done::Badly(IBV_WC_REM_OP_ERR);
         }
         let Request { opcode, at, bytes, far, key, operands: (operand, swap), .. } = *request;
         let may = |need: u32| {
@@ -179,7 +218,9 @@ impl World {
             _ => IBV_ACCESS_REMOTE_ATOMIC,
         };
         if need != 0 && !may(need) {
-            peer.raw.state = IBV_QPS_ERR;
+            if !goes_on {
+                peer.raw.state = IBV_QPS_ERR;
+            }
             return Done::Badly(IBV_WC_REM_ACCESS_ERR);
         }
         let from = request.inline.as_ref().map_or(at, |bytes| bytes.as_ptr() as u64);
@@ -242,6 +283,20 @@ impl World {
             self.busy.push_back(pair.raw.qp_num);
         }
     }
+}
+
+impl Pair {
+    /// Whether it sends requests to peers.
+    fn asks(&self) -> bool {
+        self.depth > 1 && self.raw.qp_type != IBV_QPT_UD
+    }
+}
+
+/// A number for a pair, under which others find it.
+fn number(world: &mut World, pair: *mut Pair) -> u32 {
+    let number = world.number();
+    world.pairs.insert(number, pair);
+    number
 }
 
 fn copy(from: u64, to: u64, bytes: u32) {

@@ -170,14 +170,37 @@ constants! { c_int:
     IBV_QP_MAX_DEST_RD_ATOMIC = 1 << 17, IBV_QP_DEST_QPN = 1 << 20,
 }
 
+/// What a reliable pair is told on its way to INIT.
+pub const TO_INIT: c_int = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+/// The same, to RTR.
+pub const TO_RTR: c_int = IBV_QP_STATE
+    | IBV_QP_AV
+    | IBV_QP_PATH_MTU
+    | IBV_QP_DEST_QPN
+    | IBV_QP_RQ_PSN
+    | IBV_QP_MAX_DEST_RD_ATOMIC
+    | IBV_QP_MIN_RNR_TIMER;
+/// The same, to RTS.
+pub const TO_RTS: c_int = IBV_QP_STATE
+    | IBV_QP_TIMEOUT
+    | IBV_QP_RETRY_CNT
+    | IBV_QP_RNR_RETRY
+    | IBV_QP_SQ_PSN
+    | IBV_QP_MAX_QP_RD_ATOMIC;
+
+/// A library, with what it exports by name, loaded at run time.
 macro_rules! library {
-    ($($name:ident: fn($($type:ty),*) -> $answer:ty;)*) => {
-        /// The library, with what it exports by name.
-        pub struct Library {
+    (
+        $(#[$doc:meta])*
+        $library:ident of $soname:ident:
+        $($name:ident: fn($($type:ty),* $(,)?) -> $answer:ty;)*
+    ) => {
+        $(#[$doc])*
+        pub struct $library {
             $(pub $name: unsafe extern "C" fn($($type),*) -> $answer,)*
         }
 
-        impl Library {
+        impl $library {
             /// Loads the library, for good.
             ///
             /// # Errors
@@ -185,9 +208,9 @@ macro_rules! library {
             /// [`LoadError`].
             pub fn load() -> Result<Self, LoadError> {
                 // SAFETY: a C string; loading it runs its own constructors.
-                let handle = unsafe { libc::dlopen(SONAME.as_ptr(), LOAD_FLAGS) };
+                let handle = unsafe { libc::dlopen($soname.as_ptr(), LOAD_FLAGS) };
                 if handle.is_null() {
-                    return Err(LoadError::NotFound);
+                    return Err(LoadError::NotFound { library: $soname });
                 }
                 Ok(Self {$(
                     $name: {
@@ -200,10 +223,10 @@ macro_rules! library {
                         // SAFETY: the handle is open and the name a C string.
                         let found = unsafe { libc::dlsym(handle, NAME.as_ptr()) };
                         if found.is_null() {
-                            return Err(LoadError::NoSuchFunction { name: NAME });
+                            return Err(LoadError::NoSuchFunction { library: $soname, name: NAME });
                         }
-                        // SAFETY: libibverbs' function of this name has this
-                        // type, and the library is never unloaded.
+                        // SAFETY: the library's function of this name has this
+                        // type, and it is never unloaded.
                         unsafe {
                             core::mem::transmute::<
                                 *mut c_void,
@@ -217,7 +240,11 @@ macro_rules! library {
     };
 }
 
+pub(super) use library;
+
 library! {
+    /// libibverbs.
+    Library of SONAME:
     ibv_get_device_list: fn(*mut c_int) -> *mut *mut Opaque;
     ibv_free_device_list: fn(*mut *mut Opaque) -> ();
     ibv_get_device_name: fn(*mut Opaque) -> *const c_char;
@@ -249,10 +276,15 @@ library! {
 /// Why there is no library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// The system has no `libibverbs.so.1`.
-    NotFound,
+    /// The system has no library of that name.
+    NotFound {
+        /// Which.
+        library: &'static CStr,
+    },
     /// It lacks a function.
     NoSuchFunction {
+        /// The library.
+        library: &'static CStr,
         /// Which.
         name: &'static CStr,
     },
@@ -261,8 +293,8 @@ pub enum LoadError {
 impl core::fmt::Display for LoadError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::NotFound => write!(f, "this machine has no {SONAME:?}"),
-            Self::NoSuchFunction { name } => write!(f, "{SONAME:?} has no {name:?}"),
+            Self::NotFound { library } => write!(f, "this machine has no {library:?}"),
+            Self::NoSuchFunction { library, name } => write!(f, "{library:?} has no {name:?}"),
         }
     }
 }
@@ -336,7 +368,7 @@ pub unsafe fn ibv_req_notify_cq(cq: *mut ibv_cq) -> c_int {
     unsafe { (*(*cq).context).ops.req_notify_cq.map_or(libc::ENOSYS, |slot| slot(cq, 0)) }
 }
 
-const LOAD_FLAGS: c_int = libc::RTLD_NOW | libc::RTLD_LOCAL;
+pub(super) const LOAD_FLAGS: c_int = libc::RTLD_NOW | libc::RTLD_LOCAL;
 const SONAME: &CStr = c"libibverbs.so.1";
 
 #[cfg(test)]

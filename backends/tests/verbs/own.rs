@@ -107,7 +107,11 @@ pub fn a_put_that_tells_is_one_request() {
     assert_eq!((came.trim_end_matches(','), job.word(&region, 16)), (&*bell, 7));
 }
 
+/// With `VERBS_LOSSY` the wire loses packets. A device says once that it has
+/// refused a request; if that is lost, nobody answers any more, and what was asked
+/// after it has been done or not.
 pub fn neighbours_of_a_refused_request_are_served() {
+    let is_lossy = std::env::var_os("VERBS_LOSSY").is_some();
     let job: Job<Verbs> = Job::new(2);
     let gone = job.register(PEER, 64, Access::ReadWrite);
     let region = job.register(PEER, 64, Access::ReadWrite);
@@ -118,6 +122,7 @@ pub fn neighbours_of_a_refused_request_are_served() {
     }
     assert_eq!(job.order(1, &format!("unregister {}", gone.key.to_bits())), "true");
     // Each of these adds once, whatever becomes of the pair.
+    let (mut added, mut unknown) = (0, 0);
     for round in 0..10 {
         let add = || Op::atomic(Kind::FetchAdd, at(&region, 0), 1u64).tagged(job.tag());
         let stale = Op::get_word(at(&gone, 0), Width::W8).tagged(job.tag());
@@ -127,18 +132,29 @@ pub fn neighbours_of_a_refused_request_are_served() {
         }
         assert_eq!(endpoint.post(&ops), ops.len());
         for done in wait(&mut endpoint, ops.len()) {
-            if done.tag == stale.tag {
-                assert_eq!(done.result, Err(AddrError::StaleKey { addr: stale.remote }));
-            } else {
-                assert!(done.result.is_ok(), "{done:?}");
+            match done.result {
+                Err(AddrError::StaleKey { addr }) if done.tag == stale.tag => {
+                    assert_eq!(addr, stale.remote);
+                }
+                Err(AddrError::PeerLost { rank: PEER }) if is_lossy => {
+                    unknown += u64::from(done.tag != stale.tag);
+                }
+                Ok(_) if done.tag != stale.tag => added += 1,
+                _ => panic!("{done:?}"),
             }
         }
     }
-    assert_eq!(job.word(&region, 0), 80);
+    let found = job.word(&region, 0);
+    assert!((added..=added + unknown).contains(&found), "{added} and {unknown} make {found}");
+    println!("{added} were added, of {unknown} it is not known");
     let counts = endpoint.counts();
-    assert_eq!((counts.pairs_broken, counts.pairs_made, counts.strays), (1, 2, 0));
-    let failure = endpoint.failures().last.unwrap();
-    assert_eq!((failure.peer, failure.kind), (Some(PEER), Some(Kind::GetWord)), "{failure}");
+    assert_eq!((counts.pairs_broken, counts.strays), (1, 0));
+    if unknown == 0 {
+        assert_eq!(counts.pairs_made, 2);
+        let failure = endpoint.failures().last.unwrap();
+        let of = (failure.peer, failure.kind);
+        assert_eq!(of, (Some(PEER), Some(Kind::GetWord)), "{failure}");
+    }
 }
 
 pub fn few_pairs_reach_many_ranks() {

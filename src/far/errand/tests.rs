@@ -1,7 +1,7 @@
 use super::*;
 use std::ptr::NonNull;
 use tsumugi_conformance::Seeded;
-use tsumugi_core::mem::{Access, Need, RegionTable};
+use tsumugi_core::mem::{Access, LocalAddr, Need, RegionTable};
 use tsumugi_core::tag::Tag;
 
 const ASKS: Rank = Rank(0);

@@ -3,6 +3,8 @@
 use super::super::config::OpenError;
 use super::super::device::{Device, errno};
 use super::super::door;
+use super::super::dynamic::{Dynamic, Target};
+use super::super::pair::Terms;
 use super::super::sys::*;
 use super::Line;
 use crate::net::Wire;
@@ -48,14 +50,37 @@ impl Line {
 
     /// Finds out how many bytes the device takes into a request.
     pub(super) fn try_inline(&mut self) -> Result<(), OpenError> {
+        let tried = self.try_pairs(|device, terms| device.make_pair(terms, true));
+        tried.map_err(|code| OpenError::Call { name: "ibv_create_qp", code })
+    }
+
+    /// Makes this line one that is reached, and reaches others, by the
+    /// dynamically connected transport, if its device has that.
+    pub(super) fn open_target(&mut self) {
+        let inline_bytes = self.terms.inline_bytes;
+        let tried = self.try_pairs(Device::make_asker);
+        match tried.and_then(|()| Target::open(&self.device, &self.terms)) {
+            Ok(target) => {
+                self.target = Some(target);
+                self.device.facts.dynamic = Dynamic::Used;
+            }
+            Err(_) => self.terms.inline_bytes = inline_bytes,
+        }
+    }
+
+    /// Makes a pair, with as many bytes in a request as it goes, and ends it.
+    fn try_pairs(
+        &mut self,
+        make: impl Fn(&Device, &Terms) -> Result<*mut ibv_qp, c_int>,
+    ) -> Result<(), c_int> {
         loop {
-            match self.device.make_pair(&self.terms, true) {
+            match make(&self.device, &self.terms) {
                 Ok(qp) => {
                     self.device.end_pair(qp);
                     return Ok(());
                 }
                 Err(_) if self.terms.inline_bytes > 0 => self.terms.inline_bytes /= 2,
-                Err(code) => return Err(OpenError::Call { name: "ibv_create_qp", code }),
+                Err(code) => return Err(code),
             }
         }
     }

@@ -91,7 +91,15 @@ impl Line {
         self.counts.doorbells += 1;
         // SAFETY: an open pair (only those are written for, and none is closed
         // that has something in flight), and requests of our own.
-        let code = unsafe { ibv_post_send(link.qp, first, &mut bad) };
+        let code = unsafe {
+            match link.lent {
+                false => ibv_post_send(link.qp, first, &mut bad),
+                true => {
+                    bad = first;
+                    self.device.post_to(link.qp, first, link.ah, link.address.target)
+                }
+            }
+        };
         if code != 0 {
             self.take_back(at, bad, code);
         }

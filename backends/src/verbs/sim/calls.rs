@@ -1,7 +1,7 @@
 //! The calls of a simulated library, as C sees them.
 
 use super::super::sys::*;
-use super::{Buffer, Buffers, Pair, Queue, Request, World, with};
+use super::{Buffer, Buffers, Pair, Queue, Request, World, dynamic, number, with};
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::ptr::null_mut;
 use std::collections::VecDeque;
@@ -38,7 +38,8 @@ pub(super) static LIBRARY: Library = Library {
 unsafe extern "C" fn list(count: *mut c_int) -> *mut *mut Opaque {
     // SAFETY: a place for the number.
     unsafe { *count = 1 };
-    Box::into_raw(Box::new(null_mut::<Opaque>()))
+    // Nobody looks into it.
+    Box::into_raw(Box::new(core::ptr::dangling_mut::<Opaque>()))
 }
 
 unsafe extern "C" fn free_list(list: *mut *mut Opaque) {
@@ -188,38 +189,65 @@ unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
 unsafe extern "C" fn create_qp(pd: *mut ibv_pd, attr: *mut ibv_qp_init_attr) -> *mut ibv_qp {
     // SAFETY: an open domain, and what is asked for.
     let (context, attr) = unsafe { ((*pd).context, &*attr) };
-    with(|world| {
-        let qp_num = world.number();
-        let depth = attr.cap.max_send_wr as usize;
-        let raw = ibv_qp {
-            context,
-            qp_context: null_mut(),
-            pd,
-            send_cq: attr.send_cq,
-            recv_cq: attr.recv_cq,
+    let pair = make(
+        context,
+        pd,
+        &Asked {
+            cqs: [attr.send_cq, attr.recv_cq],
             srq: attr.srq,
-            handle: 0,
-            qp_num,
-            state: 0,
-            qp_type: attr.qp_type,
-        };
-        let (requests, own) = (VecDeque::new(), VecDeque::new());
-        let pair = Pair { raw, peer: 0, access: 0, depth, requests, own, is_busy: false };
-        let pair = Box::into_raw(Box::new(pair));
-        if attr.qp_type == IBV_QPT_RC && depth > 1 {
+            kind: attr.qp_type,
+            depth: attr.cap.max_send_wr as usize,
+        },
+    );
+    // SAFETY: just made.
+    unsafe { (*pair).raw.qp_num = with(|world| number(world, pair)) };
+    pair.cast()
+}
+
+/// What is asked of a pair.
+pub(super) struct Asked {
+    pub cqs: [*mut ibv_cq; 2],
+    pub srq: *mut ibv_srq,
+    pub kind: u32,
+    /// Requests that it holds; no more than one: it answers.
+    pub depth: usize,
+}
+
+/// A pair without a number.
+pub(super) fn make(context: *mut ibv_context, pd: *mut ibv_pd, asked: &Asked) -> *mut Pair {
+    let &Asked { cqs: [send_cq, recv_cq], srq, kind: qp_type, depth } = asked;
+    let raw = ibv_qp {
+        context,
+        qp_context: null_mut(),
+        pd,
+        send_cq,
+        recv_cq,
+        srq,
+        handle: 0,
+        qp_num: 0,
+        state: 0,
+        qp_type,
+    };
+    let (requests, own) = (VecDeque::new(), VecDeque::new());
+    let pair = Pair { raw, peer: 0, access: 0, depth, requests, own, is_busy: false, part: None };
+    if pair.asks() {
+        with(|world| {
             let (alive, max) = world.alive_max.entry(context.addr()).or_default();
             *alive += 1;
             *max = (*max).max(*alive);
-        }
-        world.pairs.insert(qp_num, pair);
-        pair.cast()
-    })
+        });
+    }
+    Box::into_raw(Box::new(pair))
 }
 
 unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
     // SAFETY: of `create_qp`, and what is asked for.
     let (pair, attr) = unsafe { (&mut *qp.cast::<Pair>(), &*attr) };
     if mask & IBV_QP_STATE != 0 {
+        let code = dynamic::step(pair, attr.qp_state, mask);
+        if code != 0 {
+            return code;
+        }
         pair.raw.state = attr.qp_state;
     }
     if mask & IBV_QP_ACCESS_FLAGS != 0 {
@@ -239,7 +267,7 @@ unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     let pair = unsafe { Box::from_raw(qp.cast::<Pair>()) };
     with(|world| {
         world.pairs.remove(&pair.raw.qp_num);
-        if pair.raw.qp_type == IBV_QPT_RC && pair.depth > 1 {
+        if pair.asks() {
             world.alive_max.entry(pair.raw.context.addr()).or_default().0 -= 1;
         }
     });
@@ -334,6 +362,7 @@ fn read(wr: &ibv_send_wr, kind: u32) -> Request {
         operands: (0, 0),
         key: 0,
         to: 0,
+        access_key: 0,
     };
     if wr.send_flags & IBV_SEND_INLINE != 0 {
         // SAFETY: the asker's bytes, which it may change afterwards.

@@ -1,7 +1,7 @@
-//! The backend over simulated cards: many more peers than pairs, errors, and
-//! puts that tell.
+//! The backend over simulated cards, by pairs and by the dynamically connected
+//! transport: many more peers than pairs, errors, and puts that tell.
 
-use super::super::{Config, Line, VerbsDomain, VerbsEndpoint};
+use super::super::{Config, Counts, Line, VerbsDomain, VerbsEndpoint};
 use super::{NAME, alive_max};
 use crate::net::{Answer, Area, Arrival, ENTRIES_MAX, End, Entry, Far, Mr, Near, Nears, Wire};
 use std::collections::VecDeque;
@@ -11,9 +11,17 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::tag::Tag;
 
 /// Nobody is silent here, however long the machine keeps this thread waiting.
-fn config(pairs_max: usize) -> Config {
+pub(super) fn config(pairs_max: usize, dynamic: bool) -> Config {
     let device = Some(NAME.into());
-    Config { device, pairs_max, packets: 8, job: 7, patience_ms: 1 << 24, ..Config::default() }
+    Config {
+        device,
+        pairs_max,
+        dynamic,
+        packets: 8,
+        job: 7,
+        patience_ms: 1 << 24,
+        ..Config::default()
+    }
 }
 
 /// A rank's line, a page of its own, and what it has to ask.
@@ -27,8 +35,8 @@ struct Person {
 }
 
 impl Person {
-    fn new(rank: u32, pairs_max: usize) -> Self {
-        let mut line = Line::open(&config(pairs_max), Rank(rank), CONTEXTS, 1).unwrap();
+    fn new(rank: u32, pairs_max: usize, dynamic: bool) -> Self {
+        let mut line = Line::open(&config(pairs_max, dynamic), Rank(rank), CONTEXTS, 1).unwrap();
         line.join(7);
         let page = Area::new(4096);
         // SAFETY: pages of its own, which stay as long as the line.
@@ -87,7 +95,28 @@ impl Drop for Person {
 
 #[test]
 fn five_hundred_peers_are_reached_by_sixty_four_pairs() {
-    let mut all: Vec<Person> = (0..PEERS).map(|rank| Person::new(rank, PAIRS)).collect();
+    let counts = reach_all(|_| false);
+    assert!(counts.pairs_made >= PEERS.into(), "each was reached");
+}
+
+#[test]
+fn five_hundred_peers_are_reached_by_pairs_that_change_hands() {
+    let counts = reach_all(|_| true);
+    assert!(counts.pairs_made <= PAIRS as u64, "none is made twice");
+    assert_eq!(counts.calls, 0, "nobody is asked first");
+}
+
+#[test]
+fn peers_that_have_no_such_pairs_are_reached_all_the_same() {
+    let counts = reach_all(|rank| rank % 3 != 1);
+    assert!(counts.pairs_made >= u64::from(PEERS) / 3, "each of these was reached");
+}
+
+/// Three ask everybody, and everybody the first; what the first has done. Which
+/// ranks have the dynamically connected transport is asked.
+fn reach_all(is_dynamic: impl Fn(u32) -> bool) -> Counts {
+    let mut all: Vec<Person> =
+        (0..PEERS).map(|rank| Person::new(rank, PAIRS, is_dynamic(rank))).collect();
     let addresses: Vec<Vec<u8>> = all.iter().map(|one| one.line.address().unwrap()).collect();
     let fars: Vec<Far> = (0..).zip(&all).map(|(peer, one)| one.far(peer)).collect();
     let peers = u64::from(PEERS);
@@ -95,7 +124,7 @@ fn five_hundred_peers_are_reached_by_sixty_four_pairs() {
         for (rank, address) in (0..).map(Rank).zip(&addresses) {
             one.line.insert(rank, address).unwrap();
         }
-        // Three ask everybody, everybody asks the first, in orders of their own.
+        // In orders of their own.
         let everybody = (0..4 * peers).map(|at| (at * 7 + own) % peers);
         match own {
             0..3 => one.asks.extend(everybody),
@@ -117,20 +146,20 @@ fn five_hundred_peers_are_reached_by_sixty_four_pairs() {
     }
     let counts = all[0].line.counts;
     println!("{turns} turns, {counts:?}");
-    assert!(counts.pairs_made >= peers, "each was reached");
     assert_eq!(alive_max(), PAIRS);
+    counts
 }
 
 /// Two ranks, polled in turn.
-struct Two {
-    domains: [VerbsDomain; 2],
+pub(super) struct Two {
+    pub domains: [VerbsDomain; 2],
     regions: Vec<(Region, Area)>,
     tags: u64,
 }
 
 impl Two {
-    fn new() -> Self {
-        let open = |rank| VerbsDomain::open(&config(4), Rank(rank), 2).unwrap();
+    pub(super) fn new(dynamic: bool) -> Self {
+        let open = |rank| VerbsDomain::open(&config(4, dynamic), Rank(rank), 2).unwrap();
         let domains = [open(0), open(1)];
         let cards = [0, 1].map(|at: usize| domains[at].card().to_vec());
         for domain in &domains {
@@ -145,7 +174,7 @@ impl Two {
     }
 
     /// A region of that rank.
-    fn region(&mut self, rank: usize, bytes: usize) -> Region {
+    pub(super) fn region(&mut self, rank: usize, bytes: usize) -> Region {
         let area = Area::new(bytes);
         // SAFETY: the memory goes after the domains.
         let region = unsafe {
@@ -155,14 +184,14 @@ impl Two {
         region
     }
 
-    fn tagged(&mut self, op: Op) -> Op {
+    pub(super) fn tagged(&mut self, op: Op) -> Op {
         self.tags += 1;
         op.tagged(Tag::from_bits(self.tags))
     }
 
     /// So many completions of the first rank; the other one polls, and may look
     /// at what has come.
-    fn wait(
+    pub(super) fn wait(
         &self,
         [a, b]: &mut [VerbsEndpoint<'_>; 2],
         count: usize,
@@ -183,7 +212,7 @@ impl Two {
     }
 }
 
-fn at(region: &Region, offset: u64) -> RemoteAddr {
+pub(super) fn at(region: &Region, offset: u64) -> RemoteAddr {
     RemoteAddr { rank: Rank(1), key: region.key, offset }
 }
 
@@ -193,14 +222,18 @@ fn bell_of(arrival: Arrival<'_>) -> LocalAddr {
 }
 
 /// The word at an offset of a region.
-fn word(region: &Region, offset: u64) -> u64 {
+pub(super) fn word(region: &Region, offset: u64) -> u64 {
     // SAFETY: of a region of the test's; one thread.
     unsafe { region.base.byte_add(offset as usize).cast::<u64>().read() }
 }
 
 #[test]
 fn a_put_that_tells_is_one_request_and_comes_after_its_bytes() {
-    let mut two = Two::new();
+    [false, true].into_iter().for_each(puts_tell);
+}
+
+fn puts_tell(dynamic: bool) {
+    let mut two = Two::new(dynamic);
     let (far, near) = (two.region(1, 9 << 20), two.region(0, 64));
     let local = LocalAddr { key: near.key, offset: 0 };
     // SAFETY: of the test's own region.
@@ -244,7 +277,11 @@ fn a_put_that_tells_is_one_request_and_comes_after_its_bytes() {
 
 #[test]
 fn puts_that_tell_wait_for_who_does_not_look() {
-    let mut two = Two::new();
+    [false, true].into_iter().for_each(puts_wait);
+}
+
+fn puts_wait(dynamic: bool) {
+    let mut two = Two::new(dynamic);
     let far = two.region(1, 4096);
     let ops: Vec<Op> = (0..40)
         .map(|at_word| {
@@ -260,7 +297,7 @@ fn puts_that_tell_wait_for_who_does_not_look() {
         came += ends[0].poll(&mut [Completion::EMPTY; 16]);
         ends[1].poll(&mut []);
     }
-    assert_eq!(came, config(4).packets);
+    assert_eq!(came, config(4, false).packets);
     let mut bells = Vec::new();
     let left = ops.len() - came;
     let look = |b: &mut VerbsEndpoint<'_>| {
@@ -276,7 +313,11 @@ fn puts_that_tell_wait_for_who_does_not_look() {
 
 #[test]
 fn an_error_names_what_it_was_and_others_are_done_once() {
-    let mut two = Two::new();
+    [false, true].into_iter().for_each(errors_are_named);
+}
+
+fn errors_are_named(dynamic: bool) {
+    let mut two = Two::new(dynamic);
     let (far, gone) = (two.region(1, 64), two.region(1, 64));
     let warm = [&far, &gone].map(|region| two.tagged(Op::get_word(at(region, 0), Width::W8)));
     let adds: Vec<Op> =
@@ -305,7 +346,11 @@ fn an_error_names_what_it_was_and_others_are_done_once() {
 
 #[test]
 fn who_has_gone_is_named_by_what_was_under_way() {
-    let mut two = Two::new();
+    [false, true].into_iter().for_each(who_has_gone_is_named);
+}
+
+fn who_has_gone_is_named(dynamic: bool) {
+    let mut two = Two::new(dynamic);
     let far = two.region(1, 64);
     let get = two.tagged(Op::get_word(at(&far, 0), Width::W8));
     let puts: Vec<Op> =

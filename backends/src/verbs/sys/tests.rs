@@ -1,5 +1,6 @@
 //! Our structures beside those of the installed headers, if there are any.
 
+use super::super::dynamic::sys as driver;
 use super::*;
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ fn of_the_headers() -> Option<HashMap<String, usize>> {
 fn layouts_are_those_of_the_headers() {
     let Some(theirs) = of_the_headers() else { return };
     let mut fields_seen = 0;
-    for (name, size, fields) in LAYOUT {
+    for (name, size, fields) in LAYOUT.iter().chain(driver::LAYOUT) {
         let of = |what: &str| *theirs.get(what).unwrap_or_else(|| panic!("not printed: {what}"));
         if OF_THE_LIBRARY.contains(name) {
             assert!(*size <= of(name), "{name} is larger than the header's");
@@ -26,7 +27,7 @@ fn layouts_are_those_of_the_headers() {
         }
     }
     assert_eq!((size_of::<ibv_gid>(), align_of::<ibv_gid>()), (theirs["ibv_gid"], 8));
-    println!("{} structures, {fields_seen} fields", LAYOUT.len());
+    println!("{} structures, {fields_seen} fields", LAYOUT.len() + driver::LAYOUT.len());
 }
 
 #[test]
@@ -86,16 +87,34 @@ fn constants_are_those_of_the_headers() {
         IBV_QP_MAX_DEST_RD_ATOMIC,
         IBV_QP_DEST_QPN,
     );
+    use driver::*;
+    same!(
+        IBV_QPT_DRIVER,
+        IBV_QP_INIT_ATTR_PD,
+        IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+        IBV_QP_EX_WITH_RDMA_WRITE,
+        IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+        IBV_QP_EX_WITH_SEND,
+        IBV_QP_EX_WITH_RDMA_READ,
+        IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
+        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+        MLX5DV_DCTYPE_DCT,
+        MLX5DV_DCTYPE_DCI,
+        MLX5DV_QP_INIT_ATTR_MASK_DC,
+    );
 }
 
 #[test]
-fn the_library_has_what_is_used() {
-    match Library::load() {
-        Ok(_) => {}
-        Err(LoadError::NotFound) => println!("skipped: {}", LoadError::NotFound),
-        Err(error) => panic!("{error}"),
+fn the_libraries_have_what_is_used() {
+    for loaded in [Library::load().map(drop), driver::Driver::load().map(drop)] {
+        match loaded {
+            Ok(()) => {}
+            Err(error @ LoadError::NotFound { .. }) => println!("skipped: {error}"),
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 
 /// Structures that the library allocates and that we know the start of.
-const OF_THE_LIBRARY: [&str; 5] = ["ibv_cq", "ibv_qp", "ibv_srq", "ibv_context", "ibv_mr"];
+const OF_THE_LIBRARY: [&str; 7] =
+    ["ibv_cq", "ibv_qp", "ibv_srq", "ibv_context", "ibv_mr", "ibv_qp_ex", "mlx5dv_qp_ex"];

@@ -1,0 +1,312 @@
+//! Operations on their way down.
+//!
+//! ```text
+//!  post ─► Waiting ──────────────► Posted ─► (poll) ─► next piece, bell, done
+//!             │ the region is not known: read its directory slot
+//!             │ the queue is full: later
+//!             ▼
+//!           ended: no such rank, stale key, out of range, ...
+//! ```
+//!
+//! The word operations of 4 and 8 bytes are the device's atomics, a put and a
+//! get of a word too: over a stream of bytes a plain put may arrive in two
+//! parts. Puts and gets of memory, and words of 1 and 2 bytes, are plain.
+//!
+//! A batch goes out as one: the wire is told of what follows, and to ring the
+//! doorbell when all is written down.
+
+use super::failure::Failure;
+use super::flight::{Flight, State, Step};
+use super::memory::SLOT_BYTES;
+use super::number;
+use super::rail::{Rail, Shared, SlotRead};
+use super::scratch::Context;
+use super::wire::{Answer, Far, Near, Nears, Wire};
+use core::ffi::c_int;
+use libc::{EAGAIN, EINPROGRESS, ENOSYS, EOPNOTSUPP};
+use tsumugi_core::backend::Completion;
+use tsumugi_core::mem::{AddrError, Need};
+use tsumugi_core::op::{Kind, Op};
+
+impl<W: Wire> Rail<W> {
+    pub(super) fn in_flight(&self) -> usize {
+        self.flights.len() - self.free.len() + self.ready.len()
+    }
+
+    pub(super) fn post(&mut self, shared: &Shared, ops: &[Op]) -> usize {
+        let taken = self.take(shared, ops);
+        self.wire.ring();
+        taken
+    }
+
+    fn take(&mut self, shared: &Shared, ops: &[Op]) -> usize {
+        for (taken, op) in ops.iter().enumerate() {
+            if self.in_flight() >= self.flights.len() {
+                return taken;
+            }
+            if op.remote.rank.0 >= shared.size {
+                let error = AddrError::NoSuchRank { rank: op.remote.rank, size: shared.size };
+                self.ready.push_back(Completion { tag: op.tag, result: Err(error) });
+                continue;
+            }
+            let Some(at) = self.free.pop() else { return taken };
+            let at = at as usize;
+            let since = self.serial;
+            self.flights[at] = Flight {
+                op: *op,
+                state: State::Waiting,
+                moved: 0,
+                piece: 0,
+                since,
+                counted: false,
+                rings: false,
+            };
+            let more = self.limits.more && self.follows(ops.get(taken + 1));
+            match self.issue(shared, at, more) {
+                Step::Posted => {}
+                Step::Ended(result) => self.finish(at, result),
+                Step::Unknown => {
+                    self.later.push_back(at as u32);
+                    self.look_up(shared, at);
+                }
+                Step::Kept => self.later.push_back(at as u32),
+                // There is room, and it is its turn later.
+                Step::Again if self.limits.one_by_one => self.later.push_back(at as u32),
+                Step::Again => {
+                    self.release(at);
+                    return taken;
+                }
+            }
+        }
+        ops.len()
+    }
+
+    /// Whether nothing may be posted before something has completed.
+    #[inline]
+    pub(super) fn must_wait(&self) -> bool {
+        self.limits.one_by_one && self.posted + self.packets.under_way() > 0
+    }
+
+    /// Whether that operation will be posted in the same breath.
+    fn follows(&self, next: Option<&Op>) -> bool {
+        next.is_some_and(|next| {
+            matches!(next.kind, Kind::Put | Kind::Get)
+                && next.bytes() > 0
+                && !self.free.is_empty()
+                && self.cache.find(next.remote.rank, next.remote.key).is_some()
+        })
+    }
+
+    /// Tries to post an operation, or its next piece.
+    pub(super) fn issue(&mut self, shared: &Shared, at: usize, more: bool) -> Step {
+        let Flight { op, moved, .. } = self.flights[at];
+        let need = if op.writes() { Need::Write } else { Need::Read };
+        let align = op.width().map_or(1, |width| width as u64);
+        let Some(known) = self.cache.find(op.remote.rank, op.remote.key) else {
+            return Step::Unknown;
+        };
+        let far = match known.resolve(op.remote, op.bytes(), need, align) {
+            Ok(far) => far,
+            Err(error) => return Step::Ended(Err(error)),
+        };
+        let is_open = known.is_open();
+        if self.must_wait() || self.must_pause(op.remote.rank) {
+            return Step::Again;
+        }
+        let (answer, piece) = if op.width().is_none() {
+            let near = match self.near(shared, op.local(), op.bytes()) {
+                Ok(near) => near,
+                Err(error) => return Step::Ended(Err(error)),
+            };
+            let piece = (op.bytes() - moved).min(self.limits.piece_bytes_max);
+            if piece == 0 {
+                return Step::Ended(Ok(0));
+            }
+            let near = Near { at: near.at.wrapping_add(moved as usize), ..near };
+            let far = Far { addr: far.addr + moved, ..far };
+            let is_last = moved + piece == op.bytes();
+            let number = if is_last { self.number_of(&op) } else { None };
+            self.flights[at].rings = number.is_some();
+            (self.transfer(at, near, far, piece, more, number), piece)
+        } else {
+            (self.word(at, &op, far, is_open), 0)
+        };
+        match answer as c_int {
+            0 => {
+                let flight = &mut self.flights[at];
+                (flight.state, flight.piece) = (State::Posted, piece);
+                flight.counted = true;
+                self.posted += 1;
+                Step::Posted
+            }
+            code if code == -EAGAIN => Step::Again,
+            code if code == -EINPROGRESS => Step::Kept,
+            code if self.is_early(op.remote.rank, -code) => Step::Again,
+            code => {
+                let rank = op.remote.rank;
+                self.failures.add(Failure::new(Some(rank), Some(op.kind), -code, 0));
+                Step::Ended(Err(match -code {
+                    ENOSYS | EOPNOTSUPP => AddrError::Unsupported { addr: op.remote },
+                    _ => AddrError::PeerLost { rank },
+                }))
+            }
+        }
+    }
+
+    fn transfer(
+        &mut self,
+        at: usize,
+        near: Near,
+        far: Far,
+        piece: u64,
+        more: bool,
+        number: Option<u32>,
+    ) -> Answer {
+        let kind = self.flights[at].op.kind;
+        let context = self.scratch.context(Context::Flight(at));
+        let bytes = piece as usize;
+        // SAFETY: both ends were checked for as many bytes, the buffer belongs
+        // to the operation until it ends.
+        unsafe {
+            match kind {
+                _ if let Some(number) = number => {
+                    self.wire.put_ringing(near, bytes, far, context, number)
+                }
+                Kind::Get => self.wire.get(near, bytes, far, context, more),
+                _ => {
+                    let inject = piece <= self.limits.inject_bytes;
+                    self.wire.put(near, bytes, far, context, more, inject)
+                }
+            }
+        }
+    }
+
+    /// What a put says when it is there, if it can say it by itself.
+    #[inline]
+    fn number_of(&self, op: &Op) -> Option<u32> {
+        let can = op.notify && self.limits.rings && matches!(op.kind, Kind::Put | Kind::PutWord);
+        if can { number::number_of(op.remote) } else { None }
+    }
+
+    fn word(&mut self, at: usize, op: &Op, far: Far, is_open: bool) -> Answer {
+        let words = self.scratch.words(at);
+        let context = self.scratch.context(Context::Flight(at));
+        let width = op.width().expect("a word operation") as usize;
+        // SAFETY: the words of this slot, which no device uses now.
+        let (operand, compare, result) = unsafe {
+            store(&raw mut (*words).operand, op.operand(), width);
+            if op.kind == Kind::CompareSwap {
+                store(&raw mut (*words).compare, op.compare(), width);
+            }
+            (*words).result = 0;
+            (&raw mut (*words).operand, &raw mut (*words).compare, &raw mut (*words).result)
+        };
+        let near = |word| self.scratch.near(word);
+        let nears = Nears { operand: near(operand), compare: near(compare), result: near(result) };
+        if let Some(number) = self.number_of(op) {
+            self.flights[at].rings = true;
+            // SAFETY: a word of the slot, which stays as it is until the
+            // operation ends.
+            return unsafe { self.wire.put_ringing(nears.operand, width, far, context, number) };
+        }
+        // An atomic get may want the right to write.
+        let atomics = self.limits.word_atomics && width >= 4 && is_open;
+        // SAFETY: words of the slot, which stay as they are until the
+        // operation ends.
+        unsafe { self.wire.word(op, nears, far, context, atomics) }
+    }
+
+    /// Reads the directory slot of an operation's region, unless somebody
+    /// reads it already. If there is no room, a later poll tries again.
+    pub(super) fn look_up(&mut self, shared: &Shared, at: usize) {
+        let Flight { op, since, .. } = self.flights[at];
+        let (rank, slot) = (op.remote.rank, op.remote.key.index());
+        let serves =
+            |read: &SlotRead| read.rank == rank && read.slot == slot && read.serial > since;
+        if self.reads.iter().flatten().any(serves) {
+            return;
+        }
+        if slot >= super::memory::REGIONS_MAX {
+            self.end_waiting(at, Err(AddrError::StaleKey { addr: op.remote }));
+            return;
+        }
+        match self.peer(shared, rank) {
+            Ok(Some(_)) => {}
+            // The next poll asks again.
+            Ok(None) => return,
+            Err(error) => return self.end_waiting(at, Err(error)),
+        }
+        let Some(free) = self.reads.iter().position(Option::is_none) else { return };
+        self.serial += 1;
+        let serial = self.serial;
+        self.reads[free] = Some(SlotRead { rank, slot, serial, tries: 0, counted: false });
+        self.read_slot(shared, free);
+    }
+
+    /// Posts a read of a directory slot, or gives it up.
+    pub(super) fn read_slot(&mut self, shared: &Shared, read: usize) {
+        let Some(SlotRead { rank, slot, .. }) = self.reads[read] else { return };
+        if self.must_wait() || self.must_pause(rank) {
+            self.reads[read] = None;
+            return;
+        }
+        let Ok(Some(peer)) = self.peer(shared, rank) else {
+            self.reads[read] = None;
+            return;
+        };
+        let addr = peer.origin + (slot * SLOT_BYTES) as u64;
+        let far = Far { peer: peer.addr, addr, key: peer.key };
+        let near = self.scratch.near(self.scratch.slot(read));
+        let context = self.scratch.context(Context::Read(read));
+        // SAFETY: the scratch slot of this read, which nobody else uses.
+        let answer = unsafe { self.wire.get(near, SLOT_BYTES, far, context, false) } as c_int;
+        if let Some(read) = &mut self.reads[read]
+            && answer == 0
+        {
+            read.counted = true;
+            self.posted += 1;
+        }
+        if answer != 0 {
+            let given_up = self.reads[read].take();
+            if answer != -EAGAIN && answer != -EINPROGRESS && !self.is_early(rank, -answer) {
+                self.failures.add(Failure::new(Some(rank), None, -answer, 0));
+                self.judge(given_up.expect("just now"), None);
+            }
+        }
+    }
+
+    /// Ends an operation that stands in the queue of those to be posted later.
+    pub(super) fn end_waiting(&mut self, at: usize, result: Result<u64, AddrError>) {
+        self.later.retain(|&other| other as usize != at);
+        self.finish(at, result);
+    }
+
+    /// An operation is over.
+    #[inline]
+    pub(super) fn finish(&mut self, at: usize, result: Result<u64, AddrError>) {
+        let tag = self.flights[at].op.tag;
+        self.release(at);
+        self.ready.push_back(Completion { tag, result });
+    }
+
+    #[inline]
+    pub(super) fn release(&mut self, at: usize) {
+        self.flights[at].state = State::Free;
+        self.free.push(at as u32);
+    }
+}
+
+/// # Safety
+///
+/// `to` is a word that may be written.
+unsafe fn store(to: *mut u64, value: u64, width: usize) {
+    // SAFETY: the caller's; a narrow word lies at the start of the wide one.
+    unsafe {
+        match width {
+            1 => to.cast::<u8>().write(value as u8),
+            2 => to.cast::<u16>().write(value as u16),
+            4 => to.cast::<u32>().write(value as u32),
+            _ => to.write(value),
+        }
+    }
+}

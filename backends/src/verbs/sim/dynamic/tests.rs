@@ -1,0 +1,133 @@
+//! The dynamically connected transport: what every endpoint promises, of peers
+//! that nobody polls; and what is done where a card has it in part, or not.
+
+use super::super::super::{Dynamic, VerbsDomain};
+use super::super::lessen;
+use super::super::tests::{Two, at, config, word};
+use crate::net::Area;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tsumugi_conformance::endpoint::Fixture;
+use tsumugi_core::backend::{Completion, Domain, Endpoint};
+use tsumugi_core::mem::{Access, AddrError, Rank, Region, RemoteAddr, Width};
+use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::tag::Tag;
+
+/// Ranks, all of which this thread is.
+struct Ranks {
+    domains: Vec<VerbsDomain>,
+    tags: AtomicU64,
+}
+
+impl Fixture for Ranks {
+    type Domain = VerbsDomain;
+    const ROUNDS: usize = 50;
+
+    fn new(ranks: u32) -> Self {
+        let open = |rank| VerbsDomain::open(&config(4, true), Rank(rank), ranks).unwrap();
+        let domains: Vec<_> = (0..ranks).map(open).collect();
+        let cards: Vec<_> = domains.iter().map(|domain| domain.card().to_vec()).collect();
+        domains[0].find(move |rank, into| {
+            let card = cards.get(rank.0 as usize)?;
+            into[..card.len()].copy_from_slice(card);
+            Some(card.len())
+        });
+        assert_eq!(domains[0].facts().dynamic, Dynamic::Used);
+        Self { domains, tags: AtomicU64::new(1) }
+    }
+
+    fn domain(&self) -> &VerbsDomain {
+        &self.domains[0]
+    }
+
+    fn register(&self, rank: Rank, bytes: u64, access: Access) -> Region {
+        let area = std::mem::ManuallyDrop::new(Area::new((bytes as usize).max(1)));
+        // SAFETY: never given back, and nobody looks at it but through the
+        // domain and the tests.
+        unsafe { self.domains[rank.0 as usize].register(area.base, bytes, access) }.unwrap()
+    }
+
+    fn tag(&self) -> Tag {
+        Tag::from_bits(self.tags.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+tsumugi_conformance::endpoint!(Ranks);
+
+/// Adds of the first rank to a word of the second one, and what both then say of
+/// the transport.
+fn reached(mut two: Two) -> [Dynamic; 2] {
+    let far = two.region(1, 64);
+    let adds: Vec<Op> =
+        (0..9).map(|_| two.tagged(Op::atomic(Kind::FetchAdd, at(&far, 0), 1u64))).collect();
+    let [a, b] = &two.domains;
+    let mut ends = [a.endpoint(), b.endpoint()];
+    assert_eq!(ends[0].post(&adds), adds.len());
+    let done = two.wait(&mut ends, adds.len(), |_| ());
+    assert!(done.iter().all(|done| done.result.is_ok()), "{done:?}");
+    assert_eq!(word(&far, 0), 9);
+    [a, b].map(|domain| domain.facts().dynamic)
+}
+
+#[test]
+fn who_does_not_ask_does_not_get_it() {
+    assert_eq!(reached(Two::new(false)), [Dynamic::Possible; 2]);
+    assert_eq!(reached(Two::new(true)), [Dynamic::Used; 2]);
+}
+
+#[test]
+fn other_drivers_cards_are_reached_by_pairs() {
+    lessen(true, None);
+    assert_eq!(reached(Two::new(true)), [Dynamic::NoLibrary; 2]);
+}
+
+#[test]
+fn what_does_not_do_all_is_not_used() {
+    use crate::verbs::sys::{IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_RDMA_WRITE, IBV_WR_SEND};
+    for opcode in [IBV_WR_RDMA_WRITE, IBV_WR_ATOMIC_CMP_AND_SWP] {
+        lessen(false, Some(opcode));
+        assert_eq!(reached(Two::new(true)), [Dynamic::Refused; 2], "{opcode}");
+    }
+    // Packets are not tried: what is refused of them is its peer's error.
+    lessen(false, Some(IBV_WR_SEND));
+    assert_eq!(reached(Two::new(true)), [Dynamic::Used; 2]);
+}
+
+#[test]
+fn an_error_at_one_peer_is_no_other_peers() {
+    let ranks = Ranks::new(4);
+    let regions: Vec<Region> =
+        (1..4).map(|rank| ranks.register(Rank(rank), 64, Access::ReadWrite)).collect();
+    let words: Vec<RemoteAddr> = (1..4)
+        .zip(&regions)
+        .map(|(rank, region)| RemoteAddr { rank: Rank(rank), ..at(region, 0) })
+        .collect();
+    let mut end = ranks.domain().endpoint();
+    let mut run = |ops: &[Op]| {
+        assert_eq!(end.post(ops), ops.len());
+        let (mut all, mut some) = (Vec::new(), [Completion::EMPTY; 16]);
+        while all.len() < ops.len() {
+            let came = end.poll(&mut some);
+            all.extend_from_slice(&some[..came]);
+        }
+        all
+    };
+    let warm: Vec<Op> =
+        words.iter().map(|at| Op::get_word(*at, Width::W8).tagged(ranks.tag())).collect();
+    assert!(run(&warm).iter().all(|done| done.result == Ok(0)));
+    assert!(ranks.domains[2].unregister(regions[1].key));
+    // Of each of the three in turn.
+    let adds: Vec<Op> = (0..30)
+        .map(|round| Op::atomic(Kind::FetchAdd, words[round % 3], 1u64).tagged(ranks.tag()))
+        .collect();
+    for done in run(&adds) {
+        let to = adds.iter().find(|add| add.tag == done.tag).unwrap().remote;
+        match to.rank {
+            Rank(2) => assert_eq!(done.result, Err(AddrError::StaleKey { addr: to })),
+            _ => assert!(done.result.is_ok(), "{done:?}"),
+        }
+    }
+    assert_eq!([word(&regions[0], 0), word(&regions[2], 0)], [10, 10], "each once");
+    let counts = end.counts();
+    assert_eq!((counts.strays, counts.calls), (0, 0));
+    assert!(counts.pairs_broken >= 1);
+}

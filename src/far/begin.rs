@@ -1,0 +1,144 @@
+//! How callers begin operations on ranks of other nodes, and wait for their ends.
+
+use super::{Far, word};
+use crate::queue::hint;
+use crate::{AddrError, Busy, Outcome, Status};
+use tsumugi_core::completion::{Callback, Ticket};
+use tsumugi_core::engine::Retry;
+use tsumugi_core::mem::Agent;
+use tsumugi_core::op::Op;
+use tsumugi_core::stats::Counter;
+use tsumugi_core::sync::{AtomicBool, Ordering};
+use tsumugi_core::wait::{Reason, Wait, Waker};
+use tsumugi_ult::Here;
+
+/// One caller looks for the end of an operation until this is dropped: also
+/// when a callback panics.
+struct Looking<'f>(&'f AtomicBool);
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Sleeps as [`Here`], when what was begun has gone out.
+struct Hurried<'f>(&'f Far);
+
+impl Far {
+    /// Carries an operation on a rank of another node out; the caller looks
+    /// for its end for a while, and then sleeps. Blocking.
+    pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
+        let run = |op: &Op| {
+            let watch = |ticket: &Ticket<'_>| self.look_for(|| ticket.is_done());
+            self.engine.run_by(Retry::Room, &Hurried(self), || self.begin(op), watch)
+        };
+        match run(op) {
+            Err(AddrError::Unsupported { .. }) if op.remote.key.agent() == Agent::Device => {
+                word::by_compare_swap(op, run)
+            }
+            result => result,
+        }
+    }
+
+    /// Begins one that its caller waits for: at once, if nobody else is ready
+    /// whose operations could go out with it.
+    fn begin(&self, op: &Op) -> Result<Status<'static, ()>, Busy<()>> {
+        let begun = if self.shared().rounds > 0 && tsumugi_ult::is_alone() {
+            let mut begun = None;
+            self.poll_by(|| {
+                let now = self.engine.post_now(hint(), *op, ());
+                let has_ended = now.as_ref().is_ok_and(Ticket::is_done);
+                begun = Some(now);
+                has_ended
+            });
+            begun.expect("it was called")
+        } else {
+            self.engine.post(hint(), *op, ())
+        };
+        begun.map(Status::Pending)
+    }
+
+    /// Polls until that is so, or for as many rounds as an idle worker does;
+    /// unless another caller does it already. Whoever is ready runs first, so
+    /// what many begin goes out together.
+    pub(super) fn look_for(&self, has_ended: impl Fn() -> bool) {
+        let shared = self.shared();
+        // Relaxed: two that look do no harm.
+        if has_ended() || shared.rounds == 0 || shared.is_looked_for.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let _looking = Looking(&shared.is_looked_for);
+        let is_ult = tsumugi_ult::id().is_some();
+        for _ in 0..shared.rounds {
+            if is_ult {
+                Here.yield_now();
+            }
+            if has_ended() {
+                break;
+            }
+            self.poll();
+        }
+    }
+
+    /// Begins one. Never waits.
+    pub(crate) fn submit<B: Send + 'static>(
+        &self,
+        op: &Op,
+        buf: B,
+    ) -> Result<Status<'_, B>, Busy<B>> {
+        let begun = self.engine.submit(hint(), *op, buf);
+        self.hurry();
+        begun
+    }
+
+    /// Begins one; `done` is called by whoever polls, once. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`]: later, and `done` is not called.
+    pub(crate) fn post(&self, op: &Op, done: Callback) -> Result<(), Busy<()>> {
+        self.engine.post_callback(hint(), *op, done).map(drop)?;
+        self.hurry();
+        Ok(())
+    }
+
+    /// Carries one out as a future.
+    pub(crate) async fn carry<B: Send + 'static>(&self, op: &Op, buf: B) -> Outcome<B> {
+        let mut buf = buf;
+        loop {
+            match self.submit(op, buf) {
+                Ok(Status::Done(outcome)) => return outcome,
+                Ok(Status::Pending(ticket)) => return ticket.await,
+                Err(busy) => {
+                    buf = busy.buf;
+                    self.poll();
+                    crate::queue::come_again().await;
+                }
+            }
+        }
+    }
+
+    /// What was begun goes out at once, unless a worker will see to it.
+    pub(super) fn hurry(&self) {
+        if tsumugi_ult::id().is_none() {
+            self.engine.flush();
+        }
+    }
+}
+
+// SAFETY: it sleeps as `Here` does.
+unsafe impl Wait for Hurried<'_> {
+    fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        self.0.hurry();
+        Here.sleep(reason, commit);
+    }
+
+    fn yield_now(&self) {
+        Here.yield_now();
+    }
+
+    fn count(&self, counter: Counter) {
+        Here.count(counter);
+    }
+}
