@@ -116,6 +116,11 @@ pub fn pages_move_between_nodes() {
     on_two_nodes(3, "pages-short", "called");
 }
 
+/// And whole programs.
+pub fn programs_span_nodes() {
+    on_two_nodes(3, "programs", "called");
+}
+
 /// The same of addresses.
 pub fn global_memory_spans_nodes() {
     on_two_nodes(3, "global", "called");

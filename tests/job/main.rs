@@ -15,6 +15,7 @@ mod global;
 mod locks;
 mod mixture;
 mod pages;
+mod programs;
 mod reach;
 mod roles;
 mod tally;

@@ -1,7 +1,7 @@
 //! What the ranks of the cases do.
 
 use crate::churn::{self, Plan};
-use crate::{containers, global, locks, mixture, pages, reach, tally};
+use crate::{containers, global, locks, mixture, pages, programs, reach, tally};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -98,6 +98,8 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "lock-holder" => locks::die(rt),
         "pages" => pages::play(rt, 10),
         "pages-short" => pages::play(rt, 1),
+        "programs" => programs::play(rt),
+        "programs-forever" => programs::forever(rt),
         "tally" => tally::play(rt, 1_000_000),
         "tally-short" => tally::play(rt, 20_000),
         "until-lost" => reach::until_lost(rt),

@@ -1,0 +1,52 @@
+//! Whole programs on arrays whose pages move, small: each checks its answer.
+
+use crate::roles::say;
+use tsumugi::{Error, Rank, Runtime};
+use tsumugi_bench_program::{gups, mesh, queens, search, sort, uts};
+
+/// All of them.
+pub fn play(rt: &Runtime) -> Result<(), Error> {
+    let is_first = rt.rank() == Rank(0);
+    let tree = uts::play(rt, uts::Plan { depth: 5, grain: 0 })?;
+    assert_eq!(tree.nodes, 3_987);
+    let board = queens::play(rt, queens::Plan { queens: 8, grain: 4 })?;
+    assert_eq!(board.ways, 92);
+    let shape = mesh::Shape { blocks: 4, cells: 4, level_max: 2 };
+    for moves in [false, true] {
+        let plan = mesh::Plan { shape, steps: 8, period: 4 };
+        let outcome = mesh::play(rt, plan, moves)?;
+        assert_eq!(outcome.moved > 0, moves && rt.size() > 1, "{outcome}");
+    }
+    let rows: Vec<Vec<u32>> = (0..SIDE * SIDE).map(neighbours).collect();
+    let [before, _, after] = search::play(rt, is_first.then_some(&rows[..]), 0, 4)?;
+    assert_eq!(before.contains(" 0.000 of"), rt.size() == 1, "{before}");
+    assert!(after.contains(" 0.000 of"), "{after}");
+    gups::play(rt, gups::Plan { log_words: 8, ults: 4 })?;
+    sort::play(rt, sort::Plan { keys: 500 })?;
+    if is_first {
+        say("all programs have found what they should");
+    }
+    rt.barrier()
+}
+
+/// Tasks and pages that go hither and thither until somebody dies.
+pub fn forever(rt: &Runtime) -> Result<(), Error> {
+    say("working");
+    let shape = mesh::Shape { blocks: 4, cells: 4, level_max: 2 };
+    loop {
+        uts::play(rt, uts::Plan { depth: 7, grain: 0 })?;
+        mesh::play(rt, mesh::Plan { shape, steps: 8, period: 2 }, true)?;
+        gups::play(rt, gups::Plan { log_words: 10, ults: 4 })?;
+        sort::play(rt, sort::Plan { keys: 1000 })?;
+    }
+}
+
+/// Of a vertex of a grid.
+fn neighbours(vertex: u32) -> Vec<u32> {
+    let (x, y) = (vertex % SIDE, vertex / SIDE);
+    let beside = [(x.wrapping_sub(1), y), (x + 1, y), (x, y.wrapping_sub(1)), (x, y + 1)];
+    let inside = beside.into_iter().filter(|(x, y)| *x < SIDE && *y < SIDE);
+    inside.map(|(x, y)| y * SIDE + x).collect()
+}
+
+const SIDE: u32 = 20;
