@@ -113,7 +113,7 @@ fn programs_find_what_they_should() {
         assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
         assert!(done.text.contains("all programs have found"), "{}", done.text);
     }
-    let done = run_with(3, "programs", &[("TSUMUGI_PATH", "offload")]);
+    let done = run_with(3, "programs-short", &[("TSUMUGI_PATH", "offload")]);
     assert_eq!(done.code, Some(0), "{}", done.text);
 }
 

@@ -118,7 +118,7 @@ pub fn pages_move_between_nodes() {
 
 /// And whole programs.
 pub fn programs_span_nodes() {
-    on_two_nodes(3, "programs", "called");
+    on_two_nodes(3, "programs-short", "called");
 }
 
 /// The same of addresses.
