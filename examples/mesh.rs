@@ -1,6 +1,6 @@
-//! Heat on a mesh that is refined where a fire goes round, twice: with blocks
-//! that stay where they were dealt, and with blocks that move to where there is
-//! less to do. Says what each took, and how many accesses were remote; both
+//! Heat on a mesh that is refined where a fire goes round, three times: nothing
+//! moves; the work is shared out anew after each refinement; and its pages with
+//! it, by `own`. Says what each took, and how many accesses were remote; all
 //! answers are those of one thread, to the last bit.
 //!
 //! ```sh

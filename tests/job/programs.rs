@@ -15,10 +15,10 @@ pub fn play(rt: &Runtime, is_short: bool) -> Result<(), Error> {
     assert_eq!(board.ways, 92);
     let blocks = if is_short { 2 } else { 4 };
     let shape = mesh::Shape { blocks, cells: 4, level_max: 2 };
-    for moves in [false, true] {
+    for way in [mesh::Way::Stay, mesh::Way::Work, mesh::Way::Own] {
         let plan = mesh::Plan { shape, steps: blocks as u64 * 2, period: blocks as u64 };
-        let outcome = mesh::play(rt, plan, moves)?;
-        assert!(moves || outcome.moved == 0, "{outcome}");
+        let outcome = mesh::play(rt, plan, way)?;
+        assert!(way == mesh::Way::Own || outcome.moved == 0, "{outcome}");
     }
     let side = if is_short { 5 } else { 20 };
     let rows: Vec<Vec<u32>> = (0..side * side).map(|vertex| neighbours(side, vertex)).collect();
@@ -39,7 +39,7 @@ pub fn forever(rt: &Runtime) -> Result<(), Error> {
     let shape = mesh::Shape { blocks: 4, cells: 4, level_max: 2 };
     loop {
         uts::play(rt, uts::Plan { depth: 7, grain: 0 })?;
-        mesh::play(rt, mesh::Plan { shape, steps: 8, period: 2 }, true)?;
+        mesh::play(rt, mesh::Plan { shape, steps: 8, period: 2 }, mesh::Way::Own)?;
         gups::play(rt, gups::Plan { log_words: 10, ults: 4 })?;
         sort::play(rt, sort::Plan { keys: 1000 })?;
     }

@@ -11,11 +11,13 @@
 //!                                     by ranks that idle
 //! ```
 //!
-//! A block's task runs at the rank that has the block's page, unless an idle
-//! rank steals it. Without relocation the pages stay where they were dealt, and
-//! the tasks with them: the rank that has the fire has the load, others steal
-//! and reach far for what they compute on. With it, each rank owns its share
-//! after each adaption, and tasks find their data at hand.
+//! | | work | pages | |
+//! |---|---|---|---|
+//! | [`Way::Stay`] | where the pages are | where they were dealt | the rank with the fire has the load |
+//! | [`Way::Work`] | shared out anew | where they were dealt | the load is even, the data are elsewhere |
+//! | [`Way::Own`] | shared out anew | brought to the work | the load is even, the data at hand |
+//!
+//! Whatever the way, a rank that has nothing to do steals tasks.
 //!
 //! The answer is that of one thread alone, to the last bit: a step of a block
 //! depends on the step before and on nothing else.
@@ -45,6 +47,17 @@ pub struct Plan {
     pub period: u64,
 }
 
+/// What follows the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Nothing.
+    Stay,
+    /// The work alone.
+    Work,
+    /// The work, and its pages by `own`.
+    Own,
+}
+
 /// What a run took.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
@@ -58,7 +71,7 @@ pub struct Outcome {
     pub moved: u64,
     /// Tasks that were stolen.
     pub stolen: u64,
-    /// The cells of the rank that has most, of the mean, over all periods.
+    /// The cells of the rank that works on most, of the mean, over all periods.
     pub imbalance: f64,
 }
 
@@ -73,10 +86,11 @@ struct Mesh {
     remote: AtomicU64,
 }
 
-/// Who has which block, and how fine it is.
+/// Who has which block, who works on it, and how fine it is.
 #[derive(Clone, Debug)]
 struct Period {
     owners: Vec<Rank>,
+    workers: Vec<Rank>,
     levels: Vec<u32>,
 }
 
@@ -94,10 +108,10 @@ pub fn command() -> Result<(), Error> {
             Ok(Plan { shape: Shape { blocks, cells: 8, level_max }, steps, period: 8 })
         },
         |rt, plan| {
-            for (name, moves) in [("they stay", false), ("they move", true)] {
-                let outcome = play(rt, plan, moves)?;
+            for way in [Way::Stay, Way::Work, Way::Own] {
+                let outcome = play(rt, plan, way)?;
                 if rt.rank() == Rank(0) {
-                    println!("pages: {name}: {outcome}");
+                    println!("{:>4} moves: {outcome}", way.name());
                 }
             }
             rt.barrier()
@@ -111,7 +125,7 @@ pub fn command() -> Result<(), Error> {
 ///
 /// Those of the arrays and of [`Tasks::run`]; if the answer is not that of one
 /// thread.
-pub fn play(rt: &Runtime, plan: Plan, moves: bool) -> Result<Outcome, Error> {
+pub fn play(rt: &Runtime, plan: Plan, way: Way) -> Result<Outcome, Error> {
     let tasks = Tasks::new(rt, Mesh::new(rt, plan)?, &[of_rank, step, adapt])?;
     let mesh = tasks.context();
     mesh.clear(rt)?;
@@ -120,7 +134,7 @@ pub fn play(rt: &Runtime, plan: Plan, moves: bool) -> Result<Outcome, Error> {
         rt.barrier()?;
         let start = Instant::now();
         tasks.run(|tasks| everywhere(tasks, ADAPT, first))?;
-        moved += mesh.share_out(rt, moves)?;
+        moved += mesh.share_out(rt, way)?;
         tasks.run(|tasks| {
             let last = plan.steps.min(first + plan.period);
             (first..last).map(|time| everywhere(tasks, STEP, time)).sum()
@@ -142,7 +156,7 @@ pub fn play(rt: &Runtime, plan: Plan, moves: bool) -> Result<Outcome, Error> {
     })
 }
 
-/// A function for all blocks, each where its page is.
+/// A function for all blocks, each where the work is.
 fn everywhere(tasks: &Tasks<Mesh>, function: u32, time: u64) -> Result<u64, Error> {
     let ranks = tasks.rt().ranks();
     let handles = ranks.map(|rank| {
@@ -156,7 +170,7 @@ fn everywhere(tasks: &Tasks<Mesh>, function: u32, time: u64) -> Result<u64, Erro
 /// A function for the blocks of a rank, which others may steal.
 fn of_rank(tasks: &Tasks<Mesh>, [rank, function, time, ..]: Args) -> Result<u64, Error> {
     let now = tasks.context().now();
-    let own = (0..now.owners.len()).filter(|block| u64::from(now.owners[*block].0) == rank);
+    let own = (0..now.workers.len()).filter(|block| u64::from(now.workers[*block].0) == rank);
     let handles = own.map(|block| tasks.fork(function as u32, args([block as u64, time])));
     let handles = handles.collect::<Result<Vec<_>, _>>()?;
     handles.into_iter().rev().map(|handle| tasks.join(handle)).sum()
@@ -204,8 +218,9 @@ impl Mesh {
         let pages = rt.array_by::<f64>(count * page_len, dealt)?;
         let levels = rt.array::<u32>(count)?;
         let owners = (0..count).map(|block| pages.owner(block * page_len));
-        let owners = owners.collect::<Result<_, _>>()?;
-        let now = Mutex::new(Arc::new(Period { owners, levels: vec![0; count] }));
+        let owners = owners.collect::<Result<Vec<_>, _>>()?;
+        let period = Period { workers: owners.clone(), owners, levels: vec![0; count] };
+        let now = Mutex::new(Arc::new(period));
         let zero = || AtomicU64::new(0);
         Ok(Self { plan, pages, levels, now, accesses: zero(), remote: zero() })
     }
@@ -224,14 +239,17 @@ impl Mesh {
         self.now.lock().expect("nobody panics here").clone()
     }
 
-    /// After an adaption: everybody knows the levels, and has its share of the
-    /// blocks, if these may move. How many have come here. Collective.
-    fn share_out(&self, rt: &Runtime, moves: bool) -> Result<u64, Error> {
+    /// After an adaption: everybody knows the levels, and has its share of what
+    /// follows the load. How many pages have come here. Collective.
+    fn share_out(&self, rt: &Runtime, way: Way) -> Result<u64, Error> {
         let mut next = Period::clone(&self.now());
         self.levels.get_slice(0, &mut next.levels)?;
+        if way != Way::Stay {
+            next.workers = shares(&self.plan.shape, &next.levels, rt.size());
+        }
         let mut moved = 0;
-        if moves {
-            next.owners = shares(&self.plan.shape, &next.levels, rt.size());
+        if way == Way::Own {
+            next.owners.clone_from(&next.workers);
             let page_len = self.pages.page_len();
             for block in (0..next.owners.len()).filter(|block| next.owners[*block] == rt.rank()) {
                 moved += self.pages.own(block * page_len..(block + 1) * page_len)? as u64;
@@ -247,8 +265,8 @@ impl Mesh {
     fn imbalance(&self, ranks: u32) -> f64 {
         let now = self.now();
         let mut cells = vec![0.0; ranks as usize];
-        for (owner, level) in now.owners.iter().zip(&now.levels) {
-            cells[owner.0 as usize] += (self.plan.shape.side(*level).pow(2)) as f64;
+        for (worker, level) in now.workers.iter().zip(&now.levels) {
+            cells[worker.0 as usize] += (self.plan.shape.side(*level).pow(2)) as f64;
         }
         let (sum, most) = (cells.iter().sum::<f64>(), cells.iter().copied().fold(0.0, f64::max));
         most * f64::from(ranks) / sum
@@ -336,10 +354,28 @@ impl Mesh {
     }
 }
 
+impl Way {
+    /// What moves, in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stay => "none",
+            Self::Work => "work",
+            Self::Own => "own",
+        }
+    }
+}
+
+impl Outcome {
+    /// The part of the accesses that was remote.
+    pub fn share(&self) -> f64 {
+        self.remote as f64 / self.accesses.max(1) as f64
+    }
+}
+
 impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ms = self.time.as_secs_f64() * 1e3;
-        let share = 100.0 * self.remote as f64 / self.accesses.max(1) as f64;
+        let share = 100.0 * self.share();
         write!(
             f,
             "{ms:.1} ms; {} of {} accesses remote ({share:.1} %); {} pages moved, {} tasks \
@@ -382,9 +418,9 @@ mod tests {
     fn it_is_what_one_thread_finds_wherever_the_pages_are() {
         let shape = Shape { blocks: 4, cells: 4, level_max: 2 };
         let plan = Plan { shape, steps: 12, period: 4 };
-        for (ranks, moves) in [(1, true), (3, false), (3, true)] {
-            let ended = tsumugi::run_ranks(ranks, |rt| play(rt, plan, moves)).unwrap();
-            assert_eq!(ended[0].moved > 0, moves && ranks > 1, "{:?}", ended[0]);
+        for (ranks, way) in [(1, Way::Own), (3, Way::Stay), (3, Way::Work), (3, Way::Own)] {
+            let ended = tsumugi::run_ranks(ranks, |rt| play(rt, plan, way)).unwrap();
+            assert_eq!(ended[0].moved > 0, way == Way::Own && ranks > 1, "{:?}", ended[0]);
             assert!(ranks > 1 || ended[0].remote == 0, "{:?}", ended[0]);
         }
     }
