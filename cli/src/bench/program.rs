@@ -109,7 +109,7 @@ impl Bench<'_> {
         let graph = graph.map_err(|broken| Failure::Failed(broken.to_string()))?;
         let csr = graph.as_ref().map(|graph| &graph.csr);
         let from = graph.as_ref().map(|graph| graph.vertex(FROM).expect("it is a package"));
-        let vertices = rt.sum(csr.map_or(0, |csr| csr.vertices().into()))? as u32;
+        let vertices = rt.sum(csr.map_or(0, |csr| u64::from(csr.vertices())))? as u32;
         let from = rt.sum(u64::from(from.unwrap_or(0)))? as u32;
         let serial = csr.map(|csr| csr.levels(from));
         let search = Search::new(rt, vertices, ULTS, csr.map(|csr| |vertex| csr.row(vertex)))?;
