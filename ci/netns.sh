@@ -5,6 +5,7 @@
 # `ci/netns.sh cable TIMES` only pulls the cable, over tcp, so many times;
 # `ci/netns.sh faults SEED` only runs with the faults of that seed;
 # `ci/netns.sh locks` only runs locks and windows;
+# `ci/netns.sh programs` only runs programs on arrays whose pages move, over tcp;
 # `ci/netns.sh suite` only runs the suite of endpoints;
 # `ci/netns.sh links` only links that come late, and ranks on two networks;
 # `ci/netns.sh ring` only counts the cards that neighbours ask for;
@@ -419,6 +420,11 @@ if [[ ${1:-} == locks ]]; then
     done
     exit 0
 fi
+if [[ ${1:-} == programs ]]; then
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+    run 2 "$job" --role programs-short
+    exit 0
+fi
 if [[ ${1:-} == cable ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     for ((time = 0; time < ${2:-1}; time++)); do
@@ -436,6 +442,8 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 2 "$job" --role reach
     run 3 "$job" --role reach
     run 3 "$job" --role global
+    # Of many short far accesses one after the other.
+    [[ $provider == udp* ]] || run 2 "$job" --role programs-short
     run 2 "$job" --role mixture
     run 3 "$job" --role mixture
     locks

@@ -3,6 +3,7 @@
 //! ```text
 //!   cli ── benches/ult         what the benchmark of threads runs
 //!    │     benches/lock        and that of locks: simulated ranks, on gas
+//!    │     benches/program     whole programs, on arrays whose pages move
 //!    │      │
 //!   tsumugi (facade)
 //!    │
@@ -19,7 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crate folder, and which packages of the workspace it may stand on.
-const FLOORS: [(&str, &[&str]); 9] = [
+const FLOORS: [(&str, &[&str]); 10] = [
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
     ("pvas", &["tsumugi-core"]),
@@ -28,7 +29,17 @@ const FLOORS: [(&str, &[&str]); 9] = [
     (".", &["tsumugi-core", "tsumugi-ult", "tsumugi-pvas", "tsumugi-backends", "tsumugi-gas"]),
     ("benches/ult", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
     ("benches/lock", &["tsumugi-core", "tsumugi-gas"]),
-    ("cli", &["tsumugi-core", "tsumugi", "tsumugi-bench-ult", "tsumugi-bench-lock"]),
+    ("benches/program", &["tsumugi-core", "tsumugi-gas", "tsumugi", "tsumugi-bench-ult"]),
+    (
+        "cli",
+        &[
+            "tsumugi-core",
+            "tsumugi",
+            "tsumugi-bench-ult",
+            "tsumugi-bench-lock",
+            "tsumugi-bench-program",
+        ],
+    ),
 ];
 
 /// All that the core may take from outside.

@@ -130,6 +130,9 @@ pub enum Figure {
     /// Arrays whose pages move: reads, writes and relocations, by the size of a
     /// page, beside raw reads
     Gas(Measure),
+    /// Whole programs on such arrays: tasks that are stolen, a refined mesh, a
+    /// graph search, random updates, a sort
+    Program(Measure),
 }
 
 /// `tsumugi bench lock`

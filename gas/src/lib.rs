@@ -18,6 +18,7 @@
 //! | [`channel`] | messages of any length, in order |
 //! | [`lock`] | locks over remote atomics |
 //! | [`container`] | vectors, deques, lists, sets, maps in the memory of many ranks |
+//! | [`steal`] | work that other ranks may take |
 //! | [`page`] | pages that move between ranks, and who knows where they are |
 //! | [`ledger`] | what all of it takes, at any number of ranks |
 #![no_std]
@@ -35,5 +36,6 @@ pub mod machine;
 pub mod channel;
 pub mod lock;
 pub mod container;
+pub mod steal;
 pub mod page;
 pub mod ledger;

@@ -24,6 +24,7 @@ use tsumugi_gas::page::{
     self, Act, Book, Distribution, Door, Entry as PageEntry, Glance, Hold, Homes, Own, PageId,
     Relocation, Sweep,
 };
+use tsumugi_gas::steal::{self, Deque, Theft};
 use tsumugi_gas::table::{Agent, Entry, Record, Starter};
 
 /// A rank that holds an operation in flight on a table, and the table's owner
@@ -354,6 +355,67 @@ fn addr(rank: u32) -> GlobalAddr {
 
 fn key(rank: u32) -> RegionKey {
     RegionKey::new(rank as usize, 7)
+}
+
+/// A rank that adds work and takes it, beside a thief: each item is somebody's
+/// once, as it was added.
+#[test]
+fn work_is_taken_once() {
+    let mutants = [
+        "steal_last_from_the_other_end",
+        "steal_copy_kept",
+        "steal_published_early",
+        "steal_push_relaxed",
+    ];
+    check(&mutants, || {
+        work(|deque| {
+            let (one, two) = ([10, 11], [20, 21]);
+            assert!(deque.push(&one));
+            let mut own = Vec::from_iter(deque.pop_if(|_| true));
+            assert!(deque.push(&two));
+            own.extend(deque.pop_if(|_| true));
+            (vec![one, two], own)
+        })
+    });
+}
+
+/// All that is added is taken by one of both or is left.
+fn work(rank: impl Fn(&Deque<'_, 2>) -> (Vec<[u64; 2]>, Vec<[u64; 2]>) + Send + Sync + 'static) {
+    let words = Arc::new((Word::new(0), [(); 2].map(|()| [Word::new(0), Word::new(0)])));
+    let theirs = words.clone();
+    let thief = thread::spawn(move || steal(&theirs.0, &theirs.1));
+    let deque = Deque::new(&words.0, &words.1);
+    let (added, mut taken) = rank(&deque);
+    taken.extend(thief.join().unwrap());
+    while let Some(item) = deque.pop_if(|_| true) {
+        taken.push(item);
+    }
+    taken.sort_unstable();
+    assert_eq!(taken, added);
+}
+
+/// One theft, by operations as a backend carries them out.
+fn steal(ends: &Word, items: &[[Word; 2]]) -> Option<[u64; 2]> {
+    let at = RemoteAddr { rank: Rank(0), key: RegionKey::from_bits(1), offset: 0 };
+    let (mut theft, mut copy) = (Theft::new(at, items.len()), None);
+    loop {
+        let answer = match theft.act() {
+            steal::Act::Do(op) if op.kind == Kind::GetWord => ends.load(Ordering::Acquire),
+            steal::Act::Do(op) => {
+                let order = (Ordering::SeqCst, Ordering::SeqCst);
+                let swap = ends.compare_exchange(op.compare(), op.operand(), order.0, order.1);
+                swap.unwrap_or_else(|now| now)
+            }
+            steal::Act::Copy(place) => {
+                copy = Some(items[place].each_ref().map(|word| word.load(Ordering::Relaxed)));
+                0
+            }
+            steal::Act::Taken => return copy,
+            steal::Act::Nothing => return None,
+            steal::Act::Failed(error) => panic!("{error}"),
+        };
+        theft.answer(Ok(answer));
+    }
 }
 
 /// Explores `body`, which must pass, and then fail with each of `mutants`: in

@@ -3,7 +3,7 @@
 use crate::foreign::{
     a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why,
     an_idle_job_on_several_nodes_burns_no_core, containers_span_nodes, global_memory_spans_nodes,
-    locks_span_nodes, pages_move_between_nodes, ranks_meet_by_name,
+    locks_span_nodes, pages_move_between_nodes, programs_span_nodes, ranks_meet_by_name,
     ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
     ranks_of_several_nodes_say_so, who_has_no_memory_meets_others_later,
 };
@@ -51,6 +51,7 @@ pub const ALL: &[Case] = cases![
     locks_span_nodes,
     pages_move_between_nodes,
     who_has_no_memory_meets_others_later,
+    programs_span_nodes,
     an_idle_job_on_several_nodes_burns_no_core,
     everybody_reaches_everybody,
     global_memory_is_one,
@@ -58,6 +59,8 @@ pub const ALL: &[Case] = cases![
     containers_are_everybodys,
     locks_are_everybodys,
     pages_move_while_all_use_them,
+    programs_find_what_they_should,
+    a_rank_that_dies_in_a_program_is_named,
     a_killed_holder_is_named,
     containers_of_a_killed_rank_say_so,
     pages_of_a_killed_rank_say_so,
@@ -104,6 +107,33 @@ fn pages_move_while_all_use_them() {
     }
     let done = run_with(3, "pages-short", &[("TSUMUGI_PATH", "offload")]);
     assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+fn programs_find_what_they_should() {
+    for ranks in [1, 2, 4] {
+        let done = run(ranks, "programs");
+        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        assert!(done.text.contains("all programs have found"), "{}", done.text);
+    }
+    let done = run_with(3, "programs-short", &[("TSUMUGI_PATH", "offload")]);
+    assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+fn a_rank_that_dies_in_a_program_is_named() {
+    let mut seeded = Seeded(19);
+    for victim in [0, 1, 3] {
+        let mut job = start(4, "programs-forever");
+        let pids = job.read_until("working", 4);
+        thread::sleep(Duration::from_micros(seeded.below(300_000)));
+        // SAFETY: a plain call.
+        assert_eq!(unsafe { libc::kill(pids[victim] as i32, libc::SIGKILL) }, 0);
+        let done = job.finish();
+        assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
+        let named = format!("rank {victim} (pid {}) was killed by signal 9", pids[victim]);
+        assert!(done.text.contains(&named), "{named}: {}", done.text);
+        assert!(!done.text.contains("panicked"), "{}", done.text);
+        assert!(pids.iter().all(|pid| !is_running(*pid)), "{}", done.text);
+    }
 }
 
 fn a_killed_holder_is_named() {

@@ -20,6 +20,7 @@ mod mixture;
 mod outside;
 mod pages;
 mod poor;
+mod programs;
 mod reach;
 mod roles;
 mod tally;

@@ -32,6 +32,32 @@ impl Node {
         Self { state: Sha1::digest(seed).into(), depth: 0, depth_max }
     }
 
+    /// As plain words, for who sends it to somebody else.
+    pub fn to_words(self) -> [u64; 4] {
+        let word = |at: usize| {
+            let mut bytes = [0; 8];
+            let len = (self.state.len() - at).min(8);
+            bytes[..len].copy_from_slice(&self.state[at..at + len]);
+            u64::from_le_bytes(bytes)
+        };
+        let depths = u64::from(self.depth) << 32 | u64::from(self.depth_max);
+        [word(0), word(8), word(16), depths]
+    }
+
+    /// As [`to_words`](Self::to_words) has it.
+    pub fn from_words(words: [u64; 4]) -> Self {
+        let mut state = [0; 20];
+        for (into, word) in state.chunks_mut(8).zip(words) {
+            into.copy_from_slice(&word.to_le_bytes()[..into.len()]);
+        }
+        Self { state, depth: (words[3] >> 32) as u32, depth_max: words[3] as u32 }
+    }
+
+    /// How many levels there may be below it.
+    pub fn below(&self) -> u32 {
+        self.depth_max - self.depth
+    }
+
     /// How many children it has.
     pub fn children(&self) -> u32 {
         if self.depth >= self.depth_max {
@@ -69,6 +95,12 @@ mod tests {
     fn the_tree_is_the_same_everywhere() {
         let sizes: Vec<u64> = (0..6).map(|depth| count(&Node::root(depth))).collect();
         assert_eq!(sizes, [1, 6, 65, 254, 944, 3987]);
+    }
+
+    #[test]
+    fn a_node_travels_as_it_is() {
+        let node = Node::root(5).child(3);
+        assert_eq!((Node::from_words(node.to_words()), node.below()), (node, 4));
     }
 
     #[test]

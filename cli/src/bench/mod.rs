@@ -15,6 +15,7 @@ mod lock;
 mod message;
 mod pinned;
 mod plot;
+mod program;
 mod rma;
 mod row;
 mod sample;
@@ -85,6 +86,7 @@ pub fn bench(bench: &args::Bench) -> Result<String, Failure> {
             Ok(outcome.text)
         }
         Figure::Gas(measure) => pages(measure),
+        Figure::Program(measure) => programs(measure),
     }
 }
 
@@ -143,6 +145,19 @@ fn pages(measure: &args::Measure) -> Result<String, Failure> {
     }
     keep_all(measure, &rows, gas::plot(&rows).map(|plot| ("pages", plot)).into_iter())?;
     Ok(table::table(&rows) + &gas::paper(&rows) + &gas::bars(&rows))
+}
+
+fn programs(measure: &args::Measure) -> Result<String, Failure> {
+    let names = chosen(measure.only.as_deref(), program::CATALOGUE)?;
+    if !job::is_rank() {
+        return job::run_self(program::RANKS);
+    }
+    let rows = job::config(None)?.run(|rt| program::rank(rt, &names, measure))?;
+    if rows.is_empty() {
+        return Ok(String::new());
+    }
+    keep_all(measure, &rows, std::iter::empty())?;
+    Ok(table::table(&rows) + &program::bars(&rows))
 }
 
 /// Writes the rows and figures to the files that were asked for.

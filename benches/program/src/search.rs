@@ -1,0 +1,363 @@
+//! Breadth-first search of a graph whose rows lie in an array whose pages move.
+//!
+//! ```text
+//!  rows    dealt in blocks by the number of their vertex; a row begins a page
+//!  work    vertex v is looked at by rank hash(v), which reads v's row
+//!
+//!  before own   1 - 1/ranks of the reads are of other ranks' pages
+//!  after        none: the rows are where the work is
+//! ```
+//!
+//! A level at a time: each rank's threads take the vertices of the last level
+//! that are its own, read their rows and mark the neighbours, by a
+//! compare-swap on a level of another array.
+
+use crate::random::mix;
+use crate::{Words, main};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tsumugi::array::Dealt;
+use tsumugi::{Error, GlobalArray, Rank, Runtime};
+
+/// The level of a vertex that was not come to.
+pub const UNREACHED: u32 = u32::MAX;
+
+/// A graph in the memory of all ranks.
+#[derive(Clone, Debug)]
+pub struct Search {
+    rt: Runtime,
+    rows: GlobalArray<u32>,
+    levels: GlobalArray<u32>,
+    /// Where each row is: every rank has that.
+    index: Arc<Vec<Row>>,
+    ults: usize,
+}
+
+/// What one search took.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// How long, without counting.
+    pub time: Duration,
+    /// Pages of rows that were read.
+    pub reads: u64,
+    /// Of these, other ranks'.
+    pub remote: u64,
+}
+
+/// The first page of a row, and how many neighbours are in it.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    page: u32,
+    len: u32,
+}
+
+/// `search [VERTICES [DEGREE [ULTS]]]`
+pub fn command() -> Result<(), Error> {
+    main(
+        |words: &mut Words| {
+            let vertices = words.number("VERTICES", 1..=1 << 24, 50_000u32)?;
+            let degree = words.number("DEGREE", 1..=1000u32, 9)?;
+            Ok((vertices, degree, words.number("ULTS", 1..=4096usize, 16)?))
+        },
+        |rt, (vertices, degree, ults)| {
+            let graph = (rt.rank() == Rank(0)).then(|| random(vertices, degree));
+            let [before, moved, after] = play(rt, graph.as_deref(), 0, ults)?;
+            if rt.rank() == Rank(0) {
+                println!("rows as dealt:  {before}");
+                println!("own:            {moved}");
+                println!("rows with work: {after}");
+            }
+            rt.barrier()
+        },
+    )
+}
+
+/// What [`play`] has to say, a line each.
+pub type Lines = [String; 3];
+
+/// Searches `graph`, which rank 0 has, twice, with an own between; compares
+/// both with a search by one thread. Collective.
+///
+/// # Errors
+///
+/// Those of the arrays; if a level is another.
+pub fn play(
+    rt: &Runtime,
+    graph: Option<&[Vec<u32>]>,
+    from: u32,
+    ults: usize,
+) -> Result<Lines, Error> {
+    let rows = |graph: &'_ [Vec<u32>]| graph.len();
+    let vertices = rt.sum(graph.map_or(0, rows) as u64)? as u32;
+    let search =
+        Search::new(rt, vertices, ults, graph.map(|graph| |v: u32| &graph[v as usize][..]))?;
+    let serial = graph.map(|graph| alone(graph, from));
+    let check = |search: &Search| -> Result<(), Error> {
+        let Some(serial) = &serial else { return Ok(()) };
+        search.check(serial)
+    };
+    let before = search.run(from)?;
+    check(&search)?;
+    let (moved, time) = search.own()?;
+    let after = search.run(from)?;
+    check(&search)?;
+    rt.barrier()?;
+    let ms = time.as_secs_f64() * 1e3;
+    Ok([before.to_string(), format!("{moved} pages in {ms:.2} ms"), after.to_string()])
+}
+
+impl Search {
+    /// Of so many vertices, whose rows rank 0 has. Collective.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Runtime::array_by`].
+    pub fn new<'a>(
+        rt: &Runtime,
+        vertices: u32,
+        ults: usize,
+        row: Option<impl Fn(u32) -> &'a [u32]>,
+    ) -> Result<Self, Error> {
+        let index = rt.array::<u64>(vertices as usize)?;
+        let mut pages = 0u32;
+        if let Some(row) = &row {
+            let of = |vertex| {
+                let len = row(vertex).len();
+                let first = pages;
+                pages += len.div_ceil(PAGE_LEN) as u32;
+                u64::from(first) << 32 | len as u64
+            };
+            index.put_slice(0, &(0..vertices).map(of).collect::<Vec<_>>())?;
+        }
+        let pages = rt.sum(u64::from(pages))? as usize;
+        // A rank knows where all are; what it does not have costs one read.
+        let known = (pages.max(1)) as u32;
+        let dealt = Dealt { page_len: PAGE_LEN, known, ..Dealt::default() };
+        let rows = rt.array_by::<u32>(pages.max(1) * PAGE_LEN, dealt)?;
+        let levels = rt.array::<u32>(vertices as usize)?;
+        let mut words = vec![0u64; vertices as usize];
+        index.get_slice(0, &mut words)?;
+        let of = |word: u64| Row { page: (word >> 32) as u32, len: word as u32 };
+        let index: Arc<Vec<Row>> = Arc::new(words.into_iter().map(of).collect());
+        if let Some(row) = row {
+            for (vertex, at) in (0..).zip(index.iter()) {
+                rows.put_slice(at.page as usize * PAGE_LEN, row(vertex))?;
+            }
+        }
+        rt.barrier()?;
+        Ok(Self { rt: rt.clone(), rows, levels, index, ults })
+    }
+
+    /// Finds all levels from one vertex. Once more with counting. Collective.
+    ///
+    /// # Errors
+    ///
+    /// Those of the arrays.
+    pub fn run(&self, from: u32) -> Result<Outcome, Error> {
+        let mut counts = [0; 2];
+        let mut time = Duration::ZERO;
+        // The first brings nothing but what all know afterwards.
+        for counting in [true, false] {
+            self.clear(from)?;
+            let start = Instant::now();
+            let found = self.climb(counting)?;
+            time = start.elapsed();
+            counts = if counting { found } else { counts };
+        }
+        Ok(Outcome { time, reads: self.rt.sum(counts[0])?, remote: self.rt.sum(counts[1])? })
+    }
+
+    /// Every rank brings the rows of its vertices. How many pages have moved,
+    /// all together, and how long it took. Collective.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`GlobalArray::own`].
+    pub fn own(&self) -> Result<(u64, Duration), Error> {
+        self.rt.barrier()?;
+        let start = Instant::now();
+        let mut moved = 0;
+        for (vertex, row) in (0..).zip(self.index.iter()) {
+            if self.is_mine(vertex) {
+                moved += self.rows.own(row.range())? as u64;
+            }
+        }
+        self.rt.barrier()?;
+        let time = start.elapsed();
+        Ok((self.rt.sum(moved)?, time))
+    }
+
+    /// The levels that were found.
+    ///
+    /// # Errors
+    ///
+    /// Those of the array.
+    pub fn levels(&self) -> Result<Vec<u32>, Error> {
+        let mut levels = vec![0; self.index.len()];
+        self.levels.get_slice(0, &mut levels)?;
+        Ok(levels)
+    }
+
+    /// The levels are these.
+    ///
+    /// # Errors
+    ///
+    /// If one is not; the first is named.
+    pub fn check(&self, expected: &[u32]) -> Result<(), Error> {
+        let found = self.levels()?;
+        match found.iter().zip(expected).position(|(found, expected)| found != expected) {
+            None => Ok(()),
+            Some(vertex) => Err(Error::program(format!(
+                "vertex {vertex} has level {}, and by one thread {}",
+                found[vertex], expected[vertex]
+            ))),
+        }
+    }
+
+    fn clear(&self, from: u32) -> Result<(), Error> {
+        self.rt.barrier()?;
+        if self.rt.rank() == Rank(0) {
+            self.levels.put_slice(0, &vec![UNREACHED; self.index.len()])?;
+            self.levels.put(from as usize, 0)?;
+        }
+        self.rt.barrier()
+    }
+
+    /// Level by level; how many pages were read, and how many elsewhere.
+    fn climb(&self, counting: bool) -> Result<[u64; 2], Error> {
+        let mut counts = [0; 2];
+        for level in 0.. {
+            let levels = self.levels()?;
+            let own = |vertex: &u32| levels[*vertex as usize] == level && self.is_mine(*vertex);
+            let front: Vec<u32> = (0..levels.len() as u32).filter(own).collect();
+            let each = front.len().div_ceil(self.ults).max(1);
+            let ults: Vec<_> = front
+                .chunks(each)
+                .map(|some| {
+                    let (search, some) = (self.clone(), some.to_vec());
+                    self.rt.spawn(move |_| search.expand(&some, level + 1, counting))
+                })
+                .collect();
+            let mut found = 0;
+            for ult in ults {
+                let [marked, reads, remote] = ult.join().expect("no search panics")?;
+                found += marked;
+                counts = [counts[0] + reads, counts[1] + remote];
+            }
+            if self.rt.sum(found)? == 0 {
+                break;
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Marks the neighbours of vertices; how many, and what was read for it.
+    fn expand(&self, vertices: &[u32], level: u32, counting: bool) -> Result<[u64; 3], Error> {
+        let (mut counts, mut neighbours) = ([0; 3], Vec::new());
+        for vertex in vertices {
+            let row = self.index[*vertex as usize];
+            neighbours.resize(row.len as usize, 0);
+            self.rows.get_slice(row.range().start, &mut neighbours)?;
+            if counting {
+                for page in row.range().step_by(PAGE_LEN) {
+                    counts[1] += 1;
+                    counts[2] += u64::from(self.rows.owner(page)? != self.rt.rank());
+                }
+            }
+            for neighbour in &neighbours {
+                let at = *neighbour as usize;
+                if self.levels.get(at)? == UNREACHED
+                    && self.levels.compare_swap(at, UNREACHED, level)? == UNREACHED
+                {
+                    counts[0] += 1;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    fn is_mine(&self, vertex: u32) -> bool {
+        mix(vertex.into()) % u64::from(self.rt.size()) == u64::from(self.rt.rank().0)
+    }
+}
+
+impl Row {
+    /// Its elements.
+    fn range(self) -> std::ops::Range<usize> {
+        let first = self.page as usize * PAGE_LEN;
+        first..first + self.len as usize
+    }
+}
+
+impl Outcome {
+    /// The part of the reads that were of other ranks' pages.
+    pub fn share(&self) -> f64 {
+        self.remote as f64 / self.reads.max(1) as f64
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ms = self.time.as_secs_f64() * 1e3;
+        write!(f, "{ms:.2} ms; {:.3} of {} reads of rows remote", self.share(), self.reads)
+    }
+}
+
+/// A graph of random edges, each in both its rows.
+fn random(vertices: u32, degree: u32) -> Vec<Vec<u32>> {
+    let mut rows = vec![Vec::new(); vertices as usize];
+    for edge in 0..u64::from(vertices) * u64::from(degree) / 2 {
+        let end = |side: u64| (mix(2 * edge + side) % u64::from(vertices)) as u32;
+        let (one, two) = (end(0), end(1));
+        rows[one as usize].push(two);
+        rows[two as usize].push(one);
+    }
+    rows
+}
+
+/// Levels by one thread.
+fn alone(graph: &[Vec<u32>], from: u32) -> Vec<u32> {
+    let mut levels = vec![UNREACHED; graph.len()];
+    levels[from as usize] = 0;
+    let (mut queue, mut next) = (vec![from], 0);
+    while let Some(vertex) = queue.get(next).copied() {
+        next += 1;
+        for neighbour in &graph[vertex as usize] {
+            if levels[*neighbour as usize] == UNREACHED {
+                levels[*neighbour as usize] = levels[vertex as usize] + 1;
+                queue.push(*neighbour);
+            }
+        }
+    }
+    levels
+}
+
+/// Neighbours of a page: the mean row of the package graph has nine.
+const PAGE_LEN: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_what_one_thread_finds_and_rows_are_at_hand_after_own() {
+        let graph = random(600, 7);
+        for ranks in [1, 4] {
+            let ended = tsumugi::run_ranks(ranks, |rt| {
+                play(rt, (rt.rank() == Rank(0)).then_some(&graph[..]), 3, 3)
+            });
+            let said = ended.unwrap().swap_remove(0);
+            assert!(said[2].contains("0.000 of"), "{said:?}");
+            assert_eq!(said[0].contains("0.000 of"), ranks == 1, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn a_graph_without_edges_is_searched_at_once() {
+        let graph = vec![Vec::new(); 3];
+        let ended = tsumugi::run_ranks(2, |rt| {
+            play(rt, (rt.rank() == Rank(0)).then_some(&graph[..]), 1, 1)
+        });
+        ended.unwrap();
+    }
+}

@@ -1,0 +1,563 @@
+//! Fork and join over all ranks of a job, in the way of MassiveThreads on
+//! distributed memory: a task is plain data, the number of a function and its
+//! arguments, so any rank can run it.
+//!
+//! ```text
+//!   fork ──► own deque ──► join: nobody has taken it, so call it      (a call)
+//!               │
+//!               └──◄── another rank: reads it, swaps, runs it ──► place
+//!                                                                    │
+//!   fork_at(rank) ──► that rank's inbox ──► runs it ──► place        │
+//!                                                        ▲           │
+//!   join: sleeps ────────────────────────────────────────┴───────────┘
+//! ```
+//!
+//! Every rank has a deque in memory that all can reach ([`Deque`]); thieves
+//! take from it by one-sided operations alone. [`Tasks::fork_at`] sends a task
+//! to where its data are, by an active message, and there it stays. The result
+//! comes back into a *place* of the rank that forked it, by a put that wakes
+//! who joins. A ULT that joins what is elsewhere sleeps, and another one goes
+//! on with this rank's tasks meanwhile, so as many run as there are workers.
+//!
+//! [`Tasks::run`] ends when the root has returned, on all ranks. Since every
+//! task is joined, all are over by then; that is checked: as many were run as
+//! were forked, and no place is in use.
+//!
+//! When a task fails or panics its joiner is told, and so on up to the root;
+//! then all ranks return an error. When a rank dies, so do the others' calls.
+//!
+//! Limits: [`DEQUE_TASKS`] in a rank's deque, [`PLACES`] of a rank's that are
+//! forked and not joined. What finds no room is called at once, where it is.
+//!
+//! # References
+//!
+//! - Nakashima and Taura: MassiveThreads: A Thread Library for High Productivity
+//!   Languages. 2014.
+//! - Wagner and Calder: Leapfrogging. PPoPP 1993, on what a joiner may do while
+//!   it waits: here, sleep, for another ULT is cheap.
+
+mod memory;
+mod thief;
+
+use memory::{Memory, Outcome};
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use thief::Thief;
+use tsumugi::ult::sync::Semaphore;
+use tsumugi::ult::yield_now;
+use tsumugi::{Error, Rank, Runtime, Until};
+use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
+
+#[allow(unused_imports, reason = "for the documentation")]
+use tsumugi_gas::steal::Deque;
+
+/// What a task is given.
+pub type Args = [u64; ARGS];
+
+/// What a task does.
+pub type Function<C> = fn(&Tasks<C>, Args) -> Result<u64, Error>;
+
+/// Tasks of all ranks, which share a context: each rank has its own `C`.
+pub struct Tasks<C>(Arc<Crew<C>>);
+
+/// A task that was forked, and is to be joined.
+#[must_use = "a task that nobody joins makes its run fail"]
+#[derive(Debug)]
+pub struct Handle(State);
+
+/// What a rank has done in its runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Forked here.
+    pub forked: u64,
+    /// Sent to the rank where their data are.
+    pub sent: u64,
+    /// Run here, by whomever they were forked.
+    pub ran: u64,
+    /// Of these, taken from other ranks.
+    pub stolen: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    Done(u64),
+    Under { place: u32 },
+}
+
+/// A task as it travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Task {
+    function: u32,
+    /// Whose place its result goes to.
+    home: Rank,
+    place: u32,
+    args: Args,
+}
+
+struct Crew<C> {
+    rt: Runtime,
+    context: C,
+    functions: Vec<Function<C>>,
+    memory: Memory,
+    own: Mutex<Own>,
+    /// A permit for each reason to look for work.
+    idle: Semaphore,
+    /// ULTs that have a task or look for one; those that sleep in a join not
+    /// counted.
+    running: AtomicU64,
+    /// ULTs that look for tasks, until they have ended.
+    loops: AtomicU64,
+    /// A permit for each that has.
+    gone: Semaphore,
+    is_over: AtomicBool,
+    runs: AtomicU64,
+    forked: AtomicU64,
+    sent: AtomicU64,
+    ran: AtomicU64,
+    stolen: AtomicU64,
+}
+
+/// What this rank's ULTs take turns at. Held for a few instructions, and never
+/// by a ULT that suspends.
+struct Own {
+    /// Tasks that are for this rank alone.
+    inbox: VecDeque<Task>,
+    /// Places that are free.
+    places: Vec<u32>,
+    /// The first error that a task of this rank met.
+    failure: Option<Error>,
+}
+
+impl<C: Send + Sync + 'static> Tasks<C> {
+    /// Tasks that call these `functions`, by their index. Collective: all
+    /// ranks give the same, in the same order. One of a job at a time.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Runtime::share`].
+    pub fn new(rt: &Runtime, context: C, functions: &[Function<C>]) -> Result<Self, Error> {
+        let own = Own {
+            inbox: VecDeque::with_capacity(PLACES),
+            places: (0..PLACES as u32).rev().collect(),
+            failure: None,
+        };
+        let zero = || AtomicU64::new(0);
+        let crew = Arc::new(Crew {
+            rt: rt.clone(),
+            context,
+            functions: functions.to_vec(),
+            memory: Memory::new(rt)?,
+            own: Mutex::new(own),
+            idle: Semaphore::new(0),
+            running: zero(),
+            loops: zero(),
+            gone: Semaphore::new(0),
+            is_over: AtomicBool::new(true),
+            runs: zero(),
+            forked: zero(),
+            sent: zero(),
+            ran: zero(),
+            stolen: zero(),
+        });
+        // The runtime keeps its handlers: one that kept the crew would keep the
+        // runtime.
+        let weak = Arc::downgrade(&crew);
+        rt.handler(HANDLER, move |message| {
+            if let Some(crew) = weak.upgrade() {
+                crew.receive(message.bytes);
+            }
+            []
+        });
+        // Nobody sends before all can receive.
+        rt.barrier()?;
+        Ok(Self(crew))
+    }
+
+    /// What this rank's tasks share.
+    pub fn context(&self) -> &C {
+        &self.0.context
+    }
+
+    /// The rank on which this is called.
+    pub fn rt(&self) -> &Runtime {
+        &self.0.rt
+    }
+
+    /// What this rank has done so far.
+    pub fn counts(&self) -> Counts {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let crew = &*self.0;
+        Counts {
+            forked: of(&crew.forked),
+            sent: of(&crew.sent),
+            ran: of(&crew.ran),
+            stolen: of(&crew.stolen),
+        }
+    }
+
+    /// What all ranks have done so far, together. Collective.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Runtime::sum`].
+    pub fn all_counts(&self) -> Result<Counts, Error> {
+        let (rt, Counts { forked, sent, ran, stolen }) = (self.rt(), self.counts());
+        Ok(Counts {
+            forked: rt.sum(forked)?,
+            sent: rt.sum(sent)?,
+            ran: rt.sum(ran)?,
+            stolen: rt.sum(stolen)?,
+        })
+    }
+
+    /// Runs `root` on rank 0, and what it forks everywhere, until it returns;
+    /// all ranks return what it did. Collective.
+    ///
+    /// # Errors
+    ///
+    /// Of the root, or of this rank; and if a task was not joined.
+    pub fn run(&self, root: impl FnOnce(&Self) -> Result<u64, Error>) -> Result<u64, Error> {
+        let crew = &self.0;
+        let run = crew.runs.fetch_add(1, Ordering::Relaxed) + 1;
+        crew.is_over.store(false, Ordering::Relaxed);
+        // Nobody sends or steals before all have begun.
+        crew.rt.barrier()?;
+        let is_first = crew.rt.rank() == Rank(0);
+        crew.running.store(u64::from(is_first), Ordering::Relaxed);
+        (0..crew.rt.workers().max(1)).for_each(|_| crew.start_loop());
+        let result = if is_first {
+            let result = root(self);
+            let told = crew.memory.tell_all(&crew.rt, run, result.as_ref().ok().copied());
+            result.and_then(|value| told.map(|()| value).map_err(Error::from))
+        } else {
+            crew.memory.wait_for_end(&crew.rt, run)
+        };
+        crew.end_loops();
+        let value = match (crew.own().failure.take(), result) {
+            (Some(failure), _) | (None, Err(failure)) => return Err(failure),
+            (None, Ok(value)) => value,
+        };
+        self.check()?;
+        Ok(value)
+    }
+
+    /// Makes a task that this rank runs, if no other takes it before.
+    ///
+    /// # Errors
+    ///
+    /// Of the task, if there is no room for it, so that it is called at once.
+    pub fn fork(&self, function: u32, args: Args) -> Result<Handle, Error> {
+        match self.0.push(function, args) {
+            Some(place) => Ok(Handle(State::Under { place })),
+            None => Ok(Handle(State::Done(self.call(function, args)?))),
+        }
+    }
+
+    /// Makes a task that `rank` runs, and no other.
+    ///
+    /// # Errors
+    ///
+    /// Of [`Runtime::cast`]; of the task, if it has to be called at once.
+    pub fn fork_at(&self, rank: Rank, function: u32, args: Args) -> Result<Handle, Error> {
+        let crew = &*self.0;
+        let Some(place) = crew.own().places.pop() else {
+            return Ok(Handle(State::Done(self.call(function, args)?)));
+        };
+        let task = Task { function, home: crew.rt.rank(), place, args };
+        if rank == crew.rt.rank() {
+            crew.own().inbox.push_back(task);
+            crew.idle.release(1);
+        } else {
+            crew.rt.cast(rank, HANDLER, &task.to_bytes())?;
+        }
+        crew.forked.fetch_add(1, Ordering::Relaxed);
+        crew.sent.fetch_add(1, Ordering::Relaxed);
+        Ok(Handle(State::Under { place }))
+    }
+
+    /// The result of a task, which is called here if nobody has taken it.
+    /// Otherwise this ULT sleeps until it is there.
+    ///
+    /// # Errors
+    ///
+    /// Of the task; [`AddrError::PeerLost`](tsumugi::AddrError::PeerLost).
+    pub fn join(&self, handle: Handle) -> Result<u64, Error> {
+        let place = match handle.0 {
+            State::Done(value) => return Ok(value),
+            State::Under { place } => place,
+        };
+        let crew = &self.0;
+        let still_here = {
+            let mut own = crew.own();
+            let is_it = |words: &_| Task::from_words(words).place == place;
+            let task = crew.memory.deque().pop_if(is_it);
+            if task.is_some() {
+                own.places.push(place);
+            }
+            task
+        };
+        if let Some(words) = still_here {
+            crew.ran.fetch_add(1, Ordering::Relaxed);
+            let Task { function, args, .. } = Task::from_words(&words);
+            return self.call(function, args);
+        }
+        let outcome = match crew.memory.outcome(place) {
+            Some(outcome) => outcome,
+            None => crew.sleep_for(place)?,
+        };
+        crew.memory.clear(place);
+        crew.own().places.push(place);
+        match outcome {
+            Outcome::Value(value) => Ok(value),
+            Outcome::Failed(rank) => Err(Error::program(format!("a task failed at {rank}"))),
+        }
+    }
+
+    fn call(&self, function: u32, args: Args) -> Result<u64, Error> {
+        let known = self.0.functions.len();
+        match self.0.functions.get(function as usize) {
+            Some(function) => function(self, args),
+            None => Err(Error::program(format!("task of function {function} of {known}"))),
+        }
+    }
+
+    /// All that was forked has been run and joined. Collective.
+    fn check(&self) -> Result<(), Error> {
+        let crew = &*self.0;
+        let Counts { forked, ran, .. } = self.counts();
+        let (mut used, in_inbox) = {
+            let own = crew.own();
+            ((PLACES - own.places.len()) as u64, own.inbox.len() as u64)
+        };
+        used += in_inbox + crew.memory.deque().count();
+        let (forked, ran, used) = (crew.rt.sum(forked)?, crew.rt.sum(ran)?, crew.rt.sum(used)?);
+        match (used, forked == ran) {
+            (0, true) => Ok(()),
+            _ => Err(Error::program(format!(
+                "of {forked} tasks {ran} were run, and {used} are not joined: the root returned \
+                 before them"
+            ))),
+        }
+    }
+}
+
+impl<C: Send + Sync + 'static> Crew<C> {
+    /// One more ULT that looks for tasks.
+    fn start_loop(self: &Arc<Self>) {
+        self.loops.fetch_add(1, Ordering::Relaxed);
+        self.running.fetch_add(1, Ordering::Relaxed);
+        let tasks = Tasks(self.clone());
+        drop(self.rt.spawn(move |_| {
+            if let Err(failure) = tasks.0.look_for_tasks(&tasks) {
+                tasks.0.failed(failure);
+            }
+            // Release: pairs with the load of who waits for all to have gone.
+            tasks.0.loops.fetch_sub(1, Ordering::Release);
+            tasks.0.gone.release(1);
+        }));
+    }
+
+    /// Until the run is over, or there are more of these than workers.
+    fn look_for_tasks(&self, tasks: &Tasks<C>) -> Result<(), Error> {
+        let mut thief = Thief::new(&self.rt);
+        let mut misses = 0;
+        // Relaxed: a hint; who sets it lets all idle ones look, too.
+        while !self.is_over.load(Ordering::Relaxed) {
+            if self.is_one_too_many() {
+                return Ok(());
+            }
+            let task = match self.take() {
+                Some(task) => Some(task),
+                None => thief.steal(&self.rt, &self.memory)?.inspect(|_| {
+                    self.stolen.fetch_add(1, Ordering::Relaxed);
+                }),
+            };
+            match task {
+                Some(task) => {
+                    misses = 0;
+                    self.serve(tasks, task)?;
+                }
+                None => {
+                    misses += 1;
+                    self.rest(misses);
+                }
+            }
+        }
+        self.running.fetch_sub(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A task in the deque, if there is room for it; its place.
+    fn push(&self, function: u32, args: Args) -> Option<u32> {
+        let mut own = self.own();
+        let place = own.places.pop()?;
+        let task = Task { function, home: self.rt.rank(), place, args };
+        if !self.memory.deque().push(&task.to_words()) {
+            own.places.push(place);
+            return None;
+        }
+        self.forked.fetch_add(1, Ordering::Relaxed);
+        Some(place)
+    }
+
+    /// What is for this rank alone, else the newest of its deque.
+    fn take(&self) -> Option<Task> {
+        let mut own = self.own();
+        let newest = || self.memory.deque().pop_if(|_| true);
+        own.inbox.pop_front().or_else(|| newest().map(|words| Task::from_words(&words)))
+    }
+
+    /// Runs a task and sends its result to where it is waited for.
+    fn serve(&self, tasks: &Tasks<C>, task: Task) -> Result<(), Error> {
+        let Task { function, args, home, place } = task;
+        let result = catch_unwind(AssertUnwindSafe(|| tasks.call(function, args)));
+        let result = result.unwrap_or_else(|_| Err(Error::program("a task panicked")));
+        self.ran.fetch_add(1, Ordering::Relaxed);
+        let outcome = match result {
+            Ok(value) => Outcome::Value(value),
+            Err(failure) => {
+                self.failed(failure);
+                Outcome::Failed(self.rt.rank())
+            }
+        };
+        Ok(self.memory.settle(&self.rt, home, place, outcome)?)
+    }
+
+    /// Sleeps until the result is there; another ULT looks for tasks then.
+    fn sleep_for(self: &Arc<Self>, place: u32) -> Result<Outcome, Error> {
+        let workers = self.rt.workers().max(1) as u64;
+        if self.running.fetch_sub(1, Ordering::Relaxed) <= workers {
+            self.start_loop();
+        }
+        let word = self.memory.state(self.rt.rank(), place);
+        let slept = self.rt.wait_until(word, Until::AtLeast(1));
+        self.running.fetch_add(1, Ordering::Relaxed);
+        slept?;
+        Ok(self.memory.outcome(place).expect("it was waited for"))
+    }
+
+    /// Whether others are enough. Who is told so is not counted any more.
+    fn is_one_too_many(&self) -> bool {
+        let workers = self.rt.workers().max(1) as u64;
+        let less = |running: u64| (running > workers).then(|| running - 1);
+        self.running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// Lets others get on, ever longer; until something comes for this rank.
+    fn rest(&self, misses: u32) {
+        match misses.checked_sub(YIELDS) {
+            None => yield_now(),
+            Some(times) => {
+                let nap = (NAP_MIN * (1 << times.min(8))).min(NAP_MAX);
+                self.idle.acquire_for(1, nap);
+            }
+        }
+    }
+
+    /// Waits until nobody looks for tasks any more.
+    fn end_loops(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        // Acquire: pairs with the subtraction of each.
+        while self.loops.load(Ordering::Acquire) > 0 {
+            self.idle.release(1);
+            self.gone.acquire_for(1, NAP_MAX);
+        }
+        while self.idle.try_acquire(1) {}
+        while self.gone.try_acquire(1) {}
+    }
+
+    /// A task from another rank, on whatever thread polls.
+    fn receive(&self, bytes: &[u8]) {
+        match Task::from_bytes(bytes) {
+            Some(task) => self.own().inbox.push_back(task),
+            None => {
+                let what = format!("a message of {} bytes is no task", bytes.len());
+                self.failed(Error::program(what));
+            }
+        }
+        self.idle.release(1);
+    }
+
+    fn failed(&self, failure: Error) {
+        self.own().failure.get_or_insert(failure);
+    }
+
+    fn own(&self) -> MutexGuard<'_, Own> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Task {
+    fn to_words(self) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        words[0] = self.function.into();
+        words[1] = u64::from(self.home.0) << 32 | u64::from(self.place);
+        words[2..].copy_from_slice(&self.args);
+        words
+    }
+
+    fn from_words(words: &[u64; WORDS]) -> Self {
+        let mut args = [0; ARGS];
+        args.copy_from_slice(&words[2..]);
+        let home = Rank((words[1] >> 32) as u32);
+        Self { function: words[0] as u32, home, place: words[1] as u32, args }
+    }
+
+    fn to_bytes(self) -> [u8; WORDS * 8] {
+        let mut bytes = [0; WORDS * 8];
+        for (into, word) in bytes.chunks_exact_mut(8).zip(self.to_words()) {
+            into.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; WORDS * 8] = bytes.try_into().ok()?;
+        let mut words = [0; WORDS];
+        for (word, from) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(from.try_into().expect("8 bytes"));
+        }
+        Some(Self::from_words(&words))
+    }
+}
+
+/// Arguments, zeroes behind them.
+pub fn args<const N: usize>(given: [u64; N]) -> Args {
+    const { assert!(N <= ARGS, "a task has no room for as many") };
+    let mut args = [0; ARGS];
+    args[..N].copy_from_slice(&given);
+    args
+}
+
+impl<C> Clone for Tasks<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C> fmt::Debug for Tasks<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tasks({} functions)", self.0.functions.len())
+    }
+}
+
+/// Words that a task is given.
+pub const ARGS: usize = WORDS - 2;
+/// Tasks that a rank's deque has room for.
+pub const DEQUE_TASKS: usize = 1 << 13;
+/// Tasks that a rank has forked and not joined.
+pub const PLACES: usize = 1 << 14;
+/// A task is a cache line.
+const WORDS: usize = 8;
+/// Of the messages that bring tasks.
+const HANDLER: u32 = 0x7461_736b;
+/// How often others are let in before an idle ULT sleeps.
+const YIELDS: u32 = 8;
+const NAP_MIN: Duration = Duration::from_micros(10);
+const NAP_MAX: Duration = Duration::from_micros(500);
+
+#[cfg(test)]
+mod tests;

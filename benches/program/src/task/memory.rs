@@ -1,0 +1,131 @@
+//! What each rank has in memory that all reach.
+//!
+//! ```text
+//!  ends │ over, value │ items: a task each │ places: a value, a state each
+//!       └ of a run, as rank 0 says         └ of tasks that were forked here
+//! ```
+
+use super::{DEQUE_TASKS, PLACES, WORDS};
+use std::slice;
+use tsumugi::{AddrError, Error, Rank, Remote, Runtime, Shared, Signal, Until};
+use tsumugi_core::sync::{AtomicU64, Ordering};
+use tsumugi_gas::steal::Deque;
+
+pub(super) struct Memory {
+    words: Shared<u64>,
+    /// This rank's, as long as `words` is there.
+    own: &'static [AtomicU64],
+}
+
+/// What has become of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Value(u64),
+    /// At this rank, which knows why.
+    Failed(Rank),
+}
+
+impl Memory {
+    /// Collective.
+    pub(super) fn new(rt: &Runtime) -> Result<Self, Error> {
+        let words = rt.share::<u64>(PLACES_AT + 2 * PLACES)?;
+        let first = rt.pointer(words.own().at(0))?.cast::<AtomicU64>();
+        // SAFETY: resolved and aligned for the first of as many words, in one
+        // piece, which are only ever accessed as atomics and plain bytes; they
+        // stay as long as `words`, and nobody is given them for longer.
+        let own = unsafe { slice::from_raw_parts(first.as_ptr(), words.len()) };
+        Ok(Self { words, own })
+    }
+
+    /// This rank's tasks.
+    pub(super) fn deque(&self) -> Deque<'_, WORDS> {
+        let (items, rest) = self.own[ITEMS_AT..PLACES_AT].as_chunks();
+        debug_assert!(rest.is_empty());
+        Deque::new(&self.own[ENDS_AT], items)
+    }
+
+    /// The word that says how many tasks a rank has.
+    pub(super) fn ends(&self, rank: Rank) -> Remote<u64> {
+        self.words.at(rank, ENDS_AT)
+    }
+
+    /// Where a task of a rank's deque lies.
+    pub(super) fn item(&self, rank: Rank, item: usize) -> Remote<u64> {
+        self.words.at(rank, ITEMS_AT + item * WORDS)
+    }
+
+    /// The word that is not zero any more when a task is over.
+    pub(super) fn state(&self, rank: Rank, place: u32) -> Remote<u64> {
+        self.words.at(rank, PLACES_AT + 2 * place as usize + 1)
+    }
+
+    /// What has become of a task of this rank's, if it is over.
+    pub(super) fn outcome(&self, place: u32) -> Option<Outcome> {
+        let [value, state] = self.place(place);
+        // Acquire: pairs with the signal that came after the value.
+        match state.load(Ordering::Acquire) {
+            0 => None,
+            DONE => Some(Outcome::Value(value.load(Ordering::Relaxed))),
+            _ => Some(Outcome::Failed(Rank(value.load(Ordering::Relaxed) as u32))),
+        }
+    }
+
+    /// The place may be used again.
+    pub(super) fn clear(&self, place: u32) {
+        // Relaxed: whoever gets it next is told by the lock round the places.
+        self.place(place)[1].store(0, Ordering::Relaxed);
+    }
+
+    /// Tells the rank that forked a task how it ended.
+    pub(super) fn settle(
+        &self,
+        rt: &Runtime,
+        home: Rank,
+        place: u32,
+        outcome: Outcome,
+    ) -> Result<(), AddrError> {
+        let (value, state) = match outcome {
+            Outcome::Value(value) => (value, DONE),
+            Outcome::Failed(rank) => (rank.0.into(), FAILED),
+        };
+        let to = self.words.at(home, PLACES_AT + 2 * place as usize);
+        rt.put_signal(to, &[value], self.state(home, place), Signal::Set(state))
+    }
+
+    /// Ends a run everywhere, with what it came to.
+    pub(super) fn tell_all(
+        &self,
+        rt: &Runtime,
+        run: u64,
+        value: Option<u64>,
+    ) -> Result<(), AddrError> {
+        let over = 2 * run + u64::from(value.is_none());
+        for rank in rt.ranks().filter(|rank| *rank != rt.rank()) {
+            let (to, word) = (self.words.at(rank, VALUE_AT), self.words.at(rank, OVER_AT));
+            rt.put_signal(to, &[value.unwrap_or(0)], word, Signal::Set(over))?;
+        }
+        Ok(())
+    }
+
+    /// What a run came to, when rank 0 has ended it.
+    pub(super) fn wait_for_end(&self, rt: &Runtime, run: u64) -> Result<u64, Error> {
+        match rt.wait_until(self.words.own().at(OVER_AT), Until::AtLeast(2 * run))? {
+            over if over % 2 == 0 => Ok(self.own[VALUE_AT].load(Ordering::Relaxed)),
+            _ => Err(Error::program("the root of the tasks failed at rank 0")),
+        }
+    }
+
+    fn place(&self, place: u32) -> &[AtomicU64; 2] {
+        let (places, _) = self.own[PLACES_AT..].as_chunks();
+        &places[place as usize]
+    }
+}
+
+const DONE: u64 = 1;
+const FAILED: u64 = 2;
+const ENDS_AT: usize = 0;
+/// Thieves look at the ends; this is on another line.
+const OVER_AT: usize = 16;
+const VALUE_AT: usize = 17;
+const ITEMS_AT: usize = 32;
+const PLACES_AT: usize = ITEMS_AT + DEQUE_TASKS * WORDS;

@@ -1,0 +1,61 @@
+//! Who takes tasks from other ranks, and from whom.
+
+use super::memory::Memory;
+use super::{Task, WORDS};
+use crate::random::mix;
+use tsumugi::{AddrError, Rank, Runtime};
+use tsumugi_gas::steal::{Act, Theft};
+
+/// Looks at others in a random order, at those of its node more often.
+pub(super) struct Thief {
+    near: Vec<Rank>,
+    all: Vec<Rank>,
+    seed: u64,
+}
+
+impl Thief {
+    pub(super) fn new(rt: &Runtime) -> Self {
+        let others = |ranks: &mut dyn Iterator<Item = Rank>| {
+            ranks.filter(|rank| *rank != rt.rank()).collect::<Vec<_>>()
+        };
+        let (near, all) = (others(&mut rt.neighbours()), others(&mut rt.ranks()));
+        Self { near, all, seed: u64::from(rt.rank().0) }
+    }
+
+    /// The oldest task of one other rank, if it has any.
+    pub(super) fn steal(
+        &mut self,
+        rt: &Runtime,
+        memory: &Memory,
+    ) -> Result<Option<Task>, AddrError> {
+        let Some(from) = self.choose() else { return Ok(None) };
+        let mut theft = Theft::new(memory.ends(from).addr(), super::DEQUE_TASKS);
+        let mut words = [0; WORDS];
+        loop {
+            let answer = match theft.act() {
+                Act::Do(op) if op.writes() => {
+                    rt.compare_swap(memory.ends(from), op.compare(), op.operand())
+                }
+                Act::Do(_) => rt.get(memory.ends(from)),
+                Act::Copy(item) => rt.get_slice(memory.item(from, item), &mut words).map(|()| 0),
+                Act::Taken => return Ok(Some(Task::from_words(&words))),
+                Act::Nothing => return Ok(None),
+                Act::Failed(error) => return Err(error),
+            };
+            theft.answer(answer);
+        }
+    }
+
+    fn choose(&mut self) -> Option<Rank> {
+        self.seed = mix(self.seed);
+        let among = match self.seed % FAR_ONE_IN {
+            0 => &self.all,
+            _ if self.near.is_empty() => &self.all,
+            _ => &self.near,
+        };
+        among.get((self.seed >> 32) as usize % among.len().max(1)).copied()
+    }
+}
+
+/// So many looks there are for one that may go to another node.
+const FAR_ONE_IN: u64 = 4;

@@ -1,0 +1,102 @@
+//! What the command line says: numbers, in their order, each with a name, a
+//! range and a default.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+use tsumugi::{Error, Rank, Runtime};
+
+/// The words after a program's name.
+#[derive(Debug)]
+pub struct Words(std::vec::IntoIter<String>);
+
+/// Is a rank of a program that takes numbers. What is wrong with them is said
+/// once, by rank 0.
+///
+/// # Errors
+///
+/// Of the words, and of the program.
+pub fn main<A: Send>(
+    take: impl FnOnce(&mut Words) -> Result<A, Error>,
+    play: impl FnOnce(&Runtime, A) -> Result<(), Error> + Send,
+) -> Result<(), Error> {
+    let mut words = Words::new(std::env::args().skip(1).collect());
+    let taken = take(&mut words).and_then(|taken| words.end().map(|()| taken));
+    tsumugi::run(move |rt| match taken {
+        Ok(taken) => play(rt, taken),
+        Err(error) => {
+            if rt.rank() != Rank(0) {
+                // Its error ends the job.
+                rt.barrier()?;
+            }
+            Err(error)
+        }
+    })
+}
+
+impl Words {
+    fn new(words: Vec<String>) -> Self {
+        Self(words.into_iter())
+    }
+
+    /// The next, or `default` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If it is no such number; the sentence says what would be.
+    pub fn number<T>(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<T>,
+        default: T,
+    ) -> Result<T, Error>
+    where
+        T: FromStr + PartialOrd + Display,
+    {
+        let Some(word) = self.0.next() else { return Ok(default) };
+        match word.parse() {
+            Ok(number) if range.contains(&number) => Ok(number),
+            _ => {
+                let (from, to) = range.into_inner();
+                let what = format!("{name}: '{word}' is no number from {from} to {to}");
+                Err(Error::program(what))
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        match self.0.next() {
+            None => Ok(()),
+            Some(word) => Err(Error::program(format!("'{word}' is one word too many"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Words {
+        Words::new(line.split_whitespace().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn words_are_taken_in_their_order() {
+        let mut words = words("7 9");
+        assert_eq!(words.number("DEPTH", 0..=10u32, 1).unwrap(), 7);
+        assert_eq!(words.number("GRAIN", 0..=10u64, 1).unwrap(), 9);
+        assert_eq!(words.number("SIDE", 0..=10usize, 3).unwrap(), 3);
+        words.end().unwrap();
+    }
+
+    #[test]
+    fn a_bad_word_is_named_with_what_would_be_good() {
+        let said = |line| words(line).number("DEPTH", 1..=10u32, 1).unwrap_err().to_string();
+        assert_eq!(said("11"), "DEPTH: '11' is no number from 1 to 10");
+        assert_eq!(said("0"), "DEPTH: '0' is no number from 1 to 10");
+        assert_eq!(said("deep"), "DEPTH: 'deep' is no number from 1 to 10");
+        assert_eq!(said("-1"), "DEPTH: '-1' is no number from 1 to 10");
+        let too_many = words("x").end().unwrap_err();
+        assert_eq!(too_many.to_string(), "'x' is one word too many");
+    }
+}

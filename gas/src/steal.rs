@@ -1,0 +1,387 @@
+//! Work that lies ready in the memory of a rank, newest first for the rank
+//! itself, and oldest first for all others, who take it without its help.
+//!
+//! ```text
+//!  items   [ · · │ oldest ...... newest │ · · ]   item n lies at n % capacity
+//!                 │                      │
+//!  ends    first ─┘ ◄────── count ─────► ┘        one word: first 40 bits,
+//!           │                            │        count 24
+//!           └ first + 1, count - 1       └ count + 1 adds, count - 1 takes
+//!             by a thief's compare-swap    by the rank
+//! ```
+//!
+//! All that decides is that one word, so who gets an item is as plain as a
+//! compare-swap: the one whose swap took place. A thief copies the oldest item
+//! before it asks for it. That copy is good if its swap succeeds, for item
+//! `first` is not written again while `first` stays: the rank takes the last
+//! item that is left from the oldest end, too, so that its number is never
+//! used twice; otherwise it could take that, add another in its place, and the
+//! word would look as if nothing had happened.
+//!
+//! A theft costs a read of a word, one of an item and a compare-swap; a look at
+//! a rank that has nothing, the first of these.
+//!
+//! Progress: adding and taking are lock-free, and so is stealing as long as
+//! its operations end. One thread of the rank at a time adds and takes.
+//!
+//! # References
+//!
+//! - Chase and Lev: Dynamic Circular Work-Stealing Deque. SPAA 2005. There,
+//!   two words and a fence between them; here, one word, since a remote
+//!   compare-swap reaches no more.
+//! - Dinan et al.: Scalable Work Stealing. SC 2009: deques in the memory of
+//!   ranks, and thieves that use one-sided operations alone.
+
+use core::fmt;
+use tsumugi_core::mem::{AddrError, RemoteAddr, Width};
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::{AtomicU64, Ordering, mutant};
+
+/// What the word of a deque says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ends {
+    /// The number of the oldest item.
+    first: u64,
+    /// How many there are.
+    count: u64,
+}
+
+/// A deque, as its own rank reaches it. Zeroes are an empty one.
+#[derive(Clone, Copy)]
+pub struct Deque<'a, const WORDS: usize> {
+    ends: &'a AtomicU64,
+    items: &'a [[AtomicU64; WORDS]],
+}
+
+/// A theft from another rank, without IO: operations out, answers in.
+#[derive(Clone, Copy, Debug)]
+pub struct Theft {
+    ends: RemoteAddr,
+    capacity: usize,
+    at: At,
+    tries: u32,
+}
+
+/// What a theft wants next.
+#[derive(Clone, Copy, Debug)]
+pub enum Act {
+    /// This operation, and its answer.
+    Do(Op),
+    /// A copy of the item in this place. It may be torn; then it is not kept.
+    Copy(usize),
+    /// Nothing: the copy is the thief's item.
+    Taken,
+    /// Nothing: there is none to be had now.
+    Nothing,
+    /// Nothing: the other rank is not there any more.
+    Failed(AddrError),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum At {
+    Looking,
+    Copying(Ends),
+    Asking(Ends),
+    Taken,
+    Nothing,
+    Failed(AddrError),
+}
+
+impl Ends {
+    /// As the word has it.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self { first: bits >> COUNT_BITS, count: bits & COUNT_MASK }
+    }
+
+    /// As the word has it.
+    pub const fn to_bits(self) -> u64 {
+        self.first << COUNT_BITS | self.count
+    }
+
+    /// How many items there are.
+    pub const fn count(self) -> u64 {
+        self.count
+    }
+
+    /// The number of the newest item, and what is left without it.
+    const fn newest(self) -> Option<(u64, Self)> {
+        match self.count {
+            0 => None,
+            // The last is the oldest, too.
+            1 => self.oldest(),
+            count => Some((self.first + count - 1, Self { count: count - 1, ..self })),
+        }
+    }
+
+    /// The number of the oldest item, and what is left without it.
+    const fn oldest(self) -> Option<(u64, Self)> {
+        match self.count {
+            0 => None,
+            // What does not fit any more begins anew.
+            count => {
+                let first = (self.first + 1) & FIRST_MASK;
+                Some((self.first, Self { first, count: count - 1 }))
+            }
+        }
+    }
+}
+
+impl<'a, const WORDS: usize> Deque<'a, WORDS> {
+    /// Of these words.
+    ///
+    /// # Panics
+    ///
+    /// Unless there is room for a power of two of items, at most
+    /// [`CAPACITY_MAX`].
+    pub fn new(ends: &'a AtomicU64, items: &'a [[AtomicU64; WORDS]]) -> Self {
+        let capacity = items.len();
+        assert!(is_capacity(capacity), "a deque of {capacity} items");
+        Self { ends, items }
+    }
+
+    /// How many items there are; by the time that it is known there may be
+    /// fewer.
+    pub fn count(&self) -> u64 {
+        Ends::from_bits(self.ends.load(Ordering::Relaxed)).count
+    }
+
+    /// Adds an item. False: there is no room.
+    pub fn push(&self, item: &[u64; WORDS]) -> bool {
+        // Acquire: pairs with the thief's swap, which is done with its copy of
+        // what lay here before.
+        let ends = Ends::from_bits(self.ends.load(Ordering::Acquire));
+        if ends.count == self.items.len() as u64 {
+            return false;
+        }
+        let publish = || {
+            // Release: pairs with the load of a thief that looks, and sees the
+            // item. Others only take, from the other end.
+            self.ends.fetch_add(1, order(Ordering::Release, "steal_push_relaxed"));
+        };
+        if mutant("steal_published_early") {
+            publish();
+        }
+        for (word, value) in self.item(ends.first + ends.count).iter().zip(item) {
+            // Relaxed: published by the count.
+            word.store(*value, Ordering::Relaxed);
+        }
+        if !mutant("steal_published_early") {
+            publish();
+        }
+        true
+    }
+
+    /// Takes the newest item, if there is one and `is_wanted`.
+    pub fn pop_if(&self, is_wanted: impl Fn(&[u64; WORDS]) -> bool) -> Option<[u64; WORDS]> {
+        // Relaxed: the items are this rank's own stores.
+        let mut bits = self.ends.load(Ordering::Relaxed);
+        loop {
+            let ends = Ends::from_bits(bits);
+            let (number, mut rest) = ends.newest()?;
+            if mutant("steal_last_from_the_other_end") {
+                rest.first = ends.first;
+            }
+            let item = self.item(number).each_ref().map(|word| word.load(Ordering::Relaxed));
+            if !is_wanted(&item) {
+                return None;
+            }
+            // Relaxed: nothing of what was written before is anybody else's to
+            // see by this, and a thief's swap before it is of another item.
+            let swap = (Ordering::Relaxed, Ordering::Relaxed);
+            match self.ends.compare_exchange_weak(bits, rest.to_bits(), swap.0, swap.1) {
+                Ok(_) => return Some(item),
+                Err(now) => bits = now,
+            }
+        }
+    }
+
+    fn item(&self, number: u64) -> &'a [AtomicU64; WORDS] {
+        &self.items[place(number, self.items.len())]
+    }
+}
+
+impl Theft {
+    /// From the deque whose word is at `ends`.
+    ///
+    /// # Panics
+    ///
+    /// As [`Deque::new`].
+    pub fn new(ends: RemoteAddr, capacity: usize) -> Self {
+        assert!(is_capacity(capacity), "a deque of {capacity} items");
+        Self { ends, capacity, at: At::Looking, tries: 0 }
+    }
+
+    /// What it wants next.
+    pub fn act(&self) -> Act {
+        match self.at {
+            At::Looking => Act::Do(Op::get_word(self.ends, Width::W8)),
+            At::Copying(ends) => Act::Copy(place(ends.first, self.capacity)),
+            At::Asking(ends) => {
+                let (_, rest) = ends.oldest().expect("there was one");
+                Act::Do(Op::compare_swap(self.ends, ends.to_bits(), rest.to_bits()))
+            }
+            At::Taken => Act::Taken,
+            At::Nothing => Act::Nothing,
+            At::Failed(error) => Act::Failed(error),
+        }
+    }
+
+    /// What it wanted has been done, and found this; of a copy, anything.
+    pub fn answer(&mut self, answer: Result<u64, AddrError>) {
+        let seen = match answer {
+            Ok(bits) => Ends::from_bits(bits),
+            Err(error) => {
+                self.at = At::Failed(error);
+                return;
+            }
+        };
+        self.at = match self.at {
+            At::Looking => look(seen),
+            At::Copying(ends) => At::Asking(ends),
+            At::Asking(ends) if seen == ends => At::Taken,
+            At::Asking(ends) => {
+                self.tries += 1;
+                match seen.count {
+                    _ if self.tries == TRIES => At::Nothing,
+                    0 => At::Nothing,
+                    // The rank added or took newer ones: the copy is good.
+                    _ if seen.first == ends.first || mutant("steal_copy_kept") => At::Asking(seen),
+                    _ => look(seen),
+                }
+            }
+            over => over,
+        };
+    }
+}
+
+impl<const WORDS: usize> fmt::Debug for Deque<'_, WORDS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Deque({} of {})", self.count(), self.items.len())
+    }
+}
+
+fn look(seen: Ends) -> At {
+    if seen.count == 0 { At::Nothing } else { At::Copying(seen) }
+}
+
+const fn is_capacity(capacity: usize) -> bool {
+    capacity.is_power_of_two() && capacity <= CAPACITY_MAX
+}
+
+const fn place(number: u64, capacity: usize) -> usize {
+    number as usize & (capacity - 1)
+}
+
+/// `order`, or none where a test wants to see that it is needed.
+fn order(order: Ordering, name: &'static str) -> Ordering {
+    if mutant(name) { Ordering::Relaxed } else { order }
+}
+
+/// Items that a deque may have room for.
+pub const CAPACITY_MAX: usize = 1 << (COUNT_BITS - 1);
+const COUNT_BITS: u32 = 24;
+const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
+const FIRST_MASK: u64 = u64::MAX >> COUNT_BITS;
+/// How often a thief asks for an item before it goes elsewhere.
+const TRIES: u32 = 4;
+
+#[cfg(all(test, not(tsumugi_loom)))]
+mod tests {
+    use super::*;
+    use tsumugi_core::mem::{Rank, RegionKey};
+    use tsumugi_core::op::Kind;
+
+    fn words<const N: usize>() -> (AtomicU64, [[AtomicU64; 1]; N]) {
+        (AtomicU64::new(0), [(); N].map(|()| [AtomicU64::new(0)]))
+    }
+
+    fn any(_: &[u64; 1]) -> bool {
+        true
+    }
+
+    fn theft(capacity: usize) -> Theft {
+        let key = RegionKey::from_bits(1);
+        Theft::new(RemoteAddr { rank: Rank(1), key, offset: 0 }, capacity)
+    }
+
+    /// One operation of a theft, on these words; what it has copied.
+    fn step<const N: usize>(theft: &mut Theft, ends: &AtomicU64, items: &[[AtomicU64; 1]; N]) {
+        let answer = match theft.act() {
+            Act::Do(op) if op.kind == Kind::GetWord => ends.load(Ordering::Relaxed),
+            Act::Do(op) => {
+                let (old, new) = (op.compare(), op.operand());
+                let swap = ends.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
+                swap.unwrap_or_else(|now| now)
+            }
+            Act::Copy(place) => items[place][0].load(Ordering::Relaxed),
+            _ => 0,
+        };
+        theft.answer(Ok(answer));
+    }
+
+    #[test]
+    fn the_rank_takes_the_newest_and_others_the_oldest() {
+        let (ends, items) = words::<4>();
+        let deque = Deque::new(&ends, &items);
+        assert_eq!(deque.pop_if(any), None);
+        for item in 1..=4 {
+            assert!(deque.push(&[item]));
+        }
+        assert!(!deque.push(&[5]));
+        let mut theft = theft(4);
+        assert!(matches!(theft.act(), Act::Do(_)));
+        step(&mut theft, &ends, &items);
+        assert!(matches!(theft.act(), Act::Copy(0)));
+        // What the rank does at the other end is none of the thief's business.
+        assert_eq!(deque.pop_if(any), Some([4]));
+        for _ in 0..3 {
+            step(&mut theft, &ends, &items);
+        }
+        assert!(matches!(theft.act(), Act::Taken));
+        assert_eq!(deque.pop_if(|item| item[0] == 2), None);
+        assert_eq!((deque.pop_if(any), deque.pop_if(any)), (Some([3]), Some([2])));
+        assert_eq!(deque.pop_if(any), None);
+    }
+
+    #[test]
+    fn an_item_that_was_taken_and_replaced_is_not_stolen_as_the_old_one() {
+        let (ends, items) = words::<2>();
+        let deque = Deque::new(&ends, &items);
+        deque.push(&[1]);
+        let mut theft = theft(2);
+        step(&mut theft, &ends, &items);
+        step(&mut theft, &ends, &items);
+        assert_eq!(deque.pop_if(any), Some([1]));
+        deque.push(&[2]);
+        step(&mut theft, &ends, &items);
+        // It copies again.
+        assert!(matches!(theft.act(), Act::Copy(1)));
+        step(&mut theft, &ends, &items);
+        step(&mut theft, &ends, &items);
+        assert!(matches!(theft.act(), Act::Taken));
+        assert_eq!(deque.pop_if(any), None);
+    }
+
+    #[test]
+    fn numbers_begin_anew_where_the_word_ends() {
+        let last = Ends { first: FIRST_MASK, count: 2 };
+        let (number, rest) = last.oldest().unwrap();
+        assert_eq!((number, rest), (FIRST_MASK, Ends { first: 0, count: 1 }));
+        assert_eq!(Ends::from_bits(last.to_bits()), last);
+        assert_eq!(place(number + 1, 8), place(rest.first, 8));
+    }
+
+    #[test]
+    fn a_rank_that_is_lost_ends_the_theft() {
+        let mut theft = theft(2);
+        let lost = AddrError::PeerLost { rank: Rank(1) };
+        theft.answer(Err(lost));
+        assert!(matches!(theft.act(), Act::Failed(error) if error == lost));
+    }
+
+    #[test]
+    #[should_panic(expected = "a deque of 3 items")]
+    fn a_capacity_is_a_power_of_two() {
+        theft(3);
+    }
+}
