@@ -39,10 +39,12 @@
 //!   Language. PLDI 1998: the THE protocol.
 //! - Chase, Lev: Dynamic Circular Work-Stealing Deque. SPAA 2005: the buffer.
 
+mod alone;
+mod buffer;
+
 use crate::fences::Fences;
-use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::ptr;
+use buffer::{Buffer, Header};
 use tsumugi_core::sync::{
     AtomicBool, AtomicI64, AtomicPtr, CachePadded, Ordering, UnsafeCell, mutant,
 };
@@ -64,10 +66,10 @@ struct Thieves {
 /// Written by the owner.
 struct Owner<T> {
     bottom: AtomicI64,
-    buffer: AtomicPtr<Buffer<T>>,
+    buffer: AtomicPtr<Header<T>>,
     /// `freed` as the owner last saw it.
     freed_seen: UnsafeCell<i64>,
-    retired: UnsafeCell<Vec<*mut Buffer<T>>>,
+    retired: UnsafeCell<Vec<*mut Header<T>>>,
     fences: Fences,
     /// There are thieves.
     shared: bool,
@@ -82,11 +84,6 @@ pub enum Steal<T> {
     Empty,
     /// Another thief or the owner was faster.
     Lost,
-}
-
-struct Buffer<T> {
-    mask: i64,
-    slots: Box<[AtomicPtr<T>]>,
 }
 
 /// The right to move `top`.
@@ -109,7 +106,7 @@ impl<T> Deque<T> {
             }),
             owner: CachePadded::new(Owner {
                 bottom: AtomicI64::new(0),
-                buffer: AtomicPtr::new(Buffer::new(slots)),
+                buffer: AtomicPtr::new(Buffer::new(slots).into_raw()),
                 freed_seen: UnsafeCell::new(0),
                 retired: UnsafeCell::new(Vec::new()),
                 fences,
@@ -120,7 +117,7 @@ impl<T> Deque<T> {
 
     /// Bytes of the buffer of an empty deque with room for `slots`.
     pub(crate) const fn buffer_bytes(slots: usize) -> usize {
-        size_of::<Buffer<T>>() + slots * size_of::<AtomicPtr<T>>()
+        Buffer::<T>::bytes(slots)
     }
 
     /// Adds an item at the bottom.
@@ -132,10 +129,10 @@ impl<T> Deque<T> {
     pub unsafe fn push(&self, item: *mut T) {
         let bottom = self.owner.bottom.load(Ordering::Relaxed);
         // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         // SAFETY: we are the owner.
         let freed = self.owner.freed_seen.with(|freed| unsafe { *freed });
-        if bottom - freed > buffer.mask {
+        if bottom - freed > buffer.mask() {
             // SAFETY: we are the owner.
             return unsafe { self.push_full(bottom, item) };
         }
@@ -153,7 +150,7 @@ impl<T> Deque<T> {
     }
 
     #[inline(always)]
-    fn put(&self, buffer: &Buffer<T>, bottom: i64, item: *mut T) {
+    fn put(&self, buffer: Buffer<T>, bottom: i64, item: *mut T) {
         let order =
             if mutant("deque_push_relaxed") { Ordering::Relaxed } else { Ordering::Release };
         // Release: pairs with the Acquire of a thief that looks at an item
@@ -190,7 +187,7 @@ impl<T> Deque<T> {
             return None;
         }
         // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         let item = buffer.slot(bottom).load(Ordering::Relaxed);
         if !wants(item) {
             return None;
@@ -224,7 +221,7 @@ impl<T> Deque<T> {
             return None;
         }
         // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         Some(buffer.slot(bottom - 1).load(Ordering::Relaxed))
     }
 
@@ -246,44 +243,13 @@ impl<T> Deque<T> {
             return None;
         }
         // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         let item = buffer.slot(top).load(Ordering::Relaxed);
         self.thieves.top.store(top + 1, Ordering::Relaxed);
         if self.owner.shared {
             self.thieves.freed.store(top + 1, Ordering::Relaxed);
         }
         Some(item)
-    }
-
-    /// Adds an item and takes the oldest, which another was before, if `wants`
-    /// it and nobody steals. `None`: nothing has changed.
-    ///
-    /// # Safety
-    ///
-    /// As for [`push`](Self::push).
-    #[inline(always)]
-    pub unsafe fn rotate(
-        &self,
-        item: *mut T,
-        wants: impl FnOnce(*mut T) -> bool,
-    ) -> Option<*mut T> {
-        let top = self.thieves.top.load(Ordering::Relaxed);
-        let bottom = self.owner.bottom.load(Ordering::Relaxed);
-        if top >= bottom || self.owner.shared {
-            return None;
-        }
-        // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
-        let oldest = buffer.slot(top).load(Ordering::Relaxed);
-        if !wants(oldest) {
-            return None;
-        }
-        // Where the deque is full, in the place that was just read. Relaxed:
-        // there is no thief.
-        buffer.slot(bottom).store(item, Ordering::Relaxed);
-        self.owner.bottom.store(bottom + 1, Ordering::Relaxed);
-        self.thieves.top.store(top + 1, Ordering::Relaxed);
-        Some(oldest)
     }
 
     /// Takes the oldest of several: as many as a thief would. The youngest
@@ -302,7 +268,7 @@ impl<T> Deque<T> {
         }
         let end = top + part_of(there);
         // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Relaxed) };
+        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         for at in top..end {
             each(buffer.slot(at).load(Ordering::Relaxed));
         }
@@ -330,7 +296,7 @@ impl<T> Deque<T> {
         }
         // Acquire: pairs with the Release in `grow`.
         // SAFETY: retired buffers are kept until the deque is dropped.
-        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Acquire) };
+        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Acquire)) };
         // Acquire: pairs with the Release in `push`.
         if there == 1 && !wants(buffer.slot(top).load(Ordering::Acquire)) {
             return Steal::Empty;
@@ -355,7 +321,7 @@ impl<T> Deque<T> {
         }
         // Acquire: as above, should it have grown.
         // SAFETY: as above.
-        let buffer = unsafe { &*self.owner.buffer.load(Ordering::Acquire) };
+        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Acquire)) };
         if mutant("deque_freed_early") {
             self.thieves.freed.store(end, Ordering::Release);
         }
@@ -393,7 +359,7 @@ impl<T> Deque<T> {
     }
 
     /// Finds room for one item more, in freed slots or a larger buffer.
-    unsafe fn make_room(&self, bottom: i64) -> &Buffer<T> {
+    unsafe fn make_room(&self, bottom: i64) -> Buffer<T> {
         // Without thieves, what was taken is free. Acquire: pairs with the
         // Release in `steal`: its slots may be reused.
         let freed = if self.owner.shared { &self.thieves.freed } else { &self.thieves.top };
@@ -402,18 +368,16 @@ impl<T> Deque<T> {
         self.owner.freed_seen.with_mut(|seen| unsafe { *seen = freed });
         let old_raw = self.owner.buffer.load(Ordering::Relaxed);
         // SAFETY: the current buffer lives as long as the deque.
-        let old = unsafe { &*old_raw };
-        if bottom - freed <= old.mask {
+        let old = unsafe { Buffer::from_raw(old_raw) };
+        if bottom - freed <= old.mask() {
             return old;
         }
-        let new_raw = Buffer::new(2 * old.slots.len());
-        // SAFETY: just made.
-        let new = unsafe { &*new_raw };
+        let new = Buffer::new(2 * (old.mask() as usize + 1));
         for at in freed..bottom {
             new.slot(at).store(old.slot(at).load(Ordering::Relaxed), Ordering::Relaxed);
         }
         // Release: pairs with the Acquire in `steal`.
-        self.owner.buffer.store(new_raw, Ordering::Release);
+        self.owner.buffer.store(new.into_raw(), Ordering::Release);
         // SAFETY: only the owner is here.
         self.owner.retired.with_mut(|retired| unsafe { (*retired).push(old_raw) });
         new
@@ -427,29 +391,14 @@ impl Drop for Turn<'_> {
     }
 }
 
-impl<T> Buffer<T> {
-    fn new(slots: usize) -> *mut Self {
-        assert!(slots.is_power_of_two(), "a deque of {slots} slots");
-        let slots = (0..slots).map(|_| AtomicPtr::new(ptr::null_mut())).collect::<Box<[_]>>();
-        Box::into_raw(Box::new(Self { mask: slots.len() as i64 - 1, slots }))
-    }
-
-    #[inline(always)]
-    fn slot(&self, at: i64) -> &AtomicPtr<T> {
-        // SAFETY: the mask is the length less one, and the length is a power
-        // of two.
-        unsafe { self.slots.get_unchecked((at & self.mask) as usize) }
-    }
-}
-
 impl<T> Drop for Deque<T> {
     fn drop(&mut self) {
         let last = self.owner.buffer.load(Ordering::Relaxed);
         // SAFETY: nobody else has the deque any more; each buffer is in one
-        // place, and was made by `Box::into_raw`.
+        // place, and comes from `into_raw`.
         self.owner.retired.with_mut(|retired| unsafe {
             for buffer in (*retired).drain(..).chain([last]) {
-                drop(Box::from_raw(buffer));
+                Buffer::from_raw(buffer).free();
             }
         });
     }

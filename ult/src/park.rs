@@ -66,12 +66,9 @@ unsafe impl Wait for Here {
         let Some(worker) = current::worker() else { return yield_elsewhere() };
         // SAFETY: this thread's worker, not kept across the suspension.
         let worker = unsafe { worker.as_ref() };
-        match worker.current() {
-            Some(_) if worker.is_alone() => {}
-            // SAFETY: we run on this ULT's stack.
-            Some(slot) => unsafe { slot.as_ref().suspend(Left::YIELD) },
-            None => yield_elsewhere(),
-        }
+        let Some(slot) = worker.current() else { return yield_elsewhere() };
+        // SAFETY: we run on this ULT's stack, and `let_run` gave us the next.
+        unsafe { slot.as_ref().leave(worker.let_run(slot), Left::YIELD) };
     }
 
     fn count(&self, counter: Counter) {
@@ -85,22 +82,18 @@ unsafe impl Wait for Here {
 /// Sleeps until somebody unparks the caller. May return without a reason.
 #[inline(always)]
 pub fn park() {
-    match ult() {
-        Some(slot) => {
-            // SAFETY: the running ULT.
-            let task = unsafe { slot.as_ref() };
-            if !task.park.take() {
-                assert_may_block("park");
-                // SAFETY: we run on this ULT's stack.
-                unsafe { task.suspend(Left::PARK) };
-            }
-        }
-        None => park_os(),
-    }
+    let Some(worker) = current::worker() else { return park_elsewhere() };
+    // SAFETY: this thread's worker, not kept across the suspension.
+    let worker = unsafe { worker.as_ref() };
+    let Some(slot) = worker.current() else { return park_elsewhere() };
+    // Where there is a token, too: it may not be there next time.
+    assert_may_block("park");
+    // SAFETY: we run on this ULT's stack, and `let_park` gave us the next.
+    unsafe { slot.as_ref().leave(worker.let_park(slot), Left::PARK) };
 }
 
 #[cold]
-fn park_os() {
+fn park_elsewhere() {
     own_parker().park();
 }
 

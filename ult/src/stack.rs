@@ -6,12 +6,12 @@
 //!  │guard│ main      │head│guard│ stack 0 │head│ stack 1 │head│ ...
 //!  └─────┴───────────┴────┴─────┴─────────┴────┴─────────┴────┴────────
 //!
-//!  one stack          ◄── grows down │ colour, 0 to 960
-//!  ┌────────────────────────────────┬▼──────────────────────┬───────────┐
-//!  │ frames          │ parent link  │ Head: switch │ reason │ canary of │
-//!  │                 │ 16           │ 48           │ 64     │ the next  │
-//!  └─────────────────┴──────────────┴──────────────┴────────┴───────────┘
-//!                    └─ one cache line ───────────┘          64, at the top
+//!  one stack ◄── grows down │ colour, 0 to 960
+//!  ┌─────────────────────────┬▼─────────────────────────────┬───────────┐
+//!  │ frames             start │ Head: switch since │ reason │ canary of │
+//!  │                       32 │                 32 │     64 │ the next  │
+//!  └──────────────────────────┴────────────────────┴────────┴───────────┘
+//!                       └─ one cache line ─────────┘          64, at the top
 //! ```
 //!
 //! A stack grows down. What [`Guards`] decides is what lies below its floor: a
@@ -31,13 +31,13 @@
 mod class;
 mod head;
 mod supply;
+mod switch;
 
 pub(crate) use class::Class;
-pub(crate) use head::{Head, Left, stack_pointer};
+pub(crate) use head::{Head, stack_pointer};
 pub(crate) use supply::Stacks;
+pub(crate) use switch::{Left, Link};
 
-use crate::host::page_bytes;
-use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
 /// What is below a stack's floor.
@@ -76,24 +76,6 @@ impl Stack {
     }
 }
 
-// SAFETY: from `floor` to the head the memory is the stack's alone and at least
-// 8 KiB. An overflow hits the guard page, or is noticed at the next switch by
-// the canary and ends the process; unless the user asked for neither.
-unsafe impl corosensei::stack::Stack for Stack {
-    #[inline(always)]
-    fn base(&self) -> NonZeroUsize {
-        self.0.addr()
-    }
-
-    #[inline]
-    fn limit(&self) -> NonZeroUsize {
-        // SAFETY: heads stay as long as their stacks.
-        let head = unsafe { self.0.as_ref() };
-        let guard = if head.floor & GUARDED != 0 { page_bytes() } else { 0 };
-        NonZeroUsize::new(head.floor() - guard).expect("no stack begins at 0")
-    }
-}
-
 const GUARDED: usize = 1;
 const WATCHED: usize = 2;
 const MAIN: usize = 4;
@@ -102,12 +84,11 @@ const CANARY_LINE: usize = 64;
 const CANARY: u64 = 0x7473_756d_7567_6921;
 const COLOURS: usize = 16;
 const COLOUR_BYTES: usize = 64;
-/// The head without the parent link, so that the two fill two lines.
-const HEAD_BYTES: usize =
-    if cfg!(any(tsumugi_loom, tsumugi_asan)) { size_of::<Head>() } else { 112 };
+const HEAD_BYTES: usize = size_of::<Head>();
 
-#[cfg(not(any(tsumugi_loom, tsumugi_asan)))]
-const _: () = assert!(size_of::<Head>() == HEAD_BYTES, "the parent link and the head: two lines");
+// What each switch changes shares a line with the first words of the frames.
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
+const _: () = assert!(HEAD_BYTES == 96, "half a cache line, and one");
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests;

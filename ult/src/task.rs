@@ -184,11 +184,10 @@ impl Task {
     ///
     /// As for [`head`](Self::head), and it was ready, and usual.
     #[inline(always)]
-    pub(crate) unsafe fn go_on<'a>(&self) -> (NonNull<Self>, &'a Head) {
+    pub(crate) unsafe fn go_on<'a>(&self) -> &'a Head {
         self.set_resumed();
         // SAFETY: it is on a stack, which stays meanwhile.
-        let head = unsafe { &*self.head.load(Ordering::Relaxed) };
-        (NonNull::from(self), head)
+        unsafe { &*self.head.load(Ordering::Relaxed) }
     }
 
     /// Puts it on a stack of its own.
@@ -237,6 +236,26 @@ impl Task {
         self.end_locals();
         self.head.store(ptr::null_mut(), Ordering::Relaxed);
         joiner.step(LENDING, RUNNING);
+    }
+
+    /// Leaves for the ULT on the stack given, which may be its own: then it goes
+    /// on. `None`: leaves the worker. Returns when it is resumed.
+    ///
+    /// # Safety
+    ///
+    /// The caller runs as this ULT, and has the other one.
+    // Inlined, as all that suspends: a processor predicts where a function
+    // returns to by who called it, and after a switch that is somebody else.
+    #[inline(always)]
+    pub(crate) unsafe fn leave(&self, next: Option<&Head>, left: Left) {
+        // SAFETY: the caller's.
+        let head = unsafe { self.head().unwrap_unchecked() };
+        match next {
+            // SAFETY: the caller's.
+            None => unsafe { head.suspend(left) },
+            // SAFETY: the caller's.
+            Some(next) => unsafe { head.pass(next) },
+        }
     }
 
     /// Leaves the worker; returns when it is resumed, perhaps by another one.

@@ -6,29 +6,27 @@
 //!
 //! ```text
 //!   this stack:   capture ◄── walk_from ╌╌╌╌╌╌╌╌╌╮ "my caller"
-//!   ULT's stack:  [rip][rbx][rbp] suspend ◄── ... ◄── the ULT's closure ◄── root
-//!                 ▲ saved stack pointer                                     │
-//!                 its parent link, rewritten at each resume: to nowhere ◄───╯
+//!   ULT's stack:  [rip][rbx][rbp] suspend ◄── ... ◄── the ULT's closure ◄── start
+//!                 ▲ the words of its switch
 //! ```
 //!
-//! The saved stack pointer is found in the switch itself, as the deeper of the
-//! two addresses there that lie in the ULT's stack; the other is that of its
-//! birth.
+//! Elsewhere, and under the address sanitizer, the switch is another one, whose
+//! words are its own affair.
 
 use crate::task::Task;
 
 /// Whether there are backtraces on this machine.
-pub(super) const POSSIBLE: bool = cfg!(all(target_arch = "x86_64", not(tsumugi_loom)));
+pub(super) const POSSIBLE: bool =
+    cfg!(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))));
 
 /// The backtrace of a sleeping ULT, a line each.
 ///
 /// # Safety
 ///
 /// Nobody resumes the task meanwhile.
-#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 pub(super) unsafe fn of(task: &Task) -> Option<String> {
     use crate::task::State;
-    use core::ptr;
 
     if !matches!(task.state()?, State::Sleeping | State::Ready) {
         return None;
@@ -36,23 +34,10 @@ pub(super) unsafe fn of(task: &Task) -> Option<String> {
     // SAFETY: nobody resumes it, so its stack is still.
     let head = unsafe { task.head() }?;
     // SAFETY: as above.
-    let words = unsafe { head.switch_words() };
-    let within = |word: &&usize| head.holds(**word);
-    let saved = *words.iter().filter(within).min()?;
-    let born = *words.iter().filter(within).max()?;
-    if saved == born {
-        return None;
-    }
-    let link = ptr::with_exposed_provenance_mut::<usize>(head.top() - PARENT_LINK);
-    let nowhere = [0usize; 3];
+    let saved = unsafe { head.saved() };
     let mut text: Option<std::backtrace::Backtrace> = None;
-    // SAFETY: the link is a word of the suspended stack that `resume` writes
-    // before anybody reads it, but for an unwinder: for that it leads to a
-    // frame without a return address. The context at `saved` is whole.
-    unsafe {
-        link.write(nowhere.as_ptr().expose_provenance());
-        walk_from(saved, capture, (&raw mut text).cast());
-    }
+    // SAFETY: the context at `saved` is whole.
+    unsafe { walk_from(saved, capture, (&raw mut text).cast()) };
     Some(trim(&text?.to_string()))
 }
 
@@ -61,12 +46,16 @@ pub(super) unsafe fn of(task: &Task) -> Option<String> {
 /// # Safety
 ///
 /// None.
-#[cfg(not(all(target_arch = "x86_64", not(tsumugi_loom))))]
+#[cfg(not(all(
+    target_arch = "x86_64",
+    target_os = "linux",
+    not(any(tsumugi_loom, tsumugi_asan))
+)))]
 pub(super) unsafe fn of(_task: &Task) -> Option<String> {
     None
 }
 
-#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 extern "C" fn capture(text: *mut core::ffi::c_void) {
     // SAFETY: `of` lends us its variable.
     unsafe {
@@ -76,7 +65,7 @@ extern "C" fn capture(text: *mut core::ffi::c_void) {
 }
 
 /// Drops the frames above the ULT's own: those of `capture` and `walk_from`.
-#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 fn trim(text: &str) -> String {
     let mut lines = text.lines().skip_while(|line| !line.contains(WALK)).peekable();
     lines.next();
@@ -87,7 +76,7 @@ fn trim(text: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 unsafe extern "C" {
     /// Calls `f(data)` as if from where `saved` left off.
     #[link_name = "tsumugi_ult_walk_from"]
@@ -100,7 +89,7 @@ unsafe extern "C" {
 
 // `saved` points to the three words that a suspension pushes: rip, rbx, rbp.
 // rbx keeps it over the call, for the unwind tables.
-#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 core::arch::global_asm!(
     ".balign 16",
     ".globl tsumugi_ult_walk_from",
@@ -126,9 +115,5 @@ core::arch::global_asm!(
     ".size tsumugi_ult_walk_from, . - tsumugi_ult_walk_from",
 );
 
-#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 const WALK: &str = "tsumugi_ult_walk_from";
-/// From the top of a stack down to its parent link: past what the sanitizer
-/// keeps there.
-#[cfg(all(target_arch = "x86_64", not(tsumugi_loom)))]
-const PARENT_LINK: usize = if cfg!(tsumugi_asan) { 32 } else { 16 };

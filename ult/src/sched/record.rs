@@ -20,7 +20,7 @@ use core::ptr;
 use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use tsumugi_core::time::Instant;
 
-/// What is asked for, of all workers.
+/// What is asked for, of all workers: to write down, or to run an urgent ULT.
 pub(crate) struct Wanted(pub(crate) AtomicU32);
 
 /// One worker's notes.
@@ -63,17 +63,33 @@ pub(crate) struct Event {
 impl Wanted {
     /// That events are written down.
     pub(crate) const TRACE: u32 = 2;
+    /// That an urgent ULT is run; said after it was queued.
+    pub(crate) const URGENT: u32 = 4;
 
     pub(crate) fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// Whether anybody looks.
+    /// Whether anybody looks, or an urgent ULT waits. In the model nobody looks.
     #[inline(always)]
     pub(crate) fn any(&self) -> bool {
         cfg!(not(tsumugi_loom)) && self.0.load(Ordering::Relaxed) != 0
     }
 
+    /// Says that an urgent ULT was queued.
+    pub(crate) fn ask_for_urgent(&self) {
+        // Release: pairs with the Acquire in `hear_of_urgent`.
+        self.0.fetch_or(Self::URGENT, Ordering::Release);
+    }
+
+    /// Takes note of it: whoever does is to look at the queue then, and whatever
+    /// is queued after that look is said anew.
+    pub(crate) fn hear_of_urgent(&self) {
+        // Acquire: pairs with the Release in `ask_for_urgent`.
+        self.0.fetch_and(!Self::URGENT, Ordering::Acquire);
+    }
+
+    #[inline(always)]
     pub(crate) fn has(&self, flag: u32) -> bool {
         self.0.load(Ordering::Relaxed) & flag != 0
     }

@@ -173,6 +173,12 @@ impl Shared {
             })
     }
 
+    /// Whether there is something that comes before what is queued.
+    #[inline(always)]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.any() || cfg!(tsumugi_loom) && self.wanted.has(Wanted::URGENT)
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         // Acquire: pairs with `stop`: main's result is to be read.
         let order = if mutant("stop_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };

@@ -56,7 +56,8 @@ impl Shared {
         if let Some(worker) = current::worker() {
             // SAFETY: the pointer is this thread's own worker.
             let worker = unsafe { worker.as_ref() };
-            if home.has(worker) && home.parks.enter(worker.name()) {
+            // Nobody else has its name: so it is the scheduler's own.
+            if home.parks.enter(worker.name()) {
                 let found = task.park.unpark_alone();
                 home.parks.leave();
                 return match found {
@@ -136,10 +137,29 @@ impl Shared {
             if let Some(worker) = task.worker() {
                 return self.post(worker, slot);
             }
-            let queue = if task.is_plain() { &self.inject } else { &self.urgent };
-            queue.push(slot.as_ptr());
+            if task.is_plain() {
+                self.inject.push(slot.as_ptr());
+            } else {
+                self.push_urgent(slot);
+            }
         }
         self.notify_sleepers();
+    }
+
+    /// Queues a ULT that comes before all others.
+    ///
+    /// # Safety
+    ///
+    /// As for [`inject`](Self::inject).
+    pub(crate) unsafe fn push_urgent(&self, slot: Slot) {
+        if mutant("urgent_said_early") {
+            self.wanted.ask_for_urgent();
+            // SAFETY: the caller's.
+            return unsafe { self.urgent.push(slot.as_ptr()) };
+        }
+        // SAFETY: the caller's.
+        unsafe { self.urgent.push(slot.as_ptr()) };
+        self.wanted.ask_for_urgent();
     }
 
     /// Queues a ULT for this worker alone.

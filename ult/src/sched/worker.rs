@@ -8,11 +8,14 @@
 //!        └───────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A ULT never publishes itself: it asks the worker to, which does so after
-//! the switch. So nobody can resume a ULT that is still running.
+//! Where there are several workers a ULT never publishes itself: it asks its own
+//! to, which does so after the switch. So nobody can resume a ULT that is still
+//! running. Where there is one, nobody else resumes anybody, and a ULT goes
+//! straight to the next: see `pass`.
 
 mod claim;
 mod note;
+mod pass;
 mod queue;
 mod search;
 mod steal;
@@ -28,7 +31,7 @@ use crate::fences::Fences;
 use crate::host;
 use crate::pool::Cache;
 use crate::slab::{Free, Slot};
-use crate::stack::{Head, Left, Stack};
+use crate::stack::{Head, Left, Link, Stack};
 use crate::task::{End, Request, Task};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -50,6 +53,8 @@ pub(crate) struct Worker {
     /// What it is called as the owner of a `Bias`; 0 if fences cost as much as
     /// what they save.
     name: usize,
+    /// Where the hub goes on when a ULT leaves.
+    link: Link,
     /// The ULT that runs; null while the worker itself does.
     current: Cell<*mut Task>,
     /// The ULT to run next, before any queue.
@@ -59,6 +64,9 @@ pub(crate) struct Worker {
     own: RefCell<VecDeque<Slot>>,
     /// How many they are: asked for at every switch.
     own_count: Cell<usize>,
+    /// Reasons why the running ULT passes its place on to nobody: other workers,
+    /// a next, ULTs that stay here, joiners below it on their stacks.
+    ties: Cell<usize>,
     /// Whether it is their turn, before those that let others run.
     own_turn: Cell<bool>,
     /// Until the next look at everything that could starve, see `search`.
@@ -83,13 +91,13 @@ pub(crate) struct Worker {
 type Seen = (usize, u32);
 
 /// What became of a ULT that asked for something.
-enum Served<'a> {
+enum Served {
     /// It has left.
     Gone,
     /// It goes on.
     Stays,
-    /// It waits; the one that it ran has left its stack, with this.
-    Followed(&'a Head, Left),
+    /// Its joiner waits, and it has left its own stack, with this.
+    Followed(Left),
 }
 
 impl Worker {
@@ -103,13 +111,14 @@ impl Worker {
             } else {
                 0
             },
-            shared,
             index,
+            link: Link::new(),
             current: Cell::new(ptr::null_mut()),
             next: Cell::new(ptr::null_mut()),
             handing_over: Cell::new(false),
             own: RefCell::new(VecDeque::new()),
             own_count: Cell::new(0),
+            ties: Cell::new(usize::from(shared.seats.len() > 1)),
             own_turn: Cell::new(false),
             until_fair: Cell::new(FAIR_TURN),
             fair_turns: Cell::new(0),
@@ -120,6 +129,7 @@ impl Worker {
             random: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (index as u64 + 1)),
             stacks: UnsafeCell::new(Cache::new()),
             slots: UnsafeCell::new(Cache::new()),
+            shared,
         }
     }
 
@@ -178,64 +188,47 @@ impl Worker {
         unsafe { self.seat.as_ref() }
     }
 
-    /// Runs one ULT until it leaves, or another that it let run on its stack.
+    /// Runs one ULT until it leaves, or another that has its place by then.
     #[inline]
-    fn execute(&self, slot: Slot) {
+    fn execute(&self, mut slot: Slot) {
         // SAFETY: it came from a queue, so it is alive and ours.
         let task = unsafe { slot.as_ref() };
         // SAFETY: as above.
-        let Some(head) = (unsafe { self.stack_of(task) }) else { return self.starve(slot) };
+        let Some(mut head) = (unsafe { self.stack_of(task) }) else { return self.starve(slot) };
         task.set_running();
-        self.current.set(slot.as_ptr());
-        let (mut slot, mut head) = (slot, head);
         loop {
+            self.current.set(slot.as_ptr());
             // SAFETY: a task that we have is suspended or new.
             let mut left = unsafe { self.resume(slot, head) };
-            'usual: loop {
-                // The innermost of those that run in each other's place.
-                // SAFETY: a worker that resumed somebody has somebody.
-                slot = unsafe { NonNull::new_unchecked(self.current.get()) };
-                // First what is to be quick, in a comparison of its own.
-                let next = if left.is_yield() {
-                    self.check_canary(slot, head);
-                    self.let_run(slot)
-                } else {
-                    self.current.set(ptr::null_mut());
-                    loop {
-                        self.check_canary(slot, head);
-                        if left.is_park() {
-                            if self.park(slot, head) {
-                                break self.take_youngest();
-                            }
-                            break 'usual;
-                        }
-                        if left.is_yield() {
-                            break None;
-                        }
-                        if left.is_end() {
-                            return self.finish(slot);
-                        }
-                        // SAFETY: the request is on the suspended ULT's stack.
-                        match unsafe { self.serve(slot, head, left.into_request()) } {
-                            Served::Gone => return,
-                            Served::Stays => break 'usual,
-                            Served::Followed(child, inner) => (head, left) = (child, inner),
-                        }
+            // The one that it passed its place on to, or the innermost of those
+            // that run in each other's.
+            // SAFETY: a worker that resumed somebody has somebody, on a stack.
+            (slot, head) = unsafe {
+                let slot = NonNull::new_unchecked(self.current.get());
+                (slot, (*slot.as_ptr()).head().unwrap_unchecked())
+            };
+            self.current.set(ptr::null_mut());
+            self.check_canary(slot, head);
+            loop {
+                if left.is_yield() {
+                    return self.queue_yielded(slot);
+                }
+                if left.is_park() {
+                    if self.park(slot, head) {
+                        return;
                     }
-                };
-                let Some(next) = next else {
-                    self.current.set(ptr::null_mut());
-                    if left.is_yield() {
-                        self.queue_yielded(slot);
-                    }
-                    return;
-                };
-                (slot, head) = next;
-                self.current.set(slot.as_ptr());
-                // SAFETY: it is suspended, and nothing else is to be done.
-                left = unsafe { head.resume(slot.as_ptr().cast_const().cast()) };
+                    break;
+                }
+                if left.is_end() {
+                    return self.finish(slot);
+                }
+                // SAFETY: the request is on the suspended ULT's stack.
+                match unsafe { self.serve(slot, head, left.into_request()) } {
+                    Served::Gone => return,
+                    Served::Stays => break,
+                    Served::Followed(inner) => left = inner,
+                }
             }
-            self.current.set(slot.as_ptr());
         }
     }
 
@@ -251,7 +244,7 @@ impl Worker {
             if self.shared.wanted.any() | slot.as_ref().keeps_fp() {
                 self.resume_with_care(slot, head)
             } else {
-                head.resume(slot.as_ptr().cast_const().cast())
+                head.resume(&self.link, slot.as_ptr().cast_const().cast())
             }
         }
     }
@@ -262,7 +255,7 @@ impl Worker {
     ///
     /// The request is there as long as the ULT is suspended, which it is.
     #[inline(always)]
-    unsafe fn serve<'a>(&self, slot: Slot, head: &'a Head, request: *mut Request) -> Served<'a> {
+    unsafe fn serve(&self, slot: Slot, head: &Head, request: *mut Request) -> Served {
         // SAFETY: it is suspended on this worker.
         let task = unsafe { slot.as_ref() };
         // SAFETY: the caller's.
@@ -288,7 +281,7 @@ impl Worker {
             }
             &Request::RunFirst(child) => {
                 task.set_ready();
-                if let Some(before) = NonNull::new(self.next.replace(child.as_ptr())) {
+                if let Some(before) = self.set_next(child) {
                     self.push(before);
                 }
                 if task.is_plain() {
@@ -299,7 +292,7 @@ impl Worker {
                 Served::Gone
             }
             // SAFETY: the caller's.
-            Request::Follow(follow) => unsafe { self.follow(follow, head) },
+            Request::Follow(follow) => unsafe { self.follow(follow) },
         }
     }
 
@@ -331,9 +324,15 @@ impl Worker {
     #[inline(always)]
     fn note_sleep(&self, task: &Task, head: &Head) {
         task.set_last(self.index);
+        self.note_since(head);
+    }
+
+    /// Notes when a ULT goes to sleep.
+    #[inline(always)]
+    fn note_since(&self, head: &Head) {
         // Release: stays behind the state that says "running"; pairs with the
         // fence in `look`.
-        head.reason.since.store(self.now.get().as_ns(), Ordering::Release);
+        head.since.store(self.now.get().as_ns(), Ordering::Release);
     }
 
     #[inline]

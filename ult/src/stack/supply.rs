@@ -2,7 +2,8 @@
 //! by itself.
 
 use super::class::CLASSES;
-use super::head::{Life, ReasonCells};
+use super::head::ReasonCells;
+use super::switch::{Life, Switch};
 use super::{
     CANARY, CANARY_LINE, COLOUR_BYTES, COLOURS, Class, GUARDED, Guards, HEAD_BYTES, Head, MAIN,
     Stack, WATCHED,
@@ -11,9 +12,8 @@ use crate::area::{STACK_BYTES_MIN, StackArea, StackError};
 use crate::host::{self, page_bytes};
 use crate::lock::Lock;
 use crate::pool::{Cache, Depot};
-use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
-use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering, UnsafeCell};
+use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, UnsafeCell};
 
 /// All stacks of a scheduler.
 pub(crate) struct Stacks {
@@ -179,15 +179,15 @@ impl Stacks {
         // SAFETY: the place is the stack's own.
         unsafe {
             head.write(Head {
-                switch: UnsafeCell::new(MaybeUninit::uninit()),
-                yielder: UnsafeCell::new(ptr::null()),
+                switch: Switch::new(),
                 floor: floor | below | if main { MAIN } else { 0 },
+                since: AtomicU64::new(0),
                 reason: ReasonCells::default(),
                 park_waker: UnsafeCell::new(None),
                 pages: (bytes / page_bytes()) as u32,
                 class,
             });
-            (*head).begin(self.run);
+            (*head).switch.begin(head.cast(), self.run);
         }
         Stack(NonNull::new(head).expect("no stack ends at 0"))
     }

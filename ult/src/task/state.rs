@@ -115,8 +115,8 @@ impl Task {
         let Some(head) = (unsafe { self.head() }) else { return "" };
         let what = head.reason.what.load(Ordering::Relaxed);
         let what_bytes = head.reason.what_bytes.load(Ordering::Relaxed);
-        // SAFETY: set by the ULT before it left, of one `&'static str`.
-        unsafe { core::str::from_utf8_unchecked(slice::from_raw_parts(what, what_bytes)) }
+        // SAFETY: set by the ULT before it left, of one `Reason`.
+        unsafe { text(what, what_bytes) }
     }
 
     /// State, and what a sleeper waits for and since when, as of one moment.
@@ -136,7 +136,7 @@ impl Task {
         let what_bytes = cells.what_bytes.load(Ordering::Relaxed);
         let at = cells.at.load(Ordering::Relaxed);
         let wanted = cells.wanted.load(Ordering::Relaxed);
-        let since = Instant::from_ns(cells.since.load(Ordering::Relaxed));
+        let since = Instant::from_ns(head.since.load(Ordering::Relaxed));
         // Acquire: pairs with the Release fence in `Head::set_reason`, and with
         // the Release of `since`.
         fence(Ordering::Acquire);
@@ -146,10 +146,8 @@ impl Task {
         if before & STATE_MASK == PARKED {
             return Some((state, Some((Reason::new("park"), since))));
         }
-        // SAFETY: the state did not change, so the two are of one `Reason`,
-        // and that is a `&'static str`.
-        let what =
-            unsafe { core::str::from_utf8_unchecked(slice::from_raw_parts(what, what_bytes)) };
+        // SAFETY: the state did not change, so the two are of one `Reason`.
+        let what = unsafe { text(what, what_bytes) };
         Some((state, Some((Reason { what, at, wanted }, since))))
     }
 
@@ -169,6 +167,16 @@ impl Task {
         // Release: pairs with the Acquire in `look`.
         self.state.store(count | state, Ordering::Release);
     }
+}
+
+/// What a reason says.
+///
+/// # Safety
+///
+/// Address and length are of one reason's.
+unsafe fn text(what: *const u8, bytes: usize) -> &'static str {
+    // SAFETY: the caller's; a reason has a `&'static str`.
+    unsafe { core::str::from_utf8_unchecked(slice::from_raw_parts(what, bytes)) }
 }
 
 fn state_of(word: u32) -> Option<State> {

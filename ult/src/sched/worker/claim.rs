@@ -4,7 +4,7 @@
 use super::search::CALL;
 use super::{Served, Worker, wake};
 use crate::slab::Slot;
-use crate::stack::{Head, Left, stack_pointer};
+use crate::stack::{Head, Left, Link, stack_pointer};
 use crate::task::{Follow, Task};
 use core::ptr::{self, NonNull};
 use tsumugi_core::stats::Counter;
@@ -98,8 +98,14 @@ impl Worker {
         joiner.begin_lending();
         task.set_running();
         self.current.set(child.as_ptr());
+        // If it leaves, it is to come back here.
+        self.tie();
+        let link = Link::new();
         // SAFETY: the task is new, and has this stack.
-        let left = unsafe { head.resume(child.as_ptr().cast_const().cast()) };
+        let left = unsafe { head.resume(&link, child.as_ptr().cast_const().cast()) };
+        self.untie();
+        // SAFETY: it has left, and is the hub's from here on.
+        unsafe { head.relink(&self.link) };
         if !left.is_end() {
             return Some(left);
         }
@@ -116,10 +122,7 @@ impl Worker {
     /// what runs, and urgent ULTs come first.
     #[inline(always)]
     fn may_claim(&self, host: &Task, task: &Task) -> bool {
-        !host.keeps_fp()
-            && !task.keeps_fp()
-            && !self.shared.wanted.any()
-            && self.shared.urgent.is_empty()
+        !host.keeps_fp() && !task.keeps_fp() && !self.shared.is_wanted()
     }
 
     /// A ULT waits for one that it ran in its place, and that has left.
@@ -128,10 +131,13 @@ impl Worker {
     ///
     /// Both are suspended on this worker, and nobody knows yet.
     #[cold]
-    pub(super) unsafe fn follow<'a>(&self, follow: &Follow, head: &Head) -> Served<'a> {
+    pub(super) unsafe fn follow(&self, follow: &Follow) -> Served {
         self.count(Counter::Parks);
         // SAFETY: the caller's.
         let child = unsafe { follow.child.as_ref() };
+        // SAFETY: the same: it asked from its stack.
+        let head = unsafe { follow.joiner.as_ref().head().unwrap_unchecked() };
+        self.check_canary(follow.joiner, head);
         head.set_reason(&Reason { what: "join", at: child.slot.into(), wanted: 0 });
         self.put_to_sleep(follow.joiner, head);
         // SAFETY: as in `serve`.
@@ -141,7 +147,6 @@ impl Worker {
         // end: it is suspended, so it has not ended.
         let joined = unsafe { child.join(follow.node, waker) };
         debug_assert!(joined, "a suspended ULT has not ended");
-        // SAFETY: it left its own stack.
-        Served::Followed(unsafe { child.head().unwrap_unchecked() }, left)
+        Served::Followed(left)
     }
 }

@@ -74,7 +74,7 @@ impl Worker {
             fp.with(|fp| unsafe { *fp }).write();
         }
         // SAFETY: the caller's.
-        let left = unsafe { head.resume(slot.as_ptr().cast_const().cast()) };
+        let left = unsafe { head.resume(&self.link, slot.as_ptr().cast_const().cast()) };
         if let Some(fp) = fp {
             // SAFETY: as above: whoever keeps them lends its place to nobody.
             fp.with_mut(|fp| unsafe { *fp = FpControl::read() });

@@ -1,12 +1,10 @@
 //! Where ULTs go that may run: the worker's own queues, or others'.
 
 use super::Worker;
-use super::search::SWITCH;
 use crate::inject::Linked;
 use crate::mail::Letter;
 use crate::sched::record::Kind;
 use crate::slab::Slot;
-use crate::stack::Head;
 use crate::task::Task;
 use core::ptr::{self, NonNull};
 use tsumugi_core::stats::Counter;
@@ -88,7 +86,8 @@ impl Worker {
         }
         if self.handing_over.get() && self.next.get().is_null() {
             task.set_ready();
-            return self.next.set(slot.as_ptr());
+            self.set_next(slot);
+            return;
         }
         let last = task.last();
         if last != self.index && self.shared.seats[last].mail.try_send(slot.into()) {
@@ -209,39 +208,10 @@ impl Worker {
                 self.queue_all(self.next_of(wanted));
             }
         }
-        if found && let Some(before) = NonNull::new(self.next.replace(wanted.as_ptr())) {
+        if found && let Some(before) = self.set_next(wanted) {
             self.push(before);
         }
         found
-    }
-
-    /// Whether a ULT that would yield is the only one this worker knows of.
-    /// Every so often it says no, so that a yield loop comes to the hub.
-    #[inline]
-    pub(crate) fn is_alone(&self) -> bool {
-        let seat = self.seat();
-        seat.yielded.is_empty()
-            && seat.ready.is_empty()
-            && self.until_fair.get() > SWITCH
-            && self.is_alone_after_all()
-    }
-
-    /// The rest of `is_alone`: out of line, so that a yield itself is inlined
-    /// in the ULT's code. A processor predicts the returns of a switch only if
-    /// there is no call between it and the loop that it is in.
-    #[cold]
-    #[inline(never)]
-    fn is_alone_after_all(&self) -> bool {
-        let alone = self.next.get().is_null()
-            && !self.seat().offer.is_full()
-            && self.own_count.get() == 0
-            && self.seat().pinned.is_empty()
-            && self.shared.urgent.is_empty()
-            && self.shared.inject.is_empty();
-        if alone {
-            self.until_fair.set(self.until_fair.get() - SWITCH);
-        }
-        alone
     }
 
     /// Whether this worker knows of other ULTs to run.
@@ -267,7 +237,7 @@ impl Worker {
             None => {
                 // Before all others, on whichever worker looks first.
                 // SAFETY: as above.
-                unsafe { self.shared.urgent.push(slot.as_ptr()) };
+                unsafe { self.shared.push_urgent(slot) };
                 self.notify();
             }
         }
@@ -278,6 +248,7 @@ impl Worker {
     pub(super) fn keep(&self, slot: Slot) {
         self.own.borrow_mut().push_back(slot);
         self.own_count.set(self.own_count.get() + 1);
+        self.tie();
     }
 
     #[inline]
@@ -306,56 +277,6 @@ impl Worker {
         if self.shared.sleepers() > 0 {
             self.shared.notify_sleepers();
         }
-    }
-
-    /// Queues a ULT that lets others run, and takes the oldest of those that did
-    /// so before, if that is all there is to it: `find` would give the same one.
-    #[inline(always)]
-    pub(super) fn let_run<'a>(&self, slot: Slot) -> Option<(Slot, &'a Head)> {
-        // SAFETY: it is ours until it is queued.
-        let task = unsafe { slot.as_ref() };
-        let until_fair = self.until_fair.get();
-        if !self.is_usual(until_fair) || !task.is_plain() || self.own_count.get() != 0 {
-            return None;
-        }
-        let seat = self.seat();
-        // SAFETY: we are the seat's owner.
-        if unsafe { seat.ready.youngest() }.is_some() {
-            return None;
-        }
-        // SAFETY: we are the seat's owner; what is queued is alive and ours.
-        let next = unsafe { seat.yielded.rotate(slot.as_ptr(), |oldest| (*oldest).is_usual()) }?;
-        self.until_fair.set(until_fair - SWITCH);
-        self.count_at(seat, Counter::Yields);
-        task.set_yielded();
-        // SAFETY: as above, and usual: `rotate` has asked.
-        Some(unsafe { (*next).go_on() })
-    }
-
-    /// The youngest that may run, if that is all there is to it: `find` would
-    /// give the same one.
-    #[inline(always)]
-    pub(super) fn take_youngest<'a>(&self) -> Option<(Slot, &'a Head)> {
-        let until_fair = self.until_fair.get();
-        if !self.is_usual(until_fair) {
-            return None;
-        }
-        // SAFETY: we are the seat's owner; descriptors stay, and what `pop_if`
-        // took is ours, usual, and has been so since it was queued.
-        unsafe {
-            let next = self.seat().ready.pop_if(|youngest| (*youngest).is_usual())?;
-            self.until_fair.set(until_fair - SWITCH);
-            Some((*next).go_on())
-        }
-    }
-
-    /// Whether nothing comes before the own queues, and nobody looks.
-    #[inline(always)]
-    fn is_usual(&self, until_fair: u32) -> bool {
-        until_fair > SWITCH
-            && self.next.get().is_null()
-            && self.shared.urgent.is_empty()
-            && !self.shared.wanted.any()
     }
 
     #[inline]

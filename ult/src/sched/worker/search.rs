@@ -20,9 +20,10 @@ use super::Worker;
 use crate::deque::Deque;
 use crate::futex::{SystemFutex, os_yield};
 use crate::offer::Offer;
+use crate::sched::record::Wanted;
 use crate::slab::Slot;
 use crate::task::Task;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 use core::time::Duration;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{Ordering, fence, mutant, spin_loop};
@@ -59,12 +60,12 @@ impl Worker {
 
     #[inline(always)]
     fn look_near(&self) -> Option<Slot> {
-        if !self.shared.urgent.is_empty()
+        if self.shared.wanted.has(Wanted::URGENT)
             && let Some(slot) = self.take_urgent()
         {
             return Some(slot);
         }
-        if let Some(slot) = NonNull::new(self.next.replace(ptr::null_mut())) {
+        if let Some(slot) = self.take_next() {
             return Some(slot);
         }
         let seat = self.seat();
@@ -110,6 +111,7 @@ impl Worker {
         }
         let slot = self.own.borrow_mut().pop_front()?;
         self.own_count.set(self.own_count.get() - 1);
+        self.untie();
         Some(slot)
     }
 
@@ -117,13 +119,14 @@ impl Worker {
     #[cold]
     fn take_urgent(&self) -> Option<Slot> {
         let (mut first, mut more) = (None, false);
-        self.shared.urgent.take_all(|task| match first {
-            None => first = NonNull::new(task),
-            Some(_) => {
+        self.shared.wanted.hear_of_urgent();
+        self.shared.urgent.take_all(|task| match (first, NonNull::new(task)) {
+            (Some(_), Some(slot)) => {
                 // SAFETY: `take_all` has taken it out.
-                unsafe { self.shared.urgent.push(task) };
+                unsafe { self.shared.push_urgent(slot) };
                 more = true;
             }
+            (_, slot) => first = slot,
         });
         if more {
             // Who looked meanwhile found nothing.

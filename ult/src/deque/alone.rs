@@ -1,0 +1,61 @@
+//! What the owner does in fewer steps where nobody steals.
+
+use super::Deque;
+use super::buffer::Buffer;
+use tsumugi_core::sync::Ordering;
+
+// Relaxed, all of it: there is no other thread.
+impl<T> Deque<T> {
+    /// Adds an item and takes the oldest, which another was before, if `wants`
+    /// it. `None`: nothing has changed.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push); and the deque is not shared.
+    #[inline(always)]
+    pub unsafe fn rotate(
+        &self,
+        item: *mut T,
+        wants: impl FnOnce(*mut T) -> bool,
+    ) -> Option<*mut T> {
+        debug_assert!(!self.owner.shared, "a thief may be at the oldest");
+        let top = self.thieves.top.load(Ordering::Relaxed);
+        let bottom = self.owner.bottom.load(Ordering::Relaxed);
+        if top >= bottom {
+            return None;
+        }
+        // SAFETY: the current buffer lives as long as the deque.
+        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
+        let oldest = buffer.slot(top).load(Ordering::Relaxed);
+        if !wants(oldest) {
+            return None;
+        }
+        // Where the deque is full, in the place that was just read.
+        buffer.slot(bottom).store(item, Ordering::Relaxed);
+        self.owner.bottom.store(bottom + 1, Ordering::Relaxed);
+        self.thieves.top.store(top + 1, Ordering::Relaxed);
+        Some(oldest)
+    }
+
+    /// Takes the youngest item, if `wants` it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`rotate`](Self::rotate).
+    #[inline(always)]
+    pub unsafe fn pop_alone_if(&self, wants: impl FnOnce(*mut T) -> bool) -> Option<*mut T> {
+        debug_assert!(!self.owner.shared, "a thief may take it");
+        let bottom = self.owner.bottom.load(Ordering::Relaxed) - 1;
+        if bottom < self.thieves.top.load(Ordering::Relaxed) {
+            return None;
+        }
+        // SAFETY: the current buffer lives as long as the deque.
+        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
+        let item = buffer.slot(bottom).load(Ordering::Relaxed);
+        if !wants(item) {
+            return None;
+        }
+        self.owner.bottom.store(bottom, Ordering::Relaxed);
+        Some(item)
+    }
+}

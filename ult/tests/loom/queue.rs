@@ -1,0 +1,274 @@
+//! The queues, the mail and the offer, by themselves.
+
+use crate::check;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use tsumugi_core::sync::{AtomicPtr, AtomicU32, Ordering, UnsafeCell};
+use tsumugi_ult::deque::{Deque, Steal};
+use tsumugi_ult::fences::Fences;
+use tsumugi_ult::inject::{Inject, Linked};
+use tsumugi_ult::mail::{Letter, Mail};
+use tsumugi_ult::offer::Offer;
+
+/// An item that knows how often it was taken, and holds a value that whoever
+/// takes it must see.
+struct Item {
+    link: AtomicPtr<Item>,
+    value: UnsafeCell<u32>,
+    taken: AtomicU32,
+}
+
+impl Item {
+    fn new() -> *mut Self {
+        Box::into_raw(Box::new(Self {
+            link: AtomicPtr::new(std::ptr::null_mut()),
+            value: UnsafeCell::new(0),
+            taken: AtomicU32::new(0),
+        }))
+    }
+
+    fn fill(item: *mut Self) -> *mut Self {
+        // SAFETY: not published yet.
+        unsafe { (*item).value.with_mut(|value| *value = 7) };
+        item
+    }
+
+    fn take(item: *mut Self) {
+        assert!(!item.is_null(), "a slot that nobody filled");
+        // SAFETY: items are freed at the end of the model.
+        unsafe {
+            assert_eq!((*item).taken.fetch_add(1, Ordering::Relaxed), 0, "taken twice");
+            (*item).value.with(|value| assert_eq!(*value, 7));
+        }
+    }
+
+    fn finish(items: impl IntoIterator<Item = *mut Self>) {
+        for item in items {
+            // SAFETY: the threads are joined.
+            let item = unsafe { Box::from_raw(item) };
+            assert_eq!(item.taken.load(Ordering::Relaxed), 1, "not taken");
+        }
+    }
+}
+
+/// One try of a thief, who takes what it got.
+fn steal(deque: &Deque<Item>) {
+    if let Steal::Taken(first) = deque.steal(|_| true, Item::take) {
+        Item::take(first);
+    }
+}
+
+// SAFETY: used by the queue only.
+unsafe impl Linked for Item {
+    fn link(&self) -> &AtomicPtr<Self> {
+        &self.link
+    }
+}
+
+struct Shared<T>(T);
+// SAFETY: what is in it is what the models are about.
+unsafe impl<T> Send for Shared<T> {}
+// SAFETY: the same.
+unsafe impl<T> Sync for Shared<T> {}
+
+#[test]
+fn deque_owner_and_thief() {
+    check(
+        "queue::deque_owner_and_thief",
+        &["deque_pop_no_fence", "deque_steal_no_fence", "deque_claim_kept", "deque_push_relaxed"],
+        || {
+            let deque = Arc::new(Shared(Deque::new(2, true, Fences::of_system())));
+            let items = [Item::new(), Item::new()];
+            let own = |item| {
+                // SAFETY: the model's first thread is the owner.
+                unsafe { deque.0.push(Item::fill(item)) }
+            };
+            own(items[0]);
+            let thief = {
+                let deque = deque.clone();
+                loom::thread::spawn(move || {
+                    for _ in 0..2 {
+                        steal(&deque.0);
+                    }
+                })
+            };
+            own(items[1]);
+            // SAFETY: as above.
+            while let Some(item) = unsafe { deque.0.pop() } {
+                Item::take(item);
+            }
+            thief.join().unwrap();
+            // What a thief claimed and gave back.
+            // SAFETY: as above.
+            while let Some(item) = unsafe { deque.0.pop() } {
+                Item::take(item);
+            }
+            Item::finish(items);
+        },
+    );
+}
+
+#[test]
+fn deque_grows_under_a_thief() {
+    check("queue::deque_grows_under_a_thief", &["deque_freed_early"], || {
+        let deque = Arc::new(Shared(Deque::new(1, true, Fences::of_system())));
+        let items = [Item::new(), Item::new(), Item::new()];
+        // SAFETY: the model's first thread is the owner.
+        unsafe { deque.0.push(Item::fill(items[0])) };
+        let thief = {
+            let deque = deque.clone();
+            loom::thread::spawn(move || {
+                steal(&deque.0);
+            })
+        };
+        for item in &items[1..] {
+            // SAFETY: as above.
+            unsafe { deque.0.push(Item::fill(*item)) };
+        }
+        thief.join().unwrap();
+        // SAFETY: as above.
+        while let Some(item) = unsafe { deque.0.take_first() } {
+            Item::take(item);
+        }
+        Item::finish(items);
+    });
+}
+
+#[test]
+fn inject_two_pushers() {
+    check("queue::inject_two_pushers", &["inject_push_relaxed", "inject_load_then_store"], || {
+        let queue = Arc::new(Shared(Inject::new()));
+        let items = [Item::new(), Item::new()];
+        let pusher = {
+            let (queue, item) = (queue.clone(), Shared(items[1]));
+            loom::thread::spawn(move || {
+                let item = item;
+                // SAFETY: in no queue.
+                unsafe { queue.0.push(Item::fill(item.0)) }
+            })
+        };
+        // SAFETY: in no queue.
+        unsafe { queue.0.push(Item::fill(items[0])) };
+        queue.0.take_all(Item::take);
+        pusher.join().unwrap();
+        queue.0.take_all(Item::take);
+        Item::finish(items);
+    });
+}
+
+/// What the owner does not come for, somebody else takes, or the owner does.
+#[test]
+fn mail_is_intercepted() {
+    check("queue::mail_is_intercepted", &["mail_intercept_blind"], || {
+        let mail = Arc::new(Shared(Mail::<Item>::new()));
+        let item = Item::new();
+        mail.0.open();
+        assert!(mail.0.try_send(NonNull::new(Item::fill(item)).unwrap().into()));
+        let other = {
+            let mail = mail.clone();
+            loom::thread::spawn(move || {
+                if let Some(Letter { first, .. }) = mail.0.intercept() {
+                    Item::take(first.as_ptr());
+                }
+            })
+        };
+        if let Some(Letter { first, .. }) = mail.0.close() {
+            Item::take(first.as_ptr());
+        }
+        other.join().unwrap();
+        Item::finish([item]);
+    });
+}
+
+/// What an owner lays out, it or another takes, once.
+#[test]
+fn an_offer_is_taken_once() {
+    check("queue::an_offer_is_taken_once", &["offer_relaxed", "offer_load_then_store"], || {
+        let offer = Arc::new(Shared(Offer::new(true, Fences::of_system())));
+        let item = Item::new();
+        let take = |offer: &Offer<Item>| {
+            if let Some(Letter { first, .. }) = offer.take() {
+                Item::take(first.as_ptr());
+            }
+        };
+        let other = {
+            let offer = offer.clone();
+            loom::thread::spawn(move || take(&offer.0))
+        };
+        let letter = NonNull::new(Item::fill(item)).unwrap().into();
+        // SAFETY: the model's first thread is the owner, and it is empty.
+        unsafe { offer.0.lay_out(letter) };
+        take(&offer.0);
+        other.join().unwrap();
+        Item::finish([item]);
+    });
+}
+
+/// A push beside an item that lies there tells nobody, and the item is taken:
+/// who is about to sleep then sees the push.
+#[test]
+fn a_calm_push_is_seen_by_who_would_sleep() {
+    let mutants = ["notify_no_light", "offer_no_heavy"];
+    check("queue::a_calm_push_is_seen_by_who_would_sleep", &mutants, || {
+        let fences = Fences::of_system();
+        let offer = Arc::new(Shared(Offer::<Item>::new(true, fences)));
+        let pushed = Arc::new(AtomicU32::new(0));
+        let item = Item::new();
+        // SAFETY: the model's first thread is the owner, and it is empty.
+        unsafe { offer.0.lay_out(NonNull::new(Item::fill(item)).unwrap().into()) };
+        let taker = {
+            let (offer, item) = (offer.clone(), Shared(item));
+            loom::thread::spawn(move || {
+                let item = item;
+                assert!(offer.0.take().is_some());
+                Item::take(item.0);
+            })
+        };
+        let sleeper = {
+            let (offer, pushed) = (offer.clone(), pushed.clone());
+            loom::thread::spawn(move || {
+                let none = Offer::none_of(std::iter::once(&offer.0), fences);
+                none && pushed.load(Ordering::Relaxed) == 0
+            })
+        };
+        pushed.store(1, Ordering::Relaxed);
+        let calm = offer.0.is_calm();
+        taker.join().unwrap();
+        assert!(!(sleeper.join().unwrap() && calm), "asleep, and nobody was told");
+        Item::finish([item]);
+    });
+}
+
+/// A ULT that slept on the other worker is handed to it while it spins, or two
+/// that hang together.
+#[test]
+fn a_spinning_worker_gets_mail() {
+    check("queue::a_spinning_worker_gets_mail", &["mail_relaxed", "mail_load_then_store"], || {
+        let mail = Arc::new(Shared(Mail::<Item>::new()));
+        let items = [Item::new(), Item::new()];
+        mail.0.open();
+        let sender = {
+            let (mail, items) = (mail.clone(), Shared(items));
+            loom::thread::spawn(move || {
+                let items = items;
+                let [first, second] = items.0.map(Item::fill);
+                // SAFETY: not sent yet.
+                unsafe { (*first).link.store(second, Ordering::Relaxed) };
+                mail.0.try_send(Letter { first: NonNull::new(first).unwrap(), more: true })
+            })
+        };
+        let came = mail.0.close();
+        let got = came.is_some();
+        if let Some(Letter { first, more }) = came {
+            assert!(more, "one of two");
+            // SAFETY: it came, so it is ours.
+            Item::take(unsafe { first.as_ref() }.link.load(Ordering::Relaxed));
+            Item::take(first.as_ptr());
+        }
+        assert_eq!(got, sender.join().unwrap(), "lost, or from nowhere");
+        if !got {
+            items.into_iter().for_each(Item::take);
+        }
+        Item::finish(items);
+    });
+}

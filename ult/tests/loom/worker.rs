@@ -1,0 +1,144 @@
+//! The whole scheduler: who runs what, sleeps, and is woken.
+
+use crate::{check, scheduler, with_inline};
+use std::sync::Arc;
+use tsumugi_core::sync::{AtomicUsize, Ordering};
+use tsumugi_ult::{Builder, park, spawn, unparker, yield_now};
+
+#[test]
+fn join_across_workers() {
+    check(
+        "worker::join_across_workers",
+        &["join_load_then_store", "join_no_second_look", "join_relaxed", "stop_relaxed"],
+        || {
+            let value = scheduler(2).run(|| spawn(|| 5).join().unwrap());
+            assert_eq!(value, 5);
+        },
+    );
+}
+
+#[test]
+fn park_and_unpark_across_workers() {
+    check("worker::park_and_unpark_across_workers", &["park_no_second_look"], || {
+        scheduler(2).run(|| {
+            let main = unparker();
+            drop(spawn(move || main.unpark()));
+            park();
+        });
+    });
+}
+
+#[test]
+fn outsider_wakes_a_sleeping_worker() {
+    check(
+        "worker::outsider_wakes_a_sleeping_worker",
+        &["notify_no_fence", "sleep_no_last_look"],
+        || {
+            let mut scheduler = scheduler(1);
+            scheduler.start().unwrap();
+            let handle = scheduler.spawner().spawn(|| 3);
+            assert_eq!(handle.join().unwrap(), 3);
+        },
+    );
+}
+
+/// A worker alone has the park words, and another thread unparks.
+#[test]
+fn a_thread_unparks_a_lone_workers_ult() {
+    let mutants = ["bias_no_light", "bias_no_heavy", "bias_no_wait", "park_no_second_look"];
+    check("worker::a_thread_unparks_a_lone_workers_ult", &mutants, || {
+        scheduler(1).run(|| {
+            let main = unparker();
+            let other = loom::thread::spawn(move || main.unpark());
+            park();
+            other.join().unwrap();
+        });
+    });
+}
+
+/// A child that lets others run while it runs on its joiner's stack, so that
+/// the other worker may go on with both.
+#[test]
+fn a_child_leaves_on_its_joiners_stack() {
+    check("worker::a_child_leaves_on_its_joiners_stack", &[], || {
+        assert_eq!(with_inline(2, 0).run(child_that_yields), 5);
+    });
+}
+
+/// The same on a stack of its own.
+#[test]
+fn a_child_leaves_in_its_joiners_place() {
+    check("worker::a_child_leaves_in_its_joiners_place", &["join_relaxed"], || {
+        assert_eq!(with_inline(2, usize::MAX).run(child_that_yields), 5);
+    });
+}
+
+fn child_that_yields() -> u32 {
+    let child = spawn(|| {
+        yield_now();
+        5
+    });
+    child.join().unwrap()
+}
+
+/// A worker that is busy for good has pushed; the other one must come.
+#[test]
+fn a_push_wakes_a_sleeping_worker() {
+    check("worker::a_push_wakes_a_sleeping_worker", &["notify_no_light"], || {
+        scheduler(2).run(|| {
+            let ran = Arc::new(AtomicUsize::new(0));
+            let seen = ran.clone();
+            drop(spawn(move || seen.store(1, Ordering::Release)));
+            while ran.load(Ordering::Acquire) == 0 {
+                loom::thread::yield_now();
+            }
+        });
+    });
+}
+
+#[test]
+fn yielding_ults_migrate_whole() {
+    check("worker::yielding_ults_migrate_whole", &[], || {
+        let steps = Arc::new(AtomicUsize::new(0));
+        scheduler(2).run(|| {
+            let counted = steps.clone();
+            let other = spawn(move || counted.fetch_add(1, Ordering::Relaxed));
+            yield_now();
+            other.join().unwrap();
+        });
+        assert_eq!(steps.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// Two words: a queue, and that something is in it.
+#[test]
+fn an_urgent_ult_comes_from_outside() {
+    check("worker::an_urgent_ult_comes_from_outside", &["urgent_said_early"], || {
+        let mut scheduler = scheduler(1);
+        scheduler.start().unwrap();
+        let spawner = scheduler.spawner();
+        let urgent = Builder::new().urgent(true).try_spawn_on(&spawner, || 3);
+        let handle = urgent.unwrap_or_else(|_| unreachable!("the scheduler runs"));
+        assert_eq!(handle.join().unwrap(), 3);
+    });
+}
+
+/// A ULT that parks goes straight to the next, and another thread unparks it.
+#[test]
+fn a_thread_unparks_one_that_passes_its_place_on() {
+    let mutants = ["bias_no_light", "bias_no_heavy", "bias_no_wait"];
+    check("worker::a_thread_unparks_one_that_passes_its_place_on", &mutants, || {
+        scheduler(1).run(|| {
+            let main = unparker();
+            let other = spawn(move || {
+                let myself = unparker();
+                let thread = loom::thread::spawn(move || myself.unpark());
+                main.unpark();
+                park();
+                thread
+            });
+            park();
+            other.join().unwrap().join().unwrap();
+        });
+    });
+}
