@@ -6,7 +6,7 @@ use super::{
     TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NOWHERE, TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_RANGE,
     TSUMUGI_ERROR_REACH, remember, tsumugi_job,
 };
-use crate::global::{GlobalAddr, GlobalArray, GlobalPtr, GlobalRegion};
+use crate::global::{GlobalAddr, GlobalBlock, GlobalPtr, GlobalRegion};
 use crate::{Agent, Rank};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -34,7 +34,7 @@ pub struct tsumugi_region {
 
 #[derive(Debug)]
 enum Memory {
-    Exposed(GlobalArray<u64>),
+    Exposed(GlobalBlock<u64>),
     Registered(GlobalRegion<u8>),
 }
 

@@ -119,6 +119,8 @@ pub fn pages_move_between_nodes() {
 /// A greeting that finds no memory is not forgotten.
 pub fn who_has_no_memory_meets_others_later() {
     on_two_nodes(2, "poor", "called");
+}
+
 /// And whole programs.
 pub fn programs_span_nodes() {
     on_two_nodes(3, "programs-short", "called");

@@ -1,7 +1,10 @@
 //! What the ranks of the cases do.
 
 use crate::churn::{self, Plan};
-use crate::{adopted, containers, global, inside, locks, mixture, pages, poor, reach, tally};
+use crate::{
+    adopted, containers, global, inside, locks, mixture, outside, pages, poor, programs, reach,
+    tally,
+};
 use std::hint::black_box;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -103,6 +106,9 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "pages-short" => pages::play(rt, 1),
         "poor" => poor::play(rt),
         "owners" => pages::owners(rt),
+        "programs" => programs::play(rt, false),
+        "programs-short" => programs::play(rt, true),
+        "programs-forever" => programs::forever(rt),
         "tally" => tally::play(rt, 1_000_000),
         "tally-short" => tally::play(rt, 20_000),
         "adopted" => adopted::play(rt, 8),
