@@ -44,6 +44,7 @@
 
 pub mod affinity;
 mod error;
+mod inside;
 pub mod config;
 mod deadline;
 mod knob;
@@ -59,18 +60,17 @@ mod gas;
 mod duty;
 mod node;
 mod helper;
-mod inside;
 mod runtime;
 mod memory;
 mod adopted;
 pub mod comm;
-mod ledger;
 mod ops;
 mod flight;
 pub mod lock;
 pub mod window;
 pub mod array;
 pub mod global;
+mod ledger;
 mod call;
 mod job;
 mod start;

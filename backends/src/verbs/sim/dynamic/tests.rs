@@ -5,11 +5,11 @@ use super::super::super::{Dynamic, VerbsDomain};
 use super::super::lessen;
 use super::super::tests::{Two, at, config, word};
 use crate::net::Area;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tsumugi_conformance::endpoint::Fixture;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, Rank, Region, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_core::tag::Tag;
 
 /// Ranks, all of which this thread is.
