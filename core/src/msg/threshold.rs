@@ -21,8 +21,9 @@ use super::packet::INLINE_BYTES_MAX;
 ///             kernel_from ..       fetched by the receiver's kernel
 /// ```
 ///
-/// The first that holds is taken; of the last two that follow `else`, the last. *Offered*: the buffer of the receive that
-/// will take the message is known to the sender.
+/// The first that holds is taken; of the last two that follow `else`, the last.
+/// *Offered*: the buffer of the receive that will take the message is known to
+/// the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     /// Longest message that travels in its packet; at most
