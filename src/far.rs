@@ -381,15 +381,9 @@ impl fmt::Debug for Far {
 /// and of what the endpoints share. Chunks of gets, in its heap, cost memory
 /// once they were used.
 pub(crate) fn footprint() -> usize {
-    let links = size_of::<Link>() + link::footprint();
-    eprintln!(
-        "XX parts {} far {} links {} dev {}",
-        size_of::<Parts>(),
-        size_of::<Far>(),
-        links,
-        device::footprint()
-    );
-    size_of::<Parts>() + size_of::<Far>() + links + device::footprint()
+    let engine = size_of::<Executor<'_, Link>>() + size_of::<PortCounts>();
+    let link = engine + size_of::<Mpsc<Work, RING_SLOTS>>() + link::footprint();
+    size_of::<Parts>() + size_of::<Far>() + link + device::footprint()
 }
 
 /// Bytes that a rank keeps of each rank of another node that it has spoken to,

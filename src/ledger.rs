@@ -53,9 +53,8 @@ enum Growth {
     Numbers,
     /// It is this part of the global memory.
     Global(usize),
-    /// It has so many bytes for each node.
-    Nodes(u64),
-    /// The same, but only the first rank of a node has it.
+    /// It has so many bytes for each node, but only the first rank of a node
+    /// has it.
     First(u64),
     /// It has so many bytes for each rank of the node.
     NodeRanks(u64),
@@ -121,13 +120,9 @@ impl Ledger {
             table("messages", MESSAGE_TABLES, messages_bytes),
             table("messages", OWN_LANE, messages_lane_bytes),
             Table { part: "messages", name: MESSAGES, fixed_bytes: 0, growth: Growth::Messages },
-            table(NETWORK, "regions, operations, packets", far::footprint()),
-            Table {
-                part: NETWORK,
-                name: NODES,
-                fixed_bytes: 0,
-                growth: Growth::Nodes(Nodes::NODE_BYTES as u64),
-            },
+            table(NETWORK, REGIONS, far::footprint()),
+            // The last one may have fewer ranks than the others.
+            table(NETWORK, NODES, size_of::<Nodes>() + 2 * Nodes::STRETCH_BYTES),
             Table {
                 part: NETWORK,
                 name: BEATS,
@@ -135,14 +130,9 @@ impl Ledger {
                     as u64,
                 growth: Growth::First(far::BEATS_BYTES as u64),
             },
-            Table {
-                part: "environment",
-                name: "numbers of the memory files",
-                fixed_bytes: 0,
-                growth: Growth::Numbers,
-            },
+            Table { part: "environment", name: FILES, fixed_bytes: 0, growth: Growth::Numbers },
         ]);
-        tables.push(table(GLOBAL, "seats of the workers", chosen.workers * gas::SEAT_BYTES));
+        tables.push(table(GLOBAL, SEATS, chosen.workers * gas::SEAT_BYTES));
         let global = gas::footprint(1).enumerate();
         tables.extend(global.map(|(index, (name, _))| Table {
             part: GLOBAL,
@@ -155,6 +145,7 @@ impl Ledger {
             unit("a ULT's stack (virtual; touched pages cost)", chosen.stack_bytes, 0),
             unit("a stack's guard (virtual)", threads.guard_bytes, 0),
             unit(NODE_RANK, node_peer_bytes, 0),
+            unit("a node that is not like the one before it", Nodes::STRETCH_BYTES, 0),
             unit("a rank of another node that was spoken to", far::PEER_BYTES, 0),
             unit(MET, calls_rank_bytes + calls_far_lane_bytes, 0),
             unit(WRITTEN, msg::far_footprint(u32::MAX).0, 0),
@@ -195,7 +186,6 @@ impl Table {
         match self.growth {
             Growth::None => self.fixed_bytes,
             Growth::Numbers => numbers_bytes(ranks.min(NODE_RANKS)),
-            Growth::Nodes(bytes) => bytes * ranks / NODE_RANKS,
             // A host has a name of its own, up to a number of them.
             Growth::First(bytes) => {
                 let others = ranks.saturating_sub(NODE_RANKS);
@@ -249,7 +239,11 @@ fn numbers_bytes(ranks: u64) -> u64 {
 }
 
 const NETWORK: &str = "network (several nodes)";
+const REGIONS: &str = "regions, operations, packets";
+/// Of nodes that are alike, as in a job of which only the ranks are known.
 const NODES: &str = "which rank is on which node";
+const FILES: &str = "numbers of the memory files";
+const SEATS: &str = "seats of the workers";
 /// Only of a node's first rank.
 const BEATS: &str = "beats, and whom they go to: a node's first rank";
 const CALL_TABLES: &str = "calls, staging cells, operations";
@@ -318,14 +312,14 @@ mod tests {
             let lines = ledger.beside_paper(ranks);
             let total = lines.iter().find(|line| line.name == "total").unwrap().bytes;
             assert!(total <= Ledger::BARS[0], "{total} bytes at {ranks} ranks");
-            let parts: u64 = gas::footprint(ranks as u32).map(|(_, bytes)| bytes).sum();
-            let others = [NODES, BEATS, CALL_TABLES, CALLS, MESSAGE_TABLES, MESSAGES];
-            let others = ledger.tables.iter().filter(|table| others.contains(&table.name));
-            let others: u64 = others.map(|table| table.shared_bytes(ranks)).sum();
-            assert_eq!(total, parts + others, "no part of it is left out");
+            let all: u64 = ledger.tables.iter().map(|table| table.shared_bytes(ranks)).sum();
+            let later =
+                ledger.tables.iter().filter(|table| [LANDINGS, OWN_LANE].contains(&table.name));
+            let later: u64 = later.map(|table| table.shared_bytes(ranks)).sum();
+            assert_eq!(total, all - later, "nothing is left out, and nothing counted twice");
             let used = ledger.in_use(ranks, 1024);
-            let rest = ledger.rest_bytes(ranks);
-            assert!(used[2].bytes + rest <= Ledger::BARS[1], "{rest} bytes besides {used:?}");
+            let traffic = ledger.in_use(ranks, 0)[2].bytes;
+            assert!(traffic >= total + later, "{traffic}: what is used later is in use");
             assert_eq!(used[0].bytes, total + 1024.min(ranks - 1) * far::PEER_BYTES as u64);
             for used in &used {
                 assert!(used.bytes <= Ledger::BARS[1], "{used:?} at {ranks} ranks");

@@ -24,4 +24,4 @@ pub mod verbs;
 
 #[doc(hidden)]
 pub use net::Wire;
-pub use net::{NetDomain, NetEndpoint, PEER_BYTES};
+pub use net::{NetDomain, NetEndpoint, PACKETS_AT_ONCE, PEER_BYTES};

@@ -5,6 +5,7 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tsumugi_backends::PACKETS_AT_ONCE;
 use tsumugi_backends::hub::{Config, Hub, HubDomain, HubEndpoint, Plan};
 use tsumugi_backends::ofi::SendError;
 use tsumugi_conformance::endpoint::{self, Fixture};
@@ -303,6 +304,39 @@ fn a_peer_that_is_not_reached_at_first_is_not_lost() {
         assert!(start.elapsed() < Duration::from_secs(20), "{ended:?}, {came} packets");
     }
     assert_eq!((ended.len(), ended[0].result, came), (1, Ok(0), 1));
+}
+
+/// Whoever copies packets has room for so many.
+#[test]
+fn packets_are_handed_over_some_at_a_time() {
+    let hub = Hub::new(Plan::default());
+    let config = Config { packets: 3 * PACKETS_AT_ONCE, ..Config::default() };
+    let ranks = Ranks::on(&hub, 2, &config);
+    let mut endpoints: Vec<_> = ranks.domains.iter().map(Domain::endpoint).collect();
+    let count = 2 * PACKETS_AT_ONCE + 1;
+    let (mut sent, mut came) = (0, Vec::new());
+    let start = Instant::now();
+    while came.len() < count {
+        assert!(start.elapsed() < Duration::from_secs(20), "{sent} sent, {came:?}");
+        while sent < count && endpoints[0].try_send(Rank(1), &[sent as u8]) == Ok(()) {
+            sent += 1;
+        }
+        let mut completions = [Completion::EMPTY; 4];
+        endpoints[0].poll(&mut completions);
+        // Several polls: what is there may be more than is handed over.
+        for _ in 0..count {
+            endpoints[1].poll(&mut completions);
+        }
+        let before = came.len();
+        let handed = endpoints[1].receive(&mut |arrival| match arrival {
+            tsumugi_backends::ofi::Arrival::Packet { bytes, .. } => came.push(bytes[0]),
+            bell => panic!("{bell:?}"),
+        });
+        assert_eq!(handed, came.len() - before);
+        assert!(handed <= PACKETS_AT_ONCE, "{handed}");
+    }
+    came.sort_unstable();
+    assert!(came.iter().copied().eq(0..count as u8), "{came:?}");
 }
 
 const SEEDS: u64 = 200;

@@ -92,20 +92,17 @@ fn tables(ranks: u32) -> Result<String, Failure> {
         text::table(&header("from the start"), tables.chain([total])),
         text::table(&header("thing made"), units),
         text::table(&[title.as_str(), "ACP", "here", "at most"], beside),
-        what_counts(&ledger, many)
+        what_counts(&ledger)
     ))
 }
 
 /// What the last table counts, and what it does not.
-fn what_counts(ledger: &Ledger, ranks: u64) -> String {
+fn what_counts(ledger: &Ledger) -> String {
     format!(
-        "`total` is of the tables that the paper's layer has, which are the global memory's here,\n\
-         and of calls and messages besides: private bytes and a 32nd of what a node has once,\n\
-         without what the network's own library keeps. The rest of a rank of such a job, from the\n\
-         start and in use, is {} more: control page, starter memory, scheduler, and the\n\
-         network's regions, operations and packets. Messages that wait between two nodes take up\n\
-         to {} for each pair while they wait.\n",
-        text::count(ledger.rest_bytes(ranks)),
+        "The totals count everything that a rank has, from the start and in use, but for what the\n\
+         network's own library keeps: private bytes and a 32nd of what a node has once, on nodes\n\
+         that are alike. Messages that wait between two nodes take up to {} for each pair\n\
+         while they wait.\n",
         text::bytes(ledger.lanes_bytes())
     )
 }

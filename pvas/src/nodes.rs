@@ -1,5 +1,5 @@
-//! Which rank is on which node: some bytes for each run of neighbours, not for
-//! each rank.
+//! Which rank is on which node: some bytes for all nodes of a kind that follow
+//! each other, not for each node, nor for each rank.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,55 +8,100 @@ use tsumugi_core::mem::Rank;
 /// The nodes of a job, numbered in the order of their first ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
-    /// Neighbouring ranks of one node: the first of them, the node, and how
-    /// many of that node came before.
-    runs: Vec<Run>,
-    /// Ranks of each node.
-    sizes: Vec<u32>,
+    stretches: Vec<Stretch>,
+    sizes: Vec<Sizes>,
+    count: u32,
     ranks: u32,
 }
 
+/// Nodes that follow each other, and so do their ranks, as many of each; of the
+/// last there may be fewer. It ends where the next one begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct Stretch {
     first: u32,
+    /// The first rank's node, and how many ranks of each node came before.
     node: u32,
     before: u32,
+    /// Ranks of a node; never 0.
+    each: u32,
+}
+
+/// Nodes from this one on that have as many ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sizes {
+    node: u32,
+    size: u32,
 }
 
 impl Nodes {
-    /// What a node costs whose ranks are next to each other.
-    pub const NODE_BYTES: usize = size_of::<Run>() + size_of::<u32>();
+    /// What nodes cost that are alike and follow each other, however many.
+    pub const STRETCH_BYTES: usize = size_of::<Stretch>() + size_of::<Sizes>();
 
     /// From the node of each rank, in their order: any numbers that are equal
     /// for ranks of the same node.
     pub fn new(ids: impl IntoIterator<Item = u64>) -> Self {
         let (mut nodes, mut known) = (Self::default(), HashMap::new());
+        let mut sizes: Vec<u32> = Vec::new();
+        // Neighbours of one node, while they are counted: a stretch of it alone.
+        let mut run: Option<Stretch> = None;
         for id in ids {
-            let next = known.len() as u32;
+            let next = sizes.len() as u32;
             let node = *known.entry(id).or_insert(next);
             if node == next {
-                nodes.sizes.push(0);
+                sizes.push(0);
             }
-            let size = &mut nodes.sizes[node as usize];
-            let before = *size;
-            *size += 1;
-            if nodes.runs.last().is_none_or(|run| run.node != node) {
-                nodes.runs.push(Run { first: nodes.ranks, node, before });
+            let before = sizes[node as usize];
+            sizes[node as usize] += 1;
+            match &mut run {
+                Some(run) if run.node == node => run.each += 1,
+                run => {
+                    let new = Stretch { first: nodes.ranks, node, before, each: 1 };
+                    nodes.add(run.replace(new));
+                }
             }
             nodes.ranks += 1;
         }
+        nodes.add(run);
+        nodes.count = sizes.len() as u32;
+        for (node, size) in (0..).zip(sizes) {
+            if nodes.sizes.last().is_none_or(|last| last.size != size) {
+                nodes.sizes.push(Sizes { node, size });
+            }
+        }
+        nodes.stretches.shrink_to_fit();
+        nodes.sizes.shrink_to_fit();
         nodes
+    }
+
+    /// Neighbours of one node: the last stretch goes on with it, or it is one.
+    fn add(&mut self, run: Option<Stretch>) {
+        let Some(run) = run else { return };
+        let goes_on = self.stretches.last().is_some_and(|last| {
+            let ranks = run.first - last.first;
+            ranks.is_multiple_of(last.each)
+                && run.node == last.node + ranks / last.each
+                && run.before == last.before
+                && run.each <= last.each
+        });
+        if !goes_on {
+            self.stretches.push(run);
+        }
     }
 
     /// `ranks` ranks of one node.
     pub fn one(ranks: u32) -> Self {
-        let run = Run { first: 0, node: 0, before: 0 };
-        Self { runs: vec![run], sizes: vec![ranks], ranks }
+        let stretch = Stretch { first: 0, node: 0, before: 0, each: ranks.max(1) };
+        Self {
+            stretches: vec![stretch],
+            sizes: vec![Sizes { node: 0, size: ranks }],
+            count: 1,
+            ranks,
+        }
     }
 
     /// How many nodes there are.
     pub fn count(&self) -> u32 {
-        self.sizes.len() as u32
+        self.count
     }
 
     /// How many ranks there are.
@@ -70,20 +115,34 @@ impl Nodes {
         if rank.0 >= self.ranks {
             return None;
         }
-        let run = self.runs[self.run_of(rank)];
-        let size = self.sizes[run.node as usize];
-        Some(Place { node: run.node, local: run.before + rank.0 - run.first, size })
+        let stretch = self.stretches[self.stretch_of(rank)];
+        let at = rank.0 - stretch.first;
+        let node = stretch.node + at / stretch.each;
+        let sizes = self.sizes.partition_point(|sizes| sizes.node <= node) - 1;
+        Some(Place {
+            node,
+            local: stretch.before + at % stretch.each,
+            size: self.sizes[sizes].size,
+        })
     }
 
     /// The first rank of each node, in the order of the nodes.
     pub fn firsts(&self) -> impl Iterator<Item = Rank> + '_ {
-        self.runs.iter().filter(|run| run.before == 0).map(|run| Rank(run.first))
+        let begin = |at: &usize| self.stretches[*at].before == 0;
+        let firsts = |at: usize| self.range(at).step_by(self.stretches[at].each as usize);
+        (0..self.stretches.len()).filter(begin).flat_map(firsts).map(Rank)
     }
 
     /// The ranks of a node, in the order of their places there.
     pub fn ranks_of(&self, node: u32) -> impl Iterator<Item = Rank> + '_ {
-        let own = move |at: &usize| self.runs[*at].node == node;
-        (0..self.runs.len()).filter(own).flat_map(|at| self.range(at)).map(Rank)
+        let own = move |at: usize| {
+            let stretch = self.stretches[at];
+            let nodes = u64::from(node.checked_sub(stretch.node)?);
+            let first = u64::from(stretch.first) + nodes * u64::from(stretch.each);
+            let range = self.range(at);
+            (first < u64::from(range.end)).then(|| self.neighbours(Rank(first as u32)))
+        };
+        (0..self.stretches.len()).filter_map(own).flatten().map(Rank)
     }
 
     /// The ranks next to `rank` that are on its node without a gap.
@@ -93,16 +152,19 @@ impl Nodes {
     /// If there is no such rank.
     pub(crate) fn neighbours(&self, rank: Rank) -> Range<u32> {
         assert!(rank.0 < self.ranks, "{rank} of {}", self.ranks);
-        self.range(self.run_of(rank))
+        let at = self.stretch_of(rank);
+        let Stretch { first, each, .. } = self.stretches[at];
+        let start = rank.0 - (rank.0 - first) % each;
+        start..self.range(at).end.min(start.saturating_add(each))
     }
 
-    fn run_of(&self, rank: Rank) -> usize {
-        self.runs.partition_point(|run| run.first <= rank.0) - 1
+    fn stretch_of(&self, rank: Rank) -> usize {
+        self.stretches.partition_point(|stretch| stretch.first <= rank.0) - 1
     }
 
-    fn range(&self, run: usize) -> Range<u32> {
-        let end = self.runs.get(run + 1).map_or(self.ranks, |next| next.first);
-        self.runs[run].first..end
+    fn range(&self, stretch: usize) -> Range<u32> {
+        let end = self.stretches.get(stretch + 1).map_or(self.ranks, |next| next.first);
+        self.stretches[stretch].first..end
     }
 }
 
@@ -148,8 +210,48 @@ mod tests {
     }
 
     #[test]
-    fn blocks_cost_by_the_node() {
-        let nodes = Nodes::new((0..10_000).map(|rank| rank / 100));
-        assert_eq!((nodes.count(), nodes.ranks(), nodes.runs.len()), (100, 10_000, 100));
+    fn nodes_that_are_alike_cost_as_one() {
+        let cost = |ids: &mut dyn Iterator<Item = u64>| {
+            let nodes = Nodes::new(ids);
+            (nodes.count(), nodes.stretches.len(), nodes.sizes.len())
+        };
+        assert_eq!(cost(&mut (0..1_000_000).map(|rank| rank / 32)), (31_250, 1, 1));
+        // The last node has fewer; round robin; one of the nodes has fewer.
+        assert_eq!(cost(&mut (0..1_000).map(|rank| rank / 32)), (32, 1, 2));
+        assert_eq!(cost(&mut (0..3_200).map(|rank| rank % 100)), (100, 32, 1));
+        assert_eq!(cost(&mut (0..320).filter(|r| *r != 100).map(|rank| rank / 32)), (10, 2, 3));
+    }
+
+    /// Against what is counted rank by rank, in all orders of up to seven ranks
+    /// on up to four nodes.
+    #[test]
+    fn places_are_those_that_are_counted() {
+        for (ranks, case) in (1..=7).flat_map(|n| (0..4_u64.pow(n)).map(move |case| (n, case))) {
+            let ids: Vec<u64> = (0..ranks).map(|at| case / 4_u64.pow(at) % 4).collect();
+            let nodes = Nodes::new(ids.iter().copied());
+            let mut order: Vec<u64> = Vec::new();
+            for id in &ids {
+                if !order.contains(id) {
+                    order.push(*id);
+                }
+            }
+            assert_eq!((nodes.count(), nodes.ranks()), (order.len() as u32, ranks));
+            let first = |id: &u64| Rank(ids.iter().position(|other| other == id).unwrap() as u32);
+            assert!(nodes.firsts().eq(order.iter().map(first)), "{ids:?}");
+            for (node, id) in (0..).zip(&order) {
+                let own: Vec<u32> = (0..ranks).filter(|at| ids[*at as usize] == *id).collect();
+                assert!(nodes.ranks_of(node).eq(own.iter().copied().map(Rank)), "{ids:?}");
+                for (local, rank) in (0..).zip(&own) {
+                    let place = Place { node, local, size: own.len() as u32 };
+                    assert_eq!(nodes.place(Rank(*rank)), Some(place), "{ids:?}");
+                    let near = nodes.neighbours(Rank(*rank));
+                    let is_own = |rank: u32| own.contains(&rank);
+                    assert!(near.contains(rank) && near.clone().all(is_own), "{ids:?}");
+                    let before = near.start.checked_sub(1).is_some_and(is_own);
+                    assert!(!before && !is_own(near.end), "{ids:?}");
+                }
+            }
+            assert_eq!(nodes.ranks_of(order.len() as u32).count(), 0);
+        }
     }
 }

@@ -286,8 +286,10 @@ impl Queue<'_> {
         }
     }
 
-    pub(super) fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) {
-        of_each!(self, + Bad, endpoint => endpoint.receive(handle));
+    /// Hands over what has arrived; how many there were. There may be others if
+    /// these are as many as are handed over at once.
+    pub(super) fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
+        of_each!(self, + Bad, endpoint => endpoint.receive(handle))
     }
 }
 

@@ -16,6 +16,7 @@ use super::parcel::{Parcel, ParcelError};
 use super::{Shared, parcel};
 use crate::{AddrError, Rank};
 use std::fmt;
+use tsumugi_backends::PACKETS_AT_ONCE;
 use tsumugi_backends::ofi::Arrival;
 use tsumugi_core::backend::{Completion, Endpoint, LoadStore, execute, store_bytes};
 use tsumugi_core::mem::{Agent, LocalAddr, Need, RemoteAddr};
@@ -51,8 +52,8 @@ impl Link {
             unsent: 0,
             gone_seen: 0,
             bells: Vec::with_capacity(ARRIVALS),
-            parcels: Vec::with_capacity(ARRIVALS),
-            bytes: Vec::with_capacity(ARRIVALS * parcel::PACKET_BYTES),
+            parcels: Vec::with_capacity(PACKETS_AT_ONCE),
+            bytes: Vec::with_capacity(PACKETS_AT_ONCE * parcel::PACKET_BYTES),
         }
     }
 
@@ -74,9 +75,17 @@ impl Link {
         }
     }
 
+    /// Takes what has arrived, some at a time. Ends: nothing arrives between
+    /// two polls.
+    #[inline]
     fn receive(&mut self) {
+        while self.receive_some() >= PACKETS_AT_ONCE {}
+    }
+
+    /// How many there were.
+    fn receive_some(&mut self) -> usize {
         let Self { shared, endpoint, bells, parcels, bytes, .. } = self;
-        endpoint.receive(&mut |arrival| match arrival {
+        let handed = endpoint.receive(&mut |arrival| match arrival {
             Arrival::Bell(word) => bells.push(word),
             Arrival::Packet { from, bytes: packet } => match Parcel::of(packet) {
                 Some((kind, rest)) => {
@@ -90,7 +99,7 @@ impl Link {
         });
         let count = bells.len() + parcels.len();
         if count == 0 {
-            return;
+            return handed;
         }
         shared.arrivals.fetch_add(count as u64, Ordering::Relaxed);
         for word in bells.drain(..) {
@@ -117,6 +126,7 @@ impl Link {
             }
         }
         bytes.clear();
+        handed
     }
 
     fn send(&mut self) {
@@ -260,7 +270,9 @@ impl fmt::Debug for Link {
 
 /// Bytes of what a link keeps besides itself.
 pub(super) fn footprint() -> usize {
-    ARRIVALS * (parcel::PACKET_BYTES + size_of::<(Rank, Parcel, usize)>()) + errand::footprint()
+    let parcels = parcel::PACKET_BYTES + size_of::<(Rank, Parcel, usize)>();
+    let arrivals = ARRIVALS * size_of::<LocalAddr>() + PACKETS_AT_ONCE * parcels;
+    arrivals + errand::footprint()
 }
 
 /// As many as an endpoint has packets.

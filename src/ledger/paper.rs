@@ -1,8 +1,9 @@
 //! The ledger of a large job beside table 3 of the paper on ACP's basic layer.
 //!
-//! What that layer had at a million ranks, and what has its place here: bytes of
-//! one rank of a job on nodes of [`NODE_RANKS`], without what the network's own
-//! library keeps. What one rank has for all of its node counts by a part.
+//! What that layer had at a million ranks, what has its place here, and all
+//! else that a rank has: bytes of one rank of a job on nodes of
+//! [`NODE_RANKS`], without what the network's own library keeps. What one rank
+//! has for all of its node counts by a part.
 
 use super::{Ledger, NODE_RANKS, Table};
 use crate::{am, far, msg};
@@ -21,13 +22,14 @@ pub struct Beside {
 }
 
 impl Ledger {
-    /// What a rank of a job of `ranks` has of the global memory, of calls and of
-    /// messages, before any traffic but with room for 1,024 tables of others;
-    /// the last line is the sum. Lanes and landing buffers are touched when
-    /// they are used: they come with [the traffic](Self::in_use).
+    /// All that a rank of a job of `ranks` has before any traffic, with the
+    /// global memory open and room for 1,024 tables of others; the last line
+    /// is the sum. The nodes are alike. Its lane to itself and landing buffers
+    /// are touched when they are used: they come with [the
+    /// traffic](Self::in_use).
     pub fn beside_paper(&self, ranks: u64) -> Vec<Beside> {
         let of = |names: &[&str]| {
-            let is_it = |table: &&Table| names.contains(&table.name);
+            let is_it = |table: &&Table| names.contains(&table.name) || names.contains(&table.part);
             self.tables.iter().filter(is_it).map(|table| table.shared_bytes(ranks)).sum()
         };
         let mut lines: Vec<Beside> = LINES
@@ -52,10 +54,9 @@ pub struct InUse {
 
 impl Ledger {
     /// What a rank of a job of `ranks` has when it has spoken to so many others,
-    /// each on a node of its own: by the global memory, by calls besides, and by
-    /// messages besides. Long calls touch the landing buffers, too, and messages
-    /// that wait to be sent or received have [memory of their
-    /// own](Self::lanes_bytes).
+    /// each on a node of its own: by the global memory, by calls besides, long
+    /// ones too, and by messages besides. Messages that wait to be sent or
+    /// received have [memory of their own](Self::lanes_bytes).
     pub fn in_use(&self, ranks: u64, peers: u64) -> [InUse; 3] {
         let peers = peers.min(ranks.saturating_sub(1));
         let total = self.beside_paper(ranks).last().map_or(0, |line| line.bytes);
@@ -65,9 +66,13 @@ impl Ledger {
         // Lanes for calls are made for some ranks at a time.
         let blocks = peers.next_multiple_of(u64::from(BLOCK_PEERS));
         let global = total + peers * far::PEER_BYTES as u64;
-        let calls = global + blocks * met;
+        let later = |name| {
+            let own = self.tables.iter().filter(|table| table.name == name);
+            own.map(|table| table.shared_bytes(ranks)).sum::<u64>()
+        };
+        let calls = global + blocks * met + later(super::LANDINGS);
         let (peer, all, _) = msg::far_footprint(few);
-        let messages = calls + peers * peer as u64 + all as u64;
+        let messages = calls + peers * peer as u64 + all as u64 + later(super::OWN_LANE);
         let one = |name, bytes| InUse { name, bytes };
         [
             one("in use by the global memory", global),
@@ -78,18 +83,6 @@ impl Ledger {
 }
 
 impl Ledger {
-    /// What a rank of a job of `ranks` has from the start besides what is
-    /// [beside the paper](Self::beside_paper): control page, starter memory,
-    /// scheduler, regions, operations and packets of the network. Without
-    /// landing buffers and its lane to itself, which cost memory from their
-    /// first use on.
-    pub fn rest_bytes(&self, ranks: u64) -> u64 {
-        let later = [super::LANDINGS, super::OWN_LANE];
-        let tables = self.tables.iter().filter(|table| !later.contains(&table.name));
-        let all: u64 = tables.map(|table| table.shared_bytes(ranks)).sum();
-        all - self.beside_paper(ranks).last().map_or(0, |line| line.bytes)
-    }
-
     /// What waits in the lanes between a rank and one of another node if those
     /// are full, both ways: the memory for it is there for as long as it waits,
     /// and then for others.
@@ -102,7 +95,7 @@ impl Ledger {
     pub const BARS: [u64; 2] = [8_000_000, 16_000_000];
 }
 
-/// Each line: what it is in the paper, and the tables here.
+/// Each line: what it is in the paper, and the tables here, or whole parts.
 const LINES: &[(&str, Option<u64>, &[&str])] = &[
     (
         "commands, operations and their order",
@@ -138,6 +131,13 @@ const LINES: &[(&str, Option<u64>, &[&str])] = &[
     ("beats, a part of 32 of a node's", None, &[super::BEATS]),
     ("calls: tables", None, &[super::CALL_TABLES, super::CALLS]),
     ("messages: tables", None, &[super::MESSAGE_TABLES, super::MESSAGES]),
+    ("network: regions, operations, packets", None, &[super::REGIONS]),
+    ("control page, starter memory", None, &["control page", "partition"]),
+    (
+        "scheduler, runtime, environment",
+        None,
+        &["scheduler", "runtime", super::FILES, super::SEATS],
+    ),
 ];
 
 const _: () = assert!(NODE_RANKS == 32);

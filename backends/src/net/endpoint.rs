@@ -39,9 +39,10 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
         self.domain.try_send(self.index, to, bytes)
     }
 
-    /// Hands over what the polls before have taken: packets, and the words of
-    /// this rank that a notifying operation has changed. Returns how many there
-    /// were.
+    /// Hands over what the polls before have taken: packets, at most
+    /// [`PACKETS_AT_ONCE`](super::PACKETS_AT_ONCE), and the words of this rank
+    /// that a notifying operation has changed. Returns how many there were; as
+    /// many as that, or more: there may be others.
     #[inline]
     pub fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
         if self.to_receive { self.take_arrivals(handle) } else { 0 }

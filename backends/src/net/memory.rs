@@ -84,6 +84,7 @@ impl Listing {
 /// The own directory, in registered memory, and the registrations in it.
 pub(super) struct Directory {
     words: NonNull<u64>,
+    /// Up to the last slot that was used.
     mrs: Vec<Option<Mr>>,
 }
 
@@ -96,15 +97,21 @@ impl Directory {
     /// which stay as long as the directory and are nobody else's, but for peers
     /// who read.
     pub(super) unsafe fn new(memory: NonNull<u8>) -> Self {
-        let mrs = (0..REGIONS_MAX).map(|_| None).collect();
-        Self { words: memory.cast(), mrs }
+        Self { words: memory.cast(), mrs: Vec::new() }
     }
 
-    /// Bytes of a directory.
+    /// Bytes that peers read.
     pub(super) const BYTES: usize = REGIONS_MAX * SLOT_BYTES;
+
+    /// Bytes of the registrations of a rank that has not registered anything
+    /// but what comes with the start.
+    pub(super) const MRS_BYTES: usize = REGIONS_AT_START * size_of::<Option<Mr>>();
 
     /// Holds a registration, and shows it to peers if there is a listing.
     pub(super) fn publish(&mut self, slot: usize, listing: Option<&Listing>, mr: Option<Mr>) {
+        if slot >= self.mrs.len() {
+            self.mrs.resize_with(slot + 1, || None);
+        }
         self.mrs[slot] = mr;
         if listing.is_some() {
             self.write(slot, listing);
@@ -114,7 +121,7 @@ impl Directory {
     /// Ends a listing and gives the registration back.
     pub(super) fn retract(&mut self, slot: usize) -> Option<Mr> {
         self.write(slot, None);
-        self.mrs[slot].take()
+        self.mrs.get_mut(slot)?.take()
     }
 
     /// The registration of a slot.
@@ -282,6 +289,8 @@ pub(super) const SLOT_WORDS: usize = 6 + KEY_WORDS;
 /// Bytes of a directory slot.
 pub(super) const SLOT_BYTES: usize = SLOT_WORDS * 8;
 
+/// More than a rank has at its start.
+const REGIONS_AT_START: usize = 32;
 const SETS: usize = 256;
 const WAYS: usize = 4;
 const LINE_BYTES: u64 = 64;

@@ -52,7 +52,7 @@ pub use card::CardError;
 pub use domain::NetDomain;
 pub use endpoint::NetEndpoint;
 pub use failure::{Failure, Failures};
-pub use packet::{Arrival, SendError};
+pub use packet::{Arrival, PACKETS_AT_ONCE, SendError};
 pub use probed::{Probed, Row, Verdict};
 pub use rail::{Cards, PEER_BYTES};
 pub use wire::Wire;

@@ -282,7 +282,8 @@ impl<W: Wire> Rail<W> {
                 None => self.packets.strays += 1,
             }
         }
-        while let Some((packet, length)) = self.packets.arrived.pop_front() {
+        for _ in 0..PACKETS_AT_ONCE {
+            let Some((packet, length)) = self.packets.arrived.pop_front() else { break };
             let at = self.scratch.incoming(packet as usize);
             let length = length.min(self.scratch.packet_bytes());
             // SAFETY: the packet's own bytes, which the provider is done with.
@@ -324,6 +325,14 @@ fn parse<'p>(bytes: &'p [u8], shared: &Shared) -> Option<Arrival<'p>> {
         _ => None,
     }
 }
+
+/// Packets that are handed over at once: who must copy them has room for as
+/// many.
+pub const PACKETS_AT_ONCE: usize = 8;
+
+/// Bytes that [`Packets`] has for each packet.
+pub(super) const PACKET_TABLES_BYTES: usize =
+    4 * size_of::<u32>() + size_of::<(u32, usize)>() + size_of::<(Rank, usize)>();
 
 const PACKET: u32 = 1;
 const BELL: u32 = 2;

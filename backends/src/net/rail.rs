@@ -7,8 +7,8 @@
 use super::card::{Card, CardError};
 use super::failure::{Failure, Failures};
 use super::flight::Flight;
-use super::memory::{Cache, Directory, Listing, REGIONS_MAX};
-use super::packet::Packets;
+use super::memory::{Cache, Directory, Listing, REGIONS_MAX, SLOT_BYTES};
+use super::packet::{PACKET_TABLES_BYTES, Packets};
 use super::scratch::{Area, READS_MAX, Scratch};
 use super::wire::{ENTRIES_MAX, Entry, Key, Mr, Near, Wire};
 use core::ffi::c_int;
@@ -103,8 +103,12 @@ pub(crate) struct Sizes {
 /// Bytes of the tables of a rank with one rail; the library's own not counted.
 pub(crate) const fn footprint_of(sizes: Sizes) -> usize {
     let Sizes { depth, packets, packet_bytes } = sizes;
-    let regions = size_of::<RegionTable<REGIONS_MAX>>() + Directory::BYTES;
-    regions + depth * (size_of::<Flight>() + 64) + 2 * packets * packet_bytes + Cache::BYTES
+    let directory = Directory::BYTES + Directory::MRS_BYTES;
+    let regions = size_of::<RegionTable<REGIONS_MAX>>() + directory + Cache::BYTES;
+    let entries = ENTRIES_MAX * size_of::<Entry>();
+    let reads = READS_MAX * (size_of::<Option<SlotRead>>() + SLOT_BYTES);
+    let packets = packets * (2 * packet_bytes + PACKET_TABLES_BYTES);
+    regions + entries + reads + depth * (size_of::<Flight>() + 64) + packets
 }
 
 /// A rank that was met.
