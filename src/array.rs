@@ -259,11 +259,17 @@ impl<T: Plain> GlobalArray<T> {
     /// The page of an element, and at which of its bytes that begins.
     #[inline(always)]
     fn place(&self, index: usize) -> (PageId, u64) {
-        let (page, at) = match self.page_shift {
+        let (page, at) = self.cut(index);
+        (PageId(page as u64), (at * size_of::<T>()) as u64)
+    }
+
+    /// The page of an element, and which of its elements that is.
+    #[inline(always)]
+    fn cut(&self, index: usize) -> (usize, usize) {
+        match self.page_shift {
             Some(shift) => (index >> shift, index & (self.page_len - 1)),
             None => (index / self.page_len, index % self.page_len),
-        };
-        (PageId(page as u64), (at * size_of::<T>()) as u64)
+        }
     }
 
     /// Changes an element, or some from it on, where they are.
@@ -279,7 +285,7 @@ impl<T: Plain> GlobalArray<T> {
     }
 
     fn left_in_page(&self, index: usize) -> usize {
-        self.page_len - index % self.page_len
+        self.page_len - self.cut(index).1
     }
 
     #[inline]

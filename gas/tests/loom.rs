@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicUsize;
 use tsumugi_core::mem::{Access, Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering as Mapped};
-use tsumugi_core::sync::{AtomicU32, AtomicU64 as Word, Ordering, with_mutant};
+use tsumugi_core::sync::{AtomicU32, AtomicU64 as Word, Ordering, fence, with_mutant};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, Place, REGIONS, Split};
 use tsumugi_gas::cache::{Cache, Fetch, Held, Miss, Seat, Slot, Wanted};
@@ -22,7 +22,7 @@ use tsumugi_gas::machine::{Asked, Event, Flight, Job, Machine, Setup, Tables};
 use tsumugi_gas::order::{Edge, Issued};
 use tsumugi_gas::page::{
     self, Act, Book, Distribution, Door, Entry as PageEntry, Glance, Hold, Homes, Own, PageId,
-    Relocation, Sweep,
+    Relocation,
 };
 use tsumugi_gas::steal::{self, Deque, Theft};
 use tsumugi_gas::table::{Agent, Entry, Record, Starter};
@@ -119,66 +119,72 @@ fn look(cache: Cache<'_>) {
     }
 }
 
-/// A read of a page where it was last seen, while the page leaves, and its frame
-/// is another's when nobody is in the crowd: it finds the page's bytes, or
-/// nothing.
+/// A read of a page where it was last seen, while the page leaves, and another
+/// comes to its frame: it finds the page's bytes, or nothing.
 #[test]
 fn a_hit_never_reads_another_page() {
-    let mutants = ["page_hit_uncounted", "page_hit_unordered", "page_hit_header_unread"];
-    check(&mutants, || {
-        let (page, entry) = (PageId(0), PageEntry { owner: Rank(0), frame: 0, epoch: 3 });
-        let shape = page::Shape {
-            homes: Homes::new(1, 1, Distribution::Block),
-            page_bytes: 8,
-            slots: 1,
-            frames: 1,
-        };
-        let book = Book::new(shape, key(0), 0).unwrap();
-        let words = (0..shape.bytes() / 8).map(|_| Word::new(0)).collect();
-        let words: &'static [Word] = leak(words);
-        let word = move |at: RemoteAddr| &words[(at.offset / 8) as usize];
-        // As a glance leaves it.
-        let mut glance = Glance::new(book, Rank(0), page);
-        word(book.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
-        loop {
-            let answer = match glance.act() {
-                Act::Do(op) => carry(word(op.remote), &op),
-                Act::Read(_) => entry.header(page),
-                Act::Over => break,
-                act => unreachable!("{act:?}"),
-            };
-            glance.answer(Ok(answer));
-        }
+    check(&["page_hit_no_second_look", "page_hit_unfenced"], || {
+        let (book, word, entry) = one_frame();
         let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
-        header.store(entry.header(page), Ordering::Relaxed);
+        header.store(entry.header(PageId(0)), Ordering::Relaxed);
         bytes.store(OURS, Ordering::Relaxed);
-        let reader = thread::spawn(move || {
-            let read = |()| (header.load(Ordering::Acquire), bytes.load(Ordering::Relaxed));
-            Own::of(&book, Rank(0), page, word).hit(
-                page,
-                |found| (found == entry).then_some(()),
-                read,
-            )
-        });
+        let reader = thread::spawn(move || hit(&book, word, entry));
         // The page leaves: its header is no longer live.
-        header.store(entry.header(page) & !1, Ordering::Release);
-        let mut sweep = Sweep::new(book);
-        let is_swept = loop {
-            let answer = match sweep.act() {
-                Act::Do(op) => carry(word(op.remote), &op),
-                // It would wait for the reader.
-                Act::Pause(_) => break false,
-                Act::Over => break true,
-                act => unreachable!("{act:?}"),
-            };
-            sweep.answer(Ok(answer));
-        };
-        if is_swept {
-            bytes.store(THEIRS, Ordering::Relaxed);
-        }
+        header.store(entry.header(PageId(0)) & !1, Ordering::Release);
+        // No sweep waits for a hit. As whoever copies a page here.
+        fence(Ordering::Release);
+        bytes.store(THEIRS, Ordering::Relaxed);
+        header.store(entry.header(PageId(1)), Ordering::Release);
         let found = reader.join().unwrap();
         assert!(found.is_none_or(|found| found == OURS), "another page's: {found:?}");
     });
+}
+
+/// The same while the page is on its way to where it was seen, as when what was
+/// seen is of two times: another page's entry, and the same epoch.
+#[test]
+fn a_hit_never_reads_what_is_not_there_yet() {
+    check(&["page_hit_no_first_look", "page_hit_unordered"], || {
+        let (book, word, entry) = one_frame();
+        let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
+        bytes.store(THEIRS, Ordering::Relaxed);
+        let reader = thread::spawn(move || hit(&book, word, entry));
+        bytes.store(OURS, Ordering::Relaxed);
+        header.store(entry.header(PageId(0)), Ordering::Release);
+        let found = reader.join().unwrap();
+        assert!(found.is_none_or(|found| found == OURS), "not yet the page's: {found:?}");
+    });
+}
+
+/// A page that its rank has seen at its one frame, as a glance leaves it, and
+/// where words are.
+fn one_frame() -> (Book, impl Fn(RemoteAddr) -> &'static Word + Copy + Send, PageEntry) {
+    let (page, entry) = (PageId(0), PageEntry { owner: Rank(0), frame: 0, epoch: 3 });
+    let homes = Homes::new(1, 2, Distribution::Block);
+    let book = Book::new(page::Shape { homes, page_bytes: 8, slots: 1, frames: 1 }, key(0), 0);
+    let book = book.unwrap();
+    let words = (0..book.shape().bytes() / 8).map(|_| Word::new(0)).collect();
+    let words: &'static [Word] = leak(words);
+    let word = move |at: RemoteAddr| &words[(at.offset / 8) as usize];
+    word(book.entry(page)).store(entry.to_bits(), Ordering::Relaxed);
+    let mut glance = Glance::new(book, Rank(0), page);
+    loop {
+        let answer = match glance.act() {
+            Act::Do(op) => carry(word(op.remote), &op),
+            Act::Read(_) => entry.header(page),
+            Act::Over => break,
+            act => unreachable!("{act:?}"),
+        };
+        glance.answer(Ok(answer));
+    }
+    (book, word, entry)
+}
+
+/// A hit of the page that was seen there.
+fn hit(book: &Book, word: impl Fn(RemoteAddr) -> &'static Word, entry: PageEntry) -> Option<u64> {
+    let (header, bytes) = (word(book.header(Rank(0), 0)), word(book.bytes(entry)));
+    let find = |found| (found == entry).then_some((header, ()));
+    Own::of(book, Rank(0), PageId(0), word).hit(PageId(0), find, |()| bytes.load(Ordering::Relaxed))
 }
 
 /// A put by a gate that was valid, while the page leaves: the page has it where

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::mem::{RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::sync::{AtomicU64, Ordering};
+use tsumugi_core::sync::AtomicU64;
 use tsumugi_gas::lock::drive::Means;
 use tsumugi_gas::page::message::{self, Want};
 use tsumugi_gas::page::{
@@ -128,20 +128,17 @@ impl Way {
         let find = |entry: Entry| {
             let header = self.words.real(self.book.header(entry.owner, entry.frame));
             let at = self.runtime.bytes_at_hand(header, HEADER_BYTES + first + bytes)?;
-            at.cast::<AtomicU64>().is_aligned().then_some(at)
-        };
-        own.hit(page, find, |at| {
+            if !at.cast::<AtomicU64>().is_aligned() {
+                return None;
+            }
             // SAFETY: the header and as many bytes behind it were resolved;
-            // aligned; region memory is only ever accessed as atomics and
-            // plain bytes, and stays mapped.
-            let (header, bytes) = unsafe {
-                (at.cast::<AtomicU64>().as_ref(), at.add((HEADER_BYTES + first) as usize))
-            };
-            // Acquire: pairs with the store of whoever brought the page, whose
-            // bytes were there before. What is read after it is at least as new.
-            let header = header.load(Ordering::Acquire);
-            (header, load(bytes))
-        })
+            // aligned; region memory is only ever accessed as atomics and plain
+            // bytes, and stays mapped.
+            let (header, bytes) =
+                unsafe { (at.cast().as_ref(), at.add((HEADER_BYTES + first) as usize)) };
+            Some((header, bytes))
+        };
+        own.hit(page, find, load)
     }
 
     /// Reads elements of a page from its byte `first` on, that are not at hand

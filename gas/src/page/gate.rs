@@ -16,9 +16,10 @@
 //! until nobody is in. Validity and count are one word, so nobody comes in
 //! after the stop (hazard O1).
 //!
-//! Whoever only reads is counted in the crowd, under the phase of the moment.
-//! Who wants to know that all who read now have ended turns the phase and waits
-//! for the count of the one before.
+//! Whoever only reads is counted in the crowd, under the phase of the moment,
+//! but for a [hit](super::Own), which looks at the header twice instead. Who
+//! wants to know that all who are counted now have ended turns the phase and
+//! waits for the count of the one before.
 
 use super::PageId;
 

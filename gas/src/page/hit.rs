@@ -4,25 +4,30 @@
 //! valid, as a dozen instructions.
 //!
 //! ```text
-//!  read   seen ─► is it in reach? ─► crowd: come ─► header and bytes ─► crowd: go
+//!  read   seen ─► is it in reach? ─► header ─► bytes ─► header, once more
 //!  hold   gate: +1 ─► kept: is it in reach? ─► the access ─► gate: -1
 //! ```
 //!
 //! A hold knows where the page is only when it is in, and goes out again if
-//! that is not in reach. A read looks at what was seen, and finds the
-//! memory, before it comes into the crowd, so that a miss has changed nothing: what was seen may be of any age,
-//! as the header that is read with the bytes says whether it is still true, and
-//! both of these are read while it is in the crowd.
+//! that is not in reach. A read writes nothing and is counted nowhere: what was
+//! seen may be of any age, and the frame may become another page's at any
+//! moment. While it does, its header is not the page's: it is marked before the
+//! frame can be taken, and the next page's comes when that one's bytes are
+//! there. So bytes between two looks at the header that both find the page's
+//! are the page's, as in a sequence lock. The frame itself stays memory of the
+//! array.
+//!
+//! Paper: H.-J. Boehm, Can seqlocks get along with programming language memory
+//! models?, MSPC 2012.
 
-use super::gate::{Crowd, Gate, GateState};
+use super::gate::{Gate, GateState};
 use super::{Book, Entry, PageId, State};
 use tsumugi_core::mem::{Rank, RemoteAddr};
-use tsumugi_core::sync::{AtomicU64, Ordering, mutant};
+use tsumugi_core::sync::{AtomicU64, Ordering, fence, mutant};
 
 /// Words of the own rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Own<'w> {
-    crowd: &'w AtomicU64,
     seen: &'w AtomicU64,
     seen_entry: &'w AtomicU64,
 }
@@ -38,19 +43,22 @@ impl<'w> Own<'w> {
         word: impl Fn(RemoteAddr) -> &'w AtomicU64,
     ) -> Self {
         let (seen, seen_entry) = (book.seen(rank, page), book.seen_entry(rank, page));
-        Self { crowd: word(book.crowd(rank)), seen: word(seen), seen_entry: word(seen_entry) }
+        Self { seen: word(seen), seen_entry: word(seen_entry) }
     }
 
     /// Reads of the page. `find` says where a frame is, if it can be read at
-    /// once; `read` brings its header, and what is wanted of its bytes, in any
-    /// order. `None`: nothing good was read, and it takes a
-    /// [`Glance`](super::Glance). Wait-free, but for what `read` takes.
+    /// once: its header, and what `read` knows its bytes by. `None`: nothing
+    /// good was read, and it takes a [`Glance`](super::Glance). Wait-free, but
+    /// for what `read` takes.
+    ///
+    /// Whoever fills a frame that another page has left has a release fence
+    /// before the first of its bytes.
     #[inline(always)]
-    pub fn hit<P, R>(
+    pub fn hit<'h, P, R>(
         self,
         page: PageId,
-        find: impl FnOnce(Entry) -> Option<P>,
-        read: impl FnOnce(P) -> (u64, R),
+        find: impl FnOnce(Entry) -> Option<(&'h AtomicU64, P)>,
+        read: impl FnOnce(P) -> R,
     ) -> Option<R> {
         // Acquire: as a load that is an operation. Nothing depends on it: two
         // words that are not of one time lead to a header that says so.
@@ -60,30 +68,26 @@ impl<'w> Own<'w> {
         let State::At(entry) = State::from_bits(self.seen_entry.load(Ordering::Acquire)) else {
             return None;
         };
-        let place = find(entry)?;
-        // Relaxed: the exchange says whether it is still so.
-        let crowd = Crowd(self.crowd.load(Ordering::Relaxed));
-        if !mutant("page_hit_uncounted") {
-            let come = match mutant("page_hit_unordered") {
-                true => Ordering::Relaxed,
-                false => Ordering::SeqCst,
-            };
-            // SeqCst: pairs with the first look of a sweep, which changes the
-            // word, too. Of the two the later one sees what was before the
-            // other: the sweep that somebody is in, or the read which headers
-            // were marked. Relaxed where it fails: nothing was learnt.
-            let before =
-                self.crowd.compare_exchange(crowd.0, crowd.come().0, come, Ordering::Relaxed);
-            before.ok()?;
+        let (header, place) = find(entry)?;
+        // Acquire: pairs with the store of whoever brought the page, whose
+        // bytes were there before. What is read after it is at least as new.
+        let first = match mutant("page_hit_unordered") {
+            true => Ordering::Relaxed,
+            false => Ordering::Acquire,
+        };
+        let first = header.load(first);
+        if first != entry.header(page) && !mutant("page_hit_no_first_look") {
+            return None;
         }
-        let (header, found) = read(place);
-        if !mutant("page_hit_uncounted") {
-            // SeqCst: as all atomics of operations. Pairs with the look of a
-            // sweep that waits for it: what was read was read before.
-            self.crowd.fetch_sub(Crowd::one(crowd.phase()), Ordering::SeqCst);
+        let found = read(place);
+        if !mutant("page_hit_unfenced") {
+            // Pairs with the release fence of whoever filled the frame anew:
+            // who has read one of those bytes sees that the header was marked.
+            fence(Ordering::Acquire);
         }
-        let is_it = header == entry.header(page) || mutant("page_hit_header_unread");
-        is_it.then_some(found)
+        // Relaxed: ordered by the fence.
+        let is_still = header.load(Ordering::Relaxed) == entry.header(page);
+        (is_still || mutant("page_hit_no_second_look")).then_some(found)
     }
 }
 

@@ -30,7 +30,8 @@
 //!    to be left; so at the moment when the header was read, which is within
 //!    the get, the bytes were the page's. Those that were read after that moment
 //!    are the page's as it was when it left, which is after it too, for no
-//!    frame is anybody else's before all who read then have ended.
+//!    frame is anybody else's before all who read then have ended. A hit is not
+//!    waited for: it looks at the header before its bytes and after them.
 //! 3. **No stale owner is used.** A stale gate cannot be (1), and a stale entry
 //!    that a get goes by leads to a header that says so (2): it then asks the
 //!    home.

@@ -5,6 +5,7 @@ use crate::array::ArrayError;
 use crate::{AddrError, Rank, Remote};
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_gas::lock::drive::Means;
 use tsumugi_gas::page::{Act, PageId, Relocation, Retired, Sweep};
 
@@ -120,6 +121,9 @@ impl Way {
     fn copy(&self, from: RemoteAddr, to: RemoteAddr) -> Result<(), AddrError> {
         let (from, to) = (self.words.real(from), self.words.real(to));
         let bytes = self.book.shape().page_bytes;
+        // Pairs with the acquire fence of a hit that reads the frame for what it
+        // had: by any byte of this copy it sees that the header was marked.
+        fence(Ordering::Release);
         if let Some(to) = self.runtime.bytes_at_hand(to, bytes) {
             // SAFETY: as many bytes were resolved, and stay mapped; the frame
             // was taken for this page, and who still looks at it for what it

@@ -36,6 +36,7 @@ use crate::args::Measure;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::summary::Summary;
+use std::cell::RefCell;
 use std::env;
 use std::hint::black_box;
 use std::ops::Range;
@@ -179,7 +180,8 @@ impl Pages {
         let turns = (BATCH_OPS / self.count).clamp(1, (BATCH_BYTES / self.bytes).max(1));
         let ops = (turns * self.count) as u64;
         let (theirs, raw) = (self.starts(self.all().start), self.starts(0));
-        let [mut one, mut two, mut three] = [(); 3].map(|()| vec![0; self.bytes / 8]);
+        // One for all: how fast a copy is depends on where it goes to.
+        let into = RefCell::new(vec![0; self.bytes / 8]);
         let (page_len, wants) = (self.bytes / 8, |name| names.contains(&name));
         let value = vec![7; self.bytes / 8];
         let over = |starts: &_, turns, once: &mut dyn FnMut(usize) -> Result<u64, Error>| {
@@ -191,13 +193,13 @@ impl Pages {
         };
         let mut raw_read = |start| {
             let at = self.raw.at(OWNER, start);
-            match &mut one[..] {
+            match &mut into.borrow_mut()[..] {
                 [_] => Ok(rt.get(at)?),
                 page => Ok(rt.get_slice(at, page).map(|()| page[0])?),
             }
         };
-        let mut get_cached = |start| Ok(read(&self.known, start, &mut two)?);
-        let mut get_uncached = |start| Ok(read(&self.unknown, start, &mut three)?);
+        let mut get_cached = |start| Ok(read(&self.known, start, &mut into.borrow_mut())?);
+        let mut get_uncached = |start| Ok(read(&self.unknown, start, &mut into.borrow_mut())?);
         let mut put_cached = |start| match &value[..] {
             [value] => Ok(self.known.put(start, *value).map(|()| 1)?),
             page => Ok(self.known.put_slice(start, page).map(|()| 1)?),
