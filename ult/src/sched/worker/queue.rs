@@ -136,6 +136,7 @@ impl Worker {
         // SAFETY: whoever sent it made it ours.
         if unsafe { letter.first.as_ref() }.set_awake() {
             self.count(Counter::WokenAfar);
+            self.note_come(letter.first, true);
         } else {
             self.count(Counter::Steals);
             self.note(Kind::Steal, letter.first);
