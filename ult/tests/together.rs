@@ -11,7 +11,7 @@ use tsumugi_ult::sync::{Barrier, Condvar, Latch, Mutex, Semaphore};
 use tsumugi_ult::{Builder, JoinHandle, Spawner, yield_now};
 
 const LONG: Duration = Duration::from_secs(60);
-const ROUNDS: usize = 40;
+const ROUNDS: usize = 20;
 
 /// More than are taken out of a queue at a time, of all kinds: ULTs of two
 /// schedulers, pinned, urgent, with a limit, and OS threads.
