@@ -133,8 +133,15 @@ impl Slab {
         // SAFETY: slots stay as long as the slab.
         let task = unsafe { slot.as_ref() };
         if task.clear() {
-            drop(self.names.with(|names| names.part_with(task)));
+            self.clear_particulars(task);
         }
+    }
+
+    /// What few ULTs need: a call, so that the rest is inlined.
+    #[cold]
+    #[inline(never)]
+    fn clear_particulars(&self, task: &Task) {
+        drop(self.names.with(|names| names.part_with(task)));
     }
 
     #[cold]
