@@ -31,6 +31,8 @@ pub fn a_rank_shows_what_its_ults_do() {
     for rank in 0..2 {
         let trace = std::fs::read_to_string(folder.join(format!("rank-{rank}.json"))).unwrap();
         assert!(trace.contains("\"left\":\"semaphore\""), "{trace}");
+        // It has ended by the time that the trace is written.
+        assert!(trace.contains("\"name\":\"patient\""), "{trace}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
     // A name that is no signal for this is refused.

@@ -4,7 +4,7 @@
 //!   head ─► youngest ─► ... ─► oldest        linked through the items
 //! ```
 //!
-//! Pushing is one CAS on a stack; taking swaps the whole stack out and turns
+//! Pushing is one CAS on a stack, of one item or of a chain; taking swaps the whole stack out and turns
 //! it round, so items come out first-in first-out. Because nobody takes a
 //! single item, an item that is back on the stack (ABA) harms nobody.
 //!
@@ -42,14 +42,25 @@ impl<T: Linked> Inject<T> {
     ///
     /// The item is in no queue and stays where it is until it is taken.
     pub unsafe fn push(&self, item: *mut T) {
+        // SAFETY: the caller's.
+        unsafe { self.push_all(item, item) };
+    }
+
+    /// Adds a chain of items at once, which are linked from the youngest to the
+    /// oldest.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push), of each.
+    pub unsafe fn push_all(&self, youngest: *mut T, oldest: *mut T) {
         let mut first = self.head.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the item is ours until the CAS succeeds.
-            unsafe { (*item).link().store(first, Ordering::Relaxed) };
+            // SAFETY: the items are ours until the CAS succeeds.
+            unsafe { (*oldest).link().store(first, Ordering::Relaxed) };
             // Release: pairs with the Acquire in `take_all`.
             let order =
                 if mutant("inject_push_relaxed") { Ordering::Relaxed } else { Ordering::Release };
-            match self.head.compare_exchange_weak(first, item, order, Ordering::Relaxed) {
+            match self.head.compare_exchange_weak(first, youngest, order, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(changed) => first = changed,
             }
@@ -120,6 +131,16 @@ mod tests {
         for item in &mut items {
             // SAFETY: each is pushed once and outlives the queue.
             unsafe { queue.push(item) };
+        }
+        // SAFETY: the same, and of a chain only the first is looked at.
+        unsafe {
+            queue.take_all(|_| {});
+            queue.push(&mut items[0]);
+            let [_, one, two, three, four] = &mut items[..] else { unreachable!() };
+            three.0.store(two, Ordering::Relaxed);
+            two.0.store(one, Ordering::Relaxed);
+            queue.push_all(three, one);
+            queue.push(four);
         }
         let mut seen = Vec::new();
         // SAFETY: the items are alive.

@@ -8,9 +8,11 @@ use crate::lock::Lock;
 use crate::pool::{Cache, Depot};
 use crate::task::Task;
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ptr::NonNull;
+use tsumugi_core::sync::Ordering;
 
 /// A free slot, or a ULT: valid as long as its slab.
 pub(crate) type Slot = NonNull<Task>;
@@ -19,7 +21,15 @@ pub(crate) struct Slab {
     depot: Depot<Free>,
     chunks: Lock<Vec<NonNull<[Task]>>>,
     /// Held while a name is read or dropped.
-    names: Lock<()>,
+    names: Lock<Names>,
+}
+
+/// The names of ULTs that are gone, while a trace is on: the latest.
+struct Names {
+    /// The trace's number, and how many it keeps.
+    wanted: Option<(usize, usize)>,
+    /// By slot and generation, the oldest first.
+    gone: VecDeque<((u32, u32), Box<str>)>,
 }
 
 /// A slot that nobody uses.
@@ -34,7 +44,7 @@ unsafe impl Sync for Slab {}
 
 impl Slab {
     pub(crate) fn new() -> Self {
-        Self { depot: Depot::new(), chunks: Lock::new(Vec::new()), names: Lock::new(()) }
+        Self { depot: Depot::new(), chunks: Lock::new(Vec::new()), names: Lock::new(Names::none()) }
     }
 
     /// A free slot for a worker.
@@ -93,7 +103,29 @@ impl Slab {
     /// Its name, copied.
     pub(crate) fn name(&self, task: &Task) -> Option<String> {
         // SAFETY: names are dropped under the same lock.
-        self.names.with(|()| unsafe { task.name().map(String::from) })
+        self.names.with(|_| unsafe { task.name().map(String::from) })
+    }
+
+    /// Keeps the names of ULTs that go from now on, of the last `room` of them,
+    /// for trace number `trace`. Those that another kept are dropped.
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
+    pub(crate) fn keep_names(&self, trace: usize, room: usize) {
+        let names = Names { wanted: Some((trace, room)), gone: VecDeque::new() };
+        drop(self.names.with(|kept| core::mem::replace(kept, names)));
+    }
+
+    /// Keeps no more, and hands out what was kept for `trace`, by slot and
+    /// generation.
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
+    pub(crate) fn take_names(
+        &self,
+        trace: usize,
+    ) -> impl Iterator<Item = ((u32, u32), Box<str>)> + use<> {
+        let names = self.names.with(|kept| {
+            let mine = kept.wanted.is_some_and(|(wanted, _)| wanted == trace);
+            mine.then(|| core::mem::replace(kept, Names::none()))
+        });
+        names.into_iter().flat_map(|names| names.gone)
     }
 
     #[inline]
@@ -101,8 +133,15 @@ impl Slab {
         // SAFETY: slots stay as long as the slab.
         let task = unsafe { slot.as_ref() };
         if task.clear() {
-            drop(self.names.with(|()| task.take_particulars()));
+            self.clear_particulars(task);
         }
+    }
+
+    /// What few ULTs need: a call, so that the rest is inlined.
+    #[cold]
+    #[inline(never)]
+    fn clear_particulars(&self, task: &Task) {
+        drop(self.names.with(|names| names.part_with(task)));
     }
 
     #[cold]
@@ -121,6 +160,29 @@ impl Slab {
         // The last comes out of the depot first.
         self.depot.put_all(slots.rev().map(Free));
         first
+    }
+}
+
+impl Names {
+    const fn none() -> Self {
+        Self { wanted: None, gone: VecDeque::new() }
+    }
+
+    /// Takes the particulars of a ULT that was cleared; what is to be dropped.
+    fn part_with(&mut self, task: &Task) -> impl Sized + use<> {
+        let mut particulars = task.take_particulars();
+        let mut oldest = None;
+        if let Some((_, room)) = self.wanted
+            && let Some(name) = particulars.as_mut().and_then(|all| all.name.take())
+        {
+            if self.gone.len() >= room {
+                oldest = self.gone.pop_front();
+            }
+            // Clearing has counted it up.
+            let generation = task.generation.load(Ordering::Relaxed).wrapping_sub(1);
+            self.gone.push_back(((task.slot, generation), name));
+        }
+        (particulars, oldest)
     }
 }
 

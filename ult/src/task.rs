@@ -108,8 +108,8 @@ pub(crate) struct Task {
 }
 
 /// What few ULTs have.
-struct Particulars {
-    name: Option<Box<str>>,
+pub(crate) struct Particulars {
+    pub(crate) name: Option<Box<str>>,
     /// Its floating-point control words, if it keeps them. The worker's that
     /// has it.
     fp: UnsafeCell<FpControl>,
@@ -352,7 +352,7 @@ impl Task {
     }
 
     /// Takes the particulars out, to be dropped.
-    pub(crate) fn take_particulars(&self) -> Option<impl Sized> {
+    pub(crate) fn take_particulars(&self) -> Option<Box<Particulars>> {
         let have = self.particulars.swap(ptr::null_mut(), Ordering::Relaxed);
         // SAFETY: they come from `Box::into_raw` in `adorn`.
         (!have.is_null()).then(|| unsafe { Box::from_raw(have) })

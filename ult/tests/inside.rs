@@ -177,6 +177,44 @@ fn a_signal_asks_for_a_report() {
 }
 
 #[test]
+fn a_trace_names_who_has_ended_and_who_came_from_outside() {
+    let mut scheduler = scheduler(1, 8);
+    scheduler.start().unwrap();
+    let spawner = scheduler.spawner();
+    let builders = [Builder::new(), Builder::new().pin(0), Builder::new().urgent(true)];
+    for builder in builders {
+        let recording = spawner.trace(1000).unwrap();
+        let room = Arc::new(Semaphore::new(0));
+        let until = room.clone();
+        let brief = builder.name("brief").try_spawn_on(&spawner, move || until.acquire(1));
+        let mut asleep = false;
+        while !asleep {
+            spawner.dump(&mut |ult| asleep |= ult.state == State::Sleeping);
+        }
+        room.release(1);
+        brief.map_err(|_| "ended").unwrap().join().unwrap();
+        // Its place is another's now, which has no name.
+        spawner.spawn(|| ()).join().unwrap();
+        let mut text = Vec::new();
+        recording.stop().write_chrome(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        for line in ["\"spawn from outside: brief\"", "\"wake from outside: brief\""] {
+            assert_eq!(text.matches(line).count(), 1, "{line} in {text}");
+        }
+        assert_eq!(text.matches("\"name\":\"brief\"").count(), 2, "{text}");
+    }
+    // What ends while nobody records is forgotten.
+    drop(spawner.trace(16).unwrap());
+    let early = Builder::new().name("early").try_spawn_on(&spawner, || ());
+    early.map_err(|_| "ended").unwrap().join().unwrap();
+    let recording = spawner.trace(16).unwrap();
+    spawner.spawn(|| ()).join().unwrap();
+    let mut text = Vec::new();
+    recording.stop().write_chrome(&mut text).unwrap();
+    assert!(!String::from_utf8(text).unwrap().contains("early"));
+}
+
+#[test]
 fn a_trace_shows_who_ran_and_who_woke_whom() {
     let scheduler = scheduler(2, 64);
     let spawner = scheduler.spawner();

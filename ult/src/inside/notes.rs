@@ -78,8 +78,16 @@ unsafe fn text(start: usize, bytes: usize) -> &'static str {
     unsafe { core::str::from_utf8_unchecked(core::slice::from_raw_parts(start, bytes)) }
 }
 
-const KINDS: [Kind; 7] =
-    [Kind::Spawn, Kind::Run, Kind::Yield, Kind::Sleep, Kind::End, Kind::Wake, Kind::Steal];
+const KINDS: [Kind; 8] = [
+    Kind::Spawn,
+    Kind::Run,
+    Kind::Yield,
+    Kind::Sleep,
+    Kind::End,
+    Kind::Wake,
+    Kind::Steal,
+    Kind::Come,
+];
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,9 @@
 //!   worker 1       ╰────►▐█ULT 5█▌           to the run that it leads to
 //! ```
 //!
+//! A ULT that another thread started or woke has no arrow: it is pointed out
+//! where a worker took it.
+//!
 //! The file is Chrome's trace event format, which Perfetto opens.
 
 use crate::sched::record::{Event, Events, Kind, Wanted};
@@ -34,7 +37,9 @@ pub struct Trace {
 
 impl Spawner {
     /// Records what happens on each worker: ULTs started, run, put to sleep
-    /// and woken there. Of each worker the last `events` are kept, 32 bytes
+    /// and woken there, and those that other threads started or woke, when a
+    /// worker takes them. Names of ULTs that end meanwhile are kept, as many as
+    /// events. Of each worker the last `events` are kept, 32 bytes
     /// each, and their memory until the scheduler ends. `None`: somebody
     /// records already.
     ///
@@ -60,6 +65,7 @@ impl Spawner {
             for (seat, ring) in shared.seats.iter().zip(&rings) {
                 seat.notes.set_events(ring);
             }
+            shared.slab.keep_names(all.len(), events.max(1).saturating_mul(rings.len()));
             all.push(rings);
             shared.wanted.set(Wanted::TRACE);
             Some(Recording {
@@ -87,6 +93,8 @@ impl Recording {
                 names.insert((ult.id.slot, ult.id.generation), name);
             }
         });
+        // Last: who ends meanwhile is among them.
+        names.extend(shared.slab.take_names(self.ring).map(|(id, name)| (id, name.into())));
         Trace {
             workers: read.into_iter().map(|(events, _)| events).collect(),
             names,
@@ -109,6 +117,7 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         self.end();
+        drop(self.spawner.shared.slab.take_names(self.ring));
     }
 }
 
@@ -158,15 +167,21 @@ impl Trace {
             let key = (event.slot, event.generation);
             match event.kind {
                 Kind::Spawn | Kind::Wake => {
-                    arrows.insert(key, number);
+                    arrows.insert(key, Some(number));
                     let kind = if event.kind == Kind::Spawn { "spawn" } else { "wake" };
                     self.point(out, worker, event, kind)?;
                     self.arrow(out, worker, event, "s", number)?;
                 }
+                // Who sent it is no worker, unless one has said so.
+                Kind::Come if arrows.contains_key(&key) => {}
+                Kind::Come => {
+                    arrows.insert(key, None);
+                    self.point(out, worker, event, &format!("{} from outside:", event.what))?;
+                }
                 Kind::Steal => self.point(out, worker, event, "steal")?,
                 Kind::Run => {
                     runs[worker] = Some((event.at, event));
-                    if let Some(number) = arrows.remove(&key) {
+                    if let Some(Some(number)) = arrows.remove(&key) {
                         self.arrow(out, worker, event, "f", number)?;
                     }
                 }
@@ -174,7 +189,10 @@ impl Trace {
                     let since = runs[worker].take().map_or(self.start, |(since, _)| since);
                     let left = match event.kind {
                         Kind::Sleep => event.what,
-                        Kind::Yield => "yield",
+                        Kind::Yield => {
+                            arrows.insert(key, None);
+                            "yield"
+                        }
                         _ => "end",
                     };
                     self.bar(out, worker, event, [since, event.at], left)?;

@@ -17,6 +17,7 @@
 //! the handler that names a stack overflow, which is counted.
 
 mod alarm;
+pub(crate) mod batch;
 mod config;
 pub(crate) mod halt;
 pub(crate) mod current;

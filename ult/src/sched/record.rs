@@ -47,6 +47,9 @@ pub(crate) enum Kind {
     End,
     Wake,
     Steal,
+    /// It came from another thread: what happened to it there, unless a worker
+    /// has written that down already.
+    Come,
 }
 
 /// What happened, to whom, and when.
@@ -56,7 +59,7 @@ pub(crate) struct Event {
     pub(crate) kind: Kind,
     pub(crate) slot: u32,
     pub(crate) generation: u32,
-    /// What a sleep is for.
+    /// What a sleep is for, or why it came.
     pub(crate) what: &'static str,
 }
 

@@ -357,6 +357,21 @@ impl Worker {
     }
 }
 
+/// The ULT that a waker is for; the waker itself, if it is for anybody else.
+#[inline]
+pub(super) fn sleeper_of(waker: Waker) -> Result<Slot, Waker> {
+    let (data, call) = waker.into_raw();
+    // Should there be two copies of `wake`, one of them is a stranger's, which
+    // works as well.
+    if ptr::fn_addr_eq(call, wake as unsafe fn(*const ()))
+        && let Some(slot) = NonNull::new(data.cast_mut().cast())
+    {
+        return Ok(slot);
+    }
+    // SAFETY: what it was taken apart into.
+    Err(unsafe { Waker::new(data, call) })
+}
+
 /// The waker of a sleeping ULT.
 unsafe fn wake(task: *const ()) {
     let slot = NonNull::new(task.cast_mut().cast()).expect("a waker has a task");

@@ -14,6 +14,7 @@
 use crate::limit::Limit;
 use crate::lock::Lock;
 use crate::park::Here;
+use crate::sched::batch::Batch;
 use core::ptr;
 use tsumugi_core::sync::mutant;
 use tsumugi_core::wait::{Interrupted, Reason, Waker};
@@ -185,9 +186,10 @@ impl Queue {
 }
 
 impl Taken {
-    /// Wakes them, first come first; how many.
+    /// Wakes them, ULTs all at once; how many.
     pub(super) fn wake_all(self) -> usize {
         let (mut node, mut woken) = (self.0, 0);
+        let mut batch = Batch::new();
         while !node.is_null() {
             // SAFETY: a waiter stays until its waker is used; read before.
             let wake = unsafe {
@@ -195,9 +197,10 @@ impl Taken {
                 node = (*node).next;
                 wake
             };
-            wake.expect("a waiter has a waker").wake();
+            wake.expect("a waiter has a waker").wake_in(&mut batch);
             woken += 1;
         }
+        batch.send();
         woken
     }
 }
@@ -207,6 +210,18 @@ impl Wake {
         match self {
             Self::Sleeper(waker) => waker.wake(),
             Self::Future(waker) => waker.wake(),
+        }
+    }
+
+    /// The same, of a ULT when the batch is sent.
+    fn wake_in(self, batch: &mut Batch) {
+        match self {
+            Self::Sleeper(waker) => batch.wake(waker),
+            Self::Future(waker) => {
+                // That may run anybody's code: nobody waits for it.
+                core::mem::replace(batch, Batch::new()).send();
+                waker.wake();
+            }
         }
     }
 }
@@ -261,21 +276,23 @@ pub(super) fn wait<S>(
     )
 }
 
-/// Wakes all whom `step` takes out under the lock, a batch at a time.
+/// Wakes all whom `step` takes out under the lock, so many at a time.
 pub(super) fn wake_each<S>(state: &Lock<S>, mut step: impl FnMut(&mut S) -> Option<Wake>) {
     loop {
-        let mut batch: [Option<Wake>; BATCH] = [const { None }; BATCH];
+        let mut taken: [Option<Wake>; AT_ONCE] = [const { None }; AT_ONCE];
         let more = state.with(|state| {
-            batch.iter_mut().all(|wake| {
+            taken.iter_mut().all(|wake| {
                 *wake = step(state);
                 wake.is_some()
             })
         });
-        batch.into_iter().flatten().for_each(Wake::wake);
+        let mut batch = Batch::new();
+        taken.into_iter().flatten().for_each(|wake| wake.wake_in(&mut batch));
+        batch.send();
         if !more {
             return;
         }
     }
 }
 
-const BATCH: usize = 16;
+const AT_ONCE: usize = 16;

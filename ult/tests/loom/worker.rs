@@ -3,6 +3,7 @@
 use crate::{check, scheduler, with_inline};
 use std::sync::Arc;
 use tsumugi_core::sync::{AtomicUsize, Ordering};
+use tsumugi_ult::sync::Latch;
 use tsumugi_ult::{Builder, park, spawn, unparker, yield_now};
 
 #[test]
@@ -120,6 +121,32 @@ fn an_urgent_ult_comes_from_outside() {
         let urgent = Builder::new().urgent(true).try_spawn_on(&spawner, || 3);
         let handle = urgent.unwrap_or_else(|_| unreachable!("the scheduler runs"));
         assert_eq!(handle.join().unwrap(), 3);
+    });
+}
+
+/// Two ULTs that wait for the same are queued as one chain.
+#[test]
+fn a_thread_wakes_two_at_once() {
+    let mutants = ["batch_told_early", "inject_push_relaxed", "notify_no_fence"];
+    check("worker::a_thread_wakes_two_at_once", &mutants, || {
+        scheduler(1).run(|| {
+            let (latch, seen) = (Arc::new(Latch::new(1)), Arc::new(AtomicUsize::new(0)));
+            let other = {
+                let (latch, seen) = (latch.clone(), seen.clone());
+                spawn(move || {
+                    latch.wait();
+                    seen.fetch_add(1, Ordering::Relaxed);
+                })
+            };
+            let opener = {
+                let latch = latch.clone();
+                loom::thread::spawn(move || latch.count_down(1))
+            };
+            latch.wait();
+            other.join().unwrap();
+            opener.join().unwrap();
+            assert_eq!(seen.load(Ordering::Relaxed), 1);
+        });
     });
 }
 

@@ -42,6 +42,17 @@ impl Worker {
         }
     }
 
+    /// Writes down that a ULT came from elsewhere, woken or new, if somebody
+    /// looks.
+    #[inline(always)]
+    pub(super) fn note_come(&self, slot: Slot, woken: bool) {
+        if self.shared.wanted.any() {
+            // SAFETY: taken from a queue, so it is ours.
+            let task = unsafe { slot.as_ref() };
+            self.record(Kind::Come, task, if woken { "wake" } else { "spawn" });
+        }
+    }
+
     #[cold]
     fn record(&self, kind: Kind, task: &Task, what: &'static str) {
         if self.shared.wanted.has(Wanted::TRACE) {

@@ -97,6 +97,37 @@ impl Worker {
         self.push(slot);
     }
 
+    /// Queues a chain of ULTs that slept and may run on any worker, and tells
+    /// others of all of them at once. A worker that spins, and ran one of them
+    /// last, is handed that one.
+    ///
+    /// # Safety
+    ///
+    /// The caller used up their wakers; this is the calling thread's worker.
+    pub(crate) unsafe fn ready_all(&self, first: Slot) {
+        let seat = self.seat();
+        let mut chain = Some(first);
+        while let Some(slot) = chain {
+            // Read before somebody has it.
+            chain = self.next_of(slot);
+            self.count(Counter::Wakes);
+            self.note(Kind::Wake, slot);
+            // SAFETY: it sleeps, so it is alive.
+            let task = unsafe { slot.as_ref() };
+            let last = task.last();
+            if last != self.index {
+                let mail = &self.shared.seats[last].mail;
+                if mail.is_open() && mail.try_send(slot.into()) {
+                    continue;
+                }
+            }
+            task.set_ready();
+            // SAFETY: we are the seat's owner.
+            unsafe { seat.ready.push(slot.as_ptr()) };
+        }
+        self.notify();
+    }
+
     /// Takes what came by mail: queues what hangs on it.
     pub(super) fn open_letter(&self, letter: Letter<Task>) -> Slot {
         if letter.more {
@@ -105,6 +136,7 @@ impl Worker {
         // SAFETY: whoever sent it made it ours.
         if unsafe { letter.first.as_ref() }.set_awake() {
             self.count(Counter::WokenAfar);
+            self.note_come(letter.first, true);
         } else {
             self.count(Counter::Steals);
             self.note(Kind::Steal, letter.first);

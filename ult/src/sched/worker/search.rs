@@ -105,7 +105,7 @@ impl Worker {
         if !pinned.is_empty() {
             pinned.take_all(|task| {
                 let Some(slot) = NonNull::new(task) else { return };
-                self.count_woken(slot);
+                self.note_taken(slot);
                 self.keep(slot);
             });
         }
@@ -132,6 +132,10 @@ impl Worker {
             // Who looked meanwhile found nothing.
             self.notify();
         }
+        if let Some(slot) = first {
+            // SAFETY: as above.
+            self.note_come(slot, unsafe { slot.as_ref() }.is_ready());
+        }
         first
     }
 
@@ -141,7 +145,7 @@ impl Worker {
         let (mut first, mut more) = (None, false);
         self.shared.inject.take_all(|task| {
             let Some(slot) = NonNull::new(task) else { return };
-            self.count_woken(slot);
+            self.note_taken(slot);
             if first.is_none() {
                 first = Some(slot);
             } else {
@@ -157,11 +161,13 @@ impl Worker {
     }
 
     /// Counts one that another thread sent, if it was woken and is not new.
-    fn count_woken(&self, slot: Slot) {
+    fn note_taken(&self, slot: Slot) {
         // SAFETY: taken from a queue, so it is ours.
-        if unsafe { slot.as_ref() }.is_ready() {
+        let woken = unsafe { slot.as_ref() }.is_ready();
+        if woken {
             self.count(Counter::WokenAfar);
         }
+        self.note_come(slot, woken);
     }
 
     /// The oldest of a queue of those that could starve, another one each time;
