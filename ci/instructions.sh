@@ -57,11 +57,11 @@ rows=(
     "gas_raw 100000"
     "gas_cached 100000"
     "gas_pinned 100000"
-    "lock_fetch_add 20000"
-    "lock_shared 20000"
-    "lock_exclusive 20000"
-    "lock_window_shared 20000"
-    "lock_window_exclusive 20000"
+    "lock_fetch_add 100000"
+    "lock_shared 100000"
+    "lock_exclusive 100000"
+    "lock_window_shared 100000"
+    "lock_window_exclusive 100000"
 )
 for way in hand direct worker helper; do
     for under_way in 1 16 64; do

@@ -11,13 +11,14 @@
 
 use std::env;
 use tsumugi::lock::Kind;
-use tsumugi::{Error, Rank};
+use tsumugi::{Config, Error, Rank};
 
 fn main() -> Result<(), Error> {
     let mut args = env::args().skip(1);
     let what = args.next().unwrap_or_else(|| "fetch_add".to_owned());
     let count: u32 = args.next().and_then(|count| count.parse().ok()).unwrap_or(1);
-    let done = tsumugi::run_ranks(1, |rt| -> Result<(), Error> {
+    // One worker: another would look for work meanwhile.
+    let done = Config::default().workers(1).run_ranks(1, |rt| -> Result<(), Error> {
         let shared = rt.share::<u64>(1)?;
         let word = shared.at(Rank(0), 0);
         let lock = rt.share_lock(Rank(0), Kind::Readers)?;
