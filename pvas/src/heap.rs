@@ -115,8 +115,8 @@ impl Heap {
         }
         let (size, align) = (layout.size().max(1), layout.align());
         // SAFETY: the heap lives as long as the process.
-        let block = unsafe { mi::mi_heap_zalloc_aligned(self.first.0, size, align) };
-        NonNull::new(block.cast()).or_else(|| {
+        let give = || unsafe { mi::mi_heap_zalloc_aligned(self.first.0, size, align) };
+        self.of_this(&|| NonNull::new(give().cast())).or_else(|| {
             let block = self.allocate_further((size, align))?;
             // SAFETY: the block was just lent to us, whole.
             unsafe { block.write_bytes(0, size) };
@@ -140,6 +140,44 @@ impl Heap {
         NonNull::new(moved.cast())
     }
 
+    /// A block of this heap. Rarely mimalloc gives one of the system's memory:
+    /// that is not handed on.
+    #[inline]
+    fn of_this(&self, give: &dyn Fn() -> Option<NonNull<u8>>) -> Option<NonNull<u8>> {
+        let block = give()?;
+        if self.contains(block) { Some(block) } else { self.another(block, give) }
+    }
+
+    /// Keeps strays until there is one of this heap, or too many.
+    #[cold]
+    fn another(
+        &self,
+        first: NonNull<u8>,
+        give: &dyn Fn() -> Option<NonNull<u8>>,
+    ) -> Option<NonNull<u8>> {
+        let mut strays = [Some(first); STRAYS_MAX];
+        let mut count = 1;
+        let found = loop {
+            match give() {
+                Some(block) if !self.contains(block) && count < STRAYS_MAX => {
+                    strays[count] = Some(block);
+                    count += 1;
+                }
+                Some(block) if !self.contains(block) => {
+                    // SAFETY: just given, and nobody else's.
+                    unsafe { mi::mi_free(block.as_ptr().cast()) };
+                    break None;
+                }
+                found => break found,
+            }
+        };
+        for stray in strays[..count].iter().flatten() {
+            // SAFETY: given above, each once, and nobody else's.
+            unsafe { mi::mi_free(stray.as_ptr().cast()) };
+        }
+        found
+    }
+
     #[cold]
     fn allocate_further(&self, layout: (usize, usize)) -> Option<NonNull<u8>> {
         self.further.iter().enumerate().find_map(|(index, arena)| {
@@ -153,6 +191,9 @@ impl Heap {
         })
     }
 }
+
+/// Blocks of the system's memory that are put aside to get one of the heap.
+const STRAYS_MAX: usize = 64;
 
 impl Arena {
     /// # Safety
@@ -198,7 +239,7 @@ unsafe impl Memory for Heap {
             return None;
         }
         let layout = (layout.size().max(1), layout.align());
-        self.first.allocate(layout).or_else(|| self.allocate_further(layout))
+        self.of_this(&|| self.first.allocate(layout)).or_else(|| self.allocate_further(layout))
     }
 
     unsafe fn release(&self, memory: NonNull<u8>, _layout: Layout) {
