@@ -14,15 +14,23 @@
 //!
 //! mimalloc never gives an arena up, so the memory of a heap must stay mapped
 //! until the process ends. [`Space`](crate::space::Space) sees to that.
+//!
+//! Each thread has a table of its free lists, one place for each heap. When
+//! mimalloc 3.3 makes one longer, the first of the new places hold what lay
+//! there before, which may be the table of a thread that is gone: blocks then
+//! come from wherever that leads. So no table grows place by place: as soon as
+//! there is a second heap, it is made long enough for all of them at once.
 
 use crate::populate::{Need, Tally};
 use libmimalloc_sys as mi;
 use std::alloc::Layout;
+use std::cell::Cell;
 use std::ffi::{c_int, c_long, c_void};
 use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use tsumugi_core::mem::Memory;
+use tsumugi_core::sync::{AtomicPtr, AtomicUsize, Ordering};
 
 /// The heap of one partition. `allocate` and `release` are lock-free but for
 /// the first allocation of a thread.
@@ -115,8 +123,8 @@ impl Heap {
         }
         let (size, align) = (layout.size().max(1), layout.align());
         // SAFETY: the heap lives as long as the process.
-        let give = || unsafe { mi::mi_heap_zalloc_aligned(self.first.0, size, align) };
-        self.of_this(&|| NonNull::new(give().cast())).or_else(|| {
+        let block = unsafe { mi::mi_heap_zalloc_aligned(self.first.heap(), size, align) };
+        NonNull::new(block.cast()).or_else(|| {
             let block = self.allocate_further((size, align))?;
             // SAFETY: the block was just lent to us, whole.
             unsafe { block.write_bytes(0, size) };
@@ -135,47 +143,9 @@ impl Heap {
         let (size, align) = (layout.size().max(1), layout.align());
         // SAFETY: the caller's.
         let moved = unsafe {
-            mi::mi_heap_realloc_aligned(self.first.0, block.as_ptr().cast(), size, align)
+            mi::mi_heap_realloc_aligned(self.first.heap(), block.as_ptr().cast(), size, align)
         };
         NonNull::new(moved.cast())
-    }
-
-    /// A block of this heap. Rarely mimalloc gives one of the system's memory:
-    /// that is not handed on.
-    #[inline]
-    fn of_this(&self, give: &dyn Fn() -> Option<NonNull<u8>>) -> Option<NonNull<u8>> {
-        let block = give()?;
-        if self.contains(block) { Some(block) } else { self.another(block, give) }
-    }
-
-    /// Keeps strays until there is one of this heap, or too many.
-    #[cold]
-    fn another(
-        &self,
-        first: NonNull<u8>,
-        give: &dyn Fn() -> Option<NonNull<u8>>,
-    ) -> Option<NonNull<u8>> {
-        let mut strays = [Some(first); STRAYS_MAX];
-        let mut count = 1;
-        let found = loop {
-            match give() {
-                Some(block) if !self.contains(block) && count < STRAYS_MAX => {
-                    strays[count] = Some(block);
-                    count += 1;
-                }
-                Some(block) if !self.contains(block) => {
-                    // SAFETY: just given, and nobody else's.
-                    unsafe { mi::mi_free(block.as_ptr().cast()) };
-                    break None;
-                }
-                found => break found,
-            }
-        };
-        for stray in strays[..count].iter().flatten() {
-            // SAFETY: given above, each once, and nobody else's.
-            unsafe { mi::mi_free(stray.as_ptr().cast()) };
-        }
-        found
     }
 
     #[cold]
@@ -192,14 +162,15 @@ impl Heap {
     }
 }
 
-/// Blocks of the system's memory that are put aside to get one of the heap.
-const STRAYS_MAX: usize = 64;
-
 impl Arena {
     /// # Safety
     ///
     /// As [`Heap::new`].
     unsafe fn new(start: NonNull<u8>, bytes: usize, tally: Option<&'static Tally>) -> Option<Self> {
+        // Relaxed: it only counts.
+        if ARENAS.fetch_add(1, Ordering::Relaxed) > 0 {
+            LONG.call_once(make_tables_long);
+        }
         let mut arena: mi::mi_arena_id_t = ptr::null_mut();
         // "Committed" memory is there; the other is asked for before its use.
         let committed = tally.is_none();
@@ -225,9 +196,21 @@ impl Arena {
         (!heap.is_null()).then_some(Self(heap))
     }
 
+    /// The heap, for a call by which this thread may get its place in it.
+    #[inline]
+    fn heap(&self) -> *mut mi::mi_heap_t {
+        // Acquire: pairs with the Release in `make_tables_long`, which was
+        // before there was a second heap to ask.
+        let last = LAST.load(Ordering::Acquire);
+        if !last.is_null() {
+            make_table_long(last);
+        }
+        self.0
+    }
+
     fn allocate(&self, (size, align): (usize, usize)) -> Option<NonNull<u8>> {
         // SAFETY: the heap lives as long as the process.
-        NonNull::new(unsafe { mi::mi_heap_malloc_aligned(self.0, size, align) }.cast())
+        NonNull::new(unsafe { mi::mi_heap_malloc_aligned(self.heap(), size, align) }.cast())
     }
 }
 
@@ -239,7 +222,7 @@ unsafe impl Memory for Heap {
             return None;
         }
         let layout = (layout.size().max(1), layout.align());
-        self.of_this(&|| self.first.allocate(layout)).or_else(|| self.allocate_further(layout))
+        self.first.allocate(layout).or_else(|| self.allocate_further(layout))
     }
 
     unsafe fn release(&self, memory: NonNull<u8>, _layout: Layout) {
@@ -276,8 +259,37 @@ impl fmt::Display for HeapError {
 
 impl std::error::Error for HeapError {}
 
+/// From now on a thread's table has room for every heap there can be: who
+/// takes the place behind all others makes it that long. Places are given out
+/// in their order.
+fn make_tables_long() {
+    // SAFETY: they are ours, and nobody else knows them.
+    unsafe {
+        let mut heaps = [ptr::null_mut(); ARENAS_MAX + 1];
+        heaps.fill_with(|| mi::mi_heap_new());
+        let [others @ .., last] = heaps;
+        for other in others.into_iter().filter(|heap| !heap.is_null()) {
+            mi::mi_heap_delete(other);
+        }
+        // Release: pairs with the Acquire in `Arena::heap`.
+        LAST.store(last, Ordering::Release);
+    }
+}
+
+/// Not inlined: a ULT that asks may have come from another thread, and the
+/// address of what is a thread's must not have come with it.
+#[inline(never)]
+fn make_table_long(last: *mut mi::mi_heap_t) {
+    if !IS_LONG.replace(true) {
+        // SAFETY: a heap for good.
+        unsafe { mi_heap_theap(last) };
+    }
+}
+
 /// mimalloc's tables for an arena of 16 GiB would be larger than it allows.
 const ARENA_BYTES_MAX: usize = 15 << 30;
+/// mimalloc takes no more of them in one process.
+const ARENAS_MAX: usize = 160;
 /// Above it mimalloc would go to the system, which an exclusive arena forbids.
 const ALIGN_MAX: usize = 64 << 10;
 
@@ -317,12 +329,24 @@ unsafe extern "C" {
         commit_arg: *mut c_void,
         arena: *mut mi::mi_arena_id_t,
     ) -> bool;
+    fn mi_heap_theap(heap: *mut mi::mi_heap_t) -> *mut c_void;
 }
 
 /// So that no checker takes them for lost.
 static KEPT: Mutex<Vec<&Heap>> = Mutex::new(Vec::new());
 /// mimalloc's options are those of the process.
 static OPTIONS: Once = Once::new();
+/// How many arenas were asked for.
+static ARENAS: AtomicUsize = AtomicUsize::new(0);
+/// When there is a second one.
+static LONG: Once = Once::new();
+/// The heap whose place in a thread's table is behind all others'.
+static LAST: AtomicPtr<mi::mi_heap_t> = AtomicPtr::new(ptr::null_mut());
+
+thread_local! {
+    /// Whether this thread's table has room for all heaps.
+    static IS_LONG: Cell<bool> = const { Cell::new(false) };
+}
 
 // Places in mimalloc's list of options that its bindings have no names for.
 const OPTION_ARENA_RESERVE: mi::mi_option_t = 23;

@@ -2,6 +2,7 @@ use super::*;
 use crate::sys;
 use std::os::fd::AsFd;
 use std::sync::mpsc;
+use std::thread;
 
 const BYTES: usize = 8 << 30;
 
@@ -102,4 +103,23 @@ fn heaps_are_apart_and_any_thread_releases() {
             unsafe { heaps[which].release(block, layout(64, 8)) };
         }
     });
+}
+
+/// Threads come and go, and each uses more heaps than mimalloc's table of a
+/// thread begins with: what the table of one that is gone held must not be
+/// taken for the next one's.
+#[test]
+fn threads_that_come_and_go_meet_each_heap_anew() {
+    let heaps: Vec<_> = (0..40).map(|_| heap_of(33 << 20)).collect();
+    let touch = |heap: &Heap| {
+        let block = heap.allocate(layout(100, 8)).unwrap();
+        assert!(heap.contains(block), "{block:p} is not of {heap:?}");
+        // SAFETY: allocated just now with this layout.
+        unsafe { heap.release(block, layout(100, 8)) };
+    };
+    for _ in 0..10 {
+        // The first one's table is long at once, where the second one's begins.
+        thread::scope(|scope| scope.spawn(|| heaps.iter().rev().for_each(touch)).join()).unwrap();
+        thread::scope(|scope| scope.spawn(|| heaps.iter().for_each(touch)).join()).unwrap();
+    }
 }
