@@ -327,8 +327,8 @@ int acp_init(int *argc, char ***argv);
 
 /**
  * Ends what `acp_init` began; returns when all ranks have come so far. What was
- * not freed is. Meanwhile no other thread writes to memory that was registered.
- * 0, or -1.
+ * not freed is; registered memory is the program's own again, and all other
+ * threads of the process stand still meanwhile. 0, or -1.
  */
 int acp_finalize(void);
 
@@ -377,8 +377,9 @@ acp_ga_t acp_query_starter_ga(int rank);
 
 /**
  * Lets all ranks reach the `size` bytes at `addr`, wherever in this process
- * they lie. While it is called, no other thread writes to their pages, which
- * are shared memory from then on. `ACP_ATKEY_NULL` if it cannot be.
+ * they lie. Their pages are shared memory from then on; while they become so,
+ * all other threads of the process stand still, for which they get a real-time
+ * signal. `ACP_ATKEY_NULL` if it cannot be.
  *
  * # Safety
  *

@@ -872,14 +872,15 @@ int tsumugi_start(struct tsumugi_job **out);
 
 /**
  * Ends what `tsumugi_start` began, and frees the job: all that was made of it
- * has ended before. Returns when all ranks have come so far. Blocks.
+ * has ended before. Returns when all ranks have come so far. Blocks. Memory
+ * that was registered where it lay is the program's own again, and all other
+ * threads of the process stand still meanwhile.
  *
  * Errors: JOB, NULL.
  *
  * # Safety
  *
- * A job of `tsumugi_start`'s, which nobody uses any more. Meanwhile no other
- * thread writes to memory that was registered.
+ * A job of `tsumugi_start`'s, which nobody uses any more.
  */
 int tsumugi_end(struct tsumugi_job *job);
 
@@ -968,15 +969,15 @@ int tsumugi_expose(const struct tsumugi_job *job,
  * Gives the `bytes` bytes at `at` a global address, wherever in this process
  * they lie: parts of exposed memory as they are; of the heap, data and stacks
  * the pages become shared memory where they are, which needs a job of
- * `tsumugi_start`'s.
+ * `tsumugi_start`'s; while they become so, all other threads of the process
+ * stand still, for which they get a real-time signal.
  *
  * Errors: REACH, MEMORY, CROWDED, NULL.
  *
  * # Safety
  *
  * A live job. The memory is readable and writable, and stays so until
- * `tsumugi_unregister` has returned; while this is called, no other thread
- * writes to its pages. `out` is valid for a write.
+ * `tsumugi_unregister` has returned. `out` is valid for a write.
  */
 int tsumugi_register(const struct tsumugi_job *job,
                      void *at,

@@ -82,14 +82,15 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
 }
 
 /// Ends what `tsumugi_start` began, and frees the job: all that was made of it
-/// has ended before. Returns when all ranks have come so far. Blocks.
+/// has ended before. Returns when all ranks have come so far. Blocks. Memory
+/// that was registered where it lay is the program's own again, and all other
+/// threads of the process stand still meanwhile.
 ///
 /// Errors: JOB, NULL.
 ///
 /// # Safety
 ///
-/// A job of `tsumugi_start`'s, which nobody uses any more. Meanwhile no other
-/// thread writes to memory that was registered.
+/// A job of `tsumugi_start`'s, which nobody uses any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
     let end = || {

@@ -75,15 +75,15 @@ pub unsafe extern "C" fn tsumugi_expose(
 /// Gives the `bytes` bytes at `at` a global address, wherever in this process
 /// they lie: parts of exposed memory as they are; of the heap, data and stacks
 /// the pages become shared memory where they are, which needs a job of
-/// `tsumugi_start`'s.
+/// `tsumugi_start`'s; while they become so, all other threads of the process
+/// stand still, for which they get a real-time signal.
 ///
 /// Errors: REACH, MEMORY, CROWDED, NULL.
 ///
 /// # Safety
 ///
 /// A live job. The memory is readable and writable, and stays so until
-/// `tsumugi_unregister` has returned; while this is called, no other thread
-/// writes to its pages. `out` is valid for a write.
+/// `tsumugi_unregister` has returned. `out` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_register(
     job: *const tsumugi_job,

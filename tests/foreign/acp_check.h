@@ -11,8 +11,9 @@
 #define CHECK(condition)                                                       \
     do {                                                                       \
         if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: rank %d: %s (%s)\n", __FILE__, __LINE__,   \
-                    acp_rank(), #condition, tsumugi_acp_error());              \
+            fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__,            \
+                    #condition, tsumugi_acp_error());                          \
+            fprintf(stderr, "on rank %d\n", acp_rank());                       \
             _exit(1);                                                          \
         }                                                                      \
     } while (0)

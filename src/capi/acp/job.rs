@@ -44,8 +44,8 @@ pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char)
 }
 
 /// Ends what `acp_init` began; returns when all ranks have come so far. What was
-/// not freed is. Meanwhile no other thread writes to memory that was registered.
-/// 0, or -1.
+/// not freed is; registered memory is the program's own again, and all other
+/// threads of the process stand still meanwhile. 0, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_finalize() -> c_int {
     let Some(ended) = job().take() else { return note(-1, NOT_A_RANK) };
@@ -327,9 +327,7 @@ impl Options {
     }
 }
 
-/// Runs the rank on threads of its own. Its tables come from their allocator's
-/// arenas, not from the memory that the main thread's come from, which may be
-/// mirrored.
+/// Runs the rank on threads of its own.
 fn start(options: Options) -> Result<Started, String> {
     let end = Arc::new(Latch::new(1));
     let (sender, receiver) = mpsc::channel();

@@ -31,8 +31,9 @@ pub extern "C" fn acp_query_starter_ga(rank: c_int) -> acp_ga_t {
 }
 
 /// Lets all ranks reach the `size` bytes at `addr`, wherever in this process
-/// they lie. While it is called, no other thread writes to their pages, which
-/// are shared memory from then on. `ACP_ATKEY_NULL` if it cannot be.
+/// they lie. Their pages are shared memory from then on; while they become so,
+/// all other threads of the process stand still, for which they get a real-time
+/// signal. `ACP_ATKEY_NULL` if it cannot be.
 ///
 /// # Safety
 ///
@@ -175,7 +176,7 @@ impl Life {
 ///
 /// # Safety
 ///
-/// As of `acp_register_memory`; the rank's own threads have nothing in it.
+/// As of `acp_register_memory`.
 pub(in crate::capi) unsafe fn mirrored(
     runtime: &Runtime,
     at: NonNull<u8>,
@@ -190,7 +191,7 @@ pub(in crate::capi) unsafe fn mirrored(
 ///
 /// # Safety
 ///
-/// No other thread writes to registered memory meanwhile.
+/// No other rank writes to registered memory meanwhile.
 pub(in crate::capi) unsafe fn end_mirror() -> Result<(), &'static str> {
     let mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner).take();
     // SAFETY: the caller's.

@@ -19,10 +19,12 @@
 //! ends, when it becomes the program's own again: which pages are, the system's
 //! list of mappings says. A child that the program forks shares them.
 //!
-//! While a page changes, no other thread may write to it. The rank's own
-//! threads have their memory elsewhere ([`super::job`]); the calling thread's
-//! stack is safe, since nothing is written between the copy and the change.
+//! While a page changes, nobody may write to it: what else lies on it is
+//! anybody's. So all other threads stand still meanwhile ([`Still`]), and the
+//! calling thread's stack is safe, since nothing is written between the copy and
+//! the change.
 
+use super::still::Still;
 use crate::Runtime;
 use std::alloc::Layout;
 use std::ops::Range;
@@ -55,8 +57,7 @@ impl Mirror {
     ///
     /// # Safety
     ///
-    /// The memory is the program's, readable and writable, and no other thread
-    /// writes to its pages meanwhile.
+    /// The memory is the program's, readable and writable.
     pub(super) unsafe fn reach(
         &mut self,
         runtime: &Runtime,
@@ -73,6 +74,13 @@ impl Mirror {
         let offset = addr - window.addrs.start;
         let is_out = |page: &usize| !window.holds(&mappings, window.addrs.start + page * PAGE);
         let (mut page, last) = (offset / PAGE, (end - window.addrs.start).div_ceil(PAGE));
+        if !(page..last).any(|page| is_out(&page)) {
+            // SAFETY: inside the window's block.
+            return Ok(unsafe { window.base.add(offset) });
+        }
+        // SAFETY: whoever has the mirror is alone; what follows allocates
+        // nothing.
+        let _still = unsafe { Still::begin()? };
         while let Some(first) = (page..last).find(is_out) {
             let count = (first..last).take_while(is_out).count();
             // SAFETY: the caller's; the window's pages are ours, and of no use
@@ -95,10 +103,19 @@ impl Mirror {
     ///
     /// # Safety
     ///
-    /// No other thread, and no other rank, writes to them meanwhile.
+    /// No other rank writes to them meanwhile.
     pub(super) unsafe fn end(&mut self) -> Result<(), &'static str> {
         let mappings = Mappings::read().ok_or(NO_LIST)?;
-        for window in self.windows.drain(..) {
+        // What was in them is kept: nothing is given back while threads stand
+        // still.
+        let windows = std::mem::take(&mut self.windows);
+        if windows.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: whoever has the mirror is alone; what follows allocates
+        // nothing, and what it has goes after it.
+        let _still = unsafe { Still::begin()? };
+        for window in &windows {
             let addrs = &window.addrs;
             let is_in = |at: &usize| window.holds(&mappings, *at);
             // Only what is mapped as one leads to the window.

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `job` | init, finalize, reset, abort, sync, rank, procs |
 //! | `mirror` | memory of the program's, where other ranks can reach it |
+//! | `still` | a moment in which no other thread runs, for that |
 //! | `memory` | starter memory, registration, questions to an address |
 //! | `access` | copies and atomics with handles |
 //! | `channel`, `segment`, `workspace` | the communication library |
@@ -37,6 +38,7 @@ mod mirror;
 mod multiset;
 mod segment;
 mod set;
+mod still;
 mod vector;
 mod workspace;
 
