@@ -38,6 +38,9 @@
 //! told for as many pages as [`Dealt::known`] says. No rank's program takes part
 //! in what another does: all of it is remote reads, writes and atomics.
 //!
+//! All ranks make an array together ([`Runtime::array`]), or one makes it alone
+//! and others open it by a word ([`Runtime::arrays`]).
+//!
 //! # What is seen
 //!
 //! Each access to one element is as if nothing ever moved: gets, puts and
@@ -61,6 +64,7 @@
 //! Paper: W. Endo and K. Taura, on a PGAS with relocation and a cache of
 //! metadata; see [`tsumugi_gas::page`] for the protocol and what differs.
 
+mod alone;
 mod area;
 mod atomic;
 mod balance;
@@ -74,6 +78,7 @@ mod post;
 mod ranges;
 mod way;
 
+pub use alone::{ArrayHandle, Arrays};
 pub use balance::{Use, Uses};
 pub use checkout::{Checkout, Mode, Read, ReadWrite, Write};
 pub use dealt::{Dealt, Directory};
@@ -124,31 +129,37 @@ impl Runtime {
     ///
     /// Those of [`array`](Self::array).
     pub fn array_by<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
-        const { assert!(size_of::<T>() > 0 && align_of::<T>() <= 8, "elements of 1 byte at least") };
         let (page_len, shape) = dealt.shape(self.size(), len, size_of::<T>());
         shape.check().map_err(Error::program)?;
         let words = Words::share(self, Agent::Cpu, shape.bytes())?;
         let book = Book::new(shape, words.key(), 0).map_err(Error::program)?;
         let way = Way::new(self, words, book, &dealt)?;
-        way.deal(dealt.first)?;
+        way.deal(self.rank(), dealt.first)?;
         // Nobody looks for a page before all are dealt.
         self.barrier()?;
-        let cache = Arc::new(Cache::new(len, page_len, size_of::<T>(), dealt.copies_bytes()));
-        let page_shift = page_len.is_power_of_two().then(|| page_len.trailing_zeros());
-        let of = PhantomData;
-        Ok(GlobalArray {
-            way: Arc::new(way),
-            cache,
-            first: dealt.first,
-            len,
-            page_len,
-            page_shift,
-            of,
-        })
+        Ok(GlobalArray::of(way, &dealt, len, page_len))
     }
 }
 
 impl<T: Plain> GlobalArray<T> {
+    fn of(way: Way, dealt: &Dealt, len: usize, page_len: usize) -> Self {
+        const { assert!(size_of::<T>() > 0 && align_of::<T>() <= 8, "elements of 1 byte at least") };
+        Self {
+            way: Arc::new(way),
+            cache: Arc::new(Cache::new(len, page_len, size_of::<T>(), dealt.copies_bytes())),
+            first: dealt.first,
+            len,
+            page_len,
+            page_shift: page_len.is_power_of_two().then(|| page_len.trailing_zeros()),
+            of: PhantomData,
+        }
+    }
+
+    /// What other ranks open it by, if one rank has made it alone.
+    pub fn handle(&self) -> Option<ArrayHandle> {
+        self.way.handle()
+    }
+
     /// Elements.
     pub fn len(&self) -> usize {
         self.len

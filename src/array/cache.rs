@@ -25,7 +25,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
+use tsumugi_core::sync::mutant;
 use tsumugi_ult::sync::{Condvar, Mutex};
+
+#[cfg(test)]
+mod tests;
 
 /// The copies that a rank has of an array's elements.
 pub(super) struct Cache {
@@ -65,6 +69,7 @@ struct Block {
 pub(super) struct Lease {
     pub(super) range: Range<usize>,
     writes: bool,
+    /// Of the oldest that it shows.
     age: u64,
 }
 
@@ -123,7 +128,8 @@ impl Cache {
         let start = self.at(range.start)?;
         let mut books = self.books.lock();
         loop {
-            if self.lent_in(&books, &range).any(|lease| writes || lease.writes) {
+            let excludes = |lease: &Lease| writes || lease.writes && !mutant("cache_two_writers");
+            if self.lent_in(&books, &range).any(excludes) {
                 return Err(ArrayError::Lent { index: range.start, count: range.len() });
             }
             if books.busy.overlaps(self.pages_of(&range)) {
@@ -136,7 +142,13 @@ impl Cache {
             books = self.make_room(books, &range, travel)?;
         }
         books.clock += 1;
-        let lease = Lease { range: range.clone(), writes, age: books.age };
+        // What is lent already is shown as it is, and is as old as it was.
+        let lent = self.lent_in(&books, &range).map(|lease| lease.age);
+        let age = match lent.min() {
+            Some(age) if !mutant("cache_lent_anew") => age,
+            _ => books.age,
+        };
+        let lease = Lease { range: range.clone(), writes, age };
         let clock = books.clock;
         for block in self.blocks_of(&range) {
             let block = books.blocks.entry(block).or_default();
@@ -161,11 +173,11 @@ impl Cache {
         let mut books = self.books.lock();
         for gap in gaps {
             books.busy.remove(gap.clone());
-            let is_late = books.age != lease.age;
+            let is_late = books.age != lease.age && !mutant("cache_late_fetch_kept");
             // What was asked for is shown; the rest of its pages may be older
             // than what the program has said meanwhile.
             let known = if is_late { cut(&gap, &range) } else { gap };
-            if fetched.is_ok() {
+            if fetched.is_ok() || mutant("cache_failed_valid") {
                 books.valid.insert(known);
             }
         }
@@ -185,7 +197,7 @@ impl Cache {
         self.end(&mut books, lease);
         if lease.writes {
             books.dirty.insert(lease.range.clone());
-        } else if lease.age != books.age {
+        } else if lease.age != books.age && !mutant("cache_old_kept") {
             // Out of date but where others have it, or have written it.
             let mut old = Ranges::default();
             old.insert(lease.range.clone());
@@ -202,8 +214,13 @@ impl Cache {
         let books = self.books.lock();
         // What somebody writes to now is for the release after that.
         let mut due = books.dirty.clone();
-        let lent = books.blocks.values().flat_map(|block| &block.lent);
-        lent.filter(|lease| lease.writes).for_each(|lease| due.remove(lease.range.clone()));
+        if !mutant("cache_released_while_lent") {
+            let lent = books.blocks.values().flat_map(|block| &block.lent);
+            lent.filter(|lease| lease.writes).for_each(|lease| due.remove(lease.range.clone()));
+        }
+        if mutant("cache_pages_written_back") {
+            due.clone().iter().for_each(|part| due.insert(self.pages_of(&part)));
+        }
         let (mut books, written) = self.write_back(books, due.iter().collect(), travel);
         // Others may have begun with some before this was called.
         while books.returning > 0 {
@@ -216,8 +233,12 @@ impl Cache {
     pub(super) fn acquire(&self) {
         let mut books = self.books.lock();
         books.age += 1;
-        let mut kept = books.dirty.clone();
-        books.blocks.values().flat_map(|block| &block.lent).for_each(|lease| {
+        let mut kept = match mutant("cache_dirty_forgotten") {
+            true => Ranges::default(),
+            false => books.dirty.clone(),
+        };
+        let lent = if mutant("cache_lent_forgotten") { 0 } else { usize::MAX };
+        books.blocks.values().flat_map(|block| &block.lent).take(lent).for_each(|lease| {
             for valid in books.valid.within(lease.range.clone()) {
                 kept.insert(valid);
             }
@@ -292,7 +313,7 @@ impl Cache {
         };
         let elements = self.elements_of(oldest);
         let dirty = books.dirty.within(elements.clone());
-        if !dirty.is_empty() {
+        if !dirty.is_empty() && !mutant("cache_dirty_given_up") {
             let (books, written) = self.write_back(books, dirty, travel);
             return written.map(|()| books);
         }

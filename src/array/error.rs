@@ -51,6 +51,27 @@ pub enum ArrayError {
         /// Bytes that they take.
         bytes: usize,
     },
+    /// What one rank makes alone is dealt by [`Distribution::Block`] or
+    /// [`Distribution::Cyclic`], and its directory is [`Directory::Atomics`].
+    ///
+    /// [`Distribution::Block`]: super::Distribution::Block
+    /// [`Distribution::Cyclic`]: super::Distribution::Cyclic
+    /// [`Directory::Atomics`]: super::Directory::Atomics
+    NotAlone,
+    /// There is no room for another array that one rank makes alone.
+    NoPlace {
+        /// Bytes of each rank that it takes.
+        bytes: u64,
+    },
+    /// Every rank that had this array has dropped it, or there never was one.
+    Gone,
+    /// The array's elements are not of the size that was asked for.
+    ElementBytes {
+        /// Bytes of one.
+        bytes: u64,
+        /// Bytes of what was asked for.
+        own: u64,
+    },
     /// Two lists that belong together are not of one length.
     Lists {
         /// How many indices.
@@ -91,6 +112,17 @@ impl fmt::Display for ArrayError {
             }
             Self::NoCopies { bytes } => write!(f, "all {bytes} bytes of copies are lent"),
             Self::NoAddresses { bytes } => write!(f, "no addresses for {bytes} bytes of copies"),
+            Self::NotAlone => f.write_str(
+                "an array that one rank makes alone is dealt in blocks or in turns, and its \
+                 directory works by atomics",
+            ),
+            Self::NoPlace { bytes } => {
+                write!(f, "no room for another array, of {bytes} bytes on each rank")
+            }
+            Self::Gone => f.write_str("no rank has this array any more"),
+            Self::ElementBytes { bytes, own } => {
+                write!(f, "an array of elements of {bytes} bytes, opened as one of {own}")
+            }
             Self::Lists { indices, values } => {
                 write!(f, "{indices} indices and {values} values")
             }

@@ -3,8 +3,9 @@
 
 mod own;
 
+use super::alone::Lease;
 use super::post::Post;
-use super::{ArrayError, Dealt, Directory};
+use super::{ArrayError, ArrayHandle, Dealt, Directory};
 use crate::lock::Words;
 use crate::{AddrError, Error, Plain, Rank, Remote, Runtime};
 use std::ptr::NonNull;
@@ -16,8 +17,8 @@ use tsumugi_core::sync::AtomicU64;
 use tsumugi_gas::lock::drive::Means;
 use tsumugi_gas::page::message::{self, Want};
 use tsumugi_gas::page::{
-    Act, Book, Distribution, Door, Entry, Glance, HEADER_BYTES, Hold, Own, PageId, ShapeError,
-    State,
+    Act, Book, Distribution, Door, Entry, Glance, HEADER_BYTES, Hold, Own, PageId, Shape,
+    ShapeError, State,
 };
 
 /// The pages of an array, as one rank reaches them.
@@ -27,6 +28,8 @@ pub(crate) struct Way {
     book: Book,
     /// The paper's directory, in place of the words'.
     post: Option<Arc<Post>>,
+    /// Of an array that one rank has made.
+    lease: Option<Lease>,
 }
 
 /// Waiting for others, ever longer.
@@ -51,7 +54,16 @@ impl Way {
             }
             Directory::Messages => Some(Post::open(runtime, &words, book, dealt.first)?),
         };
-        Ok(Self { runtime: runtime.clone(), words, book, post })
+        Ok(Self { runtime: runtime.clone(), words, book, post, lease: None })
+    }
+
+    /// Of an array that one rank makes, or opens.
+    pub(super) fn alone(runtime: &Runtime, words: Arc<Words>, book: Book, lease: Lease) -> Self {
+        Self { runtime: runtime.clone(), words, book, post: None, lease: Some(lease) }
+    }
+
+    pub(super) fn handle(&self) -> Option<ArrayHandle> {
+        self.lease.as_ref().map(Lease::handle)
     }
 
     /// Letters that this rank has sent, if the directory is the paper's.
@@ -72,10 +84,10 @@ impl Way {
         self.runtime.far.is_some()
     }
 
-    /// Puts the pages that this rank has at first to where they are, and tells
+    /// Puts the pages that a rank has at first to where they are, and tells
     /// their homes.
-    pub(super) fn deal(&self, first: Distribution) -> Result<(), Error> {
-        let (owner, homes) = (self.runtime.rank(), self.book.shape().homes);
+    pub(super) fn deal(&self, owner: Rank, first: Distribution) -> Result<(), Error> {
+        let homes = self.book.shape().homes;
         for (frame, page) in homes.first_of(owner, first).enumerate() {
             let room = self.book.shape().frames;
             let frame = u32::try_from(frame).ok().filter(|frame| *frame < room);
@@ -85,6 +97,20 @@ impl Way {
             self.words.carry(&Op::atomic(Kind::FetchOr, bits, bit))?;
             self.store(self.book.header(owner, frame), entry.header(page))?;
             self.store(self.book.entry(page), entry.to_bits())?;
+        }
+        Ok(())
+    }
+
+    /// Makes all values 0, where frames had other pages before.
+    pub(super) fn clear_pages(&self) -> Result<(), AddrError> {
+        let Shape { homes, page_bytes, .. } = self.book.shape();
+        let zeros = vec![0u8; (page_bytes as usize).min(1 << 16)];
+        for page in (0..homes.pages()).map(PageId) {
+            let start = self.words.real(self.book.bytes(self.entry(page)?));
+            for at in (0..page_bytes).step_by(zeros.len()) {
+                let part = &zeros[..zeros.len().min((page_bytes - at) as usize)];
+                self.runtime.put_slice(Remote::new(start.add(at)), part)?;
+            }
         }
         Ok(())
     }

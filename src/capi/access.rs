@@ -4,8 +4,8 @@ use super::code::{code_of, of_access};
 use super::parameter::borrow;
 use super::region::byte;
 use super::{TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NULL, tsumugi_addr, tsumugi_job};
-use crate::Plain;
 use crate::global::{AccessError, Change, GlobalAddr};
+use crate::{Plain, Word};
 use std::ffi::{c_int, c_void};
 use std::slice;
 use tsumugi_core::op::Kind;
@@ -128,9 +128,8 @@ pub unsafe extern "C" fn tsumugi_atomic4(
     operand: u32,
     old: *mut u32,
 ) -> c_int {
-    let change = kind_of(what).map(|kind| Change::atomic(kind, GlobalAddr::from_bits(at), operand));
     // SAFETY: the caller's.
-    code_of(change.and_then(|word| unsafe { carry(job, word, |was| was as u32, old) }))
+    code_of(atomic(what, at, operand).and_then(|word| unsafe { carry(job, word, old) }))
 }
 
 /// The same on 8 bytes.
@@ -146,9 +145,8 @@ pub unsafe extern "C" fn tsumugi_atomic8(
     operand: u64,
     old: *mut u64,
 ) -> c_int {
-    let change = kind_of(what).map(|kind| Change::atomic(kind, GlobalAddr::from_bits(at), operand));
     // SAFETY: the caller's.
-    code_of(change.and_then(|word| unsafe { carry(job, word, |was| was, old) }))
+    code_of(atomic(what, at, operand).and_then(|word| unsafe { carry(job, word, old) }))
 }
 
 /// Stores `desired` in the 4 bytes at `at` if `expected` is there. What was
@@ -169,7 +167,7 @@ pub unsafe extern "C" fn tsumugi_compare_swap4(
 ) -> c_int {
     let word = Change::compare_swap(GlobalAddr::from_bits(at), expected, desired);
     // SAFETY: the caller's.
-    code_of(unsafe { carry(job, word, |was| was as u32, old) })
+    code_of(unsafe { carry(job, word, old) })
 }
 
 /// The same on 8 bytes.
@@ -187,37 +185,34 @@ pub unsafe extern "C" fn tsumugi_compare_swap8(
 ) -> c_int {
     let word = Change::compare_swap(GlobalAddr::from_bits(at), expected, desired);
     // SAFETY: the caller's.
-    code_of(unsafe { carry(job, word, |was| was, old) })
+    code_of(unsafe { carry(job, word, old) })
 }
 
 /// # Safety
 ///
 /// A live job or NULL; `old` is NULL or valid for a write.
-unsafe fn carry<T>(
-    job: *const tsumugi_job,
-    word: Change,
-    narrow: impl Fn(u64) -> T,
-    old: *mut T,
-) -> Result<(), c_int> {
+unsafe fn carry<T: Word>(job: *const tsumugi_job, word: Change, old: *mut T) -> Result<(), c_int> {
     // SAFETY: the caller's.
     let job = unsafe { borrow(job) }?;
     let was = job.global.change(word).map_err(of_access)?;
     if !old.is_null() {
         // SAFETY: the caller's.
-        unsafe { old.write(narrow(was)) };
+        unsafe { old.write(T::from_bits(was)) };
     }
     Ok(())
 }
 
-pub(super) fn kind_of(what: c_int) -> Result<Kind, c_int> {
-    Ok(match what {
+/// What a caller wants to be done to the word at `at`.
+pub(super) fn atomic<T: Word>(what: c_int, at: tsumugi_addr, operand: T) -> Result<Change, c_int> {
+    let kind = match what {
         TSUMUGI_ATOMIC_ADD => Kind::FetchAdd,
         TSUMUGI_ATOMIC_AND => Kind::FetchAnd,
         TSUMUGI_ATOMIC_OR => Kind::FetchOr,
         TSUMUGI_ATOMIC_XOR => Kind::FetchXor,
         TSUMUGI_ATOMIC_SWAP => Kind::Swap,
         _ => return Err(TSUMUGI_ERROR_FLAGS),
-    })
+    };
+    Ok(Change::atomic(kind, GlobalAddr::from_bits(at), operand))
 }
 
 impl tsumugi_job {

@@ -1,6 +1,6 @@
 //! Operations that are begun now and end later.
 
-use super::access::kind_of;
+use super::access::atomic;
 use super::code::{code_of, of_access};
 use super::parameter::borrow;
 use super::{
@@ -56,14 +56,12 @@ pub unsafe extern "C" fn tsumugi_begin_put(
     after: *const tsumugi_operation,
     out: *mut *mut tsumugi_operation,
 ) -> c_int {
-    let begin_put = || {
+    // SAFETY: the caller's.
+    match unsafe { own_addr(job, from) } {
         // SAFETY: the caller's.
-        let own = unsafe { borrow(job) }?.addr_of(from).ok_or(TSUMUGI_ERROR_REACH)?;
-        let (dst, src) = (GlobalAddr::from_bits(to), GlobalAddr::from_bits(own));
-        // SAFETY: the caller's.
-        unsafe { begin(job, Copy::new(dst, src, bytes as u64).into(), after, out) }
-    };
-    code_of(begin_put())
+        Ok(own) => unsafe { tsumugi_begin_copy(job, to, own, bytes, after, out) },
+        Err(code) => code,
+    }
 }
 
 /// Begins to read `bytes` bytes from `from` on to `into`, memory of this
@@ -83,14 +81,12 @@ pub unsafe extern "C" fn tsumugi_begin_get(
     after: *const tsumugi_operation,
     out: *mut *mut tsumugi_operation,
 ) -> c_int {
-    let begin_get = || {
+    // SAFETY: the caller's.
+    match unsafe { own_addr(job, into) } {
         // SAFETY: the caller's.
-        let own = unsafe { borrow(job) }?.addr_of(into).ok_or(TSUMUGI_ERROR_REACH)?;
-        let (dst, src) = (GlobalAddr::from_bits(own), GlobalAddr::from_bits(from));
-        // SAFETY: the caller's.
-        unsafe { begin(job, Copy::new(dst, src, bytes as u64).into(), after, out) }
-    };
-    code_of(begin_get())
+        Ok(own) => unsafe { tsumugi_begin_copy(job, own, from, bytes, after, out) },
+        Err(code) => code,
+    }
 }
 
 /// Begins to change the 4 bytes at `at`, as `tsumugi_atomic4` does; for the
@@ -110,9 +106,9 @@ pub unsafe extern "C" fn tsumugi_begin_atomic4(
     after: *const tsumugi_operation,
     out: *mut *mut tsumugi_operation,
 ) -> c_int {
-    let change = kind_of(what).map(|kind| Change::atomic(kind, GlobalAddr::from_bits(at), operand));
     // SAFETY: the caller's.
-    code_of(change.and_then(|word| unsafe { begin(job, word.into(), after, out) }))
+    let begin = |word: Change| unsafe { begin(job, word.into(), after, out) };
+    code_of(atomic(what, at, operand).and_then(begin))
 }
 
 /// The same on 8 bytes.
@@ -131,9 +127,9 @@ pub unsafe extern "C" fn tsumugi_begin_atomic8(
     after: *const tsumugi_operation,
     out: *mut *mut tsumugi_operation,
 ) -> c_int {
-    let change = kind_of(what).map(|kind| Change::atomic(kind, GlobalAddr::from_bits(at), operand));
     // SAFETY: the caller's.
-    code_of(change.and_then(|word| unsafe { begin(job, word.into(), after, out) }))
+    let begin = |word: Change| unsafe { begin(job, word.into(), after, out) };
+    code_of(atomic(what, at, operand).and_then(begin))
 }
 
 /// Whether an operation has ended, so that a wait would not sleep; true of
@@ -226,6 +222,16 @@ pub unsafe extern "C" fn tsumugi_flush_all(job: *const tsumugi_job) -> c_int {
     // SAFETY: the caller's.
     let job = unsafe { borrow(job) };
     code_of(job.and_then(|job| job.global.flush_all().wait().map(drop).map_err(of_access)))
+}
+
+/// The global address of memory of this rank's.
+///
+/// # Safety
+///
+/// A live job or NULL.
+unsafe fn own_addr(job: *const tsumugi_job, at: *const c_void) -> Result<tsumugi_addr, c_int> {
+    // SAFETY: the caller's.
+    unsafe { borrow(job) }?.addr_of(at).ok_or(TSUMUGI_ERROR_REACH)
 }
 
 /// # Safety

@@ -1,5 +1,6 @@
 //! Arrays whose pages move, on ranks that are threads.
 
+mod alone;
 mod checkout;
 
 use tsumugi::array::{ArrayError, Dealt, Directory, Distribution, PageId};

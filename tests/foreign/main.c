@@ -1,35 +1,11 @@
 /* Everything that a C program can do with ULTs, and pthreads that sleep through
  * functions of their own. tests/capi.rs here compiles and runs it. */
 
-#include "tsumugi.h"
+#include "check.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-#define CHECK(condition)                                                       \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
-
-/* The call answers this code. */
-#define ANSWERS(code, call)                                                    \
-    do {                                                                       \
-        int answer = (call);                                                   \
-        if (answer != (code)) {                                                \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call,      \
-                    tsumugi_error_text(answer));                               \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
-
-#define OK(call) ANSWERS(TSUMUGI_OK, call)
 
 enum { ULTS = 1000, PARKED = 100, TASKS = 8, ROUNDS = 50 };
 

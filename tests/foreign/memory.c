@@ -2,32 +2,7 @@
  * operations that end later, and ULTs that do them. tests/capi.rs here compiles
  * and runs it, as several ranks. */
 
-#include "tsumugi.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define CHECK(condition)                                                       \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
-
-/* The call answers this code. */
-#define ANSWERS(code, call)                                                    \
-    do {                                                                       \
-        int answer = (call);                                                   \
-        if (answer != (code)) {                                                \
-            fprintf(stderr, "%s:%d: %s: %s (%s)\n", __FILE__, __LINE__, #call, \
-                    tsumugi_error_text(answer), tsumugi_reason());             \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
-
-#define OK(call) ANSWERS(TSUMUGI_OK, call)
+#include "check.h"
 
 enum { RANKS_MAX = 16, ULTS = 100, WORDS = 1000 };
 

@@ -377,29 +377,22 @@ fn buffers_outside_are_copied_by_the_kernel_where_it_may() {
 }
 
 /// It has the lock of one vector, or waits for it, or does not; the other is none
-/// of its business. On a busy machine the launcher may end the others first.
+/// of its business.
 fn containers_of_a_killed_rank_say_so() {
-    let (mut seeded, mut ended) = (Seeded(12), 0);
-    for _ in 0..5 {
-        let mut job = start(3, "holders");
-        let pids = job.read_until("working", 3);
-        std::thread::sleep(Duration::from_micros(seeded.below(20_000)));
-        // SAFETY: a plain call.
-        assert_eq!(unsafe { libc::kill(pids[2] as i32, libc::SIGKILL) }, 0);
-        let done = job.finish();
-        assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
-        assert!(!done.text.contains("panicked"), "{}", done.text);
-        ended += done.text.matches("all pushes ended: true").count();
-    }
-    assert!(ended > 0, "nobody was told in time");
+    those_who_lose_a_rank_say_so("holders", 12, "all pushes ended: true");
 }
 
-/// It has pages, is home to some, and moves one, or not. On a busy machine the
-/// launcher may end the others first.
+/// It has pages, is home to some, and moves one, or not.
 fn pages_of_a_killed_rank_say_so() {
-    let (mut seeded, mut ended) = (Seeded(13), 0);
+    those_who_lose_a_rank_say_so("owners", 13, "kept some: true");
+}
+
+/// Kills one of three ranks while they work. On a busy machine the launcher may
+/// end the others before they have said it.
+fn those_who_lose_a_rank_say_so(role: &str, seed: u64, said: &str) {
+    let (mut seeded, mut ended) = (Seeded(seed), 0);
     for _ in 0..5 {
-        let mut job = start(3, "owners");
+        let mut job = start(3, role);
         let pids = job.read_until("working", 3);
         std::thread::sleep(Duration::from_micros(seeded.below(20_000)));
         // SAFETY: a plain call.
@@ -407,7 +400,7 @@ fn pages_of_a_killed_rank_say_so() {
         let done = job.finish();
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
         assert!(!done.text.contains("panicked"), "{}", done.text);
-        ended += done.text.matches("kept some: true").count();
+        ended += done.text.matches(said).count();
     }
     assert!(ended > 0, "nobody was told in time");
 }

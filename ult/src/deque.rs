@@ -178,18 +178,8 @@ impl<T> Deque<T> {
     /// As for [`push`](Self::push).
     #[inline(always)]
     pub unsafe fn pop_if(&self, wants: impl FnOnce(*mut T) -> bool) -> Option<*mut T> {
-        let bottom = self.owner.bottom.load(Ordering::Relaxed) - 1;
-        // The owner's view of `top` can be too old, or a claim that will be
-        // given back in part; either way there is nothing to be had now.
-        if bottom < self.thieves.top.load(Ordering::Relaxed) {
-            return None;
-        }
-        // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
-        let item = buffer.slot(bottom).load(Ordering::Relaxed);
-        if !wants(item) {
-            return None;
-        }
+        // SAFETY: the caller's.
+        let (bottom, item) = unsafe { self.youngest_if(wants) }?;
         // Release: a thief that reads this `bottom` also sees the items below.
         self.owner.bottom.store(bottom, Ordering::Release);
         if !self.owner.shared {
@@ -214,13 +204,28 @@ impl<T> Deque<T> {
     /// As for [`push`](Self::push).
     #[inline]
     pub unsafe fn youngest(&self) -> Option<*mut T> {
-        let bottom = self.owner.bottom.load(Ordering::Relaxed);
-        if bottom <= self.thieves.top.load(Ordering::Relaxed) {
+        // SAFETY: the caller's.
+        unsafe { self.youngest_if(|_| true) }.map(|(_, item)| item)
+    }
+
+    /// The place of the youngest item and the item, if `wants` it; nothing
+    /// changes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push).
+    #[inline(always)]
+    unsafe fn youngest_if(&self, wants: impl FnOnce(*mut T) -> bool) -> Option<(i64, *mut T)> {
+        let place = self.owner.bottom.load(Ordering::Relaxed) - 1;
+        // The owner's view of `top` can be too old, or a claim that will be
+        // given back in part; either way there is nothing to be had now.
+        if place < self.thieves.top.load(Ordering::Relaxed) {
             return None;
         }
         // SAFETY: the current buffer lives as long as the deque.
         let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
-        Some(buffer.slot(bottom - 1).load(Ordering::Relaxed))
+        let item = buffer.slot(place).load(Ordering::Relaxed);
+        wants(item).then_some((place, item))
     }
 
     /// Whether the deque looked empty; any thread. False may be out of date,

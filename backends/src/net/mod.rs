@@ -23,6 +23,7 @@
 //! | `endpoint` | one queue, as its user holds it |
 //! | `post` | operations down |
 //! | `poll` | completions up |
+//! | `lookup` | slots of directories, read on demand |
 //! | `probed` | what a library was seen to do |
 //! | `unfit` | why there is no domain |
 //!
@@ -37,6 +38,7 @@ mod early;
 mod endpoint;
 mod failure;
 mod flight;
+mod lookup;
 mod memory;
 mod number;
 mod packet;

@@ -14,8 +14,7 @@
 
 use super::failure::Failure;
 use super::flight::{Flight, State, Step};
-use super::memory::Listing;
-use super::rail::{Rail, Shared, SlotRead};
+use super::rail::{Rail, Shared};
 use super::scratch::Context;
 use super::wire::{End, Entry, Wire};
 use core::ffi::c_int;
@@ -182,12 +181,6 @@ impl<W: Wire> Rail<W> {
         self.posted -= usize::from(counted);
     }
 
-    /// The same for the read of a directory slot.
-    fn uncount_read(&mut self, at: usize) {
-        let counted = self.reads[at].as_mut().map(|read| core::mem::take(&mut read.counted));
-        self.posted -= usize::from(counted == Some(true));
-    }
-
     /// The device has done what was posted for this operation.
     #[inline]
     fn arrived(&mut self, shared: &Shared, at: usize) {
@@ -244,78 +237,6 @@ impl<W: Wire> Rail<W> {
         (flight.state, flight.since) = (State::Doubtful, self.serial);
         self.later.push_back(at as u32);
         self.look_up(shared, at);
-    }
-
-    /// A directory slot has come.
-    fn slot_arrived(&mut self, shared: &Shared, at: usize) {
-        let Some(read) = &mut self.reads[at] else { return };
-        // SAFETY: the scratch slot of this read, which the device is done with.
-        let words = unsafe { self.scratch.slot(at).read() }.map(u64::from_le);
-        match Listing::decode(&words) {
-            Err(_) if read.tries < TORN_MAX => {
-                read.tries += 1;
-                self.read_slot(shared, at);
-            }
-            decoded => {
-                let read = *read;
-                self.reads[at] = None;
-                let found = decoded.unwrap_or(None);
-                let listing = found.filter(|listing| listing.key.index() == read.slot);
-                self.learn(shared, read, listing);
-            }
-        }
-    }
-
-    fn learn(&mut self, shared: &Shared, read: SlotRead, listing: Option<Listing>) {
-        if let Some(listing) = &listing
-            && let Ok(Some(peer)) = self.peer(shared, read.rank)
-        {
-            match self.wire.map_key(&listing.raw, listing.origin) {
-                Ok(key) => {
-                    if let Some(gone) = self.cache.add(read.rank, listing, peer.addr, key) {
-                        self.wire.unmap_key(gone.far.key);
-                    }
-                }
-                Err(code) => {
-                    self.failures.add(Failure::new(Some(read.rank), None, code, 0));
-                    return self.judge(read, None);
-                }
-            }
-        }
-        self.judge(read, Some(listing));
-    }
-
-    /// Ends the operations that a directory read has decided: those that
-    /// waited for it and whose key is not there. `None`: nobody answered.
-    pub(super) fn judge(&mut self, read: SlotRead, answer: Option<Option<Listing>>) {
-        let waiting: Vec<usize> = self.later.iter().map(|&at| at as usize).collect();
-        for at in waiting {
-            let Flight { op, state, since, .. } = self.flights[at];
-            let is_of = op.remote.rank == read.rank
-                && op.remote.key.index() == read.slot
-                && since < read.serial
-                && matches!(state, State::Waiting | State::Doubtful)
-                && self.cache_lacks(&op, state);
-            if !is_of {
-                continue;
-            }
-            let lost = Err(AddrError::PeerLost { rank: read.rank });
-            let result = match answer {
-                None => lost,
-                Some(listing) => match listing.is_some_and(|found| found.key == op.remote.key) {
-                    // It is there, and yet the device has refused.
-                    true if state == State::Doubtful => lost,
-                    true => continue,
-                    false => Err(AddrError::StaleKey { addr: op.remote }),
-                },
-            };
-            self.end_waiting(at, result);
-        }
-    }
-
-    /// An operation that only waits for room in the queue has what it needs.
-    fn cache_lacks(&self, op: &tsumugi_core::op::Op, state: State) -> bool {
-        state == State::Doubtful || self.cache.find(op.remote.rank, op.remote.key).is_none()
     }
 
     /// Tries those again that wait for room, or for what is known by now.
@@ -400,6 +321,3 @@ unsafe fn load(from: *const u64, width: Width) -> u64 {
         }
     }
 }
-
-/// Times that a torn directory slot is read again.
-const TORN_MAX: u32 = 1000;

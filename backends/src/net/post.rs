@@ -17,9 +17,8 @@
 
 use super::failure::Failure;
 use super::flight::{Flight, State, Step};
-use super::memory::SLOT_BYTES;
 use super::number;
-use super::rail::{Rail, Shared, SlotRead};
+use super::rail::{Rail, Shared};
 use super::scratch::Context;
 use super::wire::{Answer, Far, Near, Nears, Wire};
 use core::ffi::c_int;
@@ -214,65 +213,6 @@ impl<W: Wire> Rail<W> {
         // SAFETY: words of the slot, which stay as they are until the
         // operation ends.
         unsafe { self.wire.word(op, nears, far, context, atomics) }
-    }
-
-    /// Reads the directory slot of an operation's region, unless somebody
-    /// reads it already. If there is no room, a later poll tries again.
-    pub(super) fn look_up(&mut self, shared: &Shared, at: usize) {
-        let Flight { op, since, .. } = self.flights[at];
-        let (rank, slot) = (op.remote.rank, op.remote.key.index());
-        let serves =
-            |read: &SlotRead| read.rank == rank && read.slot == slot && read.serial > since;
-        if self.reads.iter().flatten().any(serves) {
-            return;
-        }
-        if slot >= super::memory::REGIONS_MAX {
-            self.end_waiting(at, Err(AddrError::StaleKey { addr: op.remote }));
-            return;
-        }
-        match self.peer(shared, rank) {
-            Ok(Some(_)) => {}
-            // The next poll asks again.
-            Ok(None) => return,
-            Err(error) => return self.end_waiting(at, Err(error)),
-        }
-        let Some(free) = self.reads.iter().position(Option::is_none) else { return };
-        self.serial += 1;
-        let serial = self.serial;
-        self.reads[free] = Some(SlotRead { rank, slot, serial, tries: 0, counted: false });
-        self.read_slot(shared, free);
-    }
-
-    /// Posts a read of a directory slot, or gives it up.
-    pub(super) fn read_slot(&mut self, shared: &Shared, read: usize) {
-        let Some(SlotRead { rank, slot, .. }) = self.reads[read] else { return };
-        if self.must_wait() || self.must_pause(rank) {
-            self.reads[read] = None;
-            return;
-        }
-        let Ok(Some(peer)) = self.peer(shared, rank) else {
-            self.reads[read] = None;
-            return;
-        };
-        let addr = peer.origin + (slot * SLOT_BYTES) as u64;
-        let far = Far { peer: peer.addr, addr, key: peer.key };
-        let near = self.scratch.near(self.scratch.slot(read));
-        let context = self.scratch.context(Context::Read(read));
-        // SAFETY: the scratch slot of this read, which nobody else uses.
-        let answer = unsafe { self.wire.get(near, SLOT_BYTES, far, context, false) } as c_int;
-        if let Some(read) = &mut self.reads[read]
-            && answer == 0
-        {
-            read.counted = true;
-            self.posted += 1;
-        }
-        if answer != 0 {
-            let given_up = self.reads[read].take();
-            if answer != -EAGAIN && answer != -EINPROGRESS && !self.is_early(rank, -answer) {
-                self.failures.add(Failure::new(Some(rank), None, -answer, 0));
-                self.judge(given_up.expect("just now"), None);
-            }
-        }
     }
 
     /// Ends an operation that stands in the queue of those to be posted later.

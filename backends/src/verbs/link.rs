@@ -26,10 +26,8 @@
 //! who wait for few pairs take them from each other and nobody is served.
 
 use super::address::Address;
-use super::door::{Call, Word};
-use super::guest::Guest;
+use super::door::Word;
 use super::line::Line;
-use super::pair::{Far, number_of};
 use super::sys::*;
 use crate::net::End;
 use core::ffi::c_int;
@@ -44,7 +42,7 @@ pub(super) struct Link {
     pub address: Address,
     pub ah: *mut ibv_ah,
     pub state: State,
-    turn: u64,
+    pub turn: u64,
     pub qp: *mut ibv_qp,
     /// Whether that is one of those that reach any peer.
     pub lent: bool,
@@ -99,7 +97,7 @@ impl Link {
 
 impl Link {
     /// Whether whoever asked for it has yet to come again.
-    fn is_fresh(&self, now: Instant) -> bool {
+    pub(super) fn is_fresh(&self, now: Instant) -> bool {
         self.fresh.is_some_and(|since| now.duration_since(since) < FRESH)
     }
 }
@@ -197,7 +195,7 @@ impl Line {
         }
     }
 
-    fn end_pair(&mut self, at: u32) {
+    pub(super) fn end_pair(&mut self, at: u32) {
         let link = &mut self.links[at as usize];
         debug_assert_eq!(link.in_flight, 0);
         if !link.qp.is_null() {
@@ -285,91 +283,6 @@ impl Line {
                 self.say(Word::Hello, at);
             }
         }
-    }
-
-    /// Somebody has called.
-    pub(super) fn hear(&mut self, call: &Call) {
-        if call.job != self.job || call.to != self.own {
-            self.counts.strays += 1;
-            return;
-        }
-        self.counts.calls += 1;
-        match call.word {
-            Word::Hello => self.admit(call),
-            Word::Welcome => self.welcomed(call),
-            Word::Bye => {
-                let of = |guest: &Guest| guest.rank == call.from && guest.turn == call.turn;
-                if let Some(at) = self.guests.iter().position(of) {
-                    self.dismiss(at);
-                }
-            }
-            Word::Leave => self.leave(call),
-        }
-    }
-
-    fn welcomed(&mut self, call: &Call) {
-        let of = |link: &Link| {
-            link.rank == call.from
-                && link.turn == call.turn
-                && matches!(link.state, State::Opening { .. })
-        };
-        let Some(at) = self.links.iter().position(of) else { return };
-        let link = &mut self.links[at];
-        let far = Far { pair: call.pair, psn: call.psn, address: link.address };
-        let answered = self.device.answer(link.qp, &far);
-        let timeout = self.terms.timeout;
-        let opened =
-            answered.and_then(|()| self.device.ask_of(link.qp, &far, psn_of(link.turn), timeout));
-        self.opening -= 1;
-        match opened {
-            Ok(()) => {
-                link.state = State::Open;
-                link.fresh = Some(Instant::now());
-            }
-            Err(_) => {
-                link.state = State::Silent { since: Instant::now() };
-                self.end_pair(at as u32);
-            }
-        }
-    }
-
-    fn leave(&mut self, call: &Call) {
-        let Some(at) = self.links.iter().position(|link| link.rank == call.from) else { return };
-        let link = &mut self.links[at];
-        if link.turn == call.turn && !link.qp.is_null() {
-            // If it is, its rank asks again when somebody else comes.
-            if link.state == State::Open && !link.is_fresh(Instant::now()) {
-                link.state = State::Draining;
-                self.settle(at as u32);
-            }
-        } else if !link.ah.is_null() {
-            let way = (link.ah, link.address.door);
-            self.say_of(Word::Bye, call.from, call.turn, (0, 0), way);
-        }
-    }
-
-    /// Says something about a link of ours.
-    fn say(&mut self, word: Word, at: u32) {
-        let Link { rank, turn, qp, ah, address, .. } = self.links[at as usize];
-        // SAFETY: open if it is there.
-        let pair = if qp.is_null() { 0 } else { unsafe { number_of(qp) } };
-        self.say_of(word, rank, turn, (pair, psn_of(turn)), (ah, address.door));
-    }
-
-    /// If it is lost, it was not said.
-    pub(super) fn say_of(
-        &mut self,
-        word: Word,
-        to: Rank,
-        turn: u64,
-        (pair, psn): (u32, u32),
-        way: (*mut ibv_ah, u32),
-    ) {
-        let Some(mut door) = self.door.take() else { return };
-        let address = self.device.address(door.number(), self.target());
-        let call = Call { word, job: self.job, from: self.own, to, pair, psn, turn, address };
-        door.say(&call, way, |number| self.wr_id(number));
-        self.door = Some(door);
     }
 
     /// Ends all pairs, whatever is under way.

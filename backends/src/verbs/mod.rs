@@ -17,6 +17,7 @@
 //! | `door` | calls between ranks about their pairs |
 //! | `link` | whom this rank reaches: made on first use, bounded, remade |
 //! | `guest` | who reaches this rank |
+//! | `talk` | what ranks say to each other about pairs |
 //! | `line` | requests down, completions up |
 //! | `probe` | what the device really does |
 //! | `sim` | libibverbs inside of the process, for tests |
@@ -64,6 +65,7 @@ mod probe;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
 pub mod sys;
+mod talk;
 
 pub use crate::net::{
     Arrival, CardError, Cards, Failure, Failures, Probed, Row, SendError, Verdict,

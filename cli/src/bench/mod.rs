@@ -144,7 +144,7 @@ fn pages(measure: &args::Measure) -> Result<String, Failure> {
         return Ok(String::new());
     }
     keep_all(measure, &rows, gas::plot(&rows).map(|plot| ("pages", plot)).into_iter())?;
-    Ok(table::table(&rows) + &gas::paper(&rows) + &gas::bars(&rows))
+    Ok(table::table(&rows) + &gas::paper(&rows) + &gas::trips(&rows) + &gas::bars(&rows))
 }
 
 fn programs(measure: &args::Measure) -> Result<String, Failure> {

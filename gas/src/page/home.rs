@@ -45,6 +45,13 @@ impl Homes {
         }
     }
 
+    /// A number for a page that no other has at `rank`, and that counts from 0
+    /// for those that the rank is home to.
+    pub(super) const fn place(&self, page: PageId, rank: Rank) -> u64 {
+        let ((home, index), ranks) = (self.home(page), self.ranks as u64);
+        (home.0 as u64 + ranks - rank.0 as u64) % ranks * self.each() + index
+    }
+
     /// Pages that a rank is home to, at most.
     pub const fn each(&self) -> u64 {
         let each = self.pages.div_ceil(self.ranks as u64);
@@ -104,6 +111,13 @@ mod tests {
                 let places: HashSet<_> = (0..pages).map(|page| homes.home(PageId(page))).collect();
                 assert_eq!(places.len() as u64, pages, "{homes:?}: two pages in one place");
                 assert!(places.iter().all(|&(rank, at)| rank.0 < ranks && at < homes.each()));
+                for rank in (0..ranks).map(Rank) {
+                    let place = |page| homes.place(PageId(page), rank);
+                    let at: HashSet<_> = (0..pages).map(place).collect();
+                    assert_eq!(at.len() as u64, pages, "{homes:?}: two pages in one place");
+                    let own = (0..pages).filter(|page| homes.home(PageId(*page)).0 == rank);
+                    assert!(own.map(place).zip(0..).all(|(at, count)| at == count), "{homes:?}");
+                }
                 let owned: usize =
                     (0..ranks).map(|rank| homes.first_of(Rank(rank), first).count()).sum();
                 assert_eq!(owned as u64, pages, "{homes:?}");

@@ -317,11 +317,13 @@ impl Relocation {
         if self.frame.is_some() { next } else { At::FindFrame(self.first_word()) }
     }
 
-    /// Where frames are looked for first: pages have places of their own there,
-    /// where there is room for all.
+    /// Where frames are looked for first: each page has a place of its own
+    /// there, where there is room for all; what the rank was dealt lies in its
+    /// own.
     fn first_word(&self) -> u32 {
         let words = self.book.shape().frames.div_ceil(64);
-        (self.page.0 / 64 % u64::from(words)) as u32
+        let place = self.book.shape().homes.place(self.page, self.rank);
+        (place / 64 % u64::from(words)) as u32
     }
 
     /// What the bits of frames say.

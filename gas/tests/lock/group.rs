@@ -1,7 +1,9 @@
 //! A group lock on a tree, every interleaving of ranks that go in and out.
 
-use crate::search::{Model, explore};
-use std::env;
+use crate::explore_each;
+use crate::search::Model;
+#[cfg(debug_assertions)]
+use crate::search::explore;
 use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind as OpKind, Op};
 #[cfg(debug_assertions)]
@@ -324,12 +326,7 @@ const LARGE: &[Program] = &[
 
 #[test]
 fn sides_exclude_each_other_and_all_end() {
-    let large = if env::var_os("TSUMUGI_LARGE").is_some() { LARGE } else { &[] };
-    for &program in PROGRAMS.iter().chain(large) {
-        let states = explore(&Group::new(program), STATES_MAX);
-        let states = states.unwrap_or_else(|failure| panic!("{program:?}: {failure:?}"));
-        println!("{program:?}: {states} states");
-    }
+    explore_each(PROGRAMS, LARGE, Group::new, STATES_MAX);
 }
 
 #[cfg(debug_assertions)]

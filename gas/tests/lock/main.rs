@@ -15,3 +15,24 @@ mod threads;
 #[path = "../../../core/tests/explore/search.rs"]
 #[allow(dead_code)]
 mod search;
+
+use search::{Model, explore};
+use std::env;
+use std::fmt::Debug;
+
+/// Explores a machine that runs each of these programs, and each of the large
+/// ones if that is asked for.
+fn explore_each<P: Copy + Debug, M: Model>(
+    programs: &[P],
+    large: &[P],
+    machine: impl Fn(P) -> M,
+    states_max: usize,
+) {
+    let large = if env::var_os("TSUMUGI_LARGE").is_some() { large } else { &[] };
+    for &program in programs.iter().chain(large) {
+        match explore(&machine(program), states_max) {
+            Ok(states) => println!("{program:?}: {states} states"),
+            Err(failure) => panic!("{program:?}: {failure:?}"),
+        }
+    }
+}

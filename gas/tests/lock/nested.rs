@@ -1,8 +1,10 @@
 //! Accesses to a window by the tree, with one hold inside another, every
 //! interleaving: entries, claims and vertices together.
 
-use crate::search::{Model, explore};
-use std::env;
+use crate::explore_each;
+use crate::search::Model;
+#[cfg(debug_assertions)]
+use crate::search::explore;
 use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind as OpKind, Op};
 #[cfg(debug_assertions)]
@@ -384,12 +386,7 @@ const LARGE: &[Program] = &[
 
 #[test]
 fn one_hold_inside_another_waits_for_nobody_in_a_circle() {
-    let large = if env::var_os("TSUMUGI_LARGE").is_some() { LARGE } else { &[] };
-    for &program in PROGRAMS.iter().chain(large) {
-        let states = explore(&Windows::new(program), STATES_MAX);
-        let states = states.unwrap_or_else(|failure| panic!("{program:?}: {failure:?}"));
-        println!("{program:?}: {states} states");
-    }
+    explore_each(PROGRAMS, LARGE, Windows::new, STATES_MAX);
 }
 
 #[cfg(debug_assertions)]

@@ -13,13 +13,16 @@ use tsumugi_gas::page::{
 struct Memory {
     words: HashMap<(u32, u64), u64>,
     by: Rank,
+    /// And all that was done.
     remote: u64,
+    all: u64,
 }
 
 impl Memory {
     fn carry(&mut self, op: &Op) -> u64 {
         let RemoteAddr { rank, offset, .. } = op.remote;
         self.remote += u64::from(rank != self.by);
+        self.all += 1;
         let word = self.words.entry((rank.0, offset)).or_default();
         let old = *word;
         *word = match op.kind {
@@ -33,6 +36,23 @@ impl Memory {
             kind => unreachable!("{kind:?}"),
         };
         old
+    }
+
+    /// A page comes to a rank, where it was not.
+    fn own(&mut self, book: Book, rank: Rank, page: PageId) {
+        let mut own = Relocation::new(book, rank, page);
+        loop {
+            match own.act() {
+                Act::Do(op) => own.answer(Ok(self.carry(&op))),
+                Act::Copy { .. } => {
+                    self.remote += 1;
+                    own.answer(Ok(0));
+                }
+                Act::Over => break,
+                act => unreachable!("{act:?}"),
+            }
+        }
+        assert!(own.retired().is_some());
     }
 }
 
@@ -50,7 +70,7 @@ fn by_atomics(readers: u32, writers: u32) -> (u64, u64) {
     let shape = Shape { homes, page_bytes: 8, slots: 1, frames: 2 };
     let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
     assert_eq!(book.home(PAGE), HOME);
-    let mut memory = Memory { words: HashMap::new(), by: B, remote: 0 };
+    let mut memory = Memory { words: HashMap::new(), by: B, remote: 0, all: 0 };
     let entry = Entry { owner: A, frame: 0, epoch: 0 };
     let at = |at: RemoteAddr| (at.rank.0, at.offset);
     memory.words.insert(at(book.entry(PAGE)), entry.to_bits());
@@ -78,19 +98,7 @@ fn by_atomics(readers: u32, writers: u32) -> (u64, u64) {
         }
     }
     memory.remote = 0;
-    let mut own = Relocation::new(book, B, PAGE);
-    loop {
-        match own.act() {
-            Act::Do(op) => own.answer(Ok(memory.carry(&op))),
-            Act::Copy { .. } => {
-                memory.remote += 1;
-                own.answer(Ok(0));
-            }
-            Act::Over => break,
-            act => unreachable!("{act:?}"),
-        }
-    }
-    assert!(own.retired().is_some());
+    memory.own(book, B, PAGE);
     let owned = memory.remote;
     let mut sweep = Sweep::new(book);
     while let Act::Do(op) = sweep.act() {
@@ -164,5 +172,30 @@ fn by_atomics_readers_cost_nothing() {
         assert_eq!(writers.0, alone.0 + 2 * u64::from(listed), "each is looked at and stopped");
         // Own, permit, copy, moved, free; and stop and stopped of each.
         assert_eq!(messages, 5 + 2 * u64::from(listed));
+    }
+}
+
+/// However many pages a rank has, it finds room for one more at once.
+#[test]
+fn a_page_that_comes_finds_its_place() {
+    for dealt in [Distribution::Block, Distribution::Cyclic] {
+        let homes = Homes::new(3, 10_000, dealt);
+        let shape = Shape { homes, page_bytes: 8, slots: 1, frames: 10_064 };
+        let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
+        let mut memory = Memory { words: HashMap::new(), by: HOME, remote: 0, all: 0 };
+        for rank in (0..3).map(Rank) {
+            for (frame, page) in homes.first_of(rank, dealt).enumerate() {
+                let entry = Entry { owner: rank, frame: frame as u32, epoch: 0 };
+                let (bits, bit) = book.bit(rank, entry.frame);
+                let at = |at: RemoteAddr| (at.rank.0, at.offset);
+                memory.words.insert(at(book.entry(page)), entry.to_bits());
+                *memory.words.entry(at(bits)).or_default() |= bit;
+            }
+        }
+        for page in (0..homes.pages()).map(PageId).filter(|page| book.home(*page) != HOME) {
+            let before = memory.all;
+            memory.own(book, HOME, page);
+            assert_eq!(memory.all - before, 8, "{page:?}, {dealt:?}");
+        }
     }
 }

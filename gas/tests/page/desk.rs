@@ -1,11 +1,11 @@
 //! A rank of a simulated job, whose ULTs use pages.
 
-use crate::history::{Event as Access, NEVER, What};
+use crate::history::{Event as Access, What};
 use crate::post::{Asked, LETTERS, Post};
+use crate::ult::{Does, ELEMENTS, Part, Plan, Task, Ult, first, unique};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use tsumugi_conformance::Seeded;
 use tsumugi_core::backend::Completion;
 use tsumugi_core::mem::{
     Access as Rights, AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width,
@@ -14,9 +14,7 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sim::{Actor, Event, Net, Node};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::Instant;
-use tsumugi_gas::page::{
-    Act, Book, Distribution, Entry, Glance, Hold, PageId, Relocation, Retired, Sweep,
-};
+use tsumugi_gas::page::{Act, Book, Distribution, Entry, Sweep};
 
 /// What everybody did to each element.
 pub struct Log {
@@ -39,73 +37,13 @@ pub struct Desk {
     pub mail: Option<Post>,
 }
 
-pub struct Ult {
-    draw: Seeded,
-    left: u32,
-    plan: Plan,
-    /// Pages that are to come, in this order.
-    to_own: VecDeque<PageId>,
-    pub does: Does,
-    pub task: Task,
-    /// Which operation is the last that was posted; completions of others are
-    /// late.
-    sequence: u64,
-    parts: Vec<(u64, Part)>,
-    header: u64,
-    value: u64,
-    error: Option<AddrError>,
-    pauses_for: Option<Rank>,
-    start: u64,
-    scratch: u64,
-    paused: bool,
-}
-
-/// What a ULT does.
-#[derive(Clone, Copy, Debug)]
-pub enum Plan {
-    /// So many of a hundred; the rest are owns.
-    Mix { gets: u64, puts: u64, adds: u64 },
-    /// Reads all pages.
-    Read,
-    /// Owns each before.
-    Collect,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Does {
-    Get { page: PageId, first: u64, count: u64 },
-    Put { page: PageId, first: u64, count: u64 },
-    Add { page: PageId },
-    Own(PageId),
-}
-
-pub enum Task {
-    None,
-    Glance(Glance),
-    Hold(Hold),
-    Own(Relocation),
-    Sweep(Sweep, Retired),
-    Free,
-    Asked(Asked),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    Word,
-    Header,
-    Bytes,
-    /// Those of a page that goes on to another rank.
-    Fetched,
-    Access,
-}
-
 impl Log {
     pub fn new(elements: u64) -> Self {
         let elements = (0..elements).map(|_| Vec::new()).collect();
         Self { now: 0, elements, moves: 0, failed: 0, dead: None }
     }
 
-    fn tick(&mut self) -> u64 {
+    pub fn tick(&mut self) -> u64 {
         self.now += 1;
         self.now
     }
@@ -149,27 +87,7 @@ impl Desk {
     pub fn spawn(&mut self, seed: u64, steps: u32, plan: Plan) {
         let scratch = self.ults.len() as u64 * SCRATCH;
         assert!(scratch < ULTS_MAX * SCRATCH, "too many ULTs");
-        self.ults.push(Ult {
-            draw: Seeded(seed),
-            left: steps,
-            plan,
-            to_own: VecDeque::new(),
-            does: Does::Own(PageId(0)),
-            task: Task::None,
-            sequence: 0,
-            parts: vec![],
-            header: 0,
-            value: 0,
-            error: None,
-            pauses_for: None,
-            start: 0,
-            scratch,
-            paused: false,
-        });
-        if let Plan::Collect = plan {
-            let ult = self.ults.last_mut().expect("it was just made");
-            ult.to_own.extend((0..u64::from(steps)).map(PageId));
-        }
+        self.ults.push(Ult::new(seed, steps, plan, scratch));
     }
 
     /// It has died: what was under way may have taken effect, or may yet.
@@ -388,93 +306,6 @@ impl Desk {
     }
 }
 
-impl Ult {
-    fn begin(&mut self, book: Book, rank: Rank, by_mail: bool, log: &mut Log) {
-        let pages = book.shape().homes.pages();
-        if let Some(page) = self.to_own.pop_front() {
-            self.does = Does::Own(page);
-            // Now and then to somebody else, who takes no part.
-            let to = match self.plan {
-                Plan::Mix { .. } if !by_mail && self.draw.below(3) == 0 => {
-                    Rank(self.draw.below(book.shape().homes.ranks().into()) as u32)
-                }
-                _ => rank,
-            };
-            self.task = match by_mail {
-                true => Task::Asked(Asked::Own),
-                false => Task::Own(Relocation::to(book, to, rank, page)),
-            };
-            return;
-        }
-        self.left -= 1;
-        self.start = log.tick();
-        let all = ELEMENTS - 1;
-        let (first, page) = (1 + self.draw.below(all), PageId(self.draw.below(pages)));
-        let count = 1 + self.draw.below(ELEMENTS - first);
-        let (gets, puts, adds) = match self.plan {
-            Plan::Mix { gets, puts, adds } => (gets, puts, adds),
-            Plan::Read | Plan::Collect => (100, 0, 0),
-        };
-        self.does = match self.draw.below(100) {
-            _ if !matches!(self.plan, Plan::Mix { .. }) => {
-                let page = PageId(u64::from(self.left));
-                Does::Get { page, first: 0, count: ELEMENTS }
-            }
-            dice if dice < gets => Does::Get { page, first, count },
-            dice if dice < gets + puts => Does::Put { page, first, count },
-            dice if dice < gets + puts + adds => Does::Add { page },
-            _ => {
-                let count = 1 + self.draw.below(3);
-                let last = (page.0 + count).min(pages);
-                self.to_own.extend((page.0..last).map(PageId));
-                return;
-            }
-        };
-        self.task = match self.does {
-            _ if by_mail => Task::Asked(Asked::Enter),
-            Does::Get { page, .. } => Task::Glance(Glance::new(book, rank, page)),
-            Does::Put { page, .. } | Does::Add { page } => Task::Hold(Hold::new(book, rank, page)),
-            Does::Own(_) => unreachable!("it is not one step"),
-        };
-    }
-
-    fn log_writes(&self, log: &mut Log, result: Result<u64, AddrError>) {
-        let end = if result.is_ok() { log.tick() } else { NEVER };
-        let mut note = |page: PageId, element: u64, what| {
-            let event = Access { start: self.start, end, what };
-            log.elements[(page.0 * ELEMENTS + element) as usize].push(event);
-        };
-        match self.does {
-            Does::Put { page, first, count } => {
-                for element in first..first + count {
-                    let value = unique(self.start, element);
-                    note(page, element, What::Write(value));
-                }
-            }
-            Does::Add { page } => {
-                if let Ok(old) = result {
-                    note(page, 0, What::Add(old));
-                }
-            }
-            Does::Get { .. } | Does::Own(_) => unreachable!("it writes nothing"),
-        }
-    }
-}
-
-impl Does {
-    const fn writes(&self) -> bool {
-        matches!(self, Self::Put { .. } | Self::Add { .. })
-    }
-
-    pub const fn page(&self) -> PageId {
-        let (Self::Get { page, .. }
-        | Self::Put { page, .. }
-        | Self::Add { page }
-        | Self::Own(page)) = *self;
-        page
-    }
-}
-
 impl Actor for Desk {
     fn on_event(&mut self, node: &Node<'_>, event: Event) {
         match event {
@@ -508,17 +339,6 @@ impl Actor for Desk {
     }
 }
 
-/// What an element has at first.
-pub const fn first(page: PageId, element: u64) -> u64 {
-    1 << 40 | unique(page.0, element)
-}
-
-const fn unique(start: u64, element: u64) -> u64 {
-    start * ELEMENTS + element
-}
-
-/// Of a page: a counter, and registers.
-pub const ELEMENTS: u64 = 5;
 pub const PAGES: RegionKey = RegionKey::new(0, 1);
 const OWN: RegionKey = RegionKey::new(1, 1);
 const SCRATCH: u64 = 8 * ELEMENTS;

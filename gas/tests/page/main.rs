@@ -31,6 +31,7 @@ mod history;
 mod messages;
 mod post;
 mod random;
+mod ult;
 mod words;
 #[path = "../../../core/tests/explore/search.rs"]
 #[allow(dead_code)]

@@ -1,7 +1,8 @@
 //! The same ULTs by the paper's directory: homes, requesters, and letters
 //! between them that come in any order.
 
-use crate::desk::{Desk, Does, ELEMENTS, PAGES, Part, Task};
+use crate::desk::{Desk, PAGES};
+use crate::ult::{Does, ELEMENTS, Part, Task};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;

@@ -1,9 +1,10 @@
 //! Random programs on a network that does its worst: gets, puts, atomics on
 //! elements and owns, by several ULTs of each rank, and a rank that dies.
 
-use crate::desk::{Desk, ELEMENTS, Log, PAGES, Plan, first};
+use crate::desk::{Desk, Log, PAGES};
 use crate::history::{What, check_counter, check_register};
 use crate::post::{Mail, Post};
+use crate::ult::{ELEMENTS, Plan, first};
 use std::cell::RefCell;
 #[cfg(debug_assertions)]
 use std::panic::catch_unwind;

@@ -45,16 +45,8 @@ impl<T> Deque<T> {
     #[inline(always)]
     pub unsafe fn pop_alone_if(&self, wants: impl FnOnce(*mut T) -> bool) -> Option<*mut T> {
         debug_assert!(!self.owner.shared, "a thief may take it");
-        let bottom = self.owner.bottom.load(Ordering::Relaxed) - 1;
-        if bottom < self.thieves.top.load(Ordering::Relaxed) {
-            return None;
-        }
-        // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
-        let item = buffer.slot(bottom).load(Ordering::Relaxed);
-        if !wants(item) {
-            return None;
-        }
+        // SAFETY: the caller's.
+        let (bottom, item) = unsafe { self.youngest_if(wants) }?;
         self.owner.bottom.store(bottom, Ordering::Relaxed);
         Some(item)
     }

@@ -24,9 +24,11 @@
 
 mod bars;
 mod paper;
+mod trips;
 
 pub use bars::bars;
 pub use paper::paper;
+pub use trips::trips;
 
 use super::plot::{Axis, Plot, Point, Series};
 use super::row::Row;

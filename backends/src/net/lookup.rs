@@ -1,0 +1,161 @@
+//! Slots of a peer's directory, which are read when an operation's region is not
+//! known, or when the device has refused it.
+//!
+//! ```text
+//!  operation ─► read ─► listing ─► the cache: operations go on
+//!                 │ torn: again       └─► not there: its key is stale
+//!                 └─ nobody answers: the peer is lost
+//! ```
+
+use super::failure::Failure;
+use super::flight::{Flight, State};
+use super::memory::{Listing, REGIONS_MAX, SLOT_BYTES};
+use super::rail::{Rail, Shared, SlotRead};
+use super::scratch::Context;
+use super::wire::{Far, Wire};
+use core::ffi::c_int;
+use libc::{EAGAIN, EINPROGRESS};
+use tsumugi_core::mem::AddrError;
+use tsumugi_core::op::Op;
+
+impl<W: Wire> Rail<W> {
+    /// Reads the directory slot of an operation's region, unless somebody
+    /// reads it already. If there is no room, a later poll tries again.
+    pub(super) fn look_up(&mut self, shared: &Shared, at: usize) {
+        let Flight { op, since, .. } = self.flights[at];
+        let (rank, slot) = (op.remote.rank, op.remote.key.index());
+        let serves =
+            |read: &SlotRead| read.rank == rank && read.slot == slot && read.serial > since;
+        if self.reads.iter().flatten().any(serves) {
+            return;
+        }
+        if slot >= REGIONS_MAX {
+            self.end_waiting(at, Err(AddrError::StaleKey { addr: op.remote }));
+            return;
+        }
+        match self.peer(shared, rank) {
+            Ok(Some(_)) => {}
+            // The next poll asks again.
+            Ok(None) => return,
+            Err(error) => return self.end_waiting(at, Err(error)),
+        }
+        let Some(free) = self.reads.iter().position(Option::is_none) else { return };
+        self.serial += 1;
+        let serial = self.serial;
+        self.reads[free] = Some(SlotRead { rank, slot, serial, tries: 0, counted: false });
+        self.read_slot(shared, free);
+    }
+
+    /// Posts a read of a directory slot, or gives it up.
+    pub(super) fn read_slot(&mut self, shared: &Shared, read: usize) {
+        let Some(SlotRead { rank, slot, .. }) = self.reads[read] else { return };
+        if self.must_wait() || self.must_pause(rank) {
+            self.reads[read] = None;
+            return;
+        }
+        let Ok(Some(peer)) = self.peer(shared, rank) else {
+            self.reads[read] = None;
+            return;
+        };
+        let addr = peer.origin + (slot * SLOT_BYTES) as u64;
+        let far = Far { peer: peer.addr, addr, key: peer.key };
+        let near = self.scratch.near(self.scratch.slot(read));
+        let context = self.scratch.context(Context::Read(read));
+        // SAFETY: the scratch slot of this read, which nobody else uses.
+        let answer = unsafe { self.wire.get(near, SLOT_BYTES, far, context, false) } as c_int;
+        if let Some(read) = &mut self.reads[read]
+            && answer == 0
+        {
+            read.counted = true;
+            self.posted += 1;
+        }
+        if answer != 0 {
+            let given_up = self.reads[read].take();
+            if answer != -EAGAIN && answer != -EINPROGRESS && !self.is_early(rank, -answer) {
+                self.failures.add(Failure::new(Some(rank), None, -answer, 0));
+                self.judge(given_up.expect("just now"), None);
+            }
+        }
+    }
+
+    /// A read no longer counts among those that the device has.
+    pub(super) fn uncount_read(&mut self, at: usize) {
+        let counted = self.reads[at].as_mut().map(|read| core::mem::take(&mut read.counted));
+        self.posted -= usize::from(counted == Some(true));
+    }
+
+    /// A directory slot has come.
+    pub(super) fn slot_arrived(&mut self, shared: &Shared, at: usize) {
+        let Some(read) = &mut self.reads[at] else { return };
+        // SAFETY: the scratch slot of this read, which the device is done with.
+        let words = unsafe { self.scratch.slot(at).read() }.map(u64::from_le);
+        match Listing::decode(&words) {
+            Err(_) if read.tries < TORN_MAX => {
+                read.tries += 1;
+                self.read_slot(shared, at);
+            }
+            decoded => {
+                let read = *read;
+                self.reads[at] = None;
+                let found = decoded.unwrap_or(None);
+                let listing = found.filter(|listing| listing.key.index() == read.slot);
+                self.learn(shared, read, listing);
+            }
+        }
+    }
+
+    fn learn(&mut self, shared: &Shared, read: SlotRead, listing: Option<Listing>) {
+        if let Some(listing) = &listing
+            && let Ok(Some(peer)) = self.peer(shared, read.rank)
+        {
+            match self.wire.map_key(&listing.raw, listing.origin) {
+                Ok(key) => {
+                    if let Some(gone) = self.cache.add(read.rank, listing, peer.addr, key) {
+                        self.wire.unmap_key(gone.far.key);
+                    }
+                }
+                Err(code) => {
+                    self.failures.add(Failure::new(Some(read.rank), None, code, 0));
+                    return self.judge(read, None);
+                }
+            }
+        }
+        self.judge(read, Some(listing));
+    }
+
+    /// Ends the operations that a directory read has decided: those that
+    /// waited for it and whose key is not there. `None`: nobody answered.
+    pub(super) fn judge(&mut self, read: SlotRead, answer: Option<Option<Listing>>) {
+        let waiting: Vec<usize> = self.later.iter().map(|&at| at as usize).collect();
+        for at in waiting {
+            let Flight { op, state, since, .. } = self.flights[at];
+            let is_of = op.remote.rank == read.rank
+                && op.remote.key.index() == read.slot
+                && since < read.serial
+                && matches!(state, State::Waiting | State::Doubtful)
+                && self.cache_lacks(&op, state);
+            if !is_of {
+                continue;
+            }
+            let lost = Err(AddrError::PeerLost { rank: read.rank });
+            let result = match answer {
+                None => lost,
+                Some(listing) => match listing.is_some_and(|found| found.key == op.remote.key) {
+                    // It is there, and yet the device has refused.
+                    true if state == State::Doubtful => lost,
+                    true => continue,
+                    false => Err(AddrError::StaleKey { addr: op.remote }),
+                },
+            };
+            self.end_waiting(at, result);
+        }
+    }
+
+    /// An operation that only waits for room in the queue has what it needs.
+    fn cache_lacks(&self, op: &Op, state: State) -> bool {
+        state == State::Doubtful || self.cache.find(op.remote.rank, op.remote.key).is_none()
+    }
+}
+
+/// Times that a torn directory slot is read again.
+const TORN_MAX: u32 = 1000;

@@ -1,0 +1,137 @@
+//! How much longer a get takes whose page is not known: as much as it makes
+//! more round trips, where these and not the bytes take the time.
+
+use crate::bench::row::Row;
+use crate::text;
+
+/// Of a size of page: what was counted, and what it took.
+struct Line {
+    bytes: u64,
+    /// Round trips of a get whose page is known, and is not.
+    cached: f64,
+    uncached: f64,
+    /// Time of the one in times of the other.
+    times: f64,
+    /// Of a cached get, what its bytes take more than those of the smallest.
+    share: f64,
+}
+
+/// A line a size of page; nothing where nothing was counted, which is on one
+/// node: there a trip is a load.
+pub fn trips(rows: &[Row]) -> String {
+    let lines = lines(rows);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let header =
+        ["page", "trips cached", "uncached", "ratio", "of time", "within 25 %", "bytes take"];
+    let table = text::table(&header, lines.iter().map(Line::row));
+    let fits = |line: &&Line| line.is_near() && line.times >= TIMES;
+    let holds = match lines.iter().filter(fits).map(|line| line.bytes).max() {
+        Some(bytes) => format!("up to {bytes} B"),
+        None => "for no size".to_owned(),
+    };
+    let mut notes = format!(
+        "  a trip: an operation that is waited for before the next. The ratio of times is within\n\
+         \x20 25 % of that of trips, and {TIMES} at least, {holds}; the paper has more than {PAPER}:\n\
+         \x20 there a miss is answered by the home's program, between its own work; here by its\n\
+         \x20 network, in a trip like any other, so that the ratio is that of trips.\n"
+    );
+    if let Some(line) = lines.iter().find(|line| line.times < TIMES && line.share > 0.5) {
+        let Line { bytes, cached, uncached, times, share } = line;
+        notes += &format!(
+            "  At {bytes} B {:.0} % of a cached get are its bytes, which travel once either way:\n\
+             \x20 {:.0} trips more make it {times:.2} of that, and cannot make it {TIMES}.\n",
+            share * 100.0,
+            uncached - cached,
+        );
+    }
+    format!("\n{table}{notes}")
+}
+
+fn lines(rows: &[Row]) -> Vec<Line> {
+    let of = |name: &str, bytes: u64| {
+        let is_it = |row: &&Row| row.name == name && row.number("page_bytes") == Some(bytes);
+        rows.iter().find(is_it).map(|row| row.summary.median)
+    };
+    let sizes: Vec<u64> = rows
+        .iter()
+        .filter(|row| row.name == "wire_get_uncached")
+        .filter_map(|row| row.number("page_bytes"))
+        .collect();
+    let smallest = sizes.iter().min().and_then(|bytes| of("get_cached", *bytes));
+    let line = |bytes: u64| {
+        let (get, trip) = (of("get_cached", bytes)?, smallest?);
+        Some(Line {
+            bytes,
+            cached: of("wire_get_cached", bytes)?,
+            uncached: of("wire_get_uncached", bytes)?,
+            times: of("get_uncached", bytes)? / get,
+            share: (1.0 - trip / get).max(0.0),
+        })
+    };
+    sizes.into_iter().filter_map(line).collect()
+}
+
+impl Line {
+    fn ratio(&self) -> f64 {
+        self.uncached / self.cached
+    }
+
+    fn is_near(&self) -> bool {
+        (self.times / self.ratio() - 1.0).abs() <= NEAR
+    }
+
+    fn row(&self) -> Vec<String> {
+        let Self { bytes, cached, uncached, times, share } = self;
+        vec![
+            format!("{bytes} B"),
+            format!("{cached:.2}"),
+            format!("{uncached:.2}"),
+            format!("{:.2}", self.ratio()),
+            format!("{times:.2}"),
+            if self.is_near() { "yes" } else { "no" }.to_owned(),
+            format!("{:.0} %", share * 100.0),
+        ]
+    }
+}
+
+const NEAR: f64 = 0.25;
+const TIMES: f64 = 2.0;
+/// As the paper has it.
+const PAPER: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::row::tests::row;
+    use super::*;
+
+    #[test]
+    fn times_are_beside_what_was_counted() {
+        let of = |name: &str, bytes: u64, median: f64| Row {
+            params: format!("page_bytes={bytes} network=tcp pages=64"),
+            ..row("tsumugi", name, median)
+        };
+        let rows = [
+            of("get_cached", 8, 10.0),
+            of("get_uncached", 8, 28.0),
+            of("wire_get_cached", 8, 1.0),
+            of("wire_get_uncached", 8, 3.0),
+            of("get_cached", 1 << 20, 500.0),
+            of("get_uncached", 1 << 20, 550.0),
+            of("wire_get_cached", 1 << 20, 2.0),
+            of("wire_get_uncached", 1 << 20, 4.0),
+        ];
+        let shown = trips(&rows);
+        let line = |of: &str| shown.lines().find(|line| line.contains(of)).unwrap();
+        let cells = |of| line(of).split_whitespace().collect::<Vec<_>>();
+        assert_eq!(
+            cells(" 8 B ")[2..],
+            ["1.00", "3.00", "3.00", "2.80", "yes", "0", "%"],
+            "{shown}"
+        );
+        assert!(cells("1048576 B ").contains(&"no"), "{shown}");
+        assert!(shown.contains("up to 8 B") && shown.contains("98 % of a cached get"), "{shown}");
+        assert_eq!(trips(&rows[..2]), "", "nothing was counted");
+    }
+}

@@ -1,0 +1,118 @@
+//! A rank: its machine, the memory of that, and what its program has come to.
+
+use super::{By, LONG, REQUESTS, Real};
+use crate::program::{End, Message};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use tsumugi_core::mem;
+use tsumugi_core::msg::board::{Board, BoardShape};
+use tsumugi_core::msg::{
+    Entry, Logged, Machine, Mirrored, Peer, Request, Shape, Tables, Thresholds, Unexpected,
+};
+
+/// The memory of a board.
+pub struct BoardMemory {
+    place: NonNull<u8>,
+    layout: Layout,
+    shape: BoardShape,
+}
+
+/// The memory of a machine.
+pub struct Memory {
+    peers: Vec<Peer>,
+    requests: Vec<Entry>,
+    unexpected: Vec<Unexpected>,
+    log: Vec<Logged>,
+    mirror: Vec<Mirrored>,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy)]
+pub enum Use {
+    Send(Message),
+    Post(usize),
+}
+
+pub struct Node<'m> {
+    pub machine: Machine<'m>,
+    pub done: usize,
+    pub sends: u8,
+    pub posts: Vec<(End, Option<Request>)>,
+    pub uses: BTreeMap<u64, Use>,
+    pub ended: Vec<Message>,
+    pub is_dead: bool,
+    pub lost: [bool; 3],
+    /// Its board, when it looked last.
+    pub seen: u64,
+}
+
+impl BoardMemory {
+    pub fn new(shape: &Shape) -> Self {
+        let shape = BoardShape { peers: shape.peers, posts: REQUESTS as u32 };
+        let layout = Layout::from_size_align(Board::memory_size(shape), Board::ALIGN).unwrap();
+        // SAFETY: not empty.
+        let place = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
+        Self { place, layout, shape }
+    }
+
+    pub fn board(&self) -> Board<'_> {
+        // SAFETY: large and aligned enough, and lives as long as it is lent.
+        unsafe { Board::init(self.place, self.shape) }.unwrap()
+    }
+}
+
+impl Drop for BoardMemory {
+    fn drop(&mut self) {
+        // SAFETY: allocated so, and not lent any more.
+        unsafe { dealloc(self.place.as_ptr(), self.layout) }
+    }
+}
+
+impl Memory {
+    pub fn of(shape: &Shape) -> Self {
+        Self {
+            peers: vec![Peer::EMPTY; shape.peers as usize],
+            requests: vec![Entry::EMPTY; REQUESTS],
+            unexpected: vec![Unexpected::EMPTY; shape.unexpected()],
+            log: vec![Logged::EMPTY; shape.log()],
+            mirror: vec![Mirrored::EMPTY; shape.mirrored()],
+        }
+    }
+}
+
+impl<'m> Node<'m> {
+    pub fn new(rank: mem::Rank, real: &Real<'_>, memory: &'m mut Memory) -> Self {
+        let tables = Tables {
+            peers: &mut memory.peers,
+            requests: &mut memory.requests,
+            unexpected: &mut memory.unexpected,
+            log: &mut memory.log,
+            mirror: &mut memory.mirror,
+        };
+        let thresholds = Thresholds {
+            inline_max: 32,
+            direct_from: 33,
+            direct_max: 1 << 17,
+            nt_from: 1 << 18,
+            pull_from: 1 << 18,
+            eager_max: 8 << 10,
+            part: u32::MAX,
+            both_from: if real.by == By::Both { LONG as u32 } else { u32::MAX },
+            kernel_from: u32::MAX,
+            ask_from: if real.by == By::Sender { 0 } else { u32::MAX },
+        };
+        let machine = Machine::new(rank, real.shape(), real.design, thresholds, tables);
+        Self {
+            machine: machine.unwrap(),
+            done: 0,
+            sends: 0,
+            posts: Vec::new(),
+            uses: BTreeMap::new(),
+            ended: Vec::new(),
+            is_dead: false,
+            lost: [false; 3],
+            seen: 0,
+        }
+    }
+}
