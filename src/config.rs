@@ -276,6 +276,7 @@ fn thresholds() -> Result<ByHand, ConfigError> {
         inline_max: bytes(INLINE_MAX)?,
         eager_max: bytes(EAGER_MAX)?,
         direct_from: bytes(DIRECT_FROM)?,
+        alone_from: bytes(ALONE_FROM)?,
         direct_max: bytes(DIRECT_MAX)?,
         nt_from: bytes(STREAM_FROM)?,
         pull_from: bytes(PULL_FROM)?,
@@ -349,6 +350,8 @@ pub const INLINE_MAX: &str = "TSUMUGI_INLINE_MAX_BYTES";
 pub const EAGER_MAX: &str = "TSUMUGI_EAGER_MAX_BYTES";
 /// The variable of [`ByHand::direct_from`].
 pub const DIRECT_FROM: &str = "TSUMUGI_DIRECT_FROM_BYTES";
+/// The variable of [`ByHand::alone_from`].
+pub const ALONE_FROM: &str = "TSUMUGI_ALONE_FROM_BYTES";
 /// The variable of [`ByHand::direct_max`].
 pub const DIRECT_MAX: &str = "TSUMUGI_DIRECT_MAX_BYTES";
 /// The variable of [`ByHand::nt_from`].

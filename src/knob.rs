@@ -1,10 +1,11 @@
 //! The variables of the environment one by one, for whoever asks what there is.
 
 use crate::config::{
-    ASK_FROM, BIND, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM, DIRECT_MAX,
-    DYNAMIC, EAGER_MAX, ENDPOINTS, FAULTS, INLINE_MAX, INTERFACE, KERNEL_FROM, MAIN_STACK,
-    MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PIECES_MAX,
-    PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
+    ALONE_FROM, ASK_FROM, BIND, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM,
+    DIRECT_MAX, DYNAMIC, EAGER_MAX, ENDPOINTS, FAULTS, INLINE_MAX, INTERFACE, KERNEL_FROM,
+    MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH,
+    PIECES_MAX, PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK,
+    VERBOSE, WORKERS,
 };
 use crate::inside::{REPORT, REPORTS, TRACE};
 use tsumugi_backends::boot::env as boot;
@@ -143,6 +144,7 @@ impl Config {
             threshold(INLINE_MAX, "a message of so many goes in its packet", hand.inline_max),
             threshold(EAGER_MAX, "a message nobody waits for, through slots", hand.eager_max),
             threshold(DIRECT_FROM, "from here straight into a receive", hand.direct_from),
+            threshold(ALONE_FROM, "from here told of in a packet of its own", hand.alone_from),
             threshold(DIRECT_MAX, "up to here by plain stores", hand.direct_max),
             threshold(PULL_FROM, "from here the receiver pulls", hand.pull_from),
             threshold(STREAM_FROM, "from here by streaming stores", hand.nt_from),

@@ -2,7 +2,7 @@
 //! heap, that of the first rank of this process; those that need a process of
 //! their own start this binary again.
 
-use std::alloc::{Layout, alloc, dealloc};
+use std::alloc::{GlobalAlloc, Layout, System, alloc, dealloc};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,7 +11,9 @@ use std::process::{Command, Output};
 use std::ptr;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
+use tsumugi::pvas::Launch;
 use tsumugi::{Config, Error, GlobalHeap, Rank, Runtime};
+use tsumugi_core::msg::Path;
 use tsumugi_core::sync::mapped::{AtomicU32, Ordering};
 
 #[global_allocator]
@@ -313,6 +315,92 @@ fn a_full_heap_spills_to_the_system() {
         Ok::<_, Error>(())
     };
     config.run(main).unwrap();
+}
+
+/// Boxes, vectors and what lies on a ULT's stack, from rank to rank: each by one
+/// copy, whether the receive was there before the message or not. Of two
+/// buffers that lie outside the counters would tell.
+#[test]
+fn what_a_rank_allocates_goes_by_one_copy() {
+    const NAME: &str = "what_a_rank_allocates_goes_by_one_copy";
+    if !is_again(NAME) {
+        let job = Launch::new(2)
+            .program(std::env::current_exe().unwrap(), ["--exact", NAME, "--nocapture"])
+            .env("TSUMUGI_TEST_AGAIN", NAME)
+            // What nobody waits for is not copied into slots meanwhile.
+            .env("TSUMUGI_EAGER_MAX_BYTES", "0")
+            .env("TSUMUGI_KERNEL_FROM_BYTES", "4294967295")
+            .start()
+            .unwrap();
+        assert_eq!(job.wait().unwrap().code(), 0);
+        return;
+    }
+    let main = |rt: &Runtime| {
+        let peer = Rank(1 - rt.rank().0);
+        let before = rt.comm().counts();
+        assert!(before.total() == 0 && before.through_slots == 0);
+        for round in 0..ROUNDS {
+            let fill = |rank: Rank| (round * 2 + rank.0) as u8;
+            let [mine, theirs] = [fill(rt.rank()), fill(peer)];
+            exchange(rt, round, vec![mine; 5_000], vec![0; 5_000], theirs)?;
+            exchange(rt, round, vec![mine; 3 << 20], vec![0; 3 << 20], theirs)?;
+            let boxed = |fill| Box::<[u8]>::from([fill; 700]);
+            exchange(rt, round, boxed(mine), boxed(0), theirs)?;
+            // On the stack of this ULT, and of another.
+            exchange(rt, round, [mine; 10_000], [0; 10_000], theirs)?;
+            rt.spawn(move |rt| exchange(rt, round, [mine; 2_000], [0; 2_000], theirs))
+                .join()
+                .unwrap()?;
+        }
+        let counts = rt.comm().counts();
+        let by = |path| counts.messages(path).iter().sum::<u64>();
+        assert_eq!(by(Path::Direct) + by(Path::Rendezvous), counts.total(), "{counts:?}");
+        assert_eq!(counts.total(), u64::from(ROUNDS) * 5);
+        assert_eq!([counts.through_slots, counts.by_kernel], [0, 0]);
+        // One of the two is enough.
+        let (from, mut inside) = (outside(5_000), vec![0_u8; 5_000]);
+        from.fill(9);
+        rt.comm().send_recv(peer, 0, from, peer, 0, &mut inside)?;
+        assert_eq!((inside[4_999], rt.comm().counts().through_slots), (9, 0));
+        let into = outside(5_000);
+        rt.comm().send_recv(peer, 0, from, peer, 0, into)?;
+        assert_eq!((into[4_999], rt.comm().counts().through_slots), (9, 1));
+        rt.barrier()
+    };
+    Config::from_env().unwrap().run(main).unwrap();
+}
+
+const ROUNDS: u32 = 20;
+
+/// Memory of the system's, which no other rank reaches.
+fn outside(bytes: usize) -> &'static mut [u8] {
+    let layout = Layout::array::<u8>(bytes).unwrap();
+    // SAFETY: not empty, zeroed, and never released.
+    unsafe { std::slice::from_raw_parts_mut(System.alloc_zeroed(layout), bytes) }
+}
+
+/// Sends one buffer and receives into another, in turns before and after the
+/// message has come.
+fn exchange(
+    rt: &Runtime,
+    round: u32,
+    mine: impl AsRef<[u8]>,
+    mut into: impl AsMut<[u8]>,
+    theirs: u8,
+) -> Result<(), Error> {
+    let (comm, peer) = (rt.comm(), Rank(1 - rt.rank().0));
+    let (mine, into) = (mine.as_ref(), into.as_mut());
+    let is_first = (round + rt.rank().0).is_multiple_of(2);
+    if is_first {
+        comm.send(peer, round, mine)?;
+    }
+    let received = comm.recv(peer, round, into)?;
+    if !is_first {
+        comm.send(peer, round, mine)?;
+    }
+    assert_eq!((received.bytes, into.len()), (mine.len(), mine.len()));
+    assert!(into.iter().all(|byte| *byte == theirs), "round {round}");
+    Ok(())
 }
 
 #[test]

@@ -236,8 +236,10 @@ pub const JOB: &str = "TSUMUGI_JOB";
 /// Free in every kind of Linux executable, with address randomisation and
 /// with AddressSanitizer; ThreadSanitizer needs `0x1000000000`.
 pub const BASE_DEFAULT: usize = 0x2000_0000_0000;
-/// Free with ThreadSanitizer, for 256 GiB.
+/// Free with ThreadSanitizer, for [`BASE_TSAN_BYTES`].
 pub const BASE_TSAN: usize = 0x10_0000_0000;
+/// 256 GiB.
+pub const BASE_TSAN_BYTES: usize = 256 << 30;
 /// Position-independent executables live above.
 pub const BASE_MAX: usize = 0x5000_0000_0000;
 /// Also what the start of a heap is aligned to: a huge page.

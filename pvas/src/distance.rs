@@ -40,6 +40,9 @@ pub struct Thresholds {
     pub eager_max: u64,
     /// From here on a message goes straight into a receive that is known.
     pub direct_from: u64,
+    /// From here on a receive is told of in a packet of its own where there is
+    /// none to ride on.
+    pub alone_from: u64,
     /// Up to here the sender does that with plain stores.
     pub direct_max: u64,
     /// From here on the receiver pulls instead,
@@ -74,6 +77,8 @@ pub struct ByHand {
     pub eager_max: Option<u64>,
     /// [`Thresholds::direct_from`].
     pub direct_from: Option<u64>,
+    /// [`Thresholds::alone_from`].
+    pub alone_from: Option<u64>,
     /// [`Thresholds::direct_max`].
     pub direct_max: Option<u64>,
     /// [`Thresholds::pull_from`].
@@ -112,6 +117,7 @@ impl Thresholds {
             inline_max: 200,
             eager_max: 8 << 10,
             direct_from: 201,
+            alone_from: 2 << 10,
             direct_max: Self::NEVER,
             nt_from: Self::NEVER,
             pull_from: Self::NEVER,
@@ -140,6 +146,7 @@ impl Thresholds {
             inline_max: hand.inline_max.unwrap_or(self.inline_max),
             eager_max: hand.eager_max.unwrap_or(self.eager_max),
             direct_from: hand.direct_from.unwrap_or(self.direct_from),
+            alone_from: hand.alone_from.unwrap_or(self.alone_from),
             direct_max: hand.direct_max.unwrap_or(self.direct_max),
             pull_from: hand.pull_from.unwrap_or(self.pull_from),
             nt_from: hand.nt_from.unwrap_or(self.nt_from),
@@ -157,6 +164,7 @@ impl Thresholds {
             ("inline_max", self.inline_max),
             ("eager_max", self.eager_max),
             ("direct_from", self.direct_from),
+            ("alone_from", self.alone_from),
             ("direct_max", self.direct_max),
             ("pull_from", self.pull_from),
             ("nt_from", self.nt_from),
@@ -173,6 +181,7 @@ impl Thresholds {
             inline_max,
             eager_max,
             direct_from,
+            alone_from,
             direct_max,
             pull_from,
             nt_from,
@@ -186,6 +195,7 @@ impl Thresholds {
             inline_max,
             eager_max,
             direct_from,
+            alone_from,
             direct_max,
             pull_from,
             nt_from,
@@ -293,7 +303,7 @@ impl Place {
     }
 }
 
-const VALUES: usize = 11;
+const VALUES: usize = 12;
 const PUBLISHED: u32 = 1 << 31;
 /// Between the 30 ns inside a shared cache and the 100 to 200 outside.
 const FAR_TRIP_NS: f64 = 75.0;

@@ -180,17 +180,15 @@ impl Space {
                 });
             };
             let range = files.files.len() << shape.shift;
-            let next = match shape.base + range {
-                _ if shape.base == config::BASE_TSAN => usize::MAX,
-                next if next > config::BASE_MAX - range => config::BASE_TSAN,
-                next => next,
-            };
-            if !may_move || error.kind() != io::ErrorKind::AlreadyExists || next == usize::MAX {
-                let (at, bytes) = (shape.start(rank), shape.bytes());
-                let errno = errno(&error);
-                return Err(SpaceError::Map { rank, at, bytes, errno, taken });
+            let may_move = may_move && error.kind() == io::ErrorKind::AlreadyExists;
+            match base_after(shape.base, range, taken) {
+                Some(next) if may_move => shape.base = next,
+                _ => {
+                    let (at, bytes) = (shape.start(rank), shape.bytes());
+                    let errno = errno(&error);
+                    return Err(SpaceError::Map { rank, at, bytes, errno, taken });
+                }
             }
-            shape.base = next;
         }
     }
 
@@ -337,6 +335,20 @@ impl fmt::Debug for Space {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shape { base, shift, .. } = self.shape;
         write!(f, "Space({} ranks at {base:#x}, 1 << {shift} apart)", self.size)
+    }
+}
+
+/// The next base for a range that found something in its way, beyond that; at
+/// last where a thread sanitizer leaves room, which has all the rest for itself.
+fn base_after(base: usize, range: usize, taken: Option<Taken>) -> Option<usize> {
+    let end_tsan = config::BASE_TSAN + config::BASE_TSAN_BYTES;
+    let is_tsan = (config::BASE_TSAN..end_tsan).contains(&base);
+    let past = taken.map_or(0, |taken| taken.end.saturating_sub(base)).max(1);
+    let next = base.checked_add(past.checked_next_multiple_of(range)?)?;
+    if next.checked_add(range)? <= if is_tsan { end_tsan } else { config::BASE_MAX } {
+        Some(next)
+    } else {
+        (!is_tsan).then_some(config::BASE_TSAN)
     }
 }
 

@@ -382,6 +382,7 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
     Thresholds {
         inline_max: word(measured.inline_max).min(INLINE_BYTES_MAX as u32),
         direct_from: word(measured.direct_from),
+        alone_from: word(measured.alone_from),
         direct_max: word(measured.direct_max),
         nt_from: word(measured.nt_from),
         pull_from: word(measured.pull_from),

@@ -100,6 +100,7 @@ impl Machine<'_> {
             peer.here.matched = peer.here.matched.wrapping_add(more);
             self.tell(wire, from);
         }
+        self.urge_offers(from);
         let peer = &mut self.tables.peers[from];
         if peer.unoffered > 0 && self.design == Design::Mirror {
             peer.revisit = true;

@@ -28,6 +28,9 @@ pub struct Counts {
     /// Received messages that the kernel has copied, out of a buffer that this
     /// rank does not reach.
     pub by_kernel: u64,
+    /// Sent messages that went through slots though they are long, as neither
+    /// rank reaches the other's buffer: [`Path::Rendezvous`] by two copies.
+    pub through_slots: u64,
 }
 
 impl Path {

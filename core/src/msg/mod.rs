@@ -153,6 +153,7 @@ mod lost;
 mod machine;
 mod mail;
 mod mirror;
+mod offer;
 mod outcome;
 mod packet;
 mod receive;

@@ -279,6 +279,7 @@ impl Machine<'_> {
             self.copy_or_queue(wire, index, Due::Copied);
         } else {
             entry.state = State::Streaming;
+            self.counts.through_slots += 1;
             self.owe(index, from, Due::Data);
         }
     }

@@ -135,7 +135,7 @@ impl Machine<'_> {
             at = List::<0>::after(self.tables.peers, peer);
             let state = &mut self.tables.peers[peer];
             if state.dues.is_empty()
-                && state.ripe.is_empty()
+                && !state.has_urgent()
                 && state.waiting.is_empty()
                 && state.acks == 0
                 && !state.revisit

@@ -75,6 +75,8 @@ pub struct Peer {
     /// On another node: neither side reaches the other's memory.
     pub(super) far: bool,
     pub(super) starving: bool,
+    /// Of the offers that wait for a packet to ride on one shall not.
+    pub(super) urgent: bool,
     /// Receives that were held back may be offered now.
     pub(super) revisit: bool,
     /// In the list of peers to be pumped, and of those to be told.
@@ -243,10 +245,17 @@ impl Peer {
         lost: false,
         far: false,
         starving: false,
+        urgent: false,
         revisit: false,
         busy: false,
         stirred: false,
     };
+
+    /// Whether there are offers that go now, in packets of their own if need be.
+    #[inline]
+    pub(super) fn has_urgent(&self) -> bool {
+        self.urgent && !self.ripe.is_empty()
+    }
 }
 
 impl Entry {

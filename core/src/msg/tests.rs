@@ -230,18 +230,62 @@ fn who_waits_is_granted_more() {
 }
 
 #[test]
+fn a_lone_offer_waits_for_a_packet() {
+    let mut pair = Pair::new(Design::Mirror);
+    let (out, into) = (text(1000, 4), buffer(1000));
+    let post = pair.receive(1, Some(0), Some(7), into).pending();
+    pair.settle();
+    assert_eq!(pair.machines[1].counts().offered, 0);
+    assert!(!pair.machines[1].wants_poll());
+    // It rides on what is sent anyway.
+    pair.send(1, 0, LABEL, text(1000, 5));
+    assert_eq!(pair.machines[1].counts().offered, 1);
+    // What comes at the same time goes as if there had been none.
+    pair.send(0, 1, LABEL, out);
+    pair.settle();
+    assert!(pair.take(1, post).unwrap().is_ok());
+    assert_eq!(into, out);
+    // Of two each is in time only if both go; so does one that pays.
+    for (rooms, offered) in [(&[1000, 1000][..], 2), (&[4000], 1)] {
+        let mut pair = Pair::new(Design::Mirror);
+        for room in rooms {
+            pair.receive(1, Some(0), Some(7), buffer(*room));
+        }
+        pair.settle();
+        assert_eq!(pair.machines[1].counts().offered, offered);
+    }
+}
+
+#[test]
+fn a_lone_offer_waits_no_more_when_its_source_has_no_room() {
+    let comes = || {
+        let mut pair = Pair::new(Design::Mirror);
+        let post = pair.receive(1, Some(0), Some(8), buffer(1000)).pending();
+        for _ in 0..30 {
+            pair.send(0, 1, LABEL, text(8, 4));
+        }
+        pair.send(0, 1, Label { tag: 8, ..LABEL }, text(8, 4));
+        pair.settle();
+        pair.take(1, post).is_some()
+    };
+    assert!(comes());
+    #[cfg(debug_assertions)]
+    assert!(!crate::sync::with_mutant("msg_offer_kept", comes));
+}
+
+#[test]
 fn a_cancelled_receive_gets_nothing_or_its_message() {
     let mut pair = Pair::new(Design::Mirror);
-    let into = buffer(1000);
+    let into = buffer(4000);
     let post = pair.receive(1, Some(0), Some(7), into).pending().unwrap();
     pair.settle();
     let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
     assert_eq!(machine.cancel(lanes, post), Cancel::Asked);
     // The sender has not heard of it.
-    assert_eq!(pair.send(0, 1, LABEL, text(1000, 6)), Begun::Done(()));
+    assert_eq!(pair.send(0, 1, LABEL, text(4000, 6)), Begun::Done(()));
     pair.settle();
-    assert_eq!(pair.take(1, Some(post)), Some(Ok(received(0, 7, 1000, false))));
-    assert!(into == text(1000, 6));
+    assert_eq!(pair.take(1, Some(post)), Some(Ok(received(0, 7, 4000, false))));
+    assert!(into == text(4000, 6));
     let post = pair.receive(1, Some(0), Some(7), into).pending().unwrap();
     pair.settle();
     pair.machines[1].cancel(&mut pair.lanes[1], post);
@@ -311,13 +355,13 @@ fn calls_that_cannot_be_are_refused() {
 #[test]
 fn the_name_of_a_cancelled_receive_is_not_used_before_the_answer() {
     let mut pair = Pair::new(Design::Mirror);
-    let first = pair.receive(1, Some(0), Some(7), buffer(300)).pending().unwrap();
+    let first = pair.receive(1, Some(0), Some(7), buffer(3000)).pending().unwrap();
     pair.settle();
-    assert_eq!(pair.send(0, 1, LABEL, text(300, 1)), Begun::Done(()));
+    assert_eq!(pair.send(0, 1, LABEL, text(3000, 1)), Begun::Done(()));
     // The question and the message cross.
     assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], first), Cancel::Asked);
     pair.machines[1].advance(&mut pair.lanes[1]);
-    assert_eq!(pair.take(1, Some(first)), Some(Ok(received(0, 7, 300, false))));
+    assert_eq!(pair.take(1, Some(first)), Some(Ok(received(0, 7, 3000, false))));
     // As many others as it takes until a name comes again.
     for _ in 1..1 << 12 {
         let other = pair.receive(1, None, Some(9), buffer(0)).pending();
@@ -325,13 +369,13 @@ fn the_name_of_a_cancelled_receive_is_not_used_before_the_answer() {
         assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], other_request), Cancel::Done);
         assert_eq!(pair.take(1, other), Some(Err(Ended::Cancelled)));
     }
-    let second = pair.receive(1, Some(0), Some(7), buffer(300)).pending();
+    let second = pair.receive(1, Some(0), Some(7), buffer(3000)).pending();
     pair.machines[1].advance(&mut pair.lanes[1]);
     pair.machines[0].advance(&mut pair.lanes[0]);
-    assert_eq!(pair.send(0, 1, LABEL, text(300, 2)), Begun::Done(()));
+    assert_eq!(pair.send(0, 1, LABEL, text(3000, 2)), Begun::Done(()));
     let second_request = second.expect("nothing was sent");
     assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], second_request), Cancel::Asked);
     pair.settle();
-    assert_eq!(pair.take(1, second), Some(Ok(received(0, 7, 300, false))));
+    assert_eq!(pair.take(1, second), Some(Ok(received(0, 7, 3000, false))));
     assert_eq!(pair.machines[1].counts().dropped, 0);
 }

@@ -32,6 +32,9 @@ pub struct Thresholds {
     /// Shortest message that is copied into an offered buffer. Receives with
     /// less room than what goes there in one of the ways are not offered.
     pub direct_from: u32,
+    /// The least room of a receive whose offer goes in a packet of its own where
+    /// there is none to ride on.
+    pub alone_from: u32,
     /// Longest one, by ordinary stores.
     pub direct_max: u32,
     /// Shortest message that is copied there by non-temporal stores.
@@ -59,6 +62,7 @@ impl Thresholds {
     pub const DEFAULT: Self = Self {
         inline_max: 200,
         direct_from: 201,
+        alone_from: 2 << 10,
         direct_max: 16 << 10,
         nt_from: 128 << 10,
         pull_from: 16 << 10,
@@ -90,6 +94,7 @@ impl Thresholds {
     pub const FAR: Self = Self {
         inline_max: INLINE_BYTES_MAX as u32,
         direct_from: u32::MAX,
+        alone_from: u32::MAX,
         direct_max: 0,
         nt_from: u32::MAX,
         pull_from: u32::MAX,

@@ -28,6 +28,8 @@ pub struct Real<'p> {
     pub sizes: [u64; 3],
     pub quota: u32,
     pub by: By,
+    /// A lone offer waits for a packet to ride on.
+    pub rides: bool,
 }
 
 /// Who copies long messages for which no receive is known; `Both`: all.
@@ -38,9 +40,9 @@ pub enum By {
     Both,
 }
 
-/// Lengths of the messages, how many of them may be without a receive, and
-/// who copies the long ones.
-pub type Sizes = ([u64; 3], u32, By);
+/// Lengths of the messages, how many of them may be without a receive, who
+/// copies the long ones, and whether lone offers wait.
+pub type Sizes = ([u64; 3], u32, By, bool);
 
 /// Travels in its packet.
 pub const SHORT: u64 = 8;
@@ -54,8 +56,8 @@ const PART: u64 = 8 << 10;
 const REQUESTS: usize = 6;
 
 impl<'p> Real<'p> {
-    pub fn new(program: &'p Program, design: Design, (sizes, quota, by): Sizes) -> Self {
-        Self { judged: Judged::new(program), design, sizes, quota, by }
+    pub fn new(program: &'p Program, design: Design, (sizes, quota, by, rides): Sizes) -> Self {
+        Self { judged: Judged::new(program), design, sizes, quota, by, rides }
     }
 
     fn shape(&self) -> Shape {

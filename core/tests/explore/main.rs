@@ -123,13 +123,16 @@ fn the_machine_with_a_rule_broken_fails() {
 
 const DESIGNS: [Design; 3] = [Design::TwoCopy, Design::Mirror, Design::Locked];
 
-const SIZES: [Sizes; 6] = [
-    ([MIDDLE, MIDDLE, MIDDLE], 4, By::Receiver),
-    ([SHORT, LONG, LONG], 4, By::Receiver),
-    ([LONG, SHORT, MIDDLE], 1, By::Receiver),
-    ([LONG, LONG, SHORT], 4, By::Sender),
-    ([LONG, LONG, SHORT], 4, By::Both),
-    ([SHORT, LONG, LONG], 1, By::Both),
+const SIZES: [Sizes; 9] = [
+    ([MIDDLE, MIDDLE, MIDDLE], 4, By::Receiver, false),
+    ([SHORT, LONG, LONG], 4, By::Receiver, false),
+    ([LONG, SHORT, MIDDLE], 1, By::Receiver, false),
+    ([LONG, LONG, SHORT], 4, By::Sender, false),
+    ([LONG, LONG, SHORT], 4, By::Both, false),
+    ([SHORT, LONG, LONG], 1, By::Both, false),
+    ([MIDDLE, MIDDLE, MIDDLE], 4, By::Receiver, true),
+    ([MIDDLE, SHORT, MIDDLE], 1, By::Receiver, true),
+    ([LONG, LONG, SHORT], 1, By::Both, true),
 ];
 
 /// All these programs, each with its first `most` states.

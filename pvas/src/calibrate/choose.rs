@@ -14,9 +14,12 @@ pub fn choose(measured: &Measured) -> Thresholds {
         unmeasured.nt_from,
     ));
     let direct_from = direct_from(measured, inline_max).unwrap_or(unmeasured.direct_from);
+    let direct_from = direct_from.clamp(inline_max + 1, direct_max.max(inline_max + 1));
+    let alone_from = alone_from(measured, inline_max).unwrap_or(unmeasured.alone_from);
     Thresholds {
         inline_max,
-        direct_from: direct_from.clamp(inline_max + 1, direct_max.max(inline_max + 1)),
+        direct_from,
+        alone_from: alone_from.max(direct_from),
         eager_max: eager_max(measured).unwrap_or(unmeasured.eager_max),
         direct_max,
         nt_from,
@@ -31,7 +34,12 @@ pub fn choose(measured: &Measured) -> Thresholds {
 /// What a push costs beyond itself, as its receiver must have told the sender
 /// of the buffer: half of a packet's trip.
 fn offer_ns(measured: &Measured) -> Option<f64> {
-    Some(measured.ns(Way::Inline, PAYLOADS[0])? / 2.0)
+    Some(packet_ns(measured)? / 2.0)
+}
+
+/// The same where a packet went for that alone: the sender has to fetch it.
+fn packet_ns(measured: &Measured) -> Option<f64> {
+    measured.ns(Way::Inline, PAYLOADS[0])
 }
 
 /// The longest packet that is no worse than a push that was offered.
@@ -46,15 +54,27 @@ fn inline_max(measured: &Measured) -> Option<u64> {
     Some(max as u64)
 }
 
-/// Where a push that was offered begins to be better than slots, between two
-/// sizes that were measured by where both would cost the same.
+/// Where a push that was offered begins to be better than slots.
 fn direct_from(measured: &Measured, inline_max: u64) -> Option<u64> {
-    let offer = offer_ns(measured)?;
+    pushed_from(measured, inline_max, offer_ns(measured)?, 0.0)
+}
+
+/// Where one does whose offer went in a packet of its own. It costs a packet
+/// more: it loses a draw.
+fn alone_from(measured: &Measured, inline_max: u64) -> Option<u64> {
+    pushed_from(measured, inline_max, packet_ns(measured)?, DRAW)
+}
+
+/// Where a push with an offer that cost so much begins to be better than slots
+/// by `draw` of the logarithm, between two sizes that were measured by where
+/// both would cost the same.
+fn pushed_from(measured: &Measured, inline_max: u64, offer: f64, draw: f64) -> Option<u64> {
     measured.ns(Way::Bounce, SIZES[0])?;
     let mut from = inline_max + 1;
     let mut before = 0.0;
     for bytes in measured.sizes(Way::Bounce) {
-        let more = measured.push_ns(bytes)? + offer - measured.ns(Way::Bounce, bytes)?;
+        let bounce = measured.ns(Way::Bounce, bytes)? * (-draw).exp();
+        let more = measured.push_ns(bytes)? + offer - bounce;
         if more <= 0.0 {
             let part = before / (before - more).max(1.0);
             return Some(from + ((bytes as u64).saturating_sub(from) as f64 * part) as u64);
@@ -154,7 +174,7 @@ fn between(at: usize) -> u64 {
 /// From where on a push that is asked for loses less, over all sizes, than a
 /// pull. It costs a packet more, and needs the sender: it loses a draw.
 fn ask_from(measured: &Measured) -> Option<u64> {
-    let packet = measured.ns(Way::Inline, PAYLOADS[0])?;
+    let packet = packet_ns(measured)?;
     let gains = costs(measured)?.map(|[push, pull, stream]| {
         let asked = (push.min(stream).exp() + packet).ln();
         pull - asked - DRAW
@@ -321,6 +341,23 @@ mod tests {
         near.timings.push(Timing { way: Way::Push, bytes: 2 << 10, ns: 70.0 });
         near.timings.push(Timing { way: Way::Bounce, bytes: 2 << 10, ns: 100.0 });
         assert_eq!(direct_from(&near, 200), Some(201));
+    }
+
+    #[test]
+    fn an_offer_of_its_own_costs_more_than_one_that_rides() {
+        let mut near = none(31.0);
+        near.timings.push(Timing { way: Way::Inline, bytes: PAYLOADS[0], ns: 60.0 });
+        for (bytes, push, bounce) in [(1 << 10, 80.0, 120.0), (2 << 10, 100.0, 250.0)] {
+            near.timings.push(Timing { way: Way::Push, bytes, ns: push });
+            near.timings.push(Timing { way: Way::Bounce, bytes, ns: bounce });
+        }
+        // At 1 KiB 110 of 120 and 140 of 120, at 2 KiB 160 of 250.
+        let Thresholds { direct_from, alone_from, .. } = choose(&near);
+        assert!(direct_from == 201 && (1 << 10..2 << 10).contains(&alone_from), "{alone_from}");
+        assert_eq!(
+            choose(&none(31.0)).alone_from,
+            Thresholds::unmeasured(Distance::Near).alone_from
+        );
     }
 
     #[test]

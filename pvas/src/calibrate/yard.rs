@@ -1,7 +1,7 @@
 //! The memory that bytes are moved in, and each way of moving them.
 
 use super::court::Court;
-use super::pair::Way;
+use super::pair::{BOTH_MIN, Way};
 use crate::copy::{Mode, copy};
 use crate::gauge;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -45,8 +45,9 @@ impl Yard {
     /// The giver's part of a round: dirties the bytes, moves them, tells the
     /// taker.
     pub fn give(&self, court: &Court, round: u64, way: Way, bytes: usize) {
-        self.source.dirty(bytes, round);
-        let (from, to) = (self.source.start, self.destination.start);
+        let place = self.place(round, way, bytes);
+        self.source.dirty(place.clone(), round);
+        let (from, to) = self.ends(&place);
         match way {
             // SAFETY: blocks of that size or more; the taker reads after the
             // round has begun and leaves them alone after its answer.
@@ -60,7 +61,7 @@ impl Yard {
                 let opened = self.split.open(round as u32);
                 debug_assert!(opened, "the round before has closed it");
                 court.ask(round);
-                self.share(round, Side::Front, bytes);
+                self.share(round, Side::Front, &place);
                 // Release: pairs with the Acquire in `take`.
                 return self.done.store(round, Ordering::Release);
             }
@@ -80,31 +81,50 @@ impl Yard {
 
     /// The taker's part: waits, moves the bytes, reads them.
     pub fn take(&self, court: &Court, round: u64, way: Way, bytes: usize) -> Option<()> {
+        let place = self.place(round, way, bytes);
         match way {
             Way::Push | Way::Pieces | Way::Stream => court.wait_asked(round)?,
             Way::Pull => {
                 court.wait_asked(round)?;
-                let (from, to) = (self.source.start, self.destination.start);
+                let (from, to) = self.ends(&place);
                 // SAFETY: the giver leaves both alone until the answer.
                 unsafe { copy(Mode::Plain, from, to, bytes) };
             }
             Way::Both => {
                 court.wait_asked(round)?;
-                self.share(round, Side::Back, bytes);
+                self.share(round, Side::Back, &place);
                 // Acquire: pairs with the Release in `give`.
                 court.wait(|| self.done.load(Ordering::Acquire) == round)?;
             }
             Way::Inline => self.read_lines(court, round, bytes)?,
             Way::Bounce => self.empty_slots(court, round, bytes)?,
         }
-        self.destination.read(bytes);
+        self.destination.read(place);
         Some(())
     }
 
+    /// Where the bytes of a round lie, in both blocks. How long the ways take
+    /// that differ by little depends on where: each round they are elsewhere.
+    fn place(&self, round: u64, way: Way, bytes: usize) -> Range<usize> {
+        let apart = self.source.layout.size() / PLACES;
+        let moves = !matches!(way, Way::Inline | Way::Bounce);
+        let moves = moves && (BOTH_MIN..=apart / 2).contains(&bytes);
+        let at = if moves { round as usize % PLACES * apart } else { 0 };
+        at..at + bytes
+    }
+
+    fn ends(&self, place: &Range<usize>) -> (NonNull<u8>, NonNull<u8>) {
+        debug_assert!(place.end <= self.source.layout.size(), "a place in the block");
+        // SAFETY: both blocks are as long, and the place is in them.
+        [&self.source, &self.destination]
+            .map(|block| unsafe { block.start.add(place.start) })
+            .into()
+    }
+
     /// Copies what this side claims.
-    fn share(&self, round: u64, side: Side, bytes: usize) {
-        let (from, to) = (self.source.start, self.destination.start);
-        self.split.share(round as u32, side, bytes as u64, SPLIT_LEAST, |part| {
+    fn share(&self, round: u64, side: Side, place: &Range<usize>) {
+        let (from, to) = self.ends(place);
+        self.split.share(round as u32, side, place.len() as u64, SPLIT_LEAST, |part| {
             let (at, len) = (part.start as usize, (part.end - part.start) as usize);
             // SAFETY: inside both blocks; nobody else has claimed this part,
             // and the giver leaves both alone until the answer.
@@ -178,16 +198,16 @@ impl Block {
         Self { start, layout }
     }
 
-    /// Changes every line of the first `bytes` bytes.
-    fn dirty(&self, bytes: usize, value: u64) {
-        for at in (0..bytes).step_by(LINE) {
+    /// Changes every line of a place.
+    fn dirty(&self, place: Range<usize>, value: u64) {
+        for at in place.step_by(LINE) {
             self.set_word(at, value);
         }
     }
 
-    /// Reads every line of them.
-    fn read(&self, bytes: usize) {
-        let sum = (0..bytes).step_by(LINE).fold(0u64, |sum, at| sum.wrapping_add(self.word(at)));
+    /// Reads every line of it.
+    fn read(&self, place: Range<usize>) {
+        let sum = place.step_by(LINE).fold(0u64, |sum, at| sum.wrapping_add(self.word(at)));
         black_box(sum);
     }
 
@@ -226,6 +246,8 @@ fn full(round: u64, at: usize) -> u64 {
 
 /// What a side that copies together with another claims at least, in bytes.
 pub const SPLIT_LEAST: u64 = 8 << 10;
+/// Where the bytes of a round may lie.
+const PLACES: usize = 4;
 const LINE: usize = 64;
 const WORDS: usize = LINE / 8;
 const LINES: usize = 4;

@@ -89,6 +89,24 @@ fn a_base_that_is_taken_is_an_error_that_names_it() {
 }
 
 #[test]
+fn the_next_base_is_beyond_what_is_in_the_way() {
+    let taken =
+        |start, end| Some(Taken { start, end, what: tsumugi_core::excerpt::Excerpt::new("") });
+    let (base, range) = (config::BASE_DEFAULT, 64 << 30);
+    assert_eq!(base_after(base, range, None), Some(base + range));
+    assert_eq!(base_after(base, range, taken(base, base + 1)), Some(base + range));
+    let far = taken(base - 1, base + 9 * range + 1);
+    assert_eq!(base_after(base, range, far), Some(base + 10 * range));
+    // All of it belongs to a thread sanitizer.
+    let all = taken(base - 1, config::BASE_MAX);
+    assert_eq!(base_after(base, range, all), Some(config::BASE_TSAN));
+    let last = config::BASE_TSAN + 3 * range;
+    assert_eq!(base_after(last - range, range, None), Some(last));
+    assert_eq!(base_after(last, range, None), None);
+    assert_eq!(base_after(base, usize::MAX / 2, all), None);
+}
+
+#[test]
 fn a_file_of_another_length_is_refused() {
     let (mut files, _windows) = Files::create(1, &config()).unwrap();
     files.shape.stack_bytes += config::BASE_ALIGN;

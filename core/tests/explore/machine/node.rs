@@ -93,6 +93,7 @@ impl<'m> Node<'m> {
         let thresholds = Thresholds {
             inline_max: 32,
             direct_from: 33,
+            alone_from: if real.rides { u32::MAX } else { 0 },
             direct_max: 1 << 17,
             nt_from: 1 << 18,
             pull_from: 1 << 18,

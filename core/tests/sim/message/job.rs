@@ -129,8 +129,12 @@ impl<'m> Game<'m> {
             ask_from: drawn(&[0, 700, 9_000, u32::MAX]),
             both_from: drawn(&[0, 600, 9_000, u32::MAX, u32::MAX]),
             kernel_from: if plan.far { u32::MAX } else { drawn(&[0, 700, 9_000, u32::MAX]) },
+            ..Thresholds::DEFAULT
         };
         let kernel_fails = drawn(&[0, 0, 3, 8]);
+        // Lanes inside a node do not depend on whether there are others.
+        let alone_from = if plan.far { 0 } else { drawn(&[0, 900, u32::MAX]) };
+        let thresholds = Thresholds { alone_from, ..thresholds };
         let players = rooms.iter_mut().enumerate().map(|(rank, room)| Player {
             machine: Machine::new(Rank(rank as u32), shape, plan.design, thresholds, room.tables())
                 .unwrap(),
