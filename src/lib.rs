@@ -59,6 +59,7 @@ mod msg;
 mod gas;
 mod duty;
 mod node;
+mod circle;
 mod helper;
 mod runtime;
 mod memory;

@@ -12,7 +12,7 @@ use crate::queue::Queue;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use tsumugi_core::coll::Team;
+use tsumugi_core::coll::{Circle, Team};
 use tsumugi_core::signal::{Lot, Waiters};
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::time::Instant;
@@ -26,6 +26,10 @@ pub(crate) struct Node {
     member: Member,
     waiters: Waiters,
     team: Team,
+    /// This rank among those of its node, if there is no other.
+    circle: Option<Circle>,
+    /// How often whoever waits looks and lets others run, before it sleeps.
+    looks: u32,
     am: Am,
     messages: Arc<Messages>,
     /// The global memory, once the ranks have opened it.
@@ -56,7 +60,11 @@ impl Node {
     ) -> Self {
         let queue = Queue::new(chosen.path, member.direct(), chosen.idleness()).map(Arc::new);
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
+        let circle = Circle::new(member.local().0, member.size());
+        let circle = Some(circle).filter(|_| member.nodes().count() == 1);
         Self {
+            circle,
+            looks: chosen.idleness().spins,
             member,
             waiters: Waiters::new(),
             team,
@@ -104,6 +112,14 @@ impl Node {
 
     pub(crate) fn team(&self) -> &Team {
         &self.team
+    }
+
+    pub(crate) fn circle(&self) -> Option<Circle> {
+        self.circle
+    }
+
+    pub(crate) fn looks(&self) -> u32 {
+        self.looks
     }
 
     pub(crate) fn am(&self) -> &Am {

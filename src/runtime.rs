@@ -102,7 +102,11 @@ impl Runtime {
     /// [`Error::Coll`].
     pub fn barrier(&self) -> Result<(), Error> {
         let dropped = self.node.exhume();
-        self.node.team().barrier(&self.part(&|op| self.run_far(op)))?;
+        let team = self.node.team();
+        match self.node.circle() {
+            Some(circle) => team.meet(circle, &*self.node)?,
+            None => team.barrier(&self.part(&|op| self.run_far(op)))?,
+        }
         // Nobody can want them any more.
         drop(dropped);
         Ok(())

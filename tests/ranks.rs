@@ -349,6 +349,41 @@ fn a_failed_rank_is_lost_to_the_others() {
 }
 
 #[test]
+fn a_barrier_without_a_failed_rank_ends_and_so_do_all_later_ones() {
+    let failed = run_ranks(3, |rt: &Runtime| {
+        (0..3).try_for_each(|_| rt.barrier())?;
+        if rt.rank() == Rank(1) {
+            return Err(Error::program("no more"));
+        }
+        for _ in 0..2 {
+            let lost = rt.barrier();
+            let named = AddrError::PeerLost { rank: Rank(1) };
+            assert!(matches!(lost, Err(Error::Coll(CollError::Addr(addr))) if addr == named));
+        }
+        Err::<(), _>(Error::program("we neither"))
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "no more");
+}
+
+#[test]
+fn a_barrier_waits_for_the_last_however_late() {
+    run_ranks(3, |rt: &Runtime| {
+        let come = rt.share::<u64>(1)?;
+        for round in 1..=6u64 {
+            // Each is the late one twice: the others sleep by then.
+            if round % 3 == u64::from(rt.rank().0) {
+                tsumugi::ult::sleep(Duration::from_millis(20));
+            }
+            rt.fetch_add(come.at(Rank(0), 0), 1)?;
+            rt.barrier()?;
+            assert!(rt.get(come.at(Rank(0), 0))? >= 3 * round, "round {round}");
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
 fn two_collectives_at_once_are_refused() {
     run_ranks(2, |rt: &Runtime| {
         let second = Arc::new(rt.share::<u64>(1)?);

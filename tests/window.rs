@@ -99,24 +99,7 @@ fn a_rank_that_computes_keeps_nobody_waiting() {
 
 #[test]
 fn epochs_bring_what_was_put() {
-    run_ranks(3, |rt| {
-        let window = rt.window::<u64>(3)?;
-        let (own, next) = (rt.rank().0, Rank((rt.rank().0 + 1) % 3));
-        let before = Rank((own + 2) % 3);
-        for round in 1..=50 {
-            let exposure = window.post(&[before])?;
-            let epoch = window.start(&[next])?;
-            window.put(next, 0, &[round * 10 + u64::from(own)])?;
-            epoch.complete()?;
-            exposure.wait()?;
-            assert_eq!(window.get(rt.rank(), 0)?, round * 10 + u64::from(before.0));
-            window.put(next, 1, &[round])?;
-            window.fence()?;
-            assert_eq!(window.get(rt.rank(), 1)?, round);
-            window.fence()?;
-        }
-        Ok(())
-    });
+    run_ranks(3, |rt| locks::epochs(rt, 50));
 }
 
 #[test]

@@ -9,7 +9,8 @@ use tsumugi::{AddrError, Agent, Error, Rank, Runtime, Shared, SharedLock, Window
 /// All of it, with so many rounds for each ULT.
 pub fn play(rt: &Runtime, rounds: u32) -> Result<(), Error> {
     locks(rt, rounds)?;
-    windows(rt, rounds)
+    windows(rt, rounds)?;
+    epochs(rt, rounds)
 }
 
 /// Locks of each kind.
@@ -57,6 +58,31 @@ fn windows_for(agent: Agent, rt: &Runtime, rounds: u32) -> Result<(), Error> {
         rt.barrier()?;
     }
     Ok(())
+}
+
+/// Fences, and epochs between neighbours: what was put before their end is there
+/// after it, and nothing of what comes next.
+pub fn epochs(rt: &Runtime, rounds: u32) -> Result<(), Error> {
+    let window = rt.window::<u64>(2)?;
+    let (own, size) = (rt.rank().0, rt.size());
+    let [before, next] = [size - 1, 1].map(|by| Rank((own + by) % size));
+    let value = |rank: Rank, round: u32| u64::from(round) << 32 | u64::from(rank.0);
+    for round in 1..=rounds {
+        let exposure = window.post(&[before])?;
+        let epoch = window.start(&[next])?;
+        window.put(next, 0, &[value(rt.rank(), round)])?;
+        epoch.complete()?;
+        exposure.wait()?;
+        assert_eq!(window.get(rt.rank(), 0)?, value(before, round), "after an epoch");
+        window.put(next, 1, &[value(rt.rank(), round)])?;
+        window.fence()?;
+        assert_eq!(window.get(rt.rank(), 1)?, value(before, round), "after a fence");
+        window.fence()?;
+    }
+    if rt.rank() == Rank(0) {
+        println!("{rounds} epochs and {} fences of {size} ranks", 2 * rounds);
+    }
+    rt.barrier()
 }
 
 /// The last rank dies with whatever there is to hold.

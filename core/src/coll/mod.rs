@@ -21,9 +21,13 @@
 //! protocol itself, for whoever has a device, or a simulator, in its place.
 //!
 //! Progress: blocking; 2 (P - 1) notifications, depth log8 P.
+//!
+//! Ranks that are all of one node pass a barrier by counters: [`Circle`].
 
+mod circle;
 mod tree;
 
+pub use circle::{Circle, Hall};
 pub use tree::{Climb, StepId, Tree, WORDS};
 
 use crate::backend::{LoadStore, execute};
@@ -38,8 +42,10 @@ use core::fmt;
 #[derive(Debug)]
 pub struct Team {
     tree: Tree,
-    /// Collectives so far.
+    /// Collectives by the tree so far.
     epoch: AtomicU64,
+    /// Barriers by a circle so far.
+    round: AtomicU64,
     busy: AtomicBool,
 }
 
@@ -88,8 +94,24 @@ pub enum CollError {
 impl Team {
     /// `size` ranks, each with [`WORDS`] zero words registered under `key`.
     pub fn new(rank: Rank, size: u32, key: RegionKey) -> Self {
-        let (epoch, busy) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { tree: Tree { rank, size, key }, epoch, busy }
+        let (epoch, round) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { tree: Tree { rank, size, key }, epoch, round, busy: AtomicBool::new(false) }
+    }
+
+    /// Waits until every rank has called it, if all of them are of `circle`.
+    ///
+    /// # Errors
+    ///
+    /// [`CollError`].
+    #[inline]
+    pub fn meet(&self, circle: Circle, hall: &impl Hall) -> Result<(), CollError> {
+        self.alone(|| {
+            // Relaxed: only the holder of `busy` is here.
+            let round = self.round.load(Ordering::Relaxed) + 1;
+            circle.meet(round, hall)?;
+            self.round.store(round, Ordering::Relaxed);
+            Ok(())
+        })
     }
 
     /// Waits until every rank has called it.
@@ -113,12 +135,18 @@ impl Team {
         value: u64,
         combine: impl Fn(u64, u64) -> u64,
     ) -> Result<u64, CollError> {
+        self.alone(|| self.climb(part, value, combine))
+    }
+
+    /// Takes part in one collective, if no other thread does so in another.
+    #[inline]
+    fn alone<T>(&self, take_part: impl FnOnce() -> Result<T, AddrError>) -> Result<T, CollError> {
         // Acquire and Release: the epochs of one thread's call are seen by the
         // next thread's.
         if self.busy.swap(true, Ordering::Acquire) {
             return Err(CollError::Busy);
         }
-        let result = self.climb(part, value, combine);
+        let result = take_part();
         self.busy.store(false, Ordering::Release);
         result.map_err(CollError::Addr)
     }

@@ -235,6 +235,20 @@ mod tests {
     }
 
     #[test]
+    fn a_node_sends_no_faster_than_it_may() {
+        let machine = Machine { inject_ns: 400, ..Machine::FX100 };
+        let mut load = Load::new(machine, 24);
+        let mut sends = |from, to| load.send(Rank(from), Rank(to), 1_000);
+        assert_eq!(sends(0, 8), 1_150, "the first has its overhead alone");
+        assert_eq!([sends(1, 8), sends(0, 16)], [1_550, 1_950], "whoever of the node sends");
+        assert_eq!(sends(2, 3), 1_000, "not within the node");
+        assert_eq!(sends(8, 0), 1_150, "each node has a limit of its own");
+        let free = load.send(Rank(0), Rank(8), 5_000);
+        assert_eq!(free, 5_150, "and what was not used is not saved up");
+        assert_eq!(load.send(Rank(0), Rank(8), 5_000), 5_550);
+    }
+
+    #[test]
     fn a_hot_engine_takes_one_after_the_other() {
         let mut load = Load::new(Machine::FX100, 24);
         let word = |offset| RemoteAddr { rank: Rank(0), key: RegionKey::new(0, 1), offset };

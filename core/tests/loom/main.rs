@@ -16,6 +16,7 @@
 #![cfg(all(tsumugi_loom, not(tsumugi_shuttle)))]
 
 mod board;
+mod circle;
 mod completion;
 mod engine;
 mod foreign;

@@ -4,7 +4,7 @@ use super::*;
 use tsumugi_core::backend::{Domain, Endpoint, Stage};
 use tsumugi_core::mem::{AddrError, LocalAddr, Width};
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::sim::{Config, check};
+use tsumugi_core::sim::{Config, Machine, check};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::{Clock, Instant};
 
@@ -298,4 +298,27 @@ fn a_node_reaches_its_own_memory_alone() {
 fn a_network_is_not_re_entered() {
     let net = Net::new(Config::calm(2, 0));
     net.cut(|_| net.in_flight() > 0);
+}
+
+#[test]
+fn the_injection_limit_spaces_what_a_node_sends() {
+    let costs = |inject_ns| Machine { inject_ns, engine_ns: 10, ..Machine::FX100 };
+    // When the last of 16 puts, two of each rank of a node, has ended.
+    let ended = |inject_ns| {
+        let net = Net::new(Config::big(16, costs(inject_ns)));
+        let region = open(&net, 8, 8);
+        for rank in 0..8 {
+            (0..2).for_each(|_| net.node(Rank(rank)).post(&put_word(8, &region, 1)));
+        }
+        let told = drain(&net);
+        assert_eq!(completions(&told).len(), 16);
+        told.iter().map(|(ns, ..)| *ns).max().unwrap()
+    };
+    let free = ended(0);
+    assert_eq!(ended(1), free, "less than the engine takes");
+    let limited = ended(1_000);
+    // The first leaves as before, the others a microsecond after each other.
+    let overhead = costs(0).overhead_ns;
+    assert_eq!(limited, overhead + 15 * 1_000 + 10 + 2 * costs(0).latency_ns);
+    assert!(free < limited / 4, "{free} ns without a limit, {limited} with one");
 }

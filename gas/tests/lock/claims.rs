@@ -411,7 +411,7 @@ fn claims_with_a_rule_broken_are_caught() {
 }
 
 #[cfg(debug_assertions)]
-const MUTANTS: [&str; 18] = [
+const MUTANTS: [&str; 19] = [
     "lock_cas_as_boolean",
     "lock_drain_unasked",
     "lock_hand_over_unchecked",
@@ -422,6 +422,7 @@ const MUTANTS: [&str; 18] = [
     "lock_new_value_tested",
     "lock_next_before_wait",
     "lock_next_not_reset",
+    "lock_own_next_woken",
     "lock_phase_ignored",
     "lock_preference_lost",
     "lock_readers_not_woken",

@@ -8,6 +8,7 @@
 
 mod accesses;
 mod claims;
+mod costs;
 mod group;
 mod nested;
 mod random;

@@ -35,7 +35,7 @@ impl<'r> Together<'r> {
             }
             Ok::<_, Failure>(())
         };
-        row("barrier", "tree", &mut || rt.barrier())?;
+        row("barrier", "counters", &mut || rt.barrier())?;
         let next = Rank((rt.rank().0 + 1) % rt.size());
         for (design, algorithm) in DESIGNS {
             let window = rt.window_by::<u64>(design, 1)?;

@@ -59,6 +59,7 @@ impl Claim {
                 Op::compare_swap(nodes.state_of(own), from, to)
             }
             At::Depart => add(count::depart(kind)),
+            At::FindHead if mutant("lock_own_next_woken") => look(nodes.next_of(own)),
             At::FindHead => look(lock.word(Word::Head)),
             At::WakeHead(node) => wake(node, State::Head, State::In),
             At::LookNext(node) => look(nodes.next_of(node)),
@@ -216,6 +217,10 @@ impl Claim {
                     || mutant("lock_cas_as_boolean") && old != 0;
                 if taken { At::FindHead } else { self.finishes() }
             }
+            At::FindHead if mutant("lock_own_next_woken") => match NodeId::named_by(old) {
+                NodeId::NONE => self.finishes(),
+                next => At::WakeHead(next),
+            },
             At::FindHead => At::WakeHead(NodeId::from_bits(old)),
             At::WakeHead(node) if self.has_left(node, old) => {
                 (self.pass, self.found) = (node, None);
