@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # How many instructions an operation of a ULT takes, one by a global address with
 # its rank's table here (`gas_`), a lock that nobody else wants beside a
-# fetch-and-add (`lock_`), and a put over libibverbs (`verbs_`), by who carries it
-# and how many are under way, without what a simulated library takes, as
+# fetch-and-add and an add (`lock_`), and a put over libibverbs (`verbs_`), by who
+# carries it and how many are under way, without what a simulated library takes, as
 # callgrind counts them: the same on every machine and in every run, unlike time.
 # Compares with
 # `benches/ult/instructions.txt`; more than 5 % above fails, and so does more
@@ -58,6 +58,7 @@ rows=(
     "gas_cached 100000"
     "gas_pinned 100000"
     "lock_fetch_add 100000"
+    "lock_add 100000"
     "lock_shared 100000"
     "lock_exclusive 100000"
     "lock_window_shared 100000"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # The verbs backend on real libibverbs: boots Debian's kernel, which has
 # Soft-RoCE, in QEMU without a hardware accelerator, and runs the conformance
-# suite and the backend's own tests there: one device; two devices on a wire,
-# jobs on two nodes over it, and what a call takes; a wire that loses packets;
-# jobs of two guests, of which one is killed. `ci/verbs.sh [name of a test | jobs
-# | updates | locks | adopted | latency | pair]...`; `EXTRA` is for the guest, as
+# suite, the backend's own tests, messages and the demo there: on one device; on
+# two devices on a wire, with all that jobs on two nodes do, and what a call
+# takes; on a wire that loses packets; in two guests, of which one is killed.
+# `ci/verbs.sh [name of a test | jobs | updates | globals | locks | adopted |
+# latency | lossy | pair]...`; `EXTRA` is for the guest, as
 # TALLY=tally-short for fewer updates. Installs Debian's packages if they are missing;
 # what the guests need is kept in target/verbs.
 set -euo pipefail
@@ -136,6 +137,7 @@ done
 cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
 install -m755 ci/verbs_guest.sh "$root/init"
 install ci/verbs_pair.sh "$root/pair"
+install -m755 ci/verbs_peer.sh "$root/peer"
 (cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet) >"$work/initrd"
 
 # The guest is told how fast its clock is: measuring it goes wrong on a machine
@@ -150,7 +152,7 @@ machine=(qemu-system-x86_64 -machine pc -accel "tcg,thread=multi" -cpu max
     -device "isa-debug-exit,iobase=0xf4,iosize=0x04"
     -kernel "$work/vmlinux" -initrd "$work/initrd")
 kernel="console=ttyS0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on tsc=reliable \
-tsc_early_khz=$khz no_timer_check JOB_LIMIT=${JOB_LIMIT:-90} ${EXTRA:-}"
+tsc_early_khz=$khz no_timer_check JOB_LIMIT=${JOB_LIMIT:-180} ${EXTRA:-}"
 judge() {
     case $1 in
     33) ;;
@@ -162,8 +164,8 @@ judge() {
 
 if [[ $* != pair ]]; then
     answer=0
-    timeout -k 5 "${LIMIT:-600}" "${machine[@]}" -smp 2 -m 512 -serial "file:$work/guest.log" \
-        -append "$kernel LIMIT=300 ONLY=$(words "$@") \
+    timeout -k 5 "${LIMIT:-1200}" "${machine[@]}" -smp 2 -m 512 -serial "file:$work/guest.log" \
+        -append "$kernel LIMIT=400 ONLY=$(words "$@") \
 LOSSY=$(words transfers_arrive every_post neighbours few_pairs packets adds)" || answer=$?
     cat "$work/guest.log"
     judge $answer
@@ -172,14 +174,17 @@ fi
 
 # Two guests on a wire between their QEMUs. The second one is killed in the
 # middle of a job; what the first one says of it stands in its log.
+suite=$(words every_post a_full_queue errors_are transfers_arrive capabilities words_of \
+    not_on_its_way long_transfers completed_put stale_keys wrong_accesses packets_and several \
+    struck adds_of tells neighbours)
 socket=$(mktemp -u "${TMPDIR:-/tmp}/verbs.XXXXXX")
 guests=()
 for rank in 0 1; do
     : >"$work/guest$rank.log"
     side=server=on
     [[ $rank == 0 ]] || side=server=off
-    timeout -k 5 "${LIMIT:-600}" "${machine[@]}" -smp 1 -m 384 \
-        -serial "file:$work/guest$rank.log" -append "$kernel PAIR=$rank" \
+    timeout -k 5 "${LIMIT:-1200}" "${machine[@]}" -smp 1 -m 384 \
+        -serial "file:$work/guest$rank.log" -append "$kernel LIMIT=400 PAIR=$rank SUITE=$suite" \
         -netdev "stream,id=wire,addr.type=unix,addr.path=$socket,$side" \
         -device "virtio-net-pci,netdev=wire,romfile=,mac=52:54:00:00:00:0$rank" \
         -pidfile "$work/guest$rank.pid" &
@@ -202,7 +207,7 @@ until_said() {
     echo "guest $1 has not said: $2" >&2
     exit 1
 }
-until_said 0 "in the middle" "$((${LIMIT:-600} * 10))"
+until_said 0 "in the middle" "$((${LIMIT:-1200} * 10))"
 until_said 1 "in the middle" 100
 kill -9 "$(cat "$work/guest1.pid")"
 killed=$(date +%s%N)

@@ -1,7 +1,8 @@
 # One of the two guests that ci/verbs.sh boots for it, joined by a wire between
-# two QEMUs: a job over both, of which each runs a rank, and the second one is
-# killed in the middle by whoever booted it. Sourced by ci/verbs_guest.sh, which
-# was told PAIR, the rank.
+# two QEMUs: the suite, of which the second guest has the ranks of odd number;
+# jobs over both, of which each runs a rank, and the second one is killed in the
+# middle by whoever booted it. Sourced by ci/verbs_guest.sh, which was told PAIR,
+# the rank.
 
 other=$((1 - PAIR))
 ip addr add 10.0.2.$((PAIR + 1))/24 dev eth0
@@ -27,10 +28,22 @@ half() {
     say "$*"
 }
 say "two guests: rank $PAIR"
+# What every endpoint promises, and errors: the second guest starts ranks for the
+# first one, until that says that it is through.
+export VERBS_DEVICES=rxe0
+if [ "$PAIR" = 0 ]; then
+    TSUMUGI_TEST_AWAY="nc 10.0.2.2 7000" timeout "$LIMIT" /verbs $(words "$SUITE") ||
+        fail "the suite in two guests"
+    until nc 10.0.2.2 7001 </dev/null; do sleep 0.1; done
+else
+    nc -ll -p 7000 -e /peer &
+    nc -l -p 7001 </dev/null
+fi
 half /hello
 half /put_get
 half /job --role reach
 half /job --role mixture-short
+half /tsumugi demo --ults 50 --graph /graph
 begin /job --role until-lost
 until grep -q working /tmp/rank; do
     sleep 0.1

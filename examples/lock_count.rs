@@ -6,7 +6,7 @@
 //! valgrind --tool=callgrind target/release/examples/lock_count shared 10000
 //! ```
 //!
-//! `fetch_add`, `shared` and `exclusive` (a `SharedLock`), `window_shared` and
+//! `fetch_add`, `add` (nobody asks what was there), `shared` and `exclusive` (a `SharedLock`), `window_shared` and
 //! `window_exclusive`.
 
 use std::env;
@@ -26,6 +26,7 @@ fn main() -> Result<(), Error> {
         let mut rounds = 0..count;
         match &*what {
             "fetch_add" => rounds.try_for_each(|_| Ok(rt.fetch_add(word, 1).map(drop)?)),
+            "add" => rounds.try_for_each(|_| Ok(rt.add(word, 1)?)),
             "shared" => rounds.try_for_each(|_| Ok(lock.read()?.release()?)),
             "exclusive" => rounds.try_for_each(|_| Ok(lock.write()?.release()?)),
             "window_shared" => rounds.try_for_each(|_| Ok(window.shared(Rank(0))?.release()?)),

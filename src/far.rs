@@ -224,10 +224,10 @@ impl Far {
         self.shared().device.remote_completion()
     }
 
-    /// Whether an errand comes after the puts that were posted before it by the
-    /// same caller, and finds that they have landed.
-    pub(crate) fn keeps_order(&self) -> bool {
-        self.shared().bad.is_none() && self.shared().device.keeps_order()
+    /// Whether an errand comes after the puts, of at most `bytes` bytes each, that
+    /// were posted before it by the same caller, and finds that they have landed.
+    pub(crate) fn keeps_order(&self, bytes: u64) -> bool {
+        self.shared().bad.is_none() && self.shared().device.keeps_order(bytes)
     }
 
     /// Shows a region of this rank to the other nodes, under the key that it

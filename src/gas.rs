@@ -127,7 +127,7 @@ impl Driver {
         let split = Split::fit(shape.ranks, 1, REGION_BYTES).map_err(Error::program)?;
         let control = Control::new(member, far, shape)?;
         let remote_completion = far.is_none_or(|far| far.remote_completion());
-        let keeps_order = far.is_some_and(|far| far.keeps_order());
+        let keeps_order = far.is_some_and(|far| far.keeps_order(PART_BYTES));
         let device = (remote_completion, keeps_order);
         let (machine, tables) = machine(member, shape, split, &control, device, workers);
         let carried = far.map(|far| Carried::new(far.clone(), member, shape.flights as usize));

@@ -213,10 +213,13 @@ impl Device {
         of_each!(self, domain => domain.capabilities().remote_completion)
     }
 
-    /// Whether a packet comes after the puts that were posted before it by the
-    /// same caller, and finds that they have landed.
-    pub(super) fn keeps_order(&self) -> bool {
-        // Each of several endpoints has an order of its own.
+    /// Whether a packet comes after the puts, of at most `bytes` bytes each, that
+    /// were posted before it by the same caller and that the queue does not
+    /// [hold](Queue::holds), and finds that they have landed.
+    pub(super) fn keeps_order(&self, bytes: u64) -> bool {
+        // Each of several endpoints has an order of its own; and pieces go one
+        // after another.
+        let is_one = of_each!(self, domain => domain.piece_bytes_max()) >= bytes;
         let promises = match self {
             Self::Ofi(domain) => domain.facts().sends_after_writes(),
             // Of one reliable pair: the InfiniBand specification, 9.5.
@@ -224,7 +227,7 @@ impl Device {
             #[cfg(test)]
             Self::Hub(_) => false,
         };
-        promises && self.endpoints() == 1 && self.moves().memory
+        promises && is_one && self.endpoints() == 1 && self.moves().memory
     }
 
     /// What it is, and what it does.
@@ -273,6 +276,19 @@ impl Device {
 impl Queue<'_> {
     pub(super) fn index(&self) -> usize {
         of_each!(self, + Bad, endpoint => endpoint.index())
+    }
+
+    /// Whether a packet to that rank now overtakes what was posted before.
+    #[inline]
+    pub(super) fn holds(&self, rank: Rank) -> bool {
+        match self {
+            Self::Ofi(endpoint) => endpoint.holds(rank),
+            Self::Verbs(endpoint) => endpoint.holds(rank),
+            // No order is kept there.
+            #[cfg(test)]
+            Self::Hub(_) => false,
+            Self::Bad(_) => false,
+        }
     }
 
     /// What the device has refused last, if it has.

@@ -100,10 +100,12 @@ impl Errands {
     }
 
     /// Sends what waits, as far as there is room. Answers first: somebody
-    /// waits for them.
+    /// waits for them. No request to a rank that the device `holds` something
+    /// for: it does not overtake what was begun before.
     pub(super) fn send(
         &mut self,
         memory: &impl LoadStore,
+        holds: impl Fn(Rank) -> bool,
         mut send: impl FnMut(Rank, &[u8]) -> Sent,
     ) {
         while let Some(answer) = self.answers.front() {
@@ -120,7 +122,7 @@ impl Errands {
             let Slot { op, life, moved, .. } = self.slots[at as usize];
             let to = op.remote.rank;
             let under_way = self.under_way.entry(to.0).or_default();
-            if *under_way >= WINDOW {
+            if *under_way >= WINDOW || holds(to) {
                 self.unsent.push_back(at);
                 continue;
             }

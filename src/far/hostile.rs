@@ -74,10 +74,14 @@ pub fn packets(bytes: &[u8]) -> usize {
     let mut ended = [false; 3];
     let (mut rest, mut taken) = (bytes, 0);
     loop {
-        errands.send(&memory, |to, parcel| {
-            assert!(to == PEER && parcel.len() < PACKET_BYTES, "{to}, {} bytes", parcel.len());
-            Sent::Yes
-        });
+        errands.send(
+            &memory,
+            |_| false,
+            |to, parcel| {
+                assert!(to == PEER && parcel.len() < PACKET_BYTES, "{to}, {} bytes", parcel.len());
+                Sent::Yes
+            },
+        );
         let mut completions = [Completion::EMPTY; 4];
         let count = errands.poll(&mut completions);
         for completion in &completions[..count] {

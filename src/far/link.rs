@@ -132,7 +132,8 @@ impl Link {
     fn send(&mut self) {
         let Self { shared, endpoint, errands, .. } = self;
         let link = endpoint.index();
-        errands.send(&shared.direct, |to, bytes| {
+        let holds = |to| endpoint.holds(to);
+        errands.send(&shared.direct, holds, |to, bytes| {
             match shared.try_send(link, to, Parcel::Errand, bytes) {
                 Ok(()) => Sent::Yes,
                 Err(ParcelError::Full) => Sent::Full,

@@ -57,6 +57,7 @@ pub const ALL: &[Case] = cases![
     global_memory_is_one,
     arrays_come_and_go_while_all_use_them,
     containers_are_everybodys,
+    a_thousand_ults_of_each_rank_use_containers,
     locks_are_everybodys,
     pages_move_while_all_use_them,
     programs_find_what_they_should,
@@ -88,6 +89,11 @@ fn containers_are_everybodys() {
         let done = run(ranks, "containers");
         assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
     }
+}
+
+fn a_thousand_ults_of_each_rank_use_containers() {
+    let done = run(2, "containers-crowd");
+    assert_eq!(done.code, Some(0), "{}", done.text);
 }
 
 fn locks_are_everybodys() {

@@ -8,12 +8,28 @@ use tsumugi::global::container::{
 use tsumugi::global::{GlobalAddr, Pool};
 use tsumugi::{Error, Rank, Runtime};
 
+/// How much each rank does.
+#[derive(Clone, Copy)]
+struct Work {
+    ults: u64,
+    steps: u64,
+}
+
 /// All of it.
 pub fn play(rt: &Runtime) -> Result<(), Error> {
+    let work = some(rt);
     let pool = rt.global()?.pool(4 << 20)?;
-    rows(rt, &pool)?;
-    keys(rt, &pool)?;
+    rows(rt, &pool, work)?;
+    keys(rt, &pool, work)?;
     memory(rt, &pool)
+}
+
+/// By a thousand ULTs of each rank at once.
+pub fn crowd(rt: &Runtime) -> Result<(), Error> {
+    let work = Work { ults: 1000, steps: 2 };
+    let pool = rt.global()?.pool(64 << 20)?;
+    rows(rt, &pool, work)?;
+    keys(rt, &pool, work)
 }
 
 /// ULTs of all ranks push, until the last rank is killed and a while longer:
@@ -30,7 +46,7 @@ pub fn holders(rt: &Runtime) -> Result<(), Error> {
     unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
     rt.barrier()?;
     super::roles::say(&format!("working {}", std::process::id()));
-    let pushes = on_ults(rt, &pool, move |pool, _| {
+    let pushes = on_ults(rt, &pool, some(rt).ults, move |pool, _| {
         let (mut pushed, mut left) = (0, 3);
         while left > 0 {
             left -= u32::from(pool.lost().is_some());
@@ -65,15 +81,15 @@ fn has_gone(error: ContainerError, victim: Rank) -> bool {
 }
 
 /// Vector, deque and list.
-fn rows(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
+fn rows(rt: &Runtime, pool: &Pool, work: Work) -> Result<(), Error> {
     let last = Rank(rt.size() - 1);
     let vector =
         Vector::at_addr(made(rt, pool, || Vector::create(pool, 0, last).map(|v| v.addr()))?);
     let deque =
         Deque::at_addr(made(rt, pool, || Deque::create(pool, 0, Rank(0)).map(|d| d.addr()))?);
     let list = List::at_addr(made(rt, pool, || List::create(pool, last).map(|list| list.addr()))?);
-    on_ults(rt, pool, move |pool, ult| {
-        for step in 0..STEPS {
+    on_ults(rt, pool, work.ults, move |pool, ult| {
+        for step in 0..work.steps {
             let record = record(pool.rank(), ult, step).to_le_bytes();
             let data = Data::Here(&record);
             vector.push_back(pool, data).unwrap();
@@ -90,8 +106,8 @@ fn rows(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
     rt.barrier()?;
     let wanted: BTreeSet<u64> = rt
         .ranks()
-        .flat_map(|rank| (0..ults(rt) * STEPS).map(move |at| (rank, at)))
-        .map(|(rank, at)| record(rank, at / STEPS, at % STEPS))
+        .flat_map(|rank| (0..work.ults * work.steps).map(move |at| (rank, at)))
+        .map(|(rank, at)| record(rank, at / work.steps, at % work.steps))
         .collect();
     for sequence in [*vector, *deque] {
         let mut bytes = vec![0; sequence.size(pool).unwrap() as usize];
@@ -102,8 +118,8 @@ fn rows(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
     }
     assert_eq!(list.size(pool), Ok(wanted.len() as u64));
     rt.barrier()?;
-    on_ults(rt, pool, move |pool, _| {
-        for step in 0..STEPS {
+    on_ults(rt, pool, work.ults, move |pool, _| {
+        for step in 0..work.steps {
             vector.pop_back(pool, 8).unwrap();
             deque.pop_front(pool, 8).unwrap();
             if step % 2 == 0 { list.pop_front(pool) } else { list.pop_back(pool) }.unwrap();
@@ -122,7 +138,7 @@ fn rows(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
 }
 
 /// Set, multiset and map.
-fn keys(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
+fn keys(rt: &Runtime, pool: &Pool, work: Work) -> Result<(), Error> {
     let ranks: Vec<Rank> = rt.ranks().collect();
     let set = Set::create(pool, &ranks, 4, Rank(0)).map_err(Error::program)?;
     let set = keyed::<Set>(rt, pool, set.addr)?;
@@ -130,9 +146,9 @@ fn keys(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
     let counts = keyed::<Multiset>(rt, pool, counts.addr)?;
     let map = Map::create(pool, &ranks, 4, Rank(0)).map_err(Error::program)?;
     let map = keyed::<Map>(rt, pool, map.addr)?;
-    let firsts = on_ults(rt, pool, move |pool, ult| {
+    let firsts = on_ults(rt, pool, work.ults, move |pool, ult| {
         let mut firsts = 0;
-        for key in 0..STEPS {
+        for key in 0..work.steps {
             firsts += u64::from(set.insert(pool, Data::Here(&key.to_le_bytes())).unwrap());
             let some = ((ult + key) % 7).to_le_bytes();
             counts.insert(pool, Data::Here(&some)).unwrap();
@@ -150,9 +166,9 @@ fn keys(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
         }
         firsts
     });
-    assert_eq!(rt.sum(firsts)?, STEPS, "each key is the first's who inserts it");
+    assert_eq!(rt.sum(firsts)?, work.steps, "each key is the first's who inserts it");
     let times = |key: u64| counts.times(pool, Data::Here(&key.to_le_bytes())).unwrap();
-    let all = u64::from(rt.size()) * ults(rt) * STEPS;
+    let all = u64::from(rt.size()) * work.ults * work.steps;
     assert_eq!((0..7).map(times).sum::<u64>(), all);
     let own = set.size(pool, Reach::Local).unwrap();
     assert_eq!(rt.sum(own)?, set.size(pool, Reach::All).unwrap());
@@ -206,18 +222,20 @@ fn record(rank: Rank, ult: u64, step: u64) -> u64 {
     (u64::from(rank.0) << 32) | (ult << 16) | step
 }
 
-/// How many of them: fewer where each step takes messages.
-fn ults(rt: &Runtime) -> u64 {
-    if rt.neighbours().count() == rt.size() as usize { 30 } else { 6 }
+/// Fewer where each step takes messages.
+fn some(rt: &Runtime) -> Work {
+    let is_near = rt.neighbours().count() == rt.size() as usize;
+    Work { ults: if is_near { 30 } else { 6 }, steps: 8 }
 }
 
 /// Calls on many ULTs, and adds up what they answer.
 fn on_ults(
     rt: &Runtime,
     pool: &Pool,
+    ults: u64,
     call: impl Fn(&Pool, u64) -> u64 + Copy + Send + 'static,
 ) -> u64 {
-    let ults: Vec<_> = (0..ults(rt))
+    let ults: Vec<_> = (0..ults)
         .map(|ult| {
             let pool = pool.clone();
             rt.spawn(move |_| call(&pool, ult))
@@ -225,5 +243,3 @@ fn on_ults(
         .collect();
     ults.into_iter().map(|ult| ult.join().unwrap()).sum()
 }
-
-const STEPS: u64 = 8;

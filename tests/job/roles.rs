@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tsumugi::boot::Given;
 use tsumugi::{AddrError, CallError, Config, Error, MessageError, Rank, Runtime, Signal, Until};
 use tsumugi_core::boot::Bootstrap;
@@ -88,15 +88,19 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "outside-alone" => outside::alone(rt),
         "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),
         "mixture-short" => mixture::play(rt, 1, 20),
+        "mixture-lossy" => mixture::play(rt, 1, 5),
         "mixture-long" => mixture::play(rt, 1 << 20, 5000),
         "reach" => reach::play(rt, reach::Extent::FULL),
         "global" => global::play(rt),
-        "churn" => churn::play(rt, Plan { ults: 1000, steps: 20, seed: 1 }),
-        "churn-short" => churn::play(rt, Plan { ults: 50, steps: 20, seed: 1 }),
+        "churn" => churn::play(rt, Plan { ults: 1000, steps: 20, seed: seed(rt)? }),
+        "churn-short" => churn::play(rt, Plan { ults: 50, steps: 20, seed: seed(rt)? }),
         "churn-long" => {
-            (0..60).try_for_each(|seed| churn::play(rt, Plan { ults: 1000, steps: 300, seed }))
+            let first = seed(rt)?;
+            let plan = |seed| Plan { ults: 1000, steps: 300, seed };
+            (first..first + 60).try_for_each(|seed| churn::play(rt, plan(seed)))
         }
         "containers" => containers::play(rt),
+        "containers-crowd" => containers::crowd(rt),
         "holders" => containers::holders(rt),
         "locks" => locks::play(rt, 40),
         "locks-short" => locks::play(rt, 10),
@@ -126,6 +130,28 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
 pub fn say(line: &str) {
     // One write, so that lines of several ranks do not mix.
     std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+/// Another one in each run, which is printed, and given as `TSUMUGI_TEST_SEED`
+/// to have it again; the same on all ranks.
+fn seed(rt: &Runtime) -> Result<u64, Error> {
+    let given = std::env::var("TSUMUGI_TEST_SEED");
+    let own = match given.as_deref().map(str::parse) {
+        Ok(Ok(seed)) => seed,
+        Ok(Err(_)) => {
+            let given = given.unwrap_or_default();
+            return Err(Error::program(format!("TSUMUGI_TEST_SEED={given}: no number")));
+        }
+        Err(_) => {
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            u64::from(since.map_or(0, |since| since.subsec_nanos())) >> 8
+        }
+    };
+    let seed = rt.gather(own)?[0];
+    if rt.rank() == Rank(0) {
+        say(&format!("TSUMUGI_TEST_SEED={seed}"));
+    }
+    Ok(seed)
 }
 
 /// A job whose ranks read their peers' arrays and write to their own.

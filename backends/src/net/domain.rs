@@ -215,6 +215,11 @@ impl<W: Wire> NetDomain<W> {
         !self.limits.one_by_one
     }
 
+    /// Longest put or get that is one request.
+    pub fn piece_bytes_max(&self) -> u64 {
+        self.limits.piece_bytes_max
+    }
+
     /// Whether a put that tells its target is one request.
     pub fn rings(&self) -> bool {
         self.limits.rings

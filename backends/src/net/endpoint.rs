@@ -68,6 +68,14 @@ impl<'d, W: Wire> NetEndpoint<'d, W> {
         self.domain.rails[self.index].lock().map(|rail| rail.failures).unwrap_or_default()
     }
 
+    /// Whether a packet that is sent to that rank now overtakes an operation on
+    /// it that was posted before: its region or its peer is not known yet, or
+    /// the queue is full. While somebody else has the endpoint, true.
+    #[inline]
+    pub fn holds(&self, rank: Rank) -> bool {
+        self.try_rail().is_none_or(|rail| rail.holds(rank))
+    }
+
     /// Operations in flight.
     pub fn in_flight(&self) -> usize {
         self.domain.rails[self.index].lock().map(|rail| rail.in_flight()).unwrap_or_default()

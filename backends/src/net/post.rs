@@ -24,7 +24,7 @@ use super::wire::{Answer, Far, Near, Nears, Wire};
 use core::ffi::c_int;
 use libc::{EAGAIN, EINPROGRESS, ENOSYS, EOPNOTSUPP};
 use tsumugi_core::backend::Completion;
-use tsumugi_core::mem::{AddrError, Need};
+use tsumugi_core::mem::{AddrError, Need, Rank};
 use tsumugi_core::op::{Kind, Op};
 
 impl<W: Wire> Rail<W> {
@@ -213,6 +213,12 @@ impl<W: Wire> Rail<W> {
         // SAFETY: words of the slot, which stay as they are until the
         // operation ends.
         unsafe { self.wire.word(op, nears, far, context, atomics) }
+    }
+
+    /// Whether an operation on that rank was taken and is not on the wire: what
+    /// is sent now overtakes it.
+    pub(super) fn holds(&self, rank: Rank) -> bool {
+        self.later.iter().any(|&at| self.flights[at as usize].op.remote.rank == rank)
     }
 
     /// Ends an operation that stands in the queue of those to be posted later.

@@ -10,7 +10,9 @@
 //! ```
 //!
 //! With [`NODES`] in the environment the ranks are dealt out to as many network
-//! namespaces: `ci/netns.sh` runs them so, with rank 0 in the first.
+//! namespaces: `ci/netns.sh` runs them so, with rank 0 in the first. With
+//! [`AWAY`] those of odd number are on another machine, as in the two guests of
+//! `ci/verbs.sh`.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
@@ -116,8 +118,15 @@ impl<P: Provider> Job<P> {
 
     pub fn kill(&self, rank: u32) {
         let peer = &mut self.peers.lock().unwrap()[rank as usize - 1];
-        peer.child.kill().unwrap();
-        peer.child.wait().unwrap();
+        if away(rank).is_some() {
+            peer.give("die");
+            peer.child.wait().unwrap();
+            // The connection has ended, and next the system ends the rest.
+            std::thread::sleep(Duration::from_secs(2));
+        } else {
+            peer.child.kill().unwrap();
+            peer.child.wait().unwrap();
+        }
     }
 }
 
@@ -152,26 +161,35 @@ impl Peer {
     fn start(provider: &str, rank: u32, ranks: u32, setting: &Setting) -> Self {
         let Setting { endpoints, in_flight_max, pairs_max, .. } = *setting;
         let numbers = [rank as usize, ranks as usize, endpoints, in_flight_max, pairs_max];
+        let mut args = vec![PEER.to_owned(), provider.to_owned()];
+        args.extend(numbers.map(|number| number.to_string()));
         let own = std::env::current_exe().unwrap();
-        let mut command = match node_of(Rank(rank)) {
-            None => Command::new(own),
-            Some((namespace, _)) => {
+        let away = away(rank);
+        let mut command = match (&away, node_of(Rank(rank))) {
+            (Some(away), _) => {
+                let mut words = away.split(' ');
+                let mut reach = Command::new(words.next().unwrap());
+                reach.args(words);
+                reach
+            }
+            (None, None) => Command::new(own),
+            (None, Some((namespace, _))) => {
                 let mut enter = Command::new("ip");
                 enter.args(["netns", "exec", &namespace]).arg(own);
                 enter
             }
         };
-        let mut child = command
-            .arg(PEER)
-            .arg(provider)
-            .args(numbers.map(|number| number.to_string()))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        if away.is_none() {
+            command.args(&args);
+        }
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let orders = child.stdin.take().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());
-        Self { child, orders, answers }
+        let mut peer = Self { child, orders, answers };
+        if away.is_some() {
+            peer.give(&args.join(" "));
+        }
+        peer
     }
 
     fn order(&mut self, order: &str) -> String {
@@ -196,6 +214,11 @@ impl Drop for Peer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What reaches the machine of a rank, if it is another one.
+fn away(rank: u32) -> Option<String> {
+    std::env::var(AWAY).ok().filter(|_| rank % 2 == 1)
 }
 
 /// The namespace and the address of a rank, if there are several.
@@ -308,6 +331,8 @@ pub fn peer<P: Provider>(args: &[String]) {
                 }
                 println!("added");
             }
+            // SAFETY: a plain call.
+            "die" => drop(unsafe { libc::raise(libc::SIGKILL) }),
             "arrived" => println!("{}", std::mem::take(&mut arrived)),
             other => panic!("no such order: {other}"),
         }
@@ -349,5 +374,9 @@ pub const PEER: &str = "peer";
 
 /// The variable that says where ranks run: `namespace=address ...`.
 const NODES: &str = "TSUMUGI_TEST_NODES";
+
+/// The variable that has a command which joins its input and output to a peer
+/// on another machine: the first line is what arguments the peer has.
+const AWAY: &str = "TSUMUGI_TEST_AWAY";
 
 const LIMIT: Duration = Duration::from_secs(10);

@@ -42,6 +42,22 @@ pub fn words_of_every_width_arrive<P: Provider>() {
     assert_eq!(job.word(&region, 0), 0x11 << 24);
 }
 
+/// A put whose region is not known yet is taken, and not on its way: a packet
+/// that is sent then overtakes it, and whoever sends can know.
+pub fn what_is_not_on_its_way_is_told<P: Provider>() {
+    let job: Job<P> = Job::new(3);
+    let region = job.register(PEER, 64, Access::ReadWrite);
+    let mut endpoint = job.domain.endpoint();
+    assert!(!endpoint.holds(PEER));
+    let put = Op::put_word(at(&region, 8), Width::W8, 7).tagged(job.tag());
+    assert_eq!(endpoint.post(&[put]), 1);
+    assert!(endpoint.holds(PEER));
+    assert!(!endpoint.holds(Rank(2)), "nothing is for that one");
+    assert_eq!(wait(&mut endpoint, 1)[0].result, Ok(0));
+    assert!(!endpoint.holds(PEER));
+    assert_eq!(job.word(&region, 8), 7);
+}
+
 pub fn long_transfers_go_in_pieces<P: Provider>() {
     let bytes = 100_000;
     let job: Job<P> = Job::with(2, |config| config.piece_bytes_max = 4096);

@@ -155,6 +155,7 @@ macro_rules! suites {
             ],
             [
                 words_of_every_width_arrive,
+                what_is_not_on_its_way_is_told,
                 long_transfers_go_in_pieces, a_completed_put_has_landed, stale_keys_are_named,
                 wrong_accesses_are_named, packets_and_bells_arrive, several_endpoints_work_at_once,
                 a_struck_rank_is_lost_at_once, a_killed_rank_is_lost, a_get_from_a_killed_rank_ends, bad_cards_lose_their_rank,

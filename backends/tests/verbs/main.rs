@@ -80,6 +80,7 @@ suite!(
     ],
     [
         words_of_every_width_arrive,
+        what_is_not_on_its_way_is_told,
         long_transfers_go_in_pieces,
         a_completed_put_has_landed,
         stale_keys_are_named,

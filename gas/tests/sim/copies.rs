@@ -30,6 +30,8 @@ struct Plan {
     crowded: bool,
     /// Each rank reaches the memory of all.
     near: bool,
+    /// Each put lands in two parts.
+    torn: bool,
 }
 
 /// What every rank knows of every other.
@@ -259,6 +261,10 @@ fn run(seed: u64, plan: Plan) {
         config.detect_ns = 100;
         (config.slow, config.slow_ns_max) = (300, 100_000);
     }
+    if plan.torn {
+        (config.torn, config.reorder, config.early) = (1000, true, 0);
+        (config.slow, config.slow_ns_max) = (300, 20_000);
+    }
     let reorders = config.reorder;
     let net = Net::new(config);
     let mut sizes = Sizes::new(ranks);
@@ -376,11 +382,12 @@ fn content_of(net: &Net, world: &World, own: u32, place: Place) -> Vec<u8> {
         .collect()
 }
 
-const PLAIN: Plan = Plan { kill: false, operations: 25, crowded: false, near: false };
+const PLAIN: Plan = Plan { kill: false, operations: 25, crowded: false, near: false, torn: false };
 const KILL: Plan = Plan { kill: true, ..PLAIN };
 const LATE: Plan = Plan { crowded: true, ..KILL };
 const NEAR: Plan = Plan { near: true, ..PLAIN };
 const CROWDED: Plan = Plan { crowded: true, ..PLAIN };
+const TORN: Plan = Plan { torn: true, ..CROWDED };
 
 #[test]
 fn every_byte_is_what_the_order_says() {
@@ -445,6 +452,15 @@ fn count_trips(keeps_order: bool, of_third: u64) {
     }
     assert_eq!(parties[1].machine.hints(), 3, "no command was fetched");
     assert_eq!(parties[0].machine.relayed(), if keeps_order { 3 } else { 0 });
+}
+
+/// Hazard A6: of a command that comes while its note is there, half is of the one
+/// before.
+#[test]
+#[cfg(debug_assertions)]
+fn a_torn_command_is_caught() {
+    check(SEEDS.take(300), |seed| run(seed, TORN));
+    assert_caught(&["gas_command_unchecked"], |seed| run(seed, TORN));
 }
 
 #[test]

@@ -63,13 +63,17 @@ fn ended(errands: &mut Errands) -> Vec<Completion> {
 /// What one sends, as far as there is room.
 fn sent(errands: &mut Errands, room: usize) -> Vec<Vec<u8>> {
     let mut parcels = Vec::new();
-    errands.send(&nothing(), |_, bytes| {
-        if parcels.len() == room {
-            return Sent::Full;
-        }
-        parcels.push(bytes.to_vec());
-        Sent::Yes
-    });
+    errands.send(
+        &nothing(),
+        |_| false,
+        |_, bytes| {
+            if parcels.len() == room {
+                return Sent::Full;
+            }
+            parcels.push(bytes.to_vec());
+            Sent::Yes
+        },
+    );
     parcels
 }
 
@@ -161,7 +165,7 @@ fn a_loss_ends_what_is_under_way_and_what_is_not() {
     let answer = &sent(&mut serves, 1)[0];
     assert!(!asks.handle(SERVES, answer, &nothing(), |_| Ok(0)), "it comes too late");
     assert!(asks.begin(&add(1, 1)));
-    asks.send(&nothing(), |_, _| Sent::Lost);
+    asks.send(&nothing(), |_| false, |_, _| Sent::Lost);
     assert_eq!(ended(&mut asks)[0].result, lost);
 }
 
@@ -220,10 +224,14 @@ fn memory_moves_in_pieces() {
         assert!(asks.begin(&op));
         loop {
             let (mut to, mut back) = (Vec::new(), Vec::new());
-            asks.send(&here, |_, bytes| {
-                to.push(bytes.to_vec());
-                Sent::Yes
-            });
+            asks.send(
+                &here,
+                |_| false,
+                |_, bytes| {
+                    to.push(bytes.to_vec());
+                    Sent::Yes
+                },
+            );
             for parcel in to {
                 let serve = |asked: Asked<'_>| {
                     served(asked);
@@ -239,10 +247,14 @@ fn memory_moves_in_pieces() {
                 };
                 assert!(serves.handle(ASKS, &parcel, &there, serve));
             }
-            serves.send(&there, |_, bytes| {
-                back.push(bytes.to_vec());
-                Sent::Yes
-            });
+            serves.send(
+                &there,
+                |_| false,
+                |_, bytes| {
+                    back.push(bytes.to_vec());
+                    Sent::Yes
+                },
+            );
             for parcel in back {
                 assert!(asks.handle(SERVES, &parcel, &here, |_| panic!("an answer")));
             }

@@ -165,10 +165,11 @@ impl<'a> Bench<'a> {
         let end = begin + self.wait();
         // What is started inherits it.
         let pinned = cpu.map(Pinned::to);
-        let mut teams = self.start(systems, ranks, cases[0])?;
+        let teams = self.start(systems, ranks, cases[0])?;
         drop(pinned);
+        let mut teams = Teams { teams, systems, ranks, cpu, silent: Vec::new() };
         let enough = if only.is_some() { self.passes() } else { 1 };
-        let mut samples = Samples::new(teams.len(), cases.len(), enough);
+        let mut samples = Samples::new(teams.teams.len(), cases.len(), enough);
         let mut passes = 0;
         while only.is_none() && passes < self.passes() {
             self.pass(&mut teams, &cases, &mut samples, None)?;
@@ -193,7 +194,7 @@ impl<'a> Bench<'a> {
                 }
             }
         }
-        Ok(samples.rows(&teams, &cases))
+        Ok(samples.rows(&teams.teams, &cases))
     }
 
     fn passes(&self) -> u32 {
@@ -210,8 +211,8 @@ impl<'a> Bench<'a> {
     /// Every case once, the teams by turns; of those that are still to be seen
     /// in a state only while it lasts.
     fn pass(
-        &self,
-        teams: &mut [Team],
+        &mut self,
+        teams: &mut Teams<'_>,
         cases: &[&Case],
         samples: &mut Samples,
         only: Option<State>,
@@ -224,15 +225,44 @@ impl<'a> Bench<'a> {
             {
                 continue;
             }
-            let mut answers: Vec<Vec<f64>> = teams
-                .iter_mut()
-                .map(|team| team.ask(&case.command, LIMIT).map(|answer| answer.ns))
-                .collect::<Result<_, _>>()?;
+            let mut answers = Vec::new();
+            for at in 0..teams.teams.len() {
+                answers.push(self.answer(teams, at, case)?);
+            }
             answers.push(together::measure(case));
             samples.add(index, case, answers, [before, trip_ns()]);
             self.progress.at(index as u64 + 1);
         }
         Ok(())
+    }
+
+    /// What a team answers. A peer that does not is started again for the next
+    /// case, and not asked for this one any more.
+    fn answer(
+        &mut self,
+        teams: &mut Teams<'_>,
+        at: usize,
+        case: &Case,
+    ) -> Result<Vec<f64>, Failure> {
+        if teams.silent.iter().any(|silent| *silent == (at, case.command.clone())) {
+            return Ok(Vec::new());
+        }
+        let failure = match teams.teams[at].ask(&case.command, LIMIT) {
+            Ok(answer) => return Ok(answer.ns),
+            Err(failure) => failure,
+        };
+        let name = teams.teams[at].name.clone();
+        let system = teams.systems.iter().find(|system| system.name == name);
+        let Some(system) = system.filter(|_| self.peers.iter().any(|peer| peer.name == name))
+        else {
+            return Err(failure);
+        };
+        self.text += &format!("\n{failure}: left out there\n");
+        teams.silent.push((at, case.command.clone()));
+        // What is started inherits it.
+        let _pinned = teams.cpu.map(Pinned::to);
+        teams.teams[at] = system.start(teams.ranks)?;
+        Ok(Vec::new())
     }
 
     /// Starts a team of each system; one that does not start or answer is
@@ -259,6 +289,16 @@ impl<'a> Bench<'a> {
         }
         Ok(teams)
     }
+}
+
+/// Teams at work, and how to start one again.
+struct Teams<'s> {
+    teams: Vec<Team>,
+    systems: &'s [System],
+    ranks: u32,
+    cpu: Option<usize>,
+    /// Which of them has not answered which command.
+    silent: Vec<(usize, String)>,
 }
 
 /// Whether the cores are in no such state.
