@@ -59,6 +59,12 @@ pub mod mapped {
     pub use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 }
 
+/// The processor's own atomics, for what one thread alone goes by, and others
+/// are only shown: no model need try each place where they may look.
+pub mod shown {
+    pub use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+}
+
 #[cfg(any(not(tsumugi_loom), tsumugi_shuttle))]
 mod cell {
     /// `core::cell::UnsafeCell` with the access shape of loom's.

@@ -41,12 +41,44 @@ use core::fmt;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering, mutant};
 
 /// Whose something is.
-pub struct Bias {
+pub struct Bias<I = AtomicBool> {
     owner: AtomicUsize,
     /// Written by the owner.
-    inside: AtomicBool,
+    inside: I,
     /// How often in a row the same one came; written by whoever has the lock.
     streak: AtomicU32,
+}
+
+/// Where the owner says whether it is inside, perhaps in a word that it writes
+/// in any case. `go_in` and `leave` are the owner's.
+pub trait Inside {
+    /// The owner is inside.
+    fn go_in(&self);
+
+    /// It is outside. Releases what it did.
+    fn leave(&self);
+
+    /// Whether it is inside; if not, what it did is seen. Any thread.
+    fn has_owner(&self) -> bool;
+}
+
+impl Inside for AtomicBool {
+    #[inline(always)]
+    fn go_in(&self) {
+        self.store(true, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn leave(&self) {
+        // Release: pairs with the Acquire in `has_owner`.
+        self.store(false, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn has_owner(&self) -> bool {
+        // Acquire: pairs with the Release in `leave`.
+        self.load(Ordering::Acquire)
+    }
 }
 
 /// What the end of a bias found.
@@ -80,6 +112,19 @@ impl Bias {
             streak: AtomicU32::new(0),
         }
     }
+}
+
+impl<I: Inside> Bias<I> {
+    /// Nobody's yet; who owns it goes in and out there.
+    pub(crate) fn through(inside: I) -> Self {
+        Self { owner: AtomicUsize::new(NOBODY), inside, streak: AtomicU32::new(0) }
+    }
+
+    /// Where the owner goes in and out.
+    #[inline(always)]
+    pub(crate) fn inside(&self) -> &I {
+        &self.inside
+    }
 
     /// Whether everybody uses atomic instructions, for good.
     #[inline(always)]
@@ -104,7 +149,7 @@ impl Bias {
     /// Whether the owner is inside. By the owner.
     #[inline(always)]
     pub fn is_inside(&self) -> bool {
-        self.inside.load(Ordering::Relaxed)
+        self.inside.has_owner()
     }
 
     /// Goes inside, if it is this thread's.
@@ -116,7 +161,7 @@ impl Bias {
     /// Goes inside what was this thread's a moment ago, if it still is.
     #[inline(always)]
     pub fn go_in(&self, me: usize) -> bool {
-        self.inside.store(true, Ordering::Relaxed);
+        self.inside.go_in();
         if self.is_still_of(me) {
             return true;
         }
@@ -127,8 +172,7 @@ impl Bias {
     /// Goes outside.
     #[inline(always)]
     pub fn leave(&self) {
-        // Release: pairs with the Acquire in `look_inside`.
-        self.inside.store(false, Ordering::Release);
+        self.inside.leave();
     }
 
     /// Whether it is still this thread's, after it has gone in or out: if not,
@@ -177,7 +221,7 @@ impl Bias {
         if streak < STREAK {
             return false;
         }
-        self.inside.store(true, Ordering::Relaxed);
+        self.inside.go_in();
         // Release, as the end of a bias takes what was done inside: pairs with
         // the exchange in `end`.
         let claimed =
@@ -247,8 +291,7 @@ impl Bias {
 
     /// After the end found the owner inside: waits until it is not.
     pub fn wait_outside(&self) {
-        // Acquire: pairs with `leave`.
-        while self.inside.load(Ordering::Acquire) && !mutant("bias_no_wait") {
+        while self.inside.has_owner() && !mutant("bias_no_wait") {
             os_yield();
         }
     }
@@ -258,8 +301,7 @@ impl Bias {
             // Pairs with the light half in `is_still_of`.
             Fences::LIGHTEST.heavy();
         }
-        // Acquire: pairs with `leave`: what the owner did is seen.
-        self.inside.load(Ordering::Acquire)
+        self.inside.has_owner()
     }
 }
 
@@ -269,7 +311,7 @@ impl Default for Bias {
     }
 }
 
-impl fmt::Debug for Bias {
+impl<I> fmt::Debug for Bias<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let owner = self.owner.load(Ordering::Relaxed);
         f.write_str(match owner {

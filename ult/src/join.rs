@@ -213,7 +213,7 @@ impl<T> JoinHandle<T> {
         // SAFETY: a handle keeps its task, and that its home.
         let task = unsafe { self.slot.as_ref() };
         // SAFETY: as above.
-        unsafe { &*task.home.cast::<Shared>() }.cancel(task);
+        unsafe { &*task.home().cast::<Shared>() }.cancel(task);
     }
 
     /// The result of a ULT that has ended.
@@ -331,7 +331,7 @@ pub(crate) unsafe fn wait_end(slot: Slot, limit: Limit) -> Result<(), Interrupte
     }
     let joiner = Joiner::new();
     let joiner = &raw const joiner;
-    let reason = Reason { what: "join", at: task.slot.into(), wanted: 0 };
+    let reason = Reason { what: "join", at: task.slot().into(), wanted: 0 };
     Here.sleep_within(
         reason,
         limit,

@@ -78,7 +78,7 @@ impl Here {
                 // SAFETY: the running ULT, and a running ULT's home.
                 let (task, home) = unsafe {
                     let task = slot.as_ref();
-                    (task, &*task.home.cast::<Shared>())
+                    (task, &*task.home().cast::<Shared>())
                 };
                 let deadline = limit.deadline().map(|until| home.at(until));
                 let mut alarm = Alarm::new(&race, task, deadline, limit.is_cancellable());

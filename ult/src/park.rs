@@ -17,6 +17,7 @@ use crate::futex::{SystemFutex, os_yield};
 use crate::host::{Instant, catch, resume};
 use crate::sched::current;
 use crate::sched::shared::Shared;
+use crate::sched::worker::Way;
 use crate::slab::Slot;
 use crate::stack::Left;
 use crate::task::{Request, Task};
@@ -34,7 +35,8 @@ use tsumugi_core::wait::{Futex, Race, Reason, Wait, Waker};
 pub struct Here;
 
 // SAFETY: on a ULT `commit` runs on the worker's stack, after the switch, when
-// the ULT can be resumed, once per suspension. On an OS thread it runs before
+// the ULT can be resumed, once per suspension; or before the switch, where nobody
+// but this very worker can resume it. On an OS thread it runs before
 // the wait, with a waker that only sets a word: a wake that comes early is
 // found there, and the thread cannot leave `sleep` before `commit` returned.
 unsafe impl Wait for Here {
@@ -43,22 +45,29 @@ unsafe impl Wait for Here {
     #[inline(always)]
     fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         assert_may_block(reason.what);
-        match ult() {
-            Some(slot) => {
-                // SAFETY: the running ULT.
-                let task = unsafe { slot.as_ref() };
-                // SAFETY: the running ULT is on its stack.
-                unsafe { task.head().unwrap_unchecked() }.set_reason(&reason);
-                // SAFETY: the closure lives on this stack, which stays until
-                // it was committed; the lifetime is only the type's.
-                let commit = unsafe {
-                    transmute::<*mut (dyn FnMut(Waker) -> bool + '_), *mut Commit>(commit)
-                };
-                // SAFETY: we run on this ULT's stack.
-                unsafe { task.ask(Request::Sleep(commit)) };
-            }
-            None => sleep_elsewhere(reason, commit),
-        }
+        let Some(worker) = current::worker() else { return sleep_elsewhere(reason, commit) };
+        // SAFETY: this thread's worker, not kept across the suspension.
+        let worker = unsafe { worker.as_ref() };
+        let Some(slot) = worker.current() else { return sleep_elsewhere(reason, commit) };
+        // SAFETY: the running ULT.
+        let task = unsafe { slot.as_ref() };
+        // SAFETY: the running ULT is on its stack.
+        unsafe { task.head().unwrap_unchecked() }.set_reason(&reason);
+        let way = worker.let_sleep(slot, commit);
+        // SAFETY: the closure lives on this stack, which stays until it was
+        // committed; the lifetime is only the type's.
+        let commit =
+            unsafe { transmute::<*mut (dyn FnMut(Waker) -> bool + '_), *mut Commit>(commit) };
+        let mut request = Request::Sleep(commit);
+        let (next, left) = match way {
+            Way::On => return,
+            Way::Pass(next) => (Some(next), Left::ASLEEP),
+            Way::Leave => (None, Left::ASLEEP),
+            Way::Ask => (None, Left::request(&raw mut request)),
+        };
+        // SAFETY: we run on this ULT's stack, and `let_sleep` gave us the next;
+        // the request stays until we are resumed.
+        unsafe { task.leave(next, left) };
     }
 
     #[inline(always)]
@@ -161,7 +170,7 @@ impl Unparker {
 impl fmt::Debug for Unparker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Who::Ult(ult) => write!(f, "Unparker(ULT in slot {})", ult.task().slot),
+            Who::Ult(ult) => write!(f, "Unparker(ULT in slot {})", ult.task().slot()),
             Who::Thread(_) => f.write_str("Unparker(thread)"),
         }
     }
@@ -182,7 +191,7 @@ impl UltRef {
     /// The task is alive.
     pub(crate) unsafe fn new(slot: Slot) -> Self {
         // SAFETY: a live task's home is alive, and in an `Arc`.
-        unsafe { Arc::increment_strong_count(slot.as_ref().home.cast::<Shared>()) };
+        unsafe { Arc::increment_strong_count(slot.as_ref().home().cast::<Shared>()) };
         Self(slot)
     }
 
@@ -221,7 +230,7 @@ impl Clone for UltRef {
 impl Drop for UltRef {
     fn drop(&mut self) {
         // SAFETY: the count that `new` took.
-        unsafe { Arc::decrement_strong_count(self.task().home.cast::<Shared>()) };
+        unsafe { Arc::decrement_strong_count(self.task().home().cast::<Shared>()) };
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::lock::Lock;
 use crate::pool::{Cache, Depot};
-use crate::task::Task;
+use crate::task::{Origin, Task};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -19,9 +19,15 @@ pub(crate) type Slot = NonNull<Task>;
 
 pub(crate) struct Slab {
     depot: Depot<Free>,
-    chunks: Lock<Vec<NonNull<[Task]>>>,
+    chunks: Lock<Vec<NonNull<Chunk>>>,
     /// Held while a name is read or dropped.
     names: Lock<Names>,
+}
+
+#[repr(C)]
+struct Chunk {
+    origin: Origin,
+    tasks: [Task; CHUNK],
 }
 
 /// The names of ULTs that are gone, while a trace is on: the latest.
@@ -95,7 +101,7 @@ impl Slab {
         let mut index = 0;
         while let Some(chunk) = self.chunks.with(|chunks| chunks.get(index).copied()) {
             // SAFETY: chunks stay as long as the slab.
-            unsafe { chunk.as_ref() }.iter().for_each(&mut show);
+            unsafe { chunk.as_ref() }.tasks.iter().for_each(&mut show);
             index += 1;
         }
     }
@@ -147,19 +153,32 @@ impl Slab {
     #[cold]
     fn grow(&self, home: *const ()) -> Slot {
         let chunk = self.chunks.with(|chunks| {
-            let first = (chunks.len() * CHUNK) as u32;
-            let tasks: Box<[Task]> =
-                (first..first + CHUNK as u32).map(|slot| Task::new(slot, home)).collect();
-            let chunk = NonNull::from(Box::leak(tasks));
+            let chunk = Chunk::new(Origin { home, first: (chunks.len() * CHUNK) as u32 });
             chunks.push(chunk);
             chunk
         });
         // SAFETY: just made.
-        let mut slots = unsafe { chunk.as_ref() }.iter().map(NonNull::from);
+        let mut slots = unsafe { chunk.as_ref() }.tasks.iter().map(NonNull::from);
         let first = slots.next().expect("a chunk has a slot");
         // The last comes out of the depot first.
         self.depot.put_all(slots.rev().map(Free));
         first
+    }
+}
+
+impl Chunk {
+    fn new(origin: Origin) -> NonNull<Self> {
+        let chunk = Box::leak(Box::<Self>::new_uninit()).as_mut_ptr();
+        // In place: a stack may be smaller than a chunk.
+        // SAFETY: new memory; each part is written once.
+        unsafe {
+            (&raw mut (*chunk).origin).write(origin);
+            let tasks = (&raw mut (*chunk).tasks).cast::<Task>();
+            (0..CHUNK).for_each(|place| tasks.add(place).write(Task::new(place as u32)));
+        }
+        // Descriptors find the origin by their places.
+        let _ = chunk.expose_provenance();
+        NonNull::new(chunk).expect("a box is somewhere")
     }
 }
 
@@ -180,7 +199,7 @@ impl Names {
             }
             // Clearing has counted it up.
             let generation = task.generation.load(Ordering::Relaxed).wrapping_sub(1);
-            self.gone.push_back(((task.slot, generation), name));
+            self.gone.push_back(((task.slot(), generation), name));
         }
         (particulars, oldest)
     }
@@ -198,4 +217,6 @@ impl Drop for Slab {
     }
 }
 
+// See `Task::origin`.
+const _: () = assert!(core::mem::offset_of!(Chunk, tasks) == size_of::<Origin>());
 const CHUNK: usize = if cfg!(tsumugi_loom) { 2 } else { 64 };

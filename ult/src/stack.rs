@@ -21,8 +21,9 @@
 //! 65,530 mappings that a process may have, canaries lie in a page that is in
 //! use already.
 //!
-//! What belongs to a stack and not to a ULT lies in its [`Head`]: the saved
-//! context, so that a switch touches few lines, and what a sleeper waits for.
+//! What belongs to a stack and not to a ULT lies in its [`Head`]: its context
+//! while no ULT has it, whom it leaves to, and what a sleeper waits for. Where a
+//! ULT left off lies in its descriptor, so that a switch to it looks at no head.
 //! Heads of neighbours have different offsets in their pages, because cache
 //! sets go by those bits: a thousand heads at one offset share eight lines.
 //!
@@ -36,7 +37,7 @@ mod switch;
 pub(crate) use class::Class;
 pub(crate) use head::{Head, stack_pointer};
 pub(crate) use supply::Stacks;
-pub(crate) use switch::{Left, Link};
+pub(crate) use switch::{Left, Link, Saved};
 
 use core::ptr::NonNull;
 
@@ -86,7 +87,6 @@ const COLOURS: usize = 16;
 const COLOUR_BYTES: usize = 64;
 const HEAD_BYTES: usize = size_of::<Head>();
 
-// What each switch changes shares a line with the first words of the frames.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 const _: () = assert!(HEAD_BYTES == 96, "half a cache line, and one");
 

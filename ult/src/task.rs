@@ -12,6 +12,10 @@
 //!  Running ──join of an unstarted child──► Lending ──the child's end──► Running
 //! ```
 //!
+//! `Ready` and `Running` are one value of the state: which of the two it is, the
+//! workers say, and so a switch from one ULT to the next changes the state of
+//! neither. Who parks on the only worker says so in the park word alone.
+//!
 //! Who may touch what: a `Running` task's fields are its worker's; those of a
 //! `New` or `Ready` one belong to whoever takes it from a queue; those of a
 //! `Sleeping` one to nobody, until somebody uses up its waker; those of a
@@ -29,11 +33,13 @@
 //! unmapped while the scheduler lives, so a late wake hits a descriptor, if of
 //! somebody else, never wild memory.
 //!
-//! A descriptor is two cache lines: the first is all that a yield looks at, and
-//! what queues, switches and wakes change; the second what the ULT runs, and
-//! what a waker has to know, which stays as it is while the ULT sleeps. What a
-//! ULT needs only once it has a stack lies at the top of that, in its [`Head`];
-//! what few have, elsewhere.
+//! A descriptor is two cache lines: the first is all that a yield looks at, where
+//! the ULT left off included, and what queues, switches and wakes change; the
+//! second what the ULT runs, and what a waker has to know, which stays as it is
+//! while the ULT sleeps. So a yield among many touches a line of each ULT's
+//! descriptor and one of its frames. What a ULT needs only once it has a stack
+//! lies at the top of that, in its [`Head`]; what few have, and what all of a
+//! chunk have in common ([`Origin`]), elsewhere.
 
 mod end;
 mod state;
@@ -47,12 +53,12 @@ use crate::body::{Body, Room};
 use crate::fp::FpControl;
 use crate::inject::Linked;
 use crate::local::Locals;
-use crate::stack::{Head, Left, Stack};
+use crate::stack::{Head, Left, Saved, Stack};
 use crate::token::ParkWord;
 use alloc::boxed::Box;
 use core::ptr::{self, NonNull};
 use end::{ALONE, DETACHED};
-use state::{FREE, LENDING, NEW, RUNNING};
+use state::{FREE, LENDING, NEW, RUNNABLE};
 use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, UnsafeCell};
 use tsumugi_core::wait::Race;
 use tsumugi_core::wait::Waker;
@@ -81,30 +87,41 @@ pub(crate) struct Follow {
 /// One ULT.
 #[repr(C, align(64))]
 pub(crate) struct Task {
+    /// Where it left off.
+    saved: Saved,
+    /// The top of the stack it is on; null before it is on one. Its lowest bit
+    /// says that the stack has a canary.
+    head: AtomicPtr<Head>,
+    /// What is asked of it: a worker to stay on, flags, a size of stack.
+    traits: AtomicU32,
+    pub(crate) park: ParkWord,
     link: AtomicPtr<Task>,
     /// `count << 3 | State`: the count makes a copy of the reason checkable.
     state: AtomicU32,
     pub(crate) generation: AtomicU32,
-    /// The top of the stack it is on; null before it is on one.
-    head: AtomicPtr<Head>,
     join: AtomicUsize,
-    pub(crate) park: ParkWord,
-    /// What is asked of it: a worker to stay on, flags, a size of stack.
-    traits: AtomicU32,
     /// Its ULT-local values; null if it has none. The running ULT's.
     pub(crate) locals: UnsafeCell<*mut Locals>,
     /// Its sleep, if that may be cancelled; under the alarms' lock.
     sleeper: UnsafeCell<*const Race>,
-    particulars: AtomicPtr<Particulars>,
 
-    /// The scheduler's shared part; opaque here, which is a lower floor.
-    pub(crate) home: *const (),
+    particulars: AtomicPtr<Particulars>,
     /// The worker that it slept on last, and so whose caches know it.
     last: AtomicU32,
-    pub(crate) slot: u32,
+    /// How many others lie before it in its chunk.
+    place: u32,
     body: UnsafeCell<Option<&'static Body>>,
     /// The closure until it runs, the result once it has.
     room: Room,
+}
+
+/// What all descriptors of a chunk have in common: it lies before the first.
+#[repr(C, align(64))]
+pub(crate) struct Origin {
+    /// The scheduler's shared part; opaque here, which is a lower floor.
+    pub(crate) home: *const (),
+    /// The number of the first.
+    pub(crate) first: u32,
 }
 
 /// What few ULTs have.
@@ -121,24 +138,42 @@ unsafe impl Send for Task {}
 unsafe impl Sync for Task {}
 
 impl Task {
-    pub(crate) fn new(slot: u32, home: *const ()) -> Self {
+    pub(crate) fn new(place: u32) -> Self {
         Self {
+            saved: Saved::new(),
             link: AtomicPtr::new(ptr::null_mut()),
             state: AtomicU32::new(FREE),
             generation: AtomicU32::new(0),
             head: AtomicPtr::new(ptr::null_mut()),
             join: AtomicUsize::new(ALONE),
             park: ParkWord::new(),
-            slot,
             locals: UnsafeCell::new(ptr::null_mut()),
             sleeper: UnsafeCell::new(ptr::null()),
             particulars: AtomicPtr::new(ptr::null_mut()),
-            home,
             last: AtomicU32::new(0),
+            place,
             traits: AtomicU32::new(0),
             body: UnsafeCell::new(None),
             room: Room::new(),
         }
+    }
+
+    /// The scheduler's shared part.
+    #[inline(always)]
+    pub(crate) fn home(&self) -> *const () {
+        self.origin().home
+    }
+
+    /// Its number.
+    pub(crate) fn slot(&self) -> u32 {
+        self.origin().first + self.place
+    }
+
+    #[inline(always)]
+    fn origin(&self) -> &Origin {
+        let first = ptr::from_ref(self).addr() - self.place as usize * size_of::<Self>();
+        // SAFETY: a chunk is whole, and stays; the slab has shown where it is.
+        unsafe { &*ptr::with_exposed_provenance(first - size_of::<Origin>()) }
     }
 
     /// Makes a ULT of a free slot.
@@ -168,7 +203,26 @@ impl Task {
     #[inline(always)]
     pub(crate) unsafe fn head(&self) -> Option<&Head> {
         // SAFETY: the stack stays while the task is on it.
-        unsafe { self.head.load(Ordering::Relaxed).as_ref() }
+        unsafe { self.head_at().as_ref() }
+    }
+
+    #[inline(always)]
+    fn head_at(&self) -> *mut Head {
+        self.head.load(Ordering::Relaxed).map_addr(|addr| addr & !HAS_CANARY)
+    }
+
+    /// Where it left off.
+    #[inline(always)]
+    pub(crate) fn saved(&self) -> &Saved {
+        &self.saved
+    }
+
+    /// Whether the canary of the running ULT's stack is alive, or there is none.
+    #[inline(always)]
+    pub(crate) fn is_intact(&self) -> bool {
+        // SAFETY: it runs, so it is on a stack.
+        self.head.load(Ordering::Relaxed).addr() & HAS_CANARY == 0
+            || unsafe { self.head().unwrap_unchecked() }.is_intact()
     }
 
     /// Whether it is on a stack and keeps no control words: to be resumed, and
@@ -178,18 +232,6 @@ impl Task {
         !self.head.load(Ordering::Relaxed).is_null() && !self.keeps_fp()
     }
 
-    /// It is to go on, where it was.
-    ///
-    /// # Safety
-    ///
-    /// As for [`head`](Self::head), and it was ready, and usual.
-    #[inline(always)]
-    pub(crate) unsafe fn go_on<'a>(&self) -> &'a Head {
-        self.set_resumed();
-        // SAFETY: it is on a stack, which stays meanwhile.
-        unsafe { &*self.head.load(Ordering::Relaxed) }
-    }
-
     /// Puts it on a stack of its own.
     ///
     /// # Safety
@@ -197,10 +239,13 @@ impl Task {
     /// As for [`head`](Self::head), and it is on none.
     #[inline]
     pub(crate) unsafe fn bind(&self, stack: Stack) -> &Head {
-        let head = stack.head();
-        self.head.store(head.as_ptr(), Ordering::Relaxed);
         // SAFETY: heads stay as long as their stacks.
-        unsafe { head.as_ref() }
+        let head = unsafe { stack.head().as_ref() };
+        head.begin(&self.saved);
+        let has_canary = if head.is_watched() { HAS_CANARY } else { 0 };
+        let word = stack.head().as_ptr().map_addr(|addr| addr | has_canary);
+        self.head.store(word, Ordering::Relaxed);
+        head
     }
 
     /// Takes the stack of a ULT that ended on it.
@@ -210,7 +255,7 @@ impl Task {
     /// As for [`head`](Self::head).
     #[inline]
     pub(crate) unsafe fn unbind(&self) -> Stack {
-        let head = NonNull::new(self.head.load(Ordering::Relaxed));
+        let head = NonNull::new(self.head_at());
         self.head.store(ptr::null_mut(), Ordering::Relaxed);
         // SAFETY: the ULT had it alone.
         unsafe { Stack::from_head(head.expect("a ULT that ended has a stack")) }
@@ -227,34 +272,37 @@ impl Task {
     #[inline(always)]
     pub(crate) unsafe fn run_on(&self, joiner: &Self, place: *mut ()) {
         self.head.store(joiner.head.load(Ordering::Relaxed), Ordering::Relaxed);
-        joiner.step(RUNNING, LENDING);
-        self.step(NEW, RUNNING);
+        joiner.step(RUNNABLE, LENDING);
+        self.step(NEW, RUNNABLE);
         // SAFETY: a task that is new was filled.
         let body = self.body.with(|body| unsafe { (*body).unwrap_unchecked() });
         // SAFETY: the room holds the closure that `body` was made for.
         unsafe { (body.call)(&self.room, place) };
         self.end_locals();
         self.head.store(ptr::null_mut(), Ordering::Relaxed);
-        joiner.step(LENDING, RUNNING);
+        joiner.step(LENDING, RUNNABLE);
     }
 
-    /// Leaves for the ULT on the stack given, which may be its own: then it goes
-    /// on. `None`: leaves the worker. Returns when it is resumed.
+    /// Leaves for the ULT given, which may be this one: then it goes on. `None`:
+    /// leaves the worker. Returns when it is resumed.
     ///
     /// # Safety
     ///
-    /// The caller runs as this ULT, and has the other one.
+    /// The caller runs as this ULT, and has the other one, which is on a stack.
     // Inlined, as all that suspends: a processor predicts where a function
     // returns to by who called it, and after a switch that is somebody else.
     #[inline(always)]
-    pub(crate) unsafe fn leave(&self, next: Option<&Head>, left: Left) {
+    pub(crate) unsafe fn leave(&self, next: Option<NonNull<Self>>, left: Left) {
         // SAFETY: the caller's.
         let head = unsafe { self.head().unwrap_unchecked() };
-        match next {
+        // SAFETY: the caller's.
+        match next.map(|next| unsafe { next.as_ref() }) {
             // SAFETY: the caller's.
-            None => unsafe { head.suspend(left) },
+            None => unsafe { head.suspend(&self.saved, left) },
             // SAFETY: the caller's.
-            Some(next) => unsafe { head.pass(next) },
+            Some(next) => unsafe {
+                head.pass(&self.saved, next.head().unwrap_unchecked(), &next.saved)
+            },
         }
     }
 
@@ -266,7 +314,7 @@ impl Task {
     #[inline(always)]
     pub(crate) unsafe fn suspend(&self, left: Left) {
         // SAFETY: the caller's.
-        unsafe { self.head().unwrap_unchecked().suspend(left) }
+        unsafe { self.head().unwrap_unchecked().suspend(&self.saved, left) }
     }
 
     /// Leaves the worker with a request.
@@ -377,6 +425,9 @@ unsafe impl Linked for Task {
         &self.link
     }
 }
+
+/// Beside a head's address, which is a multiple of 16.
+const HAS_CANARY: usize = 1;
 
 #[cfg(not(tsumugi_loom))]
 const _: () = assert!(size_of::<Task>() == 128, "two cache lines");

@@ -50,6 +50,12 @@ impl ParkWord {
         self.0.load(Ordering::Relaxed) == EMPTY
     }
 
+    /// Whether somebody parks, and within no limit.
+    pub(crate) fn has_sleeper(&self) -> bool {
+        // Acquire: pairs with the Release in `begin_alone`.
+        self.0.load(Ordering::Acquire) == PARKED
+    }
+
     /// Takes a token, if there is one. By whoever parks.
     #[inline(always)]
     pub(crate) fn take(&self) -> bool {
@@ -84,7 +90,8 @@ impl ParkWord {
     #[inline(always)]
     pub(crate) fn begin_alone(&self) -> bool {
         let asleep = self.0.load(Ordering::Relaxed) == EMPTY;
-        self.0.store(if asleep { PARKED } else { EMPTY }, Ordering::Relaxed);
+        // Release: what was noted before is for `has_sleeper`.
+        self.0.store(if asleep { PARKED } else { EMPTY }, Ordering::Release);
         asleep
     }
 

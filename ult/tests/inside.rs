@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tsumugi_core::stats::Counter;
 use tsumugi_ult::sync::{Mutex, Semaphore, channel};
 use tsumugi_ult::{Builder, State, park, spawn, unparker, yield_now};
 
@@ -124,6 +125,50 @@ fn a_ult_can_inspect_its_own_scheduler() {
     assert!(text.starts_with("worker 0: spawned "), "{text}");
     assert!(text.contains("\"main\" Running"), "{text}");
     assert!(text.contains("\"parked\" Sleeping: park, for "), "{text}");
+}
+
+/// Where ULTs go straight from one to the next.
+#[test]
+fn those_of_the_only_worker_are_shown_as_they_stand() {
+    let scheduler = scheduler(1, 16);
+    let spawner = scheduler.spawner();
+    scheduler.run(move || {
+        let before = spawner.counts();
+        let named = |name: &str| Builder::new().name(name);
+        let yields = named("yields").spawn(|| (0..10).for_each(|_| yield_now()));
+        let parker = Arc::new(Mutex::new(None));
+        let left = parker.clone();
+        let parks = named("parks").spawn(move || {
+            *left.lock() = Some(unparker());
+            (0..3).for_each(|_| park());
+        });
+        let shown = || {
+            let mut shown = Vec::new();
+            spawner.dump(&mut |ult| {
+                let what = ult.reason.map(|reason| reason.what);
+                shown.push((ult.name.unwrap_or_default(), ult.state, what));
+            });
+            shown.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+            shown
+        };
+        yield_now();
+        yield_now();
+        let (main, other) = ("main".to_owned(), "yields".to_owned());
+        let parked = ("parks".to_owned(), State::Sleeping, Some("park"));
+        let expected = [(main, State::Running, None), parked, (other, State::Ready, None)];
+        assert_eq!(shown(), expected);
+        let parker = parker.lock().take().unwrap();
+        (0..3).for_each(|_| {
+            parker.unpark();
+            assert_eq!(shown()[1].1, State::Ready);
+            yield_now();
+        });
+        parks.join().unwrap();
+        yields.join().unwrap();
+        let counts = spawner.counts() - before;
+        assert_eq!(counts[Counter::Wakes], counts[Counter::Parks], "{counts:?}");
+        assert!(counts[Counter::Yields] >= 10 && counts[Counter::Parks] >= 3, "{counts:?}");
+    });
 }
 
 #[test]

@@ -7,7 +7,8 @@ use tsumugi_core::sync::Ordering;
 // Relaxed, all of it: there is no other thread.
 impl<T> Deque<T> {
     /// Adds an item and takes the oldest, which another was before, if `wants`
-    /// it. `None`: nothing has changed.
+    /// it. `None`: nothing has changed. In a long queue `soon` is told which one
+    /// will be taken a few calls later.
     ///
     /// # Safety
     ///
@@ -17,6 +18,7 @@ impl<T> Deque<T> {
         &self,
         item: *mut T,
         wants: impl FnOnce(*mut T) -> bool,
+        soon: impl FnOnce(*mut T),
     ) -> Option<*mut T> {
         debug_assert!(!self.owner.shared, "a thief may be at the oldest");
         let top = self.thieves.top.load(Ordering::Relaxed);
@@ -34,6 +36,9 @@ impl<T> Deque<T> {
         buffer.slot(bottom).store(item, Ordering::Relaxed);
         self.owner.bottom.store(bottom + 1, Ordering::Relaxed);
         self.thieves.top.store(top + 1, Ordering::Relaxed);
+        if top + AHEAD < bottom {
+            soon(buffer.slot(top + AHEAD).load(Ordering::Relaxed));
+        }
         Some(oldest)
     }
 
@@ -51,3 +56,6 @@ impl<T> Deque<T> {
         Some(item)
     }
 }
+
+/// How many calls later: a line from the second cache takes that long.
+const AHEAD: i64 = 3;

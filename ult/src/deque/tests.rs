@@ -51,13 +51,16 @@ fn without_thieves_an_item_goes_round() {
     let deque = Deque::<u8>::new(4, false, Fences::of_system());
     // SAFETY: one thread.
     unsafe {
-        assert_eq!(deque.rotate(item(1), |_| true), None, "nothing was there");
+        assert_eq!(deque.rotate(item(1), |_| true, |_| ()), None, "nothing was there");
         for n in 1..=4 {
             deque.push(item(n));
         }
         for n in 5..=100 {
-            assert_eq!(deque.rotate(item(n), |_| false), None, "not wanted");
-            assert_eq!(deque.rotate(item(n), |_| true), Some(item(n - 4)), "it is full");
+            assert_eq!(deque.rotate(item(n), |_| false, |_| ()), None, "not wanted");
+            let mut soon = None;
+            let oldest = deque.rotate(item(n), |_| true, |item| soon = Some(item));
+            assert_eq!(oldest, Some(item(n - 4)), "it is full");
+            assert_eq!(soon, Some(item(n - 1)), "the third after it");
         }
         deque.owner.retired.with(|retired| assert!((*retired).is_empty()));
         deque.push(item(101));

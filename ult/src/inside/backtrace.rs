@@ -13,28 +13,27 @@
 //! Elsewhere, and under the address sanitizer, the switch is another one, whose
 //! words are its own affair.
 
-use crate::task::Task;
+use crate::task::{State, Task};
 
 /// Whether there are backtraces on this machine.
 pub(super) const POSSIBLE: bool =
     cfg!(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))));
 
-/// The backtrace of a sleeping ULT, a line each.
+/// Whether a ULT in this state has left its worker, with all of its stack.
+pub(super) fn is_still(state: State) -> bool {
+    matches!(state, State::Sleeping | State::Ready)
+}
+
+/// The backtrace of a ULT that is still, a line each.
 ///
 /// # Safety
 ///
-/// Nobody resumes the task meanwhile.
+/// It is, and nobody resumes it meanwhile.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
 pub(super) unsafe fn of(task: &Task) -> Option<String> {
-    use crate::task::State;
-
-    if !matches!(task.state()?, State::Sleeping | State::Ready) {
-        return None;
-    }
     // SAFETY: nobody resumes it, so its stack is still.
-    let head = unsafe { task.head() }?;
-    // SAFETY: as above.
-    let saved = unsafe { head.saved() };
+    unsafe { task.head() }?;
+    let saved = task.saved().words();
     let mut text: Option<std::backtrace::Backtrace> = None;
     // SAFETY: the context at `saved` is whole.
     unsafe { walk_from(saved, capture, (&raw mut text).cast()) };

@@ -28,9 +28,9 @@ use core::time::Duration;
 use tsumugi_core::stats::Counts;
 
 impl Spawner {
-    /// What each worker has done so far.
+    /// What each worker has done so far, see [`counts`](Self::counts).
     pub fn counts_by_worker(&self) -> Vec<Counts> {
-        self.shared.seats.iter().map(|seat| seat.counters.snapshot()).collect()
+        self.shared.counts().collect()
     }
 
     /// Shows every ULT that is alive, those that sleep with a backtrace. For
@@ -48,8 +48,9 @@ impl Spawner {
         let visit = self.shared.visit();
         self.shared.slab.each(|task| {
             let Some(info) = self.info(task, visit.as_ref()) else { return };
+            let is_still = standstill.is_some() && backtrace::is_still(info.state);
             // SAFETY: nobody resumes it, because all workers stand.
-            let backtrace = standstill.as_ref().and_then(|_| unsafe { backtrace::of(task) });
+            let backtrace = if is_still { unsafe { backtrace::of(task) } } else { None };
             show(info, backtrace);
         });
         standstill.is_some()

@@ -54,7 +54,7 @@ impl Batch {
     fn add(&mut self, slot: Slot) {
         // SAFETY: both sleep, so they are alive.
         let (task, first) = unsafe { (slot.as_ref(), self.first.map(|first| first.as_ref())) };
-        if first.is_some_and(|first| first.home != task.home) {
+        if first.is_some_and(|first| first.home() != task.home()) {
             core::mem::replace(self, Self::new()).send();
         }
         // Whoever has its waker has its link: it is in no queue.
@@ -73,7 +73,7 @@ impl Batch {
             return unsafe { Shared::ready(first) };
         }
         // SAFETY: asleep, they keep their scheduler's memory.
-        let home = unsafe { &*first.as_ref().home.cast::<Shared>() };
+        let home = unsafe { &*first.as_ref().home().cast::<Shared>() };
         match current::worker() {
             // SAFETY: the pointer is this thread's own worker; theirs are the
             // used up wakers.
@@ -101,7 +101,7 @@ impl Shared {
         while let Some(slot) = chain {
             // SAFETY: asleep, and nobody else's until they are pushed.
             let task = unsafe { slot.as_ref() };
-            task.set_ready();
+            task.set_runnable();
             chain = NonNull::new(task.link().load(Ordering::Relaxed));
         }
         if mutant("batch_told_early") {

@@ -23,6 +23,7 @@ pub(crate) mod halt;
 pub(crate) mod current;
 pub(crate) mod record;
 pub(crate) mod shared;
+mod turn;
 mod wake;
 pub(crate) mod worker;
 
@@ -232,20 +233,30 @@ impl Spawner {
     /// One ULT. What it sleeps for is known to a visitor only: while somebody
     /// visits, the stacks stay; afterwards they may be gone.
     pub(crate) fn info(&self, task: &Task, visit: Option<&Visit<'_>>) -> Option<UltInfo> {
-        let (state, sleep) = match visit {
+        let look = || match visit {
             // SAFETY: as said.
-            Some(_) => unsafe { task.look() }?,
-            None => (task.state()?, None),
+            Some(_) => unsafe { task.look() },
+            None => Some((task.state()?, None)),
         };
+        let (mut state, mut sleep) = look()?;
+        if state == State::Ready {
+            if self.shared.runs(task) {
+                state = State::Running;
+            } else {
+                // It may have run when it was looked at, and sleep by now.
+                (state, sleep) = look()?;
+            }
+        }
         let id = UltId::of(Slot::from(task));
         let name = self.shared.slab.name(task);
         let (reason, since) = sleep.unzip();
         Some(UltInfo { id, name, state, reason, since })
     }
 
-    /// What the workers have done so far.
+    /// What the workers have done so far. Of another thread's worker that is up
+    /// to a fair turn old.
     pub fn counts(&self) -> Counts {
-        self.shared.seats.iter().map(|seat| seat.counters.snapshot()).sum()
+        self.shared.counts().sum()
     }
 
     /// How many ULTs can have a stack at a time. More may be spawned: those
@@ -299,7 +310,7 @@ impl UltId {
         // caller has.
         let task = unsafe { slot.as_ref() };
         let generation = task.generation.load(tsumugi_core::sync::Ordering::Relaxed);
-        Self { slot: task.slot, generation }
+        Self { slot: task.slot(), generation }
     }
 }
 

@@ -15,6 +15,7 @@
 use super::alarm::Alarms;
 use super::halt::Halt;
 use super::record::{Notes, Wanted};
+use super::turn::Turn;
 use super::worker::Worker;
 use super::{Progress, current};
 use crate::bias::Bias;
@@ -35,8 +36,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Deref;
 use core::ptr;
-use tsumugi_core::stats::Counters;
-use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, mutant};
+use tsumugi_core::stats::{Counters, Counts};
+use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, mutant, shown};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::Bells;
 
@@ -47,8 +48,6 @@ pub(crate) struct Shared {
     pub(crate) urgent: CachePadded<Inject<Task>>,
     pub(crate) idle: Idle,
     pub(crate) fences: Fences,
-    /// Whose the park words are: of a scheduler of one worker, that worker's.
-    pub(super) parks: CachePadded<Bias>,
     pub(crate) inline_bytes: usize,
     gate: CachePadded<AtomicUsize>,
     stop: AtomicBool,
@@ -78,6 +77,7 @@ pub(crate) struct Idle {
 
 /// One worker's share: its owner pushes, thieves take.
 pub(crate) struct Seat {
+    pub(super) place: CachePadded<Place>,
     /// Where a spinning worker is handed a ULT that ran there last.
     pub(crate) mail: Mail<Task>,
     /// The oldest of `ready`, for whoever has nothing.
@@ -90,6 +90,14 @@ pub(crate) struct Seat {
     pub(crate) pinned: Inject<Task>,
     pub(crate) counters: Counters,
     pub(crate) notes: CachePadded<Notes>,
+}
+
+/// What its worker writes at every switch.
+pub(super) struct Place {
+    /// Whose the park words are: of a scheduler of one worker, that worker's.
+    pub(super) parks: Bias<Turn>,
+    /// The ULT that runs; null while the worker itself does.
+    pub(super) current: shown::AtomicPtr<Task>,
 }
 
 /// The bells, here or in memory that peers see.
@@ -130,7 +138,6 @@ impl Shared {
                 searching: CachePadded::new(AtomicUsize::new(0)),
                 sleepers: CachePadded::new(AtomicUsize::new(0)),
             },
-            parks: CachePadded::new(Bias::new()),
             fences,
             inline_bytes,
             gate: CachePadded::new(AtomicUsize::new(0)),
@@ -162,6 +169,29 @@ impl Shared {
     /// A point of the system's clock on the scheduler's.
     pub(crate) fn at(&self, instant: host::Instant) -> Instant {
         Instant::from_ns(instant.saturating_duration_since(self.epoch).as_nanos() as u64)
+    }
+
+    /// Whose the park words are.
+    #[inline(always)]
+    pub(super) fn parks(&self) -> &Bias<Turn> {
+        &self.seats[0].place.parks
+    }
+
+    /// What each worker has done so far.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = Counts> {
+        // SAFETY: this thread's worker.
+        if let Some(worker) = current::worker().map(|worker| unsafe { worker.as_ref() })
+            && self.has(worker)
+        {
+            worker.tell();
+        }
+        self.seats.iter().map(|seat| seat.counters.snapshot())
+    }
+
+    /// Whether a worker has this ULT on it.
+    pub(super) fn runs(&self, task: &Task) -> bool {
+        let current = |seat: &Seat| seat.place.current.load(Ordering::Relaxed);
+        self.seats.iter().any(|seat| ptr::eq(current(seat), task))
     }
 
     /// Whether any queue holds something, for a worker about to sleep.
@@ -208,7 +238,7 @@ impl Shared {
     #[inline]
     pub(crate) unsafe fn release(slot: Slot) {
         // SAFETY: not released yet, so alive.
-        let home = unsafe { slot.as_ref() }.home.cast::<Self>();
+        let home = unsafe { slot.as_ref() }.home().cast::<Self>();
         // SAFETY: a live descriptor keeps its home, see the module.
         let shared = unsafe { &*home };
         if let Some(worker) = current::worker() {
@@ -300,6 +330,10 @@ impl Shared {
 impl Seat {
     fn new(shared: bool, fences: Fences) -> Self {
         Self {
+            place: CachePadded::new(Place {
+                parks: Bias::through(Turn::new()),
+                current: shown::AtomicPtr::new(ptr::null_mut()),
+            }),
             mail: Mail::new(),
             offer: Offer::new(shared, fences),
             ready: Deque::new(SLOTS, shared, fences),

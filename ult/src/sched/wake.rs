@@ -19,7 +19,7 @@ impl Shared {
         // SAFETY: a task that may be made ready is alive.
         let task = unsafe { slot.as_ref() };
         // SAFETY: a ULT that is alive has not seen its scheduler's memory go.
-        let home = unsafe { &*task.home.cast::<Self>() };
+        let home = unsafe { &*task.home().cast::<Self>() };
         match current::worker() {
             // SAFETY: the pointer is this thread's own worker.
             Some(worker) if home.has(unsafe { worker.as_ref() }) => unsafe {
@@ -34,11 +34,13 @@ impl Shared {
     /// there was a token.
     #[inline(always)]
     pub(in crate::sched) fn begin_park(&self, task: &Task, me: usize) -> bool {
-        if !self.parks.enter(me) {
+        let parks = self.parks();
+        if !parks.enter(me) {
+            task.set_parked();
             return task.park.begin();
         }
         let asleep = task.park.begin_alone();
-        self.parks.leave();
+        parks.leave();
         asleep
     }
 
@@ -52,14 +54,13 @@ impl Shared {
         // SAFETY: descriptors stay as long as the scheduler.
         let task = unsafe { slot.as_ref() };
         // SAFETY: the caller's.
-        let home = unsafe { &*task.home.cast::<Self>() };
+        let home = unsafe { &*task.home().cast::<Self>() };
         if let Some(worker) = current::worker() {
             // SAFETY: the pointer is this thread's own worker.
             let worker = unsafe { worker.as_ref() };
-            // Nobody else has its name: so it is the scheduler's own.
-            if home.parks.enter(worker.name()) {
-                let found = task.park.unpark_alone();
-                home.parks.leave();
+            if home.has(worker)
+                && let Some(found) = worker.unpark_alone(task)
+            {
                 return match found {
                     Found::Awake => {}
                     // SAFETY: we ended its park, which is its waker, and this
@@ -81,7 +82,7 @@ impl Shared {
         // SAFETY: the pointer is this thread's own worker.
         let worker = current::worker().filter(|worker| self.has(unsafe { worker.as_ref() }));
         if worker.is_none() {
-            self.parks.end_and_wait();
+            self.parks().end_and_wait();
         }
         match (task.park.unpark(), worker) {
             (Found::Awake, _) => {}
@@ -101,7 +102,7 @@ impl Shared {
     /// As for [`ready`](Self::ready).
     pub(crate) unsafe fn wake_from_outside(slot: Slot) {
         // SAFETY: a ULT that sleeps is alive, and so is its scheduler's memory.
-        unsafe { (*slot.as_ref().home.cast::<Self>()).ready_from_outside(slot) };
+        unsafe { (*slot.as_ref().home().cast::<Self>()).ready_from_outside(slot) };
     }
 
     /// Makes a ULT ready that slept, on a thread that is no worker of ours.
@@ -120,7 +121,7 @@ impl Shared {
         }
         // A scheduler that ended has cut the ULT off, and kept it.
         let Some(_visit) = self.visit() else { return };
-        task.set_ready();
+        task.set_runnable();
         // SAFETY: it was asleep, and so in no queue.
         unsafe { self.inject(slot) };
     }

@@ -22,11 +22,13 @@ mod steal;
 mod supply;
 
 pub(crate) use claim::Claim;
+pub(crate) use pass::Way;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub(super) use supply::overflow_at;
 
 use super::current;
 use super::shared::{Seat, Shared};
+use super::turn::Turn;
 use crate::fences::Fences;
 use crate::host;
 use crate::pool::Cache;
@@ -38,7 +40,6 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::cell::{Cell, RefCell};
 use core::ptr::{self, NonNull};
-use search::FAIR_TURN;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{Ordering, UnsafeCell};
 use tsumugi_core::time::Instant;
@@ -55,8 +56,6 @@ pub(crate) struct Worker {
     name: usize,
     /// Where the hub goes on when a ULT leaves.
     link: Link,
-    /// The ULT that runs; null while the worker itself does.
-    current: Cell<*mut Task>,
     /// The ULT to run next, before any queue.
     next: Cell<*mut Task>,
     handing_over: Cell<bool>,
@@ -69,8 +68,6 @@ pub(crate) struct Worker {
     ties: Cell<usize>,
     /// Whether it is their turn, before those that let others run.
     own_turn: Cell<bool>,
-    /// Until the next look at everything that could starve, see `search`.
-    until_fair: Cell<u32>,
     fair_turns: Cell<u32>,
     /// When the oldest of the own queue had its turn.
     aged: Cell<Instant>,
@@ -113,14 +110,12 @@ impl Worker {
             },
             index,
             link: Link::new(),
-            current: Cell::new(ptr::null_mut()),
             next: Cell::new(ptr::null_mut()),
             handing_over: Cell::new(false),
             own: RefCell::new(VecDeque::new()),
             own_count: Cell::new(0),
             ties: Cell::new(usize::from(shared.seats.len() > 1)),
             own_turn: Cell::new(false),
-            until_fair: Cell::new(FAIR_TURN),
             fair_turns: Cell::new(0),
             aged: Cell::new(now),
             now: Cell::new(now),
@@ -140,7 +135,7 @@ impl Worker {
         let _unwinding = AbortOnUnwind;
         let before = current::set_worker(self);
         let alone = self.shared.seats.len() == 1;
-        self.shared.parks.claim(if alone { self.name } else { 0 });
+        self.shared.parks().claim(if alone { self.name } else { 0 });
         self.shared.progress.on_start(self.index);
         while let Some(slot) = self.find() {
             self.execute(slot);
@@ -173,13 +168,24 @@ impl Worker {
     /// The ULT that runs on this worker.
     #[inline(always)]
     pub(crate) fn current(&self) -> Option<Slot> {
-        NonNull::new(self.current.get())
+        NonNull::new(self.seat().place.current.load(Ordering::Relaxed))
     }
 
     /// Who runs from here on, on the stack that runs now.
     #[inline(always)]
     pub(crate) fn set_current(&self, slot: Slot) {
-        self.current.set(slot.as_ptr());
+        self.seat().place.current.store(slot.as_ptr(), Ordering::Relaxed);
+    }
+
+    /// What is left of its turn, and was counted in it.
+    #[inline(always)]
+    fn turn(&self) -> &Turn {
+        self.seat().place.parks.inside()
+    }
+
+    /// Has what was counted told to those who look.
+    pub(super) fn tell(&self) {
+        self.turn().tell(&self.seat().counters);
     }
 
     #[inline(always)]
@@ -195,19 +201,21 @@ impl Worker {
         let task = unsafe { slot.as_ref() };
         // SAFETY: as above.
         let Some(mut head) = (unsafe { self.stack_of(task) }) else { return self.starve(slot) };
-        task.set_running();
+        if task.is_new() {
+            task.set_runnable();
+        }
         loop {
-            self.current.set(slot.as_ptr());
+            self.set_current(slot);
             // SAFETY: a task that we have is suspended or new.
             let mut left = unsafe { self.resume(slot, head) };
             // The one that it passed its place on to, or the innermost of those
             // that run in each other's.
             // SAFETY: a worker that resumed somebody has somebody, on a stack.
             (slot, head) = unsafe {
-                let slot = NonNull::new_unchecked(self.current.get());
+                let slot = self.current().unwrap_unchecked();
                 (slot, (*slot.as_ptr()).head().unwrap_unchecked())
             };
-            self.current.set(ptr::null_mut());
+            self.seat().place.current.store(ptr::null_mut(), Ordering::Relaxed);
             self.check_canary(slot, head);
             loop {
                 if left.is_yield() {
@@ -221,6 +229,9 @@ impl Worker {
                 }
                 if left.is_end() {
                     return self.finish(slot);
+                }
+                if left.is_asleep() {
+                    return;
                 }
                 // SAFETY: the request is on the suspended ULT's stack.
                 match unsafe { self.serve(slot, head, left.into_request()) } {
@@ -244,7 +255,7 @@ impl Worker {
             if self.shared.wanted.any() | slot.as_ref().keeps_fp() {
                 self.resume_with_care(slot, head)
             } else {
-                head.resume(&self.link, slot.as_ptr().cast_const().cast())
+                head.resume(slot.as_ref().saved(), &self.link, slot.as_ptr().cast_const().cast())
             }
         }
     }
@@ -271,7 +282,7 @@ impl Worker {
                 if unsafe { (*commit)(waker) } {
                     return Served::Gone;
                 }
-                task.set_running();
+                task.set_runnable();
                 Served::Stays
             }
             &Request::OnOsStack(f) => {
@@ -280,7 +291,7 @@ impl Worker {
                 Served::Stays
             }
             &Request::RunFirst(child) => {
-                task.set_ready();
+                task.set_runnable();
                 if let Some(before) = self.set_next(child) {
                     self.push(before);
                 }
@@ -303,11 +314,10 @@ impl Worker {
         let task = unsafe { slot.as_ref() };
         self.count(Counter::Parks);
         self.note_sleep(task, head);
-        task.set_parked();
         // On true it may be awake and gone.
         let asleep = self.shared.begin_park(task, self.name);
         if !asleep {
-            task.set_running();
+            task.set_runnable();
         }
         asleep
     }
@@ -330,9 +340,13 @@ impl Worker {
     /// Notes when a ULT goes to sleep.
     #[inline(always)]
     fn note_since(&self, head: &Head) {
-        // Release: stays behind the state that says "running"; pairs with the
-        // fence in `look`.
-        head.since.store(self.now.get().as_ns(), Ordering::Release);
+        let now = self.now.get().as_ns();
+        // Mostly it is of the same turn.
+        if head.since.load(Ordering::Relaxed) != now {
+            // Release: stays behind the state that says "runnable"; pairs with
+            // the fence in `look`.
+            head.since.store(now, Ordering::Release);
+        }
     }
 
     #[inline]

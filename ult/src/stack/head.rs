@@ -3,7 +3,7 @@
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 use super::GUARDED;
 use super::class::Class;
-use super::switch::{Left, Link, Switch};
+use super::switch::{Left, Link, Saved, Switch};
 use super::{CANARY, CANARY_LINE, FLAGS, WATCHED};
 use crate::host::page_bytes;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -71,12 +71,19 @@ impl Head {
     ///
     /// # Safety
     ///
-    /// The caller has the stack, or the ULT that is on it. The link is for no
-    /// other resume until it has left, and stays until it is linked anew.
+    /// The caller has the ULT that is on the stack, and `saved` is that one's.
+    /// The link is for no other resume until it has left, and stays until it is
+    /// linked anew.
     #[inline(always)]
-    pub(crate) unsafe fn resume(&self, link: &Link, life: *const ()) -> Left {
+    pub(crate) unsafe fn resume(&self, saved: &Saved, link: &Link, life: *const ()) -> Left {
         // SAFETY: the caller's; each stack was given its context by `make`.
-        unsafe { self.switch.resume(link, life) }
+        unsafe { self.switch.resume(saved, link, life) }
+    }
+
+    /// Where the context is of a stack that no ULT has, for the one that gets it.
+    #[inline(always)]
+    pub(crate) fn begin(&self, saved: &Saved) {
+        saved.begin(&self.switch);
     }
 
     /// Has it leave for another one than the one who resumed it.
@@ -95,11 +102,11 @@ impl Head {
     ///
     /// # Safety
     ///
-    /// The caller runs on this stack.
+    /// The caller runs on this stack, as the ULT whose `saved` is given.
     #[inline(always)]
-    pub(crate) unsafe fn suspend(&self, left: Left) {
+    pub(crate) unsafe fn suspend(&self, saved: &Saved, left: Left) {
         // SAFETY: the caller's.
-        unsafe { self.switch.suspend(left) };
+        unsafe { self.switch.suspend(saved, left) };
     }
 
     /// Leaves the worker to the ULT on the stack given; returns when it is
@@ -107,12 +114,12 @@ impl Head {
     ///
     /// # Safety
     ///
-    /// The caller runs on this stack, and has the ULT on the other, which has
-    /// begun and has the same link.
+    /// The caller runs on this stack, as the ULT whose is `from`, and has the ULT
+    /// on the other, whose is `to`, and which has begun and has the same link.
     #[inline(always)]
-    pub(crate) unsafe fn pass(&self, next: &Self) {
+    pub(crate) unsafe fn pass(&self, from: &Saved, next: &Self, to: &Saved) {
         // SAFETY: the caller's.
-        unsafe { self.switch.pass(&next.switch) };
+        unsafe { self.switch.pass(from, &next.switch, to) };
     }
 
     /// Says what the sleep that follows is for. By the ULT on the stack.
@@ -137,22 +144,6 @@ impl Head {
         at.saturating_sub(self.floor())
     }
 
-    /// Where the three words of its suspended context are.
-    ///
-    /// # Safety
-    ///
-    /// Nobody runs on the stack meanwhile.
-    #[cfg(all(
-        feature = "std",
-        target_arch = "x86_64",
-        target_os = "linux",
-        not(any(tsumugi_loom, tsumugi_asan))
-    ))]
-    pub(crate) unsafe fn saved(&self) -> usize {
-        // SAFETY: the caller's.
-        unsafe { self.switch.saved() }
-    }
-
     /// Whether `at` is in the page whose touch is this stack's overflow.
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     pub(crate) fn is_guard(&self, at: usize) -> bool {
@@ -162,7 +153,13 @@ impl Head {
     /// Whether the canary below is alive, or there is none.
     #[inline(always)]
     pub(crate) fn is_intact(&self) -> bool {
-        self.floor & WATCHED == 0 || self.has_canary()
+        !self.is_watched() || self.has_canary()
+    }
+
+    /// Whether there is a canary below.
+    #[inline(always)]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.floor & WATCHED != 0
     }
 
     #[inline]

@@ -19,7 +19,7 @@
 )]
 mod context;
 
-pub(crate) use context::{Link, Switch};
+pub(crate) use context::{Link, Saved, Switch};
 
 use core::ptr;
 
@@ -36,6 +36,8 @@ impl Left {
     pub(crate) const YIELD: Self = Self(ptr::without_provenance_mut(2));
     /// It sleeps until its park word says otherwise.
     pub(crate) const PARK: Self = Self(ptr::without_provenance_mut(1));
+    /// It sleeps, and has done all that belongs to it.
+    pub(crate) const ASLEEP: Self = Self(ptr::without_provenance_mut(3));
     /// Its life is over, the next can begin.
     const ENDED: Self = Self(ptr::null_mut());
 
@@ -57,6 +59,11 @@ impl Left {
     #[inline(always)]
     pub(crate) fn is_park(self) -> bool {
         self == Self::PARK
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_asleep(self) -> bool {
+        self == Self::ASLEEP
     }
 
     /// The request, if it is one.

@@ -25,7 +25,8 @@ pub enum State {
 }
 
 impl Task {
-    /// Where it stands; `None` for a free slot.
+    /// Where it stands; `None` for a free slot. Whether one that is `Ready` runs
+    /// is for [`Shared::runs`](crate::sched::shared::Shared::runs) to say.
     pub(crate) fn state(&self) -> Option<State> {
         state_of(self.state.load(Ordering::Acquire))
     }
@@ -36,49 +37,33 @@ impl Task {
         self.state.load(Ordering::Relaxed) & STATE_MASK == NEW
     }
 
-    /// Whether it was woken, or yielded, and waits for a worker. By whoever
-    /// took it from a queue.
+    /// Whether it was woken, or yielded. By whoever took it from a queue.
     pub(crate) fn is_ready(&self) -> bool {
-        self.state.load(Ordering::Relaxed) & STATE_MASK == READY
+        self.state.load(Ordering::Relaxed) & STATE_MASK == RUNNABLE
     }
 
-    /// Changes with every change of its state.
+    /// Changes with every change of its state, and when it leaves a worker to
+    /// the hub.
     pub(crate) fn stamp(&self) -> u32 {
         self.state.load(Ordering::Relaxed)
-    }
-
-    #[inline(always)]
-    pub(crate) fn set_running(&self) {
-        self.set_state(RUNNING);
     }
 
     /// It waits for a child that runs in its place.
     #[inline(always)]
     pub(crate) fn begin_lending(&self) {
-        self.step(RUNNING, LENDING);
+        self.step(RUNNABLE, LENDING);
     }
 
     /// The child has ended.
     #[inline(always)]
     pub(crate) fn end_lending(&self) {
-        self.step(LENDING, RUNNING);
+        self.step(LENDING, RUNNABLE);
     }
 
-    /// It lets others run.
+    /// It may run, or goes on.
     #[inline(always)]
-    pub(crate) fn set_yielded(&self) {
-        self.step(RUNNING, READY);
-    }
-
-    /// It goes on, on a stack that it was on before.
-    #[inline(always)]
-    pub(crate) fn set_resumed(&self) {
-        self.step(READY, RUNNING);
-    }
-
-    #[inline(always)]
-    pub(crate) fn set_ready(&self) {
-        self.set_state(READY);
+    pub(crate) fn set_runnable(&self) {
+        self.set_state(RUNNABLE);
     }
 
     /// If it sleeps, it does so no longer: it may run. Whether it did.
@@ -86,7 +71,7 @@ impl Task {
     pub(crate) fn set_awake(&self) -> bool {
         let slept = matches!(self.state.load(Ordering::Relaxed) & STATE_MASK, SLEEPING | PARKED);
         if slept {
-            self.set_state(READY);
+            self.set_state(RUNNABLE);
         }
         slept
     }
@@ -100,13 +85,7 @@ impl Task {
     /// It sleeps from now on, and parks. It ran.
     #[inline(always)]
     pub(crate) fn set_parked(&self) {
-        self.step(RUNNING, PARKED);
-    }
-
-    /// It parked, and may run.
-    #[inline(always)]
-    pub(crate) fn set_unparked(&self) {
-        self.step(PARKED, READY);
+        self.step(RUNNABLE, PARKED);
     }
 
     /// What the sleep that it has just asked for is for. By its worker.
@@ -127,9 +106,11 @@ impl Task {
     pub(crate) unsafe fn look(&self) -> Option<(State, Option<(Reason, Instant)>)> {
         // Acquire: pairs with `set_state`.
         let before = self.state.load(Ordering::Acquire);
-        let state = state_of(before)?;
+        let parks = before & STATE_MASK == PARKED
+            || before & STATE_MASK == RUNNABLE && self.park.has_sleeper();
+        let state = if parks { State::Sleeping } else { state_of(before)? };
         // SAFETY: the caller's: whichever stack it was, its head is there.
-        let head = unsafe { self.head.load(Ordering::Relaxed).as_ref() };
+        let head = unsafe { self.head_at().as_ref() };
         let (State::Sleeping, Some(head)) = (state, head) else { return Some((state, None)) };
         let cells = &head.reason;
         let what = cells.what.load(Ordering::Relaxed);
@@ -143,7 +124,7 @@ impl Task {
         if self.state.load(Ordering::Relaxed) != before {
             return Some((State::Running, None));
         }
-        if before & STATE_MASK == PARKED {
+        if parks {
             return Some((state, Some((Reason::new("park"), since))));
         }
         // SAFETY: the state did not change, so the two are of one `Reason`.
@@ -182,8 +163,7 @@ unsafe fn text(what: *const u8, bytes: usize) -> &'static str {
 fn state_of(word: u32) -> Option<State> {
     match word & STATE_MASK {
         NEW => Some(State::New),
-        READY => Some(State::Ready),
-        RUNNING => Some(State::Running),
+        RUNNABLE => Some(State::Ready),
         SLEEPING | PARKED => Some(State::Sleeping),
         DONE => Some(State::Done),
         LENDING => Some(State::Lending),
@@ -193,11 +173,12 @@ fn state_of(word: u32) -> Option<State> {
 
 pub(super) const FREE: u32 = 0;
 pub(super) const NEW: u32 = 1;
-pub(super) const READY: u32 = 2;
-pub(super) const RUNNING: u32 = 3;
-pub(super) const SLEEPING: u32 = 4;
-pub(super) const DONE: u32 = 5;
-pub(super) const LENDING: u32 = 6;
-/// Sleeps, for no reason but that it parks.
-pub(super) const PARKED: u32 = 7;
+/// In a queue, or on a worker: which of the two, the workers say.
+pub(super) const RUNNABLE: u32 = 2;
+pub(super) const SLEEPING: u32 = 3;
+pub(super) const DONE: u32 = 4;
+pub(super) const LENDING: u32 = 5;
+/// Sleeps, for no reason but that it parks. One that does so on the only worker,
+/// which has the park words to itself, says so there and stays `RUNNABLE` here.
+pub(super) const PARKED: u32 = 6;
 const STATE_MASK: u32 = 7;

@@ -1,12 +1,12 @@
 //! Running an unstarted ULT in the place of the one that joins it: who may, and
 //! what follows when it leaves before its end. See `join`.
 
-use super::search::CALL;
 use super::{Served, Worker, wake};
+use crate::sched::turn::CALL;
 use crate::slab::Slot;
 use crate::stack::{Head, Left, Link, stack_pointer};
 use crate::task::{Follow, Task};
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::{Reason, Waker};
 
@@ -56,11 +56,11 @@ impl Worker {
     unsafe fn claim_youngest(&self, joiner: Slot, child: Slot) -> Option<Claim> {
         // SAFETY: we have its handle; the joiner runs.
         let (task, host) = unsafe { (child.as_ref(), joiner.as_ref()) };
-        let until_fair = self.until_fair.get();
-        if !task.is_new() || until_fair <= CALL || !self.may_claim(host, task) {
+        let (turn, spent) = (self.turn(), self.turn().get());
+        if !task.is_new() || !spent.leaves(CALL) || !self.may_claim(host, task) {
             return None;
         }
-        self.until_fair.set(until_fair - CALL);
+        turn.set(spent.less(CALL));
         // SAFETY: we are the seat's owner.
         unsafe { self.seat().ready.pop() }?;
         // SAFETY: the running ULT is on a stack.
@@ -96,13 +96,13 @@ impl Worker {
         // SAFETY: the caller's.
         let (joiner, task, head) = unsafe { (joiner.as_ref(), child.as_ref(), head.as_ref()) };
         joiner.begin_lending();
-        task.set_running();
-        self.current.set(child.as_ptr());
+        task.set_runnable();
+        self.set_current(child);
         // If it leaves, it is to come back here.
         self.tie();
         let link = Link::new();
         // SAFETY: the task is new, and has this stack.
-        let left = unsafe { head.resume(&link, child.as_ptr().cast_const().cast()) };
+        let left = unsafe { head.resume(task.saved(), &link, child.as_ptr().cast_const().cast()) };
         self.untie();
         // SAFETY: it has left, and is the hub's from here on.
         unsafe { head.relink(&self.link) };
@@ -113,7 +113,7 @@ impl Worker {
         // SAFETY: it ended on this stack.
         self.put_stack(unsafe { task.unbind() });
         joiner.end_lending();
-        self.current.set(ptr::from_ref(joiner).cast_mut());
+        self.set_current(Slot::from(joiner));
         None
     }
 
@@ -138,7 +138,7 @@ impl Worker {
         // SAFETY: the same: it asked from its stack.
         let head = unsafe { follow.joiner.as_ref().head().unwrap_unchecked() };
         self.check_canary(follow.joiner, head);
-        head.set_reason(&Reason { what: "join", at: child.slot.into(), wanted: 0 });
+        head.set_reason(&Reason { what: "join", at: child.slot().into(), wanted: 0 });
         self.put_to_sleep(follow.joiner, head);
         // SAFETY: as in `serve`.
         let waker = unsafe { Waker::new(follow.joiner.as_ptr().cast(), wake) };

@@ -58,7 +58,7 @@ impl Worker {
         if self.shared.wanted.has(Wanted::TRACE) {
             let generation = task.generation.load(Ordering::Relaxed);
             let at = self.shared.now();
-            self.seat().notes.record(Event { at, kind, slot: task.slot, generation, what });
+            self.seat().notes.record(Event { at, kind, slot: task.slot(), generation, what });
         }
     }
 
@@ -85,7 +85,8 @@ impl Worker {
             fp.with(|fp| unsafe { *fp }).write();
         }
         // SAFETY: the caller's.
-        let left = unsafe { head.resume(&self.link, slot.as_ptr().cast_const().cast()) };
+        let left =
+            unsafe { head.resume(task.saved(), &self.link, slot.as_ptr().cast_const().cast()) };
         if let Some(fp) = fp {
             // SAFETY: as above: whoever keeps them lends its place to nobody.
             fp.with_mut(|fp| unsafe { *fp = FpControl::read() });
@@ -114,6 +115,9 @@ impl Worker {
             }
             if left.is_park() {
                 return self.record(Kind::Sleep, task, "park");
+            }
+            if left.is_asleep() {
+                return self.record(Kind::Sleep, task, task.what());
             }
             // SAFETY: the request is on a stack that is suspended.
             match unsafe { &*left.into_request::<Request>() } {

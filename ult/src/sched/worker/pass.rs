@@ -1,22 +1,35 @@
-//! Leaving without the hub: a ULT that yields or parks goes straight to the one
+//! Leaving without the hub: a ULT that yields, parks or sleeps goes straight to the one
 //! that the hub would take next, if there is one worker.
 //!
 //! A hub does after the switch what would let another worker resume a ULT that
 //! is still running. Where there is no other worker, nobody can, whatever is
 //! said of the ULT before the switch: threads that are no workers queue ULTs,
 //! and do not run them. So it is the running ULT that queues itself, or says
-//! that it is parked, takes the next, and switches once, not twice.
+//! that it sleeps, takes the next, and switches once, not twice.
 //!
 //! Whatever is not usual is left to the hub, and every so often everything is:
-//! see [`FAIR_TURN`](super::search::FAIR_TURN).
+//! see [`Turn`](crate::sched::turn::Turn).
 
-use super::Worker;
-use super::search::SWITCH;
+use super::{AbortOnUnwind, Worker, wake};
+use crate::sched::turn::{SWITCH, Spent};
 use crate::slab::Slot;
-use crate::stack::Head;
 use crate::task::Task;
+use crate::token::Found;
 use core::ptr::{self, NonNull};
-use tsumugi_core::stats::Counter;
+use tsumugi_core::sync::Ordering;
+use tsumugi_core::wait::Waker;
+
+/// How a ULT goes on that wants to sleep.
+pub(crate) enum Way {
+    /// It does not sleep.
+    On,
+    /// It sleeps, and is to switch to this one.
+    Pass(Slot),
+    /// It sleeps, and is to leave to the hub.
+    Leave,
+    /// Nothing has changed: it is to ask the hub.
+    Ask,
+}
 
 impl Worker {
     /// Queues the running ULT, which lets others run, and makes the oldest of
@@ -27,27 +40,37 @@ impl Worker {
     /// Every so often it is, so that a yield loop comes to the hub.
     // Not inlined: it saves no registers, and a ULT's code has it but once.
     #[inline(never)]
-    pub(crate) fn let_run<'a>(&self, slot: Slot) -> Option<&'a Head> {
-        let seat = self.seat();
-        // SAFETY: the running ULT is on a stack, which stays.
-        let (task, head) = unsafe { (&*slot.as_ptr(), slot.as_ref().head().unwrap_unchecked()) };
-        let until_fair = self.until_fair.get();
-        if self.may_pass(until_fair, task, head)
+    pub(crate) fn let_run(&self, slot: Slot) -> Option<Slot> {
+        // SAFETY: the running ULT.
+        let (seat, task) = (self.seat(), unsafe { slot.as_ref() });
+        let spent = seat.place.parks.inside().get();
+        if self.may_pass(spent, task)
             // SAFETY: we are the seat's owner.
             && unsafe { seat.ready.youngest() }.is_none()
             // SAFETY: the same, alone; what is queued is alive and ours.
             && let Some(next) = unsafe {
-                seat.yielded.rotate(slot.as_ptr(), |oldest| (*oldest).is_usual())
+                seat.yielded.rotate(
+                    slot.as_ptr(),
+                    |oldest| (*oldest).is_usual(),
+                    |soon| (*soon).saved().fetch(),
+                )
             }
         {
-            self.until_fair.set(until_fair - SWITCH);
-            self.count_at(seat, Counter::Yields);
-            task.set_yielded();
-            self.current.set(next);
-            // SAFETY: as above, and usual: `rotate` has asked.
-            return Some(unsafe { (*next).go_on() });
+            seat.place.parks.inside().set(spent.yielded());
+            // SAFETY: an item of the queue.
+            let next = unsafe { NonNull::new_unchecked(next) };
+            seat.place.current.store(next.as_ptr(), Ordering::Relaxed);
+            return Some(next);
         }
-        self.is_alone().then_some(head)
+        // A call that this ends with: the rest saves no registers.
+        self.let_alone_run(slot)
+    }
+
+    /// A ULT goes on that would let others run, of whom there are none here.
+    #[cold]
+    #[inline(never)]
+    fn let_alone_run(&self, slot: Slot) -> Option<Slot> {
+        self.is_alone().then_some(slot)
     }
 
     /// Says that the running ULT is parked, and makes the youngest that may run
@@ -55,51 +78,110 @@ impl Worker {
     /// is taken, and the ULT is its own next. `None`: it is to leave, and nothing
     /// has changed.
     #[inline(never)]
-    pub(crate) fn let_park<'a>(&self, slot: Slot) -> Option<&'a Head> {
-        // SAFETY: the running ULT is on a stack, which stays.
-        let (task, head) = unsafe { (&*slot.as_ptr(), slot.as_ref().head().unwrap_unchecked()) };
-        let (until_fair, parks) = (self.until_fair.get(), &self.shared.parks);
-        if self.may_pass(until_fair, task, head) && parks.go_in(self.name) {
-            let seat = self.seat();
+    pub(crate) fn let_park(&self, slot: Slot) -> Option<Slot> {
+        // SAFETY: the running ULT.
+        let task = unsafe { slot.as_ref() };
+        let seat = self.seat();
+        let parks = &seat.place.parks;
+        let mut spent = parks.inside().get();
+        if self.may_pass(spent, task) && parks.go_in(self.name) {
             // SAFETY: we are the seat's owner, alone; what is queued is alive and
             // ours.
             let next = unsafe { seat.ready.pop_alone_if(|youngest| (*youngest).is_usual()) };
             let asleep = next.is_some() && task.park.begin_alone();
             if asleep {
                 // Nobody else has looked at the word until we go out.
-                self.count_at(seat, Counter::Parks);
-                self.note_since(head);
-                task.set_parked();
+                // SAFETY: it is on a stack, which stays.
+                self.note_since(unsafe { task.head().unwrap_unchecked() });
+                spent = spent.parked();
             }
-            parks.leave();
-            match next {
-                // SAFETY: we took it, and it is usual: `pop_alone_if` has asked.
-                Some(next) if asleep => unsafe {
-                    self.until_fair.set(until_fair - SWITCH);
-                    self.current.set(next);
-                    return Some((*next).go_on());
-                },
+            parks.inside().leave_with(spent);
+            match next.and_then(NonNull::new) {
+                Some(next) if asleep => {
+                    seat.place.current.store(next.as_ptr(), Ordering::Relaxed);
+                    return Some(next);
+                }
                 Some(next) => {
                     // SAFETY: we are the seat's owner.
-                    unsafe { seat.ready.push(next) };
-                    return Some(head);
+                    unsafe { seat.ready.push(next.as_ptr()) };
+                    return Some(slot);
                 }
                 None => {}
             }
         }
-        task.park.take().then_some(head)
+        task.park.take().then_some(slot)
+    }
+
+    /// Puts the running ULT to sleep, if `commit` agrees, and makes the youngest
+    /// that may run the running one.
+    #[inline(never)]
+    pub(crate) fn let_sleep(&self, slot: Slot, commit: &mut dyn FnMut(Waker) -> bool) -> Way {
+        // SAFETY: the running ULT is on a stack, which stays.
+        let (task, head) = unsafe { (slot.as_ref(), (*slot.as_ptr()).head().unwrap_unchecked()) };
+        let (seat, spent) = (self.seat(), self.turn().get());
+        if !self.may_pass(spent, task) {
+            return Way::Ask;
+        }
+        self.turn().set(spent.parked());
+        self.put_to_sleep(slot, head);
+        // As for the hub: what blocks in there is no ULT.
+        seat.place.current.store(ptr::null_mut(), Ordering::Relaxed);
+        let unwinding = AbortOnUnwind;
+        // SAFETY: a waker that is used up makes the task ready, once, and the
+        // task is kept until then.
+        let asleep = commit(unsafe { Waker::new(slot.as_ptr().cast(), wake) });
+        core::mem::forget(unwinding);
+        if !asleep {
+            task.set_runnable();
+            self.set_current(slot);
+            return Way::On;
+        }
+        // Something may have come meanwhile that goes before what is queued.
+        let is_free = self.ties.get() == 0 && !self.shared.is_wanted();
+        let next = if is_free {
+            // SAFETY: we are the seat's owner, alone; what is queued is alive and
+            // ours.
+            unsafe { seat.ready.pop_alone_if(|youngest| (*youngest).is_usual()) }
+        } else {
+            None
+        };
+        let next = next.and_then(NonNull::new);
+        self.set_current(next.unwrap_or(slot));
+        match next {
+            // It was woken.
+            Some(next) if next == slot => Way::On,
+            Some(next) => Way::Pass(next),
+            None => Way::Leave,
+        }
+    }
+
+    /// Unparks a ULT of this scheduler, if the park words are this worker's.
+    #[inline(always)]
+    pub(in crate::sched) fn unpark_alone(&self, task: &Task) -> Option<Found> {
+        let parks = &self.seat().place.parks;
+        let spent = parks.inside().get();
+        if !parks.enter(self.name) {
+            return None;
+        }
+        let found = task.park.unpark_alone();
+        let spent = spent.woke(found == Found::Parked);
+        parks.inside().leave_with(spent);
+        if spent.is_full() {
+            self.tell();
+        }
+        Some(found)
     }
 
     /// Whether the running ULT may pass its place on: this is the only worker,
     /// which has no part in its leaving, nor has a joiner below; and nothing
     /// comes before the own queues.
     #[inline(always)]
-    fn may_pass(&self, until_fair: u32, task: &Task, head: &Head) -> bool {
-        until_fair > SWITCH
+    fn may_pass(&self, spent: Spent, task: &Task) -> bool {
+        spent.leaves(SWITCH)
             && self.ties.get() == 0
             && !self.shared.is_wanted()
             && task.is_free()
-            && head.is_intact()
+            && task.is_intact()
     }
 
     /// Makes a ULT the next, before any queue; answers which was.
@@ -139,10 +221,10 @@ impl Worker {
     #[inline(never)]
     pub(crate) fn is_alone(&self) -> bool {
         let seat = self.seat();
-        let until_fair = self.until_fair.get();
+        let spent = self.turn().get();
         let alone = seat.yielded.is_empty()
             && seat.ready.is_empty()
-            && until_fair > SWITCH
+            && spent.leaves(SWITCH)
             && self.next.get().is_null()
             && !seat.offer.is_full()
             && self.own_count.get() == 0
@@ -150,7 +232,7 @@ impl Worker {
             && self.shared.urgent.is_empty()
             && self.shared.inject.is_empty();
         if alone {
-            self.until_fair.set(until_fair - SWITCH);
+            self.turn().set(spent.less(SWITCH));
         }
         alone
     }

@@ -50,7 +50,7 @@ impl Worker {
             // SAFETY: the caller's.
             return unsafe { self.ready_in_particular(slot) };
         }
-        task.set_ready();
+        task.set_runnable();
         self.push(slot);
     }
 
@@ -65,12 +65,10 @@ impl Worker {
         // SAFETY: it sleeps, so it is alive.
         let task = unsafe { slot.as_ref() };
         let seat = self.seat();
-        self.count_at(seat, Counter::Wakes);
         if self.shared.wanted.any() || !task.is_plain() {
             // SAFETY: the caller's.
             return unsafe { self.ready_in_particular(slot) };
         }
-        task.set_unparked();
         // SAFETY: we are the seat's owner.
         unsafe { seat.ready.push(slot.as_ptr()) };
     }
@@ -81,11 +79,11 @@ impl Worker {
         // SAFETY: it sleeps, so it is alive.
         let task = unsafe { slot.as_ref() };
         if !task.is_plain() {
-            task.set_ready();
+            task.set_runnable();
             return self.route(slot);
         }
         if self.handing_over.get() && self.next.get().is_null() {
-            task.set_ready();
+            task.set_runnable();
             self.set_next(slot);
             return;
         }
@@ -93,7 +91,7 @@ impl Worker {
         if last != self.index && self.shared.seats[last].mail.try_send(slot.into()) {
             return;
         }
-        task.set_ready();
+        task.set_runnable();
         self.push(slot);
     }
 
@@ -121,7 +119,7 @@ impl Worker {
                     continue;
                 }
             }
-            task.set_ready();
+            task.set_runnable();
             // SAFETY: we are the seat's owner.
             unsafe { seat.ready.push(slot.as_ptr()) };
         }
@@ -134,7 +132,9 @@ impl Worker {
             self.queue_all(self.next_of(letter.first));
         }
         // SAFETY: whoever sent it made it ours.
-        if unsafe { letter.first.as_ref() }.set_awake() {
+        let slept = unsafe { letter.first.as_ref() }.set_awake();
+        // On the only worker it may not have said so, but nothing else comes.
+        if slept || self.shared.seats.len() == 1 {
             self.count(Counter::WokenAfar);
             self.note_come(letter.first, true);
         } else {
@@ -316,7 +316,7 @@ impl Worker {
         self.count(Counter::Yields);
         // SAFETY: it is ours until it is pushed.
         let task = unsafe { slot.as_ref() };
-        task.set_ready();
+        task.set_runnable();
         if !task.is_plain() && task.worker().is_some() {
             return self.keep(slot);
         }

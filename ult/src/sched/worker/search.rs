@@ -3,7 +3,7 @@
 //! In this order: the hand-over slot (a joiner whose
 //! ULT just ended), the own deque (youngest first), the yielded queue (oldest
 //! first), those that stay on this worker, the outsiders' queue, other
-//! workers. Urgent ULTs come before all. Every [`FAIR_TURN`]
+//! workers. Urgent ULTs come before all. Every fair turn, see `turn`,
 //! the worker polls progress and takes the oldest of the yielded, of those that
 //! stay, or of the outsiders, and now and then of the own queue, so nothing
 //! starves however busy the youngest are.
@@ -21,6 +21,7 @@ use crate::deque::Deque;
 use crate::futex::{SystemFutex, os_yield};
 use crate::offer::Offer;
 use crate::sched::record::Wanted;
+use crate::sched::turn::SWITCH;
 use crate::slab::Slot;
 use crate::task::Task;
 use core::ptr::NonNull;
@@ -33,10 +34,15 @@ impl Worker {
     /// The next ULT to run; waits for one. `None`: the scheduler stops.
     #[inline]
     pub(super) fn find(&self) -> Option<Slot> {
-        if self.until_fair.get() > SWITCH {
-            self.until_fair.set(self.until_fair.get() - SWITCH);
+        let turn = self.turn();
+        if turn.get().has_counted() {
+            self.tell();
+        }
+        let spent = turn.get();
+        if spent.leaves(SWITCH) {
+            turn.set(spent.less(SWITCH));
         } else {
-            self.until_fair.set(FAIR_TURN);
+            turn.set(spent.anew());
             if self.shared.is_stopped() {
                 return None;
             }
@@ -377,17 +383,12 @@ impl Worker {
     }
 }
 
-/// Between two looks at everything that could starve: 61 switches, or four
-/// times as many ULTs that ran in the place of their joiners.
-pub(super) const FAIR_TURN: u32 = 61 * SWITCH;
 /// After so long a fair turn takes the oldest of the own queue: seldom, because
 /// in a tree of ULTs that is the largest branch, which is better stolen. The
 /// model's turns are to be the same each time.
 const AGED: Duration = if cfg!(tsumugi_loom) { Duration::MAX } else { Duration::from_millis(1) };
 /// And after so many fair turns, should nobody have a clock.
 const AGED_TURN: u32 = if cfg!(tsumugi_loom) { 16 } else { 256 };
-pub(super) const SWITCH: u32 = 4;
-pub(super) const CALL: u32 = 1;
 /// Rounds of a search before it is counted as one, so that a short one leaves
 /// the line of the count alone.
 const UNCOUNTED: u32 = 8;

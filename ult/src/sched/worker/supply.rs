@@ -110,7 +110,7 @@ impl Worker {
             let task = unsafe { slot.as_ref() };
             // SAFETY: as above: it is not cleared.
             let name = unsafe { task.name() };
-            Overflow { id: task.slot.into(), name, stack_bytes: head.bytes() }.abort()
+            Overflow { id: task.slot().into(), name, stack_bytes: head.bytes() }.abort()
         }
     }
 }
@@ -124,7 +124,7 @@ pub(in crate::sched) fn overflow_at(at: usize) -> Option<Overflow<'static>> {
     // SAFETY: it runs.
     let head = unsafe { task.head() }?;
     head.is_guard(at).then(|| Overflow {
-        id: task.slot.into(),
+        id: task.slot().into(),
         // SAFETY: as above.
         name: unsafe { task.name() },
         stack_bytes: head.bytes(),

@@ -20,6 +20,23 @@ pub(crate) struct Switch {
 /// Where whoever resumes contexts goes on: corosensei's affair.
 pub(crate) struct Link;
 
+/// Where a context left off: corosensei's affair too.
+pub(crate) struct Saved;
+
+impl Saved {
+    pub(crate) fn new() -> Self {
+        Self
+    }
+
+    /// Takes over a stack that no ULT has.
+    #[inline(always)]
+    pub(in crate::stack) fn begin(&self, _switch: &Switch) {}
+
+    /// Has a context brought near that is resumed soon: nothing here.
+    #[inline(always)]
+    pub(crate) fn fetch(&self) {}
+}
+
 impl Link {
     pub(crate) fn new() -> Self {
         Self
@@ -66,7 +83,12 @@ impl Switch {
     ///
     /// The context has begun, is suspended, and is the caller's.
     #[inline(always)]
-    pub(in crate::stack) unsafe fn resume(&self, _link: &Link, life: *const ()) -> Left {
+    pub(in crate::stack) unsafe fn resume(
+        &self,
+        _saved: &Saved,
+        _link: &Link,
+        life: *const (),
+    ) -> Left {
         let mut this = self;
         loop {
             let left = this.context.with_mut(|context| {
@@ -99,7 +121,7 @@ impl Switch {
     ///
     /// The caller runs on this context.
     #[inline(always)]
-    pub(in crate::stack) unsafe fn suspend(&self, left: Left) {
+    pub(in crate::stack) unsafe fn suspend(&self, _saved: &Saved, left: Left) {
         // SAFETY: set before the first instruction, valid until the last.
         let yielder = self.yielder.with(|yielder| unsafe { *yielder });
         // SAFETY: as above.
@@ -114,9 +136,9 @@ impl Switch {
     /// The caller runs on this context. The next is in the middle of a life,
     /// suspended, and the caller's; or this one, and then this returns.
     #[inline(always)]
-    pub(in crate::stack) unsafe fn pass(&self, next: &Self) {
+    pub(in crate::stack) unsafe fn pass(&self, from: &Saved, next: &Self, _to: &Saved) {
         // SAFETY: the caller's.
-        unsafe { self.suspend(Left(ptr::from_ref(next).cast_mut().cast()).with_pass()) };
+        unsafe { self.suspend(from, Left(ptr::from_ref(next).cast_mut().cast()).with_pass()) };
     }
 }
 

@@ -1,11 +1,11 @@
 //! The switch on x86-64.
 //!
-//! A suspended context is three words at the end of its frames, and `saved`
-//! points to them; while it runs, its link says where as many of whoever resumed
-//! it are:
+//! A suspended context is three words at the end of its frames, and a [`Saved`]
+//! points to them: the ULT's, or between two of them the stack's own. While it
+//! runs, its link says where as many of whoever resumed it are:
 //!
 //! ```text
-//!   saved ───────► rip │ rbx │ rbp │ frames of the ULT ...
+//!   Saved ───────► rip │ rbx │ rbp │ frames of the ULT ...
 //!   link ► words ► rip │ rbx │ rbp │ frames of the hub, or of a joiner ...
 //! ```
 //!
@@ -26,6 +26,7 @@
 //! where somebody else was called from, as far as that stack knows.
 
 use super::{Left, Life};
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::arch::{asm, naked_asm};
 use core::cell::Cell;
 use core::ptr;
@@ -34,8 +35,39 @@ use core::ptr;
 /// model would look at each access.
 #[repr(C)]
 pub(crate) struct Switch {
-    saved: Cell<usize>,
+    /// While no ULT has the stack.
+    idle: Saved,
     link: Cell<*const Link>,
+}
+
+/// Where a suspended context's words are.
+#[repr(transparent)]
+pub(crate) struct Saved(Cell<usize>);
+
+impl Saved {
+    pub(crate) fn new() -> Self {
+        Self(Cell::new(0))
+    }
+
+    /// Takes over a stack that no ULT has.
+    #[inline(always)]
+    pub(in crate::stack) fn begin(&self, switch: &Switch) {
+        self.0.set(switch.idle.0.get());
+    }
+
+    /// Has the words brought near, of a context that is resumed soon.
+    #[inline(always)]
+    pub(crate) fn fetch(&self) {
+        let words = ptr::without_provenance(self.0.get());
+        // SAFETY: a hint, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(words) };
+    }
+
+    /// Where the words are.
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
+    pub(crate) fn words(&self) -> usize {
+        self.0.get()
+    }
 }
 
 /// Where whoever resumes contexts goes on when one is suspended.
@@ -52,7 +84,7 @@ impl Link {
 
 impl Switch {
     pub(in crate::stack) fn new() -> Self {
-        Self { saved: Cell::new(0), link: Cell::new(ptr::null()) }
+        Self { idle: Saved::new(), link: Cell::new(ptr::null()) }
     }
 
     /// Gives the stack its context, which never ends: when a life is over, it
@@ -68,7 +100,7 @@ impl Switch {
             let words = top.cast::<usize>().sub(4);
             words.write((start as unsafe extern "C" fn()) as usize);
             words.add(2).cast::<Life>().write(run);
-            self.saved.set(words.expose_provenance());
+            self.idle.0.set(words.expose_provenance());
         }
     }
 
@@ -77,12 +109,18 @@ impl Switch {
     ///
     /// # Safety
     ///
-    /// The context has begun, is suspended, and is the caller's. The link is for
-    /// no other resume until it has left, and stays until it is linked anew.
+    /// The context has begun, is suspended with its words there, and is the
+    /// caller's. The link is for no other resume until it has left, and stays
+    /// until it is linked anew.
     #[inline(always)]
-    pub(in crate::stack) unsafe fn resume(&self, link: &Link, life: *const ()) -> Left {
+    pub(in crate::stack) unsafe fn resume(
+        &self,
+        saved: &Saved,
+        link: &Link,
+        life: *const (),
+    ) -> Left {
         let left;
-        // SAFETY: `saved` is the context's, see the module's documentation; the
+        // SAFETY: the words are the context's, see the module's documentation; the
         // registers that it may change are named, but for two that are kept.
         unsafe {
             self.relink(link);
@@ -96,7 +134,7 @@ impl Switch {
                 "pop rbp",
                 inout("rdi") life => left,
                 inout("rsi") self => _,
-                inout("rdx") self.saved.get() => _,
+                inout("rdx") saved.0.get() => _,
                 inout("rcx") link.words.as_ptr() => _,
                 lateout("r12") _, lateout("r13") _, lateout("r14") _, lateout("r15") _,
                 clobber_abi("sysv64"),
@@ -115,14 +153,14 @@ impl Switch {
         self.link.set(link);
     }
 
-    /// Leaves for whoever resumed it; returns what it is given when it is
-    /// resumed, perhaps by somebody else.
+    /// Leaves for whoever resumed it, and has it written down where its words
+    /// are; returns what it is given when it is resumed, perhaps by somebody else.
     ///
     /// # Safety
     ///
     /// The caller runs on this context.
     #[inline(always)]
-    pub(in crate::stack) unsafe fn suspend(&self, left: Left) -> *const () {
+    pub(in crate::stack) unsafe fn suspend(&self, saved: &Saved, left: Left) -> *const () {
         let life;
         // SAFETY: as in `resume`; the link was written there, and its words
         // before this was entered.
@@ -140,7 +178,7 @@ impl Switch {
                 "pop rbx",
                 "pop rbp",
                 inout("rdi") left.0 => life,
-                inout("rsi") self => _,
+                inout("rsi") saved => _,
                 inout("rcx") self.link.get() => _,
                 lateout("r12") _, lateout("r13") _, lateout("r14") _, lateout("r15") _,
                 clobber_abi("sysv64"),
@@ -155,10 +193,10 @@ impl Switch {
     /// # Safety
     ///
     /// The caller runs on this context. The next is in the middle of a life,
-    /// suspended, the caller's, and has the same link; or it is this one, and
-    /// then this returns.
+    /// suspended with its words in `to`, the caller's, and has the same link; or
+    /// it is this one, and then this returns.
     #[inline(always)]
-    pub(in crate::stack) unsafe fn pass(&self, next: &Self) {
+    pub(in crate::stack) unsafe fn pass(&self, from: &Saved, _next: &Self, to: &Saved) {
         // SAFETY: as in `suspend` and `resume`.
         unsafe {
             asm!(
@@ -173,23 +211,13 @@ impl Switch {
                 "lea rsp, [rdx + 8]",
                 "pop rbx",
                 "pop rbp",
-                inout("rdi") self => _,
-                inout("rsi") next => _,
+                inout("rdi") from => _,
+                inout("rsi") to => _,
                 out("rdx") _,
                 lateout("r12") _, lateout("r13") _, lateout("r14") _, lateout("r15") _,
                 clobber_abi("sysv64"),
             );
         }
-    }
-
-    /// Where its words are.
-    ///
-    /// # Safety
-    ///
-    /// It is suspended, and stays so meanwhile.
-    #[cfg(all(feature = "std", not(tsumugi_loom)))]
-    pub(in crate::stack) unsafe fn saved(&self) -> usize {
-        self.saved.get()
     }
 }
 
@@ -219,7 +247,7 @@ unsafe extern "C" fn lives(mut life: *const (), switch: &Switch, run: *const Lif
         // all frames; we run on this context.
         unsafe {
             (*run)(life);
-            life = switch.suspend(Left::ENDED);
+            life = switch.suspend(&switch.idle, Left::ENDED);
         }
     }
 }
