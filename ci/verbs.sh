@@ -208,10 +208,10 @@ until_said() {
     exit 1
 }
 until_said 0 "in the middle" "$((${LIMIT:-1200} * 10))"
-until_said 1 "in the middle" 100
+until_said 1 "in the middle" 600
 kill -9 "$(cat "$work/guest1.pid")"
 killed=$(date +%s%N)
-until_said 0 "the other guest is lost" 50
+until_said 0 "the other guest is lost" 300
 printf -v took '%d ms' $((($(date +%s%N) - killed) / 1000000))
 answer=0
 wait "${guests[0]}" || answer=$?
