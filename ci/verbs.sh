@@ -5,7 +5,7 @@
 # two devices on a wire, with all that jobs on two nodes do, and what a call
 # takes; on a wire that loses packets; in two guests, of which one is killed.
 # `ci/verbs.sh [name of a test | jobs | updates | globals | locks | adopted |
-# latency | lossy | pair]...`; `EXTRA` is for the guest, as
+# latency | one | lossy | pair]...`; `EXTRA` is for the guest, as
 # TALLY=tally-short for fewer updates. Installs Debian's packages if they are missing;
 # what the guests need is kept in target/verbs.
 set -euo pipefail
