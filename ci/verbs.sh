@@ -5,7 +5,7 @@
 # two devices on a wire, with all that jobs on two nodes do, and what a call
 # takes; on a wire that loses packets; in two guests, of which one is killed.
 # `ci/verbs.sh [name of a test | jobs | updates | globals | locks | adopted |
-# latency | lossy | pair]...`; `EXTRA` is for the guest, as
+# latency | one | lossy | pair]...`; `EXTRA` is for the guest, as
 # TALLY=tally-short for fewer updates. Installs Debian's packages if they are missing;
 # what the guests need is kept in target/verbs.
 set -euo pipefail
@@ -208,10 +208,10 @@ until_said() {
     exit 1
 }
 until_said 0 "in the middle" "$((${LIMIT:-1200} * 10))"
-until_said 1 "in the middle" 100
+until_said 1 "in the middle" 600
 kill -9 "$(cat "$work/guest1.pid")"
 killed=$(date +%s%N)
-until_said 0 "the other guest is lost" 50
+until_said 0 "the other guest is lost" 300
 printf -v took '%d ms' $((($(date +%s%N) - killed) / 1000000))
 answer=0
 wait "${guests[0]}" || answer=$?

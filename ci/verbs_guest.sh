@@ -24,7 +24,7 @@ wants() { case ,$ONLY, in ,, | *,$1,*) ;; *) false ;; esac; }
 is_of_jobs() {
     [ -n "$ONLY" ] || return 1
     for word in $(words "$ONLY"); do
-        case $word in jobs | updates | globals | locks | adopted | latency | lossy | pair) ;; *) return 1 ;; esac
+        case $word in jobs | updates | globals | locks | adopted | latency | one | lossy | pair) ;; *) return 1 ;; esac
     done
 }
 # The tests of these names, or all, on these devices.
@@ -102,7 +102,7 @@ ip link set eth0 mtu 4200 up
 say "one device"
 suite rxe0 "$ONLY" || fail "one device"
 is_of_jobs || timeout "$JOB_LIMIT" taskset 1 /verbs_latency rxe0 || fail "verbs_latency"
-if wants jobs; then
+if wants one; then
     whole=rxe0
     messages mixture-short
     whole=
