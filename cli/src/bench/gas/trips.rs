@@ -7,17 +7,16 @@ use crate::text;
 /// Of a size of page: what was counted, and what it took.
 struct Line {
     bytes: u64,
-    /// Round trips of a get whose page is known, and is not.
-    cached: f64,
-    uncached: f64,
+    /// Operations on the network of a get whose page is known, and is not;
+    /// none where there is no network.
+    counted: Option<[f64; 2]>,
     /// Time of the one in times of the other.
     times: f64,
     /// Of a cached get, what its bytes take more than those of the smallest.
     share: f64,
 }
 
-/// A line a size of page; nothing where nothing was counted, which is on one
-/// node: there a trip is a load.
+/// A line a size of page; nothing where there are no such rows.
 pub fn trips(rows: &[Row]) -> String {
     let lines = lines(rows);
     if lines.is_empty() {
@@ -26,24 +25,24 @@ pub fn trips(rows: &[Row]) -> String {
     let header =
         ["page", "trips cached", "uncached", "ratio", "of time", "within 25 %", "bytes take"];
     let table = text::table(&header, lines.iter().map(Line::row));
-    let fits = |line: &&Line| line.is_near() && line.times >= TIMES;
-    let holds = match lines.iter().filter(fits).map(|line| line.bytes).max() {
+    let holds = lines.iter().filter(|line| line.times >= TIMES && line.is_near() != Some(false));
+    let holds = match holds.map(|line| line.bytes).max() {
         Some(bytes) => format!("up to {bytes} B"),
         None => "for no size".to_owned(),
     };
     let mut notes = format!(
-        "  a trip: an operation that is waited for before the next. The ratio of times is within\n\
-         \x20 25 % of that of trips, and {TIMES} at least, {holds}; the paper has more than {PAPER}:\n\
-         \x20 there a miss is answered by the home's program, between its own work; here by its\n\
-         \x20 network, in a trip like any other, so that the ratio is that of trips.\n"
+        "  trips: operations on the network, of which a large page takes several; on one node\n\
+         \x20 they are loads, and not counted. The ratio of times is {TIMES} at least, and within 25 % of\n\
+         \x20 that of trips where these are counted, {holds}. The paper has more than {PAPER}: there a\n\
+         \x20 miss is answered by the home's program, between its own work; here by its network, in\n\
+         \x20 a trip like any other, so that the ratio is that of trips.\n"
     );
     if let Some(line) = lines.iter().find(|line| line.times < TIMES && line.share > 0.5) {
-        let Line { bytes, cached, uncached, times, share } = line;
+        let Line { bytes, times, share, .. } = line;
         notes += &format!(
-            "  At {bytes} B {:.0} % of a cached get are its bytes, which travel once either way:\n\
-             \x20 {:.0} trips more make it {times:.2} of that, and cannot make it {TIMES}.\n",
+            "  At {bytes} B {:.0} % of a cached get are its bytes, which travel once either way: what\n\
+             \x20 is asked besides makes it {times:.2} of that, and {TIMES} is out of reach from here on.\n",
             share * 100.0,
-            uncached - cached,
         );
     }
     format!("\n{table}{notes}")
@@ -56,7 +55,7 @@ fn lines(rows: &[Row]) -> Vec<Line> {
     };
     let sizes: Vec<u64> = rows
         .iter()
-        .filter(|row| row.name == "wire_get_uncached")
+        .filter(|row| row.name == "get_uncached")
         .filter_map(|row| row.number("page_bytes"))
         .collect();
     let smallest = sizes.iter().min().and_then(|bytes| of("get_cached", *bytes));
@@ -64,8 +63,9 @@ fn lines(rows: &[Row]) -> Vec<Line> {
         let (get, trip) = (of("get_cached", bytes)?, smallest?);
         Some(Line {
             bytes,
-            cached: of("wire_get_cached", bytes)?,
-            uncached: of("wire_get_uncached", bytes)?,
+            counted: of("wire_get_cached", bytes)
+                .zip(of("wire_get_uncached", bytes))
+                .map(|(cached, uncached)| [cached, uncached]),
             times: of("get_uncached", bytes)? / get,
             share: (1.0 - trip / get).max(0.0),
         })
@@ -74,24 +74,26 @@ fn lines(rows: &[Row]) -> Vec<Line> {
 }
 
 impl Line {
-    fn ratio(&self) -> f64 {
-        self.uncached / self.cached
+    fn ratio(&self) -> Option<f64> {
+        self.counted.map(|[cached, uncached]| uncached / cached)
     }
 
-    fn is_near(&self) -> bool {
-        (self.times / self.ratio() - 1.0).abs() <= NEAR
+    /// Whether it takes as much longer as it makes more trips.
+    fn is_near(&self) -> Option<bool> {
+        self.ratio().map(|ratio| (self.times / ratio - 1.0).abs() <= NEAR)
     }
 
     fn row(&self) -> Vec<String> {
-        let Self { bytes, cached, uncached, times, share } = self;
+        let shown = |number: Option<f64>| number.map_or("-".to_owned(), |is| format!("{is:.2}"));
+        let near = self.is_near().map_or("-", |is_near| if is_near { "yes" } else { "no" });
         vec![
-            format!("{bytes} B"),
-            format!("{cached:.2}"),
-            format!("{uncached:.2}"),
-            format!("{:.2}", self.ratio()),
-            format!("{times:.2}"),
-            if self.is_near() { "yes" } else { "no" }.to_owned(),
-            format!("{:.0} %", share * 100.0),
+            format!("{} B", self.bytes),
+            shown(self.counted.map(|[cached, _]| cached)),
+            shown(self.counted.map(|[_, uncached]| uncached)),
+            shown(self.ratio()),
+            shown(Some(self.times)),
+            near.to_owned(),
+            format!("{:.0} %", self.share * 100.0),
         ]
     }
 }
@@ -132,6 +134,8 @@ mod tests {
         );
         assert!(cells("1048576 B ").contains(&"no"), "{shown}");
         assert!(shown.contains("up to 8 B") && shown.contains("98 % of a cached get"), "{shown}");
-        assert_eq!(trips(&rows[..2]), "", "nothing was counted");
+        let near = trips(&rows[..2]);
+        assert!(near.contains("  8 B") && near.contains("up to 8 B"), "{near}");
+        assert_eq!(trips(&rows[..1]), "");
     }
 }
