@@ -6,7 +6,7 @@ use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind as OpKind, Op};
 use tsumugi_core::signal::Until;
 use tsumugi_gas::lock::drive::{self, Means};
-use tsumugi_gas::lock::{Kind, LOCK_BYTES, Lock, Mode, NodeId, NodePool, NodeSlot, NodeTable};
+use tsumugi_gas::lock::{Kind, LOCK_BYTES, Lock, Mode, NodePool, NodeSlot, NodeTable};
 
 /// One rank's words, and every operation on them.
 struct Ledger {
