@@ -5,7 +5,7 @@ mod common;
 
 use common::everywhere;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tsumugi_ult::sync::channel::{
     self, RecvWithinError, SendWithinError, TryRecvError, TrySendError,
@@ -52,9 +52,9 @@ fn a_writer_that_gives_up_lets_the_readers_behind_it_in() {
     everywhere(|party| {
         let lock = Arc::new(RwLock::new(0));
         let held = lock.read();
-        let latch = Arc::new(Latch::new(1));
+        let (latch, let_in) = (Arc::new(Latch::new(1)), Arc::new(AtomicBool::new(false)));
         let behind = {
-            let (lock, latch) = (lock.clone(), latch.clone());
+            let (lock, latch, let_in) = (lock.clone(), latch.clone(), let_in.clone());
             party.spawn(move || {
                 latch.wait();
                 while lock.try_read().is_some() {
@@ -62,10 +62,14 @@ fn a_writer_that_gives_up_lets_the_readers_behind_it_in() {
                 }
                 // The writer waits: we queue behind it.
                 drop(lock.read_for(LONG).expect("let in when the writer gave up"));
+                let_in.store(true, Ordering::Release);
             })
         };
         latch.count_down(1);
-        assert!(lock.write_for(Duration::from_millis(30)).is_none());
+        // It may have had no turn while the writer waited.
+        while !let_in.load(Ordering::Acquire) {
+            assert!(lock.write_for(Duration::from_millis(30)).is_none());
+        }
         behind.join();
         drop(held);
         assert!(lock.try_write().is_some());
