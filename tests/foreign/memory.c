@@ -4,7 +4,10 @@
 
 #include "check.h"
 
-enum { RANKS_MAX = 16, ULTS = 100, WORDS = 1000 };
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { RANKS_MAX = 16, ULTS = 100, WORDS = 1000, PAGES = 64, PAGE_WORDS = 512 };
 
 static struct tsumugi_job *job;
 static uint32_t rank, size, next;
@@ -167,6 +170,38 @@ static void memory_of_the_program_is_reached(void)
     free(heap);
 }
 
+/* A thread that writes to what lies beside registered memory. */
+static struct {
+    pthread_t thread;
+    atomic_int stop;
+    uint64_t counts[PAGES];
+} other;
+static uint64_t pages[PAGES][PAGE_WORDS] __attribute__((aligned(4096)));
+
+static void *go_on(void *unused)
+{
+    while (!other.stop) {
+        for (int page = 0; page < PAGES; page++) {
+            (*(volatile uint64_t *)&pages[page][0])++;
+            other.counts[page]++;
+        }
+    }
+    return unused;
+}
+
+static void pages_become_shared(void)
+{
+    for (int page = 0; page < PAGES; page++) {
+        struct tsumugi_region *region;
+        uint64_t *own = &pages[page][PAGE_WORDS / 2], word;
+        *own = page;
+        OK(tsumugi_register(job, own, 64, &region));
+        OK(tsumugi_get(job, &word, tsumugi_region_addr(region), 8));
+        CHECK(word == (uint64_t)page);
+        OK(tsumugi_unregister(job, region));
+    }
+}
+
 struct counter {
     tsumugi_addr at;
 };
@@ -254,7 +289,13 @@ int main(int argc, char **argv)
         OK(tsumugi_start(&own));
         play(own, &value);
         memory_of_the_program_is_reached();
+        CHECK(pthread_create(&other.thread, NULL, go_on, NULL) == 0);
+        pages_become_shared();
         OK(tsumugi_end(own));
+        other.stop = 1;
+        CHECK(pthread_join(other.thread, NULL) == 0);
+        /* Neither then nor at the end was anything lost. */
+        for (int page = 0; page < PAGES; page++) CHECK(pages[page][0] == other.counts[page]);
     }
     if (rank == 0) puts("all is well");
     return 0;
