@@ -24,7 +24,8 @@ check() {
 planted() {
     local folder=$1 name missing=0
     for name in $(grep -rhoE '\b(mutant|edge|order)\("[a-z_]+"\)' "$folder/src" | cut -d'"' -f2 | sort -u); do
-        if ! grep -rqF "\"$name\"" "$folder/tests"; then
+        if ! grep -rqF "\"$name\"" "$folder/tests" &&
+            ! grep -rqF "with_mutant(\"$name\"" "$folder/src"; then
             echo "$folder: no test plants the mutant $name" >&2
             missing=1
         fi
