@@ -3,20 +3,7 @@
 #ifndef TASKS_H
 #define TASKS_H
 
-#include "tsumugi.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-
-#define CHECK(condition)                                                       \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
-
-#define OK(call) CHECK((call) == TSUMUGI_OK)
+#include "check.h"
 
 enum { TASKS = 64, ROUNDS = 20 };
 

@@ -108,7 +108,7 @@ pub fn trip(first: usize, second: usize, end: Instant) -> Option<f64> {
 /// Times every way at every size until `end`.
 pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured> {
     let begin = Instant::now();
-    let (court, yard) = (Court::new(end), Yard::new(BYTES_MAX));
+    let (court, yard) = (Court::new(end), Yard::new(BYTES_MAX).ok()?);
     let mut timings = Vec::new();
     let mut readings = Vec::new();
     let give = || {

@@ -4,9 +4,11 @@ use super::court::Court;
 use super::pair::{BOTH_MIN, Way};
 use crate::copy::{Mode, copy};
 use crate::gauge;
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use crate::sys;
 use std::hint::black_box;
+use std::io;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use tsumugi_core::msg::{Side, Split};
 use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering};
@@ -30,16 +32,16 @@ impl Yard {
     pub const SLOTS_BYTES: usize = 16 << 10;
 
     /// For messages of up to `bytes_max` bytes.
-    pub fn new(bytes_max: usize) -> Self {
-        Self {
-            source: Block::new(bytes_max),
-            destination: Block::new(bytes_max),
-            slots: Block::new(Self::SLOTS_BYTES),
+    pub fn new(bytes_max: usize) -> io::Result<Self> {
+        Ok(Self {
+            source: Block::new(bytes_max)?,
+            destination: Block::new(bytes_max)?,
+            slots: Block::new(Self::SLOTS_BYTES)?,
             filled: CachePadded::new(AtomicU64::new(0)),
             split: Split::new(),
             done: CachePadded::new(AtomicU64::new(0)),
             lines: Default::default(),
-        }
+        })
     }
 
     /// The giver's part of a round: dirties the bytes, moves them, tells the
@@ -106,7 +108,7 @@ impl Yard {
     /// Where the bytes of a round lie, in both blocks. How long the ways take
     /// that differ by little depends on where: each round they are elsewhere.
     fn place(&self, round: u64, way: Way, bytes: usize) -> Range<usize> {
-        let apart = self.source.layout.size() / PLACES;
+        let apart = self.source.bytes / PLACES;
         let moves = !matches!(way, Way::Inline | Way::Bounce);
         let moves = moves && (BOTH_MIN..=apart / 2).contains(&bytes);
         let at = if moves { round as usize % PLACES * apart } else { 0 };
@@ -114,7 +116,7 @@ impl Yard {
     }
 
     fn ends(&self, place: &Range<usize>) -> (NonNull<u8>, NonNull<u8>) {
-        debug_assert!(place.end <= self.source.layout.size(), "a place in the block");
+        debug_assert!(place.end <= self.source.bytes, "a place in the block");
         // SAFETY: both blocks are as long, and the place is in them.
         [&self.source, &self.destination]
             .map(|block| unsafe { block.start.add(place.start) })
@@ -180,22 +182,20 @@ impl Yard {
     }
 }
 
-/// Memory of its own pages, zeroed.
+/// Zeroed memory of the kind that partitions are: pages of a file. In others,
+/// which may be huge, slots take half as long.
 struct Block {
     start: NonNull<u8>,
-    layout: Layout,
+    bytes: usize,
 }
 
 // SAFETY: the two threads take turns by the court's rounds.
 unsafe impl Sync for Block {}
 
 impl Block {
-    fn new(bytes: usize) -> Self {
-        let layout = Layout::from_size_align(bytes, PAGE_BYTES).expect("a few megabytes");
-        // SAFETY: the layout is not empty.
-        let start = unsafe { alloc_zeroed(layout) };
-        let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
-        Self { start, layout }
+    fn new(bytes: usize) -> io::Result<Self> {
+        let start = sys::map(sys::memory_file(bytes)?.as_fd(), None, bytes)?;
+        Ok(Self { start, bytes })
     }
 
     /// Changes every line of a place.
@@ -212,13 +212,13 @@ impl Block {
     }
 
     fn word(&self, at: usize) -> u64 {
-        debug_assert!(at + 8 <= self.layout.size() && at.is_multiple_of(8));
+        debug_assert!(at + 8 <= self.bytes && at.is_multiple_of(8));
         // SAFETY: within the block, aligned, and nobody writes it meanwhile.
         unsafe { self.start.add(at).cast().read() }
     }
 
     fn set_word(&self, at: usize, value: u64) {
-        debug_assert!(at + 8 <= self.layout.size() && at.is_multiple_of(8));
+        debug_assert!(at + 8 <= self.bytes && at.is_multiple_of(8));
         // SAFETY: the same, and nobody reads it either.
         unsafe { self.start.add(at).cast().write(value) }
     }
@@ -226,8 +226,8 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout in `new`.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+        // SAFETY: mapped in `new`, and nobody uses it any more.
+        unsafe { sys::unmap(self.start, self.bytes) };
     }
 }
 
@@ -255,4 +255,3 @@ const FIRST_BYTES: usize = 32;
 const MORE_BYTES: usize = 56;
 const SLOT_BYTES: usize = 2 << 10;
 const SLOTS: u64 = (Yard::SLOTS_BYTES / SLOT_BYTES) as u64;
-const PAGE_BYTES: usize = 4096;
