@@ -4,7 +4,8 @@
 //! ```text
 //! $ TSUMUGI_REPORT=usr2 TSUMUGI_TRACE=traces tsumugi run -n 4 PROGRAM &
 //! $ kill -USR2 $!        all ranks write to their standard error: each ULT,
-//!                        where it sleeps, for how long, its backtrace
+//!                        where it sleeps, for how long, its backtrace; each
+//!                        line begins with its rank, none is torn by another's
 //! $ ls traces            at the end: rank-0.json … rank-3.json, for Perfetto
 //! ```
 //!
@@ -14,7 +15,8 @@
 
 use crate::{Error, Rank};
 use std::fs::{self, File};
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
 use tsumugi_ult::Spawner;
 use tsumugi_ult::inside::{Recording, ReportOn, Trace};
@@ -49,7 +51,7 @@ impl Inside {
         });
         let trace = trace.transpose()?;
         let report = self.report.and_then(|signal| {
-            let show = move |text| eprintln!("rank {} reports:\n{text}", rank.0);
+            let show = move |text: String| tell(rank, &text, &mut io::stderr().lock());
             match spawner.report_on(signal, show) {
                 // Another rank of this process has it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
@@ -61,25 +63,42 @@ impl Inside {
 }
 
 impl Showing {
-    /// The program has ended: writes the trace. What cannot be written is said;
-    /// the job is none the worse.
+    /// The program has ended: writes the trace. What cannot be written is said,
+    /// in one write, as ranks share where; the job is none the worse.
     pub(crate) fn end(self) {
         if let Some((recording, path)) = self.trace {
             let trace = recording.stop();
             if let Err(error) = write(&trace, &path) {
-                eprintln!("{TRACE}: {}: {error}", path.display());
+                let line = format!("{TRACE}: {}: {error}\n", path.display());
+                eprint!("{line}");
             } else if trace.lost() > 0 {
                 let lost = trace.lost();
-                eprintln!("{}: {lost} older events did not fit", path.display());
+                let line = format!("{}: {lost} older events did not fit\n", path.display());
+                eprint!("{line}");
             }
         }
     }
 }
 
+/// Writes `text` to what other ranks write to as well: whole lines, each behind
+/// its rank's name, in writes that a pipe does not tear apart. Where nobody can
+/// be told, nobody is.
+fn tell(rank: Rank, text: &str, to: &mut impl Write) {
+    let mut piece = String::new();
+    for line in text.lines() {
+        let line = format!("rank {}: {line}\n", rank.0);
+        if piece.len() + line.len() > WHOLE {
+            let _ = to.write_all(mem::take(&mut piece).as_bytes());
+        }
+        piece += &line;
+    }
+    let _ = to.write_all(piece.as_bytes());
+}
+
 fn write(trace: &Trace, path: &Path) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     trace.write_chrome(&mut file)?;
-    io::Write::flush(&mut file)
+    file.flush()
 }
 
 /// The variable of [`Inside::report`].
@@ -90,3 +109,35 @@ pub const TRACE: &str = "TSUMUGI_TRACE";
 pub(crate) const REPORTS: [(&str, i32); 2] = [("usr1", libc::SIGUSR1), ("usr2", libc::SIGUSR2)];
 /// Of each worker: 2 MiB.
 const EVENTS: usize = 1 << 16;
+/// What a pipe takes as one: `PIPE_BUF`.
+const WHOLE: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps each write by itself.
+    struct Writes(Vec<String>);
+
+    impl Write for Writes {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.push(String::from_utf8(bytes.to_vec()).unwrap());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn reports_are_not_torn() {
+        let text: String = (0..1_000).map(|line| format!("line {line}\n")).collect();
+        let mut writes = Writes(Vec::new());
+        tell(Rank(7), &text, &mut writes);
+        assert!(writes.0.iter().all(|write| write.len() <= WHOLE && write.ends_with('\n')));
+        let lines = writes.0.concat();
+        assert!(lines.lines().all(|line| line.starts_with("rank 7: line ")));
+        assert_eq!(lines.lines().count(), 1_000);
+    }
+}

@@ -67,7 +67,8 @@ fn main() -> ExitCode {
         ["--role", role] => match roles::run(role) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("rank: {error}");
+                let line = format!("rank: {error}\n");
+                eprint!("{line}");
                 ExitCode::from(7)
             }
         },

@@ -79,7 +79,10 @@ fn watch(
             if ended != 0 && code == 0 {
                 code = ended;
                 leave_at = Some(Instant::now() + LEAVE_AFTER);
-                eprintln!("tsumugi: host {}: ended with code {ended}", remotes[index].host());
+                let host = remotes[index].host();
+                // One write, so that it does not mix with what ranks print.
+                let line = format!("tsumugi: host {host}: ended with code {ended}\n");
+                eprint!("{line}");
             }
         }
         for caught in signals.take() {

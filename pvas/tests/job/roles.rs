@@ -27,7 +27,8 @@ pub fn run(role: &str) -> ExitCode {
     let mut member = match attach() {
         Some(Ok(member)) => member,
         Some(Err(error)) => {
-            eprintln!("attach: {error}");
+            let line = format!("attach: {error}\n");
+            eprint!("{line}");
             return ExitCode::from(91);
         }
         None => {

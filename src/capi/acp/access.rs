@@ -295,8 +295,9 @@ impl Table {
     fn finish(&mut self, count: usize) {
         for (handle, operation) in self.open.drain(..count) {
             if let Err(error) = operation.wait() {
-                // Nobody is told otherwise.
-                eprintln!("acp: operation {handle}: {error}");
+                // Nobody is told otherwise. One write, as ranks share it.
+                let line = format!("acp: operation {handle}: {error}\n");
+                eprint!("{line}");
                 super::job::note((), error);
             }
         }

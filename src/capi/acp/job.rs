@@ -104,7 +104,9 @@ pub unsafe extern "C" fn acp_abort(str: *const c_char) {
         false => unsafe { CStr::from_ptr(str) },
     };
     let reason = LAST.with_borrow(|last| last.to_string_lossy().into_owned());
-    eprintln!("acp: rank {}: {} {reason}", acp_rank(), said.to_string_lossy());
+    // One write, so that it does not mix with what other ranks print.
+    let line = format!("acp: rank {}: {} {reason}\n", acp_rank(), said.to_string_lossy());
+    eprint!("{line}");
     std::process::abort();
 }
 
