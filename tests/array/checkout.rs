@@ -1,71 +1,13 @@
 //! Copies that a rank keeps.
 
+use super::moving::copies;
 use super::run_ranks;
+use tsumugi::Config;
 use tsumugi::array::{ArrayError, Dealt, Read, ReadWrite, Write};
-use tsumugi::{Config, Error, GlobalArray, Runtime};
 
-/// Rounds in which every element is written by some rank, through copies of
-/// which there are too few, while pages move; then everybody looks.
 #[test]
 fn what_was_checked_in_before_a_fence_is_seen_after_it() {
-    for seed in 0..SEEDS {
-        run_ranks(3, |rt| {
-            let dealt = Dealt { page_len: 7, known: 9, cached_bytes: 64 << 10, ..Dealt::default() };
-            rounds(rt, &rt.array_by::<u64>(LEN, dealt)?, seed)
-        });
-    }
-}
-
-fn rounds(rt: &Runtime, array: &GlobalArray<u64>, seed: u64) -> Result<(), Error> {
-    let (rank, size) = (u64::from(rt.rank().0), u64::from(rt.size()));
-    for round in 0..3u64 {
-        // Whose element it is changes; so its page has several writers.
-        let writer = move |index: usize| (index / STRIPE) as u64 * 5 + round + seed;
-        let ults: Vec<_> = (0..2)
-            .map(|ult| {
-                let array = array.clone();
-                rt.spawn(move |_| {
-                    let starts = (0..LEN).step_by(STRIPE).filter(|at| writer(*at) % size == rank);
-                    for (turn, start) in starts.enumerate().filter(|(turn, _)| turn % 2 == ult) {
-                        let range = start..(start + STRIPE).min(LEN);
-                        if turn % 3 == 0 {
-                            let mut lent = array.checkout(range.clone(), Write)?;
-                            lent.iter_mut().for_each(|value| *value = u64::MAX);
-                            drop(lent);
-                        }
-                        let mut lent = array.checkout(range.clone(), ReadWrite)?;
-                        tsumugi::ult::yield_now();
-                        for (index, value) in range.clone().zip(lent.iter_mut()) {
-                            *value = value_of(index, round);
-                        }
-                        drop(lent);
-                        if turn % 4 == 0 {
-                            array.own(range)?;
-                        }
-                        if turn % 16 == 0 {
-                            array.release()?;
-                        }
-                    }
-                    Ok::<(), Error>(())
-                })
-            })
-            .collect();
-        ults.into_iter().try_for_each(|ult| ult.join().expect("no panic"))?;
-        array.fence()?;
-        for start in (0..LEN).step_by(500) {
-            let range = start..(start + 500).min(LEN);
-            let lent = array.checkout(range.clone(), Read)?;
-            let mut direct = vec![0; range.len()];
-            array.get_slice(start, &mut direct)?;
-            for (index, value) in range.clone().zip(lent.iter()) {
-                assert_eq!(*value, value_of(index, round), "element {index}, round {round}");
-            }
-            assert_eq!(*lent, direct, "what is lent and what is in the array");
-            assert!(array.copies_bytes() <= 64 << 10, "{} bytes", array.copies_bytes());
-        }
-        rt.barrier()?;
-    }
-    Ok(())
+    run_ranks(3, |rt| copies::rounds(rt, 12_000, 1));
 }
 
 #[test]
@@ -155,11 +97,3 @@ fn checkouts_go_where_their_ults_go() {
         })
         .unwrap();
 }
-
-const fn value_of(index: usize, round: u64) -> u64 {
-    index as u64 * 10 + round
-}
-
-const LEN: usize = 12_000;
-const STRIPE: usize = 45;
-const SEEDS: u64 = 1;

@@ -2,17 +2,15 @@
 
 mod alone;
 mod checkout;
+#[path = "../every_way/mod.rs"]
+mod every_way;
+#[path = "../moving/mod.rs"]
+mod moving;
 
+use every_way::run_ranks;
+use moving::histories;
 use tsumugi::array::{ArrayError, Dealt, Directory, Distribution, PageId};
-use tsumugi::{AddrError, Config, Error, Path, Rank, Runtime};
-
-/// Runs `main` with operations going every way that there is.
-fn run_ranks(size: u32, main: impl Fn(&Runtime) -> Result<(), Error> + Sync) {
-    for path in [Path::Delegate, Path::Offload] {
-        Config::default().path(path).run_ranks(size, &main).unwrap();
-    }
-    Config::default().run_ranks(size, &main).unwrap();
-}
+use tsumugi::{AddrError, Config, Error, Rank};
 
 #[test]
 fn what_was_put_is_there_whoever_owns_it() {
@@ -116,23 +114,21 @@ fn elements_of_any_size_and_every_atomic() {
 }
 
 #[test]
-fn lists_of_elements() {
-    run_ranks(2, |rt| {
-        let array = rt.array_by::<u32>(100, Dealt { page_len: 3, ..Dealt::default() })?;
-        let rank = rt.rank().0;
-        let mine: Vec<usize> = (0..50).map(|at| (at * 14 + rank as usize * 7) % 100).collect();
-        let values: Vec<u32> = mine.iter().map(|index| *index as u32 + 5).collect();
-        array.scatter(&mine, &values)?;
-        rt.barrier()?;
-        let mut found = [0; 4];
-        array.gather(&[99, 0, 7, 99], &mut found)?;
-        assert_eq!(found, [104, 5, 12, 104]);
-        let lists = ArrayError::Lists { indices: 1, values: 4 };
-        assert_eq!(array.gather(&[1], &mut found), Err(lists));
-        let beyond = ArrayError::OutOfRange { index: 100, count: 1, len: 100 };
-        assert_eq!(array.scatter(&[1, 100], &[1, 1]), Err(beyond));
-        rt.barrier()
-    });
+fn what_is_done_with_them_on_threads() {
+    for size in [1, 3] {
+        run_ranks(size, |rt| moving::play(rt, 2));
+    }
+}
+
+#[test]
+fn whatever_moves_each_element_is_as_if_nothing_did() {
+    for directory in [Directory::Atomics, Directory::Messages] {
+        run_ranks(3, |rt| {
+            let plan = histories::Plan { seed: 1, ults: 3, steps: 100, directory };
+            assert!(histories::play(rt, plan)? > 0);
+            Ok(())
+        });
+    }
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use crate::foreign::{
     a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why,
-    an_idle_job_on_several_nodes_burns_no_core, containers_span_nodes, global_memory_spans_nodes,
-    locks_span_nodes, pages_move_between_nodes, programs_span_nodes, ranks_meet_by_name,
-    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
-    ranks_of_several_nodes_say_so, who_has_no_memory_meets_others_later,
+    an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes, containers_span_nodes,
+    global_memory_spans_nodes, histories_span_nodes, locks_span_nodes, pages_move_between_nodes,
+    programs_span_nodes, ranks_meet_by_name, ranks_meet_by_the_variables_of_others,
+    ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job, ranks_of_several_nodes_say_so,
+    who_has_no_memory_meets_others_later,
 };
 use crate::inside::a_rank_shows_what_its_ults_do;
 use crate::launched::{is_running, numbers_after, run, run_with, start, start_with};
@@ -51,6 +52,8 @@ pub const ALL: &[Case] = cases![
     locks_span_nodes,
     pages_move_between_nodes,
     who_has_no_memory_meets_others_later,
+    arrays_span_nodes,
+    histories_span_nodes,
     programs_span_nodes,
     an_idle_job_on_several_nodes_burns_no_core,
     everybody_reaches_everybody,
@@ -60,6 +63,8 @@ pub const ALL: &[Case] = cases![
     a_thousand_ults_of_each_rank_use_containers,
     locks_are_everybodys,
     pages_move_while_all_use_them,
+    arrays_are_made_copied_and_balanced,
+    histories_are_those_of_one_memory,
     programs_find_what_they_should,
     a_rank_that_dies_in_a_program_is_named,
     a_killed_holder_is_named,
@@ -112,6 +117,25 @@ fn pages_move_while_all_use_them() {
         assert!(done.text.contains(" before, 0.000 after"), "{}", done.text);
     }
     let done = run_with(3, "pages-short", &[("TSUMUGI_PATH", "offload")]);
+    assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+fn arrays_are_made_copied_and_balanced() {
+    for ranks in [1, 2, 4] {
+        let done = run(ranks, "moving");
+        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+    }
+    let done = run_with(3, "moving-short", &[("TSUMUGI_PATH", "offload")]);
+    assert_eq!(done.code, Some(0), "{}", done.text);
+}
+
+fn histories_are_those_of_one_memory() {
+    for ranks in [2, 4] {
+        let done = run(ranks, "histories");
+        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        assert!(done.text.contains("20 histories, "), "{}", done.text);
+    }
+    let done = run_with(3, "histories-short", &[("TSUMUGI_PATH", "offload")]);
     assert_eq!(done.code, Some(0), "{}", done.text);
 }
 

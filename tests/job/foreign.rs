@@ -116,6 +116,16 @@ pub fn pages_move_between_nodes() {
     on_two_nodes(3, "pages-short", "called");
 }
 
+/// Those that one rank makes, copies of them, and what moves them for balance.
+pub fn arrays_span_nodes() {
+    on_two_nodes(3, "moving-short", "called");
+}
+
+/// And what many see of one is what one memory would show.
+pub fn histories_span_nodes() {
+    on_two_nodes(3, "histories-short", "called");
+}
+
 /// A greeting that finds no memory is not forgotten.
 pub fn who_has_no_memory_meets_others_later() {
     on_two_nodes(2, "poor", "called");

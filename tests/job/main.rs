@@ -17,6 +17,8 @@ mod inside;
 mod launched;
 mod locks;
 mod mixture;
+#[path = "../moving/mod.rs"]
+mod moving;
 mod outside;
 mod pages;
 mod poor;

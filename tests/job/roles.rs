@@ -1,9 +1,10 @@
 //! What the ranks of the cases do.
 
 use crate::churn::{self, Plan};
+use crate::moving::histories;
 use crate::{
-    adopted, containers, global, inside, locks, mixture, outside, pages, poor, programs, reach,
-    tally,
+    adopted, containers, global, inside, locks, mixture, moving, outside, pages, poor, programs,
+    reach, tally,
 };
 use std::hint::black_box;
 use std::io::Write;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
+use tsumugi::array::Directory;
 use tsumugi::boot::Given;
 use tsumugi::{AddrError, CallError, Config, Error, MessageError, Rank, Runtime, Signal, Until};
 use tsumugi_core::boot::Bootstrap;
@@ -108,6 +110,11 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "lock-holder" => locks::die(rt),
         "pages" => pages::play(rt, 10),
         "pages-short" => pages::play(rt, 1),
+        "moving" => moving::play(rt, 10),
+        "moving-short" => moving::play(rt, 1),
+        "histories" => check_histories(rt, 10, 200),
+        "histories-short" => check_histories(rt, 1, 20),
+        "histories-long" => check_histories(rt, 1000, 200),
         "poor" => poor::play(rt),
         "owners" => pages::owners(rt),
         "programs" => programs::play(rt, false),
@@ -152,6 +159,21 @@ fn seed(rt: &Runtime) -> Result<u64, Error> {
         say(&format!("TSUMUGI_TEST_SEED={seed}"));
     }
     Ok(seed)
+}
+
+/// So many programs on pages that move, by each directory, whose histories are
+/// checked.
+fn check_histories(rt: &Runtime, seeds: u64, steps: u64) -> Result<(), Error> {
+    let (first, mut moved) = (seed(rt)?, 0);
+    for seed in first..first + seeds {
+        for directory in [Directory::Atomics, Directory::Messages] {
+            moved += histories::play(rt, histories::Plan { seed, ults: 3, steps, directory })?;
+        }
+    }
+    if rt.rank() == Rank(0) {
+        say(&format!("{} histories, {moved} pages moved", 2 * seeds));
+    }
+    rt.barrier()
 }
 
 /// A job whose ranks read their peers' arrays and write to their own.

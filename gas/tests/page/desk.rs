@@ -1,11 +1,11 @@
 //! A rank of a simulated job, whose ULTs use pages.
 
-use crate::history::{Event as Access, What};
 use crate::post::{Asked, LETTERS, Post};
 use crate::ult::{Does, ELEMENTS, Part, Plan, Task, Ult, first, unique};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use tsumugi_conformance::history::{Event as Access, What};
 use tsumugi_core::backend::Completion;
 use tsumugi_core::mem::{
     Access as Rights, AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width,

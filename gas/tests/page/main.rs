@@ -27,7 +27,6 @@
 
 mod costs;
 mod desk;
-mod history;
 mod messages;
 mod post;
 mod random;

@@ -2,7 +2,6 @@
 //! elements and owns, by several ULTs of each rank, and a rank that dies.
 
 use crate::desk::{Desk, Log, PAGES};
-use crate::history::{What, check_counter, check_register};
 use crate::post::{Mail, Post};
 use crate::ult::{ELEMENTS, Plan, first};
 use std::cell::RefCell;
@@ -10,6 +9,7 @@ use std::cell::RefCell;
 use std::panic::catch_unwind;
 use std::rc::Rc;
 use tsumugi_conformance::Seeded;
+use tsumugi_conformance::history::{What, check_counter, check_register};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sim::{Config, Net, check};
 #[cfg(debug_assertions)]

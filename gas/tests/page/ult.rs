@@ -1,10 +1,10 @@
 //! A ULT of a rank: what it is to do, what it does, and what is noted of it.
 
 use crate::desk::Log;
-use crate::history::{Event as Access, NEVER, What};
 use crate::post::Asked;
 use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
+use tsumugi_conformance::history::{Event as Access, NEVER, What};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_gas::page::{Book, Glance, Hold, PageId, Relocation, Retired, Sweep};
 

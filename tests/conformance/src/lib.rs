@@ -14,6 +14,7 @@
 pub mod cases;
 pub mod corpus;
 pub mod endpoint;
+pub mod history;
 pub mod load_store;
 pub mod once;
 pub mod sleep;

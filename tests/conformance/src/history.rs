@@ -5,14 +5,18 @@
 /// it ended, as the observer counts moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
+    /// The moment before.
     pub start: u64,
-    /// Never, of one that failed and may have taken effect.
+    /// The one after; [`NEVER`] of one that failed and may have taken effect.
     pub end: u64,
+    /// What it did.
     pub what: What,
 }
 
+/// An access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
+    /// Found that.
     Read(u64),
     /// Each writes what nobody else writes.
     Write(u64),
@@ -20,6 +24,7 @@ pub enum What {
     Add(u64),
 }
 
+/// The end of what has none.
 pub const NEVER: u64 = u64::MAX;
 
 /// Checks a register that was `first` at first, whose writes are unique, after
@@ -28,6 +33,10 @@ pub const NEVER: u64 = u64::MAX;
 /// those that wrote or read it: forward if they do not all overlap, else
 /// backward. There is an order if no two forward zones overlap, no backward one
 /// lies within a forward one, and nobody reads what was not begun to be written.
+///
+/// # Errors
+///
+/// Which accesses do not fit together.
 pub fn check_register(first: u64, events: &[Event]) -> Result<(), String> {
     let mut zones: Vec<(u64, Event, u64, u64)> = vec![];
     let origin = Event { start: 0, end: 0, what: What::Write(first) };
@@ -68,6 +77,10 @@ pub fn check_register(first: u64, events: &[Event]) -> Result<(), String> {
 
 /// Checks a counter that was 0 at first: each addition found another number,
 /// and none a smaller one than an addition that had ended before.
+///
+/// # Errors
+///
+/// Which additions do not fit together.
 pub fn check_counter(events: &[Event]) -> Result<(), String> {
     let mut adds: Vec<_> = events
         .iter()
