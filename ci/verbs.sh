@@ -5,13 +5,15 @@
 # two devices on a wire, with all that jobs on two nodes do, and what a call
 # takes; on a wire that loses packets; in two guests, of which one is killed.
 # `ci/verbs.sh [name of a test | jobs | updates | globals | locks | adopted |
-# latency | one | lossy | pair]...`; `EXTRA` is for the guest, as
+# latency | one | lossy | pair | pages]...`; pages of arrays, and what an access to
+# one takes, only when asked for; `EXTRA` is for the guest, as
 # TALLY=tally-short for fewer updates. Installs Debian's packages if they are missing;
 # what the guests need is kept in target/verbs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 work=$PWD/target/verbs
+root=$work/root
 mkdir -p "$work"
 need=()
 command -v qemu-system-x86_64 >/dev/null || need+=(qemu-system-x86)
@@ -69,6 +71,12 @@ program=$(cargo test --no-run --package tsumugi-backends --test verbs --message-
 cargo build --quiet --release --package tsumugi-backends --example verbs_latency
 cargo build --quiet --release --package tsumugi --example device --example adopted
 cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+built=${CARGO_TARGET_DIR:-target}
+quick=()
+if [[ $* == *pages* ]]; then
+    cargo build --quiet --release --package tsumugi-cli
+    quick=("$root/quick_tsumugi")
+fi
 job_of() {
     cargo test --quiet --no-run --package tsumugi --test job --message-format json "$@" |
         sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p'
@@ -79,7 +87,6 @@ quick_job=$(job_of --release)
 
 # Everything that the guest has: a few programs, their libraries, modules in
 # the order in which they need each other, the tests.
-root=$work/root
 rm -rf "$root"
 mkdir -p "$root"/{bin,dev,net,etc/libibverbs.d,lib/modules,lib64,proc,sys,tmp}
 modules=$(echo "$work"/kernel/lib/modules/*/kernel)
@@ -108,7 +115,7 @@ done
 strip -o "$root/verbs" "$program"
 strip -o "$root/job" "$job"
 strip -o "$root/quick_job" "$quick_job"
-built=${CARGO_TARGET_DIR:-target}
+[[ ${#quick[@]} == 0 ]] || strip -o "${quick[0]}" "$built/release/tsumugi"
 for name in verbs_latency device adopted; do
     strip -o "$root/$name" "$built/release/examples/$name"
 done
@@ -129,7 +136,7 @@ cp -L "$library/libibverbs.so.1" "$root/lib/"
 cp -L "$library/libmlx5.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
-    ldd "$root"/net/* "$root"/{verbs,verbs_latency,device,adopted,job,quick_job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
+    ldd "${quick[@]}" "$root"/net/* "$root"/{verbs,verbs_latency,device,adopted,job,quick_job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
     "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
     awk '/=> \// { print $3 }' | sort -u | while read -r file; do
     cp -L "$file" "$root/lib/"

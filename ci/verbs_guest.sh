@@ -24,7 +24,7 @@ wants() { case ,$ONLY, in ,, | *,$1,*) ;; *) false ;; esac; }
 is_of_jobs() {
     [ -n "$ONLY" ] || return 1
     for word in $(words "$ONLY"); do
-        case $word in jobs | updates | globals | locks | adopted | latency | one | lossy | pair) ;; *) return 1 ;; esac
+        case $word in jobs | updates | globals | locks | adopted | latency | one | lossy | pair | pages) ;; *) return 1 ;; esac
     done
 }
 # The tests of these names, or all, on these devices.
@@ -56,7 +56,10 @@ start() {
     pids=
     for node in $nodes; do
         rank=$(words "$pids" | wc -w)
-        TSUMUGI_RANK=$rank TSUMUGI_NODE=$node TSUMUGI_DEVICE=${whole:-rxe_$node} \
+        # There is no third end of the wire: that node is at the second, too.
+        device=$node
+        [ "$node" = c ] && device=b
+        TSUMUGI_RANK=$rank TSUMUGI_NODE=$node TSUMUGI_DEVICE=${whole:-rxe_$device} \
             ${PIN:+taskset $((1 << rank))} "$@" >/tmp/rank$rank 2>&1 &
         pids="$pids $!"
     done
@@ -86,7 +89,7 @@ job() {
         start "$@"
         all
     fi
-    [ -z "$(words "$answers" | tr -d ' 0')" ] && grep -q "ranks: $TSUMUGI_SIZE, on 2 nodes" /tmp/rank0 || { what_they_said; fail "$*: $answers"; }
+    [ -z "$(words "$answers" | tr -d ' 0')" ] && grep -q "ranks: $TSUMUGI_SIZE, on ${NODES:-2} nodes" /tmp/rank0 || { what_they_said; fail "$*: $answers"; }
     say "$*"
 }
 # Messages, and the demo: every way that bytes go.
@@ -237,6 +240,20 @@ adopted() {
     grep " KiB: " /tmp/rank0
     grep -q "of 4096 KiB: .* bytes copied .4194304, 0, 0." /tmp/rank0 || fail "adopted memory is copied"
 }
+# Arrays whose pages move, of three ranks, each a node of its own: what all see
+# of them, then what an access takes; home and owner are at the other end.
+pages() {
+    nodes="a b c"
+    NODES=3
+    for role in pages-short moving-short histories-short; do
+        JOB_LIMIT=$((2 * JOB_LIMIT)) job /quick_job --role $role
+    done
+    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_tsumugi bench gas --ops "${OPS:-512}"
+    sed "1,/: page sizes/d" /tmp/rank0
+    grep -q " trips of .* yes$" /tmp/rank0 && ! grep " trips of .* no$" /tmp/rank0 || fail "trips"
+    nodes="a b"
+    NODES=2
+}
 jobs() {
     say "jobs on two nodes"
     before=$(sent va)
@@ -253,7 +270,7 @@ jobs() {
     on_the_wire
 }
 for what in $(words "${ONLY:-jobs,latency}"); do
-    case $what in jobs | updates | globals | locks | adopted | latency) $what ;; esac
+    case $what in jobs | updates | globals | locks | adopted | latency | pages) $what ;; esac
 done
 
 # The same wire, of whose packets one in a hundred is lost.

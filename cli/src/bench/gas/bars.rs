@@ -3,14 +3,39 @@
 use crate::bench::bar::{self, Bar, Met};
 use crate::bench::row::Row;
 
-/// Two lines a size of page; nothing where no rows have one.
+/// Two lines a size of page, and two more where there is a network; nothing
+/// where no rows have one.
 pub fn bars(rows: &[Row]) -> String {
     let lines = rows.iter().filter(|row| row.name == "get_cached").flat_map(|cached| {
         let beside = |name| rows.iter().find(|row| row.name == name && row.params == cached.params);
+        let counted = |name| Some(beside(name)?.summary.median);
+        let wire = counted("wire_raw_read").zip(counted("wire_get_cached"));
+        let of_cached = wire.map(|(raw, found)| {
+            let is_met = found == raw && raw <= bytes(cached).div_ceil(PIECE) as f64;
+            trips("cached", cached, &format!("{raw}, as raw"), found, is_met)
+        });
+        let wire = counted("wire_get_uncached").zip(counted("wire_raw_read"));
+        let of_uncached = wire.map(|(found, raw)| {
+            let most = raw + MORE_TRIPS;
+            trips("uncached", cached, &format!("<= {most}"), found, found <= most)
+        });
         let over = beside("raw_read").map(|raw| over(cached, raw));
-        over.into_iter().chain(beside("get_uncached").map(|uncached| of(uncached, cached)))
+        let of = beside("get_uncached").map(|uncached| of(uncached, cached));
+        [over, of, of_cached, of_uncached].into_iter().flatten()
     });
     bar::table(lines.collect())
+}
+
+/// Operations on the network.
+fn trips(kind: &str, row: &Row, limit: &str, found: f64, is_met: bool) -> Bar {
+    Bar {
+        what: format!("trips of get_{kind}, {} B", bytes(row)),
+        limit: limit.to_owned(),
+        median: format!("{found}"),
+        min: format!("{found}"),
+        trip: None,
+        met: Met::of(is_met, is_met),
+    }
 }
 
 /// What a cached get takes more than a raw read.
@@ -61,6 +86,10 @@ fn bytes(row: &Row) -> u64 {
 const OVER_NS: f64 = 10.0;
 const OVER_FAR: f64 = 1.05;
 const TIMES: f64 = 2.0;
+/// Of a page that is not known: two of its home's words.
+const MORE_TRIPS: f64 = 2.0;
+/// What a network takes at once, at least.
+const PIECE: u64 = 1 << 16;
 
 #[cfg(test)]
 mod tests {
@@ -87,6 +116,30 @@ mod tests {
         assert!(line("of get_cached, 8 B").contains("3.00"), "{shown}");
         assert!(line("over raw_read, 64 B").ends_with("no"), "{shown}");
         assert!(!shown.contains("of get_cached, 64 B"), "{shown}");
+    }
+
+    #[test]
+    fn trips_are_those_of_the_read() {
+        let counts = |bytes: u64, trips: [f64; 3]| {
+            let names = ["wire_raw_read", "wire_get_cached", "wire_get_uncached"];
+            let wire =
+                names.iter().zip(trips).map(move |(name, trips)| of_page(name, bytes, trips));
+            wire.chain([of_page("get_cached", bytes, 20.0)])
+        };
+        let rows = [
+            counts(8, [1.0, 1.0, 3.0]),
+            counts(64, [1.0, 2.0, 3.5]),
+            counts(4096, [2.0, 2.0, 4.0]),
+            counts(1 << 20, [16.0, 16.0, 18.0]),
+        ];
+        let shown = bars(&rows.into_iter().flatten().collect::<Vec<_>>());
+        let met = |what: &str| {
+            let line = shown.lines().find(|line| line.contains(what)).unwrap();
+            line.ends_with("yes")
+        };
+        assert!(met("get_cached, 8 B") && met("get_uncached, 8 B"), "{shown}");
+        assert!(!met("get_cached, 64 B") && !met("get_uncached, 64 B"), "{shown}");
+        assert!(!met("get_cached, 4096 B") && met("get_cached, 1048576 B"), "{shown}");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | `checkout_hit` | a page of which this rank keeps a copy |
 //! | `checkout_miss` | the same, when the copy is out of date |
 //! | `own` | a page that comes here from another rank, by either directory, while so many others read it |
+//! | `own_beside_readers` | the same, of 35 ranks: beside 0, 1, 8 and 32 readers |
 //! | `letters_own` | messages that the paper's directory sends for it |
 //! | `wire_...` | operations that the same gives to the network |
 //!
@@ -99,11 +100,7 @@ pub fn rank(rt: &Runtime, names: &[&'static str], measure: &Measure) -> Result<V
     if rt.size() < RANKS {
         return Err(Failure::Usage(format!("bench gas needs {RANKS} ranks, not {}", rt.size())));
     }
-    let sizes = match measure.quick {
-        _ if names == [READERS] => &[4096],
-        true => QUICK_BYTES,
-        false => PAGE_BYTES,
-    };
+    let sizes = if measure.quick { QUICK_BYTES } else { PAGE_BYTES };
     let progress = if rt.rank() == Rank(0) { Progress::new() } else { Progress::silent() };
     progress.stage("page sizes", sizes.len() as u64);
     let mut rows = Vec::new();
@@ -132,7 +129,7 @@ impl Pages {
     /// Collective.
     fn new(rt: &Runtime, bytes: usize, network: &str) -> Result<Self, Error> {
         let (count, page_len) = ((BATCH_BYTES / bytes).clamp(2, PAGES_MAX), bytes / 8);
-        let len = RANKS as usize * count * page_len;
+        let len = rt.size() as usize * count * page_len;
         // All pages of all, and those that have just left.
         let room = 2 * RANKS * count as u32;
         let dealt = Dealt { page_len, room, ..Dealt::default() };
@@ -269,7 +266,7 @@ impl Pages {
             Rank(rank) => Some(rank - OWNER.0),
         };
         let reads = turn.is_some_and(|turn| turn < readers);
-        let (mut samples, start, mut letters) = (Vec::new(), Instant::now(), 0);
+        let (mut samples, start, mut letters, mut wire) = (Vec::new(), Instant::now(), 0, 0);
         loop {
             let is_over = match budget {
                 // The way back included.
@@ -289,10 +286,11 @@ impl Pages {
             }
             let before = rt.sum(array.letters())?;
             if is_first {
-                let begin = Instant::now();
+                let (begin, before) = (Instant::now(), operations(rt));
                 let moved = array.own(self.all()).map_err(Error::from)?;
                 let took = begin.elapsed();
                 assert_eq!(moved, self.count, "the owner had them all");
+                wire += operations(rt) - before;
                 samples.push(took.as_nanos() as f64 / moved as f64);
             }
             rt.barrier()?;
@@ -305,9 +303,12 @@ impl Pages {
         let directory = if is_posted { "messages" } else { "atomics" };
         let params = format!("{} readers={readers} directory={directory}", self.params());
         let own = row("own", params.clone(), "ns", &mut samples);
-        let each = &mut [letters as f64 / moved.max(1) as f64];
-        let letters = row("letters_own", params, "letters", each).filter(|_| is_first && is_posted);
-        Ok(own.into_iter().chain(letters).collect())
+        let each = |count: u64| [count as f64 / moved.max(1) as f64];
+        let letters = row("letters_own", params.clone(), "letters", &mut each(letters));
+        let wire = row("wire_own", params, "operations", &mut each(wire));
+        let letters = letters.filter(|_| is_first && is_posted);
+        let wire = wire.filter(|_| is_first && self.network != "shm");
+        Ok(own.into_iter().chain(letters).chain(wire).collect())
     }
 }
 
@@ -358,12 +359,12 @@ fn read(array: &GlobalArray<u64>, start: usize, into: &mut [u64]) -> Result<u64,
 
 /// What lies between this rank and the owner.
 fn network(rt: &Runtime) -> String {
-    let is_near = rt.neighbours().any(|near| near == OWNER);
-    let provider = || env::var("TSUMUGI_PROVIDER").unwrap_or_else(|_| "far".to_owned());
-    match is_near {
-        true => "shm".to_owned(),
-        false => provider().split(';').next().unwrap_or_default().to_owned(),
-    }
+    let said = |name| env::var(name).ok().filter(|said| said != "auto");
+    let name = match rt.neighbours().any(|near| near == OWNER) {
+        true => Some("shm".to_owned()),
+        false => said("TSUMUGI_PROVIDER").or_else(|| said("TSUMUGI_NETWORK")),
+    };
+    name.as_deref().and_then(|name| name.split(';').next()).unwrap_or("far").to_owned()
 }
 
 fn operations(rt: &Runtime) -> u64 {
