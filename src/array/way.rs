@@ -170,9 +170,10 @@ impl Way {
     /// Reads elements of a page from its byte `first` on, that are not at hand
     /// or not where they were.
     ///
-    /// To another node the header and little of the page go by one read. What
-    /// is more would be copied once more behind the header, so the page is
-    /// made to stay instead, and the bytes come to where they belong.
+    /// To another node the header and as much as a page commonly has go by one
+    /// read: one that is not known costs a read of its home's besides. What is
+    /// more would be copied once more behind the header, so the page is made to
+    /// stay instead, and the bytes come to where they belong.
     #[inline(never)]
     pub(super) fn read<T: Plain>(
         &self,
@@ -327,7 +328,7 @@ impl Patience {
 }
 
 /// Bytes of a page that come with its header, at most.
-const TOGETHER: usize = 1024;
+const TOGETHER: usize = 4096;
 /// How often others are let in before a wait sleeps.
 const YIELDS: u32 = 64;
 /// Between two looks then.
