@@ -9,8 +9,12 @@ mod moving;
 
 use every_way::run_ranks;
 use moving::histories;
+#[cfg(debug_assertions)]
+use tsumugi::Runtime;
 use tsumugi::array::{ArrayError, Dealt, Directory, Distribution, PageId};
 use tsumugi::{AddrError, Config, Error, Rank};
+#[cfg(debug_assertions)]
+use tsumugi_core::sync::with_mutant;
 
 #[test]
 fn what_was_put_is_there_whoever_owns_it() {
@@ -128,6 +132,23 @@ fn whatever_moves_each_element_is_as_if_nothing_did() {
             assert!(histories::play(rt, plan)? > 0);
             Ok(())
         });
+    }
+}
+
+/// Each planted at all ranks, of which each has one thread.
+#[test]
+#[cfg(debug_assertions)]
+fn histories_show_planted_defects() {
+    for mutant in ["page_left_unmarked", "page_header_unread"] {
+        let is_seen = |seed: &u64| {
+            let plan =
+                histories::Plan { seed: *seed, ults: 3, steps: 100, directory: Directory::Atomics };
+            let play = |rt: &Runtime| with_mutant(mutant, || histories::play(rt, plan).map(drop));
+            Config::default().workers(1).run_ranks(3, play).is_err()
+        };
+        let seed = (0..1000).find(is_seen);
+        println!("{mutant} is seen by seed {seed:?}");
+        assert!(seed.is_some(), "{mutant} is not seen");
     }
 }
 
