@@ -194,7 +194,9 @@ impl Way {
             return post.with(&self.runtime, page, Want::Read, read);
         }
         let far = self.runtime.far.as_ref();
-        if far.is_some() && first as usize + bytes > TOGETHER {
+        // At least half of what comes is wanted, or it is little.
+        let together = FEW.max(2 * bytes).min(TOGETHER);
+        if far.is_some() && first as usize + bytes > together {
             return self.held(page, |runtime, at| load(runtime, at, into));
         }
         let mut glance = Glance::new(self.book, self.runtime.rank(), page);
@@ -205,7 +207,13 @@ impl Way {
                 Act::Read(entry) => {
                     let header = self.words.real(self.book.header(entry.owner, entry.frame));
                     if far.is_some_and(|far| far.leads_to(entry.owner)) {
-                        self.read_together(header, first as usize, into)
+                        let first = first as usize;
+                        match first + bytes <= FEW {
+                            true => self.read_together::<{ 1 + FEW / 8 }, T>(header, first, into),
+                            false => {
+                                self.read_together::<{ 1 + TOGETHER / 8 }, T>(header, first, into)
+                            }
+                        }
                     } else {
                         self.runtime.get::<u64>(Remote::new(header)).and_then(|found| {
                             load(&self.runtime, header.add(HEADER_BYTES), into)?;
@@ -230,15 +238,17 @@ impl Way {
         Ok(value)
     }
 
-    /// The header at `at`, and with it what is wanted of the bytes behind it.
-    fn read_together<T: Plain>(
+    /// The header at `at`, and with it what is wanted of the bytes behind it: of
+    /// both at most so many words.
+    #[inline(never)]
+    fn read_together<const WORDS: usize, T: Plain>(
         &self,
         at: RemoteAddr,
         first: usize,
         into: &mut [T],
     ) -> Result<u64, AddrError> {
         let bytes = size_of_val(into);
-        let mut words = [0u64; 1 + TOGETHER / 8];
+        let mut words = [0u64; WORDS];
         let words = &mut words[..1 + (first + bytes).div_ceil(8)];
         self.runtime.get_slice(Remote::new(at), words)?;
         // SAFETY: `words` has so many bytes from `first` behind its first word,
@@ -329,6 +339,8 @@ impl Patience {
 
 /// Bytes of a page that come with its header, at most.
 const TOGETHER: usize = 4096;
+/// As many come whatever of them is wanted, by a small part of a stack.
+const FEW: usize = 1024;
 /// How often others are let in before a wait sleeps.
 const YIELDS: u32 = 64;
 /// Between two looks then.

@@ -133,7 +133,7 @@ fn histories_are_those_of_one_memory() {
     for ranks in [2, 4] {
         let done = run(ranks, "histories");
         assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
-        assert!(done.text.contains("20 histories, "), "{}", done.text);
+        assert!(done.text.contains("10 histories, "), "{}", done.text);
     }
     let done = run_with(3, "histories-short", &[("TSUMUGI_PATH", "offload")]);
     assert_eq!(done.code, Some(0), "{}", done.text);

@@ -112,7 +112,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "pages-short" => pages::play(rt, 1),
         "moving" => moving::play(rt, 10),
         "moving-short" => moving::play(rt, 1),
-        "histories" => check_histories(rt, 10, 200),
+        "histories" => check_histories(rt, 5, 200),
         "histories-short" => check_histories(rt, 1, 20),
         "histories-long" => check_histories(rt, 1000, 200),
         "poor" => poor::play(rt),
