@@ -125,8 +125,6 @@ fn arrays_are_made_copied_and_balanced() {
         let done = run(ranks, "moving");
         assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
     }
-    let done = run_with(3, "moving-short", &[("TSUMUGI_PATH", "offload")]);
-    assert_eq!(done.code, Some(0), "{}", done.text);
 }
 
 fn histories_are_those_of_one_memory() {

@@ -110,7 +110,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "lock-holder" => locks::die(rt),
         "pages" => pages::play(rt, 10),
         "pages-short" => pages::play(rt, 1),
-        "moving" => moving::play(rt, 10),
+        "moving" => moving::play(rt, 3),
         "moving-short" => moving::play(rt, 1),
         "histories" => check_histories(rt, 5, 200),
         "histories-short" => check_histories(rt, 1, 20),

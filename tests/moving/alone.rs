@@ -121,7 +121,7 @@ pub fn come_and_go(rt: &Runtime, steps: usize) -> Result<(), Error> {
     rt.barrier()
 }
 
-const LEN: usize = 60;
+const LEN: usize = 24;
 const PLACES: usize = 4;
 const PAGE_BYTES: usize = 16 << 10;
 /// Of three arrays of each of four ranks that there can be at a time each has

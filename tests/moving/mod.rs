@@ -13,7 +13,7 @@ use tsumugi::{Error, Runtime};
 pub fn play(rt: &Runtime, scale: usize) -> Result<(), Error> {
     alone::come_and_go(rt, 6 * scale)?;
     alone::live(rt)?;
-    copies::rounds(rt, 1200 * scale, 0)?;
+    copies::rounds(rt, 400 * scale, 0)?;
     lists::play(rt)?;
     uses::play(rt)
 }

@@ -120,11 +120,10 @@ mod tests {
 
     #[test]
     fn trips_are_those_of_the_read() {
-        let counts = |bytes: u64, trips: [f64; 3]| {
-            let names = ["wire_raw_read", "wire_get_cached", "wire_get_uncached"];
-            let wire =
-                names.iter().zip(trips).map(move |(name, trips)| of_page(name, bytes, trips));
-            wire.chain([of_page("get_cached", bytes, 20.0)])
+        let counts = |bytes: u64, [raw, cached, uncached]: [f64; 3]| {
+            let of = |name, trips| of_page(name, bytes, trips);
+            let (raw, cached) = (of("wire_raw_read", raw), of("wire_get_cached", cached));
+            [raw, cached, of("wire_get_uncached", uncached), of("get_cached", 20.0)]
         };
         let rows = [
             counts(8, [1.0, 1.0, 3.0]),
