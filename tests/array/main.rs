@@ -120,7 +120,7 @@ fn elements_of_any_size_and_every_atomic() {
 #[test]
 fn what_is_done_with_them_on_threads() {
     for size in [1, 3] {
-        run_ranks(size, |rt| moving::play(rt, 2));
+        run_ranks(size, |rt| moving::play(rt, 1));
     }
 }
 
@@ -128,7 +128,7 @@ fn what_is_done_with_them_on_threads() {
 fn whatever_moves_each_element_is_as_if_nothing_did() {
     for directory in [Directory::Atomics, Directory::Messages] {
         run_ranks(3, |rt| {
-            let plan = histories::Plan { seed: 1, ults: 3, steps: 100, directory };
+            let plan = histories::Plan { seed: 1, ults: 3, steps: 40, directory };
             assert!(histories::play(rt, plan)? > 0);
             Ok(())
         });
