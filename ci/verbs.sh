@@ -7,7 +7,8 @@
 # `ci/verbs.sh [name of a test | jobs | updates | globals | locks | adopted |
 # latency | one | lossy | pair | pages]...`; pages of arrays, and what an access to
 # one takes, only when asked for; `EXTRA` is for the guest, as
-# TALLY=tally-short for fewer updates. Installs Debian's packages if they are missing;
+# TALLY=tally-short for fewer updates, or BENCH=--only,relocation,--ops,1 and
+# ROLES=, for other rows of pages and no tests before. Installs Debian's packages if they are missing;
 # what the guests need is kept in target/verbs.
 set -euo pipefail
 cd "$(dirname "$0")/.."

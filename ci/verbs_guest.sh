@@ -248,7 +248,7 @@ pages() {
     for role in $(words "${ROLES:-pages-short,moving-short,histories-short}"); do
         JOB_LIMIT=$((2 * JOB_LIMIT)) job /quick_job --role $role
     done
-    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_tsumugi bench gas --ops "${OPS:-64}"
+    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_tsumugi bench gas $(words "${BENCH:---only,access,--ops,64}")
     sed "1,/: page sizes/d" /tmp/rank0
     grep -q " trips of .* yes$" /tmp/rank0 && ! grep " trips of .* no$" /tmp/rank0 || fail "trips"
     nodes="a b"
