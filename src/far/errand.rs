@@ -41,7 +41,8 @@ pub(super) struct Errands {
     under_way: BTreeMap<u32, u32>,
     ended: VecDeque<Completion>,
     answers: VecDeque<Answer>,
-    /// Those to what has told somebody here: what that one does goes first.
+    /// Those to what has told somebody here: what that one does goes first. Those
+    /// that nobody waits for last.
     patient: VecDeque<Answer>,
     /// Of those, how many for each rank.
     owed: BTreeMap<u32, u32>,
@@ -109,7 +110,8 @@ impl Errands {
 
     /// Sends what waits, as far as there is room. Answers first: somebody
     /// waits for them; patient ones last, and while something has `just_come`,
-    /// which is looked at when this has returned, only if there are many. No
+    /// which is looked at when this has returned, or their patience is not at
+    /// its end, only if there are many. No
     /// request to a rank that the device `holds` something for: it does not
     /// overtake what was begun before.
     pub(super) fn send(
@@ -122,8 +124,15 @@ impl Errands {
         if !self.reply(memory, &mut send, false) || !self.ask(memory, holds, &mut send) {
             return;
         }
-        if !just_come || self.patient.len() >= WINDOW as usize / 2 {
-            self.reply(memory, &mut send, true);
+        let are_many = self.patient.len() >= WINDOW as usize / 2;
+        match self.patient.front_mut() {
+            Some(answer) if !are_many && answer.patience > 0 => {
+                answer.patience -= u8::from(!just_come);
+            }
+            Some(_) if are_many || !just_come => {
+                self.reply(memory, &mut send, true);
+            }
+            _ => {}
         }
     }
 
@@ -208,13 +217,18 @@ impl Errands {
                     return false;
                 }
                 *owed += 1;
-                let (bytes, tells) = match asked {
-                    Asked::Get(from, bytes) => (Some((from, bytes)), false),
-                    Asked::Put(_, _, notify) => (None, notify),
-                    Asked::Word(op) | Asked::Joined(_, _, op) => (None, op.notify),
+                let (bytes, tells, patience) = match asked {
+                    Asked::Get(from, bytes) => (Some((from, bytes)), false, 0),
+                    Asked::Put(_, _, notify) => (None, notify, 0),
+                    Asked::Word(op) => (None, op.notify, 0),
+                    Asked::Joined(..) => (None, true, PATIENCE),
                 };
-                let answers = if tells { &mut self.patient } else { &mut self.answers };
-                answers.push_back(Answer { to: from, id, result: serve(asked), bytes });
+                let answer = Answer { to: from, id, result: serve(asked), patience, bytes };
+                match (tells, patience) {
+                    (false, _) => self.answers.push_back(answer),
+                    (true, 0) => self.patient.push_front(answer),
+                    _ => self.patient.push_back(answer),
+                }
                 true
             }
             [ANSWER, ..] => {
@@ -308,6 +322,9 @@ fn id(at: u16, life: u16) -> u32 {
 }
 
 const NO_KEY: RegionKey = RegionKey::from_bits(0);
+/// Looks at an answer that only frees places, before it goes: what it is an
+/// answer to has others at work.
+const PATIENCE: u8 = 16;
 /// Errands of a link that are under way.
 const SLOTS: usize = 256;
 /// Of those, to one peer.

@@ -47,7 +47,19 @@ impl Machine<'_> {
         let note = Note { from: own, index: at as u16, stamp: stamp as u16, is_relay: false };
         let op = self.leave(note, to, own.0 ^ stamp << 16, probe);
         let addr = source_of(&self.jobs[index].request);
-        self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr)
+        let out = self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr);
+        self.commands[at].note = out.op.tag.index() as u32;
+        out
+    }
+
+    /// What was asked has ended: if its note's own completion is still on its
+    /// way, nobody waits for that.
+    pub(super) fn forget_note(&mut self, index: usize) {
+        let job = &mut self.jobs[index];
+        if core::mem::take(&mut job.flights) > 0 {
+            let note = self.commands[job.command as usize - 1].note;
+            self.flights[note as usize].what = What::Hint;
+        }
     }
 
     /// Puts a note into one of the words for it at `to`, if that is free.
@@ -270,7 +282,7 @@ impl Machine<'_> {
         let place = &mut self.commands[at];
         // Never 0, which fresh memory holds.
         let stamp = place.stamp.checked_add(1).unwrap_or(1);
-        *place = Asked { job: Some(index as u32), stamp, backoffs: 0, is_sent: false };
+        *place = Asked { job: Some(index as u32), stamp, ..Asked::FREE };
         self.jobs[index].command = at as u32 + 1;
         let request = self.jobs[index].request;
         let command = Command { request, index: at as u16, stamp, to };
@@ -306,17 +318,8 @@ impl Machine<'_> {
             _ => (0, source_of(&job.request)),
         };
         job.error = job.error.or(AccessError::from_code(code, addr, bytes));
+        self.forget_note(index);
         self.release_command(index);
-        if self.jobs[index].flights > 0 {
-            // Its note's own completion is still on its way.
-            self.jobs[index].phase = Phase::Told;
-        } else {
-            self.was_told(index);
-        }
-    }
-
-    /// A copy has ended elsewhere, and its note is not in flight any more.
-    pub(super) fn was_told(&mut self, index: usize) {
         // Blocks at a stride leave the flag to the caller.
         let job = &mut self.jobs[index];
         let is_left = matches!(job.request, Request::Copy(copy)

@@ -26,6 +26,8 @@ pub(super) struct Answer {
     pub to: Rank,
     pub id: u32,
     pub result: Result<u64, AddrError>,
+    /// Looks at it before it goes: nobody waits for it.
+    pub patience: u8,
     /// The bytes that go with it, read when it is sent.
     pub bytes: Option<(RemoteAddr, u64)>,
 }

@@ -323,6 +323,9 @@ fn a_put_and_what_is_behind_it_are_one() {
         assert!(serves.handle(ASKS, &request, &nothing(), serve));
         serves.send(&nothing(), |_| false, true, |_, _| panic!("it is patient"));
         assert!(!serves.is_idle() && serves.unsent() == 1);
+        for _ in 0..PATIENCE {
+            assert!(sent(&mut serves, 1).is_empty());
+        }
         let answer = sent(&mut serves, 1).remove(0);
         assert!(asks.handle(SERVES, &answer, &here, |_| panic!("an answer")));
         assert_eq!(ended(&mut asks)[0].result, Ok(3));
