@@ -213,10 +213,10 @@ impl<'m> Cache<'m> {
         // Acquire: pairs with the Release fence in `Fetcher::begin`.
         fence(Ordering::Acquire);
         let after = Word(self.slots[slot].word.load(Ordering::Relaxed));
-        if after == word || mutant("gas_no_second_look") {
-            if let Some(target) = self.target(addr, bytes, need, entry, word) {
-                return Some(Held { target, slot: HeldSlot(slot as u32) });
-            }
+        if (after == word || mutant("gas_no_second_look"))
+            && let Some(target) = self.target(addr, bytes, need, entry, word)
+        {
+            return Some(Held { target, slot: HeldSlot(slot as u32) });
         }
         self.seats.leave::<HAND>(seat);
         None
