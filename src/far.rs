@@ -29,6 +29,7 @@
 //! | `watch` | the thread that polls when nobody does |
 //! | `word` | what the device's atomics lack |
 //! | `seen` | what tests ask of all this |
+//! | `joined` | a put and what goes in one parcel with it |
 //! | `hostile` | what fuzzing and tests feed errands and beats with |
 //!
 //! Puts and gets are the provider's. Atomics are errands: a parcel to the
@@ -50,6 +51,7 @@ mod fetch;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod hostile;
+mod joined;
 mod link;
 mod network;
 mod parcel;
@@ -64,6 +66,7 @@ mod word;
 
 pub(crate) use bad::{Clock, Faults};
 pub(crate) use device::Device;
+pub(crate) use errand::JOINED_BYTES;
 pub(crate) use fetch::Fetched;
 pub(crate) use network::{Cards, HOSTS_MAX, Network, open};
 pub use network::{NetworkCounts, NetworkFacts, NoNetwork};
@@ -77,6 +80,7 @@ use bad::Bad;
 use beat::Beats;
 use bounce::Bounce;
 use fetch::Fetches;
+use joined::Joined;
 use link::Link;
 use pin::Pins;
 use shared::Shared;
@@ -156,6 +160,7 @@ impl Far {
                 cards,
                 windows,
                 pins,
+                joined: Joined::new(),
             },
             fetches: Fetches::new(),
         }));

@@ -32,7 +32,7 @@ mod tables;
 
 use crate::am::Far as Carried;
 use crate::deadline::Deadline;
-use crate::far::Far;
+use crate::far::{Far, JOINED_BYTES};
 use crate::{Error, Rank};
 use control::Control;
 pub(crate) use open::Search;
@@ -62,6 +62,8 @@ pub(crate) struct Driver {
     far: Option<Carried>,
     control: Control,
     cache: Cache<'static>,
+    /// Whether the devices keep the order of what is posted behind puts.
+    keeps_order: bool,
     state: Mutex<State>,
     deadline: Deadline,
     /// The last death that the machine was told of.
@@ -128,7 +130,8 @@ impl Driver {
         let control = Control::new(member, far, shape)?;
         let remote_completion = far.is_none_or(|far| far.remote_completion());
         let keeps_order = far.is_some_and(|far| far.keeps_order(PART_BYTES));
-        let device = (remote_completion, keeps_order);
+        let ordered_bytes = if keeps_order { PART_BYTES } else { far.map_or(0, |_| JOINED_BYTES) };
+        let device = (remote_completion, ordered_bytes);
         let (machine, tables) = machine(member, shape, split, &control, device, workers);
         let carried = far.map(|far| Carried::new(far.clone(), member, shape.flights as usize));
         Ok(Self {
@@ -137,6 +140,7 @@ impl Driver {
             far: carried,
             control,
             cache: machine.cache(),
+            keeps_order,
             state: Mutex::new(State {
                 machine,
                 open: Open::new(shape.own_jobs as usize),

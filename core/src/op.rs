@@ -57,6 +57,9 @@ pub struct Op {
     width: Width,
     /// Whether ULTs that wait for the remote word are to be woken.
     pub notify: bool,
+    /// What a driver and its endpoint have agreed on for what goes along; 0:
+    /// nothing does. Endpoints that know of none do without it.
+    pub along: u8,
 }
 
 impl Op {
@@ -160,6 +163,7 @@ impl Op {
             kind,
             width: Width::W1,
             notify: false,
+            along: 0,
         }
     }
 
@@ -180,6 +184,7 @@ impl Op {
             kind,
             width,
             notify: false,
+            along: 0,
         }
     }
 }

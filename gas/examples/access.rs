@@ -160,7 +160,7 @@ fn machine(net: &'static Net, rank: usize) -> Machine<'static> {
         control: control.key,
         starter: Starter { key: starter.key, bytes: starter.bytes, agent: Agent::Cpu },
         remote_completion: true,
-        keeps_order: false,
+        ordered_bytes_max: 0,
         part_bytes_max: 1 << 30,
         // One thread.
         barrier: Some(|| ()),

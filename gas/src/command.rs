@@ -15,8 +15,9 @@
 //!
 //! So a copy takes one trip to the source, one put, and one trip back.
 //!
-//! Where devices keep the order of what they are given, the source does not
-//! wait for the put. Right behind it goes a note to the destination, which finds
+//! Where devices keep the order of what they are given, or the put is short
+//! enough that what comes behind it is in the same parcel, the source does not
+//! wait for the put. So the command comes with its note, too. Right behind it goes a note to the destination, which finds
 //! it when the bytes are there, and tells the caller: one trip less, as many as
 //! a put and a message.
 //!

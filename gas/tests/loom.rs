@@ -307,7 +307,7 @@ fn rank(ranks: u32) -> (&'static [AtomicU64], Machine<'static>) {
         control,
         starter,
         remote_completion,
-        keeps_order: false,
+        ordered_bytes_max: 0,
         part_bytes_max,
         barrier,
     };

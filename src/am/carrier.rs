@@ -54,6 +54,15 @@ pub(crate) trait Carrier: Send + Sync {
     /// There is no room: nothing has happened.
     fn post(&self, op: &Op, done: Callback) -> Result<(), Busy<()>>;
 
+    /// Begins a put of at most [`JOINED_BYTES`](far::JOINED_BYTES) bytes and what
+    /// comes to pass behind it, at the same rank, as one operation: its result is
+    /// that of the second. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// There is no room: nothing has happened.
+    fn post_joined(&self, put: &Op, then: &Op, done: Callback) -> Result<(), Busy<()>>;
+
     /// Shows a region of this rank's to the other nodes.
     ///
     /// # Errors
@@ -82,6 +91,10 @@ impl Carrier for far::Far {
         Self::post(self, op, done)
     }
 
+    fn post_joined(&self, put: &Op, then: &Op, done: Callback) -> Result<(), Busy<()>> {
+        Self::post_joined(self, put, then, done)
+    }
+
     fn show(&self, region: &Region) -> Result<(), RegisterError> {
         self.register(region)
     }
@@ -104,7 +117,7 @@ pub(crate) struct Far {
 
 /// Bytes that operations take.
 pub(super) fn footprint() -> usize {
-    let place = size_of::<Place>() + 2 * size_of::<u32>() + size_of::<Ended>();
+    let place = size_of::<Place>() + 2 * size_of::<u32>() + 2 * size_of::<Ended>();
     size_of::<Outbound>() + PLACES * place
 }
 
@@ -128,6 +141,8 @@ struct Place {
 
 struct Flight {
     op: Op,
+    /// What goes as one with it.
+    then: Option<Op>,
     /// The device has not what was asked for: what it does instead.
     by_swap: Option<BySwap>,
     /// While it is under way: keeps the place where it is.
@@ -166,14 +181,32 @@ impl Far {
     /// Begins an operation, or keeps it until there is room; whether it has
     /// begun.
     pub(crate) fn begin(&self, op: &Op) -> bool {
-        let table = &*self.table;
-        let index = table.lock().free.pop().expect("a place for each operation");
-        table.places[index as usize].lock().op = *op;
+        let index = self.take_place(op, None);
         let has_begun = self.offer(index);
         if !has_begun {
-            table.keep(index);
+            self.table.keep(index);
         }
         has_begun
+    }
+
+    /// Begins a put and what goes as [one](Carrier::post_joined) with it. False:
+    /// there is no room for that, and the put goes alone.
+    pub(crate) fn begin_joined(&self, put: &Op, then: &Op) -> bool {
+        let index = self.take_place(put, Some(*then));
+        let has_begun = self.offer(index);
+        if !has_begun {
+            self.table.places[index as usize].lock().then = None;
+            self.table.keep(index);
+        }
+        has_begun
+    }
+
+    fn take_place(&self, op: &Op, then: Option<Op>) -> u32 {
+        let table = &*self.table;
+        let index = table.lock().free.pop().expect("a place for each operation");
+        let mut flight = table.places[index as usize].lock();
+        (flight.op, flight.then) = (*op, then);
+        index
     }
 
     /// Offers again what was refused, what has waited longest first, as long as
@@ -244,16 +277,20 @@ impl Far {
     fn offer(&self, index: u32) -> bool {
         let table = &self.table;
         let place = &table.places[index as usize];
-        let op = {
+        let (op, then) = {
             let mut flight = place.lock();
             flight.table = Some(table.clone());
-            flight.op
+            (flight.op, flight.then)
         };
         table.member.control().outside().fetch_add(1, Ordering::SeqCst);
         // SAFETY: the flight keeps the table, and with it the place, until the
         // call, which takes it out; places may be reached from any thread.
         let done = unsafe { Callback::new(ended, (&raw const *place).cast_mut().cast()) };
-        let has_begun = self.carrier.post(&op, done).is_ok();
+        let posted = match &then {
+            None => self.carrier.post(&op, done),
+            Some(then) => self.carrier.post_joined(&op, then, done),
+        };
+        let has_begun = posted.is_ok();
         if !has_begun {
             place.lock().table = None;
             table.member.control().outside().fetch_sub(1, Ordering::SeqCst);
@@ -267,7 +304,10 @@ impl Outbound {
         let place = |index| {
             let nowhere = RemoteAddr { offset: 0, rank: Rank(0), key: RegionKey::from_bits(0) };
             let op = Op::get_word(nowhere, Width::W8);
-            Place { index, flight: Mutex::new(Flight { op, by_swap: None, table: None }) }
+            Place {
+                index,
+                flight: Mutex::new(Flight { op, then: None, by_swap: None, table: None }),
+            }
         };
         Self {
             member: member.clone(),
@@ -275,7 +315,7 @@ impl Outbound {
             book: Mutex::new(Book {
                 free: (0..places as u32).rev().collect(),
                 refused: VecDeque::with_capacity(places),
-                ended: Vec::with_capacity(places),
+                ended: Vec::with_capacity(2 * places),
             }),
             has_news: AtomicBool::new(false),
             refused: AtomicUsize::new(0),
@@ -298,11 +338,11 @@ impl Outbound {
     }
 
     /// An operation has ended.
-    fn end(&self, index: u32, ended: Ended) {
+    fn end(&self, index: u32, ended: impl IntoIterator<Item = Ended>) {
         let mut book = self.lock();
         book.free.push(index);
         let is_first = book.ended.is_empty();
-        book.ended.push(ended);
+        book.ended.extend(ended);
         drop(book);
         if is_first {
             // SeqCst: before the look at who sleeps.
@@ -370,12 +410,17 @@ fn ended(data: *mut (), mut result: Result<u64, AddrError>) {
     let mut flight = place.lock();
     let next = flight.turn(&mut result);
     let tag = flight.op.tag;
+    let then = flight.then.take();
     flight.op = next.unwrap_or(flight.op);
     let table = flight.table.take().expect("an operation ends once");
     drop(flight);
     match next {
         Some(_) => table.go_on(index),
-        None => table.end(index, (tag, result)),
+        None => {
+            let first = then.map(|_| (tag, result.map(|_| 0)));
+            let last = then.map_or(tag, |then| then.tag);
+            table.end(index, first.into_iter().chain([(last, result)]));
+        }
     }
 }
 
@@ -387,7 +432,7 @@ mod tests {
     fn flight(agent: Agent) -> Flight {
         let key = RegionKey::new(1, 1).of(agent);
         let at = RemoteAddr { offset: 4, rank: Rank(0), key };
-        Flight { op: Op::atomic(Kind::FetchOr, at, 8u32), by_swap: None, table: None }
+        Flight { op: Op::atomic(Kind::FetchOr, at, 8u32), then: None, by_swap: None, table: None }
     }
 
     /// A device that compares and swaps, and a rival that is quicker once.

@@ -2,7 +2,7 @@
 
 use super::{Far, word};
 use crate::queue::hint;
-use crate::{AddrError, Busy, Outcome, Status};
+use crate::{AddrError, Busy, Outcome, Status, Why};
 use tsumugi_core::completion::{Callback, Ticket};
 use tsumugi_core::engine::Retry;
 use tsumugi_core::mem::Agent;
@@ -101,6 +101,28 @@ impl Far {
         self.engine.post_callback(hint(), *op, done).map(drop)?;
         self.hurry();
         Ok(())
+    }
+
+    /// The same for a put of at most [`JOINED_BYTES`](super::JOINED_BYTES) bytes
+    /// and an operation on a word of the same rank, which are one parcel: the
+    /// word is changed when the bytes are there, and not at all if they may not
+    /// be.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`]: later, and `done` is not called.
+    pub(crate) fn post_joined(&self, put: &Op, then: &Op, done: Callback) -> Result<(), Busy<()>> {
+        let shared = self.shared();
+        let Some(along) = shared.joined.keep(then) else {
+            return Err(Busy { op: *put, buf: (), why: Why::RingFull });
+        };
+        let mut put = *put;
+        put.along = along;
+        let posted = self.post(&put, done);
+        if posted.is_err() {
+            shared.joined.take(along);
+        }
+        posted
     }
 
     /// Carries one out as a future.

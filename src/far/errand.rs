@@ -18,6 +18,7 @@
 mod form;
 
 pub(super) use form::Asked;
+pub(crate) use form::JOINED_BYTES;
 
 use crate::{AddrError, Rank};
 use form::{
@@ -40,6 +41,9 @@ pub(super) struct Errands {
     under_way: BTreeMap<u32, u32>,
     ended: VecDeque<Completion>,
     answers: VecDeque<Answer>,
+    /// Those to what has told somebody here: what that one does goes first. Those
+    /// that nobody waits for last.
+    patient: VecDeque<Answer>,
     /// Of those, how many for each rank.
     owed: BTreeMap<u32, u32>,
     /// Where a parcel is written before it goes.
@@ -49,6 +53,8 @@ pub(super) struct Errands {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     op: Op,
+    /// What goes in the parcel of a put.
+    then: Option<Op>,
     life: u16,
     state: State,
     /// Bytes of a put or get that are done.
@@ -78,21 +84,24 @@ impl Errands {
         let op = Op::get_word(RemoteAddr { offset: 0, rank: own, key: NO_KEY }, Width::W8);
         Self {
             own,
-            slots: vec![Slot { op, life: 0, state: State::Free, moved: 0 }; SLOTS],
+            slots: vec![Slot { op, then: None, life: 0, state: State::Free, moved: 0 }; SLOTS],
             free: (0..SLOTS as u16).rev().collect(),
             unsent: VecDeque::with_capacity(SLOTS),
             under_way: BTreeMap::new(),
             ended: VecDeque::with_capacity(SLOTS),
             answers: VecDeque::with_capacity(SLOTS),
+            patient: VecDeque::with_capacity(SLOTS),
             owed: BTreeMap::new(),
             room: Box::new([0; REQUEST_BYTES + PIECE_BYTES]),
         }
     }
 
-    /// Begins an operation; false if too many are under way.
-    pub(super) fn begin(&mut self, op: &Op) -> bool {
+    /// Begins an operation, and what goes along in its parcel; false if too many
+    /// are under way.
+    pub(super) fn begin(&mut self, op: &Op, then: impl FnOnce() -> Option<Op>) -> bool {
         let Some(at) = self.free.pop() else { return false };
         let slot = &mut self.slots[at as usize];
+        slot.then = then();
         slot.life = slot.life.wrapping_add(1);
         (slot.op, slot.state, slot.moved) = (*op, State::Unsent, 0);
         self.unsent.push_back(at);
@@ -100,33 +109,71 @@ impl Errands {
     }
 
     /// Sends what waits, as far as there is room. Answers first: somebody
-    /// waits for them. No request to a rank that the device `holds` something
-    /// for: it does not overtake what was begun before.
+    /// waits for them; patient ones last, and while something has `just_come`,
+    /// which is looked at when this has returned, or their patience is not at
+    /// its end, only if there are many. No
+    /// request to a rank that the device `holds` something for: it does not
+    /// overtake what was begun before.
     pub(super) fn send(
         &mut self,
         memory: &impl LoadStore,
         holds: impl Fn(Rank) -> bool,
+        just_come: bool,
         mut send: impl FnMut(Rank, &[u8]) -> Sent,
     ) {
-        while let Some(answer) = self.answers.front() {
+        if !self.reply(memory, &mut send, false) || !self.ask(memory, holds, &mut send) {
+            return;
+        }
+        let are_many = self.patient.len() >= WINDOW as usize / 2;
+        match self.patient.front_mut() {
+            Some(answer) if !are_many && answer.patience > 0 => {
+                answer.patience -= u8::from(!just_come);
+            }
+            Some(_) if are_many || !just_come => {
+                self.reply(memory, &mut send, true);
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends answers; false: there is no room for all.
+    fn reply(
+        &mut self,
+        memory: &impl LoadStore,
+        send: &mut impl FnMut(Rank, &[u8]) -> Sent,
+        patient: bool,
+    ) -> bool {
+        let answers = if patient { &mut self.patient } else { &mut self.answers };
+        while let Some(answer) = answers.front() {
             let to = answer.to;
             // Whoever is lost needs none.
             if send(to, answer.write(memory, &mut self.room)) == Sent::Full {
-                return;
+                return false;
             }
-            self.answers.pop_front();
+            answers.pop_front();
             take_one(&mut self.owed, to);
         }
+        true
+    }
+
+    /// Sends requests; false: there is no room for all.
+    fn ask(
+        &mut self,
+        memory: &impl LoadStore,
+        holds: impl Fn(Rank) -> bool,
+        send: &mut impl FnMut(Rank, &[u8]) -> Sent,
+    ) -> bool {
         for _ in 0..self.unsent.len() {
-            let Some(at) = self.unsent.pop_front() else { return };
-            let Slot { op, life, moved, .. } = self.slots[at as usize];
+            let Some(at) = self.unsent.pop_front() else { return true };
+            let Slot { op, then, life, moved, .. } = self.slots[at as usize];
             let to = op.remote.rank;
             let under_way = self.under_way.entry(to.0).or_default();
             if *under_way >= WINDOW || holds(to) {
                 self.unsent.push_back(at);
                 continue;
             }
-            let request = match request(&op, id(at, life), moved, memory, &mut self.room) {
+            let request = request(&op, then.as_ref(), id(at, life), moved, memory, &mut self.room);
+            let request = match request {
                 Ok(request) => request,
                 Err(error) => {
                     self.end(at, Err(error));
@@ -140,16 +187,17 @@ impl Errands {
                 }
                 Sent::Full => {
                     self.unsent.push_front(at);
-                    return;
+                    return false;
                 }
                 Sent::Lost => self.end(at, Err(AddrError::PeerLost { rank: to })),
             }
         }
+        true
     }
 
     /// How many requests and answers wait for room.
     pub(super) fn unsent(&self) -> usize {
-        self.unsent.len() + self.answers.len()
+        self.unsent.len() + self.answers.len() + self.patient.len()
     }
 
     /// A parcel has come: `execute` carries out what it asks for. False: it
@@ -169,11 +217,18 @@ impl Errands {
                     return false;
                 }
                 *owed += 1;
-                let bytes = match asked {
-                    Asked::Get(from, bytes) => Some((from, bytes)),
-                    Asked::Word(_) | Asked::Put(..) => None,
+                let (bytes, tells, patience) = match asked {
+                    Asked::Get(from, bytes) => (Some((from, bytes)), false, 0),
+                    Asked::Put(_, _, notify) => (None, notify, 0),
+                    Asked::Word(op) => (None, op.notify, 0),
+                    Asked::Joined(..) => (None, true, PATIENCE),
                 };
-                self.answers.push_back(Answer { to: from, id, result: serve(asked), bytes });
+                let answer = Answer { to: from, id, result: serve(asked), patience, bytes };
+                match (tells, patience) {
+                    (false, _) => self.answers.push_back(answer),
+                    (true, 0) => self.patient.push_front(answer),
+                    _ => self.patient.push_back(answer),
+                }
                 true
             }
             [ANSWER, ..] => {
@@ -220,13 +275,17 @@ impl Errands {
             }
         }
         self.answers.retain(|answer| !is_lost(answer.to));
+        self.patient.retain(|answer| !is_lost(answer.to));
         self.owed.retain(|rank, _| !is_lost(Rank(*rank)));
     }
 
     /// Whether there is anything to send or to hand over.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        self.answers.is_empty() && self.unsent.is_empty() && self.ended.is_empty()
+        self.answers.is_empty()
+            && self.patient.is_empty()
+            && self.unsent.is_empty()
+            && self.ended.is_empty()
     }
 
     /// Hands over what has ended.
@@ -249,7 +308,7 @@ impl Errands {
 /// Bytes of the tables of a link.
 pub(super) fn footprint() -> usize {
     let slot = size_of::<Slot>() + 2 * size_of::<u16>() + size_of::<Completion>();
-    SLOTS * (slot + size_of::<Answer>()) + size_of::<Parcel>()
+    SLOTS * (slot + 2 * size_of::<Answer>()) + size_of::<Parcel>()
 }
 
 fn take_one(counts: &mut BTreeMap<u32, u32>, rank: Rank) {
@@ -263,6 +322,9 @@ fn id(at: u16, life: u16) -> u32 {
 }
 
 const NO_KEY: RegionKey = RegionKey::from_bits(0);
+/// Looks at an answer that only frees places, before it goes: what it is an
+/// answer to has others at work.
+const PATIENCE: u8 = 16;
 /// Errands of a link that are under way.
 const SLOTS: usize = 256;
 /// Of those, to one peer.

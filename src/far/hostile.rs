@@ -68,7 +68,7 @@ pub fn packets(bytes: &[u8]) -> usize {
         Op::get(remote, local, long),
     ];
     for (tag, op) in (0..).zip(own) {
-        assert!(errands.begin(&op.tagged(Tag::from_bits(tag))));
+        assert!(errands.begin(&op.tagged(Tag::from_bits(tag)), || None));
     }
     let nodes = Nodes::new([1, 2, 2]);
     let mut ended = [false; 3];
@@ -77,6 +77,7 @@ pub fn packets(bytes: &[u8]) -> usize {
         errands.send(
             &memory,
             |_| false,
+            false,
             |to, parcel| {
                 assert!(to == PEER && parcel.len() < PACKET_BYTES, "{to}, {} bytes", parcel.len());
                 Sent::Yes
@@ -116,6 +117,9 @@ fn serve(memory: &Memory, asked: Asked<'_>) -> Result<u64, AddrError> {
     match asked {
         Asked::Word(op) => execute(memory, &op),
         Asked::Put(to, bytes, _) => store_bytes(memory, to, bytes).map(|()| 0),
+        Asked::Joined(to, bytes, op) => {
+            store_bytes(memory, to, bytes).and_then(|()| execute(memory, &op))
+        }
         Asked::Get(from, bytes) => memory.resolve(from, bytes, Need::Read).map(|_| 0),
     }
 }

@@ -61,6 +61,9 @@ impl Link {
     /// somebody is one parcel as an errand, and two on a device whose puts
     /// cannot tell.
     fn is_transfer(&self, op: &Op) -> bool {
+        if op.along != 0 {
+            return false;
+        }
         if op.remote.key.agent() == Agent::Device {
             return true;
         }
@@ -77,9 +80,15 @@ impl Link {
 
     /// Takes what has arrived, some at a time. Ends: nothing arrives between
     /// two polls.
+    /// Whether there was any.
     #[inline]
-    fn receive(&mut self) {
-        while self.receive_some() >= PACKETS_AT_ONCE {}
+    fn receive(&mut self) -> bool {
+        let mut count = self.receive_some();
+        let has_come = count > 0;
+        while count >= PACKETS_AT_ONCE {
+            count = self.receive_some();
+        }
+        has_come
     }
 
     /// How many there were.
@@ -129,11 +138,11 @@ impl Link {
         handed
     }
 
-    fn send(&mut self) {
+    fn send(&mut self, just_come: bool) {
         let Self { shared, endpoint, errands, .. } = self;
         let link = endpoint.index();
         let holds = |to| endpoint.holds(to);
-        errands.send(&shared.direct, holds, |to, bytes| {
+        errands.send(&shared.direct, holds, just_come, |to, bytes| {
             match shared.try_send(link, to, Parcel::Errand, bytes) {
                 Ok(()) => Sent::Yes,
                 Err(ParcelError::Full) => Sent::Full,
@@ -179,14 +188,14 @@ impl Endpoint for Link {
                 if posted < count {
                     break;
                 }
-            } else if self.errands.begin(next) {
+            } else if self.errands.begin(next, || self.shared.joined.take(next.along)) {
                 taken += 1;
             } else {
                 break;
             }
         }
         if !self.errands.is_idle() || self.unsent > 0 {
-            self.send();
+            self.send(false);
         }
         taken
     }
@@ -222,13 +231,13 @@ impl Link {
                 self.shared.note(error, self.endpoint.last_failure());
             }
         }
-        self.receive();
+        let just_come = self.receive();
         self.help();
         // Mostly: then there is nothing but the device.
         if self.errands.is_idle() && self.unsent == 0 {
             return count;
         }
-        self.send();
+        self.send(just_come);
         count + self.errands.poll(&mut completions[count..])
     }
 }
@@ -254,6 +263,15 @@ fn serve(shared: &Shared, asked: Asked<'_>) -> Result<u64, AddrError> {
                 shared.direct.notify(to, at);
             }
             (0, notify.then_some(to))
+        }
+        Asked::Joined(to, bytes, op) => {
+            check(op.remote, op.bytes(), Need::Write)?;
+            check(to, bytes.len() as u64, Need::Write)?;
+            store_bytes(&shared.direct, to, bytes)?;
+            // Release: the bytes are there before the word says so; pairs with
+            // the Acquire of whoever looks at the word.
+            fence(Ordering::Release);
+            (execute(&shared.direct, &op)?, op.notify.then_some(op.remote))
         }
         Asked::Get(from, bytes) => (check(from, bytes, Need::Read).map(|_| 0)?, None),
     };

@@ -4,6 +4,7 @@
 use super::bad::Bad;
 use super::beat::Beats;
 use super::device::{Device, Queue};
+use super::joined::Joined;
 use super::network::Cards;
 use super::parcel::{self, Handler, Parcel, ParcelError};
 use super::pin::Pins;
@@ -60,6 +61,7 @@ pub(super) struct Shared {
     pub(super) windows: Option<Windows>,
     /// If it also lets go of memory when a peer is lost.
     pub(super) pins: Option<Pins>,
+    pub(super) joined: Joined,
 }
 
 impl Shared {

@@ -98,10 +98,13 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), PAUSE);
     let (mut patience, mut yields) = (LINGER, 0);
     let (mut rest, mut napped) = (NAP, Duration::ZERO);
+    let mut was_ended = false;
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
-        if std::mem::replace(&mut polls, now) != now {
-            let was_ended = nap(far, rest);
+        // Who has ended the nap polls no more, but has until then.
+        let was_called = std::mem::take(&mut was_ended);
+        if std::mem::replace(&mut polls, now) != now && !was_called {
+            was_ended = nap(far, rest);
             napped += rest;
             rest = if was_ended { NAP } else { (rest * 2).min(NAP_MAX) };
             pause = PAUSE;

@@ -3,6 +3,7 @@
 
 use super::Driver;
 use crate::AddrError;
+use crate::far::JOINED_BYTES;
 use tsumugi_core::backend::{LoadStore, execute, load_bytes};
 use tsumugi_core::mem::{Need, RemoteAddr};
 use tsumugi_core::op::Op;
@@ -22,10 +23,15 @@ impl Driver {
         match &self.far {
             // The device's memory it reaches on this node, too.
             Some(far) if *agent == Agent::Device || !far.is_near(op.remote.rank) => {
-                let has_begun = far.begin(&op);
-                let then = then.as_ref()?;
-                if has_begun {
-                    far.begin(&self.control.real(then));
+                let Some(then) = then.as_ref().map(|then| self.control.real(then)) else {
+                    far.begin(&op);
+                    return None;
+                };
+                if *agent == Agent::Cpu && op.bytes() <= JOINED_BYTES {
+                    return (!far.begin_joined(&op, &then)).then_some(Event::NotPosted(then.tag));
+                }
+                if far.begin(&op) && self.keeps_order {
+                    far.begin(&then);
                     return None;
                 }
                 Some(Event::NotPosted(then.tag))

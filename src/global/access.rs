@@ -196,7 +196,7 @@ impl Global {
             return None;
         }
         let seat = self.runtime.ults().worker()?;
-        let held = self.cache.hold::<0>(seat, addr, bytes, need).ok()?;
+        let held = self.cache.try_hold::<0>(seat, addr, bytes, need)?;
         let held = Held { remote: held.target.remote, by: By::Seat(seat, held.slot) };
         if self.flies && held.is_devices() {
             self.let_go::<0>(held.by);

@@ -182,31 +182,44 @@ impl<'m> Cache<'m> {
         bytes: u64,
         need: Need,
     ) -> Result<Held, Miss> {
-        let is_starter = self.split.region(addr) == STARTER;
-        let (slot, word, entry) = if is_starter {
-            (u32::MAX, Word(0), self.starter)
-        } else {
-            let Some((slot, word)) = self.find(addr) else { return Err(self.miss(addr)) };
-            self.seats.take::<HAND>(seat, slot as u32);
-            let entry = self.read(slot, addr);
-            // Acquire: pairs with the Release fence in `Fetcher::begin`.
-            fence(Ordering::Acquire);
-            let after = Word(self.slots[slot].word.load(Ordering::Relaxed));
-            if after != word && !mutant("gas_no_second_look") {
-                self.seats.leave::<HAND>(seat);
-                return Err(Miss::NoTable);
-            }
-            (slot as u32, word, entry)
-        };
-        match self.target(addr, bytes, need, entry, word) {
-            Ok(target) => Ok(Held { target, slot: HeldSlot(slot) }),
-            Err(miss) => {
-                if !is_starter {
-                    self.seats.leave::<HAND>(seat);
-                }
-                Err(miss)
-            }
+        match self.try_hold::<HAND>(seat, addr, bytes, need) {
+            Some(held) => Ok(held),
+            None => Err(self.missed(addr, bytes, need)),
         }
+    }
+
+    /// The same for who does not ask why not. What is held is in registers: a
+    /// result that may be an error instead would lie in memory, and be read
+    /// again in other pieces than it was written.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such seat.
+    #[inline(always)]
+    pub fn try_hold<const HAND: usize>(
+        &self,
+        seat: usize,
+        addr: GlobalAddr,
+        bytes: u64,
+        need: Need,
+    ) -> Option<Held> {
+        if self.split.region(addr) == STARTER {
+            let target = self.target(addr, bytes, need, self.starter, Word(0))?;
+            return Some(Held { target, slot: HeldSlot(u32::MAX) });
+        }
+        let (slot, word) = self.find(addr)?;
+        self.seats.take::<HAND>(seat, slot as u32);
+        let entry = self.read(slot, addr);
+        // Acquire: pairs with the Release fence in `Fetcher::begin`.
+        fence(Ordering::Acquire);
+        let after = Word(self.slots[slot].word.load(Ordering::Relaxed));
+        if (after == word || mutant("gas_no_second_look"))
+            && let Some(target) = self.target(addr, bytes, need, entry, word)
+        {
+            return Some(Held { target, slot: HeldSlot(slot as u32) });
+        }
+        self.seats.leave::<HAND>(seat);
+        None
     }
 
     /// The operation has ended. True: somebody waits for that, let the machine
@@ -228,8 +241,9 @@ impl<'m> Cache<'m> {
     /// [`Miss`].
     pub fn pin(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Pinned, Miss> {
         if self.split.region(addr) == STARTER {
-            let target = self.target(addr, bytes, need, self.starter, Word(0))?;
-            return Ok(Pinned { target, slot: None });
+            let target = self.target(addr, bytes, need, self.starter, Word(0));
+            let refuse = || self.refuse(addr, bytes, need, self.starter, Word(0));
+            return Ok(Pinned { target: target.ok_or_else(refuse)?, slot: None });
         }
         let Some((index, word)) = self.find(addr) else { return Err(self.miss(addr)) };
         let slot = &self.slots[index];
@@ -241,7 +255,9 @@ impl<'m> Cache<'m> {
         let found = if after != word && !mutant("gas_pin_unchecked") {
             Err(Miss::NoTable)
         } else {
-            self.target(addr, bytes, need, self.read(index, addr), word)
+            let entry = self.read(index, addr);
+            let target = self.target(addr, bytes, need, entry, word);
+            target.ok_or_else(|| self.refuse(addr, bytes, need, entry, word))
         };
         match found {
             Ok(target) => Ok(Pinned { target, slot: Some(index as u32) }),
@@ -308,7 +324,7 @@ impl<'m> Cache<'m> {
     }
 
     /// Where an address leads by such an entry, which was checked when its
-    /// table came.
+    /// table came, if it leads anywhere.
     #[inline(always)]
     fn target(
         &self,
@@ -317,7 +333,7 @@ impl<'m> Cache<'m> {
         need: Need,
         entry: [u64; 2],
         word: Word,
-    ) -> Result<Target, Miss> {
+    ) -> Option<Target> {
         let offset = addr.to_bits() & self.offset_mask;
         // Starter memory has no lives.
         let life = if word.0 == 0 { 0 } else { self.split.life(addr) };
@@ -329,11 +345,29 @@ impl<'m> Cache<'m> {
             && offset <= entry[1] - bytes
             && access & need as u32 == need as u32;
         if !is_right {
-            return Err(self.refuse(addr, bytes, need, entry, word));
+            return None;
         }
         let rank = Rank(rank as u32 - 1);
         let key = RegionKey::from_bits(entry[0] as u32);
-        Ok(Target { remote: RemoteAddr { offset, rank, key }, agent: Entry::agent_of(entry) })
+        Some(Target { remote: RemoteAddr { offset, rank, key }, agent: Entry::agent_of(entry) })
+    }
+
+    /// Why nothing was held, as it is now.
+    #[cold]
+    #[inline(never)]
+    fn missed(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Miss {
+        if self.split.region(addr) == STARTER {
+            return self.refuse(addr, bytes, need, self.starter, Word(0));
+        }
+        let Some((slot, word)) = self.find(addr) else { return self.miss(addr) };
+        let entry = self.read(slot, addr);
+        // Acquire: as in `try_hold`.
+        fence(Ordering::Acquire);
+        let after = Word(self.slots[slot].word.load(Ordering::Relaxed));
+        if after != word || self.target(addr, bytes, need, entry, word).is_some() {
+            return Miss::NoTable;
+        }
+        self.refuse(addr, bytes, need, entry, word)
     }
 
     #[cold]

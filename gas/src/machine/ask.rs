@@ -3,6 +3,7 @@
 use super::tables::{Asked, Guest, Hold, Job, Phase, What};
 use super::{Agent, Machine, Outgoing};
 use crate::command::{Command, End, Note, WORDS};
+use crate::control::COMMAND_BYTES;
 use crate::error::AccessError;
 use crate::request::{Copy, Request};
 use crate::table::take;
@@ -25,16 +26,40 @@ impl Machine<'_> {
         let own = self.setup.rank;
         if self.setup.shape.cells > 0 && !self.commands[at].is_sent {
             self.commands[at].is_sent = true;
-            self.run.push(self.jobs, index);
             let from = self.control.own_command(at as u32);
-            let op = Op::put(from, self.control.cell(to, own), (WORDS * 8) as u64);
-            return Some(self.fly(op, Agent::Cpu, What::Hint));
+            let op = Op::put(from, self.control.cell(to, own), COMMAND_BYTES as u64);
+            let hint = self.fly(op, Agent::Cpu, What::Hint);
+            let is_near = self.setup.near.binary_search(&to).is_ok();
+            if is_near || self.setup.ordered_bytes_max < op.bytes() || !self.has_flight() {
+                self.run.push(self.jobs, index);
+                return Some(hint);
+            }
+            let note = self.note(index, at, to, probe);
+            return Some(Outgoing { then: Some(note.op), ..hint });
         }
+        Some(self.note(index, at, to, probe))
+    }
+
+    /// The note of a command.
+    fn note(&mut self, index: usize, at: usize, to: Rank, probe: u32) -> Outgoing {
+        let own = self.setup.rank;
         let stamp = self.commands[at].stamp;
         let note = Note { from: own, index: at as u16, stamp: stamp as u16, is_relay: false };
         let op = self.leave(note, to, own.0 ^ stamp << 16, probe);
-        let addr = source_of(&job.request);
-        Some(self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr))
+        let addr = source_of(&self.jobs[index].request);
+        let out = self.post(index, op, Agent::Cpu, Hold::Nothing, Hold::Nothing, addr);
+        self.commands[at].note = out.op.tag.index() as u32;
+        out
+    }
+
+    /// What was asked has ended: if its note's own completion is still on its
+    /// way, nobody waits for that.
+    pub(super) fn forget_note(&mut self, index: usize) {
+        let job = &mut self.jobs[index];
+        if core::mem::take(&mut job.flights) > 0 {
+            let note = self.commands[job.command as usize - 1].note;
+            self.flights[note as usize].what = What::Hint;
+        }
     }
 
     /// Puts a note into one of the words for it at `to`, if that is free.
@@ -44,8 +69,8 @@ impl Machine<'_> {
         Op::compare_swap(self.control.note(to, word), 0u64, note.encode()).notifying()
     }
 
-    /// What is posted right behind a guest's last put, so that the destination
-    /// tells the guest. Only where nothing else of it is in flight: what was
+    /// What is posted right behind a guest's last put, which keeps its order, so
+    /// that the destination tells the guest. Only where nothing else of it is in flight: what was
     /// not taken goes later.
     pub(super) fn relay(&mut self, index: usize) -> Option<Op> {
         let Job { guest, request, block, flights, .. } = self.jobs[index];
@@ -56,9 +81,8 @@ impl Machine<'_> {
         let is_all = block == copy.count && (copy.flag.is_null() || !copy.is_one_block());
         let to = self.ranks_of(&request).1?;
         let is_near = self.setup.near.binary_search(&to).is_ok();
-        let keeps_order = self.setup.keeps_order || mutant("gas_relay_overtakes");
         // What goes to the guest itself it sees no sooner.
-        if !is_all || flights != 1 || is_near || to == rank || !keeps_order || !self.has_flight() {
+        if !is_all || flights != 1 || is_near || to == rank || !self.has_flight() {
             return None;
         }
         let note = Note { from: rank, index: at, stamp: stamp as u16, is_relay: true };
@@ -258,7 +282,7 @@ impl Machine<'_> {
         let place = &mut self.commands[at];
         // Never 0, which fresh memory holds.
         let stamp = place.stamp.checked_add(1).unwrap_or(1);
-        *place = Asked { job: Some(index as u32), stamp, backoffs: 0, is_sent: false };
+        *place = Asked { job: Some(index as u32), stamp, ..Asked::FREE };
         self.jobs[index].command = at as u32 + 1;
         let request = self.jobs[index].request;
         let command = Command { request, index: at as u16, stamp, to };
@@ -294,17 +318,8 @@ impl Machine<'_> {
             _ => (0, source_of(&job.request)),
         };
         job.error = job.error.or(AccessError::from_code(code, addr, bytes));
+        self.forget_note(index);
         self.release_command(index);
-        if self.jobs[index].flights > 0 {
-            // Its note's own completion is still on its way.
-            self.jobs[index].phase = Phase::Told;
-        } else {
-            self.was_told(index);
-        }
-    }
-
-    /// A copy has ended elsewhere, and its note is not in flight any more.
-    pub(super) fn was_told(&mut self, index: usize) {
         // Blocks at a stride leave the flag to the caller.
         let job = &mut self.jobs[index];
         let is_left = matches!(job.request, Request::Copy(copy)

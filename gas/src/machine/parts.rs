@@ -159,7 +159,8 @@ impl Machine<'_> {
         }
         self.run.push(self.jobs, index);
         let out = self.post(index, op, target.agent, near, hold, far);
-        let then = if is_last && is_push { self.relay(index) } else { None };
+        let is_ordered = bytes <= self.setup.ordered_bytes_max || mutant("gas_relay_overtakes");
+        let then = if is_last && is_push && is_ordered { self.relay(index) } else { None };
         Some(Outgoing { source, then, ..out })
     }
 

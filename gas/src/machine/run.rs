@@ -63,9 +63,7 @@ impl Machine<'_> {
             Phase::Asking { probe } => self.ask(index, probe),
             Phase::Command => self.fetch_command(index),
             Phase::Answer => self.answer(index),
-            Phase::Free | Phase::Ordered | Phase::Backoff { .. } | Phase::Asked | Phase::Told => {
-                None
-            }
+            Phase::Free | Phase::Ordered | Phase::Backoff { .. } | Phase::Asked => None,
         }
     }
 
@@ -75,7 +73,6 @@ impl Machine<'_> {
         job.flights -= 1;
         match job.phase {
             Phase::Asking { probe } => return self.note_left(index, probe, result),
-            Phase::Told => return self.was_told(index),
             Phase::Command => return self.command_came(index, result),
             Phase::Answer => {
                 *job = Job { is_queued: job.is_queued, link: job.link, ..Job::FREE };
@@ -219,13 +216,9 @@ impl Machine<'_> {
             if !is_asked || job.command == 0 || !(from == Some(rank) || tells) {
                 continue;
             }
-            let job = &mut self.jobs[index];
-            job.error = Some(AccessError::PeerLost { rank });
-            if job.flights > 0 {
-                job.phase = Phase::Told;
-            } else {
-                self.finish(index);
-            }
+            self.jobs[index].error = Some(AccessError::PeerLost { rank });
+            self.forget_note(index);
+            self.finish(index);
         }
     }
 

@@ -112,8 +112,6 @@ pub(super) enum Phase {
         until: Instant,
     },
     Asked,
-    /// The end has come before the completion of the note.
-    Told,
     /// A guest's command is to be fetched.
     Command,
     /// A guest is to be told.
@@ -131,6 +129,8 @@ pub struct Asked {
     pub(super) backoffs: u32,
     /// It was sent ahead of its note.
     pub(super) is_sent: bool,
+    /// The flight of its note, while that is in flight.
+    pub(super) note: u32,
 }
 
 /// An operation in flight.
@@ -144,7 +144,8 @@ pub struct Flight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Free,
-    /// A command that comes with its note.
+    /// A command that comes with its note, or a note whose end was sooner there:
+    /// nobody waits for it.
     Hint,
     /// Asks a rank to drop its copy of the own table.
     Ask(Rank),
@@ -197,7 +198,7 @@ impl Job {
 
 impl Asked {
     /// Not in use.
-    pub const FREE: Self = Self { job: None, stamp: 0, backoffs: 0, is_sent: false };
+    pub const FREE: Self = Self { job: None, stamp: 0, backoffs: 0, is_sent: false, note: NONE };
 }
 
 impl Flight {

@@ -28,9 +28,10 @@ pub struct Setup<'m> {
     pub starter: Starter,
     /// Whether a put that has completed has landed, on all devices used.
     pub remote_completion: bool,
-    /// Whether what a caller posts behind a put, to the same rank, comes to
-    /// pass there after the put has landed, on all devices used.
-    pub keeps_order: bool,
+    /// Longest put of which what is posted right behind it, to the same rank,
+    /// comes to pass there after the put has landed: all, where all devices used
+    /// keep the order, and none is 0.
+    pub ordered_bytes_max: u64,
     /// Longest single put or get.
     pub part_bytes_max: u64,
     /// Has every processor that runs a worker of this rank pass a barrier;

@@ -278,6 +278,7 @@ fn run(seed: u64, plan: Plan) {
     sizes.part_bytes_max = 1 + draw.below(300);
     sizes.near = plan.near;
     sizes.keeps_order = !reorders;
+    sizes.joined_bytes_max = if reorders { draw.below(2) * 128 } else { 0 };
     let mut rooms: Vec<Room> = (0..ranks).map(|_| Room::new(&sizes)).collect();
     let mut parties: Vec<Party<'_>> = rooms
         .iter_mut()

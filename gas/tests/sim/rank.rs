@@ -8,6 +8,7 @@ use tsumugi_core::mem::{Access, AddrError, Need, Rank, Region, RegionKey, Remote
 use tsumugi_core::op::Op;
 use tsumugi_core::sim::{Event as Told, Net, Node};
 use tsumugi_core::sync::mapped::AtomicU64;
+use tsumugi_core::tag::Tag;
 use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
 use tsumugi_gas::cache::{Fetch, Seat, Slot};
 use tsumugi_gas::control::Shape;
@@ -25,6 +26,9 @@ pub struct Sizes {
     pub near: bool,
     /// Whether the network keeps the order of each queue.
     pub keeps_order: bool,
+    /// Where it does not: longest put that goes as one with what is posted
+    /// behind it.
+    pub joined_bytes_max: u64,
 }
 
 /// A rank's tables; the machine borrows them.
@@ -51,6 +55,9 @@ pub struct Party<'n> {
     pub control: RegionKey,
     /// Refused by a full queue.
     held: Option<Op>,
+    joined_bytes_max: u64,
+    /// What goes when the put of that tag has landed.
+    joined: Vec<(Tag, Op)>,
     /// What the driver was told and has not looked at.
     pub outs: VecDeque<Out>,
     /// Ranks that have died.
@@ -74,7 +81,14 @@ impl Sizes {
             ..Shape::of(ranks, 1)
         };
         let split = Split::fit(ranks, 1, 1 << 20).unwrap();
-        Self { shape, split, part_bytes_max: 100, near: false, keeps_order: false }
+        Self {
+            shape,
+            split,
+            part_bytes_max: 100,
+            near: false,
+            keeps_order: false,
+            joined_bytes_max: 0,
+        }
     }
 }
 
@@ -128,14 +142,25 @@ impl<'n> Party<'n> {
             control: control.key,
             starter: Starter { key: starter.key, bytes: STARTER_BYTES, agent: Agent::Cpu },
             remote_completion: node.capabilities().remote_completion,
-            keeps_order: sizes.keeps_order,
+            ordered_bytes_max: if sizes.keeps_order { u64::MAX } else { sizes.joined_bytes_max },
             part_bytes_max: sizes.part_bytes_max,
             barrier: None,
         };
         let machine = Machine::new(setup, tables);
         let control = control.key;
         let (outs, lost) = (VecDeque::new(), Vec::new());
-        Self { net, node, machine, control, held: None, outs, lost, woken: 0 }
+        Self {
+            net,
+            node,
+            machine,
+            control,
+            held: None,
+            joined_bytes_max: sizes.joined_bytes_max,
+            joined: Vec::new(),
+            outs,
+            lost,
+            woken: 0,
+        }
     }
 
     /// A region that is registered with the device and named.
@@ -150,6 +175,7 @@ impl<'n> Party<'n> {
         let event = match event {
             Told::Completed(Completion { tag, result }) => {
                 self.check_device(result);
+                self.post_joined(tag, result);
                 Event::Completed { tag, result }
             }
             Told::Bell(addr) if addr.key == self.control => Event::Rang,
@@ -183,7 +209,7 @@ impl<'n> Party<'n> {
                 }
                 let is_posted = self.node.try_post(&out.op);
                 if let Some(then) = out.then
-                    && !(is_posted && self.node.try_post(&then))
+                    && !(is_posted && self.post_behind(&out.op, then))
                 {
                     self.machine.handle(Event::NotPosted(then.tag), self.node.now());
                 }
@@ -208,6 +234,23 @@ impl<'n> Party<'n> {
         {
             self.woken = at.as_ns();
             self.node.wake_at(at, 0);
+        }
+    }
+
+    /// Posts what comes behind a put; whether it goes.
+    fn post_behind(&mut self, put: &Op, then: Op) -> bool {
+        if put.bytes() > self.joined_bytes_max {
+            return self.node.try_post(&then);
+        }
+        self.joined.push((put.tag, then));
+        true
+    }
+
+    fn post_joined(&mut self, tag: Tag, result: Result<u64, AddrError>) {
+        let Some(at) = self.joined.iter().position(|(put, _)| *put == tag) else { return };
+        let (_, then) = self.joined.swap_remove(at);
+        if result.is_err() || !self.node.try_post(&then) {
+            self.machine.handle(Event::NotPosted(then.tag), self.node.now());
         }
     }
 

@@ -220,6 +220,7 @@ fn run(seed: u64, plan: Plan) -> (u64, u64) {
     let keeps_order = !config.reorder;
     let net = Net::new(config);
     let mut sizes = Sizes { keeps_order, ..Sizes::new(ranks) };
+    sizes.joined_bytes_max = if keeps_order { 0 } else { draw.below(2) * 128 };
     sizes.shape.copies = 4 << draw.below(2);
     sizes.shape.flat_words = draw.below(2) as u32;
     sizes.shape.flights = 1 + draw.below(16) as u32;

@@ -226,6 +226,10 @@ impl Carrier for Link {
         Ok(())
     }
 
+    fn post_joined(&self, put: &Op, then: &Op, _: Callback) -> Result<(), Busy<()>> {
+        unreachable!("{put:?}, {then:?}")
+    }
+
     // All have lanes for each other from the start.
 
     fn show(&self, region: &Region) -> Result<(), RegisterError> {

@@ -6,6 +6,10 @@
 //!  answer:  2 | what 1 | 0 2 | id 4 | value 8 | bytes of a get ...
 //! ```
 //!
+//! A put may have an operation on a word of the same rank along, which is carried
+//! out when the bytes are there: `notify` is 2, and before the bytes stands its
+//! request. The answer is of both, its value the second's.
+//!
 //! Numbers are little-endian. Whatever bytes come are parsed: lengths, kinds and
 //! widths are checked here, addresses by whoever carries an errand out.
 
@@ -22,6 +26,8 @@ pub(super) struct Answer {
     pub to: Rank,
     pub id: u32,
     pub result: Result<u64, AddrError>,
+    /// Looks at it before it goes: nobody waits for it.
+    pub patience: u8,
     /// The bytes that go with it, read when it is sent.
     pub bytes: Option<(RemoteAddr, u64)>,
 }
@@ -33,6 +39,8 @@ pub(in crate::far) enum Asked<'b> {
     Word(Op),
     /// These bytes are to be there.
     Put(RemoteAddr, &'b [u8], bool),
+    /// These bytes are to be there, and then that happens.
+    Joined(RemoteAddr, &'b [u8], Op),
     /// So many bytes from there: whether they may be had.
     Get(RemoteAddr, u64),
 }
@@ -72,36 +80,55 @@ pub(super) fn piece_of(op: &Op, moved: u64) -> u64 {
 
 pub(super) fn request<'p>(
     op: &Op,
+    then: Option<&Op>,
     id: u32,
     moved: u64,
     memory: &impl LoadStore,
     parcel: &'p mut Parcel,
 ) -> Result<&'p [u8], AddrError> {
-    let (mut operand, mut count, mut notify) = (op.operand(), 0, op.notify);
+    let (mut operand, mut count, mut notify) = (op.operand(), 0, u8::from(op.notify));
+    let along = if then.is_some() { REQUEST_BYTES } else { 0 };
     if op.width().is_none() {
         operand = piece_of(op, moved);
-        notify &= moved + operand == op.bytes();
+        notify &= u8::from(moved + operand == op.bytes());
         if op.kind == Kind::Put {
             count = operand as usize;
             let from = local_piece(op, moved, operand, memory)?;
+            assert!(along == 0 || count <= JOINED_BYTES as usize && operand == op.bytes());
             // SAFETY: resolved for as many bytes, which belong to the
-            // operation; the parcel has room for a piece.
+            // operation; the parcel has room for a piece, or for fewer bytes and
+            // what goes along.
             unsafe {
-                let to = parcel[REQUEST_BYTES..].as_mut_ptr();
+                let to = parcel[REQUEST_BYTES + along..].as_mut_ptr();
                 std::ptr::copy_nonoverlapping(from.as_ptr(), to, count);
             }
         }
     }
+    if let Some(then) = then {
+        notify = JOINED;
+        write_head(
+            then,
+            u8::from(then.notify),
+            id,
+            0,
+            then.operand(),
+            &mut parcel[REQUEST_BYTES..],
+        );
+    }
+    write_head(op, notify, id, moved, operand, parcel);
+    Ok(&parcel[..REQUEST_BYTES + along + count])
+}
+
+fn write_head(op: &Op, notify: u8, id: u32, moved: u64, operand: u64, to: &mut [u8]) {
     let width = op.width().map_or(0, |width| width as u8);
-    parcel[..4].copy_from_slice(&[REQUEST, op.kind as u8, width, u8::from(notify)]);
-    parcel[4..8].copy_from_slice(&id.to_le_bytes());
-    parcel[8..12].copy_from_slice(&op.remote.key.to_bits().to_le_bytes());
-    parcel[12..16].fill(0);
+    to[..4].copy_from_slice(&[REQUEST, op.kind as u8, width, notify]);
+    to[4..8].copy_from_slice(&id.to_le_bytes());
+    to[8..12].copy_from_slice(&op.remote.key.to_bits().to_le_bytes());
+    to[12..16].fill(0);
     let words = [op.remote.offset.wrapping_add(moved), operand, op.compare()];
-    for (to, word) in parcel[16..].chunks_exact_mut(8).zip(words) {
+    for (to, word) in to[16..REQUEST_BYTES].chunks_exact_mut(8).zip(words) {
         to.copy_from_slice(&word.to_le_bytes());
     }
-    Ok(&parcel[..REQUEST_BYTES + count])
 }
 
 /// The local end of a piece.
@@ -139,6 +166,9 @@ pub(super) fn parse_request(bytes: &[u8], own: Rank) -> Option<(Asked<'_>, u32)>
     let remote = RemoteAddr { offset: word(16), rank: own, key: RegionKey::from_bits(half(8)) };
     let kind = KINDS.into_iter().find(|kind| *kind as u8 == bytes[1])?;
     let (operand, compare) = (word(24), word(32));
+    if bytes[3] == JOINED {
+        return parse_joined(kind, bytes[2], remote, rest, word(24)).zip(Some(half(4)));
+    }
     let notify = match bytes[3] {
         0 => false,
         1 => true,
@@ -169,6 +199,24 @@ pub(super) fn parse_request(bytes: &[u8], own: Rank) -> Option<(Asked<'_>, u32)>
     Some((Asked::Word(if notify { op.notifying() } else { op }), half(4)))
 }
 
+/// A put, and what is to happen behind it.
+fn parse_joined(
+    kind: Kind,
+    width: u8,
+    to: RemoteAddr,
+    rest: &[u8],
+    count: u64,
+) -> Option<Asked<'_>> {
+    let (then, rest) = rest.split_at_checked(REQUEST_BYTES)?;
+    if kind != Kind::Put || width != 0 || then[3] == JOINED || rest.len() as u64 != count {
+        return None;
+    }
+    match parse_request(then, to.rank)? {
+        (Asked::Word(op), _) if op.writes() => Some(Asked::Joined(to, rest, op)),
+        _ => None,
+    }
+}
+
 pub(super) fn result(op: &Op, answer: &[u8; ANSWER_BYTES]) -> Result<u64, AddrError> {
     let value = u64::from_le_bytes(answer[8..].try_into().expect("8 bytes"));
     let addr = op.remote;
@@ -182,6 +230,10 @@ pub(super) fn result(op: &Op, answer: &[u8; ANSWER_BYTES]) -> Result<u64, AddrEr
     })
 }
 
+/// What `notify` is for a put with an operation along.
+const JOINED: u8 = 2;
+/// Longest put that something goes along with.
+pub(crate) const JOINED_BYTES: u64 = (PIECE_BYTES - REQUEST_BYTES) as u64;
 pub(super) const REQUEST: u8 = 1;
 pub(super) const ANSWER: u8 = 2;
 pub(super) const REQUEST_BYTES: usize = 40;

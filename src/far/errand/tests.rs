@@ -66,6 +66,7 @@ fn sent(errands: &mut Errands, room: usize) -> Vec<Vec<u8>> {
     errands.send(
         &nothing(),
         |_| false,
+        false,
         |_, bytes| {
             if parcels.len() == room {
                 return Sent::Full;
@@ -84,7 +85,7 @@ fn every_errand_is_done_once_through_a_narrow_door_in_any_order() {
     let (mut there, mut back) = (Vec::new(), Vec::new());
     let mut begun = 0;
     while results.len() < 1000 {
-        while begun < 1000 && asks.begin(&add(begun, 1)) {
+        while begun < 1000 && asks.begin(&add(begun, 1), || None) {
             begun += 1;
         }
         there.extend(sent(&mut asks, 3));
@@ -116,7 +117,7 @@ fn every_errand_is_done_once_through_a_narrow_door_in_any_order() {
 fn a_window_is_kept_and_more_is_not_answered() {
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
     for tag in 0..40 {
-        assert!(asks.begin(&add(tag, 1)));
+        assert!(asks.begin(&add(tag, 1), || None));
     }
     let parcels = sent(&mut asks, usize::MAX);
     assert_eq!((parcels.len(), asks.unsent()), (WINDOW as usize, 40 - WINDOW as usize));
@@ -139,7 +140,7 @@ fn errors_come_back_as_they_were() {
         AddrError::PeerLost { rank: SERVES },
     ];
     for error in errors {
-        assert!(asks.begin(&add(7, 1)));
+        assert!(asks.begin(&add(7, 1), || None));
         let request = &sent(&mut asks, 1)[0];
         assert!(serves.handle(ASKS, request, &nothing(), |_| Err(error)));
         assert!(asks.handle(SERVES, &sent(&mut serves, 1)[0], &nothing(), |_| Ok(0)));
@@ -152,7 +153,7 @@ fn errors_come_back_as_they_were() {
 fn a_loss_ends_what_is_under_way_and_what_is_not() {
     let mut asks = Errands::new(ASKS);
     for tag in 0..40 {
-        assert!(asks.begin(&add(tag, 1)));
+        assert!(asks.begin(&add(tag, 1), || None));
     }
     let late = sent(&mut asks, 5);
     asks.lose(|rank| rank == SERVES);
@@ -164,15 +165,15 @@ fn a_loss_ends_what_is_under_way_and_what_is_not() {
     assert!(serves.handle(ASKS, &late[0], &nothing(), |_| Ok(0)));
     let answer = &sent(&mut serves, 1)[0];
     assert!(!asks.handle(SERVES, answer, &nothing(), |_| Ok(0)), "it comes too late");
-    assert!(asks.begin(&add(1, 1)));
-    asks.send(&nothing(), |_| false, |_, _| Sent::Lost);
+    assert!(asks.begin(&add(1, 1), || None));
+    asks.send(&nothing(), |_| false, false, |_, _| Sent::Lost);
     assert_eq!(ended(&mut asks)[0].result, lost);
 }
 
 #[test]
 fn hostile_bytes_do_nothing() {
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
-    assert!(asks.begin(&add(1, 1)));
+    assert!(asks.begin(&add(1, 1), || None));
     let request = sent(&mut asks, 1).remove(0);
     for length in 0..request.len() {
         assert!(!serves.handle(ASKS, &request[..length], &nothing(), |_| panic!("{length} bytes")));
@@ -192,7 +193,9 @@ fn hostile_bytes_do_nothing() {
                 Ok(0)
             }
             // What is asked for is looked at by whoever serves.
-            Asked::Put(addr, ..) | Asked::Get(addr, _) => Err(AddrError::StaleKey { addr }),
+            Asked::Put(addr, ..) | Asked::Joined(addr, ..) | Asked::Get(addr, _) => {
+                Err(AddrError::StaleKey { addr })
+            }
         });
         // Nobody but the one that was asked can answer.
         if from != SERVES {
@@ -221,12 +224,13 @@ fn memory_moves_in_pieces() {
     let remote = RemoteAddr { offset: 8, rank: SERVES, key };
     let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
     let mut carry = |op: Op, served: &mut dyn FnMut(Asked<'_>)| {
-        assert!(asks.begin(&op));
+        assert!(asks.begin(&op, || None));
         loop {
             let (mut to, mut back) = (Vec::new(), Vec::new());
             asks.send(
                 &here,
                 |_| false,
+                false,
                 |_, bytes| {
                     to.push(bytes.to_vec());
                     Sent::Yes
@@ -242,7 +246,7 @@ fn memory_moves_in_pieces() {
                         Asked::Get(from, bytes) => {
                             there.resolve(from, bytes, Need::Read).map(|_| 0)
                         }
-                        Asked::Word(_) => panic!("no word was asked for"),
+                        Asked::Word(_) | Asked::Joined(..) => panic!("no word was asked for"),
                     }
                 };
                 assert!(serves.handle(ASKS, &parcel, &there, serve));
@@ -250,6 +254,7 @@ fn memory_moves_in_pieces() {
             serves.send(
                 &there,
                 |_| false,
+                false,
                 |_, bytes| {
                     back.push(bytes.to_vec());
                     Sent::Yes
@@ -277,4 +282,52 @@ fn memory_moves_in_pieces() {
     assert!(matches!(beyond, Err(AddrError::OutOfRange { .. })), "{beyond:?}");
     assert!(theirs[..8] == [0; 8] && (0..LONG).all(|at| theirs[8 + at] == (at * 7) as u8));
     assert!((1..LONG).all(|at| own[at - 1] == (at * 7) as u8));
+}
+
+/// A put and the word behind it are one parcel, and one answer; whoever is told
+/// of it has not to wait until that has gone.
+#[test]
+fn a_put_and_what_is_behind_it_are_one() {
+    let here = Memory::new(ASKS);
+    let mut own = vec![7u8; JOINED_BYTES as usize];
+    let base = NonNull::from(&mut own[..]).cast();
+    // SAFETY: the vector outlives the table's use.
+    let region = unsafe { here.table.register(base, JOINED_BYTES, Access::Local) }.unwrap();
+    let to = RemoteAddr { offset: 8, rank: SERVES, key: RegionKey::new(4, 1) };
+    for bytes in [0, 8, JOINED_BYTES] {
+        let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
+        let put = Op::put(LocalAddr { key: region.key, offset: 0 }, to, bytes);
+        let then = add(0, 5).notifying();
+        assert!(asks.begin(&put.tagged(Tag::from_bits(1)), || Some(then)));
+        let mut parcels = Vec::new();
+        let mut keep = |_: Rank, bytes: &[u8]| {
+            parcels.push(bytes.to_vec());
+            Sent::Yes
+        };
+        asks.send(&here, |_| false, true, &mut keep);
+        assert_eq!(parcels.len(), 1);
+        let request = parcels.remove(0);
+        for length in 0..request.len() {
+            let cut = &request[..length];
+            assert!(!serves.handle(ASKS, cut, &nothing(), |_| panic!("{length} bytes")));
+        }
+        let serve = |asked: Asked<'_>| match asked {
+            Asked::Joined(at, found, word) => {
+                assert_eq!((at, found), (to, &own[..bytes as usize]));
+                assert_eq!((word.remote, word.operand()), (then.remote, 5));
+                assert!(word.notify && word.kind == Kind::FetchAdd);
+                Ok(3)
+            }
+            other => panic!("{other:?}"),
+        };
+        assert!(serves.handle(ASKS, &request, &nothing(), serve));
+        serves.send(&nothing(), |_| false, true, |_, _| panic!("it is patient"));
+        assert!(!serves.is_idle() && serves.unsent() == 1);
+        for _ in 0..PATIENCE {
+            assert!(sent(&mut serves, 1).is_empty());
+        }
+        let answer = sent(&mut serves, 1).remove(0);
+        assert!(asks.handle(SERVES, &answer, &here, |_| panic!("an answer")));
+        assert_eq!(ended(&mut asks)[0].result, Ok(3));
+    }
 }

@@ -1,0 +1,59 @@
+//! What goes in one parcel with a put, from when it is begun until the link takes
+//! it: an operation on a word of the same rank, which comes to pass when the
+//! bytes are there.
+//!
+//! The engine carries one descriptor; it has the number of a place here.
+//!
+//! Progress: a short lock.
+
+use std::sync::{Mutex, PoisonError};
+use tsumugi_core::op::Op;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Joined(Mutex<[Option<Op>; PLACES]>);
+
+impl Joined {
+    pub(super) const fn new() -> Self {
+        Self(Mutex::new([None; PLACES]))
+    }
+
+    /// Keeps one; its number, which is not 0, if there is room.
+    pub(super) fn keep(&self, op: &Op) -> Option<u8> {
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = places.iter().position(Option::is_none)?;
+        places[at] = Some(*op);
+        Some(at as u8 + 1)
+    }
+
+    /// Takes what has that number; nothing has 0.
+    pub(super) fn take(&self, along: u8) -> Option<Op> {
+        let at = usize::from(along).checked_sub(1)?;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(at)?.take()
+    }
+}
+
+/// More than a rank's part in the global memory has in flight would be waste.
+const PLACES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Rank, RemoteAddr};
+    use tsumugi_core::mem::{RegionKey, Width};
+
+    #[test]
+    fn a_number_is_one_operation_s_until_it_is_taken() {
+        let joined = Joined::new();
+        let op = |offset| {
+            let at = RemoteAddr { offset, rank: Rank(0), key: RegionKey::new(0, 1) };
+            Op::get_word(at, Width::W8)
+        };
+        let numbers: Vec<u8> = (0..PLACES as u64).map(|at| joined.keep(&op(at)).unwrap()).collect();
+        assert_eq!(joined.keep(&op(0)), None);
+        assert!(joined.take(0).is_none() && joined.take(u8::MAX).is_none());
+        assert_eq!(joined.take(numbers[5]).unwrap().remote.offset, 5);
+        assert!(joined.take(numbers[5]).is_none());
+        assert_eq!(joined.keep(&op(9)), Some(numbers[5]));
+    }
+}
