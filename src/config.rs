@@ -31,7 +31,7 @@
 //! | `TSUMUGI_BOTH_FROM_BYTES` | from here on copied by both sides | measured |
 //! | `TSUMUGI_PIECES_MAX_BYTES` | up to here copied in short pieces | measured |
 //! | `TSUMUGI_KERNEL_FROM_BYTES` | from here on copied by the kernel between buffers outside of partitions | 96 KiB, 16 KiB where cores are shared |
-//! | `TSUMUGI_CHUNK_BYTES` | copied at a time where copies follow each other | 2 KiB |
+//! | `TSUMUGI_CHUNK_BYTES` | pushed before the receiver is told, which fetches them meanwhile | 8 KiB |
 //!
 //! The last eleven hold at every distance, see [`tsumugi_pvas::distance`].
 //! Those of the partitions are in [`tsumugi_pvas::config`], those of the start in

@@ -154,7 +154,7 @@ impl Config {
             threshold(ASK_FROM, "from here a late receiver asks for a push", hand.ask_from),
             set(
                 CHUNK,
-                "copied at a time, one after the other",
+                "pushed before the receiver is told",
                 bytes(CHUNK_BYTES as usize),
                 bytes(hand.chunk.unwrap_or(CHUNK_BYTES) as usize),
             ),

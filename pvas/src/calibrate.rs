@@ -12,6 +12,12 @@
 //! one that is far, as far as there are such. It ends after
 //! [`TIME_MAX`] whatever happens: what has not been measured by then is as in
 //! [`Thresholds::unmeasured`].
+//!
+//! A virtual machine's memory may lie on several memory nodes of its host, which
+//! it is not told. On one a line went there and back between two cores in 120 ns
+//! in four frames of 2 MiB out of five, in 165 in most others, in 215 in one of
+//! sixty, always the same for a frame. Two jobs differ by which frames their
+//! lanes and buffers got, and so does what is measured here.
 
 mod court;
 mod yard;

@@ -390,6 +390,7 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
         ask_from: word(measured.ask_from),
         both_from: word(measured.both_from),
         kernel_from: word(measured.kernel_from),
+        chunk: word(measured.chunk),
         ..Thresholds::DEFAULT
     }
 }

@@ -20,8 +20,9 @@
 //!
 //! Copies of some length are jobs, done outside the machine, and so is all
 //! that is fetched from another node, or by the kernel from a buffer out of
-//! reach to another: if that fails the bytes come through slots. What goes past the cache is a job for each part: the receiver is
-//! told of it (`Part`), and fetches it while the next one is copied.
+//! reach to another: if that fails the bytes come through slots. What the sender
+//! copies is a job for each part: the receiver is told of it (`Part`), and
+//! fetches it while the next one is copied.
 
 use super::list::List;
 use super::machine::Machine;
@@ -92,13 +93,14 @@ impl Machine<'_> {
         let mut job = self.whole(index);
         let entry = &mut self.tables.requests[index];
         if entry.state == State::Pushing && job.split.is_none() {
-            let part = self.tables.peers[job.copy.peer.0 as usize].thresholds.part;
+            let thresholds = &self.tables.peers[job.copy.peer.0 as usize].thresholds;
+            let part = thresholds.part_of(entry.fitting(), job.copy.streaming);
             job.copy.from += entry.moved;
             job.copy.to += entry.moved;
             job.copy.len -= entry.moved;
             // No last part that is not worth it.
-            if job.copy.streaming && job.copy.len / 2 >= u64::from(part) {
-                job.copy.len = part.into();
+            if job.copy.len / 2 >= part {
+                job.copy.len = part;
             }
             entry.moved += job.copy.len;
         }

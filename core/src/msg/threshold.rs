@@ -43,9 +43,11 @@ pub struct Thresholds {
     pub pull_from: u32,
     /// Longest message that goes through slots.
     pub eager_max: u32,
-    /// Bytes that are copied by non-temporal stores before the receiver is
+    /// Least bytes that are copied into an offered buffer before the receiver is
     /// told, so that it can fetch them while the next ones are on their way;
     /// not 0.
+    pub chunk: u32,
+    /// The same of those that are copied by non-temporal stores: so many.
     pub part: u32,
     /// Shortest message without a receive that its receiver does not fetch: it
     /// has the sender copy it.
@@ -67,6 +69,7 @@ impl Thresholds {
         nt_from: 128 << 10,
         pull_from: 16 << 10,
         eager_max: 8 << 10,
+        chunk: 8 << 10,
         part: 32 << 10,
         ask_from: u32::MAX,
         both_from: u32::MAX,
@@ -89,6 +92,14 @@ impl Thresholds {
         if from > self.inline_max { from } else { self.inline_max.saturating_add(1) }
     }
 
+    /// Of a message of so many bytes that its sender copies, what its receiver is
+    /// told of at once: an eighth, and at most four chunks.
+    #[inline]
+    pub fn part_of(&self, len: u64, streaming: bool) -> u64 {
+        let chunk = u64::from(self.chunk);
+        if streaming { self.part.into() } else { (len / 8).clamp(chunk, 4 * chunk) }
+    }
+
     /// For ranks of other nodes: nothing is in reach, and to ask first takes
     /// longer than to copy twice.
     pub const FAR: Self = Self {
@@ -99,6 +110,7 @@ impl Thresholds {
         nt_from: u32::MAX,
         pull_from: u32::MAX,
         eager_max: u32::MAX,
+        chunk: u32::MAX,
         part: u32::MAX,
         ask_from: u32::MAX,
         both_from: u32::MAX,

@@ -118,7 +118,7 @@ fn eager_max(measured: &Measured) -> Option<u64> {
 /// these sizes hardly count. None unless enough sizes were measured.
 fn pushes(measured: &Measured, both_from: u64) -> Option<(u64, u64, u64)> {
     const ENDS: usize = SIZES.len();
-    let costs = costs_in_programs(measured)?;
+    let costs = costs(measured)?;
     let cost = |pull: usize, stream: usize| -> f64 {
         let way = |at| {
             if at < pull {
@@ -157,14 +157,6 @@ fn costs(measured: &Measured) -> Option<[[f64; 3]; SIZES.len()]> {
     Some(costs)
 }
 
-/// The same as programs see it, for whom a pull takes longer than here: two
-/// ranks that answer each other with 16 or 32 KiB (`tsumugi bench message`) take
-/// 1.3 to 1.4 times as long by pulls as by pushes, where this has pulls 1.4 times
-/// as quick. Why is not known.
-fn costs_in_programs(measured: &Measured) -> Option<[[f64; 3]; SIZES.len()]> {
-    Some(costs(measured)?.map(|[push, pull, stream]| [push, pull + PULL_IN_PROGRAMS, stream]))
-}
-
 /// Where sizes begin to be nearer to one that was measured than to that before
 /// it, in proportion.
 fn between(at: usize) -> u64 {
@@ -192,7 +184,7 @@ fn ask_from(measured: &Measured) -> Option<u64> {
 /// way of one. It takes two cores, and as many packets more: it loses a draw; a
 /// narrow one, as the copies of one side are what varies from job to job.
 fn both_from(measured: &Measured) -> Option<u64> {
-    let costs = costs_in_programs(measured)?;
+    let costs = costs(measured)?;
     let mut gain = f64::NEG_INFINITY;
     let gains = SIZES.into_iter().zip(costs).map(|(bytes, [push, pull, stream])| {
         if let Some(ns) = measured.ns(Way::Both, bytes) {
@@ -215,7 +207,6 @@ const LARGE: usize = 32 << 10;
 /// Of a way's logarithm.
 const DRAW: f64 = 0.15;
 const DRAW_OF_BOTH: f64 = 0.05;
-const PULL_IN_PROGRAMS: f64 = 0.5;
 /// How much a size counts where another way is the rule.
 const SELDOM: f64 = 0.05;
 
@@ -258,15 +249,13 @@ mod tests {
         let far = measured(165.0, [(0.0, 2.0), (1500.0, 12.0), (300.0, 2.0)]);
         let stream = after(2 << 10);
         assert_eq!(bounds(&far), [stream - 1, never, stream]);
-        // Pull beats push by two thirds from 10,900 bytes on, stream pull so from
-        // 117,000.
-        let near = measured(31.0, [(0.0, 7.0), (3000.0, 16.0), (400.0, 20.0)]);
-        let (pull, stream) = (after(8 << 10), after(32 << 10));
+        // Pull beats push from 4,300 bytes on, stream pull from 104,000.
+        let near = measured(31.0, [(0.0, 7.0), (3000.0, 40.0), (400.0, 20.0)]);
+        let (pull, stream) = (after(4 << 10), after(64 << 10));
         assert_eq!(bounds(&near), [pull - 1, pull, stream]);
-        // Pull beats push by two thirds from 850,000 bytes on, and stream never
-        // wins.
+        // Pull beats push from 180,000 bytes on, and stream never wins.
         let near = measured(31.0, [(0.0, 30.0), (3000.0, 20.0), (3000.0, 60.0)]);
-        let pull = after(512 << 10);
+        let pull = after(128 << 10);
         assert_eq!(bounds(&near), [pull - 1, pull, never]);
     }
 

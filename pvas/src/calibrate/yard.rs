@@ -1,7 +1,7 @@
 //! The memory that bytes are moved in, and each way of moving them.
 
 use super::court::Court;
-use super::pair::{BOTH_MIN, Way};
+use super::pair::Way;
 use crate::copy::{Mode, copy};
 use crate::gauge;
 use crate::sys;
@@ -10,7 +10,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
-use tsumugi_core::msg::{Side, Split};
+use tsumugi_core::msg::{Side, Split, Thresholds};
 use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering};
 
 /// Where the giver has its bytes, and the taker gets them.
@@ -18,8 +18,9 @@ pub struct Yard {
     source: Block,
     destination: Block,
     slots: Block,
-    /// The last slot that is full, and of which round. Written by the giver.
-    filled: CachePadded<AtomicU64>,
+    /// Of which round how many bytes are where the taker may read them. Written
+    /// by the giver.
+    there: CachePadded<AtomicU64>,
     /// Who copies what; the round of which the giver has copied its part.
     split: Split,
     done: CachePadded<AtomicU64>,
@@ -37,7 +38,7 @@ impl Yard {
             source: Block::new(bytes_max)?,
             destination: Block::new(bytes_max)?,
             slots: Block::new(Self::SLOTS_BYTES)?,
-            filled: CachePadded::new(AtomicU64::new(0)),
+            there: CachePadded::new(AtomicU64::new(0)),
             split: Split::new(),
             done: CachePadded::new(AtomicU64::new(0)),
             lines: Default::default(),
@@ -47,23 +48,17 @@ impl Yard {
     /// The giver's part of a round: dirties the bytes, moves them, tells the
     /// taker.
     pub fn give(&self, court: &Court, round: u64, way: Way, bytes: usize) {
-        let place = self.place(round, way, bytes);
-        self.source.dirty(place.clone(), round);
-        let (from, to) = self.ends(&place);
+        self.source.dirty(bytes, round);
         match way {
-            // SAFETY: blocks of that size or more; the taker reads after the
-            // round has begun and leaves them alone after its answer.
-            Way::Push => unsafe { copy(Mode::Plain, from, to, bytes) },
-            // SAFETY: the same.
-            Way::Pieces => unsafe { copy(Mode::Pieces, from, to, bytes) },
-            // SAFETY: the same.
-            Way::Stream => unsafe { copy(Mode::Streaming, from, to, bytes) },
+            Way::Push => self.push(round, Mode::Plain, bytes),
+            Way::Pieces => self.push(round, Mode::Pieces, bytes),
+            Way::Stream => self.push(round, Mode::Streaming, bytes),
             Way::Pull => {}
             Way::Both => {
                 let opened = self.split.open(round as u32);
                 debug_assert!(opened, "the round before has closed it");
                 court.ask(round);
-                self.share(round, Side::Front, &place);
+                self.share(round, Side::Front, bytes);
                 // Release: pairs with the Acquire in `take`.
                 return self.done.store(round, Ordering::Release);
             }
@@ -83,50 +78,60 @@ impl Yard {
 
     /// The taker's part: waits, moves the bytes, reads them.
     pub fn take(&self, court: &Court, round: u64, way: Way, bytes: usize) -> Option<()> {
-        let place = self.place(round, way, bytes);
         match way {
-            Way::Push | Way::Pieces | Way::Stream => court.wait_asked(round)?,
+            Way::Push | Way::Pieces | Way::Stream => self.fetch(court, round, way, bytes)?,
             Way::Pull => {
                 court.wait_asked(round)?;
-                let (from, to) = self.ends(&place);
+                let (from, to) = self.ends();
                 // SAFETY: the giver leaves both alone until the answer.
                 unsafe { copy(Mode::Plain, from, to, bytes) };
             }
             Way::Both => {
                 court.wait_asked(round)?;
-                self.share(round, Side::Back, &place);
+                self.share(round, Side::Back, bytes);
                 // Acquire: pairs with the Release in `give`.
                 court.wait(|| self.done.load(Ordering::Acquire) == round)?;
             }
             Way::Inline => self.read_lines(court, round, bytes)?,
             Way::Bounce => self.empty_slots(court, round, bytes)?,
         }
-        self.destination.read(place);
+        self.destination.read(0..bytes);
         Some(())
     }
 
-    /// Where the bytes of a round lie, in both blocks. How long the ways take
-    /// that differ by little depends on where: each round they are elsewhere.
-    fn place(&self, round: u64, way: Way, bytes: usize) -> Range<usize> {
-        let apart = self.source.bytes / PLACES;
-        let moves = !matches!(way, Way::Inline | Way::Bounce);
-        let moves = moves && (BOTH_MIN..=apart / 2).contains(&bytes);
-        let at = if moves { round as usize % PLACES * apart } else { 0 };
-        at..at + bytes
+    fn ends(&self) -> (NonNull<u8>, NonNull<u8>) {
+        (self.source.start, self.destination.start)
     }
 
-    fn ends(&self, place: &Range<usize>) -> (NonNull<u8>, NonNull<u8>) {
-        debug_assert!(place.end <= self.source.bytes, "a place in the block");
-        // SAFETY: both blocks are as long, and the place is in them.
-        [&self.source, &self.destination]
-            .map(|block| unsafe { block.start.add(place.start) })
-            .into()
+    /// Copies all of a message, and tells the taker of each part of it.
+    fn push(&self, round: u64, mode: Mode, bytes: usize) {
+        let (from, to) = self.ends();
+        for part in parts(mode, bytes) {
+            // SAFETY: blocks of that size or more; the taker reads this part
+            // when it is told, and leaves it alone after its answer.
+            unsafe { copy(mode, from.add(part.start), to.add(part.start), part.len()) };
+            if part.end < bytes {
+                // Release: pairs with the Acquire in `fetch`.
+                self.there.store(there(round, part.end), Ordering::Release);
+            }
+        }
+    }
+
+    /// Reads what is there while the rest is on its way.
+    fn fetch(&self, court: &Court, round: u64, way: Way, bytes: usize) -> Option<()> {
+        let mode = if way == Way::Stream { Mode::Streaming } else { Mode::Plain };
+        for part in parts(mode, bytes).filter(|part| part.end < bytes) {
+            // Acquire: pairs with the Release in `push`.
+            court.wait(|| self.there.load(Ordering::Acquire) >= there(round, part.end))?;
+            self.destination.read(part);
+        }
+        court.wait_asked(round)
     }
 
     /// Copies what this side claims.
-    fn share(&self, round: u64, side: Side, place: &Range<usize>) {
-        let (from, to) = self.ends(place);
-        self.split.share(round as u32, side, place.len() as u64, SPLIT_LEAST, |part| {
+    fn share(&self, round: u64, side: Side, bytes: usize) {
+        let (from, to) = self.ends();
+        self.split.share(round as u32, side, bytes as u64, SPLIT_LEAST, |part| {
             let (at, len) = (part.start as usize, (part.end - part.start) as usize);
             // SAFETY: inside both blocks; nobody else has claimed this part,
             // and the giver leaves both alone until the answer.
@@ -164,15 +169,15 @@ impl Yard {
             // SAFETY: slots that the taker emptied before its last answer.
             unsafe { copy(Mode::Plain, from.add(at), to.add(at), len) };
             // Release: pairs with the Acquire in `empty_slots`.
-            self.filled.store(full(round, at), Ordering::Release);
+            self.there.store(there(round, at + len), Ordering::Release);
         }
     }
 
     fn empty_slots(&self, court: &Court, round: u64, bytes: usize) -> Option<()> {
         for at in (0..bytes).step_by(SLOT_BYTES) {
-            // Acquire: pairs with the Release in `fill_slots`.
-            court.wait(|| self.filled.load(Ordering::Acquire) >= full(round, at))?;
             let len = SLOT_BYTES.min(bytes - at);
+            // Acquire: pairs with the Release in `fill_slots`.
+            court.wait(|| self.there.load(Ordering::Acquire) >= there(round, at + len))?;
             let (from, to) = (self.slots.start, self.destination.start);
             // SAFETY: the giver has filled this slot and leaves it alone until
             // the answer.
@@ -198,14 +203,14 @@ impl Block {
         Ok(Self { start, bytes })
     }
 
-    /// Changes every line of a place.
-    fn dirty(&self, place: Range<usize>, value: u64) {
-        for at in place.step_by(LINE) {
+    /// Changes every line of so many bytes.
+    fn dirty(&self, bytes: usize, value: u64) {
+        for at in (0..bytes).step_by(LINE) {
             self.set_word(at, value);
         }
     }
 
-    /// Reads every line of it.
+    /// Reads every line of a place.
     fn read(&self, place: Range<usize>) {
         let sum = place.step_by(LINE).fold(0u64, |sum, at| sum.wrapping_add(self.word(at)));
         black_box(sum);
@@ -239,19 +244,24 @@ fn lines(bytes: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
     (0..LINES).map(part).take_while(|(_, part)| !part.is_empty())
 }
 
-/// What says that the slot at `at` is full.
-fn full(round: u64, at: usize) -> u64 {
-    round * SLOTS + (at / SLOT_BYTES) as u64
+/// What a push tells the taker of at a time, as messages do.
+fn parts(mode: Mode, bytes: usize) -> impl Iterator<Item = Range<usize>> {
+    let part = Thresholds::DEFAULT.part_of(bytes as u64, mode == Mode::Streaming) as usize;
+    // No last one that is not worth it.
+    let count = (bytes / part).max(1);
+    (0..count).map(move |at| at * part..if at + 1 == count { bytes } else { (at + 1) * part })
+}
+
+/// What says that so many bytes of a round are there.
+fn there(round: u64, bytes: usize) -> u64 {
+    round << 32 | bytes as u64
 }
 
 /// What a side that copies together with another claims at least, in bytes.
 pub const SPLIT_LEAST: u64 = 8 << 10;
-/// Where the bytes of a round may lie.
-const PLACES: usize = 4;
 const LINE: usize = 64;
 const WORDS: usize = LINE / 8;
 const LINES: usize = 4;
 const FIRST_BYTES: usize = 32;
 const MORE_BYTES: usize = 56;
 const SLOT_BYTES: usize = 2 << 10;
-const SLOTS: u64 = (Yard::SLOTS_BYTES / SLOT_BYTES) as u64;

@@ -98,6 +98,7 @@ impl<'m> Node<'m> {
             nt_from: 1 << 18,
             pull_from: 1 << 18,
             eager_max: 8 << 10,
+            chunk: u32::MAX,
             part: u32::MAX,
             both_from: if real.by == By::Both { LONG as u32 } else { u32::MAX },
             kernel_from: u32::MAX,

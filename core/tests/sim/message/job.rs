@@ -125,6 +125,7 @@ impl<'m> Game<'m> {
             nt_from: draw(&[600, 11_000, u32::MAX]),
             pull_from: draw(&[200, 9_000, u32::MAX, u32::MAX]),
             eager_max: draw(&[0, 128, 600, u32::MAX]),
+            chunk: drawn(&[500, 5_000, u32::MAX]),
             part: drawn(&[500, 5_000, u32::MAX]),
             ask_from: drawn(&[0, 700, 9_000, u32::MAX]),
             both_from: drawn(&[0, 600, 9_000, u32::MAX, u32::MAX]),
