@@ -68,8 +68,8 @@ struct Thieves {
 struct Owner<T> {
     bottom: AtomicI64,
     buffer: AtomicPtr<Header<T>>,
-    /// `freed` as the owner last saw it.
-    freed_seen: UnsafeCell<i64>,
+    /// As far as `bottom` may go before the owner looks at `freed` again.
+    limit: UnsafeCell<i64>,
     retired: UnsafeCell<Vec<*mut Header<T>>>,
     fences: Fences,
     /// There are thieves.
@@ -105,7 +105,7 @@ impl<T> Deque<T> {
             owner: CachePadded::new(Owner {
                 bottom: AtomicI64::new(0),
                 buffer: AtomicPtr::new(Buffer::new(slots).into_raw()),
-                freed_seen: UnsafeCell::new(0),
+                limit: UnsafeCell::new(slots as i64),
                 retired: UnsafeCell::new(Vec::new()),
                 fences,
                 shared,
@@ -126,14 +126,13 @@ impl<T> Deque<T> {
     #[inline(always)]
     pub unsafe fn push(&self, item: *mut T) {
         let bottom = self.owner.bottom.load(Ordering::Relaxed);
-        // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         // SAFETY: we are the owner.
-        let freed = self.owner.freed_seen.with(|freed| unsafe { *freed });
-        if bottom - freed > buffer.mask() {
+        if bottom >= self.owner.limit.with(|limit| unsafe { *limit }) {
             // SAFETY: we are the owner.
             return unsafe { self.push_full(bottom, item) };
         }
+        // SAFETY: the current buffer lives as long as the deque.
+        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         self.put(buffer, bottom, item);
     }
 
@@ -251,11 +250,12 @@ impl<T> Deque<T> {
         let freed = if self.owner.shared { &self.thieves.freed } else { &self.thieves.top };
         let freed = freed.load(Ordering::Acquire);
         // SAFETY: the caller is the owner.
-        self.owner.freed_seen.with_mut(|seen| unsafe { *seen = freed });
+        let set_limit = |mask| self.owner.limit.with_mut(|limit| unsafe { *limit = freed + mask + 1 });
         let old_raw = self.owner.buffer.load(Ordering::Relaxed);
         // SAFETY: the current buffer lives as long as the deque.
         let old = unsafe { Buffer::from_raw(old_raw) };
         if bottom - freed <= old.mask() {
+            set_limit(old.mask());
             return old;
         }
         let new = Buffer::new(2 * (old.mask() as usize + 1));
@@ -264,6 +264,7 @@ impl<T> Deque<T> {
         }
         // Release: pairs with the Acquire in `steal`.
         self.owner.buffer.store(new.into_raw(), Ordering::Release);
+        set_limit(new.mask());
         // SAFETY: only the owner is here.
         self.owner.retired.with_mut(|retired| unsafe { (*retired).push(old_raw) });
         new
