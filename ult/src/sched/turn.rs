@@ -84,8 +84,8 @@ impl Turn {
         let spent = self.get();
         // In the model, where it would only cost time, nothing is told.
         if cfg!(not(tsumugi_loom)) {
-            counters.add(Counter::Yields, spent.0 / YIELD & COUNT);
-            counters.add(Counter::Parks, spent.0 / PARK & COUNT);
+            counters.add(Counter::Yields, (spent.0 / YIELD) & COUNT);
+            counters.add(Counter::Parks, (spent.0 / PARK) & COUNT);
             counters.add(Counter::Wakes, spent.0 / WAKE);
         }
         self.set(Spent(spent.0 & (YIELD - 1)));

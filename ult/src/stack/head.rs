@@ -117,11 +117,7 @@ impl Head {
     /// The caller runs on the first stack, as the ULT whose is `from`, and has the
     /// ULT on the second, whose is `to`, and which has begun and has the same link.
     #[inline(always)]
-    pub(crate) unsafe fn pass<'a>(
-        from: &Saved,
-        to: &Saved,
-        both: impl FnOnce() -> [&'a Self; 2],
-    ) {
+    pub(crate) unsafe fn pass<'a>(from: &Saved, to: &Saved, both: impl FnOnce() -> [&'a Self; 2]) {
         // SAFETY: the caller's.
         unsafe { Switch::pass(from, to, || both().map(|head| &head.switch)) };
     }

@@ -18,7 +18,7 @@ use crate::task::Task;
 use crate::token::Found;
 use core::hint::cold_path;
 use core::ptr::{self, NonNull};
-use tsumugi_core::sync::Ordering;
+use tsumugi_core::sync::{Ordering, mutant};
 use tsumugi_core::wait::Waker;
 
 /// How a ULT goes on that wants to sleep.
@@ -149,7 +149,7 @@ impl Worker {
         // task is kept until then.
         let asleep = commit(unsafe { Waker::new(slot.as_ptr().cast(), wake) });
         core::mem::forget(unwinding);
-        if !asleep {
+        if !asleep && !mutant("let_sleep_refused") {
             task.set_runnable();
             self.set_current(slot);
             return Way::On;
@@ -209,10 +209,7 @@ impl Worker {
     /// comes before the own queues.
     #[inline(always)]
     fn may_pass(&self, spent: Spent, task: &Task) -> bool {
-        spent.leaves(SWITCH)
-            && self.ties.get() == 0
-            && !self.shared.is_wanted()
-            && task.is_free()
+        spent.leaves(SWITCH) && self.ties.get() == 0 && !self.shared.is_wanted() && task.is_free()
     }
 
     /// Makes a ULT the next, before any queue; answers which was.
