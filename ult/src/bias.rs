@@ -162,6 +162,13 @@ impl<I: Inside> Bias<I> {
     #[inline(always)]
     pub fn go_in(&self, me: usize) -> bool {
         self.inside.go_in();
+        self.may_stay(me)
+    }
+
+    /// After the caller said that it is inside: whether it is this thread's. If
+    /// not, it is outside again.
+    #[inline(always)]
+    pub(crate) fn may_stay(&self, me: usize) -> bool {
         if self.is_still_of(me) {
             return true;
         }

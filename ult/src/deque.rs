@@ -46,6 +46,7 @@ mod top;
 use crate::fences::Fences;
 use alloc::vec::Vec;
 use buffer::{Buffer, Header};
+use core::hint::cold_path;
 use tsumugi_core::sync::{
     AtomicBool, AtomicI64, AtomicPtr, CachePadded, Ordering, UnsafeCell, mutant,
 };
@@ -68,8 +69,8 @@ struct Thieves {
 struct Owner<T> {
     bottom: AtomicI64,
     buffer: AtomicPtr<Header<T>>,
-    /// `freed` as the owner last saw it.
-    freed_seen: UnsafeCell<i64>,
+    /// As far as `bottom` may go before the owner looks at `freed` again.
+    limit: UnsafeCell<i64>,
     retired: UnsafeCell<Vec<*mut Header<T>>>,
     fences: Fences,
     /// There are thieves.
@@ -105,7 +106,7 @@ impl<T> Deque<T> {
             owner: CachePadded::new(Owner {
                 bottom: AtomicI64::new(0),
                 buffer: AtomicPtr::new(Buffer::new(slots).into_raw()),
-                freed_seen: UnsafeCell::new(0),
+                limit: UnsafeCell::new(slots as i64),
                 retired: UnsafeCell::new(Vec::new()),
                 fences,
                 shared,
@@ -126,14 +127,13 @@ impl<T> Deque<T> {
     #[inline(always)]
     pub unsafe fn push(&self, item: *mut T) {
         let bottom = self.owner.bottom.load(Ordering::Relaxed);
-        // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         // SAFETY: we are the owner.
-        let freed = self.owner.freed_seen.with(|freed| unsafe { *freed });
-        if bottom - freed > buffer.mask() {
+        if bottom >= self.owner.limit.with(|limit| unsafe { *limit }) {
             // SAFETY: we are the owner.
             return unsafe { self.push_full(bottom, item) };
         }
+        // SAFETY: the current buffer lives as long as the deque.
+        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         self.put(buffer, bottom, item);
     }
 
@@ -179,22 +179,46 @@ impl<T> Deque<T> {
     #[inline(always)]
     pub unsafe fn pop_if(&self, wants: impl FnOnce(*mut T) -> bool) -> Option<*mut T> {
         // SAFETY: the caller's.
-        let (bottom, item) = unsafe { self.youngest_if(wants) }?;
+        let (place, item) = unsafe { self.youngest_if(wants) }?;
+        // SAFETY: the caller's.
+        unsafe { self.pop_at(place) }.then_some(item)
+    }
+
+    /// Takes the youngest item, which is at that place; false if a thief claims
+    /// it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push), and the owner has changed nothing since it
+    /// was told the place.
+    #[inline(always)]
+    pub(crate) unsafe fn pop_at(&self, place: i64) -> bool {
         // Release: a thief that reads this `bottom` also sees the items below.
-        self.owner.bottom.store(bottom, Ordering::Release);
-        if !self.owner.shared {
-            return Some(item);
+        self.owner.bottom.store(place, Ordering::Release);
+        if self.owner.shared {
+            if !mutant("deque_pop_no_fence") {
+                // Pairs with the heavy half in `steal`.
+                self.owner.fences.light();
+            }
+            if self.thieves.top.load(Ordering::Relaxed) > place {
+                cold_path();
+                // Claimed. Release: as above.
+                self.owner.bottom.store(place + 1, Ordering::Release);
+                return false;
+            }
         }
-        if !mutant("deque_pop_no_fence") {
-            // Pairs with the heavy half in `steal`.
-            self.owner.fences.light();
-        }
-        if self.thieves.top.load(Ordering::Relaxed) > bottom {
-            // Claimed. Release: as above.
-            self.owner.bottom.store(bottom + 1, Ordering::Release);
-            return None;
-        }
-        Some(item)
+        true
+    }
+
+    /// Where the youngest item is, if it is this one.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push).
+    #[inline(always)]
+    pub(crate) unsafe fn place_of(&self, item: *mut T) -> Option<i64> {
+        // SAFETY: the caller's.
+        unsafe { self.youngest_if(|youngest| youngest == item) }.map(|(place, _)| place)
     }
 
     /// The youngest item, which stays: a thief may take it at any time.
@@ -251,11 +275,13 @@ impl<T> Deque<T> {
         let freed = if self.owner.shared { &self.thieves.freed } else { &self.thieves.top };
         let freed = freed.load(Ordering::Acquire);
         // SAFETY: the caller is the owner.
-        self.owner.freed_seen.with_mut(|seen| unsafe { *seen = freed });
+        let set_limit =
+            |mask| self.owner.limit.with_mut(|limit| unsafe { *limit = freed + mask + 1 });
         let old_raw = self.owner.buffer.load(Ordering::Relaxed);
         // SAFETY: the current buffer lives as long as the deque.
         let old = unsafe { Buffer::from_raw(old_raw) };
         if bottom - freed <= old.mask() {
+            set_limit(old.mask());
             return old;
         }
         let new = Buffer::new(2 * (old.mask() as usize + 1));
@@ -264,6 +290,7 @@ impl<T> Deque<T> {
         }
         // Release: pairs with the Acquire in `steal`.
         self.owner.buffer.store(new.into_raw(), Ordering::Release);
+        set_limit(new.mask());
         // SAFETY: only the owner is here.
         self.owner.retired.with_mut(|retired| unsafe { (*retired).push(old_raw) });
         new

@@ -178,7 +178,11 @@ impl fmt::Debug for Unparker {
 
 /// A descriptor that may belong to somebody else by now. It holds a count of
 /// its scheduler, so it is never wild.
-pub(crate) struct UltRef(Slot);
+pub(crate) struct UltRef {
+    slot: Slot,
+    /// Its scheduler, which the unparking thread's worker may have too.
+    home: NonNull<Shared>,
+}
 
 // SAFETY: only the park word and constants of the task are touched.
 unsafe impl Send for UltRef {}
@@ -190,13 +194,26 @@ impl UltRef {
     ///
     /// The task is alive.
     pub(crate) unsafe fn new(slot: Slot) -> Self {
+        // SAFETY: the caller's.
+        let this = unsafe { Self::uncounted(slot) };
         // SAFETY: a live task's home is alive, and in an `Arc`.
-        unsafe { Arc::increment_strong_count(slot.as_ref().home().cast::<Shared>()) };
-        Self(slot)
+        unsafe { Arc::increment_strong_count(this.home.as_ptr()) };
+        this
+    }
+
+    /// Takes over a count.
+    ///
+    /// # Safety
+    ///
+    /// The descriptor is there.
+    unsafe fn uncounted(slot: Slot) -> Self {
+        // SAFETY: the caller's.
+        let home = unsafe { slot.as_ref() }.home().cast_mut().cast();
+        Self { slot, home: NonNull::new(home).expect("a descriptor has a home") }
     }
 
     pub(crate) fn into_raw(self) -> *const () {
-        let raw = self.0.as_ptr().cast();
+        let raw = self.slot.as_ptr().cast();
         core::mem::forget(self);
         raw
     }
@@ -205,32 +222,34 @@ impl UltRef {
     ///
     /// `raw` is of `into_raw`, and this is the one count it stands for.
     pub(crate) unsafe fn from_raw(raw: *const ()) -> Self {
-        Self(NonNull::new(raw.cast_mut().cast()).expect("into_raw is never null"))
+        let slot = NonNull::new(raw.cast_mut().cast()).expect("into_raw is never null");
+        // SAFETY: the count keeps the scheduler, and that its descriptors.
+        unsafe { Self::uncounted(slot) }
     }
 
     #[inline(always)]
     pub(crate) fn unpark(&self) {
         // SAFETY: our count keeps the scheduler, and that its descriptors.
-        unsafe { Shared::unpark(self.0) };
+        unsafe { self.home.as_ref().unpark(self.slot) };
     }
 
     fn task(&self) -> &Task {
         // SAFETY: descriptors stay as long as the scheduler that we count.
-        unsafe { self.0.as_ref() }
+        unsafe { self.slot.as_ref() }
     }
 }
 
 impl Clone for UltRef {
     fn clone(&self) -> Self {
         // SAFETY: alive by our own count.
-        unsafe { Self::new(self.0) }
+        unsafe { Self::new(self.slot) }
     }
 }
 
 impl Drop for UltRef {
     fn drop(&mut self) {
         // SAFETY: the count that `new` took.
-        unsafe { Arc::decrement_strong_count(self.task().home().cast::<Shared>()) };
+        unsafe { Arc::decrement_strong_count(self.home.as_ptr()) };
     }
 }
 

@@ -56,6 +56,7 @@ use crate::local::Locals;
 use crate::stack::{Head, Left, Saved, Stack};
 use crate::token::ParkWord;
 use alloc::boxed::Box;
+use core::hint::cold_path;
 use core::ptr::{self, NonNull};
 use end::{ALONE, DETACHED};
 use state::{FREE, LENDING, NEW, RUNNABLE};
@@ -89,8 +90,8 @@ pub(crate) struct Follow {
 pub(crate) struct Task {
     /// Where it left off.
     saved: Saved,
-    /// The top of the stack it is on; null before it is on one. Its lowest bit
-    /// says that the stack has a canary.
+    /// The top of the stack it is on, null before it is on one, and what is to be
+    /// looked at when it leaves or goes on: see the bits.
     head: AtomicPtr<Head>,
     /// What is asked of it: a worker to stay on, flags, a size of stack.
     traits: AtomicU32,
@@ -144,7 +145,7 @@ impl Task {
             link: AtomicPtr::new(ptr::null_mut()),
             state: AtomicU32::new(FREE),
             generation: AtomicU32::new(0),
-            head: AtomicPtr::new(ptr::null_mut()),
+            head: AtomicPtr::new(NO_STACK),
             join: AtomicUsize::new(ALONE),
             park: ParkWord::new(),
             locals: UnsafeCell::new(ptr::null_mut()),
@@ -208,7 +209,7 @@ impl Task {
 
     #[inline(always)]
     fn head_at(&self) -> *mut Head {
-        self.head.load(Ordering::Relaxed).map_addr(|addr| addr & !HAS_CANARY)
+        self.head.load(Ordering::Relaxed).map_addr(|addr| addr & !BITS)
     }
 
     /// Where it left off.
@@ -217,19 +218,32 @@ impl Task {
         &self.saved
     }
 
-    /// Whether the canary of the running ULT's stack is alive, or there is none.
+    /// Whether the worker has no part in the running ULT's leaving: it is plain,
+    /// keeps no control words, and the canary of its stack, if it has one, is
+    /// alive.
     #[inline(always)]
-    pub(crate) fn is_intact(&self) -> bool {
+    pub(crate) fn is_free(&self) -> bool {
+        let bits = self.head.load(Ordering::Relaxed).addr() & BITS;
+        if bits == 0 {
+            return true;
+        }
+        cold_path();
         // SAFETY: it runs, so it is on a stack.
-        self.head.load(Ordering::Relaxed).addr() & HAS_CANARY == 0
-            || unsafe { self.head().unwrap_unchecked() }.is_intact()
+        bits == HAS_CANARY && unsafe { self.head().unwrap_unchecked() }.is_intact()
     }
 
     /// Whether it is on a stack and keeps no control words: to be resumed, and
     /// nothing else. Of one that the caller does not have, a guess.
     #[inline(always)]
     pub(crate) fn is_usual(&self) -> bool {
-        !self.head.load(Ordering::Relaxed).is_null() && !self.keeps_fp()
+        self.head.load(Ordering::Relaxed).addr() & UNUSUAL == 0
+    }
+
+    /// Whether one that is on a stack is for the queues that any worker takes
+    /// from. One that ran in another's place is so if that one was.
+    #[inline(always)]
+    pub(crate) fn is_for_all(&self) -> bool {
+        self.head.load(Ordering::Relaxed).addr() & PARTICULAR == 0
     }
 
     /// Puts it on a stack of its own.
@@ -242,8 +256,10 @@ impl Task {
         // SAFETY: heads stay as long as their stacks.
         let head = unsafe { stack.head().as_ref() };
         head.begin(&self.saved);
-        let has_canary = if head.is_watched() { HAS_CANARY } else { 0 };
-        let word = stack.head().as_ptr().map_addr(|addr| addr | has_canary);
+        let canary = if head.is_watched() { HAS_CANARY } else { 0 };
+        let particular = if self.is_plain() { 0 } else { PARTICULAR };
+        let unusual = if self.keeps_fp() { UNUSUAL } else { 0 };
+        let word = stack.head().as_ptr().map_addr(|addr| addr | canary | particular | unusual);
         self.head.store(word, Ordering::Relaxed);
         head
     }
@@ -256,7 +272,7 @@ impl Task {
     #[inline]
     pub(crate) unsafe fn unbind(&self) -> Stack {
         let head = NonNull::new(self.head_at());
-        self.head.store(ptr::null_mut(), Ordering::Relaxed);
+        self.head.store(NO_STACK, Ordering::Relaxed);
         // SAFETY: the ULT had it alone.
         unsafe { Stack::from_head(head.expect("a ULT that ended has a stack")) }
     }
@@ -279,7 +295,7 @@ impl Task {
         // SAFETY: the room holds the closure that `body` was made for.
         unsafe { (body.call)(&self.room, place) };
         self.end_locals();
-        self.head.store(ptr::null_mut(), Ordering::Relaxed);
+        self.head.store(NO_STACK, Ordering::Relaxed);
         joiner.step(LENDING, RUNNABLE);
     }
 
@@ -294,16 +310,15 @@ impl Task {
     #[inline(always)]
     pub(crate) unsafe fn leave(&self, next: Option<NonNull<Self>>, left: Left) {
         // SAFETY: the caller's.
-        let head = unsafe { self.head().unwrap_unchecked() };
+        let Some(next) = next.map(|next| unsafe { next.as_ref() }) else {
+            cold_path();
+            // SAFETY: the caller's.
+            return unsafe { self.suspend(left) };
+        };
         // SAFETY: the caller's.
-        match next.map(|next| unsafe { next.as_ref() }) {
-            // SAFETY: the caller's.
-            None => unsafe { head.suspend(&self.saved, left) },
-            // SAFETY: the caller's.
-            Some(next) => unsafe {
-                head.pass(&self.saved, next.head().unwrap_unchecked(), &next.saved)
-            },
-        }
+        let head = |task: &Self| unsafe { &*task.head_at() };
+        // SAFETY: the caller's.
+        unsafe { Head::pass(&self.saved, &next.saved, || [head(self), head(next)]) };
     }
 
     /// Leaves the worker; returns when it is resumed, perhaps by another one.
@@ -426,8 +441,16 @@ unsafe impl Linked for Task {
     }
 }
 
-/// Beside a head's address, which is a multiple of 16.
+// Beside a head's address, which is a multiple of 16.
+/// The stack has a canary.
 const HAS_CANARY: usize = 1;
+/// To resume it takes more than a switch: it keeps control words, or is on no
+/// stack.
+const UNUSUAL: usize = 2;
+/// It is urgent, or stays on a worker.
+const PARTICULAR: usize = 4;
+const BITS: usize = HAS_CANARY | UNUSUAL | PARTICULAR;
+const NO_STACK: *mut Head = ptr::without_provenance_mut(UNUSUAL);
 
 #[cfg(not(tsumugi_loom))]
 const _: () = assert!(size_of::<Task>() == 128, "two cache lines");

@@ -17,6 +17,7 @@
 //!
 //! Progress: `unpark` is lock-free, all others are wait-free.
 
+use core::hint::cold_path;
 use tsumugi_core::sync::{AtomicU32, Ordering, mutant};
 
 /// One ULT's or thread's word.
@@ -89,10 +90,14 @@ impl ParkWord {
     /// As [`begin`](Self::begin), while nobody else changes the word.
     #[inline(always)]
     pub(crate) fn begin_alone(&self) -> bool {
-        let asleep = self.0.load(Ordering::Relaxed) == EMPTY;
+        if self.0.load(Ordering::Relaxed) != EMPTY {
+            cold_path();
+            self.0.store(EMPTY, Ordering::Relaxed);
+            return false;
+        }
         // Release: what was noted before is for `has_sleeper`.
-        self.0.store(if asleep { PARKED } else { EMPTY }, Ordering::Release);
-        asleep
+        self.0.store(PARKED, Ordering::Release);
+        true
     }
 
     /// Begins to sleep within a limit; the waker was left. False: there is a

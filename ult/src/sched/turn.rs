@@ -1,10 +1,10 @@
 //! What a worker counts at every switch, in one word that it alone writes.
 //!
 //! ```text
-//!   63     48 47     32 31     16 15    8       0
-//!  ┌─────────┬─────────┬─────────┬───────┬───────┐
-//!  │ wakes   │ parks   │ yields  │ inside│ left  │
-//!  └─────────┴─────────┴─────────┴───────┴───────┘
+//!   63           23 22     16 15      9    8      7      0
+//!  ┌───────────────┬─────────┬─────────┬────────┬────────┐
+//!  │ wakes         │ parks   │ yields  │ inside │ left   │
+//!  └───────────────┴─────────┴─────────┴────────┴────────┘
 //! ```
 //!
 //! A ULT that passes its place on, see `worker::pass`, spends a part of what is
@@ -13,8 +13,10 @@
 //! takes two stores here, and one for a yield: a processor has a place for so
 //! many at a time, and a switch is made of little else.
 //!
-//! The counts go to the worker's counters whenever the hub comes by, so they
-//! are small numbers here; and those who look from elsewhere see them that late.
+//! The counts go to the worker's counters whenever the hub comes by, and those
+//! who look from elsewhere see them that late. It comes once a turn, so yields and
+//! parks are small numbers here; wakes come without switches too, and have room
+//! for hours of them.
 //!
 //! Progress: wait-free.
 
@@ -58,6 +60,14 @@ impl Turn {
         self.word.store(spent.0, Ordering::Relaxed);
     }
 
+    /// Goes inside, and is as given meanwhile.
+    #[inline(always)]
+    pub(crate) fn go_in_with(&self, spent: Spent) {
+        self.word.store(spent.0 | INSIDE, Ordering::Relaxed);
+        #[cfg(tsumugi_loom)]
+        self.inside.store(true, Ordering::Relaxed);
+    }
+
     /// Goes outside, and is as given from now on.
     #[inline(always)]
     pub(crate) fn leave_with(&self, spent: Spent) {
@@ -74,9 +84,9 @@ impl Turn {
         let spent = self.get();
         // In the model, where it would only cost time, nothing is told.
         if cfg!(not(tsumugi_loom)) {
-            counters.add(Counter::Yields, spent.0 >> 16 & COUNT);
-            counters.add(Counter::Parks, spent.0 >> 32 & COUNT);
-            counters.add(Counter::Wakes, spent.0 >> 48);
+            counters.add(Counter::Yields, (spent.0 / YIELD) & COUNT);
+            counters.add(Counter::Parks, (spent.0 / PARK) & COUNT);
+            counters.add(Counter::Wakes, spent.0 / WAKE);
         }
         self.set(Spent(spent.0 & (YIELD - 1)));
     }
@@ -85,9 +95,7 @@ impl Turn {
 impl Inside for Turn {
     #[inline(always)]
     fn go_in(&self) {
-        self.word.store(self.word.load(Ordering::Relaxed) | INSIDE, Ordering::Relaxed);
-        #[cfg(tsumugi_loom)]
-        self.inside.store(true, Ordering::Relaxed);
+        self.go_in_with(self.get());
     }
 
     #[inline(always)]
@@ -118,12 +126,6 @@ impl Spent {
         self.0 >= YIELD
     }
 
-    /// Whether it is time to tell, or the count of wakes might run over.
-    #[inline(always)]
-    pub(crate) fn is_full(self) -> bool {
-        self.0 >> 63 != 0
-    }
-
     /// After so much.
     #[inline(always)]
     pub(crate) fn less(self, cost: u64) -> Self {
@@ -142,10 +144,10 @@ impl Spent {
         Self(self.0 + (PARK - SWITCH))
     }
 
-    /// After a wake, or none.
+    /// After a wake.
     #[inline(always)]
-    pub(crate) fn woke(self, whether: bool) -> Self {
-        Self(if whether { self.0 + WAKE } else { self.0 })
+    pub(crate) fn woke(self) -> Self {
+        Self(self.0 + WAKE)
     }
 
     /// At the beginning of the next turn.
@@ -164,10 +166,11 @@ pub(crate) const CALL: u64 = 1;
 const FAIR_TURN: u64 = 61 * SWITCH;
 const LEFT: u64 = 0xff;
 const INSIDE: u64 = 1 << 8;
-const YIELD: u64 = 1 << 16;
-const PARK: u64 = 1 << 32;
-const WAKE: u64 = 1 << 48;
-const COUNT: u64 = 0xffff;
+const YIELD: u64 = 1 << 9;
+const PARK: u64 = 1 << 16;
+const WAKE: u64 = 1 << 23;
+const COUNT: u64 = 0x7f;
+const _: () = assert!(FAIR_TURN <= LEFT && FAIR_TURN / SWITCH <= COUNT);
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests {
@@ -184,8 +187,8 @@ mod tests {
         }
         assert_eq!(switches, 60);
         turn.go_in();
-        assert!(turn.has_owner() && !spent.is_full());
-        turn.leave_with(spent.woke(true).woke(false).woke(true).anew());
+        assert!(turn.has_owner());
+        turn.leave_with(spent.woke().woke().anew());
         assert!(!turn.has_owner() && turn.get().leaves(FAIR_TURN - 1));
         turn.tell(&counters);
         let counts = counters.snapshot();
@@ -196,14 +199,10 @@ mod tests {
     }
 
     #[test]
-    fn many_wakes_are_told_in_time() {
+    fn many_wakes_are_told() {
         let (turn, counters) = (Turn::new(), Counters::new());
         for _ in 0..100_000 {
-            let spent = turn.get().woke(true);
-            turn.set(spent);
-            if spent.is_full() {
-                turn.tell(&counters);
-            }
+            turn.set(turn.get().woke());
         }
         turn.tell(&counters);
         assert_eq!(counters.snapshot()[Counter::Wakes], 100_000);

@@ -35,7 +35,9 @@ impl Shared {
     #[inline(always)]
     pub(in crate::sched) fn begin_park(&self, task: &Task, me: usize) -> bool {
         let parks = self.parks();
-        if !parks.enter(me) {
+        // Where others are, the first one's place is not looked at: it writes
+        // there all the time.
+        if self.seats.len() > 1 || !parks.enter(me) {
             task.set_parked();
             return task.park.begin();
         }
@@ -48,30 +50,19 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// The scheduler's memory is there.
+    /// It is a descriptor of this scheduler.
     #[inline(always)]
-    pub(crate) unsafe fn unpark(slot: Slot) {
-        // SAFETY: descriptors stay as long as the scheduler.
-        let task = unsafe { slot.as_ref() };
-        // SAFETY: the caller's.
-        let home = unsafe { &*task.home().cast::<Self>() };
+    pub(crate) unsafe fn unpark(&self, slot: Slot) {
         if let Some(worker) = current::worker() {
             // SAFETY: the pointer is this thread's own worker.
             let worker = unsafe { worker.as_ref() };
-            if home.has(worker)
-                && let Some(found) = worker.unpark_alone(task)
-            {
-                return match found {
-                    Found::Awake => {}
-                    // SAFETY: we ended its park, which is its waker, and this
-                    // worker is the only one: the bias is its own.
-                    Found::Parked => unsafe { worker.ready_alone(slot) },
-                    Found::Limited => end_limited_park(task),
-                };
+            // SAFETY: the caller's.
+            if self.has(worker) && unsafe { worker.unpark_alone(slot) } {
+                return;
             }
         }
         // SAFETY: the caller's.
-        unsafe { home.unpark_shared(slot) }
+        unsafe { self.unpark_shared(slot) }
     }
 
     /// Unparks a ULT that others may unpark at the same time.
@@ -205,7 +196,7 @@ impl Shared {
 
 /// Wakes a ULT whose park within a limit was ended.
 #[cold]
-fn end_limited_park(task: &Task) {
+pub(in crate::sched) fn end_limited_park(task: &Task) {
     // SAFETY: it is parked, so it is on a stack.
     let head = unsafe { task.head().expect("a ULT that parks is on a stack") };
     // SAFETY: we ended the park.

@@ -340,13 +340,9 @@ impl Worker {
     /// Notes when a ULT goes to sleep.
     #[inline(always)]
     fn note_since(&self, head: &Head) {
-        let now = self.now.get().as_ns();
-        // Mostly it is of the same turn.
-        if head.since.load(Ordering::Relaxed) != now {
-            // Release: stays behind the state that says "runnable"; pairs with
-            // the fence in `look`.
-            head.since.store(now, Ordering::Release);
-        }
+        // Release: stays behind the state that says "runnable"; pairs with the
+        // fence in `look`.
+        head.since.store(self.now.get().as_ns(), Ordering::Release);
     }
 
     #[inline]

@@ -109,17 +109,17 @@ impl Head {
         unsafe { self.switch.suspend(saved, left) };
     }
 
-    /// Leaves the worker to the ULT on the stack given; returns when it is
-    /// resumed, or, if it is its own, at once.
+    /// Leaves the worker to another ULT; returns when it is resumed, or, if it
+    /// is its own, at once. Both heads are asked for where the switch needs them.
     ///
     /// # Safety
     ///
-    /// The caller runs on this stack, as the ULT whose is `from`, and has the ULT
-    /// on the other, whose is `to`, and which has begun and has the same link.
+    /// The caller runs on the first stack, as the ULT whose is `from`, and has the
+    /// ULT on the second, whose is `to`, and which has begun and has the same link.
     #[inline(always)]
-    pub(crate) unsafe fn pass(&self, from: &Saved, next: &Self, to: &Saved) {
+    pub(crate) unsafe fn pass<'a>(from: &Saved, to: &Saved, both: impl FnOnce() -> [&'a Self; 2]) {
         // SAFETY: the caller's.
-        unsafe { self.switch.pass(from, &next.switch, to) };
+        unsafe { Switch::pass(from, to, || both().map(|head| &head.switch)) };
     }
 
     /// Says what the sleep that follows is for. By the ULT on the stack.

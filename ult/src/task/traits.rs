@@ -59,13 +59,6 @@ impl Task {
         self.traits.load(Ordering::Relaxed) & (WORKER | URGENT) == 0
     }
 
-    /// Whether it is plain, and has no control words: the worker has no part in
-    /// its leaving.
-    #[inline(always)]
-    pub(crate) fn is_free(&self) -> bool {
-        self.traits.load(Ordering::Relaxed) & (WORKER | URGENT | KEEPS_FP) == 0
-    }
-
     /// Whether it has floating-point control words of its own.
     #[inline(always)]
     pub(crate) fn keeps_fp(&self) -> bool {

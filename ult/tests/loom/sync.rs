@@ -12,7 +12,8 @@ const ME: usize = 64;
 
 #[test]
 fn a_thread_raises_a_flag() {
-    check("sync::a_thread_raises_a_flag", &["flag_no_second_look"], || {
+    let mutants = ["flag_no_second_look", "let_sleep_refused"];
+    check("sync::a_thread_raises_a_flag", &mutants, || {
         let flag = Arc::new(Flag::new());
         let raised = flag.clone();
         let raiser = loom::thread::spawn(move || raised.raise());

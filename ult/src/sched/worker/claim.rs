@@ -31,12 +31,12 @@ impl Worker {
     pub(crate) unsafe fn claim(&self, child: Slot) -> Option<Claim> {
         let joiner = self.current()?;
         // SAFETY: we are the seat's owner.
-        if unsafe { self.seat().ready.youngest() } != Some(child.as_ptr()) {
+        let Some(place) = (unsafe { self.seat().ready.place_of(child.as_ptr()) }) else {
             // SAFETY: the caller's.
             return unsafe { self.claim_laid_out(joiner, child) };
-        }
-        // SAFETY: the caller's.
-        unsafe { self.claim_youngest(joiner, child) }
+        };
+        // SAFETY: the caller's; it is there.
+        unsafe { self.claim_youngest(joiner, child, place) }
     }
 
     /// As `claim`, of one that is not the youngest of the queue. All in a call
@@ -47,13 +47,15 @@ impl Worker {
         if !self.queues_again(child) {
             return None;
         }
-        // SAFETY: the caller's.
-        unsafe { self.claim_youngest(joiner, child) }
+        // SAFETY: we are the seat's owner.
+        let place = unsafe { self.seat().ready.place_of(child.as_ptr()) }?;
+        // SAFETY: the caller's; it is there.
+        unsafe { self.claim_youngest(joiner, child, place) }
     }
 
-    /// As `claim`, of the youngest of the own queue.
+    /// As `claim`, of the youngest of the own queue, which is at that place.
     #[inline(always)]
-    unsafe fn claim_youngest(&self, joiner: Slot, child: Slot) -> Option<Claim> {
+    unsafe fn claim_youngest(&self, joiner: Slot, child: Slot, place: i64) -> Option<Claim> {
         // SAFETY: we have its handle; the joiner runs.
         let (task, host) = unsafe { (child.as_ref(), joiner.as_ref()) };
         let (turn, spent) = (self.turn(), self.turn().get());
@@ -61,8 +63,10 @@ impl Worker {
             return None;
         }
         turn.set(spent.less(CALL));
-        // SAFETY: we are the seat's owner.
-        unsafe { self.seat().ready.pop() }?;
+        // SAFETY: we are the seat's owner, and have only looked at it.
+        if !unsafe { self.seat().ready.pop_at(place) } {
+            return None;
+        }
         // SAFETY: the running ULT is on a stack.
         let head = unsafe { host.head().unwrap_unchecked() };
         let room = head.room_below(stack_pointer());

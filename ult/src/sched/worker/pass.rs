@@ -12,11 +12,13 @@
 
 use super::{AbortOnUnwind, Worker, wake};
 use crate::sched::turn::{SWITCH, Spent};
+use crate::sched::wake::end_limited_park;
 use crate::slab::Slot;
 use crate::task::Task;
 use crate::token::Found;
+use core::hint::cold_path;
 use core::ptr::{self, NonNull};
-use tsumugi_core::sync::Ordering;
+use tsumugi_core::sync::{Ordering, mutant};
 use tsumugi_core::wait::Waker;
 
 /// How a ULT goes on that wants to sleep.
@@ -83,33 +85,49 @@ impl Worker {
         let task = unsafe { slot.as_ref() };
         let seat = self.seat();
         let parks = &seat.place.parks;
-        let mut spent = parks.inside().get();
-        if self.may_pass(spent, task) && parks.go_in(self.name) {
-            // SAFETY: we are the seat's owner, alone; what is queued is alive and
-            // ours.
-            let next = unsafe { seat.ready.pop_alone_if(|youngest| (*youngest).is_usual()) };
-            let asleep = next.is_some() && task.park.begin_alone();
-            if asleep {
-                // Nobody else has looked at the word until we go out.
-                // SAFETY: it is on a stack, which stays.
-                self.note_since(unsafe { task.head().unwrap_unchecked() });
-                spent = spent.parked();
-            }
-            parks.inside().leave_with(spent);
-            match next.and_then(NonNull::new) {
-                Some(next) if asleep => {
-                    seat.place.current.store(next.as_ptr(), Ordering::Relaxed);
-                    return Some(next);
-                }
-                Some(next) => {
-                    // SAFETY: we are the seat's owner.
-                    unsafe { seat.ready.push(next.as_ptr()) };
-                    return Some(slot);
-                }
-                None => {}
-            }
+        let spent = parks.inside().get();
+        if !self.may_pass(spent, task) || !self.has_parks(spent) {
+            return Self::take_token(slot);
         }
-        task.park.take().then_some(slot)
+        // SAFETY: we are the seat's owner, alone; what is queued is alive and
+        // ours.
+        let next = unsafe { seat.ready.pop_alone_if(|youngest| (*youngest).is_usual()) };
+        let Some(next) = next.and_then(NonNull::new) else {
+            cold_path();
+            parks.inside().leave_with(spent);
+            return Self::take_token(slot);
+        };
+        if !task.park.begin_alone() {
+            cold_path();
+            parks.inside().leave_with(spent);
+            // SAFETY: we are the seat's owner.
+            unsafe { seat.ready.push(next.as_ptr()) };
+            return Some(slot);
+        }
+        // Nobody else has looked at the word until we go out.
+        // SAFETY: it is on a stack, which stays.
+        self.note_since(unsafe { task.head().unwrap_unchecked() });
+        parks.inside().leave_with(spent.parked());
+        seat.place.current.store(next.as_ptr(), Ordering::Relaxed);
+        Some(next)
+    }
+
+    /// A ULT that would park goes on if there is a token.
+    #[cold]
+    #[inline(never)]
+    fn take_token(slot: Slot) -> Option<Slot> {
+        // SAFETY: the running ULT.
+        unsafe { slot.as_ref() }.park.take().then_some(slot)
+    }
+
+    /// Goes inside the park words' bias, if it is this worker's, whose turn is as
+    /// given.
+    #[inline(always)]
+    fn has_parks(&self, spent: Spent) -> bool {
+        let parks = &self.seat().place.parks;
+        parks.inside().go_in_with(spent);
+        // Its name, if it has one.
+        parks.may_stay(self.seat.addr().get())
     }
 
     /// Puts the running ULT to sleep, if `commit` agrees, and makes the youngest
@@ -131,7 +149,7 @@ impl Worker {
         // task is kept until then.
         let asleep = commit(unsafe { Waker::new(slot.as_ptr().cast(), wake) });
         core::mem::forget(unwinding);
-        if !asleep {
+        if !asleep && !mutant("let_sleep_refused") {
             task.set_runnable();
             self.set_current(slot);
             return Way::On;
@@ -155,21 +173,35 @@ impl Worker {
         }
     }
 
-    /// Unparks a ULT of this scheduler, if the park words are this worker's.
+    /// Unparks a ULT, if the park words are this worker's; whether they are.
+    ///
+    /// # Safety
+    ///
+    /// It is a descriptor of this scheduler, and this is the calling thread's
+    /// worker.
     #[inline(always)]
-    pub(in crate::sched) fn unpark_alone(&self, task: &Task) -> Option<Found> {
-        let parks = &self.seat().place.parks;
-        let spent = parks.inside().get();
-        if !parks.enter(self.name) {
-            return None;
+    pub(in crate::sched) unsafe fn unpark_alone(&self, slot: Slot) -> bool {
+        // SAFETY: descriptors stay as long as the scheduler.
+        let task = unsafe { slot.as_ref() };
+        let turn = self.turn();
+        let spent = turn.get();
+        if !self.has_parks(spent) {
+            return false;
         }
         let found = task.park.unpark_alone();
-        let spent = spent.woke(found == Found::Parked);
-        parks.inside().leave_with(spent);
-        if spent.is_full() {
-            self.tell();
+        if found != Found::Parked {
+            cold_path();
+            turn.leave_with(spent);
+            if found == Found::Limited {
+                end_limited_park(task);
+            }
+            return true;
         }
-        Some(found)
+        turn.leave_with(spent.woke());
+        // SAFETY: we ended its park, which is its waker, and this worker is the
+        // only one: the bias is its own.
+        unsafe { self.ready_alone(slot) };
+        true
     }
 
     /// Whether the running ULT may pass its place on: this is the only worker,
@@ -177,11 +209,7 @@ impl Worker {
     /// comes before the own queues.
     #[inline(always)]
     fn may_pass(&self, spent: Spent, task: &Task) -> bool {
-        spent.leaves(SWITCH)
-            && self.ties.get() == 0
-            && !self.shared.is_wanted()
-            && task.is_free()
-            && task.is_intact()
+        spent.leaves(SWITCH) && self.ties.get() == 0 && !self.shared.is_wanted() && task.is_free()
     }
 
     /// Makes a ULT the next, before any queue; answers which was.

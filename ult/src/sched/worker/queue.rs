@@ -6,6 +6,7 @@ use crate::mail::Letter;
 use crate::sched::record::Kind;
 use crate::slab::Slot;
 use crate::task::Task;
+use core::hint::cold_path;
 use core::ptr::{self, NonNull};
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::Ordering;
@@ -65,7 +66,8 @@ impl Worker {
         // SAFETY: it sleeps, so it is alive.
         let task = unsafe { slot.as_ref() };
         let seat = self.seat();
-        if self.shared.wanted.any() || !task.is_plain() {
+        if self.shared.wanted.any() || !task.is_for_all() {
+            cold_path();
             // SAFETY: the caller's.
             return unsafe { self.ready_in_particular(slot) };
         }

@@ -128,17 +128,22 @@ impl Switch {
         unsafe { (*yielder).suspend(left) };
     }
 
-    /// Leaves for `next`, which has its place from then on; returns when it is
-    /// resumed, perhaps in the place of somebody else.
+    /// Leaves the first context for the second, which has its place from then on;
+    /// returns when it is resumed, perhaps in the place of somebody else.
     ///
     /// # Safety
     ///
-    /// The caller runs on this context. The next is in the middle of a life,
-    /// suspended, and the caller's; or this one, and then this returns.
+    /// The caller runs on the first context. The second is in the middle of a
+    /// life, suspended, and the caller's; or the first, and then this returns.
     #[inline(always)]
-    pub(in crate::stack) unsafe fn pass(&self, from: &Saved, next: &Self, _to: &Saved) {
+    pub(in crate::stack) unsafe fn pass<'a>(
+        from: &Saved,
+        _to: &Saved,
+        both: impl FnOnce() -> [&'a Self; 2],
+    ) {
+        let [this, next] = both();
         // SAFETY: the caller's.
-        unsafe { self.suspend(from, Left(ptr::from_ref(next).cast_mut().cast()).with_pass()) };
+        unsafe { this.suspend(from, Left(ptr::from_ref(next).cast_mut().cast()).with_pass()) };
     }
 }
 

@@ -187,16 +187,21 @@ impl Switch {
         life
     }
 
-    /// Leaves for `next`, which has its place from then on; returns when it is
-    /// resumed, perhaps in the place of somebody else.
+    /// Leaves the first context for the second, which has its place from then on;
+    /// returns when it is resumed, perhaps in the place of somebody else. Which
+    /// two they are, their words say.
     ///
     /// # Safety
     ///
-    /// The caller runs on this context. The next is in the middle of a life,
-    /// suspended with its words in `to`, the caller's, and has the same link; or
-    /// it is this one, and then this returns.
+    /// The caller runs on the first context. The second is in the middle of a
+    /// life, suspended with its words in `to`, the caller's, and has the same
+    /// link; or it is the first, and then this returns.
     #[inline(always)]
-    pub(in crate::stack) unsafe fn pass(&self, from: &Saved, _next: &Self, to: &Saved) {
+    pub(in crate::stack) unsafe fn pass<'a>(
+        from: &Saved,
+        to: &Saved,
+        _both: impl FnOnce() -> [&'a Self; 2],
+    ) {
         // SAFETY: as in `suspend` and `resume`.
         unsafe {
             asm!(
