@@ -44,7 +44,9 @@ pub(super) struct Errands {
     /// Those to what has told somebody here: what that one does goes first. Those
     /// that nobody waits for last.
     patient: VecDeque<Answer>,
-    /// Of those, how many for each rank.
+    /// How many times in a row those were not sent.
+    put_off: u8,
+    /// Of all answers, how many for each rank.
     owed: BTreeMap<u32, u32>,
     /// Where a parcel is written before it goes.
     room: Box<Parcel>,
@@ -91,6 +93,7 @@ impl Errands {
             ended: VecDeque::with_capacity(SLOTS),
             answers: VecDeque::with_capacity(SLOTS),
             patient: VecDeque::with_capacity(SLOTS),
+            put_off: 0,
             owed: BTreeMap::new(),
             room: Box::new([0; REQUEST_BYTES + PIECE_BYTES]),
         }
@@ -109,11 +112,11 @@ impl Errands {
     }
 
     /// Sends what waits, as far as there is room. Answers first: somebody
-    /// waits for them; patient ones last, and while something has `just_come`,
-    /// which is looked at when this has returned, or their patience is not at
-    /// its end, only if there are many. No
-    /// request to a rank that the device `holds` something for: it does not
-    /// overtake what was begun before.
+    /// waits for them. No request to a rank that the device `holds` something
+    /// for: it does not overtake what was begun before. Patient answers last, and
+    /// put off while something has `just_come`, which is looked at when this has
+    /// returned, or while their patience lasts; not if there are many, and not for
+    /// ever.
     pub(super) fn send(
         &mut self,
         memory: &impl LoadStore,
@@ -125,14 +128,13 @@ impl Errands {
             return;
         }
         let are_many = self.patient.len() >= WINDOW as usize / 2;
-        match self.patient.front_mut() {
-            Some(answer) if !are_many && answer.patience > 0 => {
-                answer.patience -= u8::from(!just_come);
-            }
-            Some(_) if are_many || !just_come => {
-                self.reply(memory, &mut send, true);
-            }
-            _ => {}
+        let Some(first) = self.patient.front_mut() else { return };
+        if are_many || self.put_off == PUT_OFF_MAX || (first.patience == 0 && !just_come) {
+            self.put_off = 0;
+            self.reply(memory, &mut send, true);
+        } else {
+            first.patience = first.patience.saturating_sub(u8::from(!just_come));
+            self.put_off += 1;
         }
     }
 
@@ -325,6 +327,8 @@ const NO_KEY: RegionKey = RegionKey::from_bits(0);
 /// Looks at an answer that only frees places, before it goes: what it is an
 /// answer to has others at work.
 const PATIENCE: u8 = 16;
+/// Where something comes all the time.
+const PUT_OFF_MAX: u8 = 64;
 /// Errands of a link that are under way.
 const SLOTS: usize = 256;
 /// Of those, to one peer.

@@ -78,9 +78,8 @@ impl Link {
         }
     }
 
-    /// Takes what has arrived, some at a time. Ends: nothing arrives between
-    /// two polls.
-    /// Whether there was any.
+    /// Takes what has arrived, some at a time; whether there was any. Ends:
+    /// nothing arrives between two polls.
     #[inline]
     fn receive(&mut self) -> bool {
         let mut count = self.receive_some();

@@ -331,3 +331,27 @@ fn a_put_and_what_is_behind_it_are_one() {
         assert_eq!(ended(&mut asks)[0].result, Ok(3));
     }
 }
+
+/// Those that are told of something are busy, and more comes all the time.
+#[test]
+fn a_patient_answer_goes_in_the_end() {
+    let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
+    assert!(asks.begin(&add(1, 1).notifying(), || None));
+    let request = &sent(&mut asks, 1)[0];
+    assert!(serves.handle(ASKS, request, &nothing(), |_| Ok(3)));
+    let mut gone = 0;
+    let mut tries = 0;
+    while gone == 0 {
+        serves.send(
+            &nothing(),
+            |_| false,
+            true,
+            |_, _| {
+                gone += 1;
+                Sent::Yes
+            },
+        );
+        tries += 1;
+    }
+    assert_eq!((gone, tries), (1, u32::from(PUT_OFF_MAX) + 1));
+}
