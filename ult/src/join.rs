@@ -100,7 +100,9 @@ impl<T> JoinHandle<T> {
     /// # Errors
     ///
     /// The ULT's panic, or [`Cancelled`](crate::Cancelled).
-    #[inline(always)]
+    // Where nothing is optimised, its 6 KiB of stack are not the caller's, who
+    // would have them in each of its own calls, too.
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn join(self) -> Outcome<T> {
         if let Some(worker) = current::worker() {
             // SAFETY: we have the handle, and nothing suspends before the
