@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  leader: two threads, a core each     line trip ─► near or far
-//!          each way, each size ─► least of some rounds ─► Thresholds ─► heads
+//!          each way, each size ─► most of the quick rounds ─► Thresholds ─► heads
 //!  others: asleep in the barrier
 //! ```
 //!
@@ -14,10 +14,9 @@
 //! [`Thresholds::unmeasured`].
 //!
 //! A virtual machine's memory may lie on several memory nodes of its host, which
-//! it is not told. On one a line went there and back between two cores in 120 ns
-//! in four frames of 2 MiB out of five, in 165 in most others, in 215 in one of
-//! sixty, always the same for a frame. Two jobs differ by which frames their
-//! lanes and buffers got, and so does what is measured here.
+//! it is not told: a line travels between the same two cores in one time in most
+//! frames of 2 MiB, and in nearly twice that in some. Two jobs differ by which
+//! frames their lanes and buffers got, and so does what is measured here.
 
 mod court;
 mod yard;

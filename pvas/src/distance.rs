@@ -309,8 +309,7 @@ const VALUES: usize = 12;
 const PUBLISHED: u32 = 1 << 31;
 /// Between the 30 ns inside a shared cache and the 100 to 200 outside.
 const FAR_TRIP_NS: f64 = 75.0;
-/// Default of [`Thresholds::chunk`]: on two cores that share no cache a push of
-/// 32 KiB took 5.3 us so, 5.2 to 6.1 by 4 KiB, 5.8 by 16 KiB and 6.1 at once.
+/// Default of [`Thresholds::chunk`].
 pub const CHUNK_BYTES: u64 = msg::Thresholds::DEFAULT.chunk as u64;
 
 #[cfg(test)]

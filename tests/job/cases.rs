@@ -9,7 +9,7 @@ use crate::foreign::{
     who_has_no_memory_meets_others_later,
 };
 use crate::inside::a_rank_shows_what_its_ults_do;
-use crate::launched::{is_running, numbers_after, run, run_with, start, start_with};
+use crate::launched::{is_running, numbers_after, passes, run, run_with, start, start_with};
 use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi::pvas::partition::{Limits, Shape};
@@ -75,76 +75,62 @@ pub const ALL: &[Case] = cases![
 
 fn ranks_meet() {
     for ranks in [1, 2, 5] {
-        let done = run(ranks, "meet");
-        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        passes(ranks, "meet", &[]);
     }
 }
 
 fn everybody_reaches_everybody() {
     for ranks in [1, 3] {
-        let done = run(ranks, "reach");
-        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        passes(ranks, "reach", &[]);
     }
-    let done = run_with(2, "reach", &[("TSUMUGI_PATH", "delegate")]);
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    passes(2, "reach", &[("TSUMUGI_PATH", "delegate")]);
 }
 
 fn containers_are_everybodys() {
     for ranks in [2, 4] {
-        let done = run(ranks, "containers");
-        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        passes(ranks, "containers", &[]);
     }
 }
 
 fn a_thousand_ults_of_each_rank_use_containers() {
-    let done = run(2, "containers-crowd");
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    passes(2, "containers-crowd", &[]);
 }
 
 fn locks_are_everybodys() {
     for ranks in [2, 4] {
-        let done = run(ranks, "locks");
-        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        passes(ranks, "locks", &[]);
     }
-    let done = run_with(3, "locks-short", &[("TSUMUGI_PATH", "offload")]);
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    passes(3, "locks-short", &[("TSUMUGI_PATH", "offload")]);
 }
 
 fn pages_move_while_all_use_them() {
     for ranks in [1, 2, 4] {
-        let done = run(ranks, "pages");
-        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        let done = passes(ranks, "pages", &[]);
         assert!(done.text.contains(" before, 0.000 after"), "{}", done.text);
     }
-    let done = run_with(3, "pages-short", &[("TSUMUGI_PATH", "offload")]);
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    passes(3, "pages-short", &[("TSUMUGI_PATH", "offload")]);
 }
 
 fn arrays_are_made_copied_and_balanced() {
     for ranks in [1, 2, 4] {
-        let done = run(ranks, "moving");
-        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        passes(ranks, "moving", &[]);
     }
 }
 
 fn histories_are_those_of_one_memory() {
     for ranks in [2, 4] {
-        let done = run(ranks, "histories");
-        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        let done = passes(ranks, "histories", &[]);
         assert!(done.text.contains("10 histories, "), "{}", done.text);
     }
-    let done = run_with(3, "histories-short", &[("TSUMUGI_PATH", "offload")]);
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    passes(3, "histories-short", &[("TSUMUGI_PATH", "offload")]);
 }
 
 fn programs_find_what_they_should() {
     for ranks in [1, 2, 4] {
-        let done = run(ranks, "programs");
-        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        let done = passes(ranks, "programs", &[]);
         assert!(done.text.contains("all programs have found"), "{}", done.text);
     }
-    let done = run_with(3, "programs-short", &[("TSUMUGI_PATH", "offload")]);
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    passes(3, "programs-short", &[("TSUMUGI_PATH", "offload")]);
 }
 
 fn a_rank_that_dies_in_a_program_is_named() {
@@ -172,61 +158,50 @@ fn a_killed_holder_is_named() {
 
 fn global_memory_is_one() {
     for ranks in [1, 3] {
-        let done = run(ranks, "global");
-        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        passes(ranks, "global", &[]);
     }
-    let done = run_with(2, "global", &[("TSUMUGI_PATH", "delegate")]);
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    passes(2, "global", &[("TSUMUGI_PATH", "delegate")]);
 }
 
 fn arrays_come_and_go_while_all_use_them() {
     for ranks in [2, 4] {
-        let done = run(ranks, "churn");
-        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        let done = passes(ranks, "churn", &[]);
         assert!(done.text.contains("arrays found"), "{}", done.text);
     }
     for path in ["delegate", "offload"] {
-        let done = run_with(3, "churn-short", &[("TSUMUGI_PATH", path)]);
-        assert_eq!(done.code, Some(0), "{path}: {}", done.text);
+        passes(3, "churn-short", &[("TSUMUGI_PATH", path)]);
     }
 }
 
 /// Also the launcher's policy, not the environment, is what ranks get.
 fn ranks_that_only_read_refuse_puts() {
-    let done = run(3, "readers");
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    let done = passes(3, "readers", &[]);
     assert_eq!(done.text.matches("read and were answered").count(), 3, "{}", done.text);
 }
 
 fn more_ranks_than_cores() {
-    let done = run(33, "meet");
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    passes(33, "meet", &[]);
 }
 
 fn updates_are_all_there() {
-    let done = run(3, "updates");
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    passes(3, "updates", &[]);
 }
 
 /// Also where there is no device that could be the agent of words.
 fn words_have_one_agent() {
-    let done = run(3, "tally-short");
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    let done = passes(3, "tally-short", &[]);
     assert_eq!(done.text.matches("updates by Cpu: all there").count(), 6, "{}", done.text);
 }
 
 fn messages_keep_their_order() {
     for ranks in [1, 2, 4] {
-        let done = run(ranks, "mixture");
-        assert_eq!(done.code, Some(0), "{ranks} ranks: {}", done.text);
+        passes(ranks, "mixture", &[]);
     }
     for design in ["locked", "two_copy"] {
-        let done = run_with(3, "mixture", &[("TSUMUGI_MESSAGES", design)]);
-        assert_eq!(done.code, Some(0), "{design}: {}", done.text);
+        passes(3, "mixture", &[("TSUMUGI_MESSAGES", design)]);
     }
     for (name, way) in [("pushed", PUSHED), ("split", SPLIT)] {
-        let done = run_with(3, "mixture", way);
-        assert_eq!(done.code, Some(0), "{name}: {}", done.text);
+        passes(3, "mixture", way);
     }
 }
 
@@ -257,8 +232,7 @@ fn a_panic_ends_the_job() {
 }
 
 fn a_panic_of_a_ult_is_its_joiners() {
-    let done = run(2, "ult-panic");
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    let done = passes(2, "ult-panic", &[]);
     assert!(done.text.contains("one ULT has had enough"), "{}", done.text);
 }
 
@@ -294,8 +268,7 @@ fn a_stall_is_reported() {
 }
 
 fn an_idle_job_burns_no_core() {
-    let done = run(2, "idle");
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    let done = passes(2, "idle", &[]);
     let used: Vec<u64> = numbers_after(&done.text, "idle ");
     assert_eq!(used.len(), 2, "{}", done.text);
     assert!(used.iter().all(|us| *us < 20_000), "CPU time in 2 s: {used:?} us");
@@ -322,8 +295,7 @@ fn workers_keep_to_the_cpuset() {
 }
 
 fn programs_are_started_from_ults() {
-    let done = run(2, "commands");
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    let done = passes(2, "commands", &[]);
     assert_eq!(done.text.matches("survived").count(), 2, "{}", done.text);
 }
 
@@ -331,8 +303,7 @@ fn programs_are_started_from_ults() {
 /// messages need, and a mapping for each peer.
 fn tables_grow_by_what_is_listed() {
     let most = |ranks, word: &str| {
-        let done = run(ranks, "hold");
-        assert_eq!(done.code, Some(0), "{}", done.text);
+        let done = passes(ranks, "hold", &[]);
         let numbers = numbers_after(&done.text, word);
         assert_eq!(numbers.len(), ranks as usize, "{}", done.text);
         numbers.into_iter().max().unwrap()
@@ -352,8 +323,7 @@ fn node_rank_bytes() -> u64 {
 }
 
 fn a_rank_that_computes_answers_calls() {
-    let done = run(2, "busy");
-    assert_eq!(done.code, Some(0), "{}", done.text);
+    let done = passes(2, "busy", &[]);
     let answered = numbers_after(&done.text, "answered ");
     assert!(answered[0] >= 10, "{}", done.text);
 }
@@ -393,8 +363,7 @@ fn messages_with_a_killed_rank_end() {
 fn buffers_outside_are_copied_by_the_kernel_where_it_may() {
     let from = |bytes: &'static str| [("TSUMUGI_KERNEL_FROM_BYTES", bytes)];
     let counts = |role: &str, bytes: &'static str| {
-        let done = run_with(3, role, &from(bytes));
-        assert_eq!(done.code, Some(0), "{role}, {bytes}: {}", done.text);
+        let done = passes(3, role, &from(bytes));
         numbers_after(&done.text, "by kernel ")
     };
     // Of each round, those that are long enough: whole, and cut off.

@@ -28,6 +28,14 @@ pub fn run_with(ranks: u32, role: &str, env: &[(&str, &str)]) -> Done {
     start_with(ranks, role, env).finish()
 }
 
+/// Runs a job that is to end well.
+#[track_caller]
+pub fn passes(ranks: u32, role: &str, env: &[(&str, &str)]) -> Done {
+    let done = run_with(ranks, role, env);
+    assert_eq!(done.code, Some(0), "{ranks} ranks, {env:?}: {}", done.text);
+    done
+}
+
 pub fn start(ranks: u32, role: &str) -> Job {
     start_with(ranks, role, &[])
 }

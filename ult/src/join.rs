@@ -100,8 +100,8 @@ impl<T> JoinHandle<T> {
     /// # Errors
     ///
     /// The ULT's panic, or [`Cancelled`](crate::Cancelled).
-    // Where nothing is optimised, its 6 KiB of stack are not the caller's, who
-    // would have them in each of its own calls, too.
+    // Where nothing is optimised, all that is inlined here takes pages of stack,
+    // which a caller would have in each of its own calls, too.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn join(self) -> Outcome<T> {
         if let Some(worker) = current::worker() {

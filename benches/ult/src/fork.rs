@@ -108,10 +108,8 @@ pub const QUEENS: u32 = 10;
 pub const QUEENS_WAYS: u64 = 724;
 /// Boards on the way, the empty one left out: children.
 pub const QUEENS_CHILDREN: u64 = 35_538;
-/// The `n` of the row `fib`. A batch takes as long as that of 22 does where a
-/// ULT costs 40 ns, so that what goes on between two workers at its ends is as
-/// small a part of it; and it is over before the core is taken away.
-pub const FIB: u64 = 24;
+/// The `n` of the row `fib`: a batch is over before the core is taken away.
+pub const FIB: u64 = 22;
 
 #[cfg(test)]
 mod tests {

@@ -8,11 +8,10 @@
 //! What is counted is the way there: the round less the trip back. Of several
 //! rounds the first are left out: how long a way takes depends on where the one
 //! before it has left the lines. A program that writes what was pulled has to
-//! take each line back from the receiver, and where they are in its first cache
-//! that takes 10 ns a line, as long as the pull of it; the first pull after a
-//! push does not show it. Of the others it is the one than which
-//! an eighth is quicker: whatever else happens on the machine only adds, but
-//! what follows an interruption is lucky.
+//! take each line back from the receiver; the first pull after a push does not
+//! show it. Of the others it is the one than which an eighth is quicker: whatever
+//! else happens on the machine only adds, but what follows an interruption is
+//! lucky.
 
 use super::court::Court;
 use super::yard::Yard;

@@ -1,4 +1,4 @@
-//! What arrays whose pages move are to reach on one node, and whether they do.
+//! What arrays whose pages move are to reach, and whether they do.
 
 use crate::bench::bar::{self, Bar, Met};
 use crate::bench::row::Row;
