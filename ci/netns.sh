@@ -2,7 +2,7 @@
 # One job on two and on three nodes, over libfabric: network namespaces with a
 # veth each on one bridge, two ranks in each, over tcp and over udp. Then the
 # cable is pulled: everybody must hear of it within 5 s, and nobody crash.
-# `ci/netns.sh cable TIMES` only pulls the cable, over tcp, so many times;
+# `ci/netns.sh cable TIMES` only pulls the cable, so many times over each of them;
 # `ci/netns.sh faults SEED` only runs with the faults of that seed;
 # `ci/netns.sh locks` only runs locks and windows;
 # `ci/netns.sh programs` only runs programs on arrays whose pages move, over tcp;
@@ -139,10 +139,15 @@ run() {
 
 pull_the_cable() {
     start 2 "$job" --role until-lost
-    for _ in $(seq 100); do
+    for _ in $(seq 300); do
         [[ $(grep -c working "$work/log") == 4 ]] && break
         sleep 0.1
     done
+    if [[ $(grep -c working "$work/log") != 4 ]]; then
+        cat "$work/log"
+        echo "netns: $TSUMUGI_PROVIDER: not all got to work, with the cable in" >&2
+        exit 1
+    fi
     # Beats are exchanged by then.
     sleep 3
     local begin last
@@ -441,9 +446,9 @@ if [[ ${1:-} == programs ]]; then
     exit 0
 fi
 if [[ ${1:-} == cable ]]; then
-    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     for ((time = 0; time < ${2:-1}; time++)); do
-        pull_the_cable
+        TSUMUGI_PROVIDER='tcp;ofi_rxm' pull_the_cable
+        TSUMUGI_PROVIDER='udp;ofi_rxd' pull_the_cable
     done
     exit 0
 fi

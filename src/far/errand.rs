@@ -46,6 +46,8 @@ pub(super) struct Errands {
     patient: VecDeque<Answer>,
     /// How many times in a row those were not sent.
     put_off: u8,
+    /// There was no room for all: whose turn it is when there is some again.
+    short: Option<Turn>,
     /// Of all answers, how many for each rank.
     owed: BTreeMap<u32, u32>,
     /// Where a parcel is written before it goes.
@@ -68,6 +70,14 @@ enum State {
     Free,
     Unsent,
     Sent,
+}
+
+/// What takes turns where room is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Answer,
+    Request,
+    Patient,
 }
 
 /// What came of an attempt to send.
@@ -94,6 +104,7 @@ impl Errands {
             answers: VecDeque::with_capacity(SLOTS),
             patient: VecDeque::with_capacity(SLOTS),
             put_off: 0,
+            short: None,
             owed: BTreeMap::new(),
             room: Box::new([0; REQUEST_BYTES + PIECE_BYTES]),
         }
@@ -116,7 +127,8 @@ impl Errands {
     /// for: it does not overtake what was begun before. Patient answers last, and
     /// put off while something has `just_come`, which is looked at when this has
     /// returned, or while their patience lasts; not if there are many, and not for
-    /// ever.
+    /// ever. After there was no room for all, one of each in turn goes before the
+    /// rest: who asks for much keeps nobody else from being answered.
     pub(super) fn send(
         &mut self,
         memory: &impl LoadStore,
@@ -124,29 +136,66 @@ impl Errands {
         just_come: bool,
         mut send: impl FnMut(Rank, &[u8]) -> Sent,
     ) {
-        if !self.reply(memory, &mut send, false) || !self.ask(memory, holds, &mut send) {
+        if !self.take_turns(memory, &holds, &mut send) {
+            return;
+        }
+        if !self.reply(memory, &mut send, false, MANY) || !self.ask(memory, &holds, &mut send, MANY)
+        {
+            self.short = Some(Turn::Patient);
             return;
         }
         let are_many = self.patient.len() >= WINDOW as usize / 2;
         let Some(first) = self.patient.front_mut() else { return };
         if are_many || self.put_off == PUT_OFF_MAX || (first.patience == 0 && !just_come) {
             self.put_off = 0;
-            self.reply(memory, &mut send, true);
+            if !self.reply(memory, &mut send, true, MANY) {
+                self.short = Some(Turn::Patient);
+            }
         } else {
             first.patience = first.patience.saturating_sub(u8::from(!just_come));
             self.put_off += 1;
         }
     }
 
-    /// Sends answers; false: there is no room for all.
+    /// Sends one of each, from whose turn it is on; false: there is no room for
+    /// these.
+    fn take_turns(
+        &mut self,
+        memory: &impl LoadStore,
+        holds: &impl Fn(Rank) -> bool,
+        send: &mut impl FnMut(Rank, &[u8]) -> Sent,
+    ) -> bool {
+        let Some(first) = self.short else { return true };
+        let mut turn = first;
+        loop {
+            let (has_room, next) = match turn {
+                Turn::Answer => (self.reply(memory, send, false, 1), Turn::Request),
+                Turn::Request => (self.ask(memory, holds, send, 1), Turn::Patient),
+                Turn::Patient => (self.reply(memory, send, true, 1), Turn::Answer),
+            };
+            if !has_room {
+                self.short = Some(turn);
+                return false;
+            }
+            turn = next;
+            if turn == first {
+                self.short = None;
+                return true;
+            }
+        }
+    }
+
+    /// Sends answers, at most so many; false: there is no room for these.
     fn reply(
         &mut self,
         memory: &impl LoadStore,
         send: &mut impl FnMut(Rank, &[u8]) -> Sent,
         patient: bool,
+        limit: usize,
     ) -> bool {
         let answers = if patient { &mut self.patient } else { &mut self.answers };
-        while let Some(answer) = answers.front() {
+        for _ in 0..limit {
+            let Some(answer) = answers.front() else { break };
             let to = answer.to;
             // Whoever is lost needs none.
             if send(to, answer.write(memory, &mut self.room)) == Sent::Full {
@@ -158,14 +207,19 @@ impl Errands {
         true
     }
 
-    /// Sends requests; false: there is no room for all.
+    /// Sends requests, at most so many; false: there is no room for these.
     fn ask(
         &mut self,
         memory: &impl LoadStore,
-        holds: impl Fn(Rank) -> bool,
+        holds: &impl Fn(Rank) -> bool,
         send: &mut impl FnMut(Rank, &[u8]) -> Sent,
+        limit: usize,
     ) -> bool {
+        let mut sent = 0;
         for _ in 0..self.unsent.len() {
+            if sent == limit {
+                break;
+            }
             let Some(at) = self.unsent.pop_front() else { return true };
             let Slot { op, then, life, moved, .. } = self.slots[at as usize];
             let to = op.remote.rank;
@@ -185,6 +239,7 @@ impl Errands {
             match send(to, request) {
                 Sent::Yes => {
                     *under_way += 1;
+                    sent += 1;
                     self.slots[at as usize].state = State::Sent;
                 }
                 Sent::Full => {
@@ -329,6 +384,8 @@ const NO_KEY: RegionKey = RegionKey::from_bits(0);
 const PATIENCE: u8 = 16;
 /// Where something comes all the time.
 const PUT_OFF_MAX: u8 = 64;
+/// As many as there are.
+const MANY: usize = usize::MAX;
 /// Errands of a link that are under way.
 const SLOTS: usize = 256;
 /// Of those, to one peer.

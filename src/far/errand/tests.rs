@@ -355,3 +355,48 @@ fn a_patient_answer_goes_in_the_end() {
     }
     assert_eq!((gone, tries), (1, u32::from(PUT_OFF_MAX) + 1));
 }
+
+/// There is room for one parcel at a time, and somebody asks for more than that
+/// lets through: what this rank asks for, and answers that were put off, go all
+/// the same.
+#[test]
+fn who_asks_for_much_keeps_nobody_from_anything() {
+    const FLOODS: Rank = Rank(2);
+    let (mut floods, mut asks) = (Errands::new(FLOODS), Errands::new(ASKS));
+    let mut serves = Errands::new(SERVES);
+    let own = RemoteAddr { rank: ASKS, ..add(0, 0).remote };
+    let mut own_requests = 0;
+    for round in 0..100 {
+        while floods.begin(&add(round, 1), || None) {}
+        for request in sent(&mut floods, usize::MAX) {
+            assert!(serves.handle(FLOODS, &request, &nothing(), |_| Ok(0)));
+        }
+        // One that tells somebody, and one of its own, now and then.
+        if round % 10 == 0 {
+            assert!(asks.begin(&add(round, 1).notifying(), || None));
+            let request = sent(&mut asks, 1).remove(0);
+            assert!(serves.handle(ASKS, &request, &nothing(), |_| Ok(7)));
+            assert!(serves.begin(&Op::atomic(Kind::FetchAdd, own, 1_u64), || None));
+        }
+        let mut gone = None;
+        serves.send(
+            &nothing(),
+            |_| false,
+            true,
+            |to, parcel| match gone {
+                Some(_) => Sent::Full,
+                None => {
+                    gone = Some((to, parcel.to_vec()));
+                    Sent::Yes
+                }
+            },
+        );
+        match gone.expect("there is always something") {
+            (_, parcel) if parcel[0] == REQUEST => own_requests += 1,
+            (FLOODS, parcel) => assert!(floods.handle(SERVES, &parcel, &nothing(), |_| panic!())),
+            (_, parcel) => assert!(asks.handle(SERVES, &parcel, &nothing(), |_| panic!())),
+        }
+        ended(&mut floods);
+    }
+    assert_eq!((own_requests, ended(&mut asks).len()), (10, 10));
+}
