@@ -467,6 +467,7 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 2 "$job" --role mixture
     run 3 "$job" --role mixture
     locks
+    run 2 "$job" --role flooded
     run 2 "$job" --role deaf
     ring
     allgather

@@ -153,6 +153,7 @@ impl Far {
                 strays: AtomicU64::new(0),
                 bounced: AtomicU64::new(0),
                 unsent: AtomicU64::new(0),
+                turned_away: AtomicBool::new(false),
                 spins,
                 rounds: chosen.spin,
                 is_looked_for: AtomicBool::new(false),

@@ -139,6 +139,11 @@ impl Link {
 
     fn send(&mut self, just_come: bool) {
         let Self { shared, endpoint, errands, .. } = self;
+        // Where one packet goes at a time, errands would take each place as it
+        // comes free. What waits is counted: somebody looks again at once.
+        if self.unsent > 0 && shared.turned_away.swap(false, Ordering::Relaxed) {
+            return;
+        }
         let link = endpoint.index();
         let holds = |to| endpoint.holds(to);
         errands.send(&shared.direct, holds, just_come, |to, bytes| {

@@ -48,6 +48,8 @@ pub(super) struct Shared {
     pub(super) bounced: AtomicU64,
     /// Errands and answers that wait for room, of all links.
     pub(super) unsent: AtomicU64,
+    /// A packet that is no errand's has found no room: the next is left to it.
+    pub(super) turned_away: AtomicBool,
     /// Whether whoever waits for an operation looks for its end all the time.
     pub(super) spins: bool,
     /// How often a caller looks for the end of its own before it sleeps.
@@ -83,7 +85,13 @@ impl Shared {
         };
         match sent {
             Ok(()) => Ok(()),
-            Err(SendError::Full) => Err(ParcelError::Full),
+            Err(SendError::Full) => {
+                if kind != Parcel::Errand {
+                    // Relaxed: a hint to whoever sends errands next.
+                    self.turned_away.store(true, Ordering::Relaxed);
+                }
+                Err(ParcelError::Full)
+            }
             Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
             Err(SendError::Addr(error)) => {
                 self.note(error, None);

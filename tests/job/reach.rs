@@ -3,7 +3,8 @@
 // The crate, under a name that its own tests can give it, too.
 use super::{api, roles};
 use api::{AddrError, Buffer, Error, Outcome, Rank, Remote, Runtime, Signal, Status, Until};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// How much of everything.
@@ -363,6 +364,44 @@ pub fn until_lost(rt: &Runtime) -> Result<(), Error> {
         }
     }
     Err(Error::program("nothing is left to do"))
+}
+
+/// Everybody reads from another node without end, more than it lets through;
+/// whatever else there is gets its turn.
+pub fn flooded(rt: &Runtime) -> Result<(), Error> {
+    let (words, many) = (rt.share::<u64>(8)?, rt.share::<u32>(MANY)?);
+    let near: Vec<Rank> = rt.neighbours().collect();
+    let far = rt.ranks().find(|rank| !near.contains(rank)).expect("several nodes");
+    let start = many.at(far, 0);
+    rt.handler(3, |message| message.bytes.to_vec());
+    rt.barrier()?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let floods: Vec<_> = (0..40)
+        .map(|_| {
+            let is_over = is_over.clone();
+            rt.spawn(move |rt| {
+                while !is_over.load(Ordering::Relaxed) {
+                    rt.get_slice(start, &mut vec![7; 1000])?;
+                }
+                Ok::<_, AddrError>(())
+            })
+        })
+        .collect();
+    for _ in 0..2 {
+        messages(rt, 1000)?;
+        for peer in rt.ranks() {
+            assert_eq!(rt.call(peer, 3, b"silk")?, b"silk", "of {peer}");
+            rt.fetch_add(words.at(peer, 1), 1)?;
+        }
+        rt.barrier()?;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    for flood in floods {
+        flood.join().expect("it does not panic")?;
+    }
+    rt.barrier()?;
+    assert_eq!(rt.get(words.at(far, 1))?, 2 * u64::from(rt.size()));
+    rt.barrier()
 }
 
 /// Ranks that compute, and then sleep in the kernel, and are reached all the
