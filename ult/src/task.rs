@@ -218,18 +218,20 @@ impl Task {
         &self.saved
     }
 
-    /// Whether the worker has no part in the running ULT's leaving: it is plain,
-    /// keeps no control words, and the canary of its stack, if it has one, is
-    /// alive.
+    /// The top of the running ULT's stack, if the worker has no part in its
+    /// leaving: it is plain, keeps no control words, and the canary of its stack,
+    /// if it has one, is alive.
     #[inline(always)]
-    pub(crate) fn is_free(&self) -> bool {
-        let bits = self.head.load(Ordering::Relaxed).addr() & BITS;
+    pub(crate) fn free_head(&self) -> Option<&Head> {
+        let word = self.head.load(Ordering::Relaxed);
+        let bits = word.addr() & BITS;
         if bits == 0 {
-            return true;
+            // SAFETY: it runs, so it is on a stack, and there are no bits beside.
+            return unsafe { word.as_ref() };
         }
         cold_path();
-        // SAFETY: it runs, so it is on a stack.
-        bits == HAS_CANARY && unsafe { self.head().unwrap_unchecked() }.is_intact()
+        // SAFETY: it runs.
+        unsafe { self.head() }.filter(|head| bits == HAS_CANARY && head.is_intact())
     }
 
     /// Whether it is on a stack and keeps no control words: to be resumed, and

@@ -323,7 +323,7 @@ impl Shared {
 
     #[inline(always)]
     pub(super) fn has(&self, worker: &Worker) -> bool {
-        ptr::eq(self, &**worker.shared())
+        ptr::eq(self, worker.home())
     }
 }
 

@@ -57,7 +57,7 @@ impl Shared {
             // SAFETY: the pointer is this thread's own worker.
             let worker = unsafe { worker.as_ref() };
             // SAFETY: the caller's.
-            if self.has(worker) && unsafe { worker.unpark_alone(slot) } {
+            if self.has(worker) && unsafe { worker.unpark_alone(self, slot) } {
                 return;
             }
         }

@@ -39,6 +39,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::cell::{Cell, RefCell};
+use core::hint::cold_path;
 use core::ptr::{self, NonNull};
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{Ordering, UnsafeCell};
@@ -48,6 +49,8 @@ use tsumugi_core::wait::Waker;
 /// One worker, on its OS thread's stack.
 pub(crate) struct Worker {
     shared: Arc<Shared>,
+    /// The same, to be compared with what ULTs call home.
+    home: *const Shared,
     /// Its own, in `shared`.
     seat: NonNull<Seat>,
     index: usize,
@@ -101,6 +104,7 @@ impl Worker {
     pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Self {
         let now = shared.now();
         Self {
+            home: Arc::as_ptr(&shared),
             seat: NonNull::from(&shared.seats[index]),
             lonely: shared.seats.iter().map(|_| Default::default()).collect(),
             name: if shared.fences == Fences::LIGHTEST {
@@ -152,6 +156,11 @@ impl Worker {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    #[inline(always)]
+    pub(super) fn home(&self) -> *const Shared {
+        self.home
     }
 
     #[inline(always)]
@@ -340,9 +349,14 @@ impl Worker {
     /// Notes when a ULT goes to sleep.
     #[inline(always)]
     fn note_since(&self, head: &Head) {
-        // Release: stays behind the state that says "runnable"; pairs with the
-        // fence in `look`.
-        head.since.store(self.now.get().as_ns(), Ordering::Release);
+        let now = self.now.get().as_ns();
+        // It changes once a turn: a look is lighter than a store.
+        if head.since.load(Ordering::Relaxed) != now {
+            cold_path();
+            // Release: stays behind the state that says "runnable"; pairs with the
+            // fence in `look`.
+            head.since.store(now, Ordering::Release);
+        }
     }
 
     #[inline]

@@ -11,9 +11,11 @@
 //! see [`Turn`](crate::sched::turn::Turn).
 
 use super::{AbortOnUnwind, Worker, wake};
+use crate::sched::shared::{Seat, Shared};
 use crate::sched::turn::{SWITCH, Spent};
 use crate::sched::wake::end_limited_park;
 use crate::slab::Slot;
+use crate::stack::Head;
 use crate::task::Task;
 use crate::token::Found;
 use core::hint::cold_path;
@@ -46,7 +48,7 @@ impl Worker {
         // SAFETY: the running ULT.
         let (seat, task) = (self.seat(), unsafe { slot.as_ref() });
         let spent = seat.place.parks.inside().get();
-        if self.may_pass(spent, task)
+        if self.free_head(spent, task).is_some()
             // SAFETY: we are the seat's owner.
             && unsafe { seat.ready.youngest() }.is_none()
             // SAFETY: the same, alone; what is queued is alive and ours.
@@ -79,14 +81,17 @@ impl Worker {
     /// the running one: the caller is to switch to it. If there is a token, that
     /// is taken, and the ULT is its own next. `None`: it is to leave, and nothing
     /// has changed.
-    #[inline(never)]
+    // Inlined where it is optimised: a call and its way back are two of the few
+    // stores and branches that a park is made of.
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn let_park(&self, slot: Slot) -> Option<Slot> {
         // SAFETY: the running ULT.
         let task = unsafe { slot.as_ref() };
         let seat = self.seat();
         let parks = &seat.place.parks;
         let spent = parks.inside().get();
-        if !self.may_pass(spent, task) || !self.has_parks(spent) {
+        let Some(head) = self.free_head(spent, task) else { return Self::take_token(slot) };
+        if !seat.has_parks(spent) {
             return Self::take_token(slot);
         }
         // SAFETY: we are the seat's owner, alone; what is queued is alive and
@@ -105,8 +110,7 @@ impl Worker {
             return Some(slot);
         }
         // Nobody else has looked at the word until we go out.
-        // SAFETY: it is on a stack, which stays.
-        self.note_since(unsafe { task.head().unwrap_unchecked() });
+        self.note_since(head);
         parks.inside().leave_with(spent.parked());
         seat.place.current.store(next.as_ptr(), Ordering::Relaxed);
         Some(next)
@@ -120,16 +124,6 @@ impl Worker {
         unsafe { slot.as_ref() }.park.take().then_some(slot)
     }
 
-    /// Goes inside the park words' bias, if it is this worker's, whose turn is as
-    /// given.
-    #[inline(always)]
-    fn has_parks(&self, spent: Spent) -> bool {
-        let parks = &self.seat().place.parks;
-        parks.inside().go_in_with(spent);
-        // Its name, if it has one.
-        parks.may_stay(self.seat.addr().get())
-    }
-
     /// Puts the running ULT to sleep, if `commit` agrees, and makes the youngest
     /// that may run the running one.
     #[inline(never)]
@@ -137,7 +131,7 @@ impl Worker {
         // SAFETY: the running ULT is on a stack, which stays.
         let (task, head) = unsafe { (slot.as_ref(), (*slot.as_ptr()).head().unwrap_unchecked()) };
         let (seat, spent) = (self.seat(), self.turn().get());
-        if !self.may_pass(spent, task) {
+        if self.free_head(spent, task).is_none() {
             return Way::Ask;
         }
         self.turn().set(spent.parked());
@@ -177,15 +171,16 @@ impl Worker {
     ///
     /// # Safety
     ///
-    /// It is a descriptor of this scheduler, and this is the calling thread's
-    /// worker.
+    /// It is a descriptor of this scheduler, which is given, and this is the
+    /// calling thread's worker.
     #[inline(always)]
-    pub(in crate::sched) unsafe fn unpark_alone(&self, slot: Slot) -> bool {
+    pub(in crate::sched) unsafe fn unpark_alone(&self, shared: &Shared, slot: Slot) -> bool {
         // SAFETY: descriptors stay as long as the scheduler.
         let task = unsafe { slot.as_ref() };
-        let turn = self.turn();
+        let seat = self.seat();
+        let turn = seat.place.parks.inside();
         let spent = turn.get();
-        if !self.has_parks(spent) {
+        if !seat.has_parks(spent) {
             return false;
         }
         let found = task.park.unpark_alone();
@@ -200,16 +195,19 @@ impl Worker {
         turn.leave_with(spent.woke());
         // SAFETY: we ended its park, which is its waker, and this worker is the
         // only one: the bias is its own.
-        unsafe { self.ready_alone(slot) };
+        unsafe { self.ready_alone(shared, seat, slot) };
         true
     }
 
-    /// Whether the running ULT may pass its place on: this is the only worker,
-    /// which has no part in its leaving, nor has a joiner below; and nothing
-    /// comes before the own queues.
+    /// The top of the running ULT's stack, if it may pass its place on: this is
+    /// the only worker, which has no part in its leaving, nor has a joiner below;
+    /// and nothing comes before the own queues.
     #[inline(always)]
-    fn may_pass(&self, spent: Spent, task: &Task) -> bool {
-        spent.leaves(SWITCH) && self.ties.get() == 0 && !self.shared.is_wanted() && task.is_free()
+    fn free_head<'a>(&self, spent: Spent, task: &'a Task) -> Option<&'a Head> {
+        if spent.leaves(SWITCH) && self.ties.get() == 0 && !self.shared.is_wanted() {
+            return task.free_head();
+        }
+        None
     }
 
     /// Makes a ULT the next, before any queue; answers which was.
@@ -263,5 +261,17 @@ impl Worker {
             self.turn().set(spent.less(SWITCH));
         }
         alone
+    }
+}
+
+impl Seat {
+    /// Goes inside the park words' bias, if it is this seat's worker's, whose
+    /// turn is as given.
+    #[inline(always)]
+    fn has_parks(&self, spent: Spent) -> bool {
+        let parks = &self.place.parks;
+        parks.inside().go_in_with(spent);
+        // The worker's name, if it has one.
+        parks.may_stay(ptr::from_ref(self).addr())
     }
 }

@@ -4,6 +4,7 @@ use super::Worker;
 use crate::inject::Linked;
 use crate::mail::Letter;
 use crate::sched::record::Kind;
+use crate::sched::shared::{Seat, Shared};
 use crate::slab::Slot;
 use crate::task::Task;
 use core::hint::cold_path;
@@ -56,17 +57,16 @@ impl Worker {
     }
 
     /// As `ready`, of one that parked, on the only worker: nobody else sleeps or
-    /// comes for it.
+    /// comes for it. The scheduler and the seat are the worker's own.
     ///
     /// # Safety
     ///
     /// As there.
     #[inline(always)]
-    pub(crate) unsafe fn ready_alone(&self, slot: Slot) {
+    pub(super) unsafe fn ready_alone(&self, shared: &Shared, seat: &Seat, slot: Slot) {
         // SAFETY: it sleeps, so it is alive.
         let task = unsafe { slot.as_ref() };
-        let seat = self.seat();
-        if self.shared.wanted.any() || !task.is_for_all() {
+        if shared.wanted.any() || !task.is_for_all() {
             cold_path();
             // SAFETY: the caller's.
             return unsafe { self.ready_in_particular(slot) };
