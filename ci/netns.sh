@@ -17,6 +17,7 @@
 # `ci/netns.sh pages ...` only pages of arrays over tcp, their home, their owner
 # and who uses them each on a node of its own; `...` as of `tsumugi bench gas`;
 # `ci/netns.sh readers ...` the same of own beside 0 to 32 readers, on 35 ranks;
+# `ci/netns.sh churn` only global memory and containers that all use at random;
 # `ci/netns.sh moving` only tests of arrays whose pages move, and histories;
 # `ci/netns.sh third` only what a copy between two others takes, over tcp.
 # Those that only measure build what they run, unless TSUMUGI_RELEASE says in which folder
@@ -295,6 +296,15 @@ moving() {
     run 3 "$job" --role histories-short
 }
 
+# Global memory at random, while arrays come and go, and what each word must hold
+# is known; and containers that all ranks use.
+churn() {
+    local role
+    for role in "${@:-churn-short}"; do
+        run 3 "$job" --role "$role"
+    done
+}
+
 # A rank on another network than the others ends all, by name.
 another_network() {
     local rank
@@ -429,6 +439,14 @@ if [[ ${1:-} == third ]]; then
     grep ' of both' "$work/log"
     exit 0
 fi
+if [[ ${1:-} == churn ]]; then
+    limit=300
+    for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
+        export TSUMUGI_PROVIDER=$provider
+        churn "${@:2}"
+    done
+    exit 0
+fi
 if [[ ${1:-} == faults ]]; then
     bad_network "${2:-1}"
     exit 0
@@ -462,6 +480,7 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     run 2 "$job" --role reach
     run 3 "$job" --role reach
     run 3 "$job" --role global
+    churn
     # Of many short far accesses one after the other.
     [[ $provider == udp* ]] || run 2 "$job" --role programs-short
     run 2 "$job" --role mixture

@@ -7,8 +7,8 @@ cd "$(dirname "$0")/.."
 cargo test --release --package tsumugi-core --test sim -- --ignored soak
 cargo run --release --package tsumugi-ult --example soak -- "${1:-600}" ${2+"$2"}
 # Global memory at random, while arrays come and go.
-for path in direct offload; do
-    TSUMUGI_PATH=$path cargo test --release --package tsumugi --test job -- --launch 4 churn-long
+for job in 'direct 4' 'offload 3' 'delegate 2'; do
+    TSUMUGI_PATH=${job% *} cargo test --release --package tsumugi --test job -- --launch "${job#* }" churn-long
 done
 # Messages at random between four processes, by each design.
 for design in mirror locked two_copy; do

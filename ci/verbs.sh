@@ -5,8 +5,9 @@
 # two devices on a wire, with all that jobs on two nodes do, and what a call
 # takes; on a wire that loses packets; in two guests, of which one is killed.
 # `ci/verbs.sh [name of a test | jobs | updates | globals | locks | adopted |
-# latency | one | lossy | pair | pages]...`; pages of arrays, and what an access to
-# one takes, only when asked for; `EXTRA` is for the guest, as
+# latency | one | lossy | pair | pages | figures]...`; pages of arrays, and what an
+# access to one takes, and puts and gets beside MPICH's ping-pong on the same
+# devices, only when asked for; `EXTRA` is for the guest, as
 # TALLY=tally-short for fewer updates, or BENCH=--only,relocation,--ops,1 and
 # ROLES=, for other rows of pages and no tests before. Installs Debian's packages if they are missing;
 # what the guests need is kept in target/verbs.
@@ -65,26 +66,43 @@ if [[ ! -s $work/vmlinux ]]; then
     done
 fi
 
-cargo test --package tsumugi-backends --lib -- --nocapture --test-threads 1 verbs:: | tee "$work/lib.txt"
-grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
-program=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |
-    sed -n 's/.*"name":"verbs".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
-cargo build --quiet --release --package tsumugi-backends --example verbs_latency
-cargo build --quiet --release --package tsumugi --example device --example adopted
-cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
 built=${CARGO_TARGET_DIR:-target}
-quick=()
-if [[ $* == *pages* ]]; then
+# What runs there, by the name that it has there.
+declare -A programs
+if [[ $* == *pages* || $* == *figures* ]]; then
     cargo build --quiet --release --package tsumugi-cli
-    quick=("$root/quick_tsumugi")
+    programs[quick_tsumugi]=$built/release/tsumugi
 fi
 job_of() {
     cargo test --quiet --no-run --package tsumugi --test job --message-format json "$@" |
         sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p'
 }
-job=$(job_of)
-# So many updates take an emulated machine long, unoptimized.
-quick_job=$(job_of --release)
+if [[ $* != figures ]]; then
+    cargo test --package tsumugi-backends --lib -- --nocapture --test-threads 1 verbs:: | tee "$work/lib.txt"
+    grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
+    programs[verbs]=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |
+        sed -n 's/.*"name":"verbs".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
+    cargo build --quiet --release --package tsumugi-backends --example verbs_latency
+    cargo build --quiet --release --package tsumugi --example device --example adopted
+    cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+    programs[job]=$(job_of)
+    # So many updates take an emulated machine long, unoptimized.
+    programs[quick_job]=$(job_of --release)
+    for name in verbs_latency device adopted; do
+        programs[$name]=$built/release/examples/$name
+    done
+    for name in tsumugi examples/hello examples/put_get; do
+        programs[$(basename "$name")]=$built/debug/$name
+    done
+fi
+# An MPI that goes by the same devices, at the place that its launcher was built
+# for.
+peer=() mpich=$PWD/target/peers/mpich
+memory=512
+[[ $* != *figures* ]] || memory=1536
+if [[ $* == *figures* && $(ci/peers.sh message) == mpich* ]]; then
+    peer=("$mpich"/{message,bin/mpiexec.hydra,bin/hydra_pmi_proxy})
+fi
 
 # Everything that the guest has: a few programs, their libraries, modules in
 # the order in which they need each other, the tests.
@@ -113,16 +131,17 @@ cp "$work/user/bin/busybox" "$root/bin/"
 for name in ip rdma tc; do
     cp "$(find "$work/user" -path "*bin/$name" | head -1)" "$root/net/"
 done
-strip -o "$root/verbs" "$program"
-strip -o "$root/job" "$job"
-strip -o "$root/quick_job" "$quick_job"
-[[ ${#quick[@]} == 0 ]] || strip -o "${quick[0]}" "$built/release/tsumugi"
-for name in verbs_latency device adopted; do
-    strip -o "$root/$name" "$built/release/examples/$name"
+names=("${!programs[@]}")
+for name in "${names[@]}"; do
+    strip -o "$root/$name" "${programs[$name]}"
 done
-for name in tsumugi examples/hello examples/put_get; do
-    strip -o "$root/$(basename "$name")" "$built/debug/$name"
-done
+if [[ ${#peer[@]} != 0 ]]; then
+    mkdir -p "$root$mpich/bin" "$root$mpich/lib"
+    cp -L "${peer[@]}" "$root$mpich/bin/"
+    cp -rL "$mpich/lib/mpich" "$root$mpich/lib/"
+    cp -L "$mpich/lib/libmpi.so.12" "$root$mpich/lib/"
+    echo "$mpich" >"$root/etc/mpich"
+fi
 # A ring with chords, for the demo: its own graph takes an emulated machine long.
 awk 'BEGIN {
     n = 300
@@ -137,9 +156,9 @@ cp -L "$library/libibverbs.so.1" "$root/lib/"
 cp -L "$library/libmlx5.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
-    ldd "${quick[@]}" "$root"/net/* "$root"/{verbs,verbs_latency,device,adopted,job,quick_job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
+    ldd "${names[@]/#/$root/}" "${peer[@]}" "$root"/net/* "$root/lib/libibverbs.so.1" \
     "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
-    awk '/=> \// { print $3 }' | sort -u | while read -r file; do
+    awk '/=> \// { print $3 }' | sort -u | grep -v "^$mpich/" | while read -r file; do
     cp -L "$file" "$root/lib/"
 done
 cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
@@ -172,7 +191,7 @@ judge() {
 
 if [[ $* != pair ]]; then
     answer=0
-    timeout -k 5 "${LIMIT:-1200}" "${machine[@]}" -smp 2 -m 512 -serial "file:$work/guest.log" \
+    timeout -k 5 "${LIMIT:-1200}" "${machine[@]}" -smp 2 -m $memory -serial "file:$work/guest.log" \
         -append "$kernel LIMIT=400 ONLY=$(words "$@") \
 LOSSY=$(words transfers_arrive every_post neighbours few_pairs packets adds)" || answer=$?
     cat "$work/guest.log"

@@ -24,7 +24,7 @@ wants() { case ,$ONLY, in ,, | *,$1,*) ;; *) false ;; esac; }
 is_of_jobs() {
     [ -n "$ONLY" ] || return 1
     for word in $(words "$ONLY"); do
-        case $word in jobs | updates | globals | locks | adopted | latency | one | lossy | pair | pages) ;; *) return 1 ;; esac
+        case $word in jobs | updates | globals | locks | adopted | latency | one | lossy | pair | pages | figures) ;; *) return 1 ;; esac
     done
 }
 # The tests of these names, or all, on these devices.
@@ -254,6 +254,47 @@ pages() {
     nodes="a b"
     NODES=2
 }
+# Puts and gets of two ranks on one node, and of two at the ends of the wire; then
+# beside them the ping-pong of MPICH, by the same devices, when those have ended.
+beside() {
+    timeout $((2 * JOB_LIMIT)) /quick_tsumugi bench message --only one_sided --wait 0 \
+        $(words "${BENCH:---quick,--ops,20}") --peer "$1=/launch_$1 FOLDER" >/tmp/figures 2>&1
+    answer=$?
+    cat /tmp/figures
+    [ $answer = 0 ] && ! grep -q "left out" /tmp/figures || { head -c 4000 /tmp/launched; false; }
+}
+figures() {
+    cat >/launch_tsumugi_verbs <<END
+#!/bin/sh
+rank=0
+for node in a b; do
+    TSUMUGI_RANK=\$rank TSUMUGI_SIZE=2 TSUMUGI_MASTER=127.0.0.1:29999 TSUMUGI_SPIN=200 \\
+        TSUMUGI_NODE=\$node TSUMUGI_DEVICE=rxe_\$node \\
+        /quick_tsumugi bench message --serve "\$1" >>/tmp/launched 2>&1 &
+    rank=1
+done
+wait
+END
+    chmod +x /launch_tsumugi_verbs
+    before=$(sent va)
+    beside tsumugi_verbs || fail "figures: $answer"
+    on_the_wire
+    [ -e /etc/mpich ] || return 0
+    mpich=$(cat /etc/mpich)
+    mkdir -p /dev/shm
+    mount -t tmpfs shm /dev/shm
+    hostname guest
+    echo "127.0.0.1 localhost guest" >/etc/hosts
+    cat >/launch_mpich_verbs <<END
+#!/bin/sh
+exec "$mpich/bin/mpiexec.hydra" -launcher fork -bind-to none -genv MPIR_CVAR_NOLOCAL 1 \\
+    -genv UCX_TLS rc,self \\
+    -n 1 -env UCX_NET_DEVICES rxe_a:1 "$mpich/bin/message" "\$1" : \\
+    -n 1 -env UCX_NET_DEVICES rxe_b:1 "$mpich/bin/message" "\$1" >>/tmp/launched 2>&1
+END
+    chmod +x /launch_mpich_verbs
+    beside mpich_verbs || say "no figures of MPICH: $answer"
+}
 jobs() {
     say "jobs on two nodes"
     before=$(sent va)
@@ -270,7 +311,7 @@ jobs() {
     on_the_wire
 }
 for what in $(words "${ONLY:-jobs,latency}"); do
-    case $what in jobs | updates | globals | locks | adopted | latency | pages) $what ;; esac
+    case $what in jobs | updates | globals | locks | adopted | latency | pages | figures) $what ;; esac
 done
 
 # The same wire, of whose packets one in a hundred is lost.

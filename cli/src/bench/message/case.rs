@@ -12,11 +12,13 @@ pub struct Case {
     pub command: String,
     /// Whether the ranks are on two cores.
     pub crosses: bool,
+    /// How often all of them are asked, at the most.
+    pub passes: u32,
 }
 
 impl Case {
     pub fn new(name: &'static str, params: String, command: String, crosses: bool) -> Self {
-        Self { name, params, command, crosses }
+        Self { name, params, command, crosses, passes: u32::MAX }
     }
 }
 
@@ -82,16 +84,19 @@ impl System {
     }
 }
 
-/// Puts and gets between two cores, and copies between two others.
+/// Puts and gets between two cores, and copies between two others. What is long
+/// is done less often: with 256 MiB the peers take seconds for a batch.
 pub fn one_sided(is_quick: bool, rounds: Option<u64>) -> [Vec<Case>; 2] {
     let [first, second] = cpus();
     let sizes = if is_quick { QUICK_ONE_SIDED } else { ONE_SIDED };
     let cases = |names: &[&'static str]| {
         let case = |name: &'static str, bytes: usize| {
             let rounds = rounds.unwrap_or((ROUNDS_BYTES / bytes).clamp(1, 128) as u64);
-            let command =
-                format!("{name} bytes={bytes} rounds={rounds} repeat=5 cpu0={first} cpu1={second}");
-            Case::new(name, format!("bytes={bytes}"), command, true)
+            let repeat = (REPEAT_BYTES / bytes).clamp(1, 5);
+            let place = format!("cpu0={first} cpu1={second}");
+            let command = format!("{name} bytes={bytes} rounds={rounds} repeat={repeat} {place}");
+            let passes = (PASSES_BYTES / bytes).clamp(3, 12) as u32;
+            Case { passes, ..Case::new(name, format!("bytes={bytes}"), command, true) }
         };
         let cases = names.iter().flat_map(|name| sizes.iter().map(|bytes| case(name, *bytes)));
         if first == second { Vec::new() } else { cases.collect() }
@@ -190,3 +195,7 @@ const ONE_SIDED: &[usize] = &[
 const QUICK_ONE_SIDED: &[usize] = &[1, 64, 1 << 10, 8 << 10, 64 << 10, 1 << 20];
 /// Of one batch, about.
 const ROUNDS_BYTES: usize = 256 << 10;
+/// Of the batches of one command.
+const REPEAT_BYTES: usize = 16 << 20;
+/// Of a case as a whole, one batch a command.
+const PASSES_BYTES: usize = 128 << 20;

@@ -170,8 +170,11 @@ impl<'a> Bench<'a> {
         let mut teams = Teams { teams, systems, ranks, cpu, silent: Vec::new() };
         let enough = if only.is_some() { self.passes() } else { 1 };
         let mut samples = Samples::new(teams.teams.len(), cases.len(), enough);
+        let all = cases.iter().copied().enumerate();
         let mut passes = 0;
         while only.is_none() && passes < self.passes() {
+            let cases: Vec<(usize, &Case)> =
+                all.clone().filter(|(_, case)| passes < case.passes).collect();
             self.pass(&mut teams, &cases, &mut samples, None)?;
             passes += 1;
         }
@@ -181,6 +184,7 @@ impl<'a> Bench<'a> {
             while !wanted.iter().all(|state| samples.has(*state)) && Instant::now() < end {
                 match State::of(trip_ns(), None) {
                     Some(state) if wanted.contains(&state) && !samples.has(state) => {
+                        let cases: Vec<(usize, &Case)> = all.clone().collect();
                         self.pass(&mut teams, &cases, &mut samples, Some(state))?;
                     }
                     _ => std::thread::sleep(LOOK_AGAIN),
@@ -213,12 +217,13 @@ impl<'a> Bench<'a> {
     fn pass(
         &mut self,
         teams: &mut Teams<'_>,
-        cases: &[&Case],
+        cases: &[(usize, &Case)],
         samples: &mut Samples,
         only: Option<State>,
     ) -> Result<(), Failure> {
-        self.progress.stage(cases[0].name, cases.len() as u64);
-        for (index, case) in cases.iter().enumerate() {
+        let Some((_, first)) = cases.first() else { return Ok(()) };
+        self.progress.stage(first.name, cases.len() as u64);
+        for (done, (index, case)) in (1..).zip(cases.iter().copied()) {
             let before = trip_ns();
             if let Some(only) = only
                 && (samples.has_case(index, only) || State::of(before, None) != Some(only))
@@ -231,7 +236,7 @@ impl<'a> Bench<'a> {
             }
             answers.push(together::measure(case));
             samples.add(index, case, answers, [before, trip_ns()]);
-            self.progress.at(index as u64 + 1);
+            self.progress.at(done);
         }
         Ok(())
     }
