@@ -7,8 +7,9 @@
 # `ci/verbs.sh [name of a test | jobs | updates | globals | locks | adopted |
 # latency | one | lossy | pair | pages]...`; pages of arrays, and what an access to
 # one takes, only when asked for; `EXTRA` is for the guest, as
-# TALLY=tally-short for fewer updates, or BENCH=--only,relocation,--ops,1 and
-# ROLES=, for other rows of pages and no tests before. Installs Debian's packages if they are missing;
+# TALLY=tally-short for fewer updates, or BENCH=--only,own,--ops,1 and ROLES=,
+# for other rows of pages and no tests before. `ci/verbs.sh pages` alone builds
+# only what it runs, and leaves its figure in target/verbs/pages_verbs.svg. Installs Debian's packages if they are missing;
 # what the guests need is kept in target/verbs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -65,26 +66,36 @@ if [[ ! -s $work/vmlinux ]]; then
     done
 fi
 
-cargo test --package tsumugi-backends --lib -- --nocapture --test-threads 1 verbs:: | tee "$work/lib.txt"
-grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
-program=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |
-    sed -n 's/.*"name":"verbs".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
-cargo build --quiet --release --package tsumugi-backends --example verbs_latency
-cargo build --quiet --release --package tsumugi --example device --example adopted
-cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
 built=${CARGO_TARGET_DIR:-target}
-quick=()
-if [[ $* == *pages* ]]; then
-    cargo build --quiet --release --package tsumugi-cli
-    quick=("$root/quick_tsumugi")
-fi
 job_of() {
     cargo test --quiet --no-run --package tsumugi --test job --message-format json "$@" |
         sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p'
 }
-job=$(job_of)
+# NAME=PATH of each program that the guest has.
+programs=()
+# Pages alone need nothing else.
+if [[ $* != pages ]]; then
+    cargo test --package tsumugi-backends --lib -- --nocapture --test-threads 1 verbs:: | tee "$work/lib.txt"
+    grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
+    programs+=("verbs=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |
+        sed -n 's/.*"name":"verbs".*"executable":"\([^"]*\)".*/\1/p' | tail -1)")
+    cargo build --quiet --release --package tsumugi-backends --example verbs_latency
+    cargo build --quiet --release --package tsumugi --example device --example adopted
+    cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+    for name in verbs_latency device adopted; do
+        programs+=("$name=$built/release/examples/$name")
+    done
+    for name in tsumugi examples/hello examples/put_get; do
+        programs+=("$(basename "$name")=$built/debug/$name")
+    done
+    programs+=("job=$(job_of)")
+fi
+if [[ $* == *pages* ]]; then
+    cargo build --quiet --release --package tsumugi-cli
+    programs+=("quick_tsumugi=$built/release/tsumugi")
+fi
 # So many updates take an emulated machine long, unoptimized.
-quick_job=$(job_of --release)
+programs+=("quick_job=$(job_of --release)")
 
 # Everything that the guest has: a few programs, their libraries, modules in
 # the order in which they need each other, the tests.
@@ -113,15 +124,8 @@ cp "$work/user/bin/busybox" "$root/bin/"
 for name in ip rdma tc; do
     cp "$(find "$work/user" -path "*bin/$name" | head -1)" "$root/net/"
 done
-strip -o "$root/verbs" "$program"
-strip -o "$root/job" "$job"
-strip -o "$root/quick_job" "$quick_job"
-[[ ${#quick[@]} == 0 ]] || strip -o "${quick[0]}" "$built/release/tsumugi"
-for name in verbs_latency device adopted; do
-    strip -o "$root/$name" "$built/release/examples/$name"
-done
-for name in tsumugi examples/hello examples/put_get; do
-    strip -o "$root/$(basename "$name")" "$built/debug/$name"
+for program in "${programs[@]}"; do
+    strip -o "$root/${program%%=*}" "${program#*=}"
 done
 # A ring with chords, for the demo: its own graph takes an emulated machine long.
 awk 'BEGIN {
@@ -137,7 +141,7 @@ cp -L "$library/libibverbs.so.1" "$root/lib/"
 cp -L "$library/libmlx5.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
-    ldd "${quick[@]}" "$root"/net/* "$root"/{verbs,verbs_latency,device,adopted,job,quick_job,tsumugi,hello,put_get} "$root/lib/libibverbs.so.1" \
+    ldd "$root"/net/* "${programs[@]#*=}" "$root/lib/libibverbs.so.1" \
     "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
     awk '/=> \// { print $3 }' | sort -u | while read -r file; do
     cp -L "$file" "$root/lib/"
@@ -175,7 +179,9 @@ if [[ $* != pair ]]; then
     timeout -k 5 "${LIMIT:-1200}" "${machine[@]}" -smp 2 -m 512 -serial "file:$work/guest.log" \
         -append "$kernel LIMIT=400 ONLY=$(words "$@") \
 LOSSY=$(words transfers_arrive every_post neighbours few_pairs packets adds)" || answer=$?
-    cat "$work/guest.log"
+    sed '/^<svg/,/^<\/svg>/d' "$work/guest.log"
+    # What it has drawn.
+    tr -d '\r' <"$work/guest.log" | sed -n '/^<svg/,/^<\/svg>/p' >"$work/pages_verbs.svg"
     judge $answer
 fi
 [[ $# == 0 || $* == *pair* ]] || exit 0
