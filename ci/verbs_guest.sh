@@ -253,7 +253,7 @@ pages() {
         JOB_LIMIT=$((2 * JOB_LIMIT)) job /quick_job --role $role
     done
     loud
-    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_tsumugi bench gas --svg /tmp $(words "${BENCH:---ops,64}")
+    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_tsumugi bench gas --svg /tmp $(words "${BENCH:---ops,16}")
     sed "1,/: page sizes/d" /tmp/rank0
     cat /tmp/*.svg
     [ -n "$BENCH" ] || grep -q " trips of .* yes$" /tmp/rank0 || fail "no trips"
