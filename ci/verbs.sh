@@ -8,8 +8,9 @@
 # latency | one | lossy | pair | pages | figures]...`; pages of arrays, and what an
 # access to one takes, and puts and gets beside MPICH's ping-pong on the same
 # devices, only when asked for; `EXTRA` is for the guest, as
-# TALLY=tally-short for fewer updates, or BENCH=--only,relocation,--ops,1 and
-# ROLES=, for other rows of pages and no tests before. Installs Debian's packages if they are missing;
+# TALLY=tally-short for fewer updates, or BENCH=--only,own,--ops,1 and ROLES=,
+# for other rows of pages and no tests before. `ci/verbs.sh pages` alone builds
+# only what it runs, and leaves its figure in target/verbs/pages_verbs.svg. Installs Debian's packages if they are missing;
 # what the guests need is kept in target/verbs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -77,7 +78,10 @@ job_of() {
     cargo test --quiet --no-run --package tsumugi --test job --message-format json "$@" |
         sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p'
 }
-if [[ $* != figures ]]; then
+# So many updates take an emulated machine long, unoptimized.
+[[ $* == figures ]] || programs[quick_job]=$(job_of --release)
+# Pages, or figures, alone need nothing else.
+if [[ $* != figures && $* != pages ]]; then
     cargo test --package tsumugi-backends --lib -- --nocapture --test-threads 1 verbs:: | tee "$work/lib.txt"
     grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
     programs[verbs]=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |
@@ -86,8 +90,6 @@ if [[ $* != figures ]]; then
     cargo build --quiet --release --package tsumugi --example device --example adopted
     cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
     programs[job]=$(job_of)
-    # So many updates take an emulated machine long, unoptimized.
-    programs[quick_job]=$(job_of --release)
     for name in verbs_latency device adopted; do
         programs[$name]=$built/release/examples/$name
     done
@@ -194,7 +196,11 @@ if [[ $* != pair ]]; then
     timeout -k 5 "${LIMIT:-1200}" "${machine[@]}" -smp 2 -m $memory -serial "file:$work/guest.log" \
         -append "$kernel LIMIT=400 ONLY=$(words "$@") \
 LOSSY=$(words transfers_arrive every_post neighbours few_pairs packets adds)" || answer=$?
-    cat "$work/guest.log"
+    sed '/^<svg/,/^<\/svg>/d' "$work/guest.log"
+    if [[ $* == *pages* ]]; then
+        # What it has drawn.
+        tr -d '\r' <"$work/guest.log" | sed -n '/^<svg/,/^<\/svg>/p' >"$work/pages_verbs.svg"
+    fi
     judge $answer
 fi
 [[ $# == 0 || $* == *pair* ]] || exit 0

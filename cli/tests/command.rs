@@ -267,10 +267,15 @@ fn messages_are_measured_by_each_design() {
 #[test]
 fn pages_are_measured_beside_raw_reads() {
     let json = Scratch::new("pages.json", "");
+    let folder = Path::new(json.path()).with_extension("figures");
     let words = ["bench", "gas", "--quick", "--ops", "1", "--json", json.path()];
-    let output = tsumugi(&words);
+    let output = tsumugi(&[&words[..], &["--svg", folder.to_str().unwrap()]].concat());
     assert!(output.status.success(), "{}", said(&output));
-    for what in ["get_cached over raw_read, 8 B", "get_uncached of get_cached, 1048576 B"] {
+    let figure = std::fs::read_to_string(folder.join("pages_shm.svg")).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(figure.contains("get_uncached") && figure.contains("own by messages, 1 readers"));
+    let bars = ["get_cached over raw_read, 8 B", "get_uncached of get_cached, 1048576 B"];
+    for what in bars.into_iter().chain(["the paper's table, 4096 B"]) {
         assert!(shown(&output).contains(what), "{what} in {}", shown(&output));
     }
     let rows = std::fs::read_to_string(&json.0).unwrap();

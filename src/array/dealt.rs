@@ -26,8 +26,12 @@ pub struct Dealt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Directory {
     /// By remote reads, writes and atomics alone: no rank's processors work for
-    /// another's accesses, and who reads a page is neither asked nor waited for
-    /// when it moves.
+    /// another's accesses. When a page moves, who has read it is neither asked
+    /// nor waited for; who has written to it, or has read more than 4 KiB of it
+    /// from another node, is stopped by one atomic, and waited for while it is
+    /// at it. So long a read comes to where it belongs without a copy, and has
+    /// no room for the header that tells a shorter one whether the page was
+    /// still there.
     #[default]
     Atomics,
     /// As the paper has it: the home answers, and stops all who have asked

@@ -12,29 +12,32 @@
 use crate::summary::Summary;
 use std::sync::Barrier;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tsumugi::affinity;
 use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering, spin_loop};
 
 /// The median one-way trip between the first two CPUs of the cpuset in
-/// nanoseconds; `None` where there is only one, or threads cannot be pinned.
+/// nanoseconds; `None` where there is only one, threads cannot be pinned, or
+/// the CPUs hardly ever run at the same time, as those of an emulated machine on
+/// a busy one: there a trip takes as long as somebody else's turn.
 pub fn trip_ns() -> Option<f64> {
     match affinity::allowed().ok()?.as_slice() {
-        &[first, second, ..] => between(first, second),
+        &[first, second, ..] => between(first, second, TIME_MAX),
         _ => None,
     }
 }
 
-fn between(first: usize, second: usize) -> Option<f64> {
+fn between(first: usize, second: usize, limit: Duration) -> Option<f64> {
     let (ping, pong) = (Line::default(), Line::default());
     let start = Barrier::new(2);
     thread::scope(|scope| {
         scope.spawn(|| {
             let pinned = affinity::pin(second);
             start.wait();
-            for round in 1..=(BATCHES * TRIPS_PER_BATCH) {
-                wait_for(&ping, round);
-                // Release: pairs with the Acquire in `wait_for`.
+            let mut round = 0;
+            while wait_for_more(&ping, round) != OVER {
+                round += 1;
+                // Release: pairs with the Acquire in `wait_for_more`.
                 pong.store(round, Ordering::Release);
             }
             pinned
@@ -42,7 +45,7 @@ fn between(first: usize, second: usize) -> Option<f64> {
         let pinger = scope.spawn(|| {
             let pinned = affinity::pin(first);
             start.wait();
-            let samples = rounds(&ping, &pong);
+            let samples = rounds(&ping, &pong, limit);
             pinned.ok().map(|()| samples)
         });
         let mut samples = pinger.join().expect("the pinging thread does not panic")?;
@@ -51,28 +54,32 @@ fn between(first: usize, second: usize) -> Option<f64> {
     })
 }
 
-/// One-way nanoseconds of each batch.
-fn rounds(ping: &Line, pong: &Line) -> Vec<f64> {
-    let mut samples = Vec::with_capacity(BATCHES as usize);
-    let mut round = 0;
-    for _ in 0..BATCHES {
+/// One-way nanoseconds of each batch, of as many as there was time for.
+fn rounds(ping: &Line, pong: &Line, limit: Duration) -> Vec<f64> {
+    let (mut samples, mut round, start) = (Vec::with_capacity(BATCHES), 0, Instant::now());
+    while samples.len() < BATCHES && start.elapsed() < limit {
         let begin = Instant::now();
         for _ in 0..TRIPS_PER_BATCH {
-            round += 1;
-            // Release: pairs with the Acquire in `wait_for`.
-            ping.store(round, Ordering::Release);
-            wait_for(pong, round);
+            // Release: pairs with the Acquire in `wait_for_more`.
+            ping.store(round + 1, Ordering::Release);
+            round = wait_for_more(pong, round);
         }
         samples.push(begin.elapsed().as_nanos() as f64 / (2 * TRIPS_PER_BATCH) as f64);
     }
+    // Release: pairs with the Acquire in `wait_for_more`.
+    ping.store(OVER, Ordering::Release);
     samples
 }
 
-fn wait_for(line: &Line, round: u64) {
+/// What is there when it is no longer that.
+fn wait_for_more(line: &Line, seen: u64) -> u64 {
     let mut turns = 0u32;
-    // Acquire: pairs with the Release store of the other side.
-    while line.load(Ordering::Acquire) != round {
-        turns += 1;
+    loop {
+        // Acquire: pairs with the Release store of the other side.
+        match line.load(Ordering::Acquire) {
+            found if found != seen => return found,
+            _ => turns += 1,
+        }
         match turns.is_multiple_of(TURNS_BEFORE_YIELD) {
             // Somebody else may be in the way of the other thread.
             true => thread::yield_now(),
@@ -83,7 +90,11 @@ fn wait_for(line: &Line, round: u64) {
 
 type Line = CachePadded<AtomicU64>;
 
-const BATCHES: u64 = 100;
+const BATCHES: usize = 100;
+/// No batch begins later: it takes a millisecond, where both CPUs run.
+const TIME_MAX: Duration = Duration::from_millis(200);
+/// There is no such round.
+const OVER: u64 = u64::MAX;
 const BATCHES_DROPPED: usize = 10;
 /// The clock has steps of 10 ns: 64 round trips drown them.
 const TRIPS_PER_BATCH: u64 = 64;
@@ -95,11 +106,15 @@ mod tests {
 
     #[test]
     fn a_trip_is_measured_where_there_are_two_cores() {
-        let cpus = affinity::allowed().unwrap().len();
-        match trip_ns() {
-            Some(ns) => assert!(cpus >= 2 && ns > 0.0 && ns.is_finite(), "{ns}"),
-            None => assert_eq!(cpus, 1),
-        }
+        let &[first, second, ..] = &*affinity::allowed().unwrap() else { return };
+        let ns = between(first, second, Duration::MAX).unwrap();
+        assert!(ns > 0.0 && ns.is_finite(), "{ns}");
+    }
+
+    #[test]
+    fn without_time_there_is_none() {
+        let only = affinity::allowed().unwrap()[0];
+        assert_eq!(between(only, only, Duration::ZERO), None);
     }
 
     #[test]
@@ -112,12 +127,12 @@ mod tests {
     #[test]
     fn two_threads_on_one_cpu_still_come_to_an_end() {
         let only = affinity::allowed().unwrap()[0];
-        assert!(between(only, only).is_some());
+        assert!(between(only, only, Duration::MAX).is_some());
     }
 
     #[test]
     fn a_cpu_outside_the_cpuset_gives_none() {
         let only = affinity::allowed().unwrap()[0];
-        assert_eq!(between(1 << 15, only), None);
+        assert_eq!(between(1 << 15, only, Duration::MAX), None);
     }
 }

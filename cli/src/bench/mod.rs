@@ -143,7 +143,8 @@ fn pages(measure: &args::Measure) -> Result<String, Failure> {
     if rows.is_empty() {
         return Ok(String::new());
     }
-    keep_all(measure, &rows, gas::plot(&rows).map(|plot| ("pages", plot)).into_iter())?;
+    let plot = gas::plot(&rows);
+    keep_all(measure, &rows, plot.iter().map(|(name, plot)| (name.as_str(), plot.clone())))?;
     Ok(table::table(&rows) + &gas::paper(&rows) + &gas::trips(&rows) + &gas::bars(&rows))
 }
 

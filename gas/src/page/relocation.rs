@@ -83,8 +83,10 @@ enum At {
     Lock,
     TakeOver(Rank),
     Disown,
-    Probe,
+    /// Believed to say this, the gate of a holder is to say that.
     Stop(u64, GateState),
+    /// What it says, once more.
+    Probe,
     /// Somebody is in.
     Drain,
     ReadHeader,
@@ -362,7 +364,11 @@ impl Relocation {
             self.holder += 1;
         }
         match () {
-            () if self.holder < ranks => At::Probe,
+            // Most know the page, and are not in: one operation each then.
+            () if self.holder < ranks => {
+                let known = Gate::new(self.page, GateState::Valid, 0);
+                At::Stop(known.to_bits(), GateState::Stopped)
+            }
             () if self.has_taken_over => At::ReadHeader,
             () => At::Copy,
         }

@@ -169,7 +169,7 @@ fn by_atomics_readers_cost_nothing() {
         let messages = by_messages(listed);
         println!("{listed:6}  {:19}  {:10}  {:7}  {messages:8}", readers.0, writers.0, readers.1);
         assert_eq!(readers, alone, "who reads is neither asked nor waited for");
-        assert_eq!(writers.0, alone.0 + 2 * u64::from(listed), "each is looked at and stopped");
+        assert_eq!(writers.0, alone.0 + u64::from(listed), "each is stopped, by one");
         // Own, permit, copy, moved, free; and stop and stopped of each.
         assert_eq!(messages, 5 + 2 * u64::from(listed));
     }

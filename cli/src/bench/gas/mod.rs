@@ -169,14 +169,22 @@ impl Pages {
         (0..self.count).map(move |page| first + page * page_len)
     }
 
+    /// How often a batch goes over all pages: one of few short operations is too
+    /// short for the clock. Where so many operations are asked for, there are
+    /// some batches of them, as many as there can be.
+    fn turns(&self, measure: &Measure) -> usize {
+        let asked = measure.ops.map_or(BATCH_OPS, |ops| ops as usize / BATCHES_MIN);
+        let bytes = (BATCH_BYTES / self.bytes).max(1);
+        (asked.min(BATCH_OPS) / self.count).clamp(1, bytes)
+    }
+
     fn accesses(
         &self,
         rt: &Runtime,
         names: &[&'static str],
         measure: &Measure,
     ) -> Result<Vec<Row>, Failure> {
-        // A batch of few short operations is too short for the clock.
-        let turns = (BATCH_OPS / self.count).clamp(1, (BATCH_BYTES / self.bytes).max(1));
+        let turns = self.turns(measure);
         let ops = (turns * self.count) as u64;
         let (theirs, raw) = (self.starts(self.all().start), self.starts(0));
         // One for all: how fast a copy is depends on where it goes to.
@@ -298,6 +306,8 @@ impl Pages {
             if rt.rank() == OWNER {
                 array.own(self.all()).map_err(Error::from)?;
             }
+            // Who reads next, reads the owner's.
+            rt.barrier()?;
         }
         let (moved, is_posted) = (samples.len() * self.count, letters > 0);
         let directory = if is_posted { "messages" } else { "atomics" };
@@ -327,25 +337,31 @@ fn row(name: &str, params: String, unit: &str, samples: &mut [f64]) -> Option<Ro
     })
 }
 
-/// Each row by the size of a page.
-pub fn plot(rows: &[Row]) -> Option<Plot> {
+/// Each row by the size of a page, and what the figure is called: of each network
+/// it is one of its own.
+pub fn plot(rows: &[Row]) -> Option<(String, Plot)> {
     let mut series: Vec<Series> = Vec::new();
     for row in rows.iter().filter(|row| row.unit == "ns") {
         let (x, of) = (row.number("page_bytes")? as f64, &row.summary);
         let point = Point { x, y: of.median, low: of.low, high: of.high };
-        let of = ["directory", "readers"].into_iter().filter_map(|of| row.word(of));
-        let name = [row.name.as_str()].into_iter().chain(of).collect::<Vec<_>>().join(" ");
+        let by = row.word("directory").map(|of| format!(" by {of}")).unwrap_or_default();
+        let beside = row.word("readers").map(|of| format!(", {of} readers")).unwrap_or_default();
+        let name = format!("{}{by}{beside}", row.name);
         match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(point),
             None => series.push(Series { name, points: vec![point] }),
         }
     }
-    (!series.is_empty()).then(|| Plot {
-        title: "A page of an array: home, requester and owner are three ranks".to_owned(),
+    let network = rows.first()?.word("network").unwrap_or_default();
+    let has_accesses = series.iter().any(|series| !series.name.starts_with("own "));
+    let name = format!("{}_{network}", if has_accesses { "pages" } else { "own" });
+    let plot = Plot {
+        title: format!("A page of an array, {network}: home, requester and owner are three ranks"),
         x: Axis { name: "bytes of a page".to_owned(), is_log: true },
         y: Axis { name: "nanoseconds".to_owned(), is_log: true },
         series,
-    })
+    };
+    (!plot.series.is_empty()).then_some((name, plot))
 }
 
 /// A page, or the element that it is.
@@ -392,3 +408,4 @@ const QUICK_BYTES: &[usize] = &[8, 4096, 1 << 20];
 const BATCH_BYTES: usize = 1 << 16;
 const PAGES_MAX: usize = 64;
 const BATCH_OPS: usize = 512;
+const BATCHES_MIN: usize = 8;

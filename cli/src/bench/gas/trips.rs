@@ -35,7 +35,9 @@ pub fn trips(rows: &[Row]) -> String {
          \x20 they are loads, and not counted. The ratio of times is {TIMES} at least, and within 25 % of\n\
          \x20 that of trips where these are counted, {holds}. The paper has more than {PAPER}: there a\n\
          \x20 miss is answered by the home's program, between its own work; here by its network, in\n\
-         \x20 a trip like any other, so that the ratio is that of trips.\n"
+         \x20 a trip like any other, so that the ratio is that of trips. A network that may tear\n\
+         \x20 words, as tcp and Soft-RoCE do, has a thread of the home's read them, which does\n\
+         \x20 nothing else: where it must be woken first, the ratio is that of its waking.\n"
     );
     if let Some(line) = lines.iter().find(|line| line.times < TIMES && line.share > 0.5) {
         let Line { bytes, times, share, .. } = line;
