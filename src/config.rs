@@ -5,7 +5,7 @@
 //! | `TSUMUGI_WORKERS` | worker threads of a rank | its share of the cpuset, at least 1 |
 //! | `TSUMUGI_ULT_STACK_BYTES` | stack of a ULT (virtual) | 64 KiB |
 //! | `TSUMUGI_MAIN_STACK_BYTES` | stack of the main ULT (virtual) | 8 MiB |
-//! | `TSUMUGI_BIND` | `cores`: each worker keeps to a core of its own; `none` | `cores` where a launcher's ranks have as many |
+//! | `TSUMUGI_BIND` | `cores`: each worker keeps to a core of its own, or to one that it shares; `none` | `cores` where a launcher's ranks have as many, or share them evenly, a worker each |
 //! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
 //! | `TSUMUGI_VERBOSE` | `1`: rank 0 says how the ranks found each other | `0` |
@@ -61,8 +61,9 @@ pub enum Path {
 /// Where workers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// Each on a core of its own, among those that the process may use. OS
-    /// threads that a ULT starts begin on its worker's core.
+    /// Each on a core of its own, among those that the process may use; where
+    /// there are not as many, they are dealt out in turn. OS threads that a ULT
+    /// starts begin on its worker's core.
     Cores,
     /// Wherever the system likes.
     None,
@@ -249,12 +250,16 @@ impl Config {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let workers = self.workers.unwrap_or((cores / size as usize).max(1));
         let crowded = workers * size as usize > cores;
+        // The system would move ranks to a core that is idle for a moment, and
+        // the one that has one more then holds up all. Those that compute
+        // unevenly are better off unbound; nothing says so of a job.
+        let is_even = workers == 1 && (size as usize).is_multiple_of(cores);
         Chosen {
             workers,
             stack_bytes: self.stack_bytes.unwrap_or(STACK_BYTES),
             main_stack_bytes: self.main_stack_bytes.unwrap_or(MAIN_STACK_BYTES),
             spin: self.spin.unwrap_or(if crowded { 0 } else { SPIN }),
-            bind: self.bind.unwrap_or(if crowded { Bind::None } else { Bind::Cores }),
+            bind: self.bind.unwrap_or(if crowded && !is_even { Bind::None } else { Bind::Cores }),
             path: self.path.unwrap_or_default(),
             inside: self.inside.clone(),
             messages: self.messages.unwrap_or(Design::Mirror),

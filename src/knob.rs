@@ -72,7 +72,7 @@ impl Config {
             set(
                 BIND,
                 "where the workers of a launcher's ranks run: cores, none",
-                "cores, none if cores are shared".into(),
+                "cores, none if cores are shared unevenly".into(),
                 format!("{:?}", chosen.bind).to_lowercase(),
             ),
             set(
