@@ -276,7 +276,9 @@ fn alone(rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
     let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
     let (rounds, steps) = (number("rounds", 10), number("steps", 0));
     rt.barrier()?;
+    // Nobody begins before rank 0 has come again.
     let start = Instant::now();
+    rt.barrier()?;
     for _ in 0..rounds {
         compute(steps, rt.rank());
     }
