@@ -25,6 +25,7 @@
 //! | `TSUMUGI_EAGER_MAX_BYTES` | for which no receive is known, through slots | measured |
 //! | `TSUMUGI_DIRECT_FROM_BYTES` | from here on straight into a known receive | measured |
 //! | `TSUMUGI_DIRECT_MAX_BYTES` | up to here by plain stores | measured |
+//! | `TSUMUGI_HALVES_FROM_BYTES` | from here on, up to 8 KiB, told in two halves | 3 KiB where cores are far |
 //! | `TSUMUGI_PULL_FROM_BYTES` | from here on fetched by the receiver | measured |
 //! | `TSUMUGI_STREAM_FROM_BYTES` | from here on by streaming stores | measured |
 //! | `TSUMUGI_ASK_FROM_BYTES` | from here on a late receiver asks for a push | measured |
@@ -33,7 +34,7 @@
 //! | `TSUMUGI_KERNEL_FROM_BYTES` | from here on copied by the kernel between buffers outside of partitions | 96 KiB, 16 KiB where cores are shared |
 //! | `TSUMUGI_CHUNK_BYTES` | pushed before the receiver is told, which fetches them meanwhile | 8 KiB |
 //!
-//! The last eleven hold at every distance, see [`tsumugi_pvas::distance`].
+//! The last twelve hold at every distance, see [`tsumugi_pvas::distance`].
 //! Those of the partitions are in [`tsumugi_pvas::config`], those of the start in
 //! [`crate::boot::env`].
 
@@ -284,6 +285,7 @@ fn thresholds() -> Result<ByHand, ConfigError> {
         alone_from: bytes(ALONE_FROM)?,
         direct_max: bytes(DIRECT_MAX)?,
         nt_from: bytes(STREAM_FROM)?,
+        halves_from: bytes(HALVES_FROM)?,
         pull_from: bytes(PULL_FROM)?,
         ask_from: bytes(ASK_FROM)?,
         both_from: bytes(BOTH_FROM)?,
@@ -361,6 +363,8 @@ pub const ALONE_FROM: &str = "TSUMUGI_ALONE_FROM_BYTES";
 pub const DIRECT_MAX: &str = "TSUMUGI_DIRECT_MAX_BYTES";
 /// The variable of [`ByHand::nt_from`].
 pub const STREAM_FROM: &str = "TSUMUGI_STREAM_FROM_BYTES";
+/// The variable of [`ByHand::halves_from`].
+pub const HALVES_FROM: &str = "TSUMUGI_HALVES_FROM_BYTES";
 /// The variable of [`ByHand::pull_from`].
 pub const PULL_FROM: &str = "TSUMUGI_PULL_FROM_BYTES";
 /// The variable of [`ByHand::ask_from`].
