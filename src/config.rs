@@ -5,7 +5,7 @@
 //! | `TSUMUGI_WORKERS` | worker threads of a rank | its share of the cpuset, at least 1 |
 //! | `TSUMUGI_ULT_STACK_BYTES` | stack of a ULT (virtual) | 64 KiB |
 //! | `TSUMUGI_MAIN_STACK_BYTES` | stack of the main ULT (virtual) | 8 MiB |
-//! | `TSUMUGI_BIND` | `cores`: each worker keeps to a core of its own; `none` | `cores` where a launcher's ranks have as many |
+//! | `TSUMUGI_BIND` | `cores`: each worker keeps to a core of its own, or to one that it shares; `none` | `cores` where a launcher's ranks have as many, or share them evenly, a worker each |
 //! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
 //! | `TSUMUGI_VERBOSE` | `1`: rank 0 says how the ranks found each other | `0` |
@@ -25,6 +25,7 @@
 //! | `TSUMUGI_EAGER_MAX_BYTES` | for which no receive is known, through slots | measured |
 //! | `TSUMUGI_DIRECT_FROM_BYTES` | from here on straight into a known receive | measured |
 //! | `TSUMUGI_DIRECT_MAX_BYTES` | up to here by plain stores | measured |
+//! | `TSUMUGI_HALVES_FROM_BYTES` | from here on, up to 8 KiB, told in two halves | 3 KiB where cores are far |
 //! | `TSUMUGI_PULL_FROM_BYTES` | from here on fetched by the receiver | measured |
 //! | `TSUMUGI_STREAM_FROM_BYTES` | from here on by streaming stores | measured |
 //! | `TSUMUGI_ASK_FROM_BYTES` | from here on a late receiver asks for a push | measured |
@@ -33,7 +34,7 @@
 //! | `TSUMUGI_KERNEL_FROM_BYTES` | from here on copied by the kernel between buffers outside of partitions | 96 KiB, 16 KiB where cores are shared |
 //! | `TSUMUGI_CHUNK_BYTES` | pushed before the receiver is told, which fetches them meanwhile | 8 KiB |
 //!
-//! The last eleven hold at every distance, see [`tsumugi_pvas::distance`].
+//! The last twelve hold at every distance, see [`tsumugi_pvas::distance`].
 //! Those of the partitions are in [`tsumugi_pvas::config`], those of the start in
 //! [`crate::boot::env`].
 
@@ -61,8 +62,9 @@ pub enum Path {
 /// Where workers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// Each on a core of its own, among those that the process may use. OS
-    /// threads that a ULT starts begin on its worker's core.
+    /// Each on a core of its own, among those that the process may use; where
+    /// there are not as many, they are dealt out in turn. OS threads that a ULT
+    /// starts begin on its worker's core.
     Cores,
     /// Wherever the system likes.
     None,
@@ -249,12 +251,16 @@ impl Config {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let workers = self.workers.unwrap_or((cores / size as usize).max(1));
         let crowded = workers * size as usize > cores;
+        // The system would move ranks to a core that is idle for a moment, and
+        // the one that has one more then holds up all. Those that compute
+        // unevenly are better off unbound; nothing says so of a job.
+        let is_even = workers == 1 && (size as usize).is_multiple_of(cores);
         Chosen {
             workers,
             stack_bytes: self.stack_bytes.unwrap_or(STACK_BYTES),
             main_stack_bytes: self.main_stack_bytes.unwrap_or(MAIN_STACK_BYTES),
             spin: self.spin.unwrap_or(if crowded { 0 } else { SPIN }),
-            bind: self.bind.unwrap_or(if crowded { Bind::None } else { Bind::Cores }),
+            bind: self.bind.unwrap_or(if crowded && !is_even { Bind::None } else { Bind::Cores }),
             path: self.path.unwrap_or_default(),
             inside: self.inside.clone(),
             messages: self.messages.unwrap_or(Design::Mirror),
@@ -279,6 +285,7 @@ fn thresholds() -> Result<ByHand, ConfigError> {
         alone_from: bytes(ALONE_FROM)?,
         direct_max: bytes(DIRECT_MAX)?,
         nt_from: bytes(STREAM_FROM)?,
+        halves_from: bytes(HALVES_FROM)?,
         pull_from: bytes(PULL_FROM)?,
         ask_from: bytes(ASK_FROM)?,
         both_from: bytes(BOTH_FROM)?,
@@ -356,6 +363,8 @@ pub const ALONE_FROM: &str = "TSUMUGI_ALONE_FROM_BYTES";
 pub const DIRECT_MAX: &str = "TSUMUGI_DIRECT_MAX_BYTES";
 /// The variable of [`ByHand::nt_from`].
 pub const STREAM_FROM: &str = "TSUMUGI_STREAM_FROM_BYTES";
+/// The variable of [`ByHand::halves_from`].
+pub const HALVES_FROM: &str = "TSUMUGI_HALVES_FROM_BYTES";
 /// The variable of [`ByHand::pull_from`].
 pub const PULL_FROM: &str = "TSUMUGI_PULL_FROM_BYTES";
 /// The variable of [`ByHand::ask_from`].

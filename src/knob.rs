@@ -2,10 +2,10 @@
 
 use crate::config::{
     ALONE_FROM, ASK_FROM, BIND, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM,
-    DIRECT_MAX, DYNAMIC, EAGER_MAX, ENDPOINTS, FAULTS, INLINE_MAX, INTERFACE, KERNEL_FROM,
-    MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH,
-    PIECES_MAX, PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, ULT_STACK,
-    VERBOSE, WORKERS,
+    DIRECT_MAX, DYNAMIC, EAGER_MAX, ENDPOINTS, FAULTS, HALVES_FROM, INLINE_MAX, INTERFACE,
+    KERNEL_FROM, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS,
+    NETWORKS, PATH, PIECES_MAX, PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM,
+    ULT_STACK, VERBOSE, WORKERS,
 };
 use crate::inside::{REPORT, REPORTS, TRACE};
 use tsumugi_backends::boot::env as boot;
@@ -72,7 +72,7 @@ impl Config {
             set(
                 BIND,
                 "where the workers of a launcher's ranks run: cores, none",
-                "cores, none if cores are shared".into(),
+                "cores, none if cores are shared unevenly".into(),
                 format!("{:?}", chosen.bind).to_lowercase(),
             ),
             set(
@@ -146,6 +146,7 @@ impl Config {
             threshold(DIRECT_FROM, "from here straight into a receive", hand.direct_from),
             threshold(ALONE_FROM, "from here told of in a packet of its own", hand.alone_from),
             threshold(DIRECT_MAX, "up to here by plain stores", hand.direct_max),
+            threshold(HALVES_FROM, "from here, up to 8 KiB, told in two halves", hand.halves_from),
             threshold(PULL_FROM, "from here the receiver pulls", hand.pull_from),
             threshold(STREAM_FROM, "from here by streaming stores", hand.nt_from),
             threshold(BOTH_FROM, "from here both sides copy", hand.both_from),

@@ -137,7 +137,8 @@ impl Config {
         let Job { member, way, is_shared, network, mut ties } = job;
         let chosen = self.choose(member.space().size());
         let everywhere = affinity::allowed().unwrap_or_default();
-        let cores = if is_shared { cores_of(&member, &chosen, &everywhere) } else { Vec::new() };
+        let cores =
+            if is_shared { cores_of(member.local(), &chosen, &everywhere) } else { Vec::new() };
         let measured =
             if is_shared { cores_measured(&member, &chosen, &everywhere) } else { Vec::new() };
         let place = Place { way, cores, measured: &measured };
@@ -216,13 +217,14 @@ impl Config {
 /// Who is on this node, if not all are, and what carries messages to others.
 type Apart = (Option<Neighbours>, Option<Arc<dyn Parcels>>);
 
-/// The cores of this rank's workers, if each is to have its own: the ranks of
-/// the node deal them out in their order.
-fn cores_of(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
-    let first = member.local().0 as usize * chosen.workers;
-    match (chosen.bind, allowed.get(first..first + chosen.workers)) {
-        (Bind::Cores, Some(own)) => own.to_vec(),
-        _ => Vec::new(),
+/// The cores of this rank's workers, if they are to keep to some: the ranks of
+/// the node deal them out in their order, over and over where there are too few.
+fn cores_of(local: Rank, chosen: &Chosen, allowed: &[usize]) -> Vec<usize> {
+    let first = local.0 as usize * chosen.workers;
+    let all = allowed.iter().copied().cycle();
+    match chosen.bind {
+        Bind::Cores => all.skip(first % allowed.len().max(1)).take(chosen.workers).collect(),
+        Bind::None => Vec::new(),
     }
 }
 

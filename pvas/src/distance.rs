@@ -46,6 +46,10 @@ pub struct Thresholds {
     pub alone_from: u64,
     /// Up to here the sender does that with plain stores.
     pub direct_max: u64,
+    /// From here on a message that the sender copies inside of a call is told in
+    /// two halves: the receiver fetches one while the other is on its way. Not
+    /// measured at the start.
+    pub halves_from: u64,
     /// From here on the receiver pulls instead,
     pub pull_from: u64,
     /// and from here on the sender does it with streaming stores.
@@ -83,6 +87,8 @@ pub struct ByHand {
     pub alone_from: Option<u64>,
     /// [`Thresholds::direct_max`].
     pub direct_max: Option<u64>,
+    /// [`Thresholds::halves_from`].
+    pub halves_from: Option<u64>,
     /// [`Thresholds::pull_from`].
     pub pull_from: Option<u64>,
     /// [`Thresholds::nt_from`].
@@ -121,6 +127,7 @@ impl Thresholds {
             direct_from: 201,
             alone_from: 2 << 10,
             direct_max: Self::NEVER,
+            halves_from: Self::NEVER,
             nt_from: Self::NEVER,
             pull_from: Self::NEVER,
             ask_from: Self::NEVER,
@@ -135,8 +142,9 @@ impl Thresholds {
             Distance::SameCore => Self { kernel_from: 16 << 10, ..common },
             Distance::Near => Self { direct_max: (1 << 20) - 1, pull_from: 1 << 20, ..common },
             Distance::Far => {
-                let ask_from = 32 << 10;
-                Self { direct_max: (4 << 10) - 1, nt_from: 4 << 10, ask_from, ..common }
+                let (halves_from, ask_from) = (3 << 10, 32 << 10);
+                let pushed = Self { direct_max: (4 << 10) - 1, nt_from: 4 << 10, ..common };
+                Self { halves_from, ask_from, ..pushed }
             }
         }
     }
@@ -150,6 +158,7 @@ impl Thresholds {
             direct_from: hand.direct_from.unwrap_or(self.direct_from),
             alone_from: hand.alone_from.unwrap_or(self.alone_from),
             direct_max: hand.direct_max.unwrap_or(self.direct_max),
+            halves_from: hand.halves_from.unwrap_or(self.halves_from),
             pull_from: hand.pull_from.unwrap_or(self.pull_from),
             nt_from: hand.nt_from.unwrap_or(self.nt_from),
             ask_from: hand.ask_from.unwrap_or(self.ask_from),
@@ -168,6 +177,7 @@ impl Thresholds {
             ("direct_from", self.direct_from),
             ("alone_from", self.alone_from),
             ("direct_max", self.direct_max),
+            ("halves_from", self.halves_from),
             ("pull_from", self.pull_from),
             ("nt_from", self.nt_from),
             ("ask_from", self.ask_from),
@@ -185,6 +195,7 @@ impl Thresholds {
             direct_from,
             alone_from,
             direct_max,
+            halves_from,
             pull_from,
             nt_from,
             ask_from,
@@ -199,6 +210,7 @@ impl Thresholds {
             direct_from,
             alone_from,
             direct_max,
+            halves_from,
             pull_from,
             nt_from,
             ask_from,
@@ -305,7 +317,7 @@ impl Place {
     }
 }
 
-const VALUES: usize = 12;
+const VALUES: usize = 13;
 const PUBLISHED: u32 = 1 << 31;
 /// Between the 30 ns inside a shared cache and the 100 to 200 outside.
 const FAR_TRIP_NS: f64 = 75.0;

@@ -391,6 +391,7 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
         both_from: word(measured.both_from),
         kernel_from: word(measured.kernel_from),
         chunk: word(measured.chunk),
+        halves_from: word(measured.halves_from),
         ..Thresholds::DEFAULT
     }
 }

@@ -275,7 +275,7 @@ fn an_idle_job_burns_no_core() {
 }
 
 /// Where there are as many CPUs as workers, each has one of those that the job
-/// may use.
+/// may use; where ranks can share them evenly, they do.
 fn workers_keep_to_the_cpuset() {
     let cpus = tsumugi::affinity::allowed().unwrap();
     let ranks = cpus.len().min(4) as u32;
@@ -292,6 +292,17 @@ fn workers_keep_to_the_cpuset() {
     });
     let done = narrow.join().unwrap();
     assert!(done.text.contains(&format!("rank 0 keeps to [{last}]")), "{}", done.text);
+    let few = cpus[..cpus.len().min(2)].to_vec();
+    let of_few = few.clone();
+    let shared = thread::spawn(move || {
+        tsumugi::affinity::keep_to(&of_few).unwrap();
+        run(4, "bound")
+    });
+    let done = shared.join().unwrap();
+    for cpu in &few {
+        let count = done.text.matches(&format!("keeps to [{cpu}]")).count();
+        assert_eq!(count, 4 / few.len(), "{}", done.text);
+    }
 }
 
 fn programs_are_started_from_ults() {

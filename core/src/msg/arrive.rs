@@ -281,6 +281,7 @@ impl Machine<'_> {
             self.take_split(wire, from, post);
         } else {
             self.tables.requests[post].state = State::Coming;
+            self.has_come(wire, from, (post, packet.b));
         }
     }
 

@@ -185,8 +185,9 @@ impl Machine<'_> {
     }
 
     /// Straight into the buffer of a receive. The packet of a short message
-    /// says that it is there. That of a long one keeps its place in the lane
-    /// while it is copied, so that nothing waits behind it.
+    /// says that it is there, or that its first half is, and another one that the
+    /// rest is. That of a long one keeps its place in the lane while it is copied,
+    /// so that nothing waits behind it.
     fn launch_direct<W: Wire>(
         &mut self,
         wire: &mut W,
@@ -197,18 +198,34 @@ impl Machine<'_> {
         let Outgoing { to: peer, bytes, .. } = *out;
         let len = bytes.len.min(room);
         let is_short = len <= COPY_BYTES_MAX;
-        if is_short {
-            wire.copy(&Copy { peer, from: bytes.at, to: at, len, streaming, by_kernel: false });
-        }
+        let half = self.tables.peers[peer.0 as usize].thresholds.half_of(len);
+        let both = 2 + self.shape.reserve();
+        let is_halved = is_short && half < len && wire.has_room(peer, both);
+        let whole = Copy { peer, from: bytes.at, to: at, len, streaming, by_kernel: false };
         let mut packet = out.packet(Kind::Direct);
         packet.id = id;
-        if is_short || mutant("msg_done_early") {
+        if is_halved {
+            wire.copy(&Copy { len: half, ..whole });
+            packet.b = half;
+        } else if is_short {
+            wire.copy(&whole);
+        }
+        if is_short && !is_halved || mutant("msg_done_early") {
             packet.count = Packet::DONE;
         }
         if is_short || !mutant("msg_direct_late") {
             self.push_message(wire, out, packet);
         }
         self.counts.sent(Path::Direct, bytes.len);
+        if is_halved {
+            let (from, to) = (whole.from + half, whole.to + half);
+            if !mutant("msg_half_is_all") {
+                wire.copy(&Copy { from, to, len: len - half, ..whole });
+            }
+            if !mutant("msg_half_untold") {
+                wire.push(peer, &Packet { id, ..Packet::new(Kind::Copied) }, Load::Empty);
+            }
+        }
         if is_short {
             return Launched::Done;
         }

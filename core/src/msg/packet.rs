@@ -28,10 +28,10 @@ pub enum Kind {
     /// A message whose bytes lie in slots: `a` length, `b` slots.
     Eager = 2,
     /// A message that the sender puts into an offered buffer: `id` the post,
-    /// `a` length. It is there if [`DONE`](Packet::DONE) is set, else a
-    /// [`Copied`](Self::Copied) follows. If [`SPLIT`](Packet::SPLIT) is set
-    /// both sides copy, and in the place of an offer stands which send it is,
-    /// and where.
+    /// `a` length. It is there if [`DONE`](Packet::DONE) is set, else its first
+    /// `b` bytes are, and a [`Copied`](Self::Copied) follows. If
+    /// [`SPLIT`](Packet::SPLIT) is set both sides copy, and in the place of an
+    /// offer stands which send it is, and where.
     Direct = 3,
     /// A message that stays with the sender: `id` the send, `a` length,
     /// `b` address if [`IN_REACH`](Packet::IN_REACH) or

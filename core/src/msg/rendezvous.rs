@@ -124,14 +124,25 @@ impl Machine<'_> {
     }
 
     pub(super) fn take_part<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
-        let Some(index) = self.named(packet.id, from, State::Coming) else { return };
+        if let Some(index) = self.named(packet.id, from, State::Coming) {
+            self.has_come(wire, from, (index, packet.a));
+        }
+    }
+
+    /// So many bytes of what a rank pushes are there.
+    pub(super) fn has_come<W: Wire>(
+        &mut self,
+        wire: &mut W,
+        from: usize,
+        (index, bytes): (usize, u64),
+    ) {
         let entry = &mut self.tables.requests[index];
-        if self.tables.peers[from].far || !(entry.moved..=entry.fitting()).contains(&packet.a) {
+        if self.tables.peers[from].far || !(entry.moved..=entry.fitting()).contains(&bytes) {
             self.counts.dropped += 1;
             return;
         }
-        wire.come(entry.at + entry.moved, packet.a - entry.moved);
-        entry.moved = packet.a;
+        wire.come(entry.at + entry.moved, bytes - entry.moved);
+        entry.moved = bytes;
     }
 
     /// Where the bytes of such a message are: in reach, or at least of the

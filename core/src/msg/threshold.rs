@@ -10,6 +10,7 @@ use super::packet::INLINE_BYTES_MAX;
 ///   offered:  nt_from ..           into the buffer, past the cache
 ///             pull_from ..         fetched by the receiver
 ///             direct_from .. max   into the buffer
+///             halves_from ..       in two halves, up to what is copied in a call
 ///   else:     .. eager_max         through slots
 ///             beyond               fetched by the receiver
 ///             ask_from ..          into the buffer, when the receiver has said
@@ -37,6 +38,9 @@ pub struct Thresholds {
     pub alone_from: u32,
     /// Longest one, by ordinary stores.
     pub direct_max: u32,
+    /// Shortest message that is copied there, inside of the call, in two halves:
+    /// the receiver fetches one while the other is on its way.
+    pub halves_from: u32,
     /// Shortest message that is copied there by non-temporal stores.
     pub nt_from: u32,
     /// Shortest message for an offered buffer that the receiver fetches.
@@ -66,6 +70,7 @@ impl Thresholds {
         direct_from: 201,
         alone_from: 2 << 10,
         direct_max: 16 << 10,
+        halves_from: u32::MAX,
         nt_from: 128 << 10,
         pull_from: 16 << 10,
         eager_max: 8 << 10,
@@ -100,6 +105,17 @@ impl Thresholds {
         if streaming { self.part.into() } else { (len / 8).clamp(chunk, 4 * chunk) }
     }
 
+    /// Of a message of so many bytes that its sender copies in one call, what its
+    /// receiver is told of first: whole lines, or all.
+    #[inline]
+    pub fn half_of(&self, len: u64) -> u64 {
+        if len < self.halves_from.into() {
+            len
+        } else {
+            len.div_ceil(2).next_multiple_of(64).min(len)
+        }
+    }
+
     /// For ranks of other nodes: nothing is in reach, and to ask first takes
     /// longer than to copy twice.
     pub const FAR: Self = Self {
@@ -107,6 +123,7 @@ impl Thresholds {
         direct_from: u32::MAX,
         alone_from: u32::MAX,
         direct_max: 0,
+        halves_from: u32::MAX,
         nt_from: u32::MAX,
         pull_from: u32::MAX,
         eager_max: u32::MAX,

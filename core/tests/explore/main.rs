@@ -107,6 +107,7 @@ fn the_machine_with_a_rule_broken_fails() {
         (Design::Mirror, "msg_wildcard_passed", &mixed),
         (Design::Mirror, "msg_cancel_unasked", &cancelled),
         (Design::Mirror, "msg_direct_late", &twice),
+        (Design::Mirror, "msg_half_untold", &twice),
         (Design::Locked, "board_expected_ignored", &twice),
         (Design::Locked, "board_exact_first", &mixed),
         (Design::Locked, "board_withdraws_claimed", &cancelled),

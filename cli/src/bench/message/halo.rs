@@ -36,30 +36,39 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<Halo, Failure> {
     let mut cases = Vec::new();
     let rounds = bench.rounds().unwrap_or(ROUNDS);
     for mesh in MESHES.iter().filter(|mesh| bench.names.contains(&mesh.name)) {
-        cases.push(mesh.case(mesh.name, 0.0, step_ns, rounds));
-        cases.push(mesh.case(mesh.name, mesh.compute_us, step_ns, rounds));
+        cases.push((mesh.case(mesh.name, 0.0, step_ns, rounds), None));
+        let alone = mesh.alone(step_ns, rounds);
+        cases.push((mesh.case(mesh.name, mesh.compute_us, step_ns, rounds), Some(alone)));
     }
     if !cases.is_empty() {
         let systems = bench.systems(YIELDING)?;
-        let mut teams = bench.start(&systems, RANKS, &cases[0])?;
+        let mut teams = bench.start(&systems, RANKS, &cases[0].0)?;
         let passes = if bench.is_quick { 1 } else { PASSES };
-        let mut samples = vec![vec![Vec::new(); teams.len()]; cases.len()];
+        let mut samples = vec![vec![Vec::new(); teams.len() + 1]; cases.len()];
         let before = trip_ns();
         for _ in 0..passes {
             bench.progress.stage("halo", cases.len() as u64);
-            for (index, case) in cases.iter().enumerate() {
+            for (index, (case, alone)) in cases.iter().enumerate() {
                 for (team, samples) in teams.iter_mut().zip(&mut samples[index]) {
                     samples.extend(team.ask(&case.command, LIMIT)?.ns);
+                }
+                let ours = teams.iter_mut().find(|team| team.name == OURS);
+                if let (Some(ours), Some(alone)) = (ours, alone) {
+                    samples[index]
+                        .last_mut()
+                        .expect("one more than teams")
+                        .extend(ours.ask(alone, LIMIT)?.ns);
                 }
                 bench.progress.at(index as u64 + 1);
             }
         }
         let trips = [before, trip_ns()];
-        for (case, samples) in cases.iter().zip(&mut samples) {
-            for (team, samples) in teams.iter().zip(samples) {
+        for ((case, _), samples) in cases.iter().zip(&mut samples) {
+            let names = teams.iter().map(|team| &*team.name).chain([COMPUTING]);
+            for (system, samples) in names.zip(samples) {
                 let Some(summary) = Summary::of(samples) else { continue };
                 let name = case.name.to_owned();
-                halo.rows.push(row(&team.name, name, case.params.clone(), summary, trips));
+                halo.rows.push(row(system, name, case.params.clone(), summary, trips));
             }
         }
         for team in &mut teams {
@@ -122,6 +131,11 @@ fn limits(bench: &mut Bench<'_>, step_ns: f64, halo: &mut Halo) -> Result<(), Fa
 }
 
 impl Mesh {
+    fn alone(&self, step_ns: f64, rounds: u64) -> String {
+        let steps = (self.compute_us * 1e3 / step_ns) as u64;
+        format!("alone steps={steps} rounds={rounds} repeat=3")
+    }
+
     fn case(&self, name: &'static str, compute_us: f64, step_ns: f64, rounds: u64) -> Case {
         let steps = (compute_us * 1e3 / step_ns) as u64;
         let params = format!("mesh={} compute_us={compute_us}", self.side);
@@ -163,6 +177,9 @@ fn share(counts: &[(String, u64)]) -> f64 {
     100.0 * once as f64 / (once + count("eager")).max(1) as f64
 }
 
+/// The rows of the computing alone, without any messages: ahead of that nothing
+/// can be.
+pub const COMPUTING: &str = "computing";
 const RANKS: u32 = 8;
 const LIMITS: &str = "halo_limits";
 const MESHES: [Mesh; 2] = [

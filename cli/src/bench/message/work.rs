@@ -53,6 +53,7 @@ impl Desk {
                 "rate" if is_one_of_two => self.rate(rt, command)?,
                 "halo" if rt.size() == 8 => self.halo(rt, command)?,
                 "crowd" => self.crowd(rt, command)?,
+                "alone" => alone(rt, command)?,
                 "counts" => return self.counts(rt),
                 _ => None,
             };
@@ -268,6 +269,22 @@ impl Desk {
         }
         Ok(answer)
     }
+}
+
+/// The computing of a halo, without any messages between its cycles.
+fn alone(rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
+    let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
+    let (rounds, steps) = (number("rounds", 10), number("steps", 0));
+    rt.barrier()?;
+    // Nobody begins before rank 0 has come again.
+    let start = Instant::now();
+    rt.barrier()?;
+    for _ in 0..rounds {
+        compute(steps, rt.rank());
+    }
+    rt.barrier()?;
+    let ns = start.elapsed().as_nanos() as f64 / rounds as f64;
+    Ok((rt.rank() == Rank(0)).then_some(ns))
 }
 
 /// As many dependent steps of arithmetic.

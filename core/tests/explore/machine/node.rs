@@ -95,6 +95,7 @@ impl<'m> Node<'m> {
             direct_from: 33,
             alone_from: if real.rides { u32::MAX } else { 0 },
             direct_max: 1 << 17,
+            halves_from: if real.rides { 0 } else { u32::MAX },
             nt_from: 1 << 18,
             pull_from: 1 << 18,
             eager_max: 8 << 10,

@@ -135,7 +135,8 @@ impl<'m> Game<'m> {
         let kernel_fails = drawn(&[0, 0, 3, 8]);
         // Lanes inside a node do not depend on whether there are others.
         let alone_from = if plan.far { 0 } else { drawn(&[0, 900, u32::MAX]) };
-        let thresholds = Thresholds { alone_from, ..thresholds };
+        let halves_from = drawn(&[0, 300, u32::MAX]);
+        let thresholds = Thresholds { alone_from, halves_from, ..thresholds };
         let players = rooms.iter_mut().enumerate().map(|(rank, room)| Player {
             machine: Machine::new(Rank(rank as u32), shape, plan.design, thresholds, room.tables())
                 .unwrap(),

@@ -162,6 +162,8 @@ fn planted_defects_are_caught() {
         ("msg_fetch_given_up", PLAIN),
         ("msg_fetch_ends_early", PLAIN),
         ("msg_part_is_all", Plan { wildcards: false, ..PLAIN }),
+        ("msg_half_is_all", Plan { wildcards: false, ..PLAIN }),
+        ("msg_half_untold", Plan { wildcards: false, ..PLAIN }),
         ("msg_slot_early", PLAIN),
         ("msg_cancel_unasked", PLAIN),
         ("msg_quota_ignored", tight),
