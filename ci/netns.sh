@@ -7,7 +7,7 @@
 # `ci/netns.sh locks` only runs locks and windows;
 # `ci/netns.sh programs` only runs programs on arrays whose pages move, over tcp;
 # `ci/netns.sh suite` only runs the suite of endpoints;
-# `ci/netns.sh links` only links that come late, and ranks on two networks;
+# `ci/netns.sh links` only links that come late or are slow, and ranks on two networks;
 # `ci/netns.sh ring` only counts the cards that neighbours ask for;
 # `ci/netns.sh far OPERATIONS` only measures so many of each, over tcp;
 # `ci/netns.sh stream` only shows the bandwidth of long messages over tcp;
@@ -305,6 +305,21 @@ churn() {
     done
 }
 
+# A link that takes seconds for what is put and got at once: nobody is lost by
+# that.
+slow_link() {
+    local slow='tbf rate 200mbit burst 256kb latency 50ms'
+    # shellcheck disable=SC2086
+    if ! tc qdisc add dev "$name-2v" root $slow 2>/dev/null ||
+        ! ip netns exec "$name-1" tc qdisc add dev eth0 root $slow; then
+        echo "netns: a slow link: skipped: this kernel makes none"
+        return
+    fi
+    run 2 "$job" --role bulk
+    tc qdisc del dev "$name-2v" root
+    ip netns exec "$name-1" tc qdisc del dev eth0 root
+}
+
 # A rank on another network than the others ends all, by name.
 another_network() {
     local rank
@@ -347,6 +362,7 @@ if [[ ${1:-} == links ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     another_network
     late_link
+    slow_link
     exit 0
 fi
 if [[ ${1:-} == stream ]]; then
@@ -495,6 +511,7 @@ done
 another_network
 TSUMUGI_PROVIDER='tcp;ofi_rxm'
 late_link
+slow_link
 # A slow, lossy, reordering network: as our own faults make it, and, where the
 # kernel has such links, as it does.
 bad_network "$RANDOM"

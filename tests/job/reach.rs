@@ -404,6 +404,37 @@ pub fn flooded(rt: &Runtime) -> Result<(), Error> {
     rt.barrier()
 }
 
+/// Long puts and gets of several ULTs, over a link that takes seconds for them:
+/// nobody is lost by that.
+pub fn bulk(rt: &Runtime) -> Result<(), Error> {
+    const WORDS: usize = 3 << 20;
+    const ULTS: usize = 4;
+    let many = rt.share::<u32>(WORDS * ULTS)?;
+    let near: Vec<Rank> = rt.neighbours().collect();
+    let far = rt.ranks().find(|rank| !near.contains(rank)).expect("several nodes");
+    rt.barrier()?;
+    if rt.rank() == Rank(0) {
+        let ults: Vec<_> = (0..ULTS)
+            .map(|ult| {
+                let at = many.at(far, ult * WORDS);
+                rt.spawn(move |rt| {
+                    let mut words = rt.buffer::<u32>(WORDS).expect("so much memory");
+                    words.fill(ult as u32 + 1);
+                    rt.put_slice(at, &words)?;
+                    words.fill(0);
+                    rt.get_slice(at, &mut words)?;
+                    assert!(words.iter().all(|word| *word == ult as u32 + 1));
+                    Ok::<_, AddrError>(())
+                })
+            })
+            .collect();
+        for ult in ults {
+            ult.join().expect("it does not panic")?;
+        }
+    }
+    rt.barrier()
+}
+
 /// Ranks that compute, and then sleep in the kernel, and are reached all the
 /// same.
 pub fn deaf(rt: &Runtime) -> Result<(), Error> {

@@ -123,6 +123,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "tally" => tally::play(rt, 1_000_000),
         "tally-short" => tally::play(rt, 20_000),
         "adopted" => adopted::play(rt, 8),
+        "bulk" => reach::bulk(rt),
         "flooded" => reach::flooded(rt),
         "until-lost" => reach::until_lost(rt),
         "deaf" => reach::deaf(rt),
