@@ -269,18 +269,20 @@ impl<'a> Bench<'a> {
         teams.silent.push((at, case.command.clone()));
         // What is started inherits it.
         let _pinned = teams.cpu.map(Pinned::to);
+        teams.teams[at].end();
         teams.teams[at] = system.start(teams.ranks)?;
         Ok(Vec::new())
     }
 
     /// Starts all teams anew: where the memory of a job lies is drawn at its
     /// start, and on some machines that is worth more than what is compared. A
-    /// peer that does not start goes on as it is.
+    /// peer that does not start is tried again when it is asked.
     fn renew(&mut self, teams: &mut Teams<'_>) -> Result<(), Failure> {
         // What is started inherits it.
         let _pinned = teams.cpu.map(Pinned::to);
         for team in &mut teams.teams {
             let system = teams.systems.iter().find(|system| system.name == team.name);
+            team.end();
             match system.map(|system| system.start(teams.ranks)) {
                 Some(Ok(started)) => *team = started,
                 Some(Err(failure)) if !self.peers.iter().any(|peer| peer.name == team.name) => {

@@ -174,8 +174,9 @@ impl Answer {
     }
 }
 
-impl Drop for Team {
-    fn drop(&mut self) {
+impl Team {
+    /// Ends the ranks: whoever comes after them may have their place.
+    pub fn end(&mut self) {
         // The ranks read the end of their pipes, and end.
         self.commands.clear();
         let end = Instant::now() + Duration::from_secs(3);
@@ -195,6 +196,12 @@ impl Drop for Team {
             let _ = self.child.wait();
         }
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
