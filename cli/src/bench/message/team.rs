@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
+use std::mem;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -195,7 +196,8 @@ impl Team {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
-        let _ = fs::remove_dir_all(&self.folder);
+        // Once: its name may be another team's from then on.
+        let _ = fs::remove_dir_all(mem::take(&mut self.folder));
     }
 }
 
