@@ -17,7 +17,8 @@
 # `ci/netns.sh pages ...` only pages of arrays over tcp, their home, their owner
 # and who uses them each on a node of its own; `...` as of `tsumugi bench gas`;
 # `ci/netns.sh readers ...` the same of own beside 0 to 32 readers, on 35 ranks;
-# `ci/netns.sh churn` only global memory and containers that all use at random;
+# `ci/netns.sh churn ROLE...` only global memory that all use at random, or these
+# roles of tests/job on three nodes, over each of them;
 # `ci/netns.sh moving` only tests of arrays whose pages move, and histories;
 # `ci/netns.sh third` only what a copy between two others takes, over tcp.
 # Those that only measure build what they run, unless TSUMUGI_RELEASE says in which folder
@@ -297,7 +298,7 @@ moving() {
 }
 
 # Global memory at random, while arrays come and go, and what each word must hold
-# is known; and containers that all ranks use.
+# is known.
 churn() {
     local role
     for role in "${@:-churn-short}"; do

@@ -140,8 +140,9 @@ impl Link {
     fn send(&mut self, just_come: bool) {
         let Self { shared, endpoint, errands, .. } = self;
         // Where one packet goes at a time, errands would take each place as it
-        // comes free. What waits is counted: somebody looks again at once.
-        if self.unsent > 0 && shared.turned_away.swap(false, Ordering::Relaxed) {
+        // comes free; all else goes by the link of the beats. What waits is
+        // counted: somebody looks again at once.
+        if self.beats && self.unsent > 0 && shared.turned_away.swap(false, Ordering::Relaxed) {
             return;
         }
         let link = endpoint.index();
