@@ -9,12 +9,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tsumugi_core::stats::Counter;
+use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_ult::sync::{Mutex, Semaphore, channel};
-use tsumugi_ult::{Builder, State, park, spawn, unparker, yield_now};
+use tsumugi_ult::{Builder, Here, State, park, spawn, unparker, yield_now};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A name that a file has to quote.
 const ODD: &str = "it's \"odd\", \\ and\ntwo lines";
+
+/// Where one ULT sleeps. A dump says that it does when it is about to, but one
+/// that is woken here slept.
+#[derive(Default)]
+struct Bed(std::sync::Mutex<Option<Waker>>);
+
+impl Bed {
+    fn sleep(&self) {
+        Here.sleep(Reason::new("bed"), &mut |waker| {
+            *self.0.lock().unwrap() = Some(waker);
+            true
+        });
+    }
+
+    /// Waits until it is asleep, and wakes it.
+    fn wake(&self) {
+        loop {
+            if let Some(waker) = self.0.lock().unwrap().take() {
+                return waker.wake();
+            }
+            std::thread::yield_now();
+        }
+    }
+}
 
 #[inline(never)]
 fn waits_here_for_room(room: &Semaphore) -> u64 {
@@ -229,14 +254,10 @@ fn a_trace_names_who_has_ended_and_who_came_from_outside() {
     let builders = [Builder::new(), Builder::new().pin(0), Builder::new().urgent(true)];
     for builder in builders {
         let recording = spawner.trace(1000).unwrap();
-        let room = Arc::new(Semaphore::new(0));
-        let until = room.clone();
-        let brief = builder.name("brief").try_spawn_on(&spawner, move || until.acquire(1));
-        let mut asleep = false;
-        while !asleep {
-            spawner.dump(&mut |ult| asleep |= ult.state == State::Sleeping);
-        }
-        room.release(1);
+        let bed = Arc::new(Bed::default());
+        let its = bed.clone();
+        let brief = builder.name("brief").try_spawn_on(&spawner, move || its.sleep());
+        bed.wake();
         brief.map_err(|_| "ended").unwrap().join().unwrap();
         // Its place is another's now, which has no name.
         spawner.spawn(|| ()).join().unwrap();
@@ -316,7 +337,8 @@ fn a_trace_shows_who_ran_and_who_woke_whom() {
     assert!(!having("name", &|name| name == ODD).is_empty(), "{text}");
     // Each arrow that arrives has left, before.
     let (from, to) = (having("ph", &|phase| phase == "s"), having("ph", &|phase| phase == "f"));
-    assert!(to.len() >= 21, "to each from who spawned it and who woke it:\n{text}");
+    // Of those that were seen asleep one may have been about to, and was let in.
+    assert!(to.len() >= 20, "to each from who spawned it and who woke it:\n{text}");
     for end in to {
         let start = from.iter().find(|start| start["id"] == end["id"]);
         let start = start.unwrap_or_else(|| panic!("{end} comes from nowhere"));
