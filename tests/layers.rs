@@ -47,6 +47,8 @@ const CORE_DEPENDENCIES: [&str; 2] = ["crossbeam-utils", "heapless"];
 
 /// The one file that may name atomics, cells and the model checker.
 const DOOR: &str = "core/src/sync.rs";
+/// What it is made of.
+const BEHIND_IT: &str = "core/src/sync";
 
 #[test]
 fn crates_stand_on_lower_floors_only() {
@@ -101,7 +103,7 @@ fn atomics_and_cells_come_through_one_door() {
     ];
     for (folder, _) in FLOORS {
         for file in rust_files(&root().join(folder).join("src")) {
-            if file == root().join(DOOR) {
+            if file == root().join(DOOR) || file.starts_with(root().join(BEHIND_IT)) {
                 continue;
             }
             for (number, line) in fs::read_to_string(&file).unwrap().lines().enumerate() {

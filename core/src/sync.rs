@@ -17,6 +17,10 @@
 //! schedules of larger mixes, sequentially consistent, instead of all
 //! executions of small ones. Cells are then as in ordinary builds.
 //!
+//! With `cfg(tsumugi_delays)` the atomics are the processor's, and each may take
+//! long ([`delayed`]): the tests of processes and networks meet orders of steps
+//! that else come once in a thousand runs.
+//!
 //! `tests/layers.rs` refuses any other path to an atomic or a cell.
 //!
 //! # Mutants
@@ -100,10 +104,19 @@ mod cell {
     }
 }
 
+#[cfg(tsumugi_delays)]
+mod delayed;
+
 #[cfg(not(tsumugi_loom))]
 mod door {
     pub use super::cell::UnsafeCell;
+    #[cfg(tsumugi_delays)]
+    pub use super::delayed::{
+        AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
+        AtomicUsize, Ordering, compiler_fence, fence,
+    };
     pub use core::hint::spin_loop;
+    #[cfg(not(tsumugi_delays))]
     pub use core::sync::atomic::{
         AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
         AtomicUsize, Ordering, compiler_fence, fence,

@@ -21,7 +21,7 @@ use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{
     Access, AddrError, Agent, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr,
 };
-use tsumugi_core::sync::AtomicU64;
+use tsumugi_core::sync::mapped::AtomicU64;
 
 /// One rank's way to the memory of all ranks of its node. A rank of another
 /// node is [`AddrError::OtherNode`].

@@ -5,7 +5,7 @@ use std::thread;
 use tsumugi_conformance::load_store::Fixture;
 use tsumugi_core::mem::{Access, Rank, Region, RegionKey};
 use tsumugi_core::signal::{Until, Waiters};
-use tsumugi_core::sync::mapped::AtomicU64;
+use tsumugi_core::sync::AtomicU64;
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_pvas::partition::declare_lost;
 use tsumugi_pvas::{Config, Direct, Member};

@@ -1,0 +1,217 @@
+//! The processor's atomics with delays around them, now and then: between any
+//! two steps of a lock-free structure, other threads and processes get time to
+//! do whatever they may do there. Loom tries all orders of a few steps; this
+//! tries some orders of everything, with real processes and networks.
+//!
+//! Each thread that touches an atomic draws from one sequence, so no two runs
+//! are alike, and there is no seed.
+
+#![expect(missing_docs, reason = "they are `core`'s")]
+
+use core::fmt;
+use core::sync::atomic as plain;
+pub use core::sync::atomic::{Ordering, compiler_fence, fence};
+
+/// One of so many accesses is delayed.
+const RARELY: u64 = 2_048;
+/// The longest delay but for a few, nanoseconds.
+const SHORT_NS: u64 = 60_000;
+/// One delay of 32 is as long as somebody else's time slice, nanoseconds.
+const LONG_NS: u64 = 6_000_000;
+
+static DRAWN: plain::AtomicU64 = plain::AtomicU64::new(0);
+
+/// Waits, if it is this access's turn to.
+#[inline]
+fn delay() {
+    // A counter through the finalizer of splitmix64. Relaxed: it orders nothing.
+    let mut drawn = DRAWN.fetch_add(0x9e37_79b9_7f4a_7c15, plain::Ordering::Relaxed);
+    drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    drawn ^= drawn >> 31;
+    if drawn.is_multiple_of(RARELY) {
+        let longest = if (drawn >> 16).is_multiple_of(32) { LONG_NS } else { SHORT_NS };
+        sleep((drawn >> 24) % longest);
+    }
+}
+
+/// Gives the processor to others for so long.
+#[cold]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn sleep(ns: u64) {
+    const NANOSLEEP: u64 = 35;
+    let limit = [0, ns];
+    // SAFETY: a system call that reads `limit`, and nothing of ours: it leaves
+    // `errno` as it is, and may be done in a handler of signals.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inlateout("rax") NANOSLEEP => _,
+            in("rdi") limit.as_ptr(),
+            in("rsi") 0_u64,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+}
+
+/// Spins for about so long.
+#[cold]
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+fn sleep(ns: u64) {
+    (0..ns / 8).for_each(|_| core::hint::spin_loop());
+}
+
+/// Delays on both sides of `access`.
+#[inline]
+fn around<R>(access: impl FnOnce() -> R) -> R {
+    delay();
+    let result = access();
+    delay();
+    result
+}
+
+macro_rules! atomics {
+    ($($(#[$attribute:meta])* $name:ident$(<$of:ident>)?: $value:ty { $($call:ident($($given:ident: $kind:ty),*) -> $result:ty;)* })*) => {$(
+        /// `core`'s, with delays.
+        #[repr(transparent)]
+        pub struct $name$(<$of>)?(plain::$name$(<$of>)?);
+
+        impl$(<$of>)? $name$(<$of>)? {
+            #[inline]
+            pub const fn new(value: $value) -> Self {
+                Self(plain::$name::new(value))
+            }
+
+            /// # Safety
+            ///
+            /// As `core`'s.
+            #[inline]
+            pub const unsafe fn from_ptr<'a>(at: *mut $value) -> &'a Self {
+                // SAFETY: the caller's; the layout is the value's.
+                unsafe { &*at.cast::<Self>() }
+            }
+
+            #[inline]
+            pub const fn as_ptr(&self) -> *mut $value {
+                self.0.as_ptr()
+            }
+
+            #[inline]
+            pub fn get_mut(&mut self) -> &mut $value {
+                self.0.get_mut()
+            }
+
+            #[inline]
+            pub fn into_inner(self) -> $value {
+                self.0.into_inner()
+            }
+
+            #[inline]
+            pub fn load(&self, order: Ordering) -> $value {
+                around(|| self.0.load(order))
+            }
+
+            #[inline]
+            pub fn store(&self, value: $value, order: Ordering) {
+                around(|| self.0.store(value, order))
+            }
+
+            #[inline]
+            pub fn swap(&self, value: $value, order: Ordering) -> $value {
+                around(|| self.0.swap(value, order))
+            }
+
+            #[inline]
+            pub fn compare_exchange(
+                &self,
+                old: $value,
+                new: $value,
+                order: Ordering,
+                failed: Ordering,
+            ) -> Result<$value, $value> {
+                around(|| self.0.compare_exchange(old, new, order, failed))
+            }
+
+            #[inline]
+            pub fn compare_exchange_weak(
+                &self,
+                old: $value,
+                new: $value,
+                order: Ordering,
+                failed: Ordering,
+            ) -> Result<$value, $value> {
+                around(|| self.0.compare_exchange_weak(old, new, order, failed))
+            }
+
+            #[inline]
+            pub fn fetch_update(
+                &self,
+                order: Ordering,
+                fetch: Ordering,
+                f: impl FnMut($value) -> Option<$value>,
+            ) -> Result<$value, $value> {
+                around(|| self.0.fetch_update(order, fetch, f))
+            }
+
+            $(#[inline]
+            pub fn $call(&self $(, $given: $kind)*) -> $result {
+                around(|| self.0.$call($($given),*))
+            })*
+        }
+
+        impl$(<$of>)? fmt::Debug for $name$(<$of>)? {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl$(<$of>)? Default for $name$(<$of>)? {
+            fn default() -> Self {
+                Self(plain::$name::default())
+            }
+        }
+
+        impl$(<$of>)? From<$value> for $name$(<$of>)? {
+            fn from(value: $value) -> Self {
+                Self::new(value)
+            }
+        }
+    )*};
+}
+
+macro_rules! integers {
+    ($($name:ident: $value:ty;)*) => {
+        atomics! {$(
+            $name: $value {
+                fetch_add(value: $value, order: Ordering) -> $value;
+                fetch_sub(value: $value, order: Ordering) -> $value;
+                fetch_and(value: $value, order: Ordering) -> $value;
+                fetch_or(value: $value, order: Ordering) -> $value;
+                fetch_xor(value: $value, order: Ordering) -> $value;
+                fetch_max(value: $value, order: Ordering) -> $value;
+                fetch_min(value: $value, order: Ordering) -> $value;
+            }
+        )*}
+    };
+}
+
+integers! {
+    AtomicI32: i32;
+    AtomicI64: i64;
+    AtomicU8: u8;
+    AtomicU16: u16;
+    AtomicU32: u32;
+    AtomicU64: u64;
+    AtomicUsize: usize;
+}
+
+atomics! {
+    AtomicBool: bool {
+        fetch_and(value: bool, order: Ordering) -> bool;
+        fetch_or(value: bool, order: Ordering) -> bool;
+        fetch_xor(value: bool, order: Ordering) -> bool;
+    }
+    AtomicPtr<T>: *mut T {}
+}
