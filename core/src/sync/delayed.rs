@@ -12,8 +12,15 @@ use core::fmt;
 use core::sync::atomic as plain;
 pub use core::sync::atomic::{Ordering, compiler_fence, fence};
 
-/// One of so many accesses is delayed.
-const RARELY: u64 = 2_048;
+/// One of so many accesses is delayed; when the build's environment says so, of
+/// `TSUMUGI_DELAY_ONE_IN`.
+const RARELY: u64 = match option_env!("TSUMUGI_DELAY_ONE_IN") {
+    Some(given) => match u64::from_str_radix(given, 10) {
+        Ok(given) if given > 0 => given,
+        _ => panic!("TSUMUGI_DELAY_ONE_IN is no number above zero"),
+    },
+    None => 2_048,
+};
 /// The longest delay but for a few, nanoseconds.
 const SHORT_NS: u64 = 60_000;
 /// One delay of 32 is as long as somebody else's time slice, nanoseconds.
