@@ -58,7 +58,7 @@ impl Yard {
                 let opened = self.split.open(round as u32);
                 debug_assert!(opened, "the round before has closed it");
                 court.ask(round);
-                self.share(round, Side::Front, bytes);
+                self.share(round, Side::Sender, bytes);
                 // Release: pairs with the Acquire in `take`.
                 return self.done.store(round, Ordering::Release);
             }
@@ -88,7 +88,7 @@ impl Yard {
             }
             Way::Both => {
                 court.wait_asked(round)?;
-                self.share(round, Side::Back, bytes);
+                self.share(round, Side::Receiver, bytes);
                 // Acquire: pairs with the Release in `give`.
                 court.wait(|| self.done.load(Ordering::Acquire) == round)?;
             }
