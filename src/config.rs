@@ -25,7 +25,7 @@
 //! | `TSUMUGI_EAGER_MAX_BYTES` | for which no receive is known, through slots | measured |
 //! | `TSUMUGI_DIRECT_FROM_BYTES` | from here on straight into a known receive | measured |
 //! | `TSUMUGI_DIRECT_MAX_BYTES` | up to here by plain stores | measured |
-//! | `TSUMUGI_HALVES_FROM_BYTES` | from here on, up to 8 KiB, told in two halves | 3 KiB where cores are far |
+//! | `TSUMUGI_HALVES_FROM_BYTES` | from here on, up to 8 KiB, told in two halves | measured |
 //! | `TSUMUGI_PULL_FROM_BYTES` | from here on fetched by the receiver | measured |
 //! | `TSUMUGI_STREAM_FROM_BYTES` | from here on by streaming stores | measured |
 //! | `TSUMUGI_ASK_FROM_BYTES` | from here on a late receiver asks for a push | measured |

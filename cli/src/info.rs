@@ -181,11 +181,13 @@ fn messages(cpus: &[usize]) -> String {
 
 /// The least time of each way by size.
 fn ways(measured: &Measured) -> String {
-    const WAYS: [(Way, &str); 7] = [
+    const WAYS: [(Way, &str); 9] = [
         (Way::Inline, "in packet"),
         (Way::Bounce, "slots"),
         (Way::Push, "push"),
         (Way::Pieces, "in pieces"),
+        (Way::Halves, "halves"),
+        (Way::HalvesInPieces, "halves in pieces"),
         (Way::Stream, "streaming"),
         (Way::Pull, "pull"),
         (Way::Both, "both"),

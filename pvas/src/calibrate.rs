@@ -156,7 +156,7 @@ fn groups(cores: &[usize], end: Instant) -> Pairs {
     pairs
 }
 
-/// All of the measuring of a job; on a quiet machine it takes 7 to 12 ms.
+/// All of the measuring of a job; on a quiet machine it takes 7 to 15 ms.
 pub const TIME_MAX: Duration = Duration::from_millis(30);
 
 #[cfg(test)]

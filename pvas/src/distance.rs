@@ -47,8 +47,7 @@ pub struct Thresholds {
     /// Up to here the sender does that with plain stores.
     pub direct_max: u64,
     /// From here on a message that the sender copies inside of a call is told in
-    /// two halves: the receiver fetches one while the other is on its way. Not
-    /// measured at the start.
+    /// two halves: the receiver fetches one while the other is on its way.
     pub halves_from: u64,
     /// From here on the receiver pulls instead,
     pub pull_from: u64,
@@ -142,9 +141,10 @@ impl Thresholds {
             Distance::SameCore => Self { kernel_from: 16 << 10, ..common },
             Distance::Near => Self { direct_max: (1 << 20) - 1, pull_from: 1 << 20, ..common },
             Distance::Far => {
-                let (halves_from, ask_from) = (3 << 10, 32 << 10);
+                let (halves_from, ask_from, both_from) = (3 << 10, 32 << 10, 1 << 20);
+                let pieces_max = 4 << 10;
                 let pushed = Self { direct_max: (4 << 10) - 1, nt_from: 4 << 10, ..common };
-                Self { halves_from, ask_from, ..pushed }
+                Self { halves_from, ask_from, both_from, pieces_max, ..pushed }
             }
         }
     }

@@ -190,7 +190,7 @@ impl NodeWire {
     /// The words of the lanes to that neighbour and from it on which long
     /// messages are split: first the side of the front.
     pub(super) fn splits(&self, rank: Rank) -> [&'static Split; 2] {
-        [Side::Front, Side::Back].map(|side| self.lanes.split(rank, side))
+        [Side::Sender, Side::Receiver].map(|side| self.lanes.split(rank, side))
     }
 
     /// From here on copies go so.

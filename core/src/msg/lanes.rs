@@ -132,7 +132,7 @@ impl<'t> Lanes<'t> {
         self.ends[peer.0 as usize].to = Some(Outgoing { lane, slots, heard: 0 });
     }
 
-    /// The word of the lane to a rank (this one has the front) or from it, on
+    /// The word of the lane to a rank (this one sends) or from it, on
     /// which both claim what they copy.
     ///
     /// # Panics
@@ -141,8 +141,8 @@ impl<'t> Lanes<'t> {
     pub fn split(&self, peer: Rank, side: Side) -> &'static Split {
         let end = &self.ends[peer.0 as usize];
         match side {
-            Side::Front => end.to.as_ref().expect(CONNECTED).lane.split(),
-            Side::Back => end.from.as_ref().expect(CONNECTED).lane.split(),
+            Side::Sender => end.to.as_ref().expect(CONNECTED).lane.split(),
+            Side::Receiver => end.from.as_ref().expect(CONNECTED).lane.split(),
         }
     }
 
@@ -293,11 +293,11 @@ impl Wire for Lanes<'_> {
     }
 
     fn split_to(&mut self, to: Rank, id: u32) -> bool {
-        self.split(to, Side::Front).open(id)
+        self.split(to, Side::Sender).open(id)
     }
 
     fn split_from(&mut self, from: Rank, id: u32) -> bool {
-        self.split(from, Side::Back).open(id)
+        self.split(from, Side::Receiver).open(id)
     }
 
     fn copy(&mut self, copy: &Copy) {

@@ -80,8 +80,8 @@ impl Machine<'_> {
         let len = entry.fitting();
         let split = match (entry.both, entry.state) {
             (Both::No, _) => None,
-            (_, State::Helping) => Some((self.id(index), Side::Back)),
-            _ => Some((entry.remote, Side::Front)),
+            (_, State::Helping) => Some((self.id(index), Side::Receiver)),
+            _ => Some((entry.remote, Side::Sender)),
         };
         let streaming = !is_fetched && split.is_none() && len >= u64::from(nt_from);
         let copy = Copy { peer, from, to, len, streaming, by_kernel: entry.by_kernel };
@@ -244,7 +244,7 @@ impl Machine<'_> {
                     self.tables.requests[index].state = State::Told;
                 }
                 Due::Copied | Due::Fin => self.end(index, entry.error),
-                Due::Cts if entry.both == Both::Copying => self.pull_back(index),
+                Due::Cts if entry.both == Both::Copying => self.fetch_part(index),
                 _ => {}
             }
         }
@@ -285,7 +285,7 @@ impl Machine<'_> {
         if packet.has(Packet::IN_REACH) {
             entry.far = Some(packet.b);
             if packet.has(Packet::SPLIT) {
-                return self.push_front(index);
+                return self.send_part(index);
             }
             entry.state = State::Pushing;
             entry.offered = Offered::Yes;

@@ -6,9 +6,9 @@
 //!   Pushing ──Direct, address──►   Helping        (the receive was offered)
 //!   Told ──Rts──►                  Coming
 //!   Pushing ◄──Cts────────────────  │ when that is out: Helping
-//!     │ copies from the front        │ copies from the back
-//!     ├──Copied──►                   ├ waits for it, if the front took any
-//!   Told ◄──Fin─────────────────────┘ if the back took any
+//!     │ copies from the back         │ copies from the front
+//!     ├──Copied──►                   ├ waits for it, if the sender took any
+//!   Told ◄──Fin─────────────────────┘ if the receiver took any
 //!   Ended                          Ended
 //! ```
 //!
@@ -54,13 +54,13 @@ impl Machine<'_> {
             return;
         }
         match entry.state {
-            State::Pushing => self.front_done(wire, job.index as usize, claimed),
-            State::Helping => self.back_done(wire, job.index as usize, claimed),
+            State::Pushing => self.sender_done(wire, job.index as usize, claimed),
+            State::Helping => self.receiver_done(wire, job.index as usize, claimed),
             _ => {}
         }
     }
 
-    fn front_done<W: Wire>(&mut self, wire: &mut W, index: usize, [own, other]: [bool; 2]) {
+    fn sender_done<W: Wire>(&mut self, wire: &mut W, index: usize, [own, other]: [bool; 2]) {
         let entry = &mut self.tables.requests[index];
         let to = Rank(entry.peer);
         if entry.both == Both::Heard {
@@ -69,7 +69,7 @@ impl Machine<'_> {
             self.end(index, Some(Ended::PeerLost { rank: to }));
         } else {
             entry.both =
-                if other && !mutant("msg_split_front_ends") { Both::Owed } else { Both::No };
+                if other && !mutant("msg_split_sender_ends") { Both::Owed } else { Both::No };
             if own {
                 self.close(wire, index, Due::Copied);
             } else {
@@ -78,9 +78,9 @@ impl Machine<'_> {
         }
     }
 
-    fn back_done<W: Wire>(&mut self, wire: &mut W, index: usize, [own, other]: [bool; 2]) {
+    fn receiver_done<W: Wire>(&mut self, wire: &mut W, index: usize, [own, other]: [bool; 2]) {
         let entry = &mut self.tables.requests[index];
-        let is_here = !other || entry.both == Both::Heard || mutant("msg_split_back_ends");
+        let is_here = !other || entry.both == Both::Heard || mutant("msg_split_receiver_ends");
         let source = Rank(entry.source);
         if is_here && own {
             self.close(wire, index, Due::Fin);
@@ -131,12 +131,12 @@ impl Machine<'_> {
         request.remote = id;
         request.far = Some(at);
         request.size = bytes.len.min(room);
-        self.push_front(index);
+        self.send_part(index);
         Launched::Running(index)
     }
 
     /// The sender's side begins.
-    pub(super) fn push_front(&mut self, index: usize) {
+    pub(super) fn send_part(&mut self, index: usize) {
         let entry = &mut self.tables.requests[index];
         entry.state = State::Pushing;
         entry.both = Both::Copying;
@@ -144,7 +144,7 @@ impl Machine<'_> {
     }
 
     /// The receiver's.
-    pub(super) fn pull_back(&mut self, index: usize) {
+    pub(super) fn fetch_part(&mut self, index: usize) {
         self.tables.requests[index].state = State::Helping;
         self.jobs.push(self.tables.requests, index);
     }
@@ -157,7 +157,7 @@ impl Machine<'_> {
         entry.remote = source.id;
         entry.far = source.at;
         entry.both = Both::Copying;
-        self.pull_back(post);
+        self.fetch_part(post);
     }
 
     /// Whether a message that lies with its sender goes so, from now on.

@@ -115,8 +115,8 @@ impl Net {
     pub fn split(&self, rank: Rank, peer: mem::Rank, side: Side) -> &Split {
         let (rank, peer) = (usize::from(rank), peer.0 as usize);
         match side {
-            Side::Front => &self.splits[rank][peer],
-            Side::Back => &self.splits[peer][rank],
+            Side::Sender => &self.splits[rank][peer],
+            Side::Receiver => &self.splits[peer][rank],
         }
     }
 
@@ -302,11 +302,11 @@ impl Wire for End<'_> {
     }
 
     fn split_to(&mut self, to: mem::Rank, id: u32) -> bool {
-        self.net.borrow_mut().open_split(self.rank, to, Side::Front, id)
+        self.net.borrow_mut().open_split(self.rank, to, Side::Sender, id)
     }
 
     fn split_from(&mut self, from: mem::Rank, id: u32) -> bool {
-        self.net.borrow_mut().open_split(self.rank, from, Side::Back, id)
+        self.net.borrow_mut().open_split(self.rank, from, Side::Receiver, id)
     }
 
     fn copy(&mut self, copy: &Copy) {

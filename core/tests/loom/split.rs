@@ -50,14 +50,14 @@ fn each_part_of_a_message_is_copied_once() {
     check(&["msg_split_unclaimed"], || {
         let shared = Shared::new();
         assert!(shared.split.open(0));
-        let back = {
+        let receiver = {
             let shared = shared.clone();
-            thread::spawn(move || shared.share(0, Side::Back))
+            thread::spawn(move || shared.share(0, Side::Receiver))
         };
-        let front = shared.share(0, Side::Front);
-        let back = back.join().unwrap();
+        let sender = shared.share(0, Side::Sender);
+        let receiver = receiver.join().unwrap();
         assert!(shared.is_whole(0));
-        assert_eq!([front[0], back[0]], [back[1], front[1]], "each knows of the other");
+        assert_eq!([sender[0], receiver[0]], [receiver[1], sender[1]], "each knows of the other");
         assert!(shared.split.open(1), "it is free again");
     });
 }
@@ -67,17 +67,17 @@ fn a_late_side_takes_nothing_of_the_next_message() {
     check(&["msg_split_any_id"], || {
         let shared = Shared::new();
         assert!(shared.split.open(0));
-        let back = {
+        let receiver = {
             let shared = shared.clone();
-            thread::spawn(move || shared.share(0, Side::Back))
+            thread::spawn(move || shared.share(0, Side::Receiver))
         };
-        shared.share(0, Side::Front);
+        shared.share(0, Side::Sender);
         // The sender goes on with the next one as soon as the word is free.
         let is_next = shared.split.open(1);
         if is_next {
-            assert_eq!(shared.share(1, Side::Front), [true, false]);
+            assert_eq!(shared.share(1, Side::Sender), [true, false]);
         }
-        back.join().unwrap();
+        receiver.join().unwrap();
         assert!(shared.is_whole(0) && shared.is_whole(1) == is_next);
     });
 }

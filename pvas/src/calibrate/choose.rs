@@ -1,6 +1,6 @@
 //! Thresholds from timings.
 
-use super::pair::{Measured, PAYLOADS, SHORT, SIZES, Way};
+use super::pair::{HALVED, Measured, PAYLOADS, PIECES_MAX, SHORT, SIZES, Way};
 use crate::distance::{Distance, Thresholds};
 
 /// What wins at which size. What is missing among the timings is taken from
@@ -8,7 +8,8 @@ use crate::distance::{Distance, Thresholds};
 pub fn choose(measured: &Measured) -> Thresholds {
     let unmeasured = Thresholds::unmeasured(Distance::of_trip(measured.trip_ns));
     let inline_max = inline_max(measured).unwrap_or(unmeasured.inline_max);
-    let both_from = both_from(measured).unwrap_or(unmeasured.both_from);
+    let both_from = both_from(measured, unmeasured.both_from).unwrap_or(unmeasured.both_from);
+    let pieces_max = pieces_max(measured, unmeasured.pieces_max);
     let (direct_max, pull_from, nt_from) = pushes(measured, both_from).unwrap_or((
         unmeasured.direct_max,
         unmeasured.pull_from,
@@ -24,11 +25,12 @@ pub fn choose(measured: &Measured) -> Thresholds {
         alone_from: alone_from.min(unmeasured.alone_from).max(direct_from),
         eager_max: eager_max(measured).unwrap_or(unmeasured.eager_max),
         direct_max,
+        halves_from: halves_from(measured, pieces_max).unwrap_or(unmeasured.halves_from),
         nt_from,
         pull_from,
         ask_from: ask_from(measured).unwrap_or(unmeasured.ask_from),
         both_from,
-        pieces_max: pieces_max(measured),
+        pieces_max,
         ..unmeasured
     }
 }
@@ -84,9 +86,11 @@ fn pushed_from(measured: &Measured, inline_max: u64, offer: f64) -> Option<u64> 
 }
 
 /// Up to where pushes are quicker in pieces, over all sizes that were measured:
-/// 0 if at none.
-fn pieces_max(measured: &Measured) -> u64 {
+/// 0 if at none. Where there was no time for the larger ones, it is as
+/// unmeasured, unless the last that was measured says otherwise.
+fn pieces_max(measured: &Measured, unmeasured: u64) -> u64 {
     let (mut gain, mut most, mut max) = (0.0, 0.0, 0);
+    let (mut last, mut is_whole) = (0, false);
     for bytes in measured.sizes(Way::Pieces) {
         let ways = [Way::Push, Way::Pieces].map(|way| measured.ns(way, bytes));
         let [Some(plain), Some(pieces)] = ways else { break };
@@ -94,8 +98,28 @@ fn pieces_max(measured: &Measured) -> u64 {
         if gain > most {
             (most, max) = (gain, bytes as u64);
         }
+        (last, is_whole) = (bytes as u64, bytes == PIECES_MAX);
     }
-    max
+    if !is_whole && max == last { unmeasured.max(max) } else { max }
+}
+
+/// From where on a push is quicker in two halves than at once, over the sizes
+/// that were measured, each as it would go. It takes a packet more: it loses a
+/// draw.
+fn halves_from(measured: &Measured, pieces_max: u64) -> Option<u64> {
+    let mut gains = [0.0; HALVED.len()];
+    for (gain, bytes) in gains.iter_mut().zip(HALVED) {
+        let of = |way, in_pieces, len: usize| {
+            measured.ns(if len as u64 <= pieces_max { in_pieces } else { way }, bytes)
+        };
+        let whole = of(Way::Push, Way::Pieces, bytes)?;
+        let halves = of(Way::Halves, Way::HalvesInPieces, bytes / 2)?;
+        *gain = (whole.max(1.0) / halves.max(1.0)).ln() - DRAW_OF_HALVES;
+    }
+    let gain_from = |at: &usize| gains[*at..].iter().sum::<f64>();
+    let from = (0..=HALVED.len()).max_by(|a, b| gain_from(a).total_cmp(&gain_from(b)))?;
+    let Some(bytes) = HALVED.get(from) else { return Some(Thresholds::NEVER) };
+    SIZES.iter().position(|size| size == bytes).map(between)
 }
 
 /// The largest size at which two copies through slots are no slower than
@@ -182,15 +206,19 @@ fn ask_from(measured: &Measured) -> Option<u64> {
 
 /// From where on two sides that copy lose less, over all sizes, than the best
 /// way of one. It takes two cores, and as many packets more: it loses a draw; a
-/// narrow one, as the copies of one side are what varies from job to job.
-fn both_from(measured: &Measured) -> Option<u64> {
+/// narrow one, as the copies of one side are what varies from job to job. What
+/// there was no time for is as the last that was measured, but for sizes at which
+/// they win `unmeasured`: those are longer than a cache, which no smaller one
+/// tells of.
+fn both_from(measured: &Measured, unmeasured: u64) -> Option<u64> {
     let costs = costs(measured)?;
     let mut gain = f64::NEG_INFINITY;
     let gains = SIZES.into_iter().zip(costs).map(|(bytes, [push, pull, stream])| {
         if let Some(ns) = measured.ns(Way::Both, bytes) {
             gain = push.min(pull).min(stream) - ns.max(1.0).ln() - DRAW_OF_BOTH;
+        } else if bytes as u64 >= unmeasured {
+            gain = gain.max(DRAW_OF_BOTH);
         }
-        // There was no time for more: as the last that was measured.
         gain
     });
     let gains: Vec<f64> = gains.collect();
@@ -207,6 +235,7 @@ const LARGE: usize = 32 << 10;
 /// Of a way's logarithm.
 const DRAW: f64 = 0.15;
 const DRAW_OF_BOTH: f64 = 0.05;
+const DRAW_OF_HALVES: f64 = 0.03;
 /// How much a size counts where another way is the rule.
 const SELDOM: f64 = 0.05;
 
@@ -359,19 +388,66 @@ mod tests {
     #[test]
     fn short_pushes_go_in_pieces_as_far_as_that_wins() {
         let mut far = none(165.0);
-        assert_eq!(choose(&far).pieces_max, 0);
+        assert_eq!(choose(&none(31.0)).pieces_max, 0);
+        assert_eq!(choose(&far).pieces_max, PIECES_MAX as u64);
         for (bytes, push, pieces) in
             [(512, 310.0, 290.0), (1 << 10, 400.0, 410.0), (2 << 10, 700.0, 560.0)]
         {
             far.timings.push(Timing { way: Way::Push, bytes, ns: push });
             far.timings.push(Timing { way: Way::Pieces, bytes, ns: pieces });
         }
-        assert_eq!(choose(&far).pieces_max, 2 << 10);
+        // There was no time for 4 KiB.
+        assert_eq!(choose(&far).pieces_max, PIECES_MAX as u64);
         far.timings.push(Timing { way: Way::Push, bytes: 4 << 10, ns: 1050.0 });
         far.timings.push(Timing { way: Way::Pieces, bytes: 4 << 10, ns: 1080.0 });
         assert_eq!(choose(&far).pieces_max, 2 << 10);
         far.timings.iter_mut().filter(|of| of.way == Way::Pieces).for_each(|of| of.ns *= 2.0);
         assert_eq!(choose(&far).pieces_max, 0);
+    }
+
+    #[test]
+    fn what_wins_unmeasured_wins_where_the_time_ran_out() {
+        let far = Thresholds::unmeasured(Distance::Far);
+        let mut short = none(165.0);
+        for (way, ns) in [(Way::Push, 310.0), (Way::Pieces, 290.0)] {
+            short.timings.push(Timing { way, bytes: 512, ns });
+        }
+        assert_eq!(choose(&short).pieces_max, far.pieces_max);
+        short.timings[1].ns = 330.0;
+        assert_eq!(choose(&short).pieces_max, 0);
+        // Both sides lose, as far as they were measured.
+        let mut long = measured(165.0, [(0.0, 2.0); 3]);
+        let mut both = |bytes: usize, rate: f64| {
+            let ns = bytes as f64 / rate;
+            long.timings.push(Timing { way: Way::Both, bytes, ns });
+            choose(&long).both_from
+        };
+        assert_eq!(both(512 << 10, 1.8), far.both_from);
+        assert_eq!(both(2 << 20, 1.8), Thresholds::NEVER);
+    }
+
+    #[test]
+    fn a_push_goes_in_halves_from_where_that_wins() {
+        let mut far = none(165.0);
+        let unmeasured = Thresholds::unmeasured(Distance::Far).halves_from;
+        assert_eq!(choose(&far).halves_from, unmeasured);
+        let times = [(4 << 10, 1000.0, [900.0, 950.0]), (8 << 10, 1800.0, [1600.0, 1900.0])];
+        for (bytes, push, [plain, pieces]) in times {
+            for (way, ns) in
+                [(Way::Push, push), (Way::Halves, plain), (Way::HalvesInPieces, pieces)]
+            {
+                assert_eq!(choose(&far).halves_from, unmeasured);
+                far.timings.push(Timing { way, bytes, ns });
+            }
+        }
+        assert_eq!(halves_from(&far, 0), Some(between(1)));
+        // Halves of 2 KiB would go in pieces, and win; those of 4 KiB not.
+        assert_eq!(halves_from(&far, 2 << 10), Some(between(1)));
+        // All that is up to 4 KiB.
+        far.timings.push(Timing { way: Way::Pieces, bytes: 4 << 10, ns: 950.0 });
+        assert_eq!(halves_from(&far, 4 << 10), Some(Thresholds::NEVER));
+        far.timings.iter_mut().filter(|of| of.way == Way::Push).for_each(|of| of.ns = 2000.0);
+        assert_eq!(halves_from(&far, 4 << 10), Some(between(2)));
     }
 
     #[test]

@@ -29,6 +29,10 @@ pub enum Way {
     Push,
     /// The same, in short pieces.
     Pieces,
+    /// By the giver, plainly, told in two halves.
+    Halves,
+    /// The same, each half in short pieces.
+    HalvesInPieces,
     /// By the giver, past the caches.
     Stream,
     /// By the taker, plainly.
@@ -202,9 +206,10 @@ fn steps() -> impl Iterator<Item = Step> {
         SHORT.into_iter().flat_map(move |bytes| [step(Way::Push, bytes), step(Way::Pieces, bytes)]);
     let ways = |bytes| {
         let pieces = (bytes <= PIECES_MAX).then_some(Way::Pieces);
+        let halves = HALVED.contains(&bytes).then_some([Way::Halves, Way::HalvesInPieces]);
         let both = (bytes >= BOTH_MIN).then_some(Way::Both);
-        let ways = [Way::Push, Way::Stream, Way::Pull].into_iter().chain(pieces).chain(both);
-        ways.map(move |way| (way, bytes))
+        let ways = [Way::Push, Way::Stream, Way::Pull].into_iter().chain(pieces);
+        ways.chain(halves.into_iter().flatten()).chain(both).map(move |way| (way, bytes))
     };
     small
         .chain(short)
@@ -221,7 +226,9 @@ pub const SIZES: [usize; 9] =
     [2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 512 << 10, 2 << 20];
 const BYTES_MAX: usize = 2 << 20;
 /// Beyond it the C library's copy does as well.
-const PIECES_MAX: usize = 4 << 10;
+pub const PIECES_MAX: usize = 4 << 10;
+/// Of those, which may go in two halves: longer ones are not copied in a call.
+pub const HALVED: [usize; 2] = [4 << 10, 8 << 10];
 /// What a core has copied before it has told another that it may help.
 const BOTH_MIN: usize = 16 << 10;
 /// Where ways differ by less than what a round varies by.

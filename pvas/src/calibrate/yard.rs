@@ -50,15 +50,15 @@ impl Yard {
     pub fn give(&self, court: &Court, round: u64, way: Way, bytes: usize) {
         self.source.dirty(bytes, round);
         match way {
-            Way::Push => self.push(round, Mode::Plain, bytes),
-            Way::Pieces => self.push(round, Mode::Pieces, bytes),
-            Way::Stream => self.push(round, Mode::Streaming, bytes),
+            Way::Push | Way::Halves => self.push(round, way, Mode::Plain, bytes),
+            Way::Pieces | Way::HalvesInPieces => self.push(round, way, Mode::Pieces, bytes),
+            Way::Stream => self.push(round, way, Mode::Streaming, bytes),
             Way::Pull => {}
             Way::Both => {
                 let opened = self.split.open(round as u32);
                 debug_assert!(opened, "the round before has closed it");
                 court.ask(round);
-                self.share(round, Side::Front, bytes);
+                self.share(round, Side::Sender, bytes);
                 // Release: pairs with the Acquire in `take`.
                 return self.done.store(round, Ordering::Release);
             }
@@ -79,7 +79,9 @@ impl Yard {
     /// The taker's part: waits, moves the bytes, reads them.
     pub fn take(&self, court: &Court, round: u64, way: Way, bytes: usize) -> Option<()> {
         match way {
-            Way::Push | Way::Pieces | Way::Stream => self.fetch(court, round, way, bytes)?,
+            Way::Push | Way::Pieces | Way::Stream | Way::Halves | Way::HalvesInPieces => {
+                self.fetch(court, round, way, bytes)?;
+            }
             Way::Pull => {
                 court.wait_asked(round)?;
                 let (from, to) = self.ends();
@@ -88,7 +90,7 @@ impl Yard {
             }
             Way::Both => {
                 court.wait_asked(round)?;
-                self.share(round, Side::Back, bytes);
+                self.share(round, Side::Receiver, bytes);
                 // Acquire: pairs with the Release in `give`.
                 court.wait(|| self.done.load(Ordering::Acquire) == round)?;
             }
@@ -104,9 +106,9 @@ impl Yard {
     }
 
     /// Copies all of a message, and tells the taker of each part of it.
-    fn push(&self, round: u64, mode: Mode, bytes: usize) {
+    fn push(&self, round: u64, way: Way, mode: Mode, bytes: usize) {
         let (from, to) = self.ends();
-        for part in parts(mode, bytes) {
+        for part in parts(way, bytes) {
             // SAFETY: blocks of that size or more; the taker reads this part
             // when it is told, and leaves it alone after its answer.
             unsafe { copy(mode, from.add(part.start), to.add(part.start), part.len()) };
@@ -119,8 +121,7 @@ impl Yard {
 
     /// Reads what is there while the rest is on its way.
     fn fetch(&self, court: &Court, round: u64, way: Way, bytes: usize) -> Option<()> {
-        let mode = if way == Way::Stream { Mode::Streaming } else { Mode::Plain };
-        for part in parts(mode, bytes).filter(|part| part.end < bytes) {
+        for part in parts(way, bytes).filter(|part| part.end < bytes) {
             // Acquire: pairs with the Release in `push`.
             court.wait(|| self.there.load(Ordering::Acquire) >= there(round, part.end))?;
             self.destination.read(part);
@@ -245,8 +246,11 @@ fn lines(bytes: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
 }
 
 /// What a push tells the taker of at a time, as messages do.
-fn parts(mode: Mode, bytes: usize) -> impl Iterator<Item = Range<usize>> {
-    let part = Thresholds::DEFAULT.part_of(bytes as u64, mode == Mode::Streaming) as usize;
+fn parts(way: Way, bytes: usize) -> impl Iterator<Item = Range<usize>> {
+    let part = match way {
+        Way::Halves | Way::HalvesInPieces => HALVING.half_of(bytes as u64),
+        _ => Thresholds::DEFAULT.part_of(bytes as u64, way == Way::Stream),
+    } as usize;
     // No last one that is not worth it.
     let count = (bytes / part).max(1);
     (0..count).map(move |at| at * part..if at + 1 == count { bytes } else { (at + 1) * part })
@@ -259,6 +263,8 @@ fn there(round: u64, bytes: usize) -> u64 {
 
 /// What a side that copies together with another claims at least, in bytes.
 pub const SPLIT_LEAST: u64 = 8 << 10;
+/// All messages in two halves.
+const HALVING: Thresholds = Thresholds { halves_from: 0, ..Thresholds::DEFAULT };
 const LINE: usize = 64;
 const WORDS: usize = LINE / 8;
 const LINES: usize = 4;

@@ -1,10 +1,15 @@
-//! One message that both of its sides copy: the sender from the front, the
-//! receiver from the back, until they meet.
+//! One message that both of its sides copy: the receiver from the front, the
+//! sender from the back, until they meet.
 //!
 //! ```text
-//!   bytes   ├─ sender ─►│ nobody's yet │◄─ receiver ─┤
-//!   word    id (32) | open (1) | front, in units (15) | back (15)
+//!   bytes   ├─ receiver ─►│ nobody's yet │◄─ sender ─┤
+//!   word    id (32) | open (1) | sender's, in units (15) | receiver's (15)
 //! ```
+//!
+//! What a program has written last, most often the end, is in the caches of the
+//! sender's core still where the message is longer than they are, and what it
+//! reads first, the beginning, comes into those of the receiver's: between two
+//! cores with 2 MiB each, 2 MiB took 197 us so and 222 from the other ends.
 //!
 //! Each side claims a part before it copies it: first three eighths, which so
 //! stay in the caches of the same core from message to message, then a quarter
@@ -29,13 +34,13 @@ use core::ops::Range;
 #[repr(transparent)]
 pub struct Split(AtomicU64);
 
-/// From which end a rank copies.
+/// Who copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The sender.
-    Front,
-    /// The receiver.
-    Back,
+    /// From the back.
+    Sender,
+    /// From the front.
+    Receiver,
 }
 
 /// What came of an attempt to claim a part.
@@ -71,8 +76,8 @@ impl Split {
     }
 
     /// Claims the next part of the `len` bytes of the receive `id`, of `least`
-    /// bytes or more, unless it is the last. After `Over` the front is done
-    /// with the word; the back [closes](Self::close) it if it has claimed
+    /// bytes or more, unless it is the last. After `Over` the sender is done
+    /// with the word; the receiver [closes](Self::close) it if it has claimed
     /// anything. Lock-free.
     pub fn claim(&self, id: u32, side: Side, len: u64, least: u64) -> Claimed {
         let unit = unit(len, least);
@@ -81,17 +86,17 @@ impl Split {
         loop {
             let is_its = word >> ID_SHIFT == u64::from(id) || mutant("msg_split_any_id");
             if !is_its || word & OPEN == 0 {
-                // The front has closed what the back took no part of; the back
-                // what it took some of.
+                // The sender has closed what the receiver took no part of; the
+                // receiver what it took some of.
                 return Claimed::Over(true);
             }
-            let [front, back] = [word >> COUNT_BITS & COUNT_MAX, word & COUNT_MAX];
-            let left = units - (front + back).min(units);
-            let is_closed = left == 0 && side == Side::Front && back == 0;
+            let [sent, fetched] = [word >> COUNT_BITS & COUNT_MAX, word & COUNT_MAX];
+            let left = units - (sent + fetched).min(units);
+            let is_closed = left == 0 && side == Side::Sender && fetched == 0;
             if left == 0 && !is_closed {
-                return Claimed::Over([back, front][side as usize] > 0);
+                return Claimed::Over([fetched, sent][side as usize] > 0);
             }
-            let own = [front, back][side as usize];
+            let own = [sent, fetched][side as usize];
             let part = match (units * 3 / 8, left / 4) {
                 (first, _) if own == 0 && left >= units - first => first,
                 (_, next) => next,
@@ -99,8 +104,8 @@ impl Split {
             let part = part.max(1);
             let next = match side {
                 _ if is_closed => 0,
-                Side::Front => word + (part << COUNT_BITS),
-                Side::Back => word + part,
+                Side::Sender => word + (part << COUNT_BITS),
+                Side::Receiver => word + part,
             };
             let claimed = if mutant("msg_split_unclaimed") {
                 self.0.store(next, Ordering::Relaxed);
@@ -112,8 +117,8 @@ impl Split {
                 Ok(_) if is_closed => return Claimed::Over(false),
                 Ok(_) => {
                     let from = match side {
-                        Side::Front => front,
-                        Side::Back => units - back - part,
+                        Side::Sender => units - sent - part,
+                        Side::Receiver => fetched,
                     };
                     return Claimed::Part(from * unit..len.min((from + part) * unit));
                 }
@@ -140,7 +145,7 @@ impl Split {
             match self.claim(id, side, len, least) {
                 Claimed::Part(part) => copy(part),
                 Claimed::Over(other) => {
-                    if side == Side::Back && has_claimed {
+                    if side == Side::Receiver && has_claimed {
                         self.close();
                     }
                     return [has_claimed, other];
@@ -150,7 +155,7 @@ impl Split {
         }
     }
 
-    /// The back has copied all that it has claimed. Wait-free.
+    /// The receiver has copied all that it has claimed. Wait-free.
     pub fn close(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -206,18 +211,18 @@ mod tests {
     fn check(len: u64, least: u64, whose: impl FnMut() -> Side) -> [bool; 2] {
         let split = Split::new();
         assert!(split.open(7) && !split.open(8));
-        let [front, back] = all(&split, len, least, whose);
+        let [sender, receiver] = all(&split, len, least, whose);
         let mut end = 0;
-        for part in front.0.iter().chain(back.0.iter().rev()) {
-            assert_eq!(part.start, end, "{front:?} {back:?}");
+        for part in receiver.0.iter().chain(sender.0.iter().rev()) {
+            assert_eq!(part.start, end, "{receiver:?} {sender:?}");
             end = part.end;
         }
         assert_eq!(end, len);
-        let took = [!front.0.is_empty(), !back.0.is_empty()];
-        assert_eq!(front.1, Some(took[1]));
+        let took = [!sender.0.is_empty(), !receiver.0.is_empty()];
+        assert_eq!(sender.1, Some(took[1]));
         if took[1] {
-            assert_eq!(back.1, Some(took[0]));
-            assert!(!split.open(8), "the back has not closed it");
+            assert_eq!(receiver.1, Some(took[0]));
+            assert!(!split.open(8), "the receiver has not closed it");
             split.close();
         }
         assert!(split.open(8));
@@ -230,7 +235,7 @@ mod tests {
             let mut turn = 0u32;
             check(len, 4096, || {
                 turn += 1;
-                if turn.is_multiple_of(3) { Side::Front } else { Side::Back }
+                if turn.is_multiple_of(3) { Side::Sender } else { Side::Receiver }
             });
         }
     }
@@ -245,17 +250,17 @@ mod tests {
                 if turns < 100 { side } else { other }
             })
         };
-        assert_eq!(first(Side::Front, Side::Back), [true, false]);
-        assert_eq!(first(Side::Back, Side::Front), [false, true]);
+        assert_eq!(first(Side::Sender, Side::Receiver), [true, false]);
+        assert_eq!(first(Side::Receiver, Side::Sender), [false, true]);
     }
 
     #[test]
     fn a_side_that_is_late_takes_nothing_of_the_next_message() {
         let split = Split::new();
         assert!(split.open(7));
-        while split.claim(7, Side::Front, 1 << 16, 4096) != Claimed::Over(false) {}
+        while split.claim(7, Side::Sender, 1 << 16, 4096) != Claimed::Over(false) {}
         assert!(split.open(9));
-        assert_eq!(split.claim(7, Side::Back, 1 << 16, 4096), Claimed::Over(true));
-        assert_eq!(split.claim(9, Side::Back, 4096, 4096), Claimed::Part(0..4096));
+        assert_eq!(split.claim(7, Side::Receiver, 1 << 16, 4096), Claimed::Over(true));
+        assert_eq!(split.claim(9, Side::Receiver, 4096, 4096), Claimed::Part(0..4096));
     }
 }

@@ -206,7 +206,7 @@ impl World<'_, '_> {
             let net = self.net.borrow();
             let split = net.split(rank, job.copy.peer, side);
             let claimed = split.claim(id, side, job.copy.len, PART);
-            if matches!(claimed, Claimed::Over(_)) && side == Side::Back && work.has_claimed {
+            if matches!(claimed, Claimed::Over(_)) && side == Side::Receiver && work.has_claimed {
                 split.close();
             }
             claimed

@@ -156,8 +156,8 @@ fn planted_defects_are_caught() {
         ("msg_exact_first", PLAIN),
         ("msg_direct_late", Plan { wildcards: false, ..PLAIN }),
         ("msg_done_early", Plan { wildcards: false, ..PLAIN }),
-        ("msg_split_front_ends", PLAIN),
-        ("msg_split_back_ends", PLAIN),
+        ("msg_split_sender_ends", PLAIN),
+        ("msg_split_receiver_ends", PLAIN),
         // Of what the kernel is to copy.
         ("msg_fetch_given_up", PLAIN),
         ("msg_fetch_ends_early", PLAIN),

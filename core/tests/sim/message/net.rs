@@ -111,8 +111,8 @@ impl<'m> Net<'m> {
     /// The word of the lane to a peer, or from it.
     pub fn split(&self, me: usize, peer: Rank, side: Side) -> &Split {
         match side {
-            Side::Front => &self.splits[me][peer.0 as usize],
-            Side::Back => &self.splits[peer.0 as usize][me],
+            Side::Sender => &self.splits[me][peer.0 as usize],
+            Side::Receiver => &self.splits[peer.0 as usize][me],
         }
     }
 
@@ -359,11 +359,11 @@ impl Wire for At<'_, '_> {
     }
 
     fn split_to(&mut self, to: Rank, id: u32) -> bool {
-        !self.is_far(to) && self.net.split(self.me, to, Side::Front).open(id)
+        !self.is_far(to) && self.net.split(self.me, to, Side::Sender).open(id)
     }
 
     fn split_from(&mut self, from: Rank, id: u32) -> bool {
-        !self.is_far(from) && self.net.split(self.me, from, Side::Back).open(id)
+        !self.is_far(from) && self.net.split(self.me, from, Side::Receiver).open(id)
     }
 
     fn copy(&mut self, copy: &Copy) {

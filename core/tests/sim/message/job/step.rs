@@ -92,7 +92,7 @@ impl Game<'_> {
                 self.players[rank].jobs.push((job, true));
             }
             Claimed::Over(other) => {
-                if side == Side::Back && has_claimed {
+                if side == Side::Receiver && has_claimed {
                     split.close();
                 }
                 let (machine, mut wire) = self.machine(rank);
