@@ -45,7 +45,8 @@ clean() {
     rm -rf "$work"
 }
 trap clean EXIT
-if ! ldconfig -p | grep -q 'libfabric\.so\.1'; then
+# Not -q: it closes the pipe, and whoever still writes to that fails.
+if ! ldconfig -p | grep 'libfabric\.so\.1' >/dev/null; then
     apt-get update -qq
     apt-get install -y -qq libfabric1 ||
         { echo "libfabric is not here and cannot be installed" >&2; exit 1; }
