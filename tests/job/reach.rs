@@ -444,7 +444,7 @@ pub fn deaf(rt: &Runtime) -> Result<(), Error> {
     // The first half of the job calls, the second is deaf.
     let half = rt.size() / 2;
     if rt.rank().0 >= half {
-        let told = rt.pointer(words.own().at(1))?.expose_provenance();
+        let told = rt.pointer(words.own().at(1))?.expose_provenance().get();
         let deaf = move || {
             be_deaf(|| {
                 let told = std::ptr::with_exposed_provenance::<u64>(told);
