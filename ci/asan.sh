@@ -24,7 +24,7 @@ mkdir -p "$work"
 # --target keeps the flags from what is built for the host.
 cargo=(cargo test --package tsumugi-ult --package tsumugi-pvas --target "$host" --target-dir "$work")
 "${cargo[@]}" --lib --tests --no-run
-timeout 240 "${cargo[@]}" --lib --tests --no-fail-fast 2>&1 | tee "$work/log"
+timeout 900 "${cargo[@]}" --lib --tests --no-fail-fast 2>&1 | tee "$work/log"
 if grep -q "WARNING: ASan" "$work/log"; then
     echo "the sanitizer does not know a stack: its reports cannot be trusted" >&2
     exit 1

@@ -21,16 +21,35 @@ fail() {
     exit 1
 }
 
-# run WANTED-CODES COMMAND...: the exit code is one of those, within 20 s.
+# run WANTED-CODES COMMAND...: the exit code is one of those, within 2 minutes.
 run() {
     local wanted=$1 code=0
     shift
-    timeout 20 "$@" >"$log" 2>&1 || code=$?
+    timeout 120 "$@" >"$log" 2>&1 || code=$?
     [[ " $wanted " == *" $code "* ]] || fail "code $code, not $wanted: $*"
 }
 
 says() {
     grep -qE "$1" "$log" || fail "nobody says: $1"
+}
+
+# working COUNT PID: so many ranks have come to work, of a launcher that runs.
+working() {
+    until [[ $(grep -c working "$log") == "$1" ]]; do
+        kill -0 "$2" 2>/dev/null || fail "it has ended before $1 ranks worked"
+        sleep 0.02
+    done
+}
+
+# none_left NAME: its ranks have ended, which takes some of them longer than their
+# launcher.
+none_left() {
+    for _ in $(seq 600); do
+        pgrep -f "$job --role" >/dev/null || return 0
+        sleep 0.1
+    done
+    pgrep -af "$job --role" >>"$log"
+    fail "$1: ranks are left"
 }
 
 cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
@@ -57,16 +76,15 @@ launcher() {
     run "$aborted" "$@" 3 "$job" --role abort
     # A rank is killed: all end, and somebody names it.
     : >"$log"
-    timeout 20 "$@" 3 "$job" --role waiters >"$log" 2>&1 &
+    timeout 120 "$@" 3 "$job" --role waiters >"$log" 2>&1 &
     local launcher=$! code=0 victim
-    until [[ $(grep -c working "$log") == 3 ]]; do sleep 0.02; done
+    working 3 "$launcher"
     victim=$(sed -n 's/^rank 1 pid //p' "$log")
     kill -KILL "$victim"
     wait "$launcher" || code=$?
     [[ $code == "$killed" ]] || fail "$name: code $code, not $killed, of a rank that was killed"
     says "$victim"
-    sleep 0.2
-    if pgrep -f "$job --role" >"$log"; then fail "$name: ranks are left"; fi
+    none_left "$name"
     echo "$name: good ($((SECONDS - begin)) s)"
 }
 
@@ -111,17 +129,13 @@ if install mpich 5.0.2; then
         # It is killed before two ranks have spoken to each other.
         # The ranks write past it: their pipes go with it.
         : >"$log"
-        TSUMUGI_PROVIDER='tcp;ofi_rxm' timeout 30 "$wheels/mpich/bin/mpiexec.gforker" -n 4 \
+        TSUMUGI_PROVIDER='tcp;ofi_rxm' timeout 120 "$wheels/mpich/bin/mpiexec.gforker" -n 4 \
             "$nodes" sh -c 'exec "$0" --role late >>"$1" 2>&1' "$job" "$log" &
-        until [[ $(grep -c working "$log") == 4 ]]; do sleep 0.02; done
+        working 4 $!
         launcher=$(pgrep -P $! -f gforker || true)
         kill -KILL "${launcher:-$!}"
         wait $! 2>/dev/null || true
-        for _ in $(seq 150); do
-            pgrep -f "$job --role" >/dev/null || break
-            sleep 0.1
-        done
-        if pgrep -f "$job --role" >>"$log"; then fail "gforker: ranks wait for a dead launcher"; fi
+        none_left "gforker: of a dead launcher"
         says 'without a launcher: rank 3'
         says 'rank 3.*: no answer, lost \(.*the launcher has gone away'
     fi

@@ -74,6 +74,6 @@ leaks_are_refused alloc tsumugi-ult ult '"core", "ult"' --no-default-features
 
 if [[ $target == "$host" ]]; then
     build alloc --manifest-path tests/no_std/Cargo.toml --locked
-    timeout 20 "$work/target-alloc/$target/debug/no_std" | tee "$work/said"
+    timeout 60 "$work/target-alloc/$target/debug/no_std" | tee "$work/said"
     grep -q '^all is well$' "$work/said"
 fi

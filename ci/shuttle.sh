@@ -9,4 +9,4 @@ export RUST_BACKTRACE=0
 cargo=(cargo test --release --target-dir target/shuttle
     --package tsumugi-core --package tsumugi-ult --test shuttle)
 "${cargo[@]}" --no-run
-timeout 180 "${cargo[@]}"
+timeout 900 "${cargo[@]}"

@@ -55,7 +55,8 @@ END
 "$sshd" -D -e -f "$folder/server" 2>"$folder/server.log" &
 server=$!
 export TSUMUGI_RSH="ssh -T -o BatchMode=yes -F $folder/client"
-for _ in $(seq 50); do
+for _ in $(seq 300); do
+    kill -0 "$server" 2>/dev/null || break
     $TSUMUGI_RSH one true 2>"$folder/log" && break
     sleep 0.1
 done
@@ -68,22 +69,27 @@ fi
 
 cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
 target=$PWD/target/debug
-run() { timeout 60 "$target/tsumugi" run --hosts one,two "$@"; }
+run() { timeout 120 "$target/tsumugi" run --hosts one,two "$@"; }
 run -n 4 "$target/examples/hello" | tee "$folder/log"
 [[ $(grep -c 'of 4 drew number' "$folder/log") == 4 ]]
 code=0
 run -n 2 sh -c 'exit 7' >"$folder/log" 2>&1 || code=$?
 [[ $code == 7 ]] || { cat "$folder/log"; echo "ssh: code $code for 7" >&2; exit 1; }
 # A rank that is killed ends the other.
-(run -n 2 sh -c 'echo here $$; exec sleep 50' || echo "code $?") >"$folder/log" 2>&1 &
+(run -n 2 sh -c 'echo here $$; exec sleep 100' || echo "code $?") >"$folder/log" 2>&1 &
 job=$!
-for _ in $(seq 200); do
+for _ in $(seq 300); do
     [[ $(grep -c '^here' "$folder/log") == 2 ]] && break
     sleep 0.1
 done
-kill -9 "$(sed -n 's/^here //p' "$folder/log" | head -1)"
+kill -9 "$(sed -n 's/^here //p;T;q' "$folder/log")"
 wait "$job"
 grep -q '^code 137$' "$folder/log" || { cat "$folder/log"; echo "ssh: no code" >&2; exit 1; }
+# sshd may be slow to end what its client has left.
+for _ in $(seq 300); do
+    pgrep -f "$target/tsumugi agent" >/dev/null || break
+    sleep 0.1
+done
 if pgrep -f "$target/tsumugi agent" >/dev/null; then
     echo "ssh: an agent is left" >&2
     exit 1

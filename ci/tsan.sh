@@ -20,4 +20,4 @@ export TSAN_OPTIONS="report_bugs=0"
 cargo=(cargo test --package tsumugi-pvas --target "$host" --target-dir target/tsan --lib)
 "${cargo[@]}" --no-run
 # The test that is left out asks for a base that the sanitizer has for itself.
-timeout 240 "${cargo[@]}" -- --skip a_base_that_is_taken_is_an_error_that_names_it
+timeout 900 "${cargo[@]}" -- --skip a_base_that_is_taken_is_an_error_that_names_it

@@ -77,7 +77,7 @@ impl Job {
     }
 
     pub fn finish(mut self) -> Done {
-        let late = Instant::now() + Duration::from_secs(60);
+        let late = Instant::now() + Duration::from_secs(300);
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::{Reason, Wait, Waker};
+use tsumugi_ult::inside::Stuck;
 use tsumugi_ult::sync::{Mutex, Semaphore, channel};
 use tsumugi_ult::{Builder, Here, State, park, spawn, unparker, yield_now};
 
@@ -203,7 +204,14 @@ fn the_watchdog_names_who_does_not_let_go() {
     let spawner = scheduler.spawner();
     let (sender, receiver) = channel::unbounded();
     let limit = Duration::from_millis(20);
-    let watchdog = spawner.watch(limit, move |stuck| sender.send(stuck).unwrap()).unwrap();
+    let told = Arc::new(AtomicBool::new(false));
+    let tells = told.clone();
+    let tell = move |stuck: Stuck| {
+        let is_hog = stuck.name.as_deref() == Some("hog");
+        sender.send(stuck).unwrap();
+        tells.fetch_or(is_hog, Ordering::Release);
+    };
+    let watchdog = spawner.watch(limit, tell).unwrap();
     assert!(spawner.watch(limit, |_| ()).is_err(), "there is one already");
     let polite = spawner.spawn(move || {
         let start = Instant::now();
@@ -213,6 +221,11 @@ fn the_watchdog_names_who_does_not_let_go() {
     });
     polite.join().unwrap();
     let hog = Builder::new().name("hog").try_spawn_on(&spawner, move || {
+        // Until the watchdog has told of it, and for as long again.
+        let start = Instant::now();
+        while !told.load(Ordering::Acquire) && start.elapsed() < PATIENCE {
+            std::hint::spin_loop();
+        }
         let start = Instant::now();
         while start.elapsed() < limit * 5 {
             std::hint::spin_loop();

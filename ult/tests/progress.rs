@@ -66,14 +66,18 @@ fn a_peer_rings_and_a_worker_polls() {
         config.progress = device.clone();
         let peer = {
             let device = device.clone();
+            let asleep = device.armed.load(Ordering::Relaxed);
             std::thread::spawn(move || {
-                let armed = device.armed.load(Ordering::Relaxed);
-                for _ in 0..50 {
-                    // Workers sleep in between: before the first, for certain.
-                    while !device.is_waited_for() || device.armed.load(Ordering::Relaxed) == armed {
+                for event in 0..50 {
+                    while !device.is_waited_for() {
                         std::thread::yield_now();
                     }
+                    // Some come while a worker looks, some when one is about to
+                    // sleep, or does.
                     std::thread::sleep(Duration::from_micros(200));
+                    while event == 0 && device.armed.load(Ordering::Relaxed) == asleep {
+                        std::thread::yield_now();
+                    }
                     device.event.store(true, Ordering::SeqCst);
                     bells.ring(&SystemFutex);
                 }

@@ -1,6 +1,6 @@
 //! What every network promises beyond the suite.
 
-use super::job::{Job, Provider, Setting, wait};
+use super::job::{Job, LIMIT, Provider, Setting, wait};
 use std::time::{Duration, Instant};
 use tsumugi_backends::ofi::{Arrival, SendError};
 use tsumugi_conformance::endpoint::Fixture;
@@ -154,7 +154,7 @@ pub fn packets_and_bells_arrive<P: Provider>() {
         while let Err(error) = endpoint.try_send(PEER, format!("p{number}").as_bytes()) {
             assert_eq!(error, SendError::Full);
             endpoint.poll(&mut []);
-            assert!(start.elapsed() < Duration::from_secs(10), "packet {number}");
+            assert!(start.elapsed() < LIMIT, "packet {number}");
         }
     }
     let ring = Op::atomic(Kind::FetchAdd, at(&region, 16), 3u64).notifying();
@@ -165,7 +165,7 @@ pub fn packets_and_bells_arrive<P: Provider>() {
         endpoint.poll(&mut []);
         let came = job.order(1, "arrived");
         all.extend(came.split_terminator(',').map(str::to_owned));
-        assert!(start.elapsed() < Duration::from_secs(10), "{all:?}");
+        assert!(start.elapsed() < LIMIT, "{all:?}");
     }
     assert!(all.contains(&bell), "{all:?}");
     for number in 0..60 {
@@ -174,7 +174,7 @@ pub fn packets_and_bells_arrive<P: Provider>() {
     // And the way back.
     while job.order(1, "send 0 hello") != "Ok(())" {
         endpoint.poll(&mut []);
-        assert!(start.elapsed() < Duration::from_secs(10), "no way back");
+        assert!(start.elapsed() < LIMIT, "no way back");
     }
     let mut heard = false;
     while !heard {
@@ -182,7 +182,7 @@ pub fn packets_and_bells_arrive<P: Provider>() {
         endpoint.receive(&mut |arrival| {
             heard |= arrival == Arrival::Packet { from: PEER, bytes: b"hello" };
         });
-        assert!(start.elapsed() < Duration::from_secs(10), "no answer");
+        assert!(start.elapsed() < LIMIT, "no answer");
     }
 }
 
@@ -215,12 +215,14 @@ pub fn a_struck_rank_is_lost_at_once<P: Provider>() {
     let mut endpoint = job.domain.endpoint();
     assert_eq!(run(&job, &mut endpoint, Op::get_word(at(&region, 0), Width::W8)), Ok(0));
     // It does not serve what is under way, and is then found dead.
-    assert_eq!(job.order(1, "sleep 1000"), "asleep");
+    assert_eq!(job.order(1, "sleep 60000"), "asleep");
     let add = Op::atomic(Kind::FetchAdd, at(&region, 0), 1u64).tagged(job.tag());
     assert_eq!(endpoint.post(&[add]), 1);
     job.domain.strike(PEER);
     let lost = Err(AddrError::PeerLost { rank: PEER });
-    assert_eq!(wait(&mut endpoint, 1)[0].result, lost);
+    let ended = wait(&mut endpoint, 1)[0].result;
+    // A device may have done it before.
+    assert!(ended == lost || P::SERVES_SLEEPERS && ended == Ok(0), "{ended:?}");
     assert_eq!(run(&job, &mut endpoint, Op::get_word(at(&region, 0), Width::W8)), lost);
     assert!(endpoint.try_send(PEER, b"").is_err());
     let elsewhere = RemoteAddr { rank: Rank(2), key: other.key, offset: 0 };
@@ -248,11 +250,11 @@ pub fn a_killed_rank_is_lost<P: Provider>() {
             posted = endpoint.post(&[put]);
         }
         came += endpoint.poll(&mut done[came..]);
-        if start.elapsed() > P::NOTICES && !struck {
+        if came < 2 && start.elapsed() > P::NOTICES && !struck {
             job.domain.strike(PEER);
             struck = true;
         }
-        assert!(start.elapsed() < Duration::from_secs(10), "nobody notices");
+        assert!(start.elapsed() < LIMIT, "nobody notices");
     }
     let lost = Err(AddrError::PeerLost { rank: PEER });
     for done in done {
@@ -313,17 +315,17 @@ pub fn a_sleeper_is_woken_by_its_completion<P: Provider>() {
             if endpoint.arm() && endpoint.poll(&mut done) == 0 {
                 let mut fd = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
                 // SAFETY: one descriptor, which the domain keeps open.
-                let woken = unsafe { libc::poll(&mut fd, 1, 5000) };
+                let woken = unsafe { libc::poll(&mut fd, 1, 30_000) };
                 assert_eq!(woken, 1, "slept through a completion");
             } else if done[0].tag == get.tag {
                 break;
             }
-            assert!(start.elapsed() < Duration::from_secs(10), "no completion");
+            assert!(start.elapsed() < LIMIT, "no completion");
         }
         assert_eq!(done[0].tag, get.tag);
     }
     // And nobody calls when nothing comes, once all has been heard of.
-    while start.elapsed() < Duration::from_secs(10) {
+    while start.elapsed() < LIMIT {
         let mut fd = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let armed = endpoint.arm() && endpoint.poll(&mut []) == 0;
         // SAFETY: one descriptor, which the domain keeps open.

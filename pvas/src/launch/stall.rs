@@ -18,8 +18,8 @@ pub struct Stall {
     last: Option<u64>,
     /// This stall has been reported; the sum that it settled at, when known.
     reported: Option<Option<u64>>,
-    /// What each rank was asked, and when.
-    asked: Option<Vec<Option<u32>>>,
+    /// What each rank was asked, and how often its answer was looked for.
+    asked: Option<(Vec<Option<u32>>, u32)>,
     next: Instant,
 }
 
@@ -43,7 +43,12 @@ impl Stall {
         if now < self.next {
             return None;
         }
-        if let Some(asked) = self.asked.take() {
+        if let Some((asked, looks)) = self.asked.take() {
+            if looks < ANSWER_LOOKS && !have_all_answered(&asked, controls.clone()) {
+                self.asked = Some((asked, looks + 1));
+                self.next = now + ANSWER;
+                return None;
+            }
             self.next = now + LOOK;
             self.reported = Some(None);
             return Some(collect(&asked, controls));
@@ -59,7 +64,7 @@ impl Stall {
             Some(Some(reported)) if sum != Some(reported) => self.reported = None,
             Some(Some(_)) => {}
             None if settled => {
-                self.asked = Some(controls.map(ask).collect());
+                self.asked = Some((controls.map(ask).collect(), 1));
                 self.next = now + ANSWER;
             }
             None => {}
@@ -99,6 +104,16 @@ fn ask(control: &Control) -> Option<u32> {
     })
 }
 
+fn have_all_answered<'c>(
+    asked: &[Option<u32>],
+    controls: impl Iterator<Item = &'c Control>,
+) -> bool {
+    let has = |(asked, control): (&Option<u32>, &Control)| {
+        asked.is_none_or(|number| control.report(number).is_some())
+    };
+    asked.iter().zip(controls).all(has)
+}
+
 fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control>) -> String {
     let mut text = String::from(
         "tsumugi: all ranks are quiet: every worker sleeps and nothing is left to wake one\n",
@@ -115,8 +130,10 @@ fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long ranks have to answer.
+/// Between two looks for answers.
 const ANSWER: Duration = Duration::from_millis(200);
+/// So often: ranks on busy cores have two seconds.
+const ANSWER_LOOKS: u32 = 10;
 
 #[cfg(test)]
 mod tests {
@@ -157,13 +174,17 @@ mod tests {
         let mut stall = Stall::new(Instant::now());
         assert_eq!(looks(&mut stall, &space, 2), [""; 0], "the second look asks");
         answer(&space, 1);
+        assert_eq!(looks(&mut stall, &space, 9), [""; 0], "the other may still answer");
         let said = looks(&mut stall, &space, 1);
         assert!(said[0].contains("rank 0: no report"), "{said:?}");
         assert!(said[0].contains("rank 1: ULT 1: signal\ntsumugi:   rank 1: ULT 2"), "{said:?}");
         let _ticket = space.control(Rank(0)).bells().prepare(0);
         assert_eq!(looks(&mut stall, &space, 5), [""; 0], "the same stall");
         space.control(Rank(0)).activity().fetch_add(1, Ordering::SeqCst);
-        assert_eq!(looks(&mut stall, &space, 4).len(), 1, "another stall");
+        assert_eq!(looks(&mut stall, &space, 4), [""; 0], "another stall");
+        answer(&space, 0);
+        answer(&space, 1);
+        assert_eq!(looks(&mut stall, &space, 1).len(), 1, "all have answered");
     }
 
     #[test]
@@ -186,6 +207,6 @@ mod tests {
         }
         one.set_state(State::Finished);
         one.bells().stay(0);
-        assert_eq!(looks(&mut stall, &space, 3).len(), 1, "one is left, and it is quiet");
+        assert_eq!(looks(&mut stall, &space, 12).len(), 1, "one is left, and it is quiet");
     }
 }

@@ -33,6 +33,11 @@ impl Done {
             assert!(self.out.contains(text), "no {text:?} in {self:?}");
         }
     }
+
+    /// An error if nobody says so: whoever could may have been ended before.
+    pub fn says(&self, text: &str) -> Result<(), String> {
+        if self.out.contains(text) { Ok(()) } else { Err(format!("no {text:?} in {self:?}")) }
+    }
 }
 
 /// Runs a whole job; afterwards nothing of it is left.
@@ -67,7 +72,7 @@ pub fn finish(mut launcher: Child) -> Done {
 /// Waits for the launcher; one that hangs is killed, and that is a failure.
 pub fn finish_with(launcher: &mut Child, limit: Option<Duration>) -> Done {
     let pid = launcher.id();
-    let limit = limit.unwrap_or(Duration::from_secs(30));
+    let limit = limit.unwrap_or(Duration::from_secs(120));
     let (over, watch) = std::sync::mpsc::channel::<()>();
     let watchdog = thread::spawn(move || {
         if watch.recv_timeout(limit) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
@@ -140,10 +145,11 @@ pub fn send(pid: u32, signal: i32) {
     unsafe { libc::kill(pid as libc::pid_t, signal) };
 }
 
-#[track_caller]
-pub fn within(since: Instant, limit: Duration, done: &Done) {
-    let took = since.elapsed();
-    assert!(took < limit, "over after {took:?} instead of {limit:?}: {done:?}");
+/// An error if it has taken longer than the two seconds that are promised where
+/// there is a core for whoever has to do something.
+pub fn in_time(took: Duration, done: &Done) -> Result<(), String> {
+    let limit = Duration::from_secs(2);
+    if took < limit { Ok(()) } else { Err(format!("over after {took:?}: {done:?}")) }
 }
 
 /// Waits a moment for the processes to be gone; a zombie, which only its new
@@ -153,7 +159,7 @@ pub fn gone(pids: &[u32]) {
     let start = Instant::now();
     for pid in pids {
         while is_running(*pid) {
-            assert!(start.elapsed() < Duration::from_secs(2), "process {pid} is left");
+            assert!(start.elapsed() < Duration::from_secs(60), "process {pid} is left");
             thread::sleep(Duration::from_millis(1));
         }
     }

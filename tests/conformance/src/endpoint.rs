@@ -1,7 +1,9 @@
 //! What every [`Domain`] and its [`Endpoint`]s promise.
 
 use crate::Seeded;
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
@@ -48,7 +50,27 @@ macro_rules! endpoint {
 }
 
 const PEER: Rank = Rank(1);
-const POLLS_MAX: usize = 10_000_000;
+
+/// For what is to come: so many polls, however long they take, and so long,
+/// however many there are.
+struct Patience {
+    start: Instant,
+    polls: Cell<usize>,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { start: Instant::now(), polls: Cell::new(0) }
+    }
+
+    fn lasts(&self) -> bool {
+        let polls = self.polls.replace(self.polls.get() + 1);
+        polls < POLLS || self.start.elapsed() < TIME
+    }
+}
+
+const POLLS: usize = 1_000_000;
+const TIME: Duration = Duration::from_secs(60);
 
 fn at(region: &Region, offset: u64) -> RemoteAddr {
     RemoteAddr { rank: PEER, key: region.key, offset }
@@ -58,7 +80,8 @@ fn at(region: &Region, offset: u64) -> RemoteAddr {
 fn run(endpoint: &mut impl Endpoint, mut ops: &[Op]) -> Vec<Completion> {
     let (mut done, mut buffer) = (Vec::new(), [Completion::EMPTY; 7]);
     let wanted = ops.len();
-    for _ in 0..POLLS_MAX {
+    let patience = Patience::new();
+    while patience.lasts() {
         if !ops.is_empty() {
             ops = &ops[endpoint.post(ops)..];
         }
@@ -185,7 +208,8 @@ pub fn capabilities_are_kept<F: Fixture>() {
 
 fn run_rest(endpoint: &mut impl Endpoint, wanted: usize) -> Vec<Completion> {
     let (mut done, mut buffer) = (Vec::new(), [Completion::EMPTY; 3]);
-    for _ in 0..POLLS_MAX {
+    let patience = Patience::new();
+    while patience.lasts() {
         let count = endpoint.poll(&mut buffer);
         done.extend_from_slice(&buffer[..count]);
         if done.len() >= wanted {
