@@ -40,7 +40,9 @@ fn a_table_is_given_up_when_nothing_is_in_flight_on_it() {
     ];
     check(&mutants, || {
         gives_up(|cache, at_it| {
-            let Ok(pinned) = cache.pin(addr(1), 8, Need::Read) else { return true };
+            let Ok(pinned) = cache.pin(addr(1), 8, Need::Read) else {
+                return cache.is_waited_for(addr(1));
+            };
             assert_eq!(pinned.target.remote.key, key(1));
             at_it();
             cache.unpin(pinned.slot)
@@ -56,11 +58,29 @@ fn a_table_is_given_up_when_no_worker_is_at_it() {
     check(&mutants, || {
         gives_up(|cache, at_it| {
             let Ok(Held { target, slot }) = cache.hold::<0>(0, addr(1), 8, Need::Read) else {
-                return true;
+                return cache.is_waited_for(addr(1));
             };
             assert_eq!(target.remote.key, key(1));
             at_it();
             cache.release::<0>(0, slot)
+        });
+    });
+}
+
+/// The same for who looks for what the table does not list, or finds that it is
+/// being given up.
+#[test]
+fn a_table_is_given_up_by_who_finds_nothing_in_it() {
+    check(&["gas_miss_untold"], || {
+        gives_up(|cache, _| {
+            assert!(cache.pin(unlisted(1), 8, Need::Read).is_err());
+            cache.is_waited_for(unlisted(1))
+        });
+    });
+    check(&["gas_miss_untold"], || {
+        gives_up(|cache, _| {
+            assert!(cache.hold::<0>(0, unlisted(1), 8, Need::Read).is_err());
+            cache.is_waited_for(unlisted(1))
         });
     });
 }
@@ -356,6 +376,12 @@ fn set_drop(words: &[AtomicU64], rank: u32) {
 
 fn addr(rank: u32) -> GlobalAddr {
     let place = Place { rank: Rank(rank), color: 0, region: 0, life: 0, offset: 0 };
+    Split::DEFAULT.addr(place).unwrap()
+}
+
+/// Another region of the rank's, of which its table says nothing.
+fn unlisted(rank: u32) -> GlobalAddr {
+    let place = Place { rank: Rank(rank), color: 0, region: 1, life: 0, offset: 0 };
     Split::DEFAULT.addr(place).unwrap()
 }
 

@@ -162,6 +162,13 @@ impl Driver {
         }
     }
 
+    /// A lookup has missed: who gives the table up may have waited for it.
+    pub(crate) fn tell_of_miss(&self, addr: GlobalAddr) {
+        if self.cache().is_waited_for(addr) {
+            self.tick();
+        }
+    }
+
     /// A lookup has missed: waits until it is worth looking again.
     pub(crate) fn bring(
         &self,
@@ -169,6 +176,7 @@ impl Driver {
         miss: Miss,
         search: &mut Search,
     ) -> Result<(), AccessError> {
+        self.tell_of_miss(addr);
         if core::mem::replace(&mut search.is_again, true) {
             // It has come and gone: whoever holds the slots of others may be a
             // ULT of this worker's.

@@ -211,6 +211,7 @@ impl Global {
     #[cold]
     #[inline(never)]
     fn hold(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Held, AccessError> {
+        self.driver.tell_of_miss(addr);
         let (mut search, mut flies) = (Search::default(), self.flies && self.may_fly(addr));
         loop {
             let seat = self.runtime.ults().worker();

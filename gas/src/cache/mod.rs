@@ -169,7 +169,8 @@ impl<'m> Cache<'m> {
     ///
     /// # Errors
     ///
-    /// [`Miss`]; nothing is held.
+    /// [`Miss`]; nothing is held, but somebody may
+    /// [have waited](Self::is_waited_for).
     ///
     /// # Panics
     ///
@@ -238,7 +239,7 @@ impl<'m> Cache<'m> {
     ///
     /// # Errors
     ///
-    /// [`Miss`].
+    /// [`Miss`]; as of [`hold`](Self::hold).
     pub fn pin(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<Pinned, Miss> {
         if self.split.region(addr) == STARTER {
             let target = self.target(addr, bytes, need, self.starter, Word(0));
@@ -278,6 +279,17 @@ impl<'m> Cache<'m> {
         let before = slot.pins.fetch_sub(1, Ordering::SeqCst);
         edge("gas_unpin_unordered");
         before == 1 && Word(slot.word.load(Ordering::SeqCst)).state() == State::Draining
+    }
+
+    /// After a [`hold`](Self::hold) or a [`pin`](Self::pin) of `addr` that found
+    /// nothing. True: somebody waited for who looked, let the machine poll, as
+    /// after the end of an operation. Wait-free.
+    pub fn is_waited_for(&self, addr: GlobalAddr) -> bool {
+        let first = self.set(self.split.table(addr));
+        // SeqCst: after seat or pin were given back, which are as their ends.
+        let drains =
+            |slot: &Slot| Word(slot.word.load(Ordering::SeqCst)).state() == State::Draining;
+        self.slots[first..first + WAYS as usize].iter().any(drains) && !mutant("gas_miss_untold")
     }
 
     /// The slot that has the table of an address. All ways are looked at, and
