@@ -22,7 +22,7 @@
 //! are this thread's, too.
 
 use super::Far;
-use super::pause::Pause;
+use super::pause::{Next, Pause};
 use crate::{Error, affinity};
 use std::io::{self, PipeWriter};
 use std::os::fd::{AsRawFd, RawFd};
@@ -118,13 +118,16 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                 Some(_) => far.turn(),
                 None => {
                     let start = Instant::now();
-                    far.turn() || pause.has_moved(start.elapsed())
+                    let came = far.turn();
+                    // Relaxed: it only lingers by it.
+                    let may_linger = shared.rounds > 0 && shared.asleep.load(Ordering::Relaxed) > 0;
+                    if came {
+                        pause.restart();
+                    }
+                    came || pause.after(start.elapsed(), may_linger) == Next::Look
                 }
             };
             let turns = (0..TURNS).take_while(|_| look()).count();
-            if turns > 0 {
-                pause.restart();
-            }
             let limit = shared.beats.until_next();
             match &events {
                 _ if turns == TURNS => {}
