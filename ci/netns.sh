@@ -386,7 +386,8 @@ if [[ ${1:-} == stream ]]; then
     grep MB/s "$work/log"
     exit 0
 fi
-# The same rows of two of ours by tcp, and of two MPIs by tcp.
+# The same rows of two of ours by tcp, and of two MPIs by tcp. Each rank is kept to
+# one core, and has one worker for it, as on one node.
 figures() {
     local tsumugi=$release/tsumugi peers=() line
     for_release --package tsumugi-cli
@@ -394,7 +395,7 @@ figures() {
 #!/usr/bin/env bash
 for rank in 0 1; do
     TSUMUGI_RANK=\$rank TSUMUGI_SIZE=2 TSUMUGI_MASTER=10.94.0.1:29999 TSUMUGI_SPIN=20000 TSUMUGI_NETWORK_SLEEP=looks \\
-        TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_NODE="node \$rank" \\
+        TSUMUGI_WORKERS=1 TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_NODE="node \$rank" \\
         ip netns exec "$name-\$((rank + 1))" unshare --uts \\
         sh -c 'hostname "\$0"; exec "\$@"' "host-\$rank" \\
         "$tsumugi" bench message --serve "\$1" &

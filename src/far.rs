@@ -27,6 +27,7 @@
 //! | `fetch` | long messages, on their way from there |
 //! | `beat` | who is still there |
 //! | `watch` | the thread that polls when nobody does |
+//! | `pause` | how long it sleeps where the device does not call |
 //! | `word` | what the device's atomics lack |
 //! | `seen` | what tests ask of all this |
 //! | `joined` | a put and what goes in one parcel with it |
@@ -55,6 +56,7 @@ mod joined;
 mod link;
 mod network;
 mod parcel;
+mod pause;
 mod pieces;
 mod pin;
 #[cfg(test)]

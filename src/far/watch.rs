@@ -18,11 +18,11 @@
 //! long, up to 4 ms. Only if a worker sleeps whose core it may have, and only
 //! where ranks spin at all.
 //!
-//! A device without a descriptor is looked at again after 50 us, and ever more
-//! rarely, down to each millisecond, while nothing comes. The beats are this
-//! thread's, too.
+//! A device without a descriptor is looked at again after a [`Pause`]. The beats
+//! are this thread's, too.
 
 use super::Far;
+use super::pause::{Next, Pause};
 use crate::{Error, affinity};
 use std::io::{self, PipeWriter};
 use std::os::fd::{AsRawFd, RawFd};
@@ -95,7 +95,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     let shared = far.shared();
     let links = 0..shared.device.endpoints();
     let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.device.event(link)).collect();
-    let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), PAUSE);
+    let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), Pause::new());
     let (mut patience, mut yields) = (LINGER, 0);
     let (mut rest, mut napped) = (NAP, Duration::ZERO);
     let mut was_ended = false;
@@ -107,17 +107,27 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
             was_ended = nap(far, rest);
             napped += rest;
             rest = if was_ended { NAP } else { (rest * 2).min(NAP_MAX) };
-            pause = PAUSE;
+            pause.restart();
             if !was_ended && napped < NAPS_MAX {
                 continue;
             }
         } else {
             rest = NAP;
             // The beats wait meanwhile.
-            let turns = (0..TURNS).take_while(|_| far.turn()).count();
-            if turns > 0 {
-                pause = PAUSE;
-            }
+            let mut look = || match &events {
+                Some(_) => far.turn(),
+                None => {
+                    let start = Instant::now();
+                    let came = far.turn();
+                    // Relaxed: it only lingers by it.
+                    let may_linger = shared.rounds > 0 && shared.asleep.load(Ordering::Relaxed) > 0;
+                    if came {
+                        pause.restart();
+                    }
+                    came || pause.after(start.elapsed(), may_linger) == Next::Look
+                }
+            };
+            let turns = (0..TURNS).take_while(|_| look()).count();
             let limit = shared.beats.until_next();
             match &events {
                 _ if turns == TURNS => {}
@@ -140,10 +150,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                     yields = if turns > 0 { 0 } else { yields + 1 };
                 }
                 Some(_) => _ = nap(far, NAP),
-                None => {
-                    sleep_on(&[], stopped, pause.min(limit));
-                    pause = (pause * 2).min(PAUSE_MAX);
-                }
+                None => _ = sleep_on(&[], stopped, pause.take().min(limit)),
             }
         }
         napped = Duration::ZERO;
@@ -216,5 +223,3 @@ const NAPS_MAX: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 8;
 const LINGER: Duration = Duration::from_micros(100);
 const LINGER_MAX: Duration = Duration::from_millis(4);
-const PAUSE: Duration = Duration::from_micros(50);
-const PAUSE_MAX: Duration = Duration::from_millis(1);

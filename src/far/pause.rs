@@ -1,0 +1,167 @@
+//! How long the watch sleeps between two looks at a device that does not call.
+//!
+//! ```text
+//!  look ─┬─ something came, or bytes moved ─► look again at once
+//!        └─ nothing ─► sleep 50 us, then twice as long each time, 1 ms at the most
+//! ```
+//!
+//! Puts and gets of others tell nobody here, but what a socket holds moves only
+//! while somebody looks: 64 KiB a look, say. So two looks in a row that have taken
+//! much longer than one that finds nothing have moved bytes, and there will be more.
+//! One alone may have been long for other reasons, mostly that what it needs is in
+//! no cache after a pause.
+
+use std::time::Duration;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Pause {
+    next: Duration,
+    /// The shortest look so far: it has found nothing.
+    least: Duration,
+    /// The last look was a long one.
+    was_long: bool,
+    /// Looks that are due though those before them were for nothing.
+    due: u32,
+}
+
+/// After a look for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Look again at once.
+    Look,
+    /// Sleep for as long as [`Pause::take`] says.
+    Sleep,
+}
+
+impl Pause {
+    pub(super) fn new() -> Self {
+        Self { next: LEAST, least: Duration::MAX, was_long: false, due: 0 }
+    }
+
+    /// Somebody has been here: the next pause is a short one.
+    pub(super) fn restart(&mut self) {
+        self.next = LEAST;
+    }
+
+    /// A look that has handed nothing over has taken so long: what to do next.
+    /// Where somebody's core is free, `may_linger`, bytes that move are waited for.
+    pub(super) fn after(&mut self, took: Duration, may_linger: bool) -> Next {
+        self.least = self.least.min(took);
+        let is_long = took >= LONG && took >= self.least * TIMES;
+        let moves = std::mem::replace(&mut self.was_long, is_long) && is_long;
+        self.due = match (moves, may_linger) {
+            (_, false) => 0,
+            (true, true) => LINGER,
+            (false, true) => self.due.saturating_sub(1),
+        };
+        if moves {
+            self.restart();
+        }
+        if is_long || self.due > 0 { Next::Look } else { Next::Sleep }
+    }
+
+    /// How long to sleep now, after a look that was for nothing.
+    pub(super) fn take(&mut self) -> Duration {
+        let now = self.next;
+        self.next = (now * 2).min(MOST);
+        now
+    }
+}
+
+const LEAST: Duration = Duration::from_micros(50);
+const MOST: Duration = Duration::from_millis(1);
+/// A look with a system call that finds nothing takes a microsecond; one that
+/// copies 64 KiB ten and more.
+const LONG: Duration = Duration::from_micros(5);
+/// Where all looks are slower than that.
+const TIMES: u32 = 4;
+/// Looks for nothing: as long as the shortest pause takes.
+const LINGER: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A socket that holds a bounded number of pieces, of which each look moves one,
+    /// and which the peer fills while somebody sleeps, or has looked so many times
+    /// for nothing; how often the watch has slept until all have come, and how long
+    /// in all.
+    fn sleeps(pieces: u32, fills_after: u32, may_linger: bool) -> (u32, Duration) {
+        const HELD: u32 = 4;
+        let (mut pause, mut left, mut held) = (Pause::new(), pieces, 0);
+        // Nobody has come for long.
+        while pause.take() < MOST {
+            assert_eq!(pause.after(NOTHING, may_linger), Next::Sleep);
+        }
+        let (mut count, mut slept, mut in_vain) = (0, Duration::ZERO, 0);
+        while left > 0 || held > 0 {
+            let took = if held > 0 { PIECE } else { NOTHING };
+            in_vain = if held > 0 { 0 } else { in_vain + 1 };
+            held = u32::saturating_sub(held, 1);
+            let next = pause.after(took, may_linger);
+            if next == Next::Sleep {
+                slept += pause.take();
+                count += 1;
+            }
+            if next == Next::Sleep || in_vain == fills_after {
+                let more = left.min(HELD - held);
+                (left, held) = (left - more, held + more);
+            }
+        }
+        (count, slept)
+    }
+
+    const NOTHING: Duration = Duration::from_micros(1);
+    const PIECE: Duration = Duration::from_micros(12);
+
+    #[test]
+    fn who_puts_much_waits_for_no_pause_but_the_first() {
+        assert_eq!(sleeps(1024, LINGER / 2, true), (1, MOST));
+    }
+
+    #[test]
+    fn beside_who_computes_the_pauses_stay_short() {
+        let (count, slept) = sleeps(1024, LINGER / 2, false);
+        assert_eq!((count, slept), (1024 / 4, MOST + LEAST * (count - 1)));
+    }
+
+    #[test]
+    fn it_lingers_so_many_looks_and_no_more() {
+        let mut pause = Pause::new();
+        let mut looks = |took, may_linger| pause.after(took, may_linger) == Next::Look;
+        assert!(!looks(NOTHING, true) && looks(PIECE, true) && looks(PIECE, true));
+        assert_eq!((0..1000).take_while(|_| looks(NOTHING, true)).count() as u32, LINGER - 1);
+        assert!(looks(PIECE, true) && looks(PIECE, true) && !looks(NOTHING, false));
+    }
+
+    #[test]
+    fn a_look_that_is_long_once_after_each_pause_makes_none_shorter() {
+        let mut pause = Pause::new();
+        pause.after(NOTHING, true);
+        while pause.take() < MOST {}
+        for _ in 0..1000 {
+            assert_eq!(pause.after(PIECE, true), Next::Look);
+            assert_eq!(pause.after(NOTHING, true), Next::Sleep);
+            assert_eq!(pause.take(), MOST);
+        }
+    }
+
+    #[test]
+    fn a_look_for_nothing_is_for_nothing_on_any_machine() {
+        for micros in [1, 4, 30, 400] {
+            let mut pause = Pause::new();
+            let took = Duration::from_micros(micros);
+            assert!((0..1000).all(|_| pause.after(took, true) == Next::Sleep), "{micros} us");
+        }
+    }
+
+    #[test]
+    fn pauses_grow_until_somebody_comes() {
+        let mut pause = Pause::new();
+        let all: Vec<u128> = (0..8).map(|_| pause.take().as_micros()).collect();
+        assert_eq!(all, [50, 100, 200, 400, 800, 1000, 1000, 1000]);
+        pause.restart();
+        assert_eq!(pause.take(), LEAST);
+    }
+}
