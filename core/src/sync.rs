@@ -18,7 +18,7 @@
 //! executions of small ones. Cells are then as in ordinary builds.
 //!
 //! With `cfg(tsumugi_delays)` the atomics are the processor's, and each may take
-//! long ([`delayed`]): the tests of processes and networks meet orders of steps
+//! long (`sync/delayed.rs`): the tests of processes and networks meet orders of steps
 //! that else come once in a thousand runs.
 //!
 //! `tests/layers.rs` refuses any other path to an atomic or a cell.
