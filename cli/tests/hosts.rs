@@ -95,7 +95,7 @@ fn the_first_failure_is_the_commands() {
     let begin = Instant::now();
     let output = rsh.output(&["-n", "4", "sh", "-c", line]);
     assert_eq!(output.status.code(), Some(9), "{}", text(&output.stderr));
-    assert!(begin.elapsed() < Duration::from_secs(20));
+    assert!(begin.elapsed() < Duration::from_secs(90));
     assert!(text(&output.stderr).contains("rank 3 (pid "), "{}", text(&output.stderr));
     let output = rsh.output(&["-n", "2", "/nonexistent"]);
     assert_eq!(output.status.code(), Some(127), "{}", text(&output.stderr));
@@ -121,7 +121,7 @@ fn signals_reach_the_ranks_and_nothing_outlives_the_command() {
         assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
         let status = child.wait().unwrap();
         assert!(!status.success());
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         for pid in pids.lines() {
             while fs::exists(format!("/proc/{pid}")).unwrap() {
                 assert!(Instant::now() < deadline, "{pid} outlives its job");
