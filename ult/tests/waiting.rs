@@ -5,7 +5,7 @@ mod common;
 use common::scheduler;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_ult::sync::{Barrier, Condvar, Mutex};
 use tsumugi_ult::{Here, block_on, id, park, spawn, unparker, yield_now};
@@ -274,4 +274,30 @@ fn a_callback_that_blocks_is_told_so() {
         let message = payload.downcast_ref::<String>().unwrap();
         assert!(message.contains("must not block (here: park)"), "{message}");
     }
+}
+
+/// Each look at all queues comes when the oldest of the worker's own is due.
+#[test]
+fn who_comes_from_outside_runs_beside_those_that_compute() {
+    let scheduler = scheduler(1, 16);
+    let spawner = scheduler.spawner();
+    scheduler.run(move || {
+        let came = Arc::new(AtomicBool::new(false));
+        let its = came.clone();
+        let from_outside = move || spawner.spawn(move || its.store(true, Ordering::SeqCst));
+        let outsider = std::thread::spawn(from_outside).join().unwrap();
+        let mut rounds = 0;
+        while !came.load(Ordering::SeqCst) {
+            assert!(rounds < 10_000, "it is never its turn");
+            rounds += 1;
+            let compute = || {
+                let begin = Instant::now();
+                while begin.elapsed() < Duration::from_micros(30) {
+                    std::hint::spin_loop();
+                }
+            };
+            spawn(compute).join().unwrap();
+        }
+        outsider.join().unwrap();
+    });
 }

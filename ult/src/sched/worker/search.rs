@@ -191,7 +191,10 @@ impl Worker {
         self.fair_turns.set(turn);
         // SAFETY: we are the seat's owner.
         let take = |queue: &Deque<Task>| unsafe { queue.take_first() }.and_then(NonNull::new);
-        let aged = self.now.get().since(self.aged.get()) >= AGED || turn.is_multiple_of(AGED_TURN);
+        // Where turns are long, too, the others come first each other time.
+        let is_due =
+            || self.now.get().since(self.aged.get()) >= AGED || turn.is_multiple_of(AGED_TURN);
+        let aged = turn.is_multiple_of(2) && is_due();
         let aged = if aged {
             self.aged.set(self.now.get());
             self.take_back().or_else(|| take(&seat.ready))
