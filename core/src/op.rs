@@ -17,9 +17,11 @@ use crate::tag::Tag;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Copies local memory there.
+    /// Copies local memory there. 2, 4 or 8 bytes that lie there as a word of as
+    /// many are written once, whole: a put may give back a lock that an atomic
+    /// took. Of others each may be written more than once, in any order.
     Put,
-    /// Copies it to local memory.
+    /// Copies it to local memory. Such a word is read whole.
     Get,
     /// Stores a word that the descriptor carries.
     PutWord,
@@ -150,6 +152,17 @@ impl Op {
         match self.kind {
             Kind::Put | Kind::Get => None,
             _ => Some(self.width),
+        }
+    }
+
+    /// Put, get: how many bytes the word has that it is on, if it is on one.
+    #[inline]
+    pub const fn on_one_word(&self) -> Option<u8> {
+        match (self.width(), self.more) {
+            (None, bytes @ (2 | 4 | 8)) if self.remote.offset.is_multiple_of(bytes) => {
+                Some(bytes as u8)
+            }
+            _ => None,
         }
     }
 

@@ -57,9 +57,9 @@ impl Link {
         }
     }
 
-    /// Whether the device carries that out by itself. A word that is to wake
-    /// somebody is one parcel as an errand, and two on a device whose puts
-    /// cannot tell.
+    /// Whether the device carries that out by itself. What is on one word does
+    /// not tear, however it was asked for. A word that is to wake somebody is
+    /// one parcel as an errand, and two on a device whose puts cannot tell.
     fn is_transfer(&self, op: &Op) -> bool {
         if op.along != 0 {
             return false;
@@ -74,7 +74,10 @@ impl Link {
             (Kind::PutWord | Kind::GetWord, Some(width)) => {
                 (!op.notify || self.moves.rings) && self.moves.word(width as u8)
             }
-            (_, width) => width.is_none(),
+            (Kind::Put | Kind::Get, _) => {
+                op.on_one_word().is_none_or(|bytes| self.moves.word(bytes))
+            }
+            _ => false,
         }
     }
 

@@ -9,7 +9,7 @@ use libc::{EACCES, EAGAIN, EHOSTUNREACH, EINPROGRESS, ENOTCONN};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
-use tsumugi_core::backend::{Draw, LoadStore, execute};
+use tsumugi_core::backend::{Draw, LoadStore, copy_bytes, execute};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Need, Rank, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::{AtomicBool, Ordering};
@@ -182,9 +182,9 @@ impl Plug {
             // SAFETY: both ends are good for as many bytes: registered over
             // there, the operation's own here. Others may look meanwhile, as
             // they may at what a device does.
-            Load::Put { from, bytes } => unsafe { std::ptr::copy(from, at.as_ptr(), bytes) },
+            Load::Put { from, bytes } => unsafe { copy_bytes(from, at.as_ptr(), bytes) },
             // SAFETY: the same.
-            Load::Get { into, bytes } => unsafe { std::ptr::copy(at.as_ptr(), into, bytes) },
+            Load::Get { into, bytes } => unsafe { copy_bytes(at.as_ptr(), into, bytes) },
             Load::Word { op, result } => {
                 let Ok(old) = execute(&Place(addr as usize), &op) else {
                     return Some(End::Refused { code: EACCES, provider_code: 0 });

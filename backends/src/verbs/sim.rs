@@ -24,6 +24,7 @@ use super::sys::*;
 use core::ffi::{c_int, c_uint};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use tsumugi_core::backend::copy_bytes;
 
 /// What a card of this thread is called.
 pub const NAME: &str = "simulated";
@@ -301,7 +302,7 @@ fn number(world: &mut World, pair: *mut Pair) -> u32 {
 
 fn copy(from: u64, to: u64, bytes: u32) {
     // SAFETY: both ends were checked or are the asker's own; they may overlap.
-    unsafe { core::ptr::copy(from as *const u8, to as *mut u8, bytes as usize) };
+    unsafe { copy_bytes(from as *const u8, to as *mut u8, bytes as usize) };
 }
 
 fn entry(wr_id: u64, status: u32, byte_len: u32) -> ibv_wc {

@@ -12,11 +12,11 @@
 //! Progress: wait-free, but for the copy of a long put or get, which takes as
 //! long as the bytes do.
 
-use super::LoadStore;
+use super::{LoadStore, copy_bytes};
 use crate::mem::{AddrError, Need, RemoteAddr, Width};
 use crate::op::{Kind, Op};
 use crate::sync::mapped::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 /// Carries `op` out now. The result of a word operation is the old value,
 /// of a put or get 0.
@@ -46,7 +46,7 @@ pub fn execute<L: LoadStore + ?Sized>(memory: &L, op: &Op) -> Result<u64, AddrEr
             // SAFETY: both ends were resolved for as many bytes. Another rank
             // may change them meanwhile: then single bytes are of either
             // value, and nobody takes them for more than bytes.
-            unsafe { ptr::copy(from.as_ptr(), to.as_ptr(), op.bytes() as usize) };
+            unsafe { copy_bytes(from.as_ptr(), to.as_ptr(), op.bytes() as usize) };
             0
         }
     };
@@ -70,7 +70,7 @@ pub fn store_bytes<L: LoadStore + ?Sized>(
     let at = memory.resolve(to, from.len() as u64, Need::Write)?;
     // SAFETY: as many bytes were resolved. That others may look at them
     // meanwhile is as in `execute`.
-    unsafe { ptr::copy(from.as_ptr(), at.as_ptr(), from.len()) };
+    unsafe { copy_bytes(from.as_ptr(), at.as_ptr(), from.len()) };
     Ok(())
 }
 
@@ -92,7 +92,7 @@ pub unsafe fn load_bytes<L: LoadStore + ?Sized>(
 ) -> Result<(), AddrError> {
     let at = memory.resolve(from, bytes as u64, Need::Read)?;
     // SAFETY: as many bytes were resolved, and `to` is the caller's.
-    unsafe { ptr::copy(at.as_ptr(), to, bytes) };
+    unsafe { copy_bytes(at.as_ptr(), to, bytes) };
     Ok(())
 }
 

@@ -14,6 +14,7 @@
 //! any endpoint: with faults drawn from a seed, and with a log.
 
 mod access;
+mod bytes;
 mod draw;
 mod fault;
 mod loopback;
@@ -21,6 +22,7 @@ mod queued;
 mod trace;
 
 pub use access::{execute, load_bytes, store_bytes};
+pub use bytes::copy_bytes;
 pub use draw::Draw;
 pub use fault::{Fault, FaultDomain, Faults, Plan};
 pub use loopback::{Delivery, Loopback, LoopbackEndpoint, LoopbackRank};
