@@ -60,8 +60,8 @@ pub fn build() -> PathBuf {
         .args(["rustc", "--lib", "--features", "capi", "--crate-type", "cdylib,staticlib"])
         .args(["--package", "tsumugi", "--offline", "--target-dir"])
         .arg(&target)
-        // What the tests were built with is not meant for it.
-        .env_remove("RUSTFLAGS")
+        // Nothing else that the tests were built with is meant for it.
+        .env("RUSTFLAGS", if cfg!(tsumugi_delays) { "--cfg tsumugi_delays" } else { "" })
         .output()
         .unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
