@@ -94,7 +94,8 @@ impl Runtime {
         unsafe { self.load(from.addr(), to, bytes) }
     }
 
-    /// Writes `values` from `to` on.
+    /// Writes `values` from `to` on: one word once, whole; of more bytes each may
+    /// be written more than once, in any order.
     ///
     /// # Errors
     ///

@@ -14,6 +14,10 @@ impl Global {
     /// memories are processors'; else this is
     /// [`begin`](Self::begin) and [`Operation::wait`](super::Operation::wait).
     ///
+    /// 2, 4 or 8 bytes that lie as a word of as many does are written once, whole,
+    /// so that a copy may give back a lock that an atomic took; of others each
+    /// may be written more than once.
+    ///
     /// # Errors
     ///
     /// [`AccessError`].
