@@ -10,6 +10,7 @@
 mod adopted;
 mod cases;
 mod containers;
+mod ending;
 mod foreign;
 mod churn;
 mod global;

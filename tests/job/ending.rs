@@ -1,0 +1,171 @@
+//! Ranks that die, that never end by themselves, and what those hear that they
+//! leave behind.
+
+use crate::roles::say;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use tsumugi::{AddrError, CallError, Error, MessageError, Rank, Runtime, Until};
+
+/// Rank 1 speaks to the last rank for the first time when the launcher has
+/// gone: that is lost, and nobody hangs.
+pub fn late(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(1)?;
+    rt.barrier()?;
+    say("working");
+    let launcher = std::os::unix::process::parent_id();
+    while std::os::unix::process::parent_id() == launcher {
+        thread::sleep(Duration::from_millis(20));
+    }
+    if rt.rank() == Rank(1) {
+        let last = Rank(rt.size() - 1);
+        let lost = rt.fetch_add(words.at(last, 0), 1).expect_err("its card is not to be had");
+        assert_eq!(lost, AddrError::PeerLost { rank: last });
+        say(&format!("without a launcher: {lost}"));
+        return Err(lost.into());
+    }
+    // Whoever is spoken to already is still there.
+    let known = Rank(if rt.rank().0 < 2 { 0 } else { rt.rank().0 });
+    rt.fetch_add(words.at(known, 0), 1)?;
+    thread::sleep(Duration::from_secs(1));
+    Err(Error::program("there is no launcher any more"))
+}
+
+/// Many ULTs sleep on a signal that never comes, others work on a rank that
+/// will be killed.
+pub fn waiters(rt: &Runtime) -> Result<(), Error> {
+    let words = Arc::new(rt.share::<u64>(64)?);
+    for index in 0..32 {
+        let words = words.clone();
+        rt.spawn(move |rt| {
+            let lost = rt.wait_until(words.own().at(index), Until::Equal(1)).unwrap_err();
+            assert!(matches!(lost, AddrError::PeerLost { .. }), "{lost}");
+        });
+    }
+    say(&format!("working {}", std::process::id()));
+    loop {
+        for rank in rt.ranks() {
+            rt.fetch_add(words.at(rank, 40), 1)?;
+            tsumugi::ult::yield_now();
+        }
+    }
+}
+
+/// Nothing but work: it does not hear of deaths.
+pub fn computes() -> Result<(), Error> {
+    say(&format!("computing {}", std::process::id()));
+    loop {
+        black_box(());
+    }
+}
+
+pub fn forever(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(1);
+    match words {
+        Ok(words) => rt.wait_until(words.own().at(0), Until::Equal(1)).map(|_| ())?,
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+pub fn overflow(rt: &Runtime) -> Result<(), Error> {
+    fn deeper(depth: u64) -> u64 {
+        let frame = black_box([depth; 64]);
+        if depth == u64::MAX { 0 } else { deeper(depth + 1) + frame[7] }
+    }
+    rt.spawn(|_| say(&deeper(0).to_string())).join().unwrap();
+    Ok(())
+}
+
+/// Nobody ever sends the signal.
+pub fn stall(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(1)?;
+    rt.wait_until(words.own().at(0), Until::Equal(77))?;
+    Ok(())
+}
+
+/// ULTs of all ranks exchange messages of all kinds with the last one, until
+/// it is gone.
+pub fn exchangers(rt: &Runtime) -> Result<(), Error> {
+    const ULTS: u32 = 12;
+    stay_for_a_second();
+    let last = Rank(rt.size() - 1);
+    let with = |rank: Rank, number: u32| {
+        rt.spawn(move |rt| {
+            let bytes = [64, 5000, 60_000, 2 << 20][number as usize % 4];
+            let (comm, tag) = (rt.comm(), number);
+            let (sent, mut received) = (rt.buffer::<u8>(bytes)?, rt.buffer::<u8>(bytes)?);
+            loop {
+                let ended = comm.send_recv(rank, tag, &sent, rank, tag, &mut received);
+                match ended {
+                    Ok(_) => tsumugi::ult::yield_now(),
+                    Err(error) => return Err::<(), Error>(error.into()),
+                }
+            }
+        })
+    };
+    let peers = if rt.rank() == last { rt.size() - 1 } else { 1 };
+    let others = (0..peers).map(|rank| if rt.rank() == last { Rank(rank) } else { last });
+    let ults: Vec<_> =
+        others.flat_map(|rank| (0..ULTS).map(move |number| (rank, number))).collect();
+    let ults: Vec<_> = ults.into_iter().map(|(rank, number)| with(rank, number)).collect();
+    say(&format!("working {}", std::process::id()));
+    let lost = ults.into_iter().map(|ult| ult.join().unwrap()).filter(|ended| {
+        matches!(ended, Err(Error::Message(MessageError::PeerLost { rank })) if *rank == last)
+    });
+    say(&format!("lost {} exchanges", lost.count()));
+    forever(rt)
+}
+
+/// ULTs call a rank that will be killed.
+pub fn callers(rt: &Runtime) -> Result<(), Error> {
+    stay_for_a_second();
+    let never = Arc::new(rt.share::<u64>(1)?);
+    rt.handler(1, |message| message.bytes[..1].to_vec());
+    rt.service(2, move |rt, _, _| {
+        let _ = rt.wait_until(never.own().at(0), Until::Equal(1));
+        []
+    });
+    rt.barrier()?;
+    let last = Rank(rt.size() - 1);
+    let ults: Vec<_> = (0..40)
+        .map(|ult| {
+            rt.spawn(move |rt| {
+                loop {
+                    // Some wait for an answer, some for room.
+                    let answer = rt.call(last, 1 + u32::from(ult % 4 == 0), &[1; 400]);
+                    if let Err(error) = answer {
+                        return matches!(error, Error::Call(CallError::PeerLost { rank }) if rank == last);
+                    }
+                }
+            })
+        })
+        .collect();
+    say(&format!("calling {}", std::process::id()));
+    if rt.rank() == last {
+        return forever(rt);
+    }
+    let lost = ults.into_iter().map(|ult| ult.join().unwrap());
+    say(&format!("lost {} calls", lost.filter(|lost| *lost).count()));
+    Ok(())
+}
+
+/// The launcher gives those that are left so long when one has died, if they do
+/// not end of its first word.
+fn stay_for_a_second() {
+    // SAFETY: a plain call.
+    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+}
+
+/// A call that nobody ever answers.
+pub fn unanswered(rt: &Runtime) -> Result<(), Error> {
+    let never = Arc::new(rt.share::<u64>(1)?);
+    rt.service(77, move |rt, _, _| {
+        let _ = rt.wait_until(never.own().at(0), Until::Equal(1));
+        []
+    });
+    rt.barrier()?;
+    rt.call(Rank(0), 77, b"")?;
+    Ok(())
+}
