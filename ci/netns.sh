@@ -20,7 +20,8 @@
 # `ci/netns.sh churn ROLE...` only global memory that all use at random, or these
 # roles of tests/job on three nodes, over each of them;
 # `ci/netns.sh moving` only tests of arrays whose pages move, and histories;
-# `ci/netns.sh third` only what a copy between two others takes, over tcp.
+# `ci/netns.sh third` only what a copy between two others takes, over tcp, by the
+# congestion control that TSUMUGI_CONTROL names, or reno.
 # Those that only measure build what they run, unless TSUMUGI_RELEASE says in which folder
 # it was built before.
 set -euo pipefail
@@ -464,7 +465,12 @@ if [[ ${1:-} == moving ]]; then
 fi
 if [[ ${1:-} == third ]]; then
     for_release --package tsumugi --example far_third
-    # One rank on each, which leaves the cores to whoever has something to do.
+    # One rank on each, which leaves the cores to whoever has something to do. These
+    # links have no bottleneck: a control that looks for one, and sends by the clock
+    # as fast as what it has found (bbr), would be all that long copies measure.
+    for node in "${nodes[@]}"; do
+        ip netns exec "$node" sysctl -qw net.ipv4.tcp_congestion_control="${TSUMUGI_CONTROL:-reno}"
+    done
     of_node=1
     export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=${2:-0}
     run 3 "$release/examples/far_third" "${3:-300}"

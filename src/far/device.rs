@@ -20,8 +20,8 @@ use tsumugi_backends::ofi::{
 use tsumugi_backends::verbs::{self, VerbsDomain, VerbsEndpoint};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
-use tsumugi_core::mem::{Region, RegionKey, RegisterError};
-use tsumugi_core::op::Op;
+use tsumugi_core::mem::{Agent, Region, RegionKey, RegisterError};
+use tsumugi_core::op::{Kind, Op};
 
 /// See the module.
 pub(crate) enum Device {
@@ -48,6 +48,8 @@ pub(super) struct Moves {
     pub memory: bool,
     /// Puts that tell their target.
     pub rings: bool,
+    /// Puts and gets of bytes that are one word, whole.
+    pub copies_words: bool,
     /// Words that never tear: the sum of their widths.
     words: u8,
 }
@@ -153,6 +155,7 @@ impl Device {
         Moves {
             memory,
             rings,
+            copies_words: memory && of_each!(self, domain => domain.copies_words()),
             words: if memory { WIDTHS.into_iter().filter(whole).sum() } else { 0 },
         }
     }
@@ -269,6 +272,9 @@ impl Device {
         if moves.memory && !moves.word(8) {
             errands.push("words of 4 and 8 bytes");
         }
+        if moves.memory && !moves.copies_words {
+            errands.push("puts and gets of one word");
+        }
         NetworkFacts { provider, device, lacks, errands }
     }
 }
@@ -331,9 +337,31 @@ impl Endpoint for Queue<'_> {
 }
 
 impl Moves {
-    /// Whether a put or get of a word of so many bytes is the device's.
+    /// Whether the device carries that out by itself. What is on one word does
+    /// not tear, however it was asked for. A word that is to wake somebody is
+    /// one parcel as an errand, and two on a device whose puts cannot tell.
+    pub(super) fn carries(self, op: &Op) -> bool {
+        if op.along != 0 {
+            return false;
+        }
+        if op.remote.key.agent() == Agent::Device {
+            return true;
+        }
+        if !self.memory {
+            return false;
+        }
+        match (op.kind, op.width()) {
+            (Kind::PutWord | Kind::GetWord, Some(width)) => {
+                (!op.notify || self.rings) && self.word(width as u8)
+            }
+            (Kind::Put | Kind::Get, _) => self.copies_words || op.on_one_word().is_none(),
+            _ => false,
+        }
+    }
+
+    /// Whether a put or get of a word as such, of so many bytes, is the device's.
     #[inline]
-    pub(super) fn word(self, bytes: u8) -> bool {
+    fn word(self, bytes: u8) -> bool {
         self.words & bytes != 0
     }
 }

@@ -19,8 +19,8 @@ use std::fmt;
 use tsumugi_backends::PACKETS_AT_ONCE;
 use tsumugi_backends::ofi::Arrival;
 use tsumugi_core::backend::{Completion, Endpoint, LoadStore, execute, store_bytes};
-use tsumugi_core::mem::{Agent, LocalAddr, Need, RemoteAddr};
-use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::mem::{LocalAddr, Need, RemoteAddr};
+use tsumugi_core::op::Op;
 use tsumugi_core::sync::{Ordering, fence};
 
 /// See the module.
@@ -54,30 +54,6 @@ impl Link {
             bells: Vec::with_capacity(ARRIVALS),
             parcels: Vec::with_capacity(PACKETS_AT_ONCE),
             bytes: Vec::with_capacity(PACKETS_AT_ONCE * parcel::PACKET_BYTES),
-        }
-    }
-
-    /// Whether the device carries that out by itself. What is on one word does
-    /// not tear, however it was asked for. A word that is to wake somebody is
-    /// one parcel as an errand, and two on a device whose puts cannot tell.
-    fn is_transfer(&self, op: &Op) -> bool {
-        if op.along != 0 {
-            return false;
-        }
-        if op.remote.key.agent() == Agent::Device {
-            return true;
-        }
-        if !self.moves.memory {
-            return false;
-        }
-        match (op.kind, op.width()) {
-            (Kind::PutWord | Kind::GetWord, Some(width)) => {
-                (!op.notify || self.moves.rings) && self.moves.word(width as u8)
-            }
-            (Kind::Put | Kind::Get, _) => {
-                op.on_one_word().is_none_or(|bytes| self.moves.word(bytes))
-            }
-            _ => false,
         }
     }
 
@@ -188,9 +164,9 @@ impl Endpoint for Link {
     fn post(&mut self, ops: &[Op]) -> usize {
         let mut taken = 0;
         while let Some(next) = ops.get(taken) {
-            if self.is_transfer(next) {
+            if self.moves.carries(next) {
                 let rest = &ops[taken..];
-                let count = rest.iter().take_while(|op| self.is_transfer(op)).count();
+                let count = rest.iter().take_while(|op| self.moves.carries(op)).count();
                 let posted = self.endpoint.post(&rest[..count]);
                 taken += posted;
                 if posted < count {
@@ -216,7 +192,7 @@ impl Endpoint for Link {
 
     fn turn(&mut self, ops: &[Op], completions: &mut [Completion]) -> (usize, usize) {
         let is_quiet = self.errands.is_idle() && self.unsent == 0;
-        if !is_quiet || !ops.iter().all(|op| self.is_transfer(op)) {
+        if !is_quiet || !ops.iter().all(|op| self.moves.carries(op)) {
             return (self.post(ops), self.poll(completions));
         }
         self.see_losses();

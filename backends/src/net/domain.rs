@@ -231,9 +231,15 @@ impl<W: Wire> NetDomain<W> {
         self.limits.local_mr
     }
 
-    /// Whether a put or get of this word, of so many bytes, never tears.
+    /// Whether an operation on a word, of so many bytes, never tears.
     pub fn moves_words(&self, bytes: u64) -> bool {
         bytes == 1 || self.is_device || (bytes >= 4 && self.limits.word_atomics)
+    }
+
+    /// Whether a put or get of bytes that are an aligned word never tears, and
+    /// writes it once: these are no atomics, whatever the device has.
+    pub fn copies_words(&self) -> bool {
+        self.is_device
     }
 
     /// Says which region gets may still write to when they have ended because

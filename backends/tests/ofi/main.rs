@@ -102,6 +102,8 @@ fn the_probe_agrees_with_what_is_promised<P: Provider<Wire = Line>>() {
     assert_eq!(domain.facts().provider, P::NAME);
     let capabilities = domain.capabilities();
     assert!(capabilities.device_atomics && capabilities.remote_completion);
+    // Neither has a device that does: their atomics are other operations.
+    assert!(!domain.copies_words());
 }
 
 fn auto_progress_serves_who_sleeps<P: Provider>() {

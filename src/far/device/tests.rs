@@ -1,6 +1,7 @@
 //! How a device is named, and what is said where there is none.
 
 use super::*;
+use tsumugi_core::mem::{LocalAddr, RemoteAddr, Width};
 
 #[test]
 fn a_port_stands_after_a_colon() {
@@ -18,4 +19,30 @@ fn a_device_that_is_not_here_is_named() {
     let text = error.to_string();
     assert!(text.starts_with("no such device: "), "{text}");
     assert_eq!(text.matches("libibverbs").count(), 1, "{text}");
+}
+
+/// Over a stream, whose provider has atomics for words: they are not what puts
+/// and gets of as many bytes go by.
+#[test]
+fn bytes_that_are_one_word_go_by_nothing_that_tears() {
+    let stream = Moves { memory: true, rings: false, copies_words: false, words: 1 | 4 | 8 };
+    let key = RegionKey::from_bits(1);
+    let near = LocalAddr { key, offset: 3 };
+    let far = |offset| RemoteAddr { rank: Rank(1), key, offset };
+    let carries = |moves: Moves, offset, bytes| {
+        let put = moves.carries(&Op::put(near, far(offset), bytes));
+        assert_eq!(put, moves.carries(&Op::get(far(offset), near, bytes)));
+        put
+    };
+    for bytes in [2, 4, 8] {
+        assert!(!carries(stream, 64, bytes), "{bytes} bytes, aligned");
+        assert!(carries(stream, 65, bytes), "{bytes} bytes, not aligned");
+        assert!(carries(Moves { copies_words: true, ..stream }, 64, bytes));
+    }
+    for bytes in [1, 3, 16, 4096] {
+        assert!(carries(stream, 64, bytes), "{bytes} bytes");
+    }
+    assert!(stream.carries(&Op::put_word(far(64), Width::W8, 5)));
+    assert!(!stream.carries(&Op::put_word(far(64), Width::W2, 5)));
+    assert!(!stream.carries(&Op::put_word(far(64), Width::W8, 5).notifying()));
 }
