@@ -4,8 +4,14 @@
 //! ```text
 //!  entry   63  ┌ at rest ┬ owner 21 ┬ frame 21 ┬ epoch 21 ┐  0   at its home
 //!              └ moving  ┴ owner 21 ┴ frame 21 ┴ mover 21 ┘
-//!  header  63  ┌ page 40 ┬ epoch 21 ┬ live 1 ┐              0   before the bytes
+//!  header  63  ┌ page 5 × 7 ┬ epoch 3 × 7 ┐                 0   before the bytes
+//!             └─ in each byte: 7 bits, live 1 ─┘
 //! ```
+//!
+//! A header may be read by a network that tears words: each byte of it at a
+//! moment of its own. So each byte says whether it is live. Whoever reads it is
+//! counted meanwhile, and a frame whose page leaves then is nobody's before it
+//! has gone: all live bytes that it can find are of one header.
 //!
 //! The epoch is how often the page has moved, modulo 2^21: a header that was
 //! read under one entry is of no other life of the page in the same place, as
@@ -66,7 +72,7 @@ impl Entry {
 
     /// The header of the page's bytes while this is its entry.
     pub const fn header(self, page: PageId) -> u64 {
-        page.0 << PAGE_SHIFT | (self.epoch as u64) << 1 | LIVE
+        spread(page.0 << FIELD_BITS | self.epoch as u64) | LIVE
     }
 }
 
@@ -97,12 +103,22 @@ pub(super) const fn gone(header: u64) -> u64 {
 
 /// The epoch that a header names.
 pub(super) const fn epoch_of(header: u64) -> u32 {
-    (header >> 1 & FIELD) as u32
+    let [first, second, third, ..] = header.to_le_bytes();
+    (first as u32 >> 1) | (second as u32 >> 1) << 7 | (third as u32 >> 1) << 14
 }
 
 /// Whether a header names a page, live or gone.
 pub(super) const fn is_of(header: u64, page: PageId) -> bool {
-    header >> PAGE_SHIFT == page.0
+    gone(header) >> PAGE_SHIFT == spread(page.0 << FIELD_BITS) >> PAGE_SHIFT
+}
+
+/// 56 bits, 7 to each byte, above its lowest bit.
+#[inline]
+const fn spread(bits: u64) -> u64 {
+    let bits = bits & 0x0fff_ffff | (bits & 0x00ff_ffff_f000_0000) << 4;
+    let bits = bits & 0x0000_3fff_0000_3fff | (bits & 0x0fff_c000_0fff_c000) << 2;
+    let bits = bits & 0x007f_007f_007f_007f | (bits & 0x3f80_3f80_3f80_3f80) << 1;
+    bits << 1
 }
 
 const fn pack(owner: Rank, frame: u32, last: u32) -> u64 {
@@ -112,15 +128,16 @@ const fn pack(owner: Rank, frame: u32, last: u32) -> u64 {
 /// Ranks, and frames of a rank, that an entry can name.
 pub const FIELD_MAX: u32 = 1 << FIELD_BITS;
 /// Pages that a header can name.
-pub const PAGES_MAX: u64 = 1 << 40;
+pub const PAGES_MAX: u64 = 1 << 35;
 
 const FIELD_BITS: u32 = 21;
 const FIELD: u64 = (1 << FIELD_BITS) - 1;
 const FRAME_SHIFT: u32 = FIELD_BITS;
 const OWNER_SHIFT: u32 = 2 * FIELD_BITS;
 const MOVING: u64 = 1 << 63;
-const PAGE_SHIFT: u32 = FIELD_BITS + 1;
-const LIVE: u64 = 1;
+const PAGE_SHIFT: u32 = 24;
+/// In each byte.
+pub(super) const LIVE: u64 = 0x0101_0101_0101_0101;
 
 #[cfg(test)]
 mod tests {
@@ -145,7 +162,22 @@ mod tests {
         let header = entry.header(page);
         assert!(is_of(header, page) && is_of(gone(header), page));
         assert_eq!(epoch_of(gone(header)), 9);
+        let last = Entry { epoch: FIELD_MAX - 1, ..entry };
+        assert_eq!(epoch_of(last.header(page)), FIELD_MAX - 1);
+        assert!(!is_of(last.header(PageId(0)), PageId(1)), "the epoch is no part of the page");
         assert_ne!(gone(header), header);
         assert_ne!(entry.moved(Rank(3), 4).header(page), header);
+    }
+
+    #[test]
+    fn each_byte_of_a_header_says_whether_it_is_live() {
+        for (page, epoch) in [(0, 0), (PAGES_MAX - 1, FIELD_MAX - 1), (1 << 34 | 77, 1 << 20)] {
+            let header = Entry { owner: Rank(0), frame: 0, epoch }.header(PageId(page));
+            let pairs = header.to_le_bytes().into_iter().zip(gone(header).to_le_bytes());
+            assert!(pairs.into_iter().all(|(live, gone)| live == gone | 1 && live != gone));
+            let sevens = header.to_le_bytes().map(|byte| u64::from(byte >> 1));
+            let bits = sevens.iter().rev().fold(0, |bits, seven| bits << 7 | seven);
+            assert_eq!(bits, page << FIELD_BITS | u64::from(epoch));
+        }
     }
 }

@@ -10,10 +10,11 @@
 //!
 //! What was seen before needs no invalidation, by nobody: an entry that is no
 //! longer true leads to a header that says so. The order in which one read
-//! brings header and bytes does not matter, see the
+//! brings the bytes of the header and the page's does not matter, see the
 //! [invariants](super#invariants); that the frame is no other page's before the
 //! read has ended is what the crowd is for ([`Sweep`](super::Sweep)).
 
+use super::entry::{LIVE, is_of};
 use super::gate::Crowd;
 use super::{Act, Book, Entry, PageId, State, Word};
 use tsumugi_core::mem::{AddrError, Rank};
@@ -109,10 +110,12 @@ impl Glance {
                 State::Moving { .. } => unreachable!("{self:?} has seen {old:#x}"),
             },
             At::Read(entry, _) => {
-                let is_it = match (mutant("page_header_unread"), mutant("page_epoch_unread")) {
-                    (true, _) => true,
-                    (_, true) => old & 1 == 1 && super::entry::is_of(old, self.page),
-                    _ => old == entry.header(self.page),
+                let header = entry.header(self.page);
+                let is_it = match () {
+                    () if mutant("page_header_unread") => true,
+                    () if mutant("page_epoch_unread") => old & 1 == 1 && is_of(old, self.page),
+                    () if mutant("page_live_in_one_byte") => old & 1 == 1 && old | LIVE == header,
+                    () => old == header,
                 };
                 if is_it { At::Go(Next::Over) } else { At::Ask }
             }

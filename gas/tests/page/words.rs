@@ -29,6 +29,10 @@ use Does::{Get, Own, Put};
 struct Pages {
     book: Book,
     ults: Vec<(Rank, &'static [Does])>,
+    /// Bits of a header that are read at one moment, and at another.
+    tears: [u64; 2],
+    /// Of the last page, at first.
+    epoch: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +47,13 @@ impl Pages {
         let shape = Shape { homes, page_bytes: 8, slots: 1, frames };
         let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
         let ults = ults.iter().map(|&(rank, does)| (Rank(rank), does)).collect();
-        Self { book, ults }
+        Self { book, ults, tears: [u64::MAX, 0], epoch: 0 }
+    }
+
+    /// Of a network that reads the first byte of a word at another moment than
+    /// the rest; another page comes to a frame with just that byte.
+    fn torn(self) -> Self {
+        Self { tears: [0xff, !0xff], epoch: 127, ..self }
     }
 }
 
@@ -57,7 +67,8 @@ impl Model for Pages {
         let mut pages = Vec::new();
         for rank in (0..homes.ranks()).map(Rank) {
             for (frame, page) in homes.first_of(rank, Distribution::Block).enumerate() {
-                let entry = Entry { owner: rank, frame: frame as u32, epoch: 0 };
+                let epoch = if page.0 + 1 == homes.pages() { self.epoch } else { 0 };
+                let entry = Entry { owner: rank, frame: frame as u32, epoch };
                 let (bits, bit) = self.book.bit(rank, frame as u32);
                 memory[self.at(self.book.entry(page))] = entry.to_bits();
                 memory[self.at(self.book.header(rank, frame as u32))] = entry.header(page);
@@ -148,7 +159,9 @@ impl Model for Pages {
                     Flight::Word { at, operand, compare, .. } => {
                         format!("word {at} of {:x}: {operand:x}, {compare:x}", world.memory[at])
                     }
-                    Flight::Header(at) => format!("header {at} is {:x}", world.memory[at]),
+                    Flight::Header(at, bits) => {
+                        format!("header {at} is {:x}, of which {bits:x}", world.memory[at])
+                    }
                     Flight::Value(at) => format!("value {at} is {}", world.memory[at]),
                     Flight::Copy { from, to } => format!("copy {from} to {to}"),
                     Flight::Store { entry, value } => format!("{value} to {entry:?}"),
@@ -187,6 +200,7 @@ fn large() -> Vec<Pages> {
         Pages::new(2, 1, 2, &[(0, &[Get(0), Get(0)]), (1, &[Own(0)]), (1, &[Put(0)])]),
         // A page comes back into the frame that a reader remembers.
         Pages::new(2, 1, 1, &[(0, &[Get(0), Get(0)]), (1, &[Own(0), Put(0)]), (0, &[Own(0)])]),
+        Pages::new(2, 2, 2, &[(0, &[Get(0), Get(0)]), (1, &[Own(0)]), (0, &[Own(1)])]).torn(),
     ]
 }
 
@@ -215,7 +229,7 @@ fn planted_defects_are_caught() {
 
 /// And the first program that catches it.
 #[cfg(debug_assertions)]
-const MUTANTS: [(&str, usize); 9] = [
+const MUTANTS: [(&str, usize); 10] = [
     ("page_count_apart", 0),
     ("page_install_blind", 0),
     ("page_listed_late", 0),
@@ -225,5 +239,6 @@ const MUTANTS: [(&str, usize); 9] = [
     ("page_sweep_blind", 12),
     ("page_marked_late", 14),
     ("page_epoch_unread", 15),
+    ("page_live_in_one_byte", 16),
 ];
 const STATES_MAX: usize = 4_000_000;

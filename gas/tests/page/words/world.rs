@@ -21,7 +21,7 @@ pub struct Ult {
     pub done: usize,
     pub task: Task,
     pub flights: Vec<Flight>,
-    /// What came of a read: header and value.
+    /// What came of a read: bytes of the header, and the value.
     pub read: [Option<u64>; 2],
     /// What a get may return.
     pub may_be: Vec<u64>,
@@ -43,11 +43,23 @@ pub enum Task {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flight {
-    Word { kind: u8, at: usize, operand: u64, compare: u64 },
-    Header(usize),
+    Word {
+        kind: u8,
+        at: usize,
+        operand: u64,
+        compare: u64,
+    },
+    /// These bits of one.
+    Header(usize, u64),
     Value(usize),
-    Copy { from: usize, to: usize },
-    Store { entry: Entry, value: u64 },
+    Copy {
+        from: usize,
+        to: usize,
+    },
+    Store {
+        entry: Entry,
+        value: u64,
+    },
 }
 
 impl Pages {
@@ -96,7 +108,9 @@ impl Pages {
                 Act::Read(entry) => {
                     let header = self.at(self.book.header(entry.owner, entry.frame));
                     ult.read = [None; 2];
-                    ult.flights.extend([Flight::Header(header), Flight::Value(header + 1)]);
+                    ult.flights.extend(self.tears.map(|bits| Flight::Header(header, bits)));
+                    ult.flights.push(Flight::Value(header + 1));
+                    ult.flights.retain(|flight| !matches!(flight, Flight::Header(_, 0)));
                 }
                 Act::Copy { from, to } => {
                     ult.flights.push(Flight::Copy { from: self.at(from), to: self.at(to) });
@@ -159,7 +173,11 @@ impl Pages {
                 world.memory[at] = apply(kind, answer, operand, compare);
                 self.watch(world, at);
             }
-            Flight::Header(at) => world.ults[number].read[0] = Some(world.memory[at]),
+            Flight::Header(at, bits) => {
+                let found = world.memory[at] & bits;
+                let [header, _] = &mut world.ults[number].read;
+                *header = Some(header.unwrap_or(0) | found);
+            }
             Flight::Value(at) => world.ults[number].read[1] = Some(world.memory[at]),
             Flight::Copy { from, to } => {
                 world.memory[to] = world.memory[from];
@@ -189,7 +207,7 @@ impl Pages {
         }
         match (&mut ult.task, flight) {
             (Task::Hold(hold), Flight::Store { .. }) => hold.release(),
-            (Task::Glance(glance), Flight::Header(_) | Flight::Value(_)) => {
+            (Task::Glance(glance), Flight::Header(..) | Flight::Value(_)) => {
                 glance.answer(Ok(ult.read[0].expect("both have come")));
             }
             (Task::Glance(glance), _) => glance.answer(Ok(answer)),
