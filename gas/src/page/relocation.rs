@@ -96,6 +96,8 @@ enum At {
     Commit,
     /// Puts the entry back as it was, and then fails.
     Restore(AddrError),
+    /// Whoever takes the own frame next must not find it live.
+    Unmark(Refusal),
     /// Gives the own frame back, and then ends so.
     GiveBack(Option<Refusal>),
     Over,
@@ -167,6 +169,10 @@ impl Relocation {
             }
             At::Commit => Act::Do(Word::exchange(book.entry(*page), moving, new().to_bits())),
             At::Restore(_) => Act::Do(Word::exchange(book.entry(*page), moving, from.to_bits())),
+            At::Unmark(_) => {
+                let at = book.header(*rank, new().frame);
+                Act::Do(Word::store(at, gone(new().header(*page))))
+            }
             At::GiveBack(_) => {
                 let (at, bit) = book.bit(*rank, new().frame);
                 Act::Do(Word::and(at, !bit))
@@ -260,9 +266,10 @@ impl Relocation {
             // Somebody took us for dead.
             At::Commit => {
                 let own = AddrError::PeerLost { rank: self.by };
-                At::GiveBack(Some(Refusal::Addr(own)))
+                At::Unmark(Refusal::Addr(own))
             }
-            At::Restore(error) => At::GiveBack(Some(Refusal::Addr(error))),
+            At::Restore(error) => At::Unmark(Refusal::Addr(error)),
+            At::Unmark(refusal) => At::GiveBack(Some(refusal)),
             At::GiveBack(None) => {
                 self.frame = None;
                 At::Over
@@ -291,7 +298,8 @@ impl Relocation {
             At::Probe | At::Stop(..) | At::ReadHeader | At::Copy | At::Mark | At::MarkOld => {
                 At::Restore(error)
             }
-            At::Ask | At::Wait(_) | At::Lock | At::TakeOver(_) | At::Disown | At::Restore(_)
+            At::Restore(_) => At::Unmark(Refusal::Addr(error)),
+            At::Ask | At::Wait(_) | At::Lock | At::TakeOver(_) | At::Disown
                 if self.frame.is_some() =>
             {
                 At::GiveBack(Some(Refusal::Addr(error)))
@@ -374,3 +382,6 @@ impl Relocation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! A relocation that fails when the page is already marked at its new place.
+
+use super::*;
+use crate::page::{Distribution, Homes, Shape};
+use tsumugi_core::mem::{RegionKey, RemoteAddr};
+use tsumugi_core::op::Kind;
+
+/// The header that the page has at its new place last, if that operation fails
+/// when the new header is there, and what comes after it does not.
+fn left_behind(fails: impl Fn(At) -> bool, answer: Result<u64, AddrError>) -> u64 {
+    let homes = Homes::new(2, 2, Distribution::Block);
+    let shape = Shape { homes, page_bytes: 8, slots: 2, frames: 2 };
+    let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
+    let (page, rank) = (PageId(0), Rank(1));
+    let entry = Entry { owner: Rank(0), frame: 0, epoch: 0 };
+    let mut own = Relocation::new(book, rank, page);
+    let (mut header, mut is_taken, mut has_failed) = (0, false, false);
+    loop {
+        let op = match own.act() {
+            Act::Do(op) => op,
+            Act::Copy { .. } => {
+                own.answer(Ok(0));
+                continue;
+            }
+            Act::Failed(_) => break,
+            act => unreachable!("{act:?}"),
+        };
+        let frame = own.frame.unwrap_or(0);
+        if is_taken && op.remote == book.header(rank, frame) {
+            header = op.operand();
+        }
+        is_taken |= op.kind == Kind::CompareSwap && op.remote == book.bits(rank, 0);
+        if op.kind == Kind::FetchAnd {
+            assert!(has_failed && header & 1 == 0, "it is given back when it is not live");
+        }
+        let now = !has_failed && header != 0 && fails(own.at);
+        has_failed |= now;
+        own.answer(match op.remote {
+            _ if now => answer,
+            at if at == book.entry(page) && op.kind == Kind::GetWord => Ok(entry.to_bits()),
+            RemoteAddr { .. } => Ok(op.compare()),
+        });
+    }
+    assert!(has_failed && own.retired().is_none());
+    assert!(is_of(header, page));
+    header
+}
+
+#[test]
+fn a_frame_that_is_given_back_is_not_live() {
+    let key = RegionKey::new(0, 1);
+    let addr = RemoteAddr { offset: 0, rank: Rank(0), key };
+    let refused = Err(AddrError::Unsupported { addr });
+    let header = left_behind(|at| at == At::MarkOld, refused);
+    assert_eq!(header, gone(header));
+    // Who was taken for dead finds another's entry.
+    let header = left_behind(|at| at == At::Commit, Ok(0));
+    assert_eq!(header, gone(header));
+}
