@@ -21,25 +21,28 @@ fail() {
     exit 1
 }
 
-# run WANTED-CODES COMMAND...: the exit code is one of those, within 2 minutes.
-run() {
-    local wanted=$1 code=0
-    shift
-    timeout 120 "$@" >"$log" 2>&1 || code=$?
-    [[ " $wanted " == *" $code "* ]] || fail "code $code, not $wanted: $*"
-}
-
-# ends WANTED-CODES COMMAND...: the same of a rank that fails, in one of three
-# jobs: on a busy machine one of those that it takes with it may end before it.
-ends() {
-    local wanted=$1 code
-    shift
-    for _ in 1 2 3; do
+# codes TRIES WANTED-CODES COMMAND...: the exit code of one of so many is one of
+# those.
+codes() {
+    local tries=$1 wanted=$2 code
+    shift 2
+    for _ in $(seq "$tries"); do
         code=0
         "$@" >"$log" 2>&1 || code=$?
         [[ " $wanted " == *" $code "* ]] && return
     done
     fail "code $code, not $wanted: $*"
+}
+
+# run WANTED-CODES COMMAND...: the exit code is one of those, within 2 minutes.
+run() {
+    codes 1 "$1" timeout 120 "${@:2}"
+}
+
+# ends WANTED-CODES COMMAND...: the same of a rank that fails. On a busy machine one
+# of those that it takes with it may end before it.
+ends() {
+    codes 3 "$@"
 }
 
 says() {
@@ -98,9 +101,9 @@ launcher() {
     ends "$panic" timeout 120 "$@" 3 "$job" --role panic
     says 'the last rank has had enough'
     ends "$aborted" timeout 120 "$@" 3 "$job" --role abort
-    # A rank is killed: all end, and somebody names it.
+    # A rank is killed: all end, and the launcher names it.
     ends "$killed" kills "$@" 3 "$job" --role waiters
-    says "$(sed -n 's/^rank 1 pid //p' "$log")"
+    says "(\(pid|PID) $(sed -n 's/^rank 1 pid //p' "$log")"
     none_left "$name"
     echo "$name: good ($((SECONDS - begin)) s)"
 }

@@ -93,6 +93,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use tsumugi_core::backend::copy_bytes;
 use tsumugi_gas::page::Book;
 use way::Way;
 
@@ -225,7 +226,7 @@ impl<T: Plain> GlobalArray<T> {
             let (to, bytes) = (part.as_mut_ptr().cast(), size_of_val(part));
             // SAFETY: `hit` has resolved as many bytes, and `part` has room for
             // them; any bytes are values of a `Plain` type.
-            let load = |at: NonNull<u8>| unsafe { std::ptr::copy(at.as_ptr(), to, bytes) };
+            let load = |at: NonNull<u8>| unsafe { copy_bytes(at.as_ptr(), to, bytes) };
             if self.way.hit(page, first, bytes as u64, load).is_none() {
                 self.way.read(page, first, part)?;
             }

@@ -155,15 +155,13 @@ impl Op {
         }
     }
 
-    /// Put, get: how many bytes the word has that it is on, if it is on one.
+    /// Put, get: whether what it touches there is one word.
     #[inline]
-    pub const fn on_one_word(&self) -> Option<u8> {
-        match (self.width(), self.more) {
-            (None, bytes @ (2 | 4 | 8)) if self.remote.offset.is_multiple_of(bytes) => {
-                Some(bytes as u8)
-            }
-            _ => None,
-        }
+    pub const fn is_on_one_word(&self) -> bool {
+        let bytes = self.bytes();
+        self.width().is_none()
+            && matches!(bytes, 2 | 4 | 8)
+            && self.remote.offset.is_multiple_of(bytes)
     }
 
     const fn transfer(kind: Kind, local: LocalAddr, remote: RemoteAddr, bytes: u64) -> Self {

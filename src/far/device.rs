@@ -49,7 +49,7 @@ pub(super) struct Moves {
     /// Puts that tell their target.
     pub rings: bool,
     /// Puts and gets of bytes that are one word, whole.
-    pub copies_words: bool,
+    copies_words: bool,
     /// Words that never tear: the sum of their widths.
     words: u8,
 }
@@ -354,7 +354,7 @@ impl Moves {
             (Kind::PutWord | Kind::GetWord, Some(width)) => {
                 (!op.notify || self.rings) && self.word(width as u8)
             }
-            (Kind::Put | Kind::Get, _) => self.copies_words || op.on_one_word().is_none(),
+            (Kind::Put | Kind::Get, _) => self.copies_words || !op.is_on_one_word(),
             _ => false,
         }
     }

@@ -86,8 +86,8 @@ impl Lanes {
         let is_registered = halves::register();
         // With more than one worker it is not enough to see who sleeps: who
         // looks for work must be seen, too. And whoever does not spin sleeps as
-        // often as others send: a barrier on a processor that computes takes 10 to
-        // 30 us of both where the system is a guest, a sender's fence 10 ns.
+        // often as others send, and each time interrupts a processor that computes:
+        // `tsumugi bench message --only halo10` shows it.
         let is_rare = chosen.workers == 1 && chosen.spin > 0;
         member.control().set_sleeps_fenced(is_registered && is_rare);
         Ok(Self { at, key: region.key, shape, board, neighbours, has_board, is_registered })
