@@ -101,9 +101,10 @@ launcher() {
     ends "$panic" timeout 120 "$@" 3 "$job" --role panic
     says 'the last rank has had enough'
     ends "$aborted" timeout 120 "$@" 3 "$job" --role abort
-    # A rank is killed: all end, and the launcher names it.
+    # A rank is killed: all end, and the launcher says so. (MPICH's names whichever
+    # rank's end it sees first.)
     ends "$killed" kills "$@" 3 "$job" --role waiters
-    says "(\(pid|PID) $(sed -n 's/^rank 1 pid //p' "$log")"
+    says "(\(pid|PID) $(sed -n 's/^rank 1 pid //p' "$log")|\(signal 9\)"
     none_left "$name"
     echo "$name: good ($((SECONDS - begin)) s)"
 }
