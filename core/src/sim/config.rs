@@ -41,7 +41,8 @@ pub struct Config {
     pub duplicate: u16,
     /// Puts whose completion is local: it comes before they land. Their source
     /// may be written again, and that is all it says. What becomes of them
-    /// later, an error too, nobody is told.
+    /// later, an error too, nobody is told. Those to the own rank have landed when
+    /// they complete, as its processor or its device sees to them.
     pub early: u16,
     /// Puts of more than 8 bytes that land in two pieces, in either order,
     /// with time between them.

@@ -50,6 +50,9 @@ struct Queue {
     /// Completions, and whether each is the first of its operation.
     done: VecDeque<(Completion, bool)>,
     is_armed: bool,
+    /// Its rank has died before all of an operation could leave it: nothing that
+    /// was posted behind that lands where order is kept.
+    is_cut_off: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -100,7 +103,7 @@ impl State {
             self.fail(slot, AddrError::NoSuchRank { rank: target, size: nodes });
             return true;
         }
-        let early = matches!(op.kind, Kind::Put | Kind::PutWord);
+        let early = target != rank && matches!(op.kind, Kind::Put | Kind::PutWord);
         if early && self.strikes(slot, self.config.early) {
             self.flights.get(slot).early = true;
             let latency = self.flights.get(slot).draw.below(self.config.latency_ns_min);
@@ -261,7 +264,11 @@ impl State {
             return (wire.from, Event::Nothing);
         }
         let flight = self.flights.get(slot);
-        let (op, early) = (flight.op, flight.early);
+        let (op, early, queue) = (flight.op, flight.early, flight.queue as usize);
+        if self.queues[queue].is_cut_off && !self.config.reorder {
+            self.lose_peer(slot, wire.from);
+            return (wire.from, Event::Nothing);
+        }
         let result = match op.kind {
             Kind::Get => wire.copy_remote(&op, &mut flight.payload).map(|()| 0),
             Kind::Put => {
@@ -275,6 +282,7 @@ impl State {
             _ => execute(&wire, &op),
         };
         flight.result = result;
+        self.queues[queue].is_cut_off |= result == Err(AddrError::PeerLost { rank: wire.from });
         self.record(wire.from, &op, Stage::Landed);
         if early {
             self.flights.remove(slot);
@@ -389,7 +397,7 @@ impl State {
 
 impl Queue {
     fn new(rank: Rank) -> Self {
-        Self { rank, in_flight: 0, done: VecDeque::new(), is_armed: false }
+        Self { rank, in_flight: 0, done: VecDeque::new(), is_armed: false, is_cut_off: false }
     }
 }
 
