@@ -39,7 +39,8 @@
 //!
 //! What needs the memory of a rank that died, or was asked of it, ends with
 //! [`AccessError::PeerLost`], which names the rank; a copy that it was asked to
-//! do may be done in part. Everything else goes on.
+//! do may be done in part, and what it has sent of it may land at any time.
+//! Everything else goes on.
 //!
 //! Progress: wait-free, on one thread; a bell costs a look at a word for each
 //! 64 ranks, at each note and at each command.

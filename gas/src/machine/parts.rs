@@ -253,6 +253,7 @@ impl Machine<'_> {
 
 /// All parts of a job have completed.
 pub(super) fn after_parts(machine: &mut Machine<'_>, index: usize) {
+    let may_be_under_way = machine.may_be_under_way(index);
     let job = &mut machine.jobs[index];
     if job.is_relayed && job.error.is_none() {
         // It has landed before the destination was told of it.
@@ -262,12 +263,7 @@ pub(super) fn after_parts(machine: &mut Machine<'_>, index: usize) {
     let phase = match job.request {
         _ if job.error.is_some() => Phase::Ended,
         Request::List(List { count, .. }) if job.block < count => Phase::Entries,
-        _ if !machine.setup.remote_completion
-            && !job.last.is_null()
-            && !mutant("gas_local_completion") =>
-        {
-            Phase::Confirm
-        }
+        _ if may_be_under_way => Phase::Confirm,
         Request::Copy(copy) if !copy.flag.is_null() => Phase::Flag,
         _ => Phase::Ended,
     };

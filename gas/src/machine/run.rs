@@ -88,14 +88,21 @@ impl Machine<'_> {
             Phase::Parts => self.run.push(self.jobs, index),
             _ if job.error.is_some() => self.finish(index),
             Phase::Entries => self.entries_came(index),
-            Phase::Confirm => self.confirmed(index),
+            Phase::Confirm => after_parts(self, index),
             _ => self.finish(index),
         }
     }
 
-    /// Nothing of a job is in flight, and nothing more will be: but that a
-    /// guest is told.
+    /// Nothing of a job is in flight, and nothing more will be: but that what it has
+    /// put lands, also of one that has failed, and that a guest is told.
     pub(super) fn finish(&mut self, index: usize) {
+        let is_asked_for = self.jobs[index].phase == Phase::Confirm;
+        let may_be = self.may_be_under_way(index) && !mutant("gas_failed_unconfirmed");
+        if may_be && !is_asked_for {
+            self.jobs[index].phase = Phase::Confirm;
+            self.run.push(self.jobs, index);
+            return;
+        }
         self.release_command(index);
         self.let_go_of(index);
         let job = &mut self.jobs[index];
@@ -228,11 +235,19 @@ impl Machine<'_> {
         }
     }
 
+    /// Whether what a job has put, and has completed, may not have landed.
+    pub(super) fn may_be_under_way(&self, index: usize) -> bool {
+        !self.setup.remote_completion
+            && !self.jobs[index].last.is_null()
+            && !mutant("gas_local_completion")
+    }
+
     /// Reads back the last byte that was put, behind all that were.
     fn confirm(&mut self, index: usize) -> Option<Outgoing> {
         let addr = self.jobs[index].last;
         match self.reach(index, addr, 1, Need::Read) {
             Reach::At(target, hold) => {
+                self.jobs[index].last = GlobalAddr::NULL;
                 let op = Op::get_word(target.remote, Width::W1);
                 Some(self.post(index, op, target.agent, Hold::Nothing, hold, addr))
             }
@@ -242,11 +257,6 @@ impl Machine<'_> {
                 None
             }
         }
-    }
-
-    fn confirmed(&mut self, index: usize) {
-        self.jobs[index].last = GlobalAddr::NULL;
-        after_parts(self, index);
     }
 
     /// The word that says that a copy has landed.

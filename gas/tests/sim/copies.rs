@@ -455,6 +455,40 @@ fn count_trips(keeps_order: bool, of_third: u64) {
     assert_eq!(parties[0].machine.relayed(), if keeps_order { 3 } else { 0 });
 }
 
+/// Of two blocks the second is outside of its region, and puts complete before they
+/// land: the first has landed when that is known.
+#[test]
+fn what_a_failed_copy_has_put_has_landed() {
+    fail_behind_a_put();
+}
+
+fn fail_behind_a_put() {
+    let net = Net::new(Config { early: 1000, ..Config::calm(2, 0) });
+    let sizes = Sizes::new(2);
+    let mut rooms = [Room::new(&sizes), Room::new(&sizes)];
+    let [own, theirs] = &mut rooms;
+    let mut party = [Party::new(&net, 0, &sizes, own), Party::new(&net, 1, &sizes, theirs)];
+    let [(own, src), (theirs, dst)] = [party[0].open(64), party[1].open(64)];
+    party[0].node.store(own.key, 0, 77).unwrap();
+    let last = party[0].machine.cache().split().add(dst, 56).unwrap();
+    let copy = Copy::new(last, src, 8).strided(2, 64, 0);
+    party[0].machine.try_issue(copy.into(), After::Nothing).unwrap();
+    party[0].pump();
+    let result = loop {
+        let ended = party[0].outs.iter().find_map(|out| match out {
+            Out::Ended { result, .. } => Some(*result),
+            _ => None,
+        });
+        if let Some(result) = ended {
+            break result;
+        }
+        let (rank, event) = net.step().expect("it is under way");
+        party[rank.0 as usize].on_event(event);
+    };
+    assert!(matches!(result, Err(AccessError::OutOfRange { .. })), "{result:?}");
+    assert_eq!(party[1].node.load(theirs.key, 56), Ok(77));
+}
+
 /// Hazard A6: of a command that comes while its note is there, half is of the one
 /// before.
 #[test]
@@ -478,6 +512,7 @@ fn planted_defects_are_caught() {
     );
     assert_caught(&["gas_guests_wait_for_hosts"], |seed| run(seed, CROWDED));
     assert_caught(&["gas_relay_dies"], |seed| run(seed, KILL));
+    assert_caught(&["gas_failed_unconfirmed"], |_| fail_behind_a_put());
 }
 
 /// Whoever tries again and again is stopped.

@@ -20,7 +20,7 @@ use super::rank::{Party, Room, Sizes, peek};
 use super::*;
 use program::{Chunk, Program};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tsumugi_core::backend::Domain;
 use tsumugi_core::mem::{Access, Rank, Region};
 use tsumugi_core::sim::{Net, check};
@@ -104,6 +104,7 @@ fn run(seed: u64, may_die: bool) -> u64 {
             scratch,
             places: [true; PLACES as usize],
             lines: HashMap::new(),
+            spoilt: HashSet::new(),
             live: Vec::new(),
             may_die,
         }

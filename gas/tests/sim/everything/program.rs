@@ -3,7 +3,7 @@
 use super::{Board, CHUNKS, Known, LINE, LINE_BYTES, PLACES, POISON, content, words};
 use crate::rank::{Party, peek, poke};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::backend::Domain;
 use tsumugi_core::mem::{Access, Region};
@@ -57,6 +57,8 @@ pub struct Program<'n, 'w> {
     pub places: [bool; PLACES as usize],
     /// This rank's lines, by region; `None`: nobody knows.
     pub lines: HashMap<usize, Option<Line>>,
+    /// Nor will anybody ever know of these.
+    pub spoilt: HashSet<usize>,
     pub live: Vec<Live>,
     pub may_die: bool,
 }
@@ -234,6 +236,10 @@ impl Program<'_, '_> {
             }
             Err(AccessError::PeerLost { .. }) if self.may_die => {
                 known.unsure += 1;
+                if matches!(what, What::Copy(_)) {
+                    // What the dead one has sent of it may land at any time.
+                    self.spoilt.insert(region);
+                }
                 if !matches!(what, What::Get(_) | What::Serial) {
                     *line = None;
                 }
@@ -246,7 +252,7 @@ impl Program<'_, '_> {
             What::Add(add) => known.shared.sum += add,
             What::Xor(bits) => known.shared.parity ^= bits,
             What::Count(guess) => known.shared.count += u64::from(value == guess),
-            What::Put(_, new) => *line = Some(new),
+            What::Put(_, new) => *line = Some(new).filter(|_| !self.spoilt.contains(&region)),
             What::Get(place) => {
                 let found: Line = std::array::from_fn(|word| {
                     peek(self.scratch.0, place * LINE as u64 + word as u64)
@@ -273,6 +279,7 @@ impl Program<'_, '_> {
             }
             What::Copy(other) => {
                 let copied = self.lines.get(&other).copied().unwrap_or(Some([0; LINE]));
+                let copied = copied.filter(|_| !self.spoilt.contains(&region));
                 self.lines.insert(region, copied);
             }
         }
