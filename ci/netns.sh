@@ -203,6 +203,7 @@ bad_network() {
         run 2 "$job" --role meet
         run 2 "$job" --role reach
         run 3 "$job" --role mixture-short
+        run 3 "$job" --role churn-short
         run 3 "$job" --role locks-short
     done
     unset TSUMUGI_FAULTS
