@@ -26,11 +26,14 @@
 
 mod carrier;
 mod meet;
+mod onward;
+mod outbound;
 mod pump;
 mod send;
 
-pub(crate) use carrier::{Carrier, Far};
+pub(crate) use carrier::Carrier;
 use meet::{Greeting, Greetings};
+pub(crate) use outbound::Far;
 
 use crate::card::Card;
 use crate::deadline::Deadline;
@@ -163,7 +166,7 @@ pub(crate) fn footprint(ranks: u32) -> Footprint {
     let calls = CALLS_MAX * (size_of::<am::Call>() + size_of::<Entry>());
     let staging = STAGING_CELLS * (size_of::<am::Slot>() + am::CELL_BYTES);
     Footprint {
-        bytes: calls + staging + LANDINGS * size_of::<am::Landing>() + carrier::footprint(),
+        bytes: calls + staging + LANDINGS * size_of::<am::Landing>() + outbound::footprint(),
         later_bytes: LANDINGS * LANDING_BYTES,
         rank_bytes: peer,
         lane_bytes: (lanes(65) - lanes(1)).div_ceil(64),
@@ -273,7 +276,7 @@ impl Am {
     pub(crate) fn carry_by(&self, carrier: Arc<dyn Carrier>) {
         let (greetings, member) = (self.greetings.clone(), self.member.clone());
         carrier.on_greeting(Box::new(move |from, bytes| greetings.put(from, bytes, &member)));
-        let far = Far::new(carrier, &self.member, carrier::PLACES);
+        let far = Far::new(carrier, &self.member, outbound::PLACES);
         assert!(self.far.set(far).is_ok(), "one carrier takes all that leaves the node");
     }
 

@@ -67,6 +67,7 @@ mod window;
 mod word;
 
 pub(crate) use bad::{Clock, Faults};
+pub(crate) use bounce::CHUNKS;
 pub(crate) use device::Device;
 pub(crate) use errand::JOINED_BYTES;
 pub(crate) use fetch::Fetched;
@@ -77,7 +78,7 @@ pub(crate) use watch::Watch;
 pub(crate) use word::{BySwap, Turn};
 
 use crate::config::Chosen;
-use crate::{Error, Rank};
+use crate::{AddrError, Error, Rank};
 use bad::Bad;
 use beat::Beats;
 use bounce::Bounce;
@@ -232,6 +233,13 @@ impl Far {
         self.shared().device.remote_completion()
     }
 
+    /// Longest copy between ranks of two other nodes that is quicker as a get and a
+    /// put of the device's than if the one rank's processor is asked for it and says
+    /// when it is done; 0: none is.
+    pub(crate) fn carried_bytes_max(&self) -> u64 {
+        if self.shared().device.moves().memory { CARRIED_BYTES } else { 0 }
+    }
+
     /// Whether an errand comes after the puts, of at most `bytes` bytes each, that
     /// were posted before it by the same caller, and finds that they have landed.
     pub(crate) fn keeps_order(&self, bytes: u64) -> bool {
@@ -248,6 +256,27 @@ impl Far {
         // SAFETY: it was registered with the partition's table by somebody who
         // promised the same, and is unregistered here first.
         unsafe { self.shared().device.register(region) }
+    }
+
+    /// Lends a chunk of the pool, if one is free.
+    pub(crate) fn lend(&self) -> Option<LocalAddr> {
+        let chunk = self.bounce.try_take()?;
+        let at = chunk.local();
+        chunk.into_index();
+        Some(at)
+    }
+
+    /// Whether there will never be one again.
+    pub(crate) fn has_lent_all(&self) -> bool {
+        self.bounce.is_used_up()
+    }
+
+    /// Gives one back that was [lent](Self::lend), when the last operation on it
+    /// has ended like that.
+    pub(crate) fn give_back(&self, chunk: LocalAddr, result: Result<u64, AddrError>) {
+        let chunk = self.bounce.lent(chunk.offset as usize / bounce::CHUNK_BYTES);
+        // SAFETY: nothing is copied.
+        let _ = unsafe { chunk.finish(result, None, 0) };
     }
 
     /// Ends that, before the key may become somebody else's.
@@ -403,5 +432,9 @@ pub(crate) const PEER_BYTES: usize = tsumugi_backends::PEER_BYTES + network::HOS
 /// whom they go to. The names of hosts come on top.
 pub(crate) const BEATS_BYTES: usize = Beats::NODE_BYTES + tsumugi_backends::PEER_BYTES;
 
+/// A get and a put are four trips of the devices', with bytes that go twice; what
+/// is asked for takes four trips that wait for processors. With as many bytes more
+/// both take as long.
+const CARRIED_BYTES: u64 = 32 << 10;
 const SHARDS: usize = 16;
 const RING_SLOTS: usize = 1024;

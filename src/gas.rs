@@ -131,7 +131,8 @@ impl Driver {
         let remote_completion = far.is_none_or(|far| far.remote_completion());
         let keeps_order = far.is_some_and(|far| far.keeps_order(PART_BYTES));
         let ordered_bytes = if keeps_order { PART_BYTES } else { far.map_or(0, |_| JOINED_BYTES) };
-        let device = (remote_completion, ordered_bytes);
+        let carried_bytes = far.map_or(0, |far| far.carried_bytes_max());
+        let device = (remote_completion, ordered_bytes, carried_bytes);
         let (machine, tables) = machine(member, shape, split, &control, device, workers);
         let carried = far.map(|far| Carried::new(far.clone(), member, shape.flights as usize));
         Ok(Self {

@@ -161,6 +161,7 @@ fn machine(net: &'static Net, rank: usize) -> Machine<'static> {
         starter: Starter { key: starter.key, bytes: starter.bytes, agent: Agent::Cpu },
         remote_completion: true,
         ordered_bytes_max: 0,
+        carried_bytes_max: 0,
         part_bytes_max: 1 << 30,
         // One thread.
         barrier: Some(|| ()),

@@ -328,6 +328,7 @@ fn rank(ranks: u32) -> (&'static [AtomicU64], Machine<'static>) {
         starter,
         remote_completion,
         ordered_bytes_max: 0,
+        carried_bytes_max: 0,
         part_bytes_max,
         barrier,
     };

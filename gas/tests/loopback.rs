@@ -92,6 +92,7 @@ fn party_of(here: &'static Here<'static>, split: Split, shape: Shape) -> Party<'
         starter: Starter { key: starter.key, bytes: starter.bytes, agent: Agent::Cpu },
         remote_completion: here.capabilities().remote_completion,
         ordered_bytes_max: 0,
+        carried_bytes_max: 0,
         part_bytes_max: 1 << 20,
         barrier: None,
     };

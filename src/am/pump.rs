@@ -1,6 +1,6 @@
 //! The other side: what comes is taken, operations are carried out.
 
-use super::carrier::Far;
+use super::outbound::Far;
 use super::{Am, BATCH, Function, LANDING_BYTES, State};
 use crate::{AddrError, Rank};
 use std::mem::take;

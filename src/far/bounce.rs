@@ -129,4 +129,5 @@ impl Chunk<'_> {
 
 /// Bytes of a chunk.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
-const CHUNKS: usize = 64;
+/// How many there are.
+pub(crate) const CHUNKS: usize = 64;

@@ -16,6 +16,10 @@ impl Driver {
         let Outgoing { op, source, agent, then } = out;
         let tag = op.tag;
         if let Some(source) = source {
+            if let Some(far) = self.far.as_ref().filter(|far| !far.is_near(op.remote.rank)) {
+                far.begin_between(*source, op);
+                return None;
+            }
             return Some(Event::Completed { tag, result: self.carry_over(*source, op) });
         }
         let is_control = self.control.is_in(op.remote.key);

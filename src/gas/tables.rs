@@ -25,7 +25,7 @@ pub(super) fn machine(
     shape: Shape,
     split: Split,
     control: &Control,
-    (remote_completion, ordered_bytes_max): (bool, u64),
+    (remote_completion, ordered_bytes_max, carried_bytes_max): (bool, u64, u64),
     workers: usize,
 ) -> (Machine<'static>, Tables) {
     let (slots, slots_lent) = lend((0..shape.copies).map(|_| Slot::new()).collect());
@@ -65,6 +65,7 @@ pub(super) fn machine(
         starter,
         remote_completion,
         ordered_bytes_max,
+        carried_bytes_max,
         part_bytes_max: PART_BYTES,
         barrier: (Fences::of_system() == Fences::Asymmetric).then_some(barrier as fn()),
     };

@@ -29,8 +29,10 @@ impl Machine<'_> {
             let from = self.control.own_command(at as u32);
             let op = Op::put(from, self.control.cell(to, own), COMMAND_BYTES as u64);
             let hint = self.fly(op, Agent::Cpu, What::Hint);
-            let is_near = self.setup.near.binary_search(&to).is_ok();
-            if is_near || self.setup.ordered_bytes_max < op.bytes() || !self.has_flight() {
+            if self.is_near(Some(to))
+                || self.setup.ordered_bytes_max < op.bytes()
+                || !self.has_flight()
+            {
                 self.run.push(self.jobs, index);
                 return Some(hint);
             }
@@ -80,9 +82,8 @@ impl Machine<'_> {
         // What the source has to do when the bytes are there, it does.
         let is_all = block == copy.count && (copy.flag.is_null() || !copy.is_one_block());
         let to = self.ranks_of(&request).1?;
-        let is_near = self.setup.near.binary_search(&to).is_ok();
         // What goes to the guest itself it sees no sooner.
-        if !is_all || flights != 1 || is_near || to == rank || !self.has_flight() {
+        if !is_all || flights != 1 || self.is_near(Some(to)) || to == rank || !self.has_flight() {
             return None;
         }
         let note = Note { from: rank, index: at, stamp: stamp as u16, is_relay: true };

@@ -20,11 +20,14 @@
 //! # Who does a copy
 //!
 //! The source puts; if the caller is the destination, it gets; if it is
-//! neither, it does it all the same where it reaches the memory of both, else
-//! it asks the source (see `command.rs`), and where devices keep the order the
-//! destination tells the caller of the end. Each operation under way
-//! has a place of its own, and so has each that is done for others, so that no
-//! rank's own requests keep it from serving (hazard A7). Places are served in
+//! neither, it does it all the same where it reaches the memory of both. Else it
+//! asks the source (see `command.rs`), and where devices keep the order, or the
+//! bytes go as one with what is behind them, the destination tells the caller of
+//! the end: three trips. Where that cannot be, and the copy is not long, the caller
+//! gets and puts: four trips that wait for no other processor.
+//!
+//! Each operation under way has a place of its own, and so has each that is done
+//! for others, so that no rank's own requests keep it from serving (hazard A7). Places are served in
 //! turn, one operation each time, and each may have a quarter of what can be in
 //! flight: a slow destination does not hold up the rest.
 //!

@@ -149,12 +149,19 @@ impl Machine<'_> {
         } else {
             Op::get(target.remote, local, bytes)
         };
+        let is_near = source.is_some() && self.is_near(self.setup.split.rank(dst));
+        let near = if source.is_some() && mutant("gas_carried_unpinned") {
+            self.let_go(near);
+            Hold::Nothing
+        } else {
+            near
+        };
         let job = &mut self.jobs[index];
         job.at += bytes;
         if is_last {
             (job.at, job.block, job.landed.1) = (0, job.block + 1, job.landed.1 + 1);
         }
-        if is_push {
+        if far == dst && !is_near {
             job.last = GlobalAddr::from_bits(dst.to_bits() + bytes - 1);
         }
         self.run.push(self.jobs, index);

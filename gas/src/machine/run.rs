@@ -36,6 +36,7 @@ impl Machine<'_> {
             {
                 (Phase::Parts, None)
             }
+            Request::Copy(copy) if self.is_carried(&copy) => (Phase::Parts, None),
             Request::Copy(_) | Request::List(_) => (Phase::Asking { probe: 0 }, None),
         };
         let job = &mut self.jobs[index];

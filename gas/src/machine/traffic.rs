@@ -32,6 +32,9 @@ pub struct Setup<'m> {
     /// comes to pass there after the put has landed: all, where all devices used
     /// keep the order, and none is 0.
     pub ordered_bytes_max: u64,
+    /// Longest copy between two ranks that the driver carries from the one to the
+    /// other, both far, on its own memory: none is 0.
+    pub carried_bytes_max: u64,
     /// Longest single put or get.
     pub part_bytes_max: u64,
     /// Has every processor that runs a worker of this rank pass a barrier;
@@ -65,7 +68,7 @@ pub struct Outgoing {
     /// What.
     pub op: Op,
     /// Where a put takes its bytes from, if not from the own memory: from that
-    /// of a near rank.
+    /// of another rank, which is near if the target is.
     pub source: Option<RemoteAddr>,
     /// Who is to do it, if it is an atomic.
     pub agent: Agent,

@@ -3,7 +3,7 @@
 use super::{Machine, Setup};
 use crate::address::{GlobalAddr, Split};
 use crate::error::AccessError;
-use crate::request::{Request, Word};
+use crate::request::{Copy, Request, Word};
 use tsumugi_core::mem::Rank;
 
 impl Machine<'_> {
@@ -18,13 +18,28 @@ impl Machine<'_> {
         }
     }
 
+    /// Whether the driver loads and stores the memory of that rank.
+    pub(super) fn is_near(&self, rank: Option<Rank>) -> bool {
+        rank.is_some_and(|rank| self.setup.near.binary_search(&rank).is_ok())
+    }
+
     /// Whether the driver copies between these two, neither of which is this
     /// rank.
     pub(super) fn is_between_near(&self, (from, to): (Option<Rank>, Option<Rank>)) -> bool {
-        let is_near = |rank: Option<Rank>| {
-            rank.is_some_and(|rank| self.setup.near.binary_search(&rank).is_ok())
-        };
-        is_near(from) && is_near(to)
+        self.is_near(from) && self.is_near(to)
+    }
+
+    /// Whether the driver carries that from one far rank to another: both ways
+    /// are the devices', and nobody else's processor has to do with it. Not if the
+    /// destination can tell of the end, which takes a trip less.
+    pub(super) fn is_carried(&self, copy: &Copy) -> bool {
+        let (from, to) = self.ranks_of(&Request::Copy(*copy));
+        copy.is_one_block()
+            && copy.bytes > self.setup.ordered_bytes_max
+            && copy.bytes <= self.setup.carried_bytes_max
+            && from != to
+            && !self.is_near(from)
+            && !self.is_near(to)
     }
 
     /// From whose memory to whose a request goes.

@@ -32,6 +32,8 @@ struct Plan {
     near: bool,
     /// Each put lands in two parts.
     torn: bool,
+    /// Whoever wants a short copy between two others carries it.
+    carried: bool,
 }
 
 /// What every rank knows of every other.
@@ -279,6 +281,7 @@ fn run(seed: u64, plan: Plan) {
     sizes.near = plan.near;
     sizes.keeps_order = !reorders;
     sizes.joined_bytes_max = if reorders { draw.below(2) * 128 } else { 0 };
+    sizes.carried_bytes_max = if plan.carried { 1 + draw.below(SLICE) } else { 0 };
     let mut rooms: Vec<Room> = (0..ranks).map(|_| Room::new(&sizes)).collect();
     let mut parties: Vec<Party<'_>> = rooms
         .iter_mut()
@@ -383,11 +386,13 @@ fn content_of(net: &Net, world: &World, own: u32, place: Place) -> Vec<u8> {
         .collect()
 }
 
-const PLAIN: Plan = Plan { kill: false, operations: 25, crowded: false, near: false, torn: false };
+const PLAIN: Plan =
+    Plan { kill: false, operations: 25, crowded: false, near: false, torn: false, carried: false };
 const KILL: Plan = Plan { kill: true, ..PLAIN };
 const LATE: Plan = Plan { crowded: true, ..KILL };
 const NEAR: Plan = Plan { near: true, ..PLAIN };
 const CROWDED: Plan = Plan { crowded: true, ..PLAIN };
+const CARRIED: Plan = Plan { carried: true, ..PLAIN };
 const TORN: Plan = Plan { torn: true, ..CROWDED };
 
 #[test]
@@ -398,6 +403,12 @@ fn every_byte_is_what_the_order_says() {
 #[test]
 fn a_rank_that_reaches_both_copies_itself() {
     check(SEEDS.take(300), |seed| run(seed, NEAR));
+}
+
+#[test]
+fn who_wants_a_short_copy_carries_it() {
+    check(SEEDS, |seed| run(seed, CARRIED));
+    check(SEEDS, |seed| run(seed, Plan { kill: true, ..CARRIED }));
 }
 
 #[test]
@@ -430,13 +441,20 @@ fn trips(party: &mut [Party<'_>], net: &Net, copy: Copy) -> u64 {
 /// and the end's; where order is kept as many as a put and a message.
 #[test]
 fn a_copy_costs_the_trips_that_it_must() {
-    count_trips(false, 4);
-    count_trips(true, 3);
+    count_trips(false, 0, 4);
+    count_trips(true, 0, 3);
 }
 
-fn count_trips(keeps_order: bool, of_third: u64) {
+/// It is a get and a put, of which no other processor knows.
+#[test]
+fn a_carried_copy_costs_nobody_else_anything() {
+    count_trips(false, 1 << 16, 4);
+}
+
+fn count_trips(keeps_order: bool, carried_bytes_max: u64, of_third: u64) {
     let net = Net::new(Config::calm(3, 0));
     let sizes = Sizes { part_bytes_max: 1 << 20, keeps_order, ..Sizes::new(3) };
+    let sizes = Sizes { carried_bytes_max, ..sizes };
     let mut rooms: Vec<Room> = (0..3).map(|_| Room::new(&sizes)).collect();
     let mut parties: Vec<Party<'_>> = rooms
         .iter_mut()
@@ -451,7 +469,8 @@ fn count_trips(keeps_order: bool, of_third: u64) {
         let third = trips(&mut parties, &net, Copy::new(at[2], at[1], bytes));
         assert_eq!((put, get, third), (2 + first, 2, of_third + first), "{bytes} bytes");
     }
-    assert_eq!(parties[1].machine.hints(), 3, "no command was fetched");
+    let asked = if carried_bytes_max > 0 { 0 } else { 3 };
+    assert_eq!(parties[1].machine.hints(), asked, "commands that came with their notes");
     assert_eq!(parties[0].machine.relayed(), if keeps_order { 3 } else { 0 });
 }
 

@@ -75,7 +75,11 @@ fn run(seed: u64, may_die: bool) -> u64 {
     let keeps_order = !config.reorder;
     let net = Net::new(config);
     let mut sizes = Sizes { keeps_order, ..Sizes::new(ranks) };
-    sizes.joined_bytes_max = if keeps_order { 0 } else { draw.below(2) * 128 };
+    match draw.below(3) {
+        0 if !keeps_order => sizes.joined_bytes_max = 128,
+        1 => sizes.carried_bytes_max = 128,
+        _ => {}
+    }
     sizes.shape.copies = 4 << draw.below(2);
     sizes.shape.flat_words = draw.below(2) as u32;
     sizes.shape.commands = 1 + draw.below(4) as u32;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::slice;
 use tsumugi_core::backend::{Completion, Domain, LoadStore, load_bytes};
-use tsumugi_core::mem::{Access, AddrError, Need, Rank, Region, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::sim::{Event as Told, Net, Node};
 use tsumugi_core::sync::mapped::AtomicU64;
@@ -29,6 +29,8 @@ pub struct Sizes {
     /// Where it does not: longest put that goes as one with what is posted
     /// behind it.
     pub joined_bytes_max: u64,
+    /// Longest copy between two far ranks that the third carries.
+    pub carried_bytes_max: u64,
 }
 
 /// A rank's tables; the machine borrows them.
@@ -54,10 +56,14 @@ pub struct Party<'n> {
     pub machine: Machine<'n>,
     pub control: RegionKey,
     /// Refused by a full queue.
-    held: Option<Op>,
+    held: VecDeque<Op>,
     joined_bytes_max: u64,
     /// What goes when the put of that tag has landed.
     joined: Vec<(Tag, Op)>,
+    /// Puts of bytes that are on their way to a place here.
+    carried: Vec<Option<Op>>,
+    places: Region,
+    carried_bytes_max: u64,
     /// What the driver was told and has not looked at.
     pub outs: VecDeque<Out>,
     /// Ranks that have died.
@@ -65,6 +71,8 @@ pub struct Party<'n> {
     woken: u64,
 }
 
+/// In the tag of a get whose bytes are put somewhere else.
+const FETCHES: u64 = 1 << 63;
 pub const STARTER_BYTES: u64 = 4096;
 
 impl Sizes {
@@ -88,6 +96,7 @@ impl Sizes {
             near: false,
             keeps_order: false,
             joined_bytes_max: 0,
+            carried_bytes_max: 0,
         }
     }
 }
@@ -143,10 +152,14 @@ impl<'n> Party<'n> {
             starter: Starter { key: starter.key, bytes: STARTER_BYTES, agent: Agent::Cpu },
             remote_completion: node.capabilities().remote_completion,
             ordered_bytes_max: if sizes.keeps_order { u64::MAX } else { sizes.joined_bytes_max },
+            carried_bytes_max: sizes.carried_bytes_max,
             part_bytes_max: sizes.part_bytes_max,
             barrier: None,
         };
         let machine = Machine::new(setup, tables);
+        let flights = sizes.shape.flights as usize;
+        let bytes = flights as u64 * sizes.carried_bytes_max;
+        let places = node.allocate(bytes.max(8), Access::Local).unwrap();
         let control = control.key;
         let (outs, lost) = (VecDeque::new(), Vec::new());
         Self {
@@ -154,9 +167,12 @@ impl<'n> Party<'n> {
             node,
             machine,
             control,
-            held: None,
+            held: VecDeque::new(),
             joined_bytes_max: sizes.joined_bytes_max,
             joined: Vec::new(),
+            carried: vec![None; flights],
+            places,
+            carried_bytes_max: sizes.carried_bytes_max,
             outs,
             lost,
             woken: 0,
@@ -176,6 +192,10 @@ impl<'n> Party<'n> {
             Told::Completed(Completion { tag, result }) => {
                 self.check_device(result);
                 self.post_joined(tag, result);
+                let tag = match self.fetched(tag, result) {
+                    Some(tag) => tag,
+                    None => return self.pump(),
+                };
                 Event::Completed { tag, result }
             }
             Told::Bell(addr) if addr.key == self.control => Event::Rang,
@@ -192,20 +212,26 @@ impl<'n> Party<'n> {
 
     /// Posts what the machine has, until it has nothing.
     pub fn pump(&mut self) {
-        if let Some(op) = self.held.take()
-            && !self.node.try_post(&op)
-        {
-            self.held = Some(op);
-            return;
+        while let Some(op) = self.held.front() {
+            if !self.node.try_post(op) {
+                return;
+            }
+            self.held.pop_front();
         }
         loop {
             let mut is_idle = true;
-            while let Some(out) = self.machine.poll_op() {
+            while let Some(mut out) = self.machine.poll_op() {
                 is_idle = false;
-                if let Some(source) = out.source {
-                    let (tag, result) = (out.op.tag, self.carry(source, &out.op));
-                    self.machine.handle(Event::Completed { tag, result }, self.node.now());
-                    continue;
+                match out.source {
+                    Some(source) if self.carried_bytes_max > 0 => {
+                        out.op = self.fetch(source, &out.op);
+                    }
+                    Some(source) => {
+                        let (tag, result) = (out.op.tag, self.carry_over(source, &out.op));
+                        self.machine.handle(Event::Completed { tag, result }, self.node.now());
+                        continue;
+                    }
+                    None => {}
                 }
                 let is_posted = self.node.try_post(&out.op);
                 if let Some(then) = out.then
@@ -214,7 +240,7 @@ impl<'n> Party<'n> {
                     self.machine.handle(Event::NotPosted(then.tag), self.node.now());
                 }
                 if !is_posted {
-                    self.held = Some(out.op);
+                    self.held.push_back(out.op);
                     break;
                 }
             }
@@ -225,7 +251,7 @@ impl<'n> Party<'n> {
                 }
                 self.outs.push_back(out);
             }
-            if is_idle || self.held.is_some() {
+            if is_idle || !self.held.is_empty() {
                 break;
             }
         }
@@ -254,8 +280,32 @@ impl<'n> Party<'n> {
         }
     }
 
-    /// A put that has another rank's memory as its source.
-    fn carry(&self, source: RemoteAddr, op: &Op) -> Result<u64, AddrError> {
+    /// The get that comes before a put of another rank's bytes.
+    fn fetch(&mut self, source: RemoteAddr, put: &Op) -> Op {
+        let place = put.tag.index();
+        let offset = place as u64 * self.carried_bytes_max;
+        let at = LocalAddr { key: self.places.key, offset };
+        self.carried[place] = Some(Op::put(at, put.remote, put.bytes()).tagged(put.tag));
+        Op::get(source, at, put.bytes()).tagged(Tag::from_bits(put.tag.to_bits() | FETCHES))
+    }
+
+    /// Posts the put of what has been fetched; whose end a completion is, if it is
+    /// one.
+    fn fetched(&mut self, tag: Tag, result: Result<u64, AddrError>) -> Option<Tag> {
+        if tag.to_bits() & FETCHES == 0 {
+            return Some(tag);
+        }
+        let tag = Tag::from_bits(tag.to_bits() & !FETCHES);
+        let put = self.carried[tag.index()].take_if(|put| put.tag == tag)?;
+        if result.is_err() {
+            return Some(tag);
+        }
+        self.held.push_back(put);
+        None
+    }
+
+    /// A put of a near rank's bytes.
+    fn carry_over(&self, source: RemoteAddr, op: &Op) -> Result<u64, AddrError> {
         let [from, to] = [source.rank, op.remote.rank].map(|rank| self.net.node(rank));
         let at = to.resolve(op.remote, op.bytes(), Need::Write)?;
         // SAFETY: as many bytes of the network's memory, and one thread.

@@ -220,7 +220,11 @@ fn run(seed: u64, plan: Plan) -> (u64, u64) {
     let keeps_order = !config.reorder;
     let net = Net::new(config);
     let mut sizes = Sizes { keeps_order, ..Sizes::new(ranks) };
-    sizes.joined_bytes_max = if keeps_order { 0 } else { draw.below(2) * 128 };
+    match draw.below(3) {
+        0 if !keeps_order => sizes.joined_bytes_max = 128,
+        1 => sizes.carried_bytes_max = BYTES,
+        _ => {}
+    }
     sizes.shape.copies = 4 << draw.below(2);
     sizes.shape.flat_words = draw.below(2) as u32;
     sizes.shape.flights = 1 + draw.below(16) as u32;
@@ -321,6 +325,7 @@ fn planted_defects_are_caught() {
             "gas_install_after_drop",
             "gas_ack_before_drained",
             "gas_never_refresh",
+            "gas_carried_unpinned",
         ],
         |seed| {
             run(seed, PLAIN);

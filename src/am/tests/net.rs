@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::backend::execute;
 use tsumugi_core::completion::{Callback, CompletionTable, Why};
-use tsumugi_core::mem::{Region, RegisterError};
+use tsumugi_core::mem::{LocalAddr, Region, RegisterError};
 use tsumugi_core::op::Op;
 use tsumugi_core::tag::Tag;
 use tsumugi_pvas::Direct;
@@ -228,6 +228,18 @@ impl Carrier for Link {
 
     fn post_joined(&self, put: &Op, then: &Op, _: Callback) -> Result<(), Busy<()>> {
         unreachable!("{put:?}, {then:?}")
+    }
+
+    fn lend(&self) -> Option<LocalAddr> {
+        unreachable!("nothing is carried from rank to rank")
+    }
+
+    fn has_lent_all(&self) -> bool {
+        true
+    }
+
+    fn give_back(&self, chunk: LocalAddr, _: Result<u64, AddrError>) {
+        unreachable!("{chunk:?}")
     }
 
     // All have lanes for each other from the start.
