@@ -71,7 +71,7 @@ impl Hold {
             At::ReadKept => Act::Do(Word::load(book.kept(*rank, *page))),
             At::Seize(seen) => Act::Do(Word::exchange(gate, seen, own(GateState::Pending, 0))),
             At::Enlist(_) => Act::Do(Word::or(book.holders(*page), 1 << (rank.0 % 64))),
-            At::Ask => Act::Do(Word::load(book.entry(*page))),
+            At::Ask => Act::Do(book.look(*page)),
             At::Keep(entry) => Act::Do(Word::store(book.kept(*rank, *page), entry.to_bits())),
             At::Install(_) if mutant("page_install_blind") => {
                 Act::Do(Word::store(gate, own(GateState::Valid, 1)))

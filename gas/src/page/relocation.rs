@@ -137,7 +137,7 @@ impl Relocation {
         let here = self.frame.map(|frame| from.moved(*rank, frame));
         let new = || here.expect("a frame was taken first");
         match self.at {
-            At::Ask => Act::Do(Word::load(book.entry(*page))),
+            At::Ask => Act::Do(book.look(*page)),
             At::Wait(by) => Act::Pause(Some(by)),
             At::Drain => Act::Pause(None),
             At::FindFrame(word) => Act::Do(Word::load(book.bits(*rank, word))),
