@@ -34,6 +34,27 @@ pub enum Directory {
     /// still there.
     #[default]
     Atomics,
+    /// The same, and where a page is the network's device looks up and changes,
+    /// for the ranks of the home's node and for the home itself, too: it needs
+    /// none of the home's processors, not even the runtime's own thread there.
+    /// To who knows the page an access costs what it costs otherwise. Who does
+    /// not asks from another node by one atomic of the device, in place of a
+    /// parcel to the home and one back; from the home's node by one as well,
+    /// instead of a load from memory: microseconds in place of some tens of
+    /// nanoseconds, and so does each page that comes, by five of them. Good for
+    /// arrays whose pages are looked for from other nodes, by ranks that know
+    /// few of them, and where homes compute or sleep.
+    ///
+    /// What is no question where a page is remains as it is: the words by which
+    /// a mover stops who writes, and waits for who reads, are changed by
+    /// processors, each by those of the rank whose they are. So a home that uses
+    /// a page itself is asked when that moves, as any rank; and by each own once,
+    /// whether it reads.
+    ///
+    /// Where no device can do it (a job of one node, libfabric's tcp, a device
+    /// without atomics) processors do:
+    /// [`GlobalArray::agent`](super::GlobalArray::agent) says who.
+    Device,
     /// As the paper has it: the home answers, and stops all who have asked
     /// before a page moves. For comparison: up to 64 ranks, and when one dies
     /// who waits for an answer is told [`AddrError::PeerLost`], of whichever
