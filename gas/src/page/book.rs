@@ -214,6 +214,32 @@ impl Book {
         }
     }
 
+    /// What enters a rank into the list of who may write to a page, which is
+    /// believed to be `seen`. Where the directory lies apart, by what a device
+    /// has: it adds, compares and swaps, and no more.
+    #[inline]
+    pub(super) fn enlist(&self, page: PageId, rank: Rank, seen: u64) -> Op {
+        let (at, bit) = (self.holders(page), bit_of(rank));
+        if self.is_apart() { Word::exchange(at, seen, seen | bit) } else { Word::or(at, bit) }
+    }
+
+    /// Whether that has entered it, or found that it is there.
+    #[inline]
+    pub(super) fn is_enlisted(&self, rank: Rank, seen: u64, found: u64) -> bool {
+        !self.is_apart() || found == seen || found & bit_of(rank) != 0
+    }
+
+    /// What empties the list, which is believed to be `seen`.
+    pub(super) fn disown(&self, page: PageId, seen: u64) -> Op {
+        let at = self.holders(page);
+        if self.is_apart() { Word::exchange(at, seen, 0) } else { Word::swap(at, 0) }
+    }
+
+    /// Whether that has emptied it.
+    pub(super) fn is_disowned(&self, seen: u64, found: u64) -> bool {
+        !self.is_apart() || found == seen
+    }
+
     /// What makes that the entry of a page that has none yet.
     pub fn deal(&self, page: PageId, entry: Entry) -> Op {
         match self.is_apart() {
@@ -301,6 +327,11 @@ impl fmt::Display for ShapeError {
 }
 
 impl core::error::Error for ShapeError {}
+
+/// Of a rank, in a list of who may write.
+const fn bit_of(rank: Rank) -> u64 {
+    1 << (rank.0 % 64)
+}
 
 /// Bytes before a page's own.
 pub const HEADER_BYTES: u64 = 8;

@@ -216,9 +216,10 @@ impl Desk {
     }
 
     pub fn post(&mut self, number: usize, part: Part, op: Op) {
-        let is_plain = matches!(op.kind, Kind::Get | Kind::Put | Kind::GetWord | Kind::PutWord);
+        // What every device has.
+        let is_any_devices = matches!(op.kind, Kind::FetchAdd | Kind::CompareSwap);
         let is_devices = self.book.directory() == Some(op.remote.key);
-        assert!(!(is_plain && is_devices), "{op:?} of a word that is a device's");
+        assert!(is_any_devices || !is_devices, "{op:?} of a word that is a device's");
         let ult = &mut self.ults[number];
         ult.sequence += 1;
         ult.parts.push((ult.sequence, part));

@@ -172,7 +172,7 @@ mod tests {
             of("wire_get_uncached_device", 8, 2.0),
         ];
         let by_device = trips(&device);
-        let line = by_device.lines().find(|line| line.contains("B  device")).unwrap();
+        let line = by_device.lines().find(|line| line.contains(" device ")).unwrap();
         assert!(line.contains("2.10") && line.contains("yes"), "{by_device}");
         assert!(by_device.contains("for no size, by a device up to 8 B"), "{by_device}");
         let near = trips(&rows[..2]);
