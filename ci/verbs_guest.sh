@@ -260,9 +260,10 @@ pages() {
     NODES=3
     for role in $(words "${ROLES:-pages-short,moving-short,histories-short}"); do
         JOB_LIMIT=$((2 * JOB_LIMIT)) job /quick_job --role $role
+        [ $role != pages-short ] || grep "^pages found by Device" /tmp/rank0 || fail "the agent of pages"
     done
     loud
-    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_tsumugi bench gas --svg /tmp $(words "${BENCH:---ops,16}")
+    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_tsumugi bench gas --svg /tmp $(words "$BENCH")
     sed "1,/: page sizes/d" /tmp/rank0
     cat /tmp/*.svg
     [ -n "$BENCH" ] || grep -q " trips of .* yes$" /tmp/rank0 || fail "no trips"

@@ -45,8 +45,8 @@ pub fn table(bars: Vec<Bar>) -> String {
     let table = text::table(&header, bars.into_iter().map(Bar::line));
     let by_bytes = match by_bytes {
         true => {
-            "  bytes: not met, nor can it be: the page's bytes travel once either way, and take\n\
-             \x20 as much of the time as the line says\n"
+            "  bytes: not met, nor can it be: the page's bytes travel once either way, take as much\n\
+             \x20 of the time as the line says, and what is asked besides is a trip or two without any\n"
         }
         false => "",
     };

@@ -24,7 +24,9 @@ pub fn bars(rows: &[Row]) -> String {
         };
         let of = |kind: &str| {
             let uncached = beside(&format!("get_{kind}"))?;
-            Some(of(uncached, cached, bytes_take(rows, cached)))
+            let counted = counted(&format!("wire_get_{kind}")).zip(counted("wire_get_cached"));
+            let more = counted.map_or(MORE_TRIPS, |(found, cached)| found - cached);
+            Some(of(uncached, cached, more, bytes_take(rows, cached)))
         };
         let over = beside("raw_read").map(|raw| over(cached, raw));
         let (known, asked) = ([over, of_cached], ["uncached", "uncached_device"]);
@@ -73,12 +75,13 @@ fn over(cached: &Row, raw: &Row) -> Bar {
     }
 }
 
-/// What the cache is good for; of a cached get its bytes take that share.
-fn of(uncached: &Row, cached: &Row, share: f64) -> Bar {
+/// What the cache is good for: so many trips more, each as long as what a cached
+/// get takes without its bytes, which are that share of it.
+fn of(uncached: &Row, cached: &Row, more: f64, share: f64) -> Bar {
     let median = uncached.summary.median / cached.summary.median;
     let min = uncached.summary.min / cached.summary.min;
     let (mut limit, mut met) = (format!(">= {TIMES}"), Met::of(median >= TIMES, min >= TIMES));
-    if met != Met::Yes && share > HALF {
+    if met != Met::Yes && 1.0 + more * (1.0 - share) < TIMES {
         limit += &format!(", bytes take {:.0} %", share * 100.0);
         met = Met::Bytes;
     }
@@ -107,8 +110,6 @@ fn bytes(row: &Row) -> u64 {
 const OVER_NS: f64 = 10.0;
 const OVER_FAR: f64 = 1.05;
 const TIMES: f64 = 2.0;
-/// From here on a trip or two do not make it twice as long.
-const HALF: f64 = 0.5;
 /// Of a page that is not known: two of its home's words.
 const MORE_TRIPS: f64 = 2.0;
 /// What a network takes at once, at least.
@@ -146,6 +147,11 @@ mod tests {
         let rows = [
             of_page("get_cached", 8, 20.0),
             of_page("get_uncached", 8, 30.0),
+            // What is asked is one trip, and would make 1.8 of it.
+            of_page("get_cached", 4096, 25.0),
+            of_page("get_uncached", 4096, 44.0),
+            of_page("wire_get_cached", 4096, 1.0),
+            of_page("wire_get_uncached", 4096, 2.0),
             of_page("get_cached", 1 << 20, 400.0),
             of_page("get_uncached", 1 << 20, 440.0),
             of_page("get_uncached_device", 1 << 20, 420.0),
@@ -153,6 +159,8 @@ mod tests {
         let shown = bars(&rows);
         let line = |what: &str| shown.lines().find(|line| line.contains(what)).unwrap();
         assert!(line("get_uncached of get_cached, 8 B").ends_with("no"), "{shown}");
+        let short = line("get_uncached of get_cached, 4096 B");
+        assert!(short.contains(">= 2, bytes take 20 %") && short.ends_with("bytes"), "{shown}");
         for name in ["get_uncached", "get_uncached_device"] {
             let line = line(&format!("{name} of get_cached, 1048576 B"));
             assert!(line.contains(">= 2, bytes take 95 %") && line.ends_with("bytes"), "{shown}");

@@ -38,9 +38,9 @@ pub fn trips(rows: &[Row]) -> String {
     let holds = |by: &str| {
         let of = lines.iter().filter(|line| line.by == by);
         let holds = of.filter(|line| line.times >= TIMES && line.is_near() != Some(false));
-        match holds.map(|line| line.bytes).max() {
-            Some(bytes) => format!("up to {bytes} B"),
-            None => "for no size".to_owned(),
+        match holds.map(|line| line.bytes.to_string()).collect::<Vec<_>>() {
+            sizes if sizes.is_empty() => "for no size".to_owned(),
+            sizes => format!("at {} B", sizes.join(", ")),
         }
     };
     let asks_device = lines.iter().any(|line| line.by == DEVICE);
@@ -51,11 +51,12 @@ pub fn trips(rows: &[Row]) -> String {
     let mut notes = format!(
         "  trips: operations on the network, of which a large page takes several; on one node\n\
          \x20 they are loads, and not counted. The ratio of times is {TIMES} at least, and within 25 % of\n\
-         \x20 that of trips where these are counted, {holds}. The paper has more than {PAPER}: there a\n\
-         \x20 miss is answered by the home's program, between its own work; here by its network, in\n\
-         \x20 a trip like any other, so that the ratio is that of trips. A network that may tear\n\
-         \x20 words, as tcp and Soft-RoCE do, has a thread of the home's read them, which does\n\
-         \x20 nothing else: where it must be woken first, the ratio is that of its waking.\n"
+         \x20 that of trips where these are counted, {holds}.\n\
+         \x20 The paper has more than {PAPER}: there a miss is answered by the home's program, between\n\
+         \x20 its own work; here by its network, in a trip like any other, so that the ratio is that\n\
+         \x20 of trips. A network that may tear words, as tcp and Soft-RoCE do, has a thread of the home's\n\
+         \x20 read them, which does nothing else: where it must be woken first, the ratio is that of\n\
+         \x20 its waking.\n"
     );
     if asks_device {
         notes += "  asked a device: the directory's words are its (Directory::Device), and no thread of\n\
@@ -162,7 +163,7 @@ mod tests {
             "{shown}"
         );
         assert!(cells("1048576 B ").contains(&"no"), "{shown}");
-        assert!(shown.contains("up to 8 B") && shown.contains("98 % of a cached get"), "{shown}");
+        assert!(shown.contains("at 8 B") && shown.contains("98 % of a cached get"), "{shown}");
         let device = [
             of("get_cached", 8, 10.0),
             of("wire_get_cached", 8, 1.0),
@@ -174,9 +175,9 @@ mod tests {
         let by_device = trips(&device);
         let line = by_device.lines().find(|line| line.contains(" device ")).unwrap();
         assert!(line.contains("2.10") && line.contains("yes"), "{by_device}");
-        assert!(by_device.contains("for no size, by a device up to 8 B"), "{by_device}");
+        assert!(by_device.contains("for no size, by a device at 8 B"), "{by_device}");
         let near = trips(&rows[..2]);
-        assert!(near.contains("  8 B") && near.contains("up to 8 B"), "{near}");
+        assert!(near.contains("  8 B") && near.contains("at 8 B"), "{near}");
         assert_eq!(trips(&rows[..1]), "");
     }
 }
