@@ -4,13 +4,14 @@
 # suite, the backend's own tests, messages and the demo there: on one device; on
 # two devices on a wire, with all that jobs on two nodes do, and what a call
 # takes; on a wire that loses packets; in two guests, of which one is killed.
-# `ci/verbs.sh [name of a test | jobs | updates | globals | locks | adopted |
-# latency | one | lossy | pair | pages | figures]...`; pages of arrays, and what an
-# access to one takes, and puts and gets beside MPICH's and Open MPI's ping-pong on
-# the same devices, only when asked for; `EXTRA` is for the guest, as
+# `ci/verbs.sh [name of a test | jobs | updates | globals | locks | homes |
+# adopted | latency | one | lossy | pair | pages | figures]...`; pages of arrays,
+# and what an access to one takes, and puts and gets beside MPICH's and Open MPI's
+# ping-pong on the same devices, only when asked for; `EXTRA` is for the guest, as
 # TALLY=tally-short for fewer updates, or BENCH=--only,own,--ops,1 and ROLES=,
-# for other rows of pages and no tests before. `ci/verbs.sh pages` alone builds
-# only what it runs, and leaves its figure in target/verbs/pages_verbs.svg. Installs Debian's packages if they are missing;
+# for other rows of pages and no tests before. `ci/verbs.sh pages`, or `homes`,
+# alone builds only what it runs; pages leave their figure in
+# target/verbs/pages_verbs.svg. Installs Debian's packages if they are missing;
 # what the guests need is kept in target/verbs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -80,8 +81,8 @@ job_of() {
 }
 # So many updates take an emulated machine long, unoptimized.
 [[ $* == figures ]] || programs[quick_job]=$(job_of --release)
-# Pages, or figures, alone need nothing else.
-if [[ $* != figures && $* != pages ]]; then
+# Pages, homes and figures alone need nothing else.
+if [[ -z $* || -n $(printf '%s\n' "$@" | grep -vxE 'pages|homes|figures') ]]; then
     cargo test --package tsumugi-backends --lib -- --nocapture --test-threads 1 verbs:: | tee "$work/lib.txt"
     grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
     programs[verbs]=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |

@@ -24,7 +24,7 @@ wants() { case ,$ONLY, in ,, | *,$1,*) ;; *) false ;; esac; }
 is_of_jobs() {
     [ -n "$ONLY" ] || return 1
     for word in $(words "$ONLY"); do
-        case $word in jobs | updates | globals | locks | adopted | latency | one | lossy | pair | pages | figures) ;; *) return 1 ;; esac
+        case $word in jobs | updates | globals | locks | homes | adopted | latency | one | lossy | pair | pages | figures) ;; *) return 1 ;; esac
     done
 }
 # The tests of these names, or all, on these devices.
@@ -196,6 +196,15 @@ locks() {
     [ "$(grep -c " writes under .* by Device" /tmp/rank0)" = 7 ] || fail "the agent of locks"
     nodes="a b"
 }
+# Of three ranks, two of them on one node, one that stands still: where its pages
+# are the device says.
+homes() {
+    nodes="a b b"
+    JOB_LIMIT=$((2 * JOB_LIMIT)) job /quick_job --role homes
+    grep " owns " /tmp/rank0
+    grep -q " owns by Device" /tmp/rank0 && grep -q "while the home stood still" /tmp/rank0 || fail "homes"
+    nodes="a b"
+}
 # A ULT's blocking calls beside the same requests by hand, in turn, each rank on
 # a core.
 latency() {
@@ -251,9 +260,10 @@ pages() {
     NODES=3
     for role in $(words "${ROLES:-pages-short,moving-short,histories-short}"); do
         JOB_LIMIT=$((2 * JOB_LIMIT)) job /quick_job --role $role
+        [ $role != pages-short ] || grep "^pages found by Device" /tmp/rank0 || fail "the agent of pages"
     done
     loud
-    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_tsumugi bench gas --svg /tmp $(words "${BENCH:---ops,16}")
+    JOB_LIMIT=$((4 * JOB_LIMIT)) job /quick_tsumugi bench gas --svg /tmp $(words "$BENCH")
     sed "1,/: page sizes/d" /tmp/rank0
     cat /tmp/*.svg
     [ -n "$BENCH" ] || grep -q " trips of .* yes$" /tmp/rank0 || fail "no trips"
@@ -329,12 +339,13 @@ jobs() {
     updates
     globals
     locks
+    homes
     adopted
     killed
     on_the_wire
 }
 for what in $(words "${ONLY:-jobs,latency}"); do
-    case $what in jobs | updates | globals | locks | adopted | latency | pages | figures) $what ;; esac
+    case $what in jobs | updates | globals | locks | homes | adopted | latency | pages | figures) $what ;; esac
 done
 
 # The same wire, of whose packets one in a hundred is lost.

@@ -85,7 +85,6 @@ pub use dealt::{Dealt, Directory};
 pub use error::ArrayError;
 pub use tsumugi_gas::page::{Distribution, Entry, PageId, ShapeError};
 
-use crate::lock::Words;
 use crate::ops::load_value;
 use crate::{AddrError, Agent, Error, Plain, Remote, Runtime};
 use cache::Cache;
@@ -94,7 +93,6 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::backend::copy_bytes;
-use tsumugi_gas::page::Book;
 use way::Way;
 
 /// An array of all ranks. A handle: cheap to clone, and to send to other
@@ -132,9 +130,7 @@ impl Runtime {
     pub fn array_by<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
         let (page_len, shape) = dealt.shape(self.size(), len, size_of::<T>());
         shape.check().map_err(Error::program)?;
-        let words = Words::share(self, Agent::Cpu, shape.bytes())?;
-        let book = Book::new(shape, words.key(), 0).map_err(Error::program)?;
-        let way = Way::new(self, words, book, &dealt)?;
+        let way = Way::new(self, shape, &dealt)?;
         way.deal(self.rank(), dealt.first)?;
         // Nobody looks for a page before all are dealt.
         self.barrier()?;
@@ -180,6 +176,13 @@ impl<T: Plain> GlobalArray<T> {
     /// its directory is [`Directory::Messages`].
     pub fn letters(&self) -> u64 {
         self.way.letters()
+    }
+
+    /// Who looks at the directory's words and changes them: the ranks'
+    /// processors, or, of a [`Directory::Device`] where there is one, the
+    /// network's device.
+    pub fn agent(&self) -> Agent {
+        self.way.agent()
     }
 
     /// Bytes of directory and of what is known of pages that this rank gives to

@@ -154,6 +154,7 @@ impl Far {
                 nap: AtomicU32::new(0),
                 arrivals: AtomicU64::new(0),
                 strays: AtomicU64::new(0),
+                served: AtomicU64::new(0),
                 bounced: AtomicU64::new(0),
                 unsent: AtomicU64::new(0),
                 turned_away: AtomicBool::new(false),
@@ -215,6 +216,7 @@ impl Far {
             cards: self.shared().cards.fetched(),
             bounced: self.shared().bounced.load(Ordering::Relaxed),
             shown: self.shared().pins.as_ref().map_or(0, Pins::shown),
+            served: self.shared().served.load(Ordering::Relaxed),
         }
     }
 

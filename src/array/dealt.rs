@@ -34,6 +34,31 @@ pub enum Directory {
     /// still there.
     #[default]
     Atomics,
+    /// The same, and the directory's words are the network device's
+    /// ([`Agent::Device`](crate::Agent)): it alone looks pages up and notes where
+    /// they have gone, for ranks of the home's node and for the home itself, too.
+    /// That takes none of the home's processors, not even the thread by which
+    /// the runtime answers other nodes there, as `Atomics` does over a network
+    /// that has no atomics or whose reads may tear.
+    ///
+    /// To who knows the page an access costs what it costs otherwise. Who does
+    /// not, of whichever node, asks by one atomic of the device, or two to
+    /// write; and a page that comes takes four or five. From another node that
+    /// is in place of a request and its answer each, which wait for a thread of
+    /// the home's to run; from the home's own it is microseconds, in place of
+    /// tens of nanoseconds. So it is for pages that are looked for from other
+    /// nodes, by ranks that know few of them, or whose homes compute or sleep.
+    ///
+    /// Who is in a page is no matter of its directory: the words by which a mover
+    /// stops who writes, and waits for who reads, are changed by processors, each
+    /// by those of the rank that is asked. So an own is over when every rank has
+    /// said whether it reads, once for as many as 64 pages, the home among them;
+    /// the pages are there before that.
+    ///
+    /// Where no device can do it (in a job of one node, over libfabric, over a
+    /// device without atomics) processors do:
+    /// [`GlobalArray::agent`](super::GlobalArray::agent) says who.
+    Device,
     /// As the paper has it: the home answers, and stops all who have asked
     /// before a page moves. For comparison: up to 64 ranks, and when one dies
     /// who waits for an answer is told [`AddrError::PeerLost`], of whichever

@@ -7,7 +7,7 @@ use super::alone::Lease;
 use super::post::Post;
 use super::{ArrayError, ArrayHandle, Dealt, Directory};
 use crate::lock::Words;
-use crate::{AddrError, Error, Plain, Rank, Remote, Runtime};
+use crate::{AddrError, Agent, Error, Plain, Rank, Remote, Runtime, Shared};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +26,8 @@ pub(crate) struct Way {
     runtime: Runtime,
     words: Arc<Words>,
     book: Book,
+    /// The words of a directory that lies apart.
+    directory: Option<Shared<u64>>,
     /// The paper's directory, in place of the words'.
     post: Option<Arc<Post>>,
     /// Of an array that one rank has made.
@@ -38,15 +40,24 @@ struct Patience(u32);
 
 impl Way {
     /// Collective.
-    pub(super) fn new(
-        runtime: &Runtime,
-        words: Words,
-        book: Book,
-        dealt: &Dealt,
-    ) -> Result<Self, Error> {
-        let words = Arc::new(words);
+    pub(super) fn new(runtime: &Runtime, shape: Shape, dealt: &Dealt) -> Result<Self, Error> {
+        let directory = match dealt.directory {
+            Directory::Device => {
+                let words = shape.directory_bytes() / 8;
+                Some(runtime.share_for::<u64>(Agent::Device, words as usize)?)
+            }
+            Directory::Atomics | Directory::Messages => None,
+        };
+        let apart = directory.as_ref().map(|directory| directory.own().at(0).addr().key);
+        let before = if apart.is_some() { shape.directory_bytes() } else { 0 };
+        let words = Arc::new(Words::share(runtime, Agent::Cpu, shape.bytes() - before)?);
+        let book = match apart {
+            Some(directory) => Book::apart(shape, directory, words.key()),
+            None => Book::new(shape, words.key(), 0),
+        };
+        let book = book.map_err(Error::program)?;
         let post = match dealt.directory {
-            Directory::Atomics => None,
+            Directory::Atomics | Directory::Device => None,
             Directory::Messages if runtime.size() > message::RANKS_MAX => {
                 let (what, count, most) = ("ranks", runtime.size(), message::RANKS_MAX);
                 let (count, most) = (count.into(), most.into());
@@ -54,12 +65,13 @@ impl Way {
             }
             Directory::Messages => Some(Post::open(runtime, &words, book, dealt.first)?),
         };
-        Ok(Self { runtime: runtime.clone(), words, book, post, lease: None })
+        Ok(Self { runtime: runtime.clone(), words, book, directory, post, lease: None })
     }
 
     /// Of an array that one rank makes, or opens.
     pub(super) fn alone(runtime: &Runtime, words: Arc<Words>, book: Book, lease: Lease) -> Self {
-        Self { runtime: runtime.clone(), words, book, post: None, lease: Some(lease) }
+        let (runtime, lease) = (runtime.clone(), Some(lease));
+        Self { runtime, words, book, directory: None, post: None, lease }
     }
 
     pub(super) fn handle(&self) -> Option<ArrayHandle> {
@@ -69,6 +81,11 @@ impl Way {
     /// Letters that this rank has sent, if the directory is the paper's.
     pub(super) fn letters(&self) -> u64 {
         self.post.as_ref().map_or(0, |post| post.sent())
+    }
+
+    /// Who carries out the atomics on the directory's words.
+    pub(super) fn agent(&self) -> Agent {
+        self.directory.as_ref().map_or(Agent::Cpu, Shared::agent)
     }
 
     pub(super) fn runtime(&self) -> &Runtime {
@@ -94,9 +111,9 @@ impl Way {
             let frame = frame.ok_or(ArrayError::Full { room })?;
             let entry = Entry { owner, frame, epoch: 0 };
             let (bits, bit) = self.book.bit(owner, frame);
-            self.words.carry(&Op::atomic(Kind::FetchOr, bits, bit))?;
+            self.carry(&Op::atomic(Kind::FetchOr, bits, bit))?;
             self.store(self.book.header(owner, frame), entry.header(page))?;
-            self.store(self.book.entry(page), entry.to_bits())?;
+            self.carry(&self.book.deal(page, entry))?;
         }
         Ok(())
     }
@@ -120,7 +137,7 @@ impl Way {
         if let Some(post) = &self.post {
             return post.with(&self.runtime, page, Want::Read, Ok);
         }
-        let bits = self.words.carry(&Op::get_word(self.book.entry(page), Width::W8))?;
+        let bits = self.carry(&self.book.look(page))?;
         Ok(match State::from_bits(bits) {
             State::At(entry) => entry,
             State::Moving { owner, frame, .. } => Entry { owner, frame, epoch: 0 },
@@ -203,7 +220,7 @@ impl Way {
         let mut patience = Patience::default();
         loop {
             let answer = match glance.act() {
-                Act::Do(op) => self.words.carry(&op),
+                Act::Do(op) => self.carry(&op),
                 Act::Read(entry) => {
                     let header = self.words.real(self.book.header(entry.owner, entry.frame));
                     if far.is_some_and(|far| far.leads_to(entry.owner)) {
@@ -295,7 +312,7 @@ impl Way {
         let (mut call, mut result, mut patience) = (Some(call), None, Patience::default());
         loop {
             let answer = match hold.act() {
-                Act::Do(op) => self.words.carry(&op),
+                Act::Do(op) => self.carry(&op),
                 Act::Pause(by) => self.pause(&mut patience, by),
                 Act::Ready(entry) => {
                     let call = call.take().expect("it is its turn once");
@@ -311,8 +328,21 @@ impl Way {
         }
     }
 
+    /// Carries out an operation on words of the book. What is of a device's
+    /// directory goes by that from here, too: its words no processor touches.
+    fn carry(&self, op: &Op) -> Result<u64, AddrError> {
+        match &self.directory {
+            Some(directory) if self.book.directory() == Some(op.remote.key) => {
+                let mut real = *op;
+                real.remote.key = directory.at(op.remote.rank, 0).addr().key;
+                self.runtime.carry(&real)
+            }
+            _ => self.words.carry(op),
+        }
+    }
+
     fn store(&self, at: RemoteAddr, value: u64) -> Result<u64, AddrError> {
-        self.words.carry(&Op::put_word(at, Width::W8, value))
+        self.carry(&Op::put_word(at, Width::W8, value))
     }
 
     /// Lets others get on; for `by`, if it lives.
@@ -323,7 +353,7 @@ impl Way {
             // Any word of its tells.
             Some(rank) => {
                 let (bits, _) = self.book.bit(rank, 0);
-                self.words.carry(&Op::get_word(bits, Width::W8))
+                self.carry(&Op::get_word(bits, Width::W8))
             }
             None => Ok(0),
         }

@@ -228,6 +228,7 @@ impl Link {
 
 /// Carries out what another node's rank asks of this one's memory.
 fn serve(shared: &Shared, asked: Asked<'_>) -> Result<u64, AddrError> {
+    shared.served.fetch_add(1, Ordering::Relaxed);
     // As a peer may, not as the owner.
     let check = |at: RemoteAddr, bytes: u64, need| {
         shared.member.control().regions().resolve(at, bytes, need)

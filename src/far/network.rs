@@ -134,6 +134,9 @@ pub struct NetworkCounts {
     pub bounced: u64,
     /// Pieces of such memory that the device was shown instead.
     pub shown: u64,
+    /// Operations of other nodes' ranks that processors of this one have carried
+    /// out: what the device does not do.
+    pub served: u64,
 }
 
 impl Config {

@@ -44,6 +44,8 @@ pub(super) struct Shared {
     pub(super) arrivals: AtomicU64,
     /// What has come and makes no sense.
     pub(super) strays: AtomicU64,
+    /// Errands of others that were carried out here.
+    pub(super) served: AtomicU64,
     /// Bytes that were copied once more through chunks.
     pub(super) bounced: AtomicU64,
     /// Errands and answers that wait for room, of all links.

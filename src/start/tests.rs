@@ -9,6 +9,7 @@
 
 use super::{Place, make};
 use crate as api;
+use crate::array::{Dealt, Directory};
 use crate::far::{Cards, Clock, Device, Faults, Network};
 use crate::node::Node;
 use crate::{Config, Error, Rank, Runtime};
@@ -24,6 +25,8 @@ use tsumugi_ult::{Progress, Scheduler, StackArea};
 
 #[path = "../../tests/job/global.rs"]
 mod global;
+#[path = "../../tests/moving/histories.rs"]
+mod histories;
 #[allow(clippy::duplicate_mod)]
 #[path = "../../tests/job/mixture.rs"]
 mod mixture;
@@ -233,6 +236,50 @@ fn global_memory_has_one_agent_over_bad_networks() {
     }
 }
 
+/// No rank's processors look at a word of the device's directory: neither those
+/// of the home nor its neighbours'.
+#[test]
+fn a_directory_has_one_agent_for_each_word() {
+    for nodes in [&[1, 2][..], &[1, 1, 2]] {
+        run(nodes, None, |rt, _| {
+            let counts = || rt.network_counts().expect("of two nodes");
+            let (page_len, directory) = (1, Directory::Device);
+            let dealt = Dealt { page_len, known: 1, directory, ..Dealt::default() };
+            let array = rt.array_by::<u64>(PAGES, dealt)?;
+            assert_eq!(array.agent(), crate::Agent::Device);
+            for index in 0..PAGES {
+                let before = counts();
+                assert_eq!(array.owner(index)?, array.home(index)?);
+                assert_eq!(counts().operations - before.operations, 1, "page {index}");
+            }
+            // All pages come to the first, and none of the homes has served it.
+            rt.barrier()?;
+            let before = counts().served;
+            if rt.rank() == Rank(0) {
+                for index in 0..PAGES {
+                    array.owner(index)?;
+                }
+            }
+            rt.barrier()?;
+            let asked = rt.sum(counts().served - before)?;
+            assert!(asked < PAGES as u64, "{asked} errands");
+            rt.barrier()
+        });
+    }
+}
+
+#[test]
+fn histories_are_those_of_one_memory_by_a_devices_directory() {
+    let play = |rt: &Runtime, seed| {
+        let plan = histories::Plan { seed, ults: 2, steps: 15, directory: Directory::Device };
+        histories::play(rt, plan).map(drop)
+    };
+    run(&[1, 1, 2], None, move |rt, _| (0..10).try_for_each(|seed| play(rt, seed)));
+    for seed in [1, 2, 5] {
+        run(&[1, 1, 2], Some(seed), move |rt, _| play(rt, seed));
+    }
+}
+
 #[test]
 fn a_beat_that_found_no_room_goes_with_whoever_polls() {
     run(&[1, 2], None, |rt, weather| {
@@ -387,5 +434,6 @@ fn everything_works_over_bad_networks_beside_neighbours() {
 }
 
 const ROUNDS: u64 = 12;
+const PAGES: usize = 60;
 /// Words of more than a window of the heap.
 const LONG: usize = (1 << 19) + 1000;

@@ -18,7 +18,7 @@ use tsumugi_core::sync::with_mutant;
 
 #[test]
 fn what_was_put_is_there_whoever_owns_it() {
-    for directory in [Directory::Atomics, Directory::Messages] {
+    for directory in [Directory::Atomics, Directory::Device, Directory::Messages] {
         put_and_own(directory);
     }
 }
@@ -52,7 +52,7 @@ fn put_and_own(directory: Directory) {
 
 #[test]
 fn no_update_is_lost_while_pages_move() {
-    for directory in [Directory::Atomics, Directory::Messages] {
+    for directory in [Directory::Atomics, Directory::Device, Directory::Messages] {
         update_and_own(directory);
     }
 }
@@ -126,7 +126,7 @@ fn what_is_done_with_them_on_threads() {
 
 #[test]
 fn whatever_moves_each_element_is_as_if_nothing_did() {
-    for directory in [Directory::Atomics, Directory::Messages] {
+    for directory in [Directory::Atomics, Directory::Device, Directory::Messages] {
         run_ranks(3, |rt| {
             let plan = histories::Plan { seed: 1, ults: 3, steps: 40, directory };
             assert!(histories::play(rt, plan)? > 0);

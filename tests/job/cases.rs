@@ -3,10 +3,10 @@
 use crate::foreign::{
     a_death_is_noticed_without_a_launcher, a_start_that_fails_says_why,
     an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes, containers_span_nodes,
-    global_memory_spans_nodes, histories_span_nodes, locks_span_nodes, pages_move_between_nodes,
-    programs_span_nodes, ranks_meet_by_name, ranks_meet_by_the_variables_of_others,
-    ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job, ranks_of_several_nodes_say_so,
-    who_has_no_memory_meets_others_later,
+    global_memory_spans_nodes, histories_span_nodes, homes_answer_other_nodes, locks_span_nodes,
+    pages_move_between_nodes, programs_span_nodes, ranks_meet_by_name,
+    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
+    ranks_of_several_nodes_say_so, who_has_no_memory_meets_others_later,
 };
 use crate::inside::a_rank_shows_what_its_ults_do;
 use crate::launched::{is_running, numbers_after, passes, run, run_with, start, start_with};
@@ -51,6 +51,7 @@ pub const ALL: &[Case] = cases![
     containers_span_nodes,
     locks_span_nodes,
     pages_move_between_nodes,
+    homes_answer_other_nodes,
     who_has_no_memory_meets_others_later,
     arrays_span_nodes,
     histories_span_nodes,
@@ -120,7 +121,7 @@ fn arrays_are_made_copied_and_balanced() {
 fn histories_are_those_of_one_memory() {
     for ranks in [2, 4] {
         let done = passes(ranks, "histories", &[]);
-        assert!(done.text.contains("10 histories, "), "{}", done.text);
+        assert!(done.text.contains("15 histories, "), "{}", done.text);
     }
     passes(3, "histories-short", &[("TSUMUGI_PATH", "offload")]);
 }

@@ -119,6 +119,12 @@ pub fn pages_move_between_nodes() {
     on_two_nodes(3, "pages-short", "called");
 }
 
+/// Whose homes' processors answer, where no device does.
+pub fn homes_answer_other_nodes() {
+    let Some(text) = on_two_nodes(3, "homes", "called") else { return };
+    assert_eq!(text.matches(" owns by Cpu: the home served").count(), 2, "{text}");
+}
+
 /// Those that one rank makes, copies of them, and what moves them for balance.
 pub fn arrays_span_nodes() {
     on_two_nodes(3, "moving-short", "called");

@@ -14,6 +14,7 @@ mod ending;
 mod foreign;
 mod churn;
 mod global;
+mod homes;
 mod inside;
 mod launched;
 mod locks;

@@ -11,13 +11,25 @@
 //! ```
 
 use crate::roles::say;
-use tsumugi::array::{ArrayError, Dealt};
-use tsumugi::{AddrError, Error, GlobalArray, Runtime};
+use tsumugi::array::{ArrayError, Dealt, Directory};
+use tsumugi::{AddrError, Agent, Error, GlobalArray, Runtime};
 
-/// All of it; `scale` times as large as the smallest.
+/// All of it; `scale` times as large as the smallest. Where a device can have the
+/// directory, with that, too.
 pub fn play(rt: &Runtime, scale: u64) -> Result<(), Error> {
-    histogram(rt, 500 * scale)?;
-    search(rt, 200 * scale as usize)
+    let by_device = Dealt { directory: Directory::Device, ..Dealt::default() };
+    for dealt in [Dealt::default(), by_device] {
+        let agent = rt.array_by::<u64>(1, dealt)?.agent();
+        if agent == Agent::Cpu && dealt.directory == Directory::Device {
+            break;
+        }
+        histogram(rt, dealt, 500 * scale)?;
+        search(rt, dealt, 200 * scale as usize)?;
+        if rt.rank().0 == 0 {
+            say(&format!("pages found by {agent:?}"));
+        }
+    }
+    Ok(())
 }
 
 /// ULTs of all ranks add to elements and pull pages hither and thither, until
@@ -85,9 +97,8 @@ pub fn owners(rt: &Runtime) -> Result<(), Error> {
 }
 
 /// Every key that every rank has is counted once.
-fn histogram(rt: &Runtime, keys: u64) -> Result<(), Error> {
-    let dealt = Dealt { page_len: 32, known: 4, ..Dealt::default() };
-    let bins = rt.array_by::<u64>(BINS, dealt)?;
+fn histogram(rt: &Runtime, dealt: Dealt, keys: u64) -> Result<(), Error> {
+    let bins = rt.array_by::<u64>(BINS, Dealt { page_len: 32, known: 4, ..dealt })?;
     let rank = u64::from(rt.rank().0);
     let ults: Vec<_> = (0..ULTS)
         .map(|ult| {
@@ -124,10 +135,9 @@ fn histogram(rt: &Runtime, keys: u64) -> Result<(), Error> {
 
 /// Levels of a search from vertex 0 are as one rank alone finds them, before
 /// and after the rows were brought to who reads them.
-fn search(rt: &Runtime, vertices: usize) -> Result<(), Error> {
-    let dealt = Dealt { page_len: DEGREE, ..Dealt::default() };
-    let rows = rt.array_by::<u32>(vertices * DEGREE, dealt)?;
-    let levels = rt.array::<u32>(vertices)?;
+fn search(rt: &Runtime, dealt: Dealt, vertices: usize) -> Result<(), Error> {
+    let rows = rt.array_by::<u32>(vertices * DEGREE, Dealt { page_len: DEGREE, ..dealt })?;
+    let levels = rt.array_by::<u32>(vertices, dealt)?;
     let rank = u64::from(rt.rank().0);
     let is_mine = |vertex: usize| mix(vertex as u64) % u64::from(rt.size()) == rank;
     if rank == 0 {

@@ -3,8 +3,8 @@
 use crate::churn::{self, Plan};
 use crate::moving::histories;
 use crate::{
-    adopted, containers, ending, global, inside, locks, mixture, moving, outside, pages, poor,
-    programs, reach, tally,
+    adopted, containers, ending, global, homes, inside, locks, mixture, moving, outside, pages,
+    poor, programs, reach, tally,
 };
 use std::hint::black_box;
 use std::io::Write;
@@ -117,6 +117,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "histories-long" => check_histories(rt, 1000, 200),
         "poor" => poor::play(rt),
         "owners" => pages::owners(rt),
+        "homes" => homes::play(rt),
         "programs" => programs::play(rt, false),
         "programs-short" => programs::play(rt, true),
         "programs-forever" => programs::forever(rt),
@@ -168,12 +169,12 @@ fn seed(rt: &Runtime) -> Result<u64, Error> {
 fn check_histories(rt: &Runtime, seeds: u64, steps: u64) -> Result<(), Error> {
     let (first, mut moved) = (seed(rt)?, 0);
     for seed in first..first + seeds {
-        for directory in [Directory::Atomics, Directory::Messages] {
+        for directory in DIRECTORIES {
             moved += histories::play(rt, histories::Plan { seed, ults: 3, steps, directory })?;
         }
     }
     if rt.rank() == Rank(0) {
-        say(&format!("{} histories, {moved} pages moved", 2 * seeds));
+        say(&format!("{} histories, {moved} pages moved", DIRECTORIES.len() as u64 * seeds));
     }
     rt.barrier()
 }
@@ -401,3 +402,5 @@ fn commands(rt: &Runtime) -> Result<(), Error> {
     say("survived");
     Ok(())
 }
+
+const DIRECTORIES: [Directory; 3] = [Directory::Atomics, Directory::Device, Directory::Messages];

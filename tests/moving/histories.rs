@@ -8,9 +8,10 @@
 //!  page    counter │ register │ register │ register
 //! ```
 
+use super::api;
+use api::array::{ArrayError, Dealt, Directory, PageId};
+use api::{Error, GlobalArray, Rank, Remote, Runtime};
 use std::ops::Range;
-use tsumugi::array::{Dealt, Directory, PageId};
-use tsumugi::{Error, GlobalArray, Rank, Remote, Runtime};
 use tsumugi_conformance::Seeded;
 use tsumugi_conformance::history::{Event, What, check_counter, check_register};
 
@@ -173,7 +174,7 @@ impl Ult {
         let to = Rank(self.draw.below(rt.size().into()) as u32);
         let page: PageId = self.array.page(at);
         match self.array.relocate(page, to) {
-            Err(tsumugi::array::ArrayError::NotByMessages) => Ok(0),
+            Err(ArrayError::NotByMessages) => Ok(0),
             moved => Ok(u64::from(moved?)),
         }
     }

@@ -7,6 +7,7 @@ pub mod histories;
 pub mod lists;
 pub mod uses;
 
+use tsumugi as api;
 use tsumugi::{Error, Runtime};
 
 /// All of it, `scale` times as long as the shortest.

@@ -20,6 +20,8 @@ pub enum Met {
     /// Only by the minima.
     Min,
     No,
+    /// Nor can it be where bytes take most of the time.
+    Bytes,
     Moved,
 }
 
@@ -38,10 +40,18 @@ pub fn table(bars: Vec<Bar>) -> String {
     if bars.is_empty() {
         return String::new();
     }
+    let by_bytes = bars.iter().any(|bar| bar.met == Met::Bytes);
     let header = ["bar", "is to be", "median", "min", "trip", "met"];
     let table = text::table(&header, bars.into_iter().map(Bar::line));
+    let by_bytes = match by_bytes {
+        true => {
+            "  bytes: not met, nor can it be: the page's bytes travel once either way, take as much\n\
+             \x20 of the time as the line says, and what is asked besides is a trip or two without any\n"
+        }
+        false => "",
+    };
     format!(
-        "\n{table}  met: by the median; min: by the quietest batches; moved: the cores did, measure again\n"
+        "\n{table}  met: by the median; min: by the quietest batches; moved: the cores did, measure again\n{by_bytes}"
     )
 }
 
@@ -52,6 +62,7 @@ impl Bar {
             Met::Yes => "yes",
             Met::Min => "min",
             Met::No => "no",
+            Met::Bytes => "bytes",
             Met::Moved => "moved",
         };
         vec![self.what, self.limit, self.median, self.min, trip, met.to_owned()]

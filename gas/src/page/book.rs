@@ -15,10 +15,16 @@
 //! stores alone, those of the own rank, too, so that one agent does them.
 //! [`Shape::bytes`] is what it takes; nothing in it depends on the number of
 //! ranks but the pages that fall to each.
+//!
+//! The directory may lie in a region of its own ([`Book::apart`]), whose agent
+//! is another: a device's, which needs no processor at the home. Its words are
+//! then changed and looked at by atomics and by nothing else.
 
-use super::{Entry, FIELD_MAX, Homes, PAGES_MAX, PageId};
+use super::{Entry, FIELD_MAX, Homes, PAGES_MAX, PageId, Word};
 use core::fmt;
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
+use tsumugi_core::op::Op;
+use tsumugi_core::sync::mutant;
 
 /// How many, and how large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,8 +58,9 @@ pub enum ShapeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Book {
     shape: Shape,
+    directory: RegionKey,
+    directory_at: u64,
     key: RegionKey,
-    at: u64,
     slots_at: u64,
     crowd_at: u64,
     bits_at: u64,
@@ -65,6 +72,11 @@ impl Shape {
     /// Bytes that each rank gives.
     pub const fn bytes(&self) -> u64 {
         self.frames_at() + self.frames as u64 * self.stride() - HEADER_BYTES
+    }
+
+    /// Bytes of them that are the directory's.
+    pub const fn directory_bytes(&self) -> u64 {
+        self.slots_at()
     }
 
     /// Bytes of them that are no frames: what a rank needs to be a home, to know
@@ -130,17 +142,41 @@ impl Book {
     ///
     /// [`ShapeError`].
     pub const fn new(shape: Shape, key: RegionKey, at: u64) -> Result<Self, ShapeError> {
+        Self::of(shape, (key, at), (key, at + shape.directory_bytes()))
+    }
+
+    /// The same whose [directory](Shape::directory_bytes) is a region of its
+    /// own, that every rank calls `directory`; all else is `key`'s.
+    ///
+    /// # Errors
+    ///
+    /// [`ShapeError`].
+    pub const fn apart(
+        shape: Shape,
+        directory: RegionKey,
+        key: RegionKey,
+    ) -> Result<Self, ShapeError> {
+        Self::of(shape, (directory, 0), (key, 0))
+    }
+
+    const fn of(
+        shape: Shape,
+        (directory, directory_at): (RegionKey, u64),
+        (key, at): (RegionKey, u64),
+    ) -> Result<Self, ShapeError> {
         if let Err(error) = shape.check() {
             return Err(error);
         }
+        let before = shape.directory_bytes();
         Ok(Self {
             shape,
+            directory,
+            directory_at,
             key,
-            at,
-            slots_at: at + shape.slots_at(),
-            crowd_at: at + shape.crowd_at(),
-            bits_at: at + shape.bits_at(),
-            frames_at: at + shape.frames_at(),
+            slots_at: at + shape.slots_at() - before,
+            crowd_at: at + shape.crowd_at() - before,
+            bits_at: at + shape.bits_at() - before,
+            frames_at: at + shape.frames_at() - before,
             stride: shape.stride(),
         })
     }
@@ -159,7 +195,67 @@ impl Book {
     #[inline]
     pub const fn entry(&self, page: PageId) -> RemoteAddr {
         let (rank, index) = self.shape.homes.home(page);
-        self.word(rank, self.at + index * HOME_BYTES)
+        let offset = self.directory_at + index * HOME_BYTES;
+        RemoteAddr { offset, rank, key: self.directory }
+    }
+
+    /// What tells the [entry](Self::entry) of a page.
+    ///
+    /// Of a directory that lies apart it is an atomic that changes nothing: its
+    /// agent may be a device, whose plain reads are not atomic with its atomics,
+    /// nor whole (Soft-RoCE copies them by bytes), and an owner of before the
+    /// move with a frame of after it is a place where another page is.
+    #[inline]
+    pub fn look(&self, page: PageId) -> Op {
+        let at = self.entry(page);
+        match self.is_apart() && !mutant("page_entry_read_plainly") {
+            true => Word::add(at, 0),
+            false => Word::load(at),
+        }
+    }
+
+    /// What enters a rank into the list of who may write to a page, which is
+    /// believed to be `seen`. Where the directory lies apart, by what a device
+    /// has: it adds, compares and swaps, and no more.
+    #[inline]
+    pub(super) fn enlist(&self, page: PageId, rank: Rank, seen: u64) -> Op {
+        let (at, bit) = (self.holders(page), bit_of(rank));
+        if self.is_apart() { Word::exchange(at, seen, seen | bit) } else { Word::or(at, bit) }
+    }
+
+    /// Whether that has entered it, or found that it is there.
+    #[inline]
+    pub(super) fn is_enlisted(&self, rank: Rank, seen: u64, found: u64) -> bool {
+        !self.is_apart() || found == seen || found & bit_of(rank) != 0
+    }
+
+    /// What empties the list, which is believed to be `seen`.
+    pub(super) fn disown(&self, page: PageId, seen: u64) -> Op {
+        let at = self.holders(page);
+        if self.is_apart() { Word::exchange(at, seen, 0) } else { Word::swap(at, 0) }
+    }
+
+    /// Whether that has emptied it.
+    pub(super) fn is_disowned(&self, seen: u64, found: u64) -> bool {
+        !self.is_apart() || found == seen
+    }
+
+    /// What makes that the entry of a page that has none yet.
+    pub fn deal(&self, page: PageId, entry: Entry) -> Op {
+        match self.is_apart() {
+            true => Word::exchange(self.entry(page), 0, entry.to_bits()),
+            false => Word::store(self.entry(page), entry.to_bits()),
+        }
+    }
+
+    /// The region of the directory, if it has one of its own.
+    #[inline]
+    pub fn directory(&self) -> Option<RegionKey> {
+        self.is_apart().then_some(self.directory)
+    }
+
+    fn is_apart(&self) -> bool {
+        self.directory != self.key
     }
 
     /// The word at its home that says who may write to it: a bit for each
@@ -231,6 +327,11 @@ impl fmt::Display for ShapeError {
 }
 
 impl core::error::Error for ShapeError {}
+
+/// Of a rank, in a list of who may write.
+const fn bit_of(rank: Rank) -> u64 {
+    1 << (rank.0 % 64)
+}
 
 /// Bytes before a page's own.
 pub const HEADER_BYTES: u64 = 8;

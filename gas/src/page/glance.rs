@@ -72,7 +72,7 @@ impl Glance {
             At::Seen => Act::Do(Word::load(book.seen(*rank, *page))),
             At::SeenEntry => Act::Do(Word::load(book.seen_entry(*rank, *page))),
             At::Read(entry, _) => Act::Read(entry),
-            At::Ask => Act::Do(Word::load(book.entry(*page))),
+            At::Ask => Act::Do(book.look(*page)),
             At::Keep(entry) => Act::Do(Word::store(book.seen_entry(*rank, *page), entry.to_bits())),
             At::KeepPage(_) => Act::Do(Word::store(book.seen(*rank, *page), page.0 + 1)),
             At::Go(_) => Act::Do(Word::add(crowd, Crowd::one(*phase).wrapping_neg())),

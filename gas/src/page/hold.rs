@@ -33,7 +33,8 @@ enum At {
     Enter(u64),
     ReadKept,
     Seize(u64),
-    Enlist(Option<Entry>),
+    /// The list is believed to be this.
+    Enlist(Option<Entry>, u64),
     Ask,
     Keep(Entry),
     Install(Entry),
@@ -70,8 +71,8 @@ impl Hold {
             At::Enter(seen) => Act::Do(Word::exchange(gate, seen, seen + 1)),
             At::ReadKept => Act::Do(Word::load(book.kept(*rank, *page))),
             At::Seize(seen) => Act::Do(Word::exchange(gate, seen, own(GateState::Pending, 0))),
-            At::Enlist(_) => Act::Do(Word::or(book.holders(*page), 1 << (rank.0 % 64))),
-            At::Ask => Act::Do(Word::load(book.entry(*page))),
+            At::Enlist(_, seen) => Act::Do(book.enlist(*page, *rank, seen)),
+            At::Ask => Act::Do(book.look(*page)),
             At::Keep(entry) => Act::Do(Word::store(book.kept(*rank, *page), entry.to_bits())),
             At::Install(_) if mutant("page_install_blind") => {
                 Act::Do(Word::store(gate, own(GateState::Valid, 1)))
@@ -96,7 +97,7 @@ impl Hold {
         self.at = match result {
             Ok(old) => self.goes_on(old),
             Err(error) => match self.at {
-                At::Enlist(_) | At::Ask | At::Keep(_) => At::Withdraw(Next::Fail(error)),
+                At::Enlist(..) | At::Ask | At::Keep(_) => At::Withdraw(Next::Fail(error)),
                 _ => At::Failed(error),
             },
         };
@@ -128,14 +129,17 @@ impl Hold {
                 if late {
                     At::Ask
                 } else {
-                    At::Enlist(None)
+                    At::Enlist(None, 0)
                 }
             }
             At::Seize(_) => self.finds(old),
-            At::Enlist(Some(entry)) => At::Keep(entry),
-            At::Enlist(None) => At::Ask,
+            At::Enlist(entry, seen) if !self.book.is_enlisted(self.rank, seen, old) => {
+                At::Enlist(entry, old)
+            }
+            At::Enlist(Some(entry), _) => At::Keep(entry),
+            At::Enlist(None, _) => At::Ask,
             At::Ask => match State::from_bits(old) {
-                State::At(entry) if late => At::Enlist(Some(entry)),
+                State::At(entry) if late => At::Enlist(Some(entry), 0),
                 State::At(entry) => At::Keep(entry),
                 State::Moving { by, .. } => At::Withdraw(Next::Again(Some(by))),
             },

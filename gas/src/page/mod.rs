@@ -39,6 +39,13 @@
 //!    the one relocation that emptied it, and freed once after a sweep that began
 //!    later. Only a death may leave one taken.
 //!
+//! # Who takes part
+//!
+//! The home does nothing: its words are changed by who asks and by who moves. If
+//! they are a network device's ([`Book::apart`]), no processor of the home's has
+//! a part in that; each of them is then changed by that device alone, of
+//! whichever rank, and read by its atomics.
+//!
 //! # What a ULT sees
 //!
 //! Each access to one element (a naturally aligned word within a page) is

@@ -82,7 +82,8 @@ enum At {
     TakeFrame(u32, u64, u32),
     Lock,
     TakeOver(Rank),
-    Disown,
+    /// The list of holders is believed to be this.
+    Disown(u64),
     /// Believed to say this, the gate of a holder is to say that.
     Stop(u64, GateState),
     /// What it says, once more.
@@ -137,7 +138,7 @@ impl Relocation {
         let here = self.frame.map(|frame| from.moved(*rank, frame));
         let new = || here.expect("a frame was taken first");
         match self.at {
-            At::Ask => Act::Do(Word::load(book.entry(*page))),
+            At::Ask => Act::Do(book.look(*page)),
             At::Wait(by) => Act::Pause(Some(by)),
             At::Drain => Act::Pause(None),
             At::FindFrame(word) => Act::Do(Word::load(book.bits(*rank, word))),
@@ -149,7 +150,7 @@ impl Relocation {
                 let dead = State::Moving { owner: from.owner, frame: from.frame, by };
                 Act::Do(Word::exchange(book.entry(*page), dead.to_bits(), moving))
             }
-            At::Disown => Act::Do(Word::swap(book.holders(*page), 0)),
+            At::Disown(seen) => Act::Do(book.disown(*page, seen)),
             At::Probe => Act::Do(Word::load(book.gate(Rank(self.holder), *page))),
             At::Stop(seen, state) => {
                 let gate = Gate { state, ..Gate::from_bits(seen) };
@@ -213,7 +214,7 @@ impl Relocation {
                 if self.dead.is_some() { At::Ask } else { At::Lock }
             }
             At::TakeFrame(word, ..) => self.looks_for_frame(word, old),
-            At::Lock if old == self.from.to_bits() => At::Disown,
+            At::Lock if old == self.from.to_bits() => At::Disown(0),
             At::Lock => self.finds(old),
             At::TakeOver(by) => {
                 let (owner, frame) = (self.from.owner, self.from.frame);
@@ -221,9 +222,10 @@ impl Relocation {
                     return self.finds(old);
                 }
                 self.has_taken_over = true;
-                At::Disown
+                At::Disown(0)
             }
-            At::Disown => {
+            At::Disown(seen) if !self.book.is_disowned(seen, old) => At::Disown(old),
+            At::Disown(_) => {
                 let any = self.has_taken_over && !mutant("page_heir_believes_list");
                 self.holders = if any { u64::MAX } else { old };
                 self.holder = 0;
@@ -299,7 +301,7 @@ impl Relocation {
                 At::Restore(error)
             }
             At::Restore(_) => At::Unmark(Refusal::Addr(error)),
-            At::Ask | At::Wait(_) | At::Lock | At::TakeOver(_) | At::Disown
+            At::Ask | At::Wait(_) | At::Lock | At::TakeOver(_) | At::Disown(_)
                 if self.frame.is_some() =>
             {
                 At::GiveBack(Some(Refusal::Addr(error)))

@@ -11,7 +11,7 @@ use tsumugi_gas::page::{
 
 /// Words of all ranks, and what was done to those of others than `by`.
 struct Memory {
-    words: HashMap<(u32, u64), u64>,
+    words: HashMap<RemoteAddr, u64>,
     by: Rank,
     /// And all that was done.
     remote: u64,
@@ -20,10 +20,9 @@ struct Memory {
 
 impl Memory {
     fn carry(&mut self, op: &Op) -> u64 {
-        let RemoteAddr { rank, offset, .. } = op.remote;
-        self.remote += u64::from(rank != self.by);
+        self.remote += u64::from(op.remote.rank != self.by);
         self.all += 1;
-        let word = self.words.entry((rank.0, offset)).or_default();
+        let word = self.words.entry(op.remote).or_default();
         let old = *word;
         *word = match op.kind {
             Kind::GetWord => old,
@@ -65,16 +64,19 @@ const PAGE: PageId = PageId(1);
 
 /// Operations on other ranks: of the own, and of the sweep, which is shared by
 /// all pages that moved before it.
-fn by_atomics(readers: u32, writers: u32) -> (u64, u64) {
+fn by_atomics(is_apart: bool, readers: u32, writers: u32) -> (u64, u64) {
     let homes = Homes::new(RANKS, u64::from(RANKS), Distribution::Block);
     let shape = Shape { homes, page_bytes: 8, slots: 1, frames: 2 };
-    let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
+    let (pages, directory) = (RegionKey::new(0, 1), RegionKey::new(1, 1));
+    let book = match is_apart {
+        true => Book::apart(shape, directory, pages).unwrap(),
+        false => Book::new(shape, pages, 0).unwrap(),
+    };
     assert_eq!(book.home(PAGE), HOME);
     let mut memory = Memory { words: HashMap::new(), by: B, remote: 0, all: 0 };
     let entry = Entry { owner: A, frame: 0, epoch: 0 };
-    let at = |at: RemoteAddr| (at.rank.0, at.offset);
-    memory.words.insert(at(book.entry(PAGE)), entry.to_bits());
-    memory.words.insert(at(book.header(A, 0)), entry.header(PAGE));
+    memory.words.insert(book.entry(PAGE), entry.to_bits());
+    memory.words.insert(book.header(A, 0), entry.header(PAGE));
     for reader in (3..3 + readers).map(Rank) {
         let mut glance = Glance::new(book, reader, PAGE);
         loop {
@@ -163,13 +165,17 @@ fn by_messages(listed: u32) -> u64 {
 #[test]
 fn by_atomics_readers_cost_nothing() {
     println!("listed  atomics, by readers  by writers  a sweep  messages");
-    let alone = by_atomics(0, 0);
+    let alone = by_atomics(false, 0, 0);
+    assert_eq!(by_atomics(true, 0, 0), alone, "as many by a device");
     for listed in [0, 1, 8, 32] {
-        let (readers, writers) = (by_atomics(listed, 0), by_atomics(0, listed));
+        let (readers, writers) = (by_atomics(false, listed, 0), by_atomics(false, 0, listed));
         let messages = by_messages(listed);
         println!("{listed:6}  {:19}  {:10}  {:7}  {messages:8}", readers.0, writers.0, readers.1);
         assert_eq!(readers, alone, "who reads is neither asked nor waited for");
         assert_eq!(writers.0, alone.0 + u64::from(listed), "each is stopped, by one");
+        // By a device, that has no swap, the list is looked at first.
+        let by_device = [by_atomics(true, listed, 0), by_atomics(true, 0, listed)].map(|own| own.0);
+        assert_eq!(by_device, [readers.0, writers.0 + u64::from(listed > 0)]);
         // Own, permit, copy, moved, free; and stop and stopped of each.
         assert_eq!(messages, 5 + 2 * u64::from(listed));
     }
@@ -187,9 +193,8 @@ fn a_page_that_comes_finds_its_place() {
             for (frame, page) in homes.first_of(rank, dealt).enumerate() {
                 let entry = Entry { owner: rank, frame: frame as u32, epoch: 0 };
                 let (bits, bit) = book.bit(rank, entry.frame);
-                let at = |at: RemoteAddr| (at.rank.0, at.offset);
-                memory.words.insert(at(book.entry(page)), entry.to_bits());
-                *memory.words.entry(at(bits)).or_default() |= bit;
+                memory.words.insert(book.entry(page), entry.to_bits());
+                *memory.words.entry(bits).or_default() |= bit;
             }
         }
         for page in (0..homes.pages()).map(PageId).filter(|page| book.home(*page) != HOME) {

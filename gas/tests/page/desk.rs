@@ -57,6 +57,11 @@ impl Desk {
         assert_eq!(region.key, PAGES);
         let scratch = node.allocate(ULTS_MAX * SCRATCH, Rights::ReadWrite).unwrap();
         assert_eq!(scratch.key, OWN);
+        if let Some(directory) = book.directory() {
+            let bytes = book.shape().directory_bytes();
+            let region = node.allocate(bytes, Rights::ReadWrite).unwrap();
+            assert_eq!((region.key, directory), (DIRECTORY, DIRECTORY));
+        }
         let log = Rc::clone(log);
         let (queue, lost, mail) = (VecDeque::new(), vec![], None);
         Self { book, rank, log, ults: vec![], queue, lost, mail }
@@ -211,6 +216,10 @@ impl Desk {
     }
 
     pub fn post(&mut self, number: usize, part: Part, op: Op) {
+        // What every device has.
+        let is_any_devices = matches!(op.kind, Kind::FetchAdd | Kind::CompareSwap);
+        let is_devices = self.book.directory() == Some(op.remote.key);
+        assert!(is_any_devices || !is_devices, "{op:?} of a word that is a device's");
         let ult = &mut self.ults[number];
         ult.sequence += 1;
         ult.parts.push((ult.sequence, part));
@@ -341,5 +350,7 @@ impl Actor for Desk {
 
 pub const PAGES: RegionKey = RegionKey::new(0, 1);
 const OWN: RegionKey = RegionKey::new(1, 1);
+/// If it lies apart.
+pub const DIRECTORY: RegionKey = RegionKey::new(2, 1);
 const SCRATCH: u64 = 8 * ELEMENTS;
 const ULTS_MAX: u64 = 8;

@@ -1,7 +1,7 @@
 //! Random programs on a network that does its worst: gets, puts, atomics on
 //! elements and owns, by several ULTs of each rank, and a rank that dies.
 
-use crate::desk::{Desk, Log, PAGES};
+use crate::desk::{DIRECTORY, Desk, Log, PAGES};
 use crate::post::{Mail, Post};
 use crate::ult::{ELEMENTS, Plan, first};
 use std::cell::RefCell;
@@ -29,7 +29,16 @@ fn plan(draw: &mut Seeded) -> Plan {
     }
 }
 
-fn run(seed: u64, by_mail: bool, kill: bool) -> Log {
+/// Which directory there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Atomics,
+    /// The same, whose words lie apart: a device's.
+    Device,
+    Messages,
+}
+
+fn run(seed: u64, by: By, kill: bool) -> Log {
     let mut draw = Seeded(seed);
     let ranks = 2 + u64::from(kill) + draw.below(3);
     let pages = 1 + draw.below(6);
@@ -42,7 +51,10 @@ fn run(seed: u64, by_mail: bool, kill: bool) -> Log {
     // Few frames and slots, so that they are used again.
     let (slots, frames) = (1 + draw.below(3) as u32, (pages + draw.below(3)) as u32);
     let shape = Shape { homes, page_bytes: 8 * ELEMENTS, slots, frames };
-    let book = Book::new(shape, PAGES, 0).unwrap();
+    let book = match by {
+        By::Device => Book::apart(shape, DIRECTORY, PAGES).unwrap(),
+        By::Atomics | By::Messages => Book::new(shape, PAGES, 0).unwrap(),
+    };
     let mut config = Config::drawn(ranks as u32, seed);
     if kill {
         // Sooner or later than what the dead had begun arrives.
@@ -53,7 +65,7 @@ fn run(seed: u64, by_mail: bool, kill: bool) -> Log {
     let mut desks: Vec<_> =
         (0..ranks as u32).map(|rank| Desk::new(&net, Rank(rank), book, &log)).collect();
     Desk::deal(&net, &book, dealt);
-    if by_mail {
+    if by == By::Messages {
         let mail = Mail::new(seed);
         for (rank, desk) in desks.iter_mut().enumerate() {
             desk.mail = Some(Post::new(Rank(rank as u32), &book, dealt, &mail));
@@ -89,7 +101,7 @@ fn run(seed: u64, by_mail: bool, kill: bool) -> Log {
     check_log(&log);
     if dead.is_none() {
         assert_eq!(log.failed, 0, "failures, and nobody died");
-        check_rest(&net, &book, last, by_mail);
+        check_rest(&net, &book, last, by);
     }
     log
 }
@@ -114,7 +126,7 @@ fn check_log(log: &Log) {
 }
 
 /// Every page is at one place, and no frame is lost.
-fn check_rest(net: &Net, book: &Book, last: Rank, by_mail: bool) {
+fn check_rest(net: &Net, book: &Book, last: Rank, by: By) {
     let shape = book.shape();
     let mut taken = 0;
     for rank in (0..shape.homes.ranks()).map(Rank) {
@@ -122,7 +134,7 @@ fn check_rest(net: &Net, book: &Book, last: Rank, by_mail: bool) {
         taken += net.node(rank).load(bits.key, bits.offset).unwrap().count_ones();
     }
     assert_eq!(u64::from(taken), shape.homes.pages(), "frames taken");
-    for page in (0..shape.homes.pages()).map(PageId).filter(|_| !by_mail) {
+    for page in (0..shape.homes.pages()).map(PageId).filter(|_| by != By::Messages) {
         let at = book.entry(page);
         let bits = net.node(at.rank).load(at.key, at.offset).unwrap();
         let State::At(entry) = State::from_bits(bits) else { panic!("{page:?} is left locked") };
@@ -132,23 +144,23 @@ fn check_rest(net: &Net, book: &Book, last: Rank, by_mail: bool) {
 
 #[test]
 fn whatever_moves_each_element_is_as_if_nothing_did() {
-    for by_mail in [false, true] {
+    for by in [By::Atomics, By::Device, By::Messages] {
         let mut moves = 0;
-        check(SEEDS, |seed| moves += run(seed, by_mail, false).moves);
-        println!("by messages: {by_mail}; {moves} pages moved");
+        check(SEEDS, |seed| moves += run(seed, by, false).moves);
+        println!("by {by:?}: {moves} pages moved");
         assert!(moves > 0);
     }
 }
 
 #[test]
 fn a_death_is_named_and_nobody_hangs() {
-    for by_mail in [false, true] {
+    for by in [By::Atomics, By::Device, By::Messages] {
         let (mut failed, mut moves) = (0, 0);
         check(SEEDS, |seed| {
-            let log = run(seed, by_mail, true);
+            let log = run(seed, by, true);
             (failed, moves) = (failed + log.failed, moves + log.moves);
         });
-        println!("by messages: {by_mail}; {failed} calls ended with a death, {moves} pages moved");
+        println!("by {by:?}: {failed} calls ended with a death, {moves} pages moved");
         assert!(failed > 0 || std::env::var_os("TSUMUGI_SEED").is_some());
     }
 }
@@ -156,34 +168,34 @@ fn a_death_is_named_and_nobody_hangs() {
 #[test]
 #[cfg(debug_assertions)]
 fn on_a_network_too_planted_defects_are_caught() {
-    for (mutant, by_mail, kill) in MUTANTS {
-        let caught = |seed: &u64| catch_unwind(|| run(*seed, by_mail, kill)).is_err();
+    for (mutant, by, kill) in MUTANTS {
+        let caught = |seed: &u64| catch_unwind(|| run(*seed, by, kill)).is_err();
         let found = with_mutant(mutant, || (0..DEFECT_SEEDS).find(caught));
         let seed = found.unwrap_or_else(|| panic!("{mutant} was not caught"));
         println!("seed {seed} catches {mutant}");
     }
 }
 
-/// Whether the directory goes by messages, and whether a rank dies.
+/// By which directory, and whether a rank dies.
 #[cfg(debug_assertions)]
-const MUTANTS: [(&str, bool, bool); 17] = [
-    ("page_count_apart", false, false),
-    ("page_install_blind", false, false),
-    ("page_listed_late", false, false),
-    ("page_drain_skipped", false, false),
-    ("page_left_unmarked", false, false),
-    ("page_marked_late", false, false),
-    ("page_header_unread", false, false),
-    ("page_epoch_unread", false, false),
-    ("page_heir_believes_list", false, true),
-    ("page_write_uncounted", true, false),
-    ("page_stop_forgotten", true, false),
-    ("page_stopped_early", true, false),
-    ("page_freed_early", true, false),
-    ("page_told_unlisted", true, false),
-    ("page_readers_unlisted", true, false),
-    ("page_told_while_moving", true, false),
-    ("page_late_stop_believed", true, true),
+const MUTANTS: [(&str, By, bool); 17] = [
+    ("page_count_apart", By::Atomics, false),
+    ("page_install_blind", By::Atomics, false),
+    ("page_listed_late", By::Atomics, false),
+    ("page_drain_skipped", By::Atomics, false),
+    ("page_left_unmarked", By::Atomics, false),
+    ("page_marked_late", By::Atomics, false),
+    ("page_header_unread", By::Atomics, false),
+    ("page_epoch_unread", By::Atomics, false),
+    ("page_heir_believes_list", By::Atomics, true),
+    ("page_write_uncounted", By::Messages, false),
+    ("page_stop_forgotten", By::Messages, false),
+    ("page_stopped_early", By::Messages, false),
+    ("page_freed_early", By::Messages, false),
+    ("page_told_unlisted", By::Messages, false),
+    ("page_readers_unlisted", By::Messages, false),
+    ("page_told_while_moving", By::Messages, false),
+    ("page_late_stop_believed", By::Messages, true),
 ];
 const SEEDS: std::ops::Range<u64> = 0..1_000;
 /// A rare one takes some thousands.

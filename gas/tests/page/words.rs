@@ -55,6 +55,13 @@ impl Pages {
     fn torn(self) -> Self {
         Self { tears: [0xff, !0xff], epoch: 127, ..self }
     }
+
+    /// Of a directory whose words are a device's: its atomics are whole, its
+    /// reads come in two parts.
+    fn by_device(self) -> Self {
+        let book = Book::apart(self.book.shape(), RegionKey::new(1, 1), RegionKey::new(0, 1));
+        Self { book: book.unwrap(), ..self }
+    }
 }
 
 impl Model for Pages {
@@ -159,8 +166,8 @@ impl Model for Pages {
                     Flight::Word { at, operand, compare, .. } => {
                         format!("word {at} of {:x}: {operand:x}, {compare:x}", world.memory[at])
                     }
-                    Flight::Header(at, bits) => {
-                        format!("header {at} is {:x}, of which {bits:x}", world.memory[at])
+                    Flight::Torn(at, bits) => {
+                        format!("word {at} is {:x}, of which {bits:x}", world.memory[at])
                     }
                     Flight::Value(at) => format!("value {at} is {}", world.memory[at]),
                     Flight::Copy { from, to } => format!("copy {from} to {to}"),
@@ -204,6 +211,17 @@ fn large() -> Vec<Pages> {
     ]
 }
 
+/// Programs whose directory is a device's.
+fn by_device() -> Vec<Pages> {
+    vec![
+        // The page comes to a frame that is another's at its old owner.
+        Pages::new(2, 2, 2, &[(0, &[Put(0)]), (1, &[Own(0)])]).by_device(),
+        Pages::new(2, 1, 2, &[(0, &[Get(0), Get(0)]), (1, &[Own(0), Put(0)])]).by_device(),
+        Pages::new(2, 1, 2, &[(0, &[Own(0), Own(0)]), (1, &[Own(0), Own(0)])]).by_device(),
+        Pages::new(2, 1, 2, &[(0, &[Put(0)]), (1, &[Put(0)]), (1, &[Own(0)])]).by_device(),
+    ]
+}
+
 #[test]
 fn every_interleaving_of_small_programs() {
     let is_large = env::var_os("TSUMUGI_LARGE").is_some();
@@ -214,6 +232,26 @@ fn every_interleaving_of_small_programs() {
             Err(failure) => panic!("program {number}: {failure:?}"),
         }
     }
+}
+
+#[test]
+fn every_interleaving_where_a_device_has_the_directory() {
+    for (number, program) in by_device().iter().enumerate() {
+        match explore(program, STATES_MAX) {
+            Ok(states) => println!("program {number}: {states} states"),
+            Err(failure) => panic!("program {number}: {failure:?}"),
+        }
+    }
+}
+
+/// An entry that comes in parts is of no place where the page ever was.
+#[test]
+#[cfg(debug_assertions)]
+fn a_plain_read_of_a_devices_word_is_caught() {
+    let found = with_mutant("page_entry_read_plainly", || {
+        by_device().iter().find_map(|program| explore(program, STATES_MAX).err())
+    });
+    println!("{:?}", found.expect("page_entry_read_plainly was not caught"));
 }
 
 #[test]

@@ -6,7 +6,6 @@ use crate::{AddrError, Rank, Remote};
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::{Ordering, fence};
-use tsumugi_gas::lock::drive::Means;
 use tsumugi_gas::page::{Act, PageId, Relocation, Retired, Sweep};
 
 impl Way {
@@ -68,7 +67,7 @@ impl Way {
             let mut patience = Patience::default();
             let is_full = loop {
                 let answer = match own.act() {
-                    Act::Do(op) => self.words.carry(&op),
+                    Act::Do(op) => self.carry(&op),
                     Act::Pause(by) => self.pause(&mut patience, by),
                     Act::Copy { from, to } => self.copy(from, to).map(|()| 0),
                     Act::Over => break false,
@@ -98,7 +97,7 @@ impl Way {
         let (mut sweep, mut patience) = (Sweep::new(self.book), Patience::default());
         loop {
             let answer = match sweep.act() {
-                Act::Do(op) => self.words.carry(&op),
+                Act::Do(op) => self.carry(&op),
                 Act::Pause(by) => self.pause(&mut patience, by),
                 Act::Over => break,
                 Act::Failed(error) => return Err(error),
@@ -108,7 +107,7 @@ impl Way {
         }
         for Retired { owner, frame } in retired.drain(..) {
             let (bits, bit) = self.book.bit(owner, frame);
-            match self.words.carry(&Op::atomic(Kind::FetchAnd, bits, !bit)) {
+            match self.carry(&Op::atomic(Kind::FetchAnd, bits, !bit)) {
                 // Its frames went with it.
                 Ok(_) | Err(AddrError::PeerLost { .. }) => {}
                 Err(error) => return Err(error),

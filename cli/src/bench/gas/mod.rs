@@ -6,10 +6,11 @@
 //! | `raw_read` | a page's bytes by rank and region: no directory, nothing moves |
 //! | `get_cached` | a page of an array, whose place this rank knows |
 //! | `get_uncached` | the same, whose home is asked first, each time |
+//! | `get_uncached_device` | the same, where the network's device has the home's words |
 //! | `put_cached` | a page of an array, whose place this rank knows |
 //! | `checkout_hit` | a page of which this rank keeps a copy |
 //! | `checkout_miss` | the same, when the copy is out of date |
-//! | `own` | a page that comes here from another rank, by either directory, while so many others read it |
+//! | `own` | a page that comes here from another rank, by each directory, while so many others read it |
 //! | `own_beside_readers` | the same, of 35 ranks: beside 0, 1, 8 and 32 readers |
 //! | `letters_own` | messages that the paper's directory sends for it |
 //! | `wire_...` | operations that the same gives to the network |
@@ -45,7 +46,7 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::time::Instant;
 use tsumugi::array::{ArrayError, Dealt, Directory, Read};
-use tsumugi::{Error, GlobalArray, Rank, Runtime, Shared};
+use tsumugi::{Agent, Error, GlobalArray, Rank, Runtime, Shared};
 
 /// Ranks of the job: one measures, the others are home to the pages and have
 /// them.
@@ -61,6 +62,7 @@ pub const CATALOGUE: &[Group] = &[
             "raw_read",
             "get_cached",
             "get_uncached",
+            "get_uncached_device",
             "put_cached",
             "checkout_hit",
             "checkout_miss",
@@ -89,6 +91,8 @@ struct Pages {
     known: GlobalArray<u64>,
     /// The same, of which a rank knows one page at a time.
     unknown: GlobalArray<u64>,
+    /// The same, whose directory is the device's, if there is one.
+    by_device: Option<GlobalArray<u64>>,
     /// The same, with copies that stay.
     copied: GlobalArray<u64>,
     /// The same, by the paper's directory.
@@ -116,8 +120,10 @@ pub fn rank(rt: &Runtime, names: &[&'static str], measure: &Measure) -> Result<V
             _ => &[],
         };
         for readers in readers {
-            rows.extend(pages.relocations(rt, budget(measure), *readers, &pages.known)?);
-            rows.extend(pages.relocations(rt, budget(measure), *readers, &pages.posted)?);
+            let directories = [Some(&pages.known), pages.by_device.as_ref(), Some(&pages.posted)];
+            for array in directories.into_iter().flatten() {
+                rows.extend(pages.relocations(rt, budget(measure), *readers, array)?);
+            }
         }
         rt.barrier()?;
         progress.at(step);
@@ -133,6 +139,8 @@ impl Pages {
         // All pages of all, and those that have just left.
         let room = 2 * RANKS * count as u32;
         let dealt = Dealt { page_len, room, ..Dealt::default() };
+        let by_device = Dealt { known: 1, directory: Directory::Device, ..dealt };
+        let by_device = rt.array_by(len, by_device)?;
         let pages = Self {
             network: network.to_owned(),
             bytes,
@@ -140,11 +148,13 @@ impl Pages {
             raw: rt.share(count * page_len)?,
             known: rt.array_by(len, dealt)?,
             unknown: rt.array_by(len, Dealt { known: 1, ..dealt })?,
+            by_device: Some(by_device).filter(|array| array.agent() == Agent::Device),
             copied: rt.array_by(len, dealt)?,
             posted: rt.array_by(len, Dealt { directory: Directory::Messages, ..dealt })?,
         };
         if rt.rank() == OWNER {
-            for array in [&pages.known, &pages.unknown, &pages.copied, &pages.posted] {
+            let all = [&pages.known, &pages.unknown, &pages.copied, &pages.posted];
+            for array in all.into_iter().chain(&pages.by_device) {
                 array.own(pages.all()).map_err(Error::from)?;
             }
         }
@@ -207,6 +217,11 @@ impl Pages {
         };
         let mut get_cached = |start| Ok(read(&self.known, start, &mut into.borrow_mut())?);
         let mut get_uncached = |start| Ok(read(&self.unknown, start, &mut into.borrow_mut())?);
+        let mut get_uncached_device = |start| match &self.by_device {
+            Some(array) => Ok(read(array, start, &mut into.borrow_mut())?),
+            None => unreachable!("it is left out"),
+        };
+        let wants = |name| wants(name) && (name != BY_DEVICE || self.by_device.is_some());
         let mut put_cached = |start| match &value[..] {
             [value] => Ok(self.known.put(start, *value).map(|()| 1)?),
             page => Ok(self.known.put_slice(start, page).map(|()| 1)?),
@@ -235,12 +250,14 @@ impl Pages {
             count("raw_read", &raw, &mut raw_read)?;
             count("get_cached", &theirs, &mut get_cached)?;
             count("get_uncached", &theirs, &mut get_uncached)?;
+            count(BY_DEVICE, &theirs, &mut get_uncached_device)?;
             count("put_cached", &theirs, &mut put_cached)?;
         }
-        let batches: [(_, Batch<'_>); 6] = [
+        let batches: [(_, Batch<'_>); 7] = [
             (contender("raw_read"), Box::new(|| over(&raw, turns, &mut raw_read))),
             (contender("get_cached"), Box::new(|| over(&theirs, turns, &mut get_cached))),
             (contender("get_uncached"), Box::new(|| over(&theirs, turns, &mut get_uncached))),
+            (contender(BY_DEVICE), Box::new(|| over(&theirs, turns, &mut get_uncached_device))),
             (contender("put_cached"), Box::new(|| over(&theirs, turns, &mut put_cached))),
             (contender("checkout_hit"), Box::new(|| over(&theirs, turns, &mut checkout_hit))),
             (contender("checkout_miss"), Box::new(|| over(&theirs, turns, &mut checkout_miss))),
@@ -310,7 +327,11 @@ impl Pages {
             rt.barrier()?;
         }
         let (moved, is_posted) = (samples.len() * self.count, letters > 0);
-        let directory = if is_posted { "messages" } else { "atomics" };
+        let directory = match array.agent() {
+            _ if is_posted => "messages",
+            Agent::Device => "device",
+            Agent::Cpu => "atomics",
+        };
         let params = format!("{} readers={readers} directory={directory}", self.params());
         let own = row("own", params.clone(), "ns", &mut samples);
         let each = |count: u64| [count as f64 / moved.max(1) as f64];
@@ -401,6 +422,7 @@ fn all(
     Ok(sum)
 }
 
+const BY_DEVICE: &str = "get_uncached_device";
 const PAGE_BYTES: &[usize] = &[8, 64, 512, 4096, 32_768, 262_144, 1 << 20];
 const QUICK_BYTES: &[usize] = &[8, 4096, 1 << 20];
 /// So many bytes of pages each rank has, where these are not too many or too

@@ -7,6 +7,8 @@ use crate::text;
 /// Of a size of page: what was counted, and what it took.
 struct Line {
     bytes: u64,
+    /// Who answers for the home.
+    by: &'static str,
     /// Operations on the network of a get whose page is known, and is not;
     /// none where there is no network.
     counted: Option<[f64; 2]>,
@@ -22,23 +24,44 @@ pub fn trips(rows: &[Row]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let header =
-        ["page", "trips cached", "uncached", "ratio", "of time", "within 25 %", "bytes take"];
+    let header = [
+        "page",
+        "asked",
+        "trips cached",
+        "uncached",
+        "ratio",
+        "of time",
+        "within 25 %",
+        "bytes take",
+    ];
     let table = text::table(&header, lines.iter().map(Line::row));
-    let holds = lines.iter().filter(|line| line.times >= TIMES && line.is_near() != Some(false));
-    let holds = match holds.map(|line| line.bytes).max() {
-        Some(bytes) => format!("up to {bytes} B"),
-        None => "for no size".to_owned(),
+    let holds = |by: &str| {
+        let of = lines.iter().filter(|line| line.by == by);
+        let holds = of.filter(|line| line.times >= TIMES && line.is_near() != Some(false));
+        match holds.map(|line| line.bytes.to_string()).collect::<Vec<_>>() {
+            sizes if sizes.is_empty() => "for no size".to_owned(),
+            sizes => format!("at {} B", sizes.join(", ")),
+        }
+    };
+    let asks_device = lines.iter().any(|line| line.by == DEVICE);
+    let holds = match asks_device {
+        true => format!("{}, by a device {}", holds(PROCESSOR), holds(DEVICE)),
+        false => holds(PROCESSOR),
     };
     let mut notes = format!(
         "  trips: operations on the network, of which a large page takes several; on one node\n\
          \x20 they are loads, and not counted. The ratio of times is {TIMES} at least, and within 25 % of\n\
-         \x20 that of trips where these are counted, {holds}. The paper has more than {PAPER}: there a\n\
-         \x20 miss is answered by the home's program, between its own work; here by its network, in\n\
-         \x20 a trip like any other, so that the ratio is that of trips. A network that may tear\n\
-         \x20 words, as tcp and Soft-RoCE do, has a thread of the home's read them, which does\n\
-         \x20 nothing else: where it must be woken first, the ratio is that of its waking.\n"
+         \x20 that of trips where these are counted, {holds}.\n\
+         \x20 The paper has more than {PAPER}: there a miss is answered by the home's program, between\n\
+         \x20 its own work; here by its network, in a trip like any other, so that the ratio is that\n\
+         \x20 of trips. A network that may tear words, as tcp and Soft-RoCE do, has a thread of the home's\n\
+         \x20 read them, which does nothing else: where it must be woken first, the ratio is that of\n\
+         \x20 its waking.\n"
     );
+    if asks_device {
+        notes += "  asked a device: the directory's words are its (Directory::Device), and no thread of\n\
+                  \x20 the home's has a part in it.\n";
+    }
     if let Some(line) = lines.iter().find(|line| line.times < TIMES && line.share > 0.5) {
         let Line { bytes, times, share, .. } = line;
         notes += &format!(
@@ -55,24 +78,26 @@ fn lines(rows: &[Row]) -> Vec<Line> {
         let is_it = |row: &&Row| row.name == name && row.number("page_bytes") == Some(bytes);
         rows.iter().find(is_it).map(|row| row.summary.median)
     };
-    let sizes: Vec<u64> = rows
+    let asked: Vec<(u64, &Row)> = rows
         .iter()
-        .filter(|row| row.name == "get_uncached")
-        .filter_map(|row| row.number("page_bytes"))
+        .filter(|row| row.name.starts_with("get_uncached"))
+        .filter_map(|row| Some((row.number("page_bytes")?, row)))
         .collect();
-    let smallest = sizes.iter().min().and_then(|bytes| of("get_cached", *bytes));
-    let line = |bytes: u64| {
+    let smallest = asked.iter().map(|(bytes, _)| *bytes).min();
+    let smallest = smallest.and_then(|bytes| of("get_cached", bytes));
+    let line = |(bytes, uncached): (u64, &Row)| {
         let (get, trip) = (of("get_cached", bytes)?, smallest?);
         Some(Line {
             bytes,
+            by: if uncached.name == "get_uncached" { PROCESSOR } else { DEVICE },
             counted: of("wire_get_cached", bytes)
-                .zip(of("wire_get_uncached", bytes))
+                .zip(of(&format!("wire_{}", uncached.name), bytes))
                 .map(|(cached, uncached)| [cached, uncached]),
-            times: of("get_uncached", bytes)? / get,
+            times: uncached.summary.median / get,
             share: (1.0 - trip / get).max(0.0),
         })
     };
-    sizes.into_iter().filter_map(line).collect()
+    asked.into_iter().filter_map(line).collect()
 }
 
 impl Line {
@@ -90,6 +115,7 @@ impl Line {
         let near = self.is_near().map_or("-", |is_near| if is_near { "yes" } else { "no" });
         vec![
             format!("{} B", self.bytes),
+            self.by.to_owned(),
             shown(self.counted.map(|[cached, _]| cached)),
             shown(self.counted.map(|[_, uncached]| uncached)),
             shown(self.ratio()),
@@ -100,6 +126,8 @@ impl Line {
     }
 }
 
+const PROCESSOR: &str = "processor";
+const DEVICE: &str = "device";
 const NEAR: f64 = 0.25;
 const TIMES: f64 = 2.0;
 /// As the paper has it.
@@ -131,13 +159,25 @@ mod tests {
         let cells = |of| line(of).split_whitespace().collect::<Vec<_>>();
         assert_eq!(
             cells(" 8 B ")[2..],
-            ["1.00", "3.00", "3.00", "2.80", "yes", "0", "%"],
+            ["processor", "1.00", "3.00", "3.00", "2.80", "yes", "0", "%"],
             "{shown}"
         );
         assert!(cells("1048576 B ").contains(&"no"), "{shown}");
-        assert!(shown.contains("up to 8 B") && shown.contains("98 % of a cached get"), "{shown}");
+        assert!(shown.contains("at 8 B") && shown.contains("98 % of a cached get"), "{shown}");
+        let device = [
+            of("get_cached", 8, 10.0),
+            of("wire_get_cached", 8, 1.0),
+            of("get_uncached", 8, 48.0),
+            of("wire_get_uncached", 8, 2.0),
+            of("get_uncached_device", 8, 21.0),
+            of("wire_get_uncached_device", 8, 2.0),
+        ];
+        let by_device = trips(&device);
+        let line = by_device.lines().find(|line| line.contains(" device ")).unwrap();
+        assert!(line.contains("2.10") && line.contains("yes"), "{by_device}");
+        assert!(by_device.contains("for no size, by a device at 8 B"), "{by_device}");
         let near = trips(&rows[..2]);
-        assert!(near.contains("  8 B") && near.contains("up to 8 B"), "{near}");
+        assert!(near.contains("  8 B") && near.contains("at 8 B"), "{near}");
         assert_eq!(trips(&rows[..1]), "");
     }
 }

@@ -21,7 +21,7 @@ pub struct Ult {
     pub done: usize,
     pub task: Task,
     pub flights: Vec<Flight>,
-    /// What came of a read: bytes of the header, and the value.
+    /// What came of a read: bits of a header or another word, and the value.
     pub read: [Option<u64>; 2],
     /// What a get may return.
     pub may_be: Vec<u64>,
@@ -49,8 +49,8 @@ pub enum Flight {
         operand: u64,
         compare: u64,
     },
-    /// These bits of one.
-    Header(usize, u64),
+    /// These bits of a word that is read in parts.
+    Torn(usize, u64),
     Value(usize),
     Copy {
         from: usize,
@@ -67,9 +67,15 @@ impl Pages {
         self.book.shape().bytes().div_ceil(8) as usize
     }
 
+    /// Where a directory lies apart it comes first here, too.
     pub fn at(&self, addr: RemoteAddr) -> usize {
-        assert!(addr.offset.is_multiple_of(8) && addr.offset < self.book.shape().bytes());
-        addr.rank.0 as usize * self.words() + addr.offset as usize / 8
+        let before = match self.book.directory() {
+            Some(directory) if addr.key != directory => self.book.shape().directory_bytes(),
+            _ => 0,
+        };
+        let offset = before + addr.offset;
+        assert!(offset.is_multiple_of(8) && offset < self.book.shape().bytes());
+        addr.rank.0 as usize * self.words() + offset as usize / 8
     }
 
     fn flight(&self, op: &Op) -> Flight {
@@ -102,15 +108,23 @@ impl Pages {
                 Task::Free => Act::Over,
             };
             match act {
+                // Of a device's words only atomics are whole.
+                Act::Do(op)
+                    if op.kind == Kind::GetWord && self.book.directory() == Some(op.remote.key) =>
+                {
+                    ult.read = [None; 2];
+                    let at = self.at(op.remote);
+                    ult.flights.extend([FRAME, !FRAME].map(|bits| Flight::Torn(at, bits)));
+                }
                 Act::Do(op) => ult.flights.push(self.flight(&op)),
                 Act::Pause(_) if ult.is_late => return Ok(()),
                 Act::Pause(_) => ult.pauses = true,
                 Act::Read(entry) => {
                     let header = self.at(self.book.header(entry.owner, entry.frame));
                     ult.read = [None; 2];
-                    ult.flights.extend(self.tears.map(|bits| Flight::Header(header, bits)));
+                    ult.flights.extend(self.tears.map(|bits| Flight::Torn(header, bits)));
                     ult.flights.push(Flight::Value(header + 1));
-                    ult.flights.retain(|flight| !matches!(flight, Flight::Header(_, 0)));
+                    ult.flights.retain(|flight| !matches!(flight, Flight::Torn(_, 0)));
                 }
                 Act::Copy { from, to } => {
                     ult.flights.push(Flight::Copy { from: self.at(from), to: self.at(to) });
@@ -173,10 +187,11 @@ impl Pages {
                 world.memory[at] = apply(kind, answer, operand, compare);
                 self.watch(world, at);
             }
-            Flight::Header(at, bits) => {
+            Flight::Torn(at, bits) => {
                 let found = world.memory[at] & bits;
-                let [header, _] = &mut world.ults[number].read;
-                *header = Some(header.unwrap_or(0) | found);
+                let [word, _] = &mut world.ults[number].read;
+                answer = word.unwrap_or(0) | found;
+                *word = Some(answer);
             }
             Flight::Value(at) => world.ults[number].read[1] = Some(world.memory[at]),
             Flight::Copy { from, to } => {
@@ -207,7 +222,7 @@ impl Pages {
         }
         match (&mut ult.task, flight) {
             (Task::Hold(hold), Flight::Store { .. }) => hold.release(),
-            (Task::Glance(glance), Flight::Header(..) | Flight::Value(_)) => {
+            (Task::Glance(glance), Flight::Torn(..) | Flight::Value(_)) => {
                 glance.answer(Ok(ult.read[0].expect("both have come")));
             }
             (Task::Glance(glance), _) => glance.answer(Ok(answer)),
@@ -275,3 +290,6 @@ fn apply(kind: u8, old: u64, operand: u64, compare: u64) -> u64 {
         _ => operand,
     }
 }
+
+/// The part of an entry that says in which frame a page is, and its epoch.
+const FRAME: u64 = (1 << 42) - 1;

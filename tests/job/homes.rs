@@ -1,0 +1,141 @@
+//! What homes do for those who ask them where pages are, and bring them
+//! elsewhere: counted; and whether it goes on while a home stands still.
+//!
+//! ```text
+//!  rank 0, a node of its own    asks, and owns
+//!  rank 1                       has the pages
+//!  rank 2                       is home to them
+//! ```
+//!
+//! Rank 2 is not the first of its node, whose beats are the first one's: so it
+//! may stand still for as long as the system likes, and is not taken for dead.
+
+use crate::roles::say;
+use std::ops::Range;
+use std::thread;
+use std::time::Duration;
+use tsumugi::array::{Dealt, Directory};
+use tsumugi::{Agent, Error, GlobalArray, Rank, Runtime};
+
+/// By processors, and by a device if there is one.
+pub fn play(rt: &Runtime) -> Result<(), Error> {
+    assert!(rt.size() > HOME.0, "an asker, an owner and a home");
+    for directory in [Directory::Atomics, Directory::Device] {
+        let array = make(rt, directory)?;
+        count(rt, &array)?;
+        if array.agent() == Agent::Device {
+            stand_still(rt, &array)?;
+        }
+    }
+    Ok(())
+}
+
+/// Pages of one element; of all that are looked for one is known at a time.
+fn make(rt: &Runtime, directory: Directory) -> Result<GlobalArray<u64>, Error> {
+    let dealt = Dealt { page_len: 1, known: 1, directory, ..Dealt::default() };
+    let array = rt.array_by::<u64>(rt.size() as usize * PAGES, dealt)?;
+    assert_eq!(array.home(PART.start)?, HOME);
+    if rt.rank() == OWNER {
+        array.own(PART)?;
+        array.put_slice(PART.start, &PART.map(|index| index as u64).collect::<Vec<_>>())?;
+    }
+    rt.barrier()?;
+    Ok(array)
+}
+
+/// What is served for a barrier, too, and what the home is asked as any rank is:
+/// whether it reads, once for some pages that have moved.
+fn count(rt: &Runtime, array: &GlobalArray<u64>) -> Result<(), Error> {
+    let gets = served(rt, || if rt.rank() == ASKS { read(array) } else { Ok(()) })?;
+    let mut owns = 0;
+    for rank in [ASKS, OWNER] {
+        owns += served(rt, || {
+            if rt.rank() == rank {
+                assert_eq!(array.own(PART)?, PAGES, "all were elsewhere");
+            }
+            Ok(())
+        })?;
+    }
+    let agent = array.agent();
+    if rt.rank() == ASKS {
+        let (got, owned) = (PAGES, 2 * PAGES);
+        say(&format!("{got} gets, {owned} owns by {agent:?}: the home served {gets}, {owns}"));
+    }
+    let pages = PAGES as u64;
+    match agent {
+        Agent::Device => {
+            assert!(gets < pages / 2 && owns < pages / 2, "{gets} and {owns} at the home");
+        }
+        // Of each page some at least; what a get asks for is one read.
+        Agent::Cpu if rt.network_counts().is_some() => assert!(owns > pages, "{owns} at the home"),
+        Agent::Cpu => {}
+    }
+    rt.barrier()
+}
+
+/// The home sleeps in the midst of all its threads; what it is home to is found,
+/// and comes. The call is over when the home has said that it does not read.
+fn stand_still(rt: &Runtime, array: &GlobalArray<u64>) -> Result<(), Error> {
+    let home = rt.gather(u64::from(std::process::id()))?[HOME.0 as usize];
+    rt.barrier()?;
+    if rt.rank() == ASKS {
+        // By who asks, which has come out of the barrier: the home may owe others
+        // their way out, who wait for it then.
+        // SAFETY: a plain call; the process is there.
+        unsafe { libc::kill(home as libc::pid_t, libc::SIGSTOP) };
+        while !is_stopped(home) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        read(array)?;
+        let wanted = PART.start..PART.start + 8;
+        let owns = {
+            let (array, wanted) = (array.clone(), wanted.clone());
+            rt.spawn(move |_| array.own(wanted))
+        };
+        for index in wanted.clone() {
+            while array.owner(index)? != ASKS {}
+            array.put(index, 7)?;
+        }
+        assert!(is_stopped(home), "it has not run meanwhile");
+        // SAFETY: as above.
+        unsafe { libc::kill(home as libc::pid_t, libc::SIGCONT) };
+        assert_eq!(owns.join().expect("no panic")?, wanted.len());
+        say(&format!("{} gets and {} owns while the home stood still", PAGES, wanted.len()));
+    }
+    rt.barrier()?;
+    assert_eq!(array.get(PART.start)?, 7);
+    rt.barrier()
+}
+
+fn read(array: &GlobalArray<u64>) -> Result<(), Error> {
+    for index in PART {
+        assert_eq!(array.get(index)?, index as u64);
+    }
+    Ok(())
+}
+
+/// Errands that the home serves meanwhile.
+fn served(rt: &Runtime, work: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
+    let counted = || rt.network_counts().unwrap_or_default().served;
+    rt.barrier()?;
+    let before = counted();
+    // It has looked before anybody begins.
+    rt.barrier()?;
+    work()?;
+    rt.barrier()?;
+    Ok(rt.gather(counted() - before)?[HOME.0 as usize])
+}
+
+/// As the system says.
+fn is_stopped(process: u64) -> bool {
+    let said = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it is there");
+    // After its name, which is in brackets.
+    said.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'))
+}
+
+const ASKS: Rank = Rank(0);
+const OWNER: Rank = Rank(1);
+const HOME: Rank = Rank(2);
+const PAGES: usize = 64;
+/// The elements that rank 2 is home to.
+const PART: Range<usize> = 2 * PAGES..3 * PAGES;
