@@ -23,7 +23,9 @@
 //! the reader was told, and while it is, its bytes are the page's.
 //!
 //! A mover may die. Whoever asks for the page then takes over from it: any
-//! rank may have been left with a valid gate, so all are stopped.
+//! rank may have been left with a valid gate, so all are stopped. If that one
+//! fails, the page stays where it is, but as if it had moved there: the dead one may
+//! have marked its header, or may do so yet.
 
 use super::entry::{epoch_of, gone, is_of};
 use super::gate::{Gate, GateState};
@@ -95,6 +97,8 @@ enum At {
     Mark,
     MarkOld,
     Commit,
+    /// The page stays, in another life, and then this fails.
+    Renew(AddrError),
     /// Puts the entry back as it was, and then fails.
     Restore(AddrError),
     /// Whoever takes the own frame next must not find it live.
@@ -169,6 +173,10 @@ impl Relocation {
                 Act::Do(Word::exchange(at, header, gone(header)))
             }
             At::Commit => Act::Do(Word::exchange(book.entry(*page), moving, new().to_bits())),
+            At::Renew(_) => {
+                let at = book.header(from.owner, from.frame);
+                Act::Do(Word::store(at, from.header(*page)))
+            }
             At::Restore(_) => Act::Do(Word::exchange(book.entry(*page), moving, from.to_bits())),
             At::Unmark(_) => {
                 let at = book.header(*rank, new().frame);
@@ -270,6 +278,7 @@ impl Relocation {
                 let own = AddrError::PeerLost { rank: self.by };
                 At::Unmark(Refusal::Addr(own))
             }
+            At::Renew(error) => At::Restore(error),
             At::Restore(error) => At::Unmark(Refusal::Addr(error)),
             At::Unmark(refusal) => At::GiveBack(Some(refusal)),
             At::GiveBack(None) => {
@@ -297,9 +306,17 @@ impl Relocation {
                 self.is_tainted = true;
                 At::Commit
             }
+            At::Copy | At::Mark | At::MarkOld
+                if self.has_taken_over && !mutant("page_heir_restores_epoch") =>
+            {
+                self.from = self.from.moved(self.from.owner, self.from.frame);
+                At::Renew(error)
+            }
             At::Probe | At::Stop(..) | At::ReadHeader | At::Copy | At::Mark | At::MarkOld => {
                 At::Restore(error)
             }
+            // With its owner the page is gone.
+            At::Renew(_) => At::Restore(error),
             At::Restore(_) => At::Unmark(Refusal::Addr(error)),
             At::Ask | At::Wait(_) | At::Lock | At::TakeOver(_) | At::Disown(_)
                 if self.frame.is_some() =>

@@ -1,5 +1,6 @@
 //! A relocation that fails when the page is already marked at its new place.
 
+extern crate std;
 use super::*;
 use crate::page::{Distribution, Homes, Shape};
 use tsumugi_core::mem::{RegionKey, RemoteAddr};
@@ -56,4 +57,64 @@ fn a_frame_that_is_given_back_is_not_live() {
     // Who was taken for dead finds another's entry.
     let header = left_behind(|at| at == At::Commit, Ok(0));
     assert_eq!(header, gone(header));
+}
+
+/// Whoever takes over from a dead mover, which may have marked the old header or
+/// may do so yet, and fails, leaves the page in another life.
+#[test]
+fn an_heir_that_fails_leaves_a_page_that_can_be_read() {
+    heir_fails();
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn an_heir_that_restores_the_epoch_is_caught() {
+    use tsumugi_core::sync::with_mutant;
+    let caught =
+        with_mutant("page_heir_restores_epoch", || std::panic::catch_unwind(heir_fails).is_err());
+    assert!(caught);
+}
+
+fn heir_fails() {
+    let homes = Homes::new(3, 3, Distribution::Block);
+    let shape = Shape { homes, page_bytes: 8, slots: 3, frames: 3 };
+    let book = Book::new(shape, RegionKey::new(0, 1), 0).unwrap();
+    let (page, rank, dead) = (PageId(0), Rank(1), Rank(2));
+    let was = Entry { owner: Rank(0), frame: 0, epoch: 5 };
+    let marked = gone(was.header(page));
+    let mut entry = State::Moving { owner: was.owner, frame: was.frame, by: dead }.to_bits();
+    let mut header = marked;
+    let mut heir = Relocation::new(book, rank, page);
+    loop {
+        let op = match heir.act() {
+            Act::Do(op) => op,
+            Act::Pause(by) => {
+                assert_eq!(by, Some(dead));
+                heir.answer(Err(AddrError::PeerLost { rank: dead }));
+                continue;
+            }
+            Act::Copy { .. } => {
+                let addr = book.bytes(was);
+                heir.answer(Err(AddrError::Unsupported { addr }));
+                continue;
+            }
+            Act::Failed(_) => break,
+            act => unreachable!("{act:?}"),
+        };
+        let word = match op.remote {
+            at if at == book.entry(page) => &mut entry,
+            at if at == book.header(was.owner, was.frame) => &mut header,
+            _ => &mut 0,
+        };
+        let found = *word;
+        match op.kind {
+            Kind::PutWord => *word = op.operand(),
+            Kind::CompareSwap if found == op.compare() => *word = op.operand(),
+            _ => {}
+        }
+        heir.answer(Ok(found));
+    }
+    let State::At(now) = State::from_bits(entry) else { panic!("it is left locked") };
+    assert_eq!((now.owner, now.frame, now.epoch), (was.owner, was.frame, 6));
+    assert_eq!(header, now.header(page), "live, and what the dead one marks is another");
 }
