@@ -20,7 +20,7 @@ pub enum Met {
     /// Only by the minima.
     Min,
     No,
-    /// Nor can it be where bytes take most of the time.
+    /// Nor can it be, for what bytes take of the time.
     Bytes,
     Moved,
 }

@@ -27,9 +27,9 @@
 //! gets and puts: four trips that wait for no other processor.
 //!
 //! Each operation under way has a place of its own, and so has each that is done
-//! for others, so that no rank's own requests keep it from serving (hazard A7). Places are served in
-//! turn, one operation each time, and each may have a quarter of what can be in
-//! flight: a slow destination does not hold up the rest.
+//! for others, so that no rank's own requests keep it from serving (hazard A7).
+//! Places are served in turn, one operation each time, and each may have a quarter
+//! of what can be in flight: a slow destination does not hold up the rest.
 //!
 //! # What an end means
 //!

@@ -81,7 +81,7 @@ fn of(uncached: &Row, cached: &Row, more: f64, share: f64) -> Bar {
     let median = uncached.summary.median / cached.summary.median;
     let min = uncached.summary.min / cached.summary.min;
     let (mut limit, mut met) = (format!(">= {TIMES}"), Met::of(median >= TIMES, min >= TIMES));
-    if met != Met::Yes && 1.0 + more * (1.0 - share) < TIMES {
+    if met != Met::Yes && share >= SHARE && 1.0 + more * (1.0 - share) < TIMES {
         limit += &format!(", bytes take {:.0} %", share * 100.0);
         met = Met::Bytes;
     }
@@ -97,7 +97,7 @@ fn of(uncached: &Row, cached: &Row, more: f64, share: f64) -> Bar {
 
 /// What a page's bytes take of a get that knows where it is: what it takes more
 /// than of the smallest one.
-fn bytes_take(rows: &[Row], cached: &Row) -> f64 {
+pub fn bytes_take(rows: &[Row], cached: &Row) -> f64 {
     let all = rows.iter().filter(|row| row.name == cached.name);
     let smallest = all.min_by_key(|row| bytes(row)).unwrap_or(cached);
     (1.0 - smallest.summary.median / cached.summary.median).max(0.0)
@@ -110,6 +110,8 @@ fn bytes(row: &Row) -> u64 {
 const OVER_NS: f64 = 10.0;
 const OVER_FAR: f64 = 1.05;
 const TIMES: f64 = 2.0;
+/// Where bytes take less of the time, they are no reason.
+const SHARE: f64 = 0.1;
 /// Of a page that is not known: two of its home's words.
 const MORE_TRIPS: f64 = 2.0;
 /// What a network takes at once, at least.
@@ -147,6 +149,11 @@ mod tests {
         let rows = [
             of_page("get_cached", 8, 20.0),
             of_page("get_uncached", 8, 30.0),
+            // Nor are a few bytes a reason.
+            of_page("get_cached", 64, 21.0),
+            of_page("get_uncached", 64, 40.0),
+            of_page("wire_get_cached", 64, 1.0),
+            of_page("wire_get_uncached", 64, 2.0),
             // What is asked is one trip, and would make 1.8 of it.
             of_page("get_cached", 4096, 25.0),
             of_page("get_uncached", 4096, 44.0),
@@ -158,7 +165,10 @@ mod tests {
         ];
         let shown = bars(&rows);
         let line = |what: &str| shown.lines().find(|line| line.contains(what)).unwrap();
-        assert!(line("get_uncached of get_cached, 8 B").ends_with("no"), "{shown}");
+        for page in [8, 64] {
+            let line = line(&format!("get_uncached of get_cached, {page} B"));
+            assert!(line.ends_with("no"), "{shown}");
+        }
         let short = line("get_uncached of get_cached, 4096 B");
         assert!(short.contains(">= 2, bytes take 20 %") && short.ends_with("bytes"), "{shown}");
         for name in ["get_uncached", "get_uncached_device"] {

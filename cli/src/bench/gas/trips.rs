@@ -1,6 +1,7 @@
 //! How much longer a get takes whose page is not known: as much as it makes
 //! more round trips, where these and not the bytes take the time.
 
+use super::bars::bytes_take;
 use crate::bench::row::Row;
 use crate::text;
 
@@ -76,28 +77,24 @@ pub fn trips(rows: &[Row]) -> String {
 fn lines(rows: &[Row]) -> Vec<Line> {
     let of = |name: &str, bytes: u64| {
         let is_it = |row: &&Row| row.name == name && row.number("page_bytes") == Some(bytes);
-        rows.iter().find(is_it).map(|row| row.summary.median)
+        rows.iter().find(is_it)
     };
-    let asked: Vec<(u64, &Row)> = rows
-        .iter()
-        .filter(|row| row.name.starts_with("get_uncached"))
-        .filter_map(|row| Some((row.number("page_bytes")?, row)))
-        .collect();
-    let smallest = asked.iter().map(|(bytes, _)| *bytes).min();
-    let smallest = smallest.and_then(|bytes| of("get_cached", bytes));
-    let line = |(bytes, uncached): (u64, &Row)| {
-        let (get, trip) = (of("get_cached", bytes)?, smallest?);
+    let counted = |name: &str, bytes| of(name, bytes).map(|row| row.summary.median);
+    let line = |uncached: &Row| {
+        let bytes = uncached.number("page_bytes")?;
+        let cached = of("get_cached", bytes)?;
         Some(Line {
             bytes,
             by: if uncached.name == "get_uncached" { PROCESSOR } else { DEVICE },
-            counted: of("wire_get_cached", bytes)
-                .zip(of(&format!("wire_{}", uncached.name), bytes))
+            counted: counted("wire_get_cached", bytes)
+                .zip(counted(&format!("wire_{}", uncached.name), bytes))
                 .map(|(cached, uncached)| [cached, uncached]),
-            times: uncached.summary.median / get,
-            share: (1.0 - trip / get).max(0.0),
+            times: uncached.summary.median / cached.summary.median,
+            share: bytes_take(rows, cached),
         })
     };
-    asked.into_iter().filter_map(line).collect()
+    let asked = rows.iter().filter(|row| row.name.starts_with("get_uncached"));
+    asked.filter_map(line).collect()
 }
 
 impl Line {
