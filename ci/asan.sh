@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# The tests of ult and pvas under the address sanitizer, in a target folder of
-# their own. Stacks of ULTs are known to it: corosensei announces each switch
-# (`cfg(tsumugi_asan)` asks for that). ult/tests/asan.rs plants defects that it
-# must see. The stable compiler has the sanitizer's runtime, and its switch once
-# RUSTC_BOOTSTRAP is set; the standard library is not built anew.
+# Tests of all crates under the address sanitizer, in a target folder of their own:
+# the libraries (of core, gas, backends and the facade too), what reads hostile bytes,
+# and ranks that are threads. Stacks of ULTs are known to it: corosensei announces each
+# switch (`cfg(tsumugi_asan)` asks for that). Each crate plants an overflow that it must
+# report (`planted`), and ult/tests/asan.rs defects on stacks. The stable compiler has
+# the sanitizer's runtime, and its switch once RUSTC_BOOTSTRAP is set; the standard
+# library is not built anew.
+#
+# `ci/asan.sh long` runs what takes minutes: see `ci/long.sh`.
 #
 #   detect_stack_use_after_return=0  locals stay on the stack that they are of
 #   detect_leaks=0                   abandoned ULTs keep what they hold
@@ -22,14 +26,34 @@ work=target/asan
 mkdir -p "$work"
 
 # --target keeps the flags from what is built for the host.
-cargo=(cargo test --package tsumugi-ult --package tsumugi-pvas --target "$host" --target-dir "$work")
-"${cargo[@]}" --lib --tests --no-run
-timeout 900 "${cargo[@]}" --lib --tests --no-fail-fast 2>&1 | tee "$work/log"
+asan() {
+    cargo test --target "$host" --target-dir "$work" "$@"
+}
+run() {
+    timeout 900 cargo test --target "$host" --target-dir "$work" --no-fail-fast "$@" 2>&1 |
+        tee -a "$work/log"
+}
+: >"$work/log"
+if [ "${1:-}" = long ]; then
+    run --package tsumugi-core --package tsumugi-gas --test sim --test page --test lock --test container
+    run --package tsumugi --lib --test messages --test window --test comm
+else
+    asan --package tsumugi-ult --package tsumugi-pvas --lib --tests --no-run
+    run --package tsumugi-ult --package tsumugi-pvas --lib --tests
+    run --package tsumugi-core --package tsumugi-gas --package tsumugi-backends --lib \
+        --test faulty --test hostile --test loopback
+    # The simulator of whole jobs takes minutes.
+    run --package tsumugi --lib --test ranks -- --skip start::tests
+fi
 if grep -q "WARNING: ASan" "$work/log"; then
     echo "the sanitizer does not know a stack: its reports cannot be trusted" >&2
     exit 1
 fi
-if ! grep -q "a_use_after_free_is_caught ... ok" "$work/log"; then
-    echo "no planted defect was caught: this check proves nothing" >&2
+if [ "${1:-}" = long ]; then
+    exit
+fi
+planted=$(grep -c "planted::a_planted_overflow_is_reported ... ok" "$work/log" || true)
+if [ "$planted" != 6 ] || ! grep -q "a_use_after_free_is_caught ... ok" "$work/log"; then
+    echo "planted defects were caught in $planted of 6 crates: this check proves nothing" >&2
     exit 1
 fi

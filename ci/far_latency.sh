@@ -16,12 +16,14 @@
 #   ratio: the median of the rounds' ratios to libfabric's own
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=ci/left_out.sh
+. ci/left_out.sh
 
 rounds=${1:-5} ops=${2:-2000}
 work=$(mktemp -d)
 a=tsul$$a b=tsul$$b
 if [[ $(id -u) != 0 ]] || ! ip netns add "$a" 2>/dev/null; then
-    echo "far_latency: skipped: this user may make no network namespaces"
+    left_out far_latency "this user may make no network namespaces"
     exit 0
 fi
 clean() {

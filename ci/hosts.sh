@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # `tsumugi run --hosts` between network namespaces, each a host: TSUMUGI_RSH
 # enters them. Ranks of one namespace are a job, and so are those of two, over
-# libfabric; without a network they say that nothing connects their nodes.
+# libfabric; without a network they say that nothing connects their nodes. Then some
+# are killed, as ci/kills.sh does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=ci/left_out.sh
+. ci/left_out.sh
 
 if [[ $(id -u) != 0 ]] || ! ip netns add tsumugi-a 2>/dev/null; then
-    echo "hosts: skipped: this user may make no network namespaces"
+    left_out hosts "this user may make no network namespaces"
     exit 0
 fi
 folder=$(mktemp -d)
@@ -53,10 +56,11 @@ TSUMUGI_NETWORK=off timeout 120 target/debug/tsumugi run --hosts 10.93.1.2,10.93
 cat "$folder/log"
 [[ $code == 1 ]]
 [[ $(grep -c 'the 4 ranks of this job lie on 2 nodes' "$folder/log") -ge 1 ]]
-if ldconfig -p | grep 'libfabric\.so\.1' >/dev/null; then
-    timeout 120 target/debug/tsumugi run --hosts 10.93.1.2,10.93.2.2 -n 4 "$hello" | tee "$folder/log"
-    [[ $(grep -c 'of 4 drew number' "$folder/log") == 4 ]]
-fi
+# shellcheck source=ci/libfabric.sh
+. ci/libfabric.sh
+timeout 120 target/debug/tsumugi run --hosts 10.93.1.2,10.93.2.2 -n 4 "$hello" | tee "$folder/log"
+[[ $(grep -c 'of 4 drew number' "$folder/log") == 4 ]]
+ci/kills.sh 5
 # One that is about to end may be slow to.
 for _ in $(seq 300); do
     pgrep -f 'tsumugi agent' >/dev/null || break

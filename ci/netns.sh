@@ -3,11 +3,16 @@
 # veth each on one bridge, two ranks in each, over tcp and over udp. Then the
 # cable is pulled: everybody must hear of it within 5 s, and nobody crash.
 # `ci/netns.sh cable TIMES` only pulls the cable, so many times over each of them;
+# `ci/netns.sh pauses [SECONDS [SECONDS]]` only holds ranks off, with 8 busy loops
+# beside them: so long, which is less than they are waited for, and longer;
 # `ci/netns.sh faults SEED` only runs with the faults of that seed;
 # `ci/netns.sh locks` only runs locks and windows;
 # `ci/netns.sh programs` only runs programs on arrays whose pages move, over tcp;
 # `ci/netns.sh suite` only runs the suite of endpoints;
 # `ci/netns.sh links` only links that come late or are slow, and ranks on two networks;
+# `ci/netns.sh strangers` only connections to a rank that say nothing;
+# `ci/netns.sh hole` only a path that loses long packets;
+# `ci/netns.sh boxes` only reads of neighbours' memory by loads;
 # `ci/netns.sh ring` only counts the cards that neighbours ask for;
 # `ci/netns.sh far OPERATIONS` only measures so many of each, over tcp;
 # `ci/netns.sh stream` only shows the bandwidth of long messages over tcp;
@@ -26,12 +31,14 @@
 # it was built before.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=ci/left_out.sh
+. ci/left_out.sh
 
 # Two of these may run at once.
 name=tsu$$
 nodes=("$name-1" "$name-2" "$name-3")
 if [[ $(id -u) != 0 ]] || ! ip netns add "${nodes[0]}" 2>/dev/null; then
-    echo "netns: skipped: this user may make no network namespaces"
+    left_out netns "this user may make no network namespaces"
     exit 0
 fi
 work=$(mktemp -d)
@@ -46,12 +53,8 @@ clean() {
     rm -rf "$work"
 }
 trap clean EXIT
-# Not -q: it closes the pipe, and whoever still writes to that fails.
-if ! ldconfig -p | grep 'libfabric\.so\.1' >/dev/null; then
-    apt-get update -qq
-    apt-get install -y -qq libfabric1 ||
-        { echo "libfabric is not here and cannot be installed" >&2; exit 1; }
-fi
+# shellcheck source=ci/libfabric.sh
+. ci/libfabric.sh
 ip link add "$name-b" type bridge
 ip link set "$name-b" up
 for index in 1 2 3; do
@@ -141,8 +144,9 @@ run() {
         "$(basename "$2") ${*:3}${TSUMUGI_FAULTS:+, faults of seed $TSUMUGI_FAULTS}"
 }
 
-# A machine that is busy with others may keep whoever has to notice: one of some
-# times is quick enough, and each ends as it must.
+# Ranks give each other up after a silence of 1 s here. A machine that is busy with
+# others may keep whoever has to notice: one of some times is quick enough, and
+# each ends as it must.
 pull_the_cable() {
     local _
     for _ in 1 2 3; do
@@ -153,7 +157,8 @@ pull_the_cable() {
 }
 
 cable_is_noticed() {
-    start 2 "$job" --role until-lost
+    # Half as long again, and some beats. The ranks end by themselves.
+    TSUMUGI_SILENCE_MS=1000 TSUMUGI_GRACE_MS=3000 start 2 "$job" --role until-lost
     for _ in $(seq 600); do
         [[ $(grep -c working "$work/log") == 4 ]] && break
         sleep 0.1
@@ -164,7 +169,7 @@ cable_is_noticed() {
         exit 1
     fi
     # Beats are exchanged by then.
-    sleep 3
+    sleep 1
     local begin last
     begin=$(date +%s%3N)
     ip link set "$name-2v" down
@@ -192,6 +197,93 @@ cable_is_noticed() {
     printf '%-12s the cable was pulled: all knew after %d ms, and had ended after %d\n' \
         "$TSUMUGI_PROVIDER" "$ms" "$ended"
     ((ms <= 5000))
+}
+
+# Waits until so many lines say that; the job ends if they never do.
+await() {
+    local _
+    for _ in $(seq 600); do
+        [[ $(grep -c "$1" "$work/log") -ge $2 ]] && return
+        sleep 0.1
+    done
+    cat "$work/log"
+    echo "netns: $TSUMUGI_PROVIDER: not said $2 times: $1" >&2
+    exit 1
+}
+
+# Stops a rank in the middle of what it does; its process is `held`.
+hold_off() {
+    await "^rank $1 pid" 1
+    sleep 1
+    held=$(sed -n "s/^rank $1 pid //p" "$work/log")
+    kill -STOP "$held"
+}
+
+# A rank is held off for so many seconds, which is less than it is waited for:
+# nobody is given up, and all answers are right.
+short_pause() {
+    local begin=$SECONDS
+    start 2 "$job" --role mixture
+    hold_off "$1"
+    sleep "$2"
+    kill -CONT "$held"
+    if ! finish || grep -q 'no answer\|given up' "$work/log"; then
+        cat "$work/log"
+        echo "netns: $TSUMUGI_PROVIDER: a pause of $2 s has cost something" >&2
+        exit 1
+    fi
+    printf '%-12s 2 nodes, %2d s: rank %d was held off for %s s: nothing came of it\n' \
+        "$TSUMUGI_PROVIDER" $((SECONDS - begin)) "$1" "$2"
+}
+
+# For so many seconds, which is more, and until it is given up: all are told, and so
+# is it when it is back; each ends and none crashes.
+long_pause() {
+    local begin=$SECONDS code other=$((2 - $1))
+    local names="rank $1, rank $(($1 + 1)) on host-$(($1 / 2 + 1)): no answer, lost"
+    start 2 "$job" --role until-told
+    await working 4
+    hold_off "$1"
+    sleep "$2"
+    await "^tsumugi: $names (after 7.5 s of silence)" 1
+    kill -CONT "$held"
+    finish || true
+    local told="^tsumugi: rank $1: this rank was given up by rank $other after 7.5 s of silence"
+    if [[ $(grep -c "$told" "$work/log") != 1 || $(grep -c '^lost in 5 ways' "$work/log") -lt 2 ]]; then
+        cat "$work/log"
+        echo "netns: $TSUMUGI_PROVIDER: a pause of $2 s: not all were told" >&2
+        exit 1
+    fi
+    # Who was told has ended by itself, and the job with it: none by a crash.
+    for code in "${codes[@]}"; do
+        if ((code == 0 || code == 124 || code == 134 || code == 139)) || [[ ${codes[$1]} != 1 ]]; then
+            cat "$work/log"
+            echo "netns: $TSUMUGI_PROVIDER: a pause of $2 s: ended with ${codes[*]}" >&2
+            exit 1
+        fi
+    done
+    printf '%-12s 2 nodes, %2d s: rank %d was held off for %s s: given up, told, and ended\n' \
+        "$TSUMUGI_PROVIDER" $((SECONDS - begin)) "$1" "$2"
+}
+
+# All of that while 8 others want the processors.
+pauses() {
+    local loops=() seconds _
+    for _ in 1 2 3 4 5 6 7 8; do
+        while :; do :; done &
+        loops+=($!)
+    done
+    trap 'kill "${loops[@]}"; clean' EXIT
+    for seconds in ${1-1.5 3 4.5}; do
+        short_pause 2 "$seconds"
+        short_pause 0 "$seconds"
+    done
+    for seconds in ${2-8 12}; do
+        long_pause 2 "$seconds"
+        long_pause 0 "$seconds"
+    done
+    kill "${loops[@]}"
+    trap clean EXIT
 }
 
 # A network that is slow, loses and reorders, as our own faults make it.
@@ -282,6 +374,20 @@ allgather() {
     fi
 }
 
+# Each rank reads what another one of its node has, and not what lies at that place
+# on its own.
+boxes() {
+    local rank sum
+    for dealt in '' 3; do
+        run 2 "$target/examples/boxes"
+        [[ $(grep -c 'its sum is' "$work/log") == "${dealt:-4}" ]] || { cat "$work/log" && exit 1; }
+        while read -r rank sum; do
+            ((sum == 499500 * (rank + 1))) || { cat "$work/log" && exit 1; }
+        done < <(sed -n 's/^rank .* a Vec of rank \([0-9]*\) at .* its sum is /\1 /p' "$work/log")
+    done
+    dealt=
+}
+
 # The command that measures between nodes shows its rows.
 bench_far() {
     run 2 "$target/tsumugi" bench far --ops "$1"
@@ -329,12 +435,81 @@ slow_link() {
     # shellcheck disable=SC2086
     if ! tc qdisc add dev "$name-2v" root $slow 2>/dev/null ||
         ! ip netns exec "$name-1" tc qdisc add dev eth0 root $slow; then
-        echo "netns: a slow link: skipped: this kernel makes none"
+        left_out "netns: a slow link" "this kernel makes none"
         return
     fi
     run 2 "$job" --role bulk
     tc qdisc del dev "$name-2v" root
     ip netns exec "$name-1" tc qdisc del dev eth0 root
+}
+
+# Connections to a rank's data port that say nothing, more than a process has
+# descriptors as a rule: the job goes on.
+strangers() {
+    local begin=$SECONDS of_node=1 port_of talks
+    ulimit -Sn 1024
+    start 3 "$job" --role crowded
+    ulimit -Sn "$(ulimit -Hn)"
+    for _ in $(seq 600); do
+        [[ $(grep -c working "$work/log") == 3 ]] && break
+        sleep 0.1
+    done
+    port_of=$(ip netns exec "$name-2" ss -Hltn | awk '{ n = split($4, at, ":"); print at[n]; exit }')
+    # shellcheck disable=SC2016
+    ip netns exec "$name-3" bash -c '
+        for ((count = 0; count < 1500; count++)); do
+            exec {stranger}<>"/dev/tcp/10.94.0.2/$0" || exit 1
+        done
+        exec sleep 600' "$port_of" &
+    talks=$!
+    if ! finish; then
+        kill "$talks"
+        cat "$work/log"
+        echo "netns: 1,500 strangers that say nothing have stopped a job" >&2
+        exit 1
+    fi
+    if ! kill "$talks"; then
+        echo "netns: not all of 1,500 strangers have come, or stayed" >&2
+        exit 1
+    fi
+    wait "$talks" || true
+    printf '%-12s 3 nodes, %2d s: 1,500 strangers say nothing\n' \
+        "$TSUMUGI_PROVIDER" $((SECONDS - begin))
+}
+
+# A path that loses whatever is longer than 700 bytes, and says nothing: what is
+# put and got is lost, and short beats alone would pass.
+black_hole() {
+    local begin=$SECONDS only_short='tbf rate 1gbit burst 700b latency 50ms'
+    start 2 "$job" --role until-lost-beside-beats
+    for _ in $(seq 600); do
+        [[ $(grep -c working "$work/log") == 4 ]] && break
+        sleep 0.1
+    done
+    # The time is over that nodes have to start.
+    sleep 8
+    # shellcheck disable=SC2086
+    if ! tc qdisc add dev "$name-2v" root $only_short 2>/dev/null; then
+        kill "${ranks[@]}"
+        finish || true
+        left_out "netns: a path that loses long packets" "this kernel makes none"
+        return
+    fi
+    local from=$SECONDS
+    for _ in $(seq 300); do
+        grep -q 'no answer, lost' "$work/log" && break
+        sleep 0.1
+    done
+    local said=$((SECONDS - from))
+    tc qdisc del dev "$name-2v" root
+    finish || true
+    if ((said > 10)) || ! grep -q 'no answer, lost (after 7.5 s of silence)' "$work/log"; then
+        cat "$work/log"
+        echo "netns: $TSUMUGI_PROVIDER: long packets were lost: said after $said s" >&2
+        exit 1
+    fi
+    printf '%-12s 2 nodes, %2d s: long packets are lost: said after %d s\n' \
+        "$TSUMUGI_PROVIDER" $((SECONDS - begin)) "$said"
 }
 
 # A rank on another network than the others ends all, by name.
@@ -367,6 +542,23 @@ if [[ ${1:-} == ring ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     ring
     allgather
+    exit 0
+fi
+if [[ ${1:-} == strangers ]]; then
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+    strangers
+    exit 0
+fi
+if [[ ${1:-} == hole ]]; then
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+    black_hole
+    exit 0
+fi
+if [[ ${1:-} == boxes ]]; then
+    for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
+        export TSUMUGI_PROVIDER=$provider
+        boxes
+    done
     exit 0
 fi
 if [[ ${1:-} == far ]]; then
@@ -509,12 +701,18 @@ if [[ ${1:-} == cable ]]; then
     done
     exit 0
 fi
+if [[ ${1:-} == pauses ]]; then
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+    pauses "${@:2}"
+    exit 0
+fi
 conformance
 for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     export TSUMUGI_PROVIDER=$provider
     run 2 "$target/examples/hello"
     run 2 "$target/examples/put_get"
     run 2 "$target/examples/global"
+    boxes
     run 2 "$job" --role meet
     run 2 "$job" --role reach
     run 3 "$job" --role reach
@@ -530,11 +728,15 @@ for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
     ring
     allgather
     pull_the_cable
+    # Over udp no beat is long.
+    [[ $provider == udp* ]] || black_hole
 done
 another_network
 TSUMUGI_PROVIDER='tcp;ofi_rxm'
 late_link
 slow_link
+strangers
+short_pause 2 3
 # A slow, lossy, reordering network: as our own faults make it, and, where the
 # kernel has such links, as it does.
 bad_network "$RANDOM"
@@ -550,7 +752,8 @@ if tc qdisc add dev "$name-2v" root netem $bad 2>/dev/null &&
     tc qdisc del dev "$name-2v" root
     ip netns exec "$name-1" tc qdisc del dev eth0 root
 else
-    echo "netns: bad links: skipped: this kernel has no netem"
+    # Those of our own faults have run.
+    echo "netns: bad links of the kernel: it has no netem"
 fi
 export TSUMUGI_PROVIDER='tcp;ofi_rxm'
 run 2 "$target/tsumugi" demo --ults 100

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A hundred thousand random programs of messages in the simulator, then ten
-# minutes of everything at random, on ULTs and OS threads. Not part of what
-# a change must pass. `ci/soak.sh [seconds] [seed]`
+# New seeds of all that is simulated, then ten minutes of everything at random,
+# on ULTs and OS threads. Not part of what a change must pass.
+# `ci/soak.sh [seconds] [seed]`
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo test --release --package tsumugi-core --test sim -- --ignored soak
+ci/seeds.sh 20000
 cargo run --release --package tsumugi-ult --example soak -- "${1:-600}" ${2+"$2"}
 # Global memory at random, while arrays come and go.
 for job in 'direct 4' 'offload 3' 'delegate 2'; do

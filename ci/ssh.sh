@@ -4,6 +4,8 @@
 # back, a rank that is killed ends the job, and nothing is left.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=ci/left_out.sh
+. ci/left_out.sh
 
 sshd=$(command -v sshd || echo /usr/sbin/sshd)
 if [[ ! -x $sshd ]] || ! command -v ssh >/dev/null; then
@@ -11,7 +13,7 @@ if [[ ! -x $sshd ]] || ! command -v ssh >/dev/null; then
     if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null ||
         ! { apt-get update -qq && apt-get install -y -qq --no-install-recommends \
             openssh-server openssh-client; } >/dev/null 2>&1; then
-        echo "ssh: skipped: there is no sshd, and none can be installed"
+        left_out ssh "there is no sshd, and none can be installed"
         exit 0
     fi
 fi
@@ -63,7 +65,7 @@ done
 if ! $TSUMUGI_RSH one true; then
     # Such as an account that may not log in.
     cat "$folder/server.log"
-    echo "ssh: skipped: this sshd lets nobody in"
+    left_out ssh "this sshd lets nobody in"
     exit 0
 fi
 

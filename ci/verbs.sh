@@ -15,6 +15,8 @@
 # what the guests need is kept in target/verbs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=ci/left_out.sh
+. ci/left_out.sh
 
 work=$PWD/target/verbs
 root=$work/root
@@ -27,7 +29,7 @@ if ((${#need[@]})); then
     { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${need[@]}"; } \
         >"$work/install.log" 2>&1 || true
     if ! command -v qemu-system-x86_64 >/dev/null; then
-        echo "skipped: there is no qemu-system-x86_64 here, and it cannot be installed"
+        left_out verbs "there is no qemu-system-x86_64 here, and it cannot be installed"
         exit 0
     fi
 fi

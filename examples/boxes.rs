@@ -1,5 +1,5 @@
 //! Everything that a program allocates where its peers can read it: each rank
-//! shows the next one a `Vec`, without a copy and without registering it.
+//! shows the next one of its node a `Vec`, without a copy and without registering it.
 //!
 //! `cargo run --release -- run -n 3 target/release/examples/boxes`
 
@@ -13,11 +13,14 @@ fn main() -> Result<(), Error> {
     tsumugi::run(|rt| {
         let words: Vec<u64> = (0..1000).map(|n| n * u64::from(rt.rank().0 + 1)).collect();
         let places = rt.gather(words.as_ptr() as u64)?;
-        let peer = Rank((rt.rank().0 + 1) % rt.size());
+        // Loads reach the ranks of this node, and no others.
+        let near: Vec<Rank> = rt.neighbours().collect();
+        let own = near.iter().position(|rank| *rank == rt.rank()).expect("its own neighbour");
+        let peer = near[(own + 1) % near.len()];
         let place = NonNull::new(places[peer.0 as usize] as *mut u64).expect("a Vec has a place");
-        let space = rt.load_store().space();
-        let Some((owner, offset)) = space.place_of(place.cast(), 8000) else {
-            return Err(Error::program("that Vec lies in no partition"));
+        let found = rt.place_of(place.cast(), 8000);
+        let Some((owner, offset)) = found.filter(|(owner, _)| *owner == peer) else {
+            return Err(Error::program("that Vec does not lie in its owner's partition"));
         };
         // SAFETY: 1,000 words that their owner keeps, and leaves as they are,
         // until the barrier.

@@ -86,7 +86,8 @@ typedef acp_wsditem *acp_wsd_t;
  */
 typedef struct {
   /**
-   * Its header; `ACP_GA_NULL` is none.
+   * Its header: the address of its bytes, their number, and how many there is room
+   * for. `ACP_GA_NULL` is none.
    */
   acp_ga_t ga;
 } acp_vector_t;
@@ -110,7 +111,8 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Its header; `ACP_GA_NULL` is none.
+   * Its header: the address of its ring of bytes, where in the ring they begin,
+   * their number, and how many there is room for. `ACP_GA_NULL` is none.
    */
   acp_ga_t ga;
 } acp_deque_t;
@@ -191,7 +193,7 @@ typedef int (*acp_list_comp_t)(acp_element_t elem1, acp_element_t elem2);
  */
 typedef struct {
   /**
-   * Its header; `ACP_GA_NULL` is none.
+   * Its directory, a word for each of its ranks; `ACP_GA_NULL` is none.
    */
   acp_ga_t ga;
   /**
@@ -231,7 +233,7 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Its header; `ACP_GA_NULL` is none.
+   * Its directory, a word for each of its ranks; `ACP_GA_NULL` is none.
    */
   acp_ga_t ga;
   /**
@@ -271,7 +273,7 @@ typedef struct {
  */
 typedef struct {
   /**
-   * Its header; `ACP_GA_NULL` is none.
+   * Its directory, a word for each of its ranks; `ACP_GA_NULL` is none.
    */
   acp_ga_t ga;
   /**
@@ -350,6 +352,12 @@ int acp_reset(int rank);
 void acp_abort(const char *str);
 
 /**
+ * Not of ACP's interface, though programs of ACP's call it: ends the process
+ * with a code that says that it failed; the job ends.
+ */
+void iacp_abort_cl(void);
+
+/**
  * Waits until all ranks have called it. 0, or -1.
  */
 int acp_sync(void);
@@ -379,7 +387,8 @@ acp_ga_t acp_query_starter_ga(int rank);
  * Lets all ranks reach the `size` bytes at `addr`, wherever in this process
  * they lie. Their pages are shared memory from then on; while they become so,
  * all other threads of the process stand still, for which they get a real-time
- * signal. `ACP_ATKEY_NULL` if it cannot be.
+ * signal. A rank has room for 255 registrations at a time. `ACP_ATKEY_NULL` if
+ * it cannot be.
  *
  * # Safety
  *
@@ -388,7 +397,8 @@ acp_ga_t acp_query_starter_ga(int rank);
 acp_atkey_t acp_register_memory(void *addr, size_t size, int color);
 
 /**
- * Ends a registration. 0, or -1.
+ * Ends a registration, and waits until no rank reaches the memory by it any
+ * more. 0, or -1.
  */
 int acp_unregister_memory(acp_atkey_t atkey);
 
@@ -408,18 +418,19 @@ void *acp_query_address(acp_ga_t ga);
 int acp_query_rank(acp_ga_t ga);
 
 /**
- * The colour of an address, or -1.
+ * The colour of an address, which is 0, or -1.
  */
 int acp_query_color(acp_ga_t ga);
 
 /**
- * How many colours there are, or -1.
+ * How many colours there are, which is 1, or -1.
  */
 int acp_colors(void);
 
 /**
  * Copies `size` bytes from `src` to `dst`, memory of any two ranks, when
- * `order` and all before it are complete.
+ * `order` and all before it are complete. `ACP_HANDLE_NULL` if it cannot be, and
+ * a line on standard error that says why.
  */
 acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order);
 
@@ -902,8 +913,8 @@ size_t acp_capacity_deque(acp_deque_t deque);
 void acp_clear_deque(acp_deque_t deque);
 
 /**
- * Makes one of `size` bytes, on `rank`; its address is `ACP_GA_NULL` if that
- * could not be.
+ * Makes an empty one with room for `size` bytes, on `rank`; its address is
+ * `ACP_GA_NULL` if that could not be.
  */
 acp_deque_t acp_create_deque(size_t size, int rank);
 
@@ -976,7 +987,7 @@ void acp_reserve_deque(acp_deque_t deque, size_t size);
 size_t acp_size_deque(acp_deque_t deque);
 
 /**
- * The two change places.
+ * The two change places. Neither has more room than it needs after that.
  */
 void acp_swap_deque(acp_deque_t deque1, acp_deque_t deque2);
 

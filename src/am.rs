@@ -106,8 +106,10 @@ struct State {
     /// One for each call of the machine.
     calls: Vec<Entry>,
     /// Who waits for room, for each seat.
-    stuck: Vec<VecDeque<Waker>>,
+    stuck: Vec<VecDeque<Stuck>>,
     stuck_len: usize,
+    /// The rank has ended: nobody pumps any more.
+    has_ended: bool,
     /// Operations on other nodes have ended since room was given last.
     has_room: bool,
     peers: Lent<am::Peer>,
@@ -122,6 +124,12 @@ struct Entry {
     waiting: Option<NonNull<Waiting>>,
     /// What holds its payload, where the caller does not.
     kept: Option<Box<dyn Any + Send>>,
+}
+
+/// A sender that waits for room, named by a place on its stack.
+struct Stuck {
+    sleeper: usize,
+    waker: Waker,
 }
 
 /// On the caller's stack until the call has ended; touched under the lock.
@@ -189,9 +197,13 @@ impl Am {
         // plain bytes and words.
         let (lanes_region, staging_region, landing_region) = unsafe {
             (
-                direct.register(lanes, lanes_bytes as u64, Access::ReadWrite)?,
-                direct.register(staging, staging_bytes as u64, Access::Local)?,
-                direct.register(landing, (LANDINGS * LANDING_BYTES) as u64, Access::Local)?,
+                direct.register_runtime(lanes, lanes_bytes as u64, Access::ReadWrite)?,
+                direct.register_runtime(staging, staging_bytes as u64, Access::Local)?,
+                direct.register_runtime(
+                    landing,
+                    (LANDINGS * LANDING_BYTES) as u64,
+                    Access::Local,
+                )?,
             )
         };
         // SAFETY: the blocks, zeroed and aligned, for the rest of the job.
@@ -228,6 +240,7 @@ impl Am {
                 calls: (0..CALLS_MAX).map(|_| Entry::default()).collect(),
                 stuck: (0..shape.peers).map(|_| VecDeque::new()).collect(),
                 stuck_len: 0,
+                has_ended: false,
                 has_room: false,
                 peers: peers_lent,
                 blocks: lend(Vec::new()).1,
@@ -288,9 +301,13 @@ impl Am {
         }
     }
 
-    /// From here on peers are answered that this rank is gone, and nothing of
-    /// the program's is kept.
+    /// From here on peers are answered that this rank is gone, nothing of the
+    /// program's is kept, and calls of this rank's end with
+    /// [`CallError::Ended`], those under way, too.
     pub(crate) fn close(&self) {
+        let (ended, kept) = self.lock().close();
+        ended.into_iter().for_each(Waker::wake);
+        drop(kept);
         self.direct.unregister(self.key());
         let blocks = take(&mut *self.blocks.write().unwrap_or_else(PoisonError::into_inner));
         for key in blocks {
@@ -346,7 +363,7 @@ impl Am {
 
     /// A death that the machine was not told of.
     fn death(&self) -> Option<u32> {
-        let lost = self.member.control().lot().lost()?.0 + 1;
+        let lost = self.member.control().lot().latest_lost()?.0 + 1;
         (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
     }
 
@@ -356,6 +373,21 @@ impl Am {
 }
 
 impl State {
+    /// Ends all calls: whom to wake for that, and what held payloads.
+    fn close(&mut self) -> (Vec<Waker>, Vec<Box<dyn Any + Send>>) {
+        self.has_ended = true;
+        let stuck = self.stuck.iter_mut().flat_map(|stuck| stuck.drain(..));
+        let mut woken: Vec<Waker> = stuck.map(|stuck| stuck.waker).collect();
+        self.stuck_len = 0;
+        for waiting in self.calls.iter_mut().filter_map(|entry| entry.waiting.take()) {
+            // SAFETY: as in `end`.
+            let waiting = unsafe { &mut *waiting.as_ptr() };
+            waiting.result = Some(Err(CallError::Ended));
+            woken.extend(waiting.waker.take());
+        }
+        (woken, self.calls.iter_mut().filter_map(|entry| entry.kept.take()).collect())
+    }
+
     /// A call has ended: its result goes to the caller. What comes back is to
     /// be used without the lock.
     fn end(

@@ -85,6 +85,7 @@ pub use dealt::{Dealt, Directory};
 pub use error::ArrayError;
 pub use tsumugi_gas::page::{Distribution, Entry, PageId, ShapeError};
 
+use crate::lock::Words;
 use crate::ops::load_value;
 use crate::{AddrError, Agent, Error, Plain, Remote, Runtime};
 use cache::Cache;
@@ -130,6 +131,7 @@ impl Runtime {
     pub fn array_by<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
         let (page_len, shape) = dealt.shape(self.size(), len, size_of::<T>());
         shape.check().map_err(Error::program)?;
+        check_bytes::<T>(len)?;
         let way = Way::new(self, shape, &dealt)?;
         way.deal(self.rank(), dealt.first)?;
         // Nobody looks for a page before all are dealt.
@@ -140,7 +142,8 @@ impl Runtime {
 
 impl<T: Plain> GlobalArray<T> {
     fn of(way: Way, dealt: &Dealt, len: usize, page_len: usize) -> Self {
-        const { assert!(size_of::<T>() > 0 && align_of::<T>() <= 8, "elements of 1 byte at least") };
+        const { assert!(size_of::<T>() > 0, "elements of 1 byte at least") };
+        const { assert!(align_of::<T>() <= 8, "elements lie as pages do") };
         Self {
             way: Arc::new(way),
             cache: Arc::new(Cache::new(len, page_len, size_of::<T>(), dealt.copies_bytes())),
@@ -296,7 +299,7 @@ impl<T: Plain> GlobalArray<T> {
     ) -> Result<R, ArrayError> {
         self.check(index, 1)?;
         let (page, first) = self.place(index);
-        Ok(self.way.held(page, |runtime, at| call(runtime, Remote::new(at.add(first))))?)
+        Ok(self.way.held(page, |runtime, at| call(runtime, Words::remote(at.add(first))))?)
     }
 
     fn left_in_page(&self, index: usize) -> usize {
@@ -310,6 +313,14 @@ impl<T: Plain> GlobalArray<T> {
             Some(end) if end <= len => Ok(()),
             _ => Err(ArrayError::OutOfRange { index, count, len }),
         }
+    }
+}
+
+/// Each element has an address of its own where copies lie.
+fn check_bytes<T>(len: usize) -> Result<(), ArrayError> {
+    match len.checked_mul(size_of::<T>()) {
+        Some(bytes) if bytes <= isize::MAX as usize => Ok(()),
+        bytes => Err(ArrayError::NoAddresses { bytes: bytes.unwrap_or(usize::MAX) }),
     }
 }
 

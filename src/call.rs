@@ -12,8 +12,8 @@
 //! Handlers for messages of one rank to another start in the order in which
 //! those were sent. They run on whatever thread of the rank polls: an idle
 //! worker, one that changes ULTs, or, when all workers compute, a helper thread
-//! of the rank. One runs at a time; a blocking call in it panics in debug
-//! builds. Between ranks of a node there is no other rule.
+//! of the rank. One runs at a time; a call in it that would sleep panics.
+//! Between ranks of a node there is no other rule.
 //!
 //! Up to 224 bytes travel in the message. What is longer, up to 256 KiB, is
 //! read by the other rank from memory of this one, and the handler runs once
@@ -22,7 +22,6 @@
 use crate::am::{Am, Function};
 use crate::{Buffer, Error, Rank, Runtime};
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -44,8 +43,10 @@ struct Registration {
 impl Runtime {
     /// Runs `handle` for each message to `id` from now on, whoever sends it;
     /// its result, up to 224 bytes, is the answer. It must not block, nor take
-    /// long: the next message waits. Longer answers and panics are answered
-    /// with [`CallError::Failed`](crate::CallError::Failed).
+    /// long: the next message waits. A call that would put it to sleep panics.
+    /// Longer answers and panics are answered with
+    /// [`CallError::Failed`](crate::CallError::Failed); a panic is also reported
+    /// on this rank's standard error, and messages go on being handled.
     ///
     /// # Example
     ///
@@ -68,7 +69,7 @@ impl Runtime {
     }
 
     /// The same for what may block: each message becomes a ULT of its own.
-    /// ULTs start in any order.
+    /// ULTs start in any order. A panic of `serve` is that of a handler.
     pub fn service<R: AsRef<[u8]>>(
         &self,
         id: u32,
@@ -80,9 +81,8 @@ impl Runtime {
             let duty = Arc::new(Mutex::new(reply_to));
             let (theirs, serve, own) = (duty.clone(), serve.clone(), runtime.clone());
             let started = runtime.ults().try_spawn(move || {
-                let answer = catch_unwind(AssertUnwindSafe(|| {
-                    answer_of(serve(&own, from, &bytes).as_ref())
-                }));
+                let serve = || answer_of(serve(&own, from, &bytes).as_ref());
+                let answer = own.am().contain(HandlerId(id), serve);
                 settle(own.am(), &theirs, &answer.unwrap_or(Answer::Failed));
             });
             if started.is_err() {
@@ -99,7 +99,8 @@ impl Runtime {
     /// # Errors
     ///
     /// [`Error::Call`]; [`Error::Send`] for what is too long;
-    /// [`Error::Addr`] for a rank that does not exist.
+    /// [`Error::Addr`] for a rank that does not exist. When this rank has ended,
+    /// [`CallError::Ended`](crate::CallError::Ended).
     pub fn call(&self, to: Rank, id: u32, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         self.call_bytes(to, id, bytes, None)
     }

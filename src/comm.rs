@@ -88,7 +88,8 @@ impl Comm {
     /// [`MessageError::TooMany`].
     pub fn send<T: Plain>(&self, to: Rank, tag: u32, values: &[T]) -> Result<(), MessageError> {
         let label = Label { context: self.context, tag };
-        // SAFETY: the values are borrowed until it returns.
+        // SAFETY: the values are borrowed until it returns, or for good if its
+        // ULT is cut off: no scope ends under a ULT.
         unsafe { self.messages().send(to, label, values.as_ptr().cast(), size_of_val(values)) }
     }
 
@@ -106,8 +107,9 @@ impl Comm {
     ) -> Result<Received, MessageError> {
         let pattern = pattern(self.context, source.into(), tags.into());
         let (at, room) = (values.as_mut_ptr().cast(), size_of_val(values));
-        // SAFETY: the values are borrowed exclusively until it returns, and any
-        // bytes are values of a `Plain` type.
+        // SAFETY: the values are borrowed exclusively until it returns, or for
+        // good if its ULT is cut off: no scope ends under a ULT. Any bytes are
+        // values of a `Plain` type.
         unsafe { self.messages().receive(pattern, at, room) }
     }
 
@@ -123,12 +125,20 @@ impl Comm {
     ) -> Result<(Received, Vec<T>), MessageError> {
         let pattern = pattern(self.context, source.into(), tags.into());
         let mut values = Vec::<T>::new();
-        let value_bytes = size_of::<T>().max(1);
-        let room_for = |bytes: usize| {
-            values.reserve_exact(bytes.div_ceil(value_bytes));
-            values.as_mut_ptr().cast()
+        // Values of no size take no bytes, but a message may have some.
+        let mut odd = Vec::<u8>::new();
+        let value_bytes = size_of::<T>();
+        let room_for = |bytes: usize| match (value_bytes > 0).then(|| bytes.div_ceil(value_bytes)) {
+            Some(count) => {
+                values.reserve_exact(count);
+                values.as_mut_ptr().cast()
+            }
+            None => {
+                odd.reserve_exact(bytes);
+                odd.as_mut_ptr()
+            }
         };
-        // SAFETY: as many bytes as were reserved; the vector is ours.
+        // SAFETY: as many bytes as were reserved; both vectors are ours.
         let received = unsafe { self.messages().receive_whole(pattern, room_for) }?;
         let Received { source, tag, bytes } = received;
         let len = received.values::<T>();
@@ -153,6 +163,8 @@ impl Comm {
         tags: impl Into<Tags>,
         into: &mut [U],
     ) -> Result<Received, MessageError> {
+        // Before a message has what this waits for.
+        tsumugi_ult::assert_may_block("message");
         // SAFETY: both are borrowed until it returns, and waited for.
         let receiving = unsafe { self.begin_receive(source.into(), tags.into(), into) }?;
         let sent = self.send(to, tag, values);
@@ -205,15 +217,21 @@ impl Comm {
     ///
     /// # Panics
     ///
-    /// If there are none.
+    /// If there are none, or if one is another rank's.
     pub fn wait_any(&self, messages: &[&dyn Message]) -> usize {
         assert!(!messages.is_empty(), "no message to wait for");
+        self.assert_own(messages);
         self.messages().wait_any(messages.iter().map(|message| message.under()))
     }
 
     /// Waits until all of `messages` have ended; their results are then to be
     /// had without waiting. Blocking.
+    ///
+    /// # Panics
+    ///
+    /// If one is another rank's.
     pub fn wait_all(&self, messages: &[&dyn Message]) {
+        self.assert_own(messages);
         self.messages().wait_all(messages.iter().map(|message| message.under()));
     }
 
@@ -281,6 +299,11 @@ impl Comm {
         let (at, room) = (values.as_mut_ptr().cast(), size_of_val(values));
         // SAFETY: the caller's.
         unsafe { self.messages().begin_receive(pattern, at, room) }
+    }
+
+    fn assert_own(&self, messages: &[&dyn Message]) {
+        let other = messages.iter().position(|message| !message.is_of(self.messages()));
+        assert!(other.is_none(), "message {other:?} is not of {}", self.rank());
     }
 
     pub(super) fn messages(&self) -> &Arc<Messages> {

@@ -18,6 +18,7 @@
 //! | `TSUMUGI_DEVICE` | the device, as its library names it; libibverbs: `mlx5_0`, `mlx5_0:2` with a port | the first |
 //! | `TSUMUGI_ENDPOINTS` | queues to the device, 1 to 16 | 1 |
 //! | `TSUMUGI_DYNAMIC` | libibverbs: whether many peers are reached by few pairs that change hands (the dynamically connected transport of NVIDIA's cards), where both have that and it does all that is tried: `tried`; it has never run on a card: `off` | `off` |
+//! | `TSUMUGI_SILENCE_MS` | how long a rank may be held off its processor, or cut off, before ranks of other nodes give it up; they do so after half as long again | 5000 |
 //! | `TSUMUGI_FAULTS` | makes the network bad on purpose, to try a program: the seed that draws what is delayed, reordered, refused, and lost and sent again | no faults |
 //! | `TSUMUGI_MESSAGES` | whether a message may go straight into a receive: `mirror`, `locked`, `two_copy` | `mirror` |
 //! | `TSUMUGI_CALIBRATE` | whether a job measures how messages go best: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
@@ -40,6 +41,7 @@
 
 use crate::Error;
 use crate::inside::{Inside, REPORT, REPORTS, TRACE};
+use std::time::Duration;
 use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::msg::Design;
 use tsumugi_core::wait::Bells;
@@ -116,6 +118,13 @@ pub struct Config {
 /// memory if the provider promises that; if it does not, the put may end
 /// earlier, no fence makes up for it, and [`Config::probe_network`] lists it
 /// among what is lacking.
+///
+/// Traffic is neither encrypted nor signed. Packets bear a random number of 64
+/// bits that the job has, and over libfabric the keys of memory are as long
+/// where the caller chooses them: a program that has seen neither the traffic
+/// nor a rank's card cannot write to a rank or pass for one. One that can read
+/// the traffic can do both, and where the device chooses the keys itself (verbs,
+/// EFA) one that guesses can write: there the network has to keep others out.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkConfig {
     /// By which library.
@@ -134,6 +143,13 @@ pub struct NetworkConfig {
     /// dynamically connected transport, where both devices have it and it does
     /// all that is tried. It has never run on a card.
     pub dynamic: bool,
+    /// How long a rank may be held off its processor, or cut off, in
+    /// milliseconds, 100 at least: 5000 if not set. A rank that ranks of other
+    /// nodes hear nothing of for half as long again is given up: their operations
+    /// on it end with [`PeerLost`](crate::AddrError::PeerLost), nothing that it
+    /// sends is let in, and when it is back it is told and ends. That a process
+    /// has died is noticed sooner, by its node. To be the same on all ranks.
+    pub silence_ms: Option<u32>,
     /// Makes it bad on purpose: from this seed, operations, their ends and
     /// parcels are delayed, reordered and refused, and some come as late as if
     /// they had been lost and sent again.
@@ -189,6 +205,16 @@ pub struct Chosen {
     pub calibrate: bool,
     /// What is known about that without measuring.
     pub thresholds: ByHand,
+    /// How long a rank may be held off its processor before ranks of other nodes
+    /// give it up.
+    pub silence: Duration,
+}
+
+impl NetworkConfig {
+    /// How long a rank may be held off its processor.
+    pub(crate) fn silence(&self) -> Duration {
+        Duration::from_millis(self.silence_ms.unwrap_or(SILENCE_MS).into())
+    }
 }
 
 impl Config {
@@ -229,6 +255,7 @@ impl Config {
                 endpoints: number(ENDPOINTS, 1, 16)?,
                 sleep: choice(NETWORK_SLEEP, &NETWORK_SLEEPS)?.unwrap_or_default(),
                 dynamic: choice(DYNAMIC, &DYNAMICS)?.unwrap_or(false),
+                silence_ms: number(SILENCE, 100, SILENCE_MS_MAX)?.map(|ms| ms as u32),
                 faults: number(FAULTS, 0, usize::MAX)?.map(|seed| seed as u64),
             },
         })
@@ -250,7 +277,7 @@ impl Config {
     pub fn choose(&self, size: u32) -> Chosen {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let workers = self.workers.unwrap_or((cores / size as usize).max(1));
-        let crowded = workers * size as usize > cores;
+        let crowded = workers.saturating_mul(size as usize) > cores;
         // The system would move ranks to a core that is idle for a moment, and
         // the one that has one more then holds up all. Those that compute
         // unevenly are better off unbound; nothing says so of a job.
@@ -266,6 +293,7 @@ impl Config {
             messages: self.messages.unwrap_or(Design::Mirror),
             calibrate: self.calibrate.unwrap_or(true) && !crowded && size > 1,
             thresholds: self.thresholds,
+            silence: self.network.silence(),
         }
     }
 }
@@ -345,6 +373,8 @@ pub const DEVICE: &str = "TSUMUGI_DEVICE";
 pub const ENDPOINTS: &str = "TSUMUGI_ENDPOINTS";
 /// The variable of [`NetworkConfig::dynamic`].
 pub const DYNAMIC: &str = "TSUMUGI_DYNAMIC";
+/// The variable of [`NetworkConfig::silence_ms`].
+pub const SILENCE: &str = "TSUMUGI_SILENCE_MS";
 /// The variable of [`NetworkConfig::faults`].
 pub const FAULTS: &str = "TSUMUGI_FAULTS";
 /// The variable of [`Config::messages`].
@@ -390,6 +420,9 @@ pub(crate) const NETWORK_SLEEPS: [(&str, NetworkSleep); 2] =
 pub(crate) const NETWORKS: [(&str, NetworkKind); 3] =
     [("ofi", NetworkKind::Ofi), ("verbs", NetworkKind::Verbs), ("off", NetworkKind::Off)];
 const WORKERS_MAX: usize = Bells::WORKERS_MAX;
+/// Unless set otherwise.
+pub(crate) const SILENCE_MS: u32 = 5000;
+const SILENCE_MS_MAX: usize = 24 * 3600 * 1000;
 pub(crate) const STACK_BYTES: usize = 64 << 10;
 const STACK_BYTES_MIN: usize = 16 << 10;
 const STACK_BYTES_MAX: usize = 1 << 32;

@@ -16,6 +16,7 @@
 //! | `bad` | the same with faults, if they are asked for |
 //! | `begin` | how callers begin operations, and wait for them |
 //! | `network` | what is opened before the others are known |
+//! | `descriptors` | room for connections that nobody has asked for |
 //! | `errand` | what the target's processor does for others |
 //! | `parcel` | what packets carry |
 //! | `shared` | the device, and what comes from it, for all of these |
@@ -26,6 +27,7 @@
 //! | `window` | what of this rank's heap others may fetch messages from |
 //! | `fetch` | long messages, on their way from there |
 //! | `beat` | who is still there |
+//! | `silence` | who is given up because nothing is heard of it |
 //! | `watch` | the thread that polls when nobody does |
 //! | `pause` | how long it sleeps where the device does not call |
 //! | `word` | what the device's atomics lack |
@@ -46,6 +48,7 @@ mod bad;
 mod beat;
 mod begin;
 mod bounce;
+mod descriptors;
 mod device;
 mod errand;
 mod fetch;
@@ -62,6 +65,7 @@ mod pin;
 #[cfg(test)]
 mod seen;
 mod shared;
+mod silence;
 mod watch;
 mod window;
 mod word;
@@ -129,6 +133,11 @@ impl Far {
     /// [`Error::Register`], [`Error::OutOfMemory`].
     pub(crate) fn new(network: Network, member: &Member, chosen: &Chosen) -> Result<Self, Error> {
         let Network { device, cards, faults } = network;
+        // Over udp libfabric sends datagrams of its own, again and again, also when a
+        // rank ends: long ones that wait for a lost peer would hold that up.
+        let is_udp = device.facts().provider.contains("ofi_rxd");
+        let long = if is_udp { 0 } else { parcel::bytes_max(&device) };
+        let beats = Beats::new(member, chosen.silence, long);
         let links = device.endpoints();
         let spins = chosen.spin > 0 || device.event(0).is_none();
         let windows = device.moves().memory.then(|| Windows::new(member, device.pins()));
@@ -161,7 +170,7 @@ impl Far {
                 spins,
                 rounds: chosen.spin,
                 is_looked_for: AtomicBool::new(false),
-                beats: Beats::new(member),
+                beats,
                 cards,
                 windows,
                 pins,

@@ -16,7 +16,7 @@
 
 use crate::far::Far;
 use crate::queue::Queue;
-use crate::{AddrError, Buffer, Busy, Outcome, Plain, Remote, Runtime, Status};
+use crate::{AddrError, Buffer, Busy, Outcome, Plain, Remote, Runtime, Status, panic};
 use tsumugi_core::backend::execute;
 use tsumugi_core::completion::Callback;
 use tsumugi_core::op::Op;
@@ -83,7 +83,9 @@ impl Runtime {
     /// Fills the buffer from `from` on and then calls `then` with it, on
     /// whatever thread ends the operation: between ranks of a node on this
     /// one, before the call returns. A callback must not block: start a ULT in
-    /// it that does. A blocking call in it panics in debug builds.
+    /// it that does. A call that would put it to sleep panics. A panic of `then`
+    /// ends the callback alone, on whatever thread it runs: it is reported on
+    /// the standard error, and the program is not told otherwise.
     ///
     /// # Errors
     ///
@@ -201,7 +203,7 @@ fn ended_for<B, F: FnOnce(Outcome<B>)>(_: &*mut (B, F)) -> fn(*mut (), Result<u6
     }
 }
 
+/// Whoever ends the operation does so for others, too: a panic stays in here.
 fn call_back<B>(then: impl FnOnce(Outcome<B>), outcome: Outcome<B>) {
-    let _callback = tsumugi_ult::enter_callback();
-    then(outcome);
+    panic::contain("a completion callback", || tsumugi_ult::callback(|| then(outcome)));
 }

@@ -98,17 +98,12 @@ unsafe impl Send for Driver {}
 // SAFETY: the same; all that changes is atomic or under the lock.
 unsafe impl Sync for Driver {}
 
-/// How large the tables of a job of `ranks` are.
-const fn shape_of(ranks: u32) -> Shape {
-    Shape::of(ranks, 1)
-}
-
 /// What it takes of each worker.
 pub(crate) const SEAT_BYTES: usize = size_of::<Seat>();
 
 /// What it takes of each rank of a job that opens it: names and bytes.
 pub(crate) fn footprint(ranks: u32) -> impl Iterator<Item = (&'static str, u64)> {
-    let shape = shape_of(ranks);
+    let shape = Shape::of(ranks, 1);
     let callers = open::footprint(shape.own_jobs as usize) + size_of::<Driver>();
     let parts = Ledger::new(shape);
     let parts = parts.parts().map(|part| (part.name, part.bytes)).collect::<Vec<_>>();
@@ -122,11 +117,12 @@ impl Driver {
         member: &Member,
         far: Option<&Arc<Far>>,
         workers: usize,
+        colors: u32,
     ) -> Result<Self, Error> {
-        let shape = shape_of(member.size());
+        let shape = Shape::of(member.size(), colors);
         // All regions that there is room for have names of their own, and
         // several lives each.
-        let split = Split::fit(shape.ranks, 1, REGION_BYTES).map_err(Error::program)?;
+        let split = Split::fit(shape.ranks, colors, REGION_BYTES).map_err(Error::program)?;
         let control = Control::new(member, far, shape)?;
         let remote_completion = far.is_none_or(|far| far.remote_completion());
         let keeps_order = far.is_some_and(|far| far.keeps_order(PART_BYTES));
@@ -172,9 +168,9 @@ impl Driver {
         self.cache
     }
 
-    /// Gives a region its global address.
-    pub(crate) fn name(&self, region: &Region) -> Result<GlobalAddr, NameError> {
-        self.lock().machine.register(0, region, region.key.agent())
+    /// Gives a region its global address, a name of that colour.
+    pub(crate) fn name(&self, color: u8, region: &Region) -> Result<GlobalAddr, NameError> {
+        self.lock().machine.register(color, region, region.key.agent())
     }
 
     /// The address of a byte of this rank's that has one.
@@ -335,7 +331,7 @@ impl Driver {
 
     /// A death that the machine was not told of.
     fn death(&self) -> Option<u32> {
-        let lost = self.member.control().lot().lost()?.0 + 1;
+        let lost = self.member.control().lot().latest_lost()?.0 + 1;
         (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
     }
 

@@ -90,6 +90,8 @@ pub struct Global {
     cache: Cache<'static>,
     /// Whether operations may be in flight after a lookup.
     flies: bool,
+    /// Whose names what it registers gets, of 255 each.
+    color: u8,
 }
 
 impl Runtime {
@@ -100,17 +102,23 @@ impl Runtime {
     ///
     /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Coll`].
     pub fn global(&self) -> Result<Global, Error> {
+        self.global_of(1)
+    }
+
+    /// The same with names of so many colours, if this opens it.
+    pub(crate) fn global_of(&self, colors: u32) -> Result<Global, Error> {
         let driver = match self.node().global() {
             Some(driver) => driver,
-            None => self.open_global()?,
+            None => self.open_global(colors)?,
         };
         let flies = self.queue.is_some() || self.far.is_some();
         let (driver, cache) = (driver.clone(), driver.cache());
-        Ok(Global { runtime: self.clone(), driver, cache, flies })
+        Ok(Global { runtime: self.clone(), driver, cache, flies, color: 0 })
     }
 
-    fn open_global(&self) -> Result<&Arc<Driver>, Error> {
-        let mut driver = Driver::new(self.node().member(), self.far.as_ref(), self.workers())?;
+    fn open_global(&self, colors: u32) -> Result<&Arc<Driver>, Error> {
+        let (member, far) = (self.node().member(), self.far.as_ref());
+        let mut driver = Driver::new(member, far, self.workers(), colors)?;
         let own = u64::from(driver.key().to_bits());
         // Nobody comes further before everybody's region is registered.
         if self.agree(own)?.is_none() {
@@ -125,6 +133,13 @@ impl Runtime {
 }
 
 impl Global {
+    /// The same memory; what is registered by this handle gets names of
+    /// `color`.
+    #[cfg(feature = "capi")]
+    pub(crate) fn in_color(&self, color: u8) -> Self {
+        Self { color, ..self.clone() }
+    }
+
     /// Memory of `rank` that has an address from the start, as words; see
     /// [`Runtime::starter`].
     ///

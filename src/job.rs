@@ -18,6 +18,7 @@ use crate::{Error, NoNetwork};
 use door::Door;
 use exchange::{Exchange, card_of};
 use std::fs;
+use std::io::PipeReader;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use tsumugi_backends::boot::{self, Boot, Card, Way, random_u64};
 use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::config::NODE;
+use tsumugi_pvas::detector::deaths;
 use tsumugi_pvas::partition::State;
 use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Nodes, Rest, attach};
 
@@ -49,6 +51,8 @@ pub(crate) struct Ties {
     peers: Option<Member>,
     boot: Option<(Way, Exchange)>,
     detector: Option<Detector>,
+    /// What ranks have after a death before they are ended.
+    grace: Duration,
 }
 
 /// What a rank knows of all others when they have met.
@@ -71,7 +75,7 @@ impl Job {
     /// The job that the environment says.
     pub(crate) fn join(config: &Config) -> Result<Self, Error> {
         if attach::is_watched() {
-            return Self::attach(Way::Launcher);
+            return Self::attach(Way::Launcher, config);
         }
         // Addresses, PMI and the like come before a name alone.
         if let Some(boot) = boot::choose()? {
@@ -80,7 +84,7 @@ impl Job {
         }
         let is_alone = std::env::var(boot::env::BOOT).is_ok_and(|way| way == "alone");
         if attach::is_rank() && !is_alone {
-            return Self::attach(Way::Name);
+            return Self::attach(Way::Name, config);
         }
         let members = Member::threads(1, &config.space)?;
         let member = members.into_iter().next().expect("one rank was asked for");
@@ -105,7 +109,8 @@ impl Job {
         }
         let (member, detector, network) = joined?;
         let boot = Some((way, exchange));
-        let ties = Ties { is_done: false, peers: Some(member.clone()), boot, detector };
+        let peers = Some(member.clone());
+        let ties = Ties { is_done: false, peers, boot, detector, grace: grace(config) };
         Ok(Self { member, way, is_shared: true, network, ties })
     }
 
@@ -150,12 +155,15 @@ impl Job {
         config: &Config,
     ) -> Result<(Member, Option<Detector>), Error> {
         let place = nodes.place(rank).ok_or(NO_RANKS)?;
-        let (job, node) = (format!("{token:016x}"), NodeId(node));
+        // All users of the node can read the name; packets bear the token.
+        let (job, node) = (format!("{:016x}", boot::shown_for(token)), NodeId(node));
         let meeting = Meeting { job: &job, node, rank: Rank(place.local), size: place.size, limit };
         let member = Member::meet(&meeting, &config.space)?.among(nodes.clone(), rank);
         // The agents of several hosts end the others.
-        let rest = if way == Way::Server { Rest::Leave } else { Rest::End };
-        let detector = detect(&member, rest)?;
+        let rest =
+            if way == Way::Server { Rest::Leave } else { Rest::End { grace: grace(config) } };
+        let deaths = if way == Way::Server { deaths() } else { None };
+        let detector = detect(&member, rest, deaths)?;
         if rank == Rank(0) && config.verbose {
             let on = match nodes.count() {
                 1 => "one node".to_owned(),
@@ -171,11 +179,12 @@ impl Job {
         Ok((member, detector))
     }
 
-    fn attach(way: Way) -> Result<Self, Error> {
+    fn attach(way: Way, config: &Config) -> Result<Self, Error> {
         let member = attach().ok_or(NO_RANKS)??;
-        let detector = if attach::is_watched() { None } else { detect(&member, Rest::End)? };
+        let rest = Rest::End { grace: grace(config) };
+        let detector = if attach::is_watched() { None } else { detect(&member, rest, None)? };
         let peers = detector.is_some().then(|| member.clone());
-        let ties = Ties { is_done: false, peers, boot: None, detector };
+        let ties = Ties { is_done: false, peers, boot: None, detector, grace: grace(config) };
         Ok(Self { member, way, is_shared: true, network: None, ties })
     }
 }
@@ -198,7 +207,7 @@ impl Drop for Ties {
         // first: its exit code is the job's.
         if !self.is_done && self.peers.as_ref().is_some_and(has_failed) {
             let is_remote = matches!(self.boot, Some((Way::Server, _)));
-            thread::sleep(if is_remote { AFTER_YOU_THERE } else { AFTER_YOU });
+            thread::sleep(if is_remote { self.grace + AFTER_YOU_THERE } else { AFTER_YOU });
         }
         self.detector = None;
         let Some((way, mut boot)) = self.boot.take() else { return };
@@ -214,21 +223,33 @@ impl Drop for Ties {
     }
 }
 
-/// Whether a peer has been declared lost.
+/// Whether a peer has been declared lost, and it is not known to the launcher.
 fn has_failed(own: &Member) -> bool {
+    if own.culprit().rank().is_some() {
+        return false;
+    }
     let peers = own.neighbours().filter(|rank| *rank != own.rank());
     peers.into_iter().any(|rank| own.control_of(rank).state() == State::Failed)
 }
 
-fn detect(member: &Member, rest: Rest) -> Result<Option<Detector>, Error> {
-    if member.space().size() == 1 {
+fn grace(config: &Config) -> Duration {
+    Duration::from_millis(config.space.grace_ms.into())
+}
+
+/// Watches for the node's other ranks, and for what comes out of `deaths`.
+fn detect(
+    member: &Member,
+    rest: Rest,
+    deaths: Option<PipeReader>,
+) -> Result<Option<Detector>, Error> {
+    if member.space().size() == 1 && deaths.is_none() {
         return Ok(None);
     }
     let system = |error: std::io::Error| BootError::System {
         what: "starting the detector",
         errno: error.raw_os_error().unwrap_or(0),
     };
-    Ok(Some(Detector::start(member, rest).map_err(system)?))
+    Ok(Some(Detector::start(member, rest, deaths).map_err(system)?))
 }
 
 /// Tells all where this rank is, and hears it of them.
@@ -295,8 +316,8 @@ fn connect(
 const NO_RANKS: Error = Error::Boot(BootError::NoSuchRank { rank: Rank(0), size: 0 });
 /// A launcher needs less to notice a death.
 const AFTER_YOU: Duration = Duration::from_millis(200);
-/// An agent first ends its other ranks, in 300 ms.
-const AFTER_YOU_THERE: Duration = Duration::from_millis(700);
+/// An agent first ends its other ranks, when their grace is over.
+const AFTER_YOU_THERE: Duration = Duration::from_millis(400);
 /// In a message.
 const HOSTS_NAMED: u32 = 8;
 /// For a bootstrap that brings no limit of its own.

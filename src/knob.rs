@@ -4,8 +4,8 @@ use crate::config::{
     ALONE_FROM, ASK_FROM, BIND, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM,
     DIRECT_MAX, DYNAMIC, EAGER_MAX, ENDPOINTS, FAULTS, HALVES_FROM, INLINE_MAX, INTERFACE,
     KERNEL_FROM, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS,
-    NETWORKS, PATH, PIECES_MAX, PROVIDER, PULL_FROM, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM,
-    ULT_STACK, VERBOSE, WORKERS,
+    NETWORKS, PATH, PIECES_MAX, PROVIDER, PULL_FROM, SILENCE, SILENCE_MS, SPIN, SPIN_ROUNDS,
+    STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
 };
 use crate::inside::{REPORT, REPORTS, TRACE};
 use tsumugi_backends::boot::env as boot;
@@ -115,6 +115,12 @@ impl Config {
                 self.network.endpoints.unwrap_or(1).to_string(),
             ),
             set(
+                SILENCE,
+                "ms a rank may be held off before other nodes give it up",
+                SILENCE_MS.to_string(),
+                self.network.silence().as_millis().to_string(),
+            ),
+            set(
                 DYNAMIC,
                 "libibverbs: many peers by few pairs that change hands: off, tried",
                 "off".into(),
@@ -203,6 +209,12 @@ impl Config {
                 policy(self.space.policy.peers.word()),
             ),
             set(
+                space::GRACE,
+                "ms from a rank's death until the others are asked to end",
+                space::GRACE_MS.to_string(),
+                self.space.grace_ms.to_string(),
+            ),
+            set(
                 space::NODE,
                 "which node this is, where sockets cannot tell",
                 "boot and network namespace".into(),
@@ -272,6 +284,7 @@ impl Config {
             told(space::SIZE, "ranks of the job"),
             told(space::FDS, "descriptors of the memory files"),
             told(space::SHAPE, "where the partitions lie"),
+            told(space::DEATHS, "the descriptor that says who of another node has died"),
             told(space::JOB, "the mark of the job's processes"),
         ])
     }

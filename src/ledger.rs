@@ -106,7 +106,7 @@ impl Ledger {
         tables.extend([
             table("partition", "starter memory", shape.starter_bytes),
             table("scheduler", "shared by the workers", threads.shared_bytes),
-            table("scheduler", "workers", chosen.workers * threads.worker_bytes),
+            table("scheduler", "workers", chosen.workers.saturating_mul(threads.worker_bytes)),
             table("runtime", "node, team and waiters", size_of::<Node>()),
             table("runtime", "handle", size_of::<Runtime>()),
             table("calls", CALL_TABLES, calls_bytes),
@@ -132,7 +132,7 @@ impl Ledger {
             },
             Table { part: "environment", name: FILES, fixed_bytes: 0, growth: Growth::Numbers },
         ]);
-        tables.push(table(GLOBAL, SEATS, chosen.workers * gas::SEAT_BYTES));
+        tables.push(table(GLOBAL, SEATS, chosen.workers.saturating_mul(gas::SEAT_BYTES)));
         let global = gas::footprint(1).enumerate();
         tables.extend(global.map(|(index, (name, _))| Table {
             part: GLOBAL,

@@ -44,6 +44,7 @@
 
 pub mod affinity;
 mod error;
+mod panic;
 mod inside;
 pub mod config;
 mod deadline;
@@ -77,6 +78,8 @@ mod job;
 mod start;
 #[cfg(feature = "capi")]
 pub mod capi;
+#[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
+mod planted;
 
 pub use adopted::{Adopted, Foreign};
 pub use array::GlobalArray;

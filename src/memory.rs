@@ -67,6 +67,15 @@ pub struct Buffer<T> {
     of: PhantomData<T>,
 }
 
+/// Whose a block's addresses are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The program's, which may be told of them, or make them up.
+    Program,
+    /// The runtime's alone.
+    Runtime,
+}
+
 /// Memory of the partition under a registration: of its heap if it is
 /// [`Access::Local`], of its exposed area if it is not.
 pub(crate) struct Block {
@@ -104,7 +113,21 @@ impl Runtime {
     ///
     /// Those of [`share`](Self::share).
     pub fn share_for<T: Plain>(&self, agent: Agent, len: usize) -> Result<Shared<T>, Error> {
-        let own = self.expose_for::<T>(agent, len)?;
+        self.share_own(self.expose_for::<T>(agent, len)?)
+    }
+
+    /// The same for words that the runtime keeps for itself: no address that a
+    /// program makes up leads there, but where the words are the device's, whose
+    /// keys have no such class.
+    pub(crate) fn share_words(&self, agent: Agent, len: usize) -> Result<Shared<u64>, Error> {
+        let owner = Owner::Runtime;
+        let block = Block::new::<u64>(self, len, Access::ReadWrite, self.agent(agent), owner)?;
+        self.share_own(Exposed { block, len: len as u64, of: PhantomData })
+    }
+
+    /// An array of every rank, of which this is the own one.
+    fn share_own<T: Plain>(&self, own: Exposed<T>) -> Result<Shared<T>, Error> {
+        let len = own.len();
         let mine = own.block.region.key;
         if self.agree(len as u64)?.is_none() {
             for (rank, other) in self.ranks().zip(self.gather(len as u64)?) {
@@ -122,7 +145,8 @@ impl Runtime {
         };
         let shared = Shared { own: ManuallyDrop::new(own), keys };
         for rank in self.neighbours() {
-            self.map_in(shared.at(rank, 0).addr(), shared.own.block.region.bytes);
+            let first = RemoteAddr { rank, key: shared.key(rank), offset: 0 };
+            self.map_in(first, shared.own.block.region.bytes);
         }
         Ok(shared)
     }
@@ -154,10 +178,15 @@ impl Runtime {
     ///
     /// Those of [`expose`](Self::expose).
     pub fn expose_for<T: Plain>(&self, agent: Agent, len: usize) -> Result<Exposed<T>, Error> {
-        let has_device = self.far.as_ref().is_some_and(|far| far.has_atomics());
-        let agent = if has_device { agent } else { Agent::Cpu };
-        let block = Block::new::<T>(self, len, Access::ReadWrite, agent)?;
+        let (agent, owner) = (self.agent(agent), Owner::Program);
+        let block = Block::new::<T>(self, len, Access::ReadWrite, agent, owner)?;
         Ok(Exposed { block, len: len as u64, of: PhantomData })
+    }
+
+    /// The agent, if it can be it here.
+    fn agent(&self, agent: Agent) -> Agent {
+        let has_device = self.far.as_ref().is_some_and(|far| far.has_atomics());
+        if has_device { agent } else { Agent::Cpu }
     }
 
     /// Makes a buffer of `len` zero values.
@@ -166,25 +195,32 @@ impl Runtime {
     ///
     /// [`Error::OutOfMemory`], [`Error::Register`].
     pub fn buffer<T: Plain>(&self, len: usize) -> Result<Buffer<T>, Error> {
-        let block = Box::new(Block::new::<T>(self, len, Access::Local, Agent::Cpu)?);
+        let (agent, owner) = (Agent::Cpu, Owner::Program);
+        let block = Box::new(Block::new::<T>(self, len, Access::Local, agent, owner)?);
         Ok(Buffer { block, len, of: PhantomData })
     }
 }
 
 impl<T: Plain> Shared<T> {
     /// The address of value `index` of `rank`'s array. Both are checked by
-    /// the operation that uses it.
+    /// the operation that uses it: an index of any size is refused there if
+    /// there is no such value.
     #[inline(always)]
     pub fn at(&self, rank: Rank, index: usize) -> Remote<T> {
-        let key = match &self.keys {
+        Remote::new(RemoteAddr { rank, key: self.key(rank), offset: 0 }).add(index as u64)
+    }
+
+    /// What the rank's array is called.
+    #[inline(always)]
+    pub(crate) fn key(&self, rank: Rank) -> RegionKey {
+        match &self.keys {
             Keys::Same(key) => *key,
             // An unknown rank is refused by the operation, whatever the key.
             Keys::Each(keys) => match keys.get(rank.0 as usize) {
                 Some(key) => *key,
                 None => self.own.block.region.key,
             },
-        };
-        Remote::new(RemoteAddr { rank, key, offset: 0 }).add(index as u64)
+        }
     }
 
     /// Values on each rank.
@@ -209,7 +245,8 @@ impl<T: Plain> Shared<T> {
 }
 
 impl<T: Plain> Exposed<T> {
-    /// The address of value `index`, for this rank and for all others.
+    /// The address of value `index`, for this rank and for all others. Whether
+    /// there is one, the operation that uses it checks.
     #[inline]
     pub fn at(&self, index: usize) -> Remote<T> {
         let (rank, key) = (self.block.runtime.rank(), self.block.region.key);
@@ -264,9 +301,10 @@ impl<T: Plain> Buffer<T> {
 impl<T: Plain> Deref for Buffer<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` values of zeroed or copied bytes, registered as local:
-        // nobody else writes them while no operation is in flight, and an
-        // operation in flight owns the buffer.
+        // SAFETY: `len` values of zeroed or copied bytes, registered as local: no
+        // operation's remote end leads there, and a local end only of those that
+        // own the buffer. (`Runtime::load_store`, by which any key leads there,
+        // demands the same.)
         unsafe { std::slice::from_raw_parts(self.block.region.base.as_ptr().cast(), self.len) }
     }
 }
@@ -294,6 +332,7 @@ impl Block {
         len: usize,
         access: Access,
         agent: Agent,
+        owner: Owner,
     ) -> Result<Self, Error> {
         let layout = Layout::array::<T>(len).and_then(|array| array.align_to(LINE));
         // The device's words are of 8 bytes.
@@ -315,6 +354,9 @@ impl Block {
         let registered = unsafe {
             let bytes = layout.size() as u64;
             match agent {
+                Agent::Cpu if owner == Owner::Runtime => {
+                    runtime.direct.register_runtime(base, bytes, access)
+                }
                 Agent::Cpu => runtime.direct.register(base, bytes, access),
                 Agent::Device => runtime.direct.register_for_device(base, bytes),
             }

@@ -284,7 +284,7 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// [`AddrError::PeerLost`] when a rank has died; the errors of a get;
+    /// [`AddrError::PeerLost`] when a rank has died; the errors of a put;
     /// [`AddrError::NotOwn`] if the word is another rank's.
     pub fn wait_until(&self, word: Remote<u64>, until: Until) -> Result<u64, AddrError> {
         let word = self.own_word(word)?;
@@ -355,7 +355,8 @@ impl Runtime {
     fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
         let result = match &self.queue {
             None => store_bytes(&self.direct, to, from),
-            // SAFETY: a put only reads its local end, and is over on return.
+            // SAFETY: a put only reads its local end, which is borrowed until the call
+            // returns, when it is over, or for good, if the ULT is cut off in it.
             Some(queue) => unsafe {
                 self.lend(from.as_ptr().cast_mut(), from.len(), |region| {
                     let local = LocalAddr { key: region.key, offset: 0 };
@@ -373,7 +374,9 @@ impl Runtime {
     ///
     /// # Safety
     ///
-    /// `to` is valid for writes of `bytes` bytes.
+    /// `to` is valid for writes of `bytes` bytes, and nobody else uses it, until this
+    /// returns; if it never does, because its ULT is cut off, for good. (What a
+    /// frame of that ULT owns or borrows stays: no scope of ULTs ends under one.)
     #[inline]
     pub(crate) unsafe fn load(
         &self,
@@ -384,7 +387,8 @@ impl Runtime {
         let result = match &self.queue {
             // SAFETY: the caller's.
             None => unsafe { load_bytes(&self.direct, from, to, bytes) },
-            // SAFETY: the caller's; the get is over on return.
+            // SAFETY: the caller's, also where the call does not return; the get is
+            // over when it does.
             Some(queue) => unsafe {
                 self.lend(to, bytes, |region| {
                     let local = LocalAddr { key: region.key, offset: 0 };
@@ -393,7 +397,8 @@ impl Runtime {
             },
         };
         match (result, &self.far) {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's, of this call as of any: nothing of the first
+            // attempt, which was refused, still writes.
             (Err(error), Some(far)) if is_elsewhere(error) => unsafe { far.load(from, to, bytes) },
             (result, _) => result,
         }
@@ -404,13 +409,16 @@ impl Runtime {
     /// # Safety
     ///
     /// Whatever `call` does to the memory, it has done when it returns, and
-    /// the caller may do.
+    /// the caller may do. If it never returns, because its ULT is cut off, the
+    /// memory stays: no scope of ULTs ends under one of them.
     unsafe fn lend(
         &self,
         at: *mut u8,
         bytes: usize,
         call: impl FnOnce(&Region) -> Result<u64, AddrError>,
     ) -> Result<(), AddrError> {
+        // Before an operation has what the caller would take back by a panic.
+        tsumugi_ult::assert_may_block("completion");
         let base = NonNull::new(at).unwrap_or(NonNull::dangling());
         loop {
             // SAFETY: the caller's, and unregistered below.

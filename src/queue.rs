@@ -5,7 +5,7 @@
 //! core can reach it is the longer way; [`Path`] chooses.
 
 use crate::config::{Idleness, Path};
-use crate::{AddrError, Busy, Outcome, Status};
+use crate::{AddrError, Busy, Outcome, Status, panic};
 use std::fmt;
 use std::future::poll_fn;
 use std::ptr::NonNull;
@@ -67,7 +67,10 @@ impl Queue {
                 let serve = move || {
                     // SAFETY: the ring is this thread's alone.
                     let mut owner = unsafe { offload.owner(port) };
-                    owner.run(idle, &SystemFutex, &thread::yield_now);
+                    let mut run = || owner.run(idle, &SystemFutex, &thread::yield_now);
+                    // What has panicked was called by the turn that it ended,
+                    // and has been taken: the next turn goes on behind it.
+                    while panic::contain("the communication thread", &mut run).is_none() {}
                 };
                 let thread = thread::Builder::new().name("tsumugi-comm".into()).spawn(serve);
                 Some(thread.expect("the system gives a thread for communication"))
@@ -140,7 +143,7 @@ impl Drop for Queue {
             }
         }
         if let Some(thread) = self.thread.take() {
-            // Its panics were a callback's, and have been printed.
+            // It has contained all panics.
             let _ = thread.join();
         }
         while self.engine.poll() > 0 || self.engine.needs_poll() {}

@@ -7,6 +7,7 @@ use crate::node::{Buried, Node};
 use crate::queue::Queue;
 use crate::{AddrError, Error, JoinHandle, Rank};
 use std::fmt;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_backends::boot::Way;
@@ -15,8 +16,8 @@ use tsumugi_core::coll::{Addend, Elsewhere, Part};
 use tsumugi_core::mem::{Agent, Need, Remote, RemoteAddr};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::AtomicU64;
-use tsumugi_core::wait::Wait;
-use tsumugi_pvas::{Direct, ExposedArea, Heap};
+use tsumugi_core::wait::{Wait, WaitFor};
+use tsumugi_pvas::{Direct, ExposedArea, Heap, Space};
 use tsumugi_ult::{Here, Spawner};
 
 /// One rank of a job. A handle: cheap to clone and to send to other threads
@@ -81,6 +82,22 @@ impl Runtime {
 
     /// Starts a ULT of this rank. It may outlive its parent; a handle that is
     /// dropped lets it go on.
+    ///
+    /// # Suspension
+    ///
+    /// A ULT may go on on another OS thread after any call that suspends it, which
+    /// is any that may wait: join, lock, park, yield, sleep, receive, put, get. What
+    /// belongs to an OS thread must not live across one, and the compiler does not
+    /// check that: a reference into a `thread_local!` (`with`, `with_borrow`), a
+    /// value that lives in one and is not `Send` (an `Rc` that was cloned from it),
+    /// a guard of `std`'s locks, `StdoutLock`. That would be a data race. A
+    /// destructor that suspends while it unwinds makes `std::thread::panicking`
+    /// true for others on that OS thread, until it goes on; their guards of `std`
+    /// poison locks meanwhile.
+    ///
+    /// [`callback`](tsumugi_ult::callback) checks it: code that holds such a thing
+    /// and runs inside one panics where it would sleep, in every build. What must
+    /// live across a suspension is `Send`, or lies in an [`ult_local!`](tsumugi_ult::ult_local).
     pub fn spawn<T: Send + 'static>(
         &self,
         body: impl FnOnce(&Runtime) -> T + Send + 'static,
@@ -101,6 +118,7 @@ impl Runtime {
     ///
     /// [`Error::Coll`].
     pub fn barrier(&self) -> Result<(), Error> {
+        tsumugi_ult::assert_may_block("barrier");
         let dropped = self.node.exhume();
         let team = self.node.team();
         match self.node.circle() {
@@ -119,6 +137,7 @@ impl Runtime {
     ///
     /// [`Error::Coll`].
     pub fn sum<T: Addend>(&self, value: T) -> Result<T, Error> {
+        tsumugi_ult::assert_may_block("sum");
         let plus = |a, b| T::from_word(a).plus(T::from_word(b)).to_word();
         let elsewhere = |op: &_| self.run_far(op);
         let part = self.part(&elsewhere);
@@ -127,6 +146,7 @@ impl Runtime {
 
     /// The word that every rank brings, if it is the same for all. Collective.
     pub(crate) fn agree(&self, word: u64) -> Result<Option<u64>, Error> {
+        tsumugi_ult::assert_may_block("agreement");
         let dropped = self.node.exhume();
         let elsewhere = |op: &_| self.run_far(op);
         let part = self.part(&elsewhere);
@@ -146,9 +166,11 @@ impl Runtime {
     /// [`Error::Coll`].
     pub fn gather(&self, word: u64) -> Result<Vec<u64>, Error> {
         let team = self.node.team();
-        self.put(Remote::new(team.published(self.rank())), word)?;
+        // SAFETY: the team's words, in which each rank publishes its own.
+        let published = |rank| unsafe { Remote::of_runtime(team.published(rank)) };
+        self.put(published(self.rank()), word)?;
         self.barrier()?;
-        let words = self.ranks().map(|rank| self.get(Remote::new(team.published(rank))));
+        let words = self.ranks().map(|rank| self.get(published(rank)));
         let words = words.collect::<Result<_, _>>()?;
         // Nobody publishes again before everybody has read.
         self.barrier()?;
@@ -167,9 +189,32 @@ impl Runtime {
         self.node.starter_bytes()
     }
 
+    /// Whose partition these bytes lie in and where in it, if they lie in one of
+    /// this node: what a rank of another node has called its memory there is
+    /// somebody else's memory here, or none. So the address of a peer is good for
+    /// loads if this answers that peer. Wait-free.
+    pub fn place_of(&self, at: NonNull<u8>, bytes: u64) -> Option<(Rank, u64)> {
+        let (local, offset) = self.direct.space().place_of(at, bytes)?;
+        Some((self.neighbours().nth(local.0 as usize)?, offset))
+    }
+
+    /// The partitions of this node, whose ranks are places on the node there: for
+    /// tests. Programs ask [`place_of`](Self::place_of).
+    #[doc(hidden)]
+    pub fn space(&self) -> &Arc<Space> {
+        self.direct.space()
+    }
+
     /// This rank's way to the memory of all ranks of its node: for an engine
     /// of the program's own.
-    pub fn load_store(&self) -> &Direct {
+    ///
+    /// # Safety
+    ///
+    /// It resolves the local end of a put or a get by its key alone, and under
+    /// some key it finds the memory of each [`Buffer`](crate::Buffer), and what
+    /// an operation of another thread has borrowed. Puts and gets that are
+    /// carried out by it have local ends that were registered for them.
+    pub unsafe fn load_store(&self) -> &Direct {
         &self.direct
     }
 
@@ -209,18 +254,25 @@ impl Runtime {
     /// A word of this rank's own registered memory, to wait for.
     pub(crate) fn own_word(&self, word: Remote<u64>) -> Result<&AtomicU64, AddrError> {
         let addr = word.addr();
-        // The checks of a get, so that a wrong address is named as there.
-        let is_ours = addr.rank == self.rank() && addr.key.agent() == Agent::Device;
-        let need = if is_ours { Need::Local } else { Need::Read };
+        let is_own = addr.rank == self.rank();
+        let need = match addr.key.agent() {
+            // The checks of a get, so that a wrong address is named as there.
+            _ if !is_own => Need::Read,
+            // What others may write: never a slice that the program has.
+            Agent::Cpu => Need::Write,
+            // The device's words are exposed memory, and local to processors.
+            Agent::Device => Need::Local,
+        };
         let at = self.direct.resolve(addr, 8, need)?;
-        if addr.rank != self.rank() {
+        if !is_own {
             return Err(AddrError::NotOwn { addr });
         }
         if !at.cast::<u64>().is_aligned() {
             return Err(AddrError::Unaligned { addr, align: 8 });
         }
-        // SAFETY: resolved for 8 bytes, aligned, and region memory is only
-        // ever accessed as atomics and plain bytes; it stays mapped.
+        // SAFETY: resolved for 8 bytes, aligned; memory that others may write is
+        // only ever accessed as atomics and plain bytes, and stays mapped, also
+        // when its registration has ended.
         Ok(unsafe { at.cast::<AtomicU64>().as_ref() })
     }
 
@@ -240,6 +292,21 @@ impl Runtime {
         limit: Duration,
     ) -> Result<Option<u64>, AddrError> {
         self.node.waiters().wait_for(self.node.lot(), word, until, &Here, limit)
+    }
+
+    /// Either, as `wait` does it.
+    pub(crate) fn lot_wait_or(
+        &self,
+        word: &AtomicU64,
+        until: Until,
+        limit: Option<Duration>,
+        wait: &impl WaitFor,
+    ) -> Result<Option<u64>, AddrError> {
+        let (waiters, lot) = (self.node.waiters(), self.node.lot());
+        match limit {
+            None => waiters.wait(lot, word, until, wait).map(Some),
+            Some(limit) => waiters.wait_for(lot, word, until, wait, limit),
+        }
     }
 
     fn part<'a>(&'a self, elsewhere: &'a Elsewhere<'a>) -> Part<'a, Direct> {

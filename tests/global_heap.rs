@@ -42,7 +42,7 @@ thread_local! {
 }
 
 fn look_into(rt: &Runtime) {
-    let shape = rt.load_store().space().shape();
+    let shape = rt.space().shape();
     let start = shape.start(Rank(0));
     PARTITION.set(start + shape.starter_offset()..start + shape.bytes());
 }

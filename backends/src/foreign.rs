@@ -58,7 +58,7 @@ pub(crate) fn of_the_headers(
     use std::process::Command;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ci").join(source);
     if !Path::new(header).exists() {
-        println!("skipped: no {header} here ({who} installs it)");
+        tsumugi_conformance::left_out(header, "it is not here", who);
         return None;
     }
     let name = source.file_stem().unwrap().to_string_lossy().into_owned();

@@ -21,6 +21,8 @@ mod net;
 pub mod hub;
 pub mod ofi;
 pub mod verbs;
+#[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
+mod planted;
 
 #[doc(hidden)]
 pub use net::Wire;

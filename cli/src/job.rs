@@ -13,9 +13,11 @@
 use crate::args;
 use crate::failure::Failure;
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use tsumugi::Config;
 use tsumugi::pvas::LaunchError;
-use tsumugi::pvas::launch::Launch;
+use tsumugi::pvas::launch::{Launch, Superior};
 
 /// Whether this process was started as a rank of a job.
 pub fn is_rank() -> bool {
@@ -36,7 +38,8 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
 pub fn run_self(ranks: u32) -> Result<String, Failure> {
     let own = std::env::current_exe()
         .map_err(|error| Failure::Failed(format!("this command cannot find itself: {error}")))?;
-    watch(Launch::new(ranks).program(&own, std::env::args_os().skip(1)), own.as_os_str())
+    let launch = Launch::new(ranks).program(&own, std::env::args_os().skip(1));
+    watch(launch, own.as_os_str())
 }
 
 /// How a rank of a command of ours is set up.
@@ -48,9 +51,42 @@ pub fn config(workers: Option<u32>) -> Result<Config, Failure> {
     })
 }
 
+/// Has the system send `signal` to what this command starts when this thread, or
+/// its process, ends.
+pub fn end_with_us(command: &mut Command, signal: i32) {
+    let us = std::process::id();
+    let ask = move || {
+        // SAFETY: plain calls.
+        let (set, parent) =
+            unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, signal), libc::getppid()) };
+        match set {
+            0 if parent.cast_unsigned() == us => Ok(()),
+            // It has died before.
+            0 => Err(std::io::Error::from_raw_os_error(libc::ESRCH)),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: what runs between fork and exec is system calls alone.
+    unsafe { command.pre_exec(ask) };
+}
+
+/// Starts `program` as `launch` says, and waits for its ranks.
 pub fn watch(launch: Launch, program: &OsStr) -> Result<String, Failure> {
+    watch_under(launch, program, None)
+}
+
+/// The same, as a part of a job that `superior` has started.
+pub fn watch_under(
+    launch: Launch,
+    program: &OsStr,
+    superior: Option<Superior>,
+) -> Result<String, Failure> {
     let refused = |error| refusal(error, program);
     let job = launch.forward_signals(true).start().map_err(refused)?;
+    let job = match superior {
+        Some(superior) => job.under(superior),
+        None => job,
+    };
     match job.wait().map_err(refused)?.code() {
         0 => Ok(String::new()),
         // What exit codes can hold, and never success.

@@ -142,13 +142,71 @@ fn a_killed_rank_ends_the_demo() {
     fs::remove_file(&fifo).unwrap();
 }
 
-/// The processes that `parent` has started, the oldest first.
+/// Not even what left the session of a command that was measured.
+#[test]
+fn a_killed_benchmark_leaves_nothing() {
+    let folder = std::env::temp_dir().join(format!("tsumugi-{}-killed", std::process::id()));
+    fs::create_dir(&folder).unwrap();
+    let peer = ["--quick", "--peer", "peer=setsid -f sleep 1000"];
+    for (figure, row) in [("message", "same_core_pre"), ("lock", "fetch_add")] {
+        let mut bench = Command::new(env!("CARGO_BIN_EXE_tsumugi"))
+            .args(["bench", figure, "--only", row])
+            .args(peer)
+            .env("TMPDIR", &folder)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the command starts");
+        let late = Instant::now() + Duration::from_secs(60);
+        while !with_temporary_folder(&folder).iter().any(|(_, name)| name == "sleep") {
+            assert!(Instant::now() < late, "{figure}: the peer does not start");
+            assert_eq!(bench.try_wait().unwrap(), None, "{figure}");
+            thread::sleep(Duration::from_millis(5));
+        }
+        bench.kill().unwrap();
+        bench.wait().unwrap();
+        let late = Instant::now() + Duration::from_secs(60);
+        loop {
+            let processes = with_temporary_folder(&folder);
+            let files: Vec<_> =
+                fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).collect();
+            if processes.is_empty() && files.is_empty() {
+                break;
+            }
+            assert!(Instant::now() < late, "{figure}: left behind: {processes:?}, {files:?}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+    fs::remove_dir(&folder).unwrap();
+}
+
+/// Processes, and their names, that have this folder for temporary files.
+fn with_temporary_folder(folder: &Path) -> Vec<(u32, String)> {
+    let variable = format!("TMPDIR={}", folder.display());
+    fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+        .filter_map(|pid: u32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+            let mut variables = environment.split(|byte| *byte == 0);
+            variables.find(|found| *found == variable.as_bytes())?;
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+            Some((pid, name.trim_end().to_owned()))
+        })
+        .collect()
+}
+
+/// The processes that `parent` has started, the oldest first; its guardian is
+/// none of them.
 fn children_of(parent: u32) -> Vec<u32> {
     let mut children: Vec<u32> = fs::read_dir("/proc")
         .unwrap()
         .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
         .filter(|pid: &u32| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            if stat.contains("(job-guardian)") {
+                return false;
+            }
             // The name, in brackets, may hold anything; then state and parent.
             let after = stat.rsplit_once(") ").map_or("", |(_, after)| after);
             after.split(' ').nth(1).is_some_and(|ppid| ppid == parent.to_string())

@@ -133,6 +133,42 @@ fn signals_reach_the_ranks_and_nothing_outlives_the_command() {
     }
 }
 
+/// What its ranks have started goes, too, and so do the ranks of the other host.
+#[test]
+fn nothing_outlives_an_agent_that_is_killed() {
+    let rsh = Rsh::new("agent", "");
+    // Deaf to what asks them to end.
+    let line = "trap '' TERM; setsid sleep 1000 & echo $PPID $$ $!; exec sleep 1000";
+    let mut child = rsh.start(&["-n", "2", "sh", "-c", line]);
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut pids = String::new();
+    out.read_line(&mut pids).unwrap();
+    out.read_line(&mut pids).unwrap();
+    let agent = pids.split_whitespace().next().unwrap().parse().unwrap();
+    // SAFETY: a plain call.
+    assert_eq!(unsafe { libc::kill(agent, libc::SIGKILL) }, 0);
+    assert!(!child.wait().unwrap().success());
+    gone(&pids);
+    out.read_to_string(&mut pids).unwrap();
+}
+
+/// Waits for these processes to be gone; one that only its new parent can reap
+/// is.
+#[track_caller]
+fn gone(pids: &str) {
+    let is_running = |pid: &str| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, after)| !after.starts_with('Z'))
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    for pid in pids.split_whitespace() {
+        while is_running(pid) {
+            assert!(Instant::now() < deadline, "{pid} outlives its job");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
 #[test]
 fn nodes_that_nothing_connects_are_named() {
     let rsh = Rsh::new("nodes", "export TSUMUGI_NODE=$host TSUMUGI_NETWORK=off");

@@ -26,12 +26,13 @@
 //!
 //! Nothing here allocates but the simulator. Features: `alloc` adds it, `std`
 //! its printing of seeds that fail, `mutants` the defects that a test can
-//! plant.
+//! plant. `unwind`, which needs the standard library, contains panics of the
+//! wakers of futures.
 #![no_std]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", feature = "unwind"))]
 extern crate std;
 
 pub mod sync;
@@ -53,3 +54,5 @@ pub mod msg;
 pub mod coll;
 #[cfg(feature = "alloc")]
 pub mod sim;
+#[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
+mod planted;

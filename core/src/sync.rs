@@ -21,6 +21,9 @@
 //! long (`sync/delayed.rs`): the tests of processes and networks meet orders of steps
 //! that else come once in a thousand runs.
 //!
+//! With `cfg(tsumugi_tsan)` the fences are such that the thread sanitizer sees
+//! (`sync/seen.rs`).
+//!
 //! `tests/layers.rs` refuses any other path to an atomic or a cell.
 //!
 //! # Mutants
@@ -106,6 +109,8 @@ mod cell {
 
 #[cfg(tsumugi_delays)]
 mod delayed;
+#[cfg(tsumugi_tsan)]
+mod seen;
 
 #[cfg(not(tsumugi_loom))]
 mod door {
@@ -115,11 +120,15 @@ mod door {
         AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
         AtomicUsize, Ordering, compiler_fence, fence,
     };
+    #[cfg(tsumugi_tsan)]
+    pub use super::seen::fence;
     pub use core::hint::spin_loop;
+    #[cfg(not(any(tsumugi_delays, tsumugi_tsan)))]
+    pub use core::sync::atomic::fence;
     #[cfg(not(tsumugi_delays))]
     pub use core::sync::atomic::{
         AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
-        AtomicUsize, Ordering, compiler_fence, fence,
+        AtomicUsize, Ordering, compiler_fence,
     };
 
     /// Between a `SeqCst` write and a `SeqCst` read that must follow it:

@@ -84,7 +84,7 @@ unsafe impl Foreign for Pool {
         NonNull::new(job.cast_mut().cast()).filter(|_| is_ours).map(Task::new)
     }
 
-    fn park(&self, task: Task, limit: Option<Duration>) {
+    unsafe fn park(&self, task: Task, limit: Option<Duration>) {
         // SAFETY: the caller is this job.
         let job = unsafe { task.name().cast::<Job>().as_ref() };
         self.cores.lock().unwrap().lent += 1;
@@ -98,7 +98,7 @@ unsafe impl Foreign for Pool {
         self.take_core();
     }
 
-    fn unpark(&self, task: Task) {
+    unsafe fn unpark(&self, task: Task) {
         // SAFETY: the job has not ended.
         let job = unsafe { task.name().cast::<Job>().as_ref() };
         let mut token = job.token.lock().unwrap();

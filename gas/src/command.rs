@@ -31,7 +31,9 @@
 //! If there is no word for it at the destination, or the put is not taken, the
 //! source says it as above. Of two ends the caller takes the first, and the
 //! other is of an earlier life. A destination that dies has perhaps not told:
-//! then the caller ends it.
+//! then the caller ends it. A destination that was lost to the caller before, and
+//! lives, would tell it in vain: a caller that knows of a loss asks the source to
+//! tell the end itself.
 //!
 //! The cell is a hint: what lies there may be old, half there, or of another caller
 //! who has the same cell, and then the command is fetched from where it is.
@@ -49,7 +51,7 @@
 //!
 //! ```text
 //!  word 0  check
-//!       1  kind (8) | count (32) | index (16)
+//!       1  kind (8) | count (32) | index (16) | no relay (1)
 //!       2  stamp (32) | source rank (32)
 //!       3  destination, or the list
 //!       4  source, or the list's two ranks
@@ -76,6 +78,8 @@ pub(crate) struct Command {
     pub(crate) stamp: u32,
     /// Who is asked.
     pub(crate) to: Rank,
+    /// The source tells the end itself, and has no relay tell it.
+    pub(crate) no_relay: bool,
 }
 
 /// Where a command lies.
@@ -143,6 +147,7 @@ impl Command {
             Request::Word(_) | Request::Fence => return None,
         };
         let head = kind | u64::from(count) << 8 | u64::from(self.index) << 40;
+        let head = head | u64::from(self.no_relay) << 56;
         let second = u64::from(self.stamp) | u64::from(self.to.0) << 32;
         let mut words = [0, head, second, rest[0], rest[1], rest[2], rest[3], rest[4]];
         words[0] = check(&words, from);
@@ -169,7 +174,8 @@ impl Command {
             _ => return None,
         };
         let (index, stamp) = ((words[1] >> 40) as u16, words[2] as u32);
-        Some(Self { request, index, stamp, to: Rank((words[2] >> 32) as u32) })
+        let (to, no_relay) = (Rank((words[2] >> 32) as u32), words[1] >> 56 & 1 != 0);
+        Some(Self { request, index, stamp, to, no_relay })
     }
 }
 
@@ -220,12 +226,14 @@ mod tests {
             Request::Copy(block.strided(9, -64, 128)),
             Request::List(List { entries: addr(1), count: 7, from: Rank(5), to: Rank(6) }),
         ] {
-            let command = Command { request, index: 9, stamp: u32::MAX, to: Rank(1 << 20) };
+            let to = Rank(1 << 20);
+            let command = Command { request, index: 9, stamp: u32::MAX, to, no_relay: true };
             let words = command.encode(Rank(4)).unwrap();
             assert_eq!(Command::decode(&words, Rank(4)), Some(command));
             assert_eq!(Command::decode(&words, Rank(5)), None, "another caller's");
         }
-        let fence = Command { request: Request::Fence, index: 0, stamp: 0, to: Rank(0) };
+        let (request, to) = (Request::Fence, Rank(0));
+        let fence = Command { request, index: 0, stamp: 0, to, no_relay: false };
         assert_eq!(fence.encode(Rank(0)), None);
     }
 
@@ -234,7 +242,8 @@ mod tests {
     fn a_torn_command_is_none() {
         let command = |stamp| {
             let copy = Copy::new(addr(u64::from(stamp) * 64), addr(7 + u64::from(stamp)), 8);
-            Command { request: copy.into(), index: 1, stamp, to: Rank(3) }.encode(Rank(2)).unwrap()
+            let (request, to) = (copy.into(), Rank(3));
+            Command { request, index: 1, stamp, to, no_relay: false }.encode(Rank(2)).unwrap()
         };
         let (old, new) = (command(8), command(9));
         for mixture in 1..(1u32 << WORDS) - 1 {

@@ -39,3 +39,5 @@ pub mod container;
 pub mod steal;
 pub mod page;
 pub mod ledger;
+#[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
+mod planted;

@@ -277,6 +277,7 @@ fn carry(word: &Word, op: &Op) -> u64 {
             swapped.unwrap_or_else(|old| old)
         }
         Kind::FetchOr => word.fetch_or(op.operand(), Ordering::SeqCst),
+        Kind::FetchAnd => word.fetch_and(op.operand(), Ordering::SeqCst),
         Kind::Swap => word.swap(op.operand(), Ordering::SeqCst),
         kind => unreachable!("{kind:?} in an access, a sweep or an own"),
     }

@@ -493,3 +493,106 @@ fn a_worker_needs_the_machine_for_a_miss_alone() {
     world.settle();
     assert_eq!(world.parties[2].machine.names(), 1);
 }
+
+/// A name that is given away again is another region's: its old addresses lead
+/// nowhere, here and at a peer that has the new table.
+#[test]
+fn a_name_used_twice_is_two_regions() {
+    let mut world = World::new(Delivery::default());
+    let (_, old) = world.open(2, 2);
+    assert_eq!(world.call(1, Word::atomic(Kind::PutWord, old, 7u64)), Ok(0));
+    world.parties[2].machine.unregister(old).unwrap();
+    world.settle();
+    let old_name = world.split.place(old).unwrap();
+    let (mut again, mut others) = (None, 0);
+    while again.is_none() {
+        let (region, addr) = world.open(2, 2);
+        if world.split.place(addr).unwrap().region == old_name.region {
+            again = Some((region, addr));
+        } else {
+            world.parties[2].machine.unregister(addr).unwrap();
+            world.settle();
+            others += 1;
+        }
+    }
+    let (region, new) = again.unwrap();
+    assert_eq!(others, REGIONS - 1, "all other names came first");
+    assert_eq!(world.split.place(new).unwrap().life, old_name.life + 1);
+    for rank in [1, 2, 3] {
+        let put = |addr, value: u64| Word::atomic(Kind::PutWord, addr, value);
+        assert_eq!(world.call(rank, put(new, 1)), Ok(0));
+        assert_eq!(world.call(rank, put(old, 9)), Err(AccessError::Stale { addr: old }));
+        let (of_old, of_new) = (Copy::new(world.starter(3, 0), old, 8), world.starter(0, 8));
+        assert!(matches!(world.call(rank, of_old), Err(AccessError::Stale { .. })));
+        assert_eq!(world.call(rank, Copy::new(of_new, new, 8)), Ok(0));
+        assert_eq!(peek(world.parties[0].here, 2, &region, 0), 1);
+    }
+    let cache = world.parties[1].machine.cache();
+    let stale = cache.hold::<0>(0, old, 8, Need::Read);
+    assert!(stale.is_err(), "{stale:?}");
+    assert_eq!(world.parties[2].machine.unregister(old), Err(AccessError::Stale { addr: old }));
+    world.parties[2].machine.unregister(new).unwrap();
+}
+
+/// Of a region of 16 bytes there is no 17th.
+#[test]
+fn a_table_admits_no_byte_beyond_a_region() {
+    let mut world = World::new(Delivery::default());
+    let (_, addr) = world.open(2, 2);
+    assert_eq!(world.call(1, Word::atomic(Kind::GetWord, addr, 0u64)), Ok(0));
+    let cache = world.parties[1].machine.cache();
+    for (offset, bytes, is_in) in
+        [(0, 16, true), (8, 8, true), (15, 1, true), (0, 17, false), (9, 8, false), (16, 1, false)]
+    {
+        let at = world.split.add(addr, offset).unwrap();
+        match cache.hold::<0>(0, at, bytes, Need::Read) {
+            Ok(held) => {
+                cache.release::<0>(0, held.slot);
+                assert!(is_in, "{bytes} bytes at {offset}");
+            }
+            Err(miss) => {
+                let error = AccessError::OutOfRange { addr: at, bytes };
+                assert!(!is_in && miss == Miss::Refused(error), "{bytes} at {offset}: {miss:?}");
+            }
+        }
+    }
+}
+
+/// What lies here needs no copy of a table.
+#[test]
+fn own_memory_is_found_without_a_table() {
+    let mut world = World::new(Delivery::default());
+    let (_, from) = world.open(1, 2);
+    let (region, to) = world.open(1, 2);
+    assert_eq!(world.call(1, Word::atomic(Kind::PutWord, from, 5u64)), Ok(0));
+    assert_eq!(world.call(1, Copy::new(to, from, 16)), Ok(0));
+    assert_eq!(peek(world.parties[0].here, 1, &region, 0), 5);
+    assert_eq!(world.parties[1].machine.table_counts(), (0, 0));
+}
+
+/// The last word of a region is as good for a flag as any.
+#[test]
+fn a_flag_may_be_the_last_word_of_a_region() {
+    let mut world = World::new(Delivery::default());
+    let (_, from) = world.open(1, 1);
+    let (region, to) = world.open(2, 2);
+    let last = world.split.add(to, 8).unwrap();
+    assert_eq!(world.call(1, Copy::new(to, from, 8).then_add(last, 3)), Ok(0));
+    assert_eq!(peek(world.parties[0].here, 2, &region, 1), 3);
+}
+
+/// A flush of one rank waits for what touches that rank: not for another's puts,
+/// nor for a fence that does.
+#[test]
+fn a_flush_of_one_rank_waits_for_no_other() {
+    let mut world = World::new(Delivery::default());
+    let (_, addr) = world.open(1, 1);
+    let put = world.issue(0, Word::atomic(Kind::PutWord, addr, 1u64), After::Nothing);
+    let all = world.parties[0].machine.try_flush_all().unwrap();
+    let one = world.parties[0].machine.try_flush(Rank(2)).unwrap();
+    world.parties[0].pump();
+    assert_eq!(world.outcome(0, one), Ok(0));
+    assert!(!world.parties[0].machine.has_ended(all));
+    world.settle();
+    assert_eq!((world.outcome(0, put), world.outcome(0, all)), (Ok(0), Ok(0)));
+}

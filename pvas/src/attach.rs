@@ -8,6 +8,7 @@
 //! alone, or its ranks are threads: [`Member::threads`].
 
 use crate::config::{self, Config, ConfigError, HugePages};
+use crate::culprit::Culprit;
 use crate::direct::Direct;
 use crate::exposed::ExposedArea;
 use crate::heap::Heap;
@@ -34,6 +35,7 @@ pub struct Member {
     rank: Rank,
     local: Rank,
     nodes: Arc<Nodes>,
+    culprit: Arc<Culprit>,
 }
 
 /// Why a process that was started as a rank cannot be one.
@@ -176,7 +178,7 @@ impl Member {
     }
 
     fn new(space: Arc<Space>, nodes: Arc<Nodes>, rank: Rank) -> Self {
-        Self { space, rank, local: rank, nodes }
+        Self { space, rank, local: rank, nodes, culprit: Arc::default() }
     }
 
     /// The same rank as one of a job of several nodes, whose numbers it speaks
@@ -207,7 +209,7 @@ impl Member {
             let table = self.control().regions();
             (
                 table.register(base, bytes, access),
-                table.register(words.base, words.bytes, words.access),
+                table.register_runtime(words.base, words.bytes, words.access),
             )
         };
         let keys = (starter.map(|region| region.key), words.map(|region| region.key));
@@ -290,8 +292,11 @@ impl Member {
         let Some(local) = self.local_of(rank) else {
             return self.declare_gone(Gone::Rank(rank), rank);
         };
+        // Told again, it would hide from `Lot::latest_lost` who died since.
         let is_news = self.space.control(local).is_alive();
-        declare_lost_as(local, rank, self.space.controls());
+        if is_news {
+            declare_lost_as(local, rank, self.space.controls());
+        }
         is_news
     }
 
@@ -308,6 +313,11 @@ impl Member {
             self.space.controls().for_each(|control| break_off(rank, control));
         }
         is_news
+    }
+
+    /// Whose death ended the job, as its launcher says.
+    pub fn culprit(&self) -> &Culprit {
+        &self.culprit
     }
 
     /// Who of other nodes has died.

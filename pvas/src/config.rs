@@ -13,12 +13,13 @@
 //! | `TSUMUGI_POPULATE` | when pages come: `none` with their first touch, `own` when they are allocated, `peers` also those of peers | `none` |
 //! | `TSUMUGI_HUGE_PAGES` | heaps and exposed memory: `none`, `advise`, `reserved` (from the pool) | `advise` |
 //! | `TSUMUGI_PEERS` | what a rank may do to peers' partitions: `write`, `read-heap`, `read` | `write` |
+//! | `TSUMUGI_GRACE_MS` | milliseconds from a rank's death until the launcher asks the other ranks to end; 1200 at least between hosts of `tsumugi run --hosts` | 300 |
 //! | `TSUMUGI_NODE` | which node this is, where sockets cannot tell | boot and network namespace |
 //!
 //! What the launcher tells its ranks: `TSUMUGI_RANK`, `TSUMUGI_SIZE`,
 //! `TSUMUGI_PVAS_FDS` (`5,6,7`: one memory file a rank), `TSUMUGI_PVAS_SHAPE`
 //! (`base,starter,exposed,heap,stacks` in hex) and `TSUMUGI_JOB` (the mark by
-//! which the launcher finds what is left at the end).
+//! which the launcher or its guardian finds what is left at the end).
 //! Where a site's launcher starts the ranks, [`meet`](crate::meet) hands the
 //! memory files over: `TSUMUGI_RANK`, `TSUMUGI_SIZE` and `TSUMUGI_JOB` are
 //! enough.
@@ -47,6 +48,10 @@ pub struct Config {
     pub stack_bytes: usize,
     /// How pages come, and who may write to them.
     pub policy: Policy,
+    /// Milliseconds from a rank's death until the other ranks get SIGTERM;
+    /// SIGKILL follows 700 ms later. What they do about the death in that time
+    /// (save their work, say) is done.
+    pub grace_ms: u32,
 }
 
 /// Why a variable of the environment was refused.
@@ -113,10 +118,7 @@ impl Config {
             None => None,
             Some(text) => {
                 let value = bounded(BASE, parse_number(BASE, &text)?, 1 << 16, BASE_MAX)?;
-                if value % BASE_ALIGN != 0 {
-                    return Err(ConfigError::Unaligned { name: BASE, value, align: BASE_ALIGN });
-                }
-                Some(value)
+                Some(aligned(BASE, value, BASE_ALIGN)?)
             }
         };
         let policy = Policy {
@@ -126,12 +128,27 @@ impl Config {
         };
         Ok(Self {
             base,
-            starter_bytes: number(STARTER, STARTER_BYTES, 0, 1 << 36)?,
-            exposed_bytes: number(EXPOSED, EXPOSED_BYTES, EXPOSED_BYTES_MIN, 1 << 42)?,
-            heap_bytes: number(HEAP, HEAP_BYTES, HEAP_BYTES_MIN, 1 << 42)?,
-            stack_bytes: number(STACKS, STACK_BYTES, STACK_BYTES_MIN, 1 << 42)?,
+            starter_bytes: number(STARTER, STARTER_BYTES, 0, STARTER_BYTES_MAX)?,
+            exposed_bytes: number(EXPOSED, EXPOSED_BYTES, EXPOSED_BYTES_MIN, PART_BYTES_MAX)?,
+            heap_bytes: number(HEAP, HEAP_BYTES, HEAP_BYTES_MIN, PART_BYTES_MAX)?,
+            stack_bytes: number(STACKS, STACK_BYTES, STACK_BYTES_MIN, PART_BYTES_MAX)?,
             policy,
+            grace_ms: number(GRACE, GRACE_MS as usize, 0, GRACE_MS_MAX as usize)? as u32,
         })
+    }
+
+    /// Whether all is small enough to be reckoned with.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::OutOfBounds`], with the variable that stands for what is not.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        aligned(BASE, bounded(BASE, self.base.unwrap_or(BASE_DEFAULT), 0, BASE_MAX)?, BASE_ALIGN)?;
+        bounded(STARTER, self.starter_bytes, 0, STARTER_BYTES_MAX)?;
+        bounded(EXPOSED, self.exposed_bytes, 0, PART_BYTES_MAX)?;
+        bounded(HEAP, self.heap_bytes, 0, PART_BYTES_MAX)?;
+        bounded(STACKS, self.stack_bytes, 0, PART_BYTES_MAX)?;
+        Ok(())
     }
 }
 
@@ -157,6 +174,7 @@ impl Default for Config {
             heap_bytes: HEAP_BYTES,
             stack_bytes: STACK_BYTES,
             policy: Policy::default(),
+            grace_ms: GRACE_MS,
         }
     }
 }
@@ -204,6 +222,14 @@ fn bounded(name: &'static str, value: usize, min: usize, max: usize) -> Result<u
     }
 }
 
+fn aligned(name: &'static str, value: usize, align: usize) -> Result<usize, ConfigError> {
+    if value.is_multiple_of(align) {
+        Ok(value)
+    } else {
+        Err(ConfigError::Unaligned { name, value, align })
+    }
+}
+
 /// The user's variable for where the space starts.
 pub const BASE: &str = "TSUMUGI_PVAS_BASE";
 /// The user's variable for [`Config::starter_bytes`].
@@ -220,6 +246,8 @@ pub const POPULATE: &str = "TSUMUGI_POPULATE";
 pub const HUGE_PAGES: &str = "TSUMUGI_HUGE_PAGES";
 /// The user's variable for [`Policy::peers`].
 pub const PEERS: &str = "TSUMUGI_PEERS";
+/// The user's variable for [`Config::grace_ms`].
+pub const GRACE: &str = "TSUMUGI_GRACE_MS";
 /// The user's variable for which node this is.
 pub const NODE: &str = "TSUMUGI_NODE";
 /// This rank's number.
@@ -230,6 +258,8 @@ pub const SIZE: &str = "TSUMUGI_SIZE";
 pub const FDS: &str = "TSUMUGI_PVAS_FDS";
 /// Where and how large the partitions are.
 pub const SHAPE: &str = "TSUMUGI_PVAS_SHAPE";
+/// The descriptor from which a rank of several nodes reads who has died.
+pub const DEATHS: &str = "TSUMUGI_DEATHS_FD";
 /// The mark of a job's processes.
 pub const JOB: &str = "TSUMUGI_JOB";
 
@@ -253,6 +283,10 @@ pub const EXPOSED_BYTES: usize = 16 << 30;
 pub const HEAP_BYTES: usize = 15 << 30;
 /// Default of [`Config::stack_bytes`].
 pub const STACK_BYTES: usize = 32 << 30;
+/// Default of [`Config::grace_ms`].
+pub const GRACE_MS: u32 = 300;
+/// One hour.
+pub const GRACE_MS_MAX: u32 = 3_600_000;
 /// Room for some arrays.
 pub const EXPOSED_BYTES_MIN: usize = 16 << 20;
 /// The allocator's arenas come in multiples of 32 MiB and lose a little to
@@ -260,6 +294,10 @@ pub const EXPOSED_BYTES_MIN: usize = 16 << 20;
 pub const HEAP_BYTES_MIN: usize = 64 << 20;
 /// Room for a few hundred stacks.
 pub const STACK_BYTES_MIN: usize = 16 << 20;
+/// More than any machine has of the one and of the other, and no sum of them
+/// overflows.
+const STARTER_BYTES_MAX: usize = 1 << 36;
+const PART_BYTES_MAX: usize = 1 << 42;
 /// What an address space limit must leave for the program itself: this, or a
 /// quarter of the limit if that is more.
 pub const PROGRAM_BYTES: usize = 256 << 20;

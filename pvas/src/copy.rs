@@ -14,6 +14,8 @@
 //! is given little at a time. At which sizes they win is measured
 //! ([`calibrate`](crate::calibrate)).
 
+#[cfg(any(tsumugi_asan, tsumugi_tsan))]
+mod announced;
 mod pieces;
 mod stream;
 
@@ -42,6 +44,8 @@ pub enum Mode {
 /// overlap, and nobody else touches `to`, or writes `from`, meanwhile.
 #[inline]
 pub unsafe fn copy(mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
+    #[cfg(any(tsumugi_asan, tsumugi_tsan))]
+    announced::copy(mode, from, to, bytes);
     match mode {
         // SAFETY: the caller's.
         Mode::Plain => unsafe { from.copy_to_nonoverlapping(to, bytes) },

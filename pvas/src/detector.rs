@@ -9,14 +9,18 @@
 //!
 //! so that each is watched by one other, whoever dies and however many. A
 //! thread sleeps on the process's descriptor: it costs nothing while all live.
-//! After a death whoever is left gets the time that our launcher gives it, then
-//! SIGTERM, then SIGKILL; where a site's launcher ends the job first, so be it.
+//! After a death whoever is left gets the time that our launcher gives it
+//! (`TSUMUGI_GRACE_MS`), then SIGTERM, then SIGKILL; where a site's launcher ends the job first, so be it.
 //! A process of another PID namespace cannot be watched and is passed over.
+//!
+//! Where our launcher has started ranks on several nodes, it says through a pipe
+//! who has died, and each rank's thread hears of it.
 
 use crate::attach::Member;
+use crate::config;
 use crate::partition::{State, declare_gone};
 use crate::sys;
-use std::io::{self, PipeReader, PipeWriter};
+use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -33,8 +37,11 @@ pub struct Detector {
 /// What happens to the ranks that are left after a death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// They hear of it, and whoever is still there after a while is ended.
-    End,
+    /// They hear of it, and whoever is still there after this time is ended.
+    End {
+        /// Until SIGTERM; SIGKILL comes 700 ms later.
+        grace: Duration,
+    },
     /// They hear of it; somebody else ends them.
     Leave,
 }
@@ -52,20 +59,32 @@ enum Watched {
 
 impl Detector {
     /// Watches for `member`'s node from here on. One that is found dead is
-    /// declared lost to all, and named on standard error.
+    /// declared lost to all, and named on standard error; and so is, unnamed, a
+    /// rank of any node whose number comes out of `deaths`: the launcher has
+    /// named it.
     ///
     /// # Errors
     ///
     /// The system's.
-    pub fn start(member: &Member, rest: Rest) -> io::Result<Self> {
+    pub fn start(member: &Member, rest: Rest, deaths: Option<PipeReader>) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
         let member = member.clone();
+        if deaths.is_some() {
+            member.culprit().expect();
+        }
         let thread = thread::Builder::new().name("tsumugi-detector".into());
         let thread = thread.spawn(move || {
-            Round { member: &member, stopped: &stopped, rest, sentence: None }.go();
+            Round { member: &member, stopped: &stopped, rest, deaths, sentence: None }.go();
         })?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
+}
+
+/// Where our launcher says who has died, if it has started this process as a rank
+/// of several nodes.
+pub fn deaths() -> Option<PipeReader> {
+    let fd = std::env::var(config::DEATHS).ok()?.parse().ok()?;
+    sys::inherited_pipe(fd).ok()
 }
 
 impl Drop for Detector {
@@ -82,6 +101,8 @@ struct Round<'a> {
     member: &'a Member,
     stopped: &'a PipeReader,
     rest: Rest,
+    /// Where the launcher says who has died.
+    deaths: Option<PipeReader>,
     sentence: Option<Sentence>,
 }
 
@@ -104,7 +125,7 @@ impl Round<'_> {
             }
         }
         // Nobody is left but this rank, which may be what is to end.
-        while self.sentence.is_some() {
+        while self.sentence.is_some() || self.deaths.is_some() {
             if self.wait(&[], Duration::MAX) == Watched::Stopped {
                 return;
             }
@@ -147,13 +168,33 @@ impl Round<'_> {
         let due = self.sentence.and_then(|sentence| sentence.terminate_at.or(sentence.kill_at));
         let left =
             due.map_or(limit, |due| limit.min(due.saturating_duration_since(Instant::now())));
-        let all: Vec<BorrowedFd<'_>> = [&[self.stopped.as_fd()], fds].concat();
+        let mut all: Vec<BorrowedFd<'_>> = [&[self.stopped.as_fd()], fds].concat();
+        all.extend(self.deaths.as_ref().map(AsFd::as_fd));
         let Ok(ready) = sys::poll(&all, left) else { return Watched::Stopped };
+        let (first, told) = ready.split_at(1 + fds.len());
+        if told.first() == Some(&true) {
+            self.hear();
+        }
         self.execute();
-        match ready[..] {
+        match first {
             [true, ..] => Watched::Stopped,
             [_, true, ..] => Watched::Ended,
             _ => Watched::Passed,
+        }
+    }
+
+    /// The launcher says who has died: each word is a rank of the job.
+    fn hear(&mut self) {
+        let Some(deaths) = &mut self.deaths else { return };
+        let mut word = [0; size_of::<u32>()];
+        let rank = match deaths.read(&mut word) {
+            Ok(count) if count == word.len() => Rank(u32::from_le_bytes(word)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+            // The launcher is gone, or this is none of its pipes.
+            _ => return self.deaths = None,
+        };
+        if rank.0 < self.member.size() && self.member.culprit().tell(rank) {
+            self.member.declare_lost(rank);
         }
     }
 
@@ -166,7 +207,8 @@ impl Round<'_> {
             State::Failed => {}
             State::Starting | State::Running => {
                 // Whoever ends because another one did is not named.
-                let is_first = controls().all(|control| control.state() != State::Failed);
+                let is_first = controls().all(|control| control.state() != State::Failed)
+                    && self.member.gone_count() == 0;
                 let called = self.member.neighbours().nth(dead.0 as usize);
                 let called = called.expect("a rank of this node");
                 self.member.declare_lost(called);
@@ -175,10 +217,10 @@ impl Round<'_> {
                 }
             }
         }
-        if self.sentence.is_none() && self.rest == Rest::End {
-            let now = Instant::now();
-            let (terminate_at, kill_at) = (Some(now + TERMINATE_AFTER), Some(now + KILL_AFTER));
-            self.sentence = Some(Sentence { terminate_at, kill_at });
+        if let (None, Rest::End { grace }) = (self.sentence, self.rest) {
+            let terminate_at = Instant::now() + grace;
+            let kill_at = Some(terminate_at + KILL_AFTER);
+            self.sentence = Some(Sentence { terminate_at: Some(terminate_at), kill_at });
         }
     }
 
@@ -218,11 +260,8 @@ fn say(dead: Rank, pid: u32) {
 
 /// A rank that was handed its memory has so long to attach to it.
 const ATTACH_WITHIN: Duration = Duration::from_secs(60);
-/// Those of the launcher: a rank that hears of a death has so long to end by
-/// itself.
-const TERMINATE_AFTER: Duration = Duration::from_millis(300);
-/// And so long to end at all.
-const KILL_AFTER: Duration = Duration::from_secs(1);
+/// From SIGTERM on, as of the launcher.
+const KILL_AFTER: Duration = Duration::from_millis(700);
 /// While a rank has not attached.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -254,6 +293,8 @@ mod tests {
         (members, children)
     }
 
+    const AT_ONCE: Rest = Rest::End { grace: Duration::ZERO };
+
     fn kill(child: &mut Child) {
         child.kill().unwrap();
         child.wait().unwrap();
@@ -270,7 +311,7 @@ mod tests {
     #[test]
     fn deaths_are_declared_and_the_others_are_ended() {
         let (members, mut children) = with_processes(4);
-        let _detector = Detector::start(&members[0], Rest::End).unwrap();
+        let _detector = Detector::start(&members[0], AT_ONCE, None).unwrap();
         // The second neighbour first: it is found when the first one is gone.
         kill(&mut children[2]);
         kill(&mut children[1]);
@@ -289,10 +330,11 @@ mod tests {
     #[test]
     fn where_somebody_else_does_it_nobody_is_ended() {
         let (members, mut children) = with_processes(3);
-        let _detector = Detector::start(&members[0], Rest::Leave).unwrap();
+        let _detector = Detector::start(&members[0], Rest::Leave, None).unwrap();
         kill(&mut children[1]);
         until_lost(&members[1]);
-        thread::sleep(TERMINATE_AFTER + LOOK_AGAIN);
+        // Of a promise that nothing happens, no more can be seen.
+        thread::sleep(2 * LOOK_AGAIN);
         assert!(children[2].try_wait().unwrap().is_none());
         kill(&mut children[2]);
         until_lost(&members[2]);
@@ -303,7 +345,7 @@ mod tests {
     fn whoever_has_finished_may_go() {
         let (members, mut children) = with_processes(3);
         members[1].finish();
-        let _detector = Detector::start(&members[0], Rest::End).unwrap();
+        let _detector = Detector::start(&members[0], AT_ONCE, None).unwrap();
         kill(&mut children[1]);
         kill(&mut children[2]);
         until_lost(&members[2]);
@@ -317,10 +359,27 @@ mod tests {
         let members = members(2);
         members[1].control().set_pid_space(1);
         members[1].control().pid_word().store(u32::MAX >> 2, Ordering::SeqCst);
-        drop(Detector::start(&members[0], Rest::End).unwrap());
+        drop(Detector::start(&members[0], AT_ONCE, None).unwrap());
         let (alive, mut children) = with_processes(2);
-        drop(Detector::start(&alive[0], Rest::End).unwrap());
+        drop(Detector::start(&alive[0], AT_ONCE, None).unwrap());
         assert!(members[1].control().is_alive() && alive[1].control().is_alive());
+        children.iter_mut().for_each(kill);
+    }
+
+    #[test]
+    fn what_the_launcher_says_is_known_to_all() {
+        let (members, mut children) = with_processes(2);
+        let (deaths, mut launcher) = io::pipe().unwrap();
+        let detector = Detector::start(&members[0], Rest::Leave, Some(deaths)).unwrap();
+        // No rank has the first number, and the second one counts.
+        for rank in [7_u32, 1, 0] {
+            io::Write::write_all(&mut launcher, &rank.to_le_bytes()).unwrap();
+        }
+        assert_eq!(members[0].culprit().wait(), Some(Rank(1)));
+        until_lost(&members[1]);
+        // It ends when all waits are broken off.
+        drop(detector);
+        assert_eq!(members[0].control().lot().lost(), Some(Rank(1)));
         children.iter_mut().for_each(kill);
     }
 }

@@ -70,7 +70,7 @@ impl Direct {
     /// In a job whose [`Peers`] only read, peers can get and
     /// nothing else, whatever `access` says, but for starter memory and what
     /// comes from [`Member::rings`](crate::Member::rings). The rank's own
-    /// operations change it all the same.
+    /// operations change what is exposed memory all the same.
     ///
     /// # Errors
     ///
@@ -88,6 +88,40 @@ impl Direct {
         bytes: u64,
         access: Access,
     ) -> Result<Region, RegisterError> {
+        let access = self.in_reach(base, bytes, access)?;
+        // SAFETY: the caller's.
+        unsafe { self.control(self.rank).regions().register(base, bytes, access) }
+    }
+
+    /// The same for what the runtime keeps for itself, as
+    /// [`RegionTable::register_runtime`](tsumugi_core::mem::RegionTable::register_runtime)
+    /// says.
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError`].
+    ///
+    /// # Safety
+    ///
+    /// That of [`register`](Self::register).
+    pub unsafe fn register_runtime(
+        &self,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
+        let access = self.in_reach(base, bytes, access)?;
+        // SAFETY: the caller's.
+        unsafe { self.control(self.rank).regions().register_runtime(base, bytes, access) }
+    }
+
+    /// What peers may do with memory that is to be registered for `access`.
+    fn in_reach(
+        &self,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Access, RegisterError> {
         let is_in_reach = match access {
             Access::Local => true,
             Access::Read => self.space.is_readable(self.local_rank(), base, bytes),
@@ -97,14 +131,12 @@ impl Direct {
             let base = base.as_ptr() as usize;
             return Err(RegisterError::OutOfReach { base, bytes });
         }
-        let access = match access {
+        Ok(match access {
             Access::ReadWrite if !self.space.is_open(self.local_rank(), base, bytes) => {
                 Access::Read
             }
             access => access,
-        };
-        // SAFETY: the caller's.
-        unsafe { self.control(self.rank).regions().register(base, bytes, access) }
+        })
     }
 
     /// Names exposed memory of this rank whose words are the device's: here
@@ -137,7 +169,9 @@ impl Direct {
         self.control(self.rank).regions().unregister(key)
     }
 
-    /// What peers may only read in this job is its owner's to change.
+    /// What peers may only read in this job is its owner's to change: exposed
+    /// memory, where nothing but plain bytes lies. What is read where the program
+    /// has it, in its heap, is nobody's to change.
     #[cold]
     #[inline(never)]
     fn look_again(
@@ -149,7 +183,9 @@ impl Direct {
         let is_own = addr.rank == self.rank && self.space.policy().peers == Peers::Read;
         match error {
             AddrError::ReadOnly { .. } if is_own => {
-                self.control(addr.rank).regions().resolve(addr, bytes, Need::Read)
+                let at = self.control(addr.rank).regions().resolve(addr, bytes, Need::Read)?;
+                let is_exposed = self.space.is_exposed(self.local_rank(), at, bytes);
+                if is_exposed { Ok(at) } else { Err(error) }
             }
             error => Err(error),
         }

@@ -16,15 +16,24 @@
 //!  1 s     SIGKILL, also to what the ranks have started
 //! ```
 //!
+//! (0.3 s is the default of `TSUMUGI_GRACE_MS`; SIGKILL comes 0.7 s later.) A rank
+//! that hears of the death and ends by itself in that time is not disturbed.
+//!
 //! A [`part`](Launch::part) of a job, whose other ranks are started elsewhere,
-//! gets no memory files: its ranks meet those of their node by themselves.
+//! gets no memory files: its ranks meet those of their node by themselves. It has
+//! a [`Superior`] who sees the ends of all parts: that one is told each, says
+//! whose death ends the job, and all ranks hear of it and have 1.2 s at least.
 //!
 //! A program that never attaches may be launched too, and may exit as it
 //! likes. Nothing outlives a job: the memory files have no name, the ranks die
 //! with the thread that started them (so keep it until the job is over), and
-//! what ranks have started is found by a mark in its environment.
+//! what ranks have started is found by a mark in its environment: by the
+//! launcher, or, if that is killed, by a [`Guardian`], a child of this process
+//! while the job runs. What has dropped the mark is not found: a daemon that
+//! clears its environment, or a process of another user.
 
 mod child;
+mod guardian;
 mod label;
 mod signals;
 mod stall;
@@ -35,10 +44,13 @@ use crate::config::{Config, ConfigError};
 use crate::partition::Control;
 use crate::space::{Files, SpaceError, Window};
 use child::Child;
+pub use guardian::Guardian;
 pub use signals::{Caught, Signals};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io;
+use std::io::{self, PipeReader};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
 use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::mem::Rank;
 
@@ -61,8 +73,22 @@ pub struct Job {
     children: Vec<Child>,
     windows: Vec<Window>,
     signals: Option<Signals>,
-    mark: String,
+    guardian: Guardian,
+    /// What the other ranks have after a death, before they get a signal.
+    grace: Duration,
+    superior: Option<Superior>,
     is_over: bool,
+}
+
+/// Who has started this part of a job and others.
+#[derive(Debug)]
+pub struct Superior {
+    /// Where each end is told, also good ones: as `Early`, for it is not seen from
+    /// here whether the rank was done.
+    pub ends: Sender<Failure>,
+    /// Where the rank comes from whose death ends the job: a word of 32 bits,
+    /// little-endian.
+    pub deaths: PipeReader,
 }
 
 /// How a job ended.
@@ -208,6 +234,8 @@ impl Launch {
             Some(config) => config,
             None => Config::from_env().map_err(LaunchError::Config)?,
         };
+        // Before there are memory files, which it would hold, too.
+        let guardian = Guardian::start(None)?;
         let (files, windows) = match self.part {
             None => {
                 let made = Files::create(self.size, &config).map_err(LaunchError::Space)?;
@@ -216,11 +244,19 @@ impl Launch {
             Some(_) => (None, Vec::new()),
         };
         let signals = self.forward_signals.then(Signals::catch).transpose()?;
-        let mark = sweep::mark();
-        let mut job = Job { children: Vec::new(), windows, signals, mark, is_over: false };
+        let grace = Duration::from_millis(config.grace_ms.into());
+        let mut job = Job {
+            children: Vec::new(),
+            windows,
+            signals,
+            guardian,
+            grace,
+            superior: None,
+            is_over: false,
+        };
         let ranks = self.part.clone().unwrap_or_else(|| (0..self.size).map(Rank).collect());
         for rank in ranks {
-            let child = Child::spawn(&self, files.as_ref(), rank, &job.mark);
+            let child = Child::spawn(&self, files.as_ref(), rank, job.guardian.mark());
             let program = Excerpt::new(&self.program.to_string_lossy());
             let errno = |e: io::Error| e.raw_os_error().unwrap_or(0);
             job.children.push(child.map_err(|e| LaunchError::Spawn {
@@ -248,6 +284,13 @@ impl Job {
         &self.windows[rank.0 as usize]
     }
 
+    /// The same job as a part of one that `superior` has started.
+    #[must_use]
+    pub fn under(mut self, superior: Superior) -> Self {
+        self.superior = Some(superior);
+        self
+    }
+
     /// Watches over the ranks until all have ended, and cleans up.
     ///
     /// # Errors
@@ -265,11 +308,10 @@ impl Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
-        if self.is_over {
-            return;
+        if !self.is_over {
+            self.children.iter_mut().for_each(Child::kill_and_reap);
+            self.guardian.end();
         }
-        self.children.iter_mut().for_each(Child::kill_and_reap);
-        sweep::kill_marked(&self.mark);
     }
 }
 

@@ -33,6 +33,7 @@
 //! | [`meet`] | handing the partitions over without a launcher of ours |
 //! | [`nodes`] | which rank of the job is on which node |
 //! | [`direct`] | the load/store backend |
+//! | [`culprit`] | whose death ended the job, as its launcher says |
 //! | [`mod@attach`] | being a rank |
 //! | [`detector`] | noticing deaths where no launcher of ours watches |
 //! | [`calibrate`] | measuring distances and ways |
@@ -62,14 +63,18 @@ pub mod cma;
 pub mod meet;
 pub mod nodes;
 pub mod direct;
+pub mod culprit;
 pub mod attach;
 pub mod detector;
 pub mod calibrate;
 pub mod boot;
 pub mod launch;
+#[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
+mod planted;
 
 pub use attach::{AttachError, Member, attach};
 pub use config::{Config, ConfigError, HugePages, Peers, Policy, Populate};
+pub use culprit::Culprit;
 pub use detector::{Detector, Rest};
 pub use direct::Direct;
 pub use distance::{Distance, Thresholds};

@@ -37,7 +37,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::mem::Rank;
 
-/// The mapped partitions of `size` ranks.
+/// The mapped partitions of `size` ranks of one node. A [`Rank`] of a space is a
+/// place on the node, from 0 on: what the job calls that rank, a
+/// [`Member`](crate::Member) knows.
 pub struct Space {
     shape: Shape,
     policy: Policy,
@@ -104,7 +106,7 @@ impl Space {
         Ok(Arc::new(space))
     }
 
-    /// Ranks of the job.
+    /// Ranks of the node.
     pub fn size(&self) -> u32 {
         self.size
     }

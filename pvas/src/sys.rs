@@ -5,8 +5,10 @@
 //! | `memory` | memory files and mappings |
 //! | `remote` | another process's memory |
 //! | `socket` | descriptors that go through a socket |
+//! | `forked` | what a forked process may do |
 //! | here | limits, sleep, processes, signals |
 
+pub mod forked;
 mod memory;
 mod remote;
 mod socket;
@@ -15,7 +17,7 @@ pub use memory::*;
 pub use remote::*;
 pub use socket::*;
 
-use std::io::{Error, Result};
+use std::io::{Error, PipeReader, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 use tsumugi_core::sync::AtomicU32;
@@ -116,6 +118,25 @@ pub fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<()> {
 pub fn keep_across_exec(fd: RawFd) -> Result<()> {
     // SAFETY: a plain call on an open descriptor.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) })
+}
+
+/// The reading end of a pipe that the launcher has handed over, which no child of
+/// this process gets.
+pub fn inherited_pipe(fd: RawFd) -> Result<PipeReader> {
+    // SAFETY: a plain call.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    check(flags)?;
+    // SAFETY: zeroes are a valid stat, which is filled in.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the same.
+    check(unsafe { libc::fstat(fd, &mut stat) })?;
+    if flags & libc::O_ACCMODE != libc::O_RDONLY || stat.st_mode & libc::S_IFMT != libc::S_IFIFO {
+        return Err(Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: a plain call on an open descriptor.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+    // SAFETY: it is open, and the launcher opened it for us to own.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
 /// Makes the calling process die with the thread that forked it. False if

@@ -76,7 +76,7 @@ struct Parks;
 
 // SAFETY: `commit` runs once; the sleep never returns.
 unsafe impl Wait for Parks {
-    fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+    unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         // SAFETY: waking does nothing.
         commit(unsafe { Waker::new(std::ptr::null(), |_| ()) });
         loop {

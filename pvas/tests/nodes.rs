@@ -75,7 +75,12 @@ fn the_dead_are_known_by_their_numbers() {
     assert!(members[0].declare_lost(Rank(4)) && !members[0].declare_lost(Rank(4)));
     assert_eq!(members[1].gone().collect::<Vec<_>>(), [Gone::Rank(Rank(4))]);
     assert!(members.iter().all(|member| !member.is_alive(Rank(4)) && member.is_alive(Rank(1))));
-    assert_eq!(members[2].control().lot().lost(), Some(Rank(4)));
+    let lot = members[2].control().lot();
+    assert_eq!(
+        (lot.lost(), lot.latest_lost()),
+        (Some(Rank(2)), Some(Rank(4))),
+        "the first is named"
+    );
     assert!(members[1].declare_node_lost(1) && !members[0].declare_node_lost(1));
     assert!(!members[0].declare_node_lost(0) && !members[0].declare_node_lost(2));
     assert!(members.iter().all(|member| !member.is_alive(Rank(1)) && member.is_alive(Rank(3))));

@@ -139,7 +139,7 @@ impl Am {
     fn name_block(&self, at: NonNull<u8>, bytes: u64) -> Result<Region, RegisterError> {
         // SAFETY: exposed memory, which stays mapped: plain bytes and words.
         // It is given back only if nobody was told of it.
-        let region = unsafe { self.direct.register(at, bytes, Access::ReadWrite)? };
+        let region = unsafe { self.direct.register_runtime(at, bytes, Access::ReadWrite)? };
         let shown = self.far.get().map_or(Ok(()), |far| far.carrier().show(&region));
         if let Err(error) = shown {
             self.direct.unregister(region.key);

@@ -2,11 +2,10 @@
 
 use super::outbound::Far;
 use super::{Am, BATCH, Function, LANDING_BYTES, State};
-use crate::{AddrError, Rank};
+use crate::{AddrError, Rank, panic};
 use std::mem::take;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{MutexGuard, PoisonError};
-use tsumugi_core::am::{Answer, Body, Event, Incoming, Message, Out, SendError};
+use tsumugi_core::am::{Answer, Body, Event, HandlerId, Incoming, Message, Out, SendError};
 use tsumugi_core::backend::execute;
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{Ordering, fence};
@@ -112,14 +111,14 @@ impl Am {
             Some(Function::Here(function)) => {
                 let wants_reply = reply_to.is_some();
                 let message = Message { from, handler, bytes, wants_reply };
-                let _callback = tsumugi_ult::enter_callback();
-                let result = catch_unwind(AssertUnwindSafe(|| function(message)));
-                Some(result.unwrap_or(Answer::Failed))
+                let call = || tsumugi_ult::callback(|| function(message));
+                Some(self.contain(handler, call).unwrap_or(Answer::Failed))
             }
             Some(Function::Elsewhere(function)) => {
                 if let Some(reply_to) = &mut reply_to {
                     self.lock().machine.defer(reply_to);
                 }
+                // What it begins with is ours and not the program's.
                 function(from, bytes.into(), reply_to.take());
                 None
             }
@@ -134,6 +133,12 @@ impl Am {
         }
         drop(state);
         self.post();
+    }
+
+    /// Calls a function of the program's for messages to `handler`; if it
+    /// panics, all else goes on.
+    pub(crate) fn contain<R>(&self, handler: HandlerId, call: impl FnOnce() -> R) -> Option<R> {
+        panic::contain(format_args!("{}: {handler}", self.member.rank()), call)
     }
 
     /// Carries out or begins what the machine wants; how much that was, and
@@ -256,7 +261,7 @@ impl Am {
             };
             let stuck = &mut state.stuck[seat];
             let count = count.min(stuck.len());
-            woken.extend(stuck.drain(..count));
+            woken.extend(stuck.drain(..count).map(|stuck| stuck.waker));
             state.stuck_len -= count;
         }
         drop(state);

@@ -1,8 +1,9 @@
 //! The callers' side: calls, casts, answers that come later.
 
-use super::{Am, Entry, Outside, State, Waiting};
+use super::{Am, Entry, Outside, State, Stuck, Waiting};
 use crate::{AddrError, Error, Rank};
 use std::any::Any;
+use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_core::am::{Answer, CallError, HandlerId, Inline, Payload, ReplyTo, SendError};
@@ -21,6 +22,8 @@ impl Am {
         kept: Option<Box<dyn Any + Send>>,
         limit: Option<Duration>,
     ) -> Result<Inline, Error> {
+        // Before the machine knows where on this stack the answer goes.
+        tsumugi_ult::assert_may_block("call");
         let deadline = limit.map(|limit| self.deadline.now() + limit);
         // A time limit is something that may still wake somebody.
         let _timer = limit.map(|_| Outside::new(&self.member));
@@ -32,7 +35,7 @@ impl Am {
             Ok(())
         })?;
         let reason = Reason { what: "call", at: u64::from(to.0), wanted: u64::from(handler.0) };
-        Here.sleep(reason, &mut |waker| {
+        let mut publish = |waker| {
             let (this, waiting) = (self, &waiting);
             let _state = this.lock();
             // SAFETY: under the lock, and the call has not returned: it waits
@@ -44,7 +47,9 @@ impl Am {
                 }
                 asleep
             })
-        });
+        };
+        // SAFETY: the end of the call takes the waker out and uses it.
+        unsafe { Here.sleep(reason, &mut publish) };
         let _state = self.lock();
         // SAFETY: under the lock.
         let result = waiting.with_mut(|waiting| unsafe { (*waiting).result.take() });
@@ -59,11 +64,17 @@ impl Am {
     /// Answers a call whose handler has handed it on.
     pub(crate) fn answer(&self, mut reply_to: ReplyTo, answer: &Answer) {
         loop {
-            match self.lock().machine.reply(reply_to, answer) {
+            let mut state = self.lock();
+            if state.has_ended {
+                // Who asked has been told that this rank is gone.
+                return;
+            }
+            match state.machine.reply(reply_to, answer) {
                 Ok(()) => break,
                 // An operation is about to complete.
                 Err(back) => reply_to = back,
             }
+            drop(state);
             self.post();
             Here.yield_now();
         }
@@ -79,6 +90,9 @@ impl Am {
     ) -> Result<(), Error> {
         loop {
             let mut state = self.lock();
+            if state.has_ended {
+                return Err(CallError::Ended.into());
+            }
             let begun = match self.far.get() {
                 // All ranks have the seat with their number.
                 None => begin(&mut state, to),
@@ -107,19 +121,38 @@ impl Am {
 
     fn wait_for_room(&self, to: Rank, wants_reply: bool) {
         let reason = Reason { what: "room", at: u64::from(to.0), wanted: 0 };
-        Here.sleep(reason, &mut |waker| {
+        let frame = 0_u8;
+        let sleeper = (&raw const frame).addr();
+        let mut publish = |waker| {
             // Copied: the caller's frame may go once the waker is out.
             let (this, to) = (self, to);
             let mut state = this.lock();
+            if state.has_ended {
+                return false;
+            }
             let Some(seat) = state.seats.find(to) else { return false };
             let is_full = this.check_room(&state, seat, wants_reply);
             if !matches!(is_full, Err(SendError::Busy(_))) {
                 return false;
             }
-            state.stuck[seat.0 as usize].push_back(waker);
+            state.stuck[seat.0 as usize].push_back(Stuck { sleeper, waker });
             state.stuck_len += 1;
             true
-        });
+        };
+        // SAFETY: whoever makes room takes the waker out and uses it. `leave_stuck`
+        // only takes locks of which no sleeper has one.
+        unsafe { Here.sleep_or_leave(reason, &mut publish, &mut || self.leave_stuck(sleeper)) };
+    }
+
+    /// A sleeper will never use room: it goes to those behind it, also what it was
+    /// woken for.
+    #[cold]
+    fn leave_stuck(&self, sleeper: usize) {
+        let mut state = self.lock();
+        state.stuck.iter_mut().for_each(|stuck| stuck.retain(|one| one.sleeper != sleeper));
+        state.stuck_len = state.stuck.iter().map(VecDeque::len).sum();
+        state.has_room = true;
+        self.give_room(state);
     }
 
     /// The same for a sender, which leaves what comes of it to those who pump.

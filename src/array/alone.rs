@@ -41,12 +41,13 @@
 //! Progress: blocking, on the lock of the table.
 
 use super::way::Way;
-use super::{ArrayError, Dealt, Directory, Distribution, GlobalArray};
+use super::{ArrayError, Dealt, Directory, Distribution, GlobalArray, check_bytes};
 use crate::lock::{Kind, SharedLock, Words};
 use crate::{AddrError, Agent, Error, Plain, Rank, Runtime};
 use std::fmt;
 use std::sync::Arc;
 use tsumugi_gas::page::{Book, Homes, Shape};
+use tsumugi_pvas::config::EXPOSED;
 
 /// Room for arrays that ranks make alone. A handle: cheap to clone.
 #[derive(Clone)]
@@ -103,7 +104,10 @@ impl Runtime {
     ///
     /// Those of [`share`](Self::share).
     pub fn arrays(&self, bytes: usize) -> Result<Arrays, Error> {
-        let bytes = TABLE_BYTES + (bytes as u64).next_multiple_of(LINE);
+        let rounded = (bytes as u64).checked_next_multiple_of(LINE);
+        let Some(bytes) = rounded.and_then(|bytes| bytes.checked_add(TABLE_BYTES)) else {
+            return Err(Error::OutOfMemory { bytes, variable: EXPOSED });
+        };
         let words = Arc::new(Words::share(self, Agent::Cpu, bytes)?);
         let lock = self.share_lock(HOME, Kind::Mutex)?;
         let (runtime, room) = (self.clone(), bytes);
@@ -133,6 +137,7 @@ impl Arrays {
         let (room, element_bytes) = (&self.room, size_of::<T>());
         let (page_len, shape) = dealt.shape(room.runtime.size(), len, element_bytes);
         shape.check().map_err(Error::program)?;
+        check_bytes::<T>(len)?;
         let record = Record {
             handle: 0,
             start: 0,
@@ -181,6 +186,7 @@ impl Arrays {
 
     fn array<T: Plain>(&self, record: Record, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
         let lease = Lease { room: self.room.clone(), handle: ArrayHandle(record.handle) };
+        check_bytes::<T>(record.len as usize)?;
         let shape = record.shape(self.room.runtime.size());
         let words = self.room.words.clone();
         let book = Book::new(shape, words.key(), record.start).map_err(Error::program)?;

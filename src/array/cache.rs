@@ -186,6 +186,8 @@ impl Cache {
             Ok(()) => Ok((lease, start)),
             Err(error) => {
                 self.end(&mut books, &lease);
+                // An `acquire` meanwhile has kept what it showed already.
+                self.forget_old(&mut books, &lease);
                 Err(error)
             }
         }
@@ -197,16 +199,24 @@ impl Cache {
         self.end(&mut books, lease);
         if lease.writes {
             books.dirty.insert(lease.range.clone());
-        } else if lease.age != books.age && !mutant("cache_old_kept") {
-            // Out of date but where others have it, or have written it.
-            let mut old = Ranges::default();
-            old.insert(lease.range.clone());
-            let kept = books.dirty.within(lease.range.clone());
-            let lent = self.lent_in(&books, &lease.range).map(|other| other.range.clone());
-            kept.into_iter().chain(lent).for_each(|kept| old.remove(kept));
-            old.iter().for_each(|old| books.valid.remove(old));
+        } else {
+            self.forget_old(&mut books, lease);
         }
         self.changed.notify_all();
+    }
+
+    /// Forgets what has ended to be lent and was kept for that alone: it is out of
+    /// date but where others have it, or have written it.
+    fn forget_old(&self, books: &mut Books, lease: &Lease) {
+        if lease.age == books.age || mutant("cache_old_kept") {
+            return;
+        }
+        let mut old = Ranges::default();
+        old.insert(lease.range.clone());
+        let kept = books.dirty.within(lease.range.clone());
+        let lent = self.lent_in(books, &lease.range).map(|other| other.range.clone());
+        kept.into_iter().chain(lent).for_each(|kept| old.remove(kept));
+        old.iter().for_each(|old| books.valid.remove(old));
     }
 
     /// Writes back what was written and taken back.

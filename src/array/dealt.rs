@@ -77,12 +77,14 @@ impl Dealt {
             page_len => page_len,
         };
         let pages = len.div_ceil(page_len) as u64;
+        // More than a shape allows, if it is more than there is.
+        let page_bytes = (page_len as u64).saturating_mul(bytes as u64);
         let all = u32::try_from(pages).unwrap_or(u32::MAX);
         let slots = if self.known == 0 { all.min(KNOWN) } else { self.known };
         // A page may come back before its former frame here is free again.
         let frames = if self.room == 0 { all.saturating_add(SPARE) } else { self.room };
         let homes = Homes::new(ranks, pages, self.first);
-        (page_len, Shape { homes, page_bytes: (page_len * bytes) as u64, slots, frames })
+        (page_len, Shape { homes, page_bytes, slots, frames })
     }
 
     pub(super) fn copies_bytes(&self) -> usize {

@@ -186,7 +186,7 @@ impl Post {
         }
         {
             let mut state = self.state.lock();
-            self.requester(&mut state, page).arrive(here);
+            self.requester(&mut state, page).expect();
         }
         self.send(runtime, page, Message::Moved(frame));
         Ok(())

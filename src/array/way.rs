@@ -7,7 +7,7 @@ use super::alone::Lease;
 use super::post::Post;
 use super::{ArrayError, ArrayHandle, Dealt, Directory};
 use crate::lock::Words;
-use crate::{AddrError, Agent, Error, Plain, Rank, Remote, Runtime, Shared};
+use crate::{AddrError, Agent, Error, Plain, Rank, Runtime, Shared};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,11 +44,11 @@ impl Way {
         let directory = match dealt.directory {
             Directory::Device => {
                 let words = shape.directory_bytes() / 8;
-                Some(runtime.share_for::<u64>(Agent::Device, words as usize)?)
+                Some(runtime.share_words(Agent::Device, words as usize)?)
             }
             Directory::Atomics | Directory::Messages => None,
         };
-        let apart = directory.as_ref().map(|directory| directory.own().at(0).addr().key);
+        let apart = directory.as_ref().map(|directory| directory.key(runtime.rank()));
         let before = if apart.is_some() { shape.directory_bytes() } else { 0 };
         let words = Arc::new(Words::share(runtime, Agent::Cpu, shape.bytes() - before)?);
         let book = match apart {
@@ -126,7 +126,7 @@ impl Way {
             let start = self.words.real(self.book.bytes(self.entry(page)?));
             for at in (0..page_bytes).step_by(zeros.len()) {
                 let part = &zeros[..zeros.len().min((page_bytes - at) as usize)];
-                self.runtime.put_slice(Remote::new(start.add(at)), part)?;
+                self.runtime.put_slice(Words::remote(start.add(at)), part)?;
             }
         }
         Ok(())
@@ -200,7 +200,7 @@ impl Way {
     ) -> Result<(), AddrError> {
         let bytes = size_of_val(into);
         let load = |runtime: &Runtime, at: RemoteAddr, into: &mut [T]| {
-            let at = Remote::new(at.add(first));
+            let at = Words::remote(at.add(first));
             match into {
                 [value] => runtime.get(at).map(|read| *value = read),
                 into => runtime.get_slice(at, into),
@@ -232,7 +232,7 @@ impl Way {
                             }
                         }
                     } else {
-                        self.runtime.get::<u64>(Remote::new(header)).and_then(|found| {
+                        self.runtime.get::<u64>(Words::remote(header)).and_then(|found| {
                             load(&self.runtime, header.add(HEADER_BYTES), into)?;
                             Ok(found)
                         })
@@ -267,7 +267,7 @@ impl Way {
         let bytes = size_of_val(into);
         let mut words = [0u64; WORDS];
         let words = &mut words[..1 + (first + bytes).div_ceil(8)];
-        self.runtime.get_slice(Remote::new(at), words)?;
+        self.runtime.get_slice(Words::remote(at), words)?;
         // SAFETY: `words` has so many bytes from `first` behind its first word,
         // see its length; any bytes are values of a `Plain` type.
         unsafe {
@@ -334,7 +334,7 @@ impl Way {
         match &self.directory {
             Some(directory) if self.book.directory() == Some(op.remote.key) => {
                 let mut real = *op;
-                real.remote.key = directory.at(op.remote.rank, 0).addr().key;
+                real.remote.key = directory.key(op.remote.rank);
                 self.runtime.carry(&real)
             }
             _ => self.words.carry(op),

@@ -1,5 +1,6 @@
 //! Being a rank of a job.
 
+use super::caller::Caller;
 use super::code::{code_of, of_error};
 use super::parameter::{Word, borrow, place};
 use super::{TSUMUGI_ERROR_JOB, TSUMUGI_ERROR_NULL, remember, tsumugi_addr, tsumugi_scheduler};
@@ -24,6 +25,7 @@ pub struct tsumugi_job {
 /// A rank that runs in the background.
 struct Started {
     end: Arc<Latch>,
+    caller: Caller,
     thread: JoinHandle<Result<(), Error>>,
 }
 
@@ -48,7 +50,7 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
         let rank = move || {
             let failed = sender.clone();
             let result = crate::run(move |runtime| {
-                let opened = (runtime.clone(), runtime.global()?);
+                let opened = (runtime.clone(), runtime.global()?, Caller::of(runtime));
                 let _ = sender.send(Ok(opened));
                 drop(sender);
                 ended.wait();
@@ -63,7 +65,7 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
         let thread = thread.map_err(|error| remember(TSUMUGI_ERROR_JOB, error))?;
         let begun = receiver.recv();
         let begun = begun.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank has panicked"))?;
-        let (runtime, global) = match begun {
+        let (runtime, global, caller) = match begun {
             Ok(begun) => begun,
             Err(code) => {
                 // What it says was said on a thread that has ended.
@@ -73,7 +75,8 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
                 return Err(code);
             }
         };
-        let job = tsumugi_job::new(runtime, global, Some(Started { end, thread }));
+        caller.begin();
+        let job = tsumugi_job::new(runtime, global, Some(Started { end, caller, thread }));
         // SAFETY: the caller's.
         unsafe { out.write(Box::into_raw(Box::new(job))) };
         Ok(())
@@ -105,6 +108,7 @@ pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
         // SAFETY: nobody reaches it any more; the caller's.
         let mirrored = unsafe { super::acp::end_mirror() };
         started.end.count_down(1);
+        started.caller.end();
         let ended = started.thread.join();
         let ended = ended.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank has panicked"))?;
         ended.and(all_came).map_err(|error| of_error(&error))?;

@@ -3,7 +3,8 @@
 //! `capi`; header `include/tsumugi.h`).
 //!
 //! ```text
-//! cargo rustc --release --lib --features capi --crate-type cdylib,staticlib
+//! cargo rustc --release --lib --features capi --crate-type cdylib,staticlib -- \
+//!     -C link-arg=-Wl,-soname,libtsumugi.so.0
 //! ```
 //!
 //! makes `libtsumugi.so` and `libtsumugi.a` in `target/release`. The header is
@@ -30,6 +31,7 @@ mod park;
 mod lock;
 mod key;
 mod wait;
+mod caller;
 mod job;
 mod region;
 mod access;

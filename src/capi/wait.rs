@@ -114,7 +114,7 @@ unsafe impl Foreign for Functions {
         NonNull::new(unsafe { (self.current)(self.context.0) }.cast()).map(Task::new)
     }
 
-    fn park(&self, task: Task, limit: Option<Duration>) {
+    unsafe fn park(&self, task: Task, limit: Option<Duration>) {
         let limit_ns = limit.map_or(TSUMUGI_FOREVER, |limit| {
             limit.as_nanos().min(u128::from(TSUMUGI_FOREVER - 1)) as u64
         });
@@ -122,7 +122,7 @@ unsafe impl Foreign for Functions {
         unsafe { (self.park)(self.context.0, task.name().as_ptr().cast(), limit_ns) }
     }
 
-    fn unpark(&self, task: Task) {
+    unsafe fn unpark(&self, task: Task) {
         // SAFETY: as above.
         unsafe { (self.unpark)(self.context.0, task.name().as_ptr().cast()) }
     }

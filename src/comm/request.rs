@@ -41,6 +41,9 @@ pub trait Message {
 
     #[doc(hidden)]
     fn under(&self) -> Under;
+
+    #[doc(hidden)]
+    fn is_of(&self, messages: &Messages) -> bool;
 }
 
 struct UnderWay<'a, B: Keep> {
@@ -123,6 +126,10 @@ impl<B: Keep> Message for Sending<'_, B> {
     fn under(&self) -> Under {
         self.under.under
     }
+
+    fn is_of(&self, messages: &Messages) -> bool {
+        std::ptr::eq(self.under.messages, messages)
+    }
 }
 
 impl<B: Keep> Message for Receiving<'_, B> {
@@ -132,6 +139,10 @@ impl<B: Keep> Message for Receiving<'_, B> {
 
     fn under(&self) -> Under {
         self.under.under
+    }
+
+    fn is_of(&self, messages: &Messages) -> bool {
+        std::ptr::eq(self.under.messages, messages)
     }
 }
 

@@ -49,6 +49,8 @@ impl Comm {
         &self,
         body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     ) -> R {
+        // Before a message has what the scope's end waits for.
+        tsumugi_ult::assert_may_block("message");
         let scope =
             Scope { comm: self, begun: RefCell::default(), scope: PhantomData, env: PhantomData };
         let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
@@ -78,7 +80,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         values: &'env [T],
     ) -> Result<Sending<'scope, &'scope [T]>, MessageError> {
         // SAFETY: the values are borrowed until the scope has ended, which
-        // waits for this.
+        // waits for this; a ULT that is cut off in it never ends it, and what
+        // it borrows stays, since no scope of ULTs ends under one of them.
         let under = unsafe { self.comm.begin_send(to, tag, values) }?;
         self.begun.borrow_mut().push(under);
         Ok(Sending::new(self.comm.messages(), under, values))
@@ -98,7 +101,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         values: &'env mut [T],
     ) -> Result<Receiving<'scope, &'scope mut [T]>, MessageError> {
         // SAFETY: the values are borrowed exclusively until the scope has
-        // ended, which waits for this; the handle gives them back after that.
+        // ended, as in `isend`; the handle gives them back after that.
         let under = unsafe { self.comm.begin_receive(source.into(), tags.into(), values) }?;
         self.begun.borrow_mut().push(under);
         Ok(Receiving::new(self.comm.messages(), under, values))
@@ -117,6 +120,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         messages.wait_all(begun.iter());
         let mut result = Ok(());
         begun.retain(|under| {
+            // What its handle's thread has taken is nobody's any more.
             let is_orphan = messages.is_orphan(under);
             if is_orphan {
                 result = result.and(messages.finish_orphan(under).map(|_| ()));

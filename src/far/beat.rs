@@ -1,21 +1,31 @@
 //! Who of the other nodes is still there.
 //!
 //! ```text
-//!  first rank of a node ── beat, every 500 ms ──► first rank of each other one
-//!                          (who has died here)
-//!  three beats missed ─► the node is lost: all of this node are told
+//!  first rank of a node ── beat, every 250 ms, and at once ──► first rank of
+//!                          when a rank of it has died          each other one
+//!                          (who has died there)
+//!  nothing for 1.5 times the limit ─► the node is given up: all of this node are
+//!                                     told, and it is told, see `silence`
 //! ```
 //!
-//! A node whose first rank has died is lost as a whole. A thread that comes
-//! late itself gives the others as much more time.
+//! Each second beat is as long as a packet may be. A path that loses long packets
+//! without a word, as where a hop takes less than the ends believe, would let short
+//! beats pass while no data comes. What a network has lost holds up all that comes
+//! behind it to the same peer, so a long beat that is lost makes its node silent.
+//!
+//! A node whose first rank has died is lost as a whole; the next one that lives
+//! says so. What a rank sends that was declared lost is not looked at any more,
+//! but for the news that it has given this node up.
 //!
 //! The watch may find the device's lock taken each time that it looks: on a
 //! crowded machine the holder is mostly stopped while it holds it. So a beat
 //! that found no room is sent by whoever has the device next. And a node that
-//! is late is not silent: any packet of its first rank says that it is there.
+//! is late is not silent: any packet of its first rank says that it is there,
+//! and it is not given up before the device was found empty some times.
 
+use super::silence::{LOOK, Rule, Silence, Verdict};
 use crate::Rank;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_pvas::{Member, Nodes};
@@ -23,73 +33,131 @@ use tsumugi_pvas::{Member, Nodes};
 /// What a rank knows of the other nodes. Only the first rank of a node beats,
 /// and has tables for it.
 pub(super) struct Beats {
-    beats: bool,
-    /// The first rank of each node.
-    firsts: Box<[Rank]>,
+    is_first: bool,
     begun: Instant,
+    limit: Duration,
+    /// Bytes of a long beat.
+    long: usize,
     state: Mutex<State>,
-    /// A beat is due that found no room.
-    is_due: AtomicBool,
-    /// A node was not heard for longer than it should be.
-    is_late: AtomicBool,
+    /// A beat is due that found no room, or a node was not heard for longer than
+    /// it should be.
+    needs_look: AtomicBool,
 }
 
 struct State {
-    /// When each node was heard last, or may be heard first: milliseconds since
-    /// the beginning.
-    heard: Box<[u32]>,
+    /// The first rank of each node; none on those that do not beat.
+    firsts: Box<[Rank]>,
+    silence: Silence,
     /// Whom the beat that is due has been sent to.
     sent: Box<[bool]>,
-    next: Instant,
-    looked: Instant,
+    is_due: bool,
+    /// The beats so far.
+    count: u32,
+    is_late: bool,
+    /// Nodes that are to be told that they are given up, and found no room.
+    untold: Vec<u32>,
+    /// Ranks of this node that the last beat named.
+    named: usize,
+}
+
+/// What a rank sends that it has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word<'b> {
+    /// To one that is there.
+    Beat(&'b [u8]),
+    /// To one that was given up.
+    GivenUp(&'b [u8]),
 }
 
 impl Beats {
-    pub(super) fn new(member: &Member) -> Self {
-        let beats = member.local() == Rank(0);
-        let nodes = member.nodes();
-        let firsts: Box<[Rank]> = if beats { nodes.firsts().collect() } else { Box::default() };
-        let begun = Instant::now();
-        let state = State {
-            heard: vec![START.as_millis() as u32; firsts.len()].into(),
-            sent: vec![false; firsts.len()].into(),
-            next: begun,
-            looked: begun,
+    /// A long beat has `long` bytes at the most; 0: none is longer than it must be.
+    pub(super) fn new(member: &Member, limit: Duration, long: usize) -> Self {
+        let is_first = member.local() == Rank(0);
+        let beats = Self {
+            is_first,
+            begun: Instant::now(),
+            limit,
+            long: long / 4 * 4,
+            state: Mutex::new(State {
+                firsts: Box::default(),
+                silence: Silence::new(member.node(), 0, Rule::new(limit), 0),
+                sent: Box::default(),
+                is_due: false,
+                count: 0,
+                is_late: false,
+                untold: Vec::new(),
+                named: 0,
+            }),
+            needs_look: AtomicBool::new(false),
         };
-        Self {
-            beats,
-            firsts,
-            begun,
-            state: Mutex::new(state),
-            is_due: AtomicBool::new(false),
-            is_late: AtomicBool::new(false),
+        if is_first {
+            beats.begin(&mut beats.lock(), member);
         }
+        beats
     }
 
     /// Bytes of it that the first rank of a node has for each node.
-    pub(super) const NODE_BYTES: usize = size_of::<Rank>() + size_of::<u32>() + size_of::<bool>();
+    pub(super) const NODE_BYTES: usize =
+        size_of::<Rank>() + Silence::NODE_BYTES + size_of::<bool>();
+
+    fn begin(&self, state: &mut State, member: &Member) {
+        state.firsts = member.nodes().firsts().collect();
+        let count = state.firsts.len();
+        state.sent = vec![false; count].into();
+        let rule = Rule::new(self.limit);
+        state.silence = Silence::new(member.node(), count, rule, self.now());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Milliseconds since the beginning, which wrap.
+    fn now(&self) -> u32 {
+        self.begun.elapsed().as_millis() as u32
+    }
+
+    /// After how long a silence a node is given up.
+    pub(super) fn given_up_after(&self) -> Duration {
+        Duration::from_millis(Rule::new(self.limit).given_up.into())
+    }
 
     /// How long until there is something to do.
     pub(super) fn until_next(&self) -> Duration {
-        match self.beats {
-            true => {
-                let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                state.next.saturating_duration_since(Instant::now()).min(LOOK)
-            }
-            false => LOOK,
-        }
+        let next = if self.is_first { self.lock().silence.until_next(self.now()) } else { LOOK };
+        Duration::from_millis(next.into())
     }
 
     /// A beat has come: who of that node is lost that was not known to be.
     /// `None`: it makes no sense.
     pub(super) fn heard(&self, member: &Member, from: Rank, bytes: &[u8]) -> Option<Vec<Rank>> {
         let (node, dead) = parse(member.nodes(), member.node(), from, bytes)?;
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(heard) = state.heard.get_mut(node as usize) {
-            *heard = millis(self.begun.elapsed());
+        let mut state = self.lock();
+        state.silence.hears_beat(node, self.now());
+        let (mut dead, culprit) = (dead.peekable(), member.culprit());
+        // The launcher says who has died first; the next beat names them again.
+        if dead.peek().is_some() && (culprit.rank().is_some() || culprit.is_awaited()) {
+            return Some(Vec::new());
         }
-        drop(state);
-        Some(dead.filter(|rank| member.declare_lost(*rank)).collect())
+        let first = member.nodes().ranks_of(node).next();
+        let mut lost: Vec<Rank> = dead.filter(|rank| member.declare_lost(*rank)).collect();
+        // Nobody is left to say who else dies there.
+        if first.is_some_and(|first| !member.is_alive(first)) {
+            let others = member.nodes().ranks_of(node).filter(|rank| member.is_alive(*rank));
+            lost.extend(others);
+            member.declare_node_lost(node);
+            state.silence.leaves(node);
+        }
+        Some(lost)
+    }
+
+    /// The node of that rank has given this one up, it says, after so many
+    /// milliseconds. `None`: that makes no sense; else whether this rank ends.
+    pub(super) fn told(&self, member: &Member, from: Rank, bytes: &[u8]) -> Option<Verdict> {
+        let node = member.nodes().place(from)?.node;
+        let is_first = member.nodes().ranks_of(node).next() == Some(from);
+        let makes_sense = is_first && node != member.node() && parse_told(bytes).is_some();
+        makes_sense.then(|| self.lock().silence.is_told_by(node))
     }
 
     /// A packet of that rank has come, whatever is in it.
@@ -97,91 +165,95 @@ impl Beats {
     pub(super) fn saw(&self, member: &Member, from: Rank) {
         // Relaxed: a packet that is missed here is followed by others, or by
         // a beat.
-        if self.is_late.load(Ordering::Relaxed) {
+        if self.needs_look.load(Ordering::Relaxed) {
             self.saw_late(member, from);
         }
     }
 
+    /// A packet of a rank has come that was declared lost.
     #[cold]
-    fn saw_late(&self, member: &Member, from: Rank) {
+    pub(super) fn saw_late(&self, member: &Member, from: Rank) {
         let Some(place) = member.nodes().place(from) else { return };
-        let node = place.node as usize;
-        if self.firsts.get(node) == Some(&from) {
-            let now = millis(self.begun.elapsed());
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            // One that may be heard first later stays so.
-            if now.wrapping_sub(state.heard[node]).cast_signed() > 0 {
-                state.heard[node] = now;
-            }
+        let mut state = self.lock();
+        if state.firsts.get(place.node as usize) == Some(&from) {
+            let now = self.now();
+            state.silence.hears(place.node, now);
         }
     }
 
-    /// Sends the beats that found no room, of whoever has room now.
+    /// Sends what found no room, by whoever has the device; nothing more has
+    /// come.
     #[inline]
-    pub(super) fn help(&self, member: &Member, send: impl FnMut(Rank, &[u8]) -> bool) {
+    pub(super) fn help(&self, member: &Member, send: impl FnMut(Rank, Word<'_>) -> bool) {
         // Relaxed: the next one who comes sees it, and the watch tries on.
-        if self.is_due.load(Ordering::Relaxed) {
-            self.send_late(member, send);
+        if self.needs_look.load(Ordering::Relaxed) {
+            self.help_late(member, send);
         }
-    }
-
-    /// Whether a beat is due that was not sent.
-    #[cfg(test)]
-    pub(super) fn is_due(&self) -> bool {
-        self.is_due.load(Ordering::Relaxed)
     }
 
     #[cold]
-    fn send_late(&self, member: &Member, mut send: impl FnMut(Rank, &[u8]) -> bool) {
+    fn help_late(&self, member: &Member, mut send: impl FnMut(Rank, Word<'_>) -> bool) {
         if let Ok(mut state) = self.state.try_lock() {
+            state.silence.looks(self.now());
             self.send_due(&mut state, member, &mut send);
         }
     }
 
-    /// Beats if it is time, and gives up nodes that were not heard: the ranks
-    /// of each. What has arrived was taken before.
+    /// Whether a beat is due that was not sent. What a node that was given up is to
+    /// be told does not count: it may never take it.
+    pub(super) fn is_due(&self) -> bool {
+        self.lock().is_due
+    }
+
+    /// Beats if it is time, and gives up nodes that were not heard: the ranks of
+    /// each. What has arrived was taken before.
     pub(super) fn round(
         &self,
         member: &Member,
-        mut send: impl FnMut(Rank, &[u8]) -> bool,
+        mut send: impl FnMut(Rank, Word<'_>) -> bool,
     ) -> Vec<Vec<Rank>> {
-        if !self.beats {
-            return Vec::new();
+        let dead = || member.neighbours().filter(|rank| !member.is_alive(*rank));
+        if !self.is_first {
+            let is_heir = || member.neighbours().find(|rank| member.is_alive(*rank));
+            let first = member.neighbours().next();
+            if first.is_none_or(|first| member.is_alive(first)) || is_heir() != Some(member.rank())
+            {
+                return Vec::new();
+            }
         }
-        let now = Instant::now();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let late = now.duration_since(state.looked).saturating_sub(LOOK);
-        state.looked = now;
-        let late = millis(late);
-        if late > 0 {
-            state.heard.iter_mut().for_each(|heard| *heard = heard.wrapping_add(late));
+        let mut state = self.lock();
+        if state.firsts.is_empty() {
+            self.begin(&mut state, member);
         }
-        if now >= state.next {
-            state.next = now + BEAT;
+        let now = self.now();
+        let named = dead().count();
+        if std::mem::replace(&mut state.named, named) != named {
+            state.silence.hurry(now);
+        }
+        let round = state.silence.round(now);
+        if round.is_beat {
             state.sent.fill(false);
+            state.is_due = true;
+            state.count = state.count.wrapping_add(1);
+        }
+        state.is_late = round.is_late;
+        for node in round.told {
+            if !state.untold.contains(&node) {
+                state.untold.push(node);
+            }
+        }
+        let mut lost = Vec::new();
+        for node in round.given_up {
+            let ranks = member.nodes().ranks_of(node).filter(|rank| member.is_alive(*rank));
+            let ranks: Vec<Rank> = ranks.collect();
+            if member.declare_node_lost(node) {
+                lost.push(ranks);
+            } else {
+                state.silence.leaves(node);
+            }
         }
         self.send_due(&mut state, member, &mut send);
-        let at_now = millis(now.duration_since(self.begun));
-        // The numbers wrap after some weeks; those to come are negative.
-        let silence = |node: u32| at_now.wrapping_sub(state.heard[node as usize]).cast_signed();
-        let nodes = || self.others(member).map(|(node, _)| node);
-        let longer = |node: u32, than: Duration| silence(node) >= than.as_millis() as i32;
-        let lost: Vec<u32> = nodes().filter(|node| longer(*node, MISSED)).collect();
-        let is_late = nodes().any(|node| longer(node, LATE));
-        self.is_late.store(is_late, Ordering::Relaxed);
-        drop(state);
-        let of_node = |node: u32| {
-            let ranks: Vec<Rank> =
-                member.nodes().ranks_of(node).filter(|rank| member.is_alive(*rank)).collect();
-            member.declare_node_lost(node).then_some(ranks)
-        };
-        lost.into_iter().filter_map(of_node).collect()
-    }
-
-    /// The other nodes that are there, and the first rank of each.
-    fn others(&self, member: &Member) -> impl Iterator<Item = (u32, Rank)> {
-        let all = (0..).zip(self.firsts.iter().copied());
-        all.filter(|(node, first)| *node != member.node() && member.is_alive(*first))
+        lost
     }
 
     /// Sends what is due and was not sent.
@@ -189,24 +261,31 @@ impl Beats {
         &self,
         state: &mut State,
         member: &Member,
-        send: &mut impl FnMut(Rank, &[u8]) -> bool,
+        send: &mut impl FnMut(Rank, Word<'_>) -> bool,
     ) {
-        let mut dead = Vec::new();
-        for rank in member.neighbours().filter(|rank| !member.is_alive(*rank)).take(DEAD_MAX) {
-            dead.extend(rank.0.to_le_bytes());
+        if state.is_due {
+            let mut dead = Vec::new();
+            for rank in member.neighbours().filter(|rank| !member.is_alive(*rank)).take(DEAD_MAX) {
+                dead.extend(rank.0.to_le_bytes());
+            }
+            if state.count.is_multiple_of(LONG_EVERY) {
+                dead.resize(self.long.max(dead.len()), FILL);
+            }
+            let all = state.firsts.iter().zip(&mut state.sent).zip(0..);
+            let others =
+                all.filter(|((first, _), node)| *node != member.node() && member.is_alive(**first));
+            state.is_due = false;
+            for ((first, sent), _) in others {
+                *sent = *sent || send(*first, Word::Beat(&dead));
+                state.is_due |= !*sent;
+            }
         }
-        let mut is_due = false;
-        for (node, first) in self.others(member) {
-            let sent = &mut state.sent[node as usize];
-            *sent = *sent || send(first, &dead);
-            is_due |= !*sent;
-        }
-        self.is_due.store(is_due, Ordering::Relaxed);
+        let after = Rule::new(self.limit).given_up.to_le_bytes();
+        let firsts = &state.firsts;
+        state.untold.retain(|node| !send(firsts[*node as usize], Word::GivenUp(&after)));
+        let needs_look = state.is_due || state.is_late || !state.untold.is_empty();
+        self.needs_look.store(needs_look, Ordering::Relaxed);
     }
-}
-
-fn millis(time: Duration) -> u32 {
-    time.as_millis() as u32
 }
 
 /// Which node a beat is of, and who has died there; `None`: it makes no sense
@@ -218,6 +297,8 @@ pub(super) fn parse<'b>(
     bytes: &'b [u8],
 ) -> Option<(u32, impl Iterator<Item = Rank> + use<'b>)> {
     let (words, []) = bytes.as_chunks::<4>() else { return None };
+    let filled = words.iter().rev().take_while(|word| **word == [FILL; 4]).count();
+    let words = &words[..words.len() - filled];
     let node = nodes.place(from)?.node;
     let dead = words.iter().map(|word| Rank(u32::from_le_bytes(*word)));
     let is_of = |rank| nodes.place(rank).is_some_and(|place| place.node == node);
@@ -225,19 +306,20 @@ pub(super) fn parse<'b>(
     makes_sense.then_some((node, dead))
 }
 
-const BEAT: Duration = Duration::from_millis(500);
-/// Three beats and half of one.
-const MISSED: Duration = Duration::from_millis(1750);
-/// Two of them: then every packet counts.
-const LATE: Duration = Duration::from_millis(1000);
-/// Nodes start at different times.
-const START: Duration = Duration::from_secs(8);
-/// Whoever is there looks as often.
-const LOOK: Duration = Duration::from_millis(100);
+/// Milliseconds after which a node is given up, of which one is told that was.
+pub(super) fn parse_told(bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+}
+
 const DEAD_MAX: usize = 64;
+/// Of so many beats one is long.
+const LONG_EVERY: u32 = 2;
+/// What it is filled with: no rank's number.
+const FILL: u8 = 0xff;
 
 #[cfg(test)]
 mod tests {
+    use super::super::silence::LOOKS;
     use super::*;
     use std::sync::Arc;
     use tsumugi_pvas::Config;
@@ -256,14 +338,25 @@ mod tests {
         (0..).zip(members).map(among).collect()
     }
 
+    const LIMIT: Duration = Duration::from_secs(5);
+    const LONG: usize = 4000;
+
     fn beats(member: &Member) -> Beats {
-        Beats::new(member)
+        Beats::new(member, LIMIT, LONG + 3)
     }
 
-    /// As if so much time had gone by without a beat.
-    fn age(beats: &Beats, by: Duration) {
-        let mut state = beats.state.lock().unwrap();
-        state.heard.iter_mut().for_each(|heard| *heard = heard.wrapping_sub(millis(by)));
+    /// As if so many milliseconds had gone by without a beat.
+    fn age(beats: &Beats, by: u32) {
+        beats.lock().silence.age(by);
+    }
+
+    /// The device was found empty often enough.
+    fn look(beats: &Beats, member: &Member) {
+        (0..LOOKS).for_each(|_| beats.help(member, |_, _| true));
+    }
+
+    fn rule() -> Rule {
+        Rule::new(LIMIT)
     }
 
     #[test]
@@ -272,11 +365,11 @@ mod tests {
         let mut sent = Vec::new();
         for member in &members {
             beats(member).round(member, |to, bytes| {
-                sent.push((member.rank(), to, bytes.to_vec()));
+                sent.push((member.rank(), to, bytes == Word::Beat(&[])));
                 true
             });
         }
-        assert_eq!(sent, [(Rank(0), Rank(2), vec![])]);
+        assert_eq!(sent, [(Rank(0), Rank(2), true)]);
     }
 
     #[test]
@@ -296,7 +389,7 @@ mod tests {
     fn what_the_watch_found_no_room_for_is_sent_by_whoever_has_the_device() {
         let member = &members()[0];
         let (beats, mut sent) = (beats(member), 0);
-        let mut send = |_: Rank, _: &[u8]| {
+        let mut send = |_: Rank, _: Word<'_>| {
             sent += 1;
             true
         };
@@ -311,55 +404,148 @@ mod tests {
     #[test]
     fn any_packet_of_its_first_rank_says_that_a_node_is_there() {
         let members = members();
-        let beats = beats(&members[0]);
-        age(&beats, START + LATE);
+        let (beats, Rule { late, given_up, start, .. }) = (beats(&members[0]), rule());
+        age(&beats, start - given_up + late);
         beats.round(&members[0], |_, _| true);
-        age(&beats, MISSED - LATE);
+        age(&beats, given_up - late);
         beats.saw(&members[0], Rank(2));
+        look(&beats, &members[0]);
         beats.round(&members[0], |_, _| true);
         assert!(members[1].is_alive(Rank(2)), "it has sent something");
-        age(&beats, LATE);
+        age(&beats, late);
         beats.round(&members[0], |_, _| true);
-        age(&beats, MISSED - LATE);
+        age(&beats, given_up - late);
         beats.saw(&members[0], Rank(3));
+        look(&beats, &members[0]);
         beats.round(&members[0], |_, _| true);
         assert!(!members[1].is_alive(Rank(2)), "another one's is no sign of the first's");
     }
 
     #[test]
-    fn a_node_that_is_not_heard_is_lost() {
+    fn a_node_that_is_not_heard_is_lost_and_told() {
         let members = members();
-        let beats = beats(&members[0]);
-        age(&beats, START);
+        let (beats, Rule { late, given_up, start, .. }) = (beats(&members[0]), rule());
+        age(&beats, start - given_up + late);
         beats.round(&members[0], |_, _| true);
         assert!(members[1].is_alive(Rank(3)), "it may only start now");
         assert_eq!(beats.heard(&members[0], Rank(2), &[]), Some(vec![]));
+        age(&beats, late);
         beats.round(&members[0], |_, _| true);
-        assert!(members[1].is_alive(Rank(3)), "it was heard");
-        age(&beats, MISSED);
-        let lost = beats.round(&members[0], |_, _| true);
-        assert_eq!(lost, [[Rank(2), Rank(3)]]);
+        age(&beats, given_up - late);
+        assert_eq!(beats.round(&members[0], |_, _| true), [[Rank(0); 0]; 0], "nobody has looked");
+        look(&beats, &members[0]);
+        let mut told = Vec::new();
+        let lost = beats.round(&members[0], |to, word| {
+            told.push((to, word == Word::GivenUp(&given_up.to_le_bytes())));
+            true
+        });
+        assert_eq!((lost, told), (vec![vec![Rank(2), Rank(3)]], vec![(Rank(2), true)]));
         assert!(!members[1].is_alive(Rank(2)) && !members[1].is_alive(Rank(3)));
         assert!(members[1].is_alive(Rank(0)));
     }
 
     #[test]
-    fn the_dead_of_a_node_are_told() {
+    fn a_rank_that_ends_waits_for_none_that_was_given_up() {
         let members = members();
-        members[0].declare_lost(Rank(1));
+        let (beats, Rule { start, .. }) = (beats(&members[0]), rule());
+        age(&beats, start);
+        beats.round(&members[0], |_, _| false);
+        look(&beats, &members[0]);
+        let lost = beats.round(&members[0], |_, _| false);
+        assert_eq!(lost, [[Rank(2), Rank(3)]]);
+        beats.round(&members[0], |_, _| false);
+        assert!(!beats.is_due());
+    }
+
+    #[test]
+    fn who_is_told_by_one_that_it_knows_ends() {
+        let members = members();
+        let beats = beats(&members[0]);
+        let after = 7500_u32.to_le_bytes();
+        assert_eq!(beats.told(&members[0], Rank(2), &after), Some(Verdict::Ends));
+        assert_eq!(beats.told(&members[0], Rank(3), &after), None, "it is not the first");
+        assert_eq!(beats.told(&members[0], Rank(1), &after), None, "of this very node");
+        assert_eq!(beats.told(&members[0], Rank(2), &after[1..]), None);
+        members[0].declare_lost(Rank(2));
+        beats.lock().silence.leaves(1);
+        assert_eq!(beats.told(&members[0], Rank(2), &after), Some(Verdict::Stays));
+    }
+
+    #[test]
+    fn the_dead_of_a_node_are_told_at_once() {
+        let members = members();
+        // None is long.
+        let beats = Beats::new(&members[0], LIMIT, 0);
         let mut told = Vec::new();
-        beats(&members[0]).round(&members[0], |_, bytes| {
-            told = bytes.to_vec();
+        for _ in 0..3 {
+            beats.round(&members[0], |_, word| {
+                told.push(format!("{word:?}"));
+                true
+            });
+            members[0].declare_lost(Rank(1));
+        }
+        assert_eq!(told, ["Beat([])", "Beat([1, 0, 0, 0])"], "the next beat is not due yet");
+    }
+
+    #[test]
+    fn each_second_beat_is_long_and_says_the_same() {
+        let members = members();
+        let ours = beats(&members[0]);
+        members[0].declare_lost(Rank(1));
+        let mut lengths = Vec::new();
+        for _ in 0..4 {
+            let now = ours.now();
+            ours.lock().silence.hurry(now);
+            ours.round(&members[0], |_, word| {
+                let Word::Beat(bytes) = word else { panic!("{word:?}") };
+                lengths.push(bytes.len());
+                let nodes = members[0].nodes();
+                let (node, mut dead) = parse(nodes, 1, Rank(0), bytes).expect("it makes sense");
+                assert_eq!((node, dead.next(), dead.next()), (0, Some(Rank(1)), None));
+                true
+            });
+        }
+        assert_eq!(lengths, [4, LONG, 4, LONG]);
+    }
+
+    #[test]
+    fn who_is_left_says_that_the_first_of_its_node_has_died() {
+        let members = members();
+        let beats = beats(&members[1]);
+        members[1].declare_lost(Rank(0));
+        let mut told = Vec::new();
+        beats.round(&members[1], |to, word| {
+            told.push((to, format!("{word:?}")));
             true
         });
-        assert_eq!(told, 1_u32.to_le_bytes());
+        assert_eq!(told, [(Rank(2), "Beat([0, 0, 0, 0])".to_owned())]);
+    }
+
+    #[test]
+    fn the_dead_of_another_node_are_known() {
+        let members = members();
         let beats = beats(&members[0]);
         let news = beats.heard(&members[0], Rank(2), &3_u32.to_le_bytes());
         assert_eq!(news, Some(vec![Rank(3)]));
         assert!(!members[1].is_alive(Rank(3)) && members[1].is_alive(Rank(2)));
-        for bad in [&[0, 0, 0][..], &0_u32.to_le_bytes(), &9_u32.to_le_bytes(), &[3; 4 * 65]] {
+        let filled_in_front = [[FILL; 4], 3_u32.to_le_bytes()].concat();
+        for bad in [
+            &filled_in_front[..],
+            &[0, 0, 0],
+            &0_u32.to_le_bytes(),
+            &9_u32.to_le_bytes(),
+            &[3; 4 * 65],
+        ] {
             assert_eq!(beats.heard(&members[0], Rank(2), bad), None, "{bad:?}");
         }
         assert_eq!(beats.heard(&members[0], Rank(1), &[]), None, "of this very node");
+    }
+
+    #[test]
+    fn a_node_whose_first_rank_has_died_is_lost_and_that_one_named_first() {
+        let members = members();
+        let news = beats(&members[0]).heard(&members[0], Rank(3), &2_u32.to_le_bytes());
+        assert_eq!(news, Some(vec![Rank(2), Rank(3)]));
+        assert!(!members[1].is_alive(Rank(3)));
     }
 }

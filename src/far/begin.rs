@@ -151,9 +151,10 @@ impl Far {
 
 // SAFETY: it sleeps as `Here` does.
 unsafe impl Wait for Hurried<'_> {
-    fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+    unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         self.0.hurry();
-        Here.sleep(reason, commit);
+        // SAFETY: the caller's.
+        unsafe { Here.sleep(reason, commit) };
     }
 
     fn yield_now(&self) {

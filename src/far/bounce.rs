@@ -44,7 +44,8 @@ impl Bounce {
         let base = base.ok_or(Error::OutOfMemory { bytes, variable: HEAP })?;
         // SAFETY: it is never given back, and nobody looks at it but through
         // a chunk whose operation has ended.
-        let region = unsafe { member.direct().register(base, bytes as u64, Access::Local)? };
+        let region =
+            unsafe { member.direct().register_runtime(base, bytes as u64, Access::Local)? };
         let free = Mutex::new((0..CHUNKS).rev().collect());
         Ok(Self { region, free, parked: AtomicUsize::new(0) })
     }

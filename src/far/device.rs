@@ -12,6 +12,7 @@ use crate::Rank;
 use crate::config::{NetworkConfig, NetworkKind, NetworkSleep};
 use std::fmt;
 use std::os::fd::RawFd;
+use std::time::Duration;
 #[cfg(test)]
 use tsumugi_backends::hub::{self, Hub, HubDomain, HubEndpoint};
 use tsumugi_backends::ofi::{
@@ -178,6 +179,12 @@ impl Device {
 
     pub(super) fn try_send(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
         of_each!(self, domain => domain.try_send(index, to, bytes))
+    }
+
+    /// Sends a packet of the first endpoint to a rank that was struck, where the
+    /// way to it is still open.
+    pub(super) fn tell_lost(&self, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
+        of_each!(self, domain => domain.tell_lost(0, to, bytes))
     }
 
     pub(super) fn arm(&self, index: usize) -> bool {
@@ -410,7 +417,7 @@ fn of_verbs(config: &NetworkConfig) -> verbs::Config {
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
         packets: super::link::ARRIVALS,
         packet_bytes_max: PACKET_BYTES,
-        timeout: TIMEOUT,
+        timeout: timeout_for(config.silence()),
         dynamic: config.dynamic,
         event: config.sleep == NetworkSleep::Called,
         ..defaults
@@ -425,10 +432,15 @@ fn with_port(name: &str) -> (&str, Option<u8>) {
 
 const WIDTHS: [u8; 4] = [1, 2, 4, 8];
 
-/// Half a second until a request is sent again: who is dead, the beats say
-/// sooner than the device gives up, and one that its machine keeps waiting is
-/// not. What it gives up is lost for good, since it may have been done.
-const TIMEOUT: u8 = 17;
+/// The shortest time until a request is sent again, as an exponent of 4.096 us,
+/// with which the device does not give up before the beats do: it sends eight
+/// times, and what it gives up is lost for good, since it may have been done.
+fn timeout_for(silence: Duration) -> u8 {
+    let tries = |exponent: &u8| 8 * (4096_u64 << exponent);
+    (17..31)
+        .find(|exponent| u128::from(tries(exponent)) >= 3 * silence.as_nanos() / 2)
+        .unwrap_or(31)
+}
 
 /// With its header.
 const PACKET_BYTES: usize = super::parcel::PACKET_BYTES + 16;

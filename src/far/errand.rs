@@ -87,8 +87,8 @@ pub(super) enum Sent {
     Yes,
     /// There is no room now.
     Full,
-    /// Nobody is there.
-    Lost,
+    /// It cannot be, for this rank is lost.
+    Lost(Rank),
 }
 
 impl Errands {
@@ -246,7 +246,7 @@ impl Errands {
                     self.unsent.push_front(at);
                     return false;
                 }
-                Sent::Lost => self.end(at, Err(AddrError::PeerLost { rank: to })),
+                Sent::Lost(rank) => self.end(at, Err(AddrError::PeerLost { rank })),
             }
         }
         true
@@ -320,20 +320,22 @@ impl Errands {
         }
     }
 
-    /// Ends all errands to ranks that `is_lost` says of.
-    pub(super) fn lose(&mut self, is_lost: impl Fn(Rank) -> bool) {
+    /// Ends all errands to ranks that are lost, which is because of the one that
+    /// `lost` says.
+    pub(super) fn lose(&mut self, lost: impl Fn(Rank) -> Option<Rank>) {
         for at in 0..SLOTS as u16 {
             let Slot { op, state, .. } = self.slots[usize::from(at)];
-            let rank = op.remote.rank;
-            if state != State::Free && is_lost(rank) {
+            if state != State::Free
+                && let Some(rank) = lost(op.remote.rank)
+            {
                 self.unsent.retain(|other| *other != at);
-                self.under_way.remove(&rank.0);
+                self.under_way.remove(&op.remote.rank.0);
                 self.end(at, Err(AddrError::PeerLost { rank }));
             }
         }
-        self.answers.retain(|answer| !is_lost(answer.to));
-        self.patient.retain(|answer| !is_lost(answer.to));
-        self.owed.retain(|rank, _| !is_lost(Rank(*rank)));
+        self.answers.retain(|answer| lost(answer.to).is_none());
+        self.patient.retain(|answer| lost(answer.to).is_none());
+        self.owed.retain(|rank, _| lost(Rank(*rank)).is_none());
     }
 
     /// Whether there is anything to send or to hand over.

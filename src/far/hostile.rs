@@ -101,10 +101,11 @@ pub fn packets(bytes: &[u8]) -> usize {
                 Some((node, mut dead)) => node == 1 && dead.all(|rank| nodes.place(rank).is_some()),
                 None => false,
             },
+            Some((Parcel::GivenUp, parcel)) => beat::parse_told(parcel).is_some(),
             Some((Parcel::Message | Parcel::Greeting, _)) | None => false,
         });
     }
-    errands.lose(|rank| rank == PEER);
+    errands.lose(|rank| (rank == PEER).then_some(rank));
     // SAFETY: both are in the vector.
     let guards = unsafe { [base.read(), base.add(1 + WORDS).read()] };
     assert_eq!(guards, [GUARD; 2], "outside of all regions");

@@ -72,6 +72,8 @@ impl Link {
     /// How many there were.
     fn receive_some(&mut self) -> usize {
         let Self { shared, endpoint, bells, parcels, bytes, .. } = self;
+        // What a panic has left of the last ones.
+        bytes.clear();
         let handed = endpoint.receive(&mut |arrival| match arrival {
             Arrival::Bell(word) => bells.push(word),
             Arrival::Packet { from, bytes: packet } => match Parcel::of(packet) {
@@ -101,6 +103,10 @@ impl Link {
         for (from, kind, end) in parcels.drain(..) {
             let parcel = &bytes[start..end];
             start = end;
+            // One may be declared lost by what came before.
+            if shared.member.gone_count() > 0 && shared.is_shut_out(from, kind, parcel) {
+                continue;
+            }
             shared.beats.saw(&shared.member, from);
             match kind {
                 Parcel::Errand => {
@@ -112,7 +118,6 @@ impl Link {
                 kind => shared.arrived(from, kind, parcel),
             }
         }
-        bytes.clear();
         handed
     }
 
@@ -130,7 +135,8 @@ impl Link {
             match shared.try_send(link, to, Parcel::Errand, bytes) {
                 Ok(()) => Sent::Yes,
                 Err(ParcelError::Full) => Sent::Full,
-                Err(ParcelError::TooLong | ParcelError::Addr(_)) => Sent::Lost,
+                Err(ParcelError::Addr(AddrError::PeerLost { rank })) => Sent::Lost(rank),
+                Err(ParcelError::TooLong | ParcelError::Addr(_)) => Sent::Lost(to),
             }
         });
         let unsent = errands.unsent();
@@ -146,7 +152,7 @@ impl Link {
     fn help(&self) {
         let shared = self.shared;
         if self.beats {
-            shared.beats.help(&shared.member, |to, bytes| shared.beat(to, bytes));
+            shared.beats.help(&shared.member, |to, word| shared.tell(to, word));
         }
     }
 
@@ -155,7 +161,9 @@ impl Link {
         if count != self.gone_seen {
             self.gone_seen = count;
             let member = &self.shared.member;
-            self.errands.lose(|rank| !member.is_alive(rank));
+            let culprit = member.culprit().rank();
+            let lost = |rank| (!member.is_alive(rank)).then_some(culprit.unwrap_or(rank));
+            self.errands.lose(lost);
         }
     }
 }
@@ -210,9 +218,9 @@ impl Link {
     /// many there are with those of errands.
     #[inline]
     fn polled(&mut self, count: usize, completions: &mut [Completion]) -> usize {
-        for completion in &completions[..count] {
+        for completion in &mut completions[..count] {
             if let Err(error) = completion.result {
-                self.shared.note(error, self.endpoint.last_failure());
+                completion.result = Err(self.shared.note(error, self.endpoint.last_failure()));
             }
         }
         let just_come = self.receive();

@@ -2,6 +2,7 @@
 //! is.
 
 use super::bad::Faults;
+use super::descriptors;
 use super::device::Device;
 use crate::config::{Config, NetworkConfig};
 use std::fmt;
@@ -97,6 +98,8 @@ pub enum NoNetwork {
 ///
 /// [`NoNetwork`].
 pub(crate) fn open(config: &NetworkConfig, rank: Rank, size: u32) -> Result<Device, NoNetwork> {
+    // Where it stays as it was, fewer strangers do harm.
+    let _ = descriptors::take_all();
     let device = Device::open(config, rank, size)?;
     match device.card().len() {
         bytes if bytes > NETWORK_BYTES_MAX => Err(NoNetwork::Address { bytes }),

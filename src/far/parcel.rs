@@ -16,6 +16,8 @@ pub(crate) enum Parcel {
     Beat = 2,
     /// Where the sender has lanes for calls of the receiver.
     Greeting = 3,
+    /// The sender's node has given the receiver's up.
+    GivenUp = 4,
 }
 
 /// Called with who sent it and what is in it.
@@ -33,7 +35,7 @@ pub(crate) enum ParcelError {
 }
 
 impl Parcel {
-    pub(super) const KINDS: usize = 4;
+    pub(super) const KINDS: usize = 5;
 
     /// The kind and the bytes of a packet; `None` for what is not known.
     pub(super) fn of(packet: &[u8]) -> Option<(Self, &[u8])> {
@@ -43,6 +45,7 @@ impl Parcel {
             1 => Self::Message,
             2 => Self::Beat,
             3 => Self::Greeting,
+            4 => Self::GivenUp,
             _ => return None,
         };
         Some((kind, bytes))
@@ -82,7 +85,8 @@ mod tests {
 
     #[test]
     fn a_kind_is_its_byte() {
-        for kind in [Parcel::Errand, Parcel::Message, Parcel::Beat, Parcel::Greeting] {
+        use Parcel::{Beat, Errand, GivenUp, Greeting, Message};
+        for kind in [Errand, Message, Beat, Greeting, GivenUp] {
             assert_eq!(Parcel::of(&[kind as u8, 7, 8]), Some((kind, &[7, 8][..])));
         }
         assert_eq!(Parcel::of(&[]), None);

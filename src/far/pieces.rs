@@ -18,7 +18,8 @@ impl Far {
     ///
     /// # Safety
     ///
-    /// `to` is valid for writes of `bytes` bytes.
+    /// `to` is valid for writes of `bytes` bytes, and nobody else uses it, until this
+    /// returns; if it never does, because its ULT is cut off, for good.
     pub(crate) unsafe fn load(
         &self,
         from: RemoteAddr,
@@ -31,7 +32,7 @@ impl Far {
 
     /// Writes memory that nobody has registered. Blocking.
     pub(crate) fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
-        // SAFETY: a put only reads.
+        // SAFETY: a put only reads what is borrowed, as long as it may.
         unsafe { self.move_bytes(Kind::Put, to, from.as_ptr().cast_mut(), from.len()) }
     }
 
@@ -48,6 +49,8 @@ impl Far {
         local: *mut u8,
         bytes: usize,
     ) -> Result<(), AddrError> {
+        // Before the device has any of it.
+        tsumugi_ult::assert_may_block("bytes of another node");
         let pins = self.shared().pins.as_ref().filter(|_| bytes >= PINNED_BYTES);
         let done = match pins {
             // SAFETY: the caller's.
@@ -102,7 +105,8 @@ impl Far {
     ///
     /// # Safety
     ///
-    /// `local` is valid for reads of `bytes` bytes, or, for a get, for writes.
+    /// `local` is valid for reads of `bytes` bytes, or, for a get, for writes, as
+    /// long as [`load`](Self::load) says.
     unsafe fn move_pieces(
         &self,
         kind: Kind,

@@ -2,6 +2,7 @@
 
 use super::Far;
 use super::pin::Pins;
+use crate::Rank;
 use tsumugi_core::sync::Ordering;
 
 impl Far {
@@ -19,6 +20,16 @@ impl Far {
     /// Whether a beat is due that was not sent.
     pub(crate) fn owes_beat(&self) -> bool {
         self.shared().beats.is_due()
+    }
+
+    /// As if nothing had been heard of a rank of another node for too long.
+    pub(crate) fn give_up(&self, rank: Rank) {
+        assert!(self.shared().member.declare_lost(rank), "{rank} was lost before");
+    }
+
+    /// What has come and was not let in.
+    pub(crate) fn strays(&self) -> u64 {
+        self.shared().strays.load(Ordering::Relaxed)
     }
 
     /// Windows of memory that nobody has registered, and the device is shown.

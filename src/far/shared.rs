@@ -2,12 +2,13 @@
 //! parcels, bells and losses do to this rank.
 
 use super::bad::Bad;
-use super::beat::Beats;
+use super::beat::{self, Beats, Word};
 use super::device::{Device, Queue};
 use super::joined::Joined;
 use super::network::Cards;
 use super::parcel::{self, Handler, Parcel, ParcelError};
 use super::pin::Pins;
+use super::silence::Verdict;
 use super::window::Windows;
 use crate::{AddrError, Rank};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,7 +17,7 @@ use tsumugi_core::mem::LocalAddr;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tsumugi_pvas::partition::Gone;
 use tsumugi_pvas::{Direct, Member};
-use tsumugi_ult::enter_callback;
+use tsumugi_ult::callback;
 
 /// What links, watch and callers have in common.
 pub(super) struct Shared {
@@ -95,16 +96,62 @@ impl Shared {
                 Err(ParcelError::Full)
             }
             Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
-            Err(SendError::Addr(error)) => {
-                self.note(error, None);
-                Err(ParcelError::Addr(error))
+            Err(SendError::Addr(error)) => Err(ParcelError::Addr(self.note(error, None))),
+        }
+    }
+
+    /// Whether that was sent, or need not be.
+    pub(super) fn tell(&self, to: Rank, word: Word<'_>) -> bool {
+        match word {
+            Word::Beat(bytes) => {
+                self.try_send(0, to, Parcel::Beat, bytes) != Err(ParcelError::Full)
+            }
+            Word::GivenUp(bytes) => {
+                // The device is to know that it is lost.
+                self.see_losses();
+                let packet = [&[Parcel::GivenUp as u8], bytes].concat();
+                self.device.tell_lost(to, &packet) != Err(SendError::Full)
             }
         }
     }
 
-    /// Whether a beat was sent, or need not be.
-    pub(super) fn beat(&self, to: Rank, bytes: &[u8]) -> bool {
-        self.try_send(0, to, Parcel::Beat, bytes) != Err(ParcelError::Full)
+    /// Whether a rank was declared lost here: nothing of it is let in any more.
+    #[cold]
+    pub(super) fn is_shut_out(&self, from: Rank, kind: Parcel, bytes: &[u8]) -> bool {
+        if self.member.is_alive(from) {
+            return false;
+        }
+        self.beats.saw_late(&self.member, from);
+        if kind == Parcel::GivenUp {
+            self.given_up(from, bytes);
+        }
+        self.strays.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Another node has given this one up, it says: whether that makes sense.
+    fn given_up(&self, by: Rank, bytes: &[u8]) -> bool {
+        let Some(verdict) = self.beats.told(&self.member, by, bytes) else { return false };
+        let after = beat::parse_told(bytes);
+        if let (Verdict::Ends, Some(after)) = (verdict, after) {
+            let (own, seconds) = (self.member.rank(), f64::from(after) / 1000.0);
+            // The others of this node end with it.
+            self.member.declare_lost(own);
+            let line = format!(
+                "tsumugi: {own}: this rank was given up by {by} after {seconds} s of silence\n"
+            );
+            eprint!("{line}");
+            // SAFETY: a plain call. Nothing is torn down: whatever this rank does
+            // next would be done for a job that goes on without it.
+            unsafe { libc::_exit(GIVEN_UP_CODE) };
+        }
+        true
+    }
+
+    /// Names ranks that were lost by silence.
+    pub(super) fn say_silent(&self, ranks: &[Rank]) {
+        let limit = self.beats.given_up_after().as_secs_f64();
+        self.say(ranks, Some(format!("after {limit} s of silence")));
     }
 
     /// The next endpoint.
@@ -124,8 +171,7 @@ impl Shared {
     pub(super) fn arrived(&self, from: Rank, kind: Parcel, bytes: &[u8]) {
         let is_known = match (&self.handlers[kind as usize].get(), kind) {
             (Some(handle), _) => {
-                let _callback = enter_callback();
-                handle(from, bytes);
+                callback(|| handle(from, bytes));
                 true
             }
             (None, Parcel::Beat) => {
@@ -135,6 +181,7 @@ impl Shared {
                 }
                 news.is_some()
             }
+            (None, Parcel::GivenUp) => self.given_up(from, bytes),
             (None, _) => false,
         };
         if !is_known {
@@ -150,17 +197,21 @@ impl Shared {
         }
     }
 
-    /// An operation has failed: if its peer is lost, all are told.
+    /// An operation has failed: if its peer is lost, all are told. What its caller
+    /// gets: a connection that closes may be that of a rank which ends because of
+    /// another one, and then the error names that one. Blocks for a second at most
+    /// where the launcher is to say which.
     #[cold]
-    pub(super) fn note(&self, error: AddrError, failure: Option<Failure>) {
-        if let AddrError::PeerLost { rank } = error
-            && !self.member.is_near(rank)
-            && self.member.declare_lost(rank)
-        {
+    pub(super) fn note(&self, error: AddrError, failure: Option<Failure>) -> AddrError {
+        let AddrError::PeerLost { rank } = error else { return error };
+        let culprit = self.member.culprit().wait();
+        let is_news = !self.member.is_near(rank) && self.member.declare_lost(rank);
+        if is_news && culprit.is_none() {
             let untold = || self.cards.why(rank).map(|why| why.to_string());
             let why = failure.map(|failure| failure.to_string()).or_else(untold);
             self.say(&[rank], why);
         }
+        culprit.map_or(error, |rank| AddrError::PeerLost { rank })
     }
 
     /// Names ranks of another node that are lost.
@@ -202,5 +253,7 @@ impl Shared {
     }
 }
 
+/// What a rank ends with that others have given up.
+const GIVEN_UP_CODE: i32 = 1;
 /// Of ranks, in one line.
 const NAMES_MAX: usize = 8;

@@ -23,7 +23,7 @@
 
 use super::Far;
 use super::pause::{Next, Pause};
-use crate::{Error, affinity};
+use crate::{Error, affinity, panic};
 use std::io::{self, PipeWriter};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -57,8 +57,15 @@ impl Drop for Watch {
         self.stop = None;
         self.far.wake_watch();
         if let Some(thread) = self.thread.take() {
-            // It panics only if a callback did, and that was printed.
+            // It has contained all panics.
             let _ = thread.join();
+        }
+        // Others are to hear who has died here before the connections of this
+        // rank close, which may end because of it.
+        let until = Instant::now() + FAREWELL;
+        while self.far.shared().beats.is_due() && Instant::now() < until {
+            self.far.turn();
+            self.far.beat();
         }
     }
 }
@@ -76,6 +83,14 @@ impl Far {
         self.shared().asleep.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Beats if it is time, and gives up who is silent.
+    fn beat(&self) {
+        let shared = self.shared();
+        for lost in shared.beats.round(&shared.member, |to, word| shared.tell(to, word)) {
+            shared.say_silent(&lost);
+        }
+    }
+
     /// The watch is to look after the device at once.
     fn wake_watch(&self) {
         let word = self.nap_word();
@@ -87,6 +102,12 @@ impl Far {
 
     fn nap_word(&self) -> &AtomicU32 {
         &self.shared().nap
+    }
+
+    /// A turn of the watch, which nobody else would take up: what panics in it
+    /// has been taken from the device, and the next goes on behind it.
+    fn watch_turn(&self) -> bool {
+        panic::contain("the network's thread", || self.turn()).unwrap_or(true)
     }
 }
 
@@ -115,10 +136,10 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
             rest = NAP;
             // The beats wait meanwhile.
             let mut look = || match &events {
-                Some(_) => far.turn(),
+                Some(_) => far.watch_turn(),
                 None => {
                     let start = Instant::now();
-                    let came = far.turn();
+                    let came = far.watch_turn();
                     // Relaxed: it only lingers by it.
                     let may_linger = shared.rounds > 0 && shared.asleep.load(Ordering::Relaxed) > 0;
                     if came {
@@ -134,7 +155,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
                 Some(events) if links.clone().all(|link| shared.arm(link)) => {
                     // What came between the last look and the arming.
                     yields = 0;
-                    if !far.turn() && !far.has_unsent() {
+                    if !far.watch_turn() && !far.has_unsent() {
                         let start = Instant::now();
                         if sleep_on(events, stopped, limit) && shared.spins {
                             let soon = start.elapsed() < patience;
@@ -154,9 +175,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
             }
         }
         napped = Duration::ZERO;
-        for lost in shared.beats.round(&shared.member, |to, bytes| shared.beat(to, bytes)) {
-            shared.say(&lost, None);
-        }
+        far.beat();
         if has_stopped(stopped) {
             return;
         }
@@ -182,7 +201,7 @@ fn linger(far: &Far, patience: Duration) {
     while shared.asleep.load(Ordering::Relaxed) > 0 && shared.polls.load(Ordering::Relaxed) == polls
     {
         // A clock takes as long as half a look.
-        let came = (0..LOOKS).filter(|_| far.turn()).count() > 0;
+        let came = (0..LOOKS).filter(|_| far.watch_turn()).count() > 0;
         let now = Instant::now();
         if came {
             called = now;
@@ -212,6 +231,8 @@ fn has_stopped(stopped: RawFd) -> bool {
     unsafe { libc::poll(&mut fd, 1, 0) > 0 }
 }
 
+/// What this rank has to say at its end may take so long to find room.
+const FAREWELL: Duration = Duration::from_millis(100);
 const TURNS: usize = 64;
 /// In a row, that have found nothing.
 const YIELDS: u32 = 256;

@@ -43,8 +43,9 @@ impl Control {
         let start = zeroes(member, count * 8)?;
         // SAFETY: memory of the partition, which stays mapped and is never
         // given back: words.
-        let region =
-            unsafe { member.direct().register(start, count as u64 * 8, Access::ReadWrite)? };
+        let region = unsafe {
+            member.direct().register_runtime(start, count as u64 * 8, Access::ReadWrite)?
+        };
         if let Some(far) = far {
             far.register(&region)?;
         }

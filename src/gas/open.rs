@@ -115,17 +115,17 @@ impl Driver {
 
     /// Sleeps until there may be room for one more.
     pub(crate) fn wait_for_room(&self) {
-        Here.sleep(
-            Reason { what: "room for a global operation", at: 0, wanted: 0 },
-            &mut |waker| {
-                let mut state = self.lock();
-                let is_full = !state.machine.is_empty();
-                if is_full {
-                    state.open.stuck.push(waker);
-                }
-                is_full
-            },
-        );
+        let reason = Reason { what: "room for a global operation", at: 0, wanted: 0 };
+        let mut publish = |waker| {
+            let mut state = self.lock();
+            let is_full = !state.machine.is_empty();
+            if is_full {
+                state.open.stuck.push(waker);
+            }
+            is_full
+        };
+        // SAFETY: whoever makes room takes the waker out and uses it.
+        unsafe { Here.sleep(reason, &mut publish) };
         Here.yield_now();
     }
 
@@ -137,7 +137,7 @@ impl Driver {
     /// What came of it, when it has ended; the place is given back.
     pub(crate) fn wait(&self, handle: Handle, at: u32) -> Outcome {
         let reason = Reason { what: "global operation", at: handle.to_bits(), wanted: 0 };
-        Here.sleep(reason, &mut |waker| {
+        let mut publish = |waker| {
             // Copied: the caller's frame may go once the waker is out.
             let (this, at) = (self, at);
             let place = &mut this.lock().open.places[at as usize];
@@ -146,7 +146,9 @@ impl Driver {
                 place.waker = Some(waker);
             }
             asleep
-        });
+        };
+        // SAFETY: the end of the operation takes the waker out and uses it.
+        unsafe { Here.sleep(reason, &mut publish) };
         let open = &mut self.lock().open;
         let result = open.places[at as usize].result.take();
         open.give_back(at);
@@ -196,6 +198,8 @@ impl Driver {
         };
         match (wanted, self.cache().split().rank(addr)) {
             (Wanted::Coming, Some(rank)) => {
+                // Before the state knows of this stack.
+                tsumugi_ult::assert_may_block("table");
                 let missing = Missing { rank, result: None, waker: None };
                 let missing = UnsafeCell::new(missing);
                 let pointer = missing.with_mut(NonNull::new).expect("it is on the stack");
@@ -221,7 +225,7 @@ impl Driver {
     ) -> Result<(), AccessError> {
         self.drive();
         let reason = Reason { what: "table", at: u64::from(rank.0), wanted: 0 };
-        Here.sleep(reason, &mut |waker| {
+        let mut publish = |waker| {
             let this = self;
             let _state = this.lock();
             // SAFETY: under the lock, and the caller has not returned: it waits
@@ -233,7 +237,9 @@ impl Driver {
                 }
                 asleep
             })
-        });
+        };
+        // SAFETY: the end of the fetch takes the waker out and uses it.
+        unsafe { Here.sleep(reason, &mut publish) };
         let _state = self.lock();
         // SAFETY: under the lock.
         let result = missing.with_mut(|missing| unsafe { (*missing).result.take() });

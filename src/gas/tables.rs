@@ -30,7 +30,7 @@ pub(super) fn machine(
 ) -> (Machine<'static>, Tables) {
     let (slots, slots_lent) = lend((0..shape.copies).map(|_| Slot::new()).collect());
     let (seats, seats_lent) = lend((0..workers).map(|_| Seat::new()).collect());
-    let (records, records_lent) = lend(vec![Record::FREE; REGIONS]);
+    let (records, records_lent) = lend(vec![Record::FREE; REGIONS * shape.colors as usize]);
     let (awaited, awaited_lent) = lend(vec![0; shape.bitmap_words()]);
     let (told, told_lent) = lend(vec![0; shape.bitmap_words()]);
     let (fetches, fetches_lent) = lend(vec![Fetch::FREE; shape.fetches as usize]);

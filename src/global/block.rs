@@ -73,7 +73,7 @@ impl Global {
     /// [`Error::Name`]; the array is gone.
     pub fn register<T: Plain>(&self, memory: Exposed<T>) -> Result<GlobalBlock<T>, Error> {
         let (block, len) = memory.into_block();
-        let first = self.driver.name(block.region())?;
+        let first = self.driver.name(self.color, block.region())?;
         Ok(GlobalBlock { global: self.clone(), block: Some(block), first, len, of: PhantomData })
     }
 }

@@ -38,6 +38,7 @@ use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_gas::container::{Store, free, malloc, nodes_bytes};
 use tsumugi_gas::heap::{Heap, HeapError};
 use tsumugi_gas::lock::NodeId;
+use tsumugi_pvas::config::EXPOSED;
 
 /// Memory of all ranks to be taken and given back. A handle: cheap to clone,
 /// and to send to other threads of the rank. The memory lives as long as
@@ -77,7 +78,9 @@ impl Global {
     /// [`Error::OutOfMemory`], [`Error::Register`], [`Error::Name`],
     /// [`Error::Coll`].
     pub fn pool(&self, bytes: u64) -> Result<Pool, Error> {
-        let words = (nodes_bytes(NODES) + bytes).div_ceil(8) as usize;
+        let words = nodes_bytes(NODES).checked_add(bytes).map(|bytes| bytes.div_ceil(8) as usize);
+        let too_much = Error::OutOfMemory { bytes: bytes as usize, variable: EXPOSED };
+        let words = words.ok_or(too_much)?;
         let own = self.expose::<u64>(words)?;
         let first = own.at(0).addr();
         let bases = Bases::tell(self, first)?;

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::mem::{Access, Need, RegionKey};
+use tsumugi_core::mem::{Access, Need, RegionKey, RegisterError};
 
 /// Values of the program's own with a global address. When it is dropped the
 /// address is stale, as that of a [`GlobalBlock`](super::GlobalBlock).
@@ -104,7 +104,10 @@ impl Global {
         access: Access,
         owner: Option<Box<dyn Send>>,
     ) -> Result<GlobalRegion<T>, Error> {
-        let (runtime, bytes) = (self.runtime.clone(), (len * size_of::<T>()) as u64);
+        let (runtime, bytes) = (self.runtime.clone(), len.checked_mul(size_of::<T>()));
+        let out_of_reach =
+            RegisterError::OutOfReach { base: base.as_ptr() as usize, bytes: u64::MAX };
+        let bytes = bytes.ok_or(out_of_reach)? as u64;
         // SAFETY: the caller's.
         let region = unsafe { runtime.direct.register(base.cast(), bytes, access)? };
         let registration =
@@ -112,7 +115,7 @@ impl Global {
         if let Some(far) = &runtime.far {
             far.register(&region)?;
         }
-        let first = self.driver.name(&region)?;
+        let first = self.driver.name(self.color, &region)?;
         let (global, registration) = (self.clone(), Some(registration));
         Ok(GlobalRegion { global, first, len, registration, of: PhantomData })
     }

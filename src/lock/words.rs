@@ -1,12 +1,16 @@
 //! The words of locks: one array on every rank, which claims know by one key.
 
-use crate::{AddrError, Agent, Error, Rank, Remote, RemoteAddr, Runtime, Shared, Until};
+use crate::{AddrError, Agent, Error, Plain, Rank, Remote, RemoteAddr, Runtime, Shared, Until};
+use std::ptr;
 use std::time::Duration;
 use tsumugi_core::mem::RegionKey;
 use tsumugi_core::op::Op;
+use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{AtomicU64, Ordering};
-use tsumugi_gas::lock::drive::Means;
-use tsumugi_gas::lock::{NODE_BYTES, NodeId, NodeTable};
+use tsumugi_core::wait::{Interrupted, Reason, Wait, WaitFor, Waker};
+use tsumugi_gas::lock::drive::{self, Means, Refused};
+use tsumugi_gas::lock::{Claim, NODE_BYTES, NodeId, NodeTable};
+use tsumugi_ult::{Here, Limit};
 
 use super::nodes::Nodes;
 
@@ -25,13 +29,14 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// `bytes` zero bytes and [`NODES`] queue nodes on every rank. Collective.
+    /// `bytes` zero bytes and [`NODES`] queue nodes on every rank. Collective. No
+    /// address that a program makes up leads there, unless the agent is a device.
     pub(crate) fn share(runtime: &Runtime, agent: Agent, bytes: u64) -> Result<Self, Error> {
         let nodes_at = bytes.next_multiple_of(LINE);
         let words = (nodes_at + u64::from(NODES) * NODE_BYTES) / 8;
-        let shared = runtime.share_for(agent, words as usize)?;
+        let shared = runtime.share_words(agent, words as usize)?;
         let nodes = Nodes::new(runtime.rank(), NODES);
-        let key = shared.own().at(0).addr().key;
+        let key = shared.key(runtime.rank());
         Ok(Self { runtime: runtime.clone(), shared, nodes, nodes_at, key })
     }
 
@@ -53,7 +58,17 @@ impl Words {
     /// The word of `rank` at a byte.
     #[inline(always)]
     pub(crate) fn at(&self, rank: Rank, offset: u64) -> Remote<u64> {
-        self.shared.at(rank, (offset / 8) as usize)
+        // SAFETY: a word of locks, and claims do to it what they would.
+        unsafe { Remote::of_runtime(RemoteAddr { rank, key: self.shared.key(rank), offset }) }
+    }
+
+    /// A value at an address that [`real`](Self::real) has given, or behind it: of
+    /// the words, or of what their user has there.
+    #[inline(always)]
+    pub(crate) fn remote<T: Plain>(at: RemoteAddr) -> Remote<T> {
+        // SAFETY: words of locks and pages of arrays, and their users do to them
+        // what the runtime would: addresses are made of `real` ones alone.
+        unsafe { Remote::of_runtime(at) }
     }
 
     /// The own word at a byte, for this rank's processors.
@@ -86,6 +101,58 @@ impl Words {
     }
 }
 
+impl Words {
+    /// A ULT that waited with this claim was cut off: one of the rank's own leaves in
+    /// its place, or gives back. The end of the rank is the end of its locks.
+    #[cold]
+    fn pass_on(&self, claim: &Claim) {
+        // SAFETY: borrowed by that ULT until its call returns, and it never does: its
+        // stack stays as it is, and so does what that borrows or owns.
+        let words = unsafe { &*ptr::from_ref(self) };
+        let claim = claim.clone();
+        drop(words.runtime.ults().try_spawn(move || {
+            // A rank that has died is found by who asks next.
+            if let Ok(Refused { node, has_left }) = drive::pass_on(words, claim) {
+                words.release_node(node, has_left);
+            }
+        }));
+    }
+}
+
+/// Waits as the caller does, of whom others may wait for something.
+struct OrLeave<'l>(&'l (dyn Fn() + Sync));
+
+// SAFETY: as of `Here`.
+unsafe impl Wait for OrLeave<'_> {
+    unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        // SAFETY: the caller's; leaving only spawns a ULT of another scheduler.
+        unsafe { Here.sleep_or_leave(reason, commit, &mut || (self.0)()) }
+    }
+
+    fn yield_now(&self) {
+        Here.yield_now();
+    }
+
+    fn count(&self, counter: Counter) {
+        Here.count(counter);
+    }
+}
+
+// SAFETY: the same.
+unsafe impl WaitFor for OrLeave<'_> {
+    unsafe fn sleep_for(
+        &self,
+        reason: Reason,
+        limit: Duration,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        withdraw: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Interrupted> {
+        let (limit, leave) = (Limit::after(limit), &mut || (self.0)());
+        // SAFETY: the same.
+        unsafe { Here.sleep_within_or_leave(reason, limit, commit, withdraw, leave) }
+    }
+}
+
 impl Means for Words {
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         let mut real = *op;
@@ -114,11 +181,25 @@ impl Means for Words {
         until: Until,
         limit: Option<Duration>,
     ) -> Result<Option<u64>, AddrError> {
-        let word = Remote::new(self.real(at));
+        let at = self.real(at);
+        let word = self.at(at.rank, at.offset);
         match limit {
             None => self.runtime.wait_until(word, until).map(Some),
             Some(limit) => self.runtime.wait_until_within(word, until, limit),
         }
+    }
+
+    fn wait_as(
+        &self,
+        claim: &Claim,
+        at: RemoteAddr,
+        until: Until,
+        limit: Option<Duration>,
+    ) -> Result<Option<u64>, AddrError> {
+        let at = self.real(at);
+        let word = self.runtime.own_word(self.at(at.rank, at.offset))?;
+        let leave = || self.pass_on(claim);
+        self.runtime.lot_wait_or(word, until, limit, &OrLeave(&leave))
     }
 }
 

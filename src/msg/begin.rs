@@ -30,6 +30,8 @@ impl Messages {
         if self.send_short(to, label, at, bytes) {
             return Ok(());
         }
+        // Before the machine has bytes that the caller would take back by a panic.
+        tsumugi_ult::assert_may_block("message");
         // SAFETY: the caller's.
         match unsafe { self.send_any(to, label, at, bytes) }? {
             Begun::Done(()) => Ok(()),
@@ -54,6 +56,8 @@ impl Messages {
         {
             return received_of(received, room);
         }
+        // As in `send`.
+        tsumugi_ult::assert_may_block("message");
         // SAFETY: the caller's.
         match unsafe { self.post_any(pattern, at, room) }? {
             Begun::Done(received) => received_of(received, room),
@@ -251,6 +255,8 @@ impl Messages {
         pattern: Pattern,
         mut room_for: impl FnMut(usize) -> *mut u8,
     ) -> Result<Received, MessageError> {
+        // As in `send`.
+        tsumugi_ult::assert_may_block("message");
         let (mut at, mut room) = (room_for(0), 0);
         loop {
             let found = self.probe(pattern)?;

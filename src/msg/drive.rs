@@ -45,7 +45,8 @@ use tsumugi_ult::biased::{BiasedGuard, BiasedLock};
 pub struct Messages {
     pub(super) member: Member,
     state: BiasedLock<State>,
-    /// Of each request: its handle has gone, and its scope wants the result.
+    /// Of each request: its handle has gone, and its scope wants the result. False
+    /// again before the request is free.
     pub(super) orphans: Box<[AtomicBool]>,
     /// Somebody who waits looks for messages himself.
     pub(super) is_watched: AtomicBool,
@@ -160,7 +161,11 @@ impl Messages {
     pub(crate) fn is_orphan(&self, under: Under) -> bool {
         match under {
             Under::Ended(_) => true,
-            Under::Way(request, _) => self.orphans[index(request)].load(Ordering::Relaxed),
+            Under::Way(request, _) => {
+                // One that is held after the look was so before it: then it is its
+                // own, and not that of a later one in its place.
+                self.orphans[index(request)].load(Ordering::Relaxed) && self.is_held(under)
+            }
         }
     }
 
@@ -366,7 +371,7 @@ impl Messages {
 
     /// A death that the machine was not told of.
     fn death(&self) -> Option<u32> {
-        let lost = self.member.control().lot().lost()?.0 + 1;
+        let lost = self.member.control().lot().latest_lost()?.0 + 1;
         (lost != self.lost.load(Ordering::Relaxed)).then_some(lost)
     }
 

@@ -48,7 +48,7 @@ impl Received {
     /// How many `T` that is; `None` if it is no whole number.
     pub fn values<T>(&self) -> Option<usize> {
         match size_of::<T>() {
-            0 => Some(0),
+            0 => (self.bytes == 0).then_some(0),
             size if self.bytes.is_multiple_of(size) => Some(self.bytes / size),
             _ => None,
         }

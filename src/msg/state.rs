@@ -214,7 +214,8 @@ impl State {
                 // SAFETY: whoever waits takes the pointer back, under the
                 // lock, before it returns.
                 let waiting = unsafe { &mut *waiting.as_ptr() };
-                waiting.left -= 1;
+                // More may have ended than it waits for.
+                waiting.left = waiting.left.saturating_sub(1);
                 if waiting.left == 0
                     && let Some(waker) = waiting.waker.take()
                 {
@@ -224,26 +225,38 @@ impl State {
         }
     }
 
-    /// Lets `waiting` know when one of `requests` has ended; how many have.
+    /// Lets `waiting` know when one of `requests` has ended; how many have, or
+    /// were named before. `None`, and nothing has happened: somebody else waits
+    /// for one of them.
     pub(super) fn register(
+        &mut self,
+        requests: impl Iterator<Item = Request> + Clone,
+        waiting: NonNull<Waiting>,
+    ) -> Option<usize> {
+        let mut ended = 0;
+        for request in requests.clone() {
+            let entry = &mut self.entries[index(request)];
+            if !self.machine.watch(request) || entry.waiting == Some(waiting) {
+                ended += 1;
+            } else if entry.waiting.is_some() {
+                self.unregister(requests, waiting);
+                return None;
+            } else {
+                entry.waiting = Some(waiting);
+            }
+        }
+        Some(ended)
+    }
+
+    /// Nobody tells `waiting` any more.
+    pub(super) fn unregister(
         &mut self,
         requests: impl Iterator<Item = Request>,
         waiting: NonNull<Waiting>,
-    ) -> usize {
-        let mut ended = 0;
+    ) {
         for request in requests {
-            if self.machine.watch(request) {
-                self.entries[index(request)].waiting = Some(waiting);
-            } else {
-                ended += 1;
-            }
-        }
-        ended
-    }
-
-    pub(super) fn unregister(&mut self, requests: impl Iterator<Item = Request>) {
-        for request in requests {
-            self.entries[index(request)].waiting = None;
+            let entry = &mut self.entries[index(request)];
+            entry.waiting.take_if(|other| *other == waiting);
         }
     }
 
@@ -257,6 +270,10 @@ impl State {
 
     #[inline(always)]
     pub(super) fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
+        if self.entries[index(request)].waiting.is_some() {
+            // Another thread, which is to be told first if it has ended.
+            return None;
+        }
         Some(match self.machine.take(request)? {
             Ok(received) => Ok(self.named(received)),
             Err(Ended::Cancelled) => Err(Ended::Cancelled),

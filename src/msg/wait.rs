@@ -58,10 +58,16 @@ impl Messages {
 
     fn wait_for_end(&self, request: Request) -> Result<msg::Received, Ended> {
         let from = self.lock().machine.about(request).0;
-        self.watch(from, |state| state.take(request)).unwrap_or_else(|| {
-            self.sleep_for(std::iter::once(request), 1);
-            self.lock().take(request).expect("a request that has ended stays")
-        })
+        loop {
+            if let Some(ended) = self.watch(from, |state| state.take(request)) {
+                return ended;
+            }
+            let mut leave = || self.leave(request);
+            self.sleep_or_leave(std::iter::once(request), 1, &mut leave);
+            if let Some(ended) = self.lock().take(request) {
+                return ended;
+            }
+        }
     }
 
     /// Waits until all have ended.
@@ -69,15 +75,21 @@ impl Messages {
         let requests = unders.filter_map(Under::request);
         let mut rest = requests.clone();
         let mut next = rest.next();
-        let all = |state: &mut State| {
-            while next.is_some_and(|request| state.machine.has_ended(request)) {
+        let mut all = |state: &mut State| {
+            // One that another thread has taken has ended, too.
+            while next.is_some_and(|request| !state.machine.is_under_way(request)) {
                 next = rest.next();
             }
             next.is_none().then_some(())
         };
-        if self.watch(None, all).is_none() {
+        if self.watch(None, &mut all).is_none() {
             let count = requests.clone().count();
-            self.sleep_for(requests, count);
+            loop {
+                self.sleep_for(requests.clone(), count);
+                if all(&mut self.lock()).is_some() {
+                    break;
+                }
+            }
         }
     }
 
@@ -130,14 +142,16 @@ impl Messages {
             if let Some(result) = self.watch(pattern.source, found) {
                 return result;
             }
-            Here.sleep(reason(source, pattern.tag), &mut |waker| {
+            let mut publish = |waker| {
                 let mut state = self.lock();
                 let is_there = found(&mut state).is_some();
                 if !is_there {
                     state.probers.push(waker);
                 }
                 !is_there
-            });
+            };
+            // SAFETY: whoever takes the probers out wakes each.
+            unsafe { Here.sleep(reason(source, pattern.tag), &mut publish) };
         }
     }
 
@@ -247,22 +261,49 @@ impl Messages {
         result
     }
 
-    /// Sleeps until `count` of the requests have ended.
+    /// The receiver of a blocking call was cut off: a message that comes from now
+    /// on is for the next receive. One that has begun to come ends where it was to
+    /// go, on a stack that stays.
+    #[cold]
+    fn leave(&self, request: Request) {
+        let mut state = self.lock();
+        on_wire!(state, |machine, wire| machine.cancel(wire, request));
+        state.abandon(request, Box::new(()));
+        drop(state);
+        self.work();
+    }
+
+    /// Sleeps until `count` of the requests have ended. Only lets others run if
+    /// another thread sleeps for one of them: a request tells one.
     fn sleep_for(&self, requests: impl Iterator<Item = Request> + Clone, count: usize) {
+        self.sleep_or_leave(requests, count, &mut || ());
+    }
+
+    /// The same; `leave` runs if the end of its scheduler cuts the sleeper off.
+    fn sleep_or_leave(
+        &self,
+        requests: impl Iterator<Item = Request> + Clone,
+        count: usize,
+        leave: &mut dyn FnMut(),
+    ) {
         let waiting = UnsafeCell::new(Waiting::default());
         let state = self.lock();
         let first = requests.clone().next().expect("one is waited for");
         let (seat, tag) = state.machine.about(first);
         let peer = seat.map(|seat| state.rank_of(seat));
         drop(state);
-        Here.sleep(reason(peer, tag), &mut |waker| {
+        let pointer = waiting.with_mut(NonNull::new).expect("a local");
+        let mut is_shared = false;
+        let mut publish = |waker| {
             let this = self;
             let mut state = this.lock();
             waiting.with_mut(|waiting| {
-                let pointer = NonNull::new(waiting).expect("a local");
-                let ended = state.register(requests.clone(), pointer);
+                let Some(ended) = state.register(requests.clone(), pointer) else {
+                    is_shared = true;
+                    return false;
+                };
                 if ended >= count {
-                    state.unregister(requests.clone());
+                    state.unregister(requests.clone(), pointer);
                     return false;
                 }
                 // SAFETY: under the lock, and the sleeper has not returned.
@@ -271,9 +312,20 @@ impl Messages {
                 unsafe { (*waiting).waker = Some(waker) };
                 true
             })
-        });
+        };
+        let mut leave = || {
+            self.lock().unregister(requests.clone(), pointer);
+            leave();
+        };
+        // SAFETY: the last of the requests to end takes the waker out and uses it.
+        // Leaving only takes locks of which no sleeper has one.
+        unsafe { Here.sleep_or_leave(reason(peer, tag), &mut publish, &mut leave) };
         if requests.clone().nth(count).is_some() {
-            self.lock().unregister(requests);
+            self.lock().unregister(requests, pointer);
+        }
+        if is_shared {
+            self.work();
+            Here.yield_now();
         }
     }
 }

@@ -82,7 +82,8 @@ impl Lanes {
         }
         // SAFETY: exposed memory, which stays mapped and is never given back:
         // plain bytes and words.
-        let region = unsafe { member.direct().register(at, bytes as u64, Access::ReadWrite)? };
+        let region =
+            unsafe { member.direct().register_runtime(at, bytes as u64, Access::ReadWrite)? };
         let is_registered = halves::register();
         // With more than one worker it is not enough to see who sleeps: who
         // looks for work must be seen, too. And whoever does not spin sleeps as

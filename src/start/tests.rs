@@ -25,6 +25,7 @@ use tsumugi_ult::{Progress, Scheduler, StackArea};
 
 #[path = "../../tests/job/global.rs"]
 mod global;
+mod given_up;
 #[path = "../../tests/moving/histories.rs"]
 mod histories;
 #[allow(clippy::duplicate_mod)]
@@ -120,6 +121,19 @@ fn run(
     seed: Option<u64>,
     main: impl Fn(&Runtime, &Weather) -> Result<(), Error> + Send + Sync + 'static,
 ) {
+    run_each(nodes, seed, move |rt, weather| {
+        main(rt, weather)?;
+        weather.nodes[rt.rank().0 as usize].am().settle();
+        rt.barrier()
+    });
+}
+
+/// The same of ranks that do not end together.
+fn run_each(
+    nodes: &[u64],
+    seed: Option<u64>,
+    main: impl Fn(&Runtime, &Weather) -> Result<(), Error> + Send + Sync + 'static,
+) {
     println!("nodes {nodes:?}, faults of seed {seed:?}");
     let (hub, nodes) = make_all(nodes, seed);
     let weather = Arc::new(Weather { hub, nodes: nodes.clone() });
@@ -142,11 +156,7 @@ fn run(
             .map(|node| {
                 let (node, main, weather) = (node.clone(), main.clone(), weather.clone());
                 let runtime = Runtime::new(node.clone(), Way::Alone, spawner.clone(), 1);
-                spawner.spawn(move || {
-                    main(&runtime, &weather)?;
-                    node.am().settle();
-                    runtime.barrier()
-                })
+                spawner.spawn(move || main(&runtime, &weather))
             })
             .collect();
         for (rank, ended) in (0..).map(Rank).zip(ranks) {

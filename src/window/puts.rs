@@ -114,3 +114,6 @@ impl Puts {
         self.to.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,6 +60,44 @@ static void memory_is_reached(void)
     CHECK(acp_colors() == 1);
 }
 
+/* As many registrations as a colour has, and one more when one has ended. */
+static void a_colour_has_255_names(void)
+{
+    int rank = acp_rank(), procs = acp_procs();
+    static char bytes[256][2];
+    acp_atkey_t keys[256];
+    uint64_t all[64];
+    for (int n = 0; n < 255; n++) {
+        bytes[n][0] = (char)rank;
+        bytes[n][1] = 'x';
+        keys[n] = acp_register_memory(bytes[n], 2, 0);
+        CHECK(keys[n] != ACP_ATKEY_NULL);
+    }
+    CHECK(acp_register_memory(bytes[255], 2, 0) == ACP_ATKEY_NULL);
+    for (int n = 0; n < 255; n += 254) {
+        acp_ga_t own = acp_query_ga(keys[n], bytes[n]);
+        tell(own, all, 2);
+        acp_complete(acp_copy(all[(rank + 1) % procs] + 1, own, 1, ACP_HANDLE_NULL));
+        acp_sync();
+        CHECK(bytes[n][1] == (rank + procs - 1) % procs);
+    }
+    /* Others have used it: its name is free when the call returns. */
+    for (int again = 0; again < 3; again++) {
+        CHECK(acp_unregister_memory(keys[0]) == 0);
+        keys[0] = acp_register_memory(bytes[255], 2, 0);
+        CHECK(keys[0] != ACP_ATKEY_NULL);
+        tell(acp_query_ga(keys[0], bytes[255]), all, 2);
+        bytes[255][0] = (char)(rank + again);
+        acp_sync();
+        acp_complete(acp_copy(acp_query_starter_ga(rank), all[(rank + 1) % procs], 1,
+                              ACP_HANDLE_NULL));
+        CHECK(*(char *)acp_query_address(acp_query_starter_ga(rank)) == (rank + 1) % procs + again);
+        acp_sync();
+    }
+    for (int n = 0; n < 255; n++) CHECK(acp_unregister_memory(keys[n]) == 0);
+    acp_sync();
+}
+
 /* A copy that a third rank asks for. */
 static void others_memory_is_copied(void)
 {
@@ -190,9 +228,24 @@ int main(int argc, char **argv)
         if (acp_rank() == 1) acp_abort("on purpose");
         return acp_sync() == 0;
     }
+    if (argc == 2 && strcmp(argv[1], "give up") == 0) {
+        if (acp_rank() == 1) iacp_abort_cl();
+        return acp_sync() == 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "beyond") == 0) {
+        /* The last word of the starter memory, and the first behind it. */
+        acp_ga_t own = acp_query_starter_ga(acp_rank()), end = own + 10240;
+        CHECK(acp_copy(own, end - 8, 8, ACP_HANDLE_NULL) != ACP_HANDLE_NULL);
+        for (int n = 0; n < 100; n++) {
+            CHECK(acp_copy(own, end, 8, ACP_HANDLE_NULL) == ACP_HANDLE_NULL);
+            CHECK(acp_add8(own, end, 1, ACP_HANDLE_NULL) == ACP_HANDLE_NULL);
+        }
+        return acp_finalize();
+    }
     CHECK(argc == 2 && strcmp(argv[1], "x") == 0 && argv[2] == NULL);
     CHECK(acp_rank() >= 0 && acp_rank() < acp_procs());
     memory_is_reached();
+    a_colour_has_255_names();
     others_memory_is_copied();
     atomics_take_turns();
     a_copy_comes_after_an_atomic();

@@ -105,7 +105,8 @@ static void deques(void)
 {
     int rank = acp_rank(), procs = acp_procs();
     acp_deque_t one = acp_create_deque(0, (rank + 1) % procs), two = acp_create_deque(3, rank);
-    CHECK(one.ga != ACP_GA_NULL && acp_empty_deque(one) == 1 && acp_size_deque(two) == 3);
+    CHECK(one.ga != ACP_GA_NULL && acp_empty_deque(one) == 1 && acp_size_deque(two) == 0);
+    CHECK(acp_capacity_deque(two) == 8);
     acp_reserve_deque(one, 16);
     CHECK(acp_capacity_deque(one) >= 16);
     for (int n = 0; n < 5; n++) {

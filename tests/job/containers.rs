@@ -41,9 +41,6 @@ pub fn holders(rt: &Runtime) -> Result<(), Error> {
     let (all, apart) = (made(rt, &pool, make)?, made(rt, &pool, make)?);
     let (all, apart) = (Vector::at_addr(all), Vector::at_addr(apart));
     let victim = Rank(rt.size() - 1);
-    // The launcher gives those that are left a second then.
-    // SAFETY: a plain call.
-    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
     rt.barrier()?;
     super::roles::say(&format!("working {}", std::process::id()));
     let pushes = on_ults(rt, &pool, some(rt).ults, move |pool, _| {

@@ -89,7 +89,6 @@ pub fn stall(rt: &Runtime) -> Result<(), Error> {
 /// it is gone.
 pub fn exchangers(rt: &Runtime) -> Result<(), Error> {
     const ULTS: u32 = 12;
-    stay_for_a_second();
     let last = Rank(rt.size() - 1);
     let with = |rank: Rank, number: u32| {
         rt.spawn(move |rt| {
@@ -115,12 +114,11 @@ pub fn exchangers(rt: &Runtime) -> Result<(), Error> {
         matches!(ended, Err(Error::Message(MessageError::PeerLost { rank })) if *rank == last)
     });
     say(&format!("lost {} exchanges", lost.count()));
-    forever(rt)
+    Ok(())
 }
 
 /// ULTs call a rank that will be killed.
 pub fn callers(rt: &Runtime) -> Result<(), Error> {
-    stay_for_a_second();
     let never = Arc::new(rt.share::<u64>(1)?);
     rt.handler(1, |message| message.bytes[..1].to_vec());
     rt.service(2, move |rt, _, _| {
@@ -149,13 +147,6 @@ pub fn callers(rt: &Runtime) -> Result<(), Error> {
     let lost = ults.into_iter().map(|ult| ult.join().unwrap());
     say(&format!("lost {} calls", lost.filter(|lost| *lost).count()));
     Ok(())
-}
-
-/// The launcher gives those that are left so long when one has died, if they do
-/// not end of its first word.
-fn stay_for_a_second() {
-    // SAFETY: a plain call.
-    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
 }
 
 /// A call that nobody ever answers.

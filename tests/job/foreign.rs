@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tsumugi_conformance::left_out;
 
 /// Ranks that meet by variables over TCP, one after the other and last first.
 pub fn ranks_meet_over_tcp() {
@@ -104,6 +105,13 @@ pub fn ranks_of_several_nodes_are_one_job() {
     }
 }
 
+/// Whose callbacks panic on the thread that looks after the network.
+pub fn the_network_outlives_a_callback_that_panics() {
+    let Some(text) = on_two_nodes(2, "callback-panics", "called") else { return };
+    let told = "tsumugi: a completion callback panicked: a callback has had enough";
+    assert_eq!(text.matches(told).count(), 2, "{text}");
+}
+
 /// And their memory is one.
 pub fn containers_span_nodes() {
     on_two_nodes(3, "containers", "called");
@@ -158,24 +166,62 @@ pub fn an_idle_job_on_several_nodes_burns_no_core() {
     assert!(used.iter().all(|us| *us < 20_000), "CPU time in 2 s: {used:?} us");
 }
 
+/// A rank that is held off for a while is waited for; one that is held off for too
+/// long is given up, and told when it is back.
+pub fn a_rank_that_was_given_up_is_told() {
+    let mut script = Script::new(2);
+    // The first pause is far below the limit, the second has no end of its own.
+    let short = ("TSUMUGI_SILENCE_MS", "2000".to_owned());
+    for rank in 0..2 {
+        script.add(
+            rank,
+            "waiters",
+            &[&between_nodes(&script, rank)[..], std::slice::from_ref(&short)].concat(),
+        );
+    }
+    if !script.begins("working", 2) {
+        return;
+    }
+    let pid = script.ranks[1].id() as libc::pid_t;
+    // SAFETY: plain calls on a child that was not waited for.
+    let signal = |signal| assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    signal(libc::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(300));
+    signal(libc::SIGCONT);
+    std::thread::sleep(Duration::from_millis(300));
+    signal(libc::SIGSTOP);
+    script.read_until("rank 1 on ", 1);
+    signal(libc::SIGCONT);
+    let (codes, text) = script.finish();
+    assert!(text.contains("no answer, lost (after 3 s of silence)"), "{text}");
+    let told = "tsumugi: rank 1: this rank was given up by rank 0 after 3 s of silence\n";
+    assert_eq!(text.matches(told).count(), 1, "{codes:?} {text}");
+    assert_eq!(codes[1], Some(1), "{text}");
+}
+
 /// What the ranks of a job say that all end well: the last is of another node.
 fn on_two_nodes(size: u32, role: &str, sleep: &str) -> Option<String> {
     let mut script = Script::new(size);
     for rank in 0..size {
-        let node = ("TSUMUGI_NODE", format!("node {}", (rank + 1) / size));
-        let here = ("TSUMUGI_INTERFACE", "127.0.0.1".to_owned());
-        let tcp = ("TSUMUGI_PROVIDER", "tcp;ofi_rxm".to_owned());
         let sleep = ("TSUMUGI_NETWORK_SLEEP", sleep.to_owned());
-        script.add(rank, role, &[&script.tcp[..], &[node, here, tcp, sleep]].concat());
+        script.add(rank, role, &[&between_nodes(&script, rank)[..], &[sleep]].concat());
     }
     let (codes, text) = script.finish();
     if text.contains("this machine has no") {
-        println!("skipped: this machine has no libfabric");
+        left_out(&format!("the job {role}"), "this machine has no libfabric", "ci/ofi.sh");
         assert!(codes.iter().all(|code| *code == Some(7)), "{codes:?} {text}");
         return None;
     }
     assert!(codes.iter().all(|code| *code == Some(0)), "{codes:?} {text}");
     Some(text)
+}
+
+/// The variables of a rank of a job whose last one is of another node.
+fn between_nodes(script: &Script, rank: u32) -> Vec<Variable> {
+    let node = ("TSUMUGI_NODE", format!("node {}", (rank + 1) / script.size));
+    let here = ("TSUMUGI_INTERFACE", "127.0.0.1".to_owned());
+    let tcp = ("TSUMUGI_PROVIDER", "tcp;ofi_rxm".to_owned());
+    [&script.tcp[..], &[node, here, tcp]].concat()
 }
 
 /// A rank that does not come, and one that does not know the secret.
@@ -248,10 +294,28 @@ impl Script {
     }
 
     fn read_until(&mut self, word: &str, count: usize) {
+        assert!(self.comes(word, count), "{}", self.text);
+    }
+
+    /// Whether that many words come before the end.
+    fn comes(&mut self, word: &str, count: usize) -> bool {
         self.writer = None;
         while self.text.matches(word).count() < count {
-            assert!(self.out.read_line(&mut self.text).unwrap() > 0, "{}", self.text);
+            if self.out.read_line(&mut self.text).unwrap() == 0 {
+                return false;
+            }
         }
+        true
+    }
+
+    /// The same of ranks of several nodes; not where nothing connects them.
+    fn begins(&mut self, word: &str, count: usize) -> bool {
+        let has_begun = self.comes(word, count);
+        if !has_begun {
+            assert!(self.text.contains("this machine has no"), "{}", self.text);
+            left_out("a job of two nodes", "this machine has no libfabric", "ci/ofi.sh");
+        }
+        has_begun
     }
 
     /// The exit codes (signals are negative), and all that was written.

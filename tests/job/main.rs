@@ -19,6 +19,7 @@ mod inside;
 mod launched;
 mod locks;
 mod mixture;
+mod mourn;
 #[path = "../moving/mod.rs"]
 mod moving;
 mod outside;

@@ -3,7 +3,8 @@
 // The crate, under a name that its own tests can give it, too.
 use super::{api, roles};
 use api::{AddrError, Buffer, Error, Outcome, Rank, Remote, Runtime, Signal, Status, Until};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,8 @@ pub fn play(rt: &Runtime, extent: Extent) -> Result<(), Error> {
     signals(rt, &|rank, from: Rank| words.at(rank, SIGNALS + from.0 as usize))?;
     gathered(rt)?;
     exposed(rt)?;
+    places(rt)?;
+    lengths(rt)?;
     starter(rt)?;
     calls(rt, extent.ults)?;
     messages(rt, extent.longest)
@@ -261,6 +264,37 @@ fn exposed(rt: &Runtime) -> Result<(), Error> {
     Ok(())
 }
 
+/// An address is a peer's memory on its own node, and is not taken for it on
+/// another one.
+fn places(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.buffer::<u64>(100)?;
+    let mine = words.as_ptr() as u64;
+    let near: Vec<Rank> = rt.neighbours().collect();
+    for (rank, place) in rt.ranks().zip(rt.gather(mine)?) {
+        let place = NonNull::new(place as *mut u8).expect("a buffer has a place");
+        let owner = rt.place_of(place, 800).map(|(owner, _)| owner);
+        assert_eq!(owner == Some(rank), near.contains(&rank), "{rank} at {place:?}: {owner:?}");
+    }
+    rt.barrier()
+}
+
+/// Bytes as many as fill pieces, one less and one more.
+fn lengths(rt: &Runtime) -> Result<(), Error> {
+    const LONGEST: usize = 1 << 18;
+    let bytes = rt.share::<u8>(LONGEST + 4)?;
+    let next = Rank((rt.rank().0 + 1) % rt.size());
+    for whole in [256, 4096, 8192, 1 << 16, LONGEST] {
+        for len in [whole - 1, whole, whole + 1] {
+            let put: Vec<u8> = (0..len).map(|at| (at * 7 + len) as u8).collect();
+            let mut got = vec![0; len];
+            rt.put_slice(bytes.at(next, 3), &put)?;
+            rt.get_slice(bytes.at(next, 3), &mut got)?;
+            assert!(put == got, "{len} bytes of {next}");
+        }
+    }
+    rt.barrier()
+}
+
 fn starter(rt: &Runtime) -> Result<(), Error> {
     let before = rt.get(rt.starter(rt.rank()).add(5))?;
     rt.barrier()?;
@@ -325,9 +359,19 @@ fn messages(rt: &Runtime, longest: u32) -> Result<(), Error> {
 /// All ways of needing another node, until it does not answer any more: each
 /// ends, and says who is lost.
 pub fn until_lost(rt: &Runtime) -> Result<(), Error> {
+    lost_while(rt, 0..5)
+}
+
+/// The same, in which nothing long goes between the first ranks of nodes, who beat.
+pub fn until_lost_beside_beats(rt: &Runtime) -> Result<(), Error> {
+    let is_first = rt.neighbours().next() == Some(rt.rank());
+    lost_while(rt, if is_first { 4..5 } else { 0..5 })
+}
+
+fn lost_while(rt: &Runtime, which: std::ops::Range<usize>) -> Result<(), Error> {
     let (words, many) = (rt.share::<u64>(8)?, rt.share::<u32>(MANY)?);
     let near: Vec<Rank> = rt.neighbours().collect();
-    let far = rt.ranks().find(|rank| !near.contains(rank)).expect("several nodes");
+    let far = rt.ranks().filter(|rank| !near.contains(rank)).last().expect("several nodes");
     let (word, start) = (words.at(far, 1), many.at(far, 0));
     let never = words.at(rt.rank(), 2);
     rt.barrier()?;
@@ -340,7 +384,8 @@ pub fn until_lost(rt: &Runtime) -> Result<(), Error> {
         Box::new(move |rt| rt.get_slice(start, &mut vec![7; MANY])),
         Box::new(move |rt| rt.wait_until(never, Until::Equal(1)).map(drop)),
     ];
-    let lost = ways.map(|way| {
+    let some = ways.into_iter().enumerate().filter(|(number, _)| which.contains(number));
+    let lost = some.map(|(_, way)| {
         rt.spawn(move |rt| {
             loop {
                 if let Err(error) = way(rt) {
@@ -349,7 +394,7 @@ pub fn until_lost(rt: &Runtime) -> Result<(), Error> {
             }
         })
     });
-    for lost in lost {
+    for lost in lost.collect::<Vec<_>>() {
         let error = lost.join().expect("no way panics");
         let AddrError::PeerLost { rank } = error else { return Err(error.into()) };
         assert!(!near.contains(&rank), "{rank}");
@@ -364,6 +409,45 @@ pub fn until_lost(rt: &Runtime) -> Result<(), Error> {
         }
     }
     Err(Error::program("nothing is left to do"))
+}
+
+/// A callback panics on the network's thread, which alone looks after the network
+/// while all workers compute; the next one is called all the same.
+pub fn panics(rt: &Runtime) -> Result<(), Error> {
+    let words = rt.share::<u64>(8)?;
+    let near: Vec<Rank> = rt.neighbours().collect();
+    let far = rt.ranks().find(|rank| !near.contains(rank)).expect("several nodes");
+    rt.barrier()?;
+    let (begun, ended) = (Arc::new(AtomicUsize::new(1)), Arc::new(AtomicUsize::new(0)));
+    let busy: Vec<_> = (1..rt.workers())
+        .map(|_| {
+            let (begun, ended) = (begun.clone(), ended.clone());
+            rt.spawn(move |_| {
+                begun.fetch_add(1, Ordering::SeqCst);
+                while ended.load(Ordering::SeqCst) < 2 {
+                    std::hint::spin_loop();
+                }
+            })
+        })
+        .collect();
+    while begun.load(Ordering::SeqCst) < rt.workers() {
+        std::hint::spin_loop();
+    }
+    for number in 1..=2 {
+        let (buf, ends) = (rt.buffer::<u64>(1)?, ended.clone());
+        let then = move |_: Outcome<Buffer<u64>>| {
+            ends.fetch_add(1, Ordering::SeqCst);
+            assert!(number > 1, "a callback has had enough");
+        };
+        assert!(rt.get_then(words.at(far, 0), buf, then).is_ok());
+        while ended.load(Ordering::SeqCst) < number {
+            std::hint::spin_loop();
+        }
+    }
+    for busy in busy {
+        busy.join().expect("it only computes");
+    }
+    rt.barrier()
 }
 
 /// Everybody reads from another node without end, more than it lets through;

@@ -3,8 +3,8 @@
 use crate::churn::{self, Plan};
 use crate::moving::histories;
 use crate::{
-    adopted, containers, ending, global, homes, inside, locks, mixture, moving, outside, pages,
-    poor, programs, reach, tally,
+    adopted, containers, ending, global, homes, inside, locks, mixture, mourn, moving, outside,
+    pages, poor, programs, reach, tally,
 };
 use std::hint::black_box;
 use std::io::Write;
@@ -126,7 +126,17 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "adopted" => adopted::play(rt, 8),
         "bulk" => reach::bulk(rt),
         "flooded" => reach::flooded(rt),
+        "callback-panics" => reach::panics(rt),
+        "crowded" => crowded(rt),
         "until-lost" => reach::until_lost(rt),
+        "until-lost-beside-beats" => reach::until_lost_beside_beats(rt),
+        "mourn" => mourn::mourn(rt),
+        "until-told" => {
+            let lost = reach::until_lost(rt);
+            // Who was given up is to find this rank when it is back.
+            std::thread::sleep(std::time::Duration::from_secs(10));
+            lost
+        }
         "deaf" => reach::deaf(rt),
         "ring" => ring(rt),
         "late" => ending::late(rt),
@@ -198,7 +208,7 @@ fn readers(rt: &Runtime) -> Result<(), Error> {
     assert_eq!(rt.sum(1u64)?, u64::from(rt.size()));
     mixture::play(rt, 9000, 50)?;
     assert_eq!(rt.get(rt.starter(own))?, 1);
-    let of_peers = rt.load_store().space().populated_of_peers().bytes;
+    let of_peers = rt.space().populated_of_peers().bytes;
     assert!(of_peers >= 2 * 100_000 * 8, "{of_peers} bytes of peers' arrays");
     say(&format!("{own} and others read and were answered"));
     rt.barrier()
@@ -240,6 +250,18 @@ fn meet(rt: &Runtime) -> Result<(), Error> {
         assert_eq!(sum, size * (size - 1) / 2 + size * round);
     }
     Ok(())
+}
+
+/// More strangers connect to rank 1 than a process has descriptors as a rule; all
+/// go on, and it opens a file.
+fn crowded(rt: &Runtime) -> Result<(), Error> {
+    say("working");
+    let open = || std::fs::read_dir("/proc/self/fd").map(Iterator::count);
+    while rt.rank() == Rank(1) && open().map_err(Error::program)? < 1500 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    rt.barrier()?;
+    meet(rt)
 }
 
 /// ULTs of all ranks add to words of all ranks.
@@ -325,7 +347,12 @@ fn cpu_time() -> Duration {
 fn hold(rt: &Runtime) -> Result<(), Error> {
     let _words = rt.share::<u64>(8)?;
     rt.barrier()?;
-    let held = crate::held_bytes();
+    // What it holds for a moment only is not what is listed.
+    let held = (0..100).map(|_| {
+        thread::sleep(Duration::from_millis(1));
+        crate::held_bytes()
+    });
+    let held = held.min().expect("it looks");
     let maps = std::fs::read_to_string("/proc/self/maps").expect("a process sees its mappings");
     say(&format!("holds {held} mappings {}", maps.lines().count()));
     rt.barrier()

@@ -39,6 +39,13 @@ pub enum StackError {
         /// The size.
         stack_bytes: usize,
     },
+    /// A stack of this size is larger than the area, or than 16 TiB.
+    Large {
+        /// The size.
+        stack_bytes: usize,
+        /// The area's length.
+        bytes: usize,
+    },
     /// The area has no room for main's stack and one more.
     Small {
         /// The area's length.
@@ -97,10 +104,12 @@ impl StackArea {
         self.bytes
     }
 
-    /// Bytes for `stacks` stacks of `stack_bytes` beside main's.
+    /// Bytes for `stacks` stacks of `stack_bytes` beside main's; `usize::MAX`,
+    /// which no area has, if they are more.
     pub fn bytes_for(stacks: usize, stack_bytes: usize, main_stack_bytes: usize) -> usize {
         let page = page_bytes();
-        2 * page + main_stack_bytes + stacks * (stack_bytes + page)
+        let each = stacks.saturating_mul(stack_bytes.saturating_add(page));
+        each.saturating_add(main_stack_bytes).saturating_add(2 * page)
     }
 
     fn keep_from_children(&self) -> Result<(), StackError> {
@@ -146,6 +155,9 @@ impl fmt::Display for StackError {
                     page_bytes(),
                     STACK_BYTES_MIN
                 )
+            }
+            Self::Large { stack_bytes, bytes } => {
+                write!(f, "a stack of {stack_bytes} bytes does not fit into an area of {bytes}")
             }
             Self::Small { bytes, needed } => {
                 write!(f, "stacks need an area of {needed} bytes at least, not {bytes}")

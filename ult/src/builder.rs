@@ -14,7 +14,7 @@ use crate::task::{Request, Traits};
 use alloc::boxed::Box;
 use core::fmt;
 use core::future::Future;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use tsumugi_core::wait::Spawn;
 
 /// Particulars of a ULT.
@@ -149,26 +149,29 @@ impl Builder {
         T: Send + 'static,
     {
         // SAFETY: everything is 'static.
-        unsafe { self.inject(spawner, f) }
+        unsafe { self.inject(&spawner.shared, f) }
     }
 
-    /// As [`spawn`](Self::spawn), on this scheduler or the caller's.
+    /// As [`spawn`](Self::spawn), on this scheduler, of which the caller may be a
+    /// ULT.
     ///
     /// # Safety
     ///
     /// What `f` and its result borrow stays until the ULT has ended, and its
     /// result is taken or dropped.
-    pub(crate) unsafe fn spawn_unbounded<T, F>(self, on: Option<&Spawner>, f: F) -> JoinHandle<T>
+    pub(crate) unsafe fn spawn_unbounded<T, F>(self, on: &Shared, f: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send,
         T: Send,
     {
-        let Some(spawner) = on else {
+        // SAFETY: this thread's worker; nothing suspends below.
+        let worker = current::worker().map(|worker| unsafe { worker.as_ref() });
+        if worker.is_some_and(|worker| ptr::eq(&raw const **worker.shared(), on)) {
             // SAFETY: the caller's.
             return unsafe { spawn_here(f, self) };
-        };
+        }
         // SAFETY: the caller's.
-        match unsafe { self.inject(spawner, f) } {
+        match unsafe { self.inject(on, f) } {
             Ok(handle) => handle,
             Err(_) => panic!("the scheduler has ended"),
         }
@@ -177,12 +180,11 @@ impl Builder {
     /// # Safety
     ///
     /// As for `spawn_unbounded`.
-    unsafe fn inject<T, F>(self, spawner: &Spawner, f: F) -> Result<JoinHandle<T>, F>
+    unsafe fn inject<T, F>(self, shared: &Shared, f: F) -> Result<JoinHandle<T>, F>
     where
         F: FnOnce() -> T + Send,
         T: Send,
     {
-        let shared = &*spawner.shared;
         let Some(_visit) = shared.visit() else { return Err(f) };
         let traits = self.traits(shared);
         let slot = shared.slab.take_shared(shared.home());
@@ -230,7 +232,8 @@ impl Builder {
 }
 
 impl Spawner {
-    /// Starts a ULT, from any thread.
+    /// Starts a ULT, from any thread. What must not live across its suspensions is
+    /// written at [`spawn`](crate::spawn#suspension).
     ///
     /// # Panics
     ///
@@ -290,6 +293,22 @@ impl Spawn for Spawner {
 }
 
 /// Starts a ULT on the caller's scheduler. The caller goes on at once.
+///
+/// # Suspension
+///
+/// A ULT may go on on another OS thread after any call that suspends it, which
+/// is any that may wait: join, lock, park, yield, sleep, receive, put, get. What
+/// belongs to an OS thread must not live across one, and the compiler does not
+/// check that: a reference into a `thread_local!` (`with`, `with_borrow`), a
+/// value that lives in one and is not `Send` (an `Rc` that was cloned from it),
+/// a guard of `std`'s locks, `StdoutLock`. That would be a data race. A
+/// destructor that suspends while it unwinds makes `std::thread::panicking`
+/// true for others on that OS thread, until it goes on; their guards of `std`
+/// poison locks meanwhile.
+///
+/// [`callback`](crate::callback) checks it: code that holds such a thing
+/// and runs inside one panics where it would sleep, in every build. What must
+/// live across a suspension is `Send`, or lies in an [`ult_local!`](crate::ult_local).
 ///
 /// # Panics
 ///

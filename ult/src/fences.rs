@@ -26,12 +26,18 @@ pub enum Fences {
 impl Fences {
     /// The best that this system has. Tells it that this process will ask.
     pub fn of_system() -> Self {
-        if membarrier(REGISTER_PRIVATE_EXPEDITED) { Self::Asymmetric } else { Self::Symmetric }
+        // A barrier on other processors is nothing that a thread sanitizer sees.
+        if cfg!(not(tsumugi_tsan)) && membarrier(REGISTER_PRIVATE_EXPEDITED) {
+            Self::Asymmetric
+        } else {
+            Self::Symmetric
+        }
     }
 
-    /// Where the light half costs nothing; in the model, where it does so
-    /// nowhere, what there is.
-    pub const LIGHTEST: Self = if cfg!(tsumugi_loom) { Self::Symmetric } else { Self::Asymmetric };
+    /// Where the light half costs nothing; in the model, and where the thread
+    /// sanitizer looks, where it does so nowhere, what there is.
+    pub const LIGHTEST: Self =
+        if cfg!(any(tsumugi_loom, tsumugi_tsan)) { Self::Symmetric } else { Self::Asymmetric };
 
     /// The half of the frequent side.
     #[inline(always)]

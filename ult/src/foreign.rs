@@ -126,12 +126,14 @@ unsafe impl Foreign for Patient {
         self.0.current()
     }
 
-    fn park(&self, task: Task, limit: Option<Duration>) {
-        self.0.park(task, limit);
+    unsafe fn park(&self, task: Task, limit: Option<Duration>) {
+        // SAFETY: the caller's.
+        unsafe { self.0.park(task, limit) };
     }
 
-    fn unpark(&self, task: Task) {
-        self.0.unpark(task);
+    unsafe fn unpark(&self, task: Task) {
+        // SAFETY: the caller's.
+        unsafe { self.0.unpark(task) };
     }
 
     fn yield_now(&self) {
@@ -142,12 +144,22 @@ unsafe impl Foreign for Patient {
 
 impl Caller {
     /// Sleeps as the calling task.
-    pub(crate) fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
-        Foreigner::new(&Patient(self.scheduler), &Since(Instant::now())).sleep(reason, commit);
+    ///
+    /// # Safety
+    ///
+    /// As for [`Wait::sleep`].
+    pub(crate) unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        let (patient, clock) = (Patient(self.scheduler), Since(Instant::now()));
+        // SAFETY: the caller's.
+        unsafe { Foreigner::new(&patient, &clock).sleep(reason, commit) };
     }
 
     /// The same, until `until` at most.
-    pub(crate) fn sleep_until(
+    ///
+    /// # Safety
+    ///
+    /// As for [`WaitFor::sleep_for`].
+    pub(crate) unsafe fn sleep_until(
         &self,
         reason: Reason,
         until: Instant,
@@ -157,7 +169,8 @@ impl Caller {
         let clock = Since(Instant::now());
         let left = until.saturating_duration_since(clock.0);
         let patient = Patient(self.scheduler);
-        Foreigner::new(&patient, &clock).sleep_for(reason, left, commit, withdraw)
+        // SAFETY: the caller's.
+        unsafe { Foreigner::new(&patient, &clock).sleep_for(reason, left, commit, withdraw) }
     }
 }
 

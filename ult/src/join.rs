@@ -53,11 +53,11 @@ use crate::sched::shared::Shared;
 use crate::sched::worker::{Claim, Worker};
 use crate::slab::Slot;
 use crate::stack::Head;
-use crate::task::{Follow, Joiner, Request};
+use crate::task::{Follow, Joiner, Request, Task};
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{self, MaybeUninit};
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use core::time::Duration;
 use tsumugi_core::wait::{Interrupted, Reason, Wait};
 
@@ -100,6 +100,11 @@ impl<T> JoinHandle<T> {
     /// # Errors
     ///
     /// The ULT's panic, or [`Cancelled`](crate::Cancelled).
+    ///
+    /// # Panics
+    ///
+    /// Inside of [`on_os_stack`](crate::on_os_stack) on a worker of the ULT's
+    /// scheduler, if the ULT has not ended: the worker runs nothing meanwhile.
     // Where nothing is optimised, all that is inlined here takes pages of stack,
     // which a caller would have in each of its own calls, too.
     #[cfg_attr(not(debug_assertions), inline(always))]
@@ -251,6 +256,14 @@ impl<T> JoinHandle<T> {
         unsafe { self.slot.as_ref() }.has_finished()
     }
 
+    /// A `join` would not panic.
+    pub(crate) fn assert_may_wait(&self) {
+        if !self.is_finished() {
+            // SAFETY: a handle keeps its task.
+            assert_may_wait(unsafe { self.slot.as_ref() });
+        }
+    }
+
     /// The handle as one word, for whoever cannot keep the type.
     pub fn into_raw(self) -> NonNull<()> {
         self.into_slot().cast()
@@ -319,6 +332,21 @@ pub fn yield_to<T>(handle: &JoinHandle<T>) -> bool {
     found
 }
 
+/// The caller may wait for the end of this ULT, however long that takes.
+#[inline(always)]
+pub(crate) fn assert_may_wait(task: &Task) {
+    if let Some(worker) = current::worker() {
+        // SAFETY: this thread's worker, not kept.
+        let worker = unsafe { worker.as_ref() };
+        let is_own = worker.current().is_none() && ptr::eq(worker.home(), task.home().cast());
+        assert!(!is_own, "join waits for a ULT: {ON_OS_STACK}");
+    }
+}
+
+/// Why a worker on its own stack waits for none of its scheduler's ULTs.
+pub(crate) const ON_OS_STACK: &str =
+    "inside of on_os_stack a worker runs no ULT, and would wait for ever";
+
 /// Waits until the ULT has ended.
 ///
 /// # Safety
@@ -331,18 +359,18 @@ pub(crate) unsafe fn wait_end(slot: Slot, limit: Limit) -> Result<(), Interrupte
     if task.has_finished() {
         return Ok(());
     }
+    if limit.deadline().is_none() {
+        assert_may_wait(task);
+    }
     let joiner = Joiner::new();
     let joiner = &raw const joiner;
     let reason = Reason { what: "join", at: task.slot().into(), wanted: 0 };
-    Here.sleep_within(
-        reason,
-        limit,
-        &mut |waker| {
-            let (task, joiner) = (slot, joiner);
-            // SAFETY: the joiner stays until we are woken, or have withdrawn
-            // it. From here on nothing of the sleeper's is touched.
-            unsafe { task.as_ref().join(joiner, waker) }
-        },
-        &mut || task.unjoin(joiner),
-    )
+    let mut publish = |waker| {
+        let (task, joiner) = (slot, joiner);
+        // SAFETY: the joiner stays until we are woken, or have withdrawn it.
+        // From here on nothing of the sleeper's is touched.
+        unsafe { task.as_ref().join(joiner, waker) }
+    };
+    // SAFETY: the ULT's end takes the waker out, unless we have.
+    unsafe { Here.sleep_within(reason, limit, &mut publish, &mut || task.unjoin(joiner)) }
 }

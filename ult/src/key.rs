@@ -38,7 +38,9 @@ macro_rules! ult_local {
 }
 
 /// A value that each ULT has for itself; declared by
-/// [`ult_local!`](crate::ult_local).
+/// [`ult_local!`](crate::ult_local). A key is its type and the place where it
+/// lies: a `const` has no place of its own, so each use of it may be another key,
+/// and two of one type may be one.
 pub struct LocalKey<T: 'static> {
     init: fn() -> T,
 }
@@ -57,9 +59,9 @@ impl<T: 'static> LocalKey<T> {
             Some(slot) => unsafe { slot.as_ref() }.locals.with_mut(|home| home),
             None => home_of_thread(),
         };
-        let key = ptr::from_ref(self).cast();
-        // SAFETY: the caller's own values; `self` is static and of one type.
-        let value = unsafe { Locals::find(home, key, self.init) };
+        let place = ptr::from_ref(self).cast();
+        // SAFETY: the caller's own values.
+        let value = unsafe { Locals::find(home, place, self.init) };
         // SAFETY: dropped at the end of the ULT, or thread, that we are.
         f(unsafe { &*value })
     }
@@ -68,5 +70,27 @@ impl<T: 'static> LocalKey<T> {
 impl<T: 'static> fmt::Debug for LocalKey<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LocalKey")
+    }
+}
+
+#[cfg(all(test, feature = "std", not(tsumugi_loom)))]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+
+    #[repr(transparent)]
+    struct Other(Cell<u64>);
+
+    /// What a compiler may do with two constants.
+    #[test]
+    fn two_keys_at_one_place_have_values_of_their_own() {
+        static NUMBERS: LocalKey<Cell<u64>> = LocalKey::new(|| Cell::new(1));
+        // SAFETY: a key of either type is one function pointer, and the types of
+        // what it answers are alike to a caller: the one is transparent.
+        let others: &'static LocalKey<Other> =
+            unsafe { &*ptr::from_ref(&NUMBERS).cast::<LocalKey<Other>>() };
+        NUMBERS.with(|number| number.set(5));
+        assert_eq!(others.with(|other| other.0.replace(7)), 1, "a number, read as another type");
+        assert_eq!((NUMBERS.with(Cell::get), others.with(|other| other.0.get())), (5, 7));
     }
 }

@@ -11,6 +11,7 @@
 //! | `host` | what the system gives, or whoever is there in its place |
 //! | `thread`, `futex`, `lock`, `fences`, `bias`, `pool` | small things |
 //! | `area`, `stack` | where ULTs run |
+//! | `stake` | what a sleeper may be handed |
 //! | `overflow` | naming a stack overflow |
 //! | `deque`, `inject`, `mail`, `offer` | queues of ULTs |
 //! | `timer`, `limit` | how long to wait |
@@ -19,6 +20,7 @@
 //! | `sched` | workers, and the thread-local door to them |
 //! | `footprint` | what the tables cost |
 //! | `foreign` | schedulers of somebody else's |
+//! | `awake` | threads that are counted while they are awake |
 //! | `park`, `limited` | sleeping and waking, and within a limit |
 //! | `future` | waiting for futures |
 //! | `join`, `builder` | waiting for the end, and starting |
@@ -31,9 +33,9 @@
 //!
 //! A ULT may change its OS thread at any call that suspends it. References
 //! into `thread_local!`s, and guards that are not `Send`, must not live across
-//! such a call; the compiler does not check that. Nor should a ULT suspend in
-//! a destructor while it unwinds: the standard library counts panics per OS
-//! thread.
+//! such a call; the compiler does not check that, [`callback`] does (see
+//! [`spawn`](spawn#suspension)). Nor should a ULT suspend in a destructor while
+//! it unwinds: the standard library counts panics per OS thread.
 //!
 //! What it does not do: preempt, bind to cores, or, with `std`, run anywhere
 //! but on Linux.
@@ -64,6 +66,7 @@ pub mod fences;
 pub mod bias;
 mod pool;
 mod area;
+mod stake;
 mod stack;
 mod overflow;
 #[doc(hidden)]
@@ -86,6 +89,8 @@ mod sched;
 mod footprint;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 mod foreign;
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
+mod awake;
 mod park;
 mod limited;
 mod future;
@@ -96,6 +101,8 @@ pub mod sync;
 mod scope;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub mod inside;
+#[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
+mod planted;
 
 /// The lock of what is driven by one worker as a rule, and by others now and
 /// then: for the runtime.
@@ -105,6 +112,8 @@ pub mod biased {
 }
 
 pub use area::{StackArea, StackError};
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
+pub use awake::count_while_awake;
 pub use body::Cancelled;
 pub use builder::{Builder, Order, SpawnError, spawn, spawn_future};
 pub use footprint::{Footprint, footprint};
@@ -122,10 +131,10 @@ pub use limited::sleep_until;
 pub use limited::{park_timeout, park_within, sleep, sleep_within};
 pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
-    CallbackGuard, Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo,
-    enter_callback, id, in_callback,
+    Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo, assert_may_block,
+    callback, id, in_callback,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
-pub use stack::Guards;
+pub use stack::{Guards, Unguarded};
 pub use task::State;
 pub use tsumugi_core::wait::{Foreign, Interrupted, Task};

@@ -18,7 +18,9 @@ use crate::park::{Here, own_parker, sleep_os, ult};
 use crate::sched::Alarm;
 use crate::sched::current;
 use crate::sched::shared::Shared;
+use crate::stake::{Stake, Staked};
 use crate::token::ParkWord;
+use core::ptr;
 use core::time::Duration;
 use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
 
@@ -31,8 +33,12 @@ impl Here {
     /// # Errors
     ///
     /// [`Interrupted`]: nothing is published any more.
+    ///
+    /// # Safety
+    ///
+    /// As for [`WaitFor::sleep_for`].
     #[inline(always)]
-    pub fn sleep_within(
+    pub unsafe fn sleep_within(
         &self,
         reason: Reason,
         limit: Limit,
@@ -40,28 +46,110 @@ impl Here {
         withdraw: &mut dyn FnMut() -> bool,
     ) -> Result<(), Interrupted> {
         if limit.is_none() {
-            self.sleep(reason, commit);
+            // SAFETY: the caller's.
+            unsafe { self.sleep(reason, commit) };
             return Ok(());
         }
-        self.sleep_limited(reason, limit, commit, withdraw)
+        // SAFETY: the caller's.
+        unsafe { self.sleep_limited(reason, limit, commit, withdraw) }
     }
 
+    /// As [`sleep_within`](Self::sleep_within), of one who may be handed
+    /// something: `stake` is for the end of the scheduler.
+    ///
+    /// # Safety
+    ///
+    /// As there; the stake is on this stack, and may be used as long as this
+    /// sleeps.
+    #[inline(always)]
+    pub(crate) unsafe fn sleep_staked(
+        &self,
+        reason: Reason,
+        limit: Limit,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        withdraw: &mut dyn FnMut() -> bool,
+        stake: *mut Stake,
+    ) -> Result<(), Interrupted> {
+        // SAFETY: the running ULT is on its stack, until it ends.
+        let head = ult().map(|slot| unsafe { (*slot.as_ptr()).head().unwrap_unchecked() });
+        if let Some(head) = head {
+            // SAFETY: we are on it, and take it back below.
+            unsafe { head.set_stake(stake) };
+        }
+        // SAFETY: the caller's.
+        let outcome = unsafe { self.sleep_within(reason, limit, commit, withdraw) };
+        if let Some(head) = head {
+            // SAFETY: we are on it again.
+            unsafe { head.set_stake(ptr::null_mut()) };
+        }
+        outcome
+    }
+
+    /// As [`sleep`](Wait::sleep), of one whose place others may wait for. If the
+    /// end of its scheduler cuts the caller off, `leave` runs: on another thread,
+    /// when no worker is left, and nobody else does anything in the caller's name.
+    ///
+    /// # Safety
+    ///
+    /// As there. `leave` neither suspends nor panics, and may be called on any
+    /// thread as long as this sleeps.
+    #[doc(hidden)]
+    pub unsafe fn sleep_or_leave(
+        &self,
+        reason: Reason,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        leave: &mut dyn FnMut(),
+    ) {
+        let withdraw = &mut || false;
+        // SAFETY: the caller's. Without a limit nothing interrupts.
+        let _ = unsafe { self.sleep_within_or_leave(reason, Limit::NONE, commit, withdraw, leave) };
+    }
+
+    /// The same, as [`sleep_within`](Self::sleep_within).
+    ///
+    /// # Errors
+    ///
+    /// Those of that one.
+    ///
+    /// # Safety
+    ///
+    /// That of both.
+    #[doc(hidden)]
+    pub unsafe fn sleep_within_or_leave(
+        &self,
+        reason: Reason,
+        limit: Limit,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        withdraw: &mut dyn FnMut() -> bool,
+        leave: &mut dyn FnMut(),
+    ) -> Result<(), Interrupted> {
+        let mut place = Place { stake: Stake::of::<Place<'_>>(), leave };
+        let stake = (&raw mut place).cast();
+        // SAFETY: the caller's; the place begins with its stake.
+        unsafe { self.sleep_staked(reason, limit, commit, withdraw, stake) }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`sleep_within`](Self::sleep_within).
     #[inline(never)]
-    fn sleep_limited(
+    unsafe fn sleep_limited(
         &self,
         reason: Reason,
         limit: Limit,
         commit: &mut dyn FnMut(Waker) -> bool,
         withdraw: &mut dyn FnMut() -> bool,
     ) -> Result<(), Interrupted> {
+        current::assert_may_block(reason.what);
         #[cfg(all(feature = "std", not(tsumugi_loom)))]
         if let Some(caller) = ult().is_none().then(foreign::caller).flatten() {
             let Some(until) = limit.deadline() else {
-                // Nobody cancels what is no ULT.
-                self.sleep(reason, commit);
+                // Nobody cancels what is no ULT. SAFETY: the caller's.
+                unsafe { self.sleep(reason, commit) };
                 return Ok(());
             };
-            return caller.sleep_until(reason, until, commit, withdraw);
+            // SAFETY: the caller's.
+            return unsafe { caller.sleep_until(reason, until, commit, withdraw) };
         }
         let race = Race::new();
         let mut kept = true;
@@ -83,7 +171,7 @@ impl Here {
                 let deadline = limit.deadline().map(|until| home.at(until));
                 let mut alarm = Alarm::new(&race, task, deadline, limit.is_cancellable());
                 let alarm = &raw mut alarm;
-                self.sleep(reason, &mut |waker| {
+                let mut arm = |waker| {
                     if !publish() {
                         return false;
                     }
@@ -91,35 +179,60 @@ impl Here {
                     let busy = current::worker().is_some_and(|w| unsafe { w.as_ref() }.is_busy());
                     // SAFETY: all three stay until it is disarmed, below.
                     unsafe { home.arm(alarm, busy) };
-                    race.fall_asleep(waker)
-                });
+                    // SAFETY: for the sleeper, that we are.
+                    unsafe { race.fall_asleep(waker) }
+                };
+                // SAFETY: the race uses the waker once.
+                unsafe { self.sleep(reason, &mut arm) };
                 if kept {
                     // SAFETY: armed above.
                     unsafe { home.disarm(alarm) };
                 }
             }
-            None => sleep_os(
-                &mut |waker| publish() && race.fall_asleep(waker),
-                limit.deadline().map(|until| (until, &race)),
-            ),
+            None => {
+                // SAFETY: for the sleeper, that we are.
+                let mut begin = |waker| publish() && unsafe { race.fall_asleep(waker) };
+                // SAFETY: the race uses the waker once.
+                unsafe { sleep_os(&mut begin, limit.deadline().map(|until| (until, &race))) };
+            }
         }
         if !kept {
             return Ok(());
         }
-        race.settle(withdraw, |commit| self.sleep(reason, commit))
+        // SAFETY: the same.
+        unsafe { race.settle(withdraw, |commit| self.sleep(reason, commit)) }
     }
+}
+
+/// What [`Here::sleep_or_leave`] leaves.
+#[repr(C)]
+struct Place<'a> {
+    stake: Stake,
+    leave: &'a mut dyn FnMut(),
+}
+
+// SAFETY: the stake is its first, and of this type.
+unsafe impl Staked for Place<'_> {
+    unsafe fn leave(this: *mut Self) -> bool {
+        // SAFETY: the caller's: the sleeper's closure is on its stack.
+        unsafe { ((*this).leave)() };
+        true
+    }
+
+    unsafe fn pass_on(_: *mut Self, _: bool) {}
 }
 
 // SAFETY: see `Wait`; `sleep_within` does what `sleep_for` asks.
 unsafe impl WaitFor for Here {
-    fn sleep_for(
+    unsafe fn sleep_for(
         &self,
         reason: Reason,
         limit: Duration,
         commit: &mut dyn FnMut(Waker) -> bool,
         withdraw: &mut dyn FnMut() -> bool,
     ) -> Result<(), Interrupted> {
-        self.sleep_within(reason, Limit::after(limit), commit, withdraw)
+        // SAFETY: the caller's.
+        unsafe { self.sleep_within(reason, Limit::after(limit), commit, withdraw) }
     }
 }
 
@@ -153,8 +266,8 @@ pub fn sleep_until(deadline: Instant) {
 pub fn sleep_within(limit: impl Into<Limit>) -> Interrupted {
     let (limit, reason) = (limit.into(), Reason::new("sleep"));
     loop {
-        // Nobody has the waker but the alarm.
-        let outcome = Here.sleep_within(reason, limit, &mut |_| true, &mut || true);
+        // SAFETY: nobody has the waker but the alarm.
+        let outcome = unsafe { Here.sleep_within(reason, limit, &mut |_| true, &mut || true) };
         if let Err(why) = outcome {
             return why;
         }
@@ -203,15 +316,14 @@ fn park_on_within(
     if word.take_after_all() {
         return Ok(());
     }
-    let outcome = Here.sleep_within(
-        Reason::new("park"),
-        limit,
-        &mut |waker| {
-            keep(waker);
-            word.begin_limited()
-        },
-        &mut || word.end_limited(),
-    );
+    let mut begin = |waker| {
+        keep(waker);
+        word.begin_limited()
+    };
+    let reason = Reason::new("park");
+    // SAFETY: whoever ends the park takes the waker out, unless we have.
+    let outcome =
+        unsafe { Here.sleep_within(reason, limit, &mut begin, &mut || word.end_limited()) };
     if outcome.is_ok() {
         // The token that woke us.
         word.take_after_all();

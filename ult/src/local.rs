@@ -6,6 +6,7 @@
 use crate::host::catch;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::any::TypeId;
 #[cfg(feature = "std")]
 use core::cell::Cell;
 use core::ptr;
@@ -15,23 +16,28 @@ use tsumugi_core::sync::UnsafeCell;
 pub(crate) struct Locals(Vec<Entry>);
 
 struct Entry {
-    key: *const (),
+    key: Key,
     value: *mut (),
     drop: unsafe fn(*mut ()),
 }
 
+/// Where a key lies, and the type of its values: constants of different types
+/// may share a place.
+type Key = (*const (), TypeId);
+
 impl Locals {
-    /// The value of `key` in `home`, made by `init` if it is not there.
+    /// The value of the key at `place` in `home`, made by `init` if it is not
+    /// there.
     ///
     /// # Safety
     ///
-    /// `home` is the caller's own, nobody else's, and null or made here. All
-    /// values of one key have one type.
-    pub(crate) unsafe fn find<T>(
+    /// `home` is the caller's own, nobody else's, and null or made here.
+    pub(crate) unsafe fn find<T: 'static>(
         home: *mut *mut Self,
-        key: *const (),
+        place: *const (),
         init: impl FnOnce() -> T,
     ) -> *const T {
+        let key = (place, TypeId::of::<T>());
         // SAFETY: the caller's.
         let found = || unsafe { (*home).as_ref() }.and_then(|locals| locals.get(key));
         if let Some(value) = found() {
@@ -54,8 +60,9 @@ impl Locals {
         value
     }
 
-    fn get(&self, key: *const ()) -> Option<*mut ()> {
-        self.0.iter().find(|entry| ptr::eq(entry.key, key)).map(|entry| entry.value)
+    /// A value of the key's type.
+    fn get(&self, key: Key) -> Option<*mut ()> {
+        self.0.iter().find(|entry| entry.key == key).map(|entry| entry.value)
     }
 
     /// Drops the values of a ULT that ends.
@@ -120,3 +127,22 @@ std::thread_local! {
 }
 
 const ROUNDS: usize = 8;
+
+#[cfg(all(test, not(tsumugi_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_two_types_at_one_place_are_two() {
+        let mut home: *mut Locals = ptr::null_mut();
+        let place = (&raw const home).cast();
+        // SAFETY: the test's own home, and values that it has.
+        unsafe {
+            let word = Locals::find(&mut home, place, || 7u64);
+            let text = Locals::find(&mut home, place, || String::from("a text"));
+            assert_eq!((*word, (*text).as_str()), (7, "a text"));
+            assert_eq!(Locals::find(&mut home, place, || 8u64), word);
+            drop_all(&mut home);
+        }
+    }
+}

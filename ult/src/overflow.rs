@@ -4,7 +4,10 @@
 //! one takes it away; both count. The handler runs on a signal stack of its
 //! own, asks the scheduler whose ULT runs on this thread whether the address
 //! is in that ULT's guard page, and if so names the ULT. Then, as for any
-//! other address, the handler that was there before has its turn.
+//! other address, the handler that was there before has its turn. A handler may
+//! put the default back and return (that of Rust's std does): a fault then comes
+//! again, and kills. A signal that no fault has caused does not come again, so
+//! it is sent once more.
 
 use crate::host;
 use core::fmt::{self, Write};
@@ -134,7 +137,9 @@ mod handler {
         unsafe {
             let state = &raw const STATE;
             let at = (*info).si_addr() as usize;
-            if let Some(overflow) = (*state).ask.and_then(|ask| ask(at)) {
+            let is_fault = (*info).si_code > 0;
+            let ask = (*state).ask.filter(|_| is_fault);
+            if let Some(overflow) = ask.and_then(|ask| ask(at)) {
                 overflow.report();
                 // Death by this very signal: the access runs again, unhandled.
                 libc::signal(libc::SIGSEGV, libc::SIG_DFL);
@@ -142,6 +147,7 @@ mod handler {
             }
             let before = (*state).before.assume_init_ref();
             match before.sa_sigaction {
+                libc::SIG_IGN if !is_fault => return,
                 libc::SIG_DFL | libc::SIG_IGN => {
                     libc::signal(libc::SIGSEGV, libc::SIG_DFL);
                 }
@@ -154,6 +160,13 @@ mod handler {
                     let handler: extern "C" fn(i32) = core::mem::transmute(handler);
                     handler(signal);
                 }
+            }
+            let mut now = MaybeUninit::<libc::sigaction>::uninit();
+            if !is_fault
+                && libc::sigaction(signal, ptr::null(), now.as_mut_ptr()) == 0
+                && now.assume_init_ref().sa_sigaction == libc::SIG_DFL
+            {
+                libc::raise(signal);
             }
         }
     }

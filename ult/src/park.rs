@@ -12,6 +12,8 @@
 //! worker's instructions. `park` and `sleep` block.
 
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
+use crate::awake::{Counted, counted};
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
 use crate::foreign;
 use crate::futex::{SystemFutex, os_yield};
 use crate::host::{Instant, catch, resume};
@@ -43,12 +45,13 @@ unsafe impl Wait for Here {
     // Inlined, as all that suspends: a processor predicts where a function
     // returns to by who called it, and after a switch that is somebody else.
     #[inline(always)]
-    fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
-        assert_may_block(reason.what);
-        let Some(worker) = current::worker() else { return sleep_elsewhere(reason, commit) };
+    unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        // SAFETY: the caller's.
+        let sleep_elsewhere = |commit| unsafe { sleep_elsewhere(reason, commit) };
+        let Some(worker) = current::worker() else { return sleep_elsewhere(commit) };
         // SAFETY: this thread's worker, not kept across the suspension.
         let worker = unsafe { worker.as_ref() };
-        let Some(slot) = worker.current() else { return sleep_elsewhere(reason, commit) };
+        let Some(slot) = worker.current() else { return sleep_elsewhere(commit) };
         // SAFETY: the running ULT.
         let task = unsafe { slot.as_ref() };
         // SAFETY: the running ULT is on its stack.
@@ -95,14 +98,14 @@ pub fn park() {
     // SAFETY: this thread's worker, not kept across the suspension.
     let worker = unsafe { worker.as_ref() };
     let Some(slot) = worker.current() else { return park_elsewhere() };
-    // Where there is a token, too: it may not be there next time.
-    assert_may_block("park");
     // SAFETY: we run on this ULT's stack, and `let_park` gave us the next.
     unsafe { slot.as_ref().leave(worker.let_park(slot), Left::PARK) };
 }
 
 #[cold]
 fn park_elsewhere() {
+    // Where there is a token, too: it may not be there next time.
+    current::assert_no_callback("park");
     own_parker().park();
 }
 
@@ -120,7 +123,9 @@ pub fn unparker() -> Unparker {
 /// kept from children, so a child that forked on one has none. What a child
 /// touches must not lie on the ULT's stack either, so let `f` own it:
 /// `on_os_stack(move || command.status())`. The worker runs nothing else
-/// meanwhile.
+/// meanwhile: `f` must wait for nothing that a ULT of this worker is to do, and
+/// a [`join`](crate::JoinHandle::join) or a scope there panics rather than wait
+/// for ever.
 pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
     let Some(slot) = ult() else { return f() };
     let (mut f, mut outcome) = (Some(f), None);
@@ -276,11 +281,13 @@ impl ThreadParker {
         if self.word.take() {
             return;
         }
-        Here.sleep(Reason::new("park"), &mut |waker| {
+        let mut begin = |waker| {
             // SAFETY: nobody reads it before the park has begun.
             self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
             self.word.begin()
-        });
+        };
+        // SAFETY: whoever ends the park takes the waker out.
+        unsafe { Here.sleep(Reason::new("park"), &mut begin) };
     }
 
     pub(crate) fn unpark(&self) {
@@ -325,24 +332,21 @@ pub(crate) fn ult() -> Option<Slot> {
     unsafe { current::worker()?.as_ref() }.current()
 }
 
-/// In debug builds: the calling thread does not run a completion callback.
-#[inline(always)]
-fn assert_may_block(what: &str) {
-    debug_assert!(
-        !current::in_callback(),
-        "a completion callback must not block (here: {what}); spawn a ULT for what must wait"
-    );
-}
-
 /// A sleep of whoever is no ULT: a foreign task, or an OS thread.
+///
+/// # Safety
+///
+/// As for [`Wait::sleep`].
 #[cold]
-fn sleep_elsewhere(reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+unsafe fn sleep_elsewhere(reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+    current::assert_no_callback(reason.what);
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     if let Some(caller) = foreign::caller() {
-        return caller.sleep(reason, commit);
+        // SAFETY: the caller's.
+        return unsafe { caller.sleep(reason, commit) };
     }
-    let _ = reason;
-    sleep_os(commit, None);
+    // SAFETY: the caller's.
+    unsafe { sleep_os(commit, None) };
 }
 
 #[cold]
@@ -357,14 +361,25 @@ fn yield_elsewhere() {
 /// A sleep on an OS thread: a word of its own for each sleep. When its limit
 /// passes the race is interrupted, which wakes this very thread, unless the
 /// event came first and is about to.
+///
+/// # Safety
+///
+/// As for [`Wait::sleep`].
 #[cold]
-pub(crate) fn sleep_os(commit: &mut dyn FnMut(Waker) -> bool, mut limit: Option<(Instant, &Race)>) {
-    let word = AtomicU32::new(ASLEEP);
-    // SAFETY: the word stays until it is no longer ASLEEP.
-    let waker = unsafe { Waker::new(ptr::from_ref(&word).cast(), wake_os) };
+pub(crate) unsafe fn sleep_os(
+    commit: &mut dyn FnMut(Waker) -> bool,
+    mut limit: Option<(Instant, &Race)>,
+) {
+    // One that wakes by itself counts all the time.
+    let counted = if limit.is_none() { counted() } else { Counted::NONE };
+    let bed = Bed { word: AtomicU32::new(ASLEEP), counted };
+    // SAFETY: it stays until its word is no longer ASLEEP.
+    let waker = unsafe { Waker::new(ptr::from_ref(&bed).cast(), wake_os) };
     if !commit(waker) {
         return;
     }
+    bed.counted.sleeps();
+    let word = &bed.word;
     // Acquire: pairs with `wake_os`.
     while word.load(Ordering::Acquire) == ASLEEP {
         let left = limit.map(|(until, _)| until.saturating_duration_since(Instant::now()));
@@ -373,12 +388,21 @@ pub(crate) fn sleep_os(commit: &mut dyn FnMut(Waker) -> bool, mut limit: Option<
             race.time_out();
             continue;
         }
-        SystemFutex.wait(&word, ASLEEP, left);
+        SystemFutex.wait(word, ASLEEP, left);
     }
 }
 
-unsafe fn wake_os(word: *const ()) {
-    let word = word.cast::<AtomicU32>();
+/// What an OS thread sleeps on.
+struct Bed {
+    word: AtomicU32,
+    counted: Counted,
+}
+
+unsafe fn wake_os(bed: *const ()) {
+    let bed = bed.cast::<Bed>();
+    // SAFETY: it is there until the store below.
+    let (counted, word) = unsafe { ((*bed).counted, &raw const (*bed).word) };
+    counted.wakes();
     // SAFETY: the sleeper waits for this very store. Release: what came
     // before the wake is seen after the sleep.
     unsafe { (*word).store(AWAKE, Ordering::Release) };
@@ -395,6 +419,25 @@ unsafe fn wake_address(word: *const AtomicU32) {
 
 #[cfg(tsumugi_loom)]
 unsafe fn wake_address(_word: *const AtomicU32) {}
+
+/// Nothing else than ULTs is counted without std.
+#[cfg(not(all(feature = "std", not(tsumugi_loom))))]
+#[derive(Clone, Copy)]
+struct Counted;
+
+#[cfg(not(all(feature = "std", not(tsumugi_loom))))]
+impl Counted {
+    const NONE: Self = Self;
+
+    fn sleeps(self) {}
+
+    fn wakes(self) {}
+}
+
+#[cfg(not(all(feature = "std", not(tsumugi_loom))))]
+fn counted() -> Counted {
+    Counted
+}
 
 type Commit = dyn FnMut(Waker) -> bool;
 

@@ -2,7 +2,12 @@
 //!
 //! A scope keeps the descriptors of its ULTs until it ends, and does not end
 //! before they have: so what they borrow is there, whatever becomes of their
-//! handles.
+//! handles, and whomever they lent it to.
+//!
+//! All ULTs of a scope are of one scheduler. If that is the one of the ULT that
+//! has the scope, the end of the scheduler cuts off both, and the scope never
+//! ends. For anybody else the scope is a guest of the scheduler, which does not
+//! end before it: see [`guests`](crate::sched::guests).
 //!
 //! ```text
 //!   Reserved ──spawn──► Kept ──the scope ends──► Reaping ──the ULT has──► Ended
@@ -14,21 +19,27 @@
 
 use crate::body::Outcome;
 use crate::builder::Builder;
-use crate::host::{catch, resume};
-use crate::join::{JoinHandle, wait_end};
+use crate::host::{self, catch, resume};
+use crate::join::{JoinHandle, ON_OS_STACK, wait_end};
 use crate::limit::Limit;
+use crate::park::{Here, ult};
 use crate::sched::Spawner;
+use crate::sched::assert_may_block;
+use crate::sched::current;
+use crate::sched::guests::Guest;
 use crate::sched::shared::Shared;
 use crate::slab::Slot;
 use crate::sync::{Condvar, Mutex};
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
+use core::ptr::{self, NonNull};
 use tsumugi_core::sync::{AtomicUsize, Ordering};
+use tsumugi_core::wait::{Reason, Wait};
 
 /// Where ULTs are started that borrow what lives for `'env`.
 pub struct Scope<'scope, 'env: 'scope> {
-    spawner: Option<Spawner>,
+    host: Host,
     members: Members,
     /// Panics that nobody has joined.
     panics: AtomicUsize,
@@ -43,6 +54,22 @@ pub struct ScopedJoinHandle<'scope, T> {
     index: usize,
     result: PhantomData<T>,
 }
+
+/// Where the ULTs of a scope run.
+#[derive(Clone, Copy)]
+enum Host {
+    /// A scheduler that is there until the scope has ended.
+    On(NonNull<Shared>),
+    /// One that had ended before.
+    Ended,
+    /// None: no ULT began the scope.
+    None,
+}
+
+// SAFETY: a scheduler's shared part is `Sync`.
+unsafe impl Send for Host {}
+// SAFETY: the same.
+unsafe impl Sync for Host {}
 
 struct Members {
     list: Mutex<List>,
@@ -69,7 +96,7 @@ enum Member {
 unsafe impl Send for List {}
 
 /// Runs `f`, and returns when it has and all ULTs that it started on the scope
-/// have ended.
+/// have ended. They run on the caller's scheduler, whoever spawns them.
 ///
 /// ```
 /// # use tsumugi_ult::{Config, Scheduler, StackArea};
@@ -90,38 +117,68 @@ unsafe impl Send for List {}
 ///
 /// With `f`; or if a ULT panicked whose handle was not joined.
 pub fn scope<'env, R>(f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R) -> R {
-    run(None, f)
+    // SAFETY: the running ULT's scheduler is there as long as the ULT, which has
+    // the scope.
+    let host = ult().map_or(Host::None, |slot| unsafe { Host::of(slot) });
+    run(host, f)
 }
 
 impl Spawner {
     /// As [`scope`], for a thread that is no ULT: the ULTs run on this
-    /// scheduler. If it ends meanwhile, those that had begun are cut off, and
-    /// do not touch again what they borrowed.
+    /// scheduler, which does not end before the scope has: its
+    /// [`run`](crate::Scheduler::run) and its drop wait for that.
     ///
     /// # Panics
     ///
-    /// As [`scope`].
+    /// As [`scope`]; inside of [`on_os_stack`](crate::on_os_stack) on a worker of
+    /// this scheduler, which would wait for ULTs that it keeps from running.
     pub fn scope<'env, R>(
         &self,
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     ) -> R {
-        run(Some(self.clone()), f)
+        let shared = &*self.shared;
+        let host = Host::On(NonNull::from(shared));
+        // SAFETY: this thread's worker, not kept.
+        let worker = current::worker().map(|worker| unsafe { worker.as_ref() });
+        if let Some(worker) = worker.filter(|worker| ptr::eq(&raw const **worker.shared(), shared))
+        {
+            assert!(worker.current().is_some(), "a scope waits for its ULTs: {ON_OS_STACK}");
+            return run(host, f);
+        }
+        let guest = Guest::new();
+        // SAFETY: the guest stays here, and leaves below.
+        if !unsafe { guest.enter(shared) } {
+            return run(Host::Ended, f);
+        }
+        let outcome = catch(|| run(host, f));
+        // SAFETY: entered.
+        unsafe { guest.leave(shared) };
+        outcome.unwrap_or_else(|panic| resume(panic))
+    }
+
+    /// Waits until no thread, and no ULT of another scheduler, is inside of a
+    /// scope on this scheduler. One waits at a time.
+    #[doc(hidden)]
+    pub fn wait_for_scopes(&self) {
+        let reason = Reason::new("scopes");
+        // SAFETY: the last guest to leave takes the waker out and uses it.
+        unsafe { Here.sleep(reason, &mut |waker| self.shared.guests.wait(waker)) };
     }
 }
 
-fn run<'env, R>(
-    spawner: Option<Spawner>,
-    f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
-) -> R {
+fn run<'env, R>(host: Host, f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R) -> R {
+    assert_may_block("scope");
     let scope = Scope {
-        spawner,
+        host,
         members: Members { list: Mutex::new(List::default()), reaped: Condvar::new() },
         panics: AtomicUsize::new(0),
         scope: PhantomData,
         env: PhantomData,
     };
     let outcome = catch(|| f(&scope));
+    let unwinding = AbortOnUnwind;
     scope.members.reap();
+    core::mem::forget(unwinding);
     scope.members.drop_results();
     match outcome {
         Err(panic) => resume(panic),
@@ -131,7 +188,8 @@ fn run<'env, R>(
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Starts a ULT that may borrow what outlives the scope.
+    /// Starts a ULT that may borrow what outlives the scope. What must not live
+    /// across its suspensions is written at [`spawn`](crate::spawn#suspension).
     ///
     /// # Panics
     ///
@@ -163,11 +221,18 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             }
             outcome
         };
+        let shared = match self.host {
+            // SAFETY: it is there until the scope has ended.
+            Host::On(shared) => unsafe { shared.as_ref() },
+            Host::Ended => panic!("the scheduler has ended"),
+            Host::None => panic!("scope: this thread is no ULT; use a Spawner's"),
+        };
         // Room first: nothing may fail once the ULT runs.
         let index = self.members.list.lock().reserve();
         // SAFETY: the scope ends after the ULT has, and after its result is
-        // dropped or taken.
-        let handle = unsafe { builder.spawn_unbounded(self.spawner.as_ref(), body) };
+        // dropped or taken. If the ULT is cut off, so was whoever has the scope,
+        // which then never ends.
+        let handle = unsafe { builder.spawn_unbounded(shared, body) };
         self.members.list.lock().members[index] = Member::Kept(handle.into_slot());
         ScopedJoinHandle { members: &self.members, panics, index, result: PhantomData }
     }
@@ -180,6 +245,10 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// The ULT's panic, or [`Cancelled`](crate::Cancelled).
     pub fn join(self) -> Outcome<T> {
+        // What may panic is asked before the member is taken out, for which the
+        // scope does not wait any more.
+        assert_may_block("join");
+        self.look(JoinHandle::assert_may_wait);
         let slot = self.members.take(self.index);
         // SAFETY: the slot stands for the handle that `spawn_with` had.
         let handle = unsafe { JoinHandle::<Outcome<T>>::from_slot(slot) };
@@ -207,6 +276,29 @@ impl<T> ScopedJoinHandle<'_, T> {
         // SAFETY: the members keep the slot while we are here; not dropped.
         let handle = unsafe { JoinHandle::<Outcome<T>>::from_slot(slot) };
         look(&core::mem::ManuallyDrop::new(handle))
+    }
+}
+
+/// A scope that cannot wait for its ULTs may not end.
+struct AbortOnUnwind;
+
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        host::say(b"tsumugi: a scope cannot wait for its ULTs\n");
+        host::abort();
+    }
+}
+
+impl Host {
+    /// The scheduler of a ULT.
+    ///
+    /// # Safety
+    ///
+    /// The ULT is alive.
+    unsafe fn of(slot: Slot) -> Self {
+        // SAFETY: the caller's.
+        let home = unsafe { slot.as_ref() }.home().cast_mut().cast();
+        Self::On(NonNull::new(home).expect("a descriptor has a home"))
     }
 }
 

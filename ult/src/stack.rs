@@ -41,17 +41,36 @@ pub(crate) use switch::{Left, Link, Saved};
 
 use core::ptr::NonNull;
 
-/// What is below a stack's floor.
+/// What is below a stack's floor. A guard page stops an overflow; a canary only
+/// shows it, when its ULT is suspended or ends, and the process is aborted: by
+/// then the stack below has been written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guards {
     /// Whatever comes: an overflow corrupts the stack below, unnoticed.
-    None,
+    None(Unguarded),
     /// A canary each.
     Canaries,
     /// A guard page for every so many stacks, canaries for the others.
     Groups(u32),
-    /// A guard page each for the first so many stacks, canaries beyond.
+    /// A guard page each for the first so many stacks, canaries beyond: each page
+    /// costs the kernel a mapping, of which a process has 65,530 as a rule.
     Pages(usize),
+}
+
+/// The promise that nothing overflows its stack; see [`Guards::None`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unguarded(());
+
+impl Unguarded {
+    /// Makes the promise.
+    ///
+    /// # Safety
+    ///
+    /// No ULT of the scheduler, nor its main, ever needs more than the bytes of
+    /// its stack: what it writes below is another one's memory.
+    pub const unsafe fn new() -> Self {
+        Self(())
+    }
 }
 
 /// One stack. Whoever has it may run on it.
@@ -87,7 +106,11 @@ const COLOURS: usize = 16;
 const COLOUR_BYTES: usize = 64;
 const HEAD_BYTES: usize = size_of::<Head>();
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))))]
+#[cfg(all(
+    target_arch = "x86_64",
+    target_os = "linux",
+    not(any(tsumugi_loom, tsumugi_asan, tsumugi_tsan))
+))]
 const _: () = assert!(HEAD_BYTES == 96, "half a cache line, and one");
 
 #[cfg(all(test, not(tsumugi_loom)))]

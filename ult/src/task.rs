@@ -276,7 +276,11 @@ impl Task {
         let head = NonNull::new(self.head_at());
         self.head.store(NO_STACK, Ordering::Relaxed);
         // SAFETY: the ULT had it alone.
-        unsafe { Stack::from_head(head.expect("a ULT that ended has a stack")) }
+        let stack = unsafe { Stack::from_head(head.expect("a ULT that ended has a stack")) };
+        #[cfg(tsumugi_tsan)]
+        // SAFETY: heads stay as long as their stacks.
+        unsafe { stack.head().as_ref() }.end();
+        stack
     }
 
     /// Runs this unstarted ULT as a call, on the stack of `joiner`, who waits

@@ -6,14 +6,13 @@ mod common;
 
 use common::scheduler;
 use std::hint::black_box;
-use std::process::Command;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use tsumugi_conformance::planted;
 use tsumugi_ult::{Builder, park, spawn, unparker, yield_now};
 
-/// Runs test `name` again as a child that does it, on a ULT; what the child
-/// said, and whether it ended well.
-fn again(name: &str, defect: fn()) -> (String, bool) {
-    if std::env::var_os("TSUMUGI_CHILD").is_some() {
+/// Does it on a ULT of a child; `None` in the child.
+fn again(name: &str, defect: fn()) -> Option<(String, bool)> {
+    planted::again(name, move || {
         scheduler(1, 8).run(move || {
             // Switches and a panic before: the sanitizer knows this stack.
             spawn(|| std::panic::resume_unwind(Box::new(()))).join().unwrap_err();
@@ -21,19 +20,11 @@ fn again(name: &str, defect: fn()) -> (String, bool) {
             yield_now();
             spawn(defect).join().unwrap();
         });
-        return (String::new(), true);
-    }
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env("TSUMUGI_CHILD", "defect")
-        .output()
-        .unwrap();
-    (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.success())
+    })
 }
 
 fn caught(name: &str, defect: fn(), report: &str) {
-    let (said, ended_well) = again(name, defect);
-    if std::env::var_os("TSUMUGI_CHILD").is_none() {
+    if let Some((said, ended_well)) = again(name, defect) {
         assert!(!ended_well, "{name}: not caught");
         assert!(said.contains(&format!("ERROR: AddressSanitizer: {report}")), "{name}: {said}");
         assert!(!said.contains("WARNING: ASan"), "the sanitizer lost a stack: {said}");
@@ -107,7 +98,8 @@ fn what_is_no_defect_is_not_reported() {
             waker.join().unwrap();
         }
     };
-    let (said, ended_well) = again("what_is_no_defect_is_not_reported", no_defect);
-    assert!(ended_well, "{said}");
-    assert!(!said.contains("ASan") && !said.contains("AddressSanitizer"), "{said}");
+    if let Some((said, ended_well)) = again("what_is_no_defect_is_not_reported", no_defect) {
+        assert!(ended_well, "{said}");
+        assert!(!said.contains("ASan") && !said.contains("AddressSanitizer"), "{said}");
+    }
 }

@@ -25,10 +25,12 @@ struct Bed(std::sync::Mutex<Option<Waker>>);
 
 impl Bed {
     fn sleep(&self) {
-        Here.sleep(Reason::new("bed"), &mut |waker| {
+        let mut publish = |waker| {
             *self.0.lock().unwrap() = Some(waker);
             true
-        });
+        };
+        // SAFETY: `wake` takes the waker out once.
+        unsafe { Here.sleep(Reason::new("bed"), &mut publish) };
     }
 
     /// Waits until it is asleep, and wakes it.

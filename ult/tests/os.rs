@@ -110,6 +110,22 @@ fn a_segmentation_fault_elsewhere_is_not_ours() {
 }
 
 #[test]
+fn the_first_segv_that_was_sent_kills() {
+    if child().is_some() {
+        common::scheduler(1, 4).run(|| {
+            // SAFETY: a plain call.
+            unsafe { libc::kill(libc::getpid(), libc::SIGSEGV) };
+            // Any thread may get it, while the handler is there.
+            std::thread::sleep(std::time::Duration::from_secs(20));
+        });
+        return;
+    }
+    let output = again("the_first_segv_that_was_sent_kills", "sent");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{said}");
+}
+
+#[test]
 fn programs_start_from_a_ult_on_shared_stacks() {
     let (stack_bytes, main_stack_bytes) = (64 << 10, 256 << 10);
     let bytes = StackArea::bytes_for(16, stack_bytes, main_stack_bytes);

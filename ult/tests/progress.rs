@@ -50,10 +50,12 @@ impl Progress for Device {
 }
 
 fn wait_for_event(device: &Device) {
-    Here.sleep(Reason::new("device"), &mut |waker| {
+    let mut publish = |waker| {
         *device.waiting.lock().unwrap() = Some(waker);
         true
-    });
+    };
+    // SAFETY: a poll takes the waker out once.
+    unsafe { Here.sleep(Reason::new("device"), &mut publish) };
 }
 
 #[test]

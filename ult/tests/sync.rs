@@ -147,6 +147,48 @@ fn permits_go_to_the_first_and_none_is_lost() {
     });
 }
 
+/// One that wants more than there is stands in the way only while it waits.
+#[test]
+fn who_gives_up_lets_the_next_in() {
+    everywhere(|party| {
+        let (room, is_over) = (Arc::new(Semaphore::new(1)), Arc::new(AtomicBool::new(false)));
+        let (first, over) = (room.clone(), is_over.clone());
+        let in_the_way = party.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                assert!(!first.acquire_for(2, Duration::from_micros(200)));
+            }
+        });
+        for round in 0..100 {
+            assert!(room.acquire_for(1, LONG), "round {round}");
+            room.release(1);
+            yield_now();
+        }
+        is_over.store(true, Ordering::Relaxed);
+        in_the_way.join();
+        assert_eq!(room.available(), 1);
+    });
+}
+
+#[test]
+fn nobody_overtakes_who_waits_for_more() {
+    everywhere(|party| {
+        let room = Arc::new(Semaphore::new(2));
+        room.acquire(1);
+        let first = room.clone();
+        let waits = party.spawn(move || first.acquire(2));
+        // One is free until the other waits.
+        let start = Instant::now();
+        while room.try_acquire(1) {
+            room.release(1);
+            assert!(start.elapsed() < LONG, "it is overtaken for ever");
+            yield_now();
+        }
+        room.release(1);
+        waits.join();
+        assert_eq!(room.available(), 0);
+    });
+}
+
 #[test]
 fn once_is_once_and_survives_a_panic() {
     everywhere(|party| {

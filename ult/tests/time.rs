@@ -84,15 +84,13 @@ fn a_timed_sleep_publishes_and_withdraws() {
         // A lock that a commit may take: nobody sleeps while holding it.
         let published: Arc<std::sync::Mutex<Option<Waker>>> = Arc::default();
         let wait = |limit| {
-            Here.sleep_for(
-                Reason::new("test"),
-                limit,
-                &mut |waker| {
-                    *published.lock().unwrap() = Some(waker);
-                    true
-                },
-                &mut || published.lock().unwrap().take().is_some(),
-            )
+            let mut publish = |waker| {
+                *published.lock().unwrap() = Some(waker);
+                true
+            };
+            let mut withdraw = || published.lock().unwrap().take().is_some();
+            // SAFETY: the waker is taken out once, to be used or dropped.
+            unsafe { Here.sleep_for(Reason::new("test"), limit, &mut publish, &mut withdraw) }
         };
         assert_eq!(wait(SHORT), Err(Interrupted::TimedOut));
         assert!(published.lock().unwrap().is_none());

@@ -248,15 +248,20 @@ fn futures_are_waited_for_on_ults_and_threads() {
 fn a_commit_that_says_no_goes_on_at_once() {
     let early = || {
         let mut calls = 0;
-        Here.sleep(Reason::new("test"), &mut |_: Waker| {
+        let mut refuse = |_: Waker| {
             calls += 1;
             false
-        });
+        };
         // A wake inside the commit is not lost either.
-        Here.sleep(Reason::new("test"), &mut |waker: Waker| {
+        let mut wake = |waker: Waker| {
             waker.wake();
             true
-        });
+        };
+        // SAFETY: the one drops its waker, the other has used it.
+        unsafe {
+            Here.sleep(Reason::new("test"), &mut refuse);
+            Here.sleep(Reason::new("test"), &mut wake);
+        }
         calls
     };
     assert_eq!(early(), 1);
@@ -264,16 +269,47 @@ fn a_commit_that_says_no_goes_on_at_once() {
 }
 
 #[test]
-#[cfg(debug_assertions)]
 fn a_callback_that_blocks_is_told_so() {
-    let blocked = || {
-        let _guard = tsumugi_ult::enter_callback();
-        std::panic::catch_unwind(park).unwrap_err()
+    let all = || {
+        let limit = Duration::from_millis(1);
+        let blocked = |what: &str, call: &dyn Fn()| {
+            let callback = || tsumugi_ult::callback(call);
+            let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(callback));
+            let payload = refused.unwrap_err();
+            let message = payload.downcast_ref::<String>().unwrap();
+            assert!(message.contains(&format!("must not block (here: {what})")), "{message}");
+            assert!(!tsumugi_ult::in_callback());
+        };
+        blocked("park", &park);
+        blocked("park", &|| _ = tsumugi_ult::park_timeout(limit));
+        blocked("sleep", &|| tsumugi_ult::sleep(limit));
+        // SAFETY: the closure keeps no waker.
+        let sleep = || unsafe { Here.sleep(Reason::new("test"), &mut |_| false) };
+        blocked("test", &sleep);
+        blocked("test", &|| tsumugi_ult::assert_may_block("test"));
+        blocked("park", &|| tsumugi_ult::callback(park));
+        tsumugi_ult::assert_may_block("test");
     };
-    for payload in [blocked(), scheduler(1, 4).run(blocked)] {
-        let message = payload.downcast_ref::<String>().unwrap();
-        assert!(message.contains("must not block (here: park)"), "{message}");
-    }
+    all();
+    scheduler(1, 4).run(all);
+    scheduler(2, 4).run(all);
+}
+
+/// The ULT on whose stack a callback runs is itself again after that.
+#[test]
+fn a_callback_leaves_its_ult_as_it_was() {
+    scheduler(1, 8).run(|| {
+        let own = tsumugi_ult::id();
+        let child = tsumugi_ult::callback(|| {
+            assert_eq!(tsumugi_ult::id(), None);
+            tsumugi_ult::yield_now();
+            spawn(|| 7)
+        });
+        assert_eq!(tsumugi_ult::id(), own);
+        tsumugi_ult::yield_now();
+        assert_eq!(child.join().unwrap(), 7);
+        assert_eq!(tsumugi_ult::id(), own);
+    });
 }
 
 /// Each look at all queues comes when the oldest of the worker's own is due.

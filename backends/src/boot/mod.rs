@@ -33,3 +33,11 @@ pub use choose::{Boot, ChooseError, choose};
 pub use env::{EnvError, Found, Way};
 pub use given::Given;
 pub use sys::random_u64;
+
+/// A number that says nothing of `secret`, and is the same for the same: what
+/// others may see in its place.
+pub fn shown_for(secret: u64) -> u64 {
+    use sha2::Digest;
+    let digest = sha2::Sha256::digest(secret.to_le_bytes());
+    u64::from_le_bytes(*digest.first_chunk().expect("32 bytes"))
+}

@@ -20,7 +20,7 @@ pub use plug::Plug;
 
 use self::plug::Station;
 use crate::net::{
-    Limits, NetDomain, NetEndpoint, Probed, Rail, Row, Sizes, Traits, Verdict, contexts_of,
+    Limits, NetDomain, NetEndpoint, Noise, Probed, Rail, Row, Sizes, Traits, Verdict, contexts_of,
 };
 use core::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -159,7 +159,14 @@ impl HubDomain {
         };
         let rail = |index| {
             let plug = Plug::new(hub, contexts_of(in_flight_max, packets));
-            Rail::open(plug, sizes, index, limits).expect("nothing is refused here")
+            Rail::open(
+                plug,
+                sizes,
+                index,
+                limits,
+                Noise::new(u64::from(rank.0) << 8 | index as u64),
+            )
+            .expect("nothing is refused here")
         };
         let traits = Traits {
             rank,

@@ -255,7 +255,9 @@ impl Wire for Plug {
         address.try_into().map(u64::from_le_bytes).map_err(|_| libc::EINVAL)
     }
 
-    fn remove(&mut self, _: u64) {}
+    fn remove(&mut self, peer: u64) -> Option<u64> {
+        Some(peer)
+    }
 
     unsafe fn register(
         &mut self,

@@ -186,6 +186,21 @@ impl<W: Wire> NetDomain<W> {
         rail.try_send(&self.shared, to, bytes)
     }
 
+    /// Sends a packet of endpoint `index` to a rank that was
+    /// [struck](Self::strike), so that it hears of that, if the wire can: all else
+    /// to it is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`]: nothing was sent.
+    pub fn tell_lost(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
+        let Some(mut rail) = self.try_rail(index) else { return Err(SendError::Full) };
+        if bytes.len() > rail.packet_bytes_max() {
+            return Err(SendError::TooLong { bytes: bytes.len(), max: rail.packet_bytes_max() });
+        }
+        rail.tell_lost(&self.shared, to, bytes)
+    }
+
     /// Prepares endpoint `index` for a sleep on its
     /// [`event`](Self::event), as [`Endpoint::arm`] does.
     ///

@@ -15,6 +15,7 @@
 //! | `card` | what ranks tell each other at start |
 //! | `memory` | what peers reach, and what is known of theirs |
 //! | `packet` | bells and messages |
+//! | `noise` | keys that a stranger does not guess |
 //! | `number` | bells that a put brings itself |
 //! | `rail`, `scratch` | what one endpoint has |
 //! | `early` | peers that cannot be reached yet |
@@ -40,6 +41,7 @@ mod failure;
 mod flight;
 mod lookup;
 mod memory;
+mod noise;
 mod number;
 mod packet;
 mod poll;
@@ -60,6 +62,7 @@ pub use rail::{Cards, PEER_BYTES};
 pub use wire::Wire;
 
 pub(crate) use domain::Traits;
+pub(crate) use noise::Noise;
 pub(crate) use rail::{Limits, Rail, Sizes, footprint_of};
 pub(crate) use scratch::{Area, contexts_of};
 pub(crate) use unfit::Unfit;

@@ -14,7 +14,7 @@
 
 use super::failure::Failure;
 use super::number::may_ring;
-use super::rail::{Rail, Shared};
+use super::rail::{NO_WAY, Peer, Rail, Shared};
 use super::scratch::Context;
 use super::wire::Wire;
 use core::ffi::c_int;
@@ -172,6 +172,25 @@ impl<W: Wire> Rail<W> {
         sent
     }
 
+    /// Sends a packet to a rank that is lost, where the way to it is still open.
+    pub(super) fn tell_lost(
+        &mut self,
+        shared: &Shared,
+        to: Rank,
+        bytes: &[u8],
+    ) -> Result<(), SendError> {
+        self.see_losses(shared);
+        let sent = match self.peers.get(&to.0) {
+            Some(peer) if peer.lost && peer.addr != NO_WAY => {
+                let peer = *peer;
+                self.send_to(shared, to, peer, PACKET, bytes)
+            }
+            _ => Err(SendError::Addr(AddrError::PeerLost { rank: to })),
+        };
+        self.wire.ring();
+        sent
+    }
+
     /// Tells the owner of a word that it has changed. False: no room now.
     pub(super) fn ring(&mut self, shared: &Shared, op: &Op) -> bool {
         let mut bell = [0; BELL_BYTES];
@@ -197,6 +216,19 @@ impl<W: Wire> Rail<W> {
             return Err(SendError::Addr(error));
         }
         let peer = self.peer(shared, to).map_err(SendError::Addr)?.ok_or(SendError::Full)?;
+        self.send_to(shared, to, peer, kind, bytes)
+    }
+
+    /// To one that was met; as many bytes as fit.
+    #[inline]
+    fn send_to(
+        &mut self,
+        shared: &Shared,
+        to: Rank,
+        peer: Peer,
+        kind: u32,
+        bytes: &[u8],
+    ) -> Result<(), SendError> {
         if self.must_wait() || self.must_pause(to) {
             return Err(SendError::Full);
         }

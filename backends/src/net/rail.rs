@@ -8,6 +8,7 @@ use super::card::{Card, CardError};
 use super::failure::{Failure, Failures};
 use super::flight::Flight;
 use super::memory::{Cache, Directory, Listing, REGIONS_MAX, SLOT_BYTES};
+use super::noise::{DeviceKeys, Noise};
 use super::packet::{PACKET_TABLES_BYTES, Packets};
 use super::scratch::{Area, READS_MAX, Scratch};
 use super::wire::{ENTRIES_MAX, Entry, Key, Mr, Near, Wire};
@@ -32,6 +33,7 @@ pub type Cards =
 pub(super) struct Shared {
     pub rank: Rank,
     pub size: u32,
+    /// What packets begin with.
     pub job: AtomicU64,
     pub table: Box<RegionTable<REGIONS_MAX>>,
     pub own: OnceLock<Card>,
@@ -47,6 +49,8 @@ pub(crate) struct Rail<W: Wire> {
     pub(crate) wire: W,
     pub(super) index: usize,
     pub(super) limits: Limits,
+    /// Where the devices' keys come from.
+    keys: DeviceKeys,
     pub(super) directory: Directory,
     directory_mr: Option<Mr>,
     pub(super) cache: Cache,
@@ -150,6 +154,7 @@ impl<W: Wire> Rail<W> {
         sizes: Sizes,
         index: usize,
         limits: Limits,
+        noise: Noise,
     ) -> Result<Self, c_int> {
         let Sizes { depth, packets, packet_bytes } = sizes;
         let scratch = Scratch::new(depth, packets, packet_bytes);
@@ -157,14 +162,16 @@ impl<W: Wire> Rail<W> {
         // SAFETY: as many bytes, which the rail keeps until the wire is closed.
         let directory = unsafe { Directory::new(directory_memory.base) };
         let base = directory_memory.base.as_ptr();
+        let mut keys = DeviceKeys::new(noise, limits.key_bytes);
+        let key = keys.draw(DIRECTORY_KEY);
         // SAFETY: the same; peers only read it.
         let directory_mr =
-            unsafe { wire.register(base, Directory::BYTES as u64, Access::Read, DIRECTORY_KEY) };
-        let directory_mr = directory_mr?;
+            unsafe { wire.register(base, Directory::BYTES as u64, Access::Read, key)? };
         let mut rail = Self {
             wire,
             index,
             limits,
+            keys,
             directory,
             directory_mr: Some(directory_mr),
             cache: Cache::new(),
@@ -189,8 +196,9 @@ impl<W: Wire> Rail<W> {
         if limits.local_mr {
             let (base, bytes) = (rail.scratch.memory.base.as_ptr(), rail.scratch.memory.layout);
             let bytes = bytes.size() as u64;
+            let key = rail.keys.draw(SCRATCH_KEY);
             // SAFETY: the rail's own, which it keeps until the wire is closed.
-            let mr = unsafe { rail.wire.register(base, bytes, Access::Local, SCRATCH_KEY)? };
+            let mr = unsafe { rail.wire.register(base, bytes, Access::Local, key)? };
             rail.scratch.desc = mr.desc;
             rail.scratch_mr = Some(mr);
         }
@@ -219,8 +227,9 @@ impl<W: Wire> Rail<W> {
         if access == Access::Local && (!self.limits.local_mr || bytes == 0) {
             return Ok(());
         }
+        // Peers read it in the directory; nobody else knows it.
         let device_key = match self.limits.key_bytes {
-            4.. => u64::from(key.to_bits()),
+            4.. => self.keys.draw(u64::from(key.to_bits())),
             // The slot alone; a stale key is then found out by the directory.
             _ => key.index() as u64 + KEYS_OWN,
         };
@@ -332,12 +341,11 @@ impl<W: Wire> Rail<W> {
         };
         for rank in lost {
             let met = self.age();
-            let gone = Peer { addr: u64::MAX, origin: 0, key: 0, lost: true, given: 0, met };
-            if let Some(peer) = self.peers.insert(rank.0, gone)
-                && !peer.lost
-            {
-                self.wire.remove(peer.addr);
-            }
+            let known = self.peers.get(&rank.0).filter(|peer| !peer.lost);
+            let way = known.and_then(|peer| self.wire.remove(peer.addr));
+            let addr = way.unwrap_or(NO_WAY);
+            let gone = Peer { addr, origin: 0, key: 0, lost: true, given: 0, met };
+            self.peers.insert(rank.0, gone);
             for key in self.cache.forget(|known| known.rank == rank) {
                 self.wire.unmap_key(key);
             }
@@ -354,6 +362,8 @@ impl<W: Wire> Drop for Rail<W> {
     }
 }
 
+/// In place of the address of a peer that cannot be told anything.
+pub(super) const NO_WAY: u64 = u64::MAX;
 /// The keys below this one are ours; regions have larger ones.
 const KEYS_OWN: u64 = 16;
 const DIRECTORY_KEY: u64 = 1;

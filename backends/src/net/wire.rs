@@ -38,8 +38,10 @@ pub trait Wire: Send + Sized {
     /// Makes a peer's address known.
     fn insert(&mut self, rank: Rank, address: &[u8]) -> Result<u64, c_int>;
 
-    /// Forgets a peer; what is under way to it may end with an error.
-    fn remove(&mut self, peer: u64);
+    /// Ends the way to a peer that is lost; what is under way to it may end with
+    /// an error. Where packets still go to it, so that it can be told, the peer is
+    /// given back.
+    fn remove(&mut self, peer: u64) -> Option<u64>;
 
     /// Registers memory, under `key` if the caller chooses keys.
     ///

@@ -33,7 +33,8 @@ pub struct Config {
     /// (`ci/far_latency.sh`: polling beside looking); over udp;ofi_rxd there is
     /// none. Without it a sleep needs a limit.
     pub event: bool,
-    /// A number that all ranks of the job have and no other job has.
+    /// A number that all ranks of the job have and no other job has. It is what
+    /// packets are let in by: 64 random bits, or any number until `join` tells it.
     pub job: u64,
 }
 

@@ -14,6 +14,7 @@
 //! | `wire` | its objects, opened |
 //! | `line` | what a rail asks, in its terms |
 //! | `probe` | what the provider really does |
+//! | `stranger` | a test: a client that is no rank |
 //!
 //! A rail is one domain of libfabric's with one owner at a time
 //! (`FI_THREAD_DOMAIN`), so that the provider takes no locks.
@@ -31,6 +32,26 @@
 //! with them ([`device_atomics`]: the region's agent decides).
 //!
 //! [`device_atomics`]: tsumugi_core::backend::Capabilities::device_atomics
+//!
+//! # Strangers
+//!
+//! Traffic is neither encrypted nor signed. What keeps a program of the network
+//! out that is no rank of the job is that it cannot guess:
+//!
+//! | provider | keys of memory | number in each packet |
+//! |---|---|---|
+//! | takes keys of 8 bytes (tcp, udp) | 64 random bits each | 64 random bits |
+//! | takes keys of 4 to 7 bytes | 32 bits, veiled by one random number | the same |
+//! | takes shorter ones | small numbers | the same |
+//! | makes keys itself (`FI_MR_PROV_KEY`: verbs, EFA) | as its device draws them, most often by counting | the same |
+//!
+//! In the first row such a program, though it knows the addresses and the form of
+//! packets, neither reads nor writes a rank's memory nor passes for a rank
+//! (tested with libfabric over tcp: `stranger`). In the second it must try 2^31
+//! keys on average, and in the others it finds them soon: there only the network
+//! keeps it out (partition keys, a VLAN, a VNI). A number for packets that is
+//! random is the caller's matter ([`Config::job`], [`NetDomain::join`]). A
+//! program that reads the traffic, or the card of a rank, sees all these numbers.
 //!
 //! # The process
 //!
@@ -54,6 +75,8 @@ mod choice;
 mod config;
 mod line;
 mod probe;
+#[cfg(test)]
+mod stranger;
 pub mod sys;
 mod wire;
 
@@ -65,7 +88,9 @@ pub use config::{Config, OpenError, Progress};
 pub use line::{About, Line};
 
 use self::choice::{Choice, Fabric};
-use crate::net::{Limits, NetDomain, NetEndpoint, Rail, Sizes, Traits, contexts_of, footprint_of};
+use crate::net::{
+    Limits, NetDomain, NetEndpoint, Noise, Rail, Sizes, Traits, contexts_of, footprint_of,
+};
 use tsumugi_core::mem::Rank;
 
 /// A rank's device, opened and probed.
@@ -91,11 +116,13 @@ impl OfiDomain {
         let depth = config.in_flight_max.min(facts.depth.max(1));
         let (packets, packet_bytes) = (config.packets, config.packet_bytes_max);
         let sizes = Sizes { depth, packets, packet_bytes };
+        let failed = |code| OpenError::Call { name: "getrandom", code };
+        let mut noise = Noise::of_system().map_err(failed)?;
         let rail = |index| {
             let contexts = contexts_of(depth, packets);
             let line = Line::open(&fabric, &choice, contexts, config.event)?;
             let failed = |code| OpenError::Call { name: "fi_mr_reg", code };
-            Rail::open(line, sizes, index, limits).map_err(failed)
+            Rail::open(line, sizes, index, limits, noise.split()).map_err(failed)
         };
         let rails = (0..config.endpoints).map(rail).collect::<Result<_, OpenError>>()?;
         let traits = Traits {

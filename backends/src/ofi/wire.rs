@@ -218,17 +218,6 @@ impl Wire {
         }
     }
 
-    /// Forgets a peer; what is under way to it may end with an error.
-    pub(super) fn remove(&mut self, peer: fi_addr_t) {
-        let mut peer = peer;
-        // SAFETY: the table was checked, and the peer was inserted here.
-        unsafe {
-            if let Some(remove) = (*(*self.av).ops).remove {
-                remove(self.av, &mut peer, 1, 0);
-            }
-        }
-    }
-
     /// Ends the endpoint: what was in flight is the provider's no more. The
     /// registrations end here too, before or after it as the provider wants.
     pub(super) fn shut(&mut self, mrs: impl Iterator<Item = Mr>) {

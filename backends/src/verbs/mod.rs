@@ -75,7 +75,9 @@ pub use device::{Atomics, Facts};
 pub use dynamic::Dynamic;
 pub use line::Line;
 
-use crate::net::{Limits, NetDomain, NetEndpoint, Rail, Sizes, Traits, contexts_of, footprint_of};
+use crate::net::{
+    Limits, NetDomain, NetEndpoint, Noise, Rail, Sizes, Traits, contexts_of, footprint_of,
+};
 use core::fmt;
 use tsumugi_core::mem::Rank;
 
@@ -120,10 +122,12 @@ impl VerbsDomain {
         config.check()?;
         let is_asked = config.dynamic;
         let (config, probed) = probe::settle(config)?;
+        let failed = |code| OpenError::Call { name: "getrandom", code };
+        let mut noise = Noise::of_system().map_err(failed)?;
         let mut rails = Vec::new();
         let mut facts = None;
         for index in 0..config.endpoints {
-            let rail = open_rail(&config, rank, index, probed.works(probe::RINGS))?;
+            let rail = open_rail(&config, rank, index, probed.works(probe::RINGS), noise.split())?;
             facts = Some(rail.wire.device.facts.clone());
             rails.push(rail);
         }
@@ -181,6 +185,7 @@ fn open_rail(
     rank: Rank,
     index: usize,
     rings: bool,
+    noise: Noise,
 ) -> Result<Rail<Line>, OpenError> {
     let sizes = Sizes {
         depth: config.in_flight_max,
@@ -201,5 +206,5 @@ fn open_rail(
         key_bytes: 8,
     };
     let failed = |code| OpenError::Call { name: "ibv_reg_mr", code };
-    Rail::open(line, sizes, index, limits).map_err(failed)
+    Rail::open(line, sizes, index, limits, noise).map_err(failed)
 }

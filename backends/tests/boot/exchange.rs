@@ -2,9 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
-use tsumugi_backends::boot::tcp::{Client, Inbox, Message, Secret, Server};
+use tsumugi_backends::boot::tcp::{Agent, Client, Ended, Inbox, Message, SIGNAL, Secret, Server};
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX, OpenBootstrap};
 use tsumugi_core::mem::Rank;
 
@@ -299,4 +300,29 @@ fn a_broken_connection_is_made_again() {
     start(&mut client).unwrap();
     client.leave().unwrap();
     drop(server);
+}
+
+#[test]
+fn agents_tell_which_ranks_have_ended_before_they_were_done() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (told, ends) = mpsc::channel();
+    let told = Box::new(move |ends| told.send(ends).unwrap());
+    let server = Server::start_with_agents(listener, 3, secret(), LONG, told).unwrap();
+    let address = server.address();
+    let mut ranks = [0, 1].map(|rank| client(rank, 3, address, LONG));
+    for rank in &mut ranks {
+        rank.publish(b"a card").unwrap();
+    }
+    ranks[0].leave().unwrap();
+    let mut agent = Agent::new(3, vec![address.to_string()], secret(), LONG).unwrap();
+    agent.prepare();
+    let end = |rank, how| Ended { rank, pid: 5, how };
+    // Rank 2 has never come; there is no rank 3.
+    agent.tell(vec![end(0, 0), end(1, 0), end(2, 0), end(2, SIGNAL | 9), end(3, 1)]).unwrap();
+    assert_eq!(ends.recv().unwrap(), [end(1, 0), end(2, SIGNAL | 9)]);
+    // Where no agents are expected, none is let in.
+    let server = self::server(3, LONG);
+    let address = server.address().to_string();
+    let mut agent = Agent::new(3, vec![address], secret(), SOME).unwrap();
+    assert!(matches!(agent.tell(vec![end(1, 1)]), Err(BootError::Refused { .. })));
 }

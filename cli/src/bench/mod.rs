@@ -36,6 +36,7 @@ use std::path::Path;
 use std::time::Duration;
 use tsumugi::Config;
 use tsumugi::config::Bind;
+use tsumugi::pvas::launch::Guardian;
 use tsumugi_bench_ult::System;
 
 pub use self::line::trip_ns;
@@ -159,6 +160,12 @@ fn programs(measure: &args::Measure) -> Result<String, Failure> {
     }
     keep_all(measure, &rows, std::iter::empty())?;
     Ok(table::table(&rows) + &program::bars(&rows))
+}
+
+/// What ends the processes and the folder of a benchmark when this one dies.
+fn guardian(name: &str) -> Result<Guardian, Failure> {
+    let guardian = Guardian::start(Some(name));
+    guardian.map_err(|error| Failure::Failed(error.to_string()))
 }
 
 /// Writes the rows and figures to the files that were asked for.

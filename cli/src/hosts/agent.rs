@@ -1,16 +1,19 @@
 //! `tsumugi agent`: starts the ranks of one host, and ends them when its
 //! standard input ends.
 
-use super::order::Order;
+use super::order::{DEATH, Order};
+use super::report::Reporter;
 use crate::failure::Failure;
 use crate::job;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
+use std::io::{self, PipeWriter, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use tsumugi::Rank;
-use tsumugi::pvas::launch::Launch;
+use tsumugi::pvas::Config;
+use tsumugi::pvas::launch::{Launch, Superior};
 
 /// Reads its order, carries it out, and ends as the ranks do.
 pub fn agent() -> Result<String, Failure> {
@@ -19,11 +22,17 @@ pub fn agent() -> Result<String, Failure> {
     let folder = OsStr::from_bytes(&order.folder);
     std::env::set_current_dir(folder)
         .map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))?;
+    let (ends, ended) = mpsc::channel();
+    let reporter = Reporter::start(&order, ended);
+    // The ranks' environment, which is not this process's.
+    let config = Config::from_lookup(|name| order.variable(name))
+        .map_err(|error| Failure::Failed(error.to_string()))?;
     let program = OsString::from_vec(order.program);
     let words = order.words.into_iter().map(OsString::from_vec);
     let mut launch = Launch::new(order.size)
         .part(order.ranks.into_iter().map(Rank))
         .program(&program, words)
+        .config(config)
         .label(order.label);
     for (name, value) in order.variables {
         launch = launch.env(OsString::from_vec(name), OsString::from_vec(value));
@@ -31,23 +40,46 @@ pub fn agent() -> Result<String, Failure> {
     if std::env::var_os(CACHE_MONITOR).is_none() {
         launch = launch.env(CACHE_MONITOR, "disabled");
     }
-    thread::spawn(obey);
+    let pipe = |error| Failure::Failed(format!("a pipe: {error}"));
+    let (deaths, told) = io::pipe().map_err(pipe)?;
+    let alone = reporter.alone();
+    thread::spawn(move || {
+        obey(told);
+        alone.set();
+        end();
+    });
     // The ranks die with this thread.
-    job::watch(launch, &program)
+    let result = job::watch_under(launch, &program, Some(Superior { ends, deaths }));
+    reporter.finish();
+    result
 }
 
-/// Each byte is a signal for the ranks; the end of the input is their end.
-fn obey() {
-    let mut byte = [0];
-    let mut input = io::stdin();
+/// Does what the launcher says, until it says nothing more.
+fn obey(mut told: PipeWriter) {
+    let (mut byte, mut input) = ([0], io::stdin().lock());
     while let Ok(1) = input.read(&mut byte) {
-        raise(byte[0].into());
+        if byte[0] != DEATH {
+            raise(byte[0].into());
+            continue;
+        }
+        let mut dead = [0; size_of::<u32>()];
+        if input.read_exact(&mut dead).is_ok() {
+            // Who does not read it any more has no ranks left.
+            let _ = told.write_all(&dead);
+        }
     }
+}
+
+/// Ends the ranks.
+fn end() {
     raise(libc::SIGTERM);
     thread::sleep(KILL_AFTER);
-    // The second one kills.
-    raise(libc::SIGINT);
-    raise(libc::SIGINT);
+    // The second one that is seen kills, and one that comes while another waits
+    // to be seen is none.
+    loop {
+        raise(libc::SIGINT);
+        thread::sleep(LOOK_AGAIN);
+    }
 }
 
 /// To this very process, which passes it on to its ranks.
@@ -59,4 +91,5 @@ fn raise(signal: i32) {
 /// libfabric's: it need not watch what a rank maps, whose regions are
 /// registered by hand.
 const CACHE_MONITOR: &str = "FI_MR_CACHE_MONITOR";
-const KILL_AFTER: Duration = Duration::from_secs(1);
+const KILL_AFTER: Duration = Duration::from_millis(700);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);

@@ -12,11 +12,17 @@
 //! host and the command behind them. The environment and the job's secret go
 //! through the standard input, never on a command line. An agent whose input
 //! ends kills its ranks, so nothing is left when this command dies, however it
-//! does. The first agent that fails takes the others with it.
+//! does.
+//!
+//! Agents tell at once how ranks end, and this command tells all which of them is
+//! the cause: programs on every host hear of that one, and have 1.2 s before they
+//! are ended.
 
 mod agent;
 mod order;
 mod remote;
+mod report;
+mod verdict;
 
 pub use agent::agent;
 
@@ -30,8 +36,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tsumugi::boot::env;
-use tsumugi::boot::tcp::{Secret, Server};
-use tsumugi::pvas::launch::Signals;
+use tsumugi::boot::tcp::{Ended, Secret, Server};
+use tsumugi::pvas::Config;
+use tsumugi::pvas::launch::{self, Signals};
+use verdict::{Cause, Verdict};
 
 /// Starts a program on `args.hosts` and waits for it.
 pub fn run(args: &args::Run) -> Result<String, Failure> {
@@ -46,18 +54,28 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
     let short = || Failure::Failed(format!("{} is too short", env::SECRET));
     let secret = Secret::new(&word).ok_or_else(short)?;
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(failed("listening"))?;
-    let server = Server::start(listener, args.ranks, secret, limit).map_err(failed("serving"))?;
+    let config = Config::from_env().map_err(|error| Failure::Failed(error.to_string()))?;
+    let (happens, events) = mpsc::channel();
+    let ended = happens.clone();
+    let told = Box::new(move |ends| {
+        // After the last agent nobody listens.
+        let _ = ended.send(Event::Ends(ends));
+    });
+    let server = Server::start_with_agents(listener, args.ranks, secret, limit, told)
+        .map_err(failed("serving"))?;
     let addresses = addresses(&args.hosts, server.address().port());
     let own = std::env::current_exe().map_err(failed("this command cannot find itself"))?;
     let mut signals = Signals::catch().map_err(|error| Failure::Failed(error.to_string()))?;
-    let (ended, ends) = mpsc::channel();
     let mut remotes = Vec::new();
     for (index, (host, ranks)) in shares(&args.hosts, args.ranks).into_iter().enumerate() {
         let order = order(args, ranks, &addresses, &word)?;
-        let remote = Remote::start(host, &own, &order, index, &ended);
+        let remote = Remote::start(host, &own, &order, index, &happens);
         remotes.push(remote.map_err(|error| Failure::Failed(format!("{host}: {error}")))?);
     }
-    let code = watch(&mut remotes, &ends, &mut signals);
+    let grace = Duration::from_millis(config.grace_ms.into());
+    let verdict = Verdict::default();
+    let mut watch = Watch { remotes: &mut remotes, verdict, grace, leave_at: None };
+    let code = watch.go(&events, &mut signals);
     drop(server);
     match code {
         0 => Ok(String::new()),
@@ -65,34 +83,91 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
     }
 }
 
-/// Waits for all agents; the code of the first one that failed.
-fn watch(
-    remotes: &mut [Remote],
-    ends: &mpsc::Receiver<(usize, i32)>,
-    signals: &mut Signals,
-) -> i32 {
-    let (mut left, mut code, mut leave_at) = (remotes.len(), 0, None);
-    while left > 0 {
-        if let Ok((index, ended)) = ends.recv_timeout(LOOK_AGAIN) {
-            left -= 1;
-            remotes[index].leave();
-            if ended != 0 && code == 0 {
-                code = ended;
-                leave_at = Some(Instant::now() + LEAVE_AFTER);
-                let host = remotes[index].host();
-                // One write, so that it does not mix with what ranks print.
-                let line = format!("tsumugi: host {host}: ended with code {ended}\n");
-                eprint!("{line}");
+/// What happens to a job.
+enum Event {
+    /// An agent has ended with that code.
+    Agent { index: usize, code: i32 },
+    /// Ranks have ended.
+    Ends(Vec<Ended>),
+}
+
+/// The agents, and what they tell.
+struct Watch<'a> {
+    remotes: &'a mut [Remote],
+    verdict: Verdict,
+    /// What a program has after a death.
+    grace: Duration,
+    /// When agents are left that have not ended.
+    leave_at: Option<Instant>,
+}
+
+impl Watch<'_> {
+    /// Waits for all agents; the code of what has ended the job.
+    fn go(&mut self, events: &mpsc::Receiver<Event>, signals: &mut Signals) -> i32 {
+        let (mut left, mut code) = (self.remotes.len(), 0);
+        while left > 0 {
+            let now = Instant::now();
+            let due = self.verdict.due().map(|due| due.saturating_duration_since(now));
+            match events.recv_timeout(due.map_or(LOOK_AGAIN, |due| due.min(LOOK_AGAIN))) {
+                Ok(Event::Agent { index, code }) => {
+                    left -= 1;
+                    self.remotes[index].leave();
+                    if code != 0 {
+                        self.verdict.agent_ended(index, code, Instant::now());
+                    }
+                }
+                Ok(Event::Ends(ends)) => {
+                    for failure in self.verdict.ended(&ends, Instant::now()) {
+                        self.say(&failure);
+                    }
+                }
+                Err(_) => {}
+            }
+            // After the last one there is nothing to wait for.
+            let now = Instant::now() + if left == 0 { A_WHILE } else { Duration::ZERO };
+            if let Some(cause) = self.verdict.poll(now) {
+                code = cause.code();
+                self.end_by(&cause);
+            }
+            for caught in signals.take() {
+                self.remotes.iter_mut().for_each(|remote| remote.signal(caught.signal));
+            }
+            if self.leave_at.is_some_and(|at| at <= Instant::now()) {
+                self.remotes.iter_mut().for_each(Remote::leave);
             }
         }
-        for caught in signals.take() {
-            remotes.iter_mut().for_each(|remote| remote.signal(caught.signal));
+        if let Some(line) = self.verdict.others() {
+            eprint!("{line}");
         }
-        if leave_at.is_some_and(|at| at <= Instant::now()) {
-            remotes.iter_mut().for_each(Remote::leave);
+        code
+    }
+
+    /// Names what ends the job, to all.
+    fn end_by(&mut self, cause: &Cause) {
+        let now = Instant::now();
+        match cause {
+            Cause::Rank(failure) => {
+                self.say(failure);
+                self.remotes.iter_mut().for_each(|remote| remote.tell(failure.rank.0));
+                self.leave_at = Some(now + self.grace.max(HEARD_WITHIN) + LEAVE_AFTER);
+            }
+            Cause::Host { index, code } => {
+                // One write, so that it does not mix with what ranks print.
+                let host = self.remotes[*index].host();
+                let line = format!("tsumugi: host {host}: ended with code {code}\n");
+                eprint!("{line}");
+                self.leave_at = Some(now + HEARD_WITHIN);
+            }
         }
     }
-    code
+
+    fn say(&self, failure: &launch::Failure) {
+        let has = |remote: &&Remote| remote.ranks().contains(&failure.rank.0);
+        let host = self.remotes.iter().find(has).map_or("?", Remote::host);
+        // One write, as above.
+        let line = format!("tsumugi: host {host}: {failure}\n");
+        eprint!("{line}");
+    }
 }
 
 /// Who gets which ranks: neighbours together, and as many on each as can be.
@@ -168,8 +243,13 @@ fn addresses(hosts: &[String], port: u16) -> String {
 
 /// Between two looks for signals.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// The ranks of other hosts that hear of a failure end by themselves.
-const LEAVE_AFTER: Duration = Duration::from_millis(1000);
+/// Agents give programs so long at least, and whatever hears of an agent's end
+/// ends by itself in that time.
+const HEARD_WITHIN: Duration = Duration::from_millis(1200);
+/// From there on an agent has so long to end its ranks and itself.
+const LEAVE_AFTER: Duration = Duration::from_millis(2000);
+/// Longer than any verdict takes.
+const A_WHILE: Duration = Duration::from_secs(1);
 /// More are not read.
 const ADDRESSES_MAX: usize = 15;
 

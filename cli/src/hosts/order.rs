@@ -44,6 +44,12 @@ impl Order {
         to.flush()
     }
 
+    /// What one of its variables holds, if that is text.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let found = self.variables.iter().find(|(known, _)| known == name.as_bytes());
+        found.and_then(|(_, value)| String::from_utf8(value.clone()).ok())
+    }
+
     /// Reads one.
     pub fn receive(from: &mut impl Read) -> io::Result<Self> {
         let mut len = [0; 4];
@@ -85,6 +91,9 @@ impl Order {
     }
 }
 
+/// Behind an order comes one byte for each signal; or this one and, in four bytes,
+/// the rank whose death ends the job.
+pub const DEATH: u8 = 0x80;
 const MAGIC: &[u8] = b"tsumugi agent 1\n";
 /// An environment is at most of some megabytes.
 const BYTES_MAX: usize = 16 << 20;
@@ -112,6 +121,8 @@ mod tests {
         bytes.push(15);
         let mut from = &bytes[..];
         assert_eq!(Order::receive(&mut from).unwrap(), order());
+        assert_eq!(order().variable("A").as_deref(), Some("b=c\n"));
+        assert_eq!(order().variable("B"), None);
         assert_eq!(from, [15], "a signal comes behind it");
     }
 

@@ -1,6 +1,8 @@
 //! One host: the command that starts an agent there, and its standard input.
 
-use super::order::Order;
+use super::Event;
+use super::order::{DEATH, Order};
+use crate::job;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,30 +16,34 @@ use tsumugi::boot::env;
 #[derive(Debug)]
 pub struct Remote {
     host: String,
+    ranks: Vec<u32>,
     input: Option<ChildStdin>,
 }
 
 impl Remote {
-    /// Starts the agent `own` on `host`; its end is told as `index` and its
-    /// exit code.
+    /// Starts the agent `own` on `host`; its end is told with `index` and
+    /// its exit code.
     pub fn start(
         host: &str,
         own: &Path,
         order: &Order,
         index: usize,
-        ended: &Sender<(usize, i32)>,
+        ended: &Sender<Event>,
     ) -> io::Result<Self> {
         let rsh = std::env::var(env::RSH).unwrap_or_else(|_| env::RSH_DEFAULT.to_owned());
         let mut words = rsh.split_whitespace();
         let program = words.next().ok_or(io::ErrorKind::NotFound)?;
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(words)
             .arg(host)
             .arg(agent_of(own))
             .stdin(Stdio::piped())
             // Not in an environment that others may see by `ps e`.
-            .env_remove(env::SECRET)
-            .spawn()?;
+            .env_remove(env::SECRET);
+        // It may not have reached the host yet.
+        job::end_with_us(&mut command, libc::SIGTERM);
+        let mut child = command.spawn()?;
         let mut input = child.stdin.take();
         if let Some(to) = &mut input {
             // One that has ended already says so by its code.
@@ -51,9 +57,9 @@ impl Remote {
                 status.code().or(signal).unwrap_or(1)
             });
             // The launcher has gone before it: nobody is left to tell.
-            let _ = ended.send((index, code));
+            let _ = ended.send(Event::Agent { index, code });
         });
-        Ok(Self { host: host.to_owned(), input })
+        Ok(Self { host: host.to_owned(), ranks: order.ranks.clone(), input })
     }
 
     /// What it is called.
@@ -61,10 +67,25 @@ impl Remote {
         &self.host
     }
 
+    /// The job's ranks that it has.
+    pub fn ranks(&self) -> &[u32] {
+        &self.ranks
+    }
+
     /// Passes on a signal.
     pub fn signal(&mut self, signal: i32) {
+        self.write(&[signal as u8]);
+    }
+
+    /// Says whose death ends the job.
+    pub fn tell(&mut self, dead: u32) {
+        self.write(&[&[DEATH], &dead.to_le_bytes()[..]].concat());
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
         if let Some(input) = &mut self.input {
-            let _ = input.write_all(&[signal as u8]).and_then(|()| input.flush());
+            // One that has ended needs none.
+            let _ = input.write_all(bytes).and_then(|()| input.flush());
         }
     }
 

@@ -50,7 +50,9 @@
 //! whose time has passed ends with [`CallError::Timeout`]; the reply that
 //! comes after all finds another generation and is dropped, and only then the
 //! reply cell is free again. A rank that dies ends all calls to it with
-//! [`CallError::PeerLost`].
+//! [`CallError::PeerLost`], and so does one that was
+//! [given up](crate::backend::Domain#a-rank-that-is-given-up): of its requests
+//! none is handled any more.
 //!
 //! # How to drive it
 //!

@@ -164,6 +164,8 @@ pub enum CallError {
     Failed,
     /// The rank could not fetch the payload.
     BadPayload,
+    /// The caller's own rank has ended: there is nobody to take an answer.
+    Ended,
 }
 
 impl Token {
@@ -254,6 +256,7 @@ impl fmt::Display for CallError {
             Self::UnknownHandler { handler } => write!(f, "the rank has no {handler}"),
             Self::Failed => f.write_str("the handler failed before it had answered"),
             Self::BadPayload => f.write_str("the payload could not be fetched by the rank"),
+            Self::Ended => f.write_str("the caller's own rank has ended"),
         }
     }
 }

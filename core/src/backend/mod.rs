@@ -58,6 +58,27 @@ pub struct Capabilities {
 }
 
 /// An opened device: registers memory and makes endpoints.
+///
+/// # A rank that is given up
+///
+/// A rank that is silent for too long is given up by another, and may live: it was
+/// held off its processor, or cut off. What stands on a domain relies on this:
+///
+/// - Nothing of a rank that this one has given up is let in, whenever it was sent:
+///   no packet is handled, no operation of it takes effect here, none is answered.
+/// - An operation on it ends with [`AddrError::PeerLost`], and may have taken
+///   effect, or may yet, there.
+/// - The two do not have to agree, nor does a third: each knows what it was told.
+///   A rank that is told that it was given up ends.
+///
+/// The simulator's `Net::give_up` is this rule; active messages, messages,
+/// collectives, locks and tables of regions are run by it.
+///
+/// Between nodes packets are dropped as they come. A device that carries puts out
+/// by itself has to refuse a single peer for that: a pair of InfiniBand is closed
+/// and takes nothing more. libfabric withdraws a key from all peers or from
+/// none, so what the other had posted before it was told may land there as long as
+/// it lives.
 pub trait Domain: Sync {
     /// Its queues.
     type Endpoint<'d>: Endpoint

@@ -306,10 +306,34 @@ impl Waiting {
         match self {
             Self::Nobody => {}
             Self::Sleeper(waker) => waker.wake(),
-            Self::Task(waker) => waker.wake(),
+            Self::Task(waker) => wake_task(waker),
             Self::Callback(callback) => unreachable!("{callback:?} waits for a ticket"),
         }
     }
+}
+
+/// Wakes a task of somebody's executor. Whoever completes an operation is
+/// another as a rule: a panic of the waker stays in here.
+#[cfg(feature = "unwind")]
+#[inline(never)]
+fn wake_task(waker: core::task::Waker) {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+        use std::io::Write as _;
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or(panic.downcast_ref::<std::string::String>().map(|text| &**text));
+        let text = text.unwrap_or("with a value that is no text");
+        let line = std::format!("tsumugi: the waker of a future panicked: {text}\n");
+        let _ = std::io::stderr().write_all(line.as_bytes());
+        // What was thrown may panic again when it is dropped.
+        core::mem::forget(panic);
+    }
+}
+
+#[cfg(not(feature = "unwind"))]
+#[inline(never)]
+fn wake_task(waker: core::task::Waker) {
+    waker.wake();
 }
 
 /// # Safety

@@ -2,6 +2,7 @@
 
 use super::slot::{Armed, Slot, Waiting};
 use super::{Completions, Outcome};
+use crate::sync::mutant;
 use crate::tag::Tag;
 use crate::wait::{Interrupted, Reason, Wait, WaitFor};
 use core::fmt;
@@ -73,12 +74,16 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
     /// Sleeps until the operation has ended. Somebody else must poll.
     pub fn wait(self, wait: &dyn Wait) -> Outcome<B> {
         while !self.is_done() {
-            wait.sleep(self.reason(), &mut |waker| {
-                // Copied out of the caller's frame, which may be gone as soon
-                // as the waker can be found.
-                let (slot, tag) = (self.slot(), self.tag);
-                slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
-            });
+            // SAFETY: the slot has the waker if it is armed, and whoever ends
+            // the operation uses it.
+            unsafe {
+                wait.sleep(self.reason(), &mut |waker| {
+                    // Copied out of the caller's frame, which may be gone as
+                    // soon as the waker can be found.
+                    let (slot, tag) = (self.slot(), self.tag);
+                    slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
+                });
+            }
             if !self.is_done() {
                 // Claimed and not done yet: a few instructions of another
                 // thread, which may need this processor.
@@ -101,16 +106,19 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
         limit: Duration,
     ) -> Result<Outcome<B>, Overdue<Self>> {
         while !self.is_done() {
-            let slept = wait.sleep_for(
-                self.reason(),
-                limit,
-                &mut |waker| {
-                    // Copied out of the caller's frame, as in `wait`.
-                    let (slot, tag) = (self.slot(), self.tag);
-                    slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
-                },
-                &mut || self.slot().disarm(self.tag),
-            );
+            // SAFETY: as in `wait`; a waker that is disarmed is dropped.
+            let slept = unsafe {
+                wait.sleep_for(
+                    self.reason(),
+                    limit,
+                    &mut |waker| {
+                        // Copied out of the caller's frame, as in `wait`.
+                        let (slot, tag) = (self.slot(), self.tag);
+                        slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
+                    },
+                    &mut || self.slot().disarm(self.tag),
+                )
+            };
             match slept {
                 Err(why) if !self.is_done() => return Err(Overdue { ticket: self, why }),
                 // Claimed and not done yet, if it is not.
@@ -187,7 +195,9 @@ impl<B: Send + 'static> Future for Ticket<'_, B> {
             }
             if !slot.is_done() {
                 // Claimed and not done yet: the task comes again.
-                context.waker().wake_by_ref();
+                if !mutant("completion_window_unwoken") {
+                    context.waker().wake_by_ref();
+                }
                 return Poll::Pending;
             }
         }

@@ -48,7 +48,7 @@ impl Room {
         // SeqCst: before the last look at the room; pairs with `made`.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let node = Node { next: UnsafeCell::new(ptr::null_mut()), waker: UnsafeCell::new(None) };
-        wait.sleep(Reason::new("room"), &mut |waker| {
+        let mut park = |waker| {
             // Copied out of the caller's frame, which may be gone as soon as
             // the node is parked.
             let (this, has_room, node) = (self, has_room, &raw const node as *mut Node);
@@ -61,7 +61,9 @@ impl Room {
                 this.wake_all();
             }
             true
-        });
+        };
+        // SAFETY: the node has the waker, and whoever takes the node uses it.
+        unsafe { wait.sleep(Reason::new("room"), &mut park) };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 

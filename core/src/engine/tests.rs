@@ -11,6 +11,7 @@ use crate::op::Kind;
 use crate::ring::Mpsc;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wait::threads::Threads;
+use crate::wait::{Reason, Waker};
 use core::ptr::NonNull;
 use core::time::Duration;
 use std::boxed::Box;
@@ -276,6 +277,137 @@ fn foreign_calls_are_made_in_turn() {
         engine.poll();
     }
     assert_eq!(made.load(Ordering::SeqCst), 1);
+}
+
+/// A thread that sleeps by doing what the test says, which must wake it.
+struct Scripted<F: Fn(Reason)>(F, AtomicU32);
+
+impl<F: Fn(Reason)> Scripted<F> {
+    fn new(script: F) -> Self {
+        Self(script, AtomicU32::new(0))
+    }
+}
+
+// SAFETY: there is one thread, and a sleep returns after the wake, or panics.
+unsafe impl<F: Fn(Reason) + Sync> Wait for Scripted<F> {
+    unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        unsafe fn wake(woken: *const ()) {
+            // SAFETY: the count of a test, which outlives the sleep.
+            unsafe { &*woken.cast::<AtomicU32>() }.fetch_add(1, Ordering::Relaxed);
+        }
+        let before = self.1.load(Ordering::Relaxed);
+        // SAFETY: an atomic that outlives the sleep.
+        let stays = commit(unsafe { Waker::new((&raw const self.1).cast(), wake) });
+        (self.0)(reason);
+        let wakes = self.1.load(Ordering::Relaxed) - before;
+        assert_eq!(wakes, u32::from(stays), "of {reason:?}");
+    }
+
+    fn yield_now(&self) {}
+}
+
+/// Until nothing is on its way.
+fn poll_all<E: Endpoint>(engine: &Engine<'_, E>) {
+    while engine.needs_poll() {
+        engine.poll();
+    }
+}
+
+/// Who waits for a tag sleeps until one is free.
+#[test]
+fn there_is_room_while_a_tag_is_free() {
+    let (job, region) = job(Delivery::default());
+    let rank = job.rank(Rank(0));
+    delegate!(engine, counts, rank.endpoint(), 64);
+    let get = Op::get_word(word(&region, 0), Width::W8);
+    let mut tickets = Vec::new();
+    for posted in 0..64 {
+        assert!(engine.has_room(), "{posted} of 64");
+        tickets.push(engine.post(0, get, ()).unwrap());
+    }
+    assert!(!engine.has_room());
+    poll_all(&engine);
+    tickets.pop().unwrap().try_finish().unwrap();
+    assert!(engine.has_room());
+}
+
+/// A tag is free when its operation is finished, which is after its completion:
+/// whoever finishes it tells those who wait for a tag.
+#[test]
+fn who_finishes_an_operation_tells_who_waits_for_room() {
+    let (job, region) = job(Delivery::default());
+    let rank = job.rank(Rank(0));
+    delegate!(engine, counts, rank.endpoint(), 64);
+    let get = Op::get_word(word(&region, 0), Width::W8);
+    let others: Vec<_> = (1..64).map(|_| engine.post(0, get, ()).unwrap()).collect();
+    let last = engine.post(0, get, ()).unwrap();
+    while !last.is_done() {
+        engine.poll();
+    }
+    // A lock, for the thread that waits may be any.
+    let last = std::sync::Mutex::new(Some(last));
+    let waiter = Scripted::new(|reason: Reason| {
+        let finished = last.lock().unwrap().take();
+        match (reason.what, finished) {
+            ("room", Some(ticket)) => {
+                let ticket = std::cell::Cell::new(Some(ticket));
+                let begin = || Ok(Status::Pending(ticket.take().expect("it is begun once")));
+                engine.run_by(Retry::AtOnce, &Threads, begin, |_| {}).unwrap();
+            }
+            ("completion", None) => poll_all(&engine),
+            (what, _) => panic!("it waits for {what}"),
+        }
+    });
+    assert_eq!(engine.run(0, get, Retry::Room, &waiter), Ok(0));
+    assert_eq!(others.len(), 63);
+}
+
+/// And so does a poll, for those operations that nobody finishes.
+#[test]
+fn a_poll_that_completes_tells_who_waits_for_room() {
+    fn nothing(_: *mut (), _: Result<u64, AddrError>) {}
+    let (job, region) = job(Delivery::default());
+    let rank = job.rank(Rank(0));
+    delegate!(engine, counts, rank.endpoint(), 64);
+    let get = Op::get_word(word(&region, 0), Width::W8);
+    for _ in 0..64 {
+        // SAFETY: it touches nothing.
+        let callback = unsafe { Callback::new(nothing, core::ptr::null_mut()) };
+        engine.post_callback(0, get, callback).unwrap();
+    }
+    let waiter = Scripted::new(|_| poll_all(&engine));
+    assert_eq!(engine.run(0, get, Retry::Room, &waiter), Ok(0));
+}
+
+#[test]
+fn who_came_first_is_woken_first() {
+    const WAITERS: usize = 3;
+    let (room, order) = (Room::new(), std::sync::Mutex::new(Vec::new()));
+    // Each parks inside of the sleep of the one before; the innermost makes room.
+    fn wait(number: usize, room: &Room, order: &std::sync::Mutex<Vec<usize>>) {
+        if number == WAITERS {
+            return room.made();
+        }
+        struct Numbered<'a>(usize, &'a Room, &'a std::sync::Mutex<Vec<usize>>);
+        // SAFETY: there is one thread, which goes on when all were woken.
+        unsafe impl Wait for Numbered<'_> {
+            unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+                unsafe fn wake(data: *const ()) {
+                    // SAFETY: the waiter, which sleeps.
+                    let woken = unsafe { &*data.cast::<Numbered<'_>>() };
+                    woken.2.lock().unwrap().push(woken.0);
+                }
+                // SAFETY: it outlives the sleep.
+                assert!(commit(unsafe { Waker::new((&raw const *self).cast(), wake) }));
+                wait(self.0 + 1, self.1, self.2);
+            }
+
+            fn yield_now(&self) {}
+        }
+        room.wait(&Numbered(number, room, order), &|| false);
+    }
+    wait(0, &room, &order);
+    assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
 }
 
 #[test]

@@ -28,11 +28,18 @@ pub enum Agent {
 }
 
 /// Names one registered region of one rank: a slot of its table, the
-/// generation that the slot had at registration, and whose its words are.
+/// generation that the slot had at registration, whose its words are, and
+/// whether the runtime keeps the region for itself.
 ///
 /// ```text
-///  agent 1 | generation 19 | index 12
+///  agent 1 | runtime 1 | generation 18 | index 12
 /// ```
+///
+/// A key is a name and no secret. A program can make up any; what keeps the
+/// runtime's own regions from it is that a [`Remote`] never carries the bit
+/// `runtime`, and that a table compares the bit with the rest of the life. Words
+/// that a device carries out atomics on have no such class: a program that makes
+/// up their keys can spoil the locks and directories that it has made of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct RegionKey(u32);
@@ -41,8 +48,9 @@ impl RegionKey {
     /// Slots of a table that a key can name.
     pub const INDEX_MAX: usize = 1 << Self::INDEX_BITS;
     /// Lives of a slot; one that has had them all is not used again.
-    pub const GENERATION_MAX: u32 = (1 << (Self::AGENT_BIT - Self::INDEX_BITS)) - 1;
+    pub const GENERATION_MAX: u32 = (1 << (Self::RUNTIME_BIT - Self::INDEX_BITS)) - 1;
     const INDEX_BITS: u32 = 12;
+    const RUNTIME_BIT: u32 = 30;
     const AGENT_BIT: u32 = 31;
 
     /// The key of slot `index` in its life `generation` (1 or more).
@@ -66,6 +74,26 @@ impl RegionKey {
     #[inline(always)]
     pub const fn agent(self) -> Agent {
         if self.0 >> Self::AGENT_BIT == 0 { Agent::Cpu } else { Agent::Device }
+    }
+
+    /// The same, of a region that the runtime keeps for itself.
+    #[must_use]
+    pub const fn of_runtime(self) -> Self {
+        Self(self.0 | 1 << Self::RUNTIME_BIT)
+    }
+
+    /// The same as far as a user may name it: a key of the runtime's region
+    /// becomes one that names nothing.
+    #[must_use]
+    #[inline(always)]
+    pub const fn of_user(self) -> Self {
+        Self(self.0 & !(1 << Self::RUNTIME_BIT))
+    }
+
+    /// Whether the runtime keeps the region for itself.
+    #[inline(always)]
+    pub const fn is_of_runtime(self) -> bool {
+        self.0 >> Self::RUNTIME_BIT & 1 != 0
     }
 
     /// The slot.
@@ -119,11 +147,13 @@ pub struct RemoteAddr {
 }
 
 impl RemoteAddr {
-    /// The byte `bytes` further on in the same region.
+    /// The byte `bytes` further on in the same region. An offset of more than
+    /// 64 bits is `u64::MAX`, which lies outside every region: it is never
+    /// another byte of this one.
     #[must_use]
     #[inline(always)]
     pub const fn add(self, bytes: u64) -> Self {
-        Self { offset: self.offset.wrapping_add(bytes), ..self }
+        Self { offset: self.offset.saturating_add(bytes), ..self }
     }
 }
 
@@ -148,10 +178,26 @@ pub struct Remote<T> {
 
 impl<T: Plain> Remote<T> {
     /// What lies at `addr`, taken as a `T`. Whether it is one, every
-    /// operation checks: range, alignment, key and rank.
+    /// operation checks: range, alignment, key and rank. Of a region that the
+    /// runtime keeps for itself it is none, whatever the key: operations
+    /// answer [`AddrError::StaleKey`].
     #[inline(always)]
     pub const fn new(addr: RemoteAddr) -> Self {
+        Self::of_any(RemoteAddr { key: addr.key.of_user(), ..addr })
+    }
+
+    const fn of_any(addr: RemoteAddr) -> Self {
         Self { addr, of: PhantomData }
+    }
+
+    /// The same of any region.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the runtime, or does to its regions what it would do.
+    #[inline(always)]
+    pub const unsafe fn of_runtime(addr: RemoteAddr) -> Self {
+        Self::of_any(addr)
     }
 
     /// The untyped address.
@@ -160,11 +206,13 @@ impl<T: Plain> Remote<T> {
         self.addr
     }
 
-    /// The `T` that is `count` further on.
+    /// The `T` that is `count` further on. Where that is more than 64 bits of
+    /// offset, it is as of [`RemoteAddr::add`]: the operation that uses the
+    /// address answers [`AddrError::OutOfRange`].
     #[must_use]
     #[inline(always)]
     pub const fn add(self, count: u64) -> Self {
-        Self::new(self.addr.add(count.wrapping_mul(size_of::<T>() as u64)))
+        Self::of_any(self.addr.add(count.saturating_mul(size_of::<T>() as u64)))
     }
 }
 
@@ -273,6 +321,38 @@ mod tests {
         let key = RegionKey::new(4095, RegionKey::GENERATION_MAX);
         assert_eq!((key.index(), key.generation()), (4095, RegionKey::GENERATION_MAX));
         assert_eq!(RegionKey::from_bits(key.to_bits()), key);
+    }
+
+    #[test]
+    fn an_address_never_wraps() {
+        let addr = RemoteAddr { offset: 8, rank: Rank(1), key: RegionKey::new(1, 1) };
+        let word = Remote::<u64>::new(addr);
+        assert_eq!(word.add(3).addr().offset, 32);
+        let last = u64::MAX / 8 - 1;
+        assert_eq!(word.add(last).addr().offset, 8 + last * 8);
+        for count in [last + 1, 1 << 61, (1 << 61) - 1, (1 << 61) + 7, u64::MAX] {
+            assert_eq!(word.add(count).addr().offset, u64::MAX, "{count:#x}");
+        }
+        assert_eq!(word.add(last).add(last).addr().offset, u64::MAX);
+        assert_eq!(addr.add(u64::MAX).add(1).offset, u64::MAX);
+        // Values of no size are all in one place.
+        assert_eq!(Remote::<[u64; 0]>::new(addr).add(u64::MAX).addr(), addr);
+    }
+
+    #[test]
+    fn a_users_address_never_names_a_region_of_the_runtime() {
+        let key = RegionKey::new(5, 7).of(Agent::Device);
+        let own = key.of_runtime();
+        assert!(own.is_of_runtime() && !key.is_of_runtime());
+        assert_eq!((own.index(), own.generation(), own.agent()), (5, 7, Agent::Device));
+        assert_eq!(own.of_user(), key);
+        let addr = |key| RemoteAddr { offset: 0, rank: Rank(0), key };
+        for bits in [own.to_bits(), u32::MAX, 1 << 30] {
+            let forged = Remote::<u64>::new(addr(RegionKey::from_bits(bits)));
+            assert!(
+                !forged.addr().key.is_of_runtime() && !forged.add(1).addr().key.is_of_runtime()
+            );
+        }
     }
 
     #[test]

@@ -186,6 +186,41 @@ impl<const N: usize> RegionTable<N> {
         bytes: u64,
         access: Access,
     ) -> Result<Region, RegisterError> {
+        // SAFETY: the caller's.
+        unsafe { self.register_marked(|key| key.of(agent), base, bytes, access) }
+    }
+
+    /// The same for a region that the runtime keeps for itself: no
+    /// [`Remote`](super::Remote) of a user's leads there, whatever key it is
+    /// made of.
+    ///
+    /// # Errors
+    ///
+    /// [`RegisterError::TableFull`].
+    ///
+    /// # Safety
+    ///
+    /// As of [`register`](Self::register).
+    pub unsafe fn register_runtime(
+        &self,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
+        // SAFETY: the caller's.
+        unsafe { self.register_marked(RegionKey::of_runtime, base, bytes, access) }
+    }
+
+    /// # Safety
+    ///
+    /// As of [`register`](Self::register).
+    unsafe fn register_marked(
+        &self,
+        mark: impl Fn(RegionKey) -> RegionKey,
+        base: NonNull<u8>,
+        bytes: u64,
+        access: Access,
+    ) -> Result<Region, RegisterError> {
         let () = Self::SIZE_IS_VALID;
         // Relaxed: where to start looking is a hint. Going round spreads the
         // wear of the generations over all slots.
@@ -203,7 +238,7 @@ impl<const N: usize> RegionTable<N> {
             if generation > RegionKey::GENERATION_MAX {
                 continue; // worn out: stays claimed, so that no old key fits again
             }
-            let key = RegionKey::new(index, generation).of(agent);
+            let key = mark(RegionKey::new(index, generation));
             slot.publish(key, base, bytes, access);
             return Ok(Region { key, base, bytes, access });
         }

@@ -181,12 +181,12 @@ impl Machine<'_> {
         Some(result)
     }
 
-    /// The same of a request that has ended with all that there was to come;
-    /// else nothing has happened. Wait-free.
+    /// The same of a request that has ended with all that there was to come, and
+    /// of which nobody is still to be told; else nothing has happened. Wait-free.
     #[inline(always)]
     pub fn take_whole(&mut self, request: Request) -> Option<Received> {
         let entry = self.tables.requests.get(request.index as usize)?;
-        let is_whole = entry.error.is_none() && entry.size <= entry.len;
+        let is_whole = entry.error.is_none() && entry.size <= entry.len && !entry.listed;
         if is_whole { self.take(request)?.ok() } else { None }
     }
 
@@ -194,6 +194,12 @@ impl Machine<'_> {
     #[inline]
     pub fn has_ended(&self, request: Request) -> bool {
         self.find(request).is_some_and(|index| self.tables.requests[index].state == State::Ended)
+    }
+
+    /// Whether a request has not ended yet; not of one that was taken.
+    #[inline]
+    pub fn is_under_way(&self, request: Request) -> bool {
+        self.find(request).is_some_and(|index| self.tables.requests[index].state != State::Ended)
     }
 
     /// Whether a request has not been taken yet.

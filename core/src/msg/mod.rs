@@ -59,6 +59,23 @@
 //! received, or if it could be offered to its source. A send that has begun
 //! cannot be cancelled.
 //!
+//! # What is believed
+//!
+//! A packet names requests, and says lengths and addresses.
+//!
+//! | | of a rank of another node | of a rank of this node |
+//! |---|---|---|
+//! | a name | as far as a request of that peer has it, in the state that awaits it | the same |
+//! | a length | as far as the own buffer, and the slots that it names | the same |
+//! | an address | not at all: it is taken out when the parcel is read | as one of the peer's buffers |
+//!
+//! So the own end of each copy is a buffer of a send or a receive under way,
+//! whatever came; of another node's packets the other end is a
+//! [place](Buffers::place) in the network, which the owner checks. Ranks of
+//! one node share their memory: whoever could write a packet into a lane of
+//! theirs could write to the buffers, too. What keeps others out are the
+//! [classes of keys](crate::mem::RegionKey), and that no device knows the lanes.
+//!
 //! # How to drive it
 //!
 //! [`Machine`] holds no memory but its tables, which the caller gives, and

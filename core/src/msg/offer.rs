@@ -293,4 +293,4 @@ impl Machine<'_> {
 }
 
 /// Receives that are looked at for one that can be offered.
-const LOOK: u32 = 128;
+pub(super) const LOOK: u32 = 128;

@@ -2,6 +2,8 @@
 
 extern crate std;
 
+mod edges;
+
 use super::*;
 use crate::completion::Why;
 use crate::mem::{AddrError, Rank};
@@ -17,6 +19,8 @@ struct Pair {
 }
 
 const SHAPE: Shape = Shape { peers: 2, lines: 16, slots: 4, slot_bytes: 256, quota: 4, mirror: 4 };
+/// Of each rank.
+const REQUESTS: usize = 160;
 const LABEL: Label = Label { context: 0, tag: 7 };
 
 impl Pair {
@@ -33,7 +37,7 @@ impl Pair {
         let machines = [0, 1].map(|rank| {
             let tables = Tables {
                 peers: Vec::leak(vec![Peer::EMPTY; 2]),
-                requests: Vec::leak(vec![Entry::EMPTY; 32]),
+                requests: Vec::leak(vec![Entry::EMPTY; REQUESTS]),
                 unexpected: Vec::leak(vec![Unexpected::EMPTY; shape.unexpected()]),
                 log: Vec::leak(vec![Logged::EMPTY; shape.log()]),
                 mirror: Vec::leak(vec![Mirrored::EMPTY; shape.mirrored()]),
@@ -345,7 +349,7 @@ fn calls_that_cannot_be_are_refused() {
     let none = Err(CallError::Addr(AddrError::NoSuchRank { rank: Rank(2), size: 2 }));
     assert_eq!(machine.send(lanes, Rank(2), LABEL, bytes_of(&[])), none);
     let pattern = Pattern { context: 0, source: Some(Rank(1)), tag: None };
-    for _ in 0..32 {
+    for _ in 0..REQUESTS {
         machine.receive(lanes, pattern, bytes_of(&[])).unwrap();
     }
     let full = machine.receive(lanes, pattern, bytes_of(&[]));

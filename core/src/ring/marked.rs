@@ -90,14 +90,12 @@ impl<T, const N: usize> Marked<T, N> {
             let position = tail >> 1;
             // Acquire: pairs with the Release in `try_pop`: the slot is empty.
             let head = self.head.load(Ordering::Acquire);
-            // A head beyond the position belongs to a newer tail.
-            if head <= position && position - head >= N as u64 {
-                let again = self.tail.load(Ordering::Relaxed);
-                if again == tail {
-                    return Err(value);
-                }
-                tail = again;
-                continue;
+            // A head beyond the position belongs to a newer tail, and the exchange
+            // will say so. Otherwise there are at least as many elements as the two
+            // are apart, since the tail only grows.
+            let is_newer = head > position && !mutant("marked_old_tail_is_full");
+            if !is_newer && position.wrapping_sub(head) >= N as u64 {
+                return Err(value);
             }
             // Relaxed: `filled` carries the order, and the mark is one word
             // with the position.

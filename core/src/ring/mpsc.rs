@@ -14,7 +14,8 @@
 //! ```
 //!
 //! A producer that finds a smaller sequence than its position has met the
-//! element of the last lap: the ring is full, unless its tail was old.
+//! element of the last lap: nobody has claimed the position yet, so its tail was
+//! not old, and the ring is full. A greater one says that the tail was old.
 //! Producers never touch head.
 //!
 //! The consumer touches tail only when it is about to sleep: it marks the
@@ -158,14 +159,8 @@ impl<'a, T> MpscView<'a, T> {
                     }
                     Err(changed) => tail = changed,
                 },
-                ahead => {
-                    // Behind: full, if the tail was not old. Ahead: it was.
-                    let again = self.header.tail.load(Ordering::Relaxed);
-                    if ahead < 0 && again == tail {
-                        return Err(value);
-                    }
-                    tail = again;
-                }
+                behind if behind < 0 || mutant("mpsc_old_tail_is_full") => return Err(value),
+                _ => tail = self.header.tail.load(Ordering::Relaxed),
             }
         }
     }

@@ -69,9 +69,11 @@ impl Until {
 #[repr(C)]
 pub struct Lot {
     fired: [AtomicU64; FIRED_WORDS],
-    /// 0, or a rank that died, plus one.
+    /// 0, or the rank that died first, plus one.
     lost: AtomicU32,
     waiting: [AtomicU32; BUCKETS],
+    /// The same of the one that died last.
+    latest: AtomicU32,
 }
 
 /// A rank's waiters. All zeroes is nobody waiting.
@@ -98,6 +100,7 @@ impl Lot {
             fired: core::array::from_fn(|_| AtomicU64::new(0)),
             lost: AtomicU32::new(0),
             waiting: core::array::from_fn(|_| AtomicU32::new(0)),
+            latest: AtomicU32::new(0),
         }
     }
 
@@ -115,15 +118,24 @@ impl Lot {
     /// Ends every wait, present and future: `rank` has died. The owner's bells
     /// are to be rung.
     pub fn break_off(&self, rank: Rank) {
-        self.lost.store(rank.0 + 1, Ordering::SeqCst);
+        let word = rank.0 + 1;
+        // SeqCst, both: before the words that end the waits. Whoever dies later may
+        // have ended because of the first.
+        let _ = self.lost.compare_exchange(0, word, Ordering::SeqCst, Ordering::SeqCst);
+        self.latest.store(word, Ordering::SeqCst);
         for word in &self.fired {
             word.store(u64::MAX, Ordering::SeqCst);
         }
     }
 
-    /// A rank that died, if any.
+    /// The rank that died first, if any.
     pub fn lost(&self) -> Option<Rank> {
         self.lost.load(Ordering::SeqCst).checked_sub(1).map(Rank)
+    }
+
+    /// The rank that died last, if any: another one says that there is news.
+    pub fn latest_lost(&self) -> Option<Rank> {
+        self.latest.load(Ordering::SeqCst).checked_sub(1).map(Rank)
     }
 
     /// Whether `drain` has something to look at.
@@ -167,7 +179,11 @@ impl Waiters {
                 return over;
             }
             let node = self.enter(lot, word, until);
-            wait.sleep(node.reason(), &mut |waker| self.publish(lot, &node, waker));
+            // SAFETY: the node has the waker, and the drainer that takes the
+            // node out uses it.
+            unsafe {
+                wait.sleep(node.reason(), &mut |waker| self.publish(lot, &node, waker));
+            }
         }
     }
 
@@ -195,16 +211,19 @@ impl Waiters {
             let node = self.enter(lot, word, until);
             // A waiter that gives up is woken by a drainer like all others,
             // perhaps by itself: so the sleep always ends by its waker.
-            let slept = wait.sleep_for(
-                node.reason(),
-                limit,
-                &mut |waker| self.publish(lot, &node, waker),
-                &mut || {
-                    has_quit = true;
-                    self.quit(lot, &node);
-                    false
-                },
-            );
+            // SAFETY: as in `wait`; and the waker is never withdrawn.
+            let slept = unsafe {
+                wait.sleep_for(
+                    node.reason(),
+                    limit,
+                    &mut |waker| self.publish(lot, &node, waker),
+                    &mut || {
+                        has_quit = true;
+                        self.quit(lot, &node);
+                        false
+                    },
+                )
+            };
             debug_assert!(slept.is_ok(), "the waker is never withdrawn");
         }
     }

@@ -4,7 +4,7 @@ use crate::backend::Draw;
 use crate::mem::AddrError;
 use crate::op::Op;
 use crate::time::Instant;
-use alloc::collections::BinaryHeap;
+use alloc::collections::{BTreeSet, BinaryHeap};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
@@ -16,6 +16,8 @@ pub(super) struct Flight {
     pub(super) lost: u32,
     /// Whether it has completed, or is about to, before it lands.
     pub(super) early: bool,
+    /// Whether its completion has been told.
+    pub(super) has_ended: bool,
     /// Where order is kept: its place in it, until it has taken effect.
     pub(super) turn: Option<u64>,
     /// Landed in part: where the rest begins, and whether the rest is the
@@ -60,7 +62,7 @@ pub(super) enum Due {
     Repeat,
     /// A node asked to be woken.
     Timer,
-    /// A node learns of a death.
+    /// A node learns of a death, or has given another node up.
     Death,
 }
 
@@ -91,6 +93,7 @@ impl Flights {
                 queue,
                 lost: 0,
                 early: false,
+                has_ended: false,
                 turn: None,
                 torn: None,
                 result: Ok(0),
@@ -104,6 +107,7 @@ impl Flights {
         let flight = &mut self.slots[slot as usize];
         (flight.op, flight.queue, flight.lost) = (op, queue, 0);
         (flight.early, flight.turn, flight.torn, flight.result) = (false, None, None, Ok(0));
+        flight.has_ended = false;
         (flight.draw, flight.number, flight.struck) = (draw, self.posted, 0);
         self.posted += 1;
         u64::from(slot)
@@ -119,6 +123,12 @@ impl Flights {
 
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
+    }
+
+    /// Those under way. O(n log n) of all that ever were at a time.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> + use<> {
+        let free: BTreeSet<u32> = self.free.iter().copied().collect();
+        (0..self.slots.len() as u32).filter(move |slot| !free.contains(slot)).map(u64::from)
     }
 }
 

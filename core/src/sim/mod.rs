@@ -18,7 +18,8 @@
 //! the same time happens in the order in which it was decided; nothing else,
 //! no address and no hash, has a say. What the network may do is in [`Config`]:
 //! delay, reorder, lose and send again, tear puts, complete early, complete
-//! twice; [`Net::kill`] and [`Net::cut`] do the rest.
+//! twice; [`Net::kill`], [`Net::cut`] and [`Net::give_up`] do the rest, and a
+//! [`Parting`] is a story of the three.
 //!
 //! An operation that finds a full queue is refused. One that was taken ends
 //! exactly once or, with `duplicate`, at least once; never with
@@ -53,6 +54,7 @@ mod machine;
 mod memory;
 mod net;
 mod node;
+mod parting;
 mod router;
 #[cfg(feature = "std")]
 mod seed;
@@ -63,8 +65,9 @@ mod solo;
 pub use config::Config;
 pub use machine::Machine;
 pub use node::{Node, NodeEndpoint};
+pub use parting::Parting;
 #[cfg(feature = "std")]
-pub use seed::check;
+pub use seed::{Seeds, check};
 #[cfg(feature = "std")]
 pub use shrink::few;
 
@@ -76,6 +79,7 @@ use crate::time::{Clock, Instant};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 use net::State;
 use solo::Solo;
 
@@ -96,7 +100,7 @@ pub enum Event {
     Bell(RemoteAddr),
     /// A time that it asked for has come; the token that it gave.
     Timer(u64),
-    /// That node has died.
+    /// That node has died, or this one has given it up.
     PeerLost(Rank),
     /// An endpoint that it had armed has completions.
     Interrupt,
@@ -203,6 +207,22 @@ impl Net {
         steps
     }
 
+    /// Runs until nothing is under way, or `progress` has stayed what it was for
+    /// `patience`: actors that try again and again in vain are stopped, and those
+    /// that are only slow are not.
+    pub fn settle<A: Actor>(
+        &self,
+        patience: Duration,
+        actors: &mut [A],
+        progress: impl Fn(&[A]) -> u64,
+    ) {
+        let mut was = None;
+        while self.next_due().is_some() && was.replace(progress(actors)) != Some(progress(actors)) {
+            let until = self.now() + patience;
+            self.run_until(until, actors);
+        }
+    }
+
     /// When something happens next.
     pub fn next_due(&self) -> Option<Instant> {
         self.state.with(|state| state.calendar.peek())
@@ -231,6 +251,24 @@ impl Net {
     /// Mends the cut.
     pub fn heal(&self) {
         self.state.with(|state| state.heal());
+    }
+
+    /// Node `by` gives `whom` up, which may live, and is told so as of a death.
+    /// From here on nothing of it is let in at `by`, whenever it was sent: no
+    /// operation of it takes effect there or is answered. What `by` has under way
+    /// to it ends with [`PeerLost`](crate::mem::AddrError::PeerLost) soon, and may
+    /// yet take effect; what it posts from here on ends so at once, and goes
+    /// nowhere.
+    ///
+    /// What the other has under way to `by` ends when it has given `by` up, too:
+    /// one that is never told waits.
+    pub fn give_up(&self, by: Rank, whom: Rank) {
+        self.state.with(|state| state.give_up(&self.tables, by, whom));
+    }
+
+    /// Whether a node has died, or was [given up](Self::give_up) by that one.
+    pub fn is_lost(&self, by: Rank, whom: Rank) -> bool {
+        self.state.with(|state| state.is_lost(by, whom))
     }
 
     /// How many operations are under way, in any way: duplicates too.

@@ -13,6 +13,7 @@
 //! a buffer in flight is found out.
 
 mod link;
+mod suspicion;
 
 use super::flight::{Calendar, Due, Flights};
 use super::machine::Load;
@@ -24,6 +25,7 @@ use crate::op::{Kind, Op};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use link::Link;
+use suspicion::Suspicion;
 
 /// All that changes.
 pub(super) struct State {
@@ -40,6 +42,7 @@ pub(super) struct State {
     /// Where order is kept: by queue and target.
     links: BTreeMap<(u32, u32), Link>,
     is_cut: bool,
+    suspicion: Suspicion,
     /// Where operations cost.
     pub(super) load: Option<Load>,
 }
@@ -79,6 +82,7 @@ impl State {
             nodes: (0..config.nodes).map(|_| Node { dead_at: u64::MAX, side: false }).collect(),
             links: BTreeMap::new(),
             is_cut: false,
+            suspicion: Suspicion::default(),
             load: config.machine.map(|machine| Load::new(machine, config.nodes)),
         }
     }
@@ -101,6 +105,10 @@ impl State {
         let (target, nodes) = (op.remote.rank, self.config.nodes);
         if target.0 >= nodes {
             self.fail(slot, AddrError::NoSuchRank { rank: target, size: nodes });
+            return true;
+        }
+        if self.suspicion.has_given_up(rank, target) {
+            self.fail(slot, AddrError::PeerLost { rank: target });
             return true;
         }
         let early = target != rank && matches!(op.kind, Kind::Put | Kind::PutWord);
@@ -158,8 +166,10 @@ impl State {
         }
         let now = self.calendar.now_ns();
         self.nodes[rank.0 as usize].dead_at = now;
+        self.forget_unanswered(rank);
         for node in 0..self.config.nodes {
-            if !self.is_dead(Rank(node)) {
+            let knows = self.suspicion.has_given_up(Rank(node), rank);
+            if !knows && !self.is_dead(Rank(node)) {
                 let jitter = self.draw.below(self.config.latency_ns_max);
                 let at = now + self.config.detect_ns + jitter;
                 self.calendar.add(at, Due::Death, node, u64::from(rank.0));
@@ -207,6 +217,10 @@ impl State {
             if !self.lose(slot, now) {
                 self.calendar.add(now + self.config.retry_ns, Due::Arrive, 0, slot);
             }
+            return (from, Event::Nothing);
+        }
+        if self.suspicion.shuts_out(op.remote.rank, from) {
+            self.refuse(slot);
             return (from, Event::Nothing);
         }
         if op.kind == Kind::Put && op.bytes() > 8 && self.strikes(slot, self.config.torn) {
@@ -261,6 +275,10 @@ impl State {
         self.pass(slot);
         if self.is_dead(target) {
             self.lose_peer(slot, target);
+            return (wire.from, Event::Nothing);
+        }
+        if self.suspicion.shuts_out(target, wire.from) {
+            self.refuse(slot);
             return (wire.from, Event::Nothing);
         }
         let flight = self.flights.get(slot);
@@ -342,6 +360,7 @@ impl State {
             self.flights.remove(slot);
             return (self.queues[queue as usize].rank, Event::Nothing);
         }
+        self.flights.get(slot).has_ended = true;
         if is_first && self.strikes(slot, self.config.duplicate) {
             let most = self.config.latency_ns_max.saturating_mul(4);
             let later = self.flights.get(slot).draw.between(1, most);

@@ -51,9 +51,7 @@ impl Task {
 /// # Safety
 ///
 /// A task keeps its name from its start to its end, on whatever OS thread it
-/// runs, and no two that are alive share one. `unpark` is sound on any OS
-/// thread, also on one that is not the scheduler's, until the task has ended.
-/// None of the calls unwinds.
+/// runs, and no two that are alive share one. None of the calls unwinds.
 pub unsafe trait Foreign: Sync {
     /// The task that calls; `None` if no task of this scheduler does.
     fn current(&self) -> Option<Task>;
@@ -62,10 +60,20 @@ pub unsafe trait Foreign: Sync {
     /// `limit`. An unpark that came before is kept, several are one. It may
     /// return too early: a scheduler that has no clock lets others run and
     /// returns when there is a limit.
-    fn park(&self, task: Task, limit: Option<Duration>);
+    ///
+    /// # Safety
+    ///
+    /// `task` is what [`current`](Self::current) answers the caller.
+    unsafe fn park(&self, task: Task, limit: Option<Duration>);
 
-    /// Ends the present park of `task`, or the next. Never blocks.
-    fn unpark(&self, task: Task);
+    /// Ends the present park of `task`, or the next. Never blocks. On any OS
+    /// thread, also on one that is not the scheduler's.
+    ///
+    /// # Safety
+    ///
+    /// `task` is one of this scheduler's, as `current` named it, and has not
+    /// ended.
+    unsafe fn unpark(&self, task: Task);
 
     /// Lets other tasks run. By a task, who may ask again and again while the
     /// thread that wakes it is on its way: let other OS threads run too.
@@ -85,7 +93,10 @@ impl<'f> Foreigner<'f> {
         Self { scheduler, clock }
     }
 
-    fn sleep_until(
+    /// # Safety
+    ///
+    /// As for [`Wait::sleep`].
+    unsafe fn sleep_until(
         &self,
         commit: &mut dyn FnMut(Waker) -> bool,
         mut limit: Option<(Instant, &Race)>,
@@ -111,7 +122,8 @@ impl<'f> Foreigner<'f> {
                         race.time_out();
                         continue;
                     }
-                    scheduler.park(task, left);
+                    // SAFETY: the calling task.
+                    unsafe { scheduler.park(task, left) };
                 }
             }
         }
@@ -122,8 +134,9 @@ impl<'f> Foreigner<'f> {
 // before and after each: a wake that comes early is found there. The task
 // cannot leave before the wake has, or `commit` answered false.
 unsafe impl Wait for Foreigner<'_> {
-    fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
-        self.sleep_until(commit, None);
+    unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+        // SAFETY: the caller's.
+        unsafe { self.sleep_until(commit, None) };
     }
 
     fn yield_now(&self) {
@@ -134,7 +147,7 @@ unsafe impl Wait for Foreigner<'_> {
 // SAFETY: as above; the race says who came first, and a sleeper that cannot
 // withdraw waits for the wake.
 unsafe impl WaitFor for Foreigner<'_> {
-    fn sleep_for(
+    unsafe fn sleep_for(
         &self,
         reason: Reason,
         limit: Duration,
@@ -148,13 +161,16 @@ unsafe impl WaitFor for Foreigner<'_> {
             // SAFETY: the race stays until the event's wake, or until what was
             // published is withdrawn.
             kept = commit(unsafe { race.waker() });
-            kept && race.fall_asleep(waker)
+            // SAFETY: for the sleeper, that we are.
+            kept && unsafe { race.fall_asleep(waker) }
         };
-        self.sleep_until(&mut publish, Some((until, &race)));
+        // SAFETY: the caller's; the race uses the waker once.
+        unsafe { self.sleep_until(&mut publish, Some((until, &race))) };
         if !kept {
             return Ok(());
         }
-        race.settle(withdraw, |commit| self.sleep(reason, commit))
+        // SAFETY: the same.
+        unsafe { race.settle(withdraw, |commit| self.sleep(reason, commit)) }
     }
 }
 
@@ -224,14 +240,14 @@ mod tests {
             Some(Task::new(NonNull::from(self).cast()))
         }
 
-        fn park(&self, task: Task, limit: Option<Duration>) {
+        unsafe fn park(&self, task: Task, limit: Option<Duration>) {
             assert_eq!(Some(task), self.current());
             self.parks.fetch_add(1, Ordering::Relaxed);
             let passed = limit.unwrap_or(Duration::from_nanos(10)).as_nanos().min(4);
             self.now_ns.fetch_add(passed as u64, Ordering::Relaxed);
         }
 
-        fn unpark(&self, _: Task) {}
+        unsafe fn unpark(&self, _: Task) {}
 
         fn yield_now(&self) {}
     }
@@ -240,11 +256,14 @@ mod tests {
     fn a_wake_that_comes_before_the_park_is_found() {
         let alone = Alone::new();
         let foreigner = Foreigner::new(&alone, &alone);
-        foreigner.sleep(Reason::new("test"), &mut |waker| {
-            waker.wake();
-            true
-        });
-        foreigner.sleep(Reason::new("test"), &mut |_| false);
+        // SAFETY: each commit uses its waker at once, or drops it.
+        unsafe {
+            foreigner.sleep(Reason::new("test"), &mut |waker| {
+                waker.wake();
+                true
+            });
+            foreigner.sleep(Reason::new("test"), &mut |_| false);
+        }
         assert_eq!(alone.parks.load(Ordering::Relaxed), 0);
     }
 
@@ -254,7 +273,8 @@ mod tests {
         let foreigner = Foreigner::new(&alone, &alone);
         let limit = Duration::from_nanos(10);
         let reason = Reason::new("test");
-        let slept = foreigner.sleep_for(reason, limit, &mut |_| true, &mut || true);
+        // SAFETY: nobody keeps the waker.
+        let slept = unsafe { foreigner.sleep_for(reason, limit, &mut |_| true, &mut || true) };
         assert_eq!(slept, Err(Interrupted::TimedOut));
         assert_eq!(alone.parks.load(Ordering::Relaxed), 3, "4 + 4 + 2 ns");
         assert_eq!(alone.now(), Instant::from_ns(10));
@@ -265,18 +285,21 @@ mod tests {
         let alone = Alone::new();
         let foreigner = Foreigner::new(&alone, &alone);
         let kept = core::cell::Cell::new(None);
-        let slept = foreigner.sleep_for(
-            Reason::new("test"),
-            Duration::from_nanos(10),
-            &mut |waker| {
-                kept.set(Some(waker));
-                true
-            },
-            &mut || {
-                kept.take().expect("published").wake();
-                false
-            },
-        );
+        // SAFETY: the waker is used once, where it is said to be gone.
+        let slept = unsafe {
+            foreigner.sleep_for(
+                Reason::new("test"),
+                Duration::from_nanos(10),
+                &mut |waker| {
+                    kept.set(Some(waker));
+                    true
+                },
+                &mut || {
+                    kept.take().expect("published").wake();
+                    false
+                },
+            )
+        };
         assert_eq!(slept, Ok(()));
     }
 }

@@ -76,16 +76,22 @@ impl Waker {
     ///
     /// # Safety
     ///
-    /// The call must be sound on any thread, once, at any time until the
-    /// sleep that handed the waker out has returned.
+    /// The call is sound on any thread, once, at any time until the sleep that
+    /// handed the waker out has returned. Whom a sleep gives a waker keeps to
+    /// that: see [`Wait::sleep`].
     pub const unsafe fn new(data: *const (), wake: unsafe fn(*const ())) -> Self {
         Self { data, wake }
     }
 
     /// Ends the sleep. Never blocks.
+    ///
+    /// Safe, although it resumes a thread: only a commit gets a waker, and who
+    /// passes that on to a later wake has promised, by its sleep, that there is one
+    /// to end.
     #[inline]
     pub fn wake(self) {
-        // SAFETY: the contract of `new`; `self` is consumed, so it is once.
+        // SAFETY: the contract of `new`; `self` is consumed, so it is once, and
+        // the sleep has not returned, by the contract of `Wait::sleep`.
         unsafe { (self.wake)(self.data) }
     }
 
@@ -111,12 +117,17 @@ impl fmt::Debug for Waker {
 /// was woken or `commit` answered false.
 pub unsafe trait Wait: Sync {
     /// Puts the calling thread to sleep. `commit` publishes the waker and
-    /// answers whether to stay asleep; if false it has kept no waker.
+    /// answers whether to stay asleep.
     ///
-    /// `commit` must neither block nor panic. From the moment that the waker
-    /// is published the caller may run again and return: `commit` must not
-    /// touch anything that it borrowed after that.
-    fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool);
+    /// From the moment that the waker is published the caller may run again and
+    /// return.
+    ///
+    /// # Safety
+    ///
+    /// `commit` neither blocks nor panics, and touches nothing that it borrowed
+    /// once the waker is published. If it answers false, the waker is neither
+    /// kept nor used; if true, it is used at most once.
+    unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool);
 
     /// Lets other threads run.
     fn yield_now(&self);
@@ -164,7 +175,12 @@ pub unsafe trait WaitFor: Wait {
     /// # Errors
     ///
     /// [`Interrupted`].
-    fn sleep_for(
+    ///
+    /// # Safety
+    ///
+    /// As for [`sleep`](Wait::sleep). `withdraw` neither blocks nor panics; if
+    /// it answers true, the waker that was published is never used.
+    unsafe fn sleep_for(
         &self,
         reason: Reason,
         limit: Duration,

@@ -27,8 +27,8 @@ pub struct Race {
     waker: UnsafeCell<Option<Waker>>,
 }
 
-// SAFETY: the waker is written by the sleeper before ASLEEP and taken by
-// whoever takes ASLEEP away.
+// SAFETY: the waker is written by the sleeper alone, as `fall_asleep` and
+// `sleep_on` demand, before ASLEEP, and taken by whoever takes ASLEEP away.
 unsafe impl Send for Race {}
 // SAFETY: the same.
 unsafe impl Sync for Race {}
@@ -50,22 +50,35 @@ impl Race {
     }
 
     /// Begins the sleep that `waker` ends. False: it has ended already, and
-    /// `waker` was not kept.
+    /// `waker` is never used.
     ///
     /// Called where a wake is taken: by the scheduler, in a commit.
-    pub fn fall_asleep(&self, waker: Waker) -> bool {
-        self.sleep_from(AWAKE, waker)
+    ///
+    /// # Safety
+    ///
+    /// By the sleeper, or by its scheduler for it, once.
+    pub unsafe fn fall_asleep(&self, waker: Waker) -> bool {
+        // SAFETY: the caller's.
+        unsafe { self.sleep_from(AWAKE, waker) }
     }
 
     /// As [`fall_asleep`](Self::fall_asleep), for a sleeper that was
     /// interrupted and came too late to withdraw: it sleeps on until the
     /// event's wake is there, and nobody interrupts it any more.
-    pub fn sleep_on(&self, waker: Waker) -> bool {
+    ///
+    /// # Safety
+    ///
+    /// As for [`fall_asleep`](Self::fall_asleep), after that.
+    pub unsafe fn sleep_on(&self, waker: Waker) -> bool {
         let seen = self.word.load(Ordering::Relaxed);
-        (seen == TIMED_OUT || seen == CANCELLED) && self.sleep_from(seen, waker)
+        // SAFETY: the caller's.
+        (seen == TIMED_OUT || seen == CANCELLED) && unsafe { self.sleep_from(seen, waker) }
     }
 
-    fn sleep_from(&self, seen: u32, waker: Waker) -> bool {
+    /// # Safety
+    ///
+    /// By the sleeper, or by its scheduler for it, while it is awake.
+    unsafe fn sleep_from(&self, seen: u32, waker: Waker) -> bool {
         // SAFETY: not ASLEEP, so the cell is the sleeper's.
         self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
         if mutant("race_no_second_look") {
@@ -116,7 +129,12 @@ impl Race {
     /// # Errors
     ///
     /// [`Interrupted`]: nothing is published any more.
-    pub fn settle(
+    ///
+    /// # Safety
+    ///
+    /// By the sleeper; `sleep` runs the commit as [`Wait::sleep`](super::Wait)
+    /// does, once.
+    pub unsafe fn settle(
         &self,
         withdraw: &mut dyn FnMut() -> bool,
         sleep: impl FnOnce(&mut dyn FnMut(Waker) -> bool),
@@ -126,7 +144,8 @@ impl Race {
             return Err(why);
         }
         if !self.is_woken() {
-            sleep(&mut |waker| self.sleep_on(waker));
+            // SAFETY: the caller's.
+            sleep(&mut |waker| unsafe { self.sleep_on(waker) });
         }
         Ok(())
     }
@@ -210,12 +229,14 @@ mod tests {
     fn the_first_of_two_ends_the_sleep() {
         let calls = AtomicU32::new(0);
         let race = Race::new();
-        assert!(race.fall_asleep(counting(&calls)));
+        // SAFETY: the test is the sleeper.
+        assert!(unsafe { race.fall_asleep(counting(&calls)) });
         race.interrupt(Interrupted::TimedOut).unwrap().wake();
         assert!(race.interrupt(Interrupted::Cancelled).is_none(), "already interrupted");
         assert_eq!(race.interrupted(), Some(Interrupted::TimedOut));
         // The event had the waker already: the sleeper waits for its wake.
-        assert!(race.sleep_on(counting(&calls)));
+        // SAFETY: the same.
+        assert!(unsafe { race.sleep_on(counting(&calls)) });
         // SAFETY: the race is here.
         unsafe { race.waker() }.wake();
         assert!(race.is_woken());
@@ -227,11 +248,14 @@ mod tests {
         let calls = AtomicU32::new(0);
         let race = Race::new();
         assert!(race.interrupt(Interrupted::Cancelled).is_none());
-        assert!(!race.fall_asleep(counting(&calls)), "interrupted before it began");
+        // SAFETY: the test is the sleeper.
+        let asleep = unsafe { race.fall_asleep(counting(&calls)) };
+        assert!(!asleep, "interrupted before it began");
         assert_eq!(race.interrupted(), Some(Interrupted::Cancelled));
         // SAFETY: the race is here.
         unsafe { race.waker() }.wake();
-        assert!(!race.sleep_on(counting(&calls)));
+        // SAFETY: the test is the sleeper.
+        assert!(!unsafe { race.sleep_on(counting(&calls)) });
         assert!(race.interrupt(Interrupted::TimedOut).is_none(), "the event came first");
         assert_eq!(race.interrupted(), None);
         assert_eq!(calls.load(Ordering::Relaxed), 0);

@@ -18,7 +18,7 @@ struct Sleeper {
 // SAFETY: `commit` runs while the waker already finds the sleeper, which the
 // waker keeps alive by itself; `sleep` returns after the wake.
 unsafe impl Wait for Threads {
-    fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+    unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         let sleeper =
             Arc::new(Sleeper { woken: AtomicBool::new(false), thread: thread::current() });
         let data = Arc::into_raw(sleeper.clone()).cast();

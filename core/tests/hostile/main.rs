@@ -3,6 +3,7 @@
 
 #![cfg(not(tsumugi_loom))]
 
+mod addresses;
 mod parcels;
 
 use parcels::parcels;

@@ -36,14 +36,13 @@ pub fn parcels(bytes: &[u8]) -> usize {
     let mut wire = At { mail, own: Own(vec![7; 4096]) };
     // One of each, that answers could be for.
     let (in_reach, label) = (true, Label { context: 0, tag: 1 });
-    for (at, len) in [(0, 100), (100, 1000), (1100, 1000)] {
+    for (at, len) in SENT {
         let _ = machine.send(&mut wire, PEER, label, Bytes { at, len, in_reach });
     }
-    for (source, tag, at) in
-        [(Some(PEER), Some(1), 2200), (None, None, 2400), (None, Some(2), 3000)]
-    {
+    let patterns = [(Some(PEER), Some(1)), (None, None), (None, Some(2))];
+    for ((source, tag), (at, len)) in patterns.into_iter().zip(RECEIVED) {
         let pattern = Pattern { context: 0, source, tag };
-        let _ = machine.receive(&mut wire, pattern, Bytes { at, len: 200, in_reach });
+        let _ = machine.receive(&mut wire, pattern, Bytes { at, len, in_reach });
     }
     let (mut rest, mut taken) = (bytes, 0);
     while let Some((len, more)) = rest.split_first_chunk() {
@@ -61,8 +60,7 @@ pub fn parcels(bytes: &[u8]) -> usize {
         // and then.
         while let Some(Job { request, copy: Copy { peer, to, len, .. }, .. }) = machine.poll_job() {
             assert_eq!(peer, PEER);
-            let room = wire.own.0.len() as u64;
-            assert!(to <= room && len <= room - to, "{len} bytes to {to}");
+            assert!(are_in(&RECEIVED, to, len), "{len} bytes to {to}");
             let failed = Ended::Failed { rank: peer };
             machine.job_done(&mut wire, request, if taken % 2 == 0 { Err(failed) } else { Ok(()) });
         }
@@ -73,7 +71,8 @@ pub fn parcels(bytes: &[u8]) -> usize {
     }
     let pattern = Pattern { context: 0, source: None, tag: None };
     while machine.probe(&pattern).is_some() {
-        let into = Bytes { at: 3200, len: 300, in_reach };
+        let (at, len) = RECEIVED[3];
+        let into = Bytes { at, len, in_reach };
         if machine.receive(&mut wire, pattern, into).is_err() {
             break;
         }
@@ -89,14 +88,28 @@ struct At<'t> {
     own: Own,
 }
 
-/// Addresses are places in it; all others panic.
+/// Addresses are places in it; what is read and is not sent, or is written and
+/// is not received into, panics.
 struct Own(Vec<u8>);
+
+/// Where buffers are, and how long.
+const SENT: [(u64, u64); 3] = [(0, 100), (100, 1000), (1100, 1000)];
+const RECEIVED: [(u64, u64); 4] = [(2200, 200), (2400, 200), (3000, 200), (3200, 300)];
+
+fn are_in(buffers: &[(u64, u64)], at: u64, len: u64) -> bool {
+    buffers.iter().any(|(start, room)| {
+        at.checked_sub(*start).is_some_and(|offset| offset <= *room && len <= room - offset)
+    })
+}
 
 impl Buffers for Own {
     fn read(&mut self, at: u64, into: &mut [u8]) {
+        assert!(are_in(&SENT, at, into.len() as u64), "{} bytes are read at {at}", into.len());
         into.copy_from_slice(&self.0[at as usize..][..into.len()]);
     }
     fn write(&mut self, at: u64, bytes: &[u8]) {
+        let len = bytes.len() as u64;
+        assert!(are_in(&RECEIVED, at, len), "{len} bytes are written at {at}");
         self.0[at as usize..][..bytes.len()].copy_from_slice(bytes);
     }
 }

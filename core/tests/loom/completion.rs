@@ -75,6 +75,16 @@ impl Wake for Idle {
     fn wake(self: Arc<Self>) {}
 }
 
+/// A task that counts how often it is woken.
+#[derive(Default)]
+struct Wakes(AtomicU32);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// A buffer that counts its end.
 #[derive(Debug)]
 struct Counted(Arc<AtomicU32>);
@@ -190,19 +200,25 @@ fn a_future_that_is_finished_by_hand_takes_its_waker_along() {
 
 #[test]
 fn a_future_may_be_polled_while_it_ends() {
-    check(&["completion_done_relaxed"], || {
+    check(&["completion_done_relaxed", "completion_window_unwoken"], || {
         let shared = Shared::new();
         let mut ticket = shared.table.view().try_begin(0, ()).unwrap();
         let (polling, tag) = (shared.clone(), ticket.tag());
         let poller = thread::spawn(move || polling.table.view().complete(tag, Ok(3)));
-        let waker = Arc::new(Idle).into();
-        let mut context = Context::from_waker(&waker);
-        // Twice: the second poll takes the first one's waker back.
-        let early = retry(2, || match Pin::new(&mut ticket).poll(&mut context) {
-            Poll::Ready(outcome) => Some(outcome.result),
-            Poll::Pending => None,
+        // Twice, each time as another task: the second poll takes the first one's
+        // waker back.
+        let mut last = Arc::new(Wakes::default());
+        let early = retry(2, || {
+            last = Arc::new(Wakes::default());
+            let waker = last.clone().into();
+            match Pin::new(&mut ticket).poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(outcome) => Some(outcome.result),
+                Poll::Pending => None,
+            }
         });
         assert!(poller.join().unwrap());
+        let wakes = last.0.load(Ordering::Relaxed);
+        assert!(early.is_some() || wakes > 0, "the last to ask was not woken");
         assert_eq!(early.unwrap_or_else(|| Ok(finish(ticket))), Ok(3));
         shared.assert_idle();
     });

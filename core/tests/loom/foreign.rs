@@ -36,7 +36,7 @@ unsafe impl Foreign for Scheduler {
         Some(Task::new(NonNull::from(self).cast()))
     }
 
-    fn park(&self, _: Task, _: Option<Duration>) {
+    unsafe fn park(&self, _: Task, _: Option<Duration>) {
         let mut token = self.token.lock().unwrap();
         while !token.is_there {
             token = self.bell.wait(token).unwrap();
@@ -44,7 +44,7 @@ unsafe impl Foreign for Scheduler {
         token.is_there = false;
     }
 
-    fn unpark(&self, _: Task) {
+    unsafe fn unpark(&self, _: Task) {
         let mut token = self.token.lock().unwrap();
         assert!(!token.has_ended, "a task was unparked that has ended");
         token.is_there = true;
@@ -93,14 +93,16 @@ fn a_foreign_task_is_woken_and_only_while_it_lives() {
             }
             drop(keeper);
         });
-        Foreigner::new(&*scheduler, &NoClock).sleep(Reason::new("model"), &mut |waker| {
+        let mut publish = |waker| {
             let mut state = event.state.lock().unwrap();
             if state.has_happened {
                 return false;
             }
             state.waker = Some(waker);
             true
-        });
+        };
+        // SAFETY: the event takes the waker out once.
+        unsafe { Foreigner::new(&*scheduler, &NoClock).sleep(Reason::new("model"), &mut publish) };
         // SAFETY: after it.
         event.answer.with(|answer| assert_eq!(unsafe { *answer }, 7));
         scheduler.token.lock().unwrap().has_ended = true;

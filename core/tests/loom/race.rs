@@ -59,12 +59,14 @@ fn the_event_or_the_clock_but_not_both() {
             })
         };
         let mut sleeps = 0;
-        if race.fall_asleep(bed.waker()) {
+        // SAFETY: this thread is the sleeper.
+        if unsafe { race.fall_asleep(bed.waker()) } {
             sleeps += 1;
             bed.sleep(sleeps);
         }
         let gave_up = race.interrupted().is_some() && published.lock().unwrap().take().is_some();
-        if !gave_up && !race.is_woken() && race.sleep_on(bed.waker()) {
+        // SAFETY: the same.
+        if !gave_up && !race.is_woken() && unsafe { race.sleep_on(bed.waker()) } {
             sleeps += 1;
             bed.sleep(sleeps);
         }

@@ -8,7 +8,7 @@ use tsumugi_core::ring::{Marked, Mpsc, Pushed, Spsc};
 
 #[test]
 fn two_producers_meet_one_consumer() {
-    check(&["mpsc_publish_relaxed", "mpsc_claim_load_store"], || {
+    check(&["mpsc_publish_relaxed", "mpsc_claim_load_store", "mpsc_old_tail_is_full"], || {
         let ring = Arc::new(Mpsc::<u64, 2>::new());
         let producers = [1, 2].map(|value| {
             let ring = ring.clone();
@@ -108,6 +108,28 @@ fn both_ends_of_an_spsc() {
         consumer.drain(3, |value| got.push(value));
         assert!(pushed >= 2, "the first two never meet a full ring");
         assert!(got.iter().copied().eq(1..=pushed), "{got:?} of {pushed}");
+    });
+}
+
+/// A head that is beyond an old tail must not look like a full ring.
+#[test]
+fn a_marked_ring_with_room_takes_what_comes() {
+    check(&["marked_old_tail_is_full"], || {
+        let ring = Arc::new(Marked::<u64, 2>::new());
+        let producers = [1, 2].map(|value| {
+            let ring = ring.clone();
+            thread::spawn(move || ring.try_push(value).map(drop).expect("there is room"))
+        });
+        // SAFETY: the only consumer.
+        let first = retry(2, || unsafe { ring.try_pop() });
+        for producer in producers {
+            producer.join().unwrap();
+        }
+        // SAFETY: the same.
+        let rest = std::iter::from_fn(|| unsafe { ring.try_pop() });
+        let mut got: Vec<u64> = first.into_iter().chain(rest).collect();
+        got.sort_unstable();
+        assert_eq!(got, [1, 2]);
     });
 }
 

@@ -7,7 +7,7 @@ use tsumugi_conformance::Seeded;
 use tsumugi_core::coll::{Climb, StepId, Tree, WORDS};
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::op::Op;
-use tsumugi_core::sim::{Actor, Config, check};
+use tsumugi_core::sim::{Actor, Config, Parting, check};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::{Clock, Instant};
 
@@ -122,10 +122,10 @@ fn every_rank_gets_the_sum_of_all() {
 fn a_count_raised_before_its_value_is_caught() {
     use std::panic::catch_unwind;
     let found = tsumugi_core::sync::with_mutant("coll_raise_at_once", || {
-        SEEDS.filter(|&seed| catch_unwind(|| sums_are_right(seed)).is_err()).count()
+        PLANTED.filter(|&seed| catch_unwind(|| sums_are_right(seed)).is_err()).count()
     });
     assert!(found > 0, "the mutant was not caught");
-    println!("{found} of {} seeds catch it", SEEDS.end);
+    println!("{found} of {} seeds catch it", PLANTED.end);
 }
 
 #[test]
@@ -149,6 +149,28 @@ fn a_death_ends_the_wait_of_all_others() {
                 member.tree.rank,
                 net.now().as_ns()
             );
+        }
+    });
+}
+
+#[test]
+fn who_is_given_up_and_lives_ends_the_wait_of_all_others() {
+    check(SEEDS, |seed| {
+        let mut seeded = Seeded(seed);
+        let nodes = 2 + seeded.below(20) as u32;
+        let net = Net::new(Config::drawn(nodes, seed));
+        let begun = Cell::new(0);
+        let mut members = members(&net, &begun);
+        let stays = Rank(seeded.below(u64::from(nodes)) as u32);
+        let parting = Parting::drawn(nodes, seed, 30_000, stays);
+        net.start(&mut members);
+        parting.run(&net, &mut members, |_, _| {});
+        net.run_until(Instant::from_ns(u64::MAX), &mut members);
+        for member in members.iter().filter(|member| !parting.has_ended(member.tree.rank)) {
+            let rank = member.tree.rank;
+            let lost = matches!(member.ended, Err(AddrError::PeerLost { rank: lost })
+                if parting.is_lost(rank, lost));
+            assert!(lost || member.is_done(), "{rank} hangs at {} ns", net.now().as_ns());
         }
     });
 }

@@ -175,8 +175,8 @@ fn the_reader_sees_what_was_put_before_the_flag() {
 fn an_early_completion_taken_for_a_remote_one_is_caught() {
     use std::panic::catch_unwind;
     let found = tsumugi_core::sync::with_mutant("flag_early_is_remote", || {
-        SEEDS.filter(|&seed| catch_unwind(|| run(seed)).is_err()).count()
+        PLANTED.filter(|&seed| catch_unwind(|| run(seed)).is_err()).count()
     });
     assert!(found > 0, "the mutant was not caught");
-    println!("{found} of {} seeds catch it", SEEDS.end);
+    println!("{found} of {} seeds catch it", PLANTED.end);
 }

@@ -11,13 +11,18 @@ mod messages;
 mod net;
 mod replay;
 mod scale;
+mod suspicion;
 
 use std::cell::RefCell;
 use tsumugi_core::backend::{Completion, Record};
 use tsumugi_core::mem::{Access, Rank, Region, RemoteAddr};
-use tsumugi_core::sim::{Event, Net, Node};
+use tsumugi_core::sim::{Event, Net, Node, Seeds};
 
-const SEEDS: std::ops::Range<u64> = 0..1000;
+/// What every commit tries anew.
+const SEEDS: Seeds = Seeds::new(1000);
+/// Those by one of which each planted defect is caught: always the same.
+#[cfg(debug_assertions)]
+const PLANTED: std::ops::Range<u64> = 0..1000;
 
 /// A region of `rank`'s, open to all.
 fn open(net: &Net, rank: u32, bytes: u64) -> Region {

@@ -14,7 +14,7 @@ use rank::{Actors, Rooms, Sizes};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::am::Bell;
 use tsumugi_core::backend::Domain;
-use tsumugi_core::sim::{Config, check};
+use tsumugi_core::sim::{Config, Parting, check};
 use tsumugi_core::time::Instant;
 
 /// What may go wrong but for the network.
@@ -23,6 +23,8 @@ struct Plan {
     time_limits: bool,
     /// One rank dies somewhere in the middle.
     kill: bool,
+    /// The network is cut, ranks give each other up, and it heals.
+    parts: bool,
     /// There is a layer between the network and the machine.
     layered: bool,
     /// Every put is half there for a while, and many messages go through few
@@ -65,6 +67,11 @@ fn run(seed: u64, plan: Plan) {
         net.run_until(Instant::from_ns(draw(100_000)), &mut actors.ranks);
         net.kill(Rank(draw(u64::from(ranks)) as u32));
     }
+    if plan.parts {
+        let stays = Rank(draw(u64::from(ranks)) as u32);
+        let parting = Parting::drawn(ranks, seed, 100_000, stays);
+        parting.run(&net, &mut actors.ranks, |_, _| {});
+    }
     net.run_until(END, &mut actors.ranks);
     actors.check_end(&net);
 }
@@ -94,6 +101,14 @@ fn a_death_ends_what_it_must_and_nothing_else() {
 }
 
 #[test]
+fn who_is_given_up_and_lives_changes_nothing_of_the_others() {
+    check(SEEDS, |seed| {
+        let (time_limits, layered) = (seed % 2 == 0, seed % 3 == 0);
+        run(seed, Plan { time_limits, layered, parts: true, ..Plan::default() })
+    });
+}
+
+#[test]
 fn completions_that_are_told_late_change_nothing() {
     check(SEEDS.take(600), |seed| {
         let (time_limits, kill) = (seed % 2 == 0, seed % 3 == 0);
@@ -114,6 +129,7 @@ fn planted_defects_are_caught() {
     let limits = Plan { time_limits: true, ..plain };
     let torn = Plan { torn: true, ..plain };
     let layered = Plan { layered: true, ..plain };
+    let parted = Plan { parts: true, ..plain };
     for (mutant, plan) in [
         ("am_no_reply_reservation", plain),
         ("am_unmet_forgotten", plain),
@@ -124,9 +140,10 @@ fn planted_defects_are_caught() {
         ("am_generation_ignored", limits),
         ("am_timeout_frees_reply_cell", limits),
         ("am_late_completion_believed", layered),
+        ("sim_given_up_let_in", parted),
     ] {
         let caught = tsumugi_core::sync::with_mutant(mutant, || {
-            SEEDS.into_iter().find(|&seed| catch_unwind(|| run(seed, plan)).is_err())
+            PLANTED.into_iter().find(|&seed| catch_unwind(|| run(seed, plan)).is_err())
         });
         let seed = caught.unwrap_or_else(|| panic!("the mutant {mutant} was not caught"));
         println!("{mutant}: seed {seed} catches it");

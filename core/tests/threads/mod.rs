@@ -17,7 +17,7 @@ struct Sleeper {
 // SAFETY: the waker keeps the sleeper alive by itself and may be woken from
 // the moment that `commit` has it; `sleep` returns after the wake.
 unsafe impl Wait for Threads {
-    fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+    unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         let sleeper = Arc::new(Sleeper { woken: Mutex::new(false), bell: Condvar::new() });
         let data = Arc::into_raw(sleeper.clone()).cast();
         // SAFETY: the waker owns one count of the sleeper.
@@ -39,7 +39,7 @@ unsafe impl Wait for Threads {
 
 // SAFETY: as above; a limit passes at once, or after others have run.
 unsafe impl WaitFor for Threads {
-    fn sleep_for(
+    unsafe fn sleep_for(
         &self,
         _: Reason,
         limit: Duration,

@@ -1,6 +1,7 @@
 //! Bytes that go into a container, wherever they are, and bytes that are in it.
 
 use super::ContainerError;
+use super::hash::Hash;
 use super::store::{Store, after};
 use crate::address::GlobalAddr;
 
@@ -94,18 +95,14 @@ impl Data<'_> {
         })
     }
 
-    /// A number that depends on all of them.
+    /// What their place in a table is reckoned from.
     pub(super) fn hash<S: Store + ?Sized>(&self, store: &S) -> Result<u64, ContainerError> {
-        let mut hash = self.bytes() ^ SEED;
+        let mut hash = Hash::new();
         self.chunks(store, |_, bytes| {
-            for word in bytes.chunks(8) {
-                let mut padded = [0; 8];
-                padded[..word.len()].copy_from_slice(word);
-                hash = mix(hash ^ u64::from_le_bytes(padded));
-            }
+            hash.add(bytes);
             Ok(true)
         })?;
-        Ok(hash)
+        Ok(hash.place())
     }
 
     /// Calls with one part after the other, as long as the answer is true.
@@ -141,13 +138,5 @@ impl From<Element> for Data<'_> {
     }
 }
 
-/// Every bit of the answer depends on every bit of `word`.
-const fn mix(word: u64) -> u64 {
-    let word = (word ^ word >> 32).wrapping_mul(SEED);
-    let word = (word ^ word >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word ^ word >> 32
-}
-
-const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 /// How much is looked at in one go; whole words.
 const CHUNK: usize = 256;

@@ -2,7 +2,7 @@
 
 use super::ContainerError;
 use super::data::Data;
-use super::sequence::Sequence;
+use super::sequence::{Form, Sequence};
 use super::store::Store;
 use crate::address::GlobalAddr;
 use core::ops::Deref;
@@ -24,12 +24,12 @@ impl Deque {
         bytes: u64,
         rank: Rank,
     ) -> Result<Self, ContainerError> {
-        Sequence::create(store, bytes, rank).map(Self)
+        Sequence::create(store, Form::Deque, bytes, rank).map(Self)
     }
 
     /// The one whose header is at `addr`.
     pub const fn at_addr(addr: GlobalAddr) -> Self {
-        Self(Sequence::at_addr(addr))
+        Self(Sequence::at_addr(addr, Form::Deque))
     }
 
     /// Puts `data` in before the first byte.

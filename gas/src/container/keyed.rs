@@ -3,18 +3,19 @@
 
 use super::ContainerError;
 use super::store::Store;
-use super::table::{Found, Reach, Table};
+use super::table::{Kind, Reach, Table};
 use crate::address::GlobalAddr;
 use core::ops::Deref;
 use tsumugi_core::mem::Rank;
 
 /// A container by keys, which is a table.
 pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
-    /// Whether a key that comes in again is there so many times more; if not,
-    /// the element that is there stays as it is.
-    const ADDS: bool;
+    /// What its elements are. In a multiset a key that comes in again is there
+    /// so many times more; in others the element that is there stays as it is.
+    const KIND: Kind;
 
-    /// Makes an empty one: see [`Table::create`].
+    /// Makes an empty one: `slots` slots on each of `ranks`, the header on
+    /// `rank`.
     ///
     /// # Errors
     ///
@@ -25,16 +26,16 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
         slots: u32,
         rank: Rank,
     ) -> Result<Self, ContainerError> {
-        Table::create(store, ranks, slots, rank).map(Self::from)
+        Table::create(store, Self::KIND, (ranks, slots), rank).map(Self::from)
     }
 
-    /// The one whose header is at `addr`.
+    /// The one whose directory is at `addr`.
     ///
     /// # Errors
     ///
     /// [`ContainerError`].
     fn at_addr<S: Store + ?Sized>(store: &S, addr: GlobalAddr) -> Result<Self, ContainerError> {
-        Table::at_addr(store, addr).map(Self::from)
+        Table::at_addr(store, Self::KIND, addr).map(Self::from)
     }
 
     /// Takes in copies of what `other` has. Slot by slot.
@@ -48,7 +49,7 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
         other: Self,
         reach: Reach,
     ) -> Result<(), ContainerError> {
-        (*self).merge(store, *other, reach, found::<Self>())
+        (*self).merge(store, *other, reach)
     }
 
     /// Takes over what `other` has, which has none of it after that. Slot by
@@ -63,7 +64,7 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
         other: Self,
         reach: Reach,
     ) -> Result<(), ContainerError> {
-        (*self).take_all(store, *other, reach, found::<Self>())
+        (*self).take_all(store, *other, reach)
     }
 
     /// Becomes a copy of what `other` has. Slot by slot.
@@ -77,10 +78,6 @@ pub trait Keyed: Copy + From<Table> + Deref<Target = Table> {
         other: Self,
         reach: Reach,
     ) -> Result<(), ContainerError> {
-        (*self).assign(store, *other, reach, found::<Self>())
+        (*self).assign(store, *other, reach)
     }
-}
-
-fn found<K: Keyed>() -> Found {
-    if K::ADDS { Found::Add } else { Found::Keep }
 }

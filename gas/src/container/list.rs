@@ -353,7 +353,7 @@ fn make<S: Store + ?Sized>(
     data: Data<'_>,
     rank: Rank,
 ) -> Result<GlobalAddr, ContainerError> {
-    let at = store.allocate(rank, HEAD_BYTES + data.bytes())?;
+    let at = store.allocate(rank, HEAD_BYTES.saturating_add(data.bytes()))?;
     set_words(store, after(store, at, 16), [data.bytes()])?;
     data.write(store, after(store, at, HEAD_BYTES))?;
     Ok(at)

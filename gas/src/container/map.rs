@@ -4,7 +4,7 @@ use super::ContainerError;
 use super::data::{Data, Element};
 use super::keyed::Keyed;
 use super::store::Store;
-use super::table::{Entry, Found, Removed, Table};
+use super::table::{Entry, Kind, Removed, Table};
 use core::ops::Deref;
 
 /// A map, by its table. What else it can do stands
@@ -24,7 +24,7 @@ impl Map {
         key: Data<'_>,
         value: Data<'_>,
     ) -> Result<bool, ContainerError> {
-        self.0.insert(store, key, value, Found::Keep)
+        self.0.insert(store, key, value)
     }
 
     /// Takes a key and its value out; whether it was there.
@@ -109,14 +109,15 @@ impl Map {
     }
 }
 
+/// Whose elements are a map's from then on.
 impl From<Table> for Map {
     fn from(table: Table) -> Self {
-        Self(table)
+        Self(Table { kind: Self::KIND, ..table })
     }
 }
 
 impl Keyed for Map {
-    const ADDS: bool = false;
+    const KIND: Kind = Kind::Map;
 }
 
 impl Deref for Map {

@@ -16,6 +16,7 @@
 //! |---|---|
 //! | [`store`] | the operations that all of it is made of |
 //! | [`data`] | bytes that go in, and bytes that are in |
+//! | `hash` | where a key belongs |
 //! | `guard` | locks that claims sleep for |
 //! | [`sequence`] | bytes in a row: what vector and deque have in common |
 //! | [`vector`], [`deque`], [`list`] | |
@@ -28,6 +29,10 @@
 //! that it goes from slot to slot. Locks are those of [`crate::lock`], by
 //! phases: nobody starves, nobody polls another rank's memory, and two locks
 //! are always taken in the order of their addresses.
+//!
+//! What programs that were written for ACP 3 read in memory is as there: the
+//! words of the headers of vectors and deques, lists, directories, slots and
+//! elements. Locks lie beside these.
 //!
 //! An address or an iterator that a container gave out is good until somebody
 //! moves or removes what it is of. A container is destroyed when nobody uses it
@@ -42,6 +47,7 @@
 pub mod data;
 pub mod deque;
 mod guard;
+mod hash;
 pub mod keyed;
 pub mod list;
 pub mod map;
@@ -62,7 +68,7 @@ pub use multiset::Multiset;
 pub use sequence::Sequence;
 pub use set::Set;
 pub use store::{Store, free, malloc};
-pub use table::{Entry, Reach, Table};
+pub use table::{Entry, Kind, Reach, Table};
 pub use vector::Vector;
 
 use crate::error::AccessError;

@@ -5,7 +5,7 @@ use super::ContainerError;
 use super::data::Data;
 use super::keyed::Keyed;
 use super::store::Store;
-use super::table::{Found, Removed, Table};
+use super::table::{Kind, Removed, Table};
 use core::ops::Deref;
 
 /// A multiset, by its table. What else it can do stands
@@ -24,7 +24,7 @@ impl Multiset {
         store: &S,
         key: Data<'_>,
     ) -> Result<bool, ContainerError> {
-        self.0.insert(store, key, Data::Here(&[]), Found::Add)
+        self.0.insert(store, key, Data::Here(&[]))
     }
 
     /// Takes a key out one time; whether it was there.
@@ -63,14 +63,15 @@ impl Multiset {
     }
 }
 
+/// Whose elements are a multiset's from then on.
 impl From<Table> for Multiset {
     fn from(table: Table) -> Self {
-        Self(table)
+        Self(Table { kind: Self::KIND, ..table })
     }
 }
 
 impl Keyed for Multiset {
-    const ADDS: bool = true;
+    const KIND: Kind = Kind::Multiset;
 }
 
 impl Deref for Multiset {

@@ -1,7 +1,8 @@
 //! Bytes in a row on one rank: all that a vector and a deque have in common.
 //!
 //! ```text
-//!  header   lock │ body, offset, size, capacity
+//!  header   vector   body, size, capacity, 0         │ lock
+//!           deque    body, offset, size, capacity    │ lock
 //!
 //!  body     ▒▒▒▒░░░░░░░░▒▒▒▒▒▒▒▒      a ring of `capacity` bytes
 //!               ▲       ▲
@@ -9,9 +10,13 @@
 //! ```
 //!
 //! A vector's offset is always 0, so that its bytes are in one piece; a
-//! deque's are in two at most. The body grows by half at least, so that bytes
-//! that are put in one by one are moved a few times each; nothing makes it
-//! smaller. What comes behind an insertion or an erasure is moved.
+//! deque's are in two at most. The words of a header are those of ACP 3, whose
+//! programs may read them. So is the capacity while it is small: as many bytes as
+//! are needed, a vector's in whole words. A body takes whole lines of memory, so
+//! it grows within its line without moving. From one line on it grows by half at
+//! least, so that bytes that are put in one by one are moved a few times each.
+//! [`Sequence::shrink_to_fit`] alone makes it smaller. What comes behind an
+//! insertion or an erasure is moved.
 
 use super::data::{Data, Element};
 use super::guard::lock;
@@ -25,39 +30,87 @@ use tsumugi_core::mem::Rank;
 mod body;
 mod range;
 
-/// Bytes in a row, by the address of their header.
+/// Bytes in a row, by the address of their header. A
+/// [`Vector`](super::Vector) and a [`Deque`](super::Deque) each lead to theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sequence {
     addr: GlobalAddr,
+    form: Form,
+}
+
+/// What its header looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// Three words: the bytes begin where the body does.
+    Vector,
+    /// Four words: the second says where the bytes begin.
+    Deque,
+}
+
+impl Form {
+    const fn size_at(self) -> u64 {
+        match self {
+            Self::Vector => 8,
+            Self::Deque => 16,
+        }
+    }
+
+    /// The capacity follows the size.
+    const fn capacity_at(self) -> u64 {
+        self.size_at() + 8
+    }
+
+    /// What a small body of `bytes` bytes has room for.
+    const fn snug(self, bytes: u64) -> u64 {
+        match self {
+            Self::Vector => body::up_to(8, bytes),
+            Self::Deque => bytes,
+        }
+    }
+
+    const fn decode(self, words: [u64; 4]) -> Body {
+        let [at, second, third, fourth] = words;
+        let (offset, size, capacity) = match self {
+            Self::Vector => (0, second, third),
+            Self::Deque => (second, third, fourth),
+        };
+        Body { at: GlobalAddr::from_bits(at), offset, size, capacity }
+    }
+
+    const fn encode(self, body: Body) -> [u64; 4] {
+        let Body { at, offset, size, capacity } = body;
+        match self {
+            Self::Vector => [at.to_bits(), size, capacity, 0],
+            Self::Deque => [at.to_bits(), offset, size, capacity],
+        }
+    }
 }
 
 impl Sequence {
     /// Makes one of `bytes` bytes, which are not cleared, on `rank`.
-    ///
-    /// # Errors
-    ///
-    /// [`ContainerError`].
-    pub fn create<S: Store + ?Sized>(
+    pub(super) fn create<S: Store + ?Sized>(
         store: &S,
+        form: Form,
         bytes: u64,
         rank: Rank,
     ) -> Result<Self, ContainerError> {
-        let addr = store.allocate(rank, HEADER_BYTES)?;
+        let addr = store.allocate(rank, LOCK_AT + LOCK_BYTES)?;
+        let capacity = form.snug(bytes);
         let at = match bytes {
             0 => GlobalAddr::NULL,
-            _ => store.allocate(rank, bytes).inspect_err(|_| {
+            _ => store.allocate(rank, body::room(capacity)).inspect_err(|_| {
                 let _ = store.free(addr);
             })?,
         };
-        set_words(store, addr, [0; LOCK_BYTES as usize / 8])?;
-        let this = Self { addr };
-        this.set_body(store, Body { at, offset: 0, size: bytes, capacity: bytes })?;
+        let this = Self { addr, form };
+        set_words(store, this.lock_at(store), [0; LOCK_BYTES as usize / 8])?;
+        this.set_body(store, Body { at, offset: 0, size: bytes, capacity })?;
         Ok(this)
     }
 
     /// The one whose header is at `addr`.
-    pub const fn at_addr(addr: GlobalAddr) -> Self {
-        Self { addr }
+    pub(super) const fn at_addr(addr: GlobalAddr, form: Form) -> Self {
+        Self { addr, form }
     }
 
     /// Where its header is.
@@ -71,10 +124,7 @@ impl Sequence {
     ///
     /// [`ContainerError`].
     pub fn destroy<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        let body = self.body(store)?;
-        if !body.at.is_null() {
-            store.free(body.at)?;
-        }
+        self.body(store)?.free(store)?;
         Ok(store.free(self.addr)?)
     }
 
@@ -84,7 +134,7 @@ impl Sequence {
     ///
     /// [`ContainerError`].
     pub fn size<S: Store + ?Sized>(self, store: &S) -> Result<u64, ContainerError> {
-        store::word(store, after(store, self.addr, LOCK_BYTES + 16))
+        store::word(store, after(store, self.addr, self.form.size_at()))
     }
 
     /// Bytes that it has room for without moving. One load.
@@ -93,7 +143,7 @@ impl Sequence {
     ///
     /// [`ContainerError`].
     pub fn capacity<S: Store + ?Sized>(self, store: &S) -> Result<u64, ContainerError> {
-        store::word(store, after(store, self.addr, LOCK_BYTES + 24))
+        store::word(store, after(store, self.addr, self.form.capacity_at()))
     }
 
     /// Whether it has none.
@@ -117,7 +167,7 @@ impl Sequence {
         at: u64,
         bytes: u64,
     ) -> Result<[Element; 2], ContainerError> {
-        let _shared = lock(store, self.addr, Mode::Shared)?;
+        let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
         let body = self.body(store)?;
         let bytes = bytes.min(body.size.saturating_sub(at));
         Ok(body.pieces(store, at, bytes))
@@ -134,7 +184,7 @@ impl Sequence {
         at: u64,
         into: &mut [u8],
     ) -> Result<(), ContainerError> {
-        let _shared = lock(store, self.addr, Mode::Shared)?;
+        let _shared = lock(store, self.lock_at(store), Mode::Shared)?;
         let body = self.body(store)?;
         body.check(at, into.len() as u64)?;
         let mut into = into;
@@ -159,7 +209,7 @@ impl Sequence {
         at: u64,
         data: Data<'_>,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let body = self.body(store)?;
         body.check(at, data.bytes())?;
         body.fill(store, at, data)
@@ -171,10 +221,25 @@ impl Sequence {
     ///
     /// [`ContainerError`].
     pub fn reserve<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
-        self.grow_to(store, &mut body, bytes)?;
+        self.grow_to(store, &mut body, (self.form.snug(bytes), 0))?;
         self.set_body(store, body)
+    }
+
+    /// Gives back what room there is that no byte is in.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError`].
+    pub fn shrink_to_fit<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let mut body = self.body(store)?;
+        let capacity = self.form.snug(body.size);
+        if capacity < body.capacity {
+            self.move_to(store, &mut body, (capacity, 0))?;
+        }
+        Ok(())
     }
 
     /// Takes all out; the memory stays.
@@ -183,7 +248,9 @@ impl Sequence {
     ///
     /// [`ContainerError`].
     pub fn clear<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        self.truncate(store, 0)
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
+        let body = self.body(store)?;
+        self.set_body(store, Body { offset: 0, size: 0, ..body })
     }
 
     /// Puts `data` in before byte `at`.
@@ -197,7 +264,7 @@ impl Sequence {
         at: u64,
         data: Data<'_>,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
         body.check(at, 0)?;
         self.open(store, &mut body, at, data.bytes())?;
@@ -215,7 +282,7 @@ impl Sequence {
         store: &S,
         data: Data<'_>,
     ) -> Result<u64, ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
         let at = body.size;
         self.open(store, &mut body, at, data.bytes())?;
@@ -230,10 +297,10 @@ impl Sequence {
         store: &S,
         data: Data<'_>,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
         let bytes = data.bytes();
-        self.make_room(store, &mut body, bytes)?;
+        self.make_room(store, &mut body, (bytes, bytes))?;
         if body.capacity > 0 {
             body.offset = (body.offset + body.capacity - bytes) % body.capacity;
         }
@@ -248,7 +315,7 @@ impl Sequence {
     ///
     /// [`ContainerError`].
     pub fn pop_back<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
         body.size = body.size.saturating_sub(bytes);
         self.set_body(store, body)
@@ -260,7 +327,7 @@ impl Sequence {
         store: &S,
         bytes: u64,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
         let bytes = bytes.min(body.size);
         if body.capacity > 0 {
@@ -281,7 +348,7 @@ impl Sequence {
         at: u64,
         bytes: u64,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
         body.check(at, 0)?;
         let bytes = bytes.min(body.size - at);
@@ -296,20 +363,22 @@ impl Sequence {
     ///
     /// [`ContainerError`].
     pub fn truncate<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.addr, Mode::Exclusive)?;
+        let _alone = lock(store, self.lock_at(store), Mode::Exclusive)?;
         let mut body = self.body(store)?;
         body.size = body.size.min(bytes);
         self.set_body(store, body)
     }
 
     fn body<S: Store + ?Sized>(self, store: &S) -> Result<Body, ContainerError> {
-        let [at, offset, size, capacity] = words(store, after(store, self.addr, LOCK_BYTES))?;
-        Ok(Body { at: GlobalAddr::from_bits(at), offset, size, capacity })
+        Ok(self.form.decode(words(store, self.addr)?))
     }
 
     fn set_body<S: Store + ?Sized>(self, store: &S, body: Body) -> Result<(), ContainerError> {
-        let words = [body.at.to_bits(), body.offset, body.size, body.capacity];
-        set_words(store, after(store, self.addr, LOCK_BYTES), words)
+        set_words(store, self.addr, self.form.encode(body))
+    }
+
+    fn lock_at<S: Store + ?Sized>(self, store: &S) -> GlobalAddr {
+        after(store, self.addr, LOCK_AT)
     }
 
     /// Makes a hole of `bytes` bytes before byte `at`.
@@ -320,50 +389,75 @@ impl Sequence {
         at: u64,
         bytes: u64,
     ) -> Result<(), ContainerError> {
-        self.make_room(store, body, bytes)?;
+        self.make_room(store, body, (bytes, 0))?;
         let size = body.size;
         body.size += bytes;
         let moved = Body { size, ..*body };
         self.shift(store, &moved, (at, at + bytes))
     }
 
+    /// Makes room for `bytes` bytes more; where that moves it, its first byte
+    /// comes to `first`.
     fn make_room<S: Store + ?Sized>(
         self,
         store: &S,
         body: &mut Body,
-        bytes: u64,
+        (bytes, first): (u64, u64),
     ) -> Result<(), ContainerError> {
         let wanted = body.size.saturating_add(bytes);
         if wanted <= body.capacity {
             return Ok(());
         }
-        let generous = wanted.max(body.capacity + body.capacity / 2).next_multiple_of(8);
-        match self.grow_to(store, body, generous) {
-            Err(ContainerError::Heap(_)) => self.grow_to(store, body, wanted),
-            result => result,
+        let half_more = body.capacity + body.capacity / 2;
+        if wanted > LINE && half_more > wanted {
+            match self.grow_to(store, body, (body::up_to(8, half_more), first)) {
+                Err(ContainerError::Heap(_)) => {}
+                result => return result,
+            }
         }
+        self.grow_to(store, body, (self.form.snug(wanted), first))
     }
 
-    /// Moves all of it to where `capacity` bytes have room.
+    /// Makes it as large as `capacity` bytes, where it is or elsewhere, with its
+    /// first byte at `first`.
     fn grow_to<S: Store + ?Sized>(
         self,
         store: &S,
         body: &mut Body,
-        capacity: u64,
+        (capacity, first): (u64, u64),
     ) -> Result<(), ContainerError> {
         if capacity <= body.capacity {
             return Ok(());
         }
-        let rank = store.split().rank(self.addr).unwrap_or(Rank(u32::MAX));
-        let grown = Body { at: store.allocate(rank, capacity)?, offset: 0, capacity, ..*body };
-        grown.copy(store, 0, body, (0, body.size))?;
-        let before = core::mem::replace(body, grown);
-        if !before.at.is_null() {
-            // Who looks for the body must not find what is freed.
-            self.set_body(store, grown)?;
-            store.free(before.at)?;
+        if capacity <= body::room(body.capacity) && (body.offset, first) == (0, 0) {
+            body.capacity = capacity;
+            return Ok(());
         }
-        Ok(())
+        self.move_to(store, body, (capacity, first))
+    }
+
+    /// Moves it to memory of its own rank where `capacity` bytes have room, its
+    /// first byte to `first`.
+    fn move_to<S: Store + ?Sized>(
+        self,
+        store: &S,
+        body: &mut Body,
+        (capacity, first): (u64, u64),
+    ) -> Result<(), ContainerError> {
+        let rank = store.split().rank(self.addr).unwrap_or(Rank(u32::MAX));
+        let at = match capacity {
+            0 => GlobalAddr::NULL,
+            _ => store.allocate(rank, body::room(capacity))?,
+        };
+        let grown = Body { at, offset: first, capacity, ..*body };
+        let copied = grown.copy(store, 0, body, (0, body.size));
+        copied.inspect_err(|_| {
+            let _ = grown.free(store);
+        })?;
+        let before = core::mem::replace(body, grown);
+        // Who looks for the body must not find what is freed.
+        self.set_body(store, grown)?;
+        before.free(store)
     }
 
     /// Moves the bytes from `from` to the end, so that they begin at `to`.
@@ -392,4 +486,7 @@ impl Sequence {
     }
 }
 
-const HEADER_BYTES: u64 = LOCK_BYTES + 32;
+/// Behind the line of the header's words.
+const LOCK_AT: u64 = LINE;
+/// What memory comes in, and as large as a body is that grows by half.
+const LINE: u64 = 64;

@@ -4,7 +4,7 @@ use super::ContainerError;
 use super::data::Data;
 use super::keyed::Keyed;
 use super::store::Store;
-use super::table::{Found, Removed, Table};
+use super::table::{Kind, Removed, Table};
 use core::ops::Deref;
 
 /// A set, by its table. What else it can do stands
@@ -23,7 +23,7 @@ impl Set {
         store: &S,
         key: Data<'_>,
     ) -> Result<bool, ContainerError> {
-        self.0.insert(store, key, Data::Here(&[]), Found::Keep)
+        self.0.insert(store, key, Data::Here(&[]))
     }
 
     /// Takes a key out; whether it was there.
@@ -40,14 +40,15 @@ impl Set {
     }
 }
 
+/// Whose elements are a set's from then on.
 impl From<Table> for Set {
     fn from(table: Table) -> Self {
-        Self(table)
+        Self(Table { kind: Self::KIND, ..table })
     }
 }
 
 impl Keyed for Set {
-    const ADDS: bool = false;
+    const KIND: Kind = Kind::Set;
 }
 
 impl Deref for Set {

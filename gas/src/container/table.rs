@@ -2,17 +2,19 @@
 //! in common.
 //!
 //! ```text
-//!  header    ranks, slots │ where each rank's slots are ...
+//!  header    ranks, slots │ directory: where each rank's slots are ...
+//!                         ▲ the table's address
 //!
-//!  slot      lock (5 words), first, count, 0          a line
-//!              │
-//!              ▼
-//!  element   next, key bytes, value bytes, times │ key, to whole words │ value
+//!  slot      0, first, last, count
+//!                │
+//!                ▼
+//!  element   next, before, its lengths │ key │ value
 //! ```
 //!
-//! A key's hash says the rank and the slot; the element lies on that rank. Only
-//! a map's have values, and only in a multiset can a key be there more than one
-//! time. The header never changes, a slot's words under its lock.
+//! A key's hash says the rank and the slot; the element lies on that rank, behind
+//! those that came before. Only a map's have values, and only in a multiset can a
+//! key be there more than one time. The header never changes, a slot's words
+//! under its lock.
 //!
 //! Calls on one key are atomic. What goes from slot to slot ([`Table::size`],
 //! [`Table::clear`], copies, moves, and what an iteration sees) takes each slot
@@ -23,21 +25,37 @@ use super::guard::lock;
 use super::store::{Store, after, set_words, words};
 use super::{ContainerError, Mode};
 use crate::address::GlobalAddr;
-use element::{COUNT_AT, FIRST_AT, HEAD_BYTES, Head, TIMES_AT, count, head, search, value_offset};
+use crate::lock::LOCK_BYTES;
+use element::{Head, Links, set_times};
+use slot::{Chain, SLOT_BYTES, Slot, slots_bytes};
 use tsumugi_core::mem::Rank;
 
 mod element;
+mod slot;
 mod whole;
 
-/// A hash table, by the address of its header, and its shape.
+/// A hash table, by the address of its directory, and its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Table {
-    /// Where its header is.
+    /// Where its directory is.
     pub addr: GlobalAddr,
     /// How many ranks have slots.
     pub ranks: u32,
     /// How many slots each of them has.
     pub slots: u32,
+    /// What its elements are.
+    pub kind: Kind,
+}
+
+/// What the elements of a table are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Keys.
+    Set,
+    /// Keys that are there a number of times.
+    Multiset,
+    /// Keys with a value each.
+    Map,
 }
 
 /// An element of a table, or its end.
@@ -60,15 +78,6 @@ pub enum Reach {
     Local,
 }
 
-/// What becomes of an element whose key is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// Nothing.
-    Keep,
-    /// It is there so many times more.
-    Add,
-}
-
 /// What is taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Removed {
@@ -79,7 +88,7 @@ pub(super) enum Removed {
 }
 
 impl Table {
-    /// Makes an empty one: `slots` slots on each of `ranks`, the header on
+    /// Makes an empty one: so many slots on each of the ranks, the header on
     /// `rank`.
     ///
     /// # Errors
@@ -87,17 +96,18 @@ impl Table {
     /// [`ContainerError`].
     pub fn create<S: Store + ?Sized>(
         store: &S,
-        ranks: &[Rank],
-        slots: u32,
+        kind: Kind,
+        (ranks, slots): (&[Rank], u32),
         rank: Rank,
     ) -> Result<Self, ContainerError> {
         if ranks.is_empty() || slots == 0 {
             return Err(ContainerError::NoSlots);
         }
         let count = ranks.len() as u32;
-        let addr = store.allocate(rank, 16 + u64::from(count) * 8)?;
-        let mut made = Self { addr, ranks: 0, slots };
-        set_words(store, addr, [u64::from(count), u64::from(slots)])?;
+        let block = store.allocate(rank, DIRECTORY_AT + u64::from(count) * 8)?;
+        let addr = after(store, block, DIRECTORY_AT);
+        let mut made = Self { addr, ranks: 0, slots, kind };
+        set_words(store, block, [u64::from(count), u64::from(slots)])?;
         for &rank in ranks {
             if let Err(error) = made.add_rank(store, rank) {
                 made.destroy(store)?;
@@ -108,23 +118,29 @@ impl Table {
     }
 
     fn add_rank<S: Store + ?Sized>(&mut self, store: &S, rank: Rank) -> Result<(), ContainerError> {
-        let slots = store.allocate(rank, u64::from(self.slots) * SLOT_BYTES)?;
+        let slots = store.allocate(rank, slots_bytes(self.slots))?;
         set_words(store, self.entry_of(store, self.ranks), [slots.to_bits()])?;
         self.ranks += 1;
         for slot in 0..self.slots {
-            set_words(store, slot_at(store, slots, slot), [0; SLOT_BYTES as usize / 8])?;
+            let slot = self.slot(store, slots, slot);
+            slot.set_chain(store, Chain::EMPTY)?;
+            set_words(store, slot.lock, [0; LOCK_BYTES as usize / 8])?;
         }
         Ok(())
     }
 
-    /// The one whose header is at `addr`.
+    /// The one whose directory is at `addr`.
     ///
     /// # Errors
     ///
     /// [`ContainerError`].
-    pub fn at_addr<S: Store + ?Sized>(store: &S, addr: GlobalAddr) -> Result<Self, ContainerError> {
-        let [ranks, slots] = words(store, addr)?;
-        Ok(Self { addr, ranks: ranks as u32, slots: slots as u32 })
+    pub fn at_addr<S: Store + ?Sized>(
+        store: &S,
+        kind: Kind,
+        addr: GlobalAddr,
+    ) -> Result<Self, ContainerError> {
+        let [ranks, slots] = words(store, block_of(store, addr))?;
+        Ok(Self { addr, ranks: ranks as u32, slots: slots as u32, kind })
     }
 
     /// Gives all of its memory back. Nobody uses it any more.
@@ -137,7 +153,7 @@ impl Table {
         for rank in 0..self.ranks {
             store.free(self.slots_of(store, rank)?)?;
         }
-        Ok(store.free(self.addr)?)
+        Ok(store.free(block_of(store, self.addr))?)
     }
 
     /// The element of a key, or the end.
@@ -150,11 +166,11 @@ impl Table {
         store: &S,
         key: Data<'_>,
     ) -> Result<Entry, ContainerError> {
-        let (rank, slot) = self.place_of(key.hash(store)?);
-        let at = slot_at(store, self.slots_of(store, rank)?, slot);
-        let _shared = lock(store, at, Mode::Shared)?;
-        let found = search(store, at, key)?;
-        Ok(found.map_or(self.end(), |(_, addr, _)| Entry { rank, slot, addr }))
+        let (rank, number) = self.place_of(key.hash(store)?);
+        let slot = self.slot(store, self.slots_of(store, rank)?, number);
+        let _shared = lock(store, slot.lock, Mode::Shared)?;
+        let found = slot.chain(store)?.search(store, self.kind, key)?;
+        Ok(found.map_or(self.end(), |(addr, _)| Entry { rank, slot: number, addr }))
     }
 
     /// Calls with the value of a key, under its lock; how many times it is
@@ -165,10 +181,10 @@ impl Table {
         key: Data<'_>,
         into: impl FnOnce(Element) -> Result<(), ContainerError>,
     ) -> Result<u64, ContainerError> {
-        let (rank, slot) = self.place_of(key.hash(store)?);
-        let at = slot_at(store, self.slots_of(store, rank)?, slot);
-        let _shared = lock(store, at, Mode::Shared)?;
-        let Some((_, _, head)) = search(store, at, key)? else { return Ok(0) };
+        let slot = self.slot_of(store, key)?;
+        let _shared = lock(store, slot.lock, Mode::Shared)?;
+        let found = slot.chain(store)?.search(store, self.kind, key)?;
+        let Some((_, head)) = found else { return Ok(0) };
         into(head.value)?;
         Ok(head.times)
     }
@@ -179,15 +195,14 @@ impl Table {
         store: &S,
         key: Data<'_>,
         value: Data<'_>,
-        found: Found,
     ) -> Result<bool, ContainerError> {
-        self.admit(store, key, (found, 1), |rank| {
-            let bytes = value_offset(key.bytes()) + value.bytes();
-            let addr = store.allocate(rank, bytes)?;
+        self.admit(store, key, 1, |rank, links| {
+            let lengths = (key.bytes(), value.bytes());
+            let addr = store.allocate(rank, self.kind.element_bytes(lengths.0, lengths.1))?;
             let write = || {
-                set_words(store, addr, [0, key.bytes(), value.bytes(), 1])?;
-                key.write(store, after(store, addr, HEAD_BYTES))?;
-                value.write(store, after(store, addr, value_offset(key.bytes())))
+                let at = self.kind.write_head(store, addr, links, lengths)?;
+                key.write(store, at)?;
+                value.write(store, after(store, at, key.bytes()))
             };
             write().inspect_err(|_| {
                 let _ = store.free(addr);
@@ -203,16 +218,15 @@ impl Table {
         key: Data<'_>,
         removed: Removed,
     ) -> Result<bool, ContainerError> {
-        let (rank, slot) = self.place_of(key.hash(store)?);
-        let at = slot_at(store, self.slots_of(store, rank)?, slot);
-        let _alone = lock(store, at, Mode::Exclusive)?;
-        let Some((before, addr, head)) = search(store, at, key)? else { return Ok(false) };
+        let slot = self.slot_of(store, key)?;
+        let _alone = lock(store, slot.lock, Mode::Exclusive)?;
+        let chain = slot.chain(store)?;
+        let Some((addr, head)) = chain.search(store, self.kind, key)? else { return Ok(false) };
         if removed == Removed::One && head.times > 1 {
-            set_words(store, after(store, addr, TIMES_AT), [head.times - 1])?;
+            set_times(store, addr, head.times - 1)?;
             return Ok(true);
         }
-        set_words(store, before, [head.next.to_bits()])?;
-        count(store, at, -1)?;
+        slot.unlink(store, chain, head)?;
         store.free(addr)?;
         Ok(true)
     }
@@ -249,10 +263,10 @@ impl Table {
         if entry.addr.is_null() {
             return Ok(self.end());
         }
-        let at = slot_at(store, self.slots_of(store, entry.rank)?, entry.slot);
+        let slot = self.slot(store, self.slots_of(store, entry.rank)?, entry.slot);
         let next = {
-            let _shared = lock(store, at, Mode::Shared)?;
-            head(store, entry.addr)?.next
+            let _shared = lock(store, slot.lock, Mode::Shared)?;
+            self.kind.head(store, entry.addr)?.next
         };
         if !next.is_null() {
             return Ok(Entry { addr: next, ..entry });
@@ -270,7 +284,11 @@ impl Table {
         store: &S,
         entry: Entry,
     ) -> Result<Element, ContainerError> {
-        if entry.addr.is_null() { Ok(Element::NONE) } else { Ok(head(store, entry.addr)?.key) }
+        if entry.addr.is_null() {
+            Ok(Element::NONE)
+        } else {
+            Ok(self.kind.head(store, entry.addr)?.key)
+        }
     }
 
     /// The value of an element of a map; none at the end.
@@ -279,33 +297,34 @@ impl Table {
         store: &S,
         entry: Entry,
     ) -> Result<Element, ContainerError> {
-        if entry.addr.is_null() { Ok(Element::NONE) } else { Ok(head(store, entry.addr)?.value) }
+        if entry.addr.is_null() {
+            Ok(Element::NONE)
+        } else {
+            Ok(self.kind.head(store, entry.addr)?.value)
+        }
     }
 
-    /// Puts in what `make` gives on a rank, if the key is not there; whether it
-    /// was not.
+    /// Puts in what `make` gives on a rank, with such links, if the key is not
+    /// there; whether it was not. In a multiset it is there `times` times more.
     fn admit<S: Store + ?Sized>(
         self,
         store: &S,
         key: Data<'_>,
-        (found, times): (Found, u64),
-        make: impl FnOnce(Rank) -> Result<GlobalAddr, ContainerError>,
+        times: u64,
+        make: impl FnOnce(Rank, Links) -> Result<GlobalAddr, ContainerError>,
     ) -> Result<bool, ContainerError> {
-        let (rank, slot) = self.place_of(key.hash(store)?);
-        let slots = self.slots_of(store, rank)?;
-        let at = slot_at(store, slots, slot);
-        let _alone = lock(store, at, Mode::Exclusive)?;
-        if let Some((_, addr, head)) = search(store, at, key)? {
-            if found == Found::Add {
-                set_words(store, after(store, addr, TIMES_AT), [head.times + times])?;
+        let slot = self.slot_of(store, key)?;
+        let _alone = lock(store, slot.lock, Mode::Exclusive)?;
+        let chain = slot.chain(store)?;
+        if let Some((addr, head)) = chain.search(store, self.kind, key)? {
+            if self.kind == Kind::Multiset {
+                set_times(store, addr, head.times + times)?;
             }
             return Ok(false);
         }
-        let addr = make(store.split().rank(slots).unwrap_or(Rank(u32::MAX)))?;
-        let [first] = words(store, after(store, at, FIRST_AT))?;
-        set_words(store, addr, [first])?;
-        set_words(store, after(store, at, FIRST_AT), [addr.to_bits()])?;
-        count(store, at, 1)?;
+        let rank = store.split().rank(slot.at).unwrap_or(Rank(u32::MAX));
+        let addr = make(rank, Links::behind(chain.last))?;
+        slot.append(store, chain, addr)?;
         Ok(true)
     }
 
@@ -317,21 +336,21 @@ impl Table {
         from: (u32, u32),
     ) -> Result<Entry, ContainerError> {
         let mut found = self.end();
-        self.each_slot(store, reach, from, |rank, slot, first, _| {
-            found = Entry { rank, slot, addr: first };
-            Ok(!first.is_null())
+        self.each_slot(store, reach, from, |(rank, slot), _, chain| {
+            found = Entry { rank, slot, addr: chain.first };
+            Ok(!chain.first.is_null())
         })?;
         Ok(if found.addr.is_null() { self.end() } else { found })
     }
 
     /// Looks at one slot after the other, several in one read, until told to
-    /// stop: its first element and how many it has.
+    /// stop: its rank and number, where the rank's slots are, and its chain.
     fn each_slot<S: Store + ?Sized>(
         self,
         store: &S,
         reach: Reach,
         (from_rank, from_slot): (u32, u32),
-        mut each: impl FnMut(u32, u32, GlobalAddr, u64) -> Result<bool, ContainerError>,
+        mut each: impl FnMut((u32, u32), GlobalAddr, Chain) -> Result<bool, ContainerError>,
     ) -> Result<(), ContainerError> {
         for rank in from_rank..self.ranks {
             let slots = self.slots_of(store, rank)?;
@@ -340,15 +359,14 @@ impl Table {
             }
             let mut slot = if rank == from_rank { from_slot } else { 0 };
             while slot < self.slots {
-                let mut lines = [[[0; 8]; SLOT_BYTES as usize / 8]; SLOTS_READ];
-                let some = SLOTS_READ.min((self.slots - slot) as usize);
-                let lines = &mut lines[..some];
-                let bytes = lines.as_flattened_mut().as_flattened_mut();
-                store.read(slot_at(store, slots, slot), bytes)?;
-                for line in lines {
-                    let word = |at: u64| u64::from_le_bytes(line[at as usize / 8]);
-                    let first = GlobalAddr::from_bits(word(FIRST_AT));
-                    if each(rank, slot, first, word(COUNT_AT))? {
+                let mut some = [[[0; 8]; SLOT_BYTES as usize / 8]; SLOTS_READ];
+                let count = SLOTS_READ.min((self.slots - slot) as usize);
+                let some = &mut some[..count];
+                let bytes = some.as_flattened_mut().as_flattened_mut();
+                store.read(self.slot(store, slots, slot).at, bytes)?;
+                for words in some {
+                    let [_, first, last, count] = words.map(u64::from_le_bytes);
+                    if each((rank, slot), slots, Chain::of([first, last, count]))? {
                         return Ok(());
                     }
                     slot += 1;
@@ -363,9 +381,20 @@ impl Table {
         ((hash / slots % ranks) as u32, (hash % slots) as u32)
     }
 
-    /// Where the header says where a rank's slots are.
+    /// The slot where a key belongs.
+    fn slot_of<S: Store + ?Sized>(self, store: &S, key: Data<'_>) -> Result<Slot, ContainerError> {
+        let (rank, slot) = self.place_of(key.hash(store)?);
+        Ok(self.slot(store, self.slots_of(store, rank)?, slot))
+    }
+
+    /// A slot of the rank whose slots begin at `first`.
+    fn slot<S: Store + ?Sized>(self, store: &S, first: GlobalAddr, slot: u32) -> Slot {
+        Slot::new(store, first, (self.slots, slot))
+    }
+
+    /// Where the directory says where a rank's slots are.
     fn entry_of<S: Store + ?Sized>(self, store: &S, rank: u32) -> GlobalAddr {
-        after(store, self.addr, 16 + u64::from(rank) * 8)
+        after(store, self.addr, u64::from(rank) * 8)
     }
 
     fn slots_of<S: Store + ?Sized>(
@@ -378,10 +407,11 @@ impl Table {
     }
 }
 
-fn slot_at<S: Store + ?Sized>(store: &S, slots: GlobalAddr, slot: u32) -> GlobalAddr {
-    after(store, slots, u64::from(slot) * SLOT_BYTES)
+/// The block that a directory is in.
+fn block_of<S: Store + ?Sized>(store: &S, directory: GlobalAddr) -> GlobalAddr {
+    store.split().add(directory, -(DIRECTORY_AT as i64)).unwrap_or(GlobalAddr::NULL)
 }
 
-const SLOT_BYTES: u64 = 64;
+const DIRECTORY_AT: u64 = 16;
 /// Slots that are looked at in one read.
-const SLOTS_READ: usize = 16;
+const SLOTS_READ: usize = 32;

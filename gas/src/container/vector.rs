@@ -1,7 +1,7 @@
 //! Vectors: bytes in one piece, which grow at their end.
 
 use super::ContainerError;
-use super::sequence::Sequence;
+use super::sequence::{Form, Sequence};
 use super::store::Store;
 use crate::address::GlobalAddr;
 use core::ops::Deref;
@@ -23,12 +23,12 @@ impl Vector {
         bytes: u64,
         rank: Rank,
     ) -> Result<Self, ContainerError> {
-        Sequence::create(store, bytes, rank).map(Self)
+        Sequence::create(store, Form::Vector, bytes, rank).map(Self)
     }
 
     /// The one whose header is at `addr`.
     pub const fn at_addr(addr: GlobalAddr) -> Self {
-        Self(Sequence::at_addr(addr))
+        Self(Sequence::at_addr(addr, Form::Vector))
     }
 
     /// Where byte `at` is; null if there is none.

@@ -49,6 +49,22 @@ pub trait Means {
         until: Until,
         limit: Option<Duration>,
     ) -> Result<Option<u64>, AddrError>;
+
+    /// The same, in the name of a claim: if whoever waits will never go on, it is
+    /// to be [passed on](pass_on).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`wait`](Self::wait).
+    fn wait_as(
+        &self,
+        _claim: &Claim,
+        at: RemoteAddr,
+        until: Until,
+        limit: Option<Duration>,
+    ) -> Result<Option<u64>, AddrError> {
+        self.wait(at, until, limit)
+    }
 }
 
 struct AtOnce<'m, M>(&'m M);
@@ -245,6 +261,24 @@ fn gives_back(
     Ok(None)
 }
 
+/// Ends a claim whose owner waited for the lock and never goes on: it leaves, or
+/// gives back what it has come to hold. Its node is to be released. Blocking.
+///
+/// # Errors
+///
+/// As of [`lock`].
+pub fn pass_on(means: &impl Means, mut claim: Claim) -> Result<Refused, AddrError> {
+    // False: it was leaving.
+    claim.leave();
+    let ended = run(means, &mut claim, None)?;
+    if ended.is_none() {
+        claim.release();
+        run(means, &mut claim, None)?;
+    }
+    let has_left = ended == Some(Ended::Left { in_queue: true });
+    Ok(Refused { node: claim.node(), has_left })
+}
+
 /// Runs a claim until it holds the lock or rests.
 fn run(
     means: &impl Means,
@@ -262,7 +296,7 @@ fn run(
             Standing::Asking | Standing::Going => {}
         }
         let (at, until) = claim.waits_for().expect("it waits, or has something to do");
-        match means.wait(at, until, limit) {
+        match means.wait_as(claim, at, until, limit) {
             Ok(Some(value)) => claim.handle_word(value),
             Ok(None) => {
                 // Once: the word decides, if it was written meanwhile.

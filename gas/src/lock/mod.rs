@@ -36,7 +36,9 @@
 //! memory. Those who hold the lock keep it and give it back. The lock itself
 //! is of no use any more, until all who live have ended their claims and agree
 //! on the next [epoch](Lock::epoch): other words, zero as at the start, as if
-//! nobody had ever held it.
+//! nobody had ever held it. A rank that was
+//! [given up](tsumugi_core::backend::Domain#a-rank-that-is-given-up) and lives may
+//! still be inside, in the epoch before: nobody is inside of that one with it.
 //!
 //! Progress: blocking. Not contended, a fixed number of operations; the number
 //! that a claim carries out for others is bounded by the number of those that

@@ -441,3 +441,6 @@ const WANTS: u8 = 3;
 const ABOVE: u32 = FAN_MAX;
 const OWN: usize = FAN_MAX as usize + 1;
 const TARGETS: usize = OWN + 1;
+
+#[cfg(test)]
+mod tests;

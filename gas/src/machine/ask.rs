@@ -76,14 +76,14 @@ impl Machine<'_> {
     /// not taken goes later.
     pub(super) fn relay(&mut self, index: usize) -> Option<Op> {
         let Job { guest, request, block, flights, .. } = self.jobs[index];
-        let (Guest { rank, index: at, stamp }, Request::Copy(copy)) = (guest?, request) else {
-            return None;
-        };
+        let (guest, Request::Copy(copy)) = (guest?, request) else { return None };
+        let Guest { rank, index: at, stamp, no_relay } = guest;
         // What the source has to do when the bytes are there, it does.
         let is_all = block == copy.count && (copy.flag.is_null() || !copy.is_one_block());
         let to = self.ranks_of(&request).1?;
         // What goes to the guest itself it sees no sooner.
-        if !is_all || flights != 1 || self.is_near(Some(to)) || to == rank || !self.has_flight() {
+        let is_seen = to == rank || self.is_near(Some(to));
+        if !is_all || flights != 1 || is_seen || no_relay || !self.has_flight() {
             return None;
         }
         let note = Note { from: rank, index: at, stamp: stamp as u16, is_relay: true };
@@ -168,7 +168,8 @@ impl Machine<'_> {
                 continue;
             };
             let stamp = u32::from(note.stamp);
-            let guest = Some(Guest { rank: note.from, index: note.index, stamp });
+            let guest = Guest { rank: note.from, index: note.index, stamp, no_relay: false };
+            let guest = Some(guest);
             if note.is_relay {
                 let job = Job { phase: Phase::Answer, guest, is_relayed: true, ..Job::FREE };
                 self.jobs[index] = job;
@@ -225,7 +226,8 @@ impl Machine<'_> {
             return false;
         }
         let job = &mut self.jobs[index];
-        job.guest = Some(Guest { stamp: command.stamp, ..guest });
+        let Command { stamp, no_relay, .. } = command;
+        job.guest = Some(Guest { stamp, no_relay, ..guest });
         (job.request, job.phase) = (command.request, Phase::Parts);
         let is_own = self.ranks_of(&command.request).0 == Some(self.setup.rank);
         if is_own {
@@ -239,7 +241,7 @@ impl Machine<'_> {
     /// Tells a guest how its copy has ended.
     pub(super) fn answer(&mut self, index: usize) -> Option<Outgoing> {
         let Job { guest, error, is_relayed, .. } = self.jobs[index];
-        let Guest { rank, index: at, stamp } = guest?;
+        let Guest { rank, index: at, stamp, .. } = guest?;
         let end = match error {
             None if is_relayed => End::Relayed { stamp: stamp as u16 },
             error => End::Told { stamp, code: error.map_or(0, AccessError::to_code) },
@@ -286,7 +288,8 @@ impl Machine<'_> {
         *place = Asked { job: Some(index as u32), stamp, ..Asked::FREE };
         self.jobs[index].command = at as u32 + 1;
         let request = self.jobs[index].request;
-        let command = Command { request, index: at as u16, stamp, to };
+        let no_relay = self.knows_loss && !mutant("gas_relay_of_the_lost");
+        let command = Command { request, index: at as u16, stamp, to, no_relay };
         let words = command.encode(self.setup.rank).expect("only copies are asked of others");
         let first = self.control.command_words() + at * WORDS;
         for (word, value) in words.into_iter().enumerate() {

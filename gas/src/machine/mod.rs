@@ -45,6 +45,11 @@
 //! do may be done in part, and what it has sent of it may land at any time.
 //! Everything else goes on.
 //!
+//! A rank that was [given up](tsumugi_core::backend::Domain#a-rank-that-is-given-up)
+//! is as good as dead for those that have done so. Who asks a third rank for a copy
+//! hears of whom that one has given up, which may be a rank that the caller still
+//! knows.
+//!
 //! Progress: wait-free, on one thread; a bell costs a look at a word for each
 //! 64 ranks, at each note and at each command.
 
@@ -97,6 +102,8 @@ pub struct Machine<'m> {
     ended: Queue,
     /// Notes may be there that were not taken.
     has_notes: bool,
+    /// A rank was lost: what it tells from here on is not heard.
+    knows_loss: bool,
     note_cursor: usize,
     /// The ranks of the operation issued last.
     last_ranks: (Option<Rank>, Option<Rank>),
@@ -162,6 +169,7 @@ impl<'m> Machine<'m> {
             later: Queue::EMPTY,
             ended: Queue::EMPTY,
             has_notes: false,
+            knows_loss: false,
             note_cursor: 0,
             last_ranks: (None, None),
             now: Instant::ZERO,

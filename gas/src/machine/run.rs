@@ -215,10 +215,12 @@ impl Machine<'_> {
     /// A rank has died: what it was asked for, it does not do, and what was put
     /// into its memory it does not tell of.
     pub(super) fn lose(&mut self, rank: Rank) {
+        self.knows_loss = true;
         self.registry.forget(rank);
         for index in 0..self.setup.shape.own_jobs as usize {
             let job = &self.jobs[index];
-            let is_asked = matches!(job.phase, Phase::Asked | Phase::Asking { .. });
+            let is_asked =
+                matches!(job.phase, Phase::Asked | Phase::Asking { .. } | Phase::Backoff { .. });
             let (from, to) = self.ranks_of(&job.request);
             let tells = to == Some(rank) && !mutant("gas_relay_dies");
             if !is_asked || job.command == 0 || !(from == Some(rank) || tells) {

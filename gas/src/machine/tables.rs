@@ -80,6 +80,8 @@ pub(super) struct Guest {
     pub(super) rank: Rank,
     pub(super) index: u16,
     pub(super) stamp: u32,
+    /// It cannot hear of all destinations.
+    pub(super) no_relay: bool,
 }
 
 /// How far a job has come.

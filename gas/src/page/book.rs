@@ -229,13 +229,32 @@ impl Book {
         !self.is_apart() || found == seen || found & bit_of(rank) != 0
     }
 
-    /// What empties the list, which is believed to be `seen`.
+    /// What empties the list, which is believed to be `seen`. A mark stays.
     pub(super) fn disown(&self, page: PageId, seen: u64) -> Op {
         let at = self.holders(page);
-        if self.is_apart() { Word::exchange(at, seen, 0) } else { Word::swap(at, 0) }
+        match self.is_apart() {
+            true => Word::exchange(at, seen, seen & INCOMPLETE),
+            false => Word::and(at, INCOMPLETE),
+        }
     }
 
-    /// Whether that has emptied it.
+    /// What marks the list for ever as one that not all holders are on: a mover that
+    /// has died may empty it at any time.
+    pub(super) fn distrust(&self, page: PageId, seen: u64) -> Op {
+        let at = self.holders(page);
+        match self.is_apart() {
+            true => Word::exchange(at, seen, seen | INCOMPLETE),
+            false => Word::or(at, INCOMPLETE),
+        }
+    }
+
+    /// Whether a rank may hold the page, by the list that was found.
+    pub(super) fn may_hold(list: u64, rank: Rank) -> bool {
+        let is_marked = list & INCOMPLETE != 0 && !mutant("page_list_believed_again");
+        is_marked || list & bit_of(rank) != 0
+    }
+
+    /// Whether that has changed it.
     pub(super) fn is_disowned(&self, seen: u64, found: u64) -> bool {
         !self.is_apart() || found == seen
     }
@@ -330,8 +349,13 @@ impl core::error::Error for ShapeError {}
 
 /// Of a rank, in a list of who may write.
 const fn bit_of(rank: Rank) -> u64 {
-    1 << (rank.0 % 64)
+    1 << (rank.0 % LISTED)
 }
+
+/// Bits of a list of holders that stand for ranks.
+const LISTED: u32 = 63;
+/// The other one: any rank may hold the page.
+const INCOMPLETE: u64 = 1 << LISTED;
 
 /// Bytes before a page's own.
 pub const HEADER_BYTES: u64 = 8;

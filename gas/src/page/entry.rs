@@ -70,6 +70,13 @@ impl Entry {
         }
     }
 
+    /// The word beside this one where it is remembered: of which page it is, and
+    /// that it is this.
+    pub(super) const fn seen_of(self, page: PageId) -> u64 {
+        let check = self.to_bits().wrapping_mul(ODD) >> (64 - CHECK_BITS);
+        (page.0 + 1) << CHECK_BITS | check
+    }
+
     /// The header of the page's bytes while this is its entry.
     pub const fn header(self, page: PageId) -> u64 {
         spread(page.0 << FIELD_BITS | self.epoch as u64) | LIVE
@@ -99,6 +106,12 @@ impl State {
 /// The header when its bytes are no longer the page's.
 pub(super) const fn gone(header: u64) -> u64 {
     header & !LIVE
+}
+
+/// Whether a page is the one that the word beside a remembered entry names.
+#[inline]
+pub(super) const fn names(seen: u64, page: PageId) -> bool {
+    seen >> CHECK_BITS == page.0 + 1
 }
 
 /// The epoch that a header names.
@@ -136,6 +149,9 @@ const FRAME_SHIFT: u32 = FIELD_BITS;
 const OWNER_SHIFT: u32 = 2 * FIELD_BITS;
 const MOVING: u64 = 1 << 63;
 const PAGE_SHIFT: u32 = 24;
+/// Below the page in the word that says what is remembered.
+const CHECK_BITS: u32 = 28;
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// In each byte.
 pub(super) const LIVE: u64 = 0x0101_0101_0101_0101;
 

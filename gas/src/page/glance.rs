@@ -14,7 +14,7 @@
 //! [invariants](super#invariants); that the frame is no other page's before the
 //! read has ended is what the crowd is for ([`Sweep`](super::Sweep)).
 
-use super::entry::{LIVE, is_of};
+use super::entry::{LIVE, is_of, names};
 use super::gate::Crowd;
 use super::{Act, Book, Entry, PageId, State, Word};
 use tsumugi_core::mem::{AddrError, Rank};
@@ -35,7 +35,8 @@ enum At {
     Look,
     Come(u64),
     Seen,
-    SeenEntry,
+    /// Which page that is of, as was read.
+    SeenEntry(u64),
     /// By what was seen before, or by what the home has just said.
     Read(Entry, bool),
     Ask,
@@ -70,11 +71,13 @@ impl Glance {
             At::Look => Act::Do(Word::load(crowd)),
             At::Come(seen) => Act::Do(Word::exchange(crowd, seen, Crowd(seen).come().0)),
             At::Seen => Act::Do(Word::load(book.seen(*rank, *page))),
-            At::SeenEntry => Act::Do(Word::load(book.seen_entry(*rank, *page))),
+            At::SeenEntry(_) => Act::Do(Word::load(book.seen_entry(*rank, *page))),
             At::Read(entry, _) => Act::Read(entry),
             At::Ask => Act::Do(book.look(*page)),
             At::Keep(entry) => Act::Do(Word::store(book.seen_entry(*rank, *page), entry.to_bits())),
-            At::KeepPage(_) => Act::Do(Word::store(book.seen(*rank, *page), page.0 + 1)),
+            At::KeepPage(entry) => {
+                Act::Do(Word::store(book.seen(*rank, *page), entry.seen_of(*page)))
+            }
             At::Go(_) => Act::Do(Word::add(crowd, Crowd::one(*phase).wrapping_neg())),
             At::Pause(by) => Act::Pause(Some(by)),
             At::Over => Act::Over,
@@ -103,9 +106,17 @@ impl Glance {
                 At::Seen
             }
             At::Come(_) => At::Come(old),
-            At::Seen if old == self.page.0 + 1 => At::SeenEntry,
+            At::Seen if names(old, self.page) => At::SeenEntry(old),
             At::Seen => At::Ask,
-            At::SeenEntry => match State::from_bits(old) {
+            At::SeenEntry(seen) => match State::from_bits(old) {
+                // Of two that have written the words at the same time each may
+                // have left one. The page may come to be where such an entry says
+                // while this reads: its header would be there, and its bytes not.
+                State::At(entry)
+                    if seen != entry.seen_of(self.page) && !mutant("page_seen_unchecked") =>
+                {
+                    At::Ask
+                }
                 State::At(entry) => At::Read(entry, false),
                 State::Moving { .. } => unreachable!("{self:?} has seen {old:#x}"),
             },

@@ -20,6 +20,7 @@
 //! Paper: H.-J. Boehm, Can seqlocks get along with programming language memory
 //! models?, MSPC 2012.
 
+use super::entry::names;
 use super::gate::{Gate, GateState};
 use super::{Book, Entry, PageId, State};
 use tsumugi_core::mem::{Rank, RemoteAddr};
@@ -62,7 +63,7 @@ impl<'w> Own<'w> {
     ) -> Option<R> {
         // Acquire: as a load that is an operation. Nothing depends on it: two
         // words that are not of one time lead to a header that says so.
-        if self.seen.load(Ordering::Acquire) != page.0 + 1 {
+        if !names(self.seen.load(Ordering::Acquire), page) {
             return None;
         }
         let State::At(entry) = State::from_bits(self.seen_entry.load(Ordering::Acquire)) else {

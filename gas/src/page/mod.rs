@@ -69,6 +69,10 @@
 //! moving is where it was: whoever asks for it next takes over, accesses end
 //! with its death meanwhile.
 //!
+//! A rank that was [given up](tsumugi_core::backend::Domain#a-rank-that-is-given-up)
+//! and lives keeps the pages that it has, and those who hold with it use them there;
+//! none has two places.
+//!
 //! Progress: a hit costs no operation on another rank but the access itself,
 //! and does not wait. A get is lock-free: it comes back only if the page has
 //! moved. A hold waits for one mover, a relocation for those who are in and for
@@ -109,3 +113,6 @@ use word::Word;
 
 #[cfg(doc)]
 use tsumugi_core::mem::AddrError;
+
+#[cfg(test)]
+mod tests;

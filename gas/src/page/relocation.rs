@@ -5,7 +5,7 @@
 //!  the paper's step                   here
 //!   1  request                        entry: read; own frame: take
 //!   2  lock, invalidate               entry: At → Moving, by us
-//!   3  stop, to all that may write    holders: swap 0; of each: its gate,
+//!   3  stop, to all that may write    holders: emptied; of each: its gate,
 //!   4  invalidate, wait for writes      Pending → Revoked, Valid → Stopped
 //!   5  stopped                        ... and wait until nobody is in
 //!   6  permission                     (nobody's to give)
@@ -23,7 +23,9 @@
 //! the reader was told, and while it is, its bytes are the page's.
 //!
 //! A mover may die. Whoever asks for the page then takes over from it: any
-//! rank may have been left with a valid gate, so all are stopped. If that one
+//! rank may have been left with a valid gate, so all are stopped; and by each mover
+//! from then on, for what the dead one had sent to empty the list may come at any
+//! time, and take from it who was entered since. If the heir
 //! fails, the page stays where it is, but as if it had moved there: the dead one may
 //! have marked its header, or may do so yet.
 
@@ -154,6 +156,7 @@ impl Relocation {
                 let dead = State::Moving { owner: from.owner, frame: from.frame, by };
                 Act::Do(Word::exchange(book.entry(*page), dead.to_bits(), moving))
             }
+            At::Disown(seen) if self.has_taken_over => Act::Do(book.distrust(*page, seen)),
             At::Disown(seen) => Act::Do(book.disown(*page, seen)),
             At::Probe => Act::Do(Word::load(book.gate(Rank(self.holder), *page))),
             At::Stop(seen, state) => {
@@ -387,7 +390,7 @@ impl Relocation {
 
     fn seeks_holder(&mut self) -> At {
         let ranks = self.book.shape().homes.ranks();
-        while self.holder < ranks && self.holders >> (self.holder % 64) & 1 == 0 {
+        while self.holder < ranks && !Book::may_hold(self.holders, Rank(self.holder)) {
             self.holder += 1;
         }
         match () {

@@ -63,7 +63,11 @@ impl Sweep {
     pub fn answer(&mut self, result: Result<u64, AddrError>) {
         self.at = match (result, self.at) {
             // It reads nothing any more.
-            (Err(AddrError::PeerLost { .. }), At::Look | At::Turn(_) | At::Wait(_)) => self.next(),
+            (Err(AddrError::PeerLost { .. }), At::Look | At::Turn(_) | At::Wait(_))
+                if !mutant("page_sweep_ends_at_the_dead") =>
+            {
+                self.next()
+            }
             (Err(error), _) => At::Failed(error),
             (Ok(old), At::Turn(seen)) if old == seen => At::Wait(Crowd(seen).phase()),
             (Ok(old), At::Look | At::Turn(_)) => self.finds(old),

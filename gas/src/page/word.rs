@@ -67,8 +67,4 @@ impl Word {
     pub fn and(at: RemoteAddr, bits: u64) -> Op {
         Op::atomic(Kind::FetchAnd, at, bits)
     }
-
-    pub fn swap(at: RemoteAddr, value: u64) -> Op {
-        Op::atomic(Kind::Swap, at, value)
-    }
 }

@@ -4,6 +4,7 @@ use crate::Random;
 use crate::plain::{Plain, View};
 use std::collections::{BTreeMap, BTreeSet};
 use tsumugi_core::mem::Rank;
+use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::container::{Data, Element, Keyed, Map, Multiset, Reach, Set, Store, Table};
 
 fn bytes_of(store: &View<'_>, element: Element) -> Vec<u8> {
@@ -228,4 +229,98 @@ fn maps_have_values_of_any_length() {
         maps.into_iter().for_each(|map| map.destroy(&store).unwrap());
         assert_eq!(plain.live(), 0);
     }
+}
+
+/// Some words of a rank's memory.
+fn words<const N: usize>(store: &View<'_>, addr: u64) -> [u64; N] {
+    let mut words = [[0; 8]; N];
+    store.read(GlobalAddr::from_bits(addr), words.as_flattened_mut()).unwrap();
+    words.map(u64::from_le_bytes)
+}
+
+/// The elements of a slot as programs that were written for ACP find them: each
+/// one's address, from the first to the last and back.
+fn walk(store: &View<'_>, directory: GlobalAddr, slot: u64) -> Vec<u64> {
+    let [slots] = words(store, directory.to_bits());
+    let [lock, first, last, count] = words(store, slots + slot * 32);
+    assert_eq!(lock, 0, "the lock of ACP's own");
+    let (mut at, mut before, mut found) = (first, 0, Vec::new());
+    while at != 0 {
+        let [next, back] = words(store, at);
+        assert_eq!(back, before);
+        found.push(at);
+        (before, at) = (at, next);
+    }
+    assert_eq!((before, found.len() as u64), (last, count));
+    found
+}
+
+#[test]
+fn tables_are_those_of_acp() {
+    let plain = Plain::new(1);
+    let store = plain.view(0);
+    let key = |n: usize| b"ABCDEFGHIJ"[..n].to_vec();
+    let map = Map::create(&store, &[Rank(0)], 4, Rank(0)).unwrap();
+    let set = Set::create(&store, &[Rank(0)], 1, Rank(0)).unwrap();
+    let many = Multiset::create(&store, &[Rank(0)], 1, Rank(0)).unwrap();
+    for n in 1..=10 {
+        let key = key(n);
+        assert_eq!(map.insert(&store, Data::Here(&key), Data::Here(b"value")), Ok(true));
+        assert_eq!(set.insert(&store, Data::Here(&key)), Ok(true));
+        many.insert(&store, Data::Here(&key)).unwrap();
+        many.insert(&store, Data::Here(&key)).unwrap();
+    }
+    // Where the upper 48 bits of the keys' CRC-64/XZ send them, in the order in
+    // which they came.
+    let bytes = |at: u64, count: u64| {
+        bytes_of(&store, Element { addr: GlobalAddr::from_bits(at), bytes: count })
+    };
+    let mut lengths = [0; 4].map(|_| Vec::new());
+    for slot in 0..4 {
+        for at in walk(&store, map.addr, slot) {
+            let [size, key_bytes] = words(&store, at + 16);
+            assert_eq!(size, 8 + key_bytes + 5);
+            assert_eq!(bytes(at + 32, key_bytes), key(key_bytes as usize));
+            assert_eq!(bytes(at + 32 + key_bytes, 5), b"value");
+            lengths[slot as usize].push(key_bytes);
+        }
+    }
+    assert_eq!(lengths, [vec![2, 3, 10], vec![5, 8, 9], vec![4, 6, 7], vec![1]]);
+    for (at, n) in walk(&store, set.addr, 0).into_iter().zip(1..) {
+        assert_eq!(words(&store, at + 16), [n]);
+        assert_eq!(bytes(at + 24, n), key(n as usize));
+    }
+    for (at, n) in walk(&store, many.addr, 0).into_iter().zip(1..) {
+        assert_eq!(words(&store, at + 16), [2, n]);
+        assert_eq!(bytes(at + 32, n), key(n as usize));
+    }
+    // The first, one between and the last go.
+    for n in [1, 5, 10] {
+        assert_eq!(set.remove(&store, Data::Here(&key(n))), Ok(true));
+        many.remove(&store, Data::Here(&key(n))).unwrap();
+    }
+    let left: Vec<u64> =
+        walk(&store, set.addr, 0).into_iter().map(|at| words::<1>(&store, at + 16)[0]).collect();
+    assert_eq!(left, [2, 3, 4, 6, 7, 8, 9]);
+    let times: Vec<u64> =
+        walk(&store, many.addr, 0).into_iter().map(|at| words::<1>(&store, at + 16)[0]).collect();
+    assert_eq!(times, [1, 2, 2, 2, 1, 2, 2, 2, 2, 1]);
+    // What another takes over keeps its order.
+    let other = Set::create(&store, &[Rank(0)], 1, Rank(0)).unwrap();
+    Keyed::assign(other, &store, set, Reach::All).unwrap();
+    let order = |set: Set| {
+        let each = walk(&store, set.addr, 0).into_iter();
+        each.map(|at| words::<1>(&store, at + 16)[0]).collect::<Vec<_>>()
+    };
+    assert_eq!(order(other), left);
+    Keyed::take_all(set, &store, other, Reach::All).unwrap();
+    assert_eq!((order(set), order(other)), (left.clone(), vec![]));
+    set.swap(&store, *other).unwrap();
+    assert_eq!((order(set), order(other)), (vec![], left));
+    for set in [set, other] {
+        set.destroy(&store).unwrap();
+    }
+    many.destroy(&store).unwrap();
+    map.destroy(&store).unwrap();
+    assert_eq!(plain.live(), 0);
 }

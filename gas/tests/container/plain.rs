@@ -209,6 +209,6 @@ fn base(rank: Rank, offset: u64) -> GlobalAddr {
     SPLIT.addr(Place { rank, color: 0, region: 0, life: 0, offset }).expect("it fits")
 }
 
-const SPLIT: Split = Split::DEFAULT;
+pub const SPLIT: Split = Split::DEFAULT;
 const BYTES: u64 = 4 << 20;
 const NODES: u32 = 256;

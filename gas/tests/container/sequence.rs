@@ -1,9 +1,10 @@
 //! Vectors and deques against std's.
 
 use crate::Random;
-use crate::plain::{Plain, View};
+use crate::plain::{Plain, SPLIT, View};
 use std::collections::VecDeque;
 use tsumugi_core::mem::Rank;
+use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::container::{ContainerError, Data, Deque, Element, Sequence, Store, Vector};
 
 fn all(store: &View<'_>, sequence: Sequence) -> Vec<u8> {
@@ -160,6 +161,78 @@ fn deques_do_what_vec_deque_does() {
     }
 }
 
+/// The words of a header, and the bytes where they say that they are.
+fn header(store: &View<'_>, addr: GlobalAddr) -> [u64; 4] {
+    let mut words = [[0; 8]; 4];
+    store.read(addr, words.as_flattened_mut()).unwrap();
+    words.map(u64::from_le_bytes)
+}
+
+/// Programs that were written for ACP read the headers.
+#[test]
+fn headers_are_those_of_acp() {
+    let plain = Plain::new(2);
+    let store = plain.view(1);
+    let vector = Vector::create(&store, 0, Rank(0)).unwrap();
+    assert_eq!(header(&store, vector.addr()), [0; 4]);
+    // One word after the other while it is small, and in the same place.
+    let mut first = None;
+    for count in 1..=16 {
+        vector.push_back(&store, Data::Here(&[count; 4])).unwrap();
+        let bytes = u64::from(count) * 4;
+        let [at, size, capacity, _] = header(&store, vector.addr());
+        assert_eq!((size, capacity), (bytes, bytes.next_multiple_of(8)));
+        assert_eq!(*first.get_or_insert(at), at, "it has moved");
+    }
+    vector.push_back(&store, Data::Here(&[0])).unwrap();
+    assert_eq!(vector.capacity(&store), Ok(96), "by half");
+
+    let deque = Deque::create(&store, 0, Rank(0)).unwrap();
+    for count in 1..=3 {
+        deque.push_back(&store, Data::Here(&[count; 5])).unwrap();
+        let bytes = u64::from(count) * 5;
+        assert_eq!(header(&store, deque.addr())[1..], [0, bytes, bytes]);
+    }
+    deque.pop_front(&store, 6).unwrap();
+    assert_eq!(header(&store, deque.addr())[1..], [6, 9, 15]);
+    deque.push_front(&store, Data::Here(&[7; 8])).unwrap();
+    // Full: the bytes are in a row again, from the first on.
+    assert_eq!(header(&store, deque.addr())[1..], [0, 17, 17]);
+    deque.pop_back(&store, 9).unwrap();
+    deque.shrink_to_fit(&store).unwrap();
+    let [at, offset, size, capacity] = header(&store, deque.addr());
+    assert_eq!((offset, size, capacity), (0, 8, 8));
+    let mut bytes = [0; 8];
+    store.read(GlobalAddr::from_bits(at), &mut bytes).unwrap();
+    assert_eq!(bytes, [7; 8]);
+    deque.clear(&store).unwrap();
+    deque.shrink_to_fit(&store).unwrap();
+    assert_eq!(header(&store, deque.addr()), [0; 4]);
+    deque.destroy(&store).unwrap();
+    vector.destroy(&store).unwrap();
+    assert_eq!(plain.live(), 0);
+}
+
+/// What lies on the rank that a container was made on stays there.
+#[test]
+fn a_swap_between_ranks_leaves_bytes_on_their_ranks() {
+    let plain = Plain::new(2);
+    let store = plain.view(0);
+    let vectors = [0, 1].map(|rank| Vector::create(&store, 0, Rank(rank)).unwrap());
+    for (vector, bytes) in vectors.iter().zip([[1; 20].as_slice(), &[2; 3]]) {
+        vector.push_back(&store, Data::Here(bytes)).unwrap();
+    }
+    vectors[0].swap(&store, *vectors[1]).unwrap();
+    assert_eq!(all(&store, *vectors[0]), [2; 3]);
+    assert_eq!(all(&store, *vectors[1]), [1; 20]);
+    for (vector, rank) in vectors.into_iter().zip(0..) {
+        let at = vector.at(&store, 0).unwrap();
+        assert_eq!(SPLIT.rank(at), Some(Rank(rank)));
+        vector.destroy(&store).unwrap();
+    }
+    assert_eq!(plain.live(), 0);
+}
+
 #[test]
 fn what_is_not_there_is_an_error() {
     let plain = Plain::new(1);
@@ -171,7 +244,9 @@ fn what_is_not_there_is_an_error() {
     let error = Err(ContainerError::OutOfRange { at: 5, bytes: 0, size: 4 });
     assert_eq!(vector.insert(&store, 5, Data::Here(&[1])), error);
     assert_eq!(vector.erase(&store, 5, 1), error);
-    assert!(vector.reserve(&store, 1 << 40).is_err());
+    for bytes in [1 << 40, u64::MAX] {
+        assert!(vector.reserve(&store, bytes).is_err());
+    }
     vector.reserve(&store, 1000).unwrap();
     assert_eq!(vector.capacity(&store), Ok(1000));
     assert_eq!(vector.size(&store), Ok(4));

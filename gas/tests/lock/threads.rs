@@ -27,7 +27,7 @@ struct Sleeper {
 // SAFETY: `commit` runs while the waker already finds the sleeper, which the
 // waker keeps alive by itself; `sleep` returns after the wake.
 unsafe impl Wait for Threads {
-    fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+    unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         let (woken, thread) = (AtomicBool::new(false), thread::current());
         let sleeper = Arc::new(Sleeper { woken, thread });
         let data = Arc::into_raw(Arc::clone(&sleeper));

@@ -22,7 +22,8 @@ pub struct Log {
     pub elements: Vec<Vec<Access>>,
     pub moves: u64,
     pub failed: u64,
-    pub dead: Option<Rank>,
+    /// Nobody has died, or was given up.
+    pub is_whole: bool,
 }
 
 /// A rank.
@@ -40,7 +41,7 @@ pub struct Desk {
 impl Log {
     pub fn new(elements: u64) -> Self {
         let elements = (0..elements).map(|_| Vec::new()).collect();
-        Self { now: 0, elements, moves: 0, failed: 0, dead: None }
+        Self { now: 0, elements, moves: 0, failed: 0, is_whole: true }
     }
 
     pub fn tick(&mut self) -> u64 {
@@ -98,7 +99,7 @@ impl Desk {
     /// It has died: what was under way may have taken effect, or may yet.
     pub fn note_death(&self) {
         let mut log = self.log.borrow_mut();
-        log.dead = Some(self.rank);
+        log.is_whole = false;
         for ult in &self.ults {
             if ult.does.writes() && ult.parts.iter().any(|(_, part)| *part == Part::Access) {
                 let lost = AddrError::PeerLost { rank: self.rank };
@@ -228,6 +229,7 @@ impl Desk {
 
     fn completed(&mut self, node: &Node<'_>, done: Completion) {
         let (number, sequence) = (done.tag.to_bits() & 0xff, done.tag.to_bits() >> 8);
+        let is_given_up = self.is_given_up(node);
         let ult = &mut self.ults[number as usize];
         let Some(index) = ult.parts.iter().position(|(of, _)| *of == sequence) else { return };
         let (_, part) = ult.parts.swap_remove(index);
@@ -248,11 +250,14 @@ impl Desk {
             return;
         }
         let result = ult.error.take().map_or(Ok(()), Err);
+        let logged = match is_given_up {
+            true => Err(AddrError::PeerLost { rank: self.rank }),
+            false => result.map(|()| ult.value),
+        };
         match (&mut ult.task, part) {
             (Task::Hold(task), Part::Access) => {
                 task.release();
-                let old = ult.value;
-                ult.log_writes(&mut self.log.borrow_mut(), result.map(|()| old));
+                ult.log_writes(&mut self.log.borrow_mut(), logged);
             }
             (Task::Glance(task), Part::Header | Part::Bytes) => {
                 task.answer(result.map(|()| ult.header));
@@ -263,9 +268,9 @@ impl Desk {
             (Task::Sweep(task, _), _) => task.answer(result.map(|()| ult.value)),
             (Task::Free, _) => ult.task = Task::None,
             (Task::Asked(asked), _) => {
-                let (asked, old) = (*asked, ult.value);
+                let asked = *asked;
                 if ult.does.writes() {
-                    ult.log_writes(&mut self.log.borrow_mut(), result.map(|()| old));
+                    ult.log_writes(&mut self.log.borrow_mut(), logged);
                 }
                 self.used(node, number as usize, asked, result.is_ok());
                 self.end(node, number as usize, result.err());
@@ -274,13 +279,24 @@ impl Desk {
         }
     }
 
+    /// Another rank has given this one up. What it reads from here on may be old, and
+    /// what it writes lost, until it is told.
+    fn is_given_up(&self, node: &Node<'_>) -> bool {
+        let mut others = (0..self.book.shape().homes.ranks()).map(Rank);
+        others.any(|by| node.net().is_lost(by, self.rank))
+    }
+
     /// A task is over.
     pub fn end(&mut self, node: &Node<'_>, number: usize, error: Option<AddrError>) {
+        let is_given_up = self.is_given_up(node);
         let ult = &mut self.ults[number];
         let mut log = self.log.borrow_mut();
         if let Some(error) = error {
+            let is_sweep = matches!(ult.task, Task::Sweep(..));
+            assert!(!is_sweep, "a sweep fails by {error}: who is dead reads nothing");
             let AddrError::PeerLost { rank } = error else { panic!("{error}") };
-            assert_eq!(log.dead, Some(rank), "{} took {rank} for dead", node.rank());
+            let is_lost = node.net().is_lost(node.rank(), rank);
+            assert!(is_lost || is_given_up, "{} took {rank} for dead", node.rank());
             log.failed += 1;
         }
         ult.task = match &ult.task {
@@ -300,6 +316,7 @@ impl Desk {
             }
             Task::Glance(_) | Task::Asked(Asked::Using(_))
                 if error.is_none()
+                    && !is_given_up
                     && let Does::Get { page, first, count } = ult.does =>
             {
                 let end = log.tick();

@@ -2,7 +2,8 @@
 //! messages, which come in any order.
 //!
 //! The nine defects of the model that this was made from: seven are planted in
-//! the machines, two in the driver, whose duty it is not to do that.
+//! the machines, two in the driver, whose duty it is not to do that; and one more
+//! of a driver's.
 
 #[cfg(debug_assertions)]
 use crate::search::Failure;
@@ -44,6 +45,8 @@ enum Wrong {
     LocalCompletion,
     /// It leaves what has to wait in the home's queue.
     InlineDefer,
+    /// It uses a page that has come before the home has heard of that.
+    UsedUnheard,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -126,10 +129,7 @@ impl Model for Pages {
             }
             Step::Perform(number) => self.perform(world, number),
             Step::Deliver(index) => self.deliver(world, index),
-            Step::Die => {
-                self.die(world, self.mortal.expect("it may"));
-                Ok(())
-            }
+            Step::Die => self.die(world, self.mortal.expect("it may")),
         }
     }
 
@@ -226,6 +226,7 @@ fn planted_defects_are_caught() {
     }
     tell("local completion", fails(Wrong::LocalCompletion));
     tell("inline defer", fails(Wrong::InlineDefer));
+    tell("used unheard", fails(Wrong::UsedUnheard));
 }
 
 /// As the model has them: dekker, unordered, ack_early, free_no_get_drain,

@@ -10,6 +10,7 @@ use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::{AddrError, LocalAddr, Rank};
 use tsumugi_core::op::Op;
 use tsumugi_core::sim::Node;
+use tsumugi_core::sync::mutant;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::page::message::{Enter, Home, Message, Requester, Want};
 use tsumugi_gas::page::{Book, Distribution, Entry, PageId};
@@ -203,8 +204,12 @@ impl Desk {
                 answer.into_iter().for_each(|answer| self.send(node, home, page, answer));
             }
             Asked::Copying(entry, frame) if ok => {
-                let here = entry.moved(node.rank(), frame);
-                self.by_mail().requester(page, slots).arrive(here);
+                let requester = self.by_mail().requester(page, slots);
+                requester.expect();
+                if mutant("page_used_unheard") {
+                    requester.expect();
+                    requester.handle(Message::Told(entry.moved(node.rank(), frame)));
+                }
                 self.send(node, home, page, Message::Moved(frame));
                 self.log.borrow_mut().moves += 1;
             }

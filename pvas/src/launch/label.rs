@@ -1,4 +1,4 @@
-//! Output with the rank in front of each line.
+//! Output in whole lines, with the rank in front of each.
 
 use crate::sys;
 use std::fs::File;
@@ -31,10 +31,12 @@ struct Splitter {
 }
 
 impl Lines {
-    /// The stream that `rank` writes into the other end of `fd`.
-    pub fn new(fd: OwnedFd, stream: Stream, rank: Rank) -> Self {
+    /// The stream that is written into the other end of `fd`, each line with the
+    /// number of `rank`, if there is one.
+    pub fn new(fd: OwnedFd, stream: Stream, rank: Option<Rank>) -> Self {
         let file = sys::set_nonblocking(fd.as_fd()).is_ok().then(|| File::from(fd));
-        let splitter = Splitter { label: format!("[{}] ", rank.0), partial: Vec::new() };
+        let label = rank.map_or(String::new(), |rank| format!("[{}] ", rank.0));
+        let splitter = Splitter { label, partial: Vec::new() };
         Self { file, stream, splitter }
     }
 

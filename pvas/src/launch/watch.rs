@@ -3,12 +3,12 @@
 use super::child::Child;
 use super::signals::Caught;
 use super::stall::Stall;
-use super::{End, Failure, Job};
+use super::{End, Failure, Job, Superior};
 use crate::partition::{Control, State, declare_gone, declare_lost};
 use crate::space::Window;
 use crate::sys;
-use std::io;
-use std::os::fd::BorrowedFd;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -16,11 +16,13 @@ use tsumugi_core::mem::Rank;
 
 /// Watches until all ranks have ended; the first failure.
 pub fn watch(job: &mut Job) -> io::Result<Option<Failure>> {
-    let mut watch = Watch { failure: None, sentence: None, interrupts: 0 };
+    let superior = job.superior.take();
+    let grace = if superior.is_some() { job.grace.max(HEARD_WITHIN) } else { job.grace };
+    let mut watch = Watch { grace, superior, failure: None, sentence: None, interrupts: 0 };
     let mut stall = Stall::new(Instant::now());
     while job.children.iter().any(|child| !child.has_ended()) {
         let due = watch.due().map_or(stall.next(), |due| due.min(stall.next()));
-        wait(job, due.saturating_duration_since(Instant::now()))?;
+        let is_told = watch.wait(job, due.saturating_duration_since(Instant::now()))?;
         for child in &mut job.children {
             child.lines.iter_mut().for_each(super::label::Lines::forward);
         }
@@ -32,12 +34,15 @@ pub fn watch(job: &mut Job) -> io::Result<Option<Failure>> {
                 watch.bury(child.rank(), child.pid(), status, &job.windows);
             }
         }
+        if is_told {
+            watch.hear(&mut job.children);
+        }
         watch.execute(&job.children);
         if let Some(text) = stall.poll(Instant::now(), controls(&job.windows)) {
             eprint!("{text}");
         }
     }
-    super::sweep::kill_marked(&job.mark);
+    job.guardian.end();
     for lines in job.children.iter_mut().flat_map(|child| &mut child.lines) {
         lines.forward();
         lines.close();
@@ -47,6 +52,9 @@ pub fn watch(job: &mut Job) -> io::Result<Option<Failure>> {
 }
 
 struct Watch {
+    /// A rank that hears of a death has so long to end by itself.
+    grace: Duration,
+    superior: Option<Superior>,
     failure: Option<Failure>,
     sentence: Option<Sentence>,
     interrupts: u32,
@@ -71,6 +79,10 @@ impl Watch {
             (Some(code), _) => Some(End::Exited { code }),
             (None, signal) => Some(End::Killed { signal: signal.unwrap_or(libc::SIGKILL) }),
         };
+        if let Some(superior) = &self.superior {
+            // One that has given up on this part needs none.
+            let _ = superior.ends.send(Failure { rank, pid, end: end.unwrap_or(End::Early) });
+        }
         let Some(end) = end else {
             if let Some(control) = control {
                 control.set_state(State::Finished);
@@ -81,9 +93,11 @@ impl Watch {
         let failure = Failure { rank, pid, end };
         if self.failure.is_none() {
             self.failure = Some(failure);
-            // One write, so that it does not mix with what ranks print.
-            let line = format!("tsumugi: {failure}\n");
-            eprint!("{line}");
+            if self.superior.is_none() {
+                // One write, so that it does not mix with what ranks print.
+                let line = format!("tsumugi: {failure}\n");
+                eprint!("{line}");
+            }
         }
         if state == State::Finished {
             declare_gone(controls(windows));
@@ -91,10 +105,30 @@ impl Watch {
         }
         declare_lost(rank, controls(windows));
         if self.sentence.is_none() {
-            let now = Instant::now();
-            let terminate_at = Some(now + TERMINATE_AFTER);
-            self.sentence = Some(Sentence { terminate_at, kill_at: Some(now + KILL_AFTER) });
+            // The grace begins with the superior's word.
+            let word = if self.superior.is_some() { WORD_WITHIN } else { Duration::ZERO };
+            self.pass_sentence(self.grace + word);
         }
+    }
+
+    fn pass_sentence(&mut self, grace: Duration) {
+        let terminate_at = Instant::now() + grace;
+        let kill_at = Some(terminate_at + KILL_AFTER);
+        self.sentence = Some(Sentence { terminate_at: Some(terminate_at), kill_at });
+    }
+
+    /// The superior says whose death ends the job.
+    fn hear(&mut self, children: &mut [Child]) {
+        let Some(superior) = &mut self.superior else { return };
+        let mut word = [0; size_of::<u32>()];
+        if superior.deaths.read_exact(&mut word).is_err() {
+            // It has gone, and ends this part by a signal.
+            self.superior = None;
+            return;
+        }
+        let dead = Rank(u32::from_le_bytes(word));
+        children.iter_mut().for_each(|child| child.tell(dead));
+        self.pass_sentence(self.grace);
     }
 
     fn pass_on(&mut self, caught: Caught, children: &[Child]) {
@@ -128,22 +162,30 @@ impl Watch {
         let sentence = self.sentence?;
         sentence.terminate_at.or(sentence.kill_at)
     }
-}
 
-/// Sleeps until something happens, `limit` at most.
-fn wait(job: &Job, limit: Duration) -> io::Result<()> {
-    let running = job.children.iter().filter(|child| !child.has_ended()).map(Child::pidfd);
-    let output = job.children.iter().flat_map(|child| &child.lines).filter_map(|line| line.fd());
-    let signals = job.signals.iter().map(|signals| signals.fd());
-    let fds: Vec<BorrowedFd<'_>> = running.chain(output).chain(signals).collect();
-    sys::poll(&fds, limit).map(drop)
+    /// Sleeps until something happens, `limit` at most. Whether the superior has
+    /// said something.
+    fn wait(&self, job: &Job, limit: Duration) -> io::Result<bool> {
+        let superior = self.superior.iter().map(|superior| superior.deaths.as_fd());
+        let running = job.children.iter().filter(|child| !child.has_ended()).map(Child::pidfd);
+        let output =
+            job.children.iter().flat_map(|child| &child.lines).filter_map(|line| line.fd());
+        let signals = job.signals.iter().map(|signals| signals.fd());
+        let fds: Vec<BorrowedFd<'_>> =
+            superior.chain(running).chain(output).chain(signals).collect();
+        let ready = sys::poll(&fds, limit)?;
+        Ok(self.superior.is_some() && ready.first() == Some(&true))
+    }
 }
 
 fn controls(windows: &[Window]) -> impl Iterator<Item = &Control> + Clone {
     windows.iter().map(|window| &**window)
 }
 
-/// A rank that hears of a death has so long to end by itself.
-const TERMINATE_AFTER: Duration = Duration::from_millis(300);
-/// And so long to end at all.
-const KILL_AFTER: Duration = Duration::from_secs(1);
+/// From the superior's word on, programs on all nodes have a second to act on a
+/// death, and a little for those who hear late.
+const HEARD_WITHIN: Duration = Duration::from_millis(1200);
+/// For the word of a superior, which waits for better answers than the first.
+const WORD_WITHIN: Duration = Duration::from_secs(1);
+/// From SIGTERM on, a rank has so long to end at all.
+const KILL_AFTER: Duration = Duration::from_millis(700);

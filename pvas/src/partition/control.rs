@@ -21,7 +21,7 @@ pub const COLLECTIVE_WORDS: usize = 512;
 /// The key under which every rank's starter memory is registered.
 pub const STARTER_KEY: RegionKey = RegionKey::new(0, 1);
 /// The key under which every rank's collective words are registered.
-pub const COLLECTIVE_KEY: RegionKey = RegionKey::new(1, 1);
+pub const COLLECTIVE_KEY: RegionKey = RegionKey::new(1, 1).of_runtime();
 
 /// How far a rank has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

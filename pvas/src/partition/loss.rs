@@ -62,6 +62,9 @@ mod tests {
         assert_eq!(controls[1].state(), State::Failed);
         assert!(controls[0].is_alive() && !controls[1].is_alive());
         assert!(controls[0].lot().lost() == Some(Rank(1)));
+        declare_lost(Rank(0), controls.iter().map(|control| &**control));
+        let lot = controls[0].lot();
+        assert_eq!((lot.lost(), lot.latest_lost()), (Some(Rank(1)), Some(Rank(0))));
         assert_ne!(controls[0].boot_words().1.load(Ordering::Relaxed) & BOOT_GONE, 0);
     }
 }

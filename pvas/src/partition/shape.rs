@@ -1,7 +1,7 @@
 //! Where partitions lie and how they are cut, within the limits of the system.
 
 use super::CONTROL_BYTES;
-use crate::config::{self, Config, HugePages};
+use crate::config::{self, Config, ConfigError, HugePages};
 use std::fmt;
 use tsumugi_core::mem::Rank;
 
@@ -64,6 +64,8 @@ pub enum ShapeError {
         /// What the job needs.
         needed_bytes: u64,
     },
+    /// A size, or the base, that no partition can have.
+    Config(ConfigError),
     /// The range ends above the part of the address space that is free.
     Range {
         /// Where it would start.
@@ -84,6 +86,7 @@ impl Shape {
         if size == 0 || size > config::RANKS_MAX {
             return Err(ShapeError::Size { size });
         }
+        config.check().map_err(ShapeError::Config)?;
         let wanted = Self::new(config, wanted_parts(config));
         let least = Self::new(config, least_parts(config));
         let mut room = wanted.bytes() as u64;
@@ -239,6 +242,7 @@ impl fmt::Display for ShapeError {
                 config::EXPOSED,
                 config::HEAP
             ),
+            Self::Config(error) => write!(f, "{error}"),
             Self::Range { base, bytes } => write!(
                 f,
                 "{bytes:#x} bytes of partitions from {base:#x} on end above {:#x}: set \
@@ -280,6 +284,23 @@ mod tests {
 
     fn limits(address_space: Option<u64>, file: Option<u64>) -> Limits {
         Limits { address_space_bytes: address_space, file_bytes: file, ..Limits::default() }
+    }
+
+    #[test]
+    fn a_size_that_cannot_be_is_named() {
+        let fit = |config| Shape::fit(2, &config, Limits::default()).unwrap_err().to_string();
+        let largest = usize::MAX - 4095;
+        let all = [
+            (Config { starter_bytes: largest, ..Config::small() }, config::STARTER),
+            (Config { exposed_bytes: largest, ..Config::small() }, config::EXPOSED),
+            (Config { heap_bytes: largest, ..Config::small() }, config::HEAP),
+            (Config { stack_bytes: largest, ..Config::small() }, config::STACKS),
+            (Config { base: Some(largest), ..Config::small() }, config::BASE),
+        ];
+        for (config, name) in all {
+            let error = fit(config);
+            assert!(error.contains(&format!("{name}={largest:#x}")), "{error}");
+        }
     }
 
     #[test]

@@ -16,9 +16,9 @@ use std::ptr::NonNull;
 use tsumugi_core::mem::Rank;
 
 impl Space {
-    /// The partition that these bytes lie in and where in it, if they lie in
-    /// one that every rank has mapped at this place: starter memory, exposed
-    /// memory, heap or stacks. Wait-free, a shift and three comparisons.
+    /// The partition that these bytes lie in, by its rank's place on the node,
+    /// and where in it, if they lie in one that every rank has mapped at this
+    /// place: starter memory, exposed memory, heap or stacks. Wait-free, a shift and three comparisons.
     #[inline]
     pub fn place_of(&self, at: NonNull<u8>, bytes: u64) -> Option<(Rank, u64)> {
         let far = (at.as_ptr() as usize).wrapping_sub(self.shape.base);

@@ -40,7 +40,10 @@ fn sealed_file(bytes: usize, flags: &[libc::c_uint]) -> Result<OwnedFd> {
     check(fd)?;
     // SAFETY: fresh, and nobody else's.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    // Whatever the umask, and the flags: some give everybody the right to write.
     // SAFETY: plain calls on a descriptor that we own.
+    check(unsafe { libc::fchmod(fd.as_raw_fd(), 0o600) })?;
+    // SAFETY: the same.
     check(unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as libc::off_t) })?;
     // SAFETY: the same.
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
@@ -151,6 +154,7 @@ const FLAGS: libc::c_uint = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
 mod tests {
     use super::*;
     use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
 
     const BYTES: usize = 1 << 20;
 
@@ -158,6 +162,15 @@ mod tests {
     fn refused(result: i32) {
         let error = check(result).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EPERM), "{error}");
+    }
+
+    #[test]
+    fn nobody_else_may_open_a_file() {
+        // With the flags of a new kernel and of an old one.
+        for flags in [&[FLAGS | libc::MFD_NOEXEC_SEAL, FLAGS][..], &[FLAGS]] {
+            let file = File::from(sealed_file(BYTES, flags).unwrap());
+            assert_eq!(file.metadata().unwrap().mode() & 0o7777, 0o600, "{flags:x?}");
+        }
     }
 
     #[test]

@@ -33,11 +33,6 @@ impl Done {
             assert!(self.out.contains(text), "no {text:?} in {self:?}");
         }
     }
-
-    /// An error if nobody says so: whoever could may have been ended before.
-    pub fn says(&self, text: &str) -> Result<(), String> {
-        if self.out.contains(text) { Ok(()) } else { Err(format!("no {text:?} in {self:?}")) }
-    }
 }
 
 /// Runs a whole job; afterwards nothing of it is left.
@@ -127,17 +122,31 @@ pub fn pid_of(line: &str) -> Option<u32> {
     line.trim_end().rsplit_once("pid ")?.1.parse().ok()
 }
 
-/// The processes that `parent` has started, when there are `count`.
+/// The processes that `parent` has started, when there are `count`; its guardian
+/// is none of them.
 pub fn children_of(parent: u32, count: usize) -> Vec<u32> {
     let list = format!("/proc/{parent}/task/{parent}/children");
     loop {
         let text = fs::read_to_string(&list).expect("the launcher runs");
-        let pids: Vec<u32> = text.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+        let mut pids: Vec<u32> = text.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+        pids.retain(|pid| !is_guardian(*pid));
         if pids.len() == count {
             return pids;
         }
         thread::yield_now();
     }
+}
+
+/// The guardian of a launcher.
+pub fn guardian_of(launcher: u32) -> u32 {
+    let list = format!("/proc/{launcher}/task/{launcher}/children");
+    let text = fs::read_to_string(list).expect("the launcher runs");
+    let mut pids = text.split_whitespace().map(|pid| pid.parse().unwrap());
+    pids.find(|pid| is_guardian(*pid)).expect("it has a guardian")
+}
+
+fn is_guardian(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "job-guardian\n")
 }
 
 pub fn send(pid: u32, signal: i32) {

@@ -1,8 +1,10 @@
 //! What the ranks of the cases do.
 
+use super::launcher::Ask;
 use super::partitions;
 use std::alloc::Layout;
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -56,6 +58,8 @@ pub fn run(role: &str) -> ExitCode {
         "late-code" => return late_code(&mut member),
         "signals" => signals(&mut member),
         "grandchild" => grandchild(&mut member),
+        "nested" => nested(&mut member),
+        "stray" => stray(),
         "twice" => twice(),
         "quiet" => quiet(&mut member),
         _ => partitions::play(role, &mut member),
@@ -91,7 +95,7 @@ struct Solo<'a> {
 // SAFETY: `commit` runs once, before the thread sleeps; a wake before the
 // sleep is seen in `woken`, and `sleep` returns only after it.
 unsafe impl Wait for Solo<'_> {
-    fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
+    unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         let (lot, bells) = (self.member.control().lot(), self.member.control().bells());
         // SAFETY: `woken` outlives the sleep.
         let waker = unsafe {
@@ -274,7 +278,7 @@ fn listening(member: &mut Member) -> ExitCode {
                 Ok(_) => {}
                 Err(AddrError::PeerLost { rank }) => {
                     // Waits end too, though not in the same moment.
-                    while member.control().lot().lost() != Some(rank) {
+                    while member.control().lot().lost().is_none() {
                         thread::yield_now();
                     }
                     say(&format!("heard that {rank} is lost"));
@@ -292,8 +296,11 @@ fn barrier(member: &mut Member) -> ExitCode {
     if member.rank().0 == 1 {
         return ExitCode::from(5);
     }
-    assert_eq!(member.barrier(), Err(BootError::PeerLost { rank: Rank(1) }));
-    say("barrier ended");
+    // Or one that has ended because of that.
+    match member.barrier() {
+        Err(BootError::PeerLost { rank }) => say(&format!("barrier ended: {rank} is lost")),
+        other => panic!("{other:?}"),
+    }
     ExitCode::from(41)
 }
 
@@ -338,6 +345,36 @@ fn grandchild(member: &mut Member) {
     say(&format!("grandchild pid {}", child.id()));
     assert!(child.try_wait().unwrap().is_none(), "it sleeps for long");
     member.barrier().unwrap();
+}
+
+/// Rank 0 has a process in another session, rank 1 a job there whose rank has
+/// one, too.
+fn nested(member: &mut Member) {
+    if member.rank().0 == 0 {
+        stray();
+    }
+    let mut inner = Ask::new(1, "stray").command();
+    inner.stdout(Stdio::inherit()).stderr(Stdio::null());
+    let mut inner = in_session_of_its_own(&mut inner).spawn().unwrap();
+    say(&format!("inner launcher pid {}", inner.id()));
+    inner.wait().unwrap();
+}
+
+fn stray() {
+    let mut sleep = Command::new("/bin/sleep");
+    let mut sleep = in_session_of_its_own(sleep.arg("1000")).spawn().unwrap();
+    say(&format!("stray pid {}", sleep.id()));
+    sleep.wait().unwrap();
+}
+
+fn in_session_of_its_own(command: &mut Command) -> &mut Command {
+    // SAFETY: what runs between fork and exec is a system call alone.
+    unsafe {
+        command.pre_exec(|| match libc::setsid() {
+            -1 => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        })
+    }
 }
 
 /// A process is a rank once.

@@ -2,7 +2,8 @@
 
 use super::{NAP, Patience, Way};
 use crate::array::ArrayError;
-use crate::{AddrError, Rank, Remote};
+use crate::lock::Words;
+use crate::{AddrError, Rank};
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::{Ordering, fence};
@@ -133,8 +134,8 @@ impl Way {
         let mut at = 0;
         while at < bytes {
             let part = &mut part[..PART.min((bytes - at) as usize)];
-            self.runtime.get_slice(Remote::new(from.add(at)), part)?;
-            self.runtime.put_slice(Remote::new(to.add(at)), part)?;
+            self.runtime.get_slice(Words::remote(from.add(at)), part)?;
+            self.runtime.put_slice(Words::remote(to.add(at)), part)?;
             at += part.len() as u64;
         }
         Ok(())

@@ -2,13 +2,16 @@
 //!
 //! A handle is the number of a call: what was called before it has a lower one.
 //! Only copies that have to leave the node are under way when the call returns.
+//! ACP has no answer for one that fails, and few programs look for
+//! `ACP_HANDLE_NULL`: why it failed is also said on standard error.
 
 use super::acp_ga_t;
 use super::job::{Life, Reason, with};
-use crate::global::{After, Change, Copy, GlobalAddr, GlobalPtr, Operation};
+use crate::global::{AccessError, After, Change, Copy, GlobalAddr, GlobalPtr, Operation};
 use std::collections::VecDeque;
 use std::ffi::c_int;
 use tsumugi_core::op::Kind;
+use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::sync::{Mutex, MutexGuard};
 
 /// A copy or an atomic that was begun; 0 is none.
@@ -23,7 +26,8 @@ pub const ACP_HANDLE_ALL: acp_handle_t = -1;
 pub const ACP_HANDLE_CONT: acp_handle_t = -2;
 
 /// Copies `size` bytes from `src` to `dst`, memory of any two ranks, when
-/// `order` and all before it are complete.
+/// `order` and all before it are complete. `ACP_HANDLE_NULL` if it cannot be, and
+/// a line on standard error that says why.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_copy(
     dst: acp_ga_t,
@@ -31,7 +35,9 @@ pub extern "C" fn acp_copy(
     size: usize,
     order: acp_handle_t,
 ) -> acp_handle_t {
-    with(ACP_HANDLE_NULL, |life| life.handles.copy(life, (dst, src, size as u64), order))
+    with(ACP_HANDLE_NULL, |life| {
+        told(life, life.handles.copy(life, (dst, src, size as u64), order))
+    })
 }
 
 /// Stores `newval` in the 4 bytes at `src` if `oldval` is there; what was there
@@ -184,7 +190,7 @@ pub extern "C" fn acp_and8(
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_complete(handle: acp_handle_t) {
     with((), |life| {
-        life.handles.complete(handle);
+        life.handles.complete(life, handle);
         Ok(())
     });
 }
@@ -192,7 +198,7 @@ pub extern "C" fn acp_complete(handle: acp_handle_t) {
 /// 1 if one of these is not complete yet, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_inquire(handle: acp_handle_t) -> c_int {
-    with(0, |life| Ok(c_int::from(life.handles.is_open(handle))))
+    with(0, |life| Ok(c_int::from(life.handles.is_open(life, handle))))
 }
 
 /// What was begun.
@@ -216,14 +222,14 @@ impl Handles {
         order: acp_handle_t,
     ) -> Result<acp_handle_t, Reason> {
         let mut table = self.lock();
-        table.reap(OPEN_MAX);
+        table.reap(life, OPEN_MAX);
         let (dst, src) = (GlobalAddr::from_bits(dst), GlobalAddr::from_bits(src));
         let before = table.newest(order);
         if bytes == 0 {
             // Nothing but its order.
         } else if before.is_none() && life.global.is_by_caller(dst, src) {
             let (dst, src) = (GlobalPtr::<u8>::new(dst), GlobalPtr::new(src));
-            life.global.copy(dst, src, bytes as usize)?;
+            life.global.copy(dst, src, bytes as usize).map_err(|error| reason(life, error))?;
         } else {
             let after = match before {
                 None => After::Nothing,
@@ -250,22 +256,22 @@ impl Handles {
     ) -> Result<acp_handle_t, Reason> {
         let mut table = self.lock();
         let count = table.open.iter().filter(|(open, _)| is_in(*open, order)).count();
-        table.finish(count);
-        keep(life.global.change(word)?)?;
+        table.finish(life, count);
+        keep(life.global.change(word).map_err(|error| reason(life, error))?)?;
         table.last += 1;
         Ok(table.last)
     }
 
     /// Waits for these.
-    pub(super) fn complete(&self, handle: acp_handle_t) {
+    pub(super) fn complete(&self, life: &Life, handle: acp_handle_t) {
         let mut table = self.lock();
         let count = table.open.iter().filter(|(open, _)| is_in(*open, handle)).count();
-        table.finish(count);
+        table.finish(life, count);
     }
 
-    fn is_open(&self, handle: acp_handle_t) -> bool {
+    fn is_open(&self, life: &Life, handle: acp_handle_t) -> bool {
         let mut table = self.lock();
-        table.reap(usize::MAX);
+        table.reap(life, usize::MAX);
         table.open.iter().any(|(open, operation)| is_in(*open, handle) && !operation.has_ended())
     }
 
@@ -283,22 +289,21 @@ impl Table {
 
     /// Gives the places of those back that have ended, and waits for as many
     /// as there are more than `most`.
-    fn reap(&mut self, most: usize) {
+    fn reap(&mut self, life: &Life, most: usize) {
         while self.open.front().is_some_and(|(_, operation)| operation.has_ended())
             || self.open.len() > most
         {
-            self.finish(1);
+            self.finish(life, 1);
         }
     }
 
     /// Waits for the first ones.
-    fn finish(&mut self, count: usize) {
-        for (handle, operation) in self.open.drain(..count) {
+    fn finish(&mut self, life: &Life, count: usize) {
+        for (_, operation) in self.open.drain(..count) {
             if let Err(error) = operation.wait() {
-                // Nobody is told otherwise. One write, as ranks share it.
-                let line = format!("acp: operation {handle}: {error}\n");
-                eprint!("{line}");
-                super::job::note((), error);
+                let reason = reason(life, error);
+                tell(life, &reason);
+                super::job::note((), reason.0);
             }
         }
     }
@@ -313,16 +318,54 @@ const fn is_in(open: acp_handle_t, handle: acp_handle_t) -> bool {
 fn atomic4(dst: acp_ga_t, word: Change, order: acp_handle_t) -> acp_handle_t {
     with(ACP_HANDLE_NULL, |life| {
         let dst = GlobalPtr::<u32>::new(GlobalAddr::from_bits(dst));
-        life.handles.atomic(life, word, order, |old| Ok(life.global.put(dst, old as u32)?))
+        let keep = |old| life.global.put(dst, old as u32).map_err(|error| reason(life, error));
+        told(life, life.handles.atomic(life, word, order, keep))
     })
 }
 
 fn atomic8(dst: acp_ga_t, word: Change, order: acp_handle_t) -> acp_handle_t {
     with(ACP_HANDLE_NULL, |life| {
         let dst = GlobalPtr::<u64>::new(GlobalAddr::from_bits(dst));
-        life.handles.atomic(life, word, order, |old| Ok(life.global.put(dst, old)?))
+        let keep = |old| life.global.put(dst, old).map_err(|error| reason(life, error));
+        told(life, life.handles.atomic(life, word, order, keep))
     })
+}
+
+/// Says on standard error why a call failed.
+fn told<T>(life: &Life, result: Result<T, Reason>) -> Result<T, Reason> {
+    result.inspect_err(|reason| tell(life, reason))
+}
+
+/// Says it, as long as few have failed: a loop may fail a million times.
+#[cold]
+fn tell(life: &Life, reason: &Reason) {
+    // Relaxed: a count.
+    let count = TOLD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+        (count < TOLD_MAX).then_some(count + 1)
+    });
+    let Ok(count) = count else { return };
+    let more = if count + 1 == TOLD_MAX { "; what fails from here on is not told" } else { "" };
+    // One write, as ranks share it.
+    let line = format!("acp: rank {}: {}{more}\n", life.number(), reason.0);
+    eprint!("{line}");
+}
+
+/// What an access's failure means to a program of ACP's.
+#[cold]
+fn reason(life: &Life, error: AccessError) -> Reason {
+    let AccessError::OutOfRange { addr, .. } = error else { return error.into() };
+    match life.starter_of(addr) {
+        Some(rank) => Reason(format!(
+            "{error}: the starter memory of rank {rank} has {} bytes, or as many as \
+             --acp-size-smem says",
+            life.starter.memory().1
+        )),
+        None => error.into(),
+    }
 }
 
 /// Copies that may be under way.
 const OPEN_MAX: usize = 64;
+/// Failures of a process that were told, and how many are.
+static TOLD: AtomicU32 = AtomicU32::new(0);
+const TOLD_MAX: u32 = 16;

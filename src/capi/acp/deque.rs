@@ -11,7 +11,8 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_deque_t {
-    /// Its header; `ACP_GA_NULL` is none.
+    /// Its header: the address of its ring of bytes, where in the ring they begin,
+    /// their number, and how many there is room for. `ACP_GA_NULL` is none.
     pub ga: acp_ga_t,
 }
 
@@ -86,12 +87,17 @@ pub extern "C" fn acp_clear_deque(deque: acp_deque_t) {
     with((), |life| Ok(deque.of().clear(&life.pool)?));
 }
 
-/// Makes one of `size` bytes, on `rank`; its address is `ACP_GA_NULL` if that
-/// could not be.
+/// Makes an empty one with room for `size` bytes, on `rank`; its address is
+/// `ACP_GA_NULL` if that could not be.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_create_deque(size: usize, rank: c_int) -> acp_deque_t {
     with(acp_deque_t { ga: NULL }, |life| {
-        let made = Deque::create(&life.pool, size as u64, life.rank_of(rank)?)?;
+        let made = Deque::create(&life.pool, 0, life.rank_of(rank)?)?;
+        // ACP has room for whole words here, and for what is asked elsewhere.
+        let room = size.checked_next_multiple_of(8).unwrap_or(size);
+        made.reserve(&life.pool, room as u64).inspect_err(|_| {
+            let _ = made.destroy(&life.pool);
+        })?;
         Ok(acp_deque_t { ga: made.addr().to_bits() })
     })
 }
@@ -201,10 +207,14 @@ pub extern "C" fn acp_size_deque(deque: acp_deque_t) -> usize {
     with(0, |life| Ok(deque.of().size(&life.pool)? as usize))
 }
 
-/// The two change places.
+/// The two change places. Neither has more room than it needs after that.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_swap_deque(deque1: acp_deque_t, deque2: acp_deque_t) {
-    with((), |life| Ok(deque1.of().swap(&life.pool, *deque2.of())?));
+    with((), |life| {
+        deque1.of().swap(&life.pool, *deque2.of())?;
+        deque1.of().shrink_to_fit(&life.pool)?;
+        Ok(deque2.of().shrink_to_fit(&life.pool)?)
+    });
 }
 
 /// `n` bytes on, or back.

@@ -1,5 +1,6 @@
 //! Being a rank: from `acp_init` to `acp_finalize`.
 
+use super::super::caller::Caller;
 use super::access::Handles;
 use super::hook::Hook;
 use super::memory::Regions;
@@ -52,7 +53,7 @@ pub extern "C" fn acp_finalize() -> c_int {
     Hook::end();
     let life = life_slot().write().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(life) = life {
-        life.handles.complete(super::ACP_HANDLE_ALL);
+        life.handles.complete(&life, super::ACP_HANDLE_ALL);
         // A rank that is lost is told of below.
         let _ = life.runtime.barrier();
     }
@@ -61,6 +62,7 @@ pub extern "C" fn acp_finalize() -> c_int {
         return note(-1, error);
     }
     ended.end.count_down(1);
+    ended.caller.end();
     match ended.thread.join() {
         Ok(Ok(())) => 0,
         Ok(Err(error)) => note(-1, error),
@@ -75,7 +77,7 @@ pub extern "C" fn acp_finalize() -> c_int {
 pub extern "C" fn acp_reset(rank: c_int) -> c_int {
     let reset = with(-1, |life| {
         let (runtime, options) = (life.runtime.clone(), life.options.clone());
-        life.handles.complete(super::ACP_HANDLE_ALL);
+        life.handles.complete(life, super::ACP_HANDLE_ALL);
         Hook::end();
         runtime.barrier()?;
         let next = Life::begin(&runtime, options, rank as u32)?;
@@ -108,6 +110,13 @@ pub unsafe extern "C" fn acp_abort(str: *const c_char) {
     let line = format!("acp: rank {}: {} {reason}\n", acp_rank(), said.to_string_lossy());
     eprint!("{line}");
     std::process::abort();
+}
+
+/// Not of ACP's interface, though programs of ACP's call it: ends the process
+/// with a code that says that it failed; the job ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn iacp_abort_cl() {
+    std::process::exit(-1);
 }
 
 /// Waits until all ranks have called it. 0, or -1.
@@ -201,10 +210,12 @@ pub(super) fn note<T>(failed: T, reason: impl Display) -> T {
 impl Life {
     /// Collective.
     fn begin(runtime: &Runtime, options: Options, rank: u32) -> Result<Arc<Self>, Error> {
-        let global = runtime.global()?;
-        let starter = global.expose::<u64>(options.starter_bytes.div_ceil(8))?;
+        // All names of the one colour that there is in ACP are the program's.
+        let global = runtime.global_of(1 + u32::from(OWN_COLOR))?;
+        let own = global.in_color(OWN_COLOR);
+        let starter = own.expose::<u64>(options.starter_bytes.div_ceil(8))?;
         let starters = Bases::tell(&global, starter.at(0).addr())?;
-        let pool = global.pool(options.heap_bytes)?;
+        let pool = own.pool(options.heap_bytes)?;
         let comm = runtime.comm();
         let comms = [comm.duplicate()?, comm.duplicate()?];
         let numbered = match runtime.agree(u64::from(rank == runtime.rank().0))? {
@@ -235,7 +246,20 @@ impl Life {
         Ok(Rank(self.numbered.as_ref().map_or(number, |ranks| ranks[number as usize])))
     }
 
-    /// The number that this rank has.
+    /// This rank's own number.
+    pub(super) const fn number(&self) -> u32 {
+        self.rank
+    }
+
+    /// Whose starter memory an address is of, if it is.
+    pub(super) fn starter_of(&self, addr: GlobalAddr) -> Option<u32> {
+        let split = self.global.split();
+        let rank = split.rank(addr).filter(|rank| rank.0 < self.runtime.size())?;
+        let first = self.starters.of(&self.global, rank)?;
+        split.distance(first, addr).map(|_| self.number_of(rank))
+    }
+
+    /// The number that a rank has.
     pub(super) fn number_of(&self, rank: Rank) -> u32 {
         match &self.numbered {
             None => rank.0,
@@ -259,6 +283,7 @@ impl Life {
 /// A rank that runs in the background.
 struct Started {
     end: Arc<Latch>,
+    caller: Caller,
     thread: JoinHandle<Result<(), Error>>,
 }
 
@@ -339,7 +364,7 @@ fn start(options: Options) -> Result<Started, String> {
         let result = crate::run(move |runtime| {
             let life = Life::begin(runtime, options, runtime.rank().0)?;
             *life_slot().write().unwrap_or_else(PoisonError::into_inner) = Some(life);
-            let _ = sender.send(Ok(()));
+            let _ = sender.send(Ok(Caller::of(runtime)));
             drop(sender);
             ended.wait();
             Ok::<_, Error>(())
@@ -351,8 +376,9 @@ fn start(options: Options) -> Result<Started, String> {
     };
     let thread = thread::Builder::new().name("acp".into()).spawn(rank);
     let thread = thread.map_err(|error| error.to_string())?;
-    receiver.recv().map_err(|_| "the rank has panicked".to_owned())??;
-    Ok(Started { end, thread })
+    let caller: Caller = receiver.recv().map_err(|_| "the rank has panicked".to_owned())??;
+    caller.begin();
+    Ok(Started { end, caller, thread })
 }
 
 /// Of each number the rank that asks for it.
@@ -386,6 +412,8 @@ thread_local! {
 }
 
 const NOT_A_RANK: &str = "this process is no rank: acp_init comes first";
+/// Of the starter memory and the heap.
+const OWN_COLOR: u8 = 1;
 const STARTER_BYTES: usize = 10_240;
 const HEAP_BYTES: u64 = 64 << 20;
 const WORKSPACE_BYTES: u64 = 1 << 20;

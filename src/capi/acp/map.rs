@@ -10,7 +10,7 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_map_t {
-    /// Its header; `ACP_GA_NULL` is none.
+    /// Its directory, a word for each of its ranks; `ACP_GA_NULL` is none.
     pub ga: acp_ga_t,
     /// How many ranks have slots.
     pub num_ranks: u64,
@@ -45,7 +45,7 @@ pub struct acp_map_ib_t {
 impl acp_map_t {
     fn of(self) -> Map {
         let (ranks, slots) = (self.num_ranks as u32, self.num_slots as u32);
-        Map::from(Table { addr: GlobalAddr::from_bits(self.ga), ranks, slots })
+        Map::from(Table { addr: GlobalAddr::from_bits(self.ga), ranks, slots, kind: Map::KIND })
     }
 
     fn end(self) -> acp_map_it_t {

@@ -33,7 +33,8 @@ pub extern "C" fn acp_query_starter_ga(rank: c_int) -> acp_ga_t {
 /// Lets all ranks reach the `size` bytes at `addr`, wherever in this process
 /// they lie. Their pages are shared memory from then on; while they become so,
 /// all other threads of the process stand still, for which they get a real-time
-/// signal. `ACP_ATKEY_NULL` if it cannot be.
+/// signal. A rank has room for 255 registrations at a time. `ACP_ATKEY_NULL` if
+/// it cannot be.
 ///
 /// # Safety
 ///
@@ -53,12 +54,15 @@ pub unsafe extern "C" fn acp_register_memory(
     })
 }
 
-/// Ends a registration. 0, or -1.
+/// Ends a registration, and waits until no rank reaches the memory by it any
+/// more. 0, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_unregister_memory(atkey: acp_atkey_t) -> c_int {
     with(-1, |life| {
         let region = life.regions().of.remove(&atkey);
-        region.map(|_| 0).ok_or_else(|| "no region of this rank has this key".into())
+        let region = region.ok_or("no region of this rank has this key")?;
+        region.registration.unregister();
+        Ok(0)
     })
 }
 
@@ -88,16 +92,16 @@ pub extern "C" fn acp_query_rank(ga: acp_ga_t) -> c_int {
     with(-1, |life| Ok(life.number_of(life.place(ga)?.rank) as c_int))
 }
 
-/// The colour of an address, or -1.
+/// The colour of an address, which is 0, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_query_color(ga: acp_ga_t) -> c_int {
-    with(-1, |life| Ok(c_int::from(life.place(ga)?.color)))
+    with(-1, |life| life.place(ga).map(|_| 0))
 }
 
-/// How many colours there are, or -1.
+/// How many colours there are, which is 1, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_colors() -> c_int {
-    with(-1, |life| Ok(life.global.split().colors() as c_int))
+    with(-1, |_| Ok(1))
 }
 
 /// What this rank has registered.
@@ -110,7 +114,7 @@ pub(super) struct Regions {
 struct Region {
     addr: usize,
     bytes: usize,
-    _registration: GlobalRegion<u8>,
+    registration: GlobalRegion<u8>,
 }
 
 impl Life {
@@ -131,7 +135,7 @@ impl Life {
         // bytes, or a window of the mirror's, which is never given back.
         let registration = unsafe { self.global.register_at(base, bytes)? };
         let key = registration.first().addr().to_bits();
-        self.regions().of.insert(key, Region { addr, bytes, _registration: registration });
+        self.regions().of.insert(key, Region { addr, bytes, registration });
         Ok(key)
     }
 

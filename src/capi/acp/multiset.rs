@@ -10,7 +10,7 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_multiset_t {
-    /// Its header; `ACP_GA_NULL` is none.
+    /// Its directory, a word for each of its ranks; `ACP_GA_NULL` is none.
     pub ga: acp_ga_t,
     /// How many ranks have slots.
     pub num_ranks: u64,
@@ -35,7 +35,12 @@ pub struct acp_multiset_it_t {
 impl acp_multiset_t {
     fn of(self) -> Multiset {
         let (ranks, slots) = (self.num_ranks as u32, self.num_slots as u32);
-        Multiset::from(Table { addr: GlobalAddr::from_bits(self.ga), ranks, slots })
+        Multiset::from(Table {
+            addr: GlobalAddr::from_bits(self.ga),
+            ranks,
+            slots,
+            kind: Multiset::KIND,
+        })
     }
 
     fn end(self) -> acp_multiset_it_t {

@@ -10,7 +10,7 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_set_t {
-    /// Its header; `ACP_GA_NULL` is none.
+    /// Its directory, a word for each of its ranks; `ACP_GA_NULL` is none.
     pub ga: acp_ga_t,
     /// How many ranks have slots.
     pub num_ranks: u64,
@@ -35,7 +35,7 @@ pub struct acp_set_it_t {
 impl acp_set_t {
     fn of(self) -> Set {
         let (ranks, slots) = (self.num_ranks as u32, self.num_slots as u32);
-        Set::from(Table { addr: GlobalAddr::from_bits(self.ga), ranks, slots })
+        Set::from(Table { addr: GlobalAddr::from_bits(self.ga), ranks, slots, kind: Set::KIND })
     }
 
     fn end(self) -> acp_set_it_t {

@@ -11,7 +11,8 @@ use std::ffi::c_int;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct acp_vector_t {
-    /// Its header; `ACP_GA_NULL` is none.
+    /// Its header: the address of its bytes, their number, and how many there is room
+    /// for. `ACP_GA_NULL` is none.
     pub ga: acp_ga_t,
 }
 

@@ -156,7 +156,7 @@ fn a_loss_ends_what_is_under_way_and_what_is_not() {
         assert!(asks.begin(&add(tag, 1), || None));
     }
     let late = sent(&mut asks, 5);
-    asks.lose(|rank| rank == SERVES);
+    asks.lose(|rank| (rank == SERVES).then_some(rank));
     let done = ended(&mut asks);
     let lost = Err(AddrError::PeerLost { rank: SERVES });
     assert!(done.len() == 40 && done.iter().all(|done| done.result == lost));
@@ -166,8 +166,9 @@ fn a_loss_ends_what_is_under_way_and_what_is_not() {
     let answer = &sent(&mut serves, 1)[0];
     assert!(!asks.handle(SERVES, answer, &nothing(), |_| Ok(0)), "it comes too late");
     assert!(asks.begin(&add(1, 1), || None));
-    asks.send(&nothing(), |_| false, false, |_, _| Sent::Lost);
-    assert_eq!(ended(&mut asks)[0].result, lost);
+    asks.send(&nothing(), |_| false, false, |_, _| Sent::Lost(Rank(9)));
+    let because = Err(AddrError::PeerLost { rank: Rank(9) });
+    assert_eq!(ended(&mut asks)[0].result, because);
 }
 
 #[test]
@@ -210,10 +211,18 @@ fn hostile_bytes_do_nothing() {
 
 #[test]
 fn memory_moves_in_pieces() {
-    const LONG: usize = 3 * PIECE_BYTES + 100;
+    for pieces in 1..4 {
+        let whole = pieces * PIECE_BYTES;
+        for long in [whole - 1, whole, whole + 1, whole + 100] {
+            moves_in_pieces(long);
+        }
+    }
+}
+
+fn moves_in_pieces(long: usize) {
     let (here, there) = (Memory::new(ASKS), Memory::new(SERVES));
-    let mut own: Vec<u8> = (0..LONG).map(|at| (at * 7) as u8).collect();
-    let mut theirs = vec![0; LONG + 8];
+    let mut own: Vec<u8> = (0..long).map(|at| (at * 7) as u8).collect();
+    let mut theirs = vec![0; long + 8];
     let register = |memory: &Memory, bytes: &mut [u8], access| {
         let base = NonNull::from(&mut *bytes).cast();
         // SAFETY: the vectors outlive the tables' use.
@@ -269,19 +278,21 @@ fn memory_moves_in_pieces() {
         }
     };
     let mut notified = Vec::new();
-    let put = Op::put(local, remote, LONG as u64).notifying();
+    let put = Op::put(local, remote, long as u64).notifying();
     let result = carry(put, &mut |asked| {
         if let Asked::Put(_, _, notify) = asked {
             notified.push(notify);
         }
     });
-    assert_eq!((result, &notified[..]), (Ok(0), &[false, false, false, true][..]));
-    assert_eq!(carry(Op::get(remote.add(1), local, LONG as u64 - 1), &mut |_| {}), Ok(0));
+    let last = long.div_ceil(PIECE_BYTES) - 1;
+    let expected: Vec<bool> = (0..=last).map(|piece| piece == last).collect();
+    assert_eq!((result, notified), (Ok(0), expected), "{long} bytes");
+    assert_eq!(carry(Op::get(remote.add(1), local, long as u64 - 1), &mut |_| {}), Ok(0));
     assert_eq!(carry(Op::get(remote, local, 0), &mut |_| {}), Ok(0));
-    let beyond = carry(Op::put(local, remote.add(1), LONG as u64), &mut |_| {});
+    let beyond = carry(Op::put(local, remote.add(1), long as u64), &mut |_| {});
     assert!(matches!(beyond, Err(AddrError::OutOfRange { .. })), "{beyond:?}");
-    assert!(theirs[..8] == [0; 8] && (0..LONG).all(|at| theirs[8 + at] == (at * 7) as u8));
-    assert!((1..LONG).all(|at| own[at - 1] == (at * 7) as u8));
+    assert!(theirs[..8] == [0; 8] && (0..long).all(|at| theirs[8 + at] == (at * 7) as u8));
+    assert!((1..long).all(|at| own[at - 1] == (at * 7) as u8));
 }
 
 /// A put and the word behind it are one parcel, and one answer; whoever is told

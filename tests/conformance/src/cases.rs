@@ -19,19 +19,6 @@ macro_rules! cases {
     };
 }
 
-/// Tries what a machine that is busy with others may spoil: those who hear of a
-/// death, say, have 300 ms to speak of it before they are ended. Panics with what
-/// was the matter if it is each time.
-#[track_caller]
-pub fn one_of_some_tries(mut attempt: impl FnMut() -> Result<(), String>) {
-    const TRIES: usize = 6;
-    let mut matters = Vec::new();
-    while let Err(matter) = attempt() {
-        matters.push(matter);
-        assert!(matters.len() < TRIES, "of {TRIES} times each: {}", matters.join("\n"));
-    }
-}
-
 /// Runs the cases whose names contain one of the words, all if there is none.
 pub fn run(cases: &[Case], args: &[String]) -> ExitCode {
     if args.iter().any(|arg| arg == "--list") {

@@ -15,9 +15,13 @@ pub mod cases;
 pub mod corpus;
 pub mod endpoint;
 pub mod history;
+mod left_out;
 pub mod load_store;
 pub mod once;
+pub mod planted;
 pub mod sleep;
+
+pub use left_out::left_out;
 
 /// Numbers for tests, the same in every run: splitmix64.
 #[derive(Clone, Debug)]

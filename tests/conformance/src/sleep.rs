@@ -69,16 +69,32 @@ impl Event {
     }
 }
 
+fn sleep(wait: &impl Wait, commit: &mut dyn FnMut(Waker) -> bool) {
+    // SAFETY: a commit of the suite drops its waker, uses it or publishes it, as
+    // it answers, and blocks on a lock that nobody sleeps with.
+    unsafe { wait.sleep(REASON, commit) }
+}
+
+fn sleep_for(
+    wait: &impl WaitFor,
+    limit: Duration,
+    commit: &mut dyn FnMut(Waker) -> bool,
+    withdraw: &mut dyn FnMut() -> bool,
+) -> Result<(), Interrupted> {
+    // SAFETY: as for `sleep`; what is withdrawn is dropped.
+    unsafe { wait.sleep_for(REASON, limit, commit, withdraw) }
+}
+
 /// A commit that answers false is no sleep, and runs once.
 pub fn a_refused_sleep_is_none<F: Fixture>() {
     F::run(|wait| {
         let mut commits = 0;
-        wait.sleep(REASON, &mut |_| {
+        sleep(wait, &mut |_| {
             commits += 1;
             false
         });
-        let slept = wait.sleep_for(
-            REASON,
+        let slept = sleep_for(
+            wait,
             Duration::from_secs(3600),
             &mut |_| {
                 commits += 1;
@@ -94,12 +110,12 @@ pub fn a_refused_sleep_is_none<F: Fixture>() {
 pub fn a_wake_in_the_commit_is_kept<F: Fixture>() {
     F::run(|wait| {
         for _ in 0..ROUNDS {
-            wait.sleep(REASON, &mut |waker| {
+            sleep(wait, &mut |waker| {
                 waker.wake();
                 true
             });
-            let slept = wait.sleep_for(
-                REASON,
+            let slept = sleep_for(
+                wait,
                 Duration::from_secs(3600),
                 &mut |waker| {
                     waker.wake();
@@ -118,7 +134,7 @@ pub fn a_wake_ends_the_sleep<F: Fixture>() {
         let event: &'static Event = Box::leak(Box::default());
         let waking = thread::spawn(|| (0..ROUNDS).for_each(|_| event.happen()));
         for round in 0..ROUNDS {
-            wait.sleep(REASON, &mut |waker| {
+            sleep(wait, &mut |waker| {
                 event.publish(waker);
                 true
             });
@@ -134,8 +150,8 @@ pub fn a_limit_ends_the_sleep<F: Fixture>() {
         let event: &'static Event = Box::leak(Box::default());
         let (limit, start) = (Duration::from_millis(5), Instant::now());
         let mut withdrawn = 0;
-        let slept = wait.sleep_for(
-            REASON,
+        let slept = sleep_for(
+            wait,
             limit,
             &mut |waker| {
                 event.publish(waker);
@@ -149,7 +165,7 @@ pub fn a_limit_ends_the_sleep<F: Fixture>() {
         assert_eq!((slept, withdrawn), (Err(Interrupted::TimedOut), 1));
         assert!(start.elapsed() >= limit, "{:?} is too short", start.elapsed());
         // One that has passed already.
-        let slept = wait.sleep_for(REASON, Duration::ZERO, &mut |_| true, &mut || true);
+        let slept = sleep_for(wait, Duration::ZERO, &mut |_| true, &mut || true);
         assert_eq!(slept, Err(Interrupted::TimedOut));
     });
 }
@@ -160,8 +176,8 @@ pub fn an_event_comes_before_the_limit<F: Fixture>() {
     F::run(|wait| {
         let event: &'static Event = Box::leak(Box::default());
         let waking = thread::spawn(|| event.happen());
-        let slept = wait.sleep_for(
-            REASON,
+        let slept = sleep_for(
+            wait,
             Duration::from_secs(3600),
             &mut |waker| {
                 event.publish(waker);
@@ -179,8 +195,8 @@ pub fn what_cannot_be_withdrawn_is_waited_for<F: Fixture>() {
     F::run(|wait| {
         let event: &'static Event = Box::leak(Box::default());
         let mut late = None;
-        let slept = wait.sleep_for(
-            REASON,
+        let slept = sleep_for(
+            wait,
             Duration::from_millis(1),
             &mut |waker| {
                 event.publish(waker);
@@ -220,8 +236,8 @@ pub fn wakes_and_limits_race<F: Fixture>() {
         });
         let mut came = 0;
         let all = (0..ROUNDS).try_for_each(|round| {
-            let slept = wait.sleep_for(
-                REASON,
+            let slept = sleep_for(
+                wait,
                 Duration::from_micros(round % 50),
                 &mut |waker| {
                     event.publish(waker);

@@ -27,7 +27,7 @@ const SOURCES: [&str; 14] = [
     "acp/map",
 ];
 
-const PROGRAMS: [&str; 3] = ["acp_base", "acp_messages", "acp_data"];
+const PROGRAMS: [&str; 4] = ["acp_base", "acp_messages", "acp_data", "acp_walk"];
 
 #[test]
 fn the_header_is_that_of_the_sources() {
@@ -67,7 +67,10 @@ fn every_call_is_made_by_some_program() {
 fn programs_of_acp_run_on_processes() {
     let library = build();
     for program in PROGRAMS {
-        for (link, ranks) in [("libtsumugi.so", 2), ("libtsumugi.so", 4), ("libtsumugi.a", 2)] {
+        let links = [("libtsumugi.so", 1), ("libtsumugi.so", 2), ("libtsumugi.so", 4)];
+        // What two ranks do takes two.
+        let links = if program == "acp_walk" { &links[..] } else { &links[1..] };
+        for &(link, ranks) in links.iter().chain(&[("libtsumugi.a", 2)]) {
             let code = run(compile(&library, program, link), ranks, "x");
             assert_eq!(code, 0, "{program} with {link} on {ranks} ranks");
         }
@@ -78,8 +81,36 @@ fn programs_of_acp_run_on_processes() {
         on_two_nodes(&compile(&library, program, "libtsumugi.so"), 3, &words);
     }
     // One that gives up takes the others with it.
-    let code = run(compile(&library, "acp_base", "libtsumugi.so"), 2, "abort");
-    assert_ne!(code, 0, "a rank aborted");
+    for word in ["abort", "give up"] {
+        let code = run(compile(&library, "acp_base", "libtsumugi.so"), 2, word);
+        assert_ne!(code, 0, "a rank ended by {word}");
+    }
+}
+
+/// A copy that cannot be is told on standard error, with the option that would
+/// help; not each time, where it fails in a loop.
+#[test]
+fn a_copy_beyond_the_starter_memory_is_told() {
+    let program = compile(&build(), "acp_base", "libtsumugi.so");
+    let end = Command::new(program).arg("beyond").output().expect("it runs");
+    let said = String::from_utf8_lossy(&end.stderr);
+    assert!(end.status.success(), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 16, "{said}");
+    for line in &lines {
+        assert!(line.starts_with("acp: rank 0: ") && line.contains("do not fit"), "{line}");
+        assert!(line.contains("the starter memory of rank 0 has 10240 bytes"), "{line}");
+        assert!(line.contains("--acp-size-smem"), "{line}");
+    }
+    assert!(lines[15].ends_with("is not told"), "{said}");
+}
+
+/// Programs name the library, not the file that it was built as.
+#[test]
+fn the_shared_library_has_a_name() {
+    let library = fs::read(build().join("libtsumugi.so")).unwrap();
+    let name = b"\0libtsumugi.so.0\0";
+    assert!(library.windows(name.len()).any(|bytes| bytes == name), "no SONAME");
 }
 
 /// The hook is a library that is loaded before the program's own.

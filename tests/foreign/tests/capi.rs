@@ -34,7 +34,7 @@ fn the_header_is_that_of_the_sources() {
 #[test]
 fn c_programs_run_on_the_library() {
     let library = build();
-    for program in ["main", "threads", "argobots"] {
+    for program in ["main", "threads", "argobots", "order"] {
         for link in ["libtsumugi.so", "libtsumugi.a"] {
             let ran = Command::new(compile(&library, program, link)).output().unwrap();
             let said = String::from_utf8_lossy(&ran.stdout);

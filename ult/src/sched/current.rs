@@ -18,6 +18,7 @@
 //! may suspend.
 
 use super::worker::Worker;
+use crate::slab::Slot;
 #[cfg(feature = "std")]
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -133,28 +134,83 @@ pub(super) fn set_worker(new: *const Worker) -> *const Worker {
     before
 }
 
-/// Marks this OS thread as one that runs a completion callback. In debug
-/// builds a call that would sleep panics until the guard is dropped.
-///
-/// The guard stays on its OS thread; nothing suspends while it lives.
-#[inline(never)]
-pub fn enter_callback() -> CallbackGuard {
-    callbacks(1);
-    CallbackGuard(core::marker::PhantomData)
+/// A number that no two have who call at the same time: a ULT's, a foreign
+/// task's, or an OS thread's.
+pub(crate) fn caller() -> usize {
+    // SAFETY: this thread's worker, not kept.
+    if let Some(slot) = worker().and_then(|worker| unsafe { worker.as_ref() }.current()) {
+        return slot.addr().get();
+    }
+    #[cfg(feature = "std")]
+    return LOCAL.with(|local| ptr::from_ref(local).addr());
+    #[cfg(not(feature = "std"))]
+    0
 }
 
-/// Whether this OS thread is inside a completion callback.
+/// Calls `f` as a callback: something that runs for another, on a thread that
+/// others wait for. A call in it that would sleep panics; one that would let
+/// other ULTs run lets other OS threads run instead. The ULT on whose stack it
+/// may run is not the one that runs meanwhile: [`id`](super::id) is `None`.
+pub fn callback<R>(f: impl FnOnce() -> R) -> R {
+    let _inside = Inside::enter();
+    f()
+}
+
+/// Whether this OS thread is inside a [`callback`].
 #[inline(never)]
 pub fn in_callback() -> bool {
     callbacks(0) > 0
 }
 
-/// See [`enter_callback`].
-#[derive(Debug)]
-pub struct CallbackGuard(core::marker::PhantomData<*const ()>);
+/// Refuses to sleep inside a [`callback`], as any call does that would: for one
+/// that is about to lend what must not be given up by a panic, before it sleeps.
+///
+/// # Panics
+///
+/// Inside a callback, with `what` the caller would wait for.
+#[inline(always)]
+pub fn assert_may_block(what: &str) {
+    // SAFETY: this thread's worker, not kept. A ULT that runs is in no callback.
+    let runs = worker().is_some_and(|worker| unsafe { worker.as_ref() }.current().is_some());
+    if !runs {
+        assert_no_callback(what);
+    }
+}
 
-impl Drop for CallbackGuard {
+/// The same, of a thread that runs no ULT.
+#[cold]
+#[inline(never)]
+pub(crate) fn assert_no_callback(what: &str) {
+    assert!(
+        !in_callback(),
+        "a callback or handler must not block (here: {what}); spawn a ULT for what must wait"
+    );
+}
+
+/// This thread is in a callback, as long as it lives; on no other.
+struct Inside {
+    /// The ULT on whose stack that runs: nothing of the thread's leaves it
+    /// meanwhile.
+    on: Option<Slot>,
+}
+
+impl Inside {
+    fn enter() -> Self {
+        callbacks(1);
+        // SAFETY: this thread's worker, not kept.
+        let on = worker().and_then(|worker| unsafe { worker.as_ref() }.take_current());
+        Self { on }
+    }
+}
+
+impl Drop for Inside {
     fn drop(&mut self) {
+        if let Some(on) = self.on {
+            let worker = worker().expect("a ULT runs on a worker");
+            // SAFETY: this thread's worker, which it was at first, too: no ULT
+            // leaves its thread while none runs on it.
+            unsafe { worker.as_ref() }.set_current(on);
+        }
         callbacks(-1);
     }
 }

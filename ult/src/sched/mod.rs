@@ -19,6 +19,7 @@
 mod alarm;
 pub(crate) mod batch;
 mod config;
+pub(crate) mod guests;
 pub(crate) mod halt;
 pub(crate) mod current;
 pub(crate) mod record;
@@ -29,7 +30,7 @@ pub(crate) mod worker;
 
 pub(crate) use alarm::Alarm;
 pub use config::{Config, NoProgress, Progress, StartError};
-pub use current::{CallbackGuard, enter_callback, in_callback};
+pub use current::{assert_may_block, callback, in_callback};
 
 use crate::host::resume;
 use crate::slab::Slot;
@@ -57,7 +58,23 @@ use worker::Worker;
 /// The closures of those that never ran are dropped. Those that had begun are
 /// abandoned where they stand: nothing on their stacks is dropped, and their
 /// stacks and descriptors stay for as long as the process does, because others
-/// may point into them. Join what must be finished.
+/// may point into them: an end that cuts off ULTs keeps the addresses of the whole
+/// stack area, and the memory of those stacks. Join what must be finished.
+///
+/// What a ULT was waiting for when it was cut off, it is not handed any more: a
+/// lock, a permit, a value of a channel, a notice goes to the next who waits,
+/// and so does one that it had been handed and not come to yet. What it holds
+/// stays held: a lock's guard on its stack is not dropped. A future of such a
+/// ULT keeps its place, too.
+///
+/// A [`Spawner::scope`] of a thread, or of another scheduler's ULT, is not cut
+/// off: the end waits until it has ended, and meanwhile ULTs go on as before. A
+/// scope of one of its own ULTs is cut off with that ULT, whose frames, and what
+/// they lent, stay.
+///
+/// A scheduler cannot end on a ULT or a worker of its own, nor inside of a
+/// [`Spawner::scope`] on it: dropped there it panics, which is an abort while
+/// that ULT or thread unwinds, and never ends.
 pub struct Scheduler {
     shared: Arc<Shared>,
     threads: Vec<thread::JoinHandle<()>>,
@@ -204,6 +221,8 @@ impl Scheduler {
             let own = Arc::ptr_eq(unsafe { worker.as_ref() }.shared(), &self.shared);
             assert!(!own, "a scheduler cannot end on a ULT of its own");
         }
+        let inside = self.shared.guests.has_caller();
+        assert!(!inside, "a scheduler cannot end inside of a scope on it, which it would wait for");
         self.shared.stop();
         for thread in self.threads.drain(..) {
             // A worker aborts rather than panics.

@@ -13,6 +13,7 @@
 //! holds one that is never given up: others may point into its stack.
 
 use super::alarm::Alarms;
+use super::guests::Guests;
 use super::halt::Halt;
 use super::record::{Notes, Wanted};
 use super::turn::Turn;
@@ -29,6 +30,7 @@ use crate::mail::Mail;
 use crate::offer::Offer;
 use crate::slab::{Slab, Slot};
 use crate::stack::Stacks;
+use crate::stake::Left;
 use crate::task::{End, State, Task};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -51,6 +53,7 @@ pub(crate) struct Shared {
     pub(crate) inline_bytes: usize,
     gate: CachePadded<AtomicUsize>,
     stop: AtomicBool,
+    pub(crate) guests: Guests,
     pub(crate) hungry: Hungry,
     pub(super) alarms: Alarms,
     pub(crate) wanted: CachePadded<Wanted>,
@@ -142,6 +145,7 @@ impl Shared {
             inline_bytes,
             gate: CachePadded::new(AtomicUsize::new(0)),
             stop: AtomicBool::new(false),
+            guests: Guests::new(),
             hungry: Hungry { count: AtomicUsize::new(0), queue: Lock::new(VecDeque::new()) },
             alarms: Alarms::new(),
             wanted: CachePadded::new(Wanted::new()),
@@ -216,7 +220,7 @@ impl Shared {
     }
 
     /// Ends the workers at their next turn.
-    pub(crate) fn stop(&self) {
+    pub(super) fn stop_workers(&self) {
         // Release: pairs with the Acquire in `is_stopped`.
         self.stop.store(true, Ordering::Release);
         self.bells.ring_all(&SystemFutex);
@@ -302,8 +306,17 @@ impl Shared {
             // SAFETY: the workers are gone, and no ULT is half-way.
             unsafe { self.stacks.release() };
         }
+        // All leave before any passes on: else to one another.
+        let left: Vec<_> = unfinished
+            .iter()
+            // SAFETY: no worker will run it; if it is on a stack, that stays.
+            .filter_map(|slot| unsafe {
+                Left::of(slot.as_ref().head()?.set_stake(ptr::null_mut()))
+            })
+            .collect();
         // Release: pairs with the Acquire in `release`.
         self.gate.fetch_or(SWEPT, Ordering::Release);
+        left.into_iter().for_each(Left::pass_on);
         for slot in unfinished {
             // SAFETY: alive, and no worker will run it.
             let task = unsafe { slot.as_ref() };

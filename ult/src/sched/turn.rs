@@ -164,8 +164,9 @@ pub(crate) const SWITCH: u64 = 4;
 /// What a ULT takes that runs in the place of its joiner.
 pub(crate) const CALL: u64 = 1;
 /// Between two looks at everything that could starve: 61 switches, or four
-/// times as many ULTs that ran in the place of their joiners.
-const FAIR_TURN: u64 = 61 * SWITCH;
+/// times as many ULTs that ran in the place of their joiners. In the model so few
+/// that each path comes to several.
+const FAIR_TURN: u64 = if cfg!(tsumugi_loom) { 3 * SWITCH } else { 61 * SWITCH };
 const LEFT: u64 = 0xff;
 const INSIDE: u64 = 1 << 8;
 const YIELD: u64 = 1 << 9;

@@ -59,7 +59,8 @@ pub(crate) struct Worker {
     name: usize,
     /// Where the hub goes on when a ULT leaves.
     link: Link,
-    /// The ULT to run next, before any queue.
+    /// The ULT to run next, before any queue; empty while a ULT runs, see
+    /// `search`.
     next: Cell<*mut Task>,
     handing_over: Cell<bool>,
     /// ULTs that stay on this worker, the oldest first.
@@ -67,7 +68,7 @@ pub(crate) struct Worker {
     /// How many they are: asked for at every switch.
     own_count: Cell<usize>,
     /// Reasons why the running ULT passes its place on to nobody: other workers,
-    /// a next, ULTs that stay here, joiners below it on their stacks.
+    /// ULTs that stay here, joiners below it on their stacks.
     ties: Cell<usize>,
     /// Whether it is their turn, before those that let others run.
     own_turn: Cell<bool>,
@@ -159,7 +160,7 @@ impl Worker {
     }
 
     #[inline(always)]
-    pub(super) fn home(&self) -> *const Shared {
+    pub(crate) fn home(&self) -> *const Shared {
         self.home
     }
 
@@ -184,6 +185,13 @@ impl Worker {
     #[inline(always)]
     pub(crate) fn set_current(&self, slot: Slot) {
         self.seat().place.current.store(slot.as_ptr(), Ordering::Relaxed);
+    }
+
+    /// On the stack that runs now no ULT runs from here on; which did.
+    pub(super) fn take_current(&self) -> Option<Slot> {
+        let before = self.current();
+        self.seat().place.current.store(ptr::null_mut(), Ordering::Relaxed);
+        before
     }
 
     /// What is left of its turn, and was counted in it.
@@ -213,6 +221,7 @@ impl Worker {
         if task.is_new() {
             task.set_runnable();
         }
+        assert!(!NEXT_CHECKED || self.next.get().is_null(), "a ULT is next that no thief sees");
         loop {
             self.set_current(slot);
             // SAFETY: a task that we have is suspended or new.
@@ -301,9 +310,7 @@ impl Worker {
             }
             &Request::RunFirst(child) => {
                 task.set_runnable();
-                if let Some(before) = self.set_next(child) {
-                    self.push(before);
-                }
+                self.set_next(child);
                 if task.is_plain() {
                     self.push(slot)
                 } else {
@@ -402,6 +409,9 @@ unsafe fn wake(task: *const ()) {
     // SAFETY: the contract of `Waker`: once, while the task sleeps.
     unsafe { Shared::ready(slot) }
 }
+
+/// Whether each resume checks that no ULT is ready where no thief sees it.
+const NEXT_CHECKED: bool = cfg!(any(debug_assertions, tsumugi_loom));
 
 /// A panic in a worker's own loop cannot be given to anybody.
 struct AbortOnUnwind;

@@ -6,6 +6,7 @@ use super::class::Class;
 use super::switch::{Left, Link, Saved, Switch};
 use super::{CANARY, CANARY_LINE, FLAGS, WATCHED};
 use crate::host::page_bytes;
+use crate::stake::Stake;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use core::arch::asm;
 use core::ptr;
@@ -52,6 +53,8 @@ pub(crate) struct Head {
     pub(crate) reason: ReasonCells,
     /// The waker of a park with a limit, while the park word says so.
     pub(crate) park_waker: UnsafeCell<Option<Waker>>,
+    /// Of the sleeper that may be handed something; null while there is none.
+    stake: UnsafeCell<*mut Stake>,
     pub(super) pages: u32,
     pub(super) class: Class,
 }
@@ -84,6 +87,12 @@ impl Head {
     #[inline(always)]
     pub(crate) fn begin(&self, saved: &Saved) {
         saved.begin(&self.switch);
+    }
+
+    /// The life on it is over, and the thread sanitizer forgets it.
+    #[cfg(tsumugi_tsan)]
+    pub(crate) fn end(&self) {
+        self.switch.end();
     }
 
     /// Has it leave for another one than the one who resumed it.
@@ -120,6 +129,33 @@ impl Head {
     pub(crate) unsafe fn pass<'a>(from: &Saved, to: &Saved, both: impl FnOnce() -> [&'a Self; 2]) {
         // SAFETY: the caller's.
         unsafe { Switch::pass(from, to, || both().map(|head| &head.switch)) };
+    }
+
+    /// A head of a stack that nobody has been on.
+    pub(super) fn new(switch: Switch, floor: usize, pages: u32, class: Class) -> Self {
+        Self {
+            switch,
+            floor,
+            since: AtomicU64::new(0),
+            reason: ReasonCells::default(),
+            park_waker: UnsafeCell::new(None),
+            stake: UnsafeCell::new(ptr::null_mut()),
+            pages,
+            class,
+        }
+    }
+
+    /// Leaves a stake for who ends the scheduler, or null; answers what there
+    /// was.
+    ///
+    /// # Safety
+    ///
+    /// By the ULT on the stack, or when nobody ever runs on it again. A stake
+    /// stays until it is taken back.
+    #[inline(always)]
+    pub(crate) unsafe fn set_stake(&self, stake: *mut Stake) -> *mut Stake {
+        // SAFETY: the caller's: nobody else looks.
+        self.stake.with_mut(|place| unsafe { ptr::replace(place, stake) })
     }
 
     /// Says what the sleep that follows is for. By the ULT on the stack.

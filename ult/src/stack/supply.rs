@@ -2,7 +2,6 @@
 //! by itself.
 
 use super::class::CLASSES;
-use super::head::ReasonCells;
 use super::switch::{Life, Switch};
 use super::{
     CANARY, CANARY_LINE, COLOUR_BYTES, COLOURS, Class, GUARDED, Guards, HEAD_BYTES, Head, MAIN,
@@ -13,7 +12,7 @@ use crate::host::{self, page_bytes};
 use crate::lock::Lock;
 use crate::pool::{Cache, Depot};
 use core::ptr::{self, NonNull};
-use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, UnsafeCell};
+use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// All stacks of a scheduler.
 pub(crate) struct Stacks {
@@ -44,17 +43,23 @@ impl Stacks {
             if stack_bytes % page != 0 || stack_bytes < STACK_BYTES_MIN {
                 return Err(StackError::Size { stack_bytes });
             }
+            // A head counts the pages in 32 bits.
+            if stack_bytes > area.bytes() || u32::try_from(stack_bytes / page).is_err() {
+                return Err(StackError::Large { stack_bytes, bytes: area.bytes() });
+            }
         }
         let needed = StackArea::bytes_for(1, stack_bytes, main_stack_bytes);
         if area.bytes() < needed {
             return Err(StackError::Small { bytes: area.bytes(), needed });
         }
         let start = area.base().as_ptr().expose_provenance();
+        // From here on no sum of sizes is more than the area.
         let room = area.bytes() - page - main_stack_bytes;
         let max = match guards {
-            Guards::None | Guards::Canaries => room / stack_bytes,
+            Guards::None(_) | Guards::Canaries => room / stack_bytes,
             Guards::Groups(each) => {
-                let each = each.max(1) as usize;
+                // A group that is larger than the area is as good as the area.
+                let each = (each.max(1) as usize).min(room / stack_bytes + 1);
                 let group = each * stack_bytes + page;
                 let rest = (room % group).saturating_sub(page) / stack_bytes;
                 room / group * each + rest
@@ -77,7 +82,7 @@ impl Stacks {
             main: Depot::new(),
             area: Lock::new(Some(area)),
         };
-        let below = this.guard_or_canary(start + page, !matches!(guards, Guards::None));
+        let below = this.guard_or_canary(start + page, !matches!(guards, Guards::None(_)));
         this.main.put(this.make(start + page, main_stack_bytes, below, Class::default()));
         Ok(this)
     }
@@ -141,7 +146,7 @@ impl Stacks {
 
     /// Floor and end of a stack that begins at `next`.
     fn place(&self, class: Class, next: usize, guard_bytes: usize) -> Option<(usize, usize)> {
-        let floor = next + guard_bytes;
+        let floor = next.checked_add(guard_bytes)?;
         let end = floor.checked_add(class.bytes(self.stack_bytes)?)?;
         (end <= self.end).then_some((floor, end))
     }
@@ -150,7 +155,7 @@ impl Stacks {
     fn carve(&self, class: Class) -> Option<Stack> {
         let index = self.carved.load(Ordering::Relaxed) as usize;
         let wants_guard = match self.guards {
-            Guards::None | Guards::Canaries => false,
+            Guards::None(_) | Guards::Canaries => false,
             Guards::Groups(each) => index.is_multiple_of(each.max(1) as usize),
             Guards::Pages(max) => index < max,
         };
@@ -178,15 +183,9 @@ impl Stacks {
         let head = ptr::with_exposed_provenance_mut::<Head>(head);
         // SAFETY: the place is the stack's own.
         unsafe {
-            head.write(Head {
-                switch: Switch::new(),
-                floor: floor | below | if main { MAIN } else { 0 },
-                since: AtomicU64::new(0),
-                reason: ReasonCells::default(),
-                park_waker: UnsafeCell::new(None),
-                pages: (bytes / page_bytes()) as u32,
-                class,
-            });
+            let (floor, pages) =
+                (floor | below | if main { MAIN } else { 0 }, bytes / page_bytes());
+            head.write(Head::new(Switch::new(), floor, pages as u32, class));
             (*head).switch.begin(head.cast(), self.run);
         }
         Stack(NonNull::new(head).expect("no stack ends at 0"))
@@ -197,7 +196,7 @@ impl Stacks {
         if wants_guard && self.guard(floor) {
             return GUARDED;
         }
-        if self.guards == Guards::None {
+        if matches!(self.guards, Guards::None(_)) {
             return 0;
         }
         let line = ptr::with_exposed_provenance_mut::<[u64; 8]>(floor - CANARY_LINE);

@@ -7,7 +7,8 @@
 //! Who passes on to another leaves it its own resumer: whoever leaves next for
 //! that one may be anybody. Where the processor is known, the switch is one of
 //! our own, so that this takes one switch and not two; elsewhere, and for the
-//! address sanitizer, which wants to hear of each, it is corosensei's.
+//! address sanitizer, which wants to hear of each, it is corosensei's. The thread
+//! sanitizer hears of ours, see `fiber`.
 
 #[cfg_attr(
     all(target_arch = "x86_64", target_os = "linux", not(tsumugi_asan)),
@@ -18,6 +19,9 @@
     path = "switch/portable.rs"
 )]
 mod context;
+
+#[cfg(tsumugi_tsan)]
+mod fiber;
 
 pub(crate) use context::{Link, Saved, Switch};
 

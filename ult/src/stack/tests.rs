@@ -4,6 +4,8 @@ use crate::pool::Cache;
 use core::ptr;
 
 const STACK: usize = 16384;
+// SAFETY: nobody runs on these stacks.
+const UNGUARDED: Guards = Guards::None(unsafe { Unguarded::new() });
 
 fn stacks(stacks: usize, guards: Guards) -> Stacks {
     let area = StackArea::map(StackArea::bytes_for(stacks, STACK, 65536)).unwrap();
@@ -22,7 +24,7 @@ fn all(stacks: &Stacks) -> Vec<Stack> {
 
 #[test]
 fn stacks_are_apart_and_run_out() {
-    for guards in [Guards::None, Guards::Canaries, Guards::Groups(2), Guards::Pages(2)] {
+    for guards in [UNGUARDED, Guards::Canaries, Guards::Groups(2), Guards::Pages(2)] {
         let stacks = stacks(5, guards);
         let main = stacks.take_main().unwrap();
         let taken = all(&stacks);
@@ -42,6 +44,11 @@ fn stacks_are_apart_and_run_out() {
 }
 
 #[test]
+fn a_group_may_be_larger_than_the_area() {
+    assert!(stacks(5, Guards::Groups(u32::MAX)).max() >= 5);
+}
+
+#[test]
 fn a_guard_is_the_page_below() {
     let stacks = stacks(2, Guards::Pages(1));
     let taken = all(&stacks);
@@ -52,7 +59,7 @@ fn a_guard_is_the_page_below() {
 
 #[test]
 fn each_size_is_pooled_by_itself() {
-    let (stacks, mut cache) = (stacks(20, Guards::None), Cache::new());
+    let (stacks, mut cache) = (stacks(20, UNGUARDED), Cache::new());
     let [small, large] = [1, 4 * STACK].map(|bytes| stacks.class(bytes).unwrap());
     assert_eq!(stacks.class(STACK), Some(Class::default()));
     assert_eq!(stacks.class(usize::MAX), None);
@@ -79,12 +86,22 @@ fn a_canary_dies_of_an_overflow() {
 #[test]
 fn bad_areas_are_refused() {
     let area = StackArea::map(1 << 20).unwrap();
-    let refused = Stacks::new(area, 10_000, 65536, Guards::None, |_| ()).err();
+    let refused = Stacks::new(area, 10_000, 65536, UNGUARDED, |_| ()).err();
     assert_eq!(refused, Some(StackError::Size { stack_bytes: 10_000 }));
     let refused = {
         let area = StackArea::map(65536).unwrap();
-        Stacks::new(area, STACK, 65536, Guards::None, |_| ()).err()
+        Stacks::new(area, STACK, 65536, UNGUARDED, |_| ()).err()
     };
     assert!(matches!(refused, Some(StackError::Small { bytes: 65536, .. })), "{refused:?}");
+    let largest = usize::MAX - 4095;
+    for (stack, main) in [(STACK, largest), (largest, 65536), (largest, largest)] {
+        for guards in [UNGUARDED, Guards::Canaries, Guards::Groups(u32::MAX), Guards::Pages(9)] {
+            let area = StackArea::map(1 << 20).unwrap();
+            let refused = Stacks::new(area, stack, main, guards, |_| ()).err();
+            let expected = StackError::Large { stack_bytes: largest, bytes: 1 << 20 };
+            assert_eq!(refused, Some(expected), "{guards:?}");
+        }
+    }
+    assert_eq!(StackArea::bytes_for(usize::MAX, STACK, 65536), usize::MAX);
     assert!(matches!(StackArea::map(100), Err(StackError::Unaligned { bytes: 100, .. })));
 }

@@ -1,6 +1,6 @@
 //! Waiting for each other, again and again.
 
-use super::queue::{self, Node, Queue};
+use super::queue::{self, Node, Place, Queue};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use core::fmt;
@@ -50,10 +50,11 @@ impl Barrier {
         let mut others = None;
         let at = self as *const Self as u64;
         queue::wait(
+            self,
             &self.meeting,
             Reason { what: "barrier", at, wanted: self.members as u64 },
             limit.into(),
-            Node::new(),
+            |node| node,
             |meeting| &mut meeting.queue,
             |meeting| {
                 meeting.arrived += 1;
@@ -64,7 +65,6 @@ impl Barrier {
                 others = Some(meeting.queue.take());
                 false
             },
-            |meeting| meeting.arrived -= 1,
         )?;
         Ok(others.map(|others| others.wake_all()).is_some())
     }
@@ -78,6 +78,16 @@ impl Barrier {
     pub fn members(&self) -> usize {
         self.members
     }
+}
+
+impl Place for Barrier {
+    unsafe fn take_out(&self, node: *mut Node) -> bool {
+        // SAFETY: the caller's.
+        unsafe { queue::take_out(&self.meeting, node, |m| &mut m.queue, |m| m.arrived -= 1) }
+    }
+
+    /// One that is cut off has not arrived, or has met the others.
+    unsafe fn pass_on(&self, _: *mut Node, _: bool) {}
 }
 
 impl fmt::Debug for Barrier {

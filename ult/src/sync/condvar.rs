@@ -2,9 +2,8 @@
 
 use super::lock::BiasedLock;
 use super::mutex::MutexGuard;
-use super::queue::{Node, Queue, Wake};
+use super::queue::{self, Node, Place, Queue, Wake};
 use crate::limit::Limit;
-use crate::park::Here;
 use core::fmt;
 use core::time::Duration;
 use tsumugi_core::wait::{Interrupted, Reason};
@@ -71,24 +70,23 @@ impl Condvar {
         limit: impl Into<Limit>,
     ) -> Result<(), Interrupted> {
         let mutex = guard.raw();
-        let mut node = Node::new();
+        let mut node = Node::at(self);
         let node = &raw mut node;
         let reason = Reason { what: "condvar", at: self as *const Self as u64, wanted: 0 };
-        let outcome = Here.sleep_within(
-            reason,
-            limit.into(),
-            &mut |waker| {
-                let (this, mutex) = (self, mutex);
-                // SAFETY: the node stays until we are woken or removed it. The
-                // sleeper may go on from here, but only to wait for the mutex,
-                // which `unlock` gives it as the last thing.
-                this.queue.with(|queue| unsafe { queue.push(node, Wake::Sleeper(waker)) });
-                mutex.unlock();
-                true
-            },
-            // SAFETY: the node is here.
-            &mut || self.queue.with(|queue| unsafe { queue.remove(node) }),
-        );
+        let mut publish = |waker| {
+            let (this, mutex) = (self, mutex);
+            // SAFETY: the node stays until we are woken or removed it. The
+            // sleeper may go on from here, but only to wait for the mutex, which
+            // `unlock` gives it as the last thing.
+            this.queue.with(|queue| unsafe { queue.push(node, Wake::Sleeper(waker)) });
+            mutex.unlock();
+            true
+        };
+        // SAFETY: who takes the node out uses the waker, unless we do, or the end
+        // of our scheduler. The node is here.
+        let outcome = unsafe {
+            queue::sleep(reason, limit.into(), node, &mut publish, &mut || self.take_out(node))
+        };
         mutex.lock();
         outcome
     }
@@ -115,6 +113,19 @@ impl Condvar {
     /// Wakes all that wait now; how many.
     pub fn notify_all(&self) -> usize {
         self.queue.with(Queue::take).wake_all()
+    }
+}
+
+impl Place for Condvar {
+    unsafe fn take_out(&self, node: *mut Node) -> bool {
+        // SAFETY: the caller's.
+        self.queue.with(|queue| unsafe { queue.remove(node) })
+    }
+
+    unsafe fn pass_on(&self, _: *mut Node, waited: bool) {
+        if !waited {
+            self.notify_one();
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! A flag that a signal handler may raise.
 //!
 //! ```text
-//!   EMPTY ──wait──► WAITED ──raise, a wake──► RAISED
-//!     │                                         │ ▲
-//!     └────────────────raise────────────────────┼─┘
-//!     ▲◄──────────────take, end of wait─────────┘
+//!   EMPTY ──wait──► WAITED ──raise──► WAITED + RAISED ──a wake──► RAISED
+//!     │                                                            │ ▲
+//!     └──────────────────────────raise─────────────────────────────┼─┘
+//!     ▲◄────────────────────────take, end of wait──────────────────┘
 //! ```
+//!
+//! Who adds RAISED to WAITED has the sleeper, and takes WAITED away once it has
+//! taken the sleeper out.
 //!
 //! A handler interrupts a thread anywhere: in the allocator, with a lock in its
 //! hands, on a worker between two steps of its own queues. So `raise` takes no
@@ -15,13 +18,14 @@
 //!
 //! Progress: `raise` and `take` are lock-free.
 
+use crate::futex::os_yield;
 use crate::host;
 use crate::park::{Here, ult};
 use crate::sched::shared::Shared;
 use crate::slab::Slot;
 use core::fmt;
-use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
-use tsumugi_core::wait::{Reason, Wait, Waker};
+use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, mutant};
+use tsumugi_core::wait::{Reason, Waker};
 
 /// One bit that a signal handler, or anybody else, sets, and that one ULT or OS
 /// thread at a time waits for. Raised twice before it is taken is raised once.
@@ -37,6 +41,8 @@ use tsumugi_core::wait::{Reason, Wait, Waker};
 /// ```
 pub struct Flag {
     state: AtomicU32,
+    /// Somebody is in `wait`: nobody else writes the sleeper.
+    is_waited_for: AtomicBool,
     /// While somebody waits: of whoever ends that.
     sleeper: UnsafeCell<Option<Sleeper>>,
 }
@@ -47,8 +53,8 @@ enum Sleeper {
     Other(Waker),
 }
 
-// SAFETY: the sleeper is the waiter's until it says WAITED, and then that of
-// the one who replaces that.
+// SAFETY: the sleeper is written by the one who is in `wait`, before it says
+// WAITED, and is then that of the one who adds RAISED; see the module.
 unsafe impl Send for Flag {}
 // SAFETY: the same.
 unsafe impl Sync for Flag {}
@@ -57,13 +63,21 @@ impl Flag {
     /// Not raised.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
-        Self { state: AtomicU32::new(EMPTY), sleeper: UnsafeCell::new(None) }
+        Self {
+            state: AtomicU32::new(EMPTY),
+            is_waited_for: AtomicBool::new(false),
+            sleeper: UnsafeCell::new(None),
+        }
     }
 
     /// Not raised.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
-        Self { state: AtomicU32::new(EMPTY), sleeper: UnsafeCell::new(None) }
+        Self {
+            state: AtomicU32::new(EMPTY),
+            is_waited_for: AtomicBool::new(false),
+            sleeper: UnsafeCell::new(None),
+        }
     }
 
     /// Raises it, and wakes whoever waits. Async-signal-safe, unless the waiter
@@ -71,11 +85,13 @@ impl Flag {
     pub fn raise(&self) {
         // AcqRel: takes over the sleeper from who has published it, and what
         // was done before is seen after the wait.
-        if self.state.swap(RAISED, Ordering::AcqRel) != WAITED {
+        if self.state.fetch_or(RAISED, Ordering::AcqRel) != WAITED {
             return;
         }
         // SAFETY: published, and ours alone since the exchange.
         let sleeper = self.sleeper.with_mut(|sleeper| unsafe { (*sleeper).take() });
+        // Release: the sleeper's place is free for the next.
+        self.state.fetch_and(!WAITED, Ordering::Release);
         host::keep_errno(|| match sleeper {
             // SAFETY: this is its waker, used up.
             Some(Sleeper::Ult(slot)) => unsafe { Shared::wake_from_outside(slot) },
@@ -96,12 +112,32 @@ impl Flag {
     ///
     /// If another waits already.
     pub fn wait(&self) {
+        // Acquire: pairs with the Release of the one before.
+        let is_taken = self.is_waited_for.swap(true, Ordering::Acquire);
+        assert!(!is_taken, "a flag is waited for by one at a time");
         while !self.take() {
-            let is_taken = self.state.load(Ordering::Relaxed) == WAITED;
-            assert!(!is_taken, "a flag is waited for by one at a time");
             let slot = ult();
-            Here.sleep(Reason::new("flag"), &mut |waker| self.publish(slot, waker));
+            let mut publish = |waker| self.publish(slot, waker);
+            // SAFETY: who takes WAITED away uses the waker, or drops it.
+            unsafe {
+                Here.sleep_or_leave(Reason::new("flag"), &mut publish, &mut || self.leave());
+            }
         }
+        self.is_waited_for.store(false, Ordering::Release);
+    }
+
+    /// The waiter was cut off: another may wait.
+    fn leave(&self) {
+        // Acquire: pairs with `raise`, which has taken the sleeper out.
+        while self.state.load(Ordering::Acquire) & WAITED != 0 {
+            let left =
+                self.state.compare_exchange(WAITED, EMPTY, Ordering::Relaxed, Ordering::Relaxed);
+            if left.is_err() {
+                // Whoever raises it is about to.
+                os_yield();
+            }
+        }
+        self.is_waited_for.store(false, Ordering::Release);
     }
 
     /// Leaves word for whoever raises it; false if somebody has.
@@ -110,7 +146,7 @@ impl Flag {
             Some(slot) => Sleeper::Ult(slot),
             None => Sleeper::Other(waker),
         };
-        // SAFETY: nobody waits, so it is ours until it is published.
+        // SAFETY: nobody else is in `wait`, so it is ours until it is published.
         self.sleeper.with_mut(|place| unsafe { *place = Some(sleeper) });
         if mutant("flag_no_second_look") {
             self.state.store(WAITED, Ordering::Release);

@@ -1,6 +1,6 @@
 //! Waiting until a number of things have happened.
 
-use super::queue::{self, Node, Queue};
+use super::queue::{self, Node, Place, Queue};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use alloc::sync::Arc;
@@ -83,14 +83,14 @@ impl Latch {
         }
         let at = self as *const Self as u64;
         queue::wait(
+            self,
             &self.queue,
             Reason { what: "latch", at, wanted: 0 },
             limit.into(),
-            Node::new(),
+            |node| node,
             |queue| queue,
             // Whoever opens it takes the queue after, under the same lock.
             |_| mutant("latch_no_second_look") || !self.is_open(),
-            |_| {},
         )
     }
 
@@ -104,6 +104,16 @@ impl Latch {
         // Acquire: pairs with `count_down`.
         self.count.load(Ordering::Acquire)
     }
+}
+
+impl Place for Latch {
+    unsafe fn take_out(&self, node: *mut Node) -> bool {
+        // SAFETY: the caller's.
+        unsafe { queue::take_out(&self.queue, node, |queue| queue, |_| {}) }
+    }
+
+    /// It is open for all, or for none.
+    unsafe fn pass_on(&self, _: *mut Node, _: bool) {}
 }
 
 impl WaitGroup {

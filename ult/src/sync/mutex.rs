@@ -19,7 +19,7 @@
 //! Progress: `lock` blocks; `try_lock` and the unlock take the lock of the
 //! queue if somebody waits, or if the mutex is biased to another thread.
 
-use super::queue::{self, Node, Queue, Wake};
+use super::queue::{self, Node, Place, Queue, Wake};
 use crate::bias::Bias;
 use crate::limit::Limit;
 use crate::lock::Lock;
@@ -237,13 +237,13 @@ impl RawMutex {
         // One who leaves the queue empty leaves WAITERS set: the next unlock
         // finds nobody and frees the lock.
         queue::wait(
+            self,
             &self.waiting,
             reason,
             limit,
-            Node::new(),
+            |node| node,
             |waiting| &mut waiting.queue,
             |waiting| self.announce(waiting),
-            |_| {},
         )
     }
 
@@ -323,6 +323,19 @@ impl RawMutex {
         // Release: pairs with the Acquire of a `lock` after the next one.
         self.word.store(word, Ordering::Release);
         first
+    }
+}
+
+impl Place for RawMutex {
+    unsafe fn take_out(&self, node: *mut Node) -> bool {
+        // SAFETY: the caller's.
+        unsafe { queue::take_out(&self.waiting, node, |waiting| &mut waiting.queue, |_| {}) }
+    }
+
+    unsafe fn pass_on(&self, _: *mut Node, waited: bool) {
+        if !waited {
+            self.unlock();
+        }
     }
 }
 

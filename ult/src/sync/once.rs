@@ -6,7 +6,7 @@
 //!    └───────────────┘ the first waiter tries next
 //! ```
 
-use super::queue::{self, Node, Queue};
+use super::queue::{self, Node, Place, Queue};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use core::convert::Infallible;
@@ -105,14 +105,14 @@ impl Once {
                 Ok(_) => return Ok(Some(Turn(self))),
                 Err(DONE) => return Ok(None),
                 Err(_) => queue::wait(
+                    self,
                     &self.queue,
                     Reason { what: "once", at: self as *const Self as u64, wanted: 0 },
                     limit,
-                    Node::new(),
+                    |node| node,
                     |queue| queue,
                     // Whoever ends a turn takes the queue after.
                     |_| self.word.load(Ordering::Relaxed) == RUNNING,
-                    |_| {},
                 )?,
             }
         }
@@ -124,6 +124,20 @@ impl Once {
         if word == DONE {
             queue::wake_each(&self.queue, Queue::pop);
         } else {
+            queue::tell(self.queue.with(Queue::pop));
+        }
+    }
+}
+
+impl Place for Once {
+    unsafe fn take_out(&self, node: *mut Node) -> bool {
+        // SAFETY: the caller's.
+        unsafe { queue::take_out(&self.queue, node, |queue| queue, |_| {}) }
+    }
+
+    unsafe fn pass_on(&self, _: *mut Node, waited: bool) {
+        // It was to try next. The one that is told looks for itself.
+        if !waited {
             queue::tell(self.queue.with(Queue::pop));
         }
     }

@@ -15,12 +15,18 @@ use crate::limit::Limit;
 use crate::lock::Lock;
 use crate::park::Here;
 use crate::sched::batch::Batch;
+use crate::stake::{Stake, Staked};
+use core::marker::PhantomData;
 use core::ptr;
 use tsumugi_core::sync::mutant;
 use tsumugi_core::wait::{Interrupted, Reason, Waker};
 
 /// One waiter; stays where it is from `push` until it is woken or removed.
+#[repr(C)]
 pub(super) struct Node {
+    stake: Stake,
+    /// What it waits at, of the type that the stake is for.
+    place: *const (),
     next: *mut Node,
     prev: *mut Node,
     wake: Option<Wake>,
@@ -32,6 +38,28 @@ pub(super) struct Node {
     /// Where a value for the waiter goes, or comes from.
     pub(super) slot: *mut (),
 }
+
+/// Something with a queue of sleepers.
+pub(super) trait Place {
+    /// Takes this waiter out. False: somebody else has, and has served it.
+    ///
+    /// # Safety
+    ///
+    /// The node is there, and was pushed here if anywhere.
+    unsafe fn take_out(&self, node: *mut Node) -> bool;
+
+    /// The waiter was cut off. If it was served, gives on what it was handed; if
+    /// it still `waited`, sees to those who waited for it alone.
+    ///
+    /// # Safety
+    ///
+    /// The node is there, and in no queue.
+    unsafe fn pass_on(&self, node: *mut Node, waited: bool);
+}
+
+/// A node that waits at a `P`.
+#[repr(transparent)]
+struct At<P>(Node, PhantomData<P>);
 
 /// How to tell a waiter that it has been served.
 pub(super) enum Wake {
@@ -55,9 +83,52 @@ pub(super) struct Taken(*mut Node);
 // SAFETY: nodes are reached only through a queue, by whoever locked it.
 unsafe impl Send for Queue {}
 
+// SAFETY: a node begins with its stake, and `Node::at` gives it this one.
+unsafe impl<P: Place> Staked for At<P> {
+    unsafe fn leave(this: *mut Self) -> bool {
+        let node = this.cast::<Node>();
+        // SAFETY: a node with this stake waits at a `P`, which the cut-off
+        // sleeper's frames borrow.
+        unsafe { (*(*node).place.cast::<P>()).take_out(node) }
+    }
+
+    unsafe fn pass_on(this: *mut Self, waited: bool) {
+        let node = this.cast::<Node>();
+        // SAFETY: the same.
+        unsafe { (*(*node).place.cast::<P>()).pass_on(node, waited) }
+    }
+}
+
+/// Of a future: who drops it takes it out.
+enum Nowhere {}
+
+impl Place for Nowhere {
+    unsafe fn take_out(&self, _: *mut Node) -> bool {
+        match *self {}
+    }
+
+    unsafe fn pass_on(&self, _: *mut Node, _: bool) {
+        match *self {}
+    }
+}
+
 impl Node {
+    /// A future's.
     pub(super) const fn new() -> Self {
+        Self::waiting(ptr::null::<Nowhere>())
+    }
+
+    /// A sleeper's.
+    #[inline(always)]
+    pub(super) const fn at<P: Place>(place: &P) -> Self {
+        Self::waiting(ptr::from_ref(place))
+    }
+
+    #[inline(always)]
+    const fn waiting<P: Place>(place: *const P) -> Self {
         Self {
+            stake: Stake::of::<At<P>>(),
+            place: place.cast(),
             next: ptr::null_mut(),
             prev: ptr::null_mut(),
             wake: None,
@@ -68,8 +139,14 @@ impl Node {
         }
     }
 
-    pub(super) fn with(amount: usize, slot: *mut ()) -> Self {
-        Self { amount, slot, ..Self::new() }
+    /// The same, that waits for so much.
+    pub(super) fn with_amount(self, amount: usize) -> Self {
+        Self { amount, ..self }
+    }
+
+    /// The same, with a place for a value.
+    pub(super) fn with_slot(self, slot: *mut ()) -> Self {
+        Self { slot, ..self }
     }
 }
 
@@ -233,47 +310,74 @@ pub(super) fn tell(served: Option<Wake>) {
     }
 }
 
-/// Waits in a queue of `state` until somebody takes the caller out of it.
-/// `enter` looks once more, under the lock, whether there is anything to wait
-/// for; `left` undoes what it did, in the moment in which a limit takes the
-/// caller out of the queue.
-pub(super) fn wait<S>(
+/// Waits at `place`, in a queue of its `state`, until somebody takes the caller
+/// out of it. `enter` looks once more, under the lock, whether there is anything
+/// to wait for.
+pub(super) fn wait<P: Place, S>(
+    place: &P,
     state: &Lock<S>,
     reason: Reason,
     limit: Limit,
-    node: Node,
+    node: impl FnOnce(Node) -> Node,
     queue: fn(&mut S) -> &mut Queue,
     mut enter: impl FnMut(&mut S) -> bool,
-    mut left: impl FnMut(&mut S),
 ) -> Result<(), Interrupted> {
-    let mut node = node;
+    let mut node = node(Node::at(place));
     let node = &raw mut node;
-    Here.sleep_within(
-        reason,
-        limit,
-        &mut |waker| {
-            let lock = state;
-            lock.with(|state| {
-                let waits = enter(state);
-                if waits {
-                    // SAFETY: the node stays until we are woken or removed it.
-                    // Once the lock is released, nothing of ours is touched.
-                    unsafe { queue(state).push(node, Wake::Sleeper(waker)) };
-                }
-                waits
-            })
-        },
-        &mut || {
-            state.with(|state| {
-                // SAFETY: the node is here.
-                let removed = unsafe { queue(state).remove(node) };
-                if removed {
-                    left(state);
-                }
-                removed
-            })
-        },
-    )
+    let mut publish = |waker| {
+        let lock = state;
+        lock.with(|state| {
+            let waits = enter(state);
+            if waits {
+                // SAFETY: the node stays until we are woken or removed it. Once
+                // the lock is released, nothing of ours is touched.
+                unsafe { queue(state).push(node, Wake::Sleeper(waker)) };
+            }
+            waits
+        })
+    };
+    // SAFETY: who takes the node out uses the waker, unless we do, or the end of
+    // our scheduler. The node is here.
+    unsafe { sleep(reason, limit, node, &mut publish, &mut || place.take_out(node)) }
+}
+
+/// Sleeps, with a node's stake.
+///
+/// # Safety
+///
+/// As for [`Here::sleep_within`]; the node is on the caller's stack.
+#[inline(always)]
+pub(super) unsafe fn sleep(
+    reason: Reason,
+    limit: Limit,
+    node: *mut Node,
+    publish: &mut dyn FnMut(Waker) -> bool,
+    withdraw: &mut dyn FnMut() -> bool,
+) -> Result<(), Interrupted> {
+    // SAFETY: the caller's; a node begins with its stake.
+    unsafe { Here.sleep_staked(reason, limit, publish, withdraw, node.cast()) }
+}
+
+/// Takes a waiter out of a queue under its lock; `left` undoes then what its
+/// entry did. Whether it was there.
+///
+/// # Safety
+///
+/// As for [`Queue::remove`].
+pub(super) unsafe fn take_out<S>(
+    state: &Lock<S>,
+    node: *mut Node,
+    queue: fn(&mut S) -> &mut Queue,
+    left: impl FnOnce(&mut S),
+) -> bool {
+    state.with(|state| {
+        // SAFETY: the caller's.
+        let removed = unsafe { queue(state).remove(node) };
+        if removed {
+            left(state);
+        }
+        removed
+    })
 }
 
 /// Wakes all whom `step` takes out under the lock, so many at a time.

@@ -10,7 +10,7 @@
 //! lock free, or the queue with another first, admits from its front: one
 //! writer, or all readers up to the next writer.
 
-use super::queue::{self, Node, Queue};
+use super::queue::{self, Node, Place, Queue};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use core::fmt;
@@ -37,9 +37,14 @@ use tsumugi_core::wait::{Interrupted, Reason};
 /// assert_eq!(lock.into_inner(), 6);
 /// ```
 pub struct RwLock<T: ?Sized> {
+    raw: RawRwLock,
+    value: UnsafeCell<T>,
+}
+
+/// The lock without the value.
+struct RawRwLock {
     word: AtomicU32,
     queue: Lock<Queue>,
-    value: UnsafeCell<T>,
 }
 
 /// The right to read, until dropped, on whatever worker.
@@ -63,15 +68,15 @@ impl<T> RwLock<T> {
     /// A lock that nobody holds.
     #[cfg(not(tsumugi_loom))]
     pub const fn new(value: T) -> Self {
-        let queue = Lock::new(Queue::new());
-        Self { word: AtomicU32::new(0), queue, value: UnsafeCell::new(value) }
+        let raw = RawRwLock { word: AtomicU32::new(0), queue: Lock::new(Queue::new()) };
+        Self { raw, value: UnsafeCell::new(value) }
     }
 
     /// A lock that nobody holds.
     #[cfg(tsumugi_loom)]
     pub fn new(value: T) -> Self {
-        let queue = Lock::new(Queue::new());
-        Self { word: AtomicU32::new(0), queue, value: UnsafeCell::new(value) }
+        let raw = RawRwLock { word: AtomicU32::new(0), queue: Lock::new(Queue::new()) };
+        Self { raw, value: UnsafeCell::new(value) }
     }
 
     /// Takes the value out.
@@ -83,16 +88,16 @@ impl<T> RwLock<T> {
 impl<T: ?Sized> RwLock<T> {
     /// Waits until no writer has it or came earlier.
     pub fn read(&self) -> ReadGuard<'_, T> {
-        if !self.take(READER) {
+        if !self.raw.take(READER) {
             // Without a limit nothing interrupts.
-            let _ = self.wait(READER, Limit::NONE);
+            let _ = self.raw.wait(READER, Limit::NONE);
         }
         ReadGuard { lock: self }
     }
 
     /// Reads if no writer has it or waits.
     pub fn try_read(&self) -> Option<ReadGuard<'_, T>> {
-        self.take(READER).then(|| ReadGuard { lock: self })
+        self.raw.take(READER).then(|| ReadGuard { lock: self })
     }
 
     /// As [`read`](Self::read), for `limit` at most.
@@ -106,24 +111,24 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// [`Interrupted`].
     pub fn read_within(&self, limit: impl Into<Limit>) -> Result<ReadGuard<'_, T>, Interrupted> {
-        if !self.take(READER) {
-            self.wait(READER, limit.into())?;
+        if !self.raw.take(READER) {
+            self.raw.wait(READER, limit.into())?;
         }
         Ok(ReadGuard { lock: self })
     }
 
     /// Waits until nobody has it or came earlier.
     pub fn write(&self) -> WriteGuard<'_, T> {
-        if !self.take(WRITER) {
+        if !self.raw.take(WRITER) {
             // As in `read`.
-            let _ = self.wait(WRITER, Limit::NONE);
+            let _ = self.raw.wait(WRITER, Limit::NONE);
         }
         WriteGuard { lock: self, value: PhantomData }
     }
 
     /// Writes if nobody has it.
     pub fn try_write(&self) -> Option<WriteGuard<'_, T>> {
-        self.take(WRITER).then(|| WriteGuard { lock: self, value: PhantomData })
+        self.raw.take(WRITER).then(|| WriteGuard { lock: self, value: PhantomData })
     }
 
     /// As [`write`](Self::write), for `limit` at most.
@@ -137,8 +142,8 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// [`Interrupted`].
     pub fn write_within(&self, limit: impl Into<Limit>) -> Result<WriteGuard<'_, T>, Interrupted> {
-        if !self.take(WRITER) {
-            self.wait(WRITER, limit.into())?;
+        if !self.raw.take(WRITER) {
+            self.raw.wait(WRITER, limit.into())?;
         }
         Ok(WriteGuard { lock: self, value: PhantomData })
     }
@@ -148,7 +153,9 @@ impl<T: ?Sized> RwLock<T> {
         // SAFETY: `self` is borrowed alone.
         self.value.with_mut(|value| unsafe { &mut *value })
     }
+}
 
+impl RawRwLock {
     /// Takes the lock if nobody waits and nobody who would clash has it.
     #[inline]
     fn take(&self, share: u32) -> bool {
@@ -175,13 +182,13 @@ impl<T: ?Sized> RwLock<T> {
         let what = if share == READER { "read" } else { "write" };
         let reason = Reason { what, at: (&raw const self.word) as u64, wanted: 0 };
         let outcome = queue::wait(
+            self,
             &self.queue,
             reason,
             limit,
-            Node::with(share as usize, core::ptr::null_mut()),
+            |node| node.with_amount(share as usize),
             |queue| queue,
             |queue| self.announce(share, queue),
-            |_| {},
         );
         if outcome.is_err() {
             // Those behind may have waited for us alone.
@@ -238,6 +245,23 @@ impl<T: ?Sized> RwLock<T> {
     }
 }
 
+impl Place for RawRwLock {
+    unsafe fn take_out(&self, node: *mut Node) -> bool {
+        // SAFETY: the caller's.
+        unsafe { queue::take_out(&self.queue, node, |queue| queue, |_| {}) }
+    }
+
+    unsafe fn pass_on(&self, node: *mut Node, waited: bool) {
+        if waited {
+            // Those behind may have waited for it alone.
+            self.admit();
+        } else {
+            // SAFETY: the caller's.
+            self.leave(unsafe { (*node).amount } as u32);
+        }
+    }
+}
+
 /// Whether one who wants `share` must wait for those who are in.
 fn clashes(share: u32, word: u32) -> bool {
     let in_the_way = if share == READER { WRITER } else { !WAITERS };
@@ -269,13 +293,13 @@ impl<T: ?Sized> DerefMut for WriteGuard<'_, T> {
 
 impl<T: ?Sized> Drop for ReadGuard<'_, T> {
     fn drop(&mut self) {
-        self.lock.leave(READER);
+        self.lock.raw.leave(READER);
     }
 }
 
 impl<T: ?Sized> Drop for WriteGuard<'_, T> {
     fn drop(&mut self) {
-        self.lock.leave(WRITER);
+        self.lock.raw.leave(WRITER);
     }
 }
 

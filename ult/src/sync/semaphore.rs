@@ -1,6 +1,6 @@
 //! A number of permits.
 
-use super::queue::{self, Node, Queue, Wake};
+use super::queue::{self, Node, Place, Queue, Wake};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use core::fmt;
@@ -69,13 +69,13 @@ impl Semaphore {
         }
         let at = self as *const Self as u64;
         let outcome = queue::wait(
+            self,
             &self.state,
             Reason { what: "semaphore", at, wanted: count as u64 },
             limit.into(),
-            Node::with(count, core::ptr::null_mut()),
+            |node| node.with_amount(count),
             |permits| &mut permits.queue,
             |permits| !permits.take(count),
-            |_| {},
         );
         if outcome.is_err() {
             // Those behind may have waited for us alone.
@@ -96,6 +96,19 @@ impl Semaphore {
     /// How many permits are free.
     pub fn available(&self) -> usize {
         self.state.with(|permits| permits.free)
+    }
+}
+
+impl Place for Semaphore {
+    unsafe fn take_out(&self, node: *mut Node) -> bool {
+        // SAFETY: the caller's.
+        unsafe { queue::take_out(&self.state, node, |permits| &mut permits.queue, |_| {}) }
+    }
+
+    unsafe fn pass_on(&self, node: *mut Node, waited: bool) {
+        // Those behind may have waited for it alone.
+        // SAFETY: the caller's.
+        self.release(if waited { 0 } else { unsafe { (*node).amount } });
     }
 }
 

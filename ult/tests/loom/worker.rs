@@ -4,7 +4,7 @@ use crate::{check, scheduler, with_inline};
 use std::sync::Arc;
 use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_ult::sync::Latch;
-use tsumugi_ult::{Builder, park, spawn, unparker, yield_now};
+use tsumugi_ult::{Builder, Order, park, spawn, unparker, yield_now};
 
 #[test]
 fn join_across_workers() {
@@ -90,9 +90,7 @@ fn a_push_wakes_a_sleeping_worker() {
             let ran = Arc::new(AtomicUsize::new(0));
             let seen = ran.clone();
             drop(spawn(move || seen.store(1, Ordering::Release)));
-            while ran.load(Ordering::Acquire) == 0 {
-                loom::thread::yield_now();
-            }
+            compute_until(&ran, 1);
         });
     });
 }
@@ -168,4 +166,65 @@ fn a_thread_unparks_one_that_passes_its_place_on() {
             other.join().unwrap().join().unwrap();
         });
     });
+}
+
+/// Fair turns come between, and each has somebody to prefer.
+#[test]
+fn a_child_goes_before_its_parent() {
+    let mutants = ["child_first_after_others", "next_not_shown"];
+    check("worker::a_child_goes_before_its_parent", &mutants, || {
+        scheduler(1).run(|| {
+            let ran = Arc::new(AtomicUsize::new(0));
+            let seen = ran.clone();
+            let beside = spawn(move || {
+                while seen.load(Ordering::Relaxed) < 16 {
+                    yield_now();
+                }
+            });
+            for round in 1..=16 {
+                let seen = ran.clone();
+                let child = Builder::new().order(Order::ChildFirst).spawn(move || {
+                    seen.store(round, Ordering::Relaxed);
+                    (0..round % 4).for_each(|_| yield_now());
+                });
+                assert_eq!(ran.load(Ordering::Relaxed), round);
+                child.join().unwrap();
+            }
+            beside.join().unwrap();
+        });
+    });
+}
+
+/// Parent and child compute until the other did: whichever worker runs one of
+/// them, the other one runs the other.
+#[test]
+fn a_parent_goes_on_beside_its_child() {
+    check("worker::a_parent_goes_on_beside_its_child", &["notify_no_light"], || {
+        scheduler(2).run(|| {
+            let done = Arc::new(AtomicUsize::new(0));
+            let seen = done.clone();
+            drop(Builder::new().order(Order::ChildFirst).spawn(move || compute_until(&seen, 1)));
+            done.store(1, Ordering::Release);
+        });
+    });
+}
+
+/// The same of one that lets the other run.
+#[test]
+fn who_lets_another_run_goes_on_beside_it() {
+    check("worker::who_lets_another_run_goes_on_beside_it", &["notify_no_light"], || {
+        scheduler(2).run(|| {
+            let done = Arc::new(AtomicUsize::new(0));
+            let seen = done.clone();
+            drop(spawn(move || compute_until(&seen, 1)));
+            yield_now();
+            done.store(1, Ordering::Release);
+        });
+    });
+}
+
+fn compute_until(count: &AtomicUsize, reached: usize) {
+    while count.load(Ordering::Acquire) < reached {
+        loom::thread::yield_now();
+    }
 }

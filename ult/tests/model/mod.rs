@@ -2,7 +2,7 @@
 
 use std::process::Command;
 use tsumugi_core::sync::with_mutant;
-use tsumugi_ult::{Config, Guards, Scheduler, StackArea};
+use tsumugi_ult::{Config, Guards, Scheduler, StackArea, Unguarded};
 
 /// Runs `explore`, the model of test `test`, and checks that it catches each
 /// of `mutants`. Each of those runs in a process of its own, because a model
@@ -34,7 +34,8 @@ pub fn scheduler(workers: usize, stacks: usize, inline_bytes: usize) -> Schedule
         stack_bytes,
         main_stack_bytes,
         spin: 0,
-        guards: Guards::None,
+        // SAFETY: what the models run is a few calls deep.
+        guards: Guards::None(unsafe { Unguarded::new() }),
         inline_bytes,
         ..Config::new(area)
     };

@@ -123,6 +123,12 @@ impl Board {
         }
     }
 
+    /// Whether a rank has come and has not said that it ends well.
+    pub fn is_unfinished(&self, rank: u32) -> bool {
+        let seat = self.seats.get(rank as usize);
+        seat.is_some_and(|seat| seat.session.is_some() && seat.place != Place::Finished)
+    }
+
     /// What has become due: answers, and to whom.
     pub fn poll(&mut self, now: Instant) -> Vec<(u32, Message)> {
         let grace = self.grace;
@@ -259,6 +265,8 @@ mod tests {
         bed.say(0, Message::Barrier { round: 1 });
         assert_eq!(bed.after(0), [(0, Message::Lost { rank: 1 })]);
         assert!(!bed.board.is_over());
+        let unfinished = [0, 1, 9].map(|rank| bed.board.is_unfinished(rank));
+        assert_eq!(unfinished, [true, false, false]);
         bed.say(0, Message::Finish);
         assert!(bed.board.is_over());
     }

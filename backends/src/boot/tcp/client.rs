@@ -1,9 +1,9 @@
 //! A rank's end of the exchange.
 
-use super::frame::Message;
+use super::frame::{Ended, Message};
 use super::link::{GARBLED, GREET_WITHIN, Link, Trouble, garbled};
 use super::secret::{End, Secret, nonce};
-use super::server::Server;
+use super::server::{AGENT, Server};
 use crate::boot::sys;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -33,6 +33,10 @@ pub struct Client {
     server: Option<Server>,
 }
 
+/// Who has started ranks on a host, and tells the [`Server`] how they end.
+#[derive(Debug)]
+pub struct Agent(Client);
+
 /// A barrier that is waited for.
 #[derive(Debug)]
 struct Barrier {
@@ -59,6 +63,16 @@ impl Client {
         limit: Duration,
     ) -> Result<Self, BootError> {
         BootError::check_rank(rank, size)?;
+        Self::of(rank, size, addresses, secret, limit)
+    }
+
+    fn of(
+        rank: Rank,
+        size: u32,
+        addresses: Vec<String>,
+        secret: Secret,
+        limit: Duration,
+    ) -> Result<Self, BootError> {
         let session = sys::random_u64().map_err(system("random numbers"))?;
         Ok(Self {
             rank,
@@ -228,6 +242,41 @@ impl Client {
 
     fn gone(&self) -> BootError {
         self.served_by.map_or(BootError::Disconnected, |rank| BootError::PeerLost { rank })
+    }
+}
+
+impl Agent {
+    /// The agent of some of `size` ranks, whose server listens at one of
+    /// `addresses`, which are tried in turn.
+    ///
+    /// # Errors
+    ///
+    /// [`BootError::System`].
+    pub fn new(
+        size: u32,
+        addresses: Vec<String>,
+        secret: Secret,
+        limit: Duration,
+    ) -> Result<Self, BootError> {
+        Client::of(Rank(AGENT), size, addresses, secret, limit).map(Self)
+    }
+
+    /// Connects before there is something to tell, so that it goes quickly then.
+    /// Blocking for some seconds at most; what does not work is tried again later.
+    pub fn prepare(&mut self) {
+        if let Ok(link) = self.0.linked(Instant::now() + GREET_WITHIN) {
+            self.0.link = Some(link);
+        }
+    }
+
+    /// Tells how ranks have ended, at most [`ENDS_MAX`](super::ENDS_MAX) at once.
+    /// Blocking.
+    ///
+    /// # Errors
+    ///
+    /// [`BootError`]: the server has not heard it.
+    pub fn tell(&mut self, ends: Vec<Ended>) -> Result<(), BootError> {
+        self.0.expect_done(&Message::Ended { ends }, "telling of an end")
     }
 }
 

@@ -101,6 +101,22 @@ pub enum Message {
     },
     /// Rank: I end well.
     Finish,
+    /// Agent of a host: these ranks have ended, at most [`ENDS_MAX`].
+    Ended {
+        /// They, in their order.
+        ends: Vec<Ended>,
+    },
+}
+
+/// How a rank's process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Which.
+    pub rank: u32,
+    /// Its process.
+    pub pid: u32,
+    /// Its exit code, or [`SIGNAL`] and the signal.
+    pub how: u32,
 }
 
 /// Why a server does not take a rank.
@@ -166,7 +182,7 @@ impl Message {
     ///
     /// # Panics
     ///
-    /// If a card is longer than [`CARD_BYTES_MAX`], or heads are too many.
+    /// If a card is longer than [`CARD_BYTES_MAX`], or heads or ends are too many.
     pub fn to_frame(&self) -> Vec<u8> {
         let mut frame = vec![0; 4];
         let mut put = |kind: u8, parts: &[&[u8]]| {
@@ -196,6 +212,10 @@ impl Message {
             Self::GetHeads { from } => put(GET_HEADS, &[&from.to_le_bytes()]),
             Self::Barrier { round } => put(BARRIER, &[&round.to_le_bytes()]),
             Self::Finish => put(FINISH, &[]),
+            Self::Ended { ends } => {
+                let words = ends.iter().flat_map(|end| [end.rank, end.pid, end.how]);
+                put(ENDED, &[&words.flat_map(u32::to_le_bytes).collect::<Vec<u8>>()]);
+            }
         }
         let body = frame.len() - 4;
         let max = if frame[4] == HEADS { WIDE_BYTES_MAX } else { BODY_BYTES_MAX };
@@ -240,6 +260,7 @@ impl Message {
             GET_HEADS => Self::GetHeads { from: fields.number()? },
             BARRIER => Self::Barrier { round: fields.number()? },
             FINISH => Self::Finish,
+            ENDED => Self::Ended { ends: fields.ends()? },
             kind => return Err(FrameError::Kind { kind }),
         };
         if fields.rest.is_empty() { Ok(message) } else { Err(fields.bad()) }
@@ -290,6 +311,15 @@ impl Fields<'_> {
         if card.len() > CARD_BYTES_MAX { Err(self.bad()) } else { Ok(card.to_vec()) }
     }
 
+    fn ends(&mut self) -> Result<Vec<Ended>, FrameError> {
+        let mut ends = Vec::new();
+        while !self.rest.is_empty() && ends.len() < ENDS_MAX {
+            let (rank, pid, how) = (self.number()?, self.number()?, self.number()?);
+            ends.push(Ended { rank, pid, how });
+        }
+        Ok(ends)
+    }
+
     fn runs(&mut self) -> Result<Vec<Run>, FrameError> {
         heads::parse(std::mem::take(&mut self.rest)).ok_or(self.bad())
     }
@@ -311,6 +341,10 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
+/// In [`Ended::how`], beside a signal.
+pub const SIGNAL: u32 = 1 << 8;
+/// Ends in one message.
+pub const ENDS_MAX: usize = 64;
 /// Longest body: a card and what goes before it.
 pub const BODY_BYTES_MAX: usize = CARD_BYTES_MAX + 8;
 /// Longest of a server to a rank that knows it.
@@ -332,6 +366,7 @@ const GET: u8 = 18;
 const BARRIER: u8 = 19;
 const FINISH: u8 = 20;
 const GET_HEADS: u8 = 21;
+const ENDED: u8 = 22;
 
 #[cfg(test)]
 pub(super) mod tests {
@@ -356,6 +391,7 @@ pub(super) mod tests {
             Message::GetHeads { from: 1 },
             Message::Barrier { round: 1 },
             Message::Finish,
+            Message::Ended { ends: vec![Ended { rank: 1, pid: 2, how: SIGNAL | 9 }; ENDS_MAX] },
         ]
     }
 
@@ -365,7 +401,10 @@ pub(super) mod tests {
             let frame = message.to_frame();
             let is_open = matches!(
                 message,
-                Message::Card { .. } | Message::Put { .. } | Message::Heads { .. }
+                Message::Card { .. }
+                    | Message::Put { .. }
+                    | Message::Heads { .. }
+                    | Message::Ended { .. }
             );
             for len in 5..frame.len() {
                 let shorter = Message::parse(&frame[4..len]);

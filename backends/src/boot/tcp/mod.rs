@@ -31,6 +31,9 @@
 //! what follows is neither secret nor signed. All requests may be repeated: a
 //! rank whose connection breaks connects again and goes on. One that does not
 //! come back within a grace is lost, and whoever waits for it is told.
+//!
+//! What has started ranks on a host may call too, in the same way: it tells how
+//! they have ended.
 
 mod secret;
 mod heads;
@@ -42,9 +45,9 @@ mod link;
 mod client;
 
 pub use board::Board;
-pub use client::Client;
-pub use frame::{BODY_BYTES_MAX, FrameError, Message, Refusal};
+pub use client::{Agent, Client};
+pub use frame::{BODY_BYTES_MAX, ENDS_MAX, Ended, FrameError, Message, Refusal, SIGNAL};
 pub use heads::Run;
 pub use inbox::Inbox;
 pub use secret::{Nonce, Secret};
-pub use server::Server;
+pub use server::{Server, Told};

@@ -5,7 +5,7 @@
 //! kept beyond some requests.
 
 use super::board::Board;
-use super::frame::{FrameError, Message, Refusal};
+use super::frame::{Ended, FrameError, Message, Refusal};
 use super::inbox::Inbox;
 use super::secret::{End, Nonce, Secret, nonce};
 use crate::boot::sys::{self, Watched};
@@ -36,11 +36,37 @@ impl Server {
         secret: Secret,
         limit: Duration,
     ) -> io::Result<Self> {
+        Self::serve(listener, size, secret, limit, None)
+    }
+
+    /// The same, which tells `ends` what agents say of ranks that have ended and
+    /// had not said that they end well.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn start_with_agents(
+        listener: TcpListener,
+        size: u32,
+        secret: Secret,
+        limit: Duration,
+        ends: Told,
+    ) -> io::Result<Self> {
+        Self::serve(listener, size, secret, limit, Some(ends))
+    }
+
+    fn serve(
+        listener: TcpListener,
+        size: u32,
+        secret: Secret,
+        limit: Duration,
+        ends: Option<Told>,
+    ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let (stop, stopped) = UnixStream::pair()?;
         let board = Board::new(size, Instant::now() + limit, GRACE);
-        let mut table = Table { board, secret, size, callers: Vec::new() };
+        let mut table = Table { board, secret, size, ends, callers: Vec::new() };
         let serve = move || {
             // A server that cannot wait any more is gone for all ranks, which
             // say so.
@@ -75,10 +101,15 @@ impl Drop for Server {
     }
 }
 
+/// Gets the ends of one message.
+pub type Told = Box<dyn Fn(Vec<Ended>) + Send>;
+
 struct Table {
     board: Board,
     secret: Secret,
     size: u32,
+    /// Where the ends go that agents tell; without it there are no agents.
+    ends: Option<Told>,
     callers: Vec<Caller>,
 }
 
@@ -97,6 +128,8 @@ enum Stage {
     Asked { nonce: Nonce, deadline: Instant },
     /// This rank.
     Joined(u32),
+    /// Who has started ranks on a host.
+    Agent,
 }
 
 impl Table {
@@ -137,7 +170,7 @@ impl Table {
         }));
         let asked = self.callers.iter().filter_map(|caller| match caller.stage {
             Stage::Asked { deadline, .. } => Some(deadline),
-            Stage::Joined(_) => None,
+            Stage::Joined(_) | Stage::Agent => None,
         });
         let due = asked.chain(self.board.due()).min();
         let now = Instant::now();
@@ -222,6 +255,12 @@ impl Table {
                     Ok(Some(answer)) => self.answer(rank, &answer),
                     Err(_) => return false,
                 },
+                Stage::Agent => {
+                    let Message::Ended { ends } = message else { return false };
+                    self.tell(&ends);
+                    let done = Message::Done { round: 0 };
+                    self.callers[index].outbox.extend(done.to_frame());
+                }
             }
             if self.callers[index].outbox.len() > OUTBOX_BYTES_MAX {
                 return false;
@@ -237,6 +276,13 @@ impl Table {
         if !self.secret.is_proved(End::Client, &[&said, nonce, &theirs], &proof) {
             return Err(Refusal::Secret);
         }
+        let proof = self.secret.prove(End::Server, &[&said, &theirs, nonce]);
+        let welcome = Message::Welcome { proof }.to_frame();
+        if rank == AGENT && size == self.size && self.ends.is_some() {
+            self.callers[index].stage = Stage::Agent;
+            self.callers[index].outbox.extend(welcome);
+            return Ok(());
+        }
         self.board.join(rank, size, session)?;
         // The same process has connected again: its old connection is dead.
         for old in &mut self.callers {
@@ -246,10 +292,20 @@ impl Table {
                 old.stage = Stage::Asked { nonce: [0; 16], deadline: Instant::now() };
             }
         }
-        let proof = self.secret.prove(End::Server, &[&said, &theirs, nonce]);
         self.callers[index].stage = Stage::Joined(rank);
-        self.callers[index].outbox.extend(Message::Welcome { proof }.to_frame());
+        self.callers[index].outbox.extend(welcome);
         Ok(())
+    }
+
+    /// A program that never joins may end as it likes, with 0; a rank that has
+    /// joined may not before it is done.
+    fn tell(&self, ended: &[Ended]) {
+        let is_bad = |end: &&Ended| end.how != 0 || self.board.is_unfinished(end.rank);
+        let bad = ended.iter().filter(|end| end.rank < self.size).filter(is_bad);
+        let bad: Vec<Ended> = bad.copied().collect();
+        if let Some(ends) = self.ends.as_ref().filter(|_| !bad.is_empty()) {
+            ends(bad);
+        }
     }
 
     /// Says why, and closes when that is sent.
@@ -292,10 +348,13 @@ impl Table {
         if let Stage::Joined(rank) = self.callers.swap_remove(index).stage {
             self.board.leave(rank, now);
         }
-        debug_assert!(self.callers.len() <= self.size as usize + STRANGERS_MAX);
+        // No host has more agents than ranks.
+        debug_assert!(self.callers.len() <= 2 * self.size as usize + STRANGERS_MAX);
     }
 }
 
+/// What an agent calls itself in the place of a rank.
+pub(super) const AGENT: u32 = u32::MAX;
 /// A rank whose connection broke has so long to come back.
 const GRACE: Duration = Duration::from_secs(2);
 /// A caller has so long to prove that it knows the secret.

@@ -6,7 +6,7 @@
 //! ```
 
 use super::super::sample::{Batch, Contender};
-use super::super::{budget, measure as by_turns, row, trip_ns};
+use super::super::{budget, guardian, measure as by_turns, row, trip_ns};
 use super::together::{TOGETHER, Together};
 use crate::args;
 use crate::bench::row::Row;
@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use tsumugi::lock::Kind;
-use tsumugi::pvas::launch::Launch;
+use tsumugi::pvas::launch::{Guardian, Launch};
 use tsumugi::{Error, Rank, Runtime};
 
 /// Our jobs and the peers', one after the other.
@@ -30,15 +30,16 @@ pub fn measure(locks: &args::Locks, names: &[&'static str]) -> Result<Vec<Row>, 
     if !is_alone && !wants(&TOGETHER) {
         return Ok(rows);
     }
+    let guardian = guardian("lock")?;
     let progress = Progress::new();
     progress.stage("processes", SIZES.len() as u64);
     for (step, ranks) in (1..).zip(SIZES) {
         if ranks > 2 && !wants(&TOGETHER) {
             break;
         }
-        rows.extend(own(locks, ranks)?);
+        rows.extend(own(locks, ranks, &guardian)?);
         for peer in &locks.peer {
-            let peer = self::peer(peer, ranks)?;
+            let peer = self::peer(peer, ranks, &guardian)?;
             rows.extend(peer.into_iter().filter(|row| names.contains(&&*row.name)));
         }
         progress.at(step);
@@ -47,10 +48,11 @@ pub fn measure(locks: &args::Locks, names: &[&'static str]) -> Result<Vec<Row>, 
 }
 
 /// A job of this command.
-fn own(locks: &args::Locks, ranks: u32) -> Result<Vec<Row>, Failure> {
+fn own(locks: &args::Locks, ranks: u32, guardian: &Guardian) -> Result<Vec<Row>, Failure> {
     let failed = |error: std::io::Error| Failure::Failed(format!("bench lock: {error}"));
     let program = std::env::current_exe().map_err(failed)?;
-    let file = std::env::temp_dir().join(format!("tsumugi-lock-{}-{ranks}", std::process::id()));
+    let folder = guardian.folder().expect("it was asked for one");
+    let file = folder.join(ranks.to_string());
     let mut words: Vec<OsString> =
         vec!["bench".into(), "lock".into(), "--serve".into(), file.clone().into()];
     if locks.measure.quick {
@@ -74,7 +76,7 @@ fn own(locks: &args::Locks, ranks: u32) -> Result<Vec<Row>, Failure> {
 }
 
 /// A peer's rows: `name window nanoseconds` in each line that it prints.
-fn peer(peer: &str, ranks: u32) -> Result<Vec<Row>, Failure> {
+fn peer(peer: &str, ranks: u32, guardian: &Guardian) -> Result<Vec<Row>, Failure> {
     let usage = || Failure::Usage(format!("--peer '{peer}': expected NAME=COMMAND"));
     let (system, command) = peer.split_once('=').ok_or_else(usage)?;
     let count = ranks.to_string();
@@ -82,7 +84,7 @@ fn peer(peer: &str, ranks: u32) -> Result<Vec<Row>, Failure> {
         command.split_whitespace().map(|word| if word == "N" { &*count } else { word }).collect();
     let (program, rest) = words.split_first().ok_or_else(usage)?;
     let before = trip_ns();
-    let output = Command::new(program).args(rest).output();
+    let output = Command::new(program).args(rest).envs([guardian.variable()]).output();
     let output = output.map_err(|error| Failure::Failed(format!("{program}: {error}")))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);

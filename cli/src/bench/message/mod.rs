@@ -43,6 +43,7 @@ use crate::failure::Failure;
 use crate::job;
 use crate::state::State;
 use std::time::{Duration, Instant};
+use tsumugi::pvas::launch::Guardian;
 
 /// What there is to measure.
 pub const CATALOGUE: &[Group] = &[
@@ -112,6 +113,8 @@ struct Bench<'a> {
     /// What could not be measured.
     text: String,
     peers: Vec<System>,
+    /// Of all teams.
+    guardian: Guardian,
 }
 
 impl<'a> Bench<'a> {
@@ -119,7 +122,9 @@ impl<'a> Bench<'a> {
         let peers = message.peer.iter().map(|peer| System::parse(peer));
         let peers = peers.collect::<Result<_, _>>().map_err(Failure::Usage)?;
         let (is_quick, progress) = (message.measure.quick, Progress::new());
-        Ok(Self { message, names, is_quick, progress, text: String::new(), peers })
+        let guardian = super::guardian("bench")?;
+        let text = String::new();
+        Ok(Self { message, names, is_quick, progress, text, peers, guardian })
     }
 
     /// Rounds of each command, if that was asked for.
@@ -270,7 +275,7 @@ impl<'a> Bench<'a> {
         // What is started inherits it.
         let _pinned = teams.cpu.map(Pinned::to);
         teams.teams[at].end();
-        teams.teams[at] = system.start(teams.ranks)?;
+        teams.teams[at] = system.start(teams.ranks, &self.guardian)?;
         Ok(Vec::new())
     }
 
@@ -283,7 +288,7 @@ impl<'a> Bench<'a> {
         for team in &mut teams.teams {
             let system = teams.systems.iter().find(|system| system.name == team.name);
             team.end();
-            match system.map(|system| system.start(teams.ranks)) {
+            match system.map(|system| system.start(teams.ranks, &self.guardian)) {
                 Some(Ok(started)) => *team = started,
                 Some(Err(failure)) if !self.peers.iter().any(|peer| peer.name == team.name) => {
                     return Err(failure);
@@ -304,7 +309,7 @@ impl<'a> Bench<'a> {
             while ranks == 2 && self.message.state.is_some_and(is_other) && Instant::now() < end {
                 std::thread::sleep(LOOK_AGAIN);
             }
-            let tried = system.start(ranks).and_then(|mut team| {
+            let tried = system.start(ranks, &self.guardian).and_then(|mut team| {
                 team.ask(&case.command, START_LIMIT)?;
                 Ok(team)
             });

@@ -9,6 +9,7 @@
 //! systems can be there at once and take turns, and none is in another's way.
 
 use crate::failure::Failure;
+use crate::job;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use tsumugi::pvas::launch::Guardian;
 
 /// How the ranks of a system are started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,9 +68,9 @@ impl System {
         }
     }
 
-    /// Starts `ranks` of them.
-    pub fn start(&self, ranks: u32) -> Result<Team, Failure> {
-        let folder = fresh_folder().map_err(|error| self.failure(&error.to_string()))?;
+    /// Starts `ranks` of them, with their pipes in the guardian's folder.
+    pub fn start(&self, ranks: u32, guardian: &Guardian) -> Result<Team, Failure> {
+        let folder = fresh_folder(guardian).map_err(|error| self.failure(&error.to_string()))?;
         let pipes = Pipes::make(&folder, ranks);
         let (commands, answers) = match pipes {
             Ok(Pipes { commands, answers }) => (commands, answers),
@@ -83,13 +85,17 @@ impl System {
             other => other.to_owned(),
         };
         let words: Vec<String> = self.words.iter().map(word).collect();
-        let child = Command::new(&words[0])
+        let mut command = Command::new(&words[0]);
+        command
             .args(&words[1..])
             .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .envs([guardian.variable()])
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn();
-        match child {
+            .stdout(Stdio::null());
+        // A launcher whose driver is killed would wait for ever for ranks that wait
+        // for commands.
+        job::end_with_us(&mut command, libc::SIGKILL);
+        match command.spawn() {
             Ok(child) => {
                 let (name, text) = (self.name.clone(), String::new());
                 Ok(Team { name, folder, commands, answers, text, child })
@@ -232,10 +238,10 @@ impl Pipes {
     }
 }
 
-fn fresh_folder() -> std::io::Result<PathBuf> {
+fn fresh_folder(guardian: &Guardian) -> std::io::Result<PathBuf> {
+    let all = guardian.folder().ok_or(ErrorKind::NotFound)?;
     for number in 0.. {
-        let name = format!("tsumugi-bench-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
+        let folder = all.join(number.to_string());
         match fs::create_dir(&folder) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => return made.map(|()| folder),
@@ -251,6 +257,10 @@ const LOOK_AGAIN_MS: i32 = 200;
 mod tests {
     use super::*;
 
+    fn guardian() -> Guardian {
+        Guardian::start(Some("team")).unwrap()
+    }
+
     /// Ranks that are one shell.
     fn shell(script: &str) -> System {
         let words = ["sh", "-c", script, "FOLDER"].map(str::to_owned).to_vec();
@@ -263,7 +273,8 @@ mod tests {
             echo "ns 1.5"; echo "ns 2"; echo "said ${#line}"; echo end; done <FOLDER/0 >FOLDER/answer"#;
         // Only whole words stand for something: the script finds the folder by
         // `$0`.
-        let mut team = shell(&script.replace("FOLDER", "\"$0\"")).start(1).unwrap();
+        let guardian = guardian();
+        let mut team = shell(&script.replace("FOLDER", "\"$0\"")).start(1, &guardian).unwrap();
         let folder = team.folder.clone();
         for _ in 0..2 {
             let answer = team.ask("latency", Duration::from_secs(20)).unwrap();
@@ -272,11 +283,16 @@ mod tests {
         }
         drop(team);
         assert!(!folder.exists());
+        let all = guardian.folder().unwrap().to_owned();
+        assert!(all.exists());
+        drop(guardian);
+        assert!(!all.exists());
     }
 
     #[test]
     fn ranks_that_end_are_noticed() {
-        let mut team = shell("exit 3").start(1).unwrap();
+        let guardian = guardian();
+        let mut team = shell("exit 3").start(1, &guardian).unwrap();
         let failure = team.ask("latency", Duration::from_secs(20)).unwrap_err();
         assert!(failure.to_string().contains("sh: its ranks have ended"), "{failure}");
     }

@@ -126,7 +126,9 @@ fn measure_all(
     if let Some(arrays) = arrays {
         measured.extend(global::measure(&bench, arrays)?);
     }
-    let mut bed = Bed::new(rt.load_store());
+    // SAFETY: what is carried out by it is on words, or has memory that `Local`
+    // has registered for it as its local end.
+    let mut bed = Bed::new(unsafe { rt.load_store() });
     for group in [
         delegate::measure,
         offload::measure,

@@ -1,13 +1,18 @@
 //! Two ranks, one message at a time.
 
+extern crate std;
+
 use super::harness::{Sizes, USER, World, memory, tables};
 use crate::am::{
-    Answer, Body, CallError, Event, HandlerId, INLINE_BYTES_MAX, Inline, Out, Payload, SendError,
+    Answer, BLOCK_PEERS, Block, Body, CallError, Event, HandlerId, INLINE_BYTES_MAX, Inline, Out,
+    Payload, Peer, SendError, SetupError, Shape,
 };
 use crate::completion::Why;
 use crate::mem::{AddrError, LocalAddr, Rank};
-use crate::sync::mapped::Ordering;
+use crate::sync::mapped::{AtomicU64, Ordering};
 use crate::time::Instant;
+use std::vec;
+use std::vec::Vec;
 
 const SIZES: Sizes = Sizes { ranks: 2, cells: 4, calls: 8, staging: 8, landings: 1 };
 
@@ -235,6 +240,28 @@ fn a_reply_after_the_time_limit_is_nobodys() {
 }
 
 #[test]
+fn each_of_several_time_limits_ends_its_call() {
+    world!(world);
+    let at = Instant::from_ns;
+    // The first to end is neither the first nor the last that was begun.
+    let limits = [300, 100, 400, 200];
+    let calls = limits.map(|limit| send!(world, 0, b"slow", Some(at(limit))).unwrap());
+    deliver!(world);
+    for index in [1, 3, 0, 2] {
+        let limit = limits[index];
+        assert_eq!(world.machines[0].next_deadline(), Some(at(limit)));
+        world.machines[0].handle(Event::Tick, at(limit - 1));
+        expect!(world, 0, nothing);
+        world.machines[0].handle(Event::Tick, at(limit));
+        expect!(world, 0, Out::Done { token, result } => {
+            assert_eq!((token, result), (calls[index], Err(CallError::Timeout)));
+        });
+        expect!(world, 0, nothing);
+    }
+    assert_eq!((world.machines[0].next_deadline(), world.machines[0].calls()), (None, 0));
+}
+
+#[test]
 fn a_long_payload_comes_back_after_the_time_limit() {
     world!(world);
     let long = Payload::Long { from: LocalAddr { key: USER, offset: 0 }, bytes: 64 };
@@ -346,4 +373,42 @@ fn cells_for_the_dead_make_room_for_what_waits() {
     assert_eq!(world.post(0), 0, "nothing goes to the dead");
     assert!(world.machines[0].wants_poll() && world.machines[0].take_room());
     assert_eq!(expect_request!(world, 0, b"q").unwrap().peer(), Rank(2));
+}
+
+/// More peers come by a block of them, and a table of another length is refused.
+#[test]
+fn a_machine_grows_by_a_block_and_by_nothing_else() {
+    world!(world);
+    let machine = &mut world.machines[0];
+    let shape = Shape { peers: SIZES.ranks, cells: SIZES.cells, later_cells: 1 };
+    let needed = shape.block().memory_size();
+    let words = |bytes: usize| -> &'static [AtomicU64] {
+        Vec::leak((0..bytes / 8).map(|_| AtomicU64::new(0)).collect())
+    };
+    let wanted = SIZES.ranks as usize + BLOCK_PEERS as usize;
+    for (bytes, peers, blocks) in [
+        (needed, wanted - 1, 1),
+        (needed, wanted + 1, 1),
+        (needed, wanted, 0),
+        (needed, wanted, 2),
+        (needed - 8, wanted, 1),
+        (needed, wanted, 1),
+    ] {
+        let (lanes, is_short) = (words(bytes), bytes < needed);
+        let grown = machine.grow(
+            lanes,
+            Vec::leak(vec![Peer::EMPTY; peers]),
+            Vec::leak((0..blocks).map(|_| Block::EMPTY).collect()),
+        );
+        assert_eq!(
+            grown,
+            match (is_short, peers == wanted && blocks == 1) {
+                (true, _) => Err(SetupError::Memory { bytes, needed }),
+                (false, true) => Ok(()),
+                (false, false) => Err(SetupError::Tables),
+            },
+            "{bytes} bytes, {peers} peers, {blocks} blocks"
+        );
+        assert_eq!(machine.peers() as usize, if grown.is_ok() { wanted } else { 2 });
+    }
 }

@@ -122,3 +122,17 @@ fn a_key_of_another_agent_is_another_key() {
     assert_eq!(table.resolve(addr(nothing, 0), 8, Need::Read), stale);
     assert!(!table.unregister(nothing));
 }
+
+#[test]
+fn no_users_key_leads_to_a_region_of_the_runtime() {
+    let (table, mut memory) = (RegionTable::<2>::new(), [0; 64]);
+    let base = NonNull::from(&mut memory).cast();
+    // SAFETY: as above.
+    let own = unsafe { table.register_runtime(base, 64, Access::ReadWrite) }.unwrap().key;
+    assert!(own.is_of_runtime());
+    assert!(table.resolve(addr(own, 0), 8, Need::Write).is_ok());
+    let forged = crate::mem::Remote::<u64>::new(addr(own, 0)).addr();
+    let stale = Err(AddrError::StaleKey { addr: forged });
+    assert_eq!(table.resolve(forged, 8, Need::Write), stale);
+    assert!(!table.unregister(own.of_user()) && table.unregister(own));
+}

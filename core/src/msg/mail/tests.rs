@@ -26,13 +26,18 @@ impl Buffers for Memory {
 }
 
 fn mail() -> Mail<'static> {
+    mail_of(SHAPE)
+}
+
+fn mail_of(shape: Shape) -> Mail<'static> {
     let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
-    let mut mail = Mail::new(SHAPE, ends).unwrap();
+    let mut mail = Mail::new(shape, ends).unwrap();
     for rank in [A, B] {
-        let places = Vec::leak((0..FarLane::places(&SHAPE)).map(|_| None).collect());
-        mail.connect(rank, Box::leak(Box::new(FarLane::new(&SHAPE, places).unwrap())));
+        let places = Vec::leak((0..FarLane::places(&shape)).map(|_| None).collect());
+        mail.connect(rank, Box::leak(Box::new(FarLane::new(&shape, places).unwrap())));
     }
-    mail.feed(Vec::leak((0..CHUNKS).map(|_| Chunk::EMPTY).collect()));
+    let chunks = 2 * FarLane::places(&shape);
+    mail.feed(Vec::leak((0..chunks).map(|_| Chunk::EMPTY).collect()));
     assert!(!mail.is_short());
     mail
 }
@@ -353,4 +358,51 @@ fn a_lane_has_memory_for_what_lies_in_it() {
     a.push(B, &inline(1, 0), Load::Inline(0), &mut memory);
     a.lost(B);
     assert_eq!(a.chunks_free(), CHUNKS);
+}
+
+/// A quarter of the lines, or of the quota, is worth a parcel of its own; less
+/// of it goes along with another.
+#[test]
+fn a_quarter_is_returned_in_a_parcel_of_its_own() {
+    let (mut a, mut b) = (mail_of(SHAPE), mail_of(SHAPE));
+    one(&mut a, &mut b);
+    b.give_back(A, Returned::default());
+    assert!(!b.has_unsent(), "one line of eight");
+    one(&mut a, &mut b);
+    b.give_back(A, Returned::default());
+    assert!(b.has_unsent(), "two lines of eight");
+    for (matched, is_much) in [(7, false), (8, true), (9, true)] {
+        let mut mail = mail_of(Shape { lines: 64, quota: 32, ..SHAPE });
+        mail.give_back(A, Returned { matched, ..Returned::default() });
+        assert_eq!(mail.has_unsent(), is_much, "{matched} of 32");
+    }
+}
+
+/// A chunk is given up with the last of its lines, but not while lines of the
+/// next round lie at its start.
+#[test]
+fn lines_have_memory_until_the_last_of_a_chunk_is_done_with() {
+    for (from, to, reach, free) in [
+        (0, 31, 64, 2),
+        (0, 32, 64, 3),
+        (31, 32, 64, 3),
+        (0, 63, 64, 3),
+        (40, 64, 96, 3),
+        (0, 64, 64, 4),
+        (0, 64, 96, 4),
+        (0, 32, 128, 3),
+        (0, 32, 129, 2),
+    ] {
+        let mut pool = Pool::default();
+        for chunk in Vec::leak((0..4).map(|_| Chunk::EMPTY).collect()) {
+            pool.give(chunk);
+        }
+        let mut ring = ring::Ring::new(128, Vec::leak((0..4).map(|_| None).collect()));
+        for line in 0..64 {
+            ring.write(&mut pool, line, &[7; 64]);
+        }
+        assert_eq!(pool.free(), 2);
+        ring.pass(&mut pool, from, to, reach);
+        assert_eq!(pool.free(), free, "from {from} to {to} of {reach}");
+    }
 }

@@ -14,6 +14,7 @@
 
 mod call;
 mod check;
+mod loss;
 mod room;
 mod step;
 
@@ -21,6 +22,7 @@ pub use room::{Room, Wall};
 
 use super::net::{At, Net, address};
 use super::post::Post;
+use loss::Parted;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::msg::board::Board;
@@ -31,6 +33,8 @@ use tsumugi_core::msg::*;
 pub struct Plan {
     pub design: Design,
     pub deaths: bool,
+    /// The network is cut, ranks give each other up, and it heals. Of two nodes.
+    pub parts: bool,
     pub cancels: bool,
     pub wildcards: bool,
     /// Some ranks are on other nodes.
@@ -80,7 +84,8 @@ struct Player<'m> {
     jobs: Vec<(Job, bool)>,
     is_asleep: bool,
     is_dead: bool,
-    knows: bool,
+    /// Whom it was told to have lost.
+    told: Vec<bool>,
     /// Messages that others have posted receives for.
     wanted: Vec<(usize, Label)>,
 }
@@ -102,7 +107,8 @@ pub struct Game<'m> {
     /// Most receives are posted before most messages are sent.
     posts_first: bool,
     step: u64,
-    dead: Option<usize>,
+    /// Once the network was cut: who gives up whom.
+    parted: Option<Parted>,
     settled: Vec<(u64, u64)>,
 }
 
@@ -144,7 +150,7 @@ impl<'m> Game<'m> {
             jobs: Vec::new(),
             is_asleep: false,
             is_dead: false,
-            knows: false,
+            told: vec![false; shape.peers as usize],
             wanted: Vec::new(),
         });
         let mut players: Vec<Player<'m>> = players.collect();
@@ -176,22 +182,23 @@ impl<'m> Game<'m> {
             pairs,
             posts_first,
             step: 0,
-            dead: None,
+            parted: None,
             settled: Vec::new(),
             seeded,
         }
     }
 
     pub fn play(&mut self, steps: u64) {
-        let death = if self.plan.deaths { self.draw(steps) } else { u64::MAX };
+        let loses = self.plan.deaths || self.plan.parts;
+        let death = if loses { self.draw(steps) } else { u64::MAX };
         let calls = if self.plan.tight { 60 } else { 36 };
         let mut left = calls;
         for step in 0..steps {
-            if step == death {
+            if step == death && self.plan.parts {
+                self.part();
+            } else if step == death {
                 let dead = self.draw(self.players.len() as u64) as usize;
-                self.players[dead].is_dead = true;
-                self.net.post.drop_some(dead, &mut self.seeded);
-                self.dead = Some(dead);
+                self.end(dead);
             }
             let rank = self.draw(self.players.len() as u64) as usize;
             if self.players[rank].is_dead {
@@ -203,8 +210,11 @@ impl<'m> Game<'m> {
             } else {
                 self.progress(rank);
             }
-            if self.dead.is_some() && !self.players[rank].knows && self.draw(8) == 0 {
-                self.tell_death(rank);
+            if step >= death && self.draw(8) == 0 {
+                self.lose_one(rank);
+            }
+            if step >= death && self.draw(100) == 0 {
+                self.net.post.is_cut = false;
             }
         }
         self.finish();
@@ -229,18 +239,6 @@ impl<'m> Game<'m> {
     fn scribble(&mut self, at: u64, len: u64) {
         self.net.bytes(at, len).fill(USED);
         self.settled.push((at, len));
-    }
-
-    fn tell_death(&mut self, rank: usize) {
-        let dead = self.dead.expect("somebody died");
-        self.net.see_all(dead, rank);
-        self.net.post.deliver_all(dead, rank);
-        self.players[rank].is_asleep = false;
-        self.players[rank].knows = true;
-        let (machine, mut wire) = self.machine(rank);
-        machine.lost(&mut wire, Rank(dead as u32));
-        self.net.post.lose(rank, dead);
-        self.collect(rank);
     }
 }
 

@@ -6,6 +6,8 @@ mod job;
 mod net;
 mod post;
 
+#[cfg(debug_assertions)]
+use super::PLANTED;
 use super::SEEDS;
 use job::{Game, Plan, Room, Wall};
 use post::{Bag, Post, ends_of, lanes_of};
@@ -16,6 +18,7 @@ use tsumugi_core::sim::check;
 const PLAIN: Plan = Plan {
     design: Design::Mirror,
     deaths: false,
+    parts: false,
     cancels: true,
     wildcards: true,
     far: false,
@@ -126,21 +129,31 @@ fn between_nodes_after_a_death() {
     });
 }
 
-/// Many more seeds, of all kinds.
 #[test]
-#[ignore = "takes minutes: ci/soak.sh"]
-fn soak() {
-    check(1_000..100_000, |seed| {
-        let bit = |number: u64| seed >> number & 1 == 0;
-        let design = match seed % 8 {
-            7 => Design::TwoCopy,
-            5 | 6 => Design::Locked,
+fn between_nodes_that_give_each_other_up_and_live() {
+    check(SEEDS, |seed| {
+        let design = [Design::Mirror, Design::Mirror, Design::Locked][seed as usize % 3];
+        let (tight, fetches) = (seed % 2 == 0, seed % 5 == 0);
+        run(seed, Plan { design, parts: true, tight, fetches, ..FAR });
+    });
+}
+
+/// All kinds, as each seed draws it.
+#[test]
+fn any_kind_of_network_and_rank_will_do() {
+    check(SEEDS.take(600), |seed| {
+        let mut kind = Seeded(!seed);
+        let mut is_one_in = |count| kind.below(count) == 0;
+        let (is_two_copy, is_locked) = (is_one_in(8), is_one_in(4));
+        let design = match (is_two_copy, is_locked) {
+            (true, _) => Design::TwoCopy,
+            (_, true) => Design::Locked,
             _ => Design::Mirror,
         };
-        let (deaths, cancels, wildcards) = (bit(5) && bit(6), bit(0), bit(1));
-        let (far, tight) = (bit(7), bit(2));
-        let fetches = far && bit(8);
-        run(seed, Plan { design, deaths, cancels, wildcards, far, fetches, tight });
+        let (deaths, cancels, wildcards) = (is_one_in(4), is_one_in(2), is_one_in(2));
+        let (far, tight) = (is_one_in(2), is_one_in(2));
+        let fetches = far && is_one_in(2);
+        run(seed, Plan { design, deaths, cancels, wildcards, far, fetches, tight, ..PLAIN });
     });
 }
 
@@ -183,6 +196,7 @@ fn planted_defects_between_nodes_are_caught() {
     all_are_caught(&[
         ("msg_fetch_ends_early", FETCHED),
         ("msg_fetch_given_up", FETCHED),
+        ("sim_given_up_let_in", Plan { parts: true, ..FAR }),
         ("mail_gap_ignored", FAR),
         ("mail_bytes_forgotten", FAR),
         ("mail_refused_forgotten", FAR),
@@ -197,7 +211,7 @@ fn all_are_caught(mutants: &[(&'static str, Plan)]) {
     use std::panic::catch_unwind;
     for &(mutant, plan) in mutants {
         let caught = tsumugi_core::sync::with_mutant(mutant, || {
-            SEEDS.into_iter().find(|&seed| catch_unwind(|| run(seed, plan)).is_err())
+            PLANTED.into_iter().find(|&seed| catch_unwind(|| run(seed, plan)).is_err())
         });
         let seed = caught.unwrap_or_else(|| panic!("the mutant {mutant} was not caught"));
         println!("{mutant}: seed {seed} catches it");

@@ -5,6 +5,7 @@ use super::job::Plan;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::msg::{Buffers, Chunk, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, Place, Shape};
+use tsumugi_core::sync::mutant;
 
 /// What is between ranks of different nodes.
 pub struct Post<'m> {
@@ -20,7 +21,11 @@ pub struct Post<'m> {
     refused: u64,
     /// Of 8 looks, at how many nothing comes.
     idle: u64,
-    dead: Option<usize>,
+    dead: Vec<usize>,
+    /// Who has given whom up: nothing of that one comes in.
+    shut: Vec<(usize, usize)>,
+    /// What is on the way between nodes waits.
+    pub is_cut: bool,
     chunks: usize,
 }
 
@@ -101,7 +106,8 @@ impl<'m> Post<'m> {
         let (mut fetches, mut fails) = (false, 0);
         if plan.far {
             nodes[1] = 1;
-            nodes[2..].fill_with(|| seeded.below(3));
+            let count = if plan.parts { 2 } else { 3 };
+            nodes[2..].fill_with(|| seeded.below(count));
             bytes_max = [PARCEL_BYTES_MIN, 300, 700, 4096][seeded.below(4) as usize];
             refused = [0, 2, 6][seeded.below(3) as usize];
             idle = [0, 4, 7][seeded.below(3) as usize];
@@ -111,8 +117,21 @@ impl<'m> Post<'m> {
             fails = [0, 0, 3][seeded.below(3) as usize];
         }
         let flying = Vec::new();
-        let (dead, chunks) = (None, chunks(&shape));
-        Self { mails, flying, bytes_max, fetches, fails, refused, idle, nodes, dead, chunks }
+        let (dead, shut, is_cut, chunks) = (Vec::new(), Vec::new(), false, chunks(&shape));
+        Self {
+            mails,
+            flying,
+            bytes_max,
+            fetches,
+            fails,
+            refused,
+            idle,
+            nodes,
+            dead,
+            shut,
+            is_cut,
+            chunks,
+        }
     }
 
     pub fn is_far(&self, me: usize, rank: Rank) -> bool {
@@ -134,6 +153,17 @@ impl<'m> Post<'m> {
         }
     }
 
+    /// A rank gives another up.
+    pub fn give_up(&mut self, me: usize, other: usize) {
+        self.shut.push((me, other));
+        self.lose(me, other);
+    }
+
+    /// Whether a rank's requests to another are neither answered nor refused now.
+    pub fn is_unanswered(&self, me: usize, by: usize) -> bool {
+        self.is_far(me, Rank(by as u32)) && (self.is_cut || self.shut.contains(&(by, me)))
+    }
+
     /// Whether a rank has parcels that the network has not taken.
     pub fn has_unsent(&self, me: usize) -> bool {
         self.mails.get(me).is_some_and(Mail::has_unsent)
@@ -153,7 +183,7 @@ impl<'m> Post<'m> {
         self.send(me, seeded);
         let mut has_come = false;
         let mut left = if seeded.below(8) < self.idle { 0 } else { seeded.below(5) };
-        while left > 0 {
+        while left > 0 && !self.is_cut {
             left -= 1;
             let coming: Vec<usize> =
                 (0..self.flying.len()).filter(|at| self.flying[*at].to == me).collect();
@@ -185,7 +215,7 @@ impl<'m> Post<'m> {
 
     /// A rank has died: what was for it is gone, and some of what it had sent.
     pub fn drop_some(&mut self, dead: usize, seeded: &mut Seeded) {
-        self.dead = Some(dead);
+        self.dead.push(dead);
         let kept = seeded.below(5);
         self.flying
             .retain(|parcel| parcel.to != dead && (parcel.from != dead || seeded.below(4) < kept));
@@ -205,7 +235,7 @@ impl<'m> Post<'m> {
             self.mails[me].posted(to);
             let to = to.0 as usize;
             assert!(self.is_far(me, Rank(to as u32)), "a parcel from {me} to {to}");
-            if self.dead != Some(to) {
+            if !self.dead.contains(&to) {
                 self.flying.push(Parcel { from: me, to, bytes: bytes[..len].to_vec() });
             }
         }
@@ -213,8 +243,11 @@ impl<'m> Post<'m> {
 
     fn deliver(&mut self, at: usize) {
         let Parcel { from, to, bytes } = self.flying.swap_remove(at);
+        if self.shut.contains(&(to, from)) && !mutant("sim_given_up_let_in") {
+            return;
+        }
         let taken = self.mails[to].take(Rank(from as u32), &bytes);
-        let is_late = self.dead == Some(from);
+        let is_late = self.dead.contains(&from);
         assert!(taken.is_ok() || is_late, "a parcel from {from} to {to}: {taken:?}");
     }
 }

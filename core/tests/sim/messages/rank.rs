@@ -203,7 +203,9 @@ impl<'m> Actors<'m> {
     pub(crate) fn check_end(&self, net: &Net) {
         assert_eq!((net.in_flight(), net.next_due()), (0, None));
         let is_dead = |node: u32| net.is_dead(Rank(node));
-        let somebody_died = (0..net.config().nodes).any(is_dead);
+        // Also one that the other has given up, and that lives.
+        let parted =
+            |a: u32, b: u32| net.is_lost(Rank(a), Rank(b)) || net.is_lost(Rank(b), Rank(a));
         for (node, rank) in (0..).zip(&self.ranks).filter(|(node, _)| !is_dead(*node)) {
             let machine = &rank.machine;
             rank.story.check_end();
@@ -212,7 +214,8 @@ impl<'m> Actors<'m> {
             assert_eq!(open, (0, 0, 0), "rank {node} has operations");
             let is_rung = rank.lanes.iter().any(|(lanes, shape)| has_rung(lanes, *shape));
             assert!(!machine.is_landing() && !is_rung, "rank {node} was rung");
-            for peer in (0..rank.sizes.ranks).filter(|peer| !is_dead(rank.base + peer)) {
+            let is_parted = |peer: &u32| parted(node, rank.base + peer);
+            for peer in (0..rank.sizes.ranks).filter(|peer| !is_parted(peer)) {
                 let (to, other) = (Rank(peer), &self.ranks[(rank.base + peer) as usize]);
                 let room = machine.check_room(Rank(rank.seats[to.0 as usize]), true);
                 assert_eq!(room, Ok(()), "room from rank {node} to its peer {peer}");
@@ -221,7 +224,8 @@ impl<'m> Actors<'m> {
                 assert_eq!(sent, handled, "requests from rank {node} to its peer {peer}");
             }
             let nobody_waited = machine.dropped() == 0;
-            let may_drop = rank.sizes.time_limits || somebody_died;
+            let may_drop =
+                rank.sizes.time_limits || (0..rank.sizes.ranks).any(|peer| is_parted(&peer));
             assert!(nobody_waited || may_drop, "rank {node} dropped {}", machine.dropped());
         }
         for rank in &self.ranks {
@@ -249,7 +253,7 @@ impl Driven<'_> {
             node.wake_at(now + Duration::from_nanos(self.seeded.below(5_000)), LOOK);
         }
         let base = self.base;
-        let is_dead = |rank: u32| node.net().is_dead(Rank(base + rank));
+        let is_dead = |rank: u32| node.net().is_lost(node.rank(), Rank(base + rank));
         loop {
             while let Some(out) = self.machine.poll() {
                 match out {

@@ -6,7 +6,22 @@ use crate::container::ContainerError;
 use crate::container::data::{Data, Element};
 use crate::container::store::{Store, after};
 
-/// The words behind the lock.
+use super::LINE;
+
+/// Bytes that are allocated for a body of `capacity` bytes: whole lines.
+pub(super) const fn room(capacity: u64) -> u64 {
+    up_to(LINE, capacity)
+}
+
+/// The next multiple of `unit`, or more than there is.
+pub(super) const fn up_to(unit: u64, bytes: u64) -> u64 {
+    match bytes.checked_next_multiple_of(unit) {
+        Some(bytes) => bytes,
+        None => u64::MAX,
+    }
+}
+
+/// What its header says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Body {
     pub(super) at: GlobalAddr,
@@ -71,5 +86,10 @@ impl Body {
             done += dst.bytes;
         }
         Ok(())
+    }
+
+    /// Gives its memory back.
+    pub(super) fn free<S: Store + ?Sized>(&self, store: &S) -> Result<(), ContainerError> {
+        if self.at.is_null() { Ok(()) } else { Ok(store.free(self.at)?) }
     }
 }

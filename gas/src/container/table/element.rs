@@ -1,65 +1,126 @@
-//! An element of a table, and the chain that it is in.
+//! An element of a table.
+//!
+//! ```text
+//!  set        next, before, key bytes                        │ key
+//!  multiset   next, before, times, key bytes                 │ key
+//!  map        next, before, 8 + key and value bytes, key bytes │ key, value
+//! ```
 
+use super::Kind;
 use crate::address::GlobalAddr;
 use crate::container::ContainerError;
-use crate::container::data::{Data, Element};
-use crate::container::store::{Store, after, set_words, words};
+use crate::container::data::Element;
+use crate::container::store::{Store, after, set_words};
 
 /// What an element says of itself.
 #[derive(Clone, Copy)]
 pub(super) struct Head {
     pub(super) next: GlobalAddr,
+    pub(super) before: GlobalAddr,
     pub(super) key: Element,
     pub(super) value: Element,
     pub(super) times: u64,
 }
 
-/// What an element says of itself.
-pub(super) fn head<S: Store + ?Sized>(store: &S, addr: GlobalAddr) -> Result<Head, ContainerError> {
-    let [next, bytes, value_bytes, times] = words(store, addr)?;
-    let key = Element { addr: after(store, addr, HEAD_BYTES), bytes };
-    let value = Element { addr: after(store, addr, value_offset(bytes)), bytes: value_bytes };
-    Ok(Head { next: GlobalAddr::from_bits(next), key, value, times })
+/// Where an element stands in its chain.
+#[derive(Clone, Copy)]
+pub(super) struct Links {
+    pub(super) next: GlobalAddr,
+    pub(super) before: GlobalAddr,
 }
 
-/// Looks for a key in the chain of the slot at `at`: the word that leads to its
-/// element, and the element.
-pub(super) fn search<S: Store + ?Sized>(
-    store: &S,
-    at: GlobalAddr,
-    key: Data<'_>,
-) -> Result<Option<(GlobalAddr, GlobalAddr, Head)>, ContainerError> {
-    let mut before = after(store, at, FIRST_AT);
-    let [first] = words(store, before)?;
-    let mut addr = GlobalAddr::from_bits(first);
-    while !addr.is_null() {
-        let head = head(store, addr)?;
-        if key.equals(store, head.key)? {
-            return Ok(Some((before, addr, head)));
+impl Kind {
+    const fn head_bytes(self) -> u64 {
+        match self {
+            Self::Set => 24,
+            Self::Multiset | Self::Map => 32,
         }
-        // The link is an element's first word.
-        (before, addr) = (addr, head.next);
     }
-    Ok(None)
+
+    /// What an element of such a key and value takes: more than there is, if that
+    /// is no number.
+    pub(super) const fn element_bytes(self, key_bytes: u64, value_bytes: u64) -> u64 {
+        self.head_bytes().saturating_add(key_bytes).saturating_add(value_bytes)
+    }
+
+    /// What the element at `addr` says of itself.
+    pub(super) fn head<S: Store + ?Sized>(
+        self,
+        store: &S,
+        addr: GlobalAddr,
+    ) -> Result<Head, ContainerError> {
+        let mut words = [[0; 8]; 4];
+        store.read(addr, &mut words.as_flattened_mut()[..self.head_bytes() as usize])?;
+        let [next, before, third, fourth] = words.map(u64::from_le_bytes);
+        let (key_bytes, value_bytes, times) = match self {
+            Self::Set => (third, 0, 1),
+            Self::Multiset => (fourth, 0, third),
+            Self::Map => (fourth, third.saturating_sub(8).saturating_sub(fourth), 1),
+        };
+        let key = Element { addr: after(store, addr, self.head_bytes()), bytes: key_bytes };
+        let value = Element { addr: after(store, key.addr, key_bytes), bytes: value_bytes };
+        let (next, before) = (GlobalAddr::from_bits(next), GlobalAddr::from_bits(before));
+        Ok(Head { next, before, key, value, times })
+    }
+
+    /// Writes what the element at `addr`, which is there one time, says of
+    /// itself; where its key begins.
+    pub(super) fn write_head<S: Store + ?Sized>(
+        self,
+        store: &S,
+        addr: GlobalAddr,
+        Links { next, before }: Links,
+        (key_bytes, value_bytes): (u64, u64),
+    ) -> Result<GlobalAddr, ContainerError> {
+        let (third, fourth) = match self {
+            Self::Set => (key_bytes, 0),
+            Self::Multiset => (1, key_bytes),
+            Self::Map => (8 + key_bytes + value_bytes, key_bytes),
+        };
+        let words = [next.to_bits(), before.to_bits(), third, fourth].map(u64::to_le_bytes);
+        store.write(addr, &words.as_flattened()[..self.head_bytes() as usize])?;
+        Ok(after(store, addr, self.head_bytes()))
+    }
 }
 
-/// More elements in a slot, or fewer.
-pub(super) fn count<S: Store + ?Sized>(
+impl Links {
+    /// Of the element behind `before`, which is the last.
+    pub(super) const fn behind(before: GlobalAddr) -> Self {
+        Self { next: GlobalAddr::NULL, before }
+    }
+
+    pub(super) fn write<S: Store + ?Sized>(
+        self,
+        store: &S,
+        addr: GlobalAddr,
+    ) -> Result<(), ContainerError> {
+        set_words(store, addr, [self.next.to_bits(), self.before.to_bits()])
+    }
+}
+
+/// Says what follows an element.
+pub(super) fn set_next<S: Store + ?Sized>(
     store: &S,
-    slot: GlobalAddr,
-    more: i64,
+    addr: GlobalAddr,
+    next: GlobalAddr,
 ) -> Result<(), ContainerError> {
-    let at = after(store, slot, COUNT_AT);
-    let [count] = words(store, at)?;
-    set_words(store, at, [count.wrapping_add_signed(more)])
+    set_words(store, addr, [next.to_bits()])
 }
 
-pub(super) const fn value_offset(key_bytes: u64) -> u64 {
-    HEAD_BYTES + key_bytes.next_multiple_of(8)
+/// Says what comes before an element.
+pub(super) fn set_before<S: Store + ?Sized>(
+    store: &S,
+    addr: GlobalAddr,
+    before: GlobalAddr,
+) -> Result<(), ContainerError> {
+    set_words(store, after(store, addr, 8), [before.to_bits()])
 }
 
-/// A lock has five words of its line.
-pub(super) const FIRST_AT: u64 = 40;
-pub(super) const COUNT_AT: u64 = 48;
-pub(super) const HEAD_BYTES: u64 = 32;
-pub(super) const TIMES_AT: u64 = 24;
+/// Says how many times a multiset's element is there.
+pub(super) fn set_times<S: Store + ?Sized>(
+    store: &S,
+    addr: GlobalAddr,
+    times: u64,
+) -> Result<(), ContainerError> {
+    set_words(store, after(store, addr, 16), [times])
+}

@@ -5,6 +5,7 @@
 //! out of the one table, in elements of nobody's, before it comes into the
 //! other. So two ranks may merge two tables into each other.
 
+use super::element::set_next;
 use super::*;
 use crate::container::guard::lock_two;
 
@@ -16,8 +17,8 @@ impl Table {
     /// [`ContainerError`].
     pub fn size<S: Store + ?Sized>(self, store: &S, reach: Reach) -> Result<u64, ContainerError> {
         let mut size = 0;
-        self.each_slot(store, reach, (0, 0), |_, _, _, count| {
-            size += count;
+        self.each_slot(store, reach, (0, 0), |_, _, chain| {
+            size += chain.count;
             Ok(false)
         })?;
         Ok(size)
@@ -72,20 +73,18 @@ impl Table {
         store: &S,
         other: Self,
         reach: Reach,
-        found: Found,
     ) -> Result<(), ContainerError> {
         if self.addr == other.addr {
             return Ok(());
         }
-        other.each_slot(store, reach, (0, 0), |rank, slot, first, _| {
-            if first.is_null() {
+        other.each_slot(store, reach, (0, 0), |(_, slot), slots, chain| {
+            if chain.first.is_null() {
                 return Ok(false);
             }
-            let at = slot_at(store, other.slots_of(store, rank)?, slot);
-            let mut copies = self.copies_of(store, at)?;
+            let mut copies = self.copies_of(store, other.slot(store, slots, slot))?;
             while !copies.is_null() {
-                let copy = head(store, copies)?;
-                let is_in = self.take_in(store, copies, copy, found);
+                let copy = self.kind.head(store, copies)?;
+                let is_in = self.take_in(store, copies, copy);
                 if !matches!(is_in, Ok(true)) {
                     store.free(copies)?;
                 }
@@ -102,13 +101,12 @@ impl Table {
         store: &S,
         other: Self,
         reach: Reach,
-        found: Found,
     ) -> Result<(), ContainerError> {
         if self.addr == other.addr {
             return Ok(());
         }
         self.clear(store, Reach::All)?;
-        self.merge(store, other, reach, found)
+        self.merge(store, other, reach)
     }
 
     /// Takes over what `other` has, which has none of it after that.
@@ -117,12 +115,11 @@ impl Table {
         store: &S,
         other: Self,
         reach: Reach,
-        found: Found,
     ) -> Result<(), ContainerError> {
         if self.addr == other.addr {
             return Ok(());
         }
-        other.each_chain(store, reach, |addr| self.take_over(store, other, addr, found))
+        other.each_chain(store, reach, |addr| self.take_over(store, other, addr))
     }
 
     /// Changes places with `other`: slot by slot if both have the same ranks
@@ -137,30 +134,26 @@ impl Table {
         }
         if !self.has_shape_of(store, other)? {
             // Aside, before the other's come.
-            let mut aside = GlobalAddr::NULL;
-            self.each_chain(store, Reach::All, |addr| {
-                set_words(store, addr, [aside.to_bits()])?;
-                aside = addr;
-                Ok(())
-            })?;
-            self.take_all(store, other, Reach::All, Found::Add)?;
-            while !aside.is_null() {
-                let next = head(store, aside)?.next;
-                other.take_over(store, self, aside, Found::Add)?;
-                aside = next;
+            let mut aside = Aside::new();
+            self.each_chain(store, Reach::All, |addr| aside.push(store, addr))?;
+            self.take_all(store, other, Reach::All)?;
+            let mut addr = aside.end(store)?;
+            while !addr.is_null() {
+                let next = self.kind.head(store, addr)?.next;
+                other.take_over(store, self, addr)?;
+                addr = next;
             }
             return Ok(());
         }
         for rank in 0..self.ranks {
             let (own, theirs) = (self.slots_of(store, rank)?, other.slots_of(store, rank)?);
             for slot in 0..self.slots {
-                let at = (slot_at(store, own, slot), slot_at(store, theirs, slot));
-                let pair = ((at.0, Mode::Exclusive), (at.1, Mode::Exclusive));
+                let (one, two) = (self.slot(store, own, slot), other.slot(store, theirs, slot));
+                let pair = ((one.lock, Mode::Exclusive), (two.lock, Mode::Exclusive));
                 let _both = lock_two(store, pair.0, pair.1)?;
-                let at = (after(store, at.0, FIRST_AT), after(store, at.1, FIRST_AT));
-                let (one, two): ([u64; 2], [u64; 2]) = (words(store, at.0)?, words(store, at.1)?);
-                set_words(store, at.0, two)?;
-                set_words(store, at.1, one)?;
+                let chains = (one.chain(store)?, two.chain(store)?);
+                one.set_chain(store, chains.1)?;
+                two.set_chain(store, chains.0)?;
             }
         }
         Ok(())
@@ -191,54 +184,55 @@ impl Table {
         reach: Reach,
         mut each: impl FnMut(GlobalAddr) -> Result<(), ContainerError>,
     ) -> Result<(), ContainerError> {
-        self.each_slot(store, reach, (0, 0), |rank, slot, first, _| {
-            if first.is_null() {
+        self.each_slot(store, reach, (0, 0), |(_, slot), slots, chain| {
+            if chain.first.is_null() {
                 return Ok(false);
             }
-            let at = slot_at(store, self.slots_of(store, rank)?, slot);
-            let mut chain = {
-                let _alone = lock(store, at, Mode::Exclusive)?;
-                let at = after(store, at, FIRST_AT);
-                let [first] = words(store, at)?;
-                set_words(store, at, [0, 0])?;
-                GlobalAddr::from_bits(first)
+            let slot = self.slot(store, slots, slot);
+            let mut addr = {
+                let _alone = lock(store, slot.lock, Mode::Exclusive)?;
+                let chain = slot.chain(store)?;
+                slot.set_chain(store, Chain::EMPTY)?;
+                chain.first
             };
-            while !chain.is_null() {
-                let next = head(store, chain)?.next;
-                each(chain)?;
-                chain = next;
+            while !addr.is_null() {
+                let next = self.kind.head(store, addr)?.next;
+                each(addr)?;
+                addr = next;
             }
             Ok(false)
         })
     }
 
-    /// Copies of the chain of another table's slot, each where it belongs here.
+    /// Copies of the chain of another table's slot, each on the rank where it
+    /// belongs here: the first of them, which leads to the others.
     fn copies_of<S: Store + ?Sized>(
         self,
         store: &S,
-        slot: GlobalAddr,
+        slot: Slot,
     ) -> Result<GlobalAddr, ContainerError> {
-        let _shared = lock(store, slot, Mode::Shared)?;
-        let [first] = words(store, after(store, slot, FIRST_AT))?;
-        let (mut from, mut copies) = (GlobalAddr::from_bits(first), GlobalAddr::NULL);
+        let _shared = lock(store, slot.lock, Mode::Shared)?;
+        let mut from = slot.chain(store)?.first;
+        let mut copies = Aside::new();
         let mut copy_all = || {
             while !from.is_null() {
-                let head = head(store, from)?;
-                let copy = self.copy_of(store, from, head)?;
-                set_words(store, copy, [copies.to_bits()])?;
-                (from, copies) = (head.next, copy);
+                let head = self.kind.head(store, from)?;
+                copies.push(store, self.copy_of(store, from, head)?)?;
+                from = head.next;
             }
             Ok(())
         };
-        if let Err(error) = copy_all() {
-            while !copies.is_null() {
-                let next = head(store, copies)?.next;
-                store.free(copies)?;
-                copies = next;
+        let copied = copy_all();
+        let mut first = copies.end(store)?;
+        if let Err(error) = copied {
+            while !first.is_null() {
+                let next = self.kind.head(store, first)?.next;
+                store.free(first)?;
+                first = next;
             }
             return Err(error);
         }
-        Ok(copies)
+        Ok(first)
     }
 
     /// A copy of an element on the rank where its key belongs.
@@ -249,7 +243,7 @@ impl Table {
         head: Head,
     ) -> Result<GlobalAddr, ContainerError> {
         let rank = self.rank_of(store, head)?;
-        let bytes = value_offset(head.key.bytes) + head.value.bytes;
+        let bytes = self.kind.element_bytes(head.key.bytes, head.value.bytes);
         let copy = store.allocate(rank, bytes)?;
         store.copy(copy, from, bytes).inspect_err(|_| {
             let _ = store.free(copy);
@@ -269,9 +263,11 @@ impl Table {
         store: &S,
         addr: GlobalAddr,
         head: Head,
-        found: Found,
     ) -> Result<bool, ContainerError> {
-        self.admit(store, Data::There(head.key), (found, head.times), |_| Ok(addr))
+        self.admit(store, Data::There(head.key), head.times, |_, links| {
+            links.write(store, addr)?;
+            Ok(addr)
+        })
     }
 
     /// Takes an element over that was `other`'s. Where there is no memory for
@@ -281,26 +277,59 @@ impl Table {
         store: &S,
         other: Self,
         addr: GlobalAddr,
-        found: Found,
     ) -> Result<(), ContainerError> {
-        let head = head(store, addr)?;
+        let head = self.kind.head(store, addr)?;
         if Some(self.rank_of(store, head)?) == store.split().rank(addr) {
-            if !self.take_in(store, addr, head, found)? {
+            if !self.take_in(store, addr, head)? {
                 store.free(addr)?;
             }
             return Ok(());
         }
         match self.copy_of(store, addr, head) {
             Ok(copy) => {
-                if !self.take_in(store, copy, head, found)? {
+                if !self.take_in(store, copy, head)? {
                     store.free(copy)?;
                 }
                 Ok(store.free(addr)?)
             }
             Err(error) => {
-                other.take_in(store, addr, head, found)?;
+                other.take_in(store, addr, head)?;
                 Err(error)
             }
         }
+    }
+}
+
+/// Elements in a row that are in no table: each says what follows it.
+struct Aside {
+    first: GlobalAddr,
+    last: GlobalAddr,
+}
+
+impl Aside {
+    const fn new() -> Self {
+        Self { first: GlobalAddr::NULL, last: GlobalAddr::NULL }
+    }
+
+    fn push<S: Store + ?Sized>(
+        &mut self,
+        store: &S,
+        addr: GlobalAddr,
+    ) -> Result<(), ContainerError> {
+        if self.last.is_null() {
+            self.first = addr;
+        } else {
+            set_next(store, self.last, addr)?;
+        }
+        self.last = addr;
+        Ok(())
+    }
+
+    /// Nothing follows the last; the first.
+    fn end<S: Store + ?Sized>(self, store: &S) -> Result<GlobalAddr, ContainerError> {
+        if !self.last.is_null() {
+            set_next(store, self.last, GlobalAddr::NULL)?;
+        }
+        Ok(self.first)
     }
 }

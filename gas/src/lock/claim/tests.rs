@@ -74,3 +74,38 @@ fn a_writer_alone_takes_two_atomics_or_four() {
     assert_eq!(locking, first([OpKind::Swap, OpKind::FetchAdd]));
     assert_eq!(unlocking, first([OpKind::FetchAdd, OpKind::CompareSwap]));
 }
+
+/// Who tries and finds nobody leaves the lock as one that came by the queue does:
+/// with another phase, and free.
+#[test]
+fn a_lock_that_was_tried_is_given_back() {
+    let nodes = NodeTable { key: RegionKey::new(1, 1), offset: 0 };
+    let home = RemoteAddr { rank: Rank(1), key: RegionKey::new(0, 1), offset: 0 };
+    let lock = Lock { home, nodes, kind: Kind::Neutral };
+    let mut slots = [NodeSlot::default()];
+    let own = NodePool::new(Rank(0), &mut slots).try_take(|_| 0).unwrap();
+    let (mut by_try, mut by_queue) = ([0; 8], [0; 8]);
+    for round in 0..4 {
+        for (is_try, words) in [(true, &mut by_try), (false, &mut by_queue)] {
+            let mut claim = Claim::new(lock, own);
+            if is_try {
+                claim.begin_try(Mode::Exclusive);
+            } else {
+                claim.begin(Mode::Exclusive);
+            }
+            run(&mut claim, words);
+            assert_eq!(claim.standing(), Standing::Held);
+            assert!(claim.keep().found.is_some(), "it knows what it leaves");
+            claim.release();
+            run(&mut claim, words);
+            assert_eq!(claim.standing(), Standing::Resting(Ended::Released));
+            let mut reader = Claim::new(lock, own);
+            reader.begin(Mode::Shared);
+            run(&mut reader, words);
+            assert_eq!(reader.standing(), Standing::Held, "round {round}");
+            reader.release();
+            run(&mut reader, words);
+        }
+        assert_eq!(by_try, by_queue, "round {round}");
+    }
+}

@@ -18,6 +18,8 @@ pub struct Home {
     ending: Ranks,
     /// Whose `Ended` has overtaken its `Stopped`.
     ended: Ranks,
+    /// A rank was lost that may use the place where it is, at any time.
+    is_tainted: bool,
     /// What the page has left, until those have ended.
     left: Option<Entry>,
     /// Who waits to be told, and to own it.
@@ -27,6 +29,8 @@ pub struct Home {
     turn: u32,
     /// What is to be sent.
     told: Ranks,
+    /// The new owner, whose `Moved` was heard.
+    heard: Option<Rank>,
     stopped: Ranks,
     permitted: bool,
     yours: Ranks,
@@ -49,11 +53,13 @@ impl Home {
             stopping: none,
             ending: none,
             ended: none,
+            is_tainted: false,
             left: None,
             asking: none,
             owning: none,
             turn: 0,
             told: none,
+            heard: None,
             stopped: none,
             permitted: false,
             yours: none,
@@ -100,10 +106,14 @@ impl Home {
                 }
             }
             Message::Moved(frame) if self.moving == Some(from) => {
-                self.left = Some(self.entry);
+                let may_be_used = core::mem::take(&mut self.is_tainted);
+                self.left = (!may_be_used || mutant("page_taint_forgotten")).then_some(self.entry);
                 self.entry = self.entry.moved(from, frame);
+                // Until it is told that this was heard it does not use the page:
+                // if it dies first, nothing that it has done there is lost.
                 self.listed = Ranks::default();
                 self.listed.add(from);
+                self.heard = Some(from);
                 self.unlock();
             }
             Message::Abort if self.moving == Some(from) => self.stay(),
@@ -114,13 +124,20 @@ impl Home {
         self.go_on();
     }
 
-    /// A rank has died. What it had sent, and comes later, is not to be handled.
+    /// A rank has died, or was given up. What it had sent, and comes later, is not to be handled.
     pub fn handle_lost(&mut self, rank: Rank) {
+        let may_write = if self.moving.is_some() { self.stopping } else { self.listed };
+        self.is_tainted |= may_write.has(rank);
+        // It may live, and read where the page has been.
+        if self.ending.has(rank) && self.left.take().is_none() {
+            self.is_tainted = true;
+        }
         let Self { listed, stopping, ending, ended, asking, owning, told, stopped, yours, .. } =
             self;
         for ranks in [listed, stopping, ending, ended, asking, owning, told, stopped, yours] {
             ranks.take(rank);
         }
+        self.heard.take_if(|heard| *heard == rank);
         if self.moving == Some(rank) {
             self.stay();
         }
@@ -130,7 +147,7 @@ impl Home {
     /// The next message, and to whom. All that there are go out before the next
     /// one is handled.
     pub fn poll(&mut self) -> Option<(Rank, Message)> {
-        if let Some(rank) = self.told.pop() {
+        if let Some(rank) = self.heard.take().or_else(|| self.told.pop()) {
             return Some((rank, Message::Told(self.entry)));
         }
         if let Some(rank) = self.stopped.pop() {
@@ -206,6 +223,10 @@ impl Ranks {
         self.0 != was
     }
 
+    fn has(self, rank: Rank) -> bool {
+        self.0 & 1u64.checked_shl(rank.0).unwrap_or(0) != 0
+    }
+
     const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -225,3 +246,57 @@ impl Ranks {
 
 /// Ranks that a home can list: one bit each.
 pub const RANKS_MAX: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec::Vec;
+
+    const AT: Entry = Entry { owner: Rank(0), frame: 0, epoch: 4 };
+    const READER: Rank = Rank(1);
+    const MOVER: Rank = Rank(2);
+
+    fn sent(home: &mut Home) -> Vec<(Rank, Message)> {
+        core::iter::from_fn(|| home.poll()).collect()
+    }
+
+    /// A page that moves while a rank has stopped and still reads.
+    fn read_while_it_moves() -> Home {
+        let mut home = Home::new(AT);
+        home.handle(READER, Message::Query(Want::Read));
+        assert_eq!(sent(&mut home), [(READER, Message::Told(AT))]);
+        home.handle(MOVER, Message::Own);
+        assert_eq!(sent(&mut home), [(READER, Message::Stop(AT.epoch))]);
+        home.handle(READER, Message::Stopped { epoch: AT.epoch, has_ended: false });
+        assert_eq!(sent(&mut home), [(MOVER, Message::Permit(AT))]);
+        home
+    }
+
+    fn told() -> (Rank, Message) {
+        (MOVER, Message::Told(AT.moved(MOVER, 3)))
+    }
+
+    #[test]
+    fn a_frame_is_free_when_the_last_has_read() {
+        let mut home = read_while_it_moves();
+        home.handle(MOVER, Message::Moved(3));
+        assert_eq!(sent(&mut home), [told()]);
+        home.handle(READER, Message::Ended(AT.epoch));
+        assert_eq!(sent(&mut home), [(AT.owner, Message::Free(AT.frame))]);
+    }
+
+    /// It may live, and its owner know it still.
+    #[test]
+    fn a_frame_that_a_lost_rank_may_read_is_never_free() {
+        let mut home = read_while_it_moves();
+        home.handle(MOVER, Message::Moved(3));
+        home.handle_lost(READER);
+        assert_eq!(sent(&mut home), [told()]);
+
+        let mut home = read_while_it_moves();
+        home.handle_lost(READER);
+        home.handle(MOVER, Message::Moved(3));
+        assert_eq!(sent(&mut home), [told()]);
+    }
+}

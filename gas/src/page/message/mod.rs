@@ -12,6 +12,7 @@
 //!     │                            ├── Permit ─── 6 ──►│
 //!     │                            │                 7 │ ◄── copy ──── │
 //!     │                            │◄──────── Moved ── 8 ┤ 10           │
+//!     │                            ├──────────────── Told ─────────►│ (B)
 //!     ├── Ended (reads) ──────────►│ 9                                │
 //!     │                            ├──────────────── Free ───────────►│
 //! ```
@@ -28,10 +29,10 @@
 //! | O3, O4, O8 | who is told is listed in the same step, reader or writer; nobody is told while the page moves |
 //! | O5 | `Stopped` says whether reads go on, `Ended` when they do not; only then the old frame is free |
 //! | O7 | what has to wait is noted with the page, and the next message handled |
-//! | O9 | who wants the page waits in the order of ranks, those who wait to be told come before; step 10 is part of step 9: the new owner is listed before it could be stopped |
+//! | O9 | who wants the page waits in the order of ranks, those who wait to be told come before; step 10 is part of step 9: the new owner is listed, and told, before it could be stopped |
 //! | O10 | the home, the old owner and the new one are listed and stopped like all others |
 //! | O11 | one bit for each rank, so at most 64; a `Stop` that finds nothing is acknowledged at once |
-//! | O14 | a mover without a frame, or that dies, leaves the page where it was, under a new epoch |
+//! | O14 | a mover without a frame, or that dies before the home has heard of its `Moved`, leaves the page where it was, under a new epoch; it has not used it, for it waits to be told. A frame that a lost rank may still write to, or read, is not freed |
 //!
 //! Progress: blocking. An own waits for every listed rank.
 //!

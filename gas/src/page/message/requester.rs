@@ -8,7 +8,10 @@ use tsumugi_core::sync::mutant;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Requester {
     entry: Option<Entry>,
-    has_asked: bool,
+    /// Answers that are on their way: to a query, and to the own `Moved`. Each
+    /// comes, and it is not forgotten before: one that is late must find which
+    /// epochs were stopped.
+    awaited: u32,
     /// The last epoch that was stopped.
     stopped: Option<u32>,
     /// By the entry that is known.
@@ -63,9 +66,9 @@ impl Requester {
                 }
                 Enter::Go(entry)
             }
-            None if self.has_asked => Enter::Wait,
+            None if self.awaited > 0 => Enter::Wait,
             None => {
-                self.has_asked = true;
+                self.awaited += 1;
                 Enter::Ask(Message::Query(want))
             }
         }
@@ -80,12 +83,11 @@ impl Requester {
         self.pays()
     }
 
-    /// A message from the home, or an own copy that has ended: the page is here
-    /// as [`Message::Told`] says. What goes to the home.
+    /// A message from the home. What goes to the home.
     pub fn handle(&mut self, message: Message) -> Option<Message> {
         match message {
             Message::Told(entry) => {
-                self.has_asked = false;
+                self.awaited = self.awaited.saturating_sub(1);
                 let is_late = self.stopped.is_some_and(|epoch| entry.epoch <= epoch);
                 if !is_late || mutant("page_stop_forgotten") {
                     self.entry = Some(entry);
@@ -114,19 +116,19 @@ impl Requester {
         }
     }
 
-    /// The new owner's own copy has ended: it knows where the page is.
-    pub fn arrive(&mut self, entry: Entry) {
-        let is_late = self.stopped.is_some_and(|epoch| entry.epoch <= epoch);
-        if !is_late {
-            self.entry = Some(entry);
-        }
+    /// The new owner's own copy has ended, and the home hears of it by
+    /// [`Message::Moved`]: it answers as if it had been asked, and nobody uses the
+    /// page here before. If this rank dies before the home has heard of the move,
+    /// the page is where it was, as it was.
+    pub fn expect(&mut self) {
+        self.awaited += 1;
     }
 
     /// Whether the rank may forget it, to know another page in its place: it is
     /// listed still, and what is told to it then is acknowledged by a new one.
     pub fn is_idle(&self) -> bool {
         let nobody = self.now == Count::default() && self.before == Count::default();
-        nobody && !self.has_asked && self.owes == Owes::Nothing
+        nobody && self.awaited == 0 && self.owes == Owes::Nothing
     }
 
     fn pays(&mut self) -> Option<Message> {

@@ -31,7 +31,7 @@ fn left_behind(fails: impl Fn(At) -> bool, answer: Result<u64, AddrError>) -> u6
             header = op.operand();
         }
         is_taken |= op.kind == Kind::CompareSwap && op.remote == book.bits(rank, 0);
-        if op.kind == Kind::FetchAnd {
+        if op.kind == Kind::FetchAnd && op.remote == book.bits(rank, 0) {
             assert!(has_failed && header & 1 == 0, "it is given back when it is not live");
         }
         let now = !has_failed && header != 0 && fails(own.at);

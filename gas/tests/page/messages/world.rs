@@ -124,8 +124,13 @@ impl Pages {
                 } else {
                     world.ranks[rank].frames[frame as usize].0 = world.ranks[owner].frames[from].0;
                     world.place = (rank, frame);
-                    let here = entry.moved(Rank(rank as u32), frame);
-                    world.ranks[rank].requester.arrive(here);
+                    let requester = &mut world.ranks[rank].requester;
+                    requester.expect();
+                    if self.wrong == Wrong::UsedUnheard {
+                        requester.expect();
+                        let here = entry.moved(Rank(rank as u32), frame);
+                        requester.handle(Message::Told(here));
+                    }
                     self.send(world, rank, 0, Message::Moved(frame));
                 }
             }
@@ -202,20 +207,19 @@ impl Pages {
         Ok(())
     }
 
-    pub fn die(&self, world: &mut World, rank: usize) {
+    pub fn die(&self, world: &mut World, rank: usize) -> Result<(), String> {
         world.dead = Some(rank);
         world.net.retain(|(_, to, _)| *to != rank);
         // What it had sent may come, or not: here it does not.
         world.net.retain(|(from, ..)| *from != rank);
         if world.place.0 == rank && world.home.entry().owner.0 as usize != rank {
-            // It had copied the page and told nobody.
+            // It had copied the page, and its home has not heard of that.
             let entry = world.home.entry();
             world.place = (entry.owner.0 as usize, entry.frame);
-            world.value = world.ranks[world.place.0].frames[world.place.1 as usize].0;
-            for (ult, (_, does)) in world.ults.iter_mut().zip(&self.ults) {
-                if ult.at != At::Idle && does.get(ult.done) == Some(&Get) {
-                    ult.may_be.push(world.value);
-                }
+            let there = world.ranks[world.place.0].frames[world.place.1 as usize].0;
+            if there != world.value {
+                let put = world.value;
+                return Err(format!("{put} was put and is lost with the mover: {there} is back"));
             }
         }
         for (ult, (of, does)) in world.ults.iter_mut().zip(&self.ults) {
@@ -225,5 +229,6 @@ impl Pages {
         }
         world.home.handle_lost(Rank(rank as u32));
         self.home_sends(world);
+        Ok(())
     }
 }

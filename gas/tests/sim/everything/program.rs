@@ -60,7 +60,7 @@ pub struct Program<'n, 'w> {
     /// Nor will anybody ever know of these.
     pub spoilt: HashSet<usize>,
     pub live: Vec<Live>,
-    pub may_die: bool,
+    pub may_lose: bool,
 }
 
 pub type Line = [u64; LINE];
@@ -234,7 +234,7 @@ impl Program<'_, '_> {
                 }
                 return;
             }
-            Err(AccessError::PeerLost { .. }) if self.may_die => {
+            Err(AccessError::PeerLost { .. }) if self.may_lose => {
                 known.unsure += 1;
                 if matches!(what, What::Copy(_)) {
                     // What the dead one has sent of it may land at any time.

@@ -210,24 +210,6 @@ impl Worker {
         None
     }
 
-    /// Makes a ULT the next, before any queue; answers which was.
-    pub(super) fn set_next(&self, slot: Slot) -> Option<Slot> {
-        let before = NonNull::new(self.next.replace(slot.as_ptr()));
-        if before.is_none() {
-            self.tie();
-        }
-        before
-    }
-
-    /// Takes the next.
-    #[inline(always)]
-    pub(super) fn take_next(&self) -> Option<Slot> {
-        let next = NonNull::new(self.next.get())?;
-        self.next.set(ptr::null_mut());
-        self.untie();
-        Some(next)
-    }
-
     /// One reason more why nobody passes its place on.
     #[inline(always)]
     pub(super) fn tie(&self) {
@@ -251,7 +233,6 @@ impl Worker {
         let alone = seat.yielded.is_empty()
             && seat.ready.is_empty()
             && spent.leaves(SWITCH)
-            && self.next.get().is_null()
             && !seat.offer.is_full()
             && self.own_count.get() == 0
             && seat.pinned.is_empty()

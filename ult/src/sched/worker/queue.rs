@@ -202,7 +202,10 @@ impl Worker {
         }
         self.queue_all(Some(letter.first));
         // SAFETY: we are the seat's owner.
-        NonNull::new(unsafe { self.seat().ready.pop() }?)
+        let youngest = unsafe { self.seat().ready.pop() };
+        // The others were in no queue meanwhile.
+        self.notify();
+        NonNull::new(youngest?)
     }
 
     /// Queues a ULT again that was laid out, if it is the only one there and the
@@ -214,6 +217,10 @@ impl Worker {
         }
         let Some(letter) = seat.offer.take() else { return false };
         self.queue_all(Some(letter.first));
+        if letter.more {
+            // They were in no queue meanwhile.
+            self.notify();
+        }
         !letter.more
     }
 
@@ -242,9 +249,12 @@ impl Worker {
                 self.queue_all(self.next_of(wanted));
             }
         }
-        if found && let Some(before) = self.set_next(wanted) {
-            self.push(before);
+        if found {
+            // SAFETY: as above.
+            unsafe { self.seat().ready.push(wanted.as_ptr()) };
         }
+        // They were in no queue meanwhile.
+        self.notify();
         found
     }
 
@@ -254,7 +264,6 @@ impl Worker {
         !seat.ready.is_empty()
             || seat.offer.is_full()
             || !seat.yielded.is_empty()
-            || !self.next.get().is_null()
             || self.own_count.get() > 0
     }
 
@@ -325,9 +334,7 @@ impl Worker {
         let seat = self.seat();
         // SAFETY: we are the seat's owner.
         unsafe { seat.yielded.push(slot.as_ptr()) };
-        // No fence: a sleeper that is missed now is seen at the next yield,
-        // and this worker runs both in any case.
-        if self.shared.idle.sleepers.load(Ordering::Relaxed) > 0 {
+        if self.shared.sleepers() > 0 {
             self.offer_yielded();
         }
     }
@@ -336,7 +343,11 @@ impl Worker {
     #[cold]
     fn offer_yielded(&self) {
         let seat = self.seat();
-        if !seat.ready.is_empty() || seat.yielded.has_several() {
+        if !seat.ready.is_empty()
+            || seat.yielded.has_several()
+            || seat.offer.is_full()
+            || self.own_count.get() > 0
+        {
             self.shared.notify_sleepers();
         }
     }

@@ -1,12 +1,38 @@
 //! Where a worker finds the next ULT, and how it sleeps when there is none.
 //!
-//! In this order: the hand-over slot (a joiner whose
-//! ULT just ended), the own deque (youngest first), the yielded queue (oldest
-//! first), those that stay on this worker, the outsiders' queue, other
-//! workers. Urgent ULTs come before all. Every fair turn, see `turn`,
-//! the worker polls progress and takes the oldest of the yielded, of those that
-//! stay, or of the outsiders, and now and then of the own queue, so nothing
-//! starves however busy the youngest are.
+//! In this order: the next (a child that goes before its parent, or a joiner
+//! whose ULT just ended), the own deque (youngest first), the yielded queue
+//! (oldest first), those that stay on this worker, the outsiders' queue, other
+//! workers. Urgent ULTs come before all but a child that goes before its parent.
+//! Every fair turn, see `turn`, the worker polls progress and takes the oldest of
+//! the yielded, of those that stay, or of the outsiders, and now and then of the
+//! own queue, so nothing starves however busy the youngest are.
+//!
+//! # The next
+//!
+//! The next is the worker's own: no thief sees it, and none is woken for it. So
+//! it is filled while a ULT leaves, and empty when the next one is resumed: a
+//! ready ULT is invisible to an idle worker for at most one switch of its holder.
+//!
+//! ```text
+//!            leaves             fair turn or urgent one?
+//!   A ─────────────────► next ──── no ───────────────────────► resumed
+//!     spawns child first  │ yes
+//!     ends, is joined     ├─ a child that has not begun ─────► resumed; the
+//!                         │                            turn is at the next switch
+//!                         └─ a joiner ─► own deque, others are told; the oldest,
+//!                                        or the urgent one ──► resumed
+//! ```
+//!
+//! The child goes first at every spawn, as in a call. What it puts off is due
+//! when it leaves. A chain of children that each spawn the next puts it off on
+//! this worker alone, and for as long as there are stacks: all the parents are in
+//! the own deque.
+//!
+//! Whatever else leaves a queue for a while and comes back, [`notify`]s: who has
+//! looked meanwhile, and sleeps, has not seen it.
+//!
+//! [`notify`]: Worker::notify
 //!
 //! # Sleeping
 //!
@@ -24,7 +50,7 @@ use crate::sched::record::Wanted;
 use crate::sched::turn::SWITCH;
 use crate::slab::Slot;
 use crate::task::Task;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use core::time::Duration;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::{Ordering, fence, mutant, spin_loop};
@@ -41,12 +67,15 @@ impl Worker {
         let spent = turn.get();
         if spent.leaves(SWITCH) {
             turn.set(spent.less(SWITCH));
+        } else if let Some(child) = self.take_child() {
+            return Some(child);
         } else {
             turn.set(spent.anew());
             if self.shared.is_stopped() {
                 return None;
             }
             if let Some(slot) = self.fair_turn() {
+                self.show_next();
                 return Some(slot);
             }
         }
@@ -67,8 +96,9 @@ impl Worker {
     #[inline(always)]
     fn look_near(&self) -> Option<Slot> {
         if self.shared.wanted.has(Wanted::URGENT)
-            && let Some(slot) = self.take_urgent()
+            && let Some(slot) = self.take_child().or_else(|| self.take_urgent())
         {
+            self.show_next();
             return Some(slot);
         }
         if let Some(slot) = self.take_next() {
@@ -90,6 +120,41 @@ impl Worker {
         match near.or_else(|| unsafe { seat.yielded.take_first() }.and_then(NonNull::new)) {
             Some(slot) => Some(slot),
             None => self.look_far(),
+        }
+    }
+
+    /// Makes a ULT the next, before any queue.
+    pub(super) fn set_next(&self, slot: Slot) {
+        debug_assert!(self.next.get().is_null(), "two are next");
+        self.next.set(slot.as_ptr());
+    }
+
+    /// Takes the next.
+    #[inline(always)]
+    fn take_next(&self) -> Option<Slot> {
+        let next = NonNull::new(self.next.get())?;
+        self.next.set(ptr::null_mut());
+        Some(next)
+    }
+
+    /// Takes the next if it is a child that goes before its parent.
+    #[cold]
+    fn take_child(&self) -> Option<Slot> {
+        if mutant("child_first_after_others") {
+            return None;
+        }
+        let next = NonNull::new(self.next.get())?;
+        // SAFETY: the next is ready, and ours. A joiner is not new.
+        if unsafe { next.as_ref() }.is_new() { self.take_next() } else { None }
+    }
+
+    /// Queues the next where others see it: another one is run before.
+    #[cold]
+    fn show_next(&self) {
+        if !mutant("next_not_shown")
+            && let Some(next) = self.take_next()
+        {
+            self.push(next);
         }
     }
 
@@ -118,6 +183,10 @@ impl Worker {
         let slot = self.own.borrow_mut().pop_front()?;
         self.own_count.set(self.own_count.get() - 1);
         self.untie();
+        // Of one that let others run when there were none, nobody was told.
+        if !self.seat().yielded.is_empty() && self.shared.sleepers() > 0 {
+            self.shared.notify_sleepers();
+        }
         Some(slot)
     }
 
@@ -391,7 +460,7 @@ impl Worker {
 /// model's turns are to be the same each time.
 const AGED: Duration = if cfg!(tsumugi_loom) { Duration::MAX } else { Duration::from_millis(1) };
 /// And after so many fair turns, should nobody have a clock.
-const AGED_TURN: u32 = if cfg!(tsumugi_loom) { 16 } else { 256 };
+const AGED_TURN: u32 = if cfg!(tsumugi_loom) { 2 } else { 256 };
 /// Rounds of a search before it is counted as one, so that a short one leaves
 /// the line of the count alone.
 const UNCOUNTED: u32 = 8;

@@ -25,6 +25,8 @@
 //! All of it is inlined: a call that switches and then returns would return to
 //! where somebody else was called from, as far as that stack knows.
 
+#[cfg(tsumugi_tsan)]
+use super::fiber::Fiber;
 use super::{Left, Life};
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::arch::{asm, naked_asm};
@@ -38,6 +40,8 @@ pub(crate) struct Switch {
     /// While no ULT has the stack.
     idle: Saved,
     link: Cell<*const Link>,
+    #[cfg(tsumugi_tsan)]
+    fiber: Fiber,
 }
 
 /// Where a suspended context's words are.
@@ -52,6 +56,8 @@ impl Saved {
     /// Takes over a stack that no ULT has.
     #[inline(always)]
     pub(in crate::stack) fn begin(&self, switch: &Switch) {
+        #[cfg(tsumugi_tsan)]
+        switch.fiber.begin();
         self.0.set(switch.idle.0.get());
     }
 
@@ -74,17 +80,34 @@ impl Saved {
 #[repr(C)]
 pub(crate) struct Link {
     words: Cell<usize>,
+    #[cfg(tsumugi_tsan)]
+    fiber: Fiber,
 }
 
 impl Link {
     pub(crate) fn new() -> Self {
-        Self { words: Cell::new(0) }
+        Self {
+            words: Cell::new(0),
+            #[cfg(tsumugi_tsan)]
+            fiber: Fiber::none(),
+        }
     }
 }
 
 impl Switch {
     pub(in crate::stack) fn new() -> Self {
-        Self { idle: Saved::new(), link: Cell::new(ptr::null()) }
+        Self {
+            idle: Saved::new(),
+            link: Cell::new(ptr::null()),
+            #[cfg(tsumugi_tsan)]
+            fiber: Fiber::none(),
+        }
+    }
+
+    /// The life on it is over, and another stack's runs.
+    #[cfg(tsumugi_tsan)]
+    pub(in crate::stack) fn end(&self) {
+        self.fiber.end();
     }
 
     /// Gives the stack its context, which never ends: when a life is over, it
@@ -124,6 +147,10 @@ impl Switch {
         // registers that it may change are named, but for two that are kept.
         unsafe {
             self.relink(link);
+            #[cfg(tsumugi_tsan)]
+            link.fiber.note();
+            #[cfg(tsumugi_tsan)]
+            self.fiber.go();
             asm!(
                 "push rbp",
                 "push rbx",
@@ -162,6 +189,9 @@ impl Switch {
     #[inline(always)]
     pub(in crate::stack) unsafe fn suspend(&self, saved: &Saved, left: Left) -> *const () {
         let life;
+        #[cfg(tsumugi_tsan)]
+        // SAFETY: whoever resumed it has linked it.
+        unsafe { &(*self.link.get()).fiber }.go();
         // SAFETY: as in `resume`; the link was written there, and its words
         // before this was entered.
         unsafe {
@@ -202,6 +232,8 @@ impl Switch {
         to: &Saved,
         _both: impl FnOnce() -> [&'a Self; 2],
     ) {
+        #[cfg(tsumugi_tsan)]
+        _both()[1].fiber.go();
         // SAFETY: as in `suspend` and `resume`.
         unsafe {
             asm!(

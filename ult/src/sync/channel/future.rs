@@ -78,7 +78,7 @@ impl<T> Future for Send<'_, T> {
                 unsafe {
                     let outcome = state.put(&mut *slot, &mut served);
                     if let Put::Full = outcome {
-                        *node = Node::with(0, slot.cast());
+                        *node = Node::new().with_slot(slot.cast());
                         state.senders_waiting.push(node, wake);
                     }
                     outcome
@@ -123,7 +123,7 @@ impl<T> Future for Recv<'_, T> {
                 // SAFETY: the future is pinned, and takes the node out before
                 // it goes.
                 unsafe {
-                    *node = Node::with(0, slot.cast());
+                    *node = Node::new().with_slot(slot.cast());
                     state.receivers_waiting.push(node, wake);
                 }
             }

@@ -40,7 +40,7 @@ pub use error::{
 };
 pub use future::{Recv, Send};
 
-use super::queue::{self, Node};
+use super::queue::{self, Node, Place};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use alloc::sync::Arc;
@@ -123,17 +123,17 @@ impl<T> Sender<T> {
             let slot = &raw mut value;
             let mut served = None;
             let waited = queue::wait(
+                &Sending(&self.0),
                 &self.0,
                 Reason { what: "send", at: Arc::as_ptr(&self.0) as u64, wanted: 0 },
                 limit.into(),
-                Node::with(0, slot.cast()),
+                |node| node.with_slot(slot.cast()),
                 |state| &mut state.senders_waiting,
                 |state| {
                     // SAFETY: nobody else knows of the value yet.
                     outcome = state.put(unsafe { &mut *slot }, &mut served);
                     matches!(outcome, Put::Full)
                 },
-                |_| {},
             );
             queue::tell(served);
             match (waited, value.is_some()) {
@@ -214,10 +214,11 @@ impl<T> Receiver<T> {
         let slot = &raw mut value;
         let mut served = None;
         let waited = queue::wait(
+            &Receiving(&self.0),
             &self.0,
             Reason { what: "recv", at: Arc::as_ptr(&self.0) as u64, wanted: 0 },
             limit.into(),
-            Node::with(0, slot.cast()),
+            |node| node.with_slot(slot.cast()),
             |state| &mut state.receivers_waiting,
             |state| match state.take_again(&mut served) {
                 Take::Value(taken) => {
@@ -228,7 +229,6 @@ impl<T> Receiver<T> {
                 Take::Disconnected => false,
                 Take::Empty => true,
             },
-            |_| {},
         );
         queue::tell(served);
         waited.map_err(RecvWithinError::Interrupted)?;
@@ -258,6 +258,40 @@ impl<T> Receiver<T> {
     /// Whether there is no value in the channel.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Where senders wait.
+struct Sending<'a, T>(&'a Shared<T>);
+
+/// Where receivers wait.
+struct Receiving<'a, T>(&'a Shared<T>);
+
+impl<T> Place for Sending<'_, T> {
+    unsafe fn take_out(&self, node: *mut Node) -> bool {
+        // SAFETY: the caller's.
+        unsafe { queue::take_out(self.0, node, |state| &mut state.senders_waiting, |_| {}) }
+    }
+
+    /// Its value was sent, or stays with it.
+    unsafe fn pass_on(&self, _: *mut Node, _: bool) {}
+}
+
+impl<T> Place for Receiving<'_, T> {
+    unsafe fn take_out(&self, node: *mut Node) -> bool {
+        // SAFETY: the caller's.
+        unsafe { queue::take_out(self.0, node, |state| &mut state.receivers_waiting, |_| {}) }
+    }
+
+    unsafe fn pass_on(&self, node: *mut Node, _: bool) {
+        let mut served = None;
+        // SAFETY: the caller's; the slot is a receiver's, in no queue.
+        let value = unsafe { (*(*node).slot.cast::<Option<T>>()).take() };
+        let lost = value.and_then(|value| self.0.with(|state| state.put_back(value, &mut served)));
+        queue::tell(served);
+        // Nobody can receive it. It stays where it is, as all of one's that is
+        // cut off: its destructor is not for this thread.
+        core::mem::forget(lost);
     }
 }
 

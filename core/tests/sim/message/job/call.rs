@@ -58,7 +58,7 @@ impl Game<'_> {
             Err(CallError::Busy(_)) => return,
             Err(CallError::Addr(error)) => {
                 assert_eq!(error, AddrError::PeerLost { rank: Rank(to as u32) });
-                assert!(self.players[from].knows && self.dead == Some(to), "{error}");
+                assert!(self.players[from].told[to], "{error}");
                 return;
             }
         };
@@ -115,7 +115,8 @@ impl Game<'_> {
             Err(CallError::Busy(_)) => return false,
             Err(CallError::Addr(error)) => {
                 assert_eq!(Some(error), pattern.source.map(|rank| AddrError::PeerLost { rank }));
-                assert!(self.players[by].knows, "{error}");
+                let is_told = |rank: Rank| self.players[by].told[rank.0 as usize];
+                assert!(pattern.source.is_some_and(is_told), "{error}");
                 return false;
             }
         };

@@ -19,8 +19,7 @@ impl Game<'_> {
                 if self.players[rank].is_dead {
                     continue;
                 }
-                if self.dead.is_some() && !self.players[rank].knows {
-                    self.tell_death(rank);
+                while self.lose_one(rank) {
                     has_moved = true;
                 }
                 has_moved |= self.progress(rank);
@@ -31,6 +30,7 @@ impl Game<'_> {
     }
 
     pub(super) fn finish(&mut self) {
+        self.mend();
         self.quiesce();
         self.check_nothing_hangs();
         for rank in 0..self.players.len() {
@@ -63,13 +63,13 @@ impl Game<'_> {
         for (rank, player) in self.players.iter().enumerate().filter(|(_, p)| !p.is_dead) {
             assert!(player.open.is_empty(), "rank {rank} has open requests: {:?}", player.machine);
             assert_eq!(player.machine.under_way(), 0);
-            if self.dead.is_none() {
+            if self.is_whole() {
                 assert_eq!(player.machine.counts().dropped, 0, "rank {rank}");
                 self.net.post.check_empty(rank);
             }
         }
         for (at, len) in core::mem::take(&mut self.settled) {
-            if self.dead.is_none() {
+            if self.is_whole() {
                 let bytes = self.net.bytes(at, len);
                 assert!(
                     bytes.iter().all(|byte| *byte == USED),
@@ -80,17 +80,20 @@ impl Game<'_> {
     }
 
     fn undelivered(&self) -> impl Iterator<Item = usize> + '_ {
-        let alive = |rank: usize| self.dead != Some(rank);
+        let knows = |by: usize, whom: usize| !self.players[by].is_dead && !self.is_lost(by, whom);
         (0..self.sent.len()).filter(move |number| {
             let sent = &self.sent[*number];
-            sent.received_by.is_none() && !sent.was_cancelled && alive(sent.from) && alive(sent.to)
+            sent.received_by.is_none()
+                && !sent.was_cancelled
+                && knows(sent.from, sent.to)
+                && knows(sent.to, sent.from)
         })
     }
 
     /// No message that was let out and receive of a rank could meet.
     fn check_nothing_hangs(&self) {
         for (number, posted) in self.posted.iter().enumerate() {
-            if posted.outcome.is_some() || self.dead == Some(posted.by) {
+            if posted.outcome.is_some() || self.players[posted.by].is_dead {
                 continue;
             }
             for left in self.undelivered().filter(|left| self.sent[*left].to == posted.by) {
@@ -137,7 +140,7 @@ impl Game<'_> {
     fn check_order(&self) {
         for (number, posted) in self.posted.iter().enumerate() {
             let Some(Ok(message)) = posted.outcome else { continue };
-            if self.dead == Some(posted.by) {
+            if self.players[posted.by].is_dead {
                 continue;
             }
             let sent = &self.sent[message];
@@ -149,7 +152,7 @@ impl Game<'_> {
                         match other.received_by {
                             Some(by) => by < number,
                             // Its bytes may have died with it.
-                            None => self.dead == Some(other.from),
+                            None => self.is_lost(posted.by, other.from),
                         },
                         "receive {number} took message {message} and not {earlier}"
                     );

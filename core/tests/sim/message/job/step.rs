@@ -64,8 +64,14 @@ impl Game<'_> {
             self.run_split(rank, job, (id, side), has_claimed);
             return true;
         }
-        let is_dead = self.players[job.copy.peer.0 as usize].is_dead;
-        let result = if is_dead && self.draw(2) == 0 {
+        let peer = job.copy.peer.0 as usize;
+        let is_given_up = self.players[rank].told[peer] && !self.players[peer].is_dead;
+        if !is_given_up && self.net.post.is_unanswered(rank, peer) {
+            self.players[rank].jobs.push((job, has_claimed));
+            return true;
+        }
+        let is_dead = self.players[peer].is_dead;
+        let result = if is_given_up || is_dead && self.draw(2) == 0 {
             Err(Ended::PeerLost { rank: job.copy.peer })
         } else if (self.net.post.is_far(rank, job.copy.peer) || job.copy.by_kernel)
             && self.draw(8) < self.net.post.fails
@@ -141,8 +147,9 @@ impl Game<'_> {
             }
             Err(error) => {
                 let rank = Rank(sent.to as u32);
-                let is_dead = self.dead == Some(sent.to);
-                assert!(is_dead && error == Ended::PeerLost { rank }, "message {number}: {error}");
+                let (from, to) = (sent.from, sent.to);
+                let is_lost = self.is_lost(from, to);
+                assert!(is_lost && error == Ended::PeerLost { rank }, "message {number}: {error}");
             }
         }
         self.scribble(at, len);
@@ -156,7 +163,7 @@ impl Game<'_> {
             Ok(received) => received,
             Err(error) => {
                 if let Ended::PeerLost { rank } = error {
-                    assert_eq!(Some(rank.0 as usize), self.dead);
+                    assert!(self.is_lost(by, rank.0 as usize), "{rank} is not lost");
                 }
                 assert!(!matches!(error, Ended::Failed { .. }), "receive {number} failed");
                 self.posted[number].outcome = Some(Err(error));

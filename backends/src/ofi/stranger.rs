@@ -1,0 +1,346 @@
+//! A client of libfabric that knows the calls, the form of packets, and all
+//! addresses of a rank, but has seen neither traffic nor card: what it writes,
+//! changes, reads and sends does not get in. The same calls with the key and
+//! the number that the job has do.
+//!
+//! Without libfabric there is nothing to test, and the test says so and
+//! passes; `ci/ofi.sh` installs it.
+
+use super::choice::{Choice, Fabric};
+use super::sys::*;
+use super::wire::Wire;
+use super::{Config, OfiDomain, OfiEndpoint};
+use crate::boot::random_u64;
+use crate::net::{Answer, Area, Arrival, End, Far, Mr, Near, Noise};
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tsumugi_conformance::left_out;
+use tsumugi_core::backend::{Completion, Domain, Endpoint};
+use tsumugi_core::mem::{Access, Rank, Region};
+
+#[test]
+fn who_has_seen_nothing_does_not_get_in() {
+    if let Err(error) = Library::load() {
+        return left_out("a stranger over libfabric", &error.to_string(), "ci/ofi.sh");
+    }
+    let mut memory = [MARK; WORDS];
+    let job = random_u64().unwrap();
+    let config = Config {
+        provider: Some("tcp;ofi_rxm".to_owned()),
+        source: Some("127.0.0.1".to_owned()),
+        job,
+        ..Config::default()
+    };
+    let domain = OfiDomain::open(&config, Rank(0), 2).unwrap();
+    let mr_mode = domain.facts().mr_mode;
+    assert_eq!(mr_mode & (FI_MR_PROV_KEY | FI_MR_RAW), 0, "the keys are this rank's to choose");
+    assert_eq!(domain.facts().key_bytes, 8);
+    let base = NonNull::from(&mut memory).cast();
+    // SAFETY: the memory outlives the domain's registration; peers change it as
+    // words, and it is looked at by `words` alone.
+    let region = unsafe { domain.register(base, 8 * WORDS as u64, Access::ReadWrite) }.unwrap();
+    let mut victim = Victim { endpoint: domain.endpoint(), base, arrived: Vec::new() };
+    let card = CardSeen::of(domain.card());
+    let choice = Choice::new(&config).unwrap();
+    let fabric = Fabric::open(&choice).unwrap();
+    let meet = || Stranger::open(&fabric, &choice, &card.address);
+
+    // What a rank of the job does: the directory says the region's key.
+    let mut insider = meet();
+    let slot = card.origin + (region.key.index() * SLOT_BYTES) as u64;
+    insider.get(&mut victim, slot, card.key, SLOT_BYTES).unwrap();
+    let (origin, key) = (insider.word(3), insider.word(6));
+    if mr_mode & FI_MR_VIRT_ADDR != 0 {
+        assert_eq!(origin, base.as_ptr() as u64, "the region's place is no secret");
+    }
+    for (index, what) in Change::ALL.into_iter().enumerate() {
+        let at = origin + 8 * index as u64;
+        insider.change(&mut victim, what, at, key).unwrap();
+        victim.awaits(index, NOISE);
+    }
+    assert_eq!(insider.get(&mut victim, origin, key, 8), Ok(()));
+    assert_eq!(insider.word(0), NOISE);
+    insider.send(&mut victim, &packet(job, 1, PACKET, b"from rank 1")).unwrap();
+    insider.send(&mut victim, &packet(job, 1, BELL, &bell(&region))).unwrap();
+    victim.hears(&["packet of rank 1: from rank 1", "bell at 24"]);
+    let before = victim.words();
+
+    // What a stranger may think of: keys of a program that counts, those that
+    // the same draw gives for small seeds, and near misses of the true ones.
+    let mut keys: Vec<u64> = (0..20).collect();
+    keys.extend([u64::from(region.key.to_bits()), region.key.index() as u64 + 16, u64::MAX]);
+    keys.extend((0..4).map(|seed| Noise::new(seed).draw()));
+    for true_key in [key, card.key] {
+        keys.extend([0, 31, 32, 63].map(|bit| true_key ^ 1 << bit));
+        keys.push(true_key & u64::from(u32::MAX));
+    }
+    for (guess, what) in keys.into_iter().zip(Change::ALL.into_iter().cycle()) {
+        // A refusal may end the connection: each has one of its own.
+        let done = meet().change(&mut victim, what, origin, guess);
+        assert!(done.is_err(), "{what:?} under {guess:#x} is done");
+        let read = meet().get(&mut victim, card.origin, guess, SLOT_BYTES);
+        assert!(read.is_err(), "the directory is read under {guess:#x}");
+    }
+    // Its key opens the directory to readers alone.
+    let done = meet().change(&mut victim, Change::Put, card.origin, card.key);
+    assert!(done.is_err(), "the directory is written");
+
+    let mut stranger = meet();
+    for number in (0..16).chain((0..64).map(|bit| job ^ 1 << bit)).chain([job.swap_bytes()]) {
+        stranger.send(&mut victim, &packet(number, 1, PACKET, b"let me in")).unwrap();
+        stranger.send(&mut victim, &packet(number, 1, BELL, &bell(&region))).unwrap();
+    }
+    for good in [packet(job, 2, PACKET, b"there is no rank 2"), packet(job, 1, PACKET, b"")] {
+        stranger.send(&mut victim, &good[..good.len().min(15)]).unwrap();
+    }
+    stranger.send(&mut victim, &packet(job, 2, PACKET, b"there is no rank 2")).unwrap();
+
+    // The last is let in, all the others were not; and the insider still is.
+    stranger.send(&mut victim, &packet(job, 1, PACKET, b"the end")).unwrap();
+    victim.hears(&["packet of rank 1: the end"]);
+    assert_eq!(victim.words(), before);
+    insider.change(&mut victim, Change::Put, origin + 8 * 5, key).unwrap();
+    victim.awaits(5, NOISE);
+}
+
+/// The rank, which is polled while a client waits.
+struct Victim<'d> {
+    endpoint: OfiEndpoint<'d>,
+    base: NonNull<u8>,
+    arrived: Vec<String>,
+}
+
+impl Victim<'_> {
+    fn poll(&mut self) {
+        self.endpoint.poll(&mut [Completion::EMPTY; 16]);
+        let arrived = &mut self.arrived;
+        self.endpoint.receive(&mut |arrival| {
+            arrived.push(match arrival {
+                Arrival::Bell(word) => format!("bell at {}", word.offset),
+                Arrival::Packet { from, bytes } => {
+                    format!("packet of {from}: {}", String::from_utf8_lossy(bytes))
+                }
+            });
+        });
+    }
+
+    fn words(&self) -> [u64; WORDS] {
+        // SAFETY: the region; the provider writes to it in polls of this thread
+        // alone.
+        unsafe { self.base.cast().read_volatile() }
+    }
+
+    fn awaits(&mut self, index: usize, word: u64) {
+        within("the word is written", || {
+            self.poll();
+            self.words()[index] == word
+        });
+    }
+
+    /// This has arrived, and nothing else.
+    fn hears(&mut self, expected: &[&str]) {
+        within("all has arrived", || {
+            self.poll();
+            self.arrived.len() >= expected.len()
+        });
+        assert_eq!(std::mem::take(&mut self.arrived), expected);
+    }
+}
+
+/// What a card says of the first endpoint; its layout is that of `net::card`.
+struct CardSeen {
+    address: Vec<u8>,
+    origin: u64,
+    key: u64,
+}
+
+impl CardSeen {
+    fn of(card: &[u8]) -> Self {
+        let mut rest = &card[24..];
+        let mut take = |bytes: usize| {
+            let (taken, after) = rest.split_at(bytes);
+            rest = after;
+            taken
+        };
+        let short = |bytes: &[u8]| usize::from(u16::from_le_bytes(bytes.try_into().unwrap()));
+        let name = short(take(2));
+        take(name);
+        let length = short(take(2));
+        let address = take(length).to_vec();
+        let origin = u64::from_le_bytes(take(8).try_into().unwrap());
+        assert_eq!(short(take(2)), 8, "bytes of a key");
+        Self { address, origin, key: u64::from_le_bytes(take(8).try_into().unwrap()) }
+    }
+}
+
+/// A client with libfabric's calls and nothing else.
+struct Stranger {
+    wire: Wire,
+    peer: fi_addr_t,
+    mr: Option<Mr>,
+    near: Near,
+    context: Area,
+    _memory: Area,
+}
+
+/// What it does to a word.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Put,
+    Add,
+    CompareSwap,
+}
+
+impl Change {
+    const ALL: [Self; 3] = [Self::Put, Self::Add, Self::CompareSwap];
+}
+
+impl Stranger {
+    fn open(fabric: &Arc<Fabric>, choice: &Choice, address: &[u8]) -> Self {
+        let mut wire = Wire::open(fabric, choice, 64, false).unwrap();
+        let memory = Area::new(AREA_BYTES);
+        let at = memory.base.as_ptr();
+        let access = FI_READ | FI_WRITE | FI_TRANSMIT | FI_RECV;
+        // SAFETY: its own memory, which stays until the wire is closed.
+        let mr = unsafe { wire.register(at, AREA_BYTES as u64, access, 1) }.unwrap();
+        let peer = wire.insert(address).unwrap();
+        let near = Near { at, desc: mr.desc };
+        Self { wire, peer, mr: Some(mr), near, context: Area::new(64), _memory: memory }
+    }
+
+    fn here(&self, offset: usize) -> Near {
+        Near { at: self.near.at.wrapping_add(offset), ..self.near }
+    }
+
+    /// A word of its memory.
+    fn word(&self, index: usize) -> u64 {
+        // SAFETY: inside its memory, which nothing writes to now.
+        unsafe { self.near.at.cast::<u64>().add(index).read_volatile() }
+    }
+
+    fn set_word(&mut self, index: usize, word: u64) {
+        // SAFETY: the same.
+        unsafe { self.near.at.cast::<u64>().add(index).write_volatile(word) };
+    }
+
+    /// Makes a word of [`MARK`] one of [`NOISE`].
+    fn change(&mut self, victim: &mut Victim<'_>, what: Change, at: u64, key: u64) -> Ended {
+        let far = Far { peer: self.peer, addr: at, key };
+        let operand = if matches!(what, Change::Add) { NOISE.wrapping_sub(MARK) } else { NOISE };
+        self.set_word(0, operand);
+        self.set_word(1, MARK);
+        let (operand, compare, result) = (self.here(0), self.here(8), self.here(16));
+        self.run(victim, |wire, context| {
+            // SAFETY: the near ends are this client's own.
+            unsafe {
+                match what {
+                    Change::Put => wire.write(operand, 8, far, context, 0),
+                    Change::Add => wire.fetch((FI_UINT64, FI_SUM), operand, result, far, context),
+                    Change::CompareSwap => {
+                        wire.compare(FI_UINT64, operand, compare, result, far, context)
+                    }
+                }
+            }
+        })
+    }
+
+    fn get(&mut self, victim: &mut Victim<'_>, at: u64, key: u64, bytes: usize) -> Ended {
+        let (near, far) = (self.here(0), Far { peer: self.peer, addr: at, key });
+        // SAFETY: the same.
+        self.run(victim, |wire, context| unsafe { wire.read(near, bytes, far, context, 0) })
+    }
+
+    fn send(&mut self, victim: &mut Victim<'_>, bytes: &[u8]) -> Ended {
+        // SAFETY: a packet is shorter than its memory.
+        unsafe { self.near.at.copy_from(bytes.as_ptr(), bytes.len()) };
+        let (near, peer, len) = (self.here(0), self.peer, bytes.len());
+        // SAFETY: the same.
+        self.run(victim, |wire, context| unsafe { wire.send(near, len, peer, context) })
+    }
+
+    /// Posts it, and waits for its end.
+    fn run(
+        &mut self,
+        victim: &mut Victim<'_>,
+        mut post: impl FnMut(&mut Wire, *mut c_void) -> Answer,
+    ) -> Ended {
+        let context = self.context.base.as_ptr().cast();
+        let (mut posted, mut end) = (false, None);
+        within("an operation ends", || {
+            if !posted {
+                match post(&mut self.wire, context) as c_int {
+                    0 => posted = true,
+                    code if code == -EAGAIN => {}
+                    code => end = Some(End::Refused { code: -code, provider_code: 0 }),
+                }
+            }
+            victim.poll();
+            end = end.or_else(|| self.completion());
+            end.is_some()
+        });
+        match end {
+            Some(End::Done(_)) => Ok(()),
+            Some(End::Refused { code, .. }) => Err(code),
+            other => panic!("it ended as {other:?}"),
+        }
+    }
+
+    fn completion(&mut self) -> Option<End> {
+        let mut entry: MaybeUninit<fi_cq_msg_entry> = MaybeUninit::uninit();
+        // SAFETY: the queue only writes to it.
+        let place = unsafe { core::slice::from_raw_parts_mut(entry.as_mut_ptr(), 1) };
+        match self.wire.completions(place) as c_int {
+            1 => Some(End::Done(place[0].len)),
+            code if code == -FI_EAVAIL => {
+                let error = self.wire.failure()?;
+                Some(End::Refused { code: error.code, provider_code: error.provider_code })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.wire.shut(self.mr.take().into_iter());
+    }
+}
+
+/// Done, or libfabric's error.
+type Ended = Result<(), c_int>;
+
+/// A packet; its layout is that of `net::packet`.
+fn packet(job: u64, from: u32, kind: u32, rest: &[u8]) -> Vec<u8> {
+    let mut bytes = job.to_le_bytes().to_vec();
+    bytes.extend(from.to_le_bytes());
+    bytes.extend(kind.to_le_bytes());
+    bytes.extend(rest);
+    bytes
+}
+
+/// What a bell carries for the fourth word of a region.
+fn bell(region: &Region) -> Vec<u8> {
+    let mut bytes = u64::from(region.key.to_bits()).to_le_bytes().to_vec();
+    bytes.extend(24u64.to_le_bytes());
+    bytes
+}
+
+fn within(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LIMIT, "{what}: not within {LIMIT:?}");
+    }
+}
+
+const WORDS: usize = 8;
+const MARK: u64 = 0x1111_2222_3333_4444;
+const NOISE: u64 = 0x6666_7777_8888_9999;
+const PACKET: u32 = 1;
+const BELL: u32 = 2;
+const SLOT_BYTES: usize = 128;
+const AREA_BYTES: usize = 4096;
+/// What a crowded machine leaves of a millisecond.
+const LIMIT: Duration = Duration::from_secs(20);

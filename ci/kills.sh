@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# Ranks on two and three nodes are killed at random, so many times (5): the one
+# that died is named and its code is the job's, programs on all nodes hear of it by
+# its number a second before they are ended, and nothing is left. Nodes are network
+# namespaces, which TSUMUGI_RSH enters.
+#
+# ci/kills.sh [TIMES [SEED]]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=ci/left_out.sh
+. ci/left_out.sh
+
+times=${1:-5}
+seed=${2:-$RANDOM}
+RANDOM=$seed
+name=tsk$$
+if [[ $(id -u) != 0 ]] || ! ip netns add "$name-1" 2>/dev/null; then
+    left_out kills "this user may make no network namespaces"
+    exit 0
+fi
+work=$(mktemp -d)
+launcher=
+clean() {
+    local index
+    # The group that timeout has made; agents end with their input.
+    [[ -z $launcher ]] || kill -KILL -- "-$launcher" 2>/dev/null || true
+    for index in 1 2 3; do
+        ip netns del "$name-$index" 2>/dev/null || true
+        ip link del "$name-${index}v" 2>/dev/null || true
+    done
+    ip link del "$name-b" 2>/dev/null || true
+    rm -rf "$work"
+}
+trap clean EXIT
+# shellcheck source=ci/libfabric.sh
+. ci/libfabric.sh
+# The launcher's own address is the bridge's.
+ip link add "$name-b" type bridge
+ip addr add 10.95.0.254/24 dev "$name-b"
+ip link set "$name-b" up
+for index in 1 2 3; do
+    [[ $index == 1 ]] || ip netns add "$name-$index"
+    ip link add "$name-${index}v" type veth peer name eth0 netns "$name-$index"
+    ip link set "$name-${index}v" master "$name-b"
+    ip link set "$name-${index}v" up
+    ip -n "$name-$index" addr add "10.95.0.$index/24" dev eth0
+    ip -n "$name-$index" link set eth0 up
+    ip -n "$name-$index" link set lo up
+done
+cat >"$work/rsh" <<END
+#!/bin/sh
+index=\${1##*.}
+shift
+exec ip netns exec $name-\$index sh -c "\$*"
+END
+chmod +x "$work/rsh"
+
+cargo build --quiet --package tsumugi --package tsumugi-cli --bins
+job=$(cargo test --quiet --package tsumugi --test job --no-run --message-format=json |
+    sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
+tsumugi=$PWD/target/debug/tsumugi
+export TSUMUGI_RSH=$work/rsh TSUMUGI_SPIN=0 RUST_BACKTRACE=0 FI_MR_CACHE_MONITOR=disabled
+export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
+log=$work/log
+
+failed() {
+    cat "$log"
+    echo "kills: time $time of seed $seed, $what: $1" >&2
+    exit 1
+}
+
+# The log has that line so often, as grep counts.
+says() {
+    local count
+    count=$(grep -cE "$2" "$log" || true)
+    [[ $count == "$1" ]] || failed "'$2' is there $count times, not $1"
+}
+
+for ((time = 1; time <= times; time++)); do
+    nodes=$((2 + RANDOM % 2))
+    ranks=$((nodes + RANDOM % 5))
+    victim=$((RANDOM % ranks))
+    delay=$((RANDOM % 400))
+    export TSUMUGI_TEST_SEED=$((RANDOM % 3))
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+    ((RANDOM % 4)) || TSUMUGI_PROVIDER='udp;ofi_rxd'
+    case $((RANDOM % 4)) in
+    0) signal=KILL code=137 end='was killed by signal 9 \(SIGKILL\)' ;;
+    1) signal=SEGV code=139 end='was killed by signal 11 \(SIGSEGV\)' ;;
+    2) signal=ABRT code=134 end='was killed by signal 6 \(SIGABRT\)' ;;
+    3) signal=USR2 code=3 end='exited with code 3' ;;
+    esac
+    hosts=10.95.0.1,10.95.0.2
+    ((nodes == 2)) || hosts=$hosts,10.95.0.3
+    what="rank $victim of $ranks on $nodes nodes over $TSUMUGI_PROVIDER by $signal after $delay ms"
+    what="$what, ways from $TSUMUGI_TEST_SEED"
+    timeout -k 5 120 "$tsumugi" run --hosts $hosts -n "$ranks" "$job" --role mourn >"$log" 2>&1 &
+    launcher=$!
+    for _ in $(seq 600); do
+        [[ $(grep -c ' works as ' "$log") == "$ranks" ]] && break
+        sleep 0.1
+    done
+    says "$ranks" '^rank [0-9]+ works as [0-9]+$'
+    pid=$(sed -n "s/^rank $victim works as //p" "$log")
+    sleep "0.$(printf %03d "$delay")"
+    kill -"$signal" "$pid"
+    got=0
+    wait "$launcher" || got=$?
+    launcher=
+    [[ $got == "$code" ]] || failed "ended with $got, not $code"
+    says 1 "^tsumugi: host 10\.95\.0\.[123]: rank $victim \(pid $pid\) $end\$"
+    says 1 'was killed by|exited with'
+    says 0 'no answer, lost'
+    others=
+    for ((rank = 0; rank < ranks; rank++)); do
+        ((rank != victim)) || continue
+        others="$others, rank $rank"
+        if (((TSUMUGI_TEST_SEED + rank) % 3 == 2)); then
+            says 1 "^rank $rank had a second\$"
+        fi
+        # What it hears later may be of a neighbour that has ended because of it.
+        [[ $(grep -m 1 "^rank $rank heard " "$log") == "rank $rank heard of rank $victim" ]] ||
+            failed "rank $rank has not heard of it first"
+    done
+    says 1 "^tsumugi: ${others#, }: ended with it\$"
+    for _ in $(seq 100); do
+        pgrep -f "$job --role mourn|$tsumugi agent" >/dev/null || break
+        sleep 0.1
+    done
+    if pgrep -fa "$job --role mourn|$tsumugi agent"; then
+        failed "a process is left"
+    fi
+    echo "kills: $what: named, heard of"
+done
+echo "kills: $times ranks were killed (seed $seed): all named, heard of on all nodes, nothing left"

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Steps that take longer than a change may wait for, each run by hand:
+#
+#   ci/long.sh load [TIMES]     the tests of processes beside four busy loops, so
+#                               many times in a row (10)
+#   ci/long.sh kills [TIMES]    ranks on two and three nodes killed at random, so
+#                               many times (200)
+#   ci/long.sh pauses           ranks of two nodes held off, with all processors
+#                               taken by others
+#   ci/long.sh asan             simulated jobs, messages and windows under the address
+#                               sanitizer
+#   ci/long.sh tsan             ranks that are threads under the thread sanitizer
+set -euo pipefail
+self=$(realpath "$0")
+cd "$(dirname "$0")/.."
+
+usage() {
+    sed -n '2,/^set/{/^#/p}' "$self" >&2
+    exit 2
+}
+
+load() {
+    local times=${1:-10} time
+    local tests=(--package tsumugi --test job --test ranks --test window --test lock)
+    cargo test "${tests[@]}" --no-run
+    cargo test --package tsumugi-pvas --test job --no-run
+    for _ in 1 2 3 4; do
+        (while :; do :; done) &
+        loops+=($!)
+    done
+    trap 'kill "${loops[@]}" 2>/dev/null; rm -f "$log"' EXIT
+    for ((time = 1; time <= times; time++)); do
+        local begin=$SECONDS
+        cargo test --quiet "${tests[@]}" >"$log" 2>&1 || failed "$time"
+        cargo test --quiet --package tsumugi-pvas --test job >"$log" 2>&1 || failed "$time"
+        echo "load: time $time of $times passed in $((SECONDS - begin)) s"
+    done
+}
+
+failed() {
+    cat "$log"
+    echo "load: time $1 failed" >&2
+    exit 1
+}
+
+log=$(mktemp)
+loops=()
+trap 'rm -f "$log"' EXIT
+# A binary of tests that hangs is a failure, and names its test.
+export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/ci/limit.sh"
+case ${1:-} in
+load) load "${2:-10}" ;;
+kills) ci/kills.sh "${2:-200}" ;;
+pauses) ci/netns.sh pauses ;;
+asan) ci/asan.sh long ;;
+tsan) ci/tsan.sh long ;;
+*) usage ;;
+esac

@@ -1,0 +1,73 @@
+/* What the standard library does to synchronize, said to the thread sanitizer.
+ *
+ * The library is not built anew, so the sanitizer sees what is inlined from it,
+ * and not the functions below, which the linker calls by these names in place of
+ * the library's (`--wrap`). Each does what it does, and says whom it follows or
+ * goes before: the words are those that the inlined parts go by. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
+
+/* std::sys::sync::mutex::futex::Mutex::lock_contended */
+void real_mutex(char *mutex) __asm__("__real_" MUTEX);
+void wrap_mutex(char *mutex) __asm__("__wrap_" MUTEX);
+void wrap_mutex(char *mutex)
+{
+    real_mutex(mutex);
+    __tsan_acquire(mutex);
+}
+
+/* std::sys::sync::rwlock::futex::RwLock::{read_contended, write_contended} */
+void real_read(char *lock) __asm__("__real_" READ);
+void wrap_read(char *lock) __asm__("__wrap_" READ);
+void wrap_read(char *lock)
+{
+    real_read(lock);
+    __tsan_acquire(lock);
+}
+
+void real_write(char *lock) __asm__("__real_" WRITE);
+void wrap_write(char *lock) __asm__("__wrap_" WRITE);
+void wrap_write(char *lock)
+{
+    real_write(lock);
+    __tsan_acquire(lock);
+}
+
+/* std::sys::sync::condvar::futex::Condvar::{wait, wait_timeout}: these unlock and
+ * lock the mutex. */
+void real_wait(char *condvar, char *mutex) __asm__("__real_" WAIT);
+void wrap_wait(char *condvar, char *mutex) __asm__("__wrap_" WAIT);
+void wrap_wait(char *condvar, char *mutex)
+{
+    __tsan_release(mutex);
+    real_wait(condvar, mutex);
+    __tsan_acquire(mutex);
+}
+
+bool real_wait_timeout(char *condvar, char *mutex, uint64_t s, uint32_t ns)
+    __asm__("__real_" WAIT_TIMEOUT);
+bool wrap_wait_timeout(char *condvar, char *mutex, uint64_t s, uint32_t ns)
+    __asm__("__wrap_" WAIT_TIMEOUT);
+bool wrap_wait_timeout(char *condvar, char *mutex, uint64_t s, uint32_t ns)
+{
+    __tsan_release(mutex);
+    bool came = real_wait_timeout(condvar, mutex, s, ns);
+    __tsan_acquire(mutex);
+    return came;
+}
+
+/* std::thread::scoped::ScopeData::decrement_num_running_threads: the count is one
+ * of these words. */
+void real_decrement(char *scope, bool panicked) __asm__("__real_" DECREMENT);
+void wrap_decrement(char *scope, bool panicked) __asm__("__wrap_" DECREMENT);
+void wrap_decrement(char *scope, bool panicked)
+{
+    for (int word = 0; word < 3; word++) {
+        __tsan_release(scope + 8 * word);
+    }
+    real_decrement(scope, panicked);
+}

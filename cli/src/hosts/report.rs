@@ -1,0 +1,101 @@
+//! What an agent tells the launcher: how its ranks end, at once.
+//!
+//! The thread connects when the ranks start, as they do themselves. What the
+//! launcher does not hear is said on standard error, unless the launcher is gone.
+
+use super::order::Order;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+use tsumugi::boot::env;
+use tsumugi::boot::tcp::{Agent, ENDS_MAX, Ended, SIGNAL, Secret};
+use tsumugi::pvas::launch::{End, Failure};
+use tsumugi_core::sync::{AtomicBool, Ordering};
+
+/// The thread that tells.
+pub struct Reporter {
+    done: Receiver<()>,
+    alone: Alone,
+}
+
+/// Whether the launcher has gone.
+#[derive(Clone, Debug)]
+pub struct Alone(Arc<AtomicBool>);
+
+impl Reporter {
+    /// Tells what comes out of `ends`, until nothing more comes.
+    pub fn start(order: &Order, ends: Receiver<Failure>) -> Self {
+        let alone = Alone(Arc::new(AtomicBool::new(false)));
+        let (finished, done) = mpsc::channel();
+        let (agent, told) = (agent_of(order), alone.clone());
+        thread::spawn(move || {
+            tell(agent, &ends, &told);
+            // Nobody waits if the agent has ended.
+            let _ = finished.send(());
+        });
+        Self { done, alone }
+    }
+
+    /// To be set when the launcher has gone.
+    pub fn alone(&self) -> Alone {
+        self.alone.clone()
+    }
+
+    /// Waits until all is told.
+    pub fn finish(self) {
+        let limit = if self.alone.is_set() { TOLD_ALONE_WITHIN } else { TOLD_WITHIN };
+        // What takes longer is not told.
+        let _ = self.done.recv_timeout(limit);
+    }
+}
+
+impl Alone {
+    pub fn set(&self) {
+        // Relaxed: nothing else is handed over.
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn agent_of(order: &Order) -> Option<Agent> {
+    let addresses = order.variable(env::SERVER)?.split(',').map(str::to_owned).collect();
+    let secret = Secret::new(&order.variable(env::SECRET)?)?;
+    Agent::new(order.size, addresses, secret, ASK_WITHIN).ok()
+}
+
+fn tell(mut agent: Option<Agent>, ends: &Receiver<Failure>, alone: &Alone) {
+    if let Some(agent) = &mut agent {
+        agent.prepare();
+    }
+    while let Ok(first) = ends.recv() {
+        let all: Vec<Failure> =
+            std::iter::once(first).chain(ends.try_iter().take(ENDS_MAX - 1)).collect();
+        let told = all.iter().map(ended).collect();
+        let is_told = agent.as_mut().is_some_and(|agent| agent.tell(told).is_ok());
+        if !is_told && !alone.is_set() {
+            for failure in all.iter().filter(|failure| failure.end != End::Early) {
+                // One write, so that it does not mix with what ranks print.
+                let line = format!("tsumugi: {failure}\n");
+                eprint!("{line}");
+            }
+        }
+    }
+}
+
+fn ended(failure: &Failure) -> Ended {
+    let how = match failure.end {
+        End::Exited { code } => code as u32 & 0xff,
+        End::Killed { signal } => SIGNAL | signal as u32,
+        End::Early => 0,
+    };
+    Ended { rank: failure.rank.0, pid: failure.pid, how }
+}
+
+/// The connection is tried for a little longer than this.
+const ASK_WITHIN: Duration = Duration::from_secs(1);
+const TOLD_WITHIN: Duration = Duration::from_secs(4);
+const TOLD_ALONE_WITHIN: Duration = Duration::from_millis(100);

@@ -1,0 +1,244 @@
+//! Which end is the cause of a job's: what agents tell, without a socket and
+//! without a clock.
+//!
+//! ```text
+//!            killed, or a code            150 ms later: the best one
+//!  no end ──────────────────► decided ◄────────────────────── some end
+//!    └── code 1, a panic, an early end, an agent that ended ──►──┘
+//! ```
+//!
+//! A rank that hears of a death mostly ends with 1 or a panic, and may be told
+//! before the one that has died. So such ends wait for better ones; of equal
+//! ones the first counts.
+
+use std::time::{Duration, Instant};
+use tsumugi::Rank;
+use tsumugi::boot::tcp::{Ended, SIGNAL};
+use tsumugi::pvas::launch::{End, Failure, Outcome};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    ends: Vec<Cause>,
+    decide_at: Option<Instant>,
+    decided: Option<Cause>,
+    with_it: Vec<Rank>,
+}
+
+/// Why a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A rank.
+    Rank(Failure),
+    /// The agent of a host, of which no rank is known to have failed.
+    Host {
+        /// Which of the hosts.
+        index: usize,
+        /// The agent's exit code.
+        code: i32,
+    },
+}
+
+impl Cause {
+    /// What the command exits with.
+    pub fn code(&self) -> i32 {
+        match *self {
+            Self::Rank(failure) => Outcome { failure: Some(failure) }.code(),
+            Self::Host { code, .. } => code,
+        }
+    }
+
+    /// The lower, the less it may come of another one.
+    fn class(&self) -> u32 {
+        match self {
+            Self::Rank(Failure { end: End::Killed { .. }, .. }) => 0,
+            Self::Rank(Failure { end: End::Exited { code: 1 | PANIC } | End::Early, .. }) => 2,
+            Self::Rank(_) => 1,
+            Self::Host { .. } => 3,
+        }
+    }
+
+    fn is_good(&self) -> bool {
+        self.class() < 2
+    }
+}
+
+impl Verdict {
+    /// Ranks of one host have ended: what of it is to be said, as it is neither
+    /// the cause nor comes of it.
+    pub fn ended(&mut self, ends: &[Ended], now: Instant) -> Vec<Failure> {
+        let failures = ends.iter().map(|end| Failure {
+            rank: Rank(end.rank),
+            pid: end.pid,
+            end: match end.how {
+                0 => End::Early,
+                how if how & SIGNAL != 0 => End::Killed { signal: (how & !SIGNAL) as i32 },
+                how => End::Exited { code: how as i32 },
+            },
+        });
+        if self.decided.is_some() {
+            let (own, with_it): (Vec<_>, Vec<_>) = failures.partition(has_crashed);
+            self.with_it.extend(with_it.iter().map(|failure| failure.rank));
+            return own;
+        }
+        let mut ends: Vec<Cause> = failures.map(Cause::Rank).collect();
+        // Of what one host tells at once, the order is unknown.
+        ends.sort_by_key(Cause::class);
+        ends.into_iter().for_each(|end| self.consider(end, now));
+        Vec::new()
+    }
+
+    /// An agent has ended with that code, which is not 0.
+    pub fn agent_ended(&mut self, index: usize, code: i32, now: Instant) {
+        if self.decided.is_none() {
+            self.consider(Cause::Host { index, code }, now);
+        }
+    }
+
+    fn consider(&mut self, end: Cause, now: Instant) {
+        let due = if end.is_good() { now } else { now + BETTER_WITHIN };
+        self.decide_at = Some(self.decide_at.map_or(due, |at| at.min(due)));
+        self.ends.push(end);
+    }
+
+    /// The cause, once, when it is known.
+    pub fn poll(&mut self, now: Instant) -> Option<Cause> {
+        if self.decided.is_some() || self.decide_at.is_none_or(|at| now < at) {
+            return None;
+        }
+        let class = |end: &Cause| if end.is_good() { 0 } else { end.class() };
+        let cause = *self.ends.iter().min_by_key(|end| class(end))?;
+        self.decided = Some(cause);
+        let others = self.ends.drain(..).filter(|end| *end != cause);
+        self.with_it.extend(others.filter_map(|end| match end {
+            Cause::Rank(failure) => Some(failure.rank),
+            Cause::Host { .. } => None,
+        }));
+        Some(cause)
+    }
+
+    /// When [`poll`](Self::poll) may have something.
+    pub fn due(&self) -> Option<Instant> {
+        self.decide_at.filter(|_| self.decided.is_none())
+    }
+
+    /// Who has ended because of the cause, as a line.
+    pub fn others(&self) -> Option<String> {
+        let mut ranks = self.with_it.clone();
+        ranks.sort_unstable();
+        ranks.dedup();
+        let names: Vec<String> = ranks.iter().take(NAMES_MAX).map(Rank::to_string).collect();
+        let more = match ranks.len().checked_sub(NAMES_MAX) {
+            None | Some(0) => String::new(),
+            Some(more) => format!(" and {more} more"),
+        };
+        (!ranks.is_empty()).then(|| format!("tsumugi: {}{more}: ended with it\n", names.join(", ")))
+    }
+}
+
+/// Of itself, and by no signal that a job is ended with.
+fn has_crashed(failure: &Failure) -> bool {
+    const CRASHES: [i32; 7] = [
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGABRT,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+    ];
+    matches!(failure.end, End::Killed { signal } if CRASHES.contains(&signal))
+}
+
+/// What a rank exits with that panics.
+const PANIC: i32 = 101;
+/// The end that came first may be told so much later.
+const BETTER_WITHIN: Duration = Duration::from_millis(150);
+/// Of ranks, in one line.
+const NAMES_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bed {
+        verdict: Verdict,
+        start: Instant,
+    }
+
+    fn bed() -> Bed {
+        Bed { verdict: Verdict::default(), start: Instant::now() }
+    }
+
+    impl Bed {
+        fn at(&self, ms: u64) -> Instant {
+            self.start + Duration::from_millis(ms)
+        }
+
+        fn ended(&mut self, ms: u64, ends: &[(u32, u32)]) -> Vec<Failure> {
+            let end = |&(rank, how): &(u32, u32)| Ended { rank, pid: 1, how };
+            let ends: Vec<Ended> = ends.iter().map(end).collect();
+            self.verdict.ended(&ends, self.at(ms))
+        }
+
+        /// The rank of the cause, and the code.
+        fn cause(&mut self, ms: u64) -> Option<(Option<u32>, i32)> {
+            let cause = self.verdict.poll(self.at(ms))?;
+            let rank = if let Cause::Rank(failure) = cause { Some(failure.rank.0) } else { None };
+            Some((rank, cause.code()))
+        }
+    }
+
+    #[test]
+    fn a_signal_or_a_code_of_its_own_is_the_cause_at_once() {
+        for (how, code) in [(SIGNAL | 9, 137), (3, 3)] {
+            let mut bed = bed();
+            bed.ended(0, &[(5, how)]);
+            assert_eq!(bed.cause(0), Some((Some(5), code)));
+            assert_eq!(bed.cause(500), None, "once");
+        }
+    }
+
+    #[test]
+    fn what_may_come_of_another_end_waits_for_a_better_one() {
+        let mut bed = bed();
+        bed.ended(0, &[(0, 1)]);
+        bed.ended(20, &[(1, PANIC as u32)]);
+        assert_eq!(bed.cause(100), None);
+        bed.ended(100, &[(2, 1), (3, SIGNAL | 11)]);
+        assert_eq!(bed.cause(100), Some((Some(3), 139)));
+        let others = "tsumugi: rank 0, rank 1, rank 2: ended with it\n";
+        assert_eq!(bed.verdict.others().as_deref(), Some(others));
+    }
+
+    #[test]
+    fn of_equal_ends_the_first_is_the_cause() {
+        let mut bed = bed();
+        bed.ended(0, &[(4, 0)]);
+        bed.ended(10, &[(1, 1)]);
+        bed.verdict.agent_ended(0, 1, bed.at(20));
+        assert_eq!(bed.verdict.due(), Some(bed.at(150)));
+        assert_eq!(bed.cause(150), Some((Some(4), 1)), "it ended early");
+    }
+
+    #[test]
+    fn codes_and_signals_that_follow_come_of_it_and_crashes_do_not() {
+        let mut bed = bed();
+        bed.ended(0, &[(4, 7)]);
+        assert_eq!(bed.cause(0), Some((Some(4), 7)));
+        let said = bed.ended(5, &[(0, SIGNAL | 15), (1, SIGNAL | 9), (2, 9), (3, SIGNAL | 6)]);
+        assert_eq!(said.iter().map(|failure| failure.rank.0).collect::<Vec<_>>(), [3]);
+        let others = "tsumugi: rank 0, rank 1, rank 2: ended with it\n";
+        assert_eq!(bed.verdict.others().as_deref(), Some(others));
+    }
+
+    #[test]
+    fn an_agent_that_ends_is_the_cause_if_no_rank_is() {
+        let mut bed = bed();
+        bed.verdict.agent_ended(1, 255, bed.at(0));
+        assert_eq!(bed.cause(150), Some((None, 255)));
+        assert_eq!(bed.verdict.others(), None);
+        bed.ended(200, &(0..10).map(|rank| (rank, 1)).collect::<Vec<_>>());
+        assert!(bed.verdict.others().unwrap().ends_with("rank 7 and 2 more: ended with it\n"));
+    }
+}

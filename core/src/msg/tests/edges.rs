@@ -1,0 +1,300 @@
+//! Rare turns of a message's way: what is told while bytes move, what comes out
+//! of place, which offers wait, and what is owed to a rank that has died.
+
+use super::*;
+use crate::msg::offer::LOOK;
+use crate::msg::tables::State;
+
+impl Pair {
+    fn entry(&self, of: usize, request: Request) -> &Entry {
+        &self.machines[of].tables.requests[request.index as usize]
+    }
+
+    fn advance(&mut self, rank: usize) {
+        self.machines[rank].advance(&mut self.lanes[rank]);
+    }
+
+    fn lose(&mut self, by: usize, rank: u32) {
+        self.machines[by].lost(&mut self.lanes[by], Rank(rank));
+    }
+
+    /// Rank 0 is to copy a long message into a receive of rank 1: both requests.
+    fn asked_for(&mut self, len: usize) -> (Request, Request) {
+        self.machines[1].tables.peers[0].thresholds.ask_from = 0;
+        let sent = self.send(0, 1, LABEL, text(len, 3)).pending().unwrap();
+        self.advance(1);
+        let post = self.receive(1, Some(0), None, buffer(len)).pending().unwrap();
+        self.advance(0);
+        (sent, post)
+    }
+}
+
+#[test]
+fn a_part_is_told_while_the_next_is_copied() {
+    let mut pair = Pair::new(Design::Mirror);
+    let (sent, post) = pair.asked_for(200_000);
+    let mut told = 0;
+    let mut parts = 0;
+    while let Some(job) = pair.machines[0].poll_job() {
+        assert_eq!(pair.entry(1, post).moved, told, "after {parts} parts");
+        pair.lanes[0].copy(&job.copy);
+        pair.machines[0].job_done(&mut pair.lanes[0], job.request, Ok(()));
+        pair.advance(1);
+        (told, parts) = (told + job.copy.len, parts + 1);
+    }
+    assert!(parts > 4 && told == 200_000, "{parts} parts, {told} bytes");
+    pair.settle();
+    assert_eq!(pair.take(1, Some(post)), Some(Ok(received(0, 7, 200_000, false))));
+    assert!(pair.take(0, Some(sent)).unwrap().is_ok());
+}
+
+#[test]
+fn what_a_part_says_is_no_less_and_no_more_than_there_can_be() {
+    let mut pair = Pair::new(Design::Mirror);
+    let (_, post) = pair.asked_for(200_000);
+    let id = pair.machines[1].id(post.index as usize);
+    for (bytes, moved) in [(5_000, 5_000), (4_999, 5_000), (200_001, 5_000), (200_000, 200_000)] {
+        let part = Packet { id, a: bytes, ..Packet::new(Kind::Part) };
+        pair.lanes[0].push(Rank(1), &part, Load::Empty);
+        pair.advance(1);
+        assert_eq!(pair.entry(1, post).moved, moved, "it was told of {bytes}");
+    }
+    assert_eq!(pair.machines[1].counts().dropped, 2);
+}
+
+/// The lines that are left to other packets stay so: the next part says the same.
+#[test]
+fn a_part_is_not_told_where_there_is_little_room() {
+    let mut pair = Pair::new(Design::Mirror);
+    pair.asked_for(200_000);
+    let reserve = SHAPE.reserve();
+    while pair.lanes[0].has_room(Rank(1), reserve + 1) {
+        pair.lanes[0].push(Rank(1), &Packet::new(Kind::Post), Load::Empty);
+    }
+    let job = pair.machines[0].poll_job().unwrap();
+    pair.machines[0].job_done(&mut pair.lanes[0], job.request, Ok(()));
+    assert!(pair.lanes[0].has_room(Rank(1), reserve));
+    assert!(pair.machines[0].poll_job().is_some(), "the next one is copied all the same");
+}
+
+#[test]
+fn no_part_is_copied_to_the_dead_after_the_one_under_way() {
+    let mut pair = Pair::new(Design::Mirror);
+    let (sent, _) = pair.asked_for(200_000);
+    let job = pair.machines[0].poll_job().unwrap();
+    pair.lose(0, 1);
+    pair.machines[0].job_done(&mut pair.lanes[0], job.request, Ok(()));
+    assert_eq!(pair.machines[0].poll_job(), None);
+    let died = Err(Ended::PeerLost { rank: Rank(1) });
+    assert_eq!(pair.take(0, Some(sent)), Some(died));
+}
+
+#[test]
+fn a_fetch_that_fails_after_a_death_asks_nobody() {
+    let mut pair = Pair::new(Design::TwoCopy);
+    pair.machines[1].set_far(Rank(0));
+    pair.send(0, 1, LABEL, text(100_000, 3));
+    pair.advance(1);
+    let post = pair.receive(1, Some(0), None, buffer(100_000)).pending();
+    let job = pair.machines[1].poll_job().expect("it is fetched from another node");
+    pair.lose(1, 0);
+    let failed = Err(Ended::Failed { rank: Rank(0) });
+    pair.machines[1].job_done(&mut pair.lanes[1], job.request, failed);
+    assert_eq!(pair.take(1, post), Some(Err(Ended::PeerLost { rank: Rank(0) })));
+}
+
+/// Only the next bytes of a message, and only as many as there is room for.
+#[test]
+fn bytes_out_of_place_are_dropped() {
+    let mut pair = Pair::new(Design::TwoCopy);
+    let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
+    let (out, into) = (text(4_000, 3), buffer(4_000));
+    let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+    let post = pair.machines[1].receive(&mut pair.lanes[1], pattern, apart(&into[..100])).unwrap();
+    pair.machines[0].send(&mut pair.lanes[0], Rank(1), LABEL, apart(out)).unwrap();
+    pair.advance(1);
+    let post = post.pending().unwrap();
+    let id = pair.machines[1].id(post.index as usize);
+    for (at, len, moved) in [(0, 1024, 0), (50, 10, 0), (0, 60, 60), (60, 60, 60), (0, 40, 60)] {
+        let b = 0b1111 << 32 | len;
+        let data = Packet { id, a: at, b, ..Packet::new(Kind::Data) };
+        pair.lanes[0].write_slots(Rank(1), 0b1111, out.as_ptr() as u64, 1024);
+        pair.lanes[0].push(Rank(1), &data, Load::Empty);
+        pair.advance(1);
+        let end = moved as usize;
+        assert_eq!(pair.entry(1, post).moved, moved, "{len} bytes at {at}");
+        assert!(into[..end] == out[..end] && into[end..].iter().all(|byte| *byte == 0));
+    }
+    assert!(!pair.machines[1].has_ended(post) && pair.machines[1].counts().dropped == 4);
+    let last = Packet { id, a: 60, b: 0b1 << 32 | 40, ..Packet::new(Kind::Data) };
+    pair.lanes[0].push(Rank(1), &last, Load::Empty);
+    pair.advance(1);
+    assert_eq!(pair.take(1, Some(post)), Some(Ok(received(0, 7, 4_000, true))));
+}
+
+/// The sender keeps as many answers as offers, so no more questions go.
+#[test]
+fn questions_are_counted_until_they_are_answered() {
+    let mut pair = Pair::new(Design::Mirror);
+    let offer = |pair: &mut Pair| -> Vec<_> {
+        let posts = (0..4).map(|_| pair.receive(1, Some(0), Some(7), buffer(3_000)).pending());
+        posts.map(Option::unwrap).collect()
+    };
+    let ask_back = |pair: &mut Pair, posts: &[Request]| {
+        for post in posts {
+            assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], *post), Cancel::Asked);
+        }
+        pair.machines[1].tables.peers[0].asked
+    };
+    let early = offer(&mut pair);
+    pair.settle();
+    for _ in 0..4 {
+        assert_eq!(pair.send(0, 1, LABEL, text(3_000, 1)), Begun::Done(()));
+    }
+    // Questions and messages cross; then the same of four more.
+    assert_eq!(ask_back(&mut pair, &early), 4);
+    pair.advance(1);
+    let late = offer(&mut pair);
+    pair.advance(1);
+    assert_eq!(ask_back(&mut pair, &late), 4, "more than the sender has room for");
+    pair.settle();
+    assert_eq!(pair.machines[1].tables.peers[0].asked, 0);
+    for (posts, is_there) in [(early, true), (late, false)] {
+        for post in posts {
+            assert_eq!(pair.take(1, Some(post)).unwrap().is_ok(), is_there);
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_nobody_asked_for_cancels_nothing() {
+    let mut pair = Pair::new(Design::Mirror);
+    let post = pair.receive(1, Some(0), Some(7), buffer(3_000)).pending().unwrap();
+    pair.settle();
+    let id = pair.machines[1].id(post.index as usize);
+    pair.machines[1].cancel_answered(0, id);
+    assert!(pair.machines[1].is_under_way(post), "it was offered, and not asked back");
+    assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], post), Cancel::Asked);
+    pair.machines[1].cancel_answered(1, id);
+    assert!(pair.machines[1].is_under_way(post), "another rank's answer");
+    pair.settle();
+    assert_eq!(pair.take(1, Some(post)), Some(Err(Ended::Cancelled)));
+}
+
+#[test]
+fn all_that_was_held_back_is_offered() {
+    let mut pair = Pair::new(Design::Mirror);
+    let any = pair.receive(1, None, Some(7), buffer(8)).pending().unwrap();
+    for _ in 0..3 {
+        pair.receive(1, Some(0), Some(7), buffer(3_000));
+    }
+    pair.settle();
+    assert_eq!(pair.machines[1].counts().offered, 0, "the first takes from any source");
+    assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], any), Cancel::Done);
+    pair.settle();
+    assert_eq!(pair.machines[1].counts().offered, 3);
+}
+
+/// What an offer is compared with is bounded: beyond that it waits.
+#[test]
+fn an_offer_looks_at_so_many_receives_before_it() {
+    for (earlier, offered) in [(LOOK, 1), (LOOK + 1, 0)] {
+        let mut pair = Pair::new(Design::Mirror);
+        for tag in 0..earlier {
+            pair.receive(1, Some(0), Some(100 + tag), buffer(8));
+        }
+        pair.receive(1, Some(0), Some(7), buffer(3_000));
+        pair.settle();
+        assert_eq!(pair.machines[1].counts().offered, offered, "{earlier} before it");
+    }
+}
+
+/// A rank that was given up may go on, and its packets may come.
+#[test]
+fn what_the_lost_send_is_not_received() {
+    let mut pair = Pair::new(Design::Mirror);
+    pair.lose(1, 0);
+    pair.send(0, 1, LABEL, text(8, 1));
+    let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+    let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
+    assert_eq!(machine.receive_next(lanes, &pattern, bytes_of(buffer(8))), None);
+}
+
+#[test]
+fn what_is_copied_within_the_call_leaves_no_request() {
+    let mut pair = Pair::new(Design::Mirror);
+    let into = buffer(3_000);
+    let sent = pair.send(0, 1, LABEL, text(3_000, 9)).pending();
+    pair.advance(1);
+    let got = pair.receive(1, Some(0), None, into);
+    assert_eq!(got, Begun::Done(received(0, 7, 3_000, false)));
+    assert!(into == text(3_000, 9));
+    pair.settle();
+    assert!(pair.take(0, sent).unwrap().is_ok());
+    for machine in &pair.machines {
+        assert!(machine.tables.requests.iter().all(|entry| entry.state == State::Free));
+    }
+}
+
+/// A quarter of the quota that was matched, or of the lines that were taken, is
+/// returned at once; less of it with what goes anyway.
+#[test]
+fn a_quarter_is_returned_at_once() {
+    for (quota, lines, is_posted, quarter) in [(32, 256, true, 8), (256, 64, false, 16)] {
+        let mut pair = Pair::with(Design::TwoCopy, Shape { quota, lines, ..SHAPE });
+        for message in 1..=quarter {
+            if is_posted {
+                pair.receive(1, Some(0), None, buffer(8));
+            }
+            pair.send(0, 1, LABEL, text(8, 1));
+            pair.advance(1);
+            let untold = pair.lanes[1].untold(Rank(0));
+            assert_eq!(untold, if message < quarter { message } else { 0 }, "of {quarter}");
+        }
+    }
+}
+
+/// What was held back by a short receive waits no more when that has its message.
+#[test]
+fn a_receive_that_is_met_holds_nothing_back() {
+    let mut pair = Pair::new(Design::Mirror);
+    let first = pair.receive(1, Some(0), Some(7), buffer(8)).pending();
+    pair.receive(1, Some(0), Some(7), buffer(3_000));
+    pair.settle();
+    assert_eq!(pair.machines[1].counts().offered, 0, "the first would take its message");
+    pair.send(0, 1, LABEL, text(8, 1));
+    pair.settle();
+    assert!(pair.take(1, first).unwrap().is_ok());
+    assert_eq!(pair.machines[1].counts().offered, 1);
+}
+
+/// A message that meets its receive at once gives up no place that was granted.
+#[test]
+fn what_is_received_from_the_lane_returns_no_grant() {
+    let mut pair = Pair::new(Design::Mirror);
+    pair.machines[1].tables.peers[0].granted = 1;
+    pair.send(0, 1, LABEL, text(8, 1));
+    let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+    let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
+    assert!(machine.receive_next(lanes, &pattern, bytes_of(buffer(8))).is_some());
+    let peer = &pair.machines[1].tables.peers[0];
+    assert_eq!((peer.granted, peer.here.matched), (1, 1));
+}
+
+/// Bytes of a message whose receive is known may use the last slot.
+#[test]
+fn no_more_is_asked_for_than_there_are_slots() {
+    let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
+    for (len, asks) in [(4 * 256, false), (4 * 256 + 1, true)] {
+        let mut pair = Pair::new(Design::TwoCopy);
+        pair.machines[0].tables.peers[1].thresholds.eager_max = 0;
+        let pattern = Pattern { context: 0, source: Some(Rank(0)), tag: None };
+        pair.machines[1].receive(&mut pair.lanes[1], pattern, apart(buffer(len))).unwrap();
+        let out = apart(text(len, 2));
+        pair.machines[0].send(&mut pair.lanes[0], Rank(1), LABEL, out).unwrap();
+        pair.advance(1);
+        pair.advance(0);
+        assert_eq!(pair.lanes[1].is_starved(Rank(0)), asks, "{len} bytes");
+        pair.settle();
+    }
+}

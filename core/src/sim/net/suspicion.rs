@@ -1,0 +1,111 @@
+//! Nodes that have given others up, which may live.
+//!
+//! ```text
+//!   by ── give_up ─► whom        under way from by: ends with an error now,
+//!                                                   and may land yet
+//!      ◄── whatever whom sends   is refused: it ends when whom gives by up
+//! ```
+
+use super::super::flight::Due;
+use super::{State, Tables, Wire};
+use crate::backend::Draw;
+use crate::mem::{AddrError, Rank};
+use crate::op::{Kind, Op};
+use crate::sync::mutant;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Suspicion {
+    /// Who has given whom up.
+    pairs: BTreeSet<(Rank, Rank)>,
+    /// Flights that were refused, and of which nobody has told their nodes.
+    unanswered: Vec<u64>,
+}
+
+impl Suspicion {
+    pub(super) fn has_given_up(&self, by: Rank, whom: Rank) -> bool {
+        self.pairs.contains(&(by, whom))
+    }
+
+    /// Whether nothing of a node is let in at that one.
+    pub(super) fn shuts_out(&self, at: Rank, from: Rank) -> bool {
+        self.has_given_up(at, from) && !mutant("sim_given_up_let_in")
+    }
+}
+
+impl State {
+    pub(in super::super) fn is_lost(&self, by: Rank, whom: Rank) -> bool {
+        self.is_dead(whom) || self.suspicion.has_given_up(by, whom)
+    }
+
+    pub(in super::super) fn give_up(&mut self, tables: &Tables, by: Rank, whom: Rank) {
+        if by == whom || self.is_dead(by) || self.is_lost(by, whom) {
+            return;
+        }
+        self.suspicion.pairs.insert((by, whom));
+        let now = self.calendar.now_ns();
+        self.calendar.add(now, Due::Death, by.0, u64::from(whom.0));
+        for slot in self.flights.numbers() {
+            let from = self.from(slot);
+            let flight = self.flights.get(slot);
+            let is_its = from == by && flight.op.remote.rank == whom;
+            if is_its && !flight.early && !flight.has_ended {
+                self.disown(tables, slot);
+            }
+        }
+    }
+
+    /// A flight ends for its node, and goes on without it.
+    fn disown(&mut self, tables: &Tables, slot: u64) {
+        let (from, draw) = (self.from(slot), Draw::new(self.draw.next()));
+        let flight = self.flights.get(slot);
+        let (op, queue) = (flight.op, flight.queue);
+        if op.kind == Kind::Put {
+            let copied = Wire { tables, from }.copy_local(&op, &mut flight.payload);
+            if copied.is_err() {
+                // There is nothing to put: what is left of it changes nothing.
+                flight.op = Op::get(op.remote, op.local(), op.bytes());
+            }
+        }
+        flight.early = true;
+        let end = self.flights.add(op, queue, draw);
+        self.flights.get(end).result = Err(AddrError::PeerLost { rank: op.remote.rank });
+        let later = self.flights.get(end).draw.below(self.config.latency_ns_max + 1);
+        self.calendar.add(self.calendar.now_ns() + later, Due::Fail, 0, end);
+        // It will never be heard of again.
+        let was = self.suspicion.unanswered.len();
+        self.suspicion.unanswered.retain(|other| *other != slot);
+        if self.suspicion.unanswered.len() < was {
+            self.flights.remove(slot);
+        }
+    }
+
+    /// Its target has given its node up: nothing of it is let in.
+    pub(super) fn refuse(&mut self, slot: u64) {
+        self.pass(slot);
+        let (from, target) = (self.from(slot), self.flights.get(slot).op.remote.rank);
+        if self.flights.get(slot).early || self.is_dead(from) {
+            self.flights.remove(slot);
+        } else if self.is_dead(target) {
+            self.lose_peer(slot, target);
+        } else {
+            self.suspicion.unanswered.push(slot);
+        }
+    }
+
+    /// A node has died: nobody waits for what it had sent, and all that was sent
+    /// to it ends as what comes to a dead node does.
+    pub(super) fn forget_unanswered(&mut self, dead: Rank) {
+        for slot in core::mem::take(&mut self.suspicion.unanswered) {
+            if self.from(slot) == dead {
+                self.flights.remove(slot);
+            } else if self.flights.get(slot).op.remote.rank == dead {
+                self.lose_peer(slot, dead);
+            } else {
+                self.suspicion.unanswered.push(slot);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A network that is cut for longer than nodes wait, and heals.
+//!
+//! ```text
+//!   cut ──► give up, pair by pair ──► told: those end
+//!    └────────────── heal ──────────────┘
+//!               sooner or later: what was sent before, and while it was cut, comes
+//! ```
+//!
+//! The nodes are on two sides. Those of one give all of the other up, and these
+//! end when they have been told; or each side gives the other up, and both go on,
+//! each as a job of its own, or the one that is told ends.
+
+use super::{Actor, Net};
+use crate::backend::Draw;
+use crate::mem::Rank;
+use crate::time::{Clock, Instant};
+use alloc::vec::Vec;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Parting {
+    /// Those that are given up, whatever the others are.
+    far: Vec<bool>,
+    is_mutual: bool,
+    far_ends: bool,
+    /// What happens, after how many nanoseconds.
+    steps: Vec<(u64, Step)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Cut,
+    GiveUp(Rank, Rank),
+    Heal,
+    End(Rank),
+}
+
+impl Parting {
+    /// One of so many nodes, which begins within so many nanoseconds; `stays` is
+    /// on the side that never ends.
+    ///
+    /// # Panics
+    ///
+    /// If there is but one node.
+    pub fn drawn(nodes: u32, seed: u64, within_ns: u64, stays: Rank) -> Self {
+        assert!(nodes > 1, "one node has nobody to give up");
+        let mut draw = Draw::new(seed ^ SALT);
+        let mut far: Vec<bool> = (0..nodes).map(|_| draw.chance(500)).collect();
+        far[stays.0 as usize] = false;
+        if !far.contains(&true) {
+            let other = 1 + draw.below(u64::from(nodes) - 1) as u32;
+            far[((stays.0 + other) % nodes) as usize] = true;
+        }
+        let is_mutual = draw.chance(500);
+        let far_ends = !is_mutual || draw.chance(500);
+        let cut = draw.below(within_ns);
+        let first = cut + draw.below(SILENCE_NS);
+        let spread = [1, SPREAD_NS][draw.below(2) as usize];
+        let side = |is_far: bool| -> Vec<Rank> {
+            (0..nodes).map(Rank).filter(|rank| far[rank.0 as usize] == is_far).collect()
+        };
+        let (near, away) = (side(false), side(true));
+        let mut steps = Vec::new();
+        let mut last = first;
+        for &one in &near {
+            for &other in &away {
+                let mut at = || {
+                    let at = first + draw.below(spread);
+                    last = last.max(at);
+                    at
+                };
+                let there = at();
+                steps.push((there, Step::GiveUp(one, other)));
+                if is_mutual {
+                    steps.push((at(), Step::GiveUp(other, one)));
+                }
+            }
+        }
+        // Also before the last has given up whom it does.
+        let heal = if draw.chance(500) {
+            first + draw.below(last - first + 1)
+        } else {
+            last + draw.below(SILENCE_NS)
+        };
+        steps.push((cut, Step::Cut));
+        steps.push((heal, Step::Heal));
+        if far_ends {
+            for &rank in &away {
+                let told = heal.max(last) + draw.below(SILENCE_NS);
+                steps.push((told, Step::End(rank)));
+            }
+        }
+        steps.sort_unstable();
+        Self { far, is_mutual, far_ends, steps }
+    }
+
+    /// Lets it happen, from here on, while the actors go on; `ended` is called for
+    /// each node that ends.
+    pub fn run<A: Actor>(
+        &self,
+        net: &Net,
+        actors: &mut [A],
+        mut ended: impl FnMut(&mut [A], Rank),
+    ) {
+        let begin = net.now().as_ns();
+        for &(after, step) in &self.steps {
+            net.run_until(Instant::from_ns(begin + after), actors);
+            self.act(net, step);
+            if let Step::End(rank) = step {
+                ended(actors, rank);
+            }
+        }
+    }
+
+    /// The same for nodes that are no actors: `run_until` lets all go on until
+    /// that time.
+    pub fn run_by(&self, net: &Net, mut run_until: impl FnMut(Instant)) {
+        let begin = net.now().as_ns();
+        for &(after, step) in &self.steps {
+            run_until(Instant::from_ns(begin + after));
+            self.act(net, step);
+        }
+    }
+
+    fn act(&self, net: &Net, step: Step) {
+        match step {
+            Step::Cut => net.cut(|rank| self.far[rank.0 as usize]),
+            Step::GiveUp(by, whom) => net.give_up(by, whom),
+            Step::Heal => net.heal(),
+            Step::End(rank) => net.kill(rank),
+        }
+    }
+
+    /// Whether a node has ended, in the end.
+    pub fn has_ended(&self, rank: Rank) -> bool {
+        self.far_ends && self.far[rank.0 as usize]
+    }
+
+    /// Whether a node is, in the end, one that the other has given up, or that
+    /// has ended.
+    pub fn is_lost(&self, by: Rank, whom: Rank) -> bool {
+        let [by, whom] = [by, whom].map(|rank| self.far[rank.0 as usize]);
+        by != whom && (whom || self.is_mutual)
+    }
+
+    /// Whether two are on different sides.
+    pub fn parts(&self, a: Rank, b: Rank) -> bool {
+        self.far[a.0 as usize] != self.far[b.0 as usize]
+    }
+}
+
+/// The stream of a parting is not that of the network.
+const SALT: u64 = 0x5a1d_70a7;
+/// From a cut until the first gives another up, at most, and as long for what
+/// comes behind.
+const SILENCE_NS: u64 = 100_000;
+/// From the first to the last that gives another up, where they do not at once.
+const SPREAD_NS: u64 = 50_000;

@@ -1,0 +1,126 @@
+//! A slot: a chain of elements, and its lock.
+//!
+//! A rank's slots lie in a row, four words each; their locks follow, a line
+//! each. The first word of a slot is the lock of ACP's own, which nobody takes
+//! here: it is 0.
+
+use super::element::{Head, set_before, set_next};
+use super::{Data, Kind};
+use crate::address::GlobalAddr;
+use crate::container::ContainerError;
+use crate::container::store::{Store, after, set_words, words};
+use crate::lock::LOCK_BYTES;
+
+/// Where a slot is, and its lock.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    pub(super) at: GlobalAddr,
+    pub(super) lock: GlobalAddr,
+}
+
+/// The elements of a slot.
+#[derive(Clone, Copy)]
+pub(super) struct Chain {
+    pub(super) first: GlobalAddr,
+    pub(super) last: GlobalAddr,
+    pub(super) count: u64,
+}
+
+impl Slot {
+    /// The one of that number, of a rank's `slots` slots that begin at `first`.
+    pub(super) fn new<S: Store + ?Sized>(
+        store: &S,
+        first: GlobalAddr,
+        (slots, slot): (u32, u32),
+    ) -> Self {
+        let lock = locks_at(slots) + u64::from(slot) * LOCK_BYTES;
+        let at = after(store, first, u64::from(slot) * SLOT_BYTES);
+        Self { at, lock: after(store, first, lock) }
+    }
+
+    pub(super) fn chain<S: Store + ?Sized>(self, store: &S) -> Result<Chain, ContainerError> {
+        let [_, first, last, count] = words(store, self.at)?;
+        Ok(Chain::of([first, last, count]))
+    }
+
+    pub(super) fn set_chain<S: Store + ?Sized>(
+        self,
+        store: &S,
+        Chain { first, last, count }: Chain,
+    ) -> Result<(), ContainerError> {
+        set_words(store, self.at, [0, first.to_bits(), last.to_bits(), count])
+    }
+
+    /// Puts an element behind the last, whose links say so.
+    pub(super) fn append<S: Store + ?Sized>(
+        self,
+        store: &S,
+        chain: Chain,
+        addr: GlobalAddr,
+    ) -> Result<(), ContainerError> {
+        let first = if chain.first.is_null() { addr } else { chain.first };
+        if !chain.last.is_null() {
+            set_next(store, chain.last, addr)?;
+        }
+        self.set_chain(store, Chain { first, last: addr, count: chain.count + 1 })
+    }
+
+    /// Takes an element out.
+    pub(super) fn unlink<S: Store + ?Sized>(
+        self,
+        store: &S,
+        mut chain: Chain,
+        head: Head,
+    ) -> Result<(), ContainerError> {
+        match head.before.is_null() {
+            true => chain.first = head.next,
+            false => set_next(store, head.before, head.next)?,
+        }
+        match head.next.is_null() {
+            true => chain.last = head.before,
+            false => set_before(store, head.next, head.before)?,
+        }
+        chain.count -= 1;
+        self.set_chain(store, chain)
+    }
+}
+
+impl Chain {
+    pub(super) const EMPTY: Self =
+        Self { first: GlobalAddr::NULL, last: GlobalAddr::NULL, count: 0 };
+
+    /// As a slot says it.
+    pub(super) const fn of([first, last, count]: [u64; 3]) -> Self {
+        let (first, last) = (GlobalAddr::from_bits(first), GlobalAddr::from_bits(last));
+        Self { first, last, count }
+    }
+
+    /// The element of a key.
+    pub(super) fn search<S: Store + ?Sized>(
+        self,
+        store: &S,
+        kind: Kind,
+        key: Data<'_>,
+    ) -> Result<Option<(GlobalAddr, Head)>, ContainerError> {
+        let mut addr = self.first;
+        while !addr.is_null() {
+            let head = kind.head(store, addr)?;
+            if key.equals(store, head.key)? {
+                return Ok(Some((addr, head)));
+            }
+            addr = head.next;
+        }
+        Ok(None)
+    }
+}
+
+/// Bytes of a rank's slots and their locks.
+pub(super) const fn slots_bytes(slots: u32) -> u64 {
+    locks_at(slots) + slots as u64 * LOCK_BYTES
+}
+
+const fn locks_at(slots: u32) -> u64 {
+    (slots as u64 * SLOT_BYTES).next_multiple_of(LOCK_BYTES)
+}
+
+pub(super) const SLOT_BYTES: u64 = 32;

@@ -1,0 +1,264 @@
+//! Steps of moves, reads and sweeps that few histories come to, one by one over
+//! the words that they change.
+
+extern crate std;
+use super::entry::{gone, is_of};
+use super::gate::{Gate, GateState};
+use super::*;
+use std::vec::Vec;
+use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::op::{Kind, Op};
+
+const PAGE: PageId = PageId(0);
+/// Where it is at first, and who has it move.
+const FIRST: Entry = Entry { owner: Rank(0), frame: 0, epoch: 4 };
+const MOVER: Rank = Rank(1);
+
+/// All words, zero at first.
+struct Words(Vec<(RemoteAddr, u64)>);
+
+impl Words {
+    fn at(&mut self, addr: RemoteAddr) -> &mut u64 {
+        let found = self.0.iter().position(|(at, _)| *at == addr);
+        let index = found.unwrap_or_else(|| {
+            self.0.push((addr, 0));
+            self.0.len() - 1
+        });
+        &mut self.0[index].1
+    }
+
+    fn carry_out(&mut self, op: &Op) -> u64 {
+        let word = self.at(op.remote);
+        let found = *word;
+        match op.kind {
+            Kind::PutWord => *word = op.operand(),
+            Kind::CompareSwap if found == op.compare() => *word = op.operand(),
+            Kind::FetchAdd => *word = found.wrapping_add(op.operand()),
+            Kind::FetchOr => *word |= op.operand(),
+            Kind::FetchAnd => *word &= op.operand(),
+            _ => {}
+        }
+        found
+    }
+}
+
+fn book(ranks: u32, is_apart: bool) -> Book {
+    let homes = Homes::new(ranks, ranks.into(), Distribution::Block);
+    let shape = Shape { homes, page_bytes: 8, slots: 4, frames: 4 };
+    let key = RegionKey::new(0, 1);
+    match is_apart {
+        true => Book::apart(shape, RegionKey::new(1, 1), key).unwrap(),
+        false => Book::new(shape, key, 0).unwrap(),
+    }
+}
+
+/// The page is at its first place, and these may write to it.
+fn world(book: &Book, holders: &[Rank]) -> Words {
+    let mut words = Words(Vec::new());
+    *words.at(book.entry(PAGE)) = FIRST.to_bits();
+    *words.at(book.header(FIRST.owner, FIRST.frame)) = FIRST.header(PAGE);
+    for rank in holders {
+        let seen = *words.at(book.holders(PAGE));
+        let entered = words.carry_out(&book.enlist(PAGE, *rank, seen));
+        assert!(book.is_enlisted(*rank, seen, entered), "{rank} of {holders:?}");
+        *words.at(book.gate(*rank, PAGE)) = Gate::new(PAGE, GateState::Valid, 0).to_bits();
+    }
+    words
+}
+
+/// A move until it is over. Before each operation `meets` may change words; an
+/// operation that it says so of finds its rank dead.
+fn moves(
+    book: Book,
+    words: &mut Words,
+    mut meets: impl FnMut(&mut Words, &Op) -> bool,
+) -> Relocation {
+    let mut own = Relocation::new(book, MOVER, PAGE);
+    loop {
+        match own.act() {
+            Act::Do(op) if meets(words, &op) => {
+                own.answer(Err(AddrError::PeerLost { rank: op.remote.rank }));
+            }
+            Act::Do(op) => own.answer(Ok(words.carry_out(&op))),
+            Act::Copy { .. } => own.answer(Ok(0)),
+            Act::Over => return own,
+            act => panic!("{act:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_a_dead_rank_may_still_write_to_is_used_no_more() {
+    let book = book(3, false);
+    let old = book.header(FIRST.owner, FIRST.frame);
+    let gate = book.gate(Rank(2), PAGE);
+    for (dead, is_free) in [(None, true), (Some(gate), false), (Some(old), false)] {
+        let mut words = world(&book, &[Rank(2)]);
+        let moved = moves(book, &mut words, |_, op| Some(op.remote) == dead);
+        let State::At(entry) = State::from_bits(*words.at(book.entry(PAGE))) else {
+            panic!("it is left locked")
+        };
+        assert_eq!(entry.owner, MOVER);
+        assert_eq!(moved.retired().is_some(), is_free, "{dead:?}");
+    }
+}
+
+/// Its frame may be another page's by then, or this page's in another life.
+#[test]
+fn a_mark_that_is_late_spares_what_is_there() {
+    let book = book(3, false);
+    let old = book.header(FIRST.owner, FIRST.frame);
+    let later = Entry { epoch: FIRST.epoch + 2, ..FIRST }.header(PAGE);
+    for (there, after) in [(later, later), (FIRST.header(PAGE), gone(FIRST.header(PAGE)))] {
+        let mut words = world(&book, &[]);
+        moves(book, &mut words, |words, op| {
+            if op.remote == old {
+                *words.at(old) = there;
+            }
+            false
+        });
+        assert_eq!(*words.at(old), after);
+    }
+}
+
+/// A list has a bit for several ranks where there are more than it has bits: a
+/// mover stops each of those, and nobody else.
+#[test]
+fn a_bit_of_the_list_stands_for_all_its_ranks() {
+    for is_apart in [false, true] {
+        let book = book(130, is_apart);
+        let listed = [Rank(65), Rank(126)];
+        let mut words = world(&book, &listed);
+        for rank in 0..130 {
+            *words.at(book.gate(Rank(rank), PAGE)) = Gate::new(PAGE, GateState::Valid, 0).to_bits();
+        }
+        moves(book, &mut words, |_, _| false);
+        let stopped = (0..130).filter(|rank| {
+            let gate = Gate::from_bits(*words.at(book.gate(Rank(*rank), PAGE)));
+            gate.state == GateState::Stopped
+        });
+        assert_eq!(stopped.collect::<Vec<_>>(), [0, 2, 63, 65, 126, 128]);
+        assert_eq!(*words.at(book.holders(PAGE)), 0);
+    }
+}
+
+#[test]
+fn a_rank_is_on_the_list_when_its_bit_is_there() {
+    let (near, apart) = (book(3, false), book(3, true));
+    for (seen, found, is_there) in
+        [(0, 0, true), (0, 0b10, true), (0b1, 0b1, true), (0, 0b1, false), (0b1, 0b101, false)]
+    {
+        assert_eq!(apart.is_enlisted(MOVER, seen, found), is_there, "{seen:b} {found:b}");
+        assert!(near.is_enlisted(MOVER, seen, found), "it was added, whatever was there");
+    }
+    // Who might hold it for ever after stays so when the list is emptied.
+    for book in [near, apart] {
+        let mut words = world(&book, &[Rank(2)]);
+        let seen = *words.at(book.holders(PAGE));
+        words.carry_out(&book.distrust(PAGE, seen));
+        let seen = *words.at(book.holders(PAGE));
+        let found = words.carry_out(&book.disown(PAGE, seen));
+        assert!(book.is_disowned(seen, found) && book.is_disowned(seen, seen));
+        let left = *words.at(book.holders(PAGE));
+        assert!((0..3).all(|rank| Book::may_hold(left, Rank(rank))));
+        let entered = words.carry_out(&book.enlist(PAGE, MOVER, left));
+        assert!(book.is_enlisted(MOVER, left, entered));
+    }
+    assert!(near.is_disowned(1, 2) && !apart.is_disowned(1, 2));
+}
+
+/// Where a page was remembered to be nobody may be left: the home knows.
+#[test]
+fn a_read_asks_the_home_when_the_remembered_owner_has_died() {
+    let book = book(3, false);
+    let mut words = world(&book, &[]);
+    let (was, rank) = (Entry { owner: Rank(2), ..FIRST }, MOVER);
+    *words.at(book.seen(rank, PAGE)) = was.seen_of(PAGE);
+    *words.at(book.seen_entry(rank, PAGE)) = was.to_bits();
+    let mut own = Glance::new(book, rank, PAGE);
+    let mut read = Vec::new();
+    loop {
+        match own.act() {
+            Act::Do(op) => own.answer(Ok(words.carry_out(&op))),
+            Act::Read(entry) => {
+                read.push(entry.owner);
+                own.answer(match entry.owner {
+                    Rank(2) => Err(AddrError::PeerLost { rank: Rank(2) }),
+                    _ => Ok(*words.at(book.header(entry.owner, entry.frame))),
+                });
+            }
+            Act::Over => break,
+            act => panic!("{act:?}"),
+        }
+    }
+    assert_eq!(read, [Rank(2), FIRST.owner]);
+    assert!(is_of(*words.at(book.header(FIRST.owner, FIRST.frame)), PAGE));
+    assert_eq!(*words.at(book.seen_entry(rank, PAGE)), FIRST.to_bits(), "it is remembered");
+    assert_eq!(*words.at(book.crowd(rank)) & 0xffff_ffff, 0, "it has left the crowd");
+}
+
+/// A read whose page is lost says so, and leaves the crowd.
+#[test]
+fn a_read_of_what_has_died_fails() {
+    let book = book(3, false);
+    let mut words = world(&book, &[]);
+    let mut own = Glance::new(book, MOVER, PAGE);
+    let lost = AddrError::PeerLost { rank: FIRST.owner };
+    let error = loop {
+        match own.act() {
+            Act::Do(op) => own.answer(Ok(words.carry_out(&op))),
+            Act::Read(_) => own.answer(Err(lost)),
+            Act::Failed(error) => break error,
+            act => panic!("{act:?}"),
+        }
+    };
+    assert_eq!(error, lost);
+    assert_eq!(*words.at(book.crowd(MOVER)) & 0xffff_ffff, 0);
+}
+
+/// A rank that has died reads nothing, whenever it has; any other error is one.
+#[test]
+fn a_sweep_goes_past_the_dead() {
+    let book = book(4, false);
+    for step in 0..6 {
+        for is_death in [true, false] {
+            let mut words = Words(Vec::new());
+            // One reads in each crowd until it is waited for.
+            for rank in 0..4 {
+                *words.at(book.crowd(Rank(rank))) = gate::Crowd(0).come().0;
+            }
+            let (mut own, mut done, mut asked) = (Sweep::new(book), 0, None);
+            let end = loop {
+                match own.act() {
+                    Act::Do(op) if done == step => {
+                        let (rank, addr) = (op.remote.rank, op.remote);
+                        asked = Some(rank);
+                        done += 1;
+                        own.answer(Err(match is_death {
+                            true => AddrError::PeerLost { rank },
+                            false => AddrError::Unsupported { addr },
+                        }));
+                    }
+                    Act::Do(op) => {
+                        done += 1;
+                        let found = words.carry_out(&op);
+                        own.answer(Ok(found));
+                    }
+                    Act::Pause(_) => {
+                        for rank in 0..4 {
+                            let crowd = words.at(book.crowd(Rank(rank)));
+                            let phase = 1 - gate::Crowd(*crowd).phase();
+                            if gate::Crowd(*crowd).count(phase) > 0 {
+                                *crowd -= gate::Crowd::one(phase);
+                            }
+                        }
+                        own.answer(Ok(0));
+                    }
+                    act => break act,
+                }
+            };
+            assert_eq!(matches!(end, Act::Over), is_death, "{end:?} at step {step}");
+            assert!(asked.is_some_and(|rank| rank.0 <= step));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What the sanitizers are told of copies by instructions that they do not see.
+
+use super::Mode;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+/// A copy follows that is not plain.
+pub(super) fn copy(mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
+    if mode == Mode::Plain || bytes == 0 {
+        return;
+    }
+    // SAFETY: the sanitizer is linked to whatever is built for it, and looks at what
+    // it knows of these bytes, not at them.
+    unsafe {
+        read(from.as_ptr().cast(), bytes);
+        write(to.as_ptr().cast(), bytes);
+    }
+}
+
+// From <sanitizer/tsan_interface.h> and compiler-rt's asan_interface_internal.h.
+unsafe extern "C" {
+    #[cfg_attr(tsumugi_tsan, link_name = "__tsan_read_range")]
+    #[cfg_attr(tsumugi_asan, link_name = "__asan_loadN")]
+    fn read(from: *const c_void, bytes: usize);
+    #[cfg_attr(tsumugi_tsan, link_name = "__tsan_write_range")]
+    #[cfg_attr(tsumugi_asan, link_name = "__asan_storeN")]
+    fn write(to: *const c_void, bytes: usize);
+}

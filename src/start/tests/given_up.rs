@@ -1,0 +1,58 @@
+//! A rank that another has given up and that lives: nothing of it is let in.
+
+use super::{ROUNDS, run_each};
+use crate::{AddrError, Rank};
+use std::sync::{Arc, Mutex};
+use tsumugi_core::sync::{AtomicU32, Ordering};
+use tsumugi_core::wait::Wait;
+use tsumugi_ult::Here;
+
+/// Where there are packets alone: each of them goes by the fence of the link.
+#[test]
+fn nothing_of_a_rank_that_was_given_up_is_let_in() {
+    let (stage, handled) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(0)));
+    run_each(&[1, 2], Some(3 * ROUNDS), move |rt, weather| {
+        let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
+        let words = rt.share::<u64>(2)?;
+        let (word, sum) = (words.at(Rank(0), 0), words.at(Rank(0), 1));
+        let count = handled.clone();
+        rt.handler(5, move |_| {
+            *count.lock().unwrap() += 1;
+            Vec::new()
+        });
+        rt.barrier()?;
+        // SeqCst: the ranks are ULTs of one worker.
+        let until = |wanted| {
+            while stage.load(Ordering::SeqCst) < wanted {
+                Here.yield_now();
+            }
+        };
+        if rt.rank() == Rank(0) {
+            far.give_up(Rank(1));
+            let before = far.strays();
+            stage.store(1, Ordering::SeqCst);
+            until(2);
+            assert_eq!((rt.get(word)?, rt.get(sum)?), (0, 0));
+            assert_eq!(*handled.lock().unwrap(), 0, "a request was handled");
+            assert!(far.strays() > before, "it has sent nothing");
+            return Ok(());
+        }
+        until(1);
+        // It knows nothing of that.
+        let put = rt.spawn(move |rt| rt.put(word, 7));
+        let add = rt.spawn(move |rt| rt.fetch_add(sum, 7).map(drop));
+        let call = rt.spawn(|rt| rt.call(Rank(0), 5, &[1]).map(drop));
+        (0..POLLS).for_each(|_| Here.yield_now());
+        far.give_up(Rank(0));
+        let lost = AddrError::PeerLost { rank: Rank(0) };
+        for ended in [put.join(), add.join()] {
+            assert_eq!(ended.expect("it does not panic"), Err(lost));
+        }
+        assert!(call.join().expect("it does not panic").is_err());
+        stage.store(2, Ordering::SeqCst);
+        Ok(())
+    });
+}
+
+/// Longer than any packet is held up.
+const POLLS: u32 = 3_000;

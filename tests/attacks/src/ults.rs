@@ -1,0 +1,506 @@
+//! Ends of schedulers, and other moments that a user-level thread does not
+//! expect.
+
+use crate::Attack;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+use tsumugi::lock::{Kind, Mode};
+use tsumugi::{Error, Rank};
+use tsumugi_ult::sync::{Barrier, Condvar, Flag, Mutex, Once, RwLock, Semaphore, channel};
+use tsumugi_ult::{
+    Config, LocalKey, Scheduler, StackArea, StackError, StartError, State, callback, in_callback,
+    on_os_stack, park, spawn, unparker, yield_now,
+};
+
+pub const ALL: &[Attack] = &[
+    ("scope_under_an_ending_scheduler", scope_under_an_ending_scheduler),
+    ("scheduler_dropped_in_a_scope_on_it", scheduler_dropped_in_a_scope_on_it),
+    ("receive_of_a_scope_under_an_ending_scheduler", receive_of_a_scope),
+    ("keys_that_are_constants", keys_that_are_constants),
+    ("stacks_larger_than_memory", stacks_larger_than_memory),
+    ("lock_handed_to_who_was_cut_off", lock_handed_to_who_was_cut_off),
+    ("share_handed_to_who_was_cut_off", share_handed_to_who_was_cut_off),
+    ("permit_handed_to_who_was_cut_off", permit_handed_to_who_was_cut_off),
+    ("value_handed_to_who_was_cut_off", value_handed_to_who_was_cut_off),
+    ("notice_handed_to_who_was_cut_off", notice_handed_to_who_was_cut_off),
+    ("turn_handed_to_who_was_cut_off", turn_handed_to_who_was_cut_off),
+    ("handed_over_and_then_cut_off", handed_over_and_then_cut_off),
+    ("barrier_of_who_was_cut_off", barrier_of_who_was_cut_off),
+    ("flag_of_who_was_cut_off", flag_of_who_was_cut_off),
+    ("message_for_who_was_cut_off", message_for_who_was_cut_off),
+    ("room_for_who_was_cut_off", room_for_who_was_cut_off),
+    ("shared_lock_for_who_was_cut_off", shared_lock_for_who_was_cut_off),
+    ("join_on_a_workers_own_stack", join_on_a_workers_own_stack),
+    ("scoped_join_on_a_workers_own_stack", scoped_join_on_a_workers_own_stack),
+    ("callback_that_yields", callback_that_yields),
+    ("scheduler_dropped_on_its_own_ult", scheduler_dropped_on_its_own_ult),
+    ("scheduler_dropped_while_its_ult_unwinds", scheduler_dropped_while_its_ult_unwinds),
+];
+
+/// One that runs in the background.
+pub fn scheduler(workers: usize) -> Scheduler {
+    let stacks = StackArea::map(64 << 20).expect("addresses");
+    let config = Config { workers, main_stack_bytes: 256 << 10, ..Config::new(stacks) };
+    let mut scheduler = Scheduler::new(config).expect("a scheduler");
+    scheduler.start().expect("a thread");
+    scheduler
+}
+
+/// Runs `waits` on `count` ULTs, and cuts them off once all sleep.
+fn cut_off(count: usize, waits: impl Fn() + Clone + Send + 'static) {
+    let scheduler = scheduler(1);
+    let spawner = scheduler.spawner();
+    (0..count).for_each(|_| drop(spawner.spawn(waits.clone())));
+    let asleep = || {
+        let mut asleep = 0;
+        spawner.dump(&mut |ult| asleep += usize::from(ult.state == State::Sleeping));
+        asleep
+    };
+    while asleep() < count {
+        std::thread::yield_now();
+    }
+    // A dump says that one sleeps when it is about to: its worker is let finish
+    // by the end of the scheduler.
+    drop(scheduler);
+}
+
+/// A ULT lends what it borrowed to a thread, and parks. The end of its scheduler
+/// waits for it, so that nobody writes to what has been given back.
+fn scope_under_an_ending_scheduler() {
+    let scheduler = scheduler(1);
+    let spawner = scheduler.spawner();
+    let (ended, lets_go) = (AtomicBool::new(false), AtomicBool::new(false));
+    let mut words = vec![0u64; 1024].into_boxed_slice();
+    std::thread::scope(|threads| {
+        let (send, receive) = std::sync::mpsc::channel();
+        let (lent, ended, lets_go) = (&mut words[..], &ended, &lets_go);
+        spawner.scope(|scope| {
+            scope.spawn(move || {
+                std::thread::scope(|inner| {
+                    inner.spawn(move || {
+                        while !lets_go.load(Ordering::Acquire) {
+                            lent.fill(7);
+                            std::thread::yield_now();
+                        }
+                        lent.fill(0);
+                    });
+                    send.send(unparker()).unwrap();
+                    while !lets_go.load(Ordering::Acquire) {
+                        park();
+                    }
+                });
+            });
+            let sleeper = receive.recv().unwrap();
+            threads.spawn(move || {
+                drop(scheduler);
+                ended.store(true, Ordering::Release);
+            });
+            // However long this takes: nothing ends before the park does.
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!ended.load(Ordering::Acquire), "the scheduler ended under a scope");
+            lets_go.store(true, Ordering::Release);
+            sleeper.unpark();
+        });
+    });
+    assert!(words.iter().all(|word| *word == 0), "the scope ended under its ULT");
+}
+
+/// It would wait for itself.
+fn scheduler_dropped_in_a_scope_on_it() {
+    let scheduler = scheduler(1);
+    let spawner = scheduler.spawner();
+    let refused = spawner.scope(|_| catch_unwind(AssertUnwindSafe(|| drop(scheduler))));
+    assert!(said(&refused).contains("inside of a scope on it"), "{}", said(&refused));
+}
+
+/// A ULT of a scope receives into what it borrowed while its scheduler is
+/// dropped; the message comes after that has begun.
+fn receive_of_a_scope() {
+    let ends = tsumugi::run_ranks(2, |rt| {
+        let comm = rt.comm();
+        if rt.rank() == Rank(1) {
+            comm.recv::<u8>(Rank(0), 1, &mut [0])?;
+            comm.send(Rank(0), 7, &[7u64; 64])?;
+            return Ok(true);
+        }
+        let scheduler = scheduler(1);
+        let spawner = scheduler.spawner();
+        let mut words = [0u64; 64];
+        std::thread::scope(|threads| {
+            spawner.scope(|scope| {
+                let begun = Arc::new(AtomicBool::new(false));
+                let begins = begun.clone();
+                let (words, comm) = (&mut words, &comm);
+                scope.spawn(move || {
+                    begins.store(true, Ordering::Release);
+                    comm.recv(Rank(1), 7, words).map(drop)
+                });
+                while !begun.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                threads.spawn(move || drop(scheduler));
+                std::thread::sleep(Duration::from_millis(20));
+                comm.send(Rank(1), 1, &[1u8])
+            })
+        })?;
+        Ok::<_, Error>(words == [7; 64])
+    });
+    assert_eq!(ends.expect("both ranks end"), [true, true], "what the scope received");
+}
+
+/// Where the compiler puts both at one place, each still has its own values.
+fn keys_that_are_constants() {
+    const TEXT: LocalKey<Cell<Option<&'static String>>> = LocalKey::new(|| Cell::new(None));
+    const WORDS: LocalKey<Cell<Option<&'static [usize; 3]>>> = LocalKey::new(|| Cell::new(None));
+    let text: &'static LocalKey<_> = &TEXT;
+    let words: &'static LocalKey<_> = &WORDS;
+    text.with(|text| text.set(Some(Box::leak(Box::new(String::from("a text"))))));
+    assert_eq!(words.with(Cell::get), None, "a String, read as words");
+}
+
+/// Sums of sizes that wrap.
+fn stacks_larger_than_memory() {
+    let largest = usize::MAX - 4095;
+    for (stack_bytes, main_stack_bytes) in [(65536, largest), (largest, 65536), (largest, largest)]
+    {
+        let stacks = StackArea::map(1 << 20).expect("addresses");
+        let config = Config { workers: 1, stack_bytes, main_stack_bytes, ..Config::new(stacks) };
+        let refused = Scheduler::new(config).err();
+        let Some(StartError::Stacks(StackError::Large { stack_bytes, .. })) = refused else {
+            panic!("refused with {refused:?}");
+        };
+        assert_eq!(stack_bytes, largest);
+    }
+    let config = tsumugi::Config { main_stack_bytes: Some(largest), ..Default::default() };
+    let refused = config.run(|_| Ok::<_, Error>(())).unwrap_err().to_string();
+    assert!(refused.contains(&largest.to_string()), "{refused}");
+}
+
+fn lock_handed_to_who_was_cut_off() {
+    static LOCK: Mutex<()> = Mutex::new(());
+    let held = LOCK.lock();
+    cut_off(3, || drop(LOCK.lock()));
+    drop(held);
+    drop(LOCK.lock());
+}
+
+fn share_handed_to_who_was_cut_off() {
+    static LOCK: RwLock<()> = RwLock::new(());
+    let held = LOCK.write();
+    cut_off(2, || drop(LOCK.read()));
+    cut_off(2, || drop(LOCK.write()));
+    drop(held);
+    drop(LOCK.read());
+    // A reader that waits behind a writer which is cut off comes in.
+    let held = LOCK.read();
+    let scheduler = scheduler(1);
+    let spawner = scheduler.spawner();
+    drop(spawner.spawn(|| drop(LOCK.write())));
+    while LOCK.try_read().is_some() {
+        std::thread::yield_now();
+    }
+    let behind = std::thread::spawn(|| drop(LOCK.read()));
+    drop(scheduler);
+    behind.join().unwrap();
+    drop(held);
+}
+
+fn permit_handed_to_who_was_cut_off() {
+    static PERMITS: Semaphore = Semaphore::new(0);
+    cut_off(3, || PERMITS.acquire(2));
+    PERMITS.release(2);
+    PERMITS.acquire(2);
+}
+
+fn value_handed_to_who_was_cut_off() {
+    let (send, receive) = channel::bounded::<u32>(0);
+    let theirs = receive.clone();
+    cut_off(3, move || {
+        let _ = theirs.recv();
+    });
+    let sending = std::thread::spawn(move || send.send(7));
+    assert_eq!(receive.recv(), Ok(7));
+    assert_eq!(sending.join().unwrap(), Ok(()));
+}
+
+fn notice_handed_to_who_was_cut_off() {
+    static STEP: Mutex<u32> = Mutex::new(0);
+    static CHANGED: Condvar = Condvar::new();
+    cut_off(3, || CHANGED.wait(&mut STEP.lock()));
+    let waiting = std::thread::spawn(|| {
+        let mut step = STEP.lock();
+        *step = 1;
+        CHANGED.wait_while(&mut step, |step| *step < 2);
+    });
+    // It waits once the lock is to be had again: behind those that were cut off.
+    loop {
+        let mut step = STEP.lock();
+        if *step == 1 {
+            *step = 2;
+            break;
+        }
+        drop(step);
+        std::thread::yield_now();
+    }
+    CHANGED.notify_one();
+    waiting.join().unwrap();
+}
+
+fn turn_handed_to_who_was_cut_off() {
+    static ONCE: Once = Once::new();
+    let caught = catch_unwind(|| {
+        ONCE.call(|| {
+            cut_off(2, || ONCE.call(|| {}));
+            panic!("the turn is not used");
+        });
+    });
+    assert!(caught.is_err());
+    let mut is_mine = false;
+    ONCE.call(|| is_mine = true);
+    assert!(is_mine);
+}
+
+/// What comes later is for who receives then.
+fn message_for_who_was_cut_off() {
+    let ended = tsumugi::run_ranks(2, |rt| {
+        let comm = rt.comm();
+        for len in [1, 64, 100_000] {
+            if rt.rank() == Rank(1) {
+                comm.recv::<u8>(Rank(0), 1, &mut [0])?;
+                comm.send(Rank(0), 7, &vec![7u64; len])?;
+            } else {
+                let theirs = comm.clone();
+                cut_off(3, move || {
+                    let _ = theirs.recv(Rank(1), 7, &mut vec![0u64; len]);
+                });
+                comm.send(Rank(1), 1, &[1u8])?;
+                let mut words = vec![0u64; len];
+                comm.recv(Rank(1), 7, &mut words)?;
+                assert!(words.iter().all(|word| *word == 7));
+            }
+        }
+        rt.barrier()
+    });
+    ended.expect("both ranks end");
+}
+
+/// Those of this rank that wait behind them have a lock of all ranks, and others.
+fn shared_lock_for_who_was_cut_off() {
+    let ended = tsumugi::run_ranks(2, |rt| {
+        for kind in [Kind::Mutex, Kind::Readers, Kind::Neutral, Kind::Writers] {
+            let lock = rt.share_lock(Rank(0), kind)?;
+            if rt.rank() == Rank(1) {
+                let held = lock.write()?;
+                let theirs = lock.clone();
+                cut_off(3, move || drop(theirs.write()));
+                let theirs = lock.clone();
+                cut_off(3, move || drop(theirs.read()));
+                let theirs = lock.clone();
+                let long = Duration::from_secs(1000);
+                cut_off(3, move || drop(theirs.lock_within(Mode::Exclusive, long)));
+                held.release()?;
+                drop(lock.write()?);
+            }
+            rt.barrier()?;
+            drop(lock.write()?);
+            drop(lock.read()?);
+            rt.barrier()?;
+        }
+        rt.barrier()
+    });
+    ended.expect("both ranks end");
+}
+
+/// Room is for who can use it, however many are in front of it.
+fn room_for_who_was_cut_off() {
+    let opened = AtomicBool::new(false);
+    let opened = &*Box::leak(Box::new(opened));
+    let ended = tsumugi::run_ranks(2, |rt| {
+        rt.handler(2, |_| {
+            while !opened.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            [0u8; 0]
+        });
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            let its = rt.clone();
+            cut_off(400, move || while its.cast(Rank(1), 2, &[0; 8]).is_ok() {});
+            let its = rt.clone();
+            let calls = std::thread::spawn(move || its.call(Rank(1), 2, &[]));
+            // It waits behind them, as a rule.
+            std::thread::sleep(Duration::from_millis(50));
+            opened.store(true, Ordering::Release);
+            // Its worker goes on meanwhile.
+            while !calls.is_finished() {
+                tsumugi::ult::yield_now();
+            }
+            calls.join().unwrap()?;
+        }
+        rt.barrier()
+    });
+    ended.expect("both ranks end");
+}
+
+/// What a ULT was handed that has not run since is the next one's.
+fn handed_over_and_then_cut_off() {
+    static LOCK: Mutex<()> = Mutex::new(());
+    cut_off_ready(|| LOCK.lock(), || drop(LOCK.lock()), drop);
+    drop(LOCK.lock());
+
+    static SHARED: RwLock<()> = RwLock::new(());
+    cut_off_ready(|| SHARED.write(), || drop(SHARED.write()), drop);
+    drop(SHARED.write());
+
+    static PERMITS: Semaphore = Semaphore::new(0);
+    cut_off_ready(|| (), || PERMITS.acquire(2), |()| PERMITS.release(2));
+    PERMITS.acquire(2);
+
+    let (send, receive) = channel::bounded::<u32>(1);
+    let theirs = receive.clone();
+    let waits = move || {
+        let _ = theirs.recv();
+    };
+    cut_off_ready(|| (), waits, move |()| send.send(7).expect("there is room"));
+    assert_eq!(receive.recv(), Ok(7));
+}
+
+/// Runs `waits` on two ULTs of one worker, then `hand`, and ends the scheduler
+/// before the one that was handed something has run.
+fn cut_off_ready<T>(
+    take: impl FnOnce() -> T + Send,
+    waits: impl Fn() + Clone + Send + 'static,
+    hand: impl FnOnce(T) + Send,
+) {
+    let stacks = StackArea::map(64 << 20).expect("addresses");
+    let config = Config { workers: 1, main_stack_bytes: 256 << 10, ..Config::new(stacks) };
+    let ran_on = Arc::new(AtomicBool::new(false));
+    let runs_on = ran_on.clone();
+    Scheduler::new(config).expect("a scheduler").run(move || {
+        let taken = take();
+        let begun = Arc::new(AtomicU32::new(0));
+        for _ in 0..2 {
+            let (begins, waits, runs_on) = (begun.clone(), waits.clone(), runs_on.clone());
+            drop(spawn(move || {
+                begins.fetch_add(1, Ordering::Relaxed);
+                waits();
+                runs_on.store(true, Ordering::Relaxed);
+            }));
+        }
+        // On the only worker one that has begun, and does not run, sleeps.
+        while begun.load(Ordering::Relaxed) < 2 {
+            yield_now();
+        }
+        hand(taken);
+        // The youngest run first, until the worker's turn is over and it stops.
+        (0..1000).for_each(|_| drop(spawn(|| {})));
+    });
+    assert!(!ran_on.load(Ordering::Relaxed), "it was cut off too late");
+}
+
+fn barrier_of_who_was_cut_off() {
+    let barrier = Arc::new(Barrier::new(2));
+    let theirs = barrier.clone();
+    cut_off(1, move || {
+        theirs.wait();
+    });
+    assert_eq!(barrier.arrived(), 0);
+    let both = barrier.clone();
+    let other = std::thread::spawn(move || both.wait());
+    assert_ne!(barrier.wait(), other.join().unwrap());
+}
+
+fn flag_of_who_was_cut_off() {
+    static FLAG: Flag = Flag::new();
+    cut_off(1, || FLAG.wait());
+    let waiting = std::thread::spawn(|| FLAG.wait());
+    FLAG.raise();
+    waiting.join().unwrap();
+}
+
+/// The worker would wait for what it keeps from running.
+fn join_on_a_workers_own_stack() {
+    for workers in [1, 2] {
+        let joined = scheduler(workers).spawner().spawn(|| {
+            let begin = Arc::new(AtomicBool::new(false));
+            let begun = begin.clone();
+            let child = spawn(move || {
+                while !begun.load(Ordering::Acquire) {
+                    yield_now();
+                }
+            });
+            let refused = catch_unwind(AssertUnwindSafe(|| on_os_stack(|| child.join())));
+            begin.store(true, Ordering::Release);
+            refused.map(drop)
+        });
+        let refused = joined.join().expect("it ends");
+        assert!(said(&refused).contains("on_os_stack"), "{}", said(&refused));
+    }
+}
+
+/// The scope waits for a member whose join was refused.
+fn scoped_join_on_a_workers_own_stack() {
+    let scheduler = scheduler(1);
+    let ended = scheduler.spawner().spawn(|| {
+        let has_ended = AtomicBool::new(false);
+        tsumugi_ult::scope(|scope| {
+            let child = scope.spawn(|| {
+                (0..100).for_each(|_| yield_now());
+                has_ended.store(true, Ordering::Release);
+            });
+            let refused = catch_unwind(AssertUnwindSafe(|| on_os_stack(|| child.join())));
+            assert!(refused.is_err());
+        });
+        has_ended.load(Ordering::Acquire)
+    });
+    assert!(ended.join().expect("it ends"), "the scope ended before its ULT");
+}
+
+/// A callback that yields stays on its thread, and marks no other ULT.
+fn callback_that_yields() {
+    let scheduler = scheduler(2);
+    let spawner = scheduler.spawner();
+    let all: Vec<_> = (0..64)
+        .map(|_| {
+            spawner.spawn(|| {
+                for _ in 0..200 {
+                    callback(|| {
+                        yield_now();
+                        assert!(in_callback());
+                    });
+                    assert!(!in_callback());
+                    yield_now();
+                }
+            })
+        })
+        .collect();
+    all.into_iter().for_each(|one| one.join().expect("no mark but its own"));
+    assert!(spawner.spawn(|| !in_callback()).join().expect("it ends"));
+}
+
+fn scheduler_dropped_on_its_own_ult() {
+    let scheduler = scheduler(2);
+    let spawner = scheduler.spawner();
+    let refused = spawner.spawn(move || drop(scheduler)).join();
+    assert!(said(&refused).contains("on a ULT of its own"), "{}", said(&refused));
+}
+
+/// A panic while another unwinds is an abort.
+fn scheduler_dropped_while_its_ult_unwinds() {
+    let scheduler = scheduler(1);
+    let spawner = scheduler.spawner();
+    let child = spawner.spawn(move || {
+        let _scheduler = scheduler;
+        panic!("the ULT unwinds");
+    });
+    let _ = child.join();
+}
+
+fn said<T>(outcome: &Result<T, Box<dyn std::any::Any + Send>>) -> String {
+    let Err(panic) = outcome else { return "nothing".into() };
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into())).unwrap_or_default()
+}

@@ -1,0 +1,14 @@
+//! A waker that is kept although its sleep was refused would resume whatever is
+//! there then.
+
+use tsumugi_core::wait::{Reason, Wait};
+use tsumugi_ult::Here;
+
+fn main() {
+    let mut kept = None;
+    Here.sleep(Reason::new("attack"), &mut |waker| {
+        kept = Some(waker);
+        false
+    });
+    kept.unwrap().wake();
+}

@@ -1,0 +1,147 @@
+//! How each attack ends.
+
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// What an attack comes to.
+#[derive(Clone, Copy)]
+enum End {
+    /// The interface held: the program says so, and exits with 0.
+    Held,
+    /// The process is aborted, with this sentence on its standard error.
+    Aborts(&'static str),
+}
+
+use End::{Aborts, Held};
+
+macro_rules! ends {
+    ($($name:ident: $end:expr,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                check(stringify!($name), $end);
+            }
+        )*
+
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+ends! {
+    calls_after_the_end: Held,
+    jobs_one_after_another: Held,
+    messages_of_another_rank: Held,
+    messages_waited_for_twice: Held,
+    messages_taken_by_another_thread: Held,
+    futures_dropped_half_way: Held,
+    forged_addresses: Held,
+    forged_global_addresses: Held,
+    callbacks_that_panic: Held,
+    callbacks_that_block: Held,
+    wakers_that_panic: Held,
+    handlers_that_panic: Held,
+    handlers_that_block: Held,
+    forge_all_keys: Held,
+    forge_rings: Held,
+    forge_words_of_a_gather: Held,
+    forge_words_of_locks: Held,
+    receive_values_of_no_size: Held,
+    values_of_any_type: Held,
+    more_calls_on_any_type: Held,
+    containers_of_any_length: Held,
+    channels_of_any_length: Held,
+    collectives_of_any_word: Held,
+    more_than_there_can_be: Held,
+    indices_that_wrap: Held,
+    configurations_that_wrap: Held,
+    scope_under_an_ending_scheduler: Held,
+    scheduler_dropped_in_a_scope_on_it: Held,
+    receive_of_a_scope_under_an_ending_scheduler: Held,
+    keys_that_are_constants: Held,
+    stacks_larger_than_memory: Held,
+    lock_handed_to_who_was_cut_off: Held,
+    share_handed_to_who_was_cut_off: Held,
+    permit_handed_to_who_was_cut_off: Held,
+    value_handed_to_who_was_cut_off: Held,
+    notice_handed_to_who_was_cut_off: Held,
+    turn_handed_to_who_was_cut_off: Held,
+    handed_over_and_then_cut_off: Held,
+    barrier_of_who_was_cut_off: Held,
+    flag_of_who_was_cut_off: Held,
+    message_for_who_was_cut_off: Held,
+    room_for_who_was_cut_off: Held,
+    shared_lock_for_who_was_cut_off: Held,
+    thread_locals_over_sleeps: Held,
+    panics_that_sleep: Held,
+    join_on_a_workers_own_stack: Held,
+    scoped_join_on_a_workers_own_stack: Held,
+    callback_that_yields: Held,
+    scheduler_dropped_on_its_own_ult: Held,
+    scheduler_dropped_while_its_ult_unwinds: Aborts("a scheduler cannot end on a ULT of its own"),
+}
+
+#[test]
+fn each_attack_has_an_end() {
+    let listed = String::from_utf8(run("--list").stdout).unwrap();
+    let mut listed: Vec<&str> = listed.lines().collect();
+    let mut known = NAMES.to_vec();
+    listed.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(listed, known);
+}
+
+#[test]
+fn what_the_compiler_refuses() {
+    trybuild::TestCases::new().compile_fail("tests/compile_fail/*.rs");
+}
+
+fn check(name: &str, end: End) {
+    let output = run(name);
+    let told = String::from_utf8_lossy(&output.stderr);
+    match end {
+        Held => {
+            let held = output.status.success() && output.stdout.ends_with(b"held\n");
+            assert!(held, "{name} ended with {}:\n{told}", output.status);
+        }
+        Aborts(sentence) => {
+            use std::os::unix::process::ExitStatusExt;
+            assert_eq!(output.status.signal(), Some(SIGABRT), "{name}: {}\n{told}", output.status);
+            assert!(told.contains(sentence), "{name} says {told:?}, not {sentence:?}");
+        }
+    }
+}
+
+/// Both its outputs are read while it runs: else who fills a pipe never ends.
+#[test]
+fn what_says_much_ends() {
+    let mut says = Command::new("sh");
+    says.args(["-c", "head -c 200000 /dev/zero >&2; head -c 300000 /dev/zero"]);
+    let told = end_of(says, "sh");
+    assert_eq!((told.stderr.len(), told.stdout.len()), (200_000, 300_000));
+}
+
+fn run(name: &str) -> Output {
+    let mut attack = Command::new(env!("CARGO_BIN_EXE_tsumugi-attacks"));
+    attack.arg(name);
+    end_of(attack, name)
+}
+
+/// Runs it for at most [`LIMIT`].
+fn end_of(mut command: Command, name: &str) -> Output {
+    let (stdout, stderr) = (Stdio::piped(), Stdio::piped());
+    let child = command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().unwrap();
+    let id = child.id();
+    let (ended, hears) = mpsc::channel();
+    std::thread::spawn(move || ended.send(child.wait_with_output().unwrap()));
+    hears.recv_timeout(LIMIT).unwrap_or_else(|_| {
+        let killed = Command::new("kill").args(["-KILL", &id.to_string()]).status().unwrap();
+        let told = hears.recv().unwrap();
+        panic!("{name} has not ended ({killed}):\n{}", String::from_utf8_lossy(&told.stderr));
+    })
+}
+
+/// What a crowded machine leaves of a second or two.
+const LIMIT: Duration = Duration::from_secs(120);
+
+const SIGABRT: i32 = 6;

@@ -1,0 +1,75 @@
+//! Defects that a sanitizer must report: one built without it, or muted, proves
+//! nothing by its silence. Each crate plants its own in the tests of its library
+//! ([`planted!`](crate::planted!)), so that its own code is what is built for the
+//! sanitizer. A test starts its binary anew as a child that has the defect.
+
+use std::process::Command;
+
+/// One test that the address sanitizer reports an overflow, and one that the thread
+/// sanitizer reports a race; each is ignored in a build for the other.
+#[macro_export]
+macro_rules! planted {
+    (overflow: $overflow:expr, race: $race:expr $(,)?) => {
+        #[test]
+        #[cfg_attr(not(tsumugi_asan), ignore = "for the address sanitizer")]
+        fn a_planted_overflow_is_reported() {
+            let name = concat!(module_path!(), "::a_planted_overflow_is_reported");
+            $crate::planted::reported(name, "AddressSanitizer: heap-buffer-overflow", $overflow);
+        }
+
+        #[test]
+        #[cfg_attr(not(tsumugi_tsan), ignore = "for the thread sanitizer")]
+        fn a_planted_race_is_reported() {
+            let name = concat!(module_path!(), "::a_planted_race_is_reported");
+            $crate::planted::reported(name, "ThreadSanitizer: data race", $race);
+        }
+    };
+}
+
+/// `defect` is reported, with these words. `name` is the test's, behind its crate's.
+pub fn reported(name: &str, words: &str, defect: impl FnOnce()) {
+    let (_, name) = name.split_once("::").expect("a path in a crate");
+    if let Some((said, ended_well)) = again(name, defect) {
+        assert!(!ended_well, "{name}: not reported");
+        assert!(said.contains(words), "{name}: {said}");
+    }
+}
+
+/// Runs test `name` again as a child that does it; what the child said, and whether
+/// it ended well. In the child: nothing.
+pub fn again(name: &str, defect: impl FnOnce()) -> Option<(String, bool)> {
+    if std::env::var_os("TSUMUGI_CHILD").is_some() {
+        defect();
+        return None;
+    }
+    let output = Command::new(std::env::current_exe().expect("this binary"))
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env("TSUMUGI_CHILD", "defect")
+        .output()
+        .expect("this binary starts");
+    Some((String::from_utf8_lossy(&output.stderr).into_owned(), output.status.success()))
+}
+
+/// Has two threads do it, with nothing that orders the one before the other.
+pub fn on_two_threads(access: impl Fn(u64) + Sync) {
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let access = &access;
+            scope.spawn(move || access(thread));
+        }
+    });
+}
+
+/// Eight bytes that two threads may touch at once, as only a defect does.
+#[derive(Debug, Default)]
+pub struct Racy(std::cell::UnsafeCell<u64>);
+
+// SAFETY: none: this is the defect.
+unsafe impl Sync for Racy {}
+
+impl Racy {
+    /// Where they are.
+    pub fn get(&self) -> *mut u64 {
+        self.0.get()
+    }
+}

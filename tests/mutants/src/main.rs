@@ -1,0 +1,178 @@
+//! Mutants at random: small defects in product files, each of which some test
+//! should catch.
+//!
+//! ```text
+//!  the tree ──copy──► target/mutants/tree ──find──► candidates ──seed──► a sample
+//!                           ▲                                              │
+//!                           └── weave: `if on(7) { a <= b } else { a < b }` ┘
+//!  cargo check, drop what is ill-typed, again; then one build of all tests
+//!  each test once with no mutant on: what it takes, and which mutants it reaches
+//!  each mutant: the tests that reach it, quickest first, until one fails
+//! ```
+//!
+//! One build has all mutants, so a mutant costs only the run of a few tests. A
+//! mutant is *caught* by a test that fails or runs past its limit, *survives*
+//! the tests that reach it, or is *not reached*. What cannot change behaviour
+//! stands in `ci/mutants.equivalent` and is not drawn.
+//!
+//! All that was found out stands in `target/mutants/SEED-COUNT-…`, and a run that
+//! was interrupted goes on from there.
+
+mod compile;
+mod draw;
+mod find;
+mod report;
+mod run;
+mod tree;
+mod weave;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub struct Asked {
+    /// How many mutants.
+    pub sample: usize,
+    /// What the draw starts with.
+    pub seed: u64,
+    /// Tests that take longer with no mutant on are left out.
+    pub test_limit: Duration,
+    /// No test is started after this; the next run goes on.
+    pub until: Option<Instant>,
+    /// Whether the model checks run too, and orderings are drawn.
+    pub loom: bool,
+    /// Prints the draw, and runs nothing.
+    pub list: bool,
+    /// Product files and folders, relative to the tree.
+    pub files: Vec<String>,
+    /// Of these files only what begins in these lines.
+    pub lines: Vec<(String, usize)>,
+}
+
+/// Where data paths and protocols are.
+const DEFAULT_FILES: &[&str] = &[
+    "core/src/ring",
+    "core/src/completion",
+    "core/src/tag.rs",
+    "core/src/engine",
+    "core/src/msg",
+    "core/src/am",
+    "core/src/signal",
+    "gas/src/page",
+    "gas/src/lock",
+    "gas/src/machine",
+    "gas/src/table",
+    "src/far/errand.rs",
+    "src/far/errand",
+    "src/window/hold.rs",
+    "backends/src/net",
+    "ult/src/sched",
+];
+
+fn main() -> ExitCode {
+    match start() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("mutants: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start() -> Result<(), String> {
+    let asked = asked(std::env::args().skip(1))?;
+    let root = PathBuf::from(".");
+    let work = root.join("target/mutants");
+    let tree = tree::copy(&root, &work.join("tree"))?;
+    let files = tree::product_files(&tree, &asked.files)?;
+    let equivalent = draw::Equivalent::read(&root.join("ci/mutants.equivalent"))?;
+    let mut sources = Vec::new();
+    for file in &files {
+        let text = std::fs::read_to_string(root.join(file)).map_err(|e| format!("{file}: {e}"))?;
+        sources.push(find::Source::read(file, text)?);
+    }
+    let drawn = draw::sample(&sources, &equivalent, &asked);
+    let candidates: usize = sources.iter().map(|source| source.candidates.len()).sum();
+    println!(
+        "mutants: seed {}, {} of {candidates} in {} files",
+        asked.seed,
+        drawn.len().min(asked.sample),
+        sources.len()
+    );
+    if asked.list {
+        for (id, mutant) in drawn.iter().enumerate() {
+            println!("{id:4} {}:{} {}", mutant.file, mutant.line, mutant.what);
+        }
+        return Ok(());
+    }
+    let state =
+        work.join(format!("{}-{}-{:016x}", asked.seed, asked.sample, digest(&drawn, &asked)));
+    std::fs::create_dir_all(&state).map_err(|error| format!("{}: {error}", state.display()))?;
+    let builds = compile::builds(&files, asked.loom);
+    let dropped = compile::drop_ill_typed(&tree, &state, &sources, &drawn, &builds)?;
+    let chosen: Vec<u32> =
+        (0..drawn.len() as u32).filter(|id| !dropped.contains(id)).take(asked.sample).collect();
+    let tests = compile::tests(&tree, &builds)?;
+    let reached = run::baseline(&absolute(&state)?, &tests, drawn.len(), &asked)?;
+    let verdicts = run::all(&state, &chosen, &tests, &reached, &asked)?;
+    report::print(&drawn, &chosen, &verdicts, &reached, &asked);
+    Ok(())
+}
+
+fn asked(args: impl Iterator<Item = String>) -> Result<Asked, String> {
+    let mut asked = Asked {
+        sample: 300,
+        seed: 1,
+        test_limit: Duration::from_secs(60),
+        until: None,
+        loom: false,
+        list: false,
+        files: Vec::new(),
+        lines: Vec::new(),
+    };
+    let mut args = args;
+    while let Some(arg) = args.next() {
+        let mut number = || {
+            let value = args.next().unwrap_or_default();
+            value.parse::<u64>().map_err(|_| format!("{arg} {value:?} is not a number"))
+        };
+        match arg.as_str() {
+            "--sample" => asked.sample = number()? as usize,
+            "--seed" => asked.seed = number()?,
+            "--test-seconds" => asked.test_limit = Duration::from_secs(number()?),
+            "--seconds" => asked.until = Some(Instant::now() + Duration::from_secs(number()?)),
+            "--loom" => asked.loom = true,
+            "--list" => asked.list = true,
+            _ if arg.starts_with('-') => return Err(format!("no option is called {arg}")),
+            _ => match arg.split_once(':') {
+                Some((file, line)) => {
+                    let line = line.parse().map_err(|_| format!("{arg}: no number of a line"))?;
+                    asked.lines.push((file.to_owned(), line));
+                    asked.files.push(file.to_owned());
+                }
+                None => asked.files.push(arg),
+            },
+        }
+    }
+    if asked.files.is_empty() {
+        asked.files = DEFAULT_FILES.iter().map(|file| (*file).to_owned()).collect();
+    }
+    Ok(asked)
+}
+
+/// Of what was drawn: results of one draw are none of another's.
+fn digest(drawn: &[draw::Drawn], asked: &Asked) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    asked.loom.hash(&mut hasher);
+    for mutant in drawn {
+        (&mutant.file, mutant.line, &mutant.what, &mutant.text).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, String> {
+    path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,72 @@
+//! The copy of the tree that mutants are woven into.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Copies all that git would keep to `to`. What has not changed keeps its time,
+/// so that cargo builds it no second time; what is gone there goes here.
+pub fn copy(from: &Path, to: &Path) -> Result<PathBuf, String> {
+    let listed = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(from)
+        .output()
+        .map_err(|error| format!("git: {error}"))?;
+    let names = String::from_utf8(listed.stdout).map_err(|error| error.to_string())?;
+    let names: BTreeSet<&str> = names.split('\0').filter(|name| !name.is_empty()).collect();
+    for name in &names {
+        // A file may be in the index and no longer here.
+        let Ok(bytes) = fs::read(from.join(name)) else { continue };
+        write_if_new(&to.join(name), &bytes)?;
+    }
+    let list = to.join(".copied");
+    if let Ok(before) = fs::read_to_string(&list) {
+        for gone in before.split('\0').filter(|name| !names.contains(name)) {
+            let _ = fs::remove_file(to.join(gone));
+        }
+    }
+    let all: Vec<&str> = names.into_iter().collect();
+    fs::write(list, all.join("\0")).map_err(|error| error.to_string())?;
+    to.canonicalize().map_err(|error| format!("{}: {error}", to.display()))
+}
+
+/// Writes a file unless that is what it holds.
+pub fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    if fs::read(path).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
+    let said = |error| format!("{}: {error}", path.display());
+    fs::create_dir_all(path.parent().expect("a file lies in a folder")).map_err(said)?;
+    fs::write(path, bytes).map_err(said)
+}
+
+/// The files of Rust among and under these, without those of tests alone.
+pub fn product_files(tree: &Path, asked: &[String]) -> Result<Vec<String>, String> {
+    let mut files = BTreeSet::new();
+    for name in asked {
+        let path = tree.join(name);
+        if path.is_dir() {
+            under(tree, &path, &mut files)?;
+        } else if path.is_file() {
+            files.insert(name.clone());
+        } else {
+            return Err(format!("{name} is neither a file nor a folder of the tree"));
+        }
+    }
+    Ok(files.into_iter().collect())
+}
+
+fn under(tree: &Path, folder: &Path, files: &mut BTreeSet<String>) -> Result<(), String> {
+    for entry in fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
+        let path = entry.map_err(|error| error.to_string())?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() && name != "tests" {
+            under(tree, &path, files)?;
+        } else if name.ends_with(".rs") && name != "tests.rs" {
+            let relative = path.strip_prefix(tree).expect("it lies in the tree");
+            files.insert(relative.to_string_lossy().into_owned());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! What the thread sanitizer is told of contexts: each life of one is a fiber, as
+//! an OS thread is, and goes on where it is switched to.
+//!
+//! A switch orders what came before it on the OS thread before what follows, as
+//! it does in fact.
+
+use core::cell::Cell;
+use core::ffi::{c_uint, c_void};
+use core::ptr;
+
+/// A fiber, or none.
+pub(super) struct Fiber(Cell<*mut c_void>);
+
+impl Fiber {
+    pub(super) const fn none() -> Self {
+        Self(Cell::new(ptr::null_mut()))
+    }
+
+    /// Becomes a new one, which has run nothing yet.
+    pub(super) fn begin(&self) {
+        // SAFETY: the sanitizer is linked to whatever is built for it.
+        self.0.set(unsafe { __tsan_create_fiber(0) });
+    }
+
+    /// Ends. It is not the one that runs.
+    pub(super) fn end(&self) {
+        // SAFETY: `begin` made it, and nobody switches to it again.
+        unsafe { __tsan_destroy_fiber(self.0.replace(ptr::null_mut())) };
+    }
+
+    /// Becomes the one that runs.
+    #[inline(always)]
+    pub(super) fn note(&self) {
+        // SAFETY: as in `begin`.
+        self.0.set(unsafe { __tsan_get_current_fiber() });
+    }
+
+    /// Says that it runs from here on. Inlined, and the switch follows at once: a
+    /// function that the sanitizer saw entered on one fiber must not return on
+    /// another.
+    #[inline(always)]
+    pub(super) fn go(&self) {
+        // SAFETY: it has begun, and has not ended.
+        unsafe { __tsan_switch_to_fiber(self.0.get(), ORDERED) };
+    }
+}
+
+const ORDERED: c_uint = 0;
+
+// From <sanitizer/tsan_interface.h>.
+unsafe extern "C" {
+    fn __tsan_create_fiber(flags: c_uint) -> *mut c_void;
+    fn __tsan_destroy_fiber(fiber: *mut c_void);
+    fn __tsan_get_current_fiber() -> *mut c_void;
+    fn __tsan_switch_to_fiber(fiber: *mut c_void, flags: c_uint);
+}

@@ -1,0 +1,103 @@
+//! What a sleeper may be handed, for whoever ends its scheduler.
+//!
+//! Who waits in a queue is given what it waits for before it runs again: a
+//! lock, a permit, a value. A ULT that is cut off in that wait has no use for
+//! it, and others may be behind it in the queue, on threads that live. So a
+//! sleeper that can be handed something leaves a [`Stake`] on its stack, and
+//! the end of a scheduler, once no worker is left, goes to all of them twice:
+//!
+//! ```text
+//!   leave     out of each queue: from here on none of them is handed anything
+//!   pass on   what one had been handed before, to the first who lives
+//! ```
+//!
+//! The stake costs a sleeper three stores, and whoever hands over nothing.
+
+use core::marker::PhantomData;
+
+/// What a sleeper may be handed. Lies at the beginning of what it is part of, on
+/// the sleeper's stack.
+#[derive(Clone, Copy)]
+pub(crate) struct Stake {
+    table: &'static Table,
+}
+
+/// What a stake is part of.
+///
+/// # Safety
+///
+/// It is `#[repr(C)]` and begins with its stake, which is of its own type.
+pub(crate) unsafe trait Staked {
+    /// Is handed nothing any more; whether it had not been yet.
+    ///
+    /// # Safety
+    ///
+    /// Its sleeper sleeps, and will never go on.
+    unsafe fn leave(this: *mut Self) -> bool;
+
+    /// Gives what it was handed to the next, and sees to those who waited for
+    /// it alone. `waited` is what `leave` answered.
+    ///
+    /// # Safety
+    ///
+    /// The same; after `leave`, once.
+    unsafe fn pass_on(this: *mut Self, waited: bool);
+}
+
+struct Table {
+    leave: unsafe fn(*mut Stake) -> bool,
+    pass_on: unsafe fn(*mut Stake, bool),
+}
+
+struct Of<T>(PhantomData<T>);
+
+impl<T: Staked> Of<T> {
+    const TABLE: Table = Table { leave: Self::leave, pass_on: Self::pass_on };
+
+    unsafe fn leave(stake: *mut Stake) -> bool {
+        // SAFETY: the stake begins a `T`; the caller's.
+        unsafe { T::leave(stake.cast()) }
+    }
+
+    unsafe fn pass_on(stake: *mut Stake, waited: bool) {
+        // SAFETY: the same.
+        unsafe { T::pass_on(stake.cast(), waited) }
+    }
+}
+
+impl Stake {
+    /// The stake of a `T`.
+    pub(crate) const fn of<T: Staked>() -> Self {
+        Self { table: &Of::<T>::TABLE }
+    }
+}
+
+/// A stake whose sleeper was cut off.
+pub(crate) struct Left {
+    stake: *mut Stake,
+    waited: bool,
+}
+
+impl Left {
+    /// Takes the sleeper that left the stake, if there is one, out of where it
+    /// waits.
+    ///
+    /// # Safety
+    ///
+    /// Taken from a stack on which no ULT runs, or ever will, and which stays.
+    pub(crate) unsafe fn of(stake: *mut Stake) -> Option<Self> {
+        if stake.is_null() {
+            return None;
+        }
+        // SAFETY: on a stack that stays, of a sleeper that never goes on. What
+        // it waits for is borrowed by its frames, which are never left.
+        let waited = unsafe { ((*stake).table.leave)(stake) };
+        Some(Self { stake, waited })
+    }
+
+    /// Hands on what it had been handed. After all others have left.
+    pub(crate) fn pass_on(self) {
+        // SAFETY: as in `of`, and once.
+        unsafe { ((*self.stake).table.pass_on)(self.stake, self.waited) }
+    }
+}
