@@ -135,8 +135,11 @@ impl Beats {
         let mut state = self.lock();
         state.silence.hears_beat(node, self.now());
         let (mut dead, culprit) = (dead.peekable(), member.culprit());
-        // The launcher says who has died first; the next beat names them again.
-        if dead.peek().is_some() && (culprit.rank().is_some() || culprit.is_awaited()) {
+        // A beat that names no dead rank loses none: the first rank may have sent it
+        // before it died. Else the launcher says who has died first; the next beat
+        // names them again.
+        let is_news = dead.peek().is_some();
+        if !is_news || culprit.rank().is_some() || culprit.is_awaited() {
             return Some(Vec::new());
         }
         let first = member.nodes().ranks_of(node).next();
@@ -539,6 +542,14 @@ mod tests {
             assert_eq!(beats.heard(&members[0], Rank(2), bad), None, "{bad:?}");
         }
         assert_eq!(beats.heard(&members[0], Rank(1), &[]), None, "of this very node");
+    }
+
+    #[test]
+    fn a_beat_that_names_no_rank_loses_none() {
+        let members = members();
+        members[0].declare_lost(Rank(2));
+        assert_eq!(beats(&members[0]).heard(&members[0], Rank(2), &[]), Some(vec![]));
+        assert!(members[0].is_alive(Rank(3)), "it was sent before its rank died");
     }
 
     #[test]
