@@ -2,6 +2,7 @@
 
 use super::Launch;
 use super::label::{Lines, Stream};
+use super::losses::Losses;
 use super::signals::FORWARDED;
 use crate::config;
 use crate::space::Files;
@@ -32,6 +33,7 @@ impl Child {
         files: Option<&Files>,
         rank: Rank,
         mark: &str,
+        losses: Option<&Losses>,
     ) -> io::Result<Self> {
         let all = files.into_iter().flat_map(|files| files.files.iter().chain(&files.huge));
         let mut fds: Vec<RawFd> = all.map(AsRawFd::as_raw_fd).collect();
@@ -60,6 +62,11 @@ impl Child {
         if let Some(told) = &told {
             command.env(config::DEATHS, told.as_raw_fd().to_string());
             fds.push(told.as_raw_fd());
+        }
+        if let Some(losses) = losses {
+            let fd = losses.writer().as_raw_fd();
+            command.env(config::LOSSES, fd.to_string());
+            fds.push(fd);
         }
         if launch.label {
             command.stdout(Stdio::piped());

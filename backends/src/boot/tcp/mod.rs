@@ -46,7 +46,7 @@ mod client;
 
 pub use board::Board;
 pub use client::{Agent, Client};
-pub use frame::{BODY_BYTES_MAX, ENDS_MAX, Ended, FrameError, Message, Refusal, SIGNAL};
+pub use frame::{BODY_BYTES_MAX, ENDS_MAX, Ended, FrameError, HEARD, Message, Refusal, SIGNAL};
 pub use heads::Run;
 pub use inbox::Inbox;
 pub use secret::{Nonce, Secret};
