@@ -142,13 +142,13 @@ impl Watch {
         if self.sentence.is_none() {
             // The grace begins with the superior's word.
             let word = if self.superior.is_some() { WORD_WITHIN } else { Duration::ZERO };
-            self.pass_sentence(self.grace + word);
+            self.pass_sentence(self.grace + word, KILL_AFTER);
         }
     }
 
-    fn pass_sentence(&mut self, grace: Duration) {
+    fn pass_sentence(&mut self, grace: Duration, kill_after: Duration) {
         let terminate_at = Instant::now() + grace;
-        let kill_at = Some(terminate_at + KILL_AFTER);
+        let kill_at = Some(terminate_at + kill_after);
         self.sentence = Some(Sentence { terminate_at: Some(terminate_at), kill_at });
     }
 
@@ -163,7 +163,7 @@ impl Watch {
         }
         let dead = Rank(u32::from_le_bytes(word));
         children.iter_mut().for_each(|child| child.tell(dead));
-        self.pass_sentence(self.grace);
+        self.pass_sentence(self.grace, KILL_AFTER_THERE);
     }
 
     fn pass_on(&mut self, caught: Caught, children: &[Child]) {
@@ -202,7 +202,7 @@ impl Watch {
     /// said something.
     fn wait(&self, job: &Job, limit: Duration) -> io::Result<bool> {
         let superior = self.superior.iter().map(|superior| superior.deaths.as_fd());
-        let running = job.children.iter().filter(|child| !child.has_ended()).map(Child::pidfd);
+        let running = job.children.iter().filter_map(Child::pidfd);
         let output =
             job.children.iter().flat_map(|child| &child.lines).filter_map(|line| line.fd());
         let signals = job.signals.iter().map(|signals| signals.fd());
@@ -224,3 +224,6 @@ const HEARD_WITHIN: Duration = Duration::from_millis(1200);
 const WORD_WITHIN: Duration = Duration::from_secs(1);
 /// From SIGTERM on, a rank has so long to end at all.
 const KILL_AFTER: Duration = Duration::from_millis(700);
+/// Where the superior has said whose death it is: 1.75 s after that at the latest, for
+/// an answer that waits for a better one takes 0.15 s.
+const KILL_AFTER_THERE: Duration = Duration::from_millis(400);
