@@ -25,6 +25,7 @@
 //! | `board` | cards, the barrier, and who is lost: no socket, no clock |
 //! | `server` | sockets around a board |
 //! | `link` | a rank's connection |
+//! | `call` | connecting to whichever of several addresses answers |
 //! | `client` | the [`Bootstrap`](tsumugi_core::boot::Bootstrap) |
 //!
 //! Both ends prove that they know the secret (HMAC-SHA-256 over both nonces);
@@ -42,6 +43,7 @@ mod inbox;
 mod board;
 mod server;
 mod link;
+mod call;
 mod client;
 
 pub use board::Board;
