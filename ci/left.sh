@@ -47,15 +47,15 @@ failed() {
     exit 1
 }
 
-# The processes of that command line.
-called() {
-    local pid
+sleepers() {
+    local pid count=0
     for pid in $(marked); do
-        if grep -qzE "$1" "/proc/$pid/comm" 2>/dev/null; then echo "$pid"; fi
+        [[ $(cat "/proc/$pid/comm" 2>/dev/null) != sleep ]] || count=$((count + 1))
     done
+    echo "$count"
 }
 
-# The launcher, or the only child, the first by number, of one.
+# The number of the launcher, of its first agent, or of a rank.
 victim() {
     case $1 in
     launcher) echo "$launcher" ;;
@@ -68,19 +68,20 @@ victim() {
     esac
 }
 
-# kills WHO SLEEPERS WORDS...: starts the command, and kills when so many sleep.
+# kills WHO COUNT WORDS...: starts the command, and kills when so many sleep.
 kills() {
-    local who=$1 sleepers=$2 what="${*:3}" try took begin pid
+    local who=$1 count=$2 what="${*:3}" try took begin pid
     for try in 1 2 3; do
         mkdir "$work/tmp"
         TSUMUGI_LEFT=$mark TMPDIR=$work/tmp TSUMUGI_RSH=$work/rsh \
             "$tsumugi" "${@:3}" >"$work/log" 2>&1 &
         launcher=$!
+        disown "$launcher"
         for _ in $(seq 600); do
-            [[ $(called '^sleep$' | wc -l) == "$sleepers" ]] && break
+            [[ $(sleepers) == "$count" ]] && break
             sleep 0.1
         done
-        [[ $(called '^sleep$' | wc -l) == "$sleepers" ]] || failed "$what: it does not start"
+        [[ $(sleepers) == "$count" ]] || failed "$what: it does not start"
         pid=$(victim "$who")
         begin=$(now)
         kill -KILL "$pid"
@@ -89,7 +90,6 @@ kills() {
             sleep 0.01
         done
         took=$(($(now) - begin))
-        wait "$launcher" 2>/dev/null || true
         rmdir "$work/tmp"
         echo "left: $what: kill -9 of $who: nothing after $took ms"
         ((took > 2000)) || return 0
