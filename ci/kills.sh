@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Ranks on two and three nodes are killed at random, so many times (5): the one
 # that died is named and its code is the job's, programs on all nodes hear of it by
-# its number a second before they are ended, and nothing is left. Nodes are network
-# namespaces, which TSUMUGI_RSH enters.
+# its number a second before they are ended, and nothing is left. At last an agent is
+# killed. Nodes are network namespaces, which TSUMUGI_RSH enters.
 #
 # With `start` they are killed by SIGKILL within 0.2 s of their start, mostly before
 # they are ranks, also under `tsumugi run` on this node: named, and nothing is left.
@@ -187,4 +187,26 @@ for ((time = 1; time <= times; time++)); do
     nothing_left
     echo "kills: $what: named, heard of"
 done
+# An agent: its ranks die with it, and those of the other host hear of its first one.
+what="the agent of the second host"
+timeout -k 5 120 \
+    "$tsumugi" run --hosts 10.95.0.1,10.95.0.2 -n 6 "$job" --role mourn >"$log" 2>&1 &
+launcher=$!
+for _ in $(seq 600); do
+    [[ $(grep -c ' works as ' "$log") == 6 ]] && break
+    sleep 0.1
+done
+says 6 '^rank [0-9]+ works as [0-9]+$'
+kill -KILL "$(ps -o ppid= "$(sed -n 's/^rank 3 works as //p' "$log")")"
+got=0
+wait "$launcher" || got=$?
+launcher=
+[[ $got == 137 ]] || failed "ended with $got, not 137"
+says 1 '^tsumugi: host 10\.95\.0\.2: ended with code 137$'
+says 0 'was killed by|exited with|no answer, lost'
+for rank in 0 1 2; do
+    [[ $(grep -m 1 "^rank $rank heard " "$log") == "rank $rank heard of rank 3" ]] ||
+        failed "rank $rank has not heard of it first"
+done
+nothing_left
 echo "kills: $times ranks were killed (seed $seed): all named, heard of on all nodes, nothing left"
