@@ -17,8 +17,8 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::{Until, Waiters};
 use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::wait::{Reason, Wait, Waker};
-use tsumugi_pvas::partition::STARTER_KEY;
 use tsumugi_pvas::detector::Launcher;
+use tsumugi_pvas::partition::STARTER_KEY;
 use tsumugi_pvas::{Detector, Member, Rest, SharedFutex, attach};
 
 /// Is a rank.
