@@ -2,7 +2,7 @@
 # `tsumugi run --hosts` between network namespaces, each a host: TSUMUGI_RSH
 # enters them. Ranks of one namespace are a job, and so are those of two, over
 # libfabric; without a network they say that nothing connects their nodes. Then some
-# are killed, as ci/kills.sh does.
+# are killed, at work and at their start, as ci/kills.sh does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/left_out.sh
@@ -61,6 +61,7 @@ cat "$folder/log"
 timeout 120 target/debug/tsumugi run --hosts 10.93.1.2,10.93.2.2 -n 4 "$hello" | tee "$folder/log"
 [[ $(grep -c 'of 4 drew number' "$folder/log") == 4 ]]
 ci/kills.sh 5
+ci/kills.sh 5 "$RANDOM" start
 # One that is about to end may be slow to.
 for _ in $(seq 300); do
     pgrep -f 'tsumugi agent' >/dev/null || break

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Ranks on two and three nodes are killed at random, so many times (5): the one
 # that died is named and its code is the job's, programs on all nodes hear of it by
-# its number a second before they are ended, and nothing is left. Nodes are network
-# namespaces, which TSUMUGI_RSH enters.
+# its number a second before they are ended, and nothing is left. At last an agent is
+# killed. Nodes are network namespaces, which TSUMUGI_RSH enters.
 #
-# ci/kills.sh [TIMES [SEED]]
+# With `start` they are killed by SIGKILL within 0.2 s of their start, mostly before
+# they are ranks, also under `tsumugi run` on this node: named, and nothing is left.
+#
+# ci/kills.sh [TIMES [SEED [start]]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/left_out.sh
@@ -12,6 +15,7 @@ cd "$(dirname "$0")/.."
 
 times=${1:-5}
 seed=${2:-$RANDOM}
+way=${3:-work}
 RANDOM=$seed
 name=tsk$$
 if [[ $(id -u) != 0 ]] || ! ip netns add "$name-1" 2>/dev/null; then
@@ -76,6 +80,63 @@ says() {
     [[ $count == "$1" ]] || failed "'$2' is there $count times, not $1"
 }
 
+nothing_left() {
+    for _ in $(seq 100); do
+        pgrep -f "$job --role mourn|$tsumugi agent" >/dev/null || break
+        sleep 0.1
+    done
+    if pgrep -fa "$job --role mourn|$tsumugi agent"; then
+        failed "a process is left"
+    fi
+}
+
+# The process of the rank, as soon as its program runs; none if the job ends first.
+process_of() {
+    local path
+    while kill -0 "$launcher" 2>/dev/null; do
+        for path in $(grep -lzx "TSUMUGI_RANK=$1" /proc/[0-9]*/environ 2>/dev/null); do
+            if grep -qzx "TSUMUGI_KILLS=$name" "$path" 2>/dev/null; then
+                path=${path#/proc/}
+                echo "${path%/environ}"
+                return
+            fi
+        done
+    done
+}
+
+starts() {
+    local nodes=$((1 + RANDOM % 3)) ranks victim delay pid got=0
+    ranks=$((nodes + RANDOM % 5))
+    victim=$((RANDOM % ranks))
+    delay=$((RANDOM % 4 ? RANDOM % 200 : 0))
+    local hosts=() from=tsumugi
+    if ((nodes > 1)); then
+        hosts=(--hosts "10.95.0.1,10.95.0.2$( ((nodes == 2)) || echo ,10.95.0.3)")
+        from='tsumugi: host 10\.95\.0\.[123]'
+    fi
+    what="rank $victim of $ranks on $nodes nodes $delay ms after its start"
+    TSUMUGI_KILLS=$name timeout -k 5 120 \
+        "$tsumugi" run "${hosts[@]}" -n "$ranks" "$job" --role mourn >"$log" 2>&1 &
+    launcher=$!
+    pid=$(process_of "$victim")
+    [[ -n $pid ]] || failed "no process is that rank"
+    sleep "0.$(printf %03d "$delay")"
+    kill -KILL "$pid" || failed "process $pid has ended before"
+    wait "$launcher" || got=$?
+    launcher=
+    [[ $got == 137 ]] || failed "ended with $got, not 137"
+    says 1 "^$from: rank $victim \(pid $pid\) was killed by signal 9 \(SIGKILL\)\$"
+    says 1 'was killed by|exited with'
+    says 0 'no answer, lost'
+    nothing_left
+    echo "kills: $what: named"
+}
+
+if [[ $way == start ]]; then
+    for ((time = 1; time <= times; time++)); do starts; done
+    echo "kills: $times ranks were killed at their start (seed $seed): all named, nothing left"
+    exit 0
+fi
 for ((time = 1; time <= times; time++)); do
     nodes=$((2 + RANDOM % 2))
     ranks=$((nodes + RANDOM % 5))
@@ -123,13 +184,29 @@ for ((time = 1; time <= times; time++)); do
             failed "rank $rank has not heard of it first"
     done
     says 1 "^tsumugi: ${others#, }: ended with it\$"
-    for _ in $(seq 100); do
-        pgrep -f "$job --role mourn|$tsumugi agent" >/dev/null || break
-        sleep 0.1
-    done
-    if pgrep -fa "$job --role mourn|$tsumugi agent"; then
-        failed "a process is left"
-    fi
+    nothing_left
     echo "kills: $what: named, heard of"
 done
+# An agent: its ranks die with it, and those of the other host hear of its first one.
+what="the agent of the second host"
+timeout -k 5 120 \
+    "$tsumugi" run --hosts 10.95.0.1,10.95.0.2 -n 6 "$job" --role mourn >"$log" 2>&1 &
+launcher=$!
+for _ in $(seq 600); do
+    [[ $(grep -c ' works as ' "$log") == 6 ]] && break
+    sleep 0.1
+done
+says 6 '^rank [0-9]+ works as [0-9]+$'
+kill -KILL "$(ps -o ppid= "$(sed -n 's/^rank 3 works as //p' "$log")")"
+got=0
+wait "$launcher" || got=$?
+launcher=
+[[ $got == 137 ]] || failed "ended with $got, not 137"
+says 1 '^tsumugi: host 10\.95\.0\.2: ended with code 137$'
+says 0 'was killed by|exited with|no answer, lost'
+for rank in 0 1 2; do
+    [[ $(grep -m 1 "^rank $rank heard " "$log") == "rank $rank heard of rank 3" ]] ||
+        failed "rank $rank has not heard of it first"
+done
+nothing_left
 echo "kills: $times ranks were killed (seed $seed): all named, heard of on all nodes, nothing left"

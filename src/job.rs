@@ -18,7 +18,6 @@ use crate::{Error, NoNetwork};
 use door::Door;
 use exchange::{Exchange, card_of};
 use std::fs;
-use std::io::PipeReader;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -28,7 +27,7 @@ use tsumugi_backends::boot::{self, Boot, Card, Way, random_u64};
 use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::config::NODE;
-use tsumugi_pvas::detector::deaths;
+use tsumugi_pvas::detector::Launcher;
 use tsumugi_pvas::partition::State;
 use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Nodes, Rest, attach};
 
@@ -162,8 +161,8 @@ impl Job {
         // The agents of several hosts end the others.
         let rest =
             if way == Way::Server { Rest::Leave } else { Rest::End { grace: grace(config) } };
-        let deaths = if way == Way::Server { deaths() } else { None };
-        let detector = detect(&member, rest, deaths)?;
+        let launcher = if way == Way::Server { Launcher::of_this_process() } else { None };
+        let detector = detect(&member, rest, launcher)?;
         if rank == Rank(0) && config.verbose {
             let on = match nodes.count() {
                 1 => "one node".to_owned(),
@@ -236,20 +235,20 @@ fn grace(config: &Config) -> Duration {
     Duration::from_millis(config.space.grace_ms.into())
 }
 
-/// Watches for the node's other ranks, and for what comes out of `deaths`.
+/// Watches for the node's other ranks, and for what `launcher` says.
 fn detect(
     member: &Member,
     rest: Rest,
-    deaths: Option<PipeReader>,
+    launcher: Option<Launcher>,
 ) -> Result<Option<Detector>, Error> {
-    if member.space().size() == 1 && deaths.is_none() {
+    if member.space().size() == 1 && launcher.is_none() {
         return Ok(None);
     }
     let system = |error: std::io::Error| BootError::System {
         what: "starting the detector",
         errno: error.raw_os_error().unwrap_or(0),
     };
-    Ok(Some(Detector::start(member, rest, deaths).map_err(system)?))
+    Ok(Some(Detector::start(member, rest, launcher).map_err(system)?))
 }
 
 /// Tells all where this rank is, and hears it of them.

@@ -285,6 +285,7 @@ impl Config {
             told(space::FDS, "descriptors of the memory files"),
             told(space::SHAPE, "where the partitions lie"),
             told(space::DEATHS, "the descriptor that says who of another node has died"),
+            told(space::LOSSES, "the descriptor that is told who is declared lost"),
             told(space::JOB, "the mark of the job's processes"),
         ])
     }

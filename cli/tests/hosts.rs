@@ -169,6 +169,34 @@ fn gone(pids: &str) {
     }
 }
 
+/// As of a host that has vanished: what was to start its agent does not end.
+#[test]
+fn a_host_that_does_not_answer_is_not_waited_for() {
+    let rsh = Rsh::new("hangs", "if [ $host = b ]; then echo $$ >&2; exec sleep 1000; fi");
+    let mut child = rsh.start(&["-n", "2", "sh", "-c", "exit 3"]);
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    let is_pid = |line: &str| line.trim().parse::<u32>().is_ok();
+    while !said.lines().any(is_pid) {
+        assert_ne!(err.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    let late = Instant::now() + Duration::from_secs(60);
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > late {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let pid = said.lines().find(|line| is_pid(line)).unwrap().to_owned();
+    gone(&pid);
+    err.read_to_string(&mut said).unwrap();
+    assert_eq!(status.code(), Some(3), "{said}");
+    assert!(said.contains("rank 0 (pid ") && said.contains("exited with code 3"), "{said}");
+}
+
 #[test]
 fn nodes_that_nothing_connects_are_named() {
     let rsh = Rsh::new("nodes", "export TSUMUGI_NODE=$host TSUMUGI_NETWORK=off");

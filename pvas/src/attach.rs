@@ -295,6 +295,7 @@ impl Member {
         // Told again, it would hide from `Lot::latest_lost` who died since.
         let is_news = self.space.control(local).is_alive();
         if is_news {
+            self.culprit.declares(rank);
             declare_lost_as(local, rank, self.space.controls());
         }
         is_news
@@ -308,7 +309,11 @@ impl Member {
     }
 
     fn declare_gone(&self, gone: Gone, rank: Rank) -> bool {
-        let is_news = self.is_alive(rank) && self.graves().dig(gone);
+        if !self.is_alive(rank) {
+            return false;
+        }
+        self.culprit.declares(rank);
+        let is_news = self.graves().dig(gone);
         if is_news {
             self.space.controls().for_each(|control| break_off(rank, control));
         }

@@ -260,6 +260,8 @@ pub const FDS: &str = "TSUMUGI_PVAS_FDS";
 pub const SHAPE: &str = "TSUMUGI_PVAS_SHAPE";
 /// The descriptor from which a rank of several nodes reads who has died.
 pub const DEATHS: &str = "TSUMUGI_DEATHS_FD";
+/// The descriptor to which such a rank writes whom it declares lost.
+pub const LOSSES: &str = "TSUMUGI_LOSSES_FD";
 /// The mark of a job's processes.
 pub const JOB: &str = "TSUMUGI_JOB";
 

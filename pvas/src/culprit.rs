@@ -10,9 +10,14 @@
 //! another node whose connection closes may end because of a third one: whoever
 //! sees that asks here before it names a rank.
 //!
+//! The launcher in turn is told by [`declares`](Culprit::declares) whom this node
+//! declares lost, before any rank of the node hears of it: a rank that ends because
+//! of it then ends later than the launcher can know it.
+//!
 //! Progress: a short lock; [`wait`](Culprit::wait) blocks for 1 s at most in all.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::io::{PipeWriter, Write};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::Rank;
 
@@ -21,6 +26,8 @@ use tsumugi_core::mem::Rank;
 pub struct Culprit {
     state: Mutex<State>,
     told: Condvar,
+    /// To the launcher.
+    losses: OnceLock<PipeWriter>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +43,20 @@ impl Culprit {
     /// A launcher is there that will say who has died.
     pub fn expect(&self) {
         self.lock().is_expected = true;
+    }
+
+    /// The launcher is to be told of losses through `losses`, which does not block.
+    pub(crate) fn tell_of(&self, losses: PipeWriter) {
+        // The first one is the launcher's.
+        let _ = self.losses.set(losses);
+    }
+
+    /// This rank is about to declare `rank` lost.
+    pub(crate) fn declares(&self, rank: Rank) {
+        if let Some(mut losses) = self.losses.get() {
+            // Full, or without a launcher: whose end came first is not known then.
+            let _ = losses.write(&rank.0.to_le_bytes());
+        }
     }
 
     /// The launcher's word; the first one counts. Whether it is that.

@@ -14,7 +14,8 @@
 //! A process of another PID namespace cannot be watched and is passed over.
 //!
 //! Where our launcher has started ranks on several nodes, it says through a pipe
-//! who has died, and each rank's thread hears of it.
+//! who has died, and each rank's thread hears of it; through another one it is told
+//! who is declared lost here.
 
 use crate::attach::Member;
 use crate::config;
@@ -60,18 +61,19 @@ enum Watched {
 impl Detector {
     /// Watches for `member`'s node from here on. One that is found dead is
     /// declared lost to all, and named on standard error; and so is, unnamed, a
-    /// rank of any node whose number comes out of `deaths`: the launcher has
-    /// named it.
+    /// rank of any node of which `launcher` says that it has died: it has named it.
     ///
     /// # Errors
     ///
     /// The system's.
-    pub fn start(member: &Member, rest: Rest, deaths: Option<PipeReader>) -> io::Result<Self> {
+    pub fn start(member: &Member, rest: Rest, launcher: Option<Launcher>) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
         let member = member.clone();
-        if deaths.is_some() {
+        let deaths = launcher.map(|Launcher { deaths, losses }| {
             member.culprit().expect();
-        }
+            losses.into_iter().for_each(|losses| member.culprit().tell_of(losses));
+            deaths
+        });
         let thread = thread::Builder::new().name("tsumugi-detector".into());
         let thread = thread.spawn(move || {
             Round { member: &member, stopped: &stopped, rest, deaths, sentence: None }.go();
@@ -80,11 +82,24 @@ impl Detector {
     }
 }
 
-/// Where our launcher says who has died, if it has started this process as a rank
-/// of several nodes.
-pub fn deaths() -> Option<PipeReader> {
-    let fd = std::env::var(config::DEATHS).ok()?.parse().ok()?;
-    sys::inherited_pipe(fd).ok()
+/// The launcher of ranks on several nodes.
+#[derive(Debug)]
+pub struct Launcher {
+    /// Where it says who has died.
+    deaths: PipeReader,
+    /// Where it is told who is declared lost.
+    losses: Option<PipeWriter>,
+}
+
+impl Launcher {
+    /// Ours, if it has started this process as a rank of several nodes. Once: its
+    /// descriptors are taken.
+    pub fn of_this_process() -> Option<Self> {
+        let fd = |name| std::env::var(name).ok()?.parse().ok();
+        let deaths = sys::inherited_reader(fd(config::DEATHS)?).ok()?;
+        let losses = fd(config::LOSSES).and_then(|fd| sys::inherited_writer(fd).ok());
+        Some(Self { deaths, losses })
+    }
 }
 
 impl Drop for Detector {
@@ -370,13 +385,18 @@ mod tests {
     fn what_the_launcher_says_is_known_to_all() {
         let (members, mut children) = with_processes(2);
         let (deaths, mut launcher) = io::pipe().unwrap();
-        let detector = Detector::start(&members[0], Rest::Leave, Some(deaths)).unwrap();
+        let (mut told, losses) = io::pipe().unwrap();
+        let from = Launcher { deaths, losses: Some(losses) };
+        let detector = Detector::start(&members[0], Rest::Leave, Some(from)).unwrap();
         // No rank has the first number, and the second one counts.
         for rank in [7_u32, 1, 0] {
             io::Write::write_all(&mut launcher, &rank.to_le_bytes()).unwrap();
         }
         assert_eq!(members[0].culprit().wait(), Some(Rank(1)));
         until_lost(&members[1]);
+        let mut word = [0; 4];
+        told.read_exact(&mut word).unwrap();
+        assert_eq!(word, 1_u32.to_le_bytes(), "before it was declared lost");
         // It ends when all waits are broken off.
         drop(detector);
         assert_eq!(members[0].control().lot().lost(), Some(Rank(1)));

@@ -35,6 +35,7 @@
 mod child;
 mod guardian;
 mod label;
+mod losses;
 mod signals;
 mod stall;
 mod sweep;
@@ -45,6 +46,7 @@ use crate::partition::Control;
 use crate::space::{Files, SpaceError, Window};
 use child::Child;
 pub use guardian::Guardian;
+use losses::Losses;
 pub use signals::{Caught, Signals};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -76,6 +78,8 @@ pub struct Job {
     guardian: Guardian,
     /// What the other ranks have after a death, before they get a signal.
     grace: Duration,
+    /// Of a part: whom its ranks declare lost.
+    losses: Option<Losses>,
     superior: Option<Superior>,
     is_over: bool,
 }
@@ -85,10 +89,20 @@ pub struct Job {
 pub struct Superior {
     /// Where each end is told, also good ones: as `Early`, for it is not seen from
     /// here whether the rank was done.
-    pub ends: Sender<Failure>,
+    pub ends: Sender<Told>,
     /// Where the rank comes from whose death ends the job: a word of 32 bits,
     /// little-endian.
     pub deaths: PipeReader,
+}
+
+/// An end, as a superior is told it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The end.
+    pub failure: Failure,
+    /// Whether another rank of this part, or of another node, had been declared lost
+    /// before this end was seen: it may come of that.
+    pub may_have_heard: bool,
 }
 
 /// How a job ended.
@@ -245,18 +259,23 @@ impl Launch {
         };
         let signals = self.forward_signals.then(Signals::catch).transpose()?;
         let grace = Duration::from_millis(config.grace_ms.into());
+        let losses = self.part.is_some().then(Losses::new).transpose().map_err(|e| {
+            LaunchError::System { what: "a pipe", errno: e.raw_os_error().unwrap_or(0) }
+        })?;
         let mut job = Job {
             children: Vec::new(),
             windows,
             signals,
             guardian,
             grace,
+            losses,
             superior: None,
             is_over: false,
         };
         let ranks = self.part.clone().unwrap_or_else(|| (0..self.size).map(Rank).collect());
         for rank in ranks {
-            let child = Child::spawn(&self, files.as_ref(), rank, job.guardian.mark());
+            let (mark, losses) = (job.guardian.mark(), job.losses.as_ref());
+            let child = Child::spawn(&self, files.as_ref(), rank, mark, losses);
             let program = Excerpt::new(&self.program.to_string_lossy());
             let errno = |e: io::Error| e.raw_os_error().unwrap_or(0);
             job.children.push(child.map_err(|e| LaunchError::Spawn {

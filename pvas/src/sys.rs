@@ -17,7 +17,7 @@ pub use memory::*;
 pub use remote::*;
 pub use socket::*;
 
-use std::io::{Error, PipeReader, Result};
+use std::io::{Error, PipeReader, PipeWriter, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 use tsumugi_core::sync::AtomicU32;
@@ -122,7 +122,16 @@ pub fn keep_across_exec(fd: RawFd) -> Result<()> {
 
 /// The reading end of a pipe that the launcher has handed over, which no child of
 /// this process gets.
-pub fn inherited_pipe(fd: RawFd) -> Result<PipeReader> {
+pub fn inherited_reader(fd: RawFd) -> Result<PipeReader> {
+    inherited_pipe(fd, libc::O_RDONLY).map(PipeReader::from)
+}
+
+/// The same of a writing end.
+pub fn inherited_writer(fd: RawFd) -> Result<PipeWriter> {
+    inherited_pipe(fd, libc::O_WRONLY).map(PipeWriter::from)
+}
+
+fn inherited_pipe(fd: RawFd, mode: libc::c_int) -> Result<OwnedFd> {
     // SAFETY: a plain call.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     check(flags)?;
@@ -130,13 +139,13 @@ pub fn inherited_pipe(fd: RawFd) -> Result<PipeReader> {
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: the same.
     check(unsafe { libc::fstat(fd, &mut stat) })?;
-    if flags & libc::O_ACCMODE != libc::O_RDONLY || stat.st_mode & libc::S_IFMT != libc::S_IFIFO {
+    if flags & libc::O_ACCMODE != mode || stat.st_mode & libc::S_IFMT != libc::S_IFIFO {
         return Err(Error::from_raw_os_error(libc::EBADF));
     }
     // SAFETY: a plain call on an open descriptor.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
     // SAFETY: it is open, and the launcher opened it for us to own.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Makes the calling process die with the thread that forked it. False if

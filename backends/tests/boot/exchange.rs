@@ -2,10 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
-use tsumugi_backends::boot::tcp::{Agent, Client, Ended, Inbox, Message, SIGNAL, Secret, Server};
+use tsumugi_backends::boot::tcp::{
+    Agent, Client, Ended, HEARD, Inbox, Message, SIGNAL, Secret, Server,
+};
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX, OpenBootstrap};
 use tsumugi_core::mem::Rank;
 
@@ -318,11 +321,39 @@ fn agents_tell_which_ranks_have_ended_before_they_were_done() {
     agent.prepare();
     let end = |rank, how| Ended { rank, pid: 5, how };
     // Rank 2 has never come; there is no rank 3.
-    agent.tell(vec![end(0, 0), end(1, 0), end(2, 0), end(2, SIGNAL | 9), end(3, 1)]).unwrap();
+    agent.tell(vec![end(0, HEARD), end(1, 0), end(2, 0), end(2, SIGNAL | 9), end(3, 1)]).unwrap();
     assert_eq!(ends.recv().unwrap(), [end(1, 0), end(2, SIGNAL | 9)]);
     // Where no agents are expected, none is let in.
     let server = self::server(3, LONG);
     let address = server.address().to_string();
     let mut agent = Agent::new(3, vec![address], secret(), SOME).unwrap();
     assert!(matches!(agent.tell(vec![end(1, 1)]), Err(BootError::Refused { .. })));
+}
+
+/// Where nothing is refused, and nothing taken.
+fn silent() -> (TcpListener, Vec<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // SAFETY: a plain call on an open descriptor.
+    assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 0) }, 0);
+    let (address, mut waiting) = (listener.local_addr().unwrap(), Vec::new());
+    while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(100)) {
+        waiting.push(stream);
+    }
+    (listener, waiting)
+}
+
+#[test]
+fn addresses_that_do_not_answer_hold_up_no_other() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (told, ends) = mpsc::channel();
+    let told = Box::new(move |ends| told.send(ends).unwrap());
+    let server = Server::start_with_agents(listener, 1, secret(), LONG, told).unwrap();
+    let (silent, _waiting) = silent();
+    // One after the other, they would take longer than the call may.
+    let mut addresses = vec![silent.local_addr().unwrap().to_string(); 15];
+    addresses.push(server.address().to_string());
+    let mut agent = Agent::new(1, addresses, secret(), SOME).unwrap();
+    let end = Ended { rank: 0, pid: 5, how: SIGNAL | 9 };
+    agent.tell(vec![end]).unwrap();
+    assert_eq!(ends.recv().unwrap(), [end]);
 }

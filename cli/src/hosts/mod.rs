@@ -16,7 +16,8 @@
 //!
 //! Agents tell at once how ranks end, and this command tells all which of them is
 //! the cause: programs on every host hear of that one, and have 1.2 s before they
-//! are ended.
+//! are ended. Of a host whose agent is gone, they hear of its first rank. A host that
+//! does not answer by then is not waited for.
 
 mod agent;
 mod order;
@@ -74,7 +75,8 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
     }
     let grace = Duration::from_millis(config.grace_ms.into());
     let verdict = Verdict::default();
-    let mut watch = Watch { remotes: &mut remotes, verdict, grace, leave_at: None };
+    let mut watch =
+        Watch { remotes: &mut remotes, verdict, grace, leave_at: None, abandon_at: None };
     let code = watch.go(&events, &mut signals);
     drop(server);
     match code {
@@ -99,6 +101,8 @@ struct Watch<'a> {
     grace: Duration,
     /// When agents are left that have not ended.
     leave_at: Option<Instant>,
+    /// When their hosts are given up.
+    abandon_at: Option<Instant>,
 }
 
 impl Watch<'_> {
@@ -135,6 +139,9 @@ impl Watch<'_> {
             if self.leave_at.is_some_and(|at| at <= Instant::now()) {
                 self.remotes.iter_mut().for_each(Remote::leave);
             }
+            if self.abandon_at.is_some_and(|at| at <= Instant::now()) {
+                self.remotes.iter_mut().for_each(Remote::abandon);
+            }
         }
         if let Some(line) = self.verdict.others() {
             eprint!("{line}");
@@ -144,21 +151,24 @@ impl Watch<'_> {
 
     /// Names what ends the job, to all.
     fn end_by(&mut self, cause: &Cause) {
-        let now = Instant::now();
-        match cause {
+        let dead = match cause {
             Cause::Rank(failure) => {
                 self.say(failure);
-                self.remotes.iter_mut().for_each(|remote| remote.tell(failure.rank.0));
-                self.leave_at = Some(now + self.grace.max(HEARD_WITHIN) + LEAVE_AFTER);
+                failure.rank.0
             }
             Cause::Host { index, code } => {
                 // One write, so that it does not mix with what ranks print.
                 let host = self.remotes[*index].host();
                 let line = format!("tsumugi: host {host}: ended with code {code}\n");
                 eprint!("{line}");
-                self.leave_at = Some(now + HEARD_WITHIN);
+                // All of its ranks die with the agent.
+                self.remotes[*index].ranks()[0]
             }
-        }
+        };
+        self.remotes.iter_mut().for_each(|remote| remote.tell(dead));
+        let leave_at = Instant::now() + self.grace.max(HEARD_WITHIN) + LEAVE_AFTER;
+        self.leave_at = Some(leave_at);
+        self.abandon_at = Some(leave_at + ABANDON_AFTER);
     }
 
     fn say(&self, failure: &launch::Failure) {
@@ -243,11 +253,12 @@ fn addresses(hosts: &[String], port: u16) -> String {
 
 /// Between two looks for signals.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Agents give programs so long at least, and whatever hears of an agent's end
-/// ends by itself in that time.
+/// Agents give programs so long at least.
 const HEARD_WITHIN: Duration = Duration::from_millis(1200);
 /// From there on an agent has so long to end its ranks and itself.
 const LEAVE_AFTER: Duration = Duration::from_millis(2000);
+/// And from there on, when its input has ended.
+const ABANDON_AFTER: Duration = Duration::from_millis(2000);
 /// Longer than any verdict takes.
 const A_WHILE: Duration = Duration::from_secs(1);
 /// More are not read.

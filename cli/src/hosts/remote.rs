@@ -6,9 +6,11 @@ use crate::job;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use tsumugi::boot::env;
 
@@ -18,7 +20,12 @@ pub struct Remote {
     host: String,
     ranks: Vec<u32>,
     input: Option<ChildStdin>,
+    client: Arc<Client>,
 }
+
+/// The command that has started the agent, and ends with it.
+#[derive(Debug)]
+struct Client(Mutex<Child>);
 
 impl Remote {
     /// Starts the agent `own` on `host`; its end is told with `index` and
@@ -49,17 +56,15 @@ impl Remote {
             // One that has ended already says so by its code.
             let _ = order.send(to);
         }
-        let ended = ended.clone();
+        let (ended, pid) = (ended.clone(), child.id());
+        let client = Arc::new(Client(Mutex::new(child)));
+        let waited = client.clone();
         thread::spawn(move || {
-            let code = child.wait().map_or(1, |status| {
-                use std::os::unix::process::ExitStatusExt;
-                let signal = status.signal().map(|signal| 128 + signal);
-                status.code().or(signal).unwrap_or(1)
-            });
+            let code = waited.wait(pid);
             // The launcher has gone before it: nobody is left to tell.
             let _ = ended.send(Event::Agent { index, code });
         });
-        Ok(Self { host: host.to_owned(), ranks: order.ranks.clone(), input })
+        Ok(Self { host: host.to_owned(), ranks: order.ranks.clone(), input, client })
     }
 
     /// What it is called.
@@ -92,6 +97,36 @@ impl Remote {
     /// Lets the agent end its ranks, if it has not ended itself.
     pub fn leave(&mut self) {
         self.input = None;
+    }
+
+    /// Ends the command that has started the agent, if it has not ended itself: its
+    /// host does not answer.
+    pub fn abandon(&mut self) {
+        self.client.kill();
+    }
+}
+
+impl Client {
+    /// Its exit code, or 128 and the signal that has killed it. Blocking.
+    fn wait(&self, pid: u32) -> i32 {
+        // Until it is waited for below, the number is its own.
+        // SAFETY: zeroes are a valid siginfo, which is filled in.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let how = libc::WEXITED | libc::WNOWAIT;
+        // SAFETY: a plain call.
+        while unsafe { libc::waitid(libc::P_PID, pid, &mut info, how) } == -1
+            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+        {}
+        let status = self.0.lock().unwrap_or_else(PoisonError::into_inner).wait();
+        status.map_or(1, |status| {
+            let signal = status.signal().map(|signal| 128 + signal);
+            status.code().or(signal).unwrap_or(1)
+        })
+    }
+
+    fn kill(&self) {
+        // Nothing is done to one that has been waited for.
+        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).kill();
     }
 }
 

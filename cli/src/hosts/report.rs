@@ -9,8 +9,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 use tsumugi::boot::env;
-use tsumugi::boot::tcp::{Agent, ENDS_MAX, Ended, SIGNAL, Secret};
-use tsumugi::pvas::launch::{End, Failure};
+use tsumugi::boot::tcp::{Agent, ENDS_MAX, Ended, HEARD, SIGNAL, Secret};
+use tsumugi::pvas::launch::{End, Told};
 use tsumugi_core::sync::{AtomicBool, Ordering};
 
 /// The thread that tells.
@@ -25,7 +25,7 @@ pub struct Alone(Arc<AtomicBool>);
 
 impl Reporter {
     /// Tells what comes out of `ends`, until nothing more comes.
-    pub fn start(order: &Order, ends: Receiver<Failure>) -> Self {
+    pub fn start(order: &Order, ends: Receiver<Told>) -> Self {
         let alone = Alone(Arc::new(AtomicBool::new(false)));
         let (finished, done) = mpsc::channel();
         let (agent, told) = (agent_of(order), alone.clone());
@@ -67,17 +67,18 @@ fn agent_of(order: &Order) -> Option<Agent> {
     Agent::new(order.size, addresses, secret, ASK_WITHIN).ok()
 }
 
-fn tell(mut agent: Option<Agent>, ends: &Receiver<Failure>, alone: &Alone) {
+fn tell(mut agent: Option<Agent>, ends: &Receiver<Told>, alone: &Alone) {
     if let Some(agent) = &mut agent {
         agent.prepare();
     }
     while let Ok(first) = ends.recv() {
-        let all: Vec<Failure> =
+        let all: Vec<Told> =
             std::iter::once(first).chain(ends.try_iter().take(ENDS_MAX - 1)).collect();
         let told = all.iter().map(ended).collect();
         let is_told = agent.as_mut().is_some_and(|agent| agent.tell(told).is_ok());
         if !is_told && !alone.is_set() {
-            for failure in all.iter().filter(|failure| failure.end != End::Early) {
+            let failures = all.iter().map(|told| told.failure);
+            for failure in failures.filter(|failure| failure.end != End::Early) {
                 // One write, so that it does not mix with what ranks print.
                 let line = format!("tsumugi: {failure}\n");
                 eprint!("{line}");
@@ -86,13 +87,15 @@ fn tell(mut agent: Option<Agent>, ends: &Receiver<Failure>, alone: &Alone) {
     }
 }
 
-fn ended(failure: &Failure) -> Ended {
+fn ended(told: &Told) -> Ended {
+    let failure = &told.failure;
     let how = match failure.end {
         End::Exited { code } => code as u32 & 0xff,
         End::Killed { signal } => SIGNAL | signal as u32,
         End::Early => 0,
     };
-    Ended { rank: failure.rank.0, pid: failure.pid, how }
+    let heard = if told.may_have_heard { HEARD } else { 0 };
+    Ended { rank: failure.rank.0, pid: failure.pid, how: how | heard }
 }
 
 /// The connection is tried for a little longer than this.

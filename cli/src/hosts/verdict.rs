@@ -4,22 +4,27 @@
 //! ```text
 //!            killed, or a code            150 ms later: the best one
 //!  no end ──────────────────► decided ◄────────────────────── some end
-//!    └── code 1, a panic, an early end, an agent that ended ──►──┘
+//!    └── code 1, a panic, an early end, an agent that ended, ──►─┘
+//!        any end of a rank that may have heard of another
 //! ```
 //!
 //! A rank that hears of a death mostly ends with 1 or a panic, and may be told
 //! before the one that has died. So such ends wait for better ones; of equal
-//! ones the first counts.
+//! ones the first counts. A rank ends once: what an agent tells again, because it
+//! has lost the answer, is nothing new.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use tsumugi::Rank;
-use tsumugi::boot::tcp::{Ended, SIGNAL};
+use tsumugi::boot::tcp::{Ended, HEARD, SIGNAL};
 use tsumugi::pvas::launch::{End, Failure, Outcome};
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    ends: Vec<Cause>,
+    /// Ranks of which it is known.
+    told: HashSet<u32>,
+    ends: Vec<Candidate>,
     decide_at: Option<Instant>,
     decided: Option<Cause>,
     with_it: Vec<Rank>,
@@ -39,6 +44,13 @@ pub enum Cause {
     },
 }
 
+/// What may be the cause.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    cause: Cause,
+    may_have_heard: bool,
+}
+
 impl Cause {
     /// What the command exits with.
     pub fn code(&self) -> i32 {
@@ -47,14 +59,17 @@ impl Cause {
             Self::Host { code, .. } => code,
         }
     }
+}
 
+impl Candidate {
     /// The lower, the less it may come of another one.
     fn class(&self) -> u32 {
-        match self {
-            Self::Rank(Failure { end: End::Killed { .. }, .. }) => 0,
-            Self::Rank(Failure { end: End::Exited { code: 1 | PANIC } | End::Early, .. }) => 2,
-            Self::Rank(_) => 1,
-            Self::Host { .. } => 3,
+        match self.cause {
+            Cause::Rank(_) if self.may_have_heard => 3,
+            Cause::Rank(Failure { end: End::Killed { .. }, .. }) => 0,
+            Cause::Rank(Failure { end: End::Exited { code: 1 | PANIC } | End::Early, .. }) => 2,
+            Cause::Rank(_) => 1,
+            Cause::Host { .. } => 4,
         }
     }
 
@@ -67,23 +82,21 @@ impl Verdict {
     /// Ranks of one host have ended: what of it is to be said, as it is neither
     /// the cause nor comes of it.
     pub fn ended(&mut self, ends: &[Ended], now: Instant) -> Vec<Failure> {
-        let failures = ends.iter().map(|end| Failure {
-            rank: Rank(end.rank),
-            pid: end.pid,
-            end: match end.how {
-                0 => End::Early,
-                how if how & SIGNAL != 0 => End::Killed { signal: (how & !SIGNAL) as i32 },
-                how => End::Exited { code: how as i32 },
-            },
-        });
+        let news: Vec<Ended> =
+            ends.iter().filter(|end| self.told.insert(end.rank)).copied().collect();
         if self.decided.is_some() {
-            let (own, with_it): (Vec<_>, Vec<_>) = failures.partition(has_crashed);
+            let (own, with_it): (Vec<_>, Vec<_>) =
+                news.iter().map(failure_of).partition(has_crashed);
             self.with_it.extend(with_it.iter().map(|failure| failure.rank));
             return own;
         }
-        let mut ends: Vec<Cause> = failures.map(Cause::Rank).collect();
+        let candidate = |end: &Ended| Candidate {
+            cause: Cause::Rank(failure_of(end)),
+            may_have_heard: end.how & HEARD != 0,
+        };
+        let mut ends: Vec<Candidate> = news.iter().map(candidate).collect();
         // Of what one host tells at once, the order is unknown.
-        ends.sort_by_key(Cause::class);
+        ends.sort_by_key(Candidate::class);
         ends.into_iter().for_each(|end| self.consider(end, now));
         Vec::new()
     }
@@ -91,11 +104,12 @@ impl Verdict {
     /// An agent has ended with that code, which is not 0.
     pub fn agent_ended(&mut self, index: usize, code: i32, now: Instant) {
         if self.decided.is_none() {
-            self.consider(Cause::Host { index, code }, now);
+            let cause = Cause::Host { index, code };
+            self.consider(Candidate { cause, may_have_heard: false }, now);
         }
     }
 
-    fn consider(&mut self, end: Cause, now: Instant) {
+    fn consider(&mut self, end: Candidate, now: Instant) {
         let due = if end.is_good() { now } else { now + BETTER_WITHIN };
         self.decide_at = Some(self.decide_at.map_or(due, |at| at.min(due)));
         self.ends.push(end);
@@ -106,10 +120,10 @@ impl Verdict {
         if self.decided.is_some() || self.decide_at.is_none_or(|at| now < at) {
             return None;
         }
-        let class = |end: &Cause| if end.is_good() { 0 } else { end.class() };
-        let cause = *self.ends.iter().min_by_key(|end| class(end))?;
+        let class = |end: &Candidate| if end.is_good() { 0 } else { end.class() };
+        let cause = self.ends.iter().min_by_key(|end| class(end))?.cause;
         self.decided = Some(cause);
-        let others = self.ends.drain(..).filter(|end| *end != cause);
+        let others = self.ends.drain(..).map(|end| end.cause).filter(|end| *end != cause);
         self.with_it.extend(others.filter_map(|end| match end {
             Cause::Rank(failure) => Some(failure.rank),
             Cause::Host { .. } => None,
@@ -134,6 +148,18 @@ impl Verdict {
         };
         (!ranks.is_empty()).then(|| format!("tsumugi: {}{more}: ended with it\n", names.join(", ")))
     }
+}
+
+fn failure_of(end: &Ended) -> Failure {
+    let how = end.how & !HEARD;
+    let is_killed = how & SIGNAL != 0;
+    let number = (how & !SIGNAL) as i32;
+    let how = match (is_killed, number) {
+        (true, signal) => End::Killed { signal },
+        (false, 0) => End::Early,
+        (false, code) => End::Exited { code },
+    };
+    Failure { rank: Rank(end.rank), pid: end.pid, end: how }
 }
 
 /// Of itself, and by no signal that a job is ended with.
@@ -209,6 +235,34 @@ mod tests {
         assert_eq!(bed.cause(100), Some((Some(3), 139)));
         let others = "tsumugi: rank 0, rank 1, rank 2: ended with it\n";
         assert_eq!(bed.verdict.others().as_deref(), Some(others));
+    }
+
+    #[test]
+    fn the_end_of_a_rank_that_may_have_heard_of_another_is_not_the_cause() {
+        for (how, code) in [(3, 3), (SIGNAL | 9, 137), (1, 1), (0, 1)] {
+            let mut bed = bed();
+            // Of one look, told in one message or in two.
+            bed.ended(0, &[(1, HEARD | 7), (2, HEARD | SIGNAL | 6)]);
+            assert_eq!(bed.cause(0), None, "a better one may come");
+            bed.ended(1, &[(0, HEARD | 7), (4, how), (3, HEARD)]);
+            assert_eq!(bed.cause(150), Some((Some(4), code)));
+            let others = "tsumugi: rank 0, rank 1, rank 2, rank 3: ended with it\n";
+            assert_eq!(bed.verdict.others().as_deref(), Some(others));
+        }
+        let mut alone = bed();
+        alone.ended(0, &[(1, HEARD | 7)]);
+        assert_eq!(alone.cause(150), Some((Some(1), 7)), "there is no other");
+    }
+
+    #[test]
+    fn an_end_that_is_told_again_is_no_other() {
+        let mut bed = bed();
+        bed.ended(0, &[(1, 3)]);
+        bed.ended(0, &[(1, 3)]);
+        assert_eq!(bed.cause(0), Some((Some(1), 3)));
+        bed.ended(1, &[(1, 3), (2, SIGNAL | 6)]);
+        assert_eq!(bed.ended(2, &[(2, SIGNAL | 6)]), [], "it was said");
+        assert_eq!(bed.verdict.others(), None);
     }
 
     #[test]

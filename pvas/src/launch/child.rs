@@ -2,6 +2,7 @@
 
 use super::Launch;
 use super::label::{Lines, Stream};
+use super::losses::Losses;
 use super::signals::FORWARDED;
 use crate::config;
 use crate::space::Files;
@@ -17,8 +18,8 @@ use tsumugi_core::mem::Rank;
 pub struct Child {
     rank: Rank,
     process: std::process::Child,
-    pidfd: OwnedFd,
-    ended: bool,
+    /// Until it has ended and was reaped.
+    pidfd: Option<OwnedFd>,
     /// Where it reads who has died, if it is one of several nodes.
     deaths: Option<PipeWriter>,
     /// Its output, as far as that goes through the launcher.
@@ -32,6 +33,7 @@ impl Child {
         files: Option<&Files>,
         rank: Rank,
         mark: &str,
+        losses: Option<&Losses>,
     ) -> io::Result<Self> {
         let all = files.into_iter().flat_map(|files| files.files.iter().chain(&files.huge));
         let mut fds: Vec<RawFd> = all.map(AsRawFd::as_raw_fd).collect();
@@ -61,6 +63,11 @@ impl Child {
             command.env(config::DEATHS, told.as_raw_fd().to_string());
             fds.push(told.as_raw_fd());
         }
+        if let Some(losses) = losses {
+            let fd = losses.writer().as_raw_fd();
+            command.env(config::LOSSES, fd.to_string());
+            fds.push(fd);
+        }
         if launch.label {
             command.stdout(Stdio::piped());
         }
@@ -89,7 +96,7 @@ impl Child {
             lines.push(Lines::new(err.into(), Stream::Err, label(rank)));
         }
         match sys::pidfd(process.id()) {
-            Ok(pidfd) => Ok(Self { rank, process, pidfd, ended: false, deaths, lines }),
+            Ok(pidfd) => Ok(Self { rank, process, pidfd: Some(pidfd), deaths, lines }),
             Err(error) => {
                 process.kill()?;
                 process.wait()?;
@@ -108,23 +115,25 @@ impl Child {
         self.process.id()
     }
 
-    /// Readable when it has ended.
-    pub fn pidfd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
+    /// Readable when it has ended; `None` after that.
+    pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+        self.pidfd.as_ref().map(AsFd::as_fd)
     }
 
     /// Whether it has ended and was reaped.
     pub fn has_ended(&self) -> bool {
-        self.ended
+        self.pidfd.is_none()
     }
 
     /// How it ended, said once, when it has.
     pub fn poll_end(&mut self) -> io::Result<Option<ExitStatus>> {
-        if self.ended {
+        if self.has_ended() {
             return Ok(None);
         }
         let status = self.process.try_wait()?;
-        self.ended = status.is_some();
+        if status.is_some() {
+            self.pidfd = None;
+        }
         Ok(status)
     }
 
@@ -138,17 +147,17 @@ impl Child {
 
     /// Sends a signal; one that has ended meanwhile needs none.
     pub fn signal(&self, signal: i32) {
-        if !self.ended {
-            let _ = sys::send_signal(self.pidfd.as_fd(), signal);
+        if let Some(pidfd) = self.pidfd() {
+            let _ = sys::send_signal(pidfd, signal);
         }
     }
 
     /// The last resort.
     pub fn kill_and_reap(&mut self) {
-        if !self.ended {
+        if !self.has_ended() {
             self.signal(libc::SIGKILL);
             let _ = self.process.wait();
-            self.ended = true;
+            self.pidfd = None;
         }
     }
 }

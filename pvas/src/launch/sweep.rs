@@ -6,12 +6,14 @@
 //! inner one, too.
 //!
 //! Nothing here allocates or takes a lock: the [guardian](super::guardian) of a
-//! job calls it in a forked process.
+//! job calls it in a forked process. A look takes five descriptors; where there are
+//! none, it is taken again until there are, for three seconds.
 
 use crate::config;
 use crate::sys;
 use crate::sys::forked::{self, Folder};
 use std::ffi::CStr;
+use std::io::{Error, Result};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -29,16 +31,22 @@ pub fn entry() -> String {
 /// Kills every process that has `entry` in its environment, and waits until it
 /// is gone. The guardians of inner jobs are given time to do their work first.
 pub fn kill_marked(entry: &str) {
-    for round in 0..ROUNDS_MAX {
-        let found = find(entry.as_bytes(), round < ROUNDS_OF_GUARDIANS);
-        if found.count == 0 && !found.has_starting {
-            return;
-        }
-        if found.count == 0 {
-            forked::pause(STARTS_WITHIN);
-        }
+    let (mut rounds, mut shortages) = (0, 0);
+    while rounds < ROUNDS_MAX {
+        let found = find(entry.as_bytes(), rounds < ROUNDS_OF_GUARDIANS);
         for process in found.some.iter().flatten() {
             forked::wait_for(process.as_fd(), Some(GONE_WITHIN));
+        }
+        if found.has_passed_by && shortages < SHORTAGES_MAX {
+            shortages += 1;
+            forked::pause(ROOM_WITHIN);
+            continue;
+        }
+        rounds += 1;
+        match found.count {
+            0 if !found.has_starting => return,
+            0 => forked::pause(STARTS_WITHIN),
+            _ => {}
         }
     }
 }
@@ -53,38 +61,77 @@ struct Found {
     /// old one, and has none of the new one yet. What started it has been told
     /// that it runs.
     has_starting: bool,
+    /// There were no descriptors to look at all of them.
+    has_passed_by: bool,
+}
+
+/// One process.
+struct Seen {
+    process: OwnedFd,
+    environment: Environment,
+    /// Of one without an environment: threads of the kernel, and what has ended, have
+    /// no program.
+    has_program: bool,
+    is_guardian: bool,
 }
 
 fn find(entry: &[u8], spares_guardians: bool) -> Found {
-    let mut found = Found { count: 0, some: [const { None }; AWAITED_MAX], has_starting: false };
-    let Ok(processes) = Folder::open(c"/proc") else { return found };
-    let own = std::process::id();
+    let (some, own) = ([const { None }; AWAITED_MAX], std::process::id());
+    let mut found = Found { count: 0, some, has_starting: false, has_passed_by: false };
+    let processes = match Folder::open(c"/proc") {
+        Ok(processes) => processes,
+        Err(error) => {
+            found.has_passed_by = is_shortage(&error);
+            return found;
+        }
+    };
     processes.for_each(|name| {
         let Some(pid) = name.to_str().ok().and_then(|name| name.parse().ok()) else { return };
         if pid == own {
             return;
         }
-        // The descriptor first: if the number passes to another process
-        // meanwhile, that is found out by its environment.
-        let Ok(process) = sys::pidfd(pid) else { return };
-        let Ok(folder) = processes.folder(name) else { return };
-        let Ok(environment) = folder.file(c"environ") else { return };
-        match look(environment.as_fd(), entry) {
+        let mut seen = see(&processes, name, pid, entry);
+        if seen.as_ref().is_err_and(is_shortage) {
+            // They have been killed, whether they are waited for or not.
+            found.some.fill_with(|| None);
+            seen = see(&processes, name, pid, entry);
+        }
+        let seen = match seen {
+            Ok(seen) => seen,
+            Err(error) => return found.has_passed_by |= is_shortage(&error),
+        };
+        match seen.environment {
             Environment::Other => {}
-            // Threads of the kernel, and what has ended, have no program.
-            Environment::Empty => found.has_starting |= folder.has_link(c"exe"),
+            Environment::Empty => found.has_starting |= seen.has_program,
             Environment::Marked => {
-                if !(spares_guardians && is_guardian(&folder)) {
-                    let _ = sys::send_signal(process.as_fd(), libc::SIGKILL);
+                if !(spares_guardians && seen.is_guardian) {
+                    let _ = sys::send_signal(seen.process.as_fd(), libc::SIGKILL);
                 }
                 if let Some(place) = found.some.get_mut(found.count) {
-                    *place = Some(process);
+                    *place = Some(seen.process);
                 }
                 found.count += 1;
             }
         }
     });
     found
+}
+
+fn see(processes: &Folder, name: &CStr, pid: u32, entry: &[u8]) -> Result<Seen> {
+    // The descriptor first: if the number passes to another process meanwhile, that
+    // is found out by its environment.
+    let process = sys::pidfd(pid)?;
+    let folder = processes.folder(name)?;
+    let environment = look(folder.file(c"environ")?.as_fd(), entry);
+    let is_marked = environment == Environment::Marked;
+    let is_guardian = is_marked && is_guardian(&folder)?;
+    let has_program = environment == Environment::Empty && folder.has_link(c"exe");
+    Ok(Seen { process, environment, has_program, is_guardian })
+}
+
+/// No descriptor is left, in this process or in the system, or no memory for one.
+fn is_shortage(error: &Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,11 +165,11 @@ fn look(environment: BorrowedFd<'_>, entry: &[u8]) -> Environment {
     }
 }
 
-fn is_guardian(process: &Folder) -> bool {
+fn is_guardian(process: &Folder) -> Result<bool> {
     let mut name = [0; 16];
-    let Ok(file) = process.file(c"comm") else { return false };
+    let file = process.file(c"comm")?;
     let len = forked::read(file.as_fd(), &mut name).unwrap_or(0);
-    name.get(..len).and_then(|name| name.strip_suffix(b"\n")) == Some(GUARDIAN.to_bytes())
+    Ok(name.get(..len).and_then(|name| name.strip_suffix(b"\n")) == Some(GUARDIAN.to_bytes()))
 }
 
 /// What the system calls a guardian; at most 15 bytes. Not what ends when all
@@ -138,11 +185,79 @@ const AWAITED_MAX: usize = 64;
 const GONE_WITHIN: Duration = Duration::from_millis(200);
 /// What has no environment for longer than some of these has none.
 const STARTS_WITHIN: Duration = Duration::from_millis(2);
+/// So often no descriptors are waited for.
+const SHORTAGES_MAX: usize = 300;
+/// What ends gives back its descriptors.
+const ROOM_WITHIN: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use std::io::{Read, Write};
+    use std::os::fd::AsRawFd;
+    use std::process::{Child, Command};
+
+    fn marked(count: usize, name: &str) -> (String, Vec<Child>) {
+        let mark = format!("{}-{name}", std::process::id());
+        let mut sleep = Command::new("sleep");
+        sleep.arg("1000").env(config::JOB, &mark);
+        let children = (0..count).map(|_| sleep.spawn().unwrap()).collect();
+        (format!("{}={mark}", config::JOB), children)
+    }
+
+    fn are_killed(children: Vec<Child>) {
+        for mut child in children {
+            let has_ended = child.try_wait().unwrap().is_some();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(has_ended, "process {} was passed by", child.id());
+        }
+    }
+
+    /// So many descriptors for process `pid`; 0 is this one.
+    fn limit(pid: u32, descriptors: u64) {
+        let limit = libc::rlimit { rlim_cur: descriptors, rlim_max: 1024 };
+        let pid = pid.cast_signed();
+        // SAFETY: a limit of this very process, or of its child.
+        unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, &limit, std::ptr::null_mut()) };
+    }
+
+    /// Kills what is marked, in a process that has so many descriptors beside two.
+    fn kill_with(descriptors: u64, entry: &str) -> u32 {
+        let (mut ready, told) = std::io::pipe().unwrap();
+        let fds = [told.as_raw_fd(), told.as_raw_fd()];
+        let work = || {
+            // SAFETY: the process is a copy, and uses no other.
+            let kept = unsafe { forked::keep_only(fds) };
+            limit(0, 2 + descriptors);
+            if let Ok([told, _]) = &kept {
+                forked::write_number(told.as_fd(), 0);
+                kill_marked(entry);
+            }
+        };
+        // SAFETY: system calls alone.
+        let pid = unsafe { forked::fork(work) }.unwrap();
+        drop(told);
+        ready.read_exact(&mut [0; 4]).unwrap();
+        pid
+    }
+
+    #[test]
+    fn few_descriptors_are_enough() {
+        let (entry, children) = marked(20, "few");
+        forked::reap(kill_with(5, &entry));
+        are_killed(children);
+    }
+
+    #[test]
+    fn descriptors_that_are_not_there_are_waited_for() {
+        let (entry, children) = marked(1, "none");
+        let pid = kill_with(0, &entry);
+        forked::pause(5 * ROOM_WITHIN);
+        limit(pid, 64);
+        forked::reap(pid);
+        are_killed(children);
+    }
 
     #[test]
     fn a_mark_is_found_whole_or_before_a_dot() {

@@ -3,7 +3,7 @@
 use super::child::Child;
 use super::signals::Caught;
 use super::stall::Stall;
-use super::{End, Failure, Job, Superior};
+use super::{End, Failure, Job, Superior, Told};
 use crate::partition::{Control, State, declare_gone, declare_lost};
 use crate::space::Window;
 use crate::sys;
@@ -29,10 +29,8 @@ pub fn watch(job: &mut Job) -> io::Result<Option<Failure>> {
         for caught in job.signals.as_mut().map(|signals| signals.take()).unwrap_or_default() {
             watch.pass_on(caught, &job.children);
         }
-        for child in &mut job.children {
-            if let Some(status) = child.poll_end()? {
-                watch.bury(child.rank(), child.pid(), status, &job.windows);
-            }
+        for gone in gone(job)? {
+            watch.bury(gone, &job.windows);
         }
         if is_told {
             watch.hear(&mut job.children);
@@ -49,6 +47,41 @@ pub fn watch(job: &mut Job) -> io::Result<Option<Failure>> {
     }
     job.is_over = true;
     Ok(watch.failure)
+}
+
+/// A process that has ended.
+struct Gone {
+    rank: Rank,
+    pid: u32,
+    status: ExitStatus,
+    may_have_heard: bool,
+}
+
+/// Who has ended since the last look; of a part, the one first of which others have
+/// heard.
+fn gone(job: &mut Job) -> io::Result<Vec<Gone>> {
+    let mut all = Vec::new();
+    loop {
+        let before = all.len();
+        for child in &mut job.children {
+            if let Some(status) = child.poll_end()? {
+                let (rank, pid) = (child.rank(), child.pid());
+                all.push(Gone { rank, pid, status, may_have_heard: false });
+            }
+        }
+        let Some(losses) = &mut job.losses else { return Ok(all) };
+        if all.len() > before {
+            // A rank that this look has passed by may have ended before one that it
+            // has found.
+            continue;
+        }
+        if !all.is_empty() {
+            losses.read();
+            all.sort_by_key(|gone| losses.place(gone.rank));
+            all.iter_mut().for_each(|gone| gone.may_have_heard = losses.may_have_told(gone.rank));
+        }
+        return Ok(all);
+    }
 }
 
 struct Watch {
@@ -69,7 +102,8 @@ struct Sentence {
 
 impl Watch {
     /// A rank has ended: whether it may, and what that means for the others.
-    fn bury(&mut self, rank: Rank, pid: u32, status: ExitStatus, windows: &[Window]) {
+    fn bury(&mut self, gone: Gone, windows: &[Window]) {
+        let Gone { rank, pid, status, may_have_heard } = gone;
         // A part of a job has no windows: what its ranks say is not seen.
         let control = windows.get(rank.0 as usize);
         let state = control.map_or(State::Starting, |control| control.state());
@@ -81,7 +115,8 @@ impl Watch {
         };
         if let Some(superior) = &self.superior {
             // One that has given up on this part needs none.
-            let _ = superior.ends.send(Failure { rank, pid, end: end.unwrap_or(End::Early) });
+            let failure = Failure { rank, pid, end: end.unwrap_or(End::Early) };
+            let _ = superior.ends.send(Told { failure, may_have_heard });
         }
         let Some(end) = end else {
             if let Some(control) = control {
@@ -107,13 +142,13 @@ impl Watch {
         if self.sentence.is_none() {
             // The grace begins with the superior's word.
             let word = if self.superior.is_some() { WORD_WITHIN } else { Duration::ZERO };
-            self.pass_sentence(self.grace + word);
+            self.pass_sentence(self.grace + word, KILL_AFTER);
         }
     }
 
-    fn pass_sentence(&mut self, grace: Duration) {
+    fn pass_sentence(&mut self, grace: Duration, kill_after: Duration) {
         let terminate_at = Instant::now() + grace;
-        let kill_at = Some(terminate_at + KILL_AFTER);
+        let kill_at = Some(terminate_at + kill_after);
         self.sentence = Some(Sentence { terminate_at: Some(terminate_at), kill_at });
     }
 
@@ -128,7 +163,7 @@ impl Watch {
         }
         let dead = Rank(u32::from_le_bytes(word));
         children.iter_mut().for_each(|child| child.tell(dead));
-        self.pass_sentence(self.grace);
+        self.pass_sentence(self.grace, KILL_AFTER_THERE);
     }
 
     fn pass_on(&mut self, caught: Caught, children: &[Child]) {
@@ -167,7 +202,7 @@ impl Watch {
     /// said something.
     fn wait(&self, job: &Job, limit: Duration) -> io::Result<bool> {
         let superior = self.superior.iter().map(|superior| superior.deaths.as_fd());
-        let running = job.children.iter().filter(|child| !child.has_ended()).map(Child::pidfd);
+        let running = job.children.iter().filter_map(Child::pidfd);
         let output =
             job.children.iter().flat_map(|child| &child.lines).filter_map(|line| line.fd());
         let signals = job.signals.iter().map(|signals| signals.fd());
@@ -189,3 +224,6 @@ const HEARD_WITHIN: Duration = Duration::from_millis(1200);
 const WORD_WITHIN: Duration = Duration::from_secs(1);
 /// From SIGTERM on, a rank has so long to end at all.
 const KILL_AFTER: Duration = Duration::from_millis(700);
+/// Where the superior has said whose death it is: 1.75 s after that at the latest, for
+/// an answer that waits for a better one takes 0.15 s.
+const KILL_AFTER_THERE: Duration = Duration::from_millis(400);

@@ -32,6 +32,7 @@ pub const ALL: &[Case] = cases![
     a_panic_is_a_failure,
     the_exit_code_is_passed_on,
     a_failure_after_the_end_kills_nobody,
+    a_death_that_others_heard_of_is_told_first,
     signals_are_passed_on,
     a_second_interrupt_kills,
     ranks_die_with_their_launcher,
@@ -210,6 +211,24 @@ fn a_failure_after_the_end_kills_nobody() {
     let done = run(&Ask::new(3, "late-code"));
     assert_eq!(done.out.matches("ended in peace").count(), 2, "{done:?}");
     done.expect(6, &[]);
+}
+
+/// Though their ends are seen in one look.
+fn a_death_that_others_heard_of_is_told_first() {
+    let (launcher, mut out) = start(&Ask::new(3, "mourners"));
+    let pids = pids_until(&mut out, "ready", 3);
+    send(launcher.id(), libc::SIGSTOP);
+    send(pids[1], libc::SIGUSR2);
+    gone(&pids);
+    send(launcher.id(), libc::SIGCONT);
+    let rest = rest_of(out);
+    finish(launcher).expect(3, &[]);
+    let told: Vec<&str> = rest.lines().collect();
+    assert_eq!(told.len(), 3, "{rest}");
+    assert_eq!(told[0], format!("rank 1 (pid {}) exited with code 3: first", pids[1]));
+    for line in &told[1..] {
+        assert!(line.ends_with(" exited with code 7: may have heard"), "{rest}");
+    }
 }
 
 fn signals_are_passed_on() {

@@ -1,10 +1,13 @@
 //! The launcher that the cases start: partitions as the environment says, limits
 //! on demand.
 
+use std::io;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc;
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::Launch;
+use tsumugi_pvas::launch::{Superior, Told};
 
 /// What a case asks of a launcher.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +61,9 @@ pub fn run(args: &[String]) -> ExitCode {
     } else {
         launch.program(own_path(), ["--role", role]).env("TSUMUGI_TEST_GREETING", "hello")
     };
+    if *role == "mourners" {
+        return run_part(launch.part((0..size.parse().unwrap()).map(Rank)));
+    }
     let job = match launch.start() {
         Ok(job) => job,
         Err(error) => {
@@ -68,6 +74,18 @@ pub fn run(args: &[String]) -> ExitCode {
     assert_eq!(job.pids().len(), job.pids().iter().filter(|pid| **pid > 0).count());
     assert!(job.control(Rank(0)).is_alive());
     ExitCode::from(job.wait().unwrap().code() as u8)
+}
+
+/// All ranks are a part of a job whose superior says nothing.
+fn run_part(launch: Launch) -> ExitCode {
+    let (ends, ended) = mpsc::channel();
+    let (deaths, _silent) = io::pipe().unwrap();
+    let job = launch.start().unwrap().under(Superior { ends, deaths });
+    let code = job.wait().unwrap().code();
+    for Told { failure, may_have_heard } in ended {
+        println!("{failure}: {}", if may_have_heard { "may have heard" } else { "first" });
+    }
+    ExitCode::from(code as u8)
 }
 
 fn set_limit(resource: libc::__rlimit_resource_t, bytes: &str) {

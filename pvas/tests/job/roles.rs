@@ -17,8 +17,9 @@ use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::{Until, Waiters};
 use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::wait::{Reason, Wait, Waker};
+use tsumugi_pvas::detector::Launcher;
 use tsumugi_pvas::partition::STARTER_KEY;
-use tsumugi_pvas::{Member, SharedFutex, attach};
+use tsumugi_pvas::{Detector, Member, Rest, SharedFutex, attach};
 
 /// Is a rank.
 pub fn run(role: &str) -> ExitCode {
@@ -56,6 +57,7 @@ pub fn run(role: &str) -> ExitCode {
         "code" if rank == 1 => return ExitCode::from(3),
         "early" | "panic" | "code" => deaf(&mut member),
         "late-code" => return late_code(&mut member),
+        "mourners" => mourners(&mut member),
         "signals" => signals(&mut member),
         "grandchild" => grandchild(&mut member),
         "nested" => nested(&mut member),
@@ -302,6 +304,25 @@ fn barrier(member: &mut Member) -> ExitCode {
         other => panic!("{other:?}"),
     }
     ExitCode::from(41)
+}
+
+/// Rank 1 ends when it is told to, and the others as soon as they hear of that.
+fn mourners(member: &mut Member) {
+    let launcher = Launcher::of_this_process();
+    let _detector = Detector::start(member, Rest::Leave, launcher).unwrap();
+    // SAFETY: the handler makes one call, which is async-signal-safe.
+    unsafe { libc::signal(libc::SIGUSR2, leave as *const () as libc::sighandler_t) };
+    member.barrier().unwrap();
+    say("ready");
+    while member.is_alive(Rank(1)) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    std::process::exit(7);
+}
+
+extern "C" fn leave(_: i32) {
+    // SAFETY: it ends the process, whatever holds.
+    unsafe { libc::_exit(3) }
 }
 
 /// Rank 1 fails when all is done: the others end in peace.

@@ -1,12 +1,12 @@
 //! A rank's end of the exchange.
 
+use super::call::Calls;
 use super::frame::{Ended, Message};
 use super::link::{GARBLED, GREET_WITHIN, Link, Trouble, garbled};
 use super::secret::{End, Secret, nonce};
 use super::server::{AGENT, Server};
 use crate::boot::sys;
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX, HEAD_BYTES, Head, OpenBootstrap};
@@ -50,7 +50,7 @@ struct Barrier {
 
 impl Client {
     /// Rank `rank` of `size`, whose server listens at one of `addresses`
-    /// (`host:port`), which are tried in turn.
+    /// (`host:port`).
     ///
     /// # Errors
     ///
@@ -181,32 +181,15 @@ impl Client {
     }
 
     fn connect(&self, deadline: Instant) -> Result<Link, Trouble> {
-        let mut trouble = Trouble::Final(BootError::Disconnected);
-        for address in &self.addresses {
-            match self.connect_to(address, deadline) {
+        let mut trouble = Trouble::Passing(BootError::TimedOut { what: "finding the server" });
+        for answer in Calls::new(&self.addresses, deadline) {
+            match answer.and_then(|stream| self.greet(Link::new(stream))) {
                 Ok(link) => return Ok(link),
                 Err(Trouble::Final(error)) => return Err(Trouble::Final(error)),
                 Err(passing) => trouble = passing,
             }
         }
         Err(trouble)
-    }
-
-    fn connect_to(&self, address: &str, deadline: Instant) -> Result<Link, Trouble> {
-        let passing = |error| Trouble::Passing(system("connecting")(error));
-        let mut last = Trouble::Passing(BootError::TimedOut { what: "finding the master's host" });
-        for address in address.to_socket_addrs().map_err(passing)? {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let within = left.clamp(Duration::from_millis(1), CONNECT_WITHIN);
-            match TcpStream::connect_timeout(&address, within) {
-                Ok(stream) => {
-                    let _ = stream.set_nodelay(true);
-                    return self.greet(Link::new(stream));
-                }
-                Err(error) => last = passing(error),
-            }
-        }
-        Err(last)
     }
 
     /// Proves that this rank knows the secret, and that the server does.
@@ -247,7 +230,7 @@ impl Client {
 
 impl Agent {
     /// The agent of some of `size` ranks, whose server listens at one of
-    /// `addresses`, which are tried in turn.
+    /// `addresses`.
     ///
     /// # Errors
     ///
@@ -411,8 +394,6 @@ const BACK_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_WITHIN: Duration = Duration::from_secs(1);
 /// Between two attempts.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
-/// An address that does not answer must not hide the others.
-const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 const SLACK: Duration = Duration::from_secs(2);
 /// The other ranks' last words.
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);

@@ -115,8 +115,15 @@ pub struct Ended {
     pub rank: u32,
     /// Its process.
     pub pid: u32,
-    /// Its exit code, or [`SIGNAL`] and the signal.
+    /// Its exit code, or [`SIGNAL`] and the signal; and [`HEARD`].
     pub how: u32,
+}
+
+impl Ended {
+    /// Whether it may be a good end: with exit code 0.
+    pub(super) fn is_clean(&self) -> bool {
+        self.how & !HEARD == 0
+    }
 }
 
 /// Why a server does not take a rank.
@@ -343,6 +350,9 @@ impl std::error::Error for FrameError {}
 
 /// In [`Ended::how`], beside a signal.
 pub const SIGNAL: u32 = 1 << 8;
+/// In [`Ended::how`], beside anything: another rank had been declared lost before, so
+/// that it may have ended because it heard of that.
+pub const HEARD: u32 = 1 << 9;
 /// Ends in one message.
 pub const ENDS_MAX: usize = 64;
 /// Longest body: a card and what goes before it.

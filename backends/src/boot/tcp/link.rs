@@ -15,6 +15,7 @@ pub(super) struct Link {
 }
 
 /// Whether it is worth to try again.
+#[derive(Debug)]
 pub(super) enum Trouble {
     Passing(BootError),
     Final(BootError),

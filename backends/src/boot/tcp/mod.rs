@@ -25,6 +25,7 @@
 //! | `board` | cards, the barrier, and who is lost: no socket, no clock |
 //! | `server` | sockets around a board |
 //! | `link` | a rank's connection |
+//! | `call` | connecting to whichever of several addresses answers |
 //! | `client` | the [`Bootstrap`](tsumugi_core::boot::Bootstrap) |
 //!
 //! Both ends prove that they know the secret (HMAC-SHA-256 over both nonces);
@@ -42,11 +43,12 @@ mod inbox;
 mod board;
 mod server;
 mod link;
+mod call;
 mod client;
 
 pub use board::Board;
 pub use client::{Agent, Client};
-pub use frame::{BODY_BYTES_MAX, ENDS_MAX, Ended, FrameError, Message, Refusal, SIGNAL};
+pub use frame::{BODY_BYTES_MAX, ENDS_MAX, Ended, FrameError, HEARD, Message, Refusal, SIGNAL};
 pub use heads::Run;
 pub use inbox::Inbox;
 pub use secret::{Nonce, Secret};

@@ -300,7 +300,7 @@ impl Table {
     /// A program that never joins may end as it likes, with 0; a rank that has
     /// joined may not before it is done.
     fn tell(&self, ended: &[Ended]) {
-        let is_bad = |end: &&Ended| end.how != 0 || self.board.is_unfinished(end.rank);
+        let is_bad = |end: &&Ended| !end.is_clean() || self.board.is_unfinished(end.rank);
         let bad = ended.iter().filter(|end| end.rank < self.size).filter(is_bad);
         let bad: Vec<Ended> = bad.copied().collect();
         if let Some(ends) = self.ends.as_ref().filter(|_| !bad.is_empty()) {

@@ -1,0 +1,103 @@
+//! Calling a server that listens at one of several addresses.
+//!
+//! ```text
+//!  address 0  ──► no answer for 1 s
+//!  address 1    ──► no answer for 1 s        50 ms apart
+//!  address 2      ──► answers
+//! ```
+//!
+//! An address of the server's host that does not answer from here holds up the
+//! others for a moment only, however many there are.
+
+use super::link::Trouble;
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::slice::Iter;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+use tsumugi_core::boot::BootError;
+
+/// What comes of each address, in the order of the answers.
+#[derive(Debug)]
+pub(super) struct Calls<'a> {
+    left: Iter<'a, String>,
+    deadline: Instant,
+    /// Calls that have not ended.
+    running: usize,
+    answers: Receiver<Result<TcpStream, Trouble>>,
+    answer: Sender<Result<TcpStream, Trouble>>,
+}
+
+impl<'a> Calls<'a> {
+    /// Calls `addresses` (`host:port`), the first one first.
+    pub(super) fn new(addresses: &'a [String], deadline: Instant) -> Self {
+        let (answer, answers) = mpsc::channel();
+        Self { left: addresses.iter(), deadline, running: 0, answers, answer }
+    }
+
+    /// Calls the next one; an error if there is none.
+    fn start(&mut self) -> Option<()> {
+        let (address, answer, deadline) =
+            (self.left.next()?.clone(), self.answer.clone(), self.deadline);
+        // What answers too late is closed with the channel.
+        let go = move || drop(answer.send(call(&address, deadline)));
+        match thread::Builder::new().name("tsumugi-call".into()).spawn(go) {
+            Ok(_) => {}
+            Err(error) => drop(self.answer.send(Err(refused(error)))),
+        }
+        self.running += 1;
+        Some(())
+    }
+}
+
+impl Iterator for Calls<'_> {
+    type Item = Result<TcpStream, Trouble>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.running == 0 {
+            self.start()?;
+        }
+        loop {
+            let wait = if self.left.len() > 0 { NEXT_AFTER } else { ANSWER_WITHIN };
+            match self.answers.recv_timeout(wait) {
+                Ok(answer) => {
+                    self.running -= 1;
+                    return Some(answer);
+                }
+                Err(RecvTimeoutError::Timeout) if self.start().is_some() => {}
+                // A host's name that is still looked for.
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+fn call(address: &str, deadline: Instant) -> Result<TcpStream, Trouble> {
+    let mut last = Trouble::Passing(BootError::TimedOut { what: "finding the master's host" });
+    for address in address.to_socket_addrs().map_err(refused)? {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let within = left.clamp(Duration::from_millis(1), CONNECT_WITHIN);
+        match TcpStream::connect_timeout(&address, within) {
+            Ok(stream) => {
+                // Without it a small request may wait for the acknowledgement of
+                // the one before: slower, not wrong.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Err(error) => last = refused(error),
+        }
+    }
+    Err(last)
+}
+
+fn refused(error: io::Error) -> Trouble {
+    let errno = error.raw_os_error().unwrap_or(0);
+    Trouble::Passing(BootError::System { what: "connecting", errno })
+}
+
+/// An address that does not answer must not hide the others.
+const CONNECT_WITHIN: Duration = Duration::from_secs(1);
+const NEXT_AFTER: Duration = Duration::from_millis(50);
+/// Longer than a connection takes, and than most names.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Two seconds after `kill -9` of any one process of a job nothing is left of it: the
+# launcher, an agent, a rank, a benchmark. Ranks here are deaf to SIGTERM and have
+# started a process in another session. Hosts are this one, by a shell.
+#
+# On a crowded machine a kill may take longer than is promised where there is a core
+# for whoever has to do something: one that does is tried again, twice.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo build --quiet --package tsumugi-cli --bins
+
+tsumugi=$PWD/target/debug/tsumugi
+mark=left-$$-$RANDOM
+work=$(mktemp -d)
+marked() {
+    grep -lzx "TSUMUGI_LEFT=$mark" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true
+}
+clean() {
+    marked | xargs -r kill -KILL 2>/dev/null || true
+    rm -rf "$work"
+}
+trap clean EXIT
+cat >"$work/rsh" <<'END'
+#!/bin/sh
+shift
+exec sh -c "$*"
+END
+cat >"$work/rank" <<'END'
+#!/bin/sh
+trap '' TERM
+setsid sleep 1000 &
+exec sleep 1000
+END
+chmod +x "$work/rsh" "$work/rank"
+
+now() {
+    date +%s%3N
+}
+
+failed() {
+    cat "$work/log"
+    for pid in $(marked); do
+        echo "left: $pid $(tr '\0' ' ' <"/proc/$pid/cmdline")" >&2
+    done
+    ls "$work/tmp" >&2
+    echo "left: $1" >&2
+    exit 1
+}
+
+sleepers() {
+    local pid count=0
+    for pid in $(marked); do
+        [[ $(cat "/proc/$pid/comm" 2>/dev/null) != sleep ]] || count=$((count + 1))
+    done
+    echo "$count"
+}
+
+# The number of the launcher, of its first agent, or of a rank.
+victim() {
+    case $1 in
+    launcher) echo "$launcher" ;;
+    agent) pgrep -P "$launcher" -x tsumugi | head -1 ;;
+    rank)
+        local parent=$launcher
+        [[ $what != *--hosts* ]] || parent=$(pgrep -P "$launcher" -x tsumugi | head -1)
+        pgrep -P "$parent" -x sleep | head -1
+        ;;
+    esac
+}
+
+# kills WHO COUNT WORDS...: starts the command, and kills when so many sleep.
+kills() {
+    local who=$1 count=$2 what="${*:3}" try took begin pid
+    for try in 1 2 3; do
+        mkdir "$work/tmp"
+        TSUMUGI_LEFT=$mark TMPDIR=$work/tmp TSUMUGI_RSH=$work/rsh \
+            "$tsumugi" "${@:3}" >"$work/log" 2>&1 &
+        launcher=$!
+        disown "$launcher"
+        for _ in $(seq 600); do
+            [[ $(sleepers) == "$count" ]] && break
+            sleep 0.1
+        done
+        [[ $(sleepers) == "$count" ]] || failed "$what: it does not start"
+        pid=$(victim "$who")
+        begin=$(now)
+        kill -KILL "$pid"
+        while [[ -n $(marked) || -n $(ls "$work/tmp") ]]; do
+            (($(now) - begin < 20000)) || failed "$what: 20 s after kill -9 of $who"
+            sleep 0.01
+        done
+        took=$(($(now) - begin))
+        rmdir "$work/tmp"
+        echo "left: $what: kill -9 of $who: nothing after $took ms"
+        ((took > 2000)) || return 0
+    done
+    failed "$what: kill -9 of $who: three times more than 2 s"
+}
+
+run=(run -n 3 "$work/rank")
+hosts=(run --hosts "a,b" -n 4 "$work/rank")
+kills launcher 6 "${run[@]}"
+kills rank 6 "${run[@]}"
+kills launcher 8 "${hosts[@]}"
+kills agent 8 "${hosts[@]}"
+kills rank 8 "${hosts[@]}"
+peer=(--quick --peer "peer=setsid -f sleep 1000")
+kills launcher 1 bench message --only same_core_pre "${peer[@]}"
+kills launcher 1 bench lock --only fetch_add "${peer[@]}"
