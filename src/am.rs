@@ -108,6 +108,8 @@ struct State {
     /// Who waits for room, for each seat.
     stuck: Vec<VecDeque<Stuck>>,
     stuck_len: usize,
+    /// Answers whose givers were cut off before there was room.
+    owed: Vec<(ReplyTo, Answer)>,
     /// The rank has ended: nobody pumps any more.
     has_ended: bool,
     /// Operations on other nodes have ended since room was given last.
@@ -240,6 +242,7 @@ impl Am {
                 calls: (0..CALLS_MAX).map(|_| Entry::default()).collect(),
                 stuck: (0..shape.peers).map(|_| VecDeque::new()).collect(),
                 stuck_len: 0,
+                owed: Vec::new(),
                 has_ended: false,
                 has_room: false,
                 peers: peers_lent,
@@ -386,6 +389,18 @@ impl State {
             woken.extend(waiting.waker.take());
         }
         (woken, self.calls.iter_mut().filter_map(|entry| entry.kept.take()).collect())
+    }
+
+    /// Gives the answers that are owed, as far as there is room; whether any are
+    /// left.
+    fn reply_owed(&mut self) -> bool {
+        while let Some((reply_to, answer)) = self.owed.pop() {
+            if let Err(reply_to) = self.machine.reply(reply_to, &answer) {
+                self.owed.push((reply_to, answer));
+                return true;
+            }
+        }
+        false
     }
 
     /// A call has ended: its result goes to the caller. What comes back is to

@@ -96,6 +96,10 @@ impl Comm {
     /// Waits for a message that fits and copies it to the beginning of
     /// `values`. Blocking.
     ///
+    /// Of a ULT that the [end of its scheduler](crate::ult::Scheduler#the-end) cuts
+    /// off in this call, what has not begun to come by then is for the next receive
+    /// that it fits. What has is in `values` already, and lost.
+    ///
     /// # Errors
     ///
     /// [`MessageError`].
@@ -113,7 +117,8 @@ impl Comm {
         unsafe { self.messages().receive(pattern, at, room) }
     }
 
-    /// Waits for a message that fits, whatever its length. Blocking.
+    /// Waits for a message that fits, whatever its length. Blocking. Cut off, as
+    /// [`recv`](Self::recv).
     ///
     /// # Errors
     ///

@@ -42,6 +42,8 @@
 //! | [`ult::register`] | other schedulers, whose tasks block on all of this |
 //! | `capi` | threads, jobs and global memory for C programs, and ACP's calls (feature `capi`) |
 
+#[cfg(test)]
+mod ending;
 pub mod affinity;
 mod error;
 mod panic;

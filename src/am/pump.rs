@@ -35,11 +35,15 @@ impl Am {
         self.meet(&mut state);
         state.machine.handle(Event::Rang, self.deadline.now());
         self.deadline.note(state.machine.next_deadline(), &self.member);
+        let is_owed = state.reply_owed();
         drop(state);
         if let Some(far) = self.far.get() {
             far.offer_again();
         }
         let done = self.do_all();
+        if is_owed {
+            self.is_stirred.store(true, Ordering::SeqCst);
+        }
         self.is_pumped.store(false, Ordering::Release);
         done > 0
     }

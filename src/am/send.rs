@@ -25,11 +25,11 @@ impl Am {
         // Before the machine knows where on this stack the answer goes.
         tsumugi_ult::assert_may_block("call");
         let deadline = limit.map(|limit| self.deadline.now() + limit);
-        // A time limit is something that may still wake somebody.
-        let _timer = limit.map(|_| Outside::new(&self.member));
-        let (mut kept, waiting) = (kept, UnsafeCell::new(Waiting::default()));
+        let (mut kept, mut timer, waiting) = (kept, None, UnsafeCell::new(Waiting::default()));
         self.send(to, true, |state, to| {
             let token = state.machine.call(to, handler, payload, deadline)?;
+            // A time limit is something that may still wake somebody.
+            timer = limit.map(|_| Outside::new(&self.member));
             let waiting = waiting.with_mut(NonNull::new);
             state.calls[token.index()] = Entry { waiting, kept: kept.take() };
             Ok(())
@@ -48,8 +48,11 @@ impl Am {
                 asleep
             })
         };
-        // SAFETY: the end of the call takes the waker out and uses it.
-        unsafe { Here.sleep(reason, &mut publish) };
+        // Whom the end of its scheduler cuts off, the limit wakes no more.
+        let mut leave = || drop(timer.take());
+        // SAFETY: the end of the call takes the waker out and uses it. Leaving
+        // counts down.
+        unsafe { Here.sleep_or_leave(reason, &mut publish, &mut leave) };
         let _state = self.lock();
         // SAFETY: under the lock.
         let result = waiting.with_mut(|waiting| unsafe { (*waiting).result.take() });
@@ -62,23 +65,33 @@ impl Am {
     }
 
     /// Answers a call whose handler has handed it on.
-    pub(crate) fn answer(&self, mut reply_to: ReplyTo, answer: &Answer) {
+    pub(crate) fn answer(&self, reply_to: ReplyTo, answer: &Answer) {
+        let mut owed = Some(reply_to);
         loop {
             let mut state = self.lock();
             if state.has_ended {
                 // Who asked has been told that this rank is gone.
                 return;
             }
-            match state.machine.reply(reply_to, answer) {
-                Ok(()) => break,
-                // An operation is about to complete.
-                Err(back) => reply_to = back,
-            }
+            // An operation is about to complete, if there is no room.
+            owed = owed.and_then(|reply_to| state.machine.reply(reply_to, answer).err());
             drop(state);
+            if owed.is_none() {
+                break;
+            }
             self.post();
-            Here.yield_now();
+            let mut leave = || owed.take().into_iter().for_each(|owed| self.owe(owed, *answer));
+            // SAFETY: leaving only takes locks of which none that yields has one.
+            unsafe { Here.yield_or_leave(&mut leave) };
         }
         self.post_and_stir();
+    }
+
+    /// Whoever had an answer to give was cut off: those who pump give it.
+    #[cold]
+    fn owe(&self, reply_to: ReplyTo, answer: Answer) {
+        self.lock().owed.push((reply_to, answer));
+        self.rang();
     }
 
     /// Begins a send, sleeping for room as often as it must.

@@ -4,14 +4,15 @@
 
 mod net;
 
-use super::Function;
+use super::{Function, STAGING_CELLS};
+use crate::ending::cut_off;
 use crate::{AddrError, CallError, Config, Error, Rank, Runtime};
 use net::{Net, Plan};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi_conformance::Seeded;
-use tsumugi_core::am::{Answer, HandlerId, Payload, ReplyTo};
+use tsumugi_core::am::{Answer, HandlerId, Inline, Payload, ReplyTo};
 use tsumugi_core::mem::{Access, LocalAddr};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::wait::Wait;
@@ -392,9 +393,6 @@ fn a_node_that_stalls_does_not_hold_up_this_one() {
                 assert_eq!(rt.call(Rank(1), COUNT, &[number])?, [number]);
             }
             net.hold(&[]);
-            for cast in casts {
-                cast.join().unwrap()?;
-            }
         }
         rt.barrier()
     })
@@ -470,6 +468,81 @@ fn answers_are_given_late_from_anywhere() {
         }
         answers.join().unwrap();
         Ok(())
+    })
+    .unwrap();
+}
+
+/// Nobody is woken by it any more.
+#[test]
+fn a_time_limit_of_one_that_was_cut_off_is_nothing_outside() {
+    run(2, CALM, 11, |rt, _| {
+        let gate = Arc::new(AtomicBool::new(false));
+        let (own, opens) = (gate.clone(), gate);
+        rt.service(LATER, move |_, _, _| {
+            while !own.load(Ordering::SeqCst) {
+                Here.yield_now();
+            }
+            []
+        });
+        rt.handler(OPEN, move |_| {
+            opens.store(true, Ordering::SeqCst);
+            []
+        });
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            let theirs = rt.clone();
+            let limit = Duration::from_secs(1000);
+            cut_off(move || drop(theirs.call_within(Rank(1), LATER, b"", limit)));
+            rt.am().settle();
+            while rt.am().member.control().outside().load(Ordering::SeqCst) > 0 {
+                Here.yield_now();
+            }
+            rt.call(Rank(1), OPEN, b"")?;
+        }
+        rt.barrier()
+    })
+    .unwrap();
+}
+
+#[test]
+fn an_answer_of_one_that_was_cut_off_is_given() {
+    run(6, CALM, 12, |rt, net| {
+        rt.handler(COUNT, |_| []);
+        let duty = Arc::new(Mutex::new(None));
+        let own = duty.clone();
+        let keep = move |_: Rank, _: Box<[u8]>, reply_to| *own.lock().unwrap() = reply_to;
+        rt.am().set(HandlerId(LATER), Function::Elsewhere(Box::new(keep)));
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            assert_eq!(rt.call(Rank(1), LATER, b"")?, [7]);
+        } else if rt.rank() == Rank(1) {
+            let reply_to = loop {
+                if let Some(reply_to) = duty.lock().unwrap().take() {
+                    break reply_to;
+                }
+                Here.yield_now();
+            };
+            let others = [0, 2, 3, 4, 5].map(Rank);
+            for rank in others {
+                rt.call(rank, COUNT, b"")?;
+            }
+            // Nothing that it sends ends, and its staging cells fill up.
+            net.hold(&others);
+            let mut state = rt.am().lock();
+            for rank in others {
+                let seat = state.seats.find(rank).expect("it was called");
+                while state.machine.cast(seat, HandlerId(COUNT), b"").is_ok() {}
+            }
+            assert_eq!(state.machine.staged(), STAGING_CELLS);
+            drop(state);
+            let theirs = rt.clone();
+            cut_off(move || {
+                let answer = Inline::new(&[7]).expect("one byte");
+                theirs.am().answer(reply_to, &Answer::Value(answer));
+            });
+            net.hold(&[]);
+        }
+        rt.barrier()
     })
     .unwrap();
 }

@@ -13,7 +13,7 @@ use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_ult::Here;
 
 /// One caller looks for the end of an operation until this is dropped: also
-/// when a callback panics.
+/// when a callback panics, and when the caller is cut off.
 struct Looking<'f>(&'f AtomicBool);
 
 impl Drop for Looking<'_> {
@@ -30,7 +30,10 @@ impl Far {
     /// for its end for a while, and then sleeps. Blocking.
     pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
         let run = |op: &Op| {
-            let watch = |ticket: &Ticket<'_>| self.look_for(|| ticket.is_done());
+            let watch = |ticket: &Ticket<'_>| {
+                // SAFETY: if it is called, whoever has the ticket never goes on.
+                self.look_for(|| ticket.is_done(), || unsafe { ticket.leave() });
+            };
             self.engine.run_by(Retry::Room, &Hurried(self), || self.begin(op), watch)
         };
         match run(op) {
@@ -61,8 +64,9 @@ impl Far {
 
     /// Polls until that is so, or for as many rounds as an idle worker does;
     /// unless another caller does it already. Whoever is ready runs first, so
-    /// what many begin goes out together.
-    pub(super) fn look_for(&self, has_ended: impl Fn() -> bool) {
+    /// what many begin goes out together. One that is cut off runs `leave`, and
+    /// lets the next look.
+    pub(super) fn look_for(&self, has_ended: impl Fn() -> bool, leave: impl Fn()) {
         let shared = self.shared();
         // Relaxed: two that look do no harm.
         if has_ended() || shared.rounds == 0 || shared.is_looked_for.swap(true, Ordering::Relaxed) {
@@ -70,9 +74,14 @@ impl Far {
         }
         let _looking = Looking(&shared.is_looked_for);
         let is_ult = tsumugi_ult::id().is_some();
+        let mut leave = || {
+            drop(Looking(&shared.is_looked_for));
+            leave();
+        };
         for _ in 0..shared.rounds {
             if is_ult {
-                Here.yield_now();
+                // SAFETY: leaving takes no lock.
+                unsafe { Here.yield_or_leave(&mut leave) };
             }
             if has_ended() {
                 break;
@@ -159,6 +168,22 @@ unsafe impl Wait for Hurried<'_> {
 
     fn yield_now(&self) {
         Here.yield_now();
+    }
+
+    unsafe fn sleep_or_leave(
+        &self,
+        reason: Reason,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        leave: &mut dyn FnMut(),
+    ) {
+        self.0.hurry();
+        // SAFETY: the caller's.
+        unsafe { Here.sleep_or_leave(reason, commit, leave) };
+    }
+
+    unsafe fn yield_or_leave(&self, leave: &mut dyn FnMut()) {
+        // SAFETY: the caller's.
+        unsafe { Here.yield_or_leave(leave) };
     }
 
     fn count(&self, counter: Counter) {

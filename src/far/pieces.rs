@@ -159,7 +159,8 @@ impl Far {
                 }
                 continue;
             };
-            self.look_for(|| ticket.is_done());
+            // SAFETY: if it is called, this never goes on.
+            self.look_for(|| ticket.is_done(), || unsafe { ticket.leave() });
             let outcome = ticket.wait(&Here).result;
             let into = (kind == Kind::Get).then_some(local.wrapping_add(start));
             // SAFETY: the caller's; it is the outcome of that chunk's operation.

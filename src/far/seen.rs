@@ -37,6 +37,16 @@ impl Far {
         self.shared().pins.as_ref().map_or(0, Pins::shown_now)
     }
 
+    /// Whether one looks for the end of an operation.
+    pub(crate) fn is_looked_for(&self) -> bool {
+        self.shared().is_looked_for.load(Ordering::Relaxed)
+    }
+
+    /// Operations that have a tag.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.engine.completions().in_flight()
+    }
+
     /// Goes on with the faults of another seed.
     pub(crate) fn reseed(&self, seed: u64) {
         self.shared().bad.as_ref().expect("it was bad before").reseed(seed);

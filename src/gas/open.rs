@@ -147,8 +147,9 @@ impl Driver {
             }
             asleep
         };
-        // SAFETY: the end of the operation takes the waker out and uses it.
-        unsafe { Here.sleep(reason, &mut publish) };
+        // SAFETY: the end of the operation takes the waker out and uses it. Leaving
+        // takes a lock that no sleeper has.
+        unsafe { Here.sleep_or_leave(reason, &mut publish, &mut || self.let_go(at)) };
         let open = &mut self.lock().open;
         let result = open.places[at as usize].result.take();
         open.give_back(at);
@@ -162,6 +163,12 @@ impl Driver {
             Some(_) => open.give_back(at),
             None => open.places[at as usize].is_let_go = true,
         }
+    }
+
+    /// Places that no operation has.
+    #[cfg(test)]
+    pub(crate) fn places_free(&self) -> usize {
+        self.lock().open.free.len()
     }
 
     /// A lookup has missed: who gives the table up may have waited for it.

@@ -130,7 +130,8 @@ unsafe impl Wait for OrLeave<'_> {
     }
 
     fn yield_now(&self) {
-        Here.yield_now();
+        // SAFETY: the same.
+        unsafe { Here.yield_or_leave(&mut || (self.0)()) }
     }
 
     fn count(&self, counter: Counter) {

@@ -260,6 +260,11 @@ impl State {
         }
     }
 
+    /// Whether somebody sleeps until it has ended.
+    pub(super) fn is_waited_for(&self, request: Request) -> bool {
+        self.entries[index(request)].waiting.is_some()
+    }
+
     /// The handle goes; `kept` stays until the end.
     pub(super) fn abandon(&mut self, request: Request, kept: Box<dyn Any + Send>) {
         if self.machine.take(request).is_none() {

@@ -4,11 +4,13 @@
 use super::Parcels;
 use super::parcels::{Handler, Unsent};
 use crate as api;
+use crate::ending::cut_off;
 use crate::neighbours::Neighbours;
 use crate::{Config, Error, MessageError, Rank, Received, Runtime, Source, Tags};
 use std::sync::{Arc, Mutex, OnceLock};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::msg::{Design, PARCEL_BYTES_MIN};
+use tsumugi_core::sync::Ordering;
 use tsumugi_pvas::Member;
 use tsumugi_ult::SystemFutex;
 
@@ -106,6 +108,28 @@ fn run(
         Ok(())
     };
     config.run_ranks_apart(nodes.len() as u32, far, refused).map(|_| ())
+}
+
+/// What it would have received is for the next.
+#[test]
+fn one_that_is_cut_off_looking_lets_others_look() {
+    let config = Config { spin: Some(1 << 28), ..Config::default().workers(1) };
+    let ended = config.run_ranks(1, |rt| {
+        let comm = rt.comm();
+        // Before a receive is posted, and after.
+        for len in [8, 100_000] {
+            let theirs = comm.clone();
+            cut_off(move || {
+                let _ = theirs.recv(Rank(0), 7, &mut vec![0u8; len]);
+            });
+            assert!(!rt.messages().is_watched.load(Ordering::Relaxed), "{len}");
+            comm.send(Rank(0), 7, b"next")?;
+            let mut next = vec![0u8; len];
+            assert_eq!(comm.recv(Rank(0), 7, &mut next)?.bytes, 4);
+        }
+        Ok::<_, Error>(())
+    });
+    ended.unwrap();
 }
 
 #[test]

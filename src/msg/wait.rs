@@ -58,11 +58,11 @@ impl Messages {
 
     fn wait_for_end(&self, request: Request) -> Result<msg::Received, Ended> {
         let from = self.lock().machine.about(request).0;
+        let mut leave = || self.leave(request);
         loop {
-            if let Some(ended) = self.watch(from, |state| state.take(request)) {
+            if let Some(ended) = self.watch(from, |state| state.take(request), &mut leave) {
                 return ended;
             }
-            let mut leave = || self.leave(request);
             self.sleep_or_leave(std::iter::once(request), 1, &mut leave);
             if let Some(ended) = self.lock().take(request) {
                 return ended;
@@ -82,7 +82,7 @@ impl Messages {
             }
             next.is_none().then_some(())
         };
-        if self.watch(None, &mut all).is_none() {
+        if self.watch(None, &mut all, &mut || ()).is_none() {
             let count = requests.clone().count();
             loop {
                 self.sleep_for(requests.clone(), count);
@@ -109,7 +109,7 @@ impl Messages {
                 let mut requests = requests.clone();
                 requests.any(|request| state.machine.has_ended(request)).then_some(())
             };
-            if self.watch(None, any).is_none() {
+            if self.watch(None, any, &mut || ()).is_none() {
                 self.sleep_for(requests, 1);
             }
         }
@@ -139,7 +139,7 @@ impl Messages {
             found.or(lost.map(|rank| Err(MessageError::PeerLost { rank })))
         };
         loop {
-            if let Some(result) = self.watch(pattern.source, found) {
+            if let Some(result) = self.watch(pattern.source, found, &mut || ()) {
                 return result;
             }
             let mut publish = |waker| {
@@ -174,24 +174,27 @@ impl Messages {
         self.lock().seated(pattern).expect("the rank is one of the job")
     }
 
-    /// Looks for something for a while, from that seat above all.
+    /// Looks for something for a while, from that seat above all; `leave` runs if
+    /// the end of its scheduler cuts the caller off meanwhile.
     #[inline]
     fn watch<T>(
         &self,
         from: Option<Rank>,
         mut found: impl FnMut(&mut State) -> Option<T>,
+        leave: &mut dyn FnMut(),
     ) -> Option<T> {
         if !self.may_watch() {
             self.work();
             return found(&mut self.lock());
         }
-        self.look(|state, look| {
+        let look = |state: &mut State, look| {
             let has_moved = on_wire!(state, |machine, wire| match from {
                 Some(seat) if look > 0 => machine.advance_from(wire, seat),
                 _ => machine.advance(wire),
             });
             (has_moved, found(state))
-        })
+        };
+        self.look(look, leave)
     }
 
     /// Looks for a short message for a while, before a receive is posted for
@@ -204,7 +207,7 @@ impl Messages {
         }
         let pattern = self.seated(pattern);
         let from = pattern.source?;
-        let looked = self.look(|state, look| {
+        let look = |state: &mut State, look| {
             on_wire!(state, |machine, wire| match machine.receive_next(wire, &pattern, into) {
                 Some(received) => (false, Some(Some(received))),
                 None => {
@@ -213,8 +216,8 @@ impl Messages {
                     (has_moved, (!machine.is_quiet(wire, from)).then_some(None))
                 }
             })
-        });
-        let received = looked.flatten()?;
+        };
+        let received = self.look(look, &mut || ()).flatten()?;
         Some(if self.has_far() { self.lock().named(received) } else { received })
     }
 
@@ -226,11 +229,19 @@ impl Messages {
     }
 
     /// Looks for a while; each look says whether something has moved, and what
-    /// was found.
+    /// was found. Cut off, it lets others look, and runs `leave`.
     #[inline]
-    fn look<T>(&self, mut look: impl FnMut(&mut State, u32) -> (bool, Option<T>)) -> Option<T> {
+    fn look<T>(
+        &self,
+        mut look: impl FnMut(&mut State, u32) -> (bool, Option<T>),
+        leave: &mut dyn FnMut(),
+    ) -> Option<T> {
         self.is_watched.store(true, Ordering::Relaxed);
         let mut result = None;
+        let mut leave = || {
+            self.is_watched.store(false, Ordering::Relaxed);
+            leave();
+        };
         for _ in 0..self.rounds {
             self.poll_far();
             let mut state = self.lock();
@@ -254,7 +265,8 @@ impl Messages {
                 break;
             }
             if !has_moved {
-                Here.yield_now();
+                // SAFETY: leaving only takes locks of which none that yields has one.
+                unsafe { Here.yield_or_leave(&mut leave) };
             }
         }
         self.is_watched.store(false, Ordering::Relaxed);
@@ -263,12 +275,14 @@ impl Messages {
 
     /// The receiver of a blocking call was cut off: a message that comes from now
     /// on is for the next receive. One that has begun to come ends where it was to
-    /// go, on a stack that stays.
+    /// go, on a stack that stays. Another thread that waits for it, too, is told.
     #[cold]
     fn leave(&self, request: Request) {
         let mut state = self.lock();
         on_wire!(state, |machine, wire| machine.cancel(wire, request));
-        state.abandon(request, Box::new(()));
+        if !state.is_waited_for(request) {
+            state.abandon(request, Box::new(()));
+        }
         drop(state);
         self.work();
     }
@@ -321,11 +335,12 @@ impl Messages {
         // Leaving only takes locks of which no sleeper has one.
         unsafe { Here.sleep_or_leave(reason(peer, tag), &mut publish, &mut leave) };
         if requests.clone().nth(count).is_some() {
-            self.lock().unregister(requests, pointer);
+            self.lock().unregister(requests.clone(), pointer);
         }
         if is_shared {
             self.work();
-            Here.yield_now();
+            // SAFETY: the same, of none that yields.
+            unsafe { Here.yield_or_leave(&mut leave) };
         }
     }
 }

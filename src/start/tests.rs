@@ -25,6 +25,7 @@ use tsumugi_ult::{Progress, Scheduler, StackArea};
 
 #[path = "../../tests/job/global.rs"]
 mod global;
+mod cut_off;
 mod given_up;
 #[path = "../../tests/moving/histories.rs"]
 mod histories;
@@ -134,10 +135,20 @@ fn run_each(
     seed: Option<u64>,
     main: impl Fn(&Runtime, &Weather) -> Result<(), Error> + Send + Sync + 'static,
 ) {
+    run_as(Config::default().workers(1), nodes, seed, main);
+}
+
+/// The same with this configuration.
+fn run_as(
+    config: Config,
+    nodes: &[u64],
+    seed: Option<u64>,
+    main: impl Fn(&Runtime, &Weather) -> Result<(), Error> + Send + Sync + 'static,
+) {
     println!("nodes {nodes:?}, faults of seed {seed:?}");
-    let (hub, nodes) = make_all(nodes, seed);
+    let (hub, nodes) = make_all(&config, nodes, seed);
     let weather = Arc::new(Weather { hub, nodes: nodes.clone() });
-    let config = Config::default().workers(1).choose(nodes.len() as u32);
+    let config = config.choose(nodes.len() as u32);
     let stacks = StackArea::map(256 << 20).expect("address space");
     let scheduler = Scheduler::new(tsumugi_ult::Config {
         workers: 1,
@@ -171,8 +182,7 @@ fn run_each(
 }
 
 /// The parts of all ranks: those of a node wait for each other.
-fn make_all(nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<Node>>) {
-    let config = Config::default().workers(1);
+fn make_all(config: &Config, nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<Node>>) {
     let size = nodes.len() as u32;
     let chosen = config.choose(size);
     let hub = Hub::new(seed.map_or(hub::Plan::default(), hub::Plan::drawn));

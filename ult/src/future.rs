@@ -12,6 +12,10 @@ use core::pin::pin;
 use core::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
 /// Runs a future to its end; the caller sleeps while it is pending.
+///
+/// If the caller is a ULT that the [end of its scheduler](crate::Scheduler#the-end)
+/// cuts off here, the future stays as it is: it keeps its place in queues, and
+/// what it is handed there.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = waker();

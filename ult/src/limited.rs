@@ -14,13 +14,12 @@ use crate::foreign;
 #[cfg(feature = "std")]
 use crate::host::Instant;
 use crate::limit::Limit;
-use crate::park::{Here, own_parker, sleep_os, ult};
+use crate::park::{Here, own_parker, sleep_os, staked, ult};
 use crate::sched::Alarm;
 use crate::sched::current;
 use crate::sched::shared::Shared;
-use crate::stake::{Stake, Staked};
+use crate::stake::{Place, Stake};
 use crate::token::ParkWord;
-use core::ptr;
 use core::time::Duration;
 use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
 
@@ -70,46 +69,17 @@ impl Here {
         withdraw: &mut dyn FnMut() -> bool,
         stake: *mut Stake,
     ) -> Result<(), Interrupted> {
-        // SAFETY: the running ULT is on its stack, until it ends.
-        let head = ult().map(|slot| unsafe { (*slot.as_ptr()).head().unwrap_unchecked() });
-        if let Some(head) = head {
-            // SAFETY: we are on it, and take it back below.
-            unsafe { head.set_stake(stake) };
-        }
         // SAFETY: the caller's.
-        let outcome = unsafe { self.sleep_within(reason, limit, commit, withdraw) };
-        if let Some(head) = head {
-            // SAFETY: we are on it again.
-            unsafe { head.set_stake(ptr::null_mut()) };
-        }
-        outcome
+        unsafe { staked(stake, || self.sleep_within(reason, limit, commit, withdraw)) }
     }
 
-    /// As [`sleep`](Wait::sleep), of one whose place others may wait for. If the
-    /// end of its scheduler cuts the caller off, `leave` runs: on another thread,
-    /// when no worker is left, and nobody else does anything in the caller's name.
-    ///
-    /// # Safety
-    ///
-    /// As there. `leave` neither suspends nor panics, and may be called on any
-    /// thread as long as this sleeps.
-    #[doc(hidden)]
-    pub unsafe fn sleep_or_leave(
-        &self,
-        reason: Reason,
-        commit: &mut dyn FnMut(Waker) -> bool,
-        leave: &mut dyn FnMut(),
-    ) {
-        let withdraw = &mut || false;
-        // SAFETY: the caller's. Without a limit nothing interrupts.
-        let _ = unsafe { self.sleep_within_or_leave(reason, Limit::NONE, commit, withdraw, leave) };
-    }
-
-    /// The same, as [`sleep_within`](Self::sleep_within).
+    /// As [`sleep_within`](Self::sleep_within) and
+    /// [`sleep_or_leave`](Wait::sleep_or_leave). `leave` runs on another thread, when
+    /// no worker is left, and nobody else does anything in the caller's name.
     ///
     /// # Errors
     ///
-    /// Those of that one.
+    /// Those of the first.
     ///
     /// # Safety
     ///
@@ -123,7 +93,7 @@ impl Here {
         withdraw: &mut dyn FnMut() -> bool,
         leave: &mut dyn FnMut(),
     ) -> Result<(), Interrupted> {
-        let mut place = Place { stake: Stake::of::<Place<'_>>(), leave };
+        let mut place = Place::new(leave);
         let stake = (&raw mut place).cast();
         // SAFETY: the caller's; the place begins with its stake.
         unsafe { self.sleep_staked(reason, limit, commit, withdraw, stake) }
@@ -204,24 +174,6 @@ impl Here {
     }
 }
 
-/// What [`Here::sleep_or_leave`] leaves.
-#[repr(C)]
-struct Place<'a> {
-    stake: Stake,
-    leave: &'a mut dyn FnMut(),
-}
-
-// SAFETY: the stake is its first, and of this type.
-unsafe impl Staked for Place<'_> {
-    unsafe fn leave(this: *mut Self) -> bool {
-        // SAFETY: the caller's: the sleeper's closure is on its stack.
-        unsafe { ((*this).leave)() };
-        true
-    }
-
-    unsafe fn pass_on(_: *mut Self, _: bool) {}
-}
-
 // SAFETY: see `Wait`; `sleep_within` does what `sleep_for` asks.
 unsafe impl WaitFor for Here {
     unsafe fn sleep_for(
@@ -233,6 +185,19 @@ unsafe impl WaitFor for Here {
     ) -> Result<(), Interrupted> {
         // SAFETY: the caller's.
         unsafe { self.sleep_within(reason, Limit::after(limit), commit, withdraw) }
+    }
+
+    unsafe fn sleep_for_or_leave(
+        &self,
+        reason: Reason,
+        limit: Duration,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        withdraw: &mut dyn FnMut() -> bool,
+        leave: &mut dyn FnMut(),
+    ) -> Result<(), Interrupted> {
+        let limit = Limit::after(limit);
+        // SAFETY: the caller's.
+        unsafe { self.sleep_within_or_leave(reason, limit, commit, withdraw, leave) }
     }
 }
 

@@ -22,6 +22,7 @@ use crate::sched::shared::Shared;
 use crate::sched::worker::Way;
 use crate::slab::Slot;
 use crate::stack::Left;
+use crate::stake::{Place, Stake};
 use crate::task::{Request, Task};
 use crate::token::{Found, ParkWord};
 use alloc::sync::Arc;
@@ -81,6 +82,26 @@ unsafe impl Wait for Here {
         let Some(slot) = worker.current() else { return yield_elsewhere() };
         // SAFETY: we run on this ULT's stack, and `let_run` gave us the next.
         unsafe { slot.as_ref().leave(worker.let_run(slot), Left::YIELD) };
+    }
+
+    unsafe fn sleep_or_leave(
+        &self,
+        reason: Reason,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        leave: &mut dyn FnMut(),
+    ) {
+        let mut place = Place::new(leave);
+        let stake = (&raw mut place).cast();
+        // SAFETY: the caller's; the place begins with its stake.
+        unsafe { staked(stake, || self.sleep(reason, commit)) }
+    }
+
+    #[inline(always)]
+    unsafe fn yield_or_leave(&self, leave: &mut dyn FnMut()) {
+        let mut place = Place::new(leave);
+        let stake = (&raw mut place).cast();
+        // SAFETY: the caller's; the place begins with its stake.
+        unsafe { staked(stake, || self.yield_now()) }
     }
 
     fn count(&self, counter: Counter) {
@@ -330,6 +351,28 @@ pub(crate) fn own_parker() -> Arc<ThreadParker> {
 pub(crate) fn ult() -> Option<Slot> {
     // SAFETY: this thread's worker, not kept.
     unsafe { current::worker()?.as_ref() }.current()
+}
+
+/// Leaves the stake for the end of the scheduler while `suspend` suspends the
+/// caller, if that is a ULT.
+///
+/// # Safety
+///
+/// The stake is on the caller's stack, and may be used as long as this lasts.
+#[inline(always)]
+pub(crate) unsafe fn staked<T>(stake: *mut Stake, suspend: impl FnOnce() -> T) -> T {
+    // SAFETY: the running ULT is on its stack, until it ends.
+    let head = ult().map(|slot| unsafe { (*slot.as_ptr()).head().unwrap_unchecked() });
+    if let Some(head) = head {
+        // SAFETY: we are on it, and take it back below.
+        unsafe { head.set_stake(stake) };
+    }
+    let outcome = suspend();
+    if let Some(head) = head {
+        // SAFETY: we are on it again.
+        unsafe { head.set_stake(ptr::null_mut()) };
+    }
+    outcome
 }
 
 /// A sleep of whoever is no ULT: a foreign task, or an OS thread.

@@ -1,4 +1,5 @@
-//! What a sleeper may be handed, for whoever ends its scheduler.
+//! What a sleeper may be handed, for whoever ends its scheduler; and what one
+//! that yields has and others want.
 //!
 //! Who waits in a queue is given what it waits for before it runs again: a
 //! lock, a permit, a value. A ULT that is cut off in that wait has no use for
@@ -11,7 +12,9 @@
 //!   pass on   what one had been handed before, to the first who lives
 //! ```
 //!
-//! The stake costs a sleeper three stores, and whoever hands over nothing.
+//! The stake costs a sleeper three stores, and whoever hands over nothing. A ULT
+//! that only lets others run is cut off as well: one that has something then (a
+//! receive that is posted, the turn to look) leaves a stake for each yield.
 
 use core::marker::PhantomData;
 
@@ -70,6 +73,31 @@ impl Stake {
     pub(crate) const fn of<T: Staked>() -> Self {
         Self { table: &Of::<T>::TABLE }
     }
+}
+
+/// What is left by a ULT that says what to run if it is cut off.
+#[repr(C)]
+pub(crate) struct Place<'a> {
+    stake: Stake,
+    leave: &'a mut dyn FnMut(),
+}
+
+impl<'a> Place<'a> {
+    #[inline(always)]
+    pub(crate) fn new(leave: &'a mut dyn FnMut()) -> Self {
+        Self { stake: Stake::of::<Place<'_>>(), leave }
+    }
+}
+
+// SAFETY: the stake is its first, and of this type.
+unsafe impl Staked for Place<'_> {
+    unsafe fn leave(this: *mut Self) -> bool {
+        // SAFETY: the caller's: the sleeper's closure is on its stack.
+        unsafe { ((*this).leave)() };
+        true
+    }
+
+    unsafe fn pass_on(_: *mut Self, _: bool) {}
 }
 
 /// A stake whose sleeper was cut off.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{config, scheduler};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::{Spawn, Wait};
@@ -134,6 +134,32 @@ fn what_the_end_cuts_off_is_told_so() {
     drop(scheduler);
     assert!(joiner.join().unwrap().is::<Cancelled>());
     late.unpark();
+}
+
+#[test]
+fn what_is_cut_off_while_it_yields_leaves_once() {
+    static LEFT: AtomicU32 = AtomicU32::new(0);
+    static YIELDED: AtomicU32 = AtomicU32::new(0);
+    let mut scheduler = scheduler(1, 8);
+    scheduler.start().unwrap();
+    for _ in 0..2 {
+        drop(scheduler.spawner().spawn(|| {
+            loop {
+                let mut leave = || {
+                    LEFT.fetch_add(1, Ordering::SeqCst);
+                };
+                // SAFETY: leaving counts.
+                unsafe { Here.yield_or_leave(&mut leave) };
+                YIELDED.fetch_add(1, Ordering::SeqCst);
+            }
+        }));
+    }
+    while YIELDED.load(Ordering::SeqCst) < 100 {
+        std::thread::yield_now();
+    }
+    assert_eq!(LEFT.load(Ordering::SeqCst), 0, "they go on");
+    drop(scheduler);
+    assert_eq!(LEFT.load(Ordering::SeqCst), 2);
 }
 
 #[test]

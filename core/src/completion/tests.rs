@@ -180,6 +180,25 @@ fn a_dropped_future_lets_its_waker_go() {
 }
 
 #[test]
+fn a_ticket_that_was_left_keeps_no_tag() {
+    let table = CompletionTable::<1>::new();
+    let view = table.view();
+    for is_done in [false, true] {
+        let buffer = Arc::new(());
+        let ticket = core::mem::ManuallyDrop::new(view.try_begin(0, buffer.clone()).unwrap());
+        if is_done {
+            assert!(view.complete(ticket.tag(), Ok(0)));
+        }
+        // SAFETY: it is neither used from here on nor dropped.
+        unsafe { ticket.leave() };
+        if !is_done {
+            assert!(view.complete(ticket.tag(), Ok(0)));
+        }
+        assert_eq!((Arc::strong_count(&buffer), view.in_flight()), (1, 0));
+    }
+}
+
+#[test]
 fn a_sleeper_may_have_been_a_future_before() {
     let table = CompletionTable::<1>::new();
     let view = table.view();

@@ -75,19 +75,21 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
     pub fn wait(self, wait: &dyn Wait) -> Outcome<B> {
         while !self.is_done() {
             // SAFETY: the slot has the waker if it is armed, and whoever ends
-            // the operation uses it.
+            // the operation uses it. Who never goes on uses the ticket no more.
             unsafe {
-                wait.sleep(self.reason(), &mut |waker| {
+                let commit = &mut |waker| {
                     // Copied out of the caller's frame, which may be gone as
                     // soon as the waker can be found.
                     let (slot, tag) = (self.slot(), self.tag);
                     slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
-                });
+                };
+                wait.sleep_or_leave(self.reason(), commit, &mut || self.leave());
             }
             if !self.is_done() {
                 // Claimed and not done yet: a few instructions of another
                 // thread, which may need this processor.
-                wait.yield_now();
+                // SAFETY: the same.
+                unsafe { wait.yield_or_leave(&mut || self.leave()) };
             }
         }
         self.finish()
@@ -108,7 +110,7 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
         while !self.is_done() {
             // SAFETY: as in `wait`; a waker that is disarmed is dropped.
             let slept = unsafe {
-                wait.sleep_for(
+                wait.sleep_for_or_leave(
                     self.reason(),
                     limit,
                     &mut |waker| {
@@ -117,12 +119,13 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
                         slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
                     },
                     &mut || self.slot().disarm(self.tag),
+                    &mut || self.leave(),
                 )
             };
             match slept {
                 Err(why) if !self.is_done() => return Err(Overdue { ticket: self, why }),
-                // Claimed and not done yet, if it is not.
-                _ if !self.is_done() => wait.yield_now(),
+                // Claimed and not done yet, if it is not. SAFETY: as in `wait`.
+                _ if !self.is_done() => unsafe { wait.yield_or_leave(&mut || self.leave()) },
                 _ => {}
             }
         }
@@ -146,6 +149,20 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
         let buf = unsafe { ticket.slot().take_buffer::<B>() };
         ticket.table.free(ticket.tag);
         buf
+    }
+
+    /// Does what dropping the ticket does, in the place of one who has it and
+    /// never goes on.
+    ///
+    /// # Safety
+    ///
+    /// Nothing is called on the ticket from here on, and it is not dropped.
+    pub unsafe fn leave(&self) {
+        let slot = self.slot();
+        if slot.abandon(self.tag) {
+            slot.drop_buffer();
+            self.table.free(self.tag);
+        }
     }
 
     /// After `is_done`.
@@ -215,11 +232,8 @@ impl<B: Send + 'static> Drop for Ticket<'_, B> {
         if self.tag == Tag::NONE {
             return;
         }
-        let slot = self.slot();
-        if slot.abandon(self.tag) {
-            slot.drop_buffer();
-            self.table.free(self.tag);
-        }
+        // SAFETY: it goes.
+        unsafe { self.leave() };
     }
 }
 

@@ -132,6 +132,36 @@ pub unsafe trait Wait: Sync {
     /// Lets other threads run.
     fn yield_now(&self);
 
+    /// As [`sleep`](Self::sleep), of one who has something that others get if it
+    /// gives it up: its place, a tag, a turn. A scheduler that may end while it
+    /// sleeps runs `leave` then, once, in its place, and it never goes on. One
+    /// that ends under nobody, as those do that say nothing here, never does.
+    ///
+    /// # Safety
+    ///
+    /// As there. `leave` neither suspends nor panics, takes no lock that one who
+    /// is suspended may have, and may be called on any thread until this returns.
+    unsafe fn sleep_or_leave(
+        &self,
+        reason: Reason,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        leave: &mut dyn FnMut(),
+    ) {
+        let _ = leave;
+        // SAFETY: the caller's.
+        unsafe { self.sleep(reason, commit) }
+    }
+
+    /// As [`yield_now`](Self::yield_now), of one who has such a thing.
+    ///
+    /// # Safety
+    ///
+    /// That of `leave` in [`sleep_or_leave`](Self::sleep_or_leave).
+    unsafe fn yield_or_leave(&self, leave: &mut dyn FnMut()) {
+        let _ = leave;
+        self.yield_now();
+    }
+
     /// Counts something that happened to the caller, where somebody keeps
     /// such counts.
     fn count(&self, counter: Counter) {
@@ -187,6 +217,28 @@ pub unsafe trait WaitFor: Wait {
         commit: &mut dyn FnMut(Waker) -> bool,
         withdraw: &mut dyn FnMut() -> bool,
     ) -> Result<(), Interrupted>;
+
+    /// The same, as [`Wait::sleep_or_leave`].
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`].
+    ///
+    /// # Safety
+    ///
+    /// As for both.
+    unsafe fn sleep_for_or_leave(
+        &self,
+        reason: Reason,
+        limit: Duration,
+        commit: &mut dyn FnMut(Waker) -> bool,
+        withdraw: &mut dyn FnMut() -> bool,
+        leave: &mut dyn FnMut(),
+    ) -> Result<(), Interrupted> {
+        let _ = leave;
+        // SAFETY: the caller's.
+        unsafe { self.sleep_for(reason, limit, commit, withdraw) }
+    }
 }
 
 /// Starts a thread of somebody's for a handler that must block.

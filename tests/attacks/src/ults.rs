@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
+use tsumugi::config::Path;
 use tsumugi::lock::{Kind, Mode};
 use tsumugi::{Error, Rank};
 use tsumugi_ult::sync::{Barrier, Condvar, Flag, Mutex, Once, RwLock, Semaphore, channel};
@@ -31,6 +32,8 @@ pub const ALL: &[Attack] = &[
     ("barrier_of_who_was_cut_off", barrier_of_who_was_cut_off),
     ("flag_of_who_was_cut_off", flag_of_who_was_cut_off),
     ("message_for_who_was_cut_off", message_for_who_was_cut_off),
+    ("message_for_who_looked_and_was_cut_off", message_for_who_looked_and_was_cut_off),
+    ("tags_of_who_was_cut_off", tags_of_who_was_cut_off),
     ("room_for_who_was_cut_off", room_for_who_was_cut_off),
     ("shared_lock_for_who_was_cut_off", shared_lock_for_who_was_cut_off),
     ("join_on_a_workers_own_stack", join_on_a_workers_own_stack),
@@ -285,6 +288,70 @@ fn message_for_who_was_cut_off() {
         rt.barrier()
     });
     ended.expect("both ranks end");
+}
+
+/// The same where it had not gone to sleep.
+fn message_for_who_looked_and_was_cut_off() {
+    let config = tsumugi::Config { spin: Some(1 << 28), ..tsumugi::Config::default().workers(1) };
+    let ended = config.run_ranks(2, |rt| {
+        let comm = rt.comm();
+        for len in [1, 64, 100_000] {
+            if rt.rank() == Rank(1) {
+                comm.recv::<u8>(Rank(0), 1, &mut [0])?;
+                comm.send(Rank(0), 7, &vec![7u64; len])?;
+            } else {
+                let theirs = comm.clone();
+                let begun = Arc::new(AtomicU32::new(0));
+                let begins = begun.clone();
+                let scheduler = scheduler(1);
+                // One looks, and the other sleeps.
+                for _ in 0..2 {
+                    let (theirs, begins) = (theirs.clone(), begins.clone());
+                    drop(scheduler.spawner().spawn(move || {
+                        begins.fetch_add(1, Ordering::Release);
+                        let _ = theirs.recv(Rank(1), 7, &mut vec![0u64; len]);
+                    }));
+                }
+                while begun.load(Ordering::Acquire) < 2 {
+                    std::thread::yield_now();
+                }
+                drop(scheduler);
+                comm.send(Rank(1), 1, &[1u8])?;
+                let mut words = vec![0u64; len];
+                comm.recv(Rank(1), 7, &mut words)?;
+                assert!(words.iter().all(|word| *word == 7));
+            }
+        }
+        rt.barrier()
+    });
+    ended.expect("both ranks end");
+}
+
+/// More than there are: each operation that waits has one.
+fn tags_of_who_was_cut_off() {
+    let config = tsumugi::Config::default().path(Path::Offload);
+    let ended = config.run_ranks(1, |rt| {
+        let word = rt.share::<u64>(1)?.at(Rank(0), 0);
+        for _ in 0..30 {
+            let scheduler = scheduler(1);
+            let begun = Arc::new(AtomicU32::new(0));
+            for _ in 0..60 {
+                let (theirs, begins) = (rt.clone(), begun.clone());
+                drop(scheduler.spawner().spawn(move || {
+                    while theirs.fetch_add(word, 1).is_ok() {
+                        begins.fetch_add(1, Ordering::Relaxed);
+                    }
+                }));
+            }
+            while begun.load(Ordering::Relaxed) < 60 {
+                std::thread::yield_now();
+            }
+            drop(scheduler);
+        }
+        assert!(rt.get(word)? >= 30 * 60);
+        rt.barrier()
+    });
+    ended.expect("it ends");
 }
 
 /// Those of this rank that wait behind them have a lock of all ranks, and others.

@@ -70,6 +70,8 @@ ends! {
     barrier_of_who_was_cut_off: Held,
     flag_of_who_was_cut_off: Held,
     message_for_who_was_cut_off: Held,
+    message_for_who_looked_and_was_cut_off: Held,
+    tags_of_who_was_cut_off: Held,
     room_for_who_was_cut_off: Held,
     shared_lock_for_who_was_cut_off: Held,
     thread_locals_over_sleeps: Held,

@@ -25,6 +25,7 @@ macro_rules! sleep {
             a_refused_sleep_is_none, a_wake_in_the_commit_is_kept, a_wake_ends_the_sleep,
             a_limit_ends_the_sleep, an_event_comes_before_the_limit,
             what_cannot_be_withdrawn_is_waited_for, wakes_and_limits_race,
+            who_goes_on_has_not_left,
         );
     };
     ($fixture:ty: $($promise:ident),* $(,)?) => {$(
@@ -254,5 +255,33 @@ pub fn wakes_and_limits_race<F: Fixture>() {
         ended.store(1, Ordering::Release);
         waking.join().unwrap();
         assert_eq!(all, ControlFlow::Continue(()), "the round in which both counted, or neither");
+    });
+}
+
+/// One that has something to give up, and goes on, gives nothing up.
+pub fn who_goes_on_has_not_left<F: Fixture>() {
+    F::run(|wait| {
+        let event: &'static Event = Box::leak(Box::default());
+        let waking = thread::spawn(|| (0..ROUNDS).for_each(|_| event.happen()));
+        let mut left = 0;
+        let leave: &mut dyn FnMut() = &mut || left += 1;
+        let commit: &mut dyn FnMut(Waker) -> bool = &mut |waker| {
+            event.publish(waker);
+            true
+        };
+        let limit = Duration::from_secs(3600);
+        for round in 1..=ROUNDS / 2 {
+            // SAFETY: as for `sleep`; leaving counts.
+            unsafe { wait.yield_or_leave(leave) };
+            // SAFETY: the same.
+            unsafe { wait.sleep_or_leave(REASON, commit, leave) };
+            assert_eq!(event.happened.load(Ordering::Relaxed), 2 * round - 1);
+            let withdraw: &mut dyn FnMut() -> bool = &mut || panic!("the event came first");
+            // SAFETY: the same.
+            let slept = unsafe { wait.sleep_for_or_leave(REASON, limit, commit, withdraw, leave) };
+            assert_eq!((slept, event.happened.load(Ordering::Relaxed)), (Ok(()), 2 * round));
+        }
+        waking.join().unwrap();
+        assert_eq!(left, 0);
     });
 }

@@ -65,7 +65,9 @@ use worker::Worker;
 /// lock, a permit, a value of a channel, a notice goes to the next who waits,
 /// and so does one that it had been handed and not come to yet. What it holds
 /// stays held: a lock's guard on its stack is not dropped. A future of such a
-/// ULT keeps its place, too.
+/// ULT keeps its place, too: nobody drops or polls it, and a lock, a permit or a
+/// value that it is handed is lost to those behind it. A ULT that may be cut off
+/// waits for such a thing by the call that blocks.
 ///
 /// A [`Spawner::scope`] of a thread, or of another scheduler's ULT, is not cut
 /// off: the end waits until it has ended, and meanwhile ULTs go on as before. A

@@ -25,7 +25,7 @@ use crate::sched::shared::Shared;
 use crate::slab::Slot;
 use core::fmt;
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, mutant};
-use tsumugi_core::wait::{Reason, Waker};
+use tsumugi_core::wait::{Reason, Wait, Waker};
 
 /// One bit that a signal handler, or anybody else, sets, and that one ULT or OS
 /// thread at a time waits for. Raised twice before it is taken is raised once.

@@ -1,0 +1,57 @@
+//! What a ULT had begun whose scheduler has ended, on another node.
+
+use super::{run, run_as};
+use crate::ending::cut_off;
+use crate::global::{Copy, GlobalAddr, GlobalPtr};
+use crate::{Config, Rank};
+use tsumugi_core::wait::Wait;
+use tsumugi_ult::Here;
+
+/// And its operation keeps no tag.
+#[test]
+fn one_that_is_cut_off_looking_lets_others_look() {
+    let config = Config { spin: Some(1 << 28), ..Config::default().workers(1) };
+    run_as(config, &[1, 2], None, |rt, weather| {
+        let words = rt.share::<u64>(1)?;
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            let far = weather.nodes[0].far().expect("of two nodes");
+            let (theirs, word) = (rt.clone(), words.at(Rank(1), 0));
+            // The other rank is polled by the worker that is here.
+            cut_off(move || {
+                let _ = theirs.fetch_add(word, 1);
+            });
+            assert!(!far.is_looked_for(), "nobody would look again");
+            while rt.get(word)? == 0 {
+                Here.yield_now();
+            }
+            (0..POLLS).for_each(|_| Here.yield_now());
+            assert_eq!(far.in_flight(), 0, "it keeps its tag");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn an_operation_of_one_that_was_cut_off_keeps_no_place() {
+    run(&[1, 2], None, |rt, weather| {
+        let global = rt.global()?;
+        let words = global.expose::<u64>(1)?;
+        let all = rt.gather(words.at(0).addr().to_bits())?;
+        let at = |rank: usize| GlobalPtr::<u64>::new(GlobalAddr::from_bits(all[rank]));
+        if rt.rank() == Rank(0) {
+            let driver = weather.nodes[0].global().expect("it is open");
+            let (free, theirs) = (driver.places_free(), global.clone());
+            let copy = Copy::new(at(1).addr(), at(0).addr(), 8);
+            cut_off(move || {
+                let _ = theirs.begin(copy).wait();
+            });
+            (0..POLLS).for_each(|_| Here.yield_now());
+            assert_eq!(driver.places_free(), free);
+        }
+        rt.barrier()
+    });
+}
+
+/// Longer than anything takes over a sound network.
+const POLLS: u32 = 3_000;
