@@ -16,7 +16,7 @@
 //! |---|---|---|
 //! | 1, 2 | what lives in a `thread_local!`, over yields and sleeps | `thread_locals_over_sleeps`, `guards_over_sleeps`, `guards_over_sleeps_are_fatal`, `guards_over_sleeps_in_a_job` |
 //! | 3 | the borrow of a `RefCell` over a sleep | `thread_locals_over_sleeps` |
-//! | 4 | a destructor that sleeps while its ULT unwinds | `panics_that_sleep`, `panics_that_sleep_are_told`, `panics_that_sleep_are_fatal` |
+//! | 4 | a destructor that sleeps while its ULT unwinds | `panics_that_sleep`, `panics_that_sleep_are_told`, `panics_that_sleep_are_fatal`, `panics_that_run_a_scheduler` |
 //! | 5 | a stack that overflows, with a canary below | `ult/tests/os.rs: an_overflow_is_named` |
 //! | 6 | the same with nothing below | `has_no_guards.rs` |
 //! | 7 | the same with a page below | `ult/tests/os.rs: an_overflow_is_named` |

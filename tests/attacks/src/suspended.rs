@@ -16,6 +16,7 @@ pub const ALL: &[Attack] = &[
     ("panics_that_sleep", panics_that_sleep),
     ("panics_that_sleep_are_told", panics_that_sleep_are_told),
     ("panics_that_sleep_are_fatal", panics_that_sleep_are_fatal),
+    ("panics_that_run_a_scheduler", panics_that_run_a_scheduler),
     ("guards_over_sleeps", guards_over_sleeps),
     ("guards_over_sleeps_are_fatal", guards_over_sleeps_are_fatal),
     ("guards_over_sleeps_in_a_job", guards_over_sleeps_in_a_job),
@@ -171,6 +172,30 @@ fn panics_that_sleep_are_fatal() {
         panic!("it sleeps while it unwinds");
     };
     let _ = named(&scheduler.spawner(), "unwinds", unwinds).join();
+}
+
+/// Who unwinds does not suspend, and who suspends does not unwind, though its thread
+/// panics.
+fn panics_that_run_a_scheduler() {
+    struct Runs;
+    impl Drop for Runs {
+        fn drop(&mut self) {
+            let stacks = StackArea::map(64 << 20).expect("addresses");
+            let (suspension_check, main_stack_bytes) = (SuspensionCheck::Report, 256 << 10);
+            let config = Config { suspension_check, main_stack_bytes, ..Config::new(stacks) };
+            Scheduler::new(Config { workers: 1, ..config }).expect("a scheduler").run(|| {
+                assert!(std::thread::panicking());
+                yield_now();
+                tsumugi_ult::spawn(|| sleep(Duration::from_millis(1))).join().expect("it ends");
+            });
+        }
+    }
+    let scheduler = checked(1, SuspensionCheck::Report);
+    let unwinds = || {
+        let _runs = Runs;
+        panic!("it runs a scheduler while it unwinds");
+    };
+    assert!(named(&scheduler.spawner(), "unwinds", unwinds).join().is_err());
 }
 
 /// A guard of `std`'s that has ours beside it: its suspension is told with both

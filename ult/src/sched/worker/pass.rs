@@ -137,8 +137,7 @@ impl Worker {
         let (seat, spent) = (self.seat(), self.turn().get());
         self.look_first(slot, task.what());
         if self.free_head(spent, task).is_none() {
-            self.look_aside(slot, task.what());
-            return Way::Ask;
+            return self.ask(slot);
         }
         self.turn().set(spent.parked());
         self.put_to_sleep(slot, head);
@@ -171,6 +170,15 @@ impl Worker {
             Some(next) => Way::Pass(next),
             None => Way::Leave,
         }
+    }
+
+    /// A ULT asks the hub, which puts it to sleep.
+    #[cold]
+    #[inline(never)]
+    fn ask(&self, slot: Slot) -> Way {
+        // SAFETY: the running ULT.
+        self.look_aside(slot, unsafe { slot.as_ref() }.what());
+        Way::Ask
     }
 
     /// Unparks a ULT, if the park words are this worker's; whether they are.
