@@ -87,7 +87,7 @@ fn what_does_not_suspend_is_not_told() {
             assert_eq!(ended.join().unwrap(), 3);
             drop(its.spawn(|| ()));
             drop(spawn(|| ()));
-            on_os_stack(|| std::thread::yield_now());
+            on_os_stack(std::thread::yield_now);
             callback(yield_now);
         });
         assert_eq!(told, None);
