@@ -8,6 +8,15 @@
  * caller fills begins with its own size, so that it may grow; zero in a member is
  * its default. A handle is the caller's until the function that ends it. Neither a
  * panic nor a C++ exception crosses the border: it aborts the process.
+ *
+ * Suspension: a ULT may go on on another OS thread after each call that suspends it,
+ * which is any that says "Blocks", tsumugi_yield, and a spawn with
+ * TSUMUGI_SPAWN_CHILD_FIRST. What belongs to an OS thread must not live across one:
+ * the address of a _Thread_local variable (of errno, too), a locked pthread_mutex_t,
+ * a locked FILE. A compiler may keep such an address even where the source asks for
+ * it anew: ask in a function that is not inlined. A ULT that is pinned to a worker
+ * keeps its thread, and shares it with others meanwhile. Nothing checks any of that
+ * in C.
  */
 
 #ifndef TSUMUGI_H
@@ -461,6 +470,7 @@ void tsumugi_scheduler_destroy(struct tsumugi_scheduler *scheduler);
  * Starts a ULT that calls `body(arg)`, on `scheduler`, or with NULL on the
  * caller's. `particulars` may be NULL. The handle goes to `out`; NULL: the ULT
  * goes by itself. Lock-free, but for the growth of a queue or of descriptors.
+ * What must not live across a suspension of it is said at the head of this file.
  *
  * Errors: NO_ULT, WORKER, STACK, ENDED, FLAGS, NAME, SIZE, NULL.
  *
@@ -566,11 +576,13 @@ bool tsumugi_is_cancelled(void);
 
 /**
  * Lets other ULTs run; in a foreign task or on an OS thread, others of those.
+ * Suspends a ULT.
  */
 void tsumugi_yield(void);
 
 /**
  * Lets others run, this ULT first if it is ready and near.
+ * Suspends a ULT.
  *
  * Errors: NULL.
  *
@@ -600,7 +612,7 @@ int tsumugi_on_os_stack(void (*call)(void*), void *arg);
 void tsumugi_park(void);
 
 /**
- * As `tsumugi_park`, within a limit.
+ * As `tsumugi_park`, within a limit. Blocks.
  *
  * Errors: TIMED_OUT, CANCELLED.
  */
@@ -641,13 +653,14 @@ void tsumugi_unparker_destroy(struct tsumugi_unparker *unparker);
 
 /**
  * Sleeps for so long, and leaves the worker to others. Answers what ended it.
+ * Blocks.
  *
  * Errors: TIMED_OUT, that is, it slept; CANCELLED.
  */
 int tsumugi_sleep_within(uint64_t limit_ns, bool is_cancellable);
 
 /**
- * Sleeps for so long, and leaves the worker to others.
+ * Sleeps for so long, and leaves the worker to others. Blocks.
  */
 void tsumugi_sleep(uint64_t ns);
 

@@ -9,6 +9,7 @@
 //! | `TSUMUGI_PATH` | how operations go: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker looks for work before it sleeps | 200; 0 with more workers on the node than cores |
 //! | `TSUMUGI_VERBOSE` | `1`: rank 0 says how the ranks found each other | `0` |
+//! | `TSUMUGI_SUSPENSION` | what is done about a ULT that suspends under an [`ult::NoSuspend`](tsumugi_ult::NoSuspend), or while it unwinds from a panic: `off`, `report` (a line on standard error for each name, reason and place), `panic` (the same, and the `NoSuspend` panics when it is dropped), `abort` (the same line, and the end of the process there) | `off`; `panic` in a build with debug assertions |
 //! | `TSUMUGI_REPORT` | the signal on which a rank reports all its ULTs: `usr1`, `usr2` | none |
 //! | `TSUMUGI_TRACE` | a folder, where each rank writes at its end what ran when, for Perfetto | none |
 //! | `TSUMUGI_NETWORK` | what connects nodes: `ofi` (libfabric), `verbs` (libibverbs), `off` | `ofi` |
@@ -48,6 +49,7 @@ use tsumugi_core::wait::Bells;
 use tsumugi_pvas::Config as SpaceConfig;
 use tsumugi_pvas::config::{ConfigError, parse_number};
 use tsumugi_pvas::distance::ByHand;
+use tsumugi_ult::SuspensionCheck;
 
 /// How operations between ranks of a node go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +98,8 @@ pub struct Config {
     pub path: Option<Path>,
     /// Whether rank 0 says how the ranks found each other.
     pub verbose: bool,
+    /// What is done about a ULT that suspends where it must not.
+    pub suspension: Option<SuspensionCheck>,
     /// What a rank shows of itself.
     pub inside: Inside,
     /// How a message finds the receive that it may go straight into.
@@ -197,6 +201,8 @@ pub struct Chosen {
     pub bind: Bind,
     /// How operations go.
     pub path: Path,
+    /// What is done about a ULT that suspends where it must not.
+    pub suspension: SuspensionCheck,
     /// What a rank shows of itself.
     pub inside: Inside,
     /// How a message finds the receive that it may go straight into.
@@ -239,6 +245,7 @@ impl Config {
                 ],
             )?,
             verbose: choice(VERBOSE, &[("0", false), ("1", true)])?.unwrap_or(false),
+            suspension: choice(SUSPENSION, &SUSPENSIONS)?,
             inside: Inside {
                 report: choice(REPORT, &REPORTS)?,
                 trace: std::env::var_os(TRACE).map(Into::into),
@@ -289,6 +296,7 @@ impl Config {
             spin: self.spin.unwrap_or(if crowded { 0 } else { SPIN }),
             bind: self.bind.unwrap_or(if crowded && !is_even { Bind::None } else { Bind::Cores }),
             path: self.path.unwrap_or_default(),
+            suspension: self.suspension.unwrap_or_default(),
             inside: self.inside.clone(),
             messages: self.messages.unwrap_or(Design::Mirror),
             calibrate: self.calibrate.unwrap_or(true) && !crowded && size > 1,
@@ -359,6 +367,8 @@ pub const BIND: &str = "TSUMUGI_BIND";
 pub const PATH: &str = "TSUMUGI_PATH";
 /// The variable of [`Config::verbose`].
 pub const VERBOSE: &str = "TSUMUGI_VERBOSE";
+/// The variable of [`Config::suspension`].
+pub const SUSPENSION: &str = "TSUMUGI_SUSPENSION";
 /// The variable of [`NetworkConfig::kind`].
 pub const NETWORK: &str = "TSUMUGI_NETWORK";
 /// The variable of [`NetworkConfig::provider`].
@@ -411,6 +421,13 @@ pub const CHUNK: &str = "TSUMUGI_CHUNK_BYTES";
 /// What [`MESSAGES`] may hold.
 pub(crate) const DESIGNS: [(&str, Design); 3] =
     [("mirror", Design::Mirror), ("locked", Design::Locked), ("two_copy", Design::TwoCopy)];
+/// What [`SUSPENSION`] may hold.
+pub(crate) const SUSPENSIONS: [(&str, SuspensionCheck); 4] = [
+    ("off", SuspensionCheck::Off),
+    ("report", SuspensionCheck::Report),
+    ("panic", SuspensionCheck::Panic),
+    ("abort", SuspensionCheck::Abort),
+];
 /// What [`DYNAMIC`] may hold.
 pub(crate) const DYNAMICS: [(&str, bool); 2] = [("off", false), ("tried", true)];
 /// What [`NETWORK_SLEEP`] may hold.

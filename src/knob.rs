@@ -5,7 +5,7 @@ use crate::config::{
     DIRECT_MAX, DYNAMIC, EAGER_MAX, ENDPOINTS, FAULTS, HALVES_FROM, INLINE_MAX, INTERFACE,
     KERNEL_FROM, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS,
     NETWORKS, PATH, PIECES_MAX, PROVIDER, PULL_FROM, SILENCE, SILENCE_MS, SPIN, SPIN_ROUNDS,
-    STACK_BYTES, STREAM_FROM, ULT_STACK, VERBOSE, WORKERS,
+    STACK_BYTES, STREAM_FROM, SUSPENSION, SUSPENSIONS, ULT_STACK, VERBOSE, WORKERS,
 };
 use crate::inside::{REPORT, REPORTS, TRACE};
 use tsumugi_backends::boot::env as boot;
@@ -225,6 +225,16 @@ impl Config {
                 "whether rank 0 says how the ranks found each other: 0, 1",
                 "0".into(),
                 u8::from(self.verbose).to_string(),
+            ),
+            set(
+                SUSPENSION,
+                "a ULT that suspends where it must not: off, report, panic, abort",
+                "off, panic with debug assertions".into(),
+                SUSPENSIONS
+                    .iter()
+                    .find(|(_, check)| *check == chosen.suspension)
+                    .map_or("off", |(word, _)| word)
+                    .into(),
             ),
             set(
                 REPORT,

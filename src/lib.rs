@@ -110,7 +110,7 @@ pub use tsumugi_backends::boot;
 pub use tsumugi_core::am::{CallError, Message, SendError};
 pub use tsumugi_core::coll::CollError;
 pub use tsumugi_core::completion::{Busy, Outcome, Status, Ticket, Why};
-pub use tsumugi_core::mem::{AddrError, Agent, Plain, Rank, Remote, RemoteAddr, Word};
+pub use tsumugi_core::mem::{AddrError, Agent, Overflow, Plain, Rank, Remote, RemoteAddr, Word};
 pub use tsumugi_core::signal::Until;
 pub use tsumugi_pvas as pvas;
 pub use tsumugi_pvas::GlobalHeap;

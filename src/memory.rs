@@ -204,7 +204,8 @@ impl Runtime {
 impl<T: Plain> Shared<T> {
     /// The address of value `index` of `rank`'s array. Both are checked by
     /// the operation that uses it: an index of any size is refused there if
-    /// there is no such value.
+    /// there is no such value, with the index if it leads to 2^63 bytes or more, and
+    /// with the offset that it leads to otherwise.
     #[inline(always)]
     pub fn at(&self, rank: Rank, index: usize) -> Remote<T> {
         Remote::new(RemoteAddr { rank, key: self.key(rank), offset: 0 }).add(index as u64)

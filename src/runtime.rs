@@ -98,6 +98,13 @@ impl Runtime {
     /// [`callback`](tsumugi_ult::callback) checks it: code that holds such a thing
     /// and runs inside one panics where it would sleep, in every build. What must
     /// live across a suspension is `Send`, or lies in an [`ult_local!`](tsumugi_ult::ult_local).
+    ///
+    /// Builds with debug assertions, and others with `TSUMUGI_SUSPENSION=report`,
+    /// report a ULT that suspends while it unwinds, the first of the process, and
+    /// each suspension under a [`NoSuspend`](tsumugi_ult::NoSuspend), which is put
+    /// beside a guard of `std`'s; [`with_thread_local`](tsumugi_ult::with_thread_local)
+    /// puts it round a reference into a `thread_local!`. What has no `NoSuspend`
+    /// beside it they do not see: `std` tells of no guard and of no reference.
     pub fn spawn<T: Send + 'static>(
         &self,
         body: impl FnOnce(&Runtime) -> T + Send + 'static,

@@ -415,6 +415,7 @@ fn schedule(node: &Arc<Node>, chosen: &Chosen) -> Result<Scheduler, Error> {
         bells: Some(node.bells()),
         progress: node.clone(),
         spin: chosen.spin,
+        suspension_check: chosen.suspension,
         ..tsumugi_ult::Config::new(stacks)
     })?)
 }

@@ -20,7 +20,7 @@ pub extern "C" fn tsumugi_park() {
     tsumugi_ult::park();
 }
 
-/// As `tsumugi_park`, within a limit.
+/// As `tsumugi_park`, within a limit. Blocks.
 ///
 /// Errors: TIMED_OUT, CANCELLED.
 #[unsafe(no_mangle)]
@@ -74,6 +74,7 @@ pub unsafe extern "C" fn tsumugi_unparker_destroy(unparker: *mut tsumugi_unparke
 }
 
 /// Sleeps for so long, and leaves the worker to others. Answers what ended it.
+/// Blocks.
 ///
 /// Errors: TIMED_OUT, that is, it slept; CANCELLED.
 #[unsafe(no_mangle)]
@@ -81,7 +82,7 @@ pub extern "C" fn tsumugi_sleep_within(limit_ns: u64, is_cancellable: bool) -> c
     of_interrupted(sleep_within(limit(limit_ns, is_cancellable)))
 }
 
-/// Sleeps for so long, and leaves the worker to others.
+/// Sleeps for so long, and leaves the worker to others. Blocks.
 #[unsafe(no_mangle)]
 pub extern "C" fn tsumugi_sleep(ns: u64) {
     let _ = sleep_within(limit(ns, false));

@@ -56,6 +56,7 @@ pub const TSUMUGI_SPAWN_KEEP_FP_CONTROL: usize = 4;
 /// Starts a ULT that calls `body(arg)`, on `scheduler`, or with NULL on the
 /// caller's. `particulars` may be NULL. The handle goes to `out`; NULL: the ULT
 /// goes by itself. Lock-free, but for the growth of a queue or of descriptors.
+/// What must not live across a suspension of it is said at the head of this file.
 ///
 /// Errors: NO_ULT, WORKER, STACK, ENDED, FLAGS, NAME, SIZE, NULL.
 ///
@@ -228,12 +229,14 @@ pub extern "C" fn tsumugi_is_cancelled() -> bool {
 }
 
 /// Lets other ULTs run; in a foreign task or on an OS thread, others of those.
+/// Suspends a ULT.
 #[unsafe(no_mangle)]
 pub extern "C" fn tsumugi_yield() {
     ults::yield_now();
 }
 
 /// Lets others run, this ULT first if it is ready and near.
+/// Suspends a ULT.
 ///
 /// Errors: NULL.
 ///

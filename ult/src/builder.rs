@@ -119,7 +119,8 @@ impl Builder {
         self
     }
 
-    /// As [`spawn`].
+    /// As [`spawn`]. What must not live across the ULT's suspensions is written
+    /// [there](spawn#suspension).
     ///
     /// # Panics
     ///
@@ -134,7 +135,7 @@ impl Builder {
         unsafe { spawn_here(f, self) }
     }
 
-    /// As [`Spawner::try_spawn`].
+    /// As [`Spawner::try_spawn`], also in what must not live across suspensions.
     ///
     /// # Errors
     ///
@@ -249,7 +250,8 @@ impl Spawner {
         }
     }
 
-    /// Starts a ULT, from any thread.
+    /// Starts a ULT, from any thread. What must not live across its suspensions is
+    /// written at [`spawn`](crate::spawn#suspension).
     ///
     /// # Errors
     ///
@@ -310,6 +312,15 @@ impl Spawn for Spawner {
 /// and runs inside one panics where it would sleep, in every build. What must
 /// live across a suspension is `Send`, or lies in an [`ult_local!`](crate::ult_local).
 ///
+/// Builds with debug assertions look at each suspension, and others do if
+/// [`Config::suspension_check`](crate::Config) says so (in a job
+/// `TSUMUGI_SUSPENSION`). They report one of a ULT that unwinds, the first of the
+/// process, and each under a [`NoSuspend`](crate::NoSuspend), which is put beside a
+/// guard of `std`'s; [`with_thread_local`](crate::with_thread_local) puts it round a
+/// reference into a `thread_local!`. What has no `NoSuspend` beside it they do not
+/// see: `std` tells of no guard and of no reference, and a search of the stack for
+/// them would report words that are left from calls long past.
+///
 /// # Panics
 ///
 /// On a thread that is no ULT: use [`Spawner::spawn`].
@@ -327,7 +338,9 @@ where
 }
 
 /// Runs a future as a ULT of its own: while it is pending the ULT sleeps. Any
-/// future will do; whatever wakes it may be on any thread.
+/// future will do; whatever wakes it may be on any thread. A future that is `Send`
+/// holds nothing across an `await` that belongs to an OS thread; what it calls may
+/// suspend elsewhere, see [`spawn`](spawn#suspension).
 ///
 /// ```
 /// # use tsumugi_ult::{Config, Scheduler, StackArea};
@@ -372,6 +385,8 @@ where
     unsafe { task.adorn(builder.name, traits) };
     match (builder.order, worker.current()) {
         (Order::ChildFirst, Some(parent)) if task.is_plain() => {
+            worker.look_first(parent, "spawn");
+            worker.look_aside(parent, "spawn");
             worker.note_spawned(slot);
             // SAFETY: we run as this ULT. The worker may be another one after.
             unsafe { parent.as_ref().ask(Request::RunFirst(slot)) }

@@ -16,12 +16,14 @@
 //! | `deque`, `inject`, `mail`, `offer` | queues of ULTs |
 //! | `timer`, `limit` | how long to wait |
 //! | `fp`, `local` | what a ULT has for itself |
+//! | `check` | what is said of suspensions that break a rule |
 //! | `body`, `token`, `task`, `slab` | descriptors |
 //! | `sched` | workers, and the thread-local door to them |
 //! | `footprint` | what the tables cost |
 //! | `foreign` | schedulers of somebody else's |
 //! | `awake` | threads that are counted while they are awake |
 //! | `park`, `limited` | sleeping and waking, and within a limit |
+//! | `no_suspend` | saying that a ULT must not suspend |
 //! | `future` | waiting for futures |
 //! | `join`, `builder` | waiting for the end, and starting |
 //! | `key` | ULT-local values |
@@ -33,9 +35,10 @@
 //!
 //! A ULT may change its OS thread at any call that suspends it. References
 //! into `thread_local!`s, and guards that are not `Send`, must not live across
-//! such a call; the compiler does not check that, [`callback`] does (see
-//! [`spawn`](spawn#suspension)). Nor should a ULT suspend in a destructor while
-//! it unwinds: the standard library counts panics per OS thread.
+//! such a call; the compiler does not check that, [`callback`] and [`NoSuspend`]
+//! do (see [`spawn`](spawn#suspension)). Nor should a ULT suspend in a destructor
+//! while it unwinds: the standard library counts panics per OS thread. Builds with
+//! debug assertions report that.
 //!
 //! What it does not do: preempt, bind to cores, or, with `std`, run anywhere
 //! but on Linux.
@@ -81,6 +84,7 @@ mod timer;
 mod limit;
 mod fp;
 mod local;
+mod check;
 mod body;
 mod token;
 mod task;
@@ -93,6 +97,7 @@ mod foreign;
 mod awake;
 mod park;
 mod limited;
+mod no_suspend;
 mod future;
 mod join;
 mod builder;
@@ -116,6 +121,7 @@ pub use area::{StackArea, StackError};
 pub use awake::count_while_awake;
 pub use body::Cancelled;
 pub use builder::{Builder, Order, SpawnError, spawn, spawn_future};
+pub use check::SuspensionCheck;
 pub use footprint::{Footprint, footprint};
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub use foreign::{Crowded, FOREIGN_MAX, Registration, register};
@@ -129,6 +135,9 @@ pub use limit::Limit;
 #[cfg(feature = "std")]
 pub use limited::sleep_until;
 pub use limited::{park_timeout, park_within, sleep, sleep_within};
+pub use no_suspend::NoSuspend;
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
+pub use no_suspend::with_thread_local;
 pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
     Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo, assert_may_block,

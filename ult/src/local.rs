@@ -60,9 +60,36 @@ impl Locals {
         value
     }
 
+    /// The value of the key at `place` in `home`, if it is there.
+    ///
+    /// # Safety
+    ///
+    /// As for [`find`](Self::find); the value is used before its end.
+    pub(crate) unsafe fn seen<'a, T: 'static>(
+        home: *mut *mut Self,
+        place: *const (),
+    ) -> Option<&'a T> {
+        // SAFETY: the caller's; values of a key have its type.
+        unsafe {
+            let value = (*home).as_ref()?.get((place, TypeId::of::<T>()))?;
+            Some(&*value.cast::<T>())
+        }
+    }
+
     /// A value of the key's type.
     fn get(&self, key: Key) -> Option<*mut ()> {
         self.0.iter().find(|entry| entry.key == key).map(|entry| entry.value)
+    }
+
+    /// Drops them, for a test that has made them.
+    ///
+    /// # Safety
+    ///
+    /// As for [`find`](Self::find); nobody uses the values.
+    #[cfg(all(test, feature = "std", not(tsumugi_loom)))]
+    pub(crate) unsafe fn drop_all(home: *mut *mut Self) {
+        // SAFETY: the caller's.
+        unsafe { drop_all(home) }
     }
 
     /// Drops the values of a ULT that ends.

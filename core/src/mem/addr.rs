@@ -136,9 +136,18 @@ pub struct LocalAddr {
 }
 
 /// A byte of some rank's registered memory.
+///
+/// No region has 2^63 bytes. So an index that leads so far is kept in the place
+/// of the offset, for the error of the operation that uses it:
+///
+/// ```text
+///  offset  0 | bytes 63           of a region, or beyond its end
+///          1 | index 63, signed   none: the index led to 2^63 bytes or more
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RemoteAddr {
-    /// Bytes from the start of the region.
+    /// Bytes from the start of the region. From 2^63 on there is no such byte in
+    /// any, and it is what [`overflow`](Self::overflow) is made of.
     pub offset: u64,
     /// Whose memory.
     pub rank: Rank,
@@ -147,26 +156,76 @@ pub struct RemoteAddr {
 }
 
 impl RemoteAddr {
-    /// The byte `bytes` further on in the same region. An offset of more than
-    /// 64 bits is `u64::MAX`, which lies outside every region: it is never
-    /// another byte of this one.
+    /// The byte `bytes` further on in the same region. Where that is 2^63 bytes
+    /// or more from its start, there is no such byte in any region: it is never
+    /// another byte of this one, and nothing that is added makes it one.
     #[must_use]
     #[inline(always)]
     pub const fn add(self, bytes: u64) -> Self {
-        Self { offset: self.offset.saturating_add(bytes), ..self }
+        self.add_values(bytes, 1)
+    }
+
+    /// The byte after `count` values of so many bytes.
+    #[inline(always)]
+    const fn add_values(self, count: u64, bytes: u64) -> Self {
+        if let Some(bytes) = count.checked_mul(bytes)
+            && let Some(offset) = self.offset.checked_add(bytes)
+            && offset < BEYOND
+        {
+            return Self { offset, ..self };
+        }
+        self.beyond(count)
+    }
+
+    /// No byte, because of this index. The first such index counts.
+    #[cold]
+    const fn beyond(self, index: u64) -> Self {
+        if self.offset >= BEYOND {
+            return self;
+        }
+        let is_kept = index < INDEX_SIGN || index > UNKEPT;
+        Self { offset: if is_kept { BEYOND | index } else { UNKEPT }, ..self }
+    }
+
+    /// Why there is no such byte in any region, if it is because an index led too
+    /// far.
+    #[inline]
+    pub const fn overflow(self) -> Option<Overflow> {
+        match self.offset {
+            0..BEYOND => None,
+            UNKEPT => Some(Overflow { index: None }),
+            kept if kept & INDEX_SIGN == 0 => Some(Overflow { index: Some(kept & !BEYOND) }),
+            kept => Some(Overflow { index: Some(kept) }),
+        }
+    }
+}
+
+/// An index, or a number of bytes, that led 2^63 bytes or more into a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Overflow {
+    /// As the program gave it. An address has no room for those from 2^62 to
+    /// 2^64 - 2^62, which are neither small nor, as signed numbers, slightly
+    /// negative.
+    pub index: Option<u64>,
+}
+
+impl fmt::Display for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index {
+            Some(index) => write!(f, "index {index}, which leads beyond 2^63 bytes"),
+            None => f.write_str("an index from 2^62 to 2^64 - 2^62, which leads beyond 2^63 bytes"),
+        }
     }
 }
 
 impl fmt::Display for RemoteAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} region {}.{} offset {:#x}",
-            self.rank,
-            self.key.index(),
-            self.key.generation(),
-            self.offset
-        )
+        let Self { offset, rank, key } = self;
+        write!(f, "{rank} region {}.{} ", key.index(), key.generation())?;
+        match self.overflow() {
+            None => write!(f, "offset {offset:#x}"),
+            Some(overflow) => fmt::Display::fmt(&overflow, f),
+        }
     }
 }
 
@@ -206,13 +265,13 @@ impl<T: Plain> Remote<T> {
         self.addr
     }
 
-    /// The `T` that is `count` further on. Where that is more than 64 bits of
-    /// offset, it is as of [`RemoteAddr::add`]: the operation that uses the
-    /// address answers [`AddrError::OutOfRange`].
+    /// The `T` that is `count` further on. Where that is 2^63 bytes or more from
+    /// the start of the region, it is as of [`RemoteAddr::add`]: the operation that
+    /// uses the address answers [`AddrError::OutOfRange`], which names `count`.
     #[must_use]
     #[inline(always)]
     pub const fn add(self, count: u64) -> Self {
-        Self::of_any(self.addr.add(count.saturating_mul(size_of::<T>() as u64)))
+        Self::of_any(self.addr.add_values(count, size_of::<T>() as u64))
     }
 }
 
@@ -312,9 +371,19 @@ impl fmt::Display for AddrError {
 
 impl core::error::Error for AddrError {}
 
+/// Offsets from here on are of no byte.
+const BEYOND: u64 = 1 << 63;
+/// An index that is kept is signed, and this is its sign.
+const INDEX_SIGN: u64 = 1 << 62;
+/// In the place of all indices that are not kept.
+const UNKEPT: u64 = BEYOND | INDEX_SIGN;
+
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
+    use std::format;
 
     #[test]
     fn a_key_is_its_index_and_generation() {
@@ -328,13 +397,32 @@ mod tests {
         let addr = RemoteAddr { offset: 8, rank: Rank(1), key: RegionKey::new(1, 1) };
         let word = Remote::<u64>::new(addr);
         assert_eq!(word.add(3).addr().offset, 32);
-        let last = u64::MAX / 8 - 1;
+        let last = (1 << 60) - 2;
         assert_eq!(word.add(last).addr().offset, 8 + last * 8);
-        for count in [last + 1, 1 << 61, (1 << 61) - 1, (1 << 61) + 7, u64::MAX] {
-            assert_eq!(word.add(count).addr().offset, u64::MAX, "{count:#x}");
+        assert_eq!(word.add(last).addr().overflow(), None);
+        let more = [1 << 60, 1 << 61, (1 << 61) + 7, (1 << 62) - 1];
+        let less = [u64::MAX, u64::MAX - 1, u64::MAX << 61, (u64::MAX << 62) + 1];
+        for count in [last + 1].into_iter().chain(more).chain(less) {
+            let beyond = word.add(count).addr();
+            assert!(beyond.offset >= 1 << 63, "{count:#x}");
+            assert_eq!(beyond.overflow(), Some(Overflow { index: Some(count) }), "{count:#x}");
+            // The index that led so far is the first.
+            assert_eq!(Remote::<u64>::new(beyond).add(3).add(u64::MAX).addr(), beyond);
+            assert_eq!(beyond.add(u64::MAX), beyond);
+            let error = AddrError::OutOfRange { addr: beyond, bytes: 8, region_bytes: 64 };
+            let named = format!("rank 1 region 1.1 index {count}, which");
+            assert!(format!("{error}").starts_with(&named), "{error}");
         }
-        assert_eq!(word.add(last).add(last).addr().offset, u64::MAX);
-        assert_eq!(addr.add(u64::MAX).add(1).offset, u64::MAX);
+        for count in [1 << 62, 1 << 63, (1 << 63) - 1, u64::MAX << 62] {
+            let beyond = word.add(count).addr();
+            assert_eq!(beyond.overflow(), Some(Overflow { index: None }), "{count:#x}");
+            assert!(format!("{beyond}").contains("an index from 2^62"), "{beyond}");
+        }
+        assert_eq!(addr.add(u64::MAX).overflow(), Some(Overflow { index: Some(u64::MAX) }));
+        assert_eq!(
+            word.add(last).add(last).addr().overflow(),
+            Some(Overflow { index: Some(last) })
+        );
         // Values of no size are all in one place.
         assert_eq!(Remote::<[u64; 0]>::new(addr).add(u64::MAX).addr(), addr);
     }

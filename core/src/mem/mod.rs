@@ -19,7 +19,7 @@ mod addr;
 mod plain;
 mod region;
 
-pub use addr::{AddrError, Agent, LocalAddr, Rank, RegionKey, Remote, RemoteAddr};
+pub use addr::{AddrError, Agent, LocalAddr, Overflow, Rank, RegionKey, Remote, RemoteAddr};
 pub use plain::{Plain, Width, Word};
 pub use region::{Access, Need, Region, RegionTable, RegisterError};
 

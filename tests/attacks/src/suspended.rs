@@ -6,11 +6,20 @@ use std::cell::{Cell, RefCell};
 use std::panic::catch_unwind;
 use std::rc::Rc;
 use std::time::Duration;
-use tsumugi_ult::{callback, park, sleep, unparker, yield_now};
+use tsumugi_ult::{
+    Builder, Config, JoinHandle, NoSuspend, Scheduler, Spawner, StackArea, SuspensionCheck,
+    callback, park, sleep, unparker, with_thread_local, yield_now,
+};
 
 pub const ALL: &[Attack] = &[
     ("thread_locals_over_sleeps", thread_locals_over_sleeps),
     ("panics_that_sleep", panics_that_sleep),
+    ("panics_that_sleep_are_told", panics_that_sleep_are_told),
+    ("panics_that_sleep_are_fatal", panics_that_sleep_are_fatal),
+    ("panics_that_run_a_scheduler", panics_that_run_a_scheduler),
+    ("guards_over_sleeps", guards_over_sleeps),
+    ("guards_over_sleeps_are_fatal", guards_over_sleeps_are_fatal),
+    ("guards_over_sleeps_in_a_job", guards_over_sleeps_in_a_job),
 ];
 
 std::thread_local! {
@@ -89,4 +98,151 @@ fn panics_that_sleep() {
     });
     assert!(!seen.join().expect("the innocent one ends"), "the count is down again");
     assert_eq!(*lock.lock(), 2);
+}
+
+/// A scheduler that checks what its ULTs do.
+fn checked(workers: usize, check: SuspensionCheck) -> Scheduler {
+    let stacks = StackArea::map(64 << 20).expect("addresses");
+    let main_stack_bytes = 256 << 10;
+    let config = Config { workers, main_stack_bytes, ..Config::new(stacks) };
+    let mut scheduler =
+        Scheduler::new(Config { suspension_check: check, ..config }).expect("a scheduler");
+    scheduler.start().expect("a thread");
+    scheduler
+}
+
+fn named<T: Send + 'static>(
+    spawner: &Spawner,
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    let spawned = Builder::new().name(name).try_spawn_on(spawner, body);
+    spawned.unwrap_or_else(|_| panic!("the scheduler has ended"))
+}
+
+/// Each time that a value of it is dropped, its thread lets others run.
+struct Yields(u32);
+
+impl Drop for Yields {
+    fn drop(&mut self) {
+        (0..self.0).for_each(|_| yield_now());
+    }
+}
+
+/// Those that do it are named, once each, and none of those that run meanwhile,
+/// on whatever thread, though that is said to panic: nor when they panic
+/// themselves, and have nothing that sleeps.
+fn panics_that_sleep_are_told() {
+    for workers in [1, 2] {
+        let scheduler = checked(workers, SuspensionCheck::Report);
+        let spawner = scheduler.spawner();
+        let mut all = Vec::new();
+        for _ in 0..20 {
+            let unwinds = || {
+                let caught = catch_unwind(|| {
+                    let _yields = Yields(20);
+                    panic!("it sleeps while it unwinds");
+                });
+                assert!(caught.is_err());
+                // The count of this thread is off now.
+                (0..20).for_each(|_| yield_now());
+                sleep(Duration::from_millis(1));
+            };
+            all.push(named(&spawner, "unwinds", unwinds));
+            let innocent = || {
+                for round in 0..50 {
+                    yield_now();
+                    if round % 10 == 0 {
+                        sleep(Duration::from_millis(1));
+                        assert!(catch_unwind(|| panic!("nothing sleeps")).is_err());
+                    }
+                    tsumugi_ult::spawn(yield_now).join().expect("it ends");
+                }
+            };
+            all.push(named(&spawner, "innocent", innocent));
+        }
+        all.into_iter().for_each(|one| one.join().expect("it ends"));
+    }
+}
+
+fn panics_that_sleep_are_fatal() {
+    let scheduler = checked(1, SuspensionCheck::Abort);
+    let unwinds = || {
+        let _yields = Yields(1);
+        panic!("it sleeps while it unwinds");
+    };
+    let _ = named(&scheduler.spawner(), "unwinds", unwinds).join();
+}
+
+/// Who unwinds does not suspend, and who suspends does not unwind, though its thread
+/// panics.
+fn panics_that_run_a_scheduler() {
+    struct Runs;
+    impl Drop for Runs {
+        fn drop(&mut self) {
+            let stacks = StackArea::map(64 << 20).expect("addresses");
+            let (suspension_check, main_stack_bytes) = (SuspensionCheck::Report, 256 << 10);
+            let config = Config { suspension_check, main_stack_bytes, ..Config::new(stacks) };
+            Scheduler::new(Config { workers: 1, ..config }).expect("a scheduler").run(|| {
+                assert!(std::thread::panicking());
+                yield_now();
+                tsumugi_ult::spawn(|| sleep(Duration::from_millis(1))).join().expect("it ends");
+            });
+        }
+    }
+    let scheduler = checked(1, SuspensionCheck::Report);
+    let unwinds = || {
+        let _runs = Runs;
+        panic!("it runs a scheduler while it unwinds");
+    };
+    assert!(named(&scheduler.spawner(), "unwinds", unwinds).join().is_err());
+}
+
+/// A guard of `std`'s that has ours beside it: its suspension is told with both
+/// places, by whatever call it was, and by no other ULT.
+fn guards_over_sleeps() {
+    for workers in [1, 2] {
+        let scheduler = checked(workers, SuspensionCheck::Report);
+        let spawner = scheduler.spawner();
+        let holds = || {
+            static LOCK: std::sync::Mutex<u32> = std::sync::Mutex::new(0);
+            let (held, here) = (LOCK.lock().expect("no poison"), NoSuspend::new());
+            sleep(Duration::from_millis(1));
+            drop((held, here));
+            with_thread_local(&COUNT, |_| yield_now());
+            // Done with it.
+            yield_now();
+            park_for_a_moment();
+        };
+        let innocent = || (0..50).for_each(|_| yield_now());
+        let others: Vec<_> = (0..8).map(|_| named(&spawner, "innocent", innocent)).collect();
+        named(&spawner, "holds", holds).join().expect("a line, and nothing else");
+        others.into_iter().for_each(|one| one.join().expect("it ends"));
+    }
+}
+
+fn park_for_a_moment() {
+    unparker().unpark();
+    park();
+}
+
+fn guards_over_sleeps_are_fatal() {
+    let scheduler = checked(2, SuspensionCheck::Abort);
+    let holds = || {
+        let _here = NoSuspend::new();
+        park();
+    };
+    let _ = named(&scheduler.spawner(), "holds", holds).join();
+}
+
+/// As a job is told to by its configuration.
+fn guards_over_sleeps_in_a_job() {
+    let mut config = tsumugi::Config::from_env().expect("an environment without errors");
+    config.suspension = Some(SuspensionCheck::Report);
+    let ran = config.run_ranks(2, |rt| {
+        let _here = NoSuspend::new();
+        yield_now();
+        rt.barrier()
+    });
+    ran.map(drop).unwrap_or_else(|error: tsumugi::Error| panic!("{error}"));
 }

@@ -491,7 +491,8 @@ fn flag_of_who_was_cut_off() {
 /// The worker would wait for what it keeps from running.
 fn join_on_a_workers_own_stack() {
     for workers in [1, 2] {
-        let joined = scheduler(workers).spawner().spawn(|| {
+        let scheduler = scheduler(workers);
+        let joined = scheduler.spawner().spawn(|| {
             let begin = Arc::new(AtomicBool::new(false));
             let begun = begin.clone();
             let child = spawn(move || {

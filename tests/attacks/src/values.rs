@@ -254,6 +254,9 @@ fn more_than_there_can_be() {
 
 /// None of them is an index that there is.
 fn indices_that_wrap() {
+    // Between these an address has no room for the index.
+    const KEPT: usize = 1 << 62;
+    const UNKEPT: usize = KEPT.wrapping_neg() + 1;
     all_ways(|rt| {
         let (shared, window) = (rt.share::<u64>(8)?, rt.window::<u64>(8)?);
         let (exposed, own) = (rt.expose::<u64>(8)?, rt.rank());
@@ -266,7 +269,20 @@ fn indices_that_wrap() {
             );
             assert!(is_named, "{result:?}");
         };
-        for index in [8, 1 << 60, 1 << 61, (1 << 61) + 7, (3 << 61) + 1, usize::MAX] {
+        let is_told = |result: Result<u64, AddrError>, index: usize| {
+            let told = result.unwrap_err().to_string();
+            let named = match index {
+                0..KEPT | UNKEPT.. => format!("index {index},"),
+                _ => "an index from 2^62 to 2^64 - 2^62".to_owned(),
+            };
+            assert!(index < 1 << 60 || told.contains(&named), "{told}: {named}");
+        };
+        for index in [8, 1 << 60, 1 << 61, (1 << 61) + 7, (3 << 61) + 1, usize::MAX - 2, usize::MAX]
+        {
+            is_told(rt.get(shared.at(own, index)), index);
+            is_told(window.get(own, index), index);
+            is_told(rt.get(exposed.at(index)), index);
+            is_told(rt.fetch_add(shared.at(own, 1).add(index as u64), 1), index);
             for at in [shared.at(own, index), exposed.at(index), window.at(own, index)] {
                 is_refused(rt.put(at, 42));
                 is_refused(rt.put_slice(at, &[42; 3]));

@@ -1,5 +1,6 @@
 //! How each attack ends.
 
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -9,11 +10,14 @@ use std::time::Duration;
 enum End {
     /// The interface held: the program says so, and exits with 0.
     Held,
+    /// The same, and each of the first sentences stands on its standard error once,
+    /// and none of the others.
+    Says(&'static [&'static str], &'static [&'static str]),
     /// The process is aborted, with this sentence on its standard error.
     Aborts(&'static str),
 }
 
-use End::{Aborts, Held};
+use End::{Aborts, Held, Says};
 
 macro_rules! ends {
     ($($name:ident: $end:expr,)*) => {
@@ -76,6 +80,27 @@ ends! {
     shared_lock_for_who_was_cut_off: Held,
     thread_locals_over_sleeps: Held,
     panics_that_sleep: Held,
+    panics_that_sleep_are_told: Says(
+        &["(unwinds) suspends (yield) while it unwinds from a panic\n"],
+        &["(innocent) suspends", "(unwinds) suspends (sleep)", "suspends (join)"],
+    ),
+    panics_that_sleep_are_fatal: Aborts("(unwinds) suspends (yield) while it unwinds from a panic"),
+    panics_that_run_a_scheduler: Says(&[], &["while it unwinds"]),
+    guards_over_sleeps: Says(
+        &[
+            "(holds) suspends (sleep) under the NoSuspend of tests/attacks/src/suspended.rs:",
+            "(holds) suspends (yield) under the NoSuspend of tests/attacks/src/suspended.rs:",
+        ],
+        &["(innocent) suspends", "suspends (park)"],
+    ),
+    guards_over_sleeps_are_fatal: Aborts("(holds) suspends (park) under the NoSuspend of tests/"),
+    guards_over_sleeps_in_a_job: Says(&["(main) suspends (yield) under the NoSuspend of tests/"], &[]),
+    progress_that_joins: Aborts("a worker panicked outside of any ULT"),
+    forks_on_any_stack: Held,
+    join_of_itself: Held,
+    values_that_sleep_at_the_end: Held,
+    builders_of_any_size: Held,
+    jobs_in_jobs: Held,
     join_on_a_workers_own_stack: Held,
     scoped_join_on_a_workers_own_stack: Held,
     callback_that_yields: Held,
@@ -93,6 +118,40 @@ fn each_attack_has_an_end() {
     assert_eq!(listed, known);
 }
 
+/// The table of `src/main.rs`: its rows are numbered, and each names programs that
+/// there are, or tests.
+#[test]
+fn each_row_of_the_table_has_a_program() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    let main = read(&folder.join("src/main.rs"));
+    let rows = main.lines().filter_map(|line| line.strip_prefix("//! | "));
+    let mut last = 0;
+    for row in rows.skip(1) {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [numbers, _, programs] = cells[..] else { panic!("{row}: three cells") };
+        for number in numbers.split(", ") {
+            last += 1;
+            assert_eq!(number.parse(), Ok(last), "{row}");
+        }
+        let names: Vec<&str> = programs.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "{row}: no program");
+        for name in names {
+            let is_there = match name.split_once(": ") {
+                Some((file, test)) => {
+                    read(&folder.join("../..").join(file)).contains(&format!("fn {test}("))
+                }
+                None if name.ends_with(".rs") => {
+                    folder.join("tests/compile_fail").join(name).exists()
+                }
+                None => NAMES.contains(&name),
+            };
+            assert!(is_there, "{row}: there is no {name}");
+        }
+    }
+    assert_eq!(last, 52);
+}
+
 #[test]
 fn what_the_compiler_refuses() {
     trybuild::TestCases::new().compile_fail("tests/compile_fail/*.rs");
@@ -102,9 +161,13 @@ fn check(name: &str, end: End) {
     let output = run(name);
     let told = String::from_utf8_lossy(&output.stderr);
     match end {
-        Held => {
+        Held | Says(..) => {
             let held = output.status.success() && output.stdout.ends_with(b"held\n");
             assert!(held, "{name} ended with {}:\n{told}", output.status);
+            let Says(once, never) = end else { return };
+            let times = |sentence| told.matches(sentence).count();
+            once.iter().for_each(|one| assert_eq!(times(*one), 1, "{name}: {one:?} in\n{told}"));
+            never.iter().for_each(|one| assert_eq!(times(*one), 0, "{name}: {one:?} in\n{told}"));
         }
         Aborts(sentence) => {
             use std::os::unix::process::ExitStatusExt;

@@ -136,6 +136,11 @@ pub(crate) fn wake(_: *const AtomicU32, _: u32) {
     }
 }
 
+/// A panic does not come back to who could ask.
+pub(crate) const fn panicking() -> bool {
+    false
+}
+
 /// There is no errno.
 pub(crate) fn keep_errno(f: impl FnOnce()) {
     f();

@@ -56,7 +56,11 @@ pub(crate) fn wake(word: *const AtomicU32, count: u32) {
     unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, count) };
 }
 
-/// Lets the system run another thread.
+/// Whether this thread panics.
+pub(crate) fn panicking() -> bool {
+    std::thread::panicking()
+}
+
 /// Runs `f`, which may ask the system for something, in a signal handler.
 pub(crate) fn keep_errno(f: impl FnOnce()) {
     // SAFETY: the calling thread's own.
@@ -68,6 +72,7 @@ pub(crate) fn keep_errno(f: impl FnOnce()) {
     unsafe { *place = before };
 }
 
+/// Lets the system run another thread.
 pub(crate) fn yield_thread() {
     std::thread::yield_now();
 }

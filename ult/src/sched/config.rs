@@ -1,6 +1,7 @@
 //! What a scheduler is made of, and why it may not start.
 
 use crate::area::{StackArea, StackError};
+use crate::check::SuspensionCheck;
 use crate::host::{self, ThreadError};
 use crate::stack::Guards;
 use alloc::sync::Arc;
@@ -31,6 +32,8 @@ pub struct Config {
     /// Rounds that an idle worker searches before it lets go of its core. 0
     /// where cores are shared.
     pub spin: u32,
+    /// What is done about a ULT that suspends where it must not.
+    pub suspension_check: SuspensionCheck,
 }
 
 /// Work that is done by polling: communication, mostly. Its calls run on a
@@ -114,6 +117,7 @@ impl Config {
             bells: None,
             progress: Arc::new(NoProgress),
             spin: 100,
+            suspension_check: SuspensionCheck::default(),
         }
     }
 }

@@ -138,7 +138,9 @@ impl Scheduler {
         let stacks = stacks.map_err(StartError::Stacks)?;
         let bells = config.bells.map_or_else(Tower::own, Tower::Given);
         let (workers, progress, spin) = (config.workers, config.progress, config.spin);
-        let shared = Shared::new(workers, stacks, bells, progress, spin, config.inline_bytes);
+        let checks = config.suspension_check;
+        let mut shared = Shared::new(workers, stacks, bells, progress, spin, config.inline_bytes);
+        shared.check_suspensions(checks);
         let mut this = Self {
             shared: Arc::new(shared),
             threads: Vec::new(),

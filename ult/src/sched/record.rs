@@ -68,9 +68,11 @@ impl Wanted {
     pub(crate) const TRACE: u32 = 2;
     /// That an urgent ULT is run; said after it was queued.
     pub(crate) const URGENT: u32 = 4;
+    /// That suspensions are looked at, where the usual way does not; for good.
+    pub(crate) const CHECK: u32 = 8;
 
-    pub(crate) fn new() -> Self {
-        Self(AtomicU32::new(0))
+    pub(crate) fn new(flags: u32) -> Self {
+        Self(AtomicU32::new(flags))
     }
 
     /// Whether anybody looks, or an urgent ULT waits. In the model nobody looks.

@@ -20,6 +20,7 @@ use super::turn::Turn;
 use super::worker::Worker;
 use super::{Progress, current};
 use crate::bias::Bias;
+use crate::check::SuspensionCheck;
 use crate::deque::Deque;
 use crate::fences::Fences;
 use crate::futex::{SystemFutex, os_yield};
@@ -66,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) bells: Tower,
     pub(crate) progress: Arc<dyn Progress>,
     pub(crate) spin: u32,
+    pub(crate) suspension_check: SuspensionCheck,
     epoch: host::Instant,
 }
 
@@ -148,7 +150,7 @@ impl Shared {
             guests: Guests::new(),
             hungry: Hungry { count: AtomicUsize::new(0), queue: Lock::new(VecDeque::new()) },
             alarms: Alarms::new(),
-            wanted: CachePadded::new(Wanted::new()),
+            wanted: CachePadded::new(Wanted::new(0)),
             #[cfg(all(feature = "std", not(tsumugi_loom)))]
             rings: Lock::new(Vec::new()),
             halt: Halt::new(),
@@ -157,7 +159,16 @@ impl Shared {
             bells,
             progress,
             spin,
+            suspension_check: SuspensionCheck::Off,
             epoch: host::Instant::now(),
+        }
+    }
+
+    /// Has suspensions looked at, before there are any.
+    pub(super) fn check_suspensions(&mut self, check: SuspensionCheck) {
+        self.suspension_check = check;
+        if cfg!(not(debug_assertions)) && check != SuspensionCheck::Off {
+            self.wanted = CachePadded::new(Wanted::new(Wanted::CHECK));
         }
     }
 

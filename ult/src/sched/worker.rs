@@ -17,6 +17,7 @@ mod claim;
 mod note;
 mod pass;
 mod queue;
+mod rules;
 mod search;
 mod steal;
 mod supply;
@@ -70,6 +71,10 @@ pub(crate) struct Worker {
     /// Reasons why the running ULT passes its place on to nobody: other workers,
     /// ULTs that stay here, joiners below it on their stacks.
     ties: Cell<usize>,
+    /// Whether this thread panicked when it was last given to a ULT.
+    panics: Cell<bool>,
+    /// Whether the ULT to be resumed has had the thread all the time.
+    comes_back: Cell<bool>,
     /// Whether it is their turn, before those that let others run.
     own_turn: Cell<bool>,
     fair_turns: Cell<u32>,
@@ -120,6 +125,8 @@ impl Worker {
             own: RefCell::new(VecDeque::new()),
             own_count: Cell::new(0),
             ties: Cell::new(usize::from(shared.seats.len() > 1)),
+            panics: Cell::new(false),
+            comes_back: Cell::new(false),
             own_turn: Cell::new(false),
             fair_turns: Cell::new(0),
             aged: Cell::new(now),
@@ -268,6 +275,7 @@ impl Worker {
     /// As for `Head::resume`.
     #[inline(always)]
     unsafe fn resume(&self, slot: Slot, head: &Head) -> Left {
+        self.note_panics();
         // SAFETY: the caller's.
         unsafe {
             if self.shared.wanted.any() | slot.as_ref().keeps_fp() {
@@ -306,6 +314,7 @@ impl Worker {
             &Request::OnOsStack(f) => {
                 // SAFETY: as above; the ULT stays suspended until it is done.
                 unsafe { (*f)() };
+                self.comes_back.set(true);
                 Served::Stays
             }
             &Request::RunFirst(child) => {

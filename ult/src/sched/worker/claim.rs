@@ -30,6 +30,7 @@ impl Worker {
     #[inline(always)]
     pub(crate) unsafe fn claim(&self, child: Slot) -> Option<Claim> {
         let joiner = self.current()?;
+        self.look_at_join(joiner, child);
         // SAFETY: we are the seat's owner.
         let Some(place) = (unsafe { self.seat().ready.place_of(child.as_ptr()) }) else {
             // SAFETY: the caller's.

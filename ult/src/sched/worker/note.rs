@@ -76,6 +76,7 @@ impl Worker {
         if looked_at {
             self.seat().notes.set_running(slot.as_ptr());
             self.record(Kind::Run, task, "");
+            self.note_panics_aside();
         }
         // SAFETY: the caller's.
         let fp = unsafe { task.fp() };

@@ -45,6 +45,7 @@ impl Worker {
     // Not inlined: it saves no registers, and a ULT's code has it but once.
     #[inline(never)]
     pub(crate) fn let_run(&self, slot: Slot) -> Option<Slot> {
+        self.look_first(slot, "yield");
         // SAFETY: the running ULT.
         let (seat, task) = (self.seat(), unsafe { slot.as_ref() });
         let spent = seat.place.parks.inside().get();
@@ -74,6 +75,7 @@ impl Worker {
     #[cold]
     #[inline(never)]
     fn let_alone_run(&self, slot: Slot) -> Option<Slot> {
+        self.look_aside(slot, "yield");
         self.is_alone().then_some(slot)
     }
 
@@ -85,14 +87,15 @@ impl Worker {
     // stores and branches that a park is made of.
     #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn let_park(&self, slot: Slot) -> Option<Slot> {
+        self.look_first(slot, "park");
         // SAFETY: the running ULT.
         let task = unsafe { slot.as_ref() };
         let seat = self.seat();
         let parks = &seat.place.parks;
         let spent = parks.inside().get();
-        let Some(head) = self.free_head(spent, task) else { return Self::take_token(slot) };
+        let Some(head) = self.free_head(spent, task) else { return self.take_token(slot) };
         if !seat.has_parks(spent) {
-            return Self::take_token(slot);
+            return self.take_token(slot);
         }
         // SAFETY: we are the seat's owner, alone; what is queued is alive and
         // ours.
@@ -100,7 +103,7 @@ impl Worker {
         let Some(next) = next.and_then(NonNull::new) else {
             cold_path();
             parks.inside().leave_with(spent);
-            return Self::take_token(slot);
+            return self.take_token(slot);
         };
         if !task.park.begin_alone() {
             cold_path();
@@ -119,7 +122,8 @@ impl Worker {
     /// A ULT that would park goes on if there is a token.
     #[cold]
     #[inline(never)]
-    fn take_token(slot: Slot) -> Option<Slot> {
+    fn take_token(&self, slot: Slot) -> Option<Slot> {
+        self.look_aside(slot, "park");
         // SAFETY: the running ULT.
         unsafe { slot.as_ref() }.park.take().then_some(slot)
     }
@@ -131,8 +135,9 @@ impl Worker {
         // SAFETY: the running ULT is on a stack, which stays.
         let (task, head) = unsafe { (slot.as_ref(), (*slot.as_ptr()).head().unwrap_unchecked()) };
         let (seat, spent) = (self.seat(), self.turn().get());
+        self.look_first(slot, task.what());
         if self.free_head(spent, task).is_none() {
-            return Way::Ask;
+            return self.ask(slot);
         }
         self.turn().set(spent.parked());
         self.put_to_sleep(slot, head);
@@ -165,6 +170,15 @@ impl Worker {
             Some(next) => Way::Pass(next),
             None => Way::Leave,
         }
+    }
+
+    /// A ULT asks the hub, which puts it to sleep.
+    #[cold]
+    #[inline(never)]
+    fn ask(&self, slot: Slot) -> Way {
+        // SAFETY: the running ULT.
+        self.look_aside(slot, unsafe { slot.as_ref() }.what());
+        Way::Ask
     }
 
     /// Unparks a ULT, if the park words are this worker's; whether they are.
