@@ -28,6 +28,7 @@
 //! | `fetch` | long messages, on their way from there |
 //! | `beat` | who is still there |
 //! | `silence` | who is given up because nothing is heard of it |
+//! | `suspect` | who seems lost, until the launcher has said who has died |
 //! | `watch` | the thread that polls when nobody does |
 //! | `pause` | how long it sleeps where the device does not call |
 //! | `word` | what the device's atomics lack |
@@ -66,6 +67,7 @@ mod pin;
 mod seen;
 mod shared;
 mod silence;
+mod suspect;
 mod watch;
 mod window;
 mod word;
@@ -94,6 +96,7 @@ use shared::Shared;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
+use suspect::Suspects;
 use tsumugi_core::completion::CompletionTable;
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Work};
 use tsumugi_core::mem::{Agent, LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
@@ -171,6 +174,7 @@ impl Far {
                 rounds: chosen.spin,
                 is_looked_for: AtomicBool::new(false),
                 beats,
+                suspects: Suspects::default(),
                 cards,
                 windows,
                 pins,
