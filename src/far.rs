@@ -28,6 +28,7 @@
 //! | `fetch` | long messages, on their way from there |
 //! | `beat` | who is still there |
 //! | `silence` | who is given up because nothing is heard of it |
+//! | `pulse` | which rank of this node is held off for too long |
 //! | `suspect` | who seems lost, until the launcher has said who has died |
 //! | `watch` | the thread that polls when nobody does |
 //! | `pause` | how long it sleeps where the device does not call |
@@ -63,6 +64,7 @@ mod parcel;
 mod pause;
 mod pieces;
 mod pin;
+mod pulse;
 #[cfg(test)]
 mod seen;
 mod shared;
