@@ -138,11 +138,7 @@ impl Far {
     /// [`Error::Register`], [`Error::OutOfMemory`].
     pub(crate) fn new(network: Network, member: &Member, chosen: &Chosen) -> Result<Self, Error> {
         let Network { device, cards, faults } = network;
-        // Over udp libfabric sends datagrams of its own, again and again, also when a
-        // rank ends: long ones that wait for a lost peer would hold that up.
-        let is_udp = device.facts().provider.contains("ofi_rxd");
-        let long = if is_udp { 0 } else { parcel::bytes_max(&device) };
-        let beats = Beats::new(member, chosen.silence, long);
+        let beats = Beats::new(member, chosen.silence, parcel::bytes_max(&device));
         let links = device.endpoints();
         let spins = chosen.spin > 0 || device.event(0).is_none();
         let windows = device.moves().memory.then(|| Windows::new(member, device.pins()));
