@@ -5,8 +5,9 @@
 #                               many times in a row (10)
 #   ci/long.sh kills [TIMES]    ranks on two and three nodes killed at random, so
 #                               many times (200)
-#   ci/long.sh pauses           ranks of two nodes held off, with all processors
-#                               taken by others
+#   ci/long.sh pauses           ranks of two nodes held off, over tcp and udp, with all
+#                               processors taken by others
+#   ci/long.sh cuts             the cable between two nodes out, and in again, over each
 #   ci/long.sh asan             simulated jobs, messages and windows under the address
 #                               sanitizer
 #   ci/long.sh tsan             ranks that are threads under the thread sanitizer
@@ -52,6 +53,7 @@ case ${1:-} in
 load) load "${2:-10}" ;;
 kills) ci/kills.sh "${2:-200}" ;;
 pauses) ci/netns.sh pauses ;;
+cuts) ci/netns.sh cuts ;;
 asan) ci/asan.sh long ;;
 tsan) ci/tsan.sh long ;;
 *) usage ;;

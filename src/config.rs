@@ -19,7 +19,7 @@
 //! | `TSUMUGI_DEVICE` | the device, as its library names it; libibverbs: `mlx5_0`, `mlx5_0:2` with a port | the first |
 //! | `TSUMUGI_ENDPOINTS` | queues to the device, 1 to 16 | 1 |
 //! | `TSUMUGI_DYNAMIC` | libibverbs: whether many peers are reached by few pairs that change hands (the dynamically connected transport of NVIDIA's cards), where both have that and it does all that is tried: `tried`; it has never run on a card: `off` | `off` |
-//! | `TSUMUGI_SILENCE_MS` | how long a rank may be held off its processor, or cut off, before ranks of other nodes give it up; they do so after half as long again | 5000 |
+//! | `TSUMUGI_SILENCE_MS` | how long a rank may be held off its processor, or cut off, before ranks of other nodes give it up, or the first of its own node ends it: after half as long again; a job of one node waits for ever | 5000 |
 //! | `TSUMUGI_FAULTS` | makes the network bad on purpose, to try a program: the seed that draws what is delayed, reordered, refused, and lost and sent again | no faults |
 //! | `TSUMUGI_MESSAGES` | whether a message may go straight into a receive: `mirror`, `locked`, `two_copy` | `mirror` |
 //! | `TSUMUGI_CALIBRATE` | whether a job measures how messages go best: `on`, `off` | `on` where each worker of a launcher's ranks has a core |

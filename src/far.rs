@@ -28,6 +28,8 @@
 //! | `fetch` | long messages, on their way from there |
 //! | `beat` | who is still there |
 //! | `silence` | who is given up because nothing is heard of it |
+//! | `pulse` | which rank of this node is held off for too long |
+//! | `suspect` | who seems lost, until the launcher has said who has died |
 //! | `watch` | the thread that polls when nobody does |
 //! | `pause` | how long it sleeps where the device does not call |
 //! | `word` | what the device's atomics lack |
@@ -62,10 +64,12 @@ mod parcel;
 mod pause;
 mod pieces;
 mod pin;
+mod pulse;
 #[cfg(test)]
 mod seen;
 mod shared;
 mod silence;
+mod suspect;
 mod watch;
 mod window;
 mod word;
@@ -94,6 +98,7 @@ use shared::Shared;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
+use suspect::Suspects;
 use tsumugi_core::completion::CompletionTable;
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Work};
 use tsumugi_core::mem::{Agent, LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
@@ -133,11 +138,7 @@ impl Far {
     /// [`Error::Register`], [`Error::OutOfMemory`].
     pub(crate) fn new(network: Network, member: &Member, chosen: &Chosen) -> Result<Self, Error> {
         let Network { device, cards, faults } = network;
-        // Over udp libfabric sends datagrams of its own, again and again, also when a
-        // rank ends: long ones that wait for a lost peer would hold that up.
-        let is_udp = device.facts().provider.contains("ofi_rxd");
-        let long = if is_udp { 0 } else { parcel::bytes_max(&device) };
-        let beats = Beats::new(member, chosen.silence, long);
+        let beats = Beats::new(member, chosen.silence, parcel::bytes_max(&device));
         let links = device.endpoints();
         let spins = chosen.spin > 0 || device.event(0).is_none();
         let windows = device.moves().memory.then(|| Windows::new(member, device.pins()));
@@ -171,6 +172,7 @@ impl Far {
                 rounds: chosen.spin,
                 is_looked_for: AtomicBool::new(false),
                 beats,
+                suspects: Suspects::default(),
                 cards,
                 windows,
                 pins,

@@ -32,8 +32,8 @@ pub struct Culprit {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// A launcher will say it.
-    is_expected: bool,
+    /// A launcher will say it, so soon after the first suspicion.
+    within: Duration,
     known: Option<(Rank, Instant)>,
     /// Since when the word is waited for.
     since: Option<Instant>,
@@ -42,7 +42,12 @@ struct State {
 impl Culprit {
     /// A launcher is there that will say who has died.
     pub fn expect(&self) {
-        self.lock().is_expected = true;
+        self.expect_within(WORD_WITHIN);
+    }
+
+    /// The same of one that takes no longer than that.
+    pub fn expect_within(&self, limit: Duration) {
+        self.lock().within = limit;
     }
 
     /// The launcher is to be told of losses through `losses`, which does not block.
@@ -111,12 +116,12 @@ impl Culprit {
 impl State {
     /// How long the word may still take.
     fn left(&mut self) -> Duration {
-        if !self.is_expected || self.known.is_some() {
+        if self.within.is_zero() || self.known.is_some() {
             return Duration::ZERO;
         }
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
-        (since + WORD_WITHIN).saturating_duration_since(now)
+        (since + self.within).saturating_duration_since(now)
     }
 }
 

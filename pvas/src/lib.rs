@@ -35,6 +35,7 @@
 //! | [`direct`] | the load/store backend |
 //! | [`culprit`] | whose death ended the job, as its launcher says |
 //! | [`mod@attach`] | being a rank |
+//! | `held` | ending a rank that was held off for too long |
 //! | [`detector`] | noticing deaths where no launcher of ours watches |
 //! | [`calibrate`] | measuring distances and ways |
 //! | [`boot`] | finding each other |
@@ -65,6 +66,7 @@ pub mod nodes;
 pub mod direct;
 pub mod culprit;
 pub mod attach;
+mod held;
 pub mod detector;
 pub mod calibrate;
 pub mod boot;

@@ -117,6 +117,11 @@ impl Beats {
         self.begun.elapsed().as_millis() as u32
     }
 
+    /// How long a rank may be held off.
+    pub(super) fn limit(&self) -> Duration {
+        self.limit
+    }
+
     /// After how long a silence a node is given up.
     pub(super) fn given_up_after(&self) -> Duration {
         Duration::from_millis(Rule::new(self.limit).given_up.into())

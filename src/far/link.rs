@@ -15,9 +15,10 @@ use super::errand::{self, Asked, Errands, Sent};
 use super::parcel::{Parcel, ParcelError};
 use super::{Shared, parcel};
 use crate::{AddrError, Rank};
+use std::collections::VecDeque;
 use std::fmt;
 use tsumugi_backends::PACKETS_AT_ONCE;
-use tsumugi_backends::ofi::Arrival;
+use tsumugi_backends::ofi::{Arrival, Failure};
 use tsumugi_core::backend::{Completion, Endpoint, LoadStore, execute, store_bytes};
 use tsumugi_core::mem::{LocalAddr, Need, RemoteAddr};
 use tsumugi_core::op::Op;
@@ -37,6 +38,8 @@ pub(super) struct Link {
     /// What has arrived: from whom, of which kind, and where its bytes end.
     parcels: Vec<(Rank, Parcel, usize)>,
     bytes: Vec<u8>,
+    /// Operations on peers that are lost, while the launcher is to say who has died.
+    undecided: VecDeque<(Completion, Option<Failure>)>,
 }
 
 impl Link {
@@ -54,6 +57,7 @@ impl Link {
             bells: Vec::with_capacity(ARRIVALS),
             parcels: Vec::with_capacity(PACKETS_AT_ONCE),
             bytes: Vec::with_capacity(PACKETS_AT_ONCE * parcel::PACKET_BYTES),
+            undecided: VecDeque::new(),
         }
     }
 
@@ -130,8 +134,13 @@ impl Link {
             return;
         }
         let link = endpoint.index();
-        let holds = |to| endpoint.holds(to);
+        // Requests to suspects wait, and keep no others from being sent.
+        let holds = |to| endpoint.holds(to) || shared.suspects.has(to);
         errands.send(&shared.direct, holds, just_come, |to, bytes| {
+            // An answer: whoever is lost needs none.
+            if shared.suspects.has(to) {
+                return Sent::Lost(to);
+            }
             match shared.try_send(link, to, Parcel::Errand, bytes) {
                 Ok(()) => Sent::Yes,
                 Err(ParcelError::Full) => Sent::Full,
@@ -209,7 +218,7 @@ impl Endpoint for Link {
     }
 
     fn arm(&mut self) -> bool {
-        self.unsent == 0 && self.endpoint.arm()
+        self.unsent == 0 && self.undecided.is_empty() && self.endpoint.arm()
     }
 }
 
@@ -218,11 +227,10 @@ impl Link {
     /// many there are with those of errands.
     #[inline]
     fn polled(&mut self, count: usize, completions: &mut [Completion]) -> usize {
-        for completion in &mut completions[..count] {
-            if let Err(error) = completion.result {
-                completion.result = Err(self.shared.note(error, self.endpoint.last_failure()));
-            }
-        }
+        self.shared.settle();
+        let has_failed = completions[..count].iter().any(|completion| completion.result.is_err());
+        let is_sound = !has_failed && self.undecided.is_empty();
+        let count = if is_sound { count } else { self.decide(count, completions) };
         let just_come = self.receive();
         self.help();
         // Mostly: then there is nothing but the device.
@@ -231,6 +239,40 @@ impl Link {
         }
         self.send(just_come);
         count + self.errands.poll(&mut completions[count..])
+    }
+}
+
+impl Link {
+    /// Some of so many completions have failed, or did before: keeps those on lost
+    /// peers until it is known whom their errors name. How many are left, or have
+    /// become ripe.
+    #[cold]
+    fn decide(&mut self, count: usize, completions: &mut [Completion]) -> usize {
+        let before = self.undecided.len();
+        let failure = self.endpoint.last_failure();
+        let mut ready = 0;
+        for at in 0..count {
+            let completion = completions[at];
+            if let Err(AddrError::PeerLost { .. }) = completion.result {
+                self.undecided.push_back((completion, failure));
+            } else {
+                completions[ready] = completion;
+                ready += 1;
+            }
+        }
+        while let Some(room) = completions.get_mut(ready)
+            && let Some((completion, failure)) = self.undecided.front()
+            && let Err(error) = completion.result
+            && let Some(error) = self.shared.note(error, *failure)
+        {
+            *room = Completion { result: Err(error), ..*completion };
+            self.undecided.pop_front();
+            ready += 1;
+        }
+        // Somebody looks again at once. Wraps where it shrinks, as in `send`.
+        let more = self.undecided.len().wrapping_sub(before);
+        self.shared.unsent.fetch_add(more as u64, Ordering::Relaxed);
+        ready
     }
 }
 

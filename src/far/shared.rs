@@ -9,6 +9,7 @@ use super::network::Cards;
 use super::parcel::{self, Handler, Parcel, ParcelError};
 use super::pin::Pins;
 use super::silence::Verdict;
+use super::suspect::Suspects;
 use super::window::Windows;
 use crate::{AddrError, Rank};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -60,6 +61,8 @@ pub(super) struct Shared {
     /// One does.
     pub(super) is_looked_for: AtomicBool,
     pub(super) beats: Beats,
+    /// Lost, it seems, while the launcher is to say who has died.
+    pub(super) suspects: Suspects,
     /// Where the others' cards are.
     pub(super) cards: Arc<dyn Cards>,
     /// If puts and gets are the device's.
@@ -96,7 +99,10 @@ impl Shared {
                 Err(ParcelError::Full)
             }
             Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
-            Err(SendError::Addr(error)) => Err(ParcelError::Addr(self.note(error, None))),
+            // While it is not known who has died there is no room for it.
+            Err(SendError::Addr(error)) => {
+                Err(self.note(error, None).map_or(ParcelError::Full, ParcelError::Addr))
+            }
         }
     }
 
@@ -199,28 +205,48 @@ impl Shared {
 
     /// An operation has failed: if its peer is lost, all are told. What its caller
     /// gets: a connection that closes may be that of a rank which ends because of
-    /// another one, and then the error names that one. Blocks for a second at most
-    /// where the launcher is to say which.
+    /// another one, and then the error names that one. `None`: the launcher is still
+    /// to say which; whoever asks holds locks, and asks again later. That peer is
+    /// lost all the same, see [`settle`](Self::settle).
     #[cold]
-    pub(super) fn note(&self, error: AddrError, failure: Option<Failure>) -> AddrError {
-        let AddrError::PeerLost { rank } = error else { return error };
-        let culprit = self.member.culprit().wait();
+    pub(super) fn note(&self, error: AddrError, failure: Option<Failure>) -> Option<AddrError> {
+        let AddrError::PeerLost { rank } = error else { return Some(error) };
+        let culprit = self.member.culprit();
+        if culprit.is_awaited() {
+            self.suspects.add(rank, failure);
+            return None;
+        }
+        let culprit = culprit.rank();
         let is_news = !self.member.is_near(rank) && self.member.declare_lost(rank);
         if is_news && culprit.is_none() {
             let untold = || self.cards.why(rank).map(|why| why.to_string());
             let why = failure.map(|failure| failure.to_string()).or_else(untold);
             self.say(&[rank], why);
         }
-        culprit.map_or(error, |rank| AddrError::PeerLost { rank })
+        Some(culprit.map_or(error, |rank| AddrError::PeerLost { rank }))
     }
 
-    /// Names ranks of another node that are lost.
+    /// Declares peers lost whose loss was noted while the launcher was to say who has
+    /// died, if it has, or its time is over.
+    #[inline]
+    pub(super) fn settle(&self) {
+        if self.suspects.has_some() && !self.member.culprit().is_awaited() {
+            for (rank, failure) in self.suspects.take() {
+                self.note(AddrError::PeerLost { rank }, failure);
+            }
+        }
+    }
+
+    /// Names ranks of a node that are lost.
     pub(super) fn say(&self, ranks: &[Rank], why: Option<String>) {
         let Some(first) = ranks.first() else { return };
         let names: Vec<String> = ranks.iter().take(NAMES_MAX).map(Rank::to_string).collect();
         let more = if ranks.len() > NAMES_MAX { ", ..." } else { "" };
         let node = self.member.nodes().place(*first).map(|place| place.node);
-        let host = node.and_then(|node| self.cards.host_of(node));
+        let host = node.and_then(|node| match node == self.member.node() {
+            true => own_host(),
+            false => self.cards.host_of(node),
+        });
         let host = host.map_or(String::new(), |host| format!(" on {host}"));
         let why = why.map_or(String::new(), |why| format!(" ({why})"));
         // One write, so that it does not mix with what ranks print.
@@ -251,6 +277,12 @@ impl Shared {
         }
         self.gone_count.store(count, Ordering::Relaxed);
     }
+}
+
+/// As the system calls it.
+fn own_host() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned())
 }
 
 /// What a rank ends with that others have given up.

@@ -19,10 +19,11 @@
 //! where ranks spin at all.
 //!
 //! A device without a descriptor is looked at again after a [`Pause`]. The beats
-//! are this thread's, too.
+//! and the [`Pulses`] are this thread's, too.
 
 use super::Far;
 use super::pause::{Next, Pause};
+use super::pulse::Pulses;
 use crate::{Error, affinity, panic};
 use std::io::{self, PipeWriter};
 use std::os::fd::{AsRawFd, RawFd};
@@ -91,6 +92,16 @@ impl Far {
         }
     }
 
+    /// Ends neighbours that were held off for too long.
+    fn end_held_off(&self, pulses: &mut Pulses) {
+        let shared = self.shared();
+        for rank in pulses.round() {
+            if shared.member.end_neighbour(rank) {
+                shared.say_silent(&[rank]);
+            }
+        }
+    }
+
     /// The watch is to look after the device at once.
     fn wake_watch(&self) {
         let word = self.nap_word();
@@ -120,6 +131,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
     let (mut patience, mut yields) = (LINGER, 0);
     let (mut rest, mut napped) = (NAP, Duration::ZERO);
     let mut was_ended = false;
+    let mut pulses = Pulses::new(&shared.member, shared.beats.limit());
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
         // Who has ended the nap polls no more, but has until then.
@@ -176,6 +188,7 @@ fn watch(far: &Far, stopped: RawFd, _open: &io::PipeReader) {
         }
         napped = Duration::ZERO;
         far.beat();
+        far.end_held_off(&mut pulses);
         if has_stopped(stopped) {
             return;
         }

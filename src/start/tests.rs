@@ -23,6 +23,7 @@ use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_pvas::{Member, Nodes};
 use tsumugi_ult::{Progress, Scheduler, StackArea};
 
+mod awaited;
 #[path = "../../tests/job/global.rs"]
 mod global;
 mod cut_off;

@@ -8,6 +8,7 @@
 //! ```
 
 mod adopted;
+mod apart;
 mod cases;
 mod containers;
 mod ending;

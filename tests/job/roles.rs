@@ -3,8 +3,8 @@
 use crate::churn::{self, Plan};
 use crate::moving::histories;
 use crate::{
-    adopted, containers, ending, global, homes, inside, locks, mixture, mourn, moving, outside,
-    pages, poor, programs, reach, tally,
+    adopted, apart, containers, ending, global, homes, inside, locks, mixture, mourn, moving,
+    outside, pages, poor, programs, reach, tally,
 };
 use std::hint::black_box;
 use std::io::Write;
@@ -130,11 +130,14 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "crowded" => crowded(rt),
         "until-lost" => reach::until_lost(rt),
         "until-lost-beside-beats" => reach::until_lost_beside_beats(rt),
+        "apart" => apart::apart(rt),
         "mourn" => mourn::mourn(rt),
         "until-told" => {
             let lost = reach::until_lost(rt);
             // Who was given up is to find this rank when it is back.
-            std::thread::sleep(std::time::Duration::from_secs(10));
+            while !apart::is_over() {
+                thread::sleep(Duration::from_millis(10));
+            }
             lost
         }
         "deaf" => reach::deaf(rt),

@@ -63,6 +63,7 @@ struct Life {
     outside: AtomicU32,
     sleeps_fenced: AtomicU32,
     neglected: AtomicU32,
+    pulse: AtomicU32,
     pid_space: AtomicU64,
 }
 
@@ -205,6 +206,12 @@ impl Control {
     #[inline]
     pub fn take_neglected(&self) -> bool {
         self.is_neglected() && self.life.neglected.swap(0, Ordering::SeqCst) != 0
+    }
+
+    /// Counts on, odd, as long as the rank's watch over the network gets a processor;
+    /// 0: it has no such watch, or none any more.
+    pub fn pulse(&self) -> &AtomicU32 {
+        &self.life.pulse
     }
 
     /// Says so, before the barrier at start.

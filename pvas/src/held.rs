@@ -1,0 +1,86 @@
+//! Ending a rank of this node that was held off its processor for too long.
+//!
+//! Neighbours write to each other's memory by plain stores, which nothing keeps out
+//! once such a rank is back. So its process is ended; that is a death, which
+//! whoever watches over the rank notices as any other.
+
+use crate::attach::Member;
+use crate::partition::{Control, State};
+use crate::sys;
+use std::os::fd::AsFd;
+use tsumugi_core::mem::Rank;
+
+impl Member {
+    /// Ends the process of a neighbour, stopped or not. False, and nothing is done,
+    /// where it is this very process, has ended, or has another PID namespace; and
+    /// where a debugger holds it, or it writes its core.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such rank on this node.
+    pub fn end_neighbour(&self, rank: Rank) -> bool {
+        let control = self.control_of(rank);
+        let is_here = control.pid_space() == self.control().pid_space();
+        if !is_here || control.state() != State::Running || control.pid() == std::process::id() {
+            return false;
+        }
+        end(control)
+    }
+}
+
+fn end(control: &Control) -> bool {
+    let pid = control.pid();
+    // What is opened here stays that process, whatever its number becomes.
+    let Ok(process) = sys::pidfd(pid) else { return false };
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    if is_looked_into(&status) || control.state() != State::Running {
+        return false;
+    }
+    sys::send_signal(process.as_fd(), libc::SIGKILL).is_ok()
+}
+
+/// Whether a process of that `/proc/PID/status` stands still because somebody wants
+/// to know what it is at.
+fn is_looked_into(status: &str) -> bool {
+    let is = |name: &str, value: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.is_some_and(|line| line.trim_start().starts_with(value))
+    };
+    is("State:", "t") || is("CoreDumping:", "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+    use tsumugi_core::sync::Ordering;
+
+    #[test]
+    fn a_neighbour_that_is_stopped_is_ended() {
+        let members = Member::threads(2, &Config::small()).unwrap();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        assert!(!members[0].end_neighbour(Rank(1)), "this very process");
+        members[1].control().pid_word().store(child.id(), Ordering::SeqCst);
+        let process = sys::pidfd(child.id()).unwrap();
+        sys::send_signal(process.as_fd(), libc::SIGSTOP).unwrap();
+        assert!(members[0].end_neighbour(Rank(1)));
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+        assert!(!members[0].end_neighbour(Rank(1)), "it has ended");
+        members[1].finish();
+        assert!(!members[0].end_neighbour(Rank(1)), "it was done");
+    }
+
+    #[test]
+    fn a_debugger_and_a_core_are_left_alone() {
+        for (status, is_so) in [
+            ("Name:\tcat\nState:\tT (stopped)\nCoreDumping:\t0\n", false),
+            ("Name:\tcat\nState:\tt (tracing stop)\nCoreDumping:\t0\n", true),
+            ("Name:\tcat\nState:\tD (disk sleep)\nCoreDumping:\t1\n", true),
+            ("", false),
+        ] {
+            assert_eq!(is_looked_into(status), is_so, "{status}");
+        }
+    }
+}
