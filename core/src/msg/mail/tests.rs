@@ -436,3 +436,12 @@ fn lines_have_memory_until_the_last_of_a_chunk_is_done_with() {
         assert_eq!(pool.free(), free, "from {from} to {to} of {reach}");
     }
 }
+
+#[test]
+fn a_lane_of_no_shape_is_refused() {
+    let bad = Shape { lines: 7, ..SHAPE };
+    let places = Vec::leak((0..FarLane::places(&SHAPE)).map(|_| None).collect());
+    assert_eq!(FarLane::new(&bad, places).err(), Some(SetupError::Shape(bad)));
+    let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
+    assert_eq!(Mail::new(bad, ends).err(), Some(SetupError::Shape(bad)));
+}
